@@ -1,0 +1,9 @@
+//! The nouns of the product: Applications, projects, settings, and the names they use.
+//!
+//! Wire types mirror the CRDs and keep what they do not know. Decisions about them live in the engine and the
+//! policy crate; reading and writing them in the cluster crate.
+
+pub mod application;
+pub mod names;
+
+pub use application::Application;

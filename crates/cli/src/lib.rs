@@ -1,0 +1,1 @@
+//! Speaks from a terminal: straight to Kubernetes, or to the pure crates.

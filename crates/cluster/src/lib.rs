@@ -1,0 +1,1 @@
+//! Talks to Kubernetes: discovery, watch index, apply, prune.

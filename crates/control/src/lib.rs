@@ -1,0 +1,1 @@
+//! Runs the controllers: refresh, operations, deletion; writes status.

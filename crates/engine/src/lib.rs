@@ -1,0 +1,1 @@
+//! Compares desired with live, judges health, plans a sync step, builds the resource tree.

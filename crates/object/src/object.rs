@@ -1,0 +1,254 @@
+//! One Kubernetes object in its stored form: compact JSON bytes plus the metadata that indexes and plans read.
+//!
+//! A generic tree of a typical object takes ten times its text (DEP-60), so trees exist only while one object
+//! is being compared or changed: [`Object::to_value`] makes one, [`Object::from_value`] ends it. Reading the
+//! record skips everything but `metadata`, at about 1 GB/s.
+
+use std::collections::BTreeMap;
+
+use bytes::Bytes;
+use serde::{Deserialize, Deserializer};
+use serde_json::Value;
+use smol_str::SmolStr;
+
+use crate::{Gvk, ResourceKey};
+
+/// A reference to the owner of an object.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct OwnerReference {
+    /// `group/version` of the owner.
+    pub api_version: SmolStr,
+    /// Kind of the owner.
+    pub kind: SmolStr,
+    /// Name of the owner.
+    pub name: SmolStr,
+    /// Uid of the owner.
+    pub uid: SmolStr,
+    /// Whether the owner is the managing controller.
+    pub controller: Option<bool>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+struct Envelope {
+    #[serde(deserialize_with = "lenient")]
+    api_version: SmolStr,
+    #[serde(deserialize_with = "lenient")]
+    kind: SmolStr,
+    metadata: Option<Metadata>,
+}
+
+/// The metadata of one object that the product reads; maps keep only text values (TRK-26).
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct Metadata {
+    /// Name, empty for `generateName` objects.
+    #[serde(deserialize_with = "lenient")]
+    pub name: SmolStr,
+    /// Prefix of a name the server makes.
+    #[serde(deserialize_with = "lenient")]
+    pub generate_name: SmolStr,
+    /// Namespace, empty for cluster-scoped objects.
+    #[serde(deserialize_with = "lenient")]
+    pub namespace: SmolStr,
+    /// Unique id given by the server.
+    #[serde(deserialize_with = "lenient")]
+    pub uid: SmolStr,
+    /// Version of the stored object.
+    #[serde(deserialize_with = "lenient")]
+    pub resource_version: SmolStr,
+    /// Creation time, RFC 3339.
+    #[serde(deserialize_with = "lenient")]
+    pub creation_timestamp: SmolStr,
+    /// Deletion time, RFC 3339, empty unless the object is going.
+    #[serde(deserialize_with = "lenient")]
+    pub deletion_timestamp: SmolStr,
+    /// Annotations.
+    #[serde(deserialize_with = "text_map")]
+    pub annotations: BTreeMap<SmolStr, SmolStr>,
+    /// Labels.
+    #[serde(deserialize_with = "text_map")]
+    pub labels: BTreeMap<SmolStr, SmolStr>,
+    /// Owners.
+    #[serde(deserialize_with = "null_as_empty")]
+    pub owner_references: Vec<OwnerReference>,
+    /// Finalizers, in order.
+    #[serde(deserialize_with = "null_as_empty")]
+    pub finalizers: Vec<SmolStr>,
+}
+
+fn lenient<'de, D: Deserializer<'de>>(deserializer: D) -> Result<SmolStr, D::Error> {
+    #[derive(Deserialize)]
+    #[serde(untagged)]
+    enum Text {
+        Text(SmolStr),
+        Other(serde::de::IgnoredAny),
+    }
+    Ok(match Option::deserialize(deserializer)? {
+        Some(Text::Text(text)) => text,
+        Some(Text::Other(_)) | None => SmolStr::default(),
+    })
+}
+
+fn text_map<'de, D: Deserializer<'de>>(d: D) -> Result<BTreeMap<SmolStr, SmolStr>, D::Error> {
+    // A map with a value that is no text reads as empty: such an object has no owner, and is no error (TRK-26).
+    let map: Option<BTreeMap<SmolStr, Value>> = Option::deserialize(d)?;
+    Ok(map
+        .unwrap_or_default()
+        .into_iter()
+        .filter_map(|(key, value)| value.as_str().map(|text| (key, SmolStr::new(text))))
+        .collect())
+}
+
+fn null_as_empty<'de, D: Deserializer<'de>, T: Deserialize<'de>>(d: D) -> Result<Vec<T>, D::Error> {
+    Ok(Option::deserialize(d)?.unwrap_or_default())
+}
+
+/// Why bytes are not an object.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ObjectError {
+    /// The bytes are not a JSON object with Kubernetes metadata.
+    #[error("not a Kubernetes object in JSON")]
+    Json(#[from] serde_json::Error),
+}
+
+/// One Kubernetes object: compact JSON bytes plus its metadata. Cloning copies a pointer to the bytes only
+/// where the metadata is shared; keep objects behind `Arc`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Object {
+    raw: Bytes,
+    gvk: Gvk,
+    metadata: Box<Metadata>,
+}
+
+impl Object {
+    /// Reads an object from JSON text, which is kept as it is.
+    ///
+    /// # Errors
+    /// When the text is not a JSON object whose metadata has the usual shape.
+    pub fn from_bytes(raw: Bytes) -> Result<Self, ObjectError> {
+        let envelope: Envelope = serde_json::from_slice(&raw)?;
+        Ok(Self {
+            gvk: Gvk::from_api_version(&envelope.api_version, &envelope.kind),
+            metadata: Box::new(envelope.metadata.unwrap_or_default()),
+            raw,
+        })
+    }
+
+    /// Stores a tree in compact form, members sorted.
+    ///
+    /// # Errors
+    /// When the tree's metadata does not have the usual shape.
+    pub fn from_value(value: &Value) -> Result<Self, ObjectError> {
+        Self::from_bytes(serde_json::to_vec(value)?.into())
+    }
+
+    /// The object as a momentary tree.
+    ///
+    /// The bytes were checked when the object was made, so a failure is a bug; it yields `null`.
+    pub fn to_value(&self) -> Value {
+        serde_json::from_slice(&self.raw).unwrap_or(Value::Null)
+    }
+
+    /// The stored JSON text.
+    pub fn raw(&self) -> &Bytes {
+        &self.raw
+    }
+
+    /// Group, version and kind.
+    pub fn gvk(&self) -> &Gvk {
+        &self.gvk
+    }
+
+    /// The metadata.
+    pub fn metadata(&self) -> &Metadata {
+        &self.metadata
+    }
+
+    /// Name.
+    pub fn name(&self) -> &str {
+        &self.metadata.name
+    }
+
+    /// Namespace, empty for cluster-scoped objects.
+    pub fn namespace(&self) -> &str {
+        &self.metadata.namespace
+    }
+
+    /// The key, as the object is written.
+    pub fn key(&self) -> ResourceKey {
+        ResourceKey {
+            group: self.gvk.group.clone(),
+            kind: self.gvk.kind.clone(),
+            namespace: self.metadata.namespace.clone(),
+            name: self.metadata.name.clone(),
+        }
+    }
+
+    /// One annotation.
+    pub fn annotation(&self, key: &str) -> Option<&str> {
+        self.metadata.annotations.get(key).map(SmolStr::as_str)
+    }
+
+    /// One label.
+    pub fn label(&self, key: &str) -> Option<&str> {
+        self.metadata.labels.get(key).map(SmolStr::as_str)
+    }
+
+    /// Items of an annotation CSV: split at `,`, trimmed, empty ones dropped (ENG notation).
+    pub fn annotation_items<'a>(&'a self, key: &str) -> impl Iterator<Item = &'a str> {
+        self.annotation(key).unwrap_or("").split(',').map(str::trim).filter(|item| !item.is_empty())
+    }
+
+    /// Whether an annotation CSV has an item equal to `item`, case-sensitively.
+    pub fn has_annotation_item(&self, key: &str, item: &str) -> bool {
+        self.annotation_items(key).any(|found| found == item)
+    }
+
+    /// Whether the object has a deletion timestamp.
+    pub fn is_terminating(&self) -> bool {
+        !self.metadata.deletion_timestamp.is_empty()
+    }
+
+    /// Whether the object carries a finalizer.
+    pub fn has_finalizer(&self, name: &str) -> bool {
+        self.metadata.finalizers.iter().any(|found| found == name)
+    }
+
+    /// Hash of the stored bytes: equal bytes, equal hash. Not for security.
+    pub fn content_hash(&self) -> u64 {
+        xxhash_rust::xxh3::xxh3_64(&self.raw)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn object(text: &str) -> Object {
+        Object::from_bytes(Bytes::copy_from_slice(text.as_bytes())).unwrap()
+    }
+
+    #[test]
+    fn dep_60_the_record_is_read_without_the_rest() {
+        let object = object(
+            r#"{"apiVersion":"apps/v1","kind":"Deployment","metadata":{"name":"web","namespace":"n",
+               "annotations":{"a":"1, 2,,1"},"finalizers":["f"],"deletionTimestamp":"2026-01-01T00:00:00Z"},"spec":{"x":[1,2]}}"#,
+        );
+        assert_eq!(object.key().to_string(), "apps/Deployment/n/web");
+        assert!(object.has_annotation_item("a", "2"));
+        assert!(object.is_terminating());
+        assert!(object.has_finalizer("f"));
+        assert_eq!(object.to_value()["spec"]["x"][1], 2);
+    }
+
+    #[test]
+    fn trk_26_non_text_metadata_is_no_error() {
+        let object = object(r#"{"apiVersion":"v1","kind":"Pod","metadata":{"name":7,"labels":{"a":true,"b":"c"},"annotations":null}}"#);
+        assert_eq!(object.name(), "");
+        assert_eq!(object.label("a"), None);
+        assert_eq!(object.label("b"), Some("c"));
+    }
+}

@@ -1,0 +1,1 @@
+//! Answers \"may they?\" and \"may it now?\": projects and sync windows.

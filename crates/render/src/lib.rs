@@ -1,0 +1,1 @@
+//! Turns a tree of files and a source description into objects.

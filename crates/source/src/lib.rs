@@ -1,0 +1,1 @@
+//! Resolves, fetches and caches content of git repositories.
