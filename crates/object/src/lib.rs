@@ -5,8 +5,11 @@
 //! There is no I/O here and nothing knows about applications.
 
 pub mod access;
+pub mod builtin;
 mod key;
+pub mod merge_patch;
 mod object;
+pub mod strategic;
 
 pub use key::{GroupKind, Gvk, KeyError, ResourceKey};
 pub use object::{Metadata, Object, ObjectError, OwnerReference};
