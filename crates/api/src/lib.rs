@@ -5,5 +5,6 @@
 
 pub mod application;
 pub mod names;
+pub mod repo_url;
 
 pub use application::Application;

@@ -1,0 +1,186 @@
+//! URLs of repositories: when two of them mean the same repository, and how they are shown (REP-15..18).
+//!
+//! Users write one repository in many ways; Secrets, projects, webhooks and caches must agree on when two
+//! spellings are equal. [`normalize`] answers with the spelling that decides, [`same`] with the comparison and
+//! [`redact`] with the form that may be shown. A [`RepoUrl`] keeps the text as the user wrote it, because that
+//! is what git gets, and never prints its user information.
+
+mod generic;
+
+use std::fmt;
+
+use generic::GenericUrl;
+
+/// A repository URL as written; printing leaves out user information (STY-111).
+#[derive(Clone, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct RepoUrl(String);
+
+impl RepoUrl {
+    /// Takes a text as it is; every text is a possible URL of a repository.
+    pub fn new(text: impl Into<String>) -> Self {
+        Self(text.into())
+    }
+
+    /// The text as written, with user information: for git, never for people.
+    pub fn expose(&self) -> &str {
+        &self.0
+    }
+
+    /// The spelling that decides equality (REP-15); empty for a broken URL.
+    pub fn normalized(&self) -> String {
+        normalize(&self.0)
+    }
+}
+
+impl fmt::Display for RepoUrl {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&redact(&self.0))
+    }
+}
+
+impl fmt::Debug for RepoUrl {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:?}", redact(&self.0))
+    }
+}
+
+impl From<&str> for RepoUrl {
+    fn from(text: &str) -> Self {
+        Self::new(text)
+    }
+}
+
+/// The spelling of a URL that decides whether two repositories are one (REP-15); empty for a broken URL.
+///
+/// ```
+/// # use tiphys_api::repo_url::normalize;
+/// assert_eq!(normalize("git@github.com:Org/Repo.git"), "git@github.com/org/repo");
+/// assert_eq!(normalize("https://GitHub.com/Org/Repo.git"), "https://github.com/org/repo");
+/// ```
+pub fn normalize(url: &str) -> String {
+    let mut text = url.trim().to_lowercase();
+    if is_ssh(&text) && !text.starts_with("ssh://") {
+        text = format!("ssh://{}", text.replacen(':', "/", 1));
+    }
+    let text = text.strip_suffix(".git").unwrap_or(&text);
+    let Some(parsed) = GenericUrl::parse(text) else { return String::new() };
+    let printed = parsed.to_string();
+    match printed.strip_prefix("ssh://") {
+        Some(rest) => rest.to_owned(),
+        None => printed,
+    }
+}
+
+/// Whether two URLs mean one repository; a broken URL stands for itself (REP-16).
+pub fn same(a: &str, b: &str) -> bool {
+    let decisive = |url: &str| {
+        let normalized = normalize(url);
+        if normalized.is_empty() { url.to_owned() } else { normalized }
+    };
+    let a = decisive(a);
+    !a.is_empty() && a == decisive(b)
+}
+
+/// Whether a URL is spoken to over SSH: something without `/` and `:`, an `@`, and no further `@` (REP-15).
+pub fn is_ssh(url: &str) -> bool {
+    let rest = url.strip_prefix("ssh://").unwrap_or(url);
+    rest.rsplit_once('@').is_some_and(|(user, host)| !user.contains(['/', ':']) && !host.is_empty())
+}
+
+/// A URL as it may be shown: user information removed, scp forms unchanged (REP-18).
+pub fn redact(url: &str) -> String {
+    match GenericUrl::parse(url) {
+        Some(mut parsed) if parsed.has_user() => {
+            parsed.remove_user();
+            parsed.to_string()
+        }
+        Some(_) => url.to_owned(),
+        // A text that does not parse may carry a password all the same.
+        None => redact_text(url),
+    }
+}
+
+/// A text in which every `scheme://user:password@` has lost what stands before the `@` (REP-18).
+pub fn redact_text(text: &str) -> String {
+    let mut result = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some((before, after)) = rest.split_once("://") {
+        result.push_str(before);
+        result.push_str("://");
+        let end = after
+            .find(|c: char| c == '/' || c == '?' || c == '#' || c == '\'' || c == '"' || c.is_whitespace())
+            .unwrap_or(after.len());
+        let (authority, tail) = after.split_at(end);
+        result.push_str(authority.rsplit_once('@').map_or(authority, |(_, host)| host));
+        rest = tail;
+    }
+    result.push_str(rest);
+    result
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rep_15_normalises_as_the_table_says() {
+        for (url, expected) in [
+            ("https://GitHub.com/Org/Repo.git", "https://github.com/org/repo"),
+            ("git@github.com:Org/Repo.git", "git@github.com/org/repo"),
+            ("ssh://git@github.com/Org/Repo", "git@github.com/org/repo"),
+            ("ssh://git@github.com:2222/org/repo", "git@github.com:2222/org/repo"),
+            ("git@github.com:2222/org/repo", "git@github.com/2222/org/repo"),
+            ("https://github.com/org/repo/", "https://github.com/org/repo/"),
+            ("https://github.com/org/repo.git/", "https://github.com/org/repo.git/"),
+            ("https://x/y.git.git", "https://x/y.git"),
+            ("https://github.com:443/org/repo", "https://github.com:443/org/repo"),
+            ("https://user@dev.azure.com/o/r", "https://user@dev.azure.com/o/r"),
+            ("registry.example.com:5000/charts", "registry.example.com:5000/charts"),
+            ("ssh://git@github.com:org/repo", ""),
+            ("  https://a/b \n", "https://a/b"),
+            ("https://a/b c", "https://a/b%20c"),
+            ("https://a/%zz", ""),
+            ("https://a/é", "https://a/%c3%a9".to_uppercase().replace("HTTPS://A/", "https://a/").as_str()),
+            ("https://{a,b}/c", ""),
+            ("/srv/repo.git", "/srv/repo"),
+            ("1a:b", ""),
+            (":x", ""),
+            ("", ""),
+            ("https://[::1]:80/x", "https://[::1]:80/x"),
+            ("https://[::1/x", ""),
+            ("https://h/p?q=1#f", "https://h/p?q=1#f"),
+            ("file:///srv/r", "file:///srv/r"),
+        ] {
+            assert_eq!(normalize(url), expected, "{url}");
+        }
+    }
+
+    #[test]
+    fn rep_16_a_broken_url_equals_itself() {
+        assert!(same("ssh://git@github.com:org/repo", "ssh://git@github.com:org/repo"));
+        assert!(!same("", ""));
+        assert!(same("git@github.com:org/repo", "ssh://git@github.com/org/repo.git"));
+    }
+
+    #[test]
+    fn rep_17_transports_differ() {
+        assert!(!same("https://h/o/r", "http://h/o/r"));
+        assert!(!same("https://h/o/r", "git@h:o/r"));
+    }
+
+    #[test]
+    fn rep_18_user_information_is_removed() {
+        assert_eq!(redact("https://tok@h/r"), "https://h/r");
+        assert_eq!(redact("https://u:p@h:99999x/r"), "https://h:99999x/r");
+        assert_eq!(redact("git@github.com:o/r"), "git@github.com:o/r");
+        assert_eq!(
+            format!("{:?} {}", RepoUrl::new("https://u:p@h/r"), RepoUrl::new("https://u:p@h/r")),
+            "\"https://h/r\" https://h/r"
+        );
+        assert_eq!(
+            redact_text("fatal: 'https://u:p@h/r' and https://a@b: no"),
+            "fatal: 'https://h/r' and https://b: no"
+        );
+        assert_eq!(redact_text("x https://u:p@h:1/r y"), "x https://h:1/r y");
+    }
+}
