@@ -1,1 +1,18 @@
-//! Does what Go's libraries do, bit for bit: YAML, globs, versions, durations.
+//! Does what Go's libraries do, bit for bit: YAML, JSON, globs, versions, cron, durations, regexps.
+//!
+//! Manifests, charts and policies are written in small languages whose exact behaviour comes from Go
+//! libraries. Each module follows one of them, names it in its first lines, and is held to rows that were
+//! computed with the original. Everything here is pure: no clock, no files, no environment; zone data is
+//! compiled in. Whatever the input, nothing panics and every search is bounded.
+//!
+//! - [`yaml`], [`json`]: reading and writing documents.
+//! - [`glob`], [`path_match`]: matching text.
+//! - [`semver`], [`duration`], [`cron`]: versions and time.
+
+pub mod cron;
+pub mod duration;
+pub mod glob;
+pub mod json;
+pub mod path_match;
+pub mod semver;
+pub mod yaml;
