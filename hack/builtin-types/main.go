@@ -1,0 +1,190 @@
+// Command builtin-types prints the Go types of the Kubernetes client scheme as one compact, sorted text table.
+//
+// The table is what tiphys-object knows about built-in kinds: member names, their JSON shapes, which of them are
+// left out when empty, and how strategic merge patches treat them. Regenerate it from this directory with
+//
+//	go run . > ../../crates/object/data/builtin-types.txt
+//
+// after moving the three k8s.io requirements of go.mod together.
+package main
+
+import (
+	"bufio"
+	"fmt"
+	"os"
+	"reflect"
+	"runtime/debug"
+	"sort"
+	"strings"
+
+	"k8s.io/client-go/kubernetes/scheme"
+)
+
+const header = `# Types of the Kubernetes client scheme (k8s.io/api %s). Made by hack/builtin-types, which says how; do not edit.
+# k <apiVersion> <kind> <struct>
+# t <struct> <member>...   member = name:shape[:flags]
+# shape: s text, b bool, i32 i64 integers, q quantity, T time, M time with microseconds, I integer or text,
+#        B base64 bytes, A any JSON, @x struct, *x pointer, [x list, {x map
+# flags: o left out when empty, z left out when zero, m merge, r replace, k retain keys, =x merge key
+`
+
+// leaves are the types whose JSON form is their own business.
+var leaves = map[string]string{
+	"k8s.io/apimachinery/pkg/api/resource.Quantity":   "q",
+	"k8s.io/apimachinery/pkg/apis/meta/v1.Time":       "T",
+	"k8s.io/apimachinery/pkg/apis/meta/v1.MicroTime":  "M",
+	"k8s.io/apimachinery/pkg/util/intstr.IntOrString": "I",
+	"k8s.io/apimachinery/pkg/apis/meta/v1.FieldsV1":   "A",
+	"k8s.io/apimachinery/pkg/runtime.RawExtension":    "A",
+}
+
+// table collects struct lines by id; a nil entry marks a struct that is being read.
+type table map[string][]string
+
+func main() {
+	structs := table{}
+	var kinds []string
+	for gvk, goType := range scheme.Scheme.AllKnownTypes() {
+		if gvk.Version == "__internal" || goType.Kind() != reflect.Struct {
+			continue
+		}
+		structs.add(goType)
+		kinds = append(kinds, fmt.Sprintf("k %s %s %s", gvk.GroupVersion(), gvk.Kind, id(goType)))
+	}
+	sort.Strings(kinds)
+	names := make([]string, 0, len(structs))
+	for name := range structs {
+		names = append(names, name)
+	}
+	sort.Strings(names)
+
+	out := bufio.NewWriter(os.Stdout)
+	fmt.Fprintf(out, header, apiVersion())
+	for _, kind := range kinds {
+		fmt.Fprintln(out, kind)
+	}
+	for _, name := range names {
+		fmt.Fprintln(out, strings.Join(append([]string{"t", name}, structs[name]...), " "))
+	}
+	if err := out.Flush(); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+}
+
+func apiVersion() string {
+	info, _ := debug.ReadBuildInfo()
+	for _, module := range info.Deps {
+		if module.Path == "k8s.io/api" {
+			return module.Version
+		}
+	}
+	return "unknown"
+}
+
+func id(goType reflect.Type) string {
+	path := strings.TrimPrefix(goType.PkgPath(), "k8s.io/api/")
+	path = strings.TrimPrefix(path, "k8s.io/apimachinery/pkg/apis/")
+	path = strings.TrimPrefix(path, "k8s.io/apimachinery/pkg/")
+	return path + "." + goType.Name()
+}
+
+func (t table) add(goType reflect.Type) {
+	name := id(goType)
+	if _, seen := t[name]; seen {
+		return
+	}
+	t[name] = nil
+	members := t.members(goType)
+	sort.Slice(members, func(i, j int) bool { return memberName(members[i]) < memberName(members[j]) })
+	t[name] = members
+}
+
+func (t table) members(goType reflect.Type) []string {
+	var members []string
+	for i := range goType.NumField() {
+		field := goType.Field(i)
+		name, options, _ := strings.Cut(field.Tag.Get("json"), ",")
+		switch {
+		case name == "-" || !field.IsExported():
+			continue
+		case name == "" && (field.Anonymous || strings.Contains(options, "inline")):
+			embedded := field.Type
+			if embedded.Kind() == reflect.Pointer {
+				embedded = embedded.Elem()
+			}
+			members = append(members, t.members(embedded)...)
+			continue
+		case name == "":
+			name = field.Name
+		}
+		member := name + ":" + t.shape(field.Type)
+		if flags := flags(field, options); flags != "" {
+			member += ":" + flags
+		}
+		members = append(members, member)
+	}
+	return members
+}
+
+func memberName(member string) string {
+	name, _, _ := strings.Cut(member, ":")
+	return name
+}
+
+func flags(field reflect.StructField, options string) string {
+	var flags strings.Builder
+	for _, option := range strings.Split(options, ",") {
+		switch option {
+		case "omitempty":
+			flags.WriteString("o")
+		case "omitzero":
+			flags.WriteString("z")
+		}
+	}
+	for _, strategy := range strings.Split(field.Tag.Get("patchStrategy"), ",") {
+		switch strategy {
+		case "merge":
+			flags.WriteString("m")
+		case "replace":
+			flags.WriteString("r")
+		case "retainKeys":
+			flags.WriteString("k")
+		}
+	}
+	if key := field.Tag.Get("patchMergeKey"); key != "" {
+		flags.WriteString("=" + key)
+	}
+	return flags.String()
+}
+
+func (t table) shape(goType reflect.Type) string {
+	if leaf, ok := leaves[goType.PkgPath()+"."+goType.Name()]; ok {
+		return leaf
+	}
+	switch goType.Kind() {
+	case reflect.Pointer:
+		return "*" + t.shape(goType.Elem())
+	case reflect.Slice:
+		if goType.Elem().Kind() == reflect.Uint8 {
+			return "B"
+		}
+		return "[" + t.shape(goType.Elem())
+	case reflect.Map:
+		return "{" + t.shape(goType.Elem())
+	case reflect.Struct:
+		t.add(goType)
+		return "@" + id(goType)
+	case reflect.Interface:
+		return "A"
+	case reflect.String:
+		return "s"
+	case reflect.Bool:
+		return "b"
+	case reflect.Int32:
+		return "i32"
+	case reflect.Int64, reflect.Int:
+		return "i64"
+	}
+	panic(fmt.Sprintf("no shape for %v", goType))
+}
