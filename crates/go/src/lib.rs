@@ -13,6 +13,7 @@ pub mod cron;
 pub mod duration;
 pub mod glob;
 pub mod json;
+mod number;
 pub mod path_match;
 pub mod semver;
 pub mod yaml;

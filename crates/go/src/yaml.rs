@@ -1,20 +1,41 @@
 //! YAML as Go's libraries read and write it.
-use serde_json::Value;
+//!
+//! Reading follows sigs.k8s.io/yaml 1.6 ([`Dialect::Sigs`]: Kubernetes, Helm, Argo CD) and go.yaml.in/yaml/v3
+//! 3.0.5 ([`Dialect::V3`]: kustomize), writing follows sigs.k8s.io/yaml byte for byte. The grammar is
+//! libyaml's, the ancestor of both Go parsers; which type a scalar has, how keys are spelled, and what merge
+//! keys and duplicates do is decided here, because that is where the dialects differ (DEP-40, DEP-41).
+//!
+//! Values pass through JSON in Go, so there are no comments, no dates and no infinite numbers in the result.
+//! Positions are not kept; an error names its line.
+//!
+//! Golden rows: `yaml-to-json.jsonl`, `yaml-v3.jsonl`, `json-to-yaml.jsonl`.
+
+mod events;
+mod order;
+mod read;
+mod resolve;
+mod split;
+mod timestamp;
+mod write;
+
+use crate::json;
+use serde_json::{Number, Value};
+pub use split::split_documents;
 use std::borrow::Cow;
 
 /// Which Go library is followed when reading.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Dialect {
-    /// sigs.k8s.io/yaml: the reader of Kubernetes, Helm and Argo CD.
+    /// sigs.k8s.io/yaml: `yes` and `on` are booleans, also as keys; of equal keys the last wins.
     Sigs,
-    /// go.yaml.in/yaml/v3: the reader of kustomize.
+    /// go.yaml.in/yaml/v3: `yes` is text, dates are normalised, equal keys are an error.
     V3,
 }
 
 /// How much one document may unfold to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limits {
-    /// Values of the finished tree, aliases counted each time they are used.
+    /// Values of the finished tree, those an alias names counted each time.
     pub nodes_max: usize,
     /// Nesting of lists and mappings.
     pub depth_max: usize,
@@ -27,25 +48,116 @@ impl Default for Limits {
 }
 
 /// Why a text is not read, or a value not written, as YAML.
-#[derive(Debug, thiserror::Error)]
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum YamlError {
     /// The text is not YAML.
-    #[error("yaml: {0}")]
-    Syntax(String),
+    #[error("yaml: line {line}: {problem}")]
+    Syntax {
+        /// Line, counted from 1.
+        line: u64,
+        /// What the parser says.
+        problem: String,
+    },
+    /// A `%YAML` directive other than 1.1.
+    #[error("yaml: found incompatible YAML document")]
+    Version,
+    /// `\/` in double quotes.
+    #[error("yaml: found unknown escape character")]
+    Escape,
+    /// `*name` without `&name` before it.
+    #[error("yaml: unknown anchor {0:?} referenced")]
+    UnknownAnchor(String),
+    /// `*name` inside the value that `&name` stands on.
+    #[error("yaml: anchor {0:?} value contains itself")]
+    OpenAnchor(String),
+    /// A tag such as `!!int` on text that is none.
+    #[error("yaml: cannot decode {text:?} as a !!{tag}")]
+    Tag {
+        /// The scalar.
+        text: String,
+        /// The tag's short name.
+        tag: String,
+    },
+    /// `!!binary` on text that is not base64.
+    #[error("yaml: !!binary value contains invalid base64 data")]
+    Binary,
+    /// A merge key with a value that is neither a mapping nor a list of mappings.
+    #[error("yaml: map merge requires map or sequence of maps as the value")]
+    Merge,
+    /// A key that has no spelling as text, or none that reads back.
+    #[error("yaml: invalid map key: {0}")]
+    Key(String),
+    /// Two keys spelled alike ([`Dialect::V3`]).
+    #[error("yaml: mapping key {0:?} already defined")]
+    DuplicateKey(String),
+    /// `.inf` or `.nan`, which JSON cannot hold.
+    #[error("json: unsupported value: a number that is not finite")]
+    NotFinite,
+    /// Text with a character that YAML does not allow.
+    #[error("yaml: control characters are not allowed")]
+    ControlCharacter,
+    /// Nesting beyond [`Limits::depth_max`].
+    #[error("yaml: exceeded max depth")]
+    Depth,
+    /// More values than [`Limits::nodes_max`].
+    #[error("yaml: document contains excessive aliasing or too many values")]
+    Nodes,
+    /// Text that is neither UTF-8 nor UTF-16.
+    #[error("yaml: invalid text encoding")]
+    Encoding,
+    /// JSON that is not JSON.
+    #[error("error converting JSON to YAML")]
+    Json(#[from] json::JsonError),
 }
 
 /// Reads the first document of a text; `None` when there is none or it is null.
-pub fn parse(text: &str, _dialect: Dialect, _limits: &Limits) -> Result<Option<Value>, YamlError> {
-    serde_json::from_str(text).map(Some).map_err(|error| YamlError::Syntax(error.to_string()))
+///
+/// Numbers are what they are after the detour through JSON: whole floats that fit are integers. An integer
+/// between the largest `i64` and the largest `u64` stays one here; Kubernetes makes it a float.
+pub fn parse(text: &str, dialect: Dialect, limits: &Limits) -> Result<Option<Value>, YamlError> {
+    Ok(read::first_document(text, dialect, limits)?.filter(|value| !value.is_null()))
 }
 
-/// Splits a stream into documents at lines that start with `---`.
-pub fn split_documents(text: &str) -> impl Iterator<Item = Cow<'_, str>> {
-    std::iter::once(Cow::Borrowed(text))
-}
-
-/// Writes a value as sigs.k8s.io/yaml marshals it.
+/// Writes a value as sigs.k8s.io/yaml marshals it, with a line end.
 pub fn to_string(value: &Value) -> Result<String, YamlError> {
-    Ok(value.to_string())
+    write::document(value, write::Floats::ThroughJson)
+}
+
+/// Converts the first document of a YAML text to JSON text: compact, keys sorted (EVAL-751).
+pub fn yaml_to_json(text: &str, dialect: Dialect) -> Result<String, YamlError> {
+    let value = parse(text, dialect, &Limits::default())?.unwrap_or(Value::Null);
+    Ok(match dialect {
+        Dialect::Sigs => json::to_string_go(&value),
+        Dialect::V3 => json::to_string_unescaped(&value),
+    })
+}
+
+/// Converts a JSON text to YAML as sigs.k8s.io/yaml does: numbers keep their digits until YAML reads them
+/// (EVAL-752).
+pub fn json_to_yaml(text: &str) -> Result<String, YamlError> {
+    let value = json::decode_with(text.as_bytes(), |digits| {
+        Ok(match resolve::guess(Dialect::Sigs, digits) {
+            resolve::Scalar::Int(integer) => Value::from(integer),
+            resolve::Scalar::Uint(integer) => Value::from(integer),
+            resolve::Scalar::Float(float) => Number::from_f64(float).map_or(Value::Null, Value::Number),
+            _ => Value::from(digits),
+        })
+    })?;
+    write::document(&value, write::Floats::AsRead)
+}
+
+/// Decodes the bytes of a file: UTF-8, or UTF-16 of either order when a byte order mark says so (RND-74).
+pub fn decode_text(bytes: &[u8]) -> Result<Cow<'_, str>, YamlError> {
+    let (pairs, unit): (&[u8], fn([u8; 2]) -> u16) = match bytes {
+        [0xff, 0xfe, rest @ ..] => (rest, u16::from_le_bytes),
+        [0xfe, 0xff, rest @ ..] => (rest, u16::from_be_bytes),
+        [0xef, 0xbb, 0xbf, rest @ ..] | rest => {
+            return std::str::from_utf8(rest).map(Cow::Borrowed).map_err(|_invalid| YamlError::Encoding);
+        }
+    };
+    let (pairs, odd) = pairs.as_chunks::<2>();
+    let text: Option<String> =
+        char::decode_utf16(pairs.iter().map(|pair| unit(*pair))).collect::<Result<_, _>>().ok();
+    text.filter(|_| odd.is_empty()).map(Cow::Owned).ok_or(YamlError::Encoding)
 }

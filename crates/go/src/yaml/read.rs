@@ -1,0 +1,441 @@
+//! From events to a tree of values, in one pass.
+//!
+//! Anchored values are kept beside the tree and copied where an alias names them, so that the budget of
+//! nodes counts what the reader would have to hold; a document that unfolds beyond it is refused.
+
+use super::events::{Event, Events, Problem};
+use super::resolve::{MERGE_TAG, Scalar, resolve};
+use super::{Dialect, Limits, YamlError};
+use crate::number;
+use serde_json::{Map, Number, Value};
+use std::borrow::Cow;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Colons inside plain text that are put back one by one before the text is given up.
+const LONE_COLONS_MAX: usize = 64;
+
+/// Reads the first document; `None` when there is none.
+pub(super) fn first_document(
+    text: &str,
+    dialect: Dialect,
+    limits: &Limits,
+) -> Result<Option<Value>, YamlError> {
+    let text = text.strip_prefix('\u{feff}').unwrap_or(text);
+    let mut reader = Reader::new(text, dialect, limits)?;
+    let outcome = reader.document();
+    if reader.lone_colon.is_none() {
+        return outcome;
+    }
+    // libyaml refuses `{a:, b: 1}`, where the Go parsers take `a:` for text. Such a colon is replaced by a
+    // character that the text does not contain and put back in what is read.
+    let Some(stand_in) = ('\u{e000}'..='\u{f8ff}').find(|candidate| !text.contains(*candidate)) else {
+        return outcome;
+    };
+    let mut patched = text.to_owned();
+    let (mut outcome, mut colon) = (outcome, reader.lone_colon);
+    for _ in 0..LONE_COLONS_MAX {
+        let Some(at) = colon.and_then(|at| usize::try_from(at).ok()) else { break };
+        let Some((offset, ':')) = patched.char_indices().nth(at) else { break };
+        patched.replace_range(offset..=offset, stand_in.encode_utf8(&mut [0; 4]));
+        let mut reader = Reader::new(&patched, dialect, limits)?;
+        reader.stand_in = Some(stand_in);
+        outcome = reader.document();
+        colon = reader.lone_colon;
+    }
+    outcome
+}
+
+impl From<Problem> for YamlError {
+    fn from(problem: Problem) -> Self {
+        Self::Syntax { line: problem.line, problem: problem.text }
+    }
+}
+
+/// An event, freed from the parser.
+enum Step {
+    Scalar { scalar: ScalarNode, anchor: Option<String> },
+    List { anchor: Option<String>, at: u64 },
+    Mapping { anchor: Option<String>, at: u64 },
+    Alias(String),
+    Close,
+    End,
+    Other,
+}
+
+struct ScalarNode {
+    value: Scalar,
+    /// Whether it is the merge key when it stands as a key.
+    merge: bool,
+    /// The text as read; kept only where equal texts are an error.
+    spelled: Option<String>,
+}
+
+/// A finished node. Scalars keep their type because keys are spelled by it.
+enum Built {
+    Scalar(Scalar),
+    Tree(Value),
+}
+
+impl Built {
+    fn into_value(self) -> Result<Value, YamlError> {
+        match self {
+            Self::Tree(value) => Ok(value),
+            Self::Scalar(scalar) => scalar_value(scalar),
+        }
+    }
+}
+
+/// What an anchor names.
+enum Anchored {
+    /// The node it stands on is not finished.
+    Open,
+    Scalar(Scalar),
+    Tree {
+        value: Value,
+        nodes: usize,
+    },
+}
+
+/// A key of a mapping.
+enum Key {
+    Merge,
+    Name(String),
+}
+
+struct Reader<'t> {
+    events: Events<'t>,
+    dialect: Dialect,
+    depth_max: usize,
+    nodes_left: usize,
+    anchors: BTreeMap<String, Anchored>,
+    text: &'t str,
+    slashes: Option<Slashes<'t>>,
+    /// Stands for a colon, see [`first_document`].
+    stand_in: Option<char>,
+    /// Where the parser met a colon that belongs to plain text.
+    lone_colon: Option<u64>,
+    /// The value of a document that begins with a key its parser lost, see [`Reader::root_key`].
+    lost_key: Option<Value>,
+}
+
+impl<'t> Reader<'t> {
+    fn new(text: &'t str, dialect: Dialect, limits: &Limits) -> Result<Self, YamlError> {
+        Ok(Self {
+            events: Events::new(text)?,
+            dialect,
+            depth_max: limits.depth_max,
+            nodes_left: limits.nodes_max,
+            anchors: BTreeMap::new(),
+            text,
+            slashes: text.contains("\\/").then_some(Slashes { rest: text, chars: 0 }),
+            stand_in: None,
+            lone_colon: None,
+            lost_key: None,
+        })
+    }
+
+    fn document(&mut self) -> Result<Option<Value>, YamlError> {
+        loop {
+            match self.step()? {
+                Step::Other => {}
+                Step::End => return Ok(None),
+                step => {
+                    let built = match (self.node(step, 0), self.lost_key.take()) {
+                        (_, Some(value)) => return Ok(Some(value)),
+                        (built, None) => built?,
+                    };
+                    // The end of the document is asked for because what stands before it may be wrong.
+                    self.step()?;
+                    return built.into_value().map(Some);
+                }
+            }
+        }
+    }
+
+    fn step(&mut self) -> Result<Step, YamlError> {
+        let owned = |anchor: Option<&str>| anchor.map(str::to_owned);
+        let event = match self.events.next() {
+            Ok(event) => event,
+            Err(problem) => {
+                if problem.text == "found unexpected ':'" {
+                    self.lone_colon = Some(problem.at);
+                }
+                return Err(problem.into());
+            }
+        };
+        Ok(match event {
+            Event::StreamStart
+            | Event::DocumentEnd
+            | Event::DocumentStart { version: None | Some((1, 1)) } => Step::Other,
+            Event::DocumentStart { .. } => return Err(YamlError::Version),
+            Event::StreamEnd => Step::End,
+            Event::SequenceStart { anchor, at } => Step::List { anchor: owned(anchor), at },
+            Event::MappingStart { anchor, at } => Step::Mapping { anchor: owned(anchor), at },
+            Event::SequenceEnd | Event::MappingEnd => Step::Close,
+            Event::Alias { name } => Step::Alias(name.to_owned()),
+            Event::Scalar(event) => {
+                if event.double_quoted
+                    && let Some(slashes) = &mut self.slashes
+                    && slashes.escaped_in(event.span)
+                {
+                    return Err(YamlError::Escape);
+                }
+                let value = match self.stand_in {
+                    Some(stand_in) => Cow::Owned(event.value.replace(stand_in, ":")),
+                    None => Cow::Borrowed(event.value),
+                };
+                let scalar = ScalarNode {
+                    value: resolve(self.dialect, event.tag, event.plain, &value)?,
+                    merge: value == "<<" && (event.plain || event.tag == Some(MERGE_TAG)),
+                    spelled: (self.dialect == Dialect::V3).then(|| value.into_owned()),
+                };
+                Step::Scalar { scalar, anchor: owned(event.anchor) }
+            }
+        })
+    }
+
+    /// Builds the node that begins with `step`.
+    fn node(&mut self, step: Step, depth: usize) -> Result<Built, YamlError> {
+        if depth > self.depth_max {
+            return Err(YamlError::Depth);
+        }
+        self.spend(1)?;
+        match step {
+            Step::Scalar { scalar, anchor } => {
+                if let Some(anchor) = anchor {
+                    self.anchors.insert(anchor, Anchored::Scalar(scalar.value.clone()));
+                }
+                Ok(Built::Scalar(scalar.value))
+            }
+            Step::List { anchor, .. } => self.anchored(anchor, |reader| reader.list(depth)),
+            Step::Mapping { anchor, .. } => self.anchored(anchor, |reader| match reader.dialect {
+                Dialect::Sigs => reader.mapping(depth),
+                Dialect::V3 => reader.strict_mapping(depth),
+            }),
+            Step::Alias(name) => self.alias(&name),
+            Step::Close | Step::End | Step::Other => {
+                Err(YamlError::Syntax { line: 0, problem: "did not find expected node content".to_owned() })
+            }
+        }
+    }
+
+    fn spend(&mut self, nodes: usize) -> Result<(), YamlError> {
+        self.nodes_left = self.nodes_left.checked_sub(nodes).ok_or(YamlError::Nodes)?;
+        Ok(())
+    }
+
+    fn anchored(
+        &mut self,
+        anchor: Option<String>,
+        build: impl FnOnce(&mut Self) -> Result<Value, YamlError>,
+    ) -> Result<Built, YamlError> {
+        let Some(anchor) = anchor else { return build(self).map(Built::Tree) };
+        self.anchors.insert(anchor.clone(), Anchored::Open);
+        let before = self.nodes_left;
+        let value = build(self)?;
+        // The copy that is kept costs as much as the tree, so nested anchors cannot multiply for free.
+        let nodes = before - self.nodes_left;
+        self.spend(nodes)?;
+        self.anchors.insert(anchor, Anchored::Tree { value: value.clone(), nodes });
+        Ok(Built::Tree(value))
+    }
+
+    fn alias(&mut self, name: &str) -> Result<Built, YamlError> {
+        let (built, nodes) = match self.anchors.get(name) {
+            None => return Err(YamlError::UnknownAnchor(name.to_owned())),
+            Some(Anchored::Open) => return Err(YamlError::OpenAnchor(name.to_owned())),
+            Some(Anchored::Scalar(scalar)) => (Built::Scalar(scalar.clone()), 0),
+            Some(Anchored::Tree { nodes, .. }) if *nodes > self.nodes_left => return Err(YamlError::Nodes),
+            Some(Anchored::Tree { value, nodes }) => (Built::Tree(value.clone()), *nodes),
+        };
+        self.spend(nodes)?;
+        Ok(built)
+    }
+
+    fn list(&mut self, depth: usize) -> Result<Value, YamlError> {
+        let mut items = Vec::new();
+        loop {
+            match self.step()? {
+                Step::Close => return Ok(Value::Array(items)),
+                step => items.push(self.node(step, depth + 1)?.into_value()?),
+            }
+        }
+    }
+
+    /// Builds a mapping in which the last of equal keys wins and a merge overwrites what stands before it.
+    fn mapping(&mut self, depth: usize) -> Result<Value, YamlError> {
+        let mut members = Map::new();
+        loop {
+            let step = self.step()?;
+            if matches!(step, Step::Close) {
+                return Ok(Value::Object(members));
+            }
+            if depth == 0 && members.is_empty() {
+                self.root_key(&step)?;
+            }
+            match self.key(step)? {
+                Key::Merge => {
+                    // Earlier sources win over later ones.
+                    for source in self.merge_sources(depth)?.into_iter().rev() {
+                        members.extend(source);
+                    }
+                }
+                Key::Name(name) => {
+                    let step = self.step()?;
+                    let value = self.node(step, depth + 1)?.into_value()?;
+                    members.insert(name, value);
+                }
+            }
+        }
+    }
+
+    /// Builds a mapping in which keys spelled alike are an error and a merge only fills what is missing.
+    fn strict_mapping(&mut self, depth: usize) -> Result<Value, YamlError> {
+        let mut members = Map::new();
+        let mut spelled = BTreeSet::new();
+        let mut sources = Vec::new();
+        loop {
+            let step = self.step()?;
+            let spelling = match &step {
+                Step::Close => break,
+                Step::Alias(name) => (true, name.clone()),
+                Step::Scalar { scalar, .. } => (false, scalar.spelled.clone().unwrap_or_default()),
+                _ => (false, String::new()),
+            };
+            match self.key(step)? {
+                Key::Merge => sources = self.merge_sources(depth)?,
+                Key::Name(name) => {
+                    let step = self.step()?;
+                    let value = self.node(step, depth + 1)?.into_value()?;
+                    members.insert(name, value);
+                }
+            }
+            if let Some((_, twice)) = spelled.replace(spelling) {
+                return Err(YamlError::DuplicateKey(twice));
+            }
+        }
+        for (name, value) in sources.into_iter().flatten() {
+            members.entry(name).or_insert(value);
+        }
+        Ok(Value::Object(members))
+    }
+
+    /// Reads the first key of the document when it is one that the Go parsers lose track of.
+    ///
+    /// A list or mapping in brackets without a key inside (`[]`, `{}`, `{? a : b}`) is forgotten as a possible
+    /// key when it is closed. The document then consists of it, and what follows is never looked at.
+    fn root_key(&mut self, step: &Step) -> Result<(), YamlError> {
+        let (at, open, close) = match step {
+            Step::List { at, .. } => (*at, '[', ']'),
+            Step::Mapping { at, .. } => (*at, '{', '}'),
+            _ => return Ok(()),
+        };
+        let count = usize::try_from(at).unwrap_or(usize::MAX);
+        let Some((offset, _)) = self.text.char_indices().nth(count) else { return Ok(()) };
+        let inside = self.text.get(offset..).and_then(|text| text.strip_prefix(open)).unwrap_or_default();
+        if inside.trim_start().starts_with([close, '?']) {
+            let value = if open == '[' { self.list(1)? } else { self.mapping(1)? };
+            self.lost_key = Some(value);
+            return Err(YamlError::Key("a list or mapping".to_owned()));
+        }
+        Ok(())
+    }
+
+    fn key(&mut self, step: Step) -> Result<Key, YamlError> {
+        if let Step::Scalar { scalar: ScalarNode { merge: true, .. }, .. } = step {
+            return Ok(Key::Merge);
+        }
+        match step {
+            Step::List { .. } | Step::Mapping { .. } => Err(YamlError::Key("a list or mapping".to_owned())),
+            step => match self.node(step, 0)? {
+                Built::Scalar(scalar) => key_text(scalar, self.dialect).map(Key::Name),
+                Built::Tree(_) => Err(YamlError::Key("a list or mapping".to_owned())),
+            },
+        }
+    }
+
+    /// Reads the value of a merge key: a mapping, or a list of mappings.
+    fn merge_sources(&mut self, depth: usize) -> Result<Vec<Map<String, Value>>, YamlError> {
+        let step = self.step()?;
+        let listed = matches!(step, Step::List { .. });
+        match self.node(step, depth + 1)? {
+            Built::Tree(Value::Object(members)) => Ok(vec![members]),
+            Built::Tree(Value::Array(items)) if listed => items
+                .into_iter()
+                .map(|item| match item {
+                    Value::Object(members) => Ok(members),
+                    _ => Err(YamlError::Merge),
+                })
+                .collect(),
+            _ => Err(YamlError::Merge),
+        }
+    }
+}
+
+/// Finds the escape `\/`, which libyaml accepts and the libraries followed do not.
+struct Slashes<'t> {
+    rest: &'t str,
+    chars: u64,
+}
+
+impl Slashes<'_> {
+    /// Whether the quoted text between two positions contains the escape. Positions only grow.
+    fn escaped_in(&mut self, (start, end): (u64, u64)) -> bool {
+        self.advance(start);
+        let length = usize::try_from(end.saturating_sub(start)).unwrap_or(usize::MAX);
+        let mut escaped = false;
+        for character in self.rest.chars().take(length) {
+            if escaped && character == '/' {
+                return true;
+            }
+            escaped = character == '\\' && !escaped;
+        }
+        false
+    }
+
+    fn advance(&mut self, position: u64) {
+        let count = usize::try_from(position.saturating_sub(self.chars)).unwrap_or(usize::MAX);
+        let offset = self.rest.char_indices().nth(count).map_or(self.rest.len(), |(offset, _)| offset);
+        self.rest = self.rest.get(offset..).unwrap_or_default();
+        self.chars = self.chars.max(position);
+    }
+}
+
+/// Turns a scalar into a JSON value. Whole floats become integers, because the value passes through JSON text.
+fn scalar_value(scalar: Scalar) -> Result<Value, YamlError> {
+    match scalar {
+        Scalar::Null => Ok(Value::Null),
+        Scalar::Bool(truth) => Ok(Value::Bool(truth)),
+        Scalar::Int(integer) => Ok(Value::from(integer)),
+        Scalar::Uint(integer) => Ok(Value::from(integer)),
+        Scalar::Text(text) => Ok(Value::String(text)),
+        Scalar::Time(time) => Ok(Value::String(time.rfc3339())),
+        Scalar::Float(float) => {
+            let spelled = number::json(float);
+            match spelled.parse::<i64>() {
+                Ok(integer) if integer != 0 || float.is_sign_positive() => Ok(Value::from(integer)),
+                _ => Number::from_f64(float).map(Value::Number).ok_or(YamlError::NotFinite),
+            }
+        }
+    }
+}
+
+/// Spells a key as text.
+fn key_text(scalar: Scalar, dialect: Dialect) -> Result<String, YamlError> {
+    Ok(match scalar {
+        Scalar::Text(text) => text,
+        Scalar::Bool(truth) => truth.to_string(),
+        Scalar::Int(integer) => integer.to_string(),
+        Scalar::Time(time) => time.printed(),
+        Scalar::Uint(integer) if dialect == Dialect::V3 => integer.to_string(),
+        Scalar::Float(float) if dialect == Dialect::V3 => number::general(float),
+        Scalar::Float(float) => match number::general_32(float).as_str() {
+            "NaN" => ".nan".to_owned(),
+            "+Inf" => ".inf".to_owned(),
+            "-Inf" => "-.inf".to_owned(),
+            plain => plain.to_owned(),
+        },
+        Scalar::Null => return Err(YamlError::Key("null".to_owned())),
+        Scalar::Uint(integer) => return Err(YamlError::Key(integer.to_string())),
+    })
+}

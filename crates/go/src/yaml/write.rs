@@ -1,0 +1,502 @@
+//! The writer: block style, folded at 80 columns, quoted only where reading back would differ.
+//!
+//! Follows the emitter of go.yaml.in/yaml/v2 as sigs.k8s.io/yaml uses it: values pass through JSON text on
+//! their way, which is why control characters are refused and a next-line character becomes a blank.
+
+use super::order::sorted_keys;
+use super::resolve::{Scalar, guess, stays_text};
+use super::{Dialect, YamlError};
+use crate::json;
+use crate::number;
+use serde_json::{Map, Number, Value};
+use std::borrow::Cow;
+
+/// Lines are folded at the first blank beyond this column.
+const WIDTH_COLUMNS: usize = 80;
+/// Columns per level.
+const INDENT_COLUMNS: usize = 2;
+/// A key of more bytes is written with `?` on a line of its own.
+const SIMPLE_KEY_BYTES_MAX: usize = 128;
+/// A key whose JSON spelling is longer cannot be read back, which the library finds out while converting.
+const KEY_CHARS_MAX: usize = 1_024;
+/// Deepest nesting that is written.
+const DEPTH_MAX: usize = 1_000;
+
+/// How floats arrive.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Floats {
+    /// As values: they are spelled as JSON and read back first, so `1e6` is written as `1000000`.
+    ThroughJson,
+    /// As YAML read them: `1e6` is written as `1e+06`.
+    AsRead,
+}
+
+/// Writes one document.
+pub(super) fn document(value: &Value, floats: Floats) -> Result<String, YamlError> {
+    let mut writer = Writer { out: String::new(), column: 0, indent: None, blank: true, fresh: true, floats };
+    writer.node(value, Place::Root, 0)?;
+    writer.finish();
+    Ok(writer.out)
+}
+
+/// What a node is part of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Place {
+    Root,
+    Item,
+    Member,
+    /// A key on the line of its value.
+    SimpleKey,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Style {
+    Plain,
+    Single,
+    Double,
+    Literal,
+}
+
+struct Writer {
+    out: String,
+    column: usize,
+    indent: Option<usize>,
+    /// The last thing written was a blank or a line end.
+    blank: bool,
+    /// The line holds nothing but blanks and indicators.
+    fresh: bool,
+    floats: Floats,
+}
+
+impl Writer {
+    fn node(&mut self, value: &Value, place: Place, depth: usize) -> Result<(), YamlError> {
+        if depth > DEPTH_MAX {
+            return Err(YamlError::Depth);
+        }
+        match value {
+            Value::Null => self.plain("null", place),
+            Value::Bool(true) => self.plain("true", place),
+            Value::Bool(false) => self.plain("false", place),
+            Value::Number(number) => self.plain(&self.spelled(number), place),
+            Value::String(text) => return self.text(text, place),
+            Value::Array(items) if items.is_empty() => self.indicator("[]", true, false),
+            Value::Object(members) if members.is_empty() => self.indicator("{}", true, false),
+            Value::Array(items) => return self.list(items, place, depth),
+            Value::Object(members) => return self.mapping(members, depth),
+        }
+        Ok(())
+    }
+
+    fn spelled(&self, number: &Number) -> String {
+        let float = match number.as_f64() {
+            Some(float) if number.is_f64() => float,
+            _ => return number.to_string(),
+        };
+        if self.floats == Floats::AsRead {
+            return number::general(float);
+        }
+        match guess(Dialect::Sigs, &json::number_json(number)) {
+            Scalar::Int(integer) => integer.to_string(),
+            Scalar::Uint(integer) => integer.to_string(),
+            Scalar::Float(float) => number::general(float),
+            _ => number::general(float),
+        }
+    }
+
+    fn list(&mut self, items: &[Value], place: Place, depth: usize) -> Result<(), YamlError> {
+        let outer = self.indent;
+        let inside_mapping = place == Place::Member && !self.fresh;
+        self.indent = match outer {
+            None => Some(0),
+            Some(columns) if inside_mapping => Some(columns),
+            Some(columns) => Some(columns + INDENT_COLUMNS),
+        };
+        for item in items {
+            self.line();
+            self.indicator("-", true, true);
+            self.node(item, Place::Item, depth + 1)?;
+        }
+        self.indent = outer;
+        Ok(())
+    }
+
+    fn mapping(&mut self, members: &Map<String, Value>, depth: usize) -> Result<(), YamlError> {
+        let outer = self.indent;
+        self.indent = Some(outer.map_or(0, |columns| columns + INDENT_COLUMNS));
+        for (key, value) in sorted_keys(members) {
+            if key.len() > KEY_CHARS_MAX - 2 && json_spelled(key) > KEY_CHARS_MAX {
+                return Err(YamlError::Key("longer than 1024 characters".to_owned()));
+            }
+            self.line();
+            if key.len() <= SIMPLE_KEY_BYTES_MAX && !has_break(key) {
+                self.text(key, Place::SimpleKey)?;
+                self.indicator(":", false, false);
+            } else {
+                self.indicator("?", true, true);
+                self.text(key, Place::Member)?;
+                self.line();
+                self.indicator(":", true, true);
+            }
+            self.node(value, Place::Member, depth + 1)?;
+        }
+        self.indent = outer;
+        Ok(())
+    }
+
+    fn text(&mut self, text: &str, place: Place) -> Result<(), YamlError> {
+        let text = &*through_json(text)?;
+        let shape = Shape::of(text);
+        let style = style(text, &shape, place);
+        let outer = self.indent;
+        self.indent = Some(outer.map_or(INDENT_COLUMNS, |columns| columns + INDENT_COLUMNS));
+        let fold = place != Place::SimpleKey;
+        match style {
+            Style::Plain => self.folded(text, fold),
+            Style::Single => self.single_quoted(text, fold),
+            Style::Double => self.double_quoted(text, fold),
+            Style::Literal => self.literal(text),
+        }
+        self.indent = outer;
+        Ok(())
+    }
+
+    fn plain(&mut self, text: &str, _place: Place) {
+        self.folded(text, false);
+    }
+
+    /// Begins a line at the current indentation unless the line already stands there.
+    fn line(&mut self) {
+        let indent = self.indent.unwrap_or(0);
+        if !self.fresh || self.column > indent || (self.column == indent && !self.blank) {
+            self.line_end();
+        }
+        while self.column < indent {
+            self.put(' ');
+        }
+        self.blank = true;
+        self.fresh = true;
+    }
+
+    fn line_end(&mut self) {
+        self.out.push('\n');
+        self.column = 0;
+    }
+
+    fn put(&mut self, character: char) {
+        self.out.push(character);
+        self.column += 1;
+    }
+
+    /// Writes a character that may end the line.
+    fn put_break(&mut self, character: char) {
+        self.out.push(character);
+        self.column = 0;
+    }
+
+    fn indicator(&mut self, mark: &str, needs_blank: bool, keeps_fresh: bool) {
+        if needs_blank && !self.blank {
+            self.put(' ');
+        }
+        self.out.push_str(mark);
+        self.column += mark.len();
+        self.blank = false;
+        self.fresh = self.fresh && keeps_fresh;
+    }
+
+    fn folded(&mut self, text: &str, fold: bool) {
+        if !self.blank {
+            self.put(' ');
+        }
+        let mut after_blank = false;
+        let mut characters = text.chars().peekable();
+        while let Some(character) = characters.next() {
+            if character == ' ' {
+                let folds = fold && !after_blank && self.column > WIDTH_COLUMNS;
+                if folds && characters.peek() != Some(&' ') {
+                    self.line();
+                } else {
+                    self.put(' ');
+                }
+                after_blank = true;
+            } else {
+                self.put(character);
+                self.fresh = false;
+                after_blank = false;
+            }
+        }
+        self.blank = false;
+        self.fresh = false;
+    }
+
+    fn single_quoted(&mut self, text: &str, fold: bool) {
+        self.indicator("'", true, false);
+        let (mut after_blank, mut after_break) = (false, false);
+        let mut first = true;
+        let mut characters = text.chars().peekable();
+        while let Some(character) = characters.next() {
+            if character == ' ' {
+                let folds = fold && !after_blank && self.column > WIDTH_COLUMNS && !first;
+                if folds && characters.peek().is_some_and(|next| *next != ' ') {
+                    self.line();
+                } else {
+                    self.put(' ');
+                }
+                after_blank = true;
+            } else if is_break(character) {
+                if !after_break && character == '\n' {
+                    self.line_end();
+                }
+                self.put_break(character);
+                self.fresh = true;
+                after_break = true;
+            } else {
+                if after_break {
+                    self.line();
+                }
+                if character == '\'' {
+                    self.put('\'');
+                }
+                self.put(character);
+                self.fresh = false;
+                (after_blank, after_break) = (false, false);
+            }
+            first = false;
+        }
+        self.indicator("'", false, false);
+        self.blank = false;
+        self.fresh = false;
+    }
+
+    fn double_quoted(&mut self, text: &str, fold: bool) {
+        // The library looks for the byte order mark at the start whichever character it is about to write.
+        let marked = text.starts_with('\u{feff}');
+        self.indicator("\"", true, false);
+        let mut after_blank = false;
+        let mut first = true;
+        let mut characters = text.chars().peekable();
+        while let Some(character) = characters.next() {
+            if marked || !is_printable(character) || is_break(character) || matches!(character, '"' | '\\') {
+                self.escaped(character);
+                after_blank = false;
+            } else if character == ' ' {
+                let folds = fold && !after_blank && self.column > WIDTH_COLUMNS && !first;
+                match characters.peek() {
+                    Some(next) if folds => {
+                        let blank_follows = *next == ' ';
+                        self.line();
+                        if blank_follows {
+                            self.put('\\');
+                        }
+                    }
+                    _ => self.put(' '),
+                }
+                after_blank = true;
+            } else {
+                self.put(character);
+                after_blank = false;
+            }
+            first = false;
+        }
+        self.indicator("\"", false, false);
+        self.blank = false;
+        self.fresh = false;
+    }
+
+    fn escaped(&mut self, character: char) {
+        let code = u32::from(character);
+        let spelled = match character {
+            '\0' => "\\0".to_owned(),
+            '\u{7}' => "\\a".to_owned(),
+            '\u{8}' => "\\b".to_owned(),
+            '\t' => "\\t".to_owned(),
+            '\n' => "\\n".to_owned(),
+            '\u{b}' => "\\v".to_owned(),
+            '\u{c}' => "\\f".to_owned(),
+            '\r' => "\\r".to_owned(),
+            '\u{1b}' => "\\e".to_owned(),
+            '"' => "\\\"".to_owned(),
+            '\\' => "\\\\".to_owned(),
+            '\u{85}' => "\\N".to_owned(),
+            '\u{a0}' => "\\_".to_owned(),
+            '\u{2028}' => "\\L".to_owned(),
+            '\u{2029}' => "\\P".to_owned(),
+            _ if code <= 0xff => format!("\\x{code:02X}"),
+            _ if code <= 0xffff => format!("\\u{code:04X}"),
+            _ => format!("\\U{code:08X}"),
+        };
+        self.column += spelled.len();
+        self.out.push_str(&spelled);
+    }
+
+    fn literal(&mut self, text: &str) {
+        self.indicator("|", true, false);
+        if text.starts_with([' ', '\n', '\u{85}', '\u{2028}', '\u{2029}']) {
+            self.put('2');
+        }
+        let mut ends = text.chars().rev();
+        let last_breaks = ends.next().is_some_and(is_break);
+        if !last_breaks {
+            self.put('-');
+        } else if ends.next().is_none_or(is_break) {
+            self.put('+');
+        }
+        self.line_end();
+        self.fresh = true;
+        self.blank = true;
+        let mut after_break = true;
+        for character in text.chars() {
+            if is_break(character) {
+                self.put_break(character);
+                self.fresh = true;
+                after_break = true;
+            } else {
+                if after_break {
+                    self.line();
+                }
+                self.put(character);
+                self.fresh = false;
+                after_break = false;
+            }
+        }
+    }
+
+    fn finish(&mut self) {
+        self.indent = None;
+        self.line();
+    }
+}
+
+/// What a text contains that limits how it may be written.
+struct Shape {
+    lines: bool,
+    plain: bool,
+    single: bool,
+    literal: bool,
+}
+
+impl Shape {
+    fn of(text: &str) -> Self {
+        if text.is_empty() {
+            return Self { lines: false, plain: true, single: true, literal: false };
+        }
+        let mut indicators = text.starts_with("---") || text.starts_with("...");
+        let (mut lines, mut special) = (false, false);
+        let (mut break_blank, mut blank_break) = (false, false);
+        let (mut after_blank, mut after_break, mut after_white) = (false, false, true);
+        let mut first = true;
+        let mut characters = text.chars().peekable();
+        while let Some(character) = characters.next() {
+            let before_white =
+                characters.peek().is_none_or(|next| matches!(next, ' ' | '\t') || is_break_or_cr(*next));
+            indicators |= match character {
+                '#' => first || after_white,
+                ',' | '[' | ']' | '{' | '}' | '&' | '*' | '!' | '|' | '>' | '\'' | '"' | '%' | '@' | '`' => {
+                    first
+                }
+                '?' | '-' => first && before_white,
+                ':' => before_white,
+                _ => false,
+            };
+            special |= !is_printable(character);
+            if character == ' ' {
+                break_blank |= after_break;
+                (after_blank, after_break) = (true, false);
+            } else if is_break(character) {
+                lines = true;
+                blank_break |= after_blank;
+                (after_blank, after_break) = (false, true);
+            } else {
+                (after_blank, after_break) = (false, false);
+            }
+            after_white = matches!(character, ' ' | '\t') || is_break_or_cr(character);
+            first = false;
+        }
+        let edge = |character: char| character == ' ' || is_break(character);
+        let edges = text.starts_with(edge) || text.ends_with(edge);
+        let hard = blank_break || special;
+        Self {
+            lines,
+            plain: !edges && !lines && !break_blank && !hard && !indicators,
+            single: !break_blank && !hard,
+            literal: !text.ends_with(' ') && !hard,
+        }
+    }
+}
+
+fn style(text: &str, shape: &Shape, place: Place) -> Style {
+    let key = place == Place::SimpleKey;
+    let wanted = if text.contains('\n') {
+        Style::Literal
+    } else if stays_text(text) {
+        Style::Plain
+    } else {
+        Style::Double
+    };
+    match wanted {
+        _ if key && shape.lines => Style::Double,
+        Style::Plain if shape.plain => Style::Plain,
+        Style::Plain | Style::Single if shape.single => Style::Single,
+        Style::Literal if shape.literal && !key => Style::Literal,
+        _ => Style::Double,
+    }
+}
+
+/// What text becomes when it is spelled as JSON and read as YAML.
+fn through_json(text: &str) -> Result<Cow<'_, str>, YamlError> {
+    if text.bytes().all(|byte| byte < 0x7f) {
+        return Ok(Cow::Borrowed(text));
+    }
+    let refused = |character: char| matches!(character, '\u{7f}'..='\u{84}' | '\u{86}'..='\u{9f}' | '\u{fffe}' | '\u{ffff}');
+    if text.chars().any(refused) {
+        return Err(YamlError::ControlCharacter);
+    }
+    if !text.contains('\u{85}') {
+        return Ok(Cow::Borrowed(text));
+    }
+    // A next-line character ends a line inside the quotes: blanks around it go, one alone is a blank,
+    // of several all but the first stay as line ends.
+    let mut joined = String::with_capacity(text.len());
+    let mut pieces = text.split('\u{85}').peekable();
+    let mut first = true;
+    let mut empty = 0;
+    while let Some(piece) = pieces.next() {
+        let piece = if first { piece } else { piece.trim_start_matches(' ') };
+        let piece = if pieces.peek().is_some() { piece.trim_end_matches(' ') } else { piece };
+        if !first {
+            empty += 1;
+            if piece.is_empty() && pieces.peek().is_some() {
+                continue;
+            }
+            if empty == 1 {
+                joined.push(' ')
+            } else {
+                (1..empty).for_each(|_| joined.push('\n'))
+            }
+            empty = 0;
+        }
+        joined.push_str(piece);
+        first = false;
+    }
+    Ok(Cow::Owned(joined))
+}
+
+fn json_spelled(key: &str) -> usize {
+    json::to_string_go(&Value::from(key)).chars().count()
+}
+
+fn has_break(text: &str) -> bool {
+    text.chars().any(is_break)
+}
+
+fn is_break(character: char) -> bool {
+    matches!(character, '\n' | '\r' | '\u{85}' | '\u{2028}' | '\u{2029}')
+}
+
+fn is_break_or_cr(character: char) -> bool {
+    is_break(character)
+}
+
+fn is_printable(character: char) -> bool {
+    matches!(character, '\n' | ' '..='~' | '\u{a0}'..='\u{d7ff}' | '\u{e000}'..='\u{fffd}')
+        && character != '\u{feff}'
+}

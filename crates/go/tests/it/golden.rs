@@ -1,0 +1,124 @@
+//! Every row of the golden data: what the original library answered to inputs written for this project.
+
+use serde_json::{Value, json};
+use std::path::Path;
+use tiphys_go::{json as go_json, yaml};
+
+const FOLDER: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../../shared/golden/go-compat");
+
+/// Walks a file. `answer` gives the value of a row, or why there is none; every row must agree.
+fn family(name: &str, answer: impl Fn(&Value) -> Result<Value, String>, expected: impl Fn(&Value) -> Value) {
+    let path = Path::new(FOLDER).join(name);
+    let Ok(text) = std::fs::read_to_string(&path) else {
+        println!("skipped: {name} is not in the golden folder");
+        return;
+    };
+    let mut differences = Vec::new();
+    for line in text.lines() {
+        let row: Value = serde_json::from_str(line).unwrap();
+        let id = row["id"].as_str().unwrap();
+        match (answer(&row), row.get("error")) {
+            (Err(_), Some(_)) => {}
+            (Ok(value), Some(error)) => {
+                differences.push(format!("{id}: {row}\n  expected error {error}\n  got {value}"));
+            }
+            (Err(error), None) => differences.push(format!("{id}: {row}\n  got error {error}")),
+            (Ok(value), None) if same(&value, &expected(&row)) => {}
+            (Ok(value), None) => {
+                differences.push(format!("{id}: {row}\n  expected {}\n  got      {value}", expected(&row)));
+            }
+        }
+    }
+    let total = text.lines().count();
+    assert!(
+        differences.is_empty(),
+        "{name}: {} of {total} differ\n{}",
+        differences.len(),
+        differences.join("\n")
+    );
+}
+
+/// Compares numbers by value.
+fn same(left: &Value, right: &Value) -> bool {
+    match (left, right) {
+        (Value::Number(left), Value::Number(right)) => left == right || left.as_f64() == right.as_f64(),
+        (Value::Array(left), Value::Array(right)) => {
+            left.len() == right.len() && left.iter().zip(right).all(|(left, right)| same(left, right))
+        }
+        (Value::Object(left), Value::Object(right)) => {
+            left.len() == right.len()
+                && left
+                    .iter()
+                    .zip(right)
+                    .all(|((key, left), (other, right))| key == other && same(left, right))
+        }
+        _ => left == right,
+    }
+}
+
+fn text<'a>(row: &'a Value, name: &str) -> &'a str {
+    row.get("input")
+        .and_then(|input| input.get(name))
+        .or_else(|| row.get(name))
+        .and_then(Value::as_str)
+        .unwrap_or("")
+}
+
+fn result(row: &Value) -> Value {
+    row["result"].clone()
+}
+
+fn told<T: ToString>(error: T) -> String {
+    error.to_string()
+}
+
+#[test]
+fn eval_751_yaml_to_json_agrees() {
+    family(
+        "yaml-to-json.jsonl",
+        |row| yaml::yaml_to_json(text(row, "yaml"), yaml::Dialect::Sigs).map(Value::from).map_err(told),
+        |row| row["json"].clone(),
+    );
+}
+
+#[test]
+fn eval_751_yaml_v3_agrees() {
+    family(
+        "yaml-v3.jsonl",
+        |row| {
+            let json = yaml::yaml_to_json(text(row, "text"), yaml::Dialect::V3).map_err(told)?;
+            Ok(json!({ "json": json }))
+        },
+        result,
+    );
+}
+
+#[test]
+fn eval_752_json_to_yaml_agrees() {
+    family(
+        "json-to-yaml.jsonl",
+        |row| yaml::json_to_yaml(text(row, "json")).map(Value::from).map_err(told),
+        |row| row["yaml"].clone(),
+    );
+}
+
+#[test]
+fn eval_765_number_agrees() {
+    family(
+        "number.jsonl",
+        |row| {
+            let mut document = text(row, "text").to_owned();
+            if text(row, "from") == "yaml" {
+                document = yaml::yaml_to_json(&document, yaml::Dialect::Sigs).map_err(told)?;
+            }
+            let views = go_json::number_views(document.as_bytes()).map_err(told)?;
+            Ok(json!({
+                "json": views.json,
+                "printed": views.printed,
+                "k8sJson": views.kubernetes_json,
+                "k8sPrinted": views.kubernetes_printed,
+            }))
+        },
+        result,
+    );
+}

@@ -1,0 +1,4 @@
+//! Everything in this crate against the libraries it follows, and against itself.
+
+mod golden;
+mod properties;

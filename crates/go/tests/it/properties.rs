@@ -1,0 +1,43 @@
+//! What holds for every value, not only for the rows of the golden data.
+
+use proptest::prelude::*;
+use serde_json::{Map, Value};
+use tiphys_go::yaml::{self, Dialect, Limits};
+
+fn any_text() -> impl Strategy<Value = String> {
+    prop_oneof!["[ -~]{0,12}", "[a-z:#\\-? \n\t'\"]{0,20}", "[0-9_.eE+-]{1,6}", "\\PC{0,8}", "[a-z ]{60,200}"]
+}
+
+fn any_value() -> impl Strategy<Value = Value> {
+    let leaf = prop_oneof![
+        Just(Value::Null),
+        any::<bool>().prop_map(Value::from),
+        any::<i64>().prop_map(Value::from),
+        any_text().prop_map(Value::from),
+    ];
+    leaf.prop_recursive(4, 32, 5, |inner| {
+        prop_oneof![
+            prop::collection::vec(inner.clone(), 0..5).prop_map(Value::from),
+            prop::collection::btree_map(any_text(), inner, 0..5)
+                .prop_map(|members| Value::Object(members.into_iter().collect::<Map<_, _>>())),
+        ]
+    })
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn dep_41_what_is_written_reads_back(value in any_value()) {
+        let text = yaml::to_string(&value).unwrap();
+        let read = yaml::parse(&text, Dialect::Sigs, &Limits::default()).unwrap().unwrap_or(Value::Null);
+        prop_assert_eq!(read, value, "{}", text);
+    }
+
+    #[test]
+    fn dep_40_no_text_makes_the_reader_panic(text in "[-a-c:?,\\[\\]{}&*!|>'\"%@# \n\t0-9.~<]{0,40}") {
+        for dialect in [Dialect::Sigs, Dialect::V3] {
+            let _outcome = yaml::parse(&text, dialect, &Limits::default());
+        }
+    }
+}
