@@ -1,26 +1,27 @@
-//! The types of the Kubernetes client scheme as data (ENG-58).
+//! The types of the Kubernetes client scheme as data (ENG-58), and typed canonicalisation (ENG-57).
+//!
+//! Objects are never parsed into Go-like structs: one table says which members a built-in type has, what JSON
+//! shape each takes, whether it is left out when empty and how strategic merge patches treat it.
+//! [`Schema::of`] finds a type, [`canonicalize`] re-writes an object the way its type would encode it. The
+//! table is `data/builtin-types.txt`, made by `hack/builtin-types`; it is read once, on first use.
+//! Custom resources, CustomResourceDefinition and APIService are deliberately absent.
 
-use serde_json::Value;
+mod canonical;
+mod table;
+mod time;
+
+pub use canonical::{Canonical, canonicalize};
+pub use table::{Field, OmitWhen, Patch, Schema, Shape, StructType};
 
 use crate::Gvk;
 
 /// Whether the type is part of the Kubernetes client scheme (ENG-58).
+///
+/// ```
+/// # use tiphys_object::{Gvk, builtin::is_builtin};
+/// assert!(is_builtin(&Gvk::new("apps", "v1", "Deployment")));
+/// assert!(!is_builtin(&Gvk::new("apiextensions.k8s.io", "v1", "CustomResourceDefinition")));
+/// ```
 pub fn is_builtin(gvk: &Gvk) -> bool {
-    let _ = gvk;
-    false
-}
-
-/// How an object left [`canonicalize`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Canonical {
-    /// Re-encoded through its built-in type.
-    Typed,
-    /// Used as written: the type is unknown, or a field is unknown or ill-typed.
-    AsWritten,
-}
-
-/// Re-encodes an object through its built-in type (ENG-57).
-pub fn canonicalize(value: Value, gvk: &Gvk) -> (Value, Canonical) {
-    let _ = gvk;
-    (value, Canonical::AsWritten)
+    Schema::of(gvk).is_some()
 }

@@ -1,14 +1,18 @@
-//! Kubernetes objects as data: keys, accessors, selectors, quantities and patches.
+//! Kubernetes objects as data: keys, accessors, built-in types, selectors, quantities and patches.
 //!
 //! The momentary tree of one object is [`serde_json::Value`]; nothing keeps such a tree beyond the moment of
 //! use (DEP-60). What is kept is [`Object`]: compact JSON bytes plus the metadata that indexes need.
-//! There is no I/O here and nothing knows about applications.
+//! There is no I/O here and nothing knows about applications. Recursion follows the nesting of trees, which
+//! the readers that make them limit.
 
 pub mod access;
 pub mod builtin;
+pub mod json_patch;
 mod key;
 pub mod merge_patch;
 mod object;
+pub mod quantity;
+pub mod selector;
 pub mod strategic;
 
 pub use key::{GroupKind, Gvk, KeyError, ResourceKey};

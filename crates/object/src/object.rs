@@ -246,7 +246,9 @@ mod tests {
 
     #[test]
     fn trk_26_non_text_metadata_is_no_error() {
-        let object = object(r#"{"apiVersion":"v1","kind":"Pod","metadata":{"name":7,"labels":{"a":true,"b":"c"},"annotations":null}}"#);
+        let object = object(
+            r#"{"apiVersion":"v1","kind":"Pod","metadata":{"name":7,"labels":{"a":true,"b":"c"},"annotations":null}}"#,
+        );
         assert_eq!(object.name(), "");
         assert_eq!(object.label("a"), None);
         assert_eq!(object.label("b"), Some("c"));

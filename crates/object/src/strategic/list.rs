@@ -1,0 +1,201 @@
+//! Lists that are merged: their element type, their keys and the order of their items.
+//!
+//! Order is part of the result users see, so the rules here are those of the original to the letter, odd
+//! corners included: equal keys come out reversed by one sort, and items that the reference order does not
+//! name move to the front by another.
+
+use std::borrow::Cow;
+
+use serde_json::{Map, Value};
+
+use super::{DIRECTIVE, StrategicError};
+
+/// What a merged list holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Elements {
+    /// Objects.
+    Objects,
+    /// Texts, numbers or truth values.
+    Scalars,
+}
+
+/// JSON type as far as patches tell types apart.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Type {
+    Null,
+    Bool,
+    Integer,
+    Float,
+    Text,
+    List,
+    Object,
+}
+
+/// The type of a value.
+pub(super) fn type_of(value: &Value) -> Type {
+    match value {
+        Value::Null => Type::Null,
+        Value::Bool(_) => Type::Bool,
+        Value::Number(number) if number.is_i64() => Type::Integer,
+        Value::Number(_) => Type::Float,
+        Value::String(_) => Type::Text,
+        Value::Array(_) => Type::List,
+        Value::Object(_) => Type::Object,
+    }
+}
+
+/// The one type all items of both lists have; `None` when there are no items.
+pub(super) fn elements(
+    name: &str,
+    first: &[Value],
+    second: &[Value],
+) -> Result<Option<Elements>, StrategicError> {
+    let mut types = first.iter().chain(second).map(type_of);
+    let Some(found) = types.next() else { return Ok(None) };
+    if types.any(|other| other != found) {
+        return Err(StrategicError::ListElements(name.to_owned()));
+    }
+    match found {
+        Type::Object => Ok(Some(Elements::Objects)),
+        Type::Null | Type::List => Err(StrategicError::ListElements(name.to_owned())),
+        Type::Bool | Type::Integer | Type::Float | Type::Text => Ok(Some(Elements::Scalars)),
+    }
+}
+
+/// The object of a list item and its merge key.
+pub(super) fn keyed<'a>(
+    item: &'a Value,
+    merge_key: &str,
+) -> Result<(&'a Map<String, Value>, &'a Value), StrategicError> {
+    let members = item.as_object().ok_or_else(|| StrategicError::ListElements(merge_key.to_owned()))?;
+    let key = members.get(merge_key).ok_or_else(|| StrategicError::NoMergeKey(merge_key.to_owned()))?;
+    Ok((members, key))
+}
+
+/// What identifies an item: its key, or itself in a list of scalars.
+pub(super) fn identity<'a>(item: &'a Value, merge_key: &str) -> Result<&'a Value, StrategicError> {
+    if merge_key.is_empty() { Ok(item) } else { keyed(item, merge_key).map(|(_, key)| key) }
+}
+
+/// A scalar as text for ordering.
+pub(super) fn printed(value: &Value) -> Cow<'_, str> {
+    match value {
+        Value::String(text) => Cow::Borrowed(text),
+        Value::Null => Cow::Borrowed("<nil>"),
+        other => Cow::Owned(other.to_string()),
+    }
+}
+
+/// References to items sorted by the printed form of what identifies them; equal ones come out reversed.
+pub(super) fn sorted<'a>(
+    items: &'a [Value],
+    merge_key: &str,
+) -> Result<Vec<(Cow<'a, str>, &'a Value)>, StrategicError> {
+    let named = items.iter().rev().map(|item| Ok((printed(identity(item, merge_key)?), item)));
+    let mut named = named.collect::<Result<Vec<_>, StrategicError>>()?;
+    named.sort_by(|a, b| a.0.cmp(&b.0));
+    Ok(named)
+}
+
+/// Whether an item is a `$patch: delete` directive.
+pub(super) fn is_deletion(item: &Value) -> bool {
+    item.get(DIRECTIVE).and_then(Value::as_str) == Some("delete")
+}
+
+/// Sorts items by their position in `order` (identities); deletion directives go last.
+pub(super) fn sort_by_order(
+    items: Vec<Value>,
+    order: &[&Value],
+    merge_key: &str,
+) -> Result<Vec<Value>, StrategicError> {
+    let (deletions, kept): (Vec<Value>, Vec<Value>) =
+        items.into_iter().partition(|item| !merge_key.is_empty() && is_deletion(item));
+    let mut placed = kept
+        .into_iter()
+        .map(|item| Ok((position(order, identity(&item, merge_key)?), item)))
+        .collect::<Result<Vec<_>, StrategicError>>()?;
+    insertion_sort(&mut placed);
+    Ok(placed.into_iter().map(|(_, item)| item).chain(deletions).collect())
+}
+
+fn position(order: &[&Value], identity: &Value) -> Option<usize> {
+    order.iter().position(|other| *other == identity)
+}
+
+/// Items without a position trade places with every neighbour before them, as in the original.
+fn insertion_sort(items: &mut [(Option<usize>, Value)]) {
+    let is_before = |a: Option<usize>, b: Option<usize>| a.zip(b).is_none_or(|(a, b)| a < b);
+    if items.iter().all(|(place, _)| place.is_some()) {
+        items.sort_by_key(|(place, _)| *place);
+        return;
+    }
+    for end in 1..items.len() {
+        for at in (1..=end).rev() {
+            let (Some(before), Some(after)) = (items.get(at - 1), items.get(at)) else { break };
+            if !is_before(after.0, before.0) {
+                break;
+            }
+            items.swap(at - 1, at);
+        }
+    }
+}
+
+/// Items of a merged list, apart: those the patch orders and those only the server has.
+pub(super) struct Split {
+    pub(super) ordered: Vec<Value>,
+    pub(super) server_only: Vec<Value>,
+}
+
+/// Parts a merged list by whether `order` (identities) names an item.
+pub(super) fn split(merged: Vec<Value>, order: &[&Value], merge_key: &str) -> Result<Split, StrategicError> {
+    let mut split = Split { ordered: Vec::new(), server_only: Vec::new() };
+    for item in merged {
+        let is_named = position(order, identity(&item, merge_key)?).is_some();
+        if is_named { split.ordered.push(item) } else { split.server_only.push(item) }
+    }
+    Ok(split)
+}
+
+/// Puts both parts together: each in its own order, server-only items before the first ordered item that
+/// followed them on the server.
+pub(super) fn interleave(
+    split: Split,
+    patch_order: &[&Value],
+    server_order: &[&Value],
+    merge_key: &str,
+) -> Result<Vec<Value>, StrategicError> {
+    let ordered = sort_by_order(split.ordered, patch_order, merge_key)?;
+    let server_only = sort_by_order(split.server_only, server_order, merge_key)?;
+    let mut all = Vec::with_capacity(ordered.len() + server_only.len());
+    let mut server_only = server_only.into_iter().peekable();
+    for item in ordered {
+        let place = position(server_order, identity(&item, merge_key)?);
+        while let Some(candidate) = server_only.peek() {
+            let own = position(server_order, identity(candidate, merge_key)?);
+            if own.zip(place).is_none_or(|(own, place)| own >= place) {
+                break;
+            }
+            all.extend(server_only.next());
+        }
+        all.push(item);
+    }
+    all.extend(server_only);
+    Ok(all)
+}
+
+/// Removes repeated scalars; the last item takes the place of a removed one.
+pub(super) fn without_repeats(mut items: Vec<Value>) -> Vec<Value> {
+    let mut at = 0;
+    while at < items.len() {
+        let mut other = at + 1;
+        while other < items.len() {
+            if items.get(at) == items.get(other) {
+                items.swap_remove(other);
+            } else {
+                other += 1;
+            }
+        }
+        at += 1;
+    }
+    items
+}
