@@ -1,0 +1,35 @@
+# The front door. `make demo` and `make test` set up what they need and say what is missing.
+
+.DEFAULT_GOAL := help
+.PHONY: help demo test testbed check bench clean
+
+help: ## what can be made
+	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+demo: need-testbed ## Tiphys at work on a real control plane; Ctrl-C removes everything
+	@hack/demo/demo $(DEMO_ARGS)
+
+test: need-testbed ## all tests, end-to-end ones against a real control plane
+	@hack/test $(TEST_ARGS)
+
+testbed: need-testbed ## the programs of the real control plane (etcd, kube-apiserver, kwok, …)
+	@hack/testbed/testbed build
+
+check: need-cargo ## formatting, lints, licences and advisories
+	cargo fmt --all --check
+	cargo clippy --workspace --all-targets --locked -- -D warnings
+	@if cargo deny --version >/dev/null 2>&1; then cargo deny --locked check; else echo "cargo deny check: skipped, cargo-deny is not installed (cargo install cargo-deny)"; fi
+	cargo test --locked -p tiphys --test it golden
+
+clean: ## what was built here; the control plane's programs stay in the user's cache
+	cargo clean
+	rm -rf .cache
+
+# Prerequisites, by what uses them.
+.PHONY: need-cargo need-testbed
+need-cargo:
+	@hack/need git cc cargo
+
+need-testbed:
+	@hack/need git python3 cc cargo openssl
+	@if [ -z "$$KUBEBUILDER_ASSETS" ] && ! hack/testbed/testbed status >/dev/null 2>&1; then hack/need go; fi
