@@ -1,0 +1,4 @@
+//! Golden families and properties of the object crate.
+
+mod golden;
+mod properties;
