@@ -1,1 +1,27 @@
 //! Turns a tree of files and a source description into objects.
+//!
+//! The input is a [`Tree`], an immutable snapshot of files that another crate fetched, and a
+//! [`RenderRequest`]; the output of [`render`] is the list of objects in render order, or a [`RenderError`]
+//! with the text users see and a reason that programs can use. Files are named by [`TreePath`], which cannot
+//! leave the root, and links are followed only inside the tree ([`links`]).
+//!
+//! There is no file system, no clock and no network here: the same tree and request always give the same
+//! objects (RND-1). Default namespaces, de-duplication and tracking metadata are the comparison's (RND-3).
+
+pub mod directory;
+pub mod environment;
+mod error;
+pub mod eval;
+pub mod kind;
+pub mod links;
+pub mod manifests;
+pub mod overrides;
+pub mod refresh;
+mod request;
+pub mod tree;
+pub mod version;
+
+pub use error::{Code, Reason, RenderError};
+pub use manifests::parse_manifests;
+pub use request::{Budget, ContentKind, EnabledTools, RenderRequest, Rendered, SourceType, render};
+pub use tree::{Entry, EntryKind, MemoryEntry, MemoryTree, PathError, Tree, TreeError, TreePath};

@@ -1,0 +1,274 @@
+//! Plain manifests of a directory (RND section 8).
+//!
+//! The walk chooses files, their sizes are checked, then each file becomes objects. Nothing is rendered when
+//! any chosen file fails, except for YAML files that were never meant as manifests (RND-76).
+
+use serde_json::{Deserializer, Value};
+use tiphys_api::application::DirectorySource;
+use tiphys_go::glob::Glob;
+use tiphys_go::json;
+
+use crate::links::{self, Resolved, WALK_DEPTH_MAX};
+use crate::manifests::{self, ManifestError};
+use crate::{Budget, EntryKind, Reason, RenderError, Tree, TreeError, TreePath};
+
+/// A file with this text anywhere is not rendered (RND-72).
+pub const SKIP_MARKER: &str = "+argocd:skip-file-rendering";
+
+/// Objects of a directory, in order of files; lists are not expanded yet.
+///
+/// # Errors
+/// When a file that looks like a manifest cannot be read, or a limit is reached. A Jsonnet file is refused with
+/// [`Reason::ExecRequired`] unless Jsonnet is disabled.
+pub fn render(
+    tree: &dyn Tree,
+    directory: &TreePath,
+    options: &DirectorySource,
+    jsonnet_enabled: bool,
+    budget: &Budget,
+) -> Result<Vec<Value>, RenderError> {
+    let files = find_files(tree, directory, options, budget)?;
+    let contents = read_files(tree, &files, jsonnet_enabled, budget)?;
+    let mut objects = Vec::new();
+    for (file, content) in contents {
+        budget.check_time()?;
+        let name = file.listed.name();
+        let Ok(text) = manifests::decode_text(&content) else {
+            if name.ends_with(".json") {
+                return Err(unmarshal(name, &ManifestError::Encoding));
+            }
+            // A binary file is not a manifest; it cannot hold the texts that RND-76 asks for either, unless it
+            // is a broken one.
+            if objects_meant(&String::from_utf8_lossy(&content)) {
+                return Err(unmarshal(name, &ManifestError::Encoding));
+            }
+            continue;
+        };
+        if text.contains(SKIP_MARKER) {
+            continue;
+        }
+        if name.ends_with(".jsonnet") {
+            let text = format!("jsonnet file {name:?}: jsonnet is not supported yet");
+            return Err(RenderError::new(Reason::ExecRequired, text));
+        }
+        if name.ends_with(".json") {
+            objects.push(parse_json_file(name, &text)?);
+        } else {
+            let stream = manifests::parse_stream(&text, budget);
+            match stream.error {
+                Some(error @ ManifestError::TooMany { .. }) => {
+                    return Err(RenderError::new(Reason::BudgetExceeded, error.to_string()));
+                }
+                Some(error) if !stream.objects.is_empty() || objects_meant(&text) => {
+                    return Err(unmarshal(name, &error));
+                }
+                Some(_) => {}
+                None => objects.extend(stream.objects),
+            }
+        }
+        if objects.len() > budget.objects {
+            let text = ManifestError::TooMany { limit: budget.objects }.to_string();
+            return Err(RenderError::new(Reason::BudgetExceeded, text));
+        }
+    }
+    Ok(objects)
+}
+
+/// Whether a text looks as if it were meant as a manifest (RND-76).
+fn objects_meant(text: &str) -> bool {
+    ["apiVersion:", "kind:", "metadata:"].iter().all(|word| text.contains(word))
+}
+
+fn unmarshal(name: &str, error: &dyn std::fmt::Display) -> RenderError {
+    RenderError::new(Reason::ManifestUnmarshal, format!("Failed to unmarshal {name:?}: {error}"))
+}
+
+/// A JSON file holds exactly one object (RND-75).
+fn parse_json_file(name: &str, text: &str) -> Result<Value, RenderError> {
+    let mut documents = Deserializer::from_str(text).into_iter::<serde::de::IgnoredAny>();
+    match documents.next() {
+        Some(Ok(_)) => {}
+        Some(Err(error)) => return Err(unmarshal(name, &error)),
+        None => return Err(unmarshal(name, &"EOF")),
+    }
+    let (first, rest) = text.split_at_checked(documents.byte_offset()).unwrap_or((text, ""));
+    if !rest.trim().is_empty() {
+        let text =
+            format!("Found multiple objects in {name:?}. Only single objects are allowed in JSON files.");
+        return Err(RenderError::new(Reason::JsonMultipleObjects, text));
+    }
+    let value = json::decode_kubernetes(first.as_bytes()).map_err(|error| unmarshal(name, &error))?;
+    match value.get("kind") {
+        Some(Value::String(kind)) if !kind.is_empty() => Ok(value),
+        // Deviation (RND-75): the reference passes such an object on and fails later.
+        _ if value.is_object() => Err(unmarshal(name, &"Object 'Kind' is missing")),
+        _ => Err(unmarshal(name, &"the document is not an object")),
+    }
+}
+
+/// A chosen file: the path under which it was found, and where links lead.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Found {
+    listed: TreePath,
+    real: TreePath,
+}
+
+/// Reads the files whose sizes together stay below the limit (RND-73). Jsonnet files do not count for it.
+fn read_files<'a>(
+    tree: &dyn Tree,
+    files: &'a [Found],
+    jsonnet_enabled: bool,
+    budget: &Budget,
+) -> Result<Vec<(&'a Found, bytes::Bytes)>, RenderError> {
+    let combined = match budget.combined_manifest_bytes {
+        0 => u64::MAX,
+        limit => limit,
+    };
+    let (mut combined_left, mut input_left) = (combined, budget.input_bytes);
+    let mut contents = Vec::with_capacity(files.len());
+    for file in files {
+        budget.check_time()?;
+        let counts = !file.listed.name().ends_with(".jsonnet");
+        if !counts && !jsonnet_enabled {
+            continue;
+        }
+        let limit = if counts { combined_left.min(input_left) } else { input_left };
+        let content = match tree.read(&file.real, limit) {
+            Err(TreeError::TooLarge { .. }) if counts && combined_left <= input_left => {
+                let text = "exceeded max combined manifest file size";
+                return Err(RenderError::new(Reason::ManifestsTooLarge, text));
+            }
+            Err(error @ TreeError::TooLarge { .. }) => {
+                return Err(RenderError::new(Reason::BudgetExceeded, error.to_string()));
+            }
+            other => other?,
+        };
+        let size = content.len() as u64;
+        input_left = input_left.saturating_sub(size);
+        if counts {
+            combined_left = combined_left.saturating_sub(size);
+        }
+        contents.push((file, content));
+    }
+    Ok(contents)
+}
+
+struct Walk<'a> {
+    tree: &'a dyn Tree,
+    root: &'a TreePath,
+    options: &'a DirectorySource,
+    include: Pattern,
+    exclude: Pattern,
+    files_left: usize,
+    budget: &'a Budget,
+    found: Vec<Found>,
+}
+
+/// The files a directory source consists of, in order of path components (RND-69..71).
+fn find_files(
+    tree: &dyn Tree,
+    directory: &TreePath,
+    options: &DirectorySource,
+    budget: &Budget,
+) -> Result<Vec<Found>, RenderError> {
+    let mut walk = Walk {
+        tree,
+        root: directory,
+        options,
+        include: Pattern::new(&options.include),
+        exclude: Pattern::new(&options.exclude),
+        files_left: budget.files,
+        budget,
+        found: Vec::new(),
+    };
+    walk.enter(directory, 0)?;
+    Ok(walk.found)
+}
+
+impl Walk<'_> {
+    fn enter(&mut self, directory: &TreePath, depth: usize) -> Result<(), RenderError> {
+        self.budget.check_time()?;
+        if depth > WALK_DEPTH_MAX {
+            return Err(RenderError::new(Reason::BudgetExceeded, "directories are nested too deeply"));
+        }
+        for (name, entry) in self.tree.list(directory)? {
+            self.files_left = self.files_left.checked_sub(1).ok_or_else(|| {
+                RenderError::new(
+                    Reason::BudgetExceeded,
+                    format!("the directory has more than {} files", self.budget.files),
+                )
+            })?;
+            let path = directory.child(&name);
+            match entry.kind {
+                EntryKind::Directory if self.options.recurse => self.enter(&path, depth + 1)?,
+                EntryKind::Directory | EntryKind::Submodule => {}
+                EntryKind::File { .. } if self.is_wanted(&path) => {
+                    self.found.push(Found { listed: path.clone(), real: path });
+                }
+                EntryKind::Symlink { .. } if self.is_wanted(&path) => self.follow(path)?,
+                EntryKind::File { .. } | EntryKind::Symlink { .. } => {}
+            }
+        }
+        Ok(())
+    }
+
+    /// A link counts when it leads to a regular file inside the root (RND-70).
+    fn follow(&mut self, path: TreePath) -> Result<(), RenderError> {
+        match links::resolve(self.tree, &path)? {
+            Resolved::Found(real, entry) if entry.is_file() => self.found.push(Found { listed: path, real }),
+            Resolved::Found(..) | Resolved::Missing => {}
+            Resolved::Outside => {
+                return Err(RenderError::new(Reason::SymlinkOutOfBounds, "illegal filepath in symlink"));
+            }
+            Resolved::Loop => return Err(RenderError::new(Reason::SymlinkLoop, "too many links")),
+        }
+        Ok(())
+    }
+
+    fn is_wanted(&self, path: &TreePath) -> bool {
+        let Some(relative) = path.relative_to(self.root) else { return false };
+        if !self.options.disable_extension_filter && !has_manifest_extension(path.name()) {
+            return false;
+        }
+        if self.exclude.is_set() && self.exclude.is_match(relative) {
+            return false;
+        }
+        !self.include.is_set() || self.include.is_match(relative)
+    }
+}
+
+/// Case-sensitive, as the reference compares it (RND-69).
+#[expect(clippy::case_sensitive_file_extension_comparisons, reason = "RND-69 wants exactly these spellings")]
+fn has_manifest_extension(name: &str) -> bool {
+    [".yaml", ".yml", ".json", ".jsonnet"].iter().any(|extension| name.ends_with(extension))
+}
+
+/// An include or exclude option. One that does not compile matches nothing (RND-71).
+enum Pattern {
+    Unset,
+    Broken,
+    Glob(Glob),
+}
+
+impl Pattern {
+    fn new(text: &str) -> Self {
+        match text {
+            "" => Self::Unset,
+            text => Glob::new(text, &[]).map_or(Self::Broken, Self::Glob),
+        }
+    }
+
+    fn is_set(&self) -> bool {
+        !matches!(self, Self::Unset)
+    }
+
+    fn is_match(&self, path: &str) -> bool {
+        match self {
+            Self::Unset | Self::Broken => false,
+            Self::Glob(glob) => glob.is_match(path),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

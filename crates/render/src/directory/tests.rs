@@ -1,0 +1,172 @@
+use serde_json::json;
+
+use super::*;
+use crate::{MemoryEntry, MemoryTree};
+
+fn names(options: Value, files: &[&str]) -> Vec<String> {
+    let options: DirectorySource = serde_json::from_value(options).unwrap();
+    let tree = MemoryTree::from_files(files.iter().map(|name| (*name, ""))).unwrap();
+    let found = find_files(&tree, &TreePath::root(), &options, &Budget::default()).unwrap();
+    found.into_iter().map(|file| file.listed.to_string()).collect()
+}
+
+fn run_with(
+    options: &DirectorySource,
+    files: &[(&str, &str)],
+    budget: &Budget,
+) -> Result<Vec<Value>, RenderError> {
+    let files = files.iter().map(|(name, text)| ((*name).to_owned(), (*text).to_owned()));
+    let tree = MemoryTree::from_files(files).unwrap();
+    render(&tree, &TreePath::root(), options, true, budget)
+}
+
+fn run(files: &[(&str, &str)]) -> Result<Vec<Value>, RenderError> {
+    run_with(&DirectorySource { recurse: true, ..DirectorySource::default() }, files, &Budget::default())
+}
+
+fn text(result: Result<Vec<Value>, RenderError>) -> String {
+    result.unwrap_err().to_string()
+}
+
+#[test]
+fn rnd_69_walks_in_order_of_components() {
+    let files = ["b.yaml", "a/z.yml", "a.yaml", "a/b/c.json", "x.YAML", "n.txt", "Z.jsonnet"];
+    assert_eq!(names(json!({}), &files), ["Z.jsonnet", "a.yaml", "b.yaml"]);
+    assert_eq!(
+        names(json!({"recurse": true}), &files),
+        ["Z.jsonnet", "a/b/c.json", "a/z.yml", "a.yaml", "b.yaml"]
+    );
+    assert_eq!(names(json!({"disableExtensionFilter": true}), &files).len(), 5);
+}
+
+#[test]
+fn rnd_70_links_to_files_count() {
+    let link = |to: &str| MemoryEntry::Symlink(to.to_owned());
+    let tree = MemoryTree::from_entries([
+        ("app/real.yaml", MemoryEntry::File("kind: A".into(), false)),
+        ("app/link.yaml", link("../shared/x")),
+        ("app/dir.yaml", link("../shared")),
+        ("app/gone.yaml", link("nowhere")),
+        ("shared/x", MemoryEntry::File("kind: B".into(), false)),
+    ])
+    .unwrap();
+    let app = TreePath::parse("app").unwrap();
+    let objects = render(&tree, &app, &DirectorySource::default(), true, &Budget::default()).unwrap();
+    assert_eq!(objects, [json!({"kind": "B"}), json!({"kind": "A"})]);
+
+    let looped = MemoryTree::from_entries([("a.yaml", link("b")), ("b", link("a.yaml"))]).unwrap();
+    let root = TreePath::root();
+    let error = render(&looped, &root, &DirectorySource::default(), true, &Budget::default()).unwrap_err();
+    assert_eq!((error.reason, error.message.as_str()), (Reason::SymlinkLoop, "too many links"));
+}
+
+#[test]
+fn rnd_71_exclude_wins_over_include() {
+    let files = ["a.yaml", "sub/a.yaml", "sub/b.yaml", "config.yaml", "env-usw2/x.yaml", "env-use1/x.yaml"];
+    let found = |include: &str, exclude: &str| {
+        names(json!({"recurse": true, "include": include, "exclude": exclude}), &files)
+    };
+    assert_eq!(found("*.yaml", "sub/*"), ["a.yaml", "config.yaml", "env-use1/x.yaml", "env-usw2/x.yaml"]);
+    assert_eq!(found("**/*.yaml", ""), ["env-use1/x.yaml", "env-usw2/x.yaml", "sub/a.yaml", "sub/b.yaml"]);
+    assert_eq!(found("{config.yaml,env-usw2/*}", ""), ["config.yaml", "env-usw2/x.yaml"]);
+    assert_eq!(found("[", ""), Vec::<String>::new());
+    assert_eq!(found("", "[").len(), 6);
+}
+
+#[test]
+fn rnd_72_marked_files_are_skipped() {
+    let files = [("a.yaml", "# +argocd:skip-file-rendering\n{{ broken"), ("b.yaml", "kind: B")];
+    assert_eq!(run(&files), Ok(vec![json!({"kind": "B"})]));
+    assert_eq!(run(&[("a.jsonnet", "// +argocd:skip-file-rendering")]), Ok(vec![]));
+}
+
+#[test]
+fn rnd_73_sizes_are_summed() {
+    let budget = |limit| Budget { combined_manifest_bytes: limit, ..Budget::default() };
+    let files = [("a.yaml", "kind: A"), ("b.yaml", "kind: B")];
+    let options = DirectorySource::default();
+    assert_eq!(run_with(&options, &files, &budget(14)).map(|objects| objects.len()), Ok(2));
+    assert_eq!(run_with(&options, &files, &budget(0)).map(|objects| objects.len()), Ok(2));
+    let error = run_with(&options, &files, &budget(13)).unwrap_err();
+    assert_eq!(error.reason, Reason::ManifestsTooLarge);
+    assert_eq!(error.message, "exceeded max combined manifest file size");
+}
+
+#[test]
+fn rnd_74_files_may_be_utf_16() {
+    let mut content = vec![0xff, 0xfe];
+    content.extend("kind: A".encode_utf16().flat_map(u16::to_le_bytes));
+    let tree = MemoryTree::from_files([("a.yaml", content)]).unwrap();
+    let objects = render(&tree, &TreePath::root(), &DirectorySource::default(), true, &Budget::default());
+    assert_eq!(objects, Ok(vec![json!({"kind": "A"})]));
+}
+
+#[test]
+fn rnd_75_json_files_hold_one_object() {
+    assert_eq!(run(&[("d/a.json", " {\"kind\":\"A\",\"n\":1} \n")]), Ok(vec![json!({"kind": "A", "n": 1})]));
+    let error = run(&[("d/a.json", "{\"kind\":\"A\"}{}")]).unwrap_err();
+    assert_eq!(error.reason, Reason::JsonMultipleObjects);
+    assert_eq!(
+        error.message,
+        "Found multiple objects in \"a.json\". Only single objects are allowed in JSON files."
+    );
+    assert!(text(run(&[("a.json", "{")])).starts_with("Failed to unmarshal \"a.json\": "));
+    assert!(text(run(&[("a.json", "")])).starts_with("Failed to unmarshal \"a.json\": "));
+    assert_eq!(text(run(&[("a.json", "{}")])), "Failed to unmarshal \"a.json\": Object 'Kind' is missing");
+    assert!(run(&[("a.json", "[]")]).is_err());
+}
+
+#[test]
+fn rnd_76_files_that_are_no_manifests_are_ignored() {
+    assert_eq!(
+        run(&[("values.yaml", "replicas: 3\n"), ("b.yaml", "kind: B\n")]),
+        Ok(vec![json!({"kind": "B"})])
+    );
+    assert_eq!(run(&[("ci.yml", "- a\n- b\n")]), Ok(vec![]));
+    assert_eq!(run(&[("t.yaml", "{{ template }}\n")]), Ok(vec![]));
+}
+
+#[test]
+fn rnd_76_files_that_look_like_manifests_must_be_right() {
+    let broken = "apiVersion: v1\nkind: A\nmetadata: {\n";
+    let error = run(&[("t.yaml", broken)]).unwrap_err();
+    assert_eq!((error.reason, error.code()), (Reason::ManifestUnmarshal, crate::Code::FailedPrecondition));
+    assert!(error.message.starts_with("Failed to unmarshal \"t.yaml\": "), "{error}");
+    assert!(text(run(&[("t.yaml", "kind: A\n---\nx: 1\n")])).contains("Object 'Kind' is missing"));
+}
+
+#[test]
+fn rnd_78_jsonnet_is_refused_unless_disabled() {
+    assert_eq!(run(&[("a.jsonnet", "{}")]).unwrap_err().reason, Reason::ExecRequired);
+    let tree = MemoryTree::from_files([("a.jsonnet", "{}"), ("b.yaml", "kind: B")]).unwrap();
+    let objects = render(&tree, &TreePath::root(), &DirectorySource::default(), false, &Budget::default());
+    assert_eq!(objects, Ok(vec![json!({"kind": "B"})]));
+}
+
+#[test]
+fn rnd_20_a_cancelled_rendering_stops() {
+    let flag = std::sync::Arc::new(std::sync::atomic::AtomicBool::new(true));
+    let budget = Budget { cancelled: Some(flag), ..Budget::default() };
+    let error = run_with(&DirectorySource::default(), &[("a.yaml", "kind: A")], &budget).unwrap_err();
+    assert_eq!(error.message, "timeout after 1m30s");
+}
+
+#[test]
+fn sty_114_a_bomb_of_anchors_is_bounded() {
+    let mut bomb = "kind: A\napiVersion: v1\nmetadata: {}\na0: &a0 [x,x,x,x,x,x,x,x,x,x]\n".to_owned();
+    for level in 1..12 {
+        let refs = vec![format!("*a{}", level - 1); 10].join(",");
+        bomb.push_str(&format!("a{level}: &a{level} [{refs}]\n"));
+    }
+    let budget = Budget { nodes: 100_000, ..Budget::default() };
+    assert!(run_with(&DirectorySource::default(), &[("a.yaml", &bomb)], &budget).is_err());
+}
+
+#[test]
+fn sty_114_a_large_file_is_bounded() {
+    let large = "#".repeat(11_000_000);
+    let error = run(&[("a.yaml", &large)]).unwrap_err();
+    assert_eq!(error.reason, Reason::ManifestsTooLarge);
+    let deep = format!("{{\"kind\":\"A\",\"a\":{}1{}}}", "[".repeat(100_000), "]".repeat(100_000));
+    assert!(run(&[("a.json", &deep)]).is_err());
+}

@@ -1,0 +1,148 @@
+//! Why rendering failed: the text users see, a reason for programs, a code for clients.
+
+use std::fmt;
+
+use crate::TreeError;
+
+/// Codes of failures, named as gRPC names them (RND-11).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Code {
+    /// Anything without a better code.
+    Unknown,
+    /// The request is wrong.
+    InvalidArgument,
+    /// A named thing is not there.
+    NotFound,
+    /// The caller may not use a thing.
+    PermissionDenied,
+    /// A budget ran out.
+    ResourceExhausted,
+    /// A document of the source cannot be read.
+    FailedPrecondition,
+    /// The store behind the tree failed; trying again may help.
+    Unavailable,
+}
+
+impl Code {
+    /// The name, as gRPC prints it.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Unknown => "Unknown",
+            Self::InvalidArgument => "InvalidArgument",
+            Self::NotFound => "NotFound",
+            Self::PermissionDenied => "PermissionDenied",
+            Self::ResourceExhausted => "ResourceExhausted",
+            Self::FailedPrecondition => "FailedPrecondition",
+            Self::Unavailable => "Unavailable",
+        }
+    }
+}
+
+/// Reasons of failures, as programs see them (EVAL-701).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Reason {
+    /// More than one type of source is configured.
+    MultipleSourceTypes,
+    /// The path of the source does not exist.
+    PathNotFound,
+    /// The path of the source is no directory.
+    PathNotDirectory,
+    /// The path of the source is absolute.
+    PathAbsolute,
+    /// The path of the source leaves the repository.
+    PathOutsideRepo,
+    /// A link leaves the repository.
+    SymlinkOutOfBounds,
+    /// A link leads back to itself.
+    SymlinkLoop,
+    /// A manifest cannot be read.
+    ManifestUnmarshal,
+    /// A JSON file holds more than one object.
+    JsonMultipleObjects,
+    /// The manifests are larger than the limit.
+    ManifestsTooLarge,
+    /// A member of a list is no object.
+    ListItemNotObject,
+    /// An override file cannot be read.
+    SourceParameters,
+    /// A program outside would be needed.
+    ExecRequired,
+    /// A budget ran out.
+    BudgetExceeded,
+    /// The content cannot be read.
+    ContentUnavailable,
+}
+
+impl Reason {
+    /// The name, as programs see it.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::MultipleSourceTypes => "multiple-source-types",
+            Self::PathNotFound => "path-not-found",
+            Self::PathNotDirectory => "path-not-directory",
+            Self::PathAbsolute => "path-absolute",
+            Self::PathOutsideRepo => "path-outside-repo",
+            Self::SymlinkOutOfBounds => "symlink-out-of-bounds",
+            Self::SymlinkLoop => "symlink-loop",
+            Self::ManifestUnmarshal => "manifest-unmarshal",
+            Self::JsonMultipleObjects => "json-multiple-objects",
+            Self::ManifestsTooLarge => "manifests-too-large",
+            Self::ListItemNotObject => "list-item-not-object",
+            Self::SourceParameters => "source-parameters",
+            Self::ExecRequired => "exec-required",
+            Self::BudgetExceeded => "budget-exceeded",
+            Self::ContentUnavailable => "content-unavailable",
+        }
+    }
+
+    /// The code that goes with the reason (RND-11).
+    pub fn code(self) -> Code {
+        match self {
+            Self::ManifestUnmarshal | Self::JsonMultipleObjects => Code::FailedPrecondition,
+            Self::BudgetExceeded => Code::ResourceExhausted,
+            Self::ContentUnavailable => Code::Unavailable,
+            _ => Code::Unknown,
+        }
+    }
+}
+
+/// A failed rendering. Printing gives the text that users see.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RenderError {
+    /// Why, for programs.
+    pub reason: Reason,
+    /// Why, for people; texts that tools parse are pinned by the specification.
+    pub message: String,
+}
+
+impl RenderError {
+    /// Makes one.
+    pub fn new(reason: Reason, message: impl Into<String>) -> Self {
+        Self { reason, message: message.into() }
+    }
+
+    /// The code for clients.
+    pub fn code(&self) -> Code {
+        self.reason.code()
+    }
+
+    /// Whether trying again without a new revision may help (RND-146).
+    pub fn is_transient(&self) -> bool {
+        self.reason == Reason::ContentUnavailable
+    }
+}
+
+impl fmt::Display for RenderError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.message)
+    }
+}
+
+impl std::error::Error for RenderError {}
+
+impl From<TreeError> for RenderError {
+    fn from(error: TreeError) -> Self {
+        Self::new(Reason::ContentUnavailable, error.to_string())
+    }
+}

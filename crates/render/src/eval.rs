@@ -1,0 +1,184 @@
+//! Decisions of this crate in the shape in which `tiphys eval` asks for them (EVAL-701..708).
+
+use std::sync::Arc;
+
+use serde_json::Value;
+use tiphys_api::application::ApplicationSource;
+use tiphys_go::glob::Glob;
+
+use crate::{Budget, Code, EnabledTools, RenderError, RenderRequest, Rendered, Tree, render};
+
+/// A failure of an eval operation.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{message}")]
+pub struct EvalError {
+    /// Code for the caller.
+    pub code: Code,
+    /// Reason for programs; empty where none is defined.
+    pub reason: &'static str,
+    /// Text for people.
+    pub message: String,
+}
+
+impl From<RenderError> for EvalError {
+    fn from(error: RenderError) -> Self {
+        Self { code: error.code(), reason: error.reason.as_str(), message: error.message }
+    }
+}
+
+/// What `render.manifests` gives for one source (EVAL-701).
+#[derive(Clone, Debug, PartialEq)]
+pub struct SourceResult {
+    /// Type on the wire; empty for a source that only carries `ref`.
+    pub source_type: &'static str,
+    /// The revision.
+    pub revision: String,
+    /// The objects.
+    pub objects: Vec<Value>,
+}
+
+/// Facts that all sources of one `render.manifests` share.
+#[derive(Clone, Debug, Default)]
+pub struct Inputs {
+    /// The instance name.
+    pub instance_name: String,
+    /// Namespace of the destination.
+    pub destination_namespace: String,
+    /// Name of the project.
+    pub project: String,
+    /// Version of the cluster.
+    pub kube_version: String,
+    /// API versions of the cluster.
+    pub api_versions: Arc<[String]>,
+    /// Tools that the settings allow.
+    pub enabled: EnabledTools,
+    /// Limits.
+    pub budget: Budget,
+}
+
+/// Renders several sources in order; `tree` gives content and revision of each (RND-6, RND-15).
+///
+/// The error of one of several sources names its position.
+pub fn manifests<'a>(
+    sources: &[ApplicationSource],
+    inputs: &Inputs,
+    mut tree: impl FnMut(&ApplicationSource) -> Result<(&'a dyn Tree, String), EvalError>,
+) -> Result<Vec<SourceResult>, EvalError> {
+    let several = sources.len() > 1;
+    let mut results = Vec::with_capacity(sources.len());
+    for (index, source) in sources.iter().enumerate() {
+        let prefixed = |mut error: EvalError| {
+            if several {
+                let position = format!("source {} of {}", index + 1, sources.len());
+                error.message = format!("failed to generate manifest for {position}: {}", error.message);
+            }
+            error
+        };
+        let (tree, revision) = tree(source).map_err(prefixed)?;
+        if several && source.path.is_empty() && source.chart.is_empty() {
+            results.push(SourceResult { source_type: "", revision, objects: Vec::new() });
+            continue;
+        }
+        let request = RenderRequest {
+            source: source.clone(),
+            revision: revision.clone(),
+            instance_name: inputs.instance_name.clone(),
+            destination_namespace: inputs.destination_namespace.clone(),
+            project: inputs.project.clone(),
+            kube_version: inputs.kube_version.clone(),
+            api_versions: Arc::clone(&inputs.api_versions),
+            enabled: inputs.enabled,
+            ..RenderRequest::default()
+        };
+        let Rendered { objects, source_type } =
+            render(&request, tree, &inputs.budget).map_err(|error| prefixed(error.into()))?;
+        results.push(SourceResult { source_type: source_type.as_str(), revision, objects });
+    }
+    Ok(results)
+}
+
+/// Whether a glob of a directory source matches a path (EVAL-706).
+///
+/// # Errors
+/// `InvalidArgument` for a pattern that does not compile.
+pub fn glob_match(pattern: &str, path: &str) -> Result<bool, EvalError> {
+    match Glob::new(pattern, &[]) {
+        Ok(glob) => Ok(glob.is_match(path)),
+        Err(error) => Err(EvalError { code: Code::InvalidArgument, reason: "", message: error.to_string() }),
+    }
+}
+
+/// The tag a version range selects (EVAL-702).
+///
+/// # Errors
+/// `InvalidArgument` when the revision is no constraint, `NotFound` when nothing fits.
+pub fn resolve_version(revision: &str, tags: &[String], tag_prefix: &str) -> Result<String, EvalError> {
+    use crate::version::VersionError;
+    crate::version::resolve_version(revision, tags.iter().map(String::as_str), tag_prefix).map_err(|error| {
+        let code = match error {
+            VersionError::NotFound { .. } => Code::NotFound,
+            VersionError::NotAConstraint { .. } | VersionError::PrefixNeedsConstraint { .. } => {
+                Code::InvalidArgument
+            }
+        };
+        EvalError { code, reason: "", message: error.to_string() }
+    })
+}
+
+pub use crate::environment::{escape_parameter, substitute as env_substitute};
+pub use crate::refresh::{files_changed, refresh_paths};
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::MemoryTree;
+    use serde_json::json;
+
+    fn sources(value: Value) -> Vec<ApplicationSource> {
+        serde_json::from_value(value).unwrap()
+    }
+
+    #[test]
+    fn eval_701_the_example() {
+        let content = "{apiVersion: v1, kind: ConfigMap, metadata: {name: c}}";
+        let tree = MemoryTree::from_files([("c.yaml", content)]).unwrap();
+        let sources = sources(json!([{"repoURL": "https://git.acme.test/ui", "path": "."}]));
+        let result = manifests(&sources, &Inputs::default(), |_| Ok((&tree, "0".repeat(40)))).unwrap();
+        assert_eq!(result[0].source_type, "Directory");
+        assert_eq!(
+            result[0].objects,
+            [json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "c"}})]
+        );
+    }
+
+    #[test]
+    fn rnd_6_the_error_names_the_source() {
+        let tree = MemoryTree::from_files([("a/c.yaml", "kind: A")]).unwrap();
+        let sources = sources(json!([{"repoURL": "r", "ref": "values"}, {"repoURL": "r", "path": "b"}]));
+        let error = manifests(&sources, &Inputs::default(), |_| Ok((&tree, String::new()))).unwrap_err();
+        assert_eq!(
+            error.message,
+            "failed to generate manifest for source 2 of 2: b: app path does not exist"
+        );
+        assert_eq!(error.reason, "path-not-found");
+    }
+
+    #[test]
+    fn rnd_15_a_ref_source_renders_nothing() {
+        let tree = MemoryTree::from_files([("a/c.yaml", "kind: A")]).unwrap();
+        let sources = sources(json!([{"repoURL": "r", "ref": "values"}, {"repoURL": "r", "path": "a"}]));
+        let results = manifests(&sources, &Inputs::default(), |_| Ok((&tree, "r".to_owned()))).unwrap();
+        let types: Vec<&str> = results.iter().map(|result| result.source_type).collect();
+        assert_eq!(types, ["", "Directory"]);
+    }
+
+    #[test]
+    fn eval_706_and_702_codes() {
+        assert_eq!(glob_match("*.json", "x.json"), Ok(true));
+        assert_eq!(glob_match("[", "x").unwrap_err().code, Code::InvalidArgument);
+        let tags = ["v3.1.0".to_owned(), "v3.2.0".to_owned(), "v4.0.0".to_owned()];
+        assert_eq!(resolve_version("3.*", &tags, "").as_deref(), Ok("v3.2.0"));
+        assert_eq!(resolve_version("9.*", &tags, "").unwrap_err().code, Code::NotFound);
+        assert_eq!(resolve_version("main", &tags, "").unwrap_err().code, Code::InvalidArgument);
+    }
+}

@@ -1,0 +1,113 @@
+//! Files of one revision: the port that the renderers read through (STY-112).
+//!
+//! A [`Tree`] is immutable and content-addressed: an id names a directory's whole content, so two equal ids
+//! prove that nothing changed. Implementations do not follow symbolic links; [`crate::links`] does, and stays
+//! inside the root while doing so. [`MemoryTree`] holds files given as values.
+
+mod memory;
+mod path;
+
+use bytes::Bytes;
+
+pub use memory::{MemoryEntry, MemoryTree};
+pub use path::{PathError, TreePath};
+
+/// What stands at a path.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum EntryKind {
+    /// A regular file.
+    File {
+        /// Whether the file may be executed.
+        executable: bool,
+    },
+    /// A directory.
+    Directory,
+    /// A symbolic link.
+    Symlink {
+        /// The text of the link.
+        target: String,
+    },
+    /// A commit of another repository; its content is not part of the tree.
+    Submodule,
+}
+
+/// One member of a directory.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Entry {
+    /// What it is.
+    pub kind: EntryKind,
+}
+
+impl Entry {
+    /// Whether the entry is a regular file.
+    pub fn is_file(&self) -> bool {
+        matches!(self.kind, EntryKind::File { .. })
+    }
+
+    /// Whether the entry is a directory. A submodule, whose content is absent, counts as an empty one.
+    pub fn is_directory(&self) -> bool {
+        matches!(self.kind, EntryKind::Directory | EntryKind::Submodule)
+    }
+}
+
+/// Why something in a tree could not be read. No text contains a path of the host (STY-56).
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum TreeError {
+    /// Nothing stands at the path.
+    #[error("{path}: no such file or directory")]
+    NotFound {
+        /// The path.
+        path: TreePath,
+    },
+    /// Something other than a file stands at the path.
+    #[error("{path}: not a regular file")]
+    NotAFile {
+        /// The path.
+        path: TreePath,
+    },
+    /// Something other than a directory stands at the path.
+    #[error("{path}: not a directory")]
+    NotADirectory {
+        /// The path.
+        path: TreePath,
+    },
+    /// The file has more bytes than the caller wants.
+    #[error("{path}: file has more than {limit} bytes")]
+    TooLarge {
+        /// The path.
+        path: TreePath,
+        /// The caller's limit.
+        limit: u64,
+    },
+    /// The store behind the tree is damaged or gone; fetching again helps.
+    #[error("the stored content cannot be read: {what}")]
+    Damaged {
+        /// What failed.
+        what: String,
+    },
+}
+
+/// Files of one revision. All methods are total: what cannot be read is an error, never an empty answer.
+pub trait Tree: Send + Sync {
+    /// Id of the root directory's content.
+    fn id(&self) -> &str;
+
+    /// Id of a directory's content; `None` when no directory stands there.
+    fn subtree_id(&self, path: &TreePath) -> Result<Option<String>, TreeError>;
+
+    /// What stands at a path, links not followed; `None` when nothing does.
+    fn entry(&self, path: &TreePath) -> Result<Option<Entry>, TreeError>;
+
+    /// Members of a directory, sorted by the bytes of their names.
+    fn list(&self, path: &TreePath) -> Result<Vec<(String, Entry)>, TreeError>;
+
+    /// Bytes of a regular file, at most `max_bytes`.
+    fn read(&self, path: &TreePath, max_bytes: u64) -> Result<Bytes, TreeError>;
+
+    /// The first link that leaves the root (RND-54). Implementations that know ids of directories may remember
+    /// answers by id.
+    fn escaping_link(&self) -> Result<Option<TreePath>, TreeError> {
+        crate::links::find_escaping_link(self, &TreePath::root(), 0)
+    }
+}
