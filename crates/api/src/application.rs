@@ -9,17 +9,19 @@ use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::{Map, Value};
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes references")]
-fn is_false(flag: &bool) -> bool {
+pub(crate) fn is_false(flag: &bool) -> bool {
     !*flag
 }
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes references")]
-fn is_zero(number: &i64) -> bool {
+pub(crate) fn is_zero(number: &i64) -> bool {
     *number == 0
 }
 
 /// `null` reads as the default, as the Kubernetes decoders do.
-fn null_as_default<'de, D: Deserializer<'de>, T: Default + Deserialize<'de>>(d: D) -> Result<T, D::Error> {
+pub(crate) fn null_as_default<'de, D: Deserializer<'de>, T: Default + Deserialize<'de>>(
+    d: D,
+) -> Result<T, D::Error> {
     Ok(Option::deserialize(d)?.unwrap_or_default())
 }
 
@@ -255,7 +257,11 @@ pub struct IgnoreDifference {
     #[serde(skip_serializing_if = "Vec::is_empty", deserialize_with = "null_as_default")]
     pub json_pointers: Vec<String>,
     /// jq paths to ignore.
-    #[serde(rename = "jqPathExpressions", skip_serializing_if = "Vec::is_empty", deserialize_with = "null_as_default")]
+    #[serde(
+        rename = "jqPathExpressions",
+        skip_serializing_if = "Vec::is_empty",
+        deserialize_with = "null_as_default"
+    )]
     pub jq_path_expressions: Vec<String>,
     /// Field managers whose changes are ignored.
     #[serde(skip_serializing_if = "Vec::is_empty", deserialize_with = "null_as_default")]
@@ -657,7 +663,11 @@ pub struct HistoryEntry {
 #[serde(rename_all = "camelCase", default)]
 pub struct Summary {
     /// URLs.
-    #[serde(rename = "externalURLs", skip_serializing_if = "Vec::is_empty", deserialize_with = "null_as_default")]
+    #[serde(
+        rename = "externalURLs",
+        skip_serializing_if = "Vec::is_empty",
+        deserialize_with = "null_as_default"
+    )]
     pub external_urls: Vec<String>,
     /// Images.
     #[serde(skip_serializing_if = "Vec::is_empty", deserialize_with = "null_as_default")]

@@ -4,7 +4,16 @@
 //! policy crate; reading and writing them in the cluster crate.
 
 pub mod application;
+pub mod applicationset;
+pub mod cluster;
 pub mod names;
+pub mod project;
 pub mod repo_url;
+pub mod repository;
+pub mod secret;
+pub mod settings;
 
 pub use application::Application;
+pub use applicationset::ApplicationSet;
+pub use project::AppProject;
+pub use settings::Settings;

@@ -1,0 +1,298 @@
+//! Clusters: the Secret that describes one, and which one a destination means (REP part B).
+
+use std::collections::BTreeMap;
+
+use serde::Deserialize;
+use serde_json::Value;
+
+use crate::application::{Destination, Metadata};
+use crate::names::{self, IN_CLUSTER_NAME, IN_CLUSTER_SERVER, LAST_APPLIED, SECRET_TYPE_LABEL};
+use crate::secret::Secret;
+
+/// A cluster as its Secret describes it (REP B1).
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Cluster {
+    /// Name; the server when the Secret has none.
+    pub name: String,
+    /// URL of the API server, without trailing `/`.
+    pub server: String,
+    /// Namespaces in namespaced mode; empty means all.
+    pub namespaces: Vec<String>,
+    /// Whether cluster-scoped resources are managed in namespaced mode.
+    pub cluster_resources: bool,
+    /// Project it belongs to; empty means none.
+    pub project: String,
+    /// Shard it is pinned to.
+    pub shard: Option<i64>,
+    /// Labels of the Secret without our own.
+    pub labels: BTreeMap<String, String>,
+    /// Annotations of the Secret without our own.
+    pub annotations: BTreeMap<String, String>,
+    /// The JSON text of `config`; empty means all defaults.
+    pub config: Secret<String>,
+    /// Name of the Secret; empty for the implicit local cluster.
+    pub secret_name: String,
+    /// Time of the refresh annotation (REP-103), as written.
+    pub refresh_requested_at: Option<String>,
+    /// Whether controllers ignore it (REP-103).
+    pub skip_reconcile: bool,
+    /// What could not be read and was left out.
+    pub warnings: Vec<String>,
+}
+
+/// How to reach a cluster (REP-104).
+#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct ClusterConfig {
+    /// Basic auth user.
+    pub username: String,
+    /// Basic auth password.
+    pub password: Secret<String>,
+    /// Bearer token.
+    pub bearer_token: Secret<String>,
+    /// TLS.
+    pub tls_client_config: TlsClientConfig,
+    /// AWS IAM authentication.
+    #[serde(rename = "awsAuthConfig")]
+    pub aws_auth_config: Option<AwsAuthConfig>,
+    /// Exec authentication.
+    pub exec_provider_config: Option<ExecProviderConfig>,
+    /// Whether responses are asked for uncompressed.
+    pub disable_compression: bool,
+    /// Proxy.
+    pub proxy_url: String,
+}
+
+/// TLS of a cluster; the data members are base64 of PEM.
+#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct TlsClientConfig {
+    /// Whether the server's certificate is not verified.
+    pub insecure: bool,
+    /// Name in the server's certificate.
+    pub server_name: String,
+    /// Client certificate.
+    pub cert_data: String,
+    /// Client key.
+    pub key_data: Secret<String>,
+    /// Authorities.
+    pub ca_data: String,
+}
+
+/// AWS IAM authentication (REP-106).
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(default)]
+pub struct AwsAuthConfig {
+    /// EKS cluster.
+    #[serde(rename = "clusterName")]
+    pub cluster_name: String,
+    /// Role to assume.
+    #[serde(rename = "roleARN")]
+    pub role_arn: String,
+    /// AWS profile.
+    pub profile: String,
+}
+
+/// Exec authentication.
+#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct ExecProviderConfig {
+    /// Program.
+    pub command: String,
+    /// Arguments.
+    pub args: Vec<String>,
+    /// Additional environment.
+    pub env: BTreeMap<String, Secret<String>>,
+    /// API version of the answer.
+    pub api_version: String,
+    /// What to tell people without the program.
+    pub install_hint: String,
+    /// Whether the program gets the cluster's description.
+    pub provide_cluster_info: bool,
+    /// Free-form data for the program.
+    pub config: Option<Value>,
+}
+
+/// Why a cluster cannot be used or chosen. The texts are part of the interface (REP-110, 111).
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum ClusterError {
+    /// `config` is not the JSON it should be.
+    #[error("failed to unmarshal cluster config: invalid JSON at line {line} column {column}")]
+    Config {
+        /// Line of the error, from 1.
+        line: usize,
+        /// Column of the error.
+        column: usize,
+    },
+    /// The proxy has a scheme nobody speaks (REP-107).
+    #[error("failed to parse proxy url, unsupported scheme {scheme:?}, must be http, https, or socks5")]
+    ProxyScheme {
+        /// The scheme.
+        scheme: String,
+    },
+    /// The local cluster is switched off (REP-110).
+    #[error("cluster {0:?} is disabled")]
+    Disabled(String),
+    /// The destination has both (REP-111).
+    #[error("application destination can't have both name and server defined: {name} {server}")]
+    NameAndServer {
+        /// Name.
+        name: String,
+        /// Server.
+        server: String,
+    },
+    /// The destination has neither (REP-111).
+    #[error("Destination server missing from app spec")]
+    Missing,
+    /// No cluster has the name (REP-111).
+    #[error("there are no clusters with this name: {0}")]
+    UnknownName(String),
+    /// Several clusters have the name (REP-111).
+    #[error("there are {} clusters with the same name: [{}]", .0.len(), .0.join(" "))]
+    AmbiguousName(Vec<String>),
+    /// No cluster has the server (CTL-11).
+    #[error("error getting cluster by server {server:?}: rpc error: code = NotFound desc = {reason}")]
+    UnknownServer {
+        /// Server.
+        server: String,
+        /// Cause.
+        reason: String,
+    },
+}
+
+impl Cluster {
+    /// Reads a cluster Secret; `data` is decoded. Never fails: bad optional parts become warnings, and a bad
+    /// `config` shows when [`Cluster::parse_config`] is called.
+    pub fn from_secret(metadata: &Metadata, data: &BTreeMap<String, String>) -> Self {
+        let text = |key: &str| data.get(key).map_or("", String::as_str);
+        let server = text("server").trim_end_matches('/').to_owned();
+        let mut warnings = Vec::new();
+        let shard = match data.get("shard") {
+            None => None,
+            Some(shard) => {
+                let parsed = shard.parse().ok();
+                if parsed.is_none() {
+                    warnings.push(format!("shard {shard:?} is not a number and is ignored"));
+                }
+                parsed
+            }
+        };
+        Self {
+            name: if text("name").is_empty() { server.clone() } else { text("name").to_owned() },
+            server,
+            namespaces: crate::settings::split_list(text("namespaces")),
+            cluster_resources: text("clusterResources") == "true",
+            project: text("project").to_owned(),
+            shard,
+            labels: without(&metadata.labels, &[SECRET_TYPE_LABEL]),
+            annotations: without(&metadata.annotations, &["managed-by", LAST_APPLIED]),
+            config: Secret::from(text("config")),
+            secret_name: metadata.name.clone(),
+            refresh_requested_at: metadata.annotations.get(names::annotation::REFRESH).cloned(),
+            skip_reconcile: metadata
+                .annotations
+                .get(names::annotation::SKIP_RECONCILE)
+                .is_some_and(|flag| crate::repository::parse_bool(flag) == Some(true)),
+            warnings,
+        }
+    }
+
+    /// The cluster Tiphys itself runs in, as it exists without a Secret (REP-110).
+    pub fn in_cluster() -> Self {
+        Self { name: IN_CLUSTER_NAME.to_owned(), server: IN_CLUSTER_SERVER.to_owned(), ..Self::default() }
+    }
+
+    /// Reads `config`; empty text means all defaults (REP-104).
+    pub fn parse_config(&self) -> Result<ClusterConfig, ClusterError> {
+        let text = self.config.expose();
+        if text.trim().is_empty() {
+            return Ok(ClusterConfig::default());
+        }
+        let config: Option<ClusterConfig> = serde_json::from_str(text)
+            .map_err(|error| ClusterError::Config { line: error.line(), column: error.column() })?;
+        let config = config.unwrap_or_default();
+        let scheme = config.proxy_url.split_once("://").map_or("", |(scheme, _)| scheme);
+        if !config.proxy_url.is_empty() && !["http", "https", "socks5"].contains(&scheme) {
+            return Err(ClusterError::ProxyScheme { scheme: scheme.to_owned() });
+        }
+        Ok(config)
+    }
+
+    /// Whether only some namespaces are managed.
+    pub fn is_namespaced(&self) -> bool {
+        !self.namespaces.is_empty()
+    }
+}
+
+/// All clusters of an installation, sorted by name, then server (REP-112).
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Clusters {
+    list: Vec<Cluster>,
+    in_cluster_enabled: bool,
+}
+
+impl Clusters {
+    /// Adds the implicit local cluster to those of the Secrets, or removes it where it is disabled (REP-110).
+    pub fn new(mut secrets: Vec<Cluster>, in_cluster_enabled: bool) -> Self {
+        if !in_cluster_enabled {
+            secrets.retain(|cluster| cluster.server != IN_CLUSTER_SERVER);
+        } else if !secrets.iter().any(|cluster| cluster.server == IN_CLUSTER_SERVER) {
+            secrets.push(Cluster::in_cluster());
+        }
+        secrets
+            .sort_by(|a, b| (&a.name, &a.server, &a.secret_name).cmp(&(&b.name, &b.server, &b.secret_name)));
+        Self { list: secrets, in_cluster_enabled }
+    }
+
+    /// All of them, sorted by name, then server.
+    pub fn all(&self) -> &[Cluster] {
+        &self.list
+    }
+
+    /// The cluster with this server; trailing slashes of the argument do not count.
+    pub fn by_server(&self, server: &str) -> Result<&Cluster, ClusterError> {
+        let server = server.trim_end_matches('/');
+        if let Some(cluster) = self.list.iter().find(|cluster| cluster.server == server) {
+            return Ok(cluster);
+        }
+        let reason = if server == IN_CLUSTER_SERVER && !self.in_cluster_enabled {
+            ClusterError::Disabled(server.to_owned()).to_string()
+        } else {
+            format!("cluster {server:?} not found")
+        };
+        Err(ClusterError::UnknownServer { server: server.to_owned(), reason })
+    }
+
+    /// The one cluster with this name.
+    pub fn by_name(&self, name: &str) -> Result<&Cluster, ClusterError> {
+        let found: Vec<_> = self.list.iter().filter(|cluster| cluster.name == name).collect();
+        match found.as_slice() {
+            [] => Err(ClusterError::UnknownName(name.to_owned())),
+            [cluster] => Ok(cluster),
+            several => Err(ClusterError::AmbiguousName(several.iter().map(|c| c.server.clone()).collect())),
+        }
+    }
+
+    /// The cluster a destination means (REP-111).
+    pub fn resolve(&self, destination: &Destination) -> Result<&Cluster, ClusterError> {
+        match (destination.server.as_str(), destination.name.as_str()) {
+            ("", "") => Err(ClusterError::Missing),
+            ("", name) => self.by_name(name),
+            (server, "") => self.by_server(server),
+            (server, name) => {
+                Err(ClusterError::NameAndServer { name: name.to_owned(), server: server.to_owned() })
+            }
+        }
+    }
+}
+
+fn without(map: &BTreeMap<String, String>, keys: &[&str]) -> BTreeMap<String, String> {
+    map.iter()
+        .filter(|(key, _)| !keys.contains(&key.as_str()))
+        .map(|(key, value)| (key.clone(), value.clone()))
+        .collect()
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,123 @@
+use super::*;
+
+fn data(pairs: &[(&str, &str)]) -> BTreeMap<String, String> {
+    pairs.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect()
+}
+
+fn cluster(pairs: &[(&str, &str)]) -> Cluster {
+    Cluster::from_secret(&Metadata::default(), &data(pairs))
+}
+
+fn destination(server: &str, name: &str) -> Destination {
+    Destination { server: server.to_owned(), name: name.to_owned(), ..Destination::default() }
+}
+
+#[test]
+fn rep_b1_reads_the_secret() {
+    let read = cluster(&[
+        ("name", "eu"),
+        ("server", "https://eu.test//"),
+        ("namespaces", " a, ,b,"),
+        ("clusterResources", "true"),
+        ("shard", "2"),
+        ("project", "shop"),
+    ]);
+    assert_eq!((read.name.as_str(), read.server.as_str()), ("eu", "https://eu.test"));
+    assert_eq!(read.namespaces, ["a", "b"]);
+    assert!(read.cluster_resources && read.is_namespaced());
+    assert_eq!((read.shard, read.project.as_str()), (Some(2), "shop"));
+}
+
+#[test]
+fn rep_b1_odd_values_fall_back() {
+    let read = cluster(&[("server", "https://eu.test"), ("clusterResources", "True"), ("shard", "x")]);
+    assert_eq!(read.name, "https://eu.test");
+    assert!(!read.cluster_resources);
+    assert_eq!(read.shard, None);
+    assert_eq!(read.warnings.len(), 1);
+}
+
+#[test]
+fn rep_101_own_labels_and_annotations_are_left_out() {
+    let mut metadata = Metadata::default();
+    metadata.labels = data(&[(SECRET_TYPE_LABEL, "cluster"), ("env", "prod")]);
+    metadata.annotations = data(&[("managed-by", "x"), (LAST_APPLIED, "{}"), ("note", "n")]);
+    let read = Cluster::from_secret(&metadata, &data(&[("server", "s")]));
+    assert_eq!(read.labels, data(&[("env", "prod")]));
+    assert_eq!(read.annotations, data(&[("note", "n")]));
+}
+
+#[test]
+fn rep_104_config_is_read_and_hidden() {
+    let read = cluster(&[
+        ("server", "s"),
+        (
+            "config",
+            r#"{"bearerToken":"t0p","tlsClientConfig":{"insecure":true,"caData":"Q0E="},"unknown":1,
+                "awsAuthConfig":{"clusterName":"c","roleARN":"r"},
+                "execProviderConfig":{"command":"get-token","args":["a"],"env":{"K":"v"}}}"#,
+        ),
+    ]);
+    let config = read.parse_config().unwrap();
+    assert_eq!(config.bearer_token.expose(), "t0p");
+    assert!(config.tls_client_config.insecure);
+    assert_eq!(config.aws_auth_config.as_ref().unwrap().role_arn, "r");
+    assert_eq!(config.exec_provider_config.as_ref().unwrap().args, ["a"]);
+    assert!(!format!("{read:?} {config:?}").contains("t0p"));
+    assert_eq!(cluster(&[("server", "s")]).parse_config(), Ok(ClusterConfig::default()));
+    assert!(matches!(
+        cluster(&[("server", "s"), ("config", "{\"password\":\"p4ss\"")]).parse_config(),
+        Err(ClusterError::Config { .. })
+    ));
+}
+
+#[test]
+fn rep_107_proxies_speak_http_or_socks() {
+    let parse = |url: &str| {
+        let text = serde_json::json!({ "proxyUrl": url }).to_string();
+        cluster(&[("server", "s"), ("config", &text)]).parse_config().map(|_| ())
+    };
+    assert_eq!(parse("socks5://p:1"), Ok(()));
+    assert_eq!(
+        parse("ftp://p").unwrap_err().to_string(),
+        "failed to parse proxy url, unsupported scheme \"ftp\", must be http, https, or socks5"
+    );
+}
+
+#[test]
+fn rep_110_the_local_cluster_exists_unless_switched_off() {
+    let none = Clusters::new(vec![], true);
+    assert_eq!(none.resolve(&destination("", "in-cluster")).unwrap().server, IN_CLUSTER_SERVER);
+    assert_eq!(none.resolve(&destination("https://kubernetes.default.svc/", "")).unwrap().name, "in-cluster");
+    let own = cluster(&[("server", IN_CLUSTER_SERVER), ("name", "here")]);
+    let replaced = Clusters::new(vec![own.clone()], true);
+    assert_eq!(replaced.all().len(), 1);
+    assert_eq!(replaced.by_name("here").unwrap().server, IN_CLUSTER_SERVER);
+    let off = Clusters::new(vec![own], false);
+    assert!(off.all().is_empty());
+    assert!(off.by_server(IN_CLUSTER_SERVER).unwrap_err().to_string().ends_with("is disabled"));
+}
+
+#[test]
+fn rep_111_destinations_resolve_to_one_cluster() {
+    let clusters = Clusters::new(
+        vec![
+            cluster(&[("server", "https://b"), ("name", "twin")]),
+            cluster(&[("server", "https://a"), ("name", "twin")]),
+            cluster(&[("server", "https://eu"), ("name", "eu")]),
+        ],
+        true,
+    );
+    let fails =
+        |server: &str, name: &str| clusters.resolve(&destination(server, name)).unwrap_err().to_string();
+    assert_eq!(clusters.resolve(&destination("https://eu/", "")).unwrap().name, "eu");
+    assert_eq!(clusters.resolve(&destination("", "eu")).unwrap().server, "https://eu");
+    assert_eq!(
+        fails("https://eu", "eu"),
+        "application destination can't have both name and server defined: eu https://eu"
+    );
+    assert_eq!(fails("", ""), "Destination server missing from app spec");
+    assert_eq!(fails("", "us"), "there are no clusters with this name: us");
+    assert_eq!(fails("", "twin"), "there are 2 clusters with the same name: [https://a https://b]");
+    assert!(fails("https://us", "").starts_with("error getting cluster by server \"https://us\": "));
+}

@@ -1,0 +1,426 @@
+//! The settings in force, as one immutable snapshot (CTL section 17).
+//!
+//! Built by a pure function from the data of `argocd-cm`, `argocd-cmd-params-cm`, `argocd-rbac-cm` and
+//! `argocd-secret` and from the environment. Nothing here fails: a value that cannot be read is replaced by its
+//! default and reported in [`Settings::warnings`] (CTL-132). An environment variable beats the parameter of the
+//! same meaning. The raw data stays reachable for what only one module reads.
+
+mod controller;
+mod reader;
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use serde::Deserialize;
+use serde_json::Value;
+
+use crate::names;
+use crate::repository::TemplateMatching;
+use crate::secret::Secret;
+use reader::Reader;
+
+pub use controller::{Controller, LogFormat, SelfHeal};
+
+/// What a snapshot is made from. Values of Secrets are decoded.
+#[derive(Clone, Default)]
+pub struct SettingsData {
+    /// Data of `argocd-cm`.
+    pub cm: BTreeMap<String, String>,
+    /// Data of `argocd-cmd-params-cm`.
+    pub params: BTreeMap<String, String>,
+    /// Data of `argocd-rbac-cm`.
+    pub rbac: BTreeMap<String, String>,
+    /// Data of `argocd-secret`.
+    pub secret: BTreeMap<String, String>,
+    /// Environment variables.
+    pub env: BTreeMap<String, String>,
+}
+
+/// How often Applications are refreshed (CTL-28). Zero disables.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RefreshTimeouts {
+    /// `timeout.reconciliation`, 120 s.
+    pub soft: Duration,
+    /// `timeout.reconciliation.jitter`, 60 s.
+    pub jitter: Duration,
+    /// `timeout.hard.reconciliation`, off.
+    pub hard: Duration,
+}
+
+/// Whether `/status` is compared (ENG-67).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum IgnoreStatus {
+    /// Of no object.
+    #[default]
+    All,
+    /// Of all objects but custom resource definitions.
+    Crd,
+    /// Of every object.
+    None,
+}
+
+/// How sourceRepos and destinations of projects are read (REP-136).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum ProjectMatching {
+    /// As the reference does.
+    #[default]
+    Compat,
+    /// As documented: some allow rule and no deny rule.
+    Strict,
+}
+
+/// `resource.compareoptions`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CompareOptions {
+    /// Whether rules of aggregated roles are not compared (ENG-61).
+    pub ignore_aggregated_roles: bool,
+    /// Whose `/status` is compared (ENG-67).
+    pub ignore_status: IgnoreStatus,
+    /// Whether ignored differences also filter updates (CTL-95).
+    pub ignore_differences_on_resource_updates: bool,
+}
+
+/// A project that others inherit from (REP-185).
+#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct GlobalProject {
+    /// Its name.
+    pub project_name: String,
+    /// Selects the inheriting projects; absent or empty selects all.
+    pub label_selector: Option<Value>,
+}
+
+/// Secrets of the webhook senders; empty accepts unsigned payloads.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct WebhookSecrets {
+    /// GitHub.
+    pub github: Secret<String>,
+    /// GitLab.
+    pub gitlab: Secret<String>,
+    /// Bitbucket Cloud.
+    pub bitbucket_uuid: Secret<String>,
+    /// Bitbucket Server.
+    pub bitbucket_server: Secret<String>,
+    /// Gogs and Gitea.
+    pub gogs: Secret<String>,
+    /// Azure DevOps user.
+    pub azure_devops_username: Secret<String>,
+    /// Azure DevOps password.
+    pub azure_devops_password: Secret<String>,
+    /// Harbor.
+    pub harbor: Secret<String>,
+}
+
+/// The settings in force. Immutable; a change makes a new one.
+#[derive(Clone)]
+pub struct Settings {
+    data: SettingsData,
+    controller: Controller,
+    refresh_timeouts: RefreshTimeouts,
+    compare_options: CompareOptions,
+    global_projects: Vec<GlobalProject>,
+    application_namespaces: Vec<String>,
+    warnings: Vec<String>,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self::new(SettingsData::default())
+    }
+}
+
+impl Settings {
+    /// Reads all data once. Never fails; see [`Settings::warnings`].
+    pub fn new(data: SettingsData) -> Self {
+        let mut reader = Reader::new(&data.params, &data.env);
+        let controller = Controller::read(&mut reader);
+        let application_namespaces =
+            split_list(reader.text("application.namespaces", "ARGOCD_APPLICATION_NAMESPACES").unwrap_or(""));
+        let mut reader = Reader::with_warnings(&data.cm, &data.env, reader.into_warnings());
+        let refresh_timeouts = RefreshTimeouts {
+            soft: reader.duration(
+                "timeout.reconciliation",
+                "ARGOCD_RECONCILIATION_TIMEOUT",
+                Duration::from_secs(120),
+            ),
+            jitter: reader.duration(
+                "timeout.reconciliation.jitter",
+                "ARGOCD_RECONCILIATION_JITTER",
+                Duration::from_secs(60),
+            ),
+            hard: reader.duration(
+                "timeout.hard.reconciliation",
+                "ARGOCD_HARD_RECONCILIATION_TIMEOUT",
+                Duration::ZERO,
+            ),
+        };
+        let mut warnings = reader.into_warnings();
+        let compare_options = read_compare_options(&data.cm, &mut warnings);
+        let global_projects = read_global_projects(&data.cm, &mut warnings);
+        Self {
+            data,
+            controller,
+            refresh_timeouts,
+            compare_options,
+            global_projects,
+            application_namespaces,
+            warnings,
+        }
+    }
+
+    /// What could not be read and was replaced by its default, in words for the log.
+    pub fn warnings(&self) -> &[String] {
+        &self.warnings
+    }
+
+    /// Data of `argocd-cm`.
+    pub fn cm(&self) -> &BTreeMap<String, String> {
+        &self.data.cm
+    }
+
+    /// Data of `argocd-cmd-params-cm`.
+    pub fn params(&self) -> &BTreeMap<String, String> {
+        &self.data.params
+    }
+
+    /// Data of `argocd-rbac-cm`.
+    pub fn rbac(&self) -> &BTreeMap<String, String> {
+        &self.data.rbac
+    }
+
+    /// One key of `argocd-secret`.
+    pub fn secret(&self, key: &str) -> Option<Secret<String>> {
+        self.data.secret.get(key).map(|value| Secret::from(value.as_str()))
+    }
+
+    /// A parameter as text: the variable when it is set and not empty, else the key of `argocd-cmd-params-cm`.
+    pub fn param(&self, key: &str, variable: &str) -> Option<&str> {
+        reader::lookup(&self.data.params, &self.data.env, key, variable)
+    }
+
+    /// Parameters of the application controller.
+    pub fn controller(&self) -> &Controller {
+        &self.controller
+    }
+
+    /// How often Applications are refreshed (CTL-28).
+    pub fn refresh_timeouts(&self) -> RefreshTimeouts {
+        self.refresh_timeouts
+    }
+
+    /// `application.namespaces`: globs or `/regexes/` of namespaces whose Applications are processed (CTL-19).
+    pub fn application_namespaces(&self) -> &[String] {
+        &self.application_namespaces
+    }
+
+    /// `resource.compareoptions`.
+    pub fn compare_options(&self) -> CompareOptions {
+        self.compare_options
+    }
+
+    /// `globalProjects`, in order (REP-185).
+    pub fn global_projects(&self) -> &[GlobalProject] {
+        &self.global_projects
+    }
+
+    /// `resource.exclusions`, YAML (ENG-7).
+    pub fn resource_exclusions(&self) -> &str {
+        self.cm_text("resource.exclusions")
+    }
+
+    /// `resource.inclusions`, YAML (ENG-7).
+    pub fn resource_inclusions(&self) -> &str {
+        self.cm_text("resource.inclusions")
+    }
+
+    /// `resource.customizations` and its split keys with their values, sorted by key (ENG-66).
+    pub fn resource_customizations(&self) -> impl Iterator<Item = (&str, &str)> {
+        self.data.cm.iter().map(|(key, value)| (key.as_str(), value.as_str())).filter(|(key, _)| {
+            *key == "resource.customizations" || key.starts_with("resource.customizations.")
+        })
+    }
+
+    /// `resource.ignoreResourceUpdatesEnabled`, on unless `false` (CTL-95).
+    pub fn ignore_resource_updates_enabled(&self) -> bool {
+        self.cm_text("resource.ignoreResourceUpdatesEnabled") != "false"
+    }
+
+    /// `resource.respectRBAC`: empty, `normal` or `strict` (ENG-23).
+    pub fn respect_rbac(&self) -> &str {
+        self.cm_text("resource.respectRBAC")
+    }
+
+    /// `resource.sensitive.mask.annotations` (API-141).
+    pub fn masked_annotations(&self) -> Vec<String> {
+        split_list(self.cm_text("resource.sensitive.mask.annotations"))
+    }
+
+    /// `resource.includeEventLabelKeys` and `resource.excludeEventLabelKeys`: globs (CTL-100).
+    pub fn event_label_keys(&self) -> (Vec<String>, Vec<String>) {
+        (
+            split_list(self.cm_text("resource.includeEventLabelKeys")),
+            split_list(self.cm_text("resource.excludeEventLabelKeys")),
+        )
+    }
+
+    /// `application.resourceTrackingMethod`; missing or empty means `annotation` (TRK-7).
+    pub fn tracking_method(&self) -> &str {
+        self.cm_or("application.resourceTrackingMethod", "annotation")
+    }
+
+    /// `application.instanceLabelKey` (TRK-7).
+    pub fn instance_label_key(&self) -> &str {
+        self.cm_or("application.instanceLabelKey", "app.kubernetes.io/instance")
+    }
+
+    /// `installationID`; absent and empty mean none.
+    pub fn installation_id(&self) -> Option<&str> {
+        Some(self.cm_text("installationID")).filter(|id| !id.is_empty())
+    }
+
+    /// Whether syncs impersonate the accounts of the project (REP-190).
+    pub fn impersonation_enabled(&self) -> bool {
+        self.cm_text("application.sync.impersonation.enabled") == "true"
+    }
+
+    /// Whether a sync without a matching account fails (REP-191).
+    pub fn impersonation_enforced(&self) -> bool {
+        self.cm_text("application.sync.impersonation.enforced") != "false"
+    }
+
+    /// `project.matching` (REP-136).
+    pub fn project_matching(&self) -> ProjectMatching {
+        match self.cm_text("project.matching") {
+            "strict" => ProjectMatching::Strict,
+            _ => ProjectMatching::Compat,
+        }
+    }
+
+    /// `repocreds.matching` (REP-32).
+    pub fn template_matching(&self) -> TemplateMatching {
+        match self.cm_text("repocreds.matching") {
+            "prefix" => TemplateMatching::Prefix,
+            _ => TemplateMatching::HostBoundary,
+        }
+    }
+
+    /// Whether windows compare the resolved name and server (REP-172).
+    pub fn windows_resolve_destinations(&self) -> bool {
+        self.cm_text("syncWindows.resolveDestinations") == "true"
+    }
+
+    /// Whether the local cluster may be used (REP-110).
+    pub fn in_cluster_enabled(&self) -> bool {
+        self.cm_text("cluster.inClusterEnabled") != "false"
+    }
+
+    /// Whether a renderer is on: `kustomize.enable`, `helm.enable`, `jsonnet.enable` (RND-63).
+    pub fn renderer_enabled(&self, name: &str) -> bool {
+        self.data.cm.get(&format!("{name}.enable")).is_none_or(|value| value == "true")
+    }
+
+    /// `kustomize.buildOptions` (RND-87).
+    pub fn kustomize_build_options(&self) -> &str {
+        self.cm_text("kustomize.buildOptions")
+    }
+
+    /// `helm.valuesFileSchemes` (RND-99); an empty value permits none.
+    pub fn helm_values_file_schemes(&self) -> Vec<String> {
+        split_list(self.data.cm.get("helm.valuesFileSchemes").map_or("https, http", String::as_str))
+    }
+
+    /// Secrets of the webhook senders.
+    pub fn webhook_secrets(&self) -> WebhookSecrets {
+        let key = |name: &str| self.secret(name).unwrap_or_default();
+        WebhookSecrets {
+            github: key("webhook.github.secret"),
+            gitlab: key("webhook.gitlab.secret"),
+            bitbucket_uuid: key("webhook.bitbucket.uuid"),
+            bitbucket_server: key("webhook.bitbucketserver.secret"),
+            gogs: key("webhook.gogs.secret"),
+            azure_devops_username: key("webhook.azuredevops.username"),
+            azure_devops_password: key("webhook.azuredevops.password"),
+            harbor: key("webhook.harbor.secret"),
+        }
+    }
+
+    fn cm_text(&self, key: &str) -> &str {
+        self.data.cm.get(key).map_or("", String::as_str)
+    }
+
+    fn cm_or<'a>(&'a self, key: &str, default: &'a str) -> &'a str {
+        match self.cm_text(key) {
+            "" => default,
+            value => value,
+        }
+    }
+}
+
+impl std::fmt::Debug for Settings {
+    /// Names the ConfigMap keys only; values of Secrets and of the environment stay hidden.
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Settings")
+            .field(names::SETTINGS_CONFIG_MAP, &self.data.cm.keys())
+            .field(names::PARAMS_CONFIG_MAP, &self.data.params)
+            .field("warnings", &self.warnings)
+            .finish_non_exhaustive()
+    }
+}
+
+/// Entries of a comma list: trimmed, empty ones dropped.
+pub fn split_list(text: &str) -> Vec<String> {
+    text.split(',').map(str::trim).filter(|entry| !entry.is_empty()).map(str::to_owned).collect()
+}
+
+fn parse_yaml(key: &str, text: &str, warnings: &mut Vec<String>) -> Option<Value> {
+    let limits = tiphys_go::yaml::Limits::default();
+    match tiphys_go::yaml::parse(text, tiphys_go::yaml::Dialect::Sigs, &limits) {
+        Ok(value) => value,
+        Err(error) => {
+            warnings.push(format!("{key} is not YAML and is ignored: {error}"));
+            None
+        }
+    }
+}
+
+fn read_compare_options(cm: &BTreeMap<String, String>, warnings: &mut Vec<String>) -> CompareOptions {
+    let key = "resource.compareoptions";
+    let options = cm.get(key).and_then(|text| parse_yaml(key, text, warnings)).unwrap_or(Value::Null);
+    let flag = |name: &str, default: bool| options.get(name).and_then(Value::as_bool).unwrap_or(default);
+    let ignore_status = match options.get("ignoreResourceStatusField") {
+        None | Some(Value::Null) => IgnoreStatus::All,
+        Some(value) => match value.as_str() {
+            Some("all" | "") => IgnoreStatus::All,
+            Some("crd") => IgnoreStatus::Crd,
+            Some("none" | "off" | "false") => IgnoreStatus::None,
+            // YAML reads the unquoted words `off` and `false` as a boolean.
+            None if value == &Value::Bool(false) => IgnoreStatus::None,
+            _ => {
+                warnings
+                    .push(format!("{key}: ignoreResourceStatusField {value} is unknown, \"all\" is used"));
+                IgnoreStatus::All
+            }
+        },
+    };
+    CompareOptions {
+        ignore_aggregated_roles: flag("ignoreAggregatedRoles", false),
+        ignore_status,
+        ignore_differences_on_resource_updates: flag("ignoreDifferencesOnResourceUpdates", true),
+    }
+}
+
+/// Unreadable text means no inheritance (REP-188).
+fn read_global_projects(cm: &BTreeMap<String, String>, warnings: &mut Vec<String>) -> Vec<GlobalProject> {
+    let key = "globalProjects";
+    let Some(value) = cm.get(key).and_then(|text| parse_yaml(key, text, warnings)) else { return vec![] };
+    if value.is_null() {
+        return vec![];
+    }
+    serde_json::from_value(value).unwrap_or_else(|error| {
+        warnings.push(format!("{key} is not a list of projects and is ignored: {error}"));
+        vec![]
+    })
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,228 @@
+//! Whether a cluster and namespace may be a destination (REP C4).
+
+use tiphys_api::AppProject;
+use tiphys_api::cluster::Cluster;
+use tiphys_api::project::ProjectDestination;
+use tiphys_api::settings::ProjectMatching;
+
+use crate::{Decision, pattern};
+
+/// A resolved destination: both server and name of the cluster, where it has a name.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Target<'a> {
+    /// URL of the API server, without trailing `/`.
+    pub server: &'a str,
+    /// Name of the cluster; empty when it has none.
+    pub name: &'a str,
+    /// Namespace.
+    pub namespace: &'a str,
+}
+
+impl<'a> Target<'a> {
+    /// A namespace of a cluster.
+    pub fn new(cluster: &'a Cluster, namespace: &'a str) -> Self {
+        Self { server: &cluster.server, name: &cluster.name, namespace }
+    }
+}
+
+/// All clusters, or why they are not known (REP-144).
+pub type ClusterLookup<'a> = Result<&'a [Cluster], &'a str>;
+
+/// Whether a destination is permitted (REP-140..146).
+///
+/// The message is that of the condition, with the server. It differs where the Application names its cluster;
+/// see [`crate::spec_check`].
+pub fn destination_permitted(
+    project: &AppProject,
+    target: Target<'_>,
+    clusters: ClusterLookup<'_>,
+    matching: ProjectMatching,
+) -> Decision {
+    let destinations = &project.spec.destinations;
+    let matches = match matching {
+        ProjectMatching::Compat => compat(destinations, target),
+        ProjectMatching::Strict => strict(destinations, target),
+    };
+    if matches && project.spec.permit_only_project_scoped_clusters {
+        let clusters = match clusters {
+            Ok(clusters) => clusters,
+            Err(reason) => return Decision::denied(format!("could not retrieve project clusters: {reason}")),
+        };
+        if !clusters.iter().any(|cluster| cluster.project == project.name() && is_target(cluster, target)) {
+            return Decision::denied(destination_refusal(project.name(), target.server, target.namespace));
+        }
+    }
+    Decision::when(matches, || destination_refusal(project.name(), target.server, target.namespace))
+}
+
+/// The text of the condition (REP-145); `cluster` is the server, or the name if the spec uses the name.
+pub(crate) fn destination_refusal(project: &str, cluster: &str, namespace: &str) -> String {
+    format!(
+        "application destination server '{cluster}' and namespace '{namespace}' do not match any of the allowed destinations in project '{project}'"
+    )
+}
+
+/// Deviation (REP-144): two clusters without names are not the same cluster.
+fn is_target(cluster: &Cluster, target: Target<'_>) -> bool {
+    cluster.server == target.server || (!target.name.is_empty() && cluster.name == target.name)
+}
+
+fn compat(destinations: &[ProjectDestination], target: Target<'_>) -> bool {
+    let mut allowed = false;
+    for item in destinations {
+        let server = !target.server.is_empty() && component(&item.server, target.server);
+        let name = !target.name.is_empty() && component(&item.name, target.name);
+        let namespace = component(&item.namespace, target.namespace);
+        if (server || name) && namespace {
+            allowed = true;
+        } else if (item.name.starts_with('!') && !name)
+            || (item.server.starts_with('!') && !server && namespace)
+            || (item.namespace.starts_with('!') && !namespace && server)
+        {
+            return false;
+        }
+    }
+    allowed
+}
+
+/// Deviation (REP-146): the documented meaning, on request only.
+fn strict(destinations: &[ProjectDestination], target: Target<'_>) -> bool {
+    let mut allowed = false;
+    for item in destinations {
+        let parts =
+            [(&item.server, target.server), (&item.name, target.name), (&item.namespace, target.namespace)];
+        if parts.iter().any(|(entry, _)| entry.starts_with('!')) {
+            let denied = |(entry, text): &(&String, &str)| {
+                entry.strip_prefix('!').is_some_and(|entry| pattern::glob(entry, text))
+            };
+            let applies = |(entry, text): &(&String, &str)| {
+                entry.is_empty() || entry.starts_with('!') || pattern::glob(entry, text)
+            };
+            if parts.iter().all(applies) && parts.iter().any(denied) {
+                return false;
+            }
+        } else {
+            let server = !target.server.is_empty() && pattern::glob(&item.server, target.server);
+            let name = !target.name.is_empty() && pattern::glob(&item.name, target.name);
+            allowed |= (server || name) && pattern::glob(&item.namespace, target.namespace);
+        }
+    }
+    allowed
+}
+
+/// A `!pattern` matches what the pattern does not (REP-141).
+fn component(entry: &str, text: &str) -> bool {
+    match entry.strip_prefix('!') {
+        Some(entry) => !pattern::glob(entry, text),
+        None => pattern::glob(entry, text),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// `server,name,namespace` triples.
+    fn project(items: &[(&str, &str, &str)]) -> AppProject {
+        let mut project = AppProject::default();
+        "p".clone_into(&mut project.metadata.name);
+        project.spec.destinations = items
+            .iter()
+            .map(|(server, name, namespace)| ProjectDestination {
+                server: (*server).to_owned(),
+                name: (*name).to_owned(),
+                namespace: (*namespace).to_owned(),
+                ..ProjectDestination::default()
+            })
+            .collect();
+        project
+    }
+
+    fn target<'a>(server: &'a str, name: &'a str, namespace: &'a str) -> Target<'a> {
+        Target { server, name, namespace }
+    }
+
+    fn permitted(items: &[(&str, &str, &str)], at: Target<'_>) -> bool {
+        destination_permitted(&project(items), at, Ok(&[]), ProjectMatching::Compat).permitted
+    }
+
+    #[test]
+    fn rep_142_the_table() {
+        let all = ("*", "", "*");
+        let p = "https://p";
+        for (items, at, expected) in [
+            (vec![all, ("*", "", "!kube-*")], target(p, "p", "kube-public"), false),
+            (vec![("", "!prod", "team-a"), all], target("https://x", "prod", "other"), false),
+            (vec![("!https://p", "", "team-a"), all], target(p, "n", "other"), true),
+            (vec![("", "prod", "!kube-system"), all], target("https://x", "prod", "kube-system"), true),
+            (vec![("!https://p", "", "!kube-system"), all], target(p, "n", "kube-system"), true),
+            (vec![("!https://p", "", "!kube-system"), all], target(p, "n", "default"), false),
+            (vec![("*", "", "!kube-system")], target(p, "n", "default"), true),
+        ] {
+            assert_eq!(permitted(&items, at), expected, "{items:?} {at:?}");
+        }
+    }
+
+    #[test]
+    fn rep_141_142_consequences() {
+        assert!(!permitted(&[], target("s", "n", "ns")));
+        assert!(
+            permitted(&[("other", "n", "*")], target("s", "n", "ns")),
+            "server and name are alternatives"
+        );
+        assert!(!permitted(&[("s", "", "")], target("s", "n", "ns")));
+        assert!(permitted(&[("s", "", "")], target("s", "n", "")));
+        assert!(
+            !permitted(&[("*", "", "*"), ("", "!x", "*")], target("s", "", "ns")),
+            "no name, negated name"
+        );
+        assert!(!permitted(&[("!s", "", "ns"), ("*", "", "*")], target("s", "n", "ns")));
+        assert!(permitted(&[("!other", "", "*")], target("s", "n", "ns")));
+    }
+
+    #[test]
+    fn rep_143_servers_are_compared_as_stored() {
+        assert!(!permitted(&[("https://p/", "", "*")], target("https://p", "", "ns")));
+    }
+
+    #[test]
+    fn rep_144_only_clusters_of_the_project() {
+        let mut project = project(&[("*", "", "*")]);
+        project.spec.permit_only_project_scoped_clusters = true;
+        let own = Cluster { server: "s".into(), project: "p".into(), ..Cluster::default() };
+        let other = Cluster { server: "t".into(), project: "q".into(), ..Cluster::default() };
+        let clusters = [own, other];
+        let decide = |at, clusters| destination_permitted(&project, at, clusters, ProjectMatching::Compat);
+        assert!(decide(target("s", "", "ns"), Ok(&clusters)).permitted);
+        assert!(!decide(target("t", "", "ns"), Ok(&clusters)).permitted);
+        assert!(!decide(target("u", "", "ns"), Ok(&clusters)).permitted, "two empty names are not equal");
+        let unknown = decide(target("s", "", "ns"), Err("timed out"));
+        assert_eq!(unknown.message.as_deref(), Some("could not retrieve project clusters: timed out"));
+    }
+
+    #[test]
+    fn rep_145_message() {
+        let decision =
+            destination_permitted(&project(&[]), target("s", "n", "ns"), Ok(&[]), ProjectMatching::Compat);
+        assert_eq!(
+            decision.message.as_deref(),
+            Some(
+                "application destination server 's' and namespace 'ns' do not match any of the allowed destinations in project 'p'"
+            )
+        );
+    }
+
+    #[test]
+    fn rep_146_strict_reads_negations_as_denials() {
+        let strict = |items: &[(&str, &str, &str)], at| {
+            destination_permitted(&project(items), at, Ok(&[]), ProjectMatching::Strict).permitted
+        };
+        let all = ("*", "", "*");
+        assert!(strict(&[("", "!prod", "team-a"), all], target("s", "prod", "other")));
+        assert!(!strict(&[("", "!prod", "team-a"), all], target("s", "prod", "team-a")));
+        assert!(!strict(&[("", "prod", "!kube-system"), all], target("s", "prod", "kube-system")));
+        assert!(!strict(&[("*", "", "!kube-system")], target("s", "n", "default")));
+        assert!(!strict(&[("!https://p", "", "!kube-system"), all], target("https://p", "n", "kube-system")));
+        assert!(!strict(&[("!https://p", "", "!kube-system"), all], target("https://p", "n", "default")));
+    }
+}
