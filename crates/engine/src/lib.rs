@@ -1,5 +1,12 @@
 //! Compares desired with live, judges health, plans a sync step, builds the resource tree.
 
+pub mod compare;
+pub mod defaults;
+pub mod diff;
 pub mod health;
 pub mod hook;
+pub mod normalize;
+pub mod seen;
 pub mod sync;
+pub mod tracking;
+pub mod tree;

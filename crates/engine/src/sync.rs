@@ -19,6 +19,7 @@ mod build;
 mod facts;
 pub mod message;
 pub mod model;
+mod options;
 pub mod order;
 mod pass;
 mod run;
