@@ -30,10 +30,11 @@ const DELETE_FROM_PRIMITIVE_LIST: &str = "$deleteFromPrimitiveList";
 /// What to do with members the built-in type does not have.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum UnknownFields {
-    /// Merge them like JSON (ENG-82).
+    /// Merge them like JSON (ENG-82). Directives below members that the document lacks are carried out too,
+    /// where the original would leave them in the document.
     #[default]
     Merge,
-    /// Fail where merging needs patch metadata, as the original does.
+    /// Do as the original in everything: fail where merging needs patch metadata.
     Fail,
 }
 

@@ -78,13 +78,8 @@ impl Merge {
                 };
                 Some(Value::Array(items))
             }
-            (before, mut change) => {
-                let is_scalar_change = before.is_some_and(|before| type_of(&before) == type_of(&change));
-                if self == Self::Apply && !is_scalar_change {
-                    drop_nulls(&mut change);
-                }
-                without_directives(change)
-            }
+            (_, change) if self == Self::Apply => fresh(&name, change, meta)?,
+            (_, change) => without_directives(change),
         };
         original.extend(merged.map(|value| (name, value)));
         Ok(())
@@ -159,7 +154,10 @@ impl Merge {
         let list = List { name, merge_key: how.merge_key, meta: inner };
         let identities = list.identities(order)?;
         list.check_order(change.as_deref().unwrap_or(&[]), &identities)?;
-        elements(name, before.as_deref().unwrap_or(&[]), change.as_deref().unwrap_or(&[]))?;
+        let found = elements(name, before.as_deref().unwrap_or(&[]), change.as_deref().unwrap_or(&[]))?;
+        if found.is_none() && meta.is_strict() && (before.is_some() || change.is_some()) {
+            return Err(StrategicError::ListElements(name.to_owned()));
+        }
         let server_order = match (&before, &change) {
             (Some(before), Some(change)) if how.merge => list.server_order(before, change)?,
             (Some(before), _) => list.identities(before)?.into_iter().cloned().collect(),
@@ -167,6 +165,7 @@ impl Merge {
         };
         let merged = match (before, change) {
             (Some(before), None) => before,
+            (None, Some(change)) if self == Self::Apply => fresh_items(change, inner)?,
             (None, Some(change)) => change.into_iter().filter_map(without_directives).collect(),
             (Some(before), Some(change)) if how.merge => self.list(before, change, &list)?,
             (Some(_), Some(change)) => change,
@@ -217,6 +216,7 @@ impl Merge {
                 (Some(Value::Object(before)), Value::Object(members)) => {
                     *before = self.members(std::mem::take(before), members, list.meta)?;
                 }
+                (_, item) if self == Self::Apply => merged.extend(fresh_item(item, list.meta)?),
                 (_, item) => merged.push(item),
             }
         }
@@ -341,6 +341,42 @@ impl List<'_> {
 fn list_name<'a>(directive: &'a str, prefix: &str) -> Result<&'a str, StrategicError> {
     let name = directive.strip_prefix(prefix).and_then(|rest| rest.strip_prefix('/'));
     name.ok_or_else(|| StrategicError::Directive(directive.to_owned()))
+}
+
+/// What a patch makes of a member the document does not have, or has with another type.
+fn fresh(name: &str, mut change: Value, meta: Meta) -> Result<Option<Value>, StrategicError> {
+    if meta.is_strict() {
+        drop_nulls(&mut change);
+        return Ok(without_directives(change));
+    }
+    Ok(match change {
+        Value::Object(members) if members.contains_key(DIRECTIVE) => None,
+        Value::Object(members) => {
+            Some(Value::Object(Merge::Apply.members(Map::new(), members, meta.object(name)?.0)?))
+        }
+        Value::Array(items) => Some(Value::Array(fresh_items(items, meta.list(name)?.0)?)),
+        scalar => Some(scalar),
+    })
+}
+
+fn fresh_items(items: Vec<Value>, meta: Meta) -> Result<Vec<Value>, StrategicError> {
+    if meta.is_strict() {
+        return Ok(items.into_iter().filter_map(without_directives).collect());
+    }
+    items.into_iter().filter_map(|item| fresh_item(item, meta).transpose()).collect()
+}
+
+/// What a patch makes of a list item the document does not have.
+fn fresh_item(item: Value, meta: Meta) -> Result<Option<Value>, StrategicError> {
+    match item {
+        Value::Object(members) if !meta.is_strict() => {
+            if members.contains_key(DIRECTIVE) {
+                return Ok(None);
+            }
+            Merge::Apply.members(Map::new(), members, meta).map(|members| Some(Value::Object(members)))
+        }
+        item => Ok(Some(item)),
+    }
 }
 
 /// The value less everything that is a `$patch` directive; `None` when it is one itself.

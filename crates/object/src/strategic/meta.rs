@@ -23,6 +23,11 @@ impl Meta {
         Self { place: Place::Struct(schema), unknown_fields }
     }
 
+    /// Whether to do what the original does even where that is an error or leaves directives behind.
+    pub(super) fn is_strict(self) -> bool {
+        self.unknown_fields == UnknownFields::Fail
+    }
+
     fn at(self, place: Place) -> Self {
         Self { place, ..self }
     }

@@ -38,7 +38,9 @@ fn eval_762_quantity() {
             Some(other) => Some(quantity.compare(&Quantity::parse(other).ok()?) as i8),
             None => None,
         };
-        Some(json!({"canonical": quantity.canonical(), "value": quantity.value(), "milli": quantity.milli(), "cmp": order}))
+        Some(
+            json!({"canonical": quantity.canonical(), "value": quantity.value(), "milli": quantity.milli(), "cmp": order}),
+        )
     });
 }
 
@@ -49,7 +51,8 @@ fn eval_763_selector() {
             Value::String(text) => text.parse::<Selector>().ok()?,
             object => Selector::from_object(object).ok()?,
         };
-        let labels: BTreeMap<String, String> = serde_json::from_value(input["labels"].clone()).unwrap_or_default();
+        let labels: BTreeMap<String, String> =
+            serde_json::from_value(input["labels"].clone()).unwrap_or_default();
         let matches = selector.matches(|key| labels.get(key).map(String::as_str));
         Some(json!({"canonical": selector.to_string(), "matches": matches}))
     });
@@ -73,13 +76,15 @@ fn eval_767_merge_patch() {
 
 fn strategic(input: &Value) -> Option<Value> {
     let gvk = Gvk::of(input);
-    let conflicts =
-        if input["overwrite"] == json!(false) { Conflicts::Fail } else { Conflicts::Overwrite };
+    let conflicts = if input["overwrite"] == json!(false) { Conflicts::Fail } else { Conflicts::Overwrite };
     let options = Options { unknown_fields: UnknownFields::Fail, conflicts };
-    let apply = |document: &Value, patch: &Value| strategic::apply(&gvk, document.clone(), patch, options).ok();
+    let apply =
+        |document: &Value, patch: &Value| strategic::apply(&gvk, document.clone(), patch, options).ok();
     let (original, modified) = (&input["original"], &input["modified"]);
     match input["mode"].as_str()? {
-        "create" => Some(json!({"patch": strategic::create_two_way(&gvk, original, modified, options).ok()?})),
+        "create" => {
+            Some(json!({"patch": strategic::create_two_way(&gvk, original, modified, options).ok()?}))
+        }
         "apply" => Some(json!({"document": apply(original, &input["patch"])?})),
         _ => {
             let current = &input["current"];
