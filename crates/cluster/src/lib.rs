@@ -1,1 +1,30 @@
 //! Talks to Kubernetes: discovery, watch index, apply, prune.
+//!
+//! The only crate that holds a Kubernetes client. [`Connection`] is the way to one API server, [`Discovery`]
+//! knows what it serves, [`ClusterIndex`] watches what it holds, [`watch_objects`] follows the objects of one
+//! kind in full, and [`Writer`] is the one place from which changes leave. What the API server refuses is an
+//! [`ApiError`] with code, reason and text.
+//!
+//! Nothing here decides what should be in a cluster; that is the engine's and the controllers' work.
+
+mod connection;
+mod error;
+mod index;
+mod kinds;
+mod objects;
+mod watch;
+mod write;
+
+pub use connection::{ConnectError, Connection, Impersonation};
+pub use error::{ApiError, Refusal};
+pub use index::{
+    Claim, Claims, ClusterIndex, Derive, Derived, IndexEvent, IndexOptions, KindState, Managed, ParentRef,
+    Seen, TreeNode,
+};
+pub use kinds::{ApiResource, Discovery, FilterError, Kinds, ResourceFilter, Scope, Served, discover};
+pub use objects::{ObjectEvent, ObjectQuery, watch_objects};
+pub use watch::Jitter;
+pub use write::{
+    Applied, ApplyMethod, ApplyOptions, DeleteOptions, Deleted, Outcome, Permit, Propagation, Target, Writer,
+    hinted,
+};

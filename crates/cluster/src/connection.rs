@@ -1,0 +1,257 @@
+//! The way to one API server: address, trust, credentials, and the HTTP connections themselves.
+//!
+//! HTTP/2 is used where the server offers it: one TLS connection carries about sixty watches instead of one
+//! each. A server limits the streams of a connection (100 by default) and further ones wait in silence, so
+//! watches are spread over *lanes* of sixty, and calls have a lane of their own.
+//!
+//! Answers are never asked for in compressed form: inside a data centre compression costs both sides more time
+//! than it saves.
+
+mod call;
+mod secret_config;
+
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use http::{HeaderMap, HeaderName, HeaderValue, Request};
+use hyper_util::client::legacy::connect::proxy::{SocksV5, Tunnel};
+use hyper_util::client::legacy::connect::{Connect, HttpConnector};
+use hyper_util::rt::{TokioExecutor, TokioTimer};
+use kube::client::{Body, ClientBuilder, ConfigExt};
+use kube::config::{KubeConfigOptions, Kubeconfig};
+use parking_lot::Mutex;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tower::{BoxError, ServiceBuilder};
+
+pub(crate) use call::{Answer, Call, encode, status_error};
+
+/// Time to open a TCP connection.
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
+/// Time between two HTTP/2 pings, which find dead connections under silent watches.
+const PING_INTERVAL: Duration = Duration::from_secs(30);
+/// Time for the answer to a ping.
+const PING_TIMEOUT: Duration = Duration::from_secs(20);
+/// Time between two TCP keep-alive probes.
+const TCP_KEEPALIVE: Duration = Duration::from_secs(30);
+/// Streams on one watch lane; servers allow 100 on a connection by default.
+const LANE_STREAMS_MAX: usize = 60;
+/// Bytes one stream may have in flight.
+const STREAM_WINDOW_BYTES: u32 = 1 << 20;
+/// Bytes one connection may have in flight; bounds what a burst of lists can occupy.
+const CONNECTION_WINDOW_BYTES: u32 = 4 << 20;
+
+/// Why a connection could not be set up. Nothing here contains credentials.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ConnectError {
+    /// The kubeconfig cannot be read or has no such context.
+    #[error("cannot use the kubeconfig")]
+    Kubeconfig(#[source] Box<kube::config::KubeconfigError>),
+    /// The pod has no service account, or does not run in a cluster.
+    #[error("cannot use the service account of the pod")]
+    InCluster(#[source] Box<kube::config::InClusterError>),
+    /// The `config` of a cluster Secret is not valid JSON of the expected shape (REP-104).
+    #[error("cluster config is invalid: {reason}")]
+    SecretConfig {
+        /// What is wrong, without any value.
+        reason: String,
+    },
+    /// The proxy has a scheme that is not supported (REP-107).
+    #[error("failed to parse proxy url, unsupported scheme {scheme:?}, must be http, https, or socks5")]
+    ProxyScheme {
+        /// The scheme found.
+        scheme: String,
+    },
+    /// Certificates, keys or credentials cannot be used.
+    #[error("cannot set up TLS or credentials")]
+    Credentials(#[source] Box<kube::Error>),
+    /// The server name for TLS is not valid.
+    #[error("invalid TLS server name {name:?}")]
+    ServerName {
+        /// The name found.
+        name: String,
+    },
+}
+
+/// The identity a request is made as, instead of the connection's own (REP C10).
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Impersonation {
+    /// User name, for example `system:serviceaccount:team:deployer`.
+    pub user: String,
+    /// Groups.
+    pub groups: Vec<String>,
+}
+
+/// A way to one API server. Cloning is cheap and shares the connections.
+#[derive(Clone)]
+pub struct Connection {
+    shared: Arc<Shared>,
+    impersonation: Option<Arc<HeaderMap>>,
+}
+
+struct Shared {
+    config: kube::Config,
+    server: String,
+    calls: kube::Client,
+    lanes: Mutex<Vec<Lane>>,
+}
+
+#[derive(Clone)]
+struct Lane {
+    client: kube::Client,
+    free: Arc<Semaphore>,
+}
+
+/// A client with room for one long-running stream; the room is given back when this is dropped.
+pub(crate) struct StreamSlot {
+    pub(crate) client: kube::Client,
+    _room: Option<OwnedSemaphorePermit>,
+}
+
+impl std::fmt::Debug for Connection {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Connection").field("server", &self.shared.server).finish_non_exhaustive()
+    }
+}
+
+impl Connection {
+    /// Connects as a kubeconfig says; without a path the usual places are searched, without a context the
+    /// current one is used.
+    pub async fn from_kubeconfig(path: Option<&Path>, context: Option<&str>) -> Result<Self, ConnectError> {
+        let kubeconfig = match path {
+            Some(path) => Kubeconfig::read_from(path),
+            None => Kubeconfig::read(),
+        }
+        .map_err(|error| ConnectError::Kubeconfig(Box::new(error)))?;
+        let options =
+            KubeConfigOptions { context: context.map(str::to_owned), ..KubeConfigOptions::default() };
+        let config = kube::Config::from_custom_kubeconfig(kubeconfig, &options)
+            .await
+            .map_err(|error| ConnectError::Kubeconfig(Box::new(error)))?;
+        Self::new(config)
+    }
+
+    /// Connects to the cluster the process runs in, with the service account of its pod. Needs a runtime.
+    pub async fn in_cluster() -> Result<Self, ConnectError> {
+        let config = kube::Config::incluster().map_err(|error| ConnectError::InCluster(Box::new(error)))?;
+        Self::new(config)
+    }
+
+    /// Connects as a cluster Secret says: its server and its `config` JSON; empty is all defaults (REP-104,
+    /// REP-105).
+    pub async fn from_cluster_secret(server: &str, config_json: &str) -> Result<Self, ConnectError> {
+        Self::new(secret_config::kube_config(server, config_json).await?)
+    }
+
+    fn new(config: kube::Config) -> Result<Self, ConnectError> {
+        if rustls::crypto::CryptoProvider::get_default().is_none() {
+            // Tests and tools that have no `main` of ours; losing the race to another thread is as good.
+            drop(rustls::crypto::aws_lc_rs::default_provider().install_default());
+        }
+        let calls = client(&config)?;
+        let server = config.cluster_url.to_string().trim_end_matches('/').to_owned();
+        Ok(Self {
+            shared: Arc::new(Shared { config, server, calls, lanes: Mutex::default() }),
+            impersonation: None,
+        })
+    }
+
+    /// URL of the API server, without a trailing slash.
+    pub fn server(&self) -> &str {
+        &self.shared.server
+    }
+
+    /// Namespace of the context or of the pod.
+    pub fn default_namespace(&self) -> &str {
+        &self.shared.config.default_namespace
+    }
+
+    /// The same connection, with requests made as somebody else (DEP-38). Texts that cannot be header values
+    /// are an error of the caller's configuration.
+    pub fn impersonating(&self, identity: &Impersonation) -> Result<Self, http::header::InvalidHeaderValue> {
+        let mut headers = HeaderMap::new();
+        headers.insert(HeaderName::from_static("impersonate-user"), HeaderValue::from_str(&identity.user)?);
+        for group in &identity.groups {
+            headers.append(HeaderName::from_static("impersonate-group"), HeaderValue::from_str(group)?);
+        }
+        Ok(Self { shared: Arc::clone(&self.shared), impersonation: Some(Arc::new(headers)) })
+    }
+
+    /// Room for one stream, on a new lane when all are full.
+    pub(crate) fn stream_slot(&self) -> Result<StreamSlot, ConnectError> {
+        let mut lanes = self.shared.lanes.lock();
+        for lane in lanes.iter() {
+            if let Ok(room) = Arc::clone(&lane.free).try_acquire_owned() {
+                return Ok(StreamSlot { client: lane.client.clone(), _room: Some(room) });
+            }
+        }
+        let lane =
+            Lane { client: client(&self.shared.config)?, free: Arc::new(Semaphore::new(LANE_STREAMS_MAX)) };
+        let room = Arc::clone(&lane.free).try_acquire_owned().ok();
+        lanes.push(lane.clone());
+        Ok(StreamSlot { client: lane.client, _room: room })
+    }
+
+    pub(crate) fn call_client(&self) -> &kube::Client {
+        &self.shared.calls
+    }
+
+    pub(crate) fn impersonation(&self) -> Option<&HeaderMap> {
+        self.impersonation.as_deref()
+    }
+}
+
+/// One HTTP client with connections of its own.
+fn client(config: &kube::Config) -> Result<kube::Client, ConnectError> {
+    let mut http = HttpConnector::new();
+    http.enforce_http(false);
+    http.set_nodelay(true);
+    http.set_connect_timeout(Some(CONNECT_TIMEOUT));
+    http.set_keepalive(Some(TCP_KEEPALIVE));
+    let Some(proxy) = &config.proxy_url else { return client_over(config, http) };
+    match proxy.scheme_str() {
+        Some("socks5") => client_over(config, SocksV5::new(proxy.clone(), http)),
+        Some("http") => client_over(config, Tunnel::new(proxy.clone(), http)),
+        Some("https") => {
+            let to_proxy = config
+                .rustls_https_connector_with_connector(http)
+                .map_err(|error| ConnectError::Credentials(Box::new(error)))?;
+            client_over(config, Tunnel::new(proxy.clone(), to_proxy))
+        }
+        other => Err(ConnectError::ProxyScheme { scheme: other.unwrap_or("").to_owned() }),
+    }
+}
+
+fn client_over<C>(config: &kube::Config, connector: C) -> Result<kube::Client, ConnectError>
+where
+    C: tower::Service<http::Uri> + Clone + Send + Sync + 'static,
+    hyper_rustls::HttpsConnector<C>: Connect + Clone + Send + Sync + 'static,
+{
+    let credentials = |error| ConnectError::Credentials(Box::new(error));
+    let mut builder = hyper_rustls::HttpsConnectorBuilder::new()
+        .with_tls_config(config.rustls_client_config().map_err(credentials)?)
+        .https_or_http();
+    if let Some(name) = &config.tls_server_name {
+        let parsed = rustls::pki_types::ServerName::try_from(name.clone())
+            .map_err(|_invalid| ConnectError::ServerName { name: name.clone() })?;
+        builder = builder.with_server_name_resolver(hyper_rustls::FixedServerNameResolver::new(parsed));
+    }
+    let connector = builder.enable_all_versions().wrap_connector(connector);
+    let transport = hyper_util::client::legacy::Client::builder(TokioExecutor::new())
+        .timer(TokioTimer::new())
+        .pool_timer(TokioTimer::new())
+        .http2_initial_stream_window_size(STREAM_WINDOW_BYTES)
+        .http2_initial_connection_window_size(CONNECTION_WINDOW_BYTES)
+        .http2_keep_alive_interval(PING_INTERVAL)
+        .http2_keep_alive_timeout(PING_TIMEOUT)
+        .http2_keep_alive_while_idle(true)
+        .build::<_, Body>(connector);
+    let service = ServiceBuilder::new()
+        .layer(config.base_uri_layer())
+        .option_layer(config.auth_layer().map_err(credentials)?)
+        .layer(config.extra_headers_layer().map_err(credentials)?)
+        .map_err(BoxError::from)
+        .service(tower::service_fn(move |request: Request<Body>| transport.request(request)));
+    Ok(ClientBuilder::new(service, config.default_namespace.clone()).build())
+}

@@ -1,0 +1,249 @@
+//! One request and its whole answer, or the start of a streamed answer.
+
+use std::time::Duration;
+
+use bytes::{Bytes, BytesMut};
+use http::header::{ACCEPT, CONTENT_TYPE, RETRY_AFTER, WARNING};
+use http::{HeaderMap, Method, Request, Response, StatusCode};
+use http_body_util::BodyExt;
+use kube::client::Body;
+use serde::Deserialize;
+
+use super::{Connection, StreamSlot};
+use crate::error::{ApiError, Refusal};
+
+/// Bytes of one answer that is read as a whole.
+const ANSWER_BYTES_MAX: usize = 64 << 20;
+/// Attempts at a request the server asks to repeat (F10).
+const ATTEMPTS_MAX: u32 = 4;
+/// The longest time the server can make us wait before the next attempt.
+const RETRY_AFTER_MAX: Duration = Duration::from_secs(30);
+/// The wait when the server names none.
+const RETRY_AFTER_DEFAULT: Duration = Duration::from_secs(1);
+
+/// A request as data.
+pub(crate) struct Call {
+    pub(crate) what: &'static str,
+    pub(crate) method: Method,
+    pub(crate) target: String,
+    pub(crate) body: Option<(Bytes, &'static str)>,
+    pub(crate) accept: &'static str,
+    pub(crate) timeout: Duration,
+}
+
+/// A successful answer.
+pub(crate) struct Answer {
+    pub(crate) status: StatusCode,
+    pub(crate) bytes: Bytes,
+    pub(crate) warnings: Vec<String>,
+}
+
+impl Call {
+    pub(crate) fn get(what: &'static str, target: impl Into<String>, timeout: Duration) -> Self {
+        Self {
+            what,
+            method: Method::GET,
+            target: target.into(),
+            body: None,
+            accept: "application/json",
+            timeout,
+        }
+    }
+
+    pub(crate) fn with_body(mut self, method: Method, body: impl Into<Bytes>, kind: &'static str) -> Self {
+        self.method = method;
+        self.body = Some((body.into(), kind));
+        self
+    }
+
+    fn request(&self, impersonation: Option<&HeaderMap>) -> Result<Request<Body>, ApiError> {
+        let mut builder =
+            Request::builder().method(self.method.clone()).uri(&self.target).header(ACCEPT, self.accept);
+        if let Some((_, kind)) = &self.body {
+            builder = builder.header(CONTENT_TYPE, *kind);
+        }
+        if let (Some(impersonation), Some(headers)) = (impersonation, builder.headers_mut()) {
+            headers.extend(impersonation.clone());
+        }
+        let body = self.body.as_ref().map_or_else(Body::empty, |(bytes, _)| Body::from(bytes.clone()));
+        builder.body(body).map_err(|error| ApiError::Malformed { what: self.what, reason: error.to_string() })
+    }
+}
+
+impl Connection {
+    /// Makes a request and reads the whole answer. Repeats it when the server asks for that (F10).
+    pub(crate) async fn call(&self, call: &Call) -> Result<Answer, ApiError> {
+        let mut attempt = 1;
+        loop {
+            let result = tokio::time::timeout(call.timeout, self.attempt(call))
+                .await
+                .map_err(|_elapsed| ApiError::Timeout { what: call.what, after: call.timeout })?;
+            let Err(ApiError::Refused(refusal)) = &result else { return result };
+            // 429 says that nothing was done; 503 says so only to reads.
+            let repeat = refusal.code == 429 || (refusal.code == 503 && call.method == Method::GET);
+            if !repeat || attempt == ATTEMPTS_MAX {
+                return result;
+            }
+            let wait = refusal.retry_after.unwrap_or(RETRY_AFTER_DEFAULT).min(RETRY_AFTER_MAX);
+            tokio::time::sleep(wait).await;
+            attempt += 1;
+        }
+    }
+
+    async fn attempt(&self, call: &Call) -> Result<Answer, ApiError> {
+        let request = call.request(self.impersonation())?;
+        let response = send(self.call_client(), request).await?;
+        let (parts, body) = response.into_parts();
+        let bytes = read_all(body, ANSWER_BYTES_MAX, call.what).await?;
+        if !parts.status.is_success() {
+            return Err(refusal(parts.status, &parts.headers, &bytes));
+        }
+        Ok(Answer { status: parts.status, bytes, warnings: warnings(&parts.headers) })
+    }
+
+    /// Starts a streamed answer; the timeout covers the time to its head only.
+    pub(crate) async fn open_stream(&self, slot: &StreamSlot, call: &Call) -> Result<Body, ApiError> {
+        let start = async {
+            let response = send(&slot.client, call.request(self.impersonation())?).await?;
+            if response.status().is_success() {
+                return Ok(response.into_body());
+            }
+            let (parts, body) = response.into_parts();
+            let bytes = read_all(body, ANSWER_BYTES_MAX, call.what).await?;
+            Err(refusal(parts.status, &parts.headers, &bytes))
+        };
+        tokio::time::timeout(call.timeout, start)
+            .await
+            .map_err(|_elapsed| ApiError::Timeout { what: call.what, after: call.timeout })?
+    }
+}
+
+async fn send(client: &kube::Client, request: Request<Body>) -> Result<Response<Body>, ApiError> {
+    client.send(request).await.map_err(|error| ApiError::unreachable(&error))
+}
+
+async fn read_all(mut body: Body, bytes_max: usize, what: &'static str) -> Result<Bytes, ApiError> {
+    let mut all = BytesMut::new();
+    while let Some(frame) = body.frame().await {
+        let frame = frame.map_err(|error| ApiError::unreachable(&error))?;
+        if let Ok(data) = frame.into_data() {
+            if all.len() + data.len() > bytes_max {
+                return Err(ApiError::Malformed { what, reason: format!("more than {bytes_max} bytes") });
+            }
+            all.extend_from_slice(&data);
+        }
+    }
+    Ok(all.freeze())
+}
+
+#[derive(Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+struct StatusBody {
+    code: u16,
+    reason: String,
+    message: String,
+    details: StatusDetails,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+struct StatusDetails {
+    retry_after_seconds: u64,
+}
+
+fn refusal(status: StatusCode, headers: &HeaderMap, bytes: &[u8]) -> ApiError {
+    let body: StatusBody = serde_json::from_slice(bytes).unwrap_or_default();
+    let header_wait = headers.get(RETRY_AFTER).and_then(|value| value.to_str().ok()?.parse().ok());
+    let seconds =
+        header_wait.or((body.details.retry_after_seconds > 0).then_some(body.details.retry_after_seconds));
+    let message = if !body.message.is_empty() {
+        body.message
+    } else {
+        let text = String::from_utf8_lossy(bytes);
+        let text: String = text.trim().chars().take(500).collect();
+        if text.is_empty() { format!("the server answered {status}") } else { text }
+    };
+    let code = if body.code == 0 { status.as_u16() } else { body.code };
+    ApiError::Refused(Box::new(Refusal {
+        code,
+        reason: body.reason,
+        message,
+        retry_after: seconds.map(Duration::from_secs),
+    }))
+}
+
+/// Reads a `Status` object that arrived inside a stream.
+pub(crate) fn status_error(bytes: &[u8]) -> ApiError {
+    let code = serde_json::from_slice::<StatusBody>(bytes).map_or(500, |body| body.code);
+    refusal(StatusCode::from_u16(code).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR), &HeaderMap::new(), bytes)
+}
+
+/// Texts of the `Warning` headers, which look like `299 - "text"`.
+fn warnings(headers: &HeaderMap) -> Vec<String> {
+    let mut texts = Vec::new();
+    for value in headers.get_all(WARNING) {
+        let Ok(value) = value.to_str() else { continue };
+        let Some((_, rest)) = value.split_once('"') else { continue };
+        let text = rest.rsplit_once('"').map_or(rest, |(text, _)| text);
+        texts.push(text.replace("\\\"", "\""));
+    }
+    texts
+}
+
+/// Escapes a text for a path segment or a query value.
+pub(crate) fn encode(text: &str) -> String {
+    use std::fmt::Write as _;
+    let mut encoded = String::with_capacity(text.len());
+    for byte in text.bytes() {
+        if byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'.' | b'_' | b'~') {
+            encoded.push(char::from(byte));
+        } else {
+            // Writing to a text cannot fail.
+            let _ = write!(encoded, "%{byte:02X}");
+        }
+    }
+    encoded
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn eng_180_a_refusal_keeps_code_reason_and_message() {
+        let body =
+            br#"{"kind":"Status","code":404,"reason":"NotFound","message":"configmaps \"a\" not found"}"#;
+        let error = refusal(StatusCode::NOT_FOUND, &HeaderMap::new(), body);
+        assert!(error.is_not_found());
+        assert_eq!(error.reason(), "NotFound");
+        assert_eq!(error.to_string(), "configmaps \"a\" not found");
+    }
+
+    #[test]
+    fn eng_180_a_refusal_without_status_keeps_the_text() {
+        let error = refusal(StatusCode::BAD_GATEWAY, &HeaderMap::new(), b"upstream died\n");
+        assert_eq!((error.code(), error.to_string().as_str()), (502, "upstream died"));
+    }
+
+    #[test]
+    fn f10_the_wait_is_read_from_header_or_body() {
+        let mut headers = HeaderMap::new();
+        headers.insert(RETRY_AFTER, http::HeaderValue::from_static("7"));
+        let ApiError::Refused(refusal_) = refusal(StatusCode::TOO_MANY_REQUESTS, &headers, b"") else {
+            panic!()
+        };
+        assert_eq!(refusal_.retry_after, Some(Duration::from_secs(7)));
+    }
+
+    #[test]
+    fn warnings_lose_code_and_quotes() {
+        let mut headers = HeaderMap::new();
+        headers.append(WARNING, http::HeaderValue::from_static("299 - \"field \\\"a\\\" is unknown\""));
+        assert_eq!(warnings(&headers), ["field \"a\" is unknown"]);
+    }
+
+    #[test]
+    fn names_are_escaped_in_paths() {
+        assert_eq!(encode("system:a/b c"), "system%3Aa%2Fb%20c");
+    }
+}

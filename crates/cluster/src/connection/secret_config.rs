@@ -1,0 +1,205 @@
+//! The `config` JSON of a cluster Secret, turned into what the client needs (REP-104 to REP-107).
+
+use serde::Deserialize;
+use serde_json::{Map, Value, json};
+use tiphys_api::names::IN_CLUSTER_SERVER;
+
+use super::ConnectError;
+
+#[derive(Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+struct ClusterConfig {
+    username: String,
+    password: String,
+    bearer_token: String,
+    tls_client_config: TlsClientConfig,
+    aws_auth_config: Option<AwsAuthConfig>,
+    exec_provider_config: Option<ExecProviderConfig>,
+    proxy_url: String,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+struct TlsClientConfig {
+    insecure: bool,
+    server_name: String,
+    cert_data: String,
+    key_data: String,
+    ca_data: String,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+#[derive(Default)]
+struct AwsAuthConfig {
+    cluster_name: String,
+    #[serde(rename = "roleARN")]
+    role_arn: String,
+    profile: String,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+struct ExecProviderConfig {
+    command: String,
+    args: Vec<String>,
+    env: std::collections::BTreeMap<String, String>,
+    api_version: String,
+    install_hint: String,
+    provide_cluster_info: bool,
+}
+
+/// Reads the JSON and makes the client's configuration of it. Errors never repeat values.
+pub(super) async fn kube_config(server: &str, config_json: &str) -> Result<kube::Config, ConnectError> {
+    let config: ClusterConfig = if config_json.trim().is_empty() {
+        ClusterConfig::default()
+    } else {
+        serde_json::from_str(config_json).map_err(|error| ConnectError::SecretConfig {
+            // The error's own text may quote the value.
+            reason: format!("no valid JSON at line {} column {}", error.line(), error.column()),
+        })?
+    };
+    check_proxy(&config.proxy_url)?;
+    let server = server.trim_end_matches('/');
+    let has_credentials =
+        !(config.username.is_empty() && config.password.is_empty() && config.bearer_token.is_empty());
+    if server == IN_CLUSTER_SERVER {
+        let mut in_cluster =
+            kube::Config::incluster().map_err(|error| ConnectError::InCluster(Box::new(error)))?;
+        if has_credentials {
+            let own = kubeconfig(server, &config).await?;
+            in_cluster.auth_info = own.auth_info;
+        }
+        return Ok(in_cluster);
+    }
+    kubeconfig(server, &config).await
+}
+
+fn check_proxy(url: &str) -> Result<(), ConnectError> {
+    let scheme = url.split_once("://").map_or("", |(scheme, _)| scheme);
+    if url.is_empty() || matches!(scheme, "http" | "https" | "socks5") {
+        return Ok(());
+    }
+    Err(ConnectError::ProxyScheme { scheme: scheme.to_owned() })
+}
+
+async fn kubeconfig(server: &str, config: &ClusterConfig) -> Result<kube::Config, ConnectError> {
+    let document = kubeconfig_document(server, config);
+    let parsed: kube::config::Kubeconfig = serde_json::from_value(document).map_err(|_error| {
+        // The error's text may quote a value.
+        ConnectError::SecretConfig { reason: "a member has an unexpected value".to_owned() }
+    })?;
+    kube::Config::from_custom_kubeconfig(parsed, &kube::config::KubeConfigOptions::default())
+        .await
+        .map_err(|error| ConnectError::Kubeconfig(Box::new(error)))
+}
+
+/// The kubeconfig that says the same as the Secret.
+fn kubeconfig_document(server: &str, config: &ClusterConfig) -> Value {
+    let tls = &config.tls_client_config;
+    let mut cluster = Map::new();
+    cluster.insert("server".to_owned(), server.into());
+    cluster.insert("insecure-skip-tls-verify".to_owned(), tls.insecure.into());
+    insert_text(&mut cluster, "tls-server-name", &tls.server_name);
+    insert_text(&mut cluster, "certificate-authority-data", &tls.ca_data);
+    insert_text(&mut cluster, "proxy-url", &config.proxy_url);
+    let mut user = Map::new();
+    insert_text(&mut user, "client-certificate-data", &tls.cert_data);
+    insert_text(&mut user, "client-key-data", &tls.key_data);
+    match (&config.aws_auth_config, &config.exec_provider_config) {
+        (Some(aws), _) => {
+            user.insert("exec".to_owned(), exec_document(&aws_exec(aws)));
+        }
+        (None, Some(exec)) => {
+            user.insert("exec".to_owned(), exec_document(exec));
+        }
+        (None, None) => {
+            insert_text(&mut user, "username", &config.username);
+            insert_text(&mut user, "password", &config.password);
+            insert_text(&mut user, "token", &config.bearer_token);
+        }
+    }
+    json!({
+        "apiVersion": "v1", "kind": "Config", "current-context": "cluster",
+        "clusters": [{"name": "cluster", "cluster": cluster}],
+        "users": [{"name": "cluster", "user": user}],
+        "contexts": [{"name": "cluster", "context": {"cluster": "cluster", "user": "cluster"}}],
+    })
+}
+
+fn insert_text(map: &mut Map<String, Value>, member: &str, text: &str) {
+    if !text.is_empty() {
+        map.insert(member.to_owned(), text.into());
+    }
+}
+
+/// The helper program that answers for AWS; this binary answers to that name (REP-106).
+fn aws_exec(aws: &AwsAuthConfig) -> ExecProviderConfig {
+    let mut args = vec!["aws".to_owned(), "--cluster-name".to_owned(), aws.cluster_name.clone()];
+    for (flag, text) in [("--role-arn", &aws.role_arn), ("--profile", &aws.profile)] {
+        if !text.is_empty() {
+            args.extend([flag.to_owned(), text.clone()]);
+        }
+    }
+    ExecProviderConfig {
+        command: "argocd-k8s-auth".to_owned(),
+        args,
+        api_version: "client.authentication.k8s.io/v1beta1".to_owned(),
+        ..ExecProviderConfig::default()
+    }
+}
+
+fn exec_document(exec: &ExecProviderConfig) -> Value {
+    let env: Vec<Value> =
+        exec.env.iter().map(|(name, value)| json!({"name": name, "value": value})).collect();
+    json!({
+        "apiVersion": exec.api_version, "command": exec.command, "args": exec.args, "env": env,
+        "installHint": exec.install_hint, "provideClusterInfo": exec.provide_cluster_info,
+        "interactiveMode": "Never",
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn document(config: &str) -> Value {
+        kubeconfig_document("https://c.example:6443", &serde_json::from_str(config).unwrap())
+    }
+
+    #[test]
+    fn rep_104_bearer_token_and_tls_are_taken_over() {
+        let document = document(
+            r#"{"bearerToken":"t","tlsClientConfig":{"insecure":false,"serverName":"n","caData":"Y2E="},"unknown":1}"#,
+        );
+        assert_eq!(document["users"][0]["user"]["token"], "t");
+        assert_eq!(document["clusters"][0]["cluster"]["certificate-authority-data"], "Y2E=");
+        assert_eq!(document["clusters"][0]["cluster"]["tls-server-name"], "n");
+    }
+
+    #[test]
+    fn rep_105_aws_wins_over_exec_and_token() {
+        let document = document(
+            r#"{"bearerToken":"t","awsAuthConfig":{"clusterName":"c","roleARN":"r"},"execProviderConfig":{"command":"x"}}"#,
+        );
+        let user = &document["users"][0]["user"];
+        assert_eq!(user["exec"]["command"], "argocd-k8s-auth");
+        assert_eq!(user["exec"]["args"], json!(["aws", "--cluster-name", "c", "--role-arn", "r"]));
+        assert!(user.get("token").is_none());
+    }
+
+    #[test]
+    fn rep_107_other_proxy_schemes_are_refused() {
+        let error = check_proxy("ftp://x").unwrap_err();
+        assert_eq!(
+            error.to_string(),
+            "failed to parse proxy url, unsupported scheme \"ftp\", must be http, https, or socks5"
+        );
+    }
+
+    #[tokio::test]
+    async fn rep_104_invalid_json_is_an_error_without_its_text() {
+        let error = kube_config("https://c.example", r#"{"bearerToken": s3cret}"#).await.unwrap_err();
+        assert!(!format!("{error:?}").contains("s3cret"));
+    }
+}

@@ -1,0 +1,120 @@
+//! What can go wrong when talking to an API server, with everything a caller decides on.
+
+use std::time::Duration;
+
+use tiphys_object::Gvk;
+
+/// A refusal of the API server, as its `Status` answer says it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Refusal {
+    /// HTTP status code.
+    pub code: u16,
+    /// Machine-readable reason, for example `NotFound`; empty when the answer was no `Status`.
+    pub reason: String,
+    /// Text for people, as the server wrote it.
+    pub message: String,
+    /// How long the server asks to wait before the next attempt (F10).
+    pub retry_after: Option<Duration>,
+}
+
+/// Why a request to a cluster did not succeed.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ApiError {
+    /// The API server answered with a failure.
+    #[error("{}", .0.message)]
+    Refused(Box<Refusal>),
+    /// The named time ran out.
+    #[error("no answer within {} s while trying to {what}", after.as_secs())]
+    Timeout {
+        /// What was attempted.
+        what: &'static str,
+        /// The time that was given.
+        after: Duration,
+    },
+    /// No answer arrived: connection, TLS or credentials.
+    #[error("cannot reach the API server: {reason}")]
+    Unreachable {
+        /// The chain of causes, outermost first.
+        reason: String,
+    },
+    /// The answer is not what the API promises.
+    #[error("unexpected answer to {what}: {reason}")]
+    Malformed {
+        /// What was attempted.
+        what: &'static str,
+        /// What is wrong with the answer.
+        reason: String,
+    },
+    /// The cluster serves no such kind.
+    #[error("the server could not find the requested resource, kind {:?} of {:?} is not served", .0.kind, .0.api_version().as_str())]
+    NotServed(Gvk),
+    /// It could not be learned whether the cluster serves the kind: its API group does not answer.
+    #[error("the API group of kind {:?} in {:?} does not answer", .0.kind, .0.api_version().as_str())]
+    GroupUnavailable(Gvk),
+}
+
+impl ApiError {
+    /// HTTP status code of a refusal, 0 for everything else.
+    pub fn code(&self) -> u16 {
+        match self {
+            Self::Refused(refusal) => refusal.code,
+            _ => 0,
+        }
+    }
+
+    /// Reason of a refusal, empty for everything else.
+    pub fn reason(&self) -> &str {
+        match self {
+            Self::Refused(refusal) => &refusal.reason,
+            _ => "",
+        }
+    }
+
+    /// The object does not exist.
+    pub fn is_not_found(&self) -> bool {
+        self.code() == 404
+    }
+
+    /// Somebody else changed the object first, or a precondition does not hold.
+    pub fn is_conflict(&self) -> bool {
+        self.code() == 409 && self.reason() != "AlreadyExists"
+    }
+
+    /// The object exists already.
+    pub fn is_already_exists(&self) -> bool {
+        self.code() == 409 && self.reason() == "AlreadyExists"
+    }
+
+    /// The resource version asked for is no longer kept.
+    pub fn is_gone(&self) -> bool {
+        self.code() == 410
+    }
+
+    /// A second attempt later may succeed without anybody changing anything.
+    pub fn is_transient(&self) -> bool {
+        match self {
+            Self::Refused(refusal) => matches!(refusal.code, 429 | 500 | 502 | 503 | 504),
+            Self::Timeout { .. } | Self::Unreachable { .. } | Self::GroupUnavailable(_) => true,
+            Self::Malformed { .. } | Self::NotServed(_) => false,
+        }
+    }
+
+    pub(crate) fn unreachable(error: &(dyn std::error::Error + 'static)) -> Self {
+        let mut reason = error.to_string();
+        let mut cause = error.source();
+        while let Some(inner) = cause {
+            let text = inner.to_string();
+            if !reason.contains(&text) {
+                reason.push_str(": ");
+                reason.push_str(&text);
+            }
+            cause = inner.source();
+        }
+        Self::Unreachable { reason }
+    }
+
+    pub(crate) fn malformed(what: &'static str, error: &serde_json::Error) -> Self {
+        Self::Malformed { what, reason: error.to_string() }
+    }
+}

@@ -1,0 +1,319 @@
+//! What a cluster holds, watched: a compact record of every object, the full text of ours.
+//!
+//! The index answers "what belongs to this application?", "what is under these roots?" and "is this object
+//! there?" without asking the API server. It is complete or says that it is not: every kind has a
+//! [`KindState`], and [`Seen::Absent`] is only said of a kind that is [`KindState::Complete`].
+//!
+//! Size shaped it: 200,000 objects of which most belong to nobody. Such an object is about 120 bytes plus its
+//! place in a map, its changes cost a look-up and produce no event. Only objects that carry this
+//! installation's tracking value (and have no owner) are kept in full, plus those that were asked for and
+//! custom resource definitions (ENG-24).
+//!
+//! One lock, one writer at a time, nothing waits under it. Events leave through the caller's bounded channel;
+//! when it is full the watches stall, which is the backpressure we want.
+
+mod query;
+mod record;
+mod sink;
+mod state;
+mod supervisor;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use std::time::Duration;
+
+use parking_lot::Mutex;
+use serde_json::Value;
+use smol_str::SmolStr;
+use tiphys_object::{GroupKind, Metadata, Object, ResourceKey};
+use tokio::sync::{Semaphore, mpsc, watch};
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+
+use crate::connection::Connection;
+use crate::kinds::{Discovery, ResourceFilter};
+use crate::watch::Jitter;
+
+pub use query::{Managed, ParentRef, Seen, TreeNode};
+pub use record::Derived;
+use state::State;
+
+/// Says which application's instance name an object's own metadata carries, if any (TRK section 1).
+pub type Claim = Arc<dyn Fn(&Metadata) -> Option<SmolStr> + Send + Sync>;
+/// Computes health and node details of an object whose manifest is not kept (ENG-197).
+pub type Derive = Arc<dyn Fn(&Value) -> Derived + Send + Sync>;
+
+/// How objects are recognised as ours.
+#[derive(Clone)]
+pub struct Claims {
+    /// Every label and annotation key that `claim` looks at. Objects with none of them are not shown to it.
+    pub keys: Vec<SmolStr>,
+    /// The decision.
+    pub claim: Claim,
+}
+
+/// What the index of one cluster covers and how.
+#[derive(Clone)]
+pub struct IndexOptions {
+    /// How objects are recognised as ours.
+    pub claims: Claims,
+    /// Health and details of descendants.
+    pub derive: Derive,
+    /// Kinds that are left out (ENG-7).
+    pub filter: ResourceFilter,
+    /// The cluster's server as settings name it, for the filter's cluster patterns.
+    pub server: String,
+    /// Namespaced mode: only these namespaces; empty means all (ENG-21).
+    pub namespaces: Vec<SmolStr>,
+    /// Whether cluster-scoped kinds are watched in namespaced mode (ENG-21).
+    pub cluster_resources: bool,
+    /// Objects per page of a list; 0 means no paging (ENG-10).
+    pub page_size: u32,
+    /// Lists that run at the same time (ENG-10).
+    pub lists_max: usize,
+    /// Age after which a kind is listed again; `None` means never (ENG-10).
+    pub resync: Option<Duration>,
+    /// Spreads waits.
+    pub jitter: Jitter,
+}
+
+impl IndexOptions {
+    /// The defaults of ENG-10 for a cluster-wide index.
+    pub fn new(server: &str, claims: Claims, derive: Derive, jitter: Jitter) -> Self {
+        Self {
+            claims,
+            derive,
+            filter: ResourceFilter::default(),
+            server: server.to_owned(),
+            namespaces: Vec::new(),
+            cluster_resources: true,
+            page_size: 500,
+            lists_max: 50,
+            // Deviation (ENG-10): an hour instead of ten minutes, because watches are resumed and checked by
+            // bookmarks, and listing 200,000 objects every ten minutes costs more than everything else.
+            resync: Some(Duration::from_secs(3600)),
+            jitter,
+        }
+    }
+}
+
+/// How much of a kind is known. Unknown is not empty.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum KindState {
+    /// The first list has not ended.
+    Pending,
+    /// Every object is known as of this version, and changes are followed.
+    Complete {
+        /// Version of the list or of the last bookmark.
+        resource_version: SmolStr,
+    },
+    /// Nothing can be said; objects from before may still be listed.
+    Failed {
+        /// Why.
+        reason: String,
+    },
+}
+
+/// Something that concerns an application happened.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum IndexEvent {
+    /// An object was added, changed or removed after the first list of its kind.
+    Changed {
+        /// The object.
+        key: ResourceKey,
+        /// Instance names of the applications it belongs or belonged to.
+        applications: BTreeSet<SmolStr>,
+        /// Whether it is a managed object rather than a descendant of one.
+        is_managed: bool,
+        /// Whether it is gone.
+        is_deleted: bool,
+        /// Whether the health computed for a descendant is another one.
+        health_changed: bool,
+    },
+    /// A kind became complete, failed, or is no longer served (then `state` is `None`).
+    KindChanged {
+        /// The kind.
+        group_kind: GroupKind,
+        /// Its state now.
+        state: Option<KindState>,
+    },
+    /// Discovery found kinds added or removed.
+    KindsChanged,
+}
+
+/// The watched content of one cluster. Cloning is cheap; the last clone does not stop the watches, the token
+/// given to [`ClusterIndex::start`] does.
+#[derive(Clone)]
+pub struct ClusterIndex {
+    shared: Arc<Shared>,
+}
+
+struct Shared {
+    connection: Connection,
+    discovery: Discovery,
+    options: IndexOptions,
+    filter: Mutex<ResourceFilter>,
+    state: Mutex<State>,
+    status: watch::Sender<Status>,
+    events: mpsc::Sender<IndexEvent>,
+    lists: Arc<Semaphore>,
+    /// Counts requests to list everything again.
+    relist: watch::Sender<u64>,
+}
+
+/// Progress of the index as a whole.
+#[derive(Clone, Debug, Default)]
+struct Status {
+    /// Kinds to watch are known.
+    is_planned: bool,
+    /// Why discovery fails at the moment.
+    error: Option<String>,
+    /// Grows with every change of a kind's state.
+    changes: u64,
+}
+
+impl ClusterIndex {
+    /// Starts discovering and watching; returns at once. Tasks belong to `tracker` and end with `cancel`.
+    ///
+    /// Events are sent to `events`; when it is full the watches stall.
+    pub fn start(
+        connection: Connection,
+        discovery: Discovery,
+        options: IndexOptions,
+        events: mpsc::Sender<IndexEvent>,
+        tracker: &TaskTracker,
+        cancel: CancellationToken,
+    ) -> Self {
+        let index = Self {
+            shared: Arc::new(Shared {
+                connection,
+                discovery,
+                filter: Mutex::new(options.filter.clone()),
+                state: Mutex::new(State::new(options.claims.clone(), Arc::clone(&options.derive))),
+                status: watch::Sender::new(Status::default()),
+                events,
+                lists: Arc::new(Semaphore::new(options.lists_max.max(1))),
+                relist: watch::Sender::new(0),
+                options,
+            }),
+        };
+        let supervisor = supervisor::Supervisor::new(index.clone(), tracker.clone(), cancel);
+        tracker.spawn(supervisor.run());
+        index
+    }
+
+    /// Waits until every kind is complete or failed.
+    ///
+    /// # Errors
+    /// The reason, when the cluster cannot be discovered.
+    pub async fn ready(&self) -> Result<(), String> {
+        let mut status = self.shared.status.subscribe();
+        loop {
+            {
+                let status = status.borrow_and_update();
+                if let Some(error) = status.error.as_ref().filter(|_| !status.is_planned) {
+                    return Err(error.clone());
+                }
+                if status.is_planned && !self.has_pending() {
+                    return Ok(());
+                }
+            }
+            if status.changed().await.is_err() {
+                return Err("the index was stopped".to_owned());
+            }
+        }
+    }
+
+    /// The connection the index watches with.
+    pub fn connection(&self) -> &Connection {
+        &self.shared.connection
+    }
+
+    /// What the cluster serves.
+    pub fn discovery(&self) -> &Discovery {
+        &self.shared.discovery
+    }
+
+    /// Why the cluster cannot be discovered at the moment.
+    pub fn error(&self) -> Option<String> {
+        self.shared.status.borrow().error.clone()
+    }
+
+    /// State of every watched kind.
+    pub fn kind_states(&self) -> BTreeMap<GroupKind, KindState> {
+        let state = self.shared.state.lock();
+        state.kinds.iter().filter_map(|store| Some((store.group_kind.clone(), store.state()?))).collect()
+    }
+
+    /// Number of objects of every watched kind.
+    pub fn counts(&self) -> BTreeMap<GroupKind, usize> {
+        let state = self.shared.state.lock();
+        let watched = state.kinds.iter().filter(|store| !store.watches.is_empty());
+        watched.map(|store| (store.group_kind.clone(), store.objects.len())).collect()
+    }
+
+    /// Changes how objects are recognised as ours and lists everything again; until a kind is listed it
+    /// answers by the old rule.
+    pub fn set_claims(&self, claims: Claims) {
+        self.shared.state.lock().claims = claims;
+        self.relist();
+    }
+
+    /// Changes which kinds are watched.
+    pub fn set_filter(&self, filter: ResourceFilter) {
+        *self.shared.filter.lock() = filter;
+        self.shared.discovery.hint();
+    }
+
+    /// Lists everything again, keeping what is known meanwhile.
+    pub fn relist(&self) {
+        self.shared.relist.send_modify(|count| *count += 1);
+    }
+
+    fn has_pending(&self) -> bool {
+        let state = self.shared.state.lock();
+        state.kinds.iter().any(|store| store.state() == Some(KindState::Pending))
+    }
+
+    fn note_change(&self) {
+        self.shared.status.send_modify(|status| status.changes += 1);
+    }
+}
+
+impl state::KindStore {
+    /// The state over all watches of the kind; `None` when it is not watched.
+    fn state(&self) -> Option<KindState> {
+        let mut answer = None;
+        for watch in self.watches.values() {
+            match (&watch.state, &answer) {
+                (KindState::Failed { .. }, _) => return Some(watch.state.clone()),
+                (KindState::Pending, _) | (KindState::Complete { .. }, None) => {
+                    answer = Some(watch.state.clone())
+                }
+                (KindState::Complete { .. }, Some(_)) => {}
+            }
+        }
+        answer
+    }
+}
+
+/// Kept in memory for one object that was read because somebody asked for it.
+const KEPT_MAX: usize = 20_000;
+
+impl ClusterIndex {
+    /// Keeps the given object in full from now on, because it is a target of an application that does not
+    /// track it (ENG-25). At most 20,000 objects are kept this way; beyond that they are read each time.
+    pub fn keep(&self, object: Arc<Object>) {
+        let mut state = self.shared.state.lock();
+        if state.kept.len() >= KEPT_MAX {
+            return;
+        }
+        let slot = state.intern_slot(&object.key());
+        let Some(record) = state.record_mut(&slot) else { return };
+        if record.version != object.metadata().resource_version {
+            return;
+        }
+        record.extra.get_or_insert_default().object = Some(object);
+        state.kept.insert(slot);
+    }
+}

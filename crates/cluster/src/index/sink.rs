@@ -1,0 +1,178 @@
+//! Carries what one watch shows into the index, and the consequences out of it.
+
+use smol_str::SmolStr;
+use tiphys_object::{GroupKind, Gvk, ResourceKey};
+use tracing::{debug, warn};
+
+use super::record::KindId;
+use super::state::Change;
+use super::{ClusterIndex, IndexEvent, KindState};
+use crate::error::ApiError;
+use crate::watch::parse::Head;
+use crate::watch::{Form, Sink, Verdict, Witness};
+
+/// Receives one watch of one kind, in one namespace or in all.
+pub(super) struct IndexSink {
+    pub(super) index: ClusterIndex,
+    pub(super) kind: KindId,
+    pub(super) gvk: Gvk,
+    /// Namespace of the watch; empty for all.
+    pub(super) scope: SmolStr,
+    pending: Vec<IndexEvent>,
+}
+
+impl IndexSink {
+    pub(super) fn new(index: ClusterIndex, kind: KindId, gvk: Gvk, scope: SmolStr) -> Self {
+        Self { index, kind, gvk, scope, pending: Vec::new() }
+    }
+
+    fn set_state(&mut self, new: KindState) {
+        let (before, after) = {
+            let mut state = self.index.shared.state.lock();
+            let Some(store) = state.store_mut(self.kind) else { return };
+            let before = store.state();
+            let Some(watch) = store.watches.get_mut(&self.scope) else { return };
+            watch.state = new;
+            (before, store.state())
+        };
+        self.announce(before.as_ref(), after);
+    }
+
+    /// Tells about the kind's state unless only its version moved.
+    fn announce(&mut self, before: Option<&KindState>, after: Option<KindState>) {
+        let is_same = match (before, &after) {
+            (Some(KindState::Complete { .. }), Some(KindState::Complete { .. })) => true,
+            (before, after) => before == after.as_ref(),
+        };
+        if is_same {
+            return;
+        }
+        self.index.note_change();
+        self.pending.push(IndexEvent::KindChanged { group_kind: self.gvk.group_kind(), state: after });
+    }
+
+    fn push(&mut self, change: Change) {
+        // Endpoints follow their pods; nobody waits for them (ENG-14).
+        if self.gvk.group.is_empty() && self.gvk.kind == "Endpoints" && !change.is_deleted {
+            return;
+        }
+        self.pending.push(change.into());
+    }
+
+    /// Kinds whose objects change what the cluster serves (ENG-16, ENG-17).
+    fn hint_discovery(&self) {
+        let is_definition = matches!(
+            (self.gvk.group.as_str(), self.gvk.kind.as_str()),
+            ("apiextensions.k8s.io", "CustomResourceDefinition") | ("apiregistration.k8s.io", "APIService")
+        );
+        if is_definition {
+            self.index.shared.discovery.hint();
+        }
+    }
+}
+
+impl From<Change> for IndexEvent {
+    fn from(change: Change) -> Self {
+        Self::Changed {
+            key: change.key,
+            applications: change.applications,
+            is_managed: change.is_managed,
+            is_deleted: change.is_deleted,
+            health_changed: change.health_changed,
+        }
+    }
+}
+
+impl Sink for IndexSink {
+    fn begin(&mut self) {
+        self.index.shared.state.lock().begin(self.kind, &self.scope);
+    }
+
+    fn upsert<'a>(
+        &mut self,
+        head: &Head<'a>,
+        raw: &'a [u8],
+        form: Form,
+        listed: bool,
+    ) -> Result<(), ApiError> {
+        let (change, is_first) = {
+            let mut state = self.index.shared.state.lock();
+            let change = state.upsert(self.kind, &self.scope, head, raw, form)?;
+            let is_first =
+                state.store(self.kind).and_then(super::state::KindStore::state) == Some(KindState::Pending);
+            (change, is_first)
+        };
+        if !listed {
+            self.hint_discovery();
+        }
+        // Whoever waits for the first list looks at everything when it is complete.
+        if let Some(change) = change.filter(|_| !is_first) {
+            self.push(change);
+        }
+        Ok(())
+    }
+
+    fn delete(&mut self, head: &Head<'_>, _raw: &[u8]) {
+        let change = {
+            let mut state = self.index.shared.state.lock();
+            let key = ResourceKey {
+                group: self.gvk.group.clone(),
+                kind: self.gvk.kind.clone(),
+                namespace: head.metadata.namespace.as_str().into(),
+                name: head.metadata.name.as_str().into(),
+            };
+            let slot = state.slot(&key);
+            slot.and_then(|slot| state.remove(&slot))
+        };
+        self.hint_discovery();
+        if let Some(change) = change {
+            self.push(change);
+        }
+    }
+
+    fn end(&mut self, resource_version: &str, witness: Witness) -> Verdict {
+        let (verdict, changes, before, after) = {
+            let mut state = self.index.shared.state.lock();
+            let before = state.store(self.kind).and_then(super::state::KindStore::state);
+            let (verdict, changes) = state.end(self.kind, &self.scope, resource_version, witness);
+            (verdict, changes, before, state.store(self.kind).and_then(super::state::KindStore::state))
+        };
+        if verdict == Verdict::Doubted {
+            warn!(
+                server = self.index.shared.connection.server(), group = %self.gvk.group, kind = %self.gvk.kind,
+                "most objects vanished from a list, reading it again before believing it"
+            );
+            return verdict;
+        }
+        changes.into_iter().for_each(|change| self.push(change));
+        self.announce(before.as_ref(), after);
+        verdict
+    }
+
+    fn lost(&mut self, error: &ApiError) {
+        debug!(group = %self.gvk.group, kind = %self.gvk.kind, %error, "kind is unknown");
+        if error.is_not_found() {
+            // The kind may be gone; discovery decides that, not one answer.
+            self.index.shared.discovery.hint();
+        }
+        self.set_state(KindState::Failed { reason: error.to_string() });
+    }
+
+    fn advanced(&mut self, resource_version: &str) {
+        self.set_state(KindState::Complete { resource_version: resource_version.into() });
+    }
+
+    async fn flush(&mut self) {
+        for event in self.pending.drain(..) {
+            // Full: the watch stalls, which is the backpressure we want. Closed: nobody listens any more.
+            if self.index.shared.events.send(event).await.is_err() {
+                break;
+            }
+        }
+    }
+}
+
+/// The kind as events name it.
+pub(super) fn vanished(group_kind: GroupKind) -> IndexEvent {
+    IndexEvent::KindChanged { group_kind, state: None }
+}

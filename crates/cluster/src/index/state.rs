@@ -1,0 +1,561 @@
+//! The index as plain data with one writer. Nothing here waits or talks to anybody.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use std::sync::Arc;
+
+use smol_str::SmolStr;
+use tiphys_object::{GroupKind, Gvk, Metadata, Object, ResourceKey};
+
+use super::record::{Derived, Extra, KindId, NamespaceId, Owner, Record, Slot, Uid};
+use super::{Claims, Derive, KindState};
+use crate::error::ApiError;
+use crate::watch::parse::{Head, MetadataHead, stored_object};
+use crate::watch::{Form, Verdict, Witness};
+
+/// Owners followed upwards from one object.
+const OWNER_DEPTH_MAX: usize = 32;
+/// A list that loses fewer objects is believed at once.
+const DOUBT_OBJECTS_MIN: usize = 10;
+
+/// Who is above an object: by uid, or by name where the reference has none (ENG-29).
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(super) enum Parent {
+    Uid(Uid),
+    Named(Slot),
+}
+
+/// The objects of one kind.
+#[derive(Debug)]
+pub(super) struct KindStore {
+    pub(super) group_kind: GroupKind,
+    /// Version that is watched; empty while the kind is only known from references.
+    pub(super) version: SmolStr,
+    /// One watch per namespace, or one with an empty name for all.
+    pub(super) watches: BTreeMap<SmolStr, WatchRecord>,
+    pub(super) objects: BTreeMap<(NamespaceId, SmolStr), Record>,
+}
+
+#[derive(Clone, Debug)]
+pub(super) struct WatchRecord {
+    pub(super) state: KindState,
+    pub(super) round: u32,
+}
+
+/// A change that concerns an application.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Change {
+    pub(super) key: ResourceKey,
+    pub(super) applications: BTreeSet<SmolStr>,
+    pub(super) is_managed: bool,
+    pub(super) is_deleted: bool,
+    pub(super) health_changed: bool,
+}
+
+#[derive(Debug, Default)]
+pub(super) struct Namespaces {
+    names: Vec<SmolStr>,
+    ids: HashMap<SmolStr, NamespaceId>,
+}
+
+impl Namespaces {
+    fn intern(&mut self, name: &str) -> NamespaceId {
+        if name.is_empty() {
+            return NamespaceId::default();
+        }
+        if let Some(id) = self.ids.get(name) {
+            return *id;
+        }
+        self.names.push(name.into());
+        let id = NamespaceId(u32::try_from(self.names.len()).unwrap_or(u32::MAX));
+        self.ids.insert(name.into(), id);
+        id
+    }
+
+    pub(super) fn id(&self, name: &str) -> Option<NamespaceId> {
+        if name.is_empty() { Some(NamespaceId::default()) } else { self.ids.get(name).copied() }
+    }
+
+    pub(super) fn name(&self, id: NamespaceId) -> SmolStr {
+        (id.0 as usize).checked_sub(1).and_then(|at| self.names.get(at)).cloned().unwrap_or_default()
+    }
+}
+
+/// Everything known of one cluster.
+pub(super) struct State {
+    pub(super) kinds: Vec<KindStore>,
+    kind_ids: HashMap<GroupKind, KindId>,
+    pub(super) namespaces: Namespaces,
+    pub(super) claimed: BTreeMap<SmolStr, BTreeSet<Slot>>,
+    pub(super) children: HashMap<Parent, BTreeSet<Slot>>,
+    /// Objects kept in full because somebody asked for them.
+    pub(super) kept: HashSet<Slot>,
+    pub(super) claims: Claims,
+    derive: Derive,
+}
+
+impl State {
+    pub(super) fn new(claims: Claims, derive: Derive) -> Self {
+        Self {
+            kinds: Vec::new(),
+            kind_ids: HashMap::new(),
+            namespaces: Namespaces::default(),
+            claimed: BTreeMap::new(),
+            children: HashMap::new(),
+            kept: HashSet::new(),
+            claims,
+            derive,
+        }
+    }
+
+    pub(super) fn intern_kind(&mut self, group_kind: &GroupKind) -> KindId {
+        if let Some(id) = self.kind_ids.get(group_kind) {
+            return *id;
+        }
+        let id = KindId(u32::try_from(self.kinds.len()).unwrap_or(u32::MAX));
+        self.kinds.push(KindStore {
+            group_kind: group_kind.clone(),
+            version: SmolStr::default(),
+            watches: BTreeMap::new(),
+            objects: BTreeMap::new(),
+        });
+        self.kind_ids.insert(group_kind.clone(), id);
+        id
+    }
+
+    pub(super) fn kind_id(&self, group_kind: &GroupKind) -> Option<KindId> {
+        self.kind_ids.get(group_kind).copied()
+    }
+
+    pub(super) fn store(&self, kind: KindId) -> Option<&KindStore> {
+        self.kinds.get(kind.0 as usize)
+    }
+
+    pub(super) fn store_mut(&mut self, kind: KindId) -> Option<&mut KindStore> {
+        self.kinds.get_mut(kind.0 as usize)
+    }
+
+    pub(super) fn record(&self, slot: &Slot) -> Option<&Record> {
+        self.store(slot.kind)?.objects.get(&(slot.namespace, slot.name.clone()))
+    }
+
+    pub(super) fn slot(&self, key: &ResourceKey) -> Option<Slot> {
+        Some(Slot {
+            kind: self.kind_id(&key.group_kind())?,
+            namespace: self.namespaces.id(&key.namespace)?,
+            name: key.name.clone(),
+        })
+    }
+
+    /// A place for an object that may not have been seen yet.
+    pub(super) fn intern_slot(&mut self, key: &ResourceKey) -> Slot {
+        Slot {
+            kind: self.intern_kind(&key.group_kind()),
+            namespace: self.namespaces.intern(&key.namespace),
+            name: key.name.clone(),
+        }
+    }
+
+    pub(super) fn key(&self, slot: &Slot) -> ResourceKey {
+        let group_kind = self.store(slot.kind).map(|store| store.group_kind.clone()).unwrap_or_default();
+        ResourceKey {
+            group: group_kind.group,
+            kind: group_kind.kind,
+            namespace: self.namespaces.name(slot.namespace),
+            name: slot.name.clone(),
+        }
+    }
+
+    /// Starts a round of one watch.
+    pub(super) fn begin(&mut self, kind: KindId, scope: &str) {
+        if let Some(watch) = self.store_mut(kind).and_then(|store| store.watches.get_mut(scope)) {
+            watch.round = watch.round.wrapping_add(1);
+        }
+    }
+
+    /// Takes an object in. The answer is `None` when the change concerns no application.
+    pub(super) fn upsert(
+        &mut self,
+        kind: KindId,
+        scope: &str,
+        head: &Head<'_>,
+        raw: &[u8],
+        form: Form,
+    ) -> Result<Option<Change>, ApiError> {
+        let metadata = &head.metadata;
+        let namespace = self.namespaces.intern(metadata.namespace.as_str());
+        let place = (namespace, SmolStr::new(metadata.name.as_str()));
+        let Some(store) = self.kinds.get_mut(kind.0 as usize) else { return Ok(None) };
+        let round = store.watches.get(scope).map_or(0, |watch| watch.round);
+        let uid = Uid::parse(metadata.uid.as_str());
+        let known = store.objects.get_mut(&place);
+        if let Some(record) = known
+            && record.uid == uid
+            && record.version == metadata.resource_version.as_str()
+        {
+            record.round = round;
+            return Ok(None);
+        }
+        let slot = Slot { kind, namespace, name: place.1 };
+        let (record, is_terminating) =
+            (self.record_of(&slot, uid, round, head, raw, form)?, head_is_going(head));
+        let before_plain = self.record(&slot).is_none_or(Record::is_plain);
+        if before_plain && record.is_plain() {
+            self.put(&slot, record);
+            return Ok(None);
+        }
+        let before = self.applications(&slot);
+        let health_before = self.record(&slot).and_then(|record| record.derived().cloned());
+        self.unlink(&slot);
+        let is_managed = record.object().is_some() && record.claim().is_some();
+        self.put(&slot, record);
+        self.link(&slot);
+        let mut applications = self.applications(&slot);
+        let health_after = self.record(&slot).and_then(|record| record.derived().cloned());
+        applications.extend(before);
+        if applications.is_empty() {
+            return Ok(None);
+        }
+        let health_changed = is_terminating
+            || health_before.map(|d| d.health.clone()) != health_after.map(|d| d.health.clone());
+        Ok(Some(Change { key: self.key(&slot), applications, is_managed, is_deleted: false, health_changed }))
+    }
+
+    fn put(&mut self, slot: &Slot, record: Record) {
+        if let Some(store) = self.kinds.get_mut(slot.kind.0 as usize) {
+            store.objects.insert((slot.namespace, slot.name.clone()), record);
+        }
+    }
+
+    fn record_of(
+        &mut self,
+        slot: &Slot,
+        uid: Uid,
+        round: u32,
+        head: &Head<'_>,
+        raw: &[u8],
+        form: Form,
+    ) -> Result<Record, ApiError> {
+        let metadata = &head.metadata;
+        let owners = self.owners(slot, metadata);
+        let extra = self.extra(slot, metadata, &owners, raw, form)?;
+        Ok(Record {
+            uid,
+            version: SmolStr::new(metadata.resource_version.as_str()),
+            created: seconds(metadata.creation_timestamp.as_str()),
+            round,
+            is_terminating: !metadata.deletion_timestamp.as_str().is_empty(),
+            owners,
+            extra,
+        })
+    }
+
+    fn owners(&mut self, slot: &Slot, metadata: &MetadataHead<'_>) -> Box<[Owner]> {
+        let mut owners = Vec::new();
+        for owner in metadata.owner_references.iter().flatten() {
+            let gvk = Gvk::from_api_version(owner.api_version.as_str(), owner.kind.as_str());
+            owners.push(Owner {
+                kind: self.intern_kind(&gvk.group_kind()),
+                name: owner.name.as_str().into(),
+                uid: Uid::parse(owner.uid.as_str()),
+            });
+        }
+        if let Some(owner) = self.inferred_owner(slot, metadata, owners.is_empty()) {
+            owners.push(owner);
+        }
+        owners.into()
+    }
+
+    /// Owners that no reference names (ENG-27). Claims of stateful sets are found when they are asked for.
+    fn inferred_owner(
+        &mut self,
+        slot: &Slot,
+        metadata: &MetadataHead<'_>,
+        is_ownerless: bool,
+    ) -> Option<Owner> {
+        let kind = self.store(slot.kind)?.group_kind.clone();
+        match (kind.group.as_str(), kind.kind.as_str()) {
+            ("", "Endpoints") if is_ownerless => Some(Owner {
+                kind: self.intern_kind(&GroupKind::new("", "Service")),
+                name: slot.name.clone(),
+                uid: Uid::parse(""),
+            }),
+            ("operators.coreos.com", "ClusterServiceVersion") => {
+                let group = annotation(metadata, "olm.operatorGroup")?;
+                Some(Owner {
+                    kind: self.intern_kind(&GroupKind::new("operators.coreos.com", "OperatorGroup")),
+                    name: group.into(),
+                    uid: Uid::parse(""),
+                })
+            }
+            // Only token Secrets carry both annotations.
+            ("", "Secret") => {
+                let uid = annotation(metadata, "kubernetes.io/service-account.uid")?;
+                let name = annotation(metadata, "kubernetes.io/service-account.name")?;
+                Some(Owner {
+                    kind: self.intern_kind(&GroupKind::new("", "ServiceAccount")),
+                    name: name.into(),
+                    uid: Uid::parse(&uid),
+                })
+            }
+            _ => None,
+        }
+    }
+
+    fn extra(
+        &self,
+        slot: &Slot,
+        metadata: &MetadataHead<'_>,
+        owners: &[Owner],
+        raw: &[u8],
+        form: Form,
+    ) -> Result<Option<Box<Extra>>, ApiError> {
+        let Some(store) = self.store(slot.kind) else { return Ok(None) };
+        let kind = &store.group_kind;
+        let may_claim = self.claims.may_claim(metadata);
+        let is_owned = metadata.owner_references.as_ref().is_some_and(|owners| !owners.is_empty());
+        let is_crd = kind.group == "apiextensions.k8s.io" && kind.kind == "CustomResourceDefinition";
+        let may_have_node = !owners.is_empty() && !is_nodeless(kind);
+        let is_kept = !self.kept.is_empty() && self.kept.contains(slot);
+        if !(may_claim || is_crd || may_have_node || is_kept) {
+            return Ok(None);
+        }
+        let gvk = Gvk { group: kind.group.clone(), version: store.version.clone(), kind: kind.kind.clone() };
+        let mut extra = Extra::default();
+        if may_claim {
+            extra.claim = self.claims.claim(metadata);
+        }
+        if is_crd || is_kept || (extra.claim.is_some() && !is_owned) {
+            extra.object = Some(Arc::new(read_object(form.object(raw)?, &gvk)?));
+        }
+        if may_have_node {
+            let value = serde_json::from_slice(form.object(raw)?)
+                .map_err(|error| ApiError::malformed("read an object", &error))?;
+            let mut value: serde_json::Value = value;
+            if let Some(map) = value.as_object_mut() {
+                map.entry("apiVersion").or_insert_with(|| gvk.api_version().as_str().into());
+                map.entry("kind").or_insert_with(|| gvk.kind.as_str().into());
+            }
+            let derived = (self.derive)(&value);
+            extra.derived = (derived != Derived::default()).then(|| Arc::new(derived));
+        }
+        let is_needed = extra.claim.is_some() || extra.object.is_some() || extra.derived.is_some();
+        Ok(is_needed.then(|| Box::new(extra)))
+    }
+
+    /// Takes an object out.
+    pub(super) fn remove(&mut self, slot: &Slot) -> Option<Change> {
+        let applications = self.applications(slot);
+        let record = self.record(slot)?;
+        let is_managed = record.claim().is_some() && record.object().is_some();
+        let key = self.key(slot);
+        self.unlink(slot);
+        if let Some(store) = self.kinds.get_mut(slot.kind.0 as usize) {
+            store.objects.remove(&(slot.namespace, slot.name.clone()));
+        }
+        if applications.is_empty() {
+            return None;
+        }
+        Some(Change { key, applications, is_managed, is_deleted: true, health_changed: true })
+    }
+
+    /// Ends a round: what was not seen in it is gone, unless so much is gone that a second look is due (F7).
+    pub(super) fn end(
+        &mut self,
+        kind: KindId,
+        scope: &str,
+        version: &str,
+        witness: Witness,
+    ) -> (Verdict, Vec<Change>) {
+        let scope_id = self.namespaces.id(scope);
+        let Some(store) = self.kinds.get_mut(kind.0 as usize) else { return (Verdict::Accepted, Vec::new()) };
+        let Some(watch) = store.watches.get(scope) else { return (Verdict::Accepted, Vec::new()) };
+        let round = watch.round;
+        let is_ours = |namespace: NamespaceId| scope.is_empty() || Some(namespace) == scope_id;
+        let mut before = 0_usize;
+        let mut gone = Vec::new();
+        for ((namespace, name), record) in &store.objects {
+            if !is_ours(*namespace) {
+                continue;
+            }
+            before += 1;
+            if record.round != round {
+                gone.push(Slot { kind, namespace: *namespace, name: name.clone() });
+            }
+        }
+        let is_suspicious = gone.len() >= DOUBT_OBJECTS_MIN && gone.len() * 2 > before;
+        if is_suspicious && witness == Witness::First {
+            return (Verdict::Doubted, Vec::new());
+        }
+        if let Some(watch) = store.watches.get_mut(scope) {
+            watch.state = KindState::Complete { resource_version: version.into() };
+        }
+        let changes = gone.iter().filter_map(|slot| self.remove(slot)).collect();
+        (Verdict::Accepted, changes)
+    }
+
+    /// Forgets a kind's watch of one scope and its objects.
+    pub(super) fn forget(&mut self, kind: KindId, scope: &str) -> Vec<Change> {
+        let scope_id = self.namespaces.id(scope);
+        let Some(store) = self.kinds.get_mut(kind.0 as usize) else { return Vec::new() };
+        store.watches.remove(scope);
+        let slots: Vec<Slot> = store
+            .objects
+            .keys()
+            .filter(|(namespace, _)| scope.is_empty() || Some(*namespace) == scope_id)
+            .map(|(namespace, name)| Slot { kind, namespace: *namespace, name: name.clone() })
+            .collect();
+        slots.iter().filter_map(|slot| self.remove(slot)).collect()
+    }
+
+    fn unlink(&mut self, slot: &Slot) {
+        let Some(record) = self.record(slot) else { return };
+        let claim = record.claim().cloned();
+        let parents: Vec<Parent> = parents(record, slot);
+        if let Some(claim) = claim
+            && let Some(slots) = self.claimed.get_mut(&claim)
+        {
+            slots.remove(slot);
+            if slots.is_empty() {
+                self.claimed.remove(&claim);
+            }
+        }
+        for parent in parents {
+            if let Some(slots) = self.children.get_mut(&parent) {
+                slots.remove(slot);
+                if slots.is_empty() {
+                    self.children.remove(&parent);
+                }
+            }
+        }
+    }
+
+    fn link(&mut self, slot: &Slot) {
+        let Some(record) = self.record(slot) else { return };
+        let claim = record.claim().cloned();
+        let parents: Vec<Parent> = parents(record, slot);
+        if let Some(claim) = claim {
+            self.claimed.entry(claim).or_default().insert(slot.clone());
+        }
+        for parent in parents {
+            self.children.entry(parent).or_default().insert(slot.clone());
+        }
+    }
+
+    /// The application an object belongs to: its own claim, else that of the nearest owner (ENG-30).
+    pub(super) fn application(&self, slot: &Slot) -> Option<SmolStr> {
+        let mut seen: HashSet<Slot> = HashSet::new();
+        let mut level = vec![slot.clone()];
+        for _ in 0..OWNER_DEPTH_MAX {
+            let mut above = Vec::new();
+            for slot in level {
+                let Some(record) = self.record(&slot) else { continue };
+                if let Some(claim) = record.claim() {
+                    return Some(claim.clone());
+                }
+                for owner in self.owner_slots(&slot, record) {
+                    if seen.insert(owner.clone()) {
+                        above.push(owner);
+                    }
+                }
+            }
+            if above.is_empty() {
+                return None;
+            }
+            level = above;
+        }
+        None
+    }
+
+    fn applications(&self, slot: &Slot) -> BTreeSet<SmolStr> {
+        self.application(slot).into_iter().collect()
+    }
+
+    /// The owners of an object that exist, in the order of its references.
+    pub(super) fn owner_slots(&self, slot: &Slot, record: &Record) -> Vec<Slot> {
+        let mut slots = Vec::new();
+        for owner in &record.owners {
+            for namespace in [slot.namespace, NamespaceId::default()] {
+                let candidate = Slot { kind: owner.kind, namespace, name: owner.name.clone() };
+                let is_it = self
+                    .record(&candidate)
+                    .is_some_and(|found| owner.uid.is_empty() || found.uid == owner.uid);
+                if is_it {
+                    slots.push(candidate);
+                    break;
+                }
+            }
+        }
+        slots
+    }
+}
+
+fn head_is_going(head: &Head<'_>) -> bool {
+    !head.metadata.deletion_timestamp.as_str().is_empty()
+}
+
+fn parents(record: &Record, slot: &Slot) -> Vec<Parent> {
+    let parent = |owner: &Owner| {
+        if owner.uid.is_empty() {
+            Parent::Named(Slot { kind: owner.kind, namespace: slot.namespace, name: owner.name.clone() })
+        } else {
+            Parent::Uid(owner.uid.clone())
+        }
+    };
+    record.owners.iter().map(parent).collect()
+}
+
+/// Kinds whose node in a tree has neither health nor details, though they have owners.
+fn is_nodeless(kind: &GroupKind) -> bool {
+    matches!(
+        (kind.group.as_str(), kind.kind.as_str()),
+        ("", "ConfigMap" | "Secret" | "Endpoints" | "ServiceAccount")
+            | ("discovery.k8s.io", "EndpointSlice")
+            | ("apps", "ControllerRevision")
+    )
+}
+
+fn annotation(metadata: &MetadataHead<'_>, key: &str) -> Option<String> {
+    let raw = metadata.annotations?.get();
+    if !raw.contains(key) {
+        return None;
+    }
+    let map: BTreeMap<String, serde_json::Value> = serde_json::from_str(raw).ok()?;
+    map.get(key)?.as_str().filter(|text| !text.is_empty()).map(str::to_owned)
+}
+
+pub(super) fn read_object(raw: &[u8], gvk: &Gvk) -> Result<Object, ApiError> {
+    stored_object(raw, &gvk.api_version(), &gvk.kind)
+        .map_err(|error| ApiError::Malformed { what: "read an object", reason: error.to_string() })
+}
+
+fn seconds(timestamp: &str) -> i64 {
+    timestamp.parse::<jiff::Timestamp>().map_or(0, jiff::Timestamp::as_second)
+}
+
+impl Claims {
+    /// Whether the object has any member the claim function looks at.
+    fn may_claim(&self, metadata: &MetadataHead<'_>) -> bool {
+        let texts = [metadata.annotations, metadata.labels];
+        texts.iter().flatten().any(|raw| self.keys.iter().any(|key| raw.get().contains(key.as_str())))
+    }
+
+    fn claim(&self, metadata: &MetadataHead<'_>) -> Option<SmolStr> {
+        let mut full = Metadata {
+            name: metadata.name.as_str().into(),
+            namespace: metadata.namespace.as_str().into(),
+            uid: metadata.uid.as_str().into(),
+            resource_version: metadata.resource_version.as_str().into(),
+            ..Metadata::default()
+        };
+        full.annotations = texts(metadata.annotations);
+        full.labels = texts(metadata.labels);
+        (self.claim)(&full).filter(|claim| !claim.is_empty())
+    }
+}
+
+fn texts(raw: Option<&serde_json::value::RawValue>) -> BTreeMap<SmolStr, SmolStr> {
+    raw.and_then(|raw| serde_json::from_str(raw.get()).ok()).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests;

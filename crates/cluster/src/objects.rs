@@ -1,0 +1,188 @@
+//! Follows the objects of one kind in full, for those who act on each of them: Applications, projects,
+//! settings, Secrets.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use std::time::Duration;
+
+use smol_str::SmolStr;
+use tiphys_object::{Object, ResourceKey};
+use tokio::sync::{Semaphore, mpsc};
+use tokio_util::sync::CancellationToken;
+
+use crate::connection::{Connection, encode};
+use crate::error::ApiError;
+use crate::kinds::ApiResource;
+use crate::watch::parse::{Head, stored_object};
+use crate::watch::{Form, Jitter, Sink, Source, Verdict, Witness, follow};
+
+/// Objects per page of a list.
+const PAGE_OBJECTS: u32 = 500;
+/// Age after which everything is listed again.
+const RESYNC: Duration = Duration::from_secs(3600);
+/// A list that loses fewer objects is believed at once.
+const DOUBT_OBJECTS_MIN: usize = 10;
+
+/// What to follow.
+#[derive(Clone, Debug)]
+pub struct ObjectQuery {
+    /// The kind as the cluster serves it.
+    pub resource: Arc<ApiResource>,
+    /// One namespace, or all when empty.
+    pub namespace: SmolStr,
+    /// Label selector, empty for all.
+    pub label_selector: String,
+    /// Field selector, empty for all.
+    pub field_selector: String,
+}
+
+/// What happened to the objects followed.
+#[derive(Clone, Debug)]
+pub enum ObjectEvent {
+    /// An object is there, like this: listed, added or changed.
+    Upsert(Arc<Object>),
+    /// An object is gone.
+    Delete(ResourceKey),
+    /// Every object that exists was sent; sent again after each new list.
+    Synced,
+    /// Nothing can be known at the moment, for this reason. What was sent before stays as it was.
+    Failed(String),
+}
+
+/// Follows the objects of a query until cancelled. When `events` is full the watch stalls, which is the
+/// backpressure we want; when it is closed the watch ends.
+pub async fn watch_objects(
+    connection: Connection,
+    query: ObjectQuery,
+    events: mpsc::Sender<ObjectEvent>,
+    jitter: Jitter,
+    cancel: CancellationToken,
+) {
+    let mut selectors = Vec::new();
+    for (name, selector) in
+        [("labelSelector", &query.label_selector), ("fieldSelector", &query.field_selector)]
+    {
+        if !selector.is_empty() {
+            selectors.push(format!("{name}={}", encode(selector)));
+        }
+    }
+    let source = Source {
+        connection,
+        path: query.resource.path(&query.namespace, None),
+        query: selectors.join("&"),
+        page_size: PAGE_OBJECTS,
+        lists: Arc::new(Semaphore::new(1)),
+        resync: Some(RESYNC),
+        jitter,
+    };
+    let stop = cancel.child_token();
+    let mut sink = ObjectSink {
+        resource: query.resource,
+        events,
+        stop: stop.clone(),
+        known: BTreeMap::new(),
+        seen: BTreeSet::new(),
+        pending: Vec::new(),
+        is_failed: false,
+    };
+    follow(&source, &mut sink, &stop).await;
+}
+
+/// Receives one watch. It knows keys and versions only, to tell what vanished and what is new.
+struct ObjectSink {
+    resource: Arc<ApiResource>,
+    events: mpsc::Sender<ObjectEvent>,
+    stop: CancellationToken,
+    known: BTreeMap<ResourceKey, SmolStr>,
+    seen: BTreeSet<ResourceKey>,
+    pending: Vec<ObjectEvent>,
+    is_failed: bool,
+}
+
+impl ObjectSink {
+    fn key(&self, head: &Head<'_>) -> ResourceKey {
+        ResourceKey {
+            group: self.resource.gvk.group.clone(),
+            kind: self.resource.gvk.kind.clone(),
+            namespace: head.metadata.namespace.as_str().into(),
+            name: head.metadata.name.as_str().into(),
+        }
+    }
+}
+
+impl Sink for ObjectSink {
+    fn begin(&mut self) {
+        self.seen.clear();
+    }
+
+    fn upsert<'a>(
+        &mut self,
+        head: &Head<'a>,
+        raw: &'a [u8],
+        form: Form,
+        listed: bool,
+    ) -> Result<(), ApiError> {
+        let key = self.key(head);
+        if listed {
+            self.seen.insert(key.clone());
+        }
+        let version = SmolStr::new(head.metadata.resource_version.as_str());
+        if self.known.get(&key) == Some(&version) {
+            return Ok(());
+        }
+        let gvk = &self.resource.gvk;
+        let object = stored_object(form.object(raw)?, &gvk.api_version(), &gvk.kind)
+            .map_err(|error| ApiError::Malformed { what: "read an object", reason: error.to_string() })?;
+        self.known.insert(key, version);
+        self.pending.push(ObjectEvent::Upsert(Arc::new(object)));
+        Ok(())
+    }
+
+    fn delete(&mut self, head: &Head<'_>, _raw: &[u8]) {
+        let key = self.key(head);
+        if self.known.remove(&key).is_some() {
+            self.pending.push(ObjectEvent::Delete(key));
+        }
+    }
+
+    fn end(&mut self, _resource_version: &str, witness: Witness) -> Verdict {
+        let gone: Vec<ResourceKey> =
+            self.known.keys().filter(|key| !self.seen.contains(*key)).cloned().collect();
+        let is_suspicious = gone.len() >= DOUBT_OBJECTS_MIN && gone.len() * 2 > self.known.len();
+        if is_suspicious && witness == Witness::First {
+            return Verdict::Doubted;
+        }
+        for key in gone {
+            self.known.remove(&key);
+            self.pending.push(ObjectEvent::Delete(key));
+        }
+        self.seen.clear();
+        self.is_failed = false;
+        self.pending.push(ObjectEvent::Synced);
+        Verdict::Accepted
+    }
+
+    fn lost(&mut self, error: &ApiError) {
+        if !self.is_failed {
+            self.is_failed = true;
+            self.pending.push(ObjectEvent::Failed(error.to_string()));
+        }
+    }
+
+    fn advanced(&mut self, _resource_version: &str) {
+        if self.is_failed {
+            self.is_failed = false;
+            self.pending.push(ObjectEvent::Synced);
+        }
+    }
+
+    async fn flush(&mut self) {
+        for event in self.pending.drain(..) {
+            if self.events.send(event).await.is_err() {
+                // Nobody listens any more.
+                self.stop.cancel();
+                break;
+            }
+        }
+    }
+}

@@ -1,0 +1,341 @@
+//! Writing to a cluster: the one place from which requests that change something leave.
+//!
+//! Every change needs a [`Permit`], which is made where the project check for exactly that object passed
+//! (INV-6). Conflicts are answered by reading again and trying again, three times at most; an empty patch is
+//! no request at all.
+
+mod apply;
+mod message;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use http::Method;
+use serde_json::{Value, json};
+use smol_str::SmolStr;
+use tiphys_api::names::FIELD_MANAGER;
+use tiphys_object::{Gvk, Object, access};
+
+pub use apply::{ApplyMethod, ApplyOptions};
+pub use message::{Outcome, hinted};
+
+use crate::connection::{Answer, Call, Connection, Impersonation, encode};
+use crate::error::ApiError;
+use crate::kinds::{ApiResource, Discovery, Served};
+
+/// Time for a read.
+const READ_TIMEOUT: Duration = Duration::from_secs(30);
+/// Time for a write; admission webhooks may take up to 30 s of it (F9).
+const WRITE_TIMEOUT: Duration = Duration::from_secs(60);
+/// Attempts at a change that meets conflicts (F11).
+const CONFLICT_ATTEMPTS_MAX: u32 = 3;
+
+const JSON: &str = "application/json";
+const MERGE_PATCH: &str = "application/merge-patch+json";
+const STRATEGIC_PATCH: &str = "application/strategic-merge-patch+json";
+const JSON_PATCH: &str = "application/json-patch+json";
+const APPLY_PATCH: &str = "application/apply-patch+yaml";
+
+/// Proof that the project's rules allow the change at hand.
+///
+/// It has no content; its worth is that making one is easy to find, and that no change is possible without.
+#[derive(Debug)]
+pub struct Permit(());
+
+impl Permit {
+    /// States that the project check for exactly the object about to be changed has passed, or that the object
+    /// is one of the installation's own (Applications, Events, Leases), which no project governs.
+    pub fn checked() -> Self {
+        Self(())
+    }
+}
+
+/// Identity of an object to read or change.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Target {
+    /// Group, version and kind.
+    pub gvk: Gvk,
+    /// Namespace, empty for cluster-scoped kinds.
+    pub namespace: SmolStr,
+    /// Name.
+    pub name: SmolStr,
+}
+
+impl Target {
+    /// Makes one from its parts.
+    pub fn new(gvk: Gvk, namespace: &str, name: &str) -> Self {
+        Self { gvk, namespace: namespace.into(), name: name.into() }
+    }
+
+    /// Identity of a manifest.
+    pub fn of(object: &Value) -> Self {
+        Self::new(Gvk::of(object), access::namespace(object), access::name(object))
+    }
+}
+
+/// How dependants of a deleted object go.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Propagation {
+    /// Dependants first; the object stays until they are gone.
+    #[default]
+    Foreground,
+    /// The object first.
+    Background,
+    /// Dependants stay.
+    Orphan,
+}
+
+/// How an object is deleted.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct DeleteOptions {
+    /// How dependants go.
+    pub propagation: Propagation,
+    /// Delete only the object with this uid, so that a namesake made meanwhile survives.
+    pub uid: Option<SmolStr>,
+    /// Ask what would happen, without doing it.
+    pub is_dry_run: bool,
+}
+
+/// What a deletion did.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Deleted {
+    /// The object is gone or going.
+    Accepted,
+    /// There was no such object, or only a namesake with another uid.
+    Absent,
+}
+
+/// What an apply did.
+#[derive(Clone, Debug)]
+pub struct Applied {
+    /// What happened.
+    pub outcome: Outcome,
+    /// Text for the result of a sync (ENG-180).
+    pub message: String,
+    /// The object as the server returned it; the live one when nothing changed; `None` after a dry run.
+    pub object: Option<Arc<Object>>,
+}
+
+/// Reads and changes objects of one cluster. Cloning is cheap.
+#[derive(Clone, Debug)]
+pub struct Writer {
+    connection: Connection,
+    discovery: Discovery,
+}
+
+impl Writer {
+    /// Writes over the given connection.
+    pub fn new(connection: Connection, discovery: Discovery) -> Self {
+        Self { connection, discovery }
+    }
+
+    /// The same writer, acting as somebody else (REP C10). Discovery stays our own.
+    pub fn impersonating(&self, identity: &Impersonation) -> Result<Self, http::header::InvalidHeaderValue> {
+        Ok(Self { connection: self.connection.impersonating(identity)?, discovery: self.discovery.clone() })
+    }
+
+    /// Reads one object; `None` when it does not exist.
+    pub async fn get(&self, target: &Target) -> Result<Option<Arc<Object>>, ApiError> {
+        let resource = self.resource(&target.gvk).await?;
+        match self.read(&resource, &target.namespace, &target.name).await {
+            Ok(object) => Ok(Some(Arc::new(object))),
+            Err(error) if error.is_not_found() => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Creates an object; its name may be left to the server.
+    pub async fn create(&self, _permit: &Permit, desired: &Value) -> Result<Arc<Object>, ApiError> {
+        let target = Target::of(desired);
+        let resource = self.resource(&target.gvk).await?;
+        let path = resource.path(&target.namespace, None);
+        let answer = self.send("create", Method::POST, &path, desired, JSON).await?;
+        object_of(&answer, "create")
+    }
+
+    /// Replaces an object; the manifest's `resourceVersion`, if it has one, must be the current one.
+    pub async fn update(&self, _permit: &Permit, desired: &Value) -> Result<Arc<Object>, ApiError> {
+        let target = Target::of(desired);
+        let resource = self.resource(&target.gvk).await?;
+        let path = resource.path(&target.namespace, Some(&target.name));
+        let answer = self.send("update", Method::PUT, &path, desired, JSON).await?;
+        object_of(&answer, "update")
+    }
+
+    /// Changes an object by a JSON merge patch (RFC 7386), on a subresource when one is given.
+    pub async fn merge_patch(
+        &self,
+        _permit: &Permit,
+        target: &Target,
+        subresource: Option<&str>,
+        patch: &Value,
+    ) -> Result<Arc<Object>, ApiError> {
+        self.patch(target, subresource, patch, MERGE_PATCH).await
+    }
+
+    /// Changes an object by a JSON patch (RFC 6902), on a subresource when one is given.
+    pub async fn json_patch(
+        &self,
+        _permit: &Permit,
+        target: &Target,
+        subresource: Option<&str>,
+        patch: &Value,
+    ) -> Result<Arc<Object>, ApiError> {
+        self.patch(target, subresource, patch, JSON_PATCH).await
+    }
+
+    /// Deletes an object. One that is gone, or has another uid than asked for, counts as absent.
+    pub async fn delete(
+        &self,
+        _permit: &Permit,
+        target: &Target,
+        options: &DeleteOptions,
+    ) -> Result<Deleted, ApiError> {
+        let resource = self.resource(&target.gvk).await?;
+        let path = resource.path(&target.namespace, Some(&target.name));
+        let body = delete_body(options);
+        match self.send("delete", Method::DELETE, &path, &body, JSON).await {
+            Ok(_) => Ok(Deleted::Accepted),
+            Err(error) if error.is_not_found() => Ok(Deleted::Absent),
+            // The only precondition is the uid, and a deletion meets no other conflict.
+            Err(error) if error.is_conflict() && options.uid.is_some() => Ok(Deleted::Absent),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Removes one finalizer, leaving the others; says whether it was there. The position is checked, so a
+    /// finalizer that moved meanwhile is looked for again.
+    pub async fn remove_finalizer(
+        &self,
+        permit: &Permit,
+        target: &Target,
+        finalizer: &str,
+    ) -> Result<bool, ApiError> {
+        let mut attempt = 1;
+        loop {
+            let Some(live) = self.get(target).await? else { return Ok(false) };
+            let Some(at) = live.metadata().finalizers.iter().position(|found| found == finalizer) else {
+                return Ok(false);
+            };
+            let path = format!("/metadata/finalizers/{at}");
+            let patch = json!([
+                {"op": "test", "path": path, "value": finalizer},
+                {"op": "remove", "path": path},
+            ]);
+            match self.json_patch(permit, target, None, &patch).await {
+                Ok(_) => return Ok(true),
+                Err(error) if error.is_not_found() => return Ok(false),
+                // A failed test of a JSON patch is answered with 422.
+                Err(error)
+                    if (error.is_conflict() || error.code() == 422) && attempt < CONFLICT_ATTEMPTS_MAX =>
+                {
+                    attempt += 1;
+                }
+                Err(error) => return Err(error),
+            }
+        }
+    }
+
+    /// Creates an Event (`v1`); the caller fills everything but kind and version.
+    pub async fn create_event(&self, permit: &Permit, mut event: Value) -> Result<(), ApiError> {
+        let map = access::ensure_object(&mut event);
+        map.insert("apiVersion".to_owned(), "v1".into());
+        map.insert("kind".to_owned(), "Event".into());
+        self.create(permit, &event).await.map(drop)
+    }
+
+    async fn patch(
+        &self,
+        target: &Target,
+        subresource: Option<&str>,
+        patch: &Value,
+        kind: &'static str,
+    ) -> Result<Arc<Object>, ApiError> {
+        let resource = self.resource(&target.gvk).await?;
+        let mut path = resource.path(&target.namespace, Some(&target.name));
+        if let Some(subresource) = subresource {
+            path.push('/');
+            path.push_str(subresource);
+        }
+        let answer = self.send("patch", Method::PATCH, &path, patch, kind).await?;
+        object_of(&answer, "patch")
+    }
+
+    /// How the cluster serves a kind. One that is not known is looked for once more.
+    pub(super) async fn resource(&self, gvk: &Gvk) -> Result<Arc<ApiResource>, ApiError> {
+        if let Served::Yes(resource) = self.discovery.kinds().await?.served(gvk) {
+            return Ok(resource);
+        }
+        match self.discovery.refresh().await?.served(gvk) {
+            Served::Yes(resource) => Ok(resource),
+            Served::No => Err(ApiError::NotServed(gvk.clone())),
+            Served::Unknown => Err(ApiError::GroupUnavailable(gvk.clone())),
+        }
+    }
+
+    async fn read(&self, resource: &ApiResource, namespace: &str, name: &str) -> Result<Object, ApiError> {
+        let call = Call::get("get", resource.path(namespace, Some(name)), READ_TIMEOUT);
+        let answer = self.connection.call(&call).await?;
+        read_object(&answer, "get")
+    }
+
+    async fn send(
+        &self,
+        what: &'static str,
+        method: Method,
+        path: &str,
+        body: &Value,
+        kind: &'static str,
+    ) -> Result<Answer, ApiError> {
+        // Server-side apply must name its manager itself.
+        let target = if path.contains('?') {
+            path.to_owned()
+        } else {
+            format!("{path}?fieldManager={}", encode(FIELD_MANAGER))
+        };
+        let bytes = serde_json::to_vec(body).map_err(|error| ApiError::malformed(what, &error))?;
+        let call = Call::get(what, target, WRITE_TIMEOUT).with_body(method, bytes, kind);
+        self.connection.call(&call).await
+    }
+}
+
+fn delete_body(options: &DeleteOptions) -> Value {
+    let propagation = match options.propagation {
+        Propagation::Foreground => "Foreground",
+        Propagation::Background => "Background",
+        Propagation::Orphan => "Orphan",
+    };
+    let mut body = json!({"apiVersion": "v1", "kind": "DeleteOptions", "propagationPolicy": propagation});
+    if let Some(map) = body.as_object_mut() {
+        if let Some(uid) = &options.uid {
+            map.insert("preconditions".to_owned(), json!({"uid": uid}));
+        }
+        if options.is_dry_run {
+            map.insert("dryRun".to_owned(), json!(["All"]));
+        }
+    }
+    body
+}
+
+fn object_of(answer: &Answer, what: &'static str) -> Result<Arc<Object>, ApiError> {
+    read_object(answer, what).map(Arc::new)
+}
+
+fn read_object(answer: &Answer, what: &'static str) -> Result<Object, ApiError> {
+    crate::watch::parse::stored_object(&answer.bytes, "", "")
+        .map_err(|error| ApiError::Malformed { what, reason: error.to_string() })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn eng_174_deletion_says_propagation_and_uid() {
+        let options = DeleteOptions { uid: Some("u".into()), ..DeleteOptions::default() };
+        let body = delete_body(&options);
+        assert_eq!(body["propagationPolicy"], "Foreground");
+        assert_eq!(body["preconditions"]["uid"], "u");
+        assert!(body.get("dryRun").is_none());
+    }
+}

@@ -1,0 +1,373 @@
+//! Apply: making the cluster hold a desired object, in the four ways of ENG-175.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use http::Method;
+use serde_json::{Map, Value};
+use tiphys_api::names::{FIELD_MANAGER, LAST_APPLIED};
+use tiphys_object::{Gvk, Object, access, builtin, merge_patch, strategic};
+use tracing::debug;
+
+use super::{
+    APPLY_PATCH, Applied, CONFLICT_ATTEMPTS_MAX, DeleteOptions, JSON, MERGE_PATCH, Outcome, Permit,
+    Propagation, STRATEGIC_PATCH, Target, Writer, message, object_of,
+};
+use crate::connection::{Answer, encode};
+use crate::error::ApiError;
+use crate::kinds::ApiResource;
+
+/// Time a new definition gets to be established (ENG-179).
+const ESTABLISHED_TIMEOUT: Duration = Duration::from_secs(3);
+/// Time between two looks at it.
+const ESTABLISHED_POLL: Duration = Duration::from_millis(100);
+/// Looks for the end of a deletion before creating again.
+const GONE_POLL: Duration = Duration::from_millis(100);
+/// Time a deleted object gets to go before it is created again.
+const GONE_TIMEOUT: Duration = Duration::from_secs(60);
+
+/// How the desired state gets into the cluster.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum ApplyMethod {
+    /// Three-way patch with the last-applied annotation.
+    #[default]
+    ClientSide,
+    /// The server merges; conflicts are forced.
+    ServerSide,
+    /// The object is replaced as a whole.
+    Replace,
+}
+
+/// How one object is applied.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ApplyOptions {
+    /// The way.
+    pub method: ApplyMethod,
+    /// Delete and create again when patching or replacing fails (ENG-175).
+    pub is_forced: bool,
+    /// Compute what would be done, without asking the server to do it (ENG-176).
+    pub is_dry_run: bool,
+    /// Let unknown and duplicate fields pass (`Validate=false`).
+    pub is_unvalidated: bool,
+}
+
+impl Writer {
+    /// Makes the cluster hold the desired object (ENG-175).
+    ///
+    /// The manifest must carry its namespace. A dry run sends no change at all (ENG-176).
+    pub async fn apply(
+        &self,
+        permit: &Permit,
+        desired: &Value,
+        options: &ApplyOptions,
+    ) -> Result<Applied, ApiError> {
+        let target = Target::of(desired);
+        let resource = self.resource(&target.gvk).await?;
+        let method = if options.is_dry_run && options.method == ApplyMethod::ServerSide {
+            ApplyMethod::ClientSide
+        } else {
+            options.method
+        };
+        let applied = match method {
+            ApplyMethod::ClientSide => {
+                self.apply_client_side(permit, &resource, &target, desired, options).await
+            }
+            ApplyMethod::ServerSide => self.apply_server_side(&resource, &target, desired, options).await,
+            ApplyMethod::Replace => self.replace(permit, &resource, &target, desired, options).await,
+        }?;
+        let is_definition = target.gvk.group == "apiextensions.k8s.io";
+        if is_definition && !options.is_dry_run && applied.outcome != Outcome::Unchanged {
+            self.wait_established(&target).await;
+        }
+        Ok(applied)
+    }
+
+    async fn apply_client_side(
+        &self,
+        permit: &Permit,
+        resource: &ApiResource,
+        target: &Target,
+        desired: &Value,
+        options: &ApplyOptions,
+    ) -> Result<Applied, ApiError> {
+        let modified = with_last_applied(desired)?;
+        let mut attempt = 1;
+        loop {
+            let result = self.apply_once(resource, target, &modified, options).await;
+            match result {
+                Err(error)
+                    if (error.is_conflict() || error.is_already_exists())
+                        && attempt < CONFLICT_ATTEMPTS_MAX =>
+                {
+                    attempt += 1;
+                }
+                Err(error) if options.is_forced && is_worth_forcing(&error) => {
+                    return self.recreate(permit, resource, target, &modified, options).await;
+                }
+                other => return other,
+            }
+        }
+    }
+
+    async fn apply_once(
+        &self,
+        resource: &ApiResource,
+        target: &Target,
+        modified: &Value,
+        options: &ApplyOptions,
+    ) -> Result<Applied, ApiError> {
+        let live = match self.read(resource, &target.namespace, &target.name).await {
+            Ok(live) => live,
+            Err(error) if error.is_not_found() => {
+                if options.is_dry_run {
+                    return Ok(applied(resource, target, Outcome::Created, &[], None));
+                }
+                let path = write_path(&resource.path(&target.namespace, None), options);
+                let answer = self.send("create", Method::POST, &path, modified, JSON).await?;
+                return finished(resource, target, Outcome::Created, &answer);
+            }
+            Err(error) => return Err(error),
+        };
+        let (patch, kind) = three_way(&target.gvk, modified, &live)?;
+        if is_empty_patch(&patch) {
+            return Ok(applied(resource, target, Outcome::Unchanged, &[], Some(Arc::new(live))));
+        }
+        if options.is_dry_run {
+            return Ok(applied(resource, target, Outcome::Configured, &[], None));
+        }
+        let path = write_path(&resource.path(&target.namespace, Some(&target.name)), options);
+        let answer = self.send("patch", Method::PATCH, &path, &patch, kind).await?;
+        let after = object_of(&answer, "patch")?;
+        let is_same = after.metadata().resource_version == live.metadata().resource_version;
+        let outcome = if is_same { Outcome::Unchanged } else { Outcome::Configured };
+        Ok(applied(resource, target, outcome, &answer.warnings, Some(after)))
+    }
+
+    async fn apply_server_side(
+        &self,
+        resource: &ApiResource,
+        target: &Target,
+        desired: &Value,
+        options: &ApplyOptions,
+    ) -> Result<Applied, ApiError> {
+        let path = format!(
+            "{}&force=true",
+            write_path(&resource.path(&target.namespace, Some(&target.name)), options)
+        );
+        let mut body = desired.clone();
+        // The server refuses manifests that carry managed fields.
+        access::metadata_mut(&mut body).remove("managedFields");
+        let answer = self.send("apply", Method::PATCH, &path, &body, APPLY_PATCH).await?;
+        finished(resource, target, Outcome::ServerSideApplied, &answer)
+    }
+
+    async fn replace(
+        &self,
+        permit: &Permit,
+        resource: &ApiResource,
+        target: &Target,
+        desired: &Value,
+        options: &ApplyOptions,
+    ) -> Result<Applied, ApiError> {
+        let mut attempt = 1;
+        loop {
+            let result = self.replace_once(resource, target, desired, options).await;
+            match result {
+                Err(error)
+                    if (error.is_conflict() || error.is_already_exists())
+                        && attempt < CONFLICT_ATTEMPTS_MAX =>
+                {
+                    attempt += 1;
+                }
+                Err(error) if options.is_forced && is_worth_forcing(&error) => {
+                    return self.recreate(permit, resource, target, desired, options).await;
+                }
+                other => return other,
+            }
+        }
+    }
+
+    async fn replace_once(
+        &self,
+        resource: &ApiResource,
+        target: &Target,
+        desired: &Value,
+        options: &ApplyOptions,
+    ) -> Result<Applied, ApiError> {
+        let live = match self.read(resource, &target.namespace, &target.name).await {
+            Ok(live) => live,
+            Err(error) if error.is_not_found() => {
+                if options.is_dry_run {
+                    return Ok(applied(resource, target, Outcome::Created, &[], None));
+                }
+                let path = write_path(&resource.path(&target.namespace, None), options);
+                let answer = self.send("create", Method::POST, &path, desired, JSON).await?;
+                return finished(resource, target, Outcome::Created, &answer);
+            }
+            Err(error) => return Err(error),
+        };
+        // Deleting one of these deletes everything inside; they are changed in place.
+        let kind = target.gvk.kind.as_str();
+        let is_container = matches!(kind, "Namespace" | "CustomResourceDefinition");
+        let outcome = if is_container { Outcome::Updated } else { Outcome::Replaced };
+        if options.is_dry_run {
+            return Ok(applied(resource, target, outcome, &[], None));
+        }
+        let mut body = desired.clone();
+        let version = live.metadata().resource_version.as_str();
+        access::metadata_mut(&mut body).insert("resourceVersion".to_owned(), version.into());
+        let path = write_path(&resource.path(&target.namespace, Some(&target.name)), options);
+        let answer = self.send("replace", Method::PUT, &path, &body, JSON).await?;
+        finished(resource, target, outcome, &answer)
+    }
+
+    /// Deletes the live object, waits until it is gone, and creates the desired one.
+    async fn recreate(
+        &self,
+        permit: &Permit,
+        resource: &ApiResource,
+        target: &Target,
+        desired: &Value,
+        options: &ApplyOptions,
+    ) -> Result<Applied, ApiError> {
+        if options.is_dry_run {
+            return Ok(applied(resource, target, Outcome::Replaced, &[], None));
+        }
+        let deletion = DeleteOptions { propagation: Propagation::Background, ..DeleteOptions::default() };
+        self.delete(permit, target, &deletion).await?;
+        let gone = async {
+            while self.get(target).await?.is_some() {
+                tokio::time::sleep(GONE_POLL).await;
+            }
+            Ok::<(), ApiError>(())
+        };
+        tokio::time::timeout(GONE_TIMEOUT, gone)
+            .await
+            .map_err(|_elapsed| ApiError::Timeout { what: "wait for the deletion", after: GONE_TIMEOUT })??;
+        let path = write_path(&resource.path(&target.namespace, None), options);
+        let answer = self.send("create", Method::POST, &path, desired, JSON).await?;
+        finished(resource, target, Outcome::Replaced, &answer)
+    }
+
+    /// Waits for a definition to be served; running out of time is only logged (ENG-179).
+    async fn wait_established(&self, target: &Target) {
+        let established = async {
+            while !matches!(self.get(target).await, Ok(Some(definition)) if is_established(&definition)) {
+                tokio::time::sleep(ESTABLISHED_POLL).await;
+            }
+        };
+        if tokio::time::timeout(ESTABLISHED_TIMEOUT, established).await.is_err() {
+            debug!(name = %target.name, "definition is not established yet");
+        }
+        if let Err(error) = self.discovery.refresh().await {
+            debug!(%error, "discovery after a new definition failed");
+        }
+    }
+}
+
+/// Path of a write with its query.
+fn write_path(path: &str, options: &ApplyOptions) -> String {
+    // Unknown fields are an error, as with the reference, which validates before it sends.
+    let validation = if options.is_unvalidated { "Ignore" } else { "Strict" };
+    format!("{path}?fieldManager={}&fieldValidation={validation}", encode(FIELD_MANAGER))
+}
+
+fn finished(
+    resource: &ApiResource,
+    target: &Target,
+    outcome: Outcome,
+    answer: &Answer,
+) -> Result<Applied, ApiError> {
+    let object = object_of(answer, "apply")?;
+    Ok(applied(resource, target, outcome, &answer.warnings, Some(object)))
+}
+
+fn applied(
+    resource: &ApiResource,
+    target: &Target,
+    outcome: Outcome,
+    warnings: &[String],
+    object: Option<Arc<Object>>,
+) -> Applied {
+    Applied { outcome, message: message::success(resource, &target.name, outcome, warnings), object }
+}
+
+/// The manifest with the record of itself that the next three-way patch starts from.
+fn with_last_applied(desired: &Value) -> Result<Value, ApiError> {
+    let mut modified = desired.clone();
+    access::remove_annotation(&mut modified, LAST_APPLIED);
+    // kubectl records an empty annotations map where there was none.
+    let mut recorded = modified.clone();
+    access::member_object_mut(access::metadata_mut(&mut recorded), "annotations");
+    let mut text = serde_json::to_string(&recorded)
+        .map_err(|error| ApiError::malformed("record the manifest", &error))?;
+    text.push('\n');
+    access::set_annotation(&mut modified, LAST_APPLIED, &text);
+    Ok(modified)
+}
+
+/// The patch from live to modified, and its media type: strategic for built-in types, merge for others.
+fn three_way(gvk: &Gvk, modified: &Value, live: &Object) -> Result<(Value, &'static str), ApiError> {
+    let current = live.to_value();
+    let original = access::annotation(&current, LAST_APPLIED)
+        .and_then(|text| serde_json::from_str::<Value>(text).ok())
+        .filter(Value::is_object)
+        .unwrap_or_else(|| Value::Object(Map::new()));
+    if builtin::is_builtin(gvk) {
+        match strategic::three_way(gvk, &original, modified, &current, strategic::Options::default()) {
+            Ok(patch) => return Ok((patch, STRATEGIC_PATCH)),
+            Err(strategic::StrategicError::NotBuiltin(_)) => {}
+            Err(error) => {
+                return Err(ApiError::Malformed { what: "compute the patch", reason: error.to_string() });
+            }
+        }
+    }
+    Ok((merge_patch::three_way(&original, modified, &current), MERGE_PATCH))
+}
+
+fn is_empty_patch(patch: &Value) -> bool {
+    patch.as_object().is_none_or(Map::is_empty)
+}
+
+/// Refusals that a new object would not meet: immutable fields and invalid transitions.
+fn is_worth_forcing(error: &ApiError) -> bool {
+    matches!(error.code(), 400 | 409 | 422)
+}
+
+fn is_established(definition: &Object) -> bool {
+    let value = definition.to_value();
+    let conditions = access::at(&value, &["status", "conditions"]).and_then(Value::as_array);
+    conditions.into_iter().flatten().any(|condition| {
+        access::text(condition, "type") == "Established" && access::text(condition, "status") == "True"
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn eng_175_the_record_is_without_itself() {
+        let desired = json!({"apiVersion": "v1", "kind": "ConfigMap",
+            "metadata": {"name": "a", "annotations": {LAST_APPLIED: "old"}}, "data": {"k": "v"}});
+        let modified = with_last_applied(&desired).unwrap();
+        let text = access::annotation(&modified, LAST_APPLIED).unwrap();
+        assert_eq!(
+            text,
+            "{\"apiVersion\":\"v1\",\"data\":{\"k\":\"v\"},\"kind\":\"ConfigMap\",\"metadata\":{\"annotations\":{},\"name\":\"a\"}}\n"
+        );
+    }
+
+    #[test]
+    fn eng_179_established_is_a_condition() {
+        let of = |status: &str| {
+            let value = json!({"apiVersion": "v1", "kind": "X", "metadata": {"name": "a"},
+                "status": {"conditions": [{"type": "Established", "status": status}]}});
+            is_established(&Object::from_value(&value).unwrap())
+        };
+        assert!(of("True"));
+        assert!(!of("False"));
+    }
+}
