@@ -33,7 +33,6 @@ pub(crate) struct Call {
 
 /// A successful answer.
 pub(crate) struct Answer {
-    pub(crate) status: StatusCode,
     pub(crate) bytes: Bytes,
     pub(crate) warnings: Vec<String>,
 }
@@ -98,7 +97,7 @@ impl Connection {
         if !parts.status.is_success() {
             return Err(refusal(parts.status, &parts.headers, &bytes));
         }
-        Ok(Answer { status: parts.status, bytes, warnings: warnings(&parts.headers) })
+        Ok(Answer { bytes, warnings: warnings(&parts.headers) })
     }
 
     /// Starts a streamed answer; the timeout covers the time to its head only.

@@ -1,0 +1,154 @@
+//! Writes against a real API server.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde_json::json;
+use tiphys_cluster::{
+    ApiError, ApplyMethod, ApplyOptions, DeleteOptions, Deleted, ObjectEvent, ObjectQuery, Outcome, Permit,
+    Served, Target, watch_objects,
+};
+use tiphys_object::Gvk;
+use tokio::sync::mpsc;
+use tokio_util::sync::CancellationToken;
+
+use crate::support::Bed;
+
+fn config_map(name: &str, data: &str) -> serde_json::Value {
+    json!({"apiVersion": "v1", "kind": "ConfigMap",
+        "metadata": {"name": name, "namespace": "it-write"}, "data": {"k": data}})
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn eng_180_client_side_apply_creates_configures_and_leaves_alone() {
+    let Some(bed) = Bed::connect("eng_180_client_side_apply").await else { return };
+    bed.namespace("it-write").await;
+    let permit = Permit::checked();
+    let first = config_map("client", "one");
+    bed.remove(&Target::of(&first)).await;
+    let dry = ApplyOptions { is_dry_run: true, ..ApplyOptions::default() };
+    let planned = bed.writer.apply(&permit, &first, &dry).await.unwrap();
+    assert_eq!(planned.message, "configmap/client created");
+    assert!(bed.writer.get(&Target::of(&first)).await.unwrap().is_none(), "ENG-176");
+    let mut messages = Vec::new();
+    for object in [&first, &first, &config_map("client", "two")] {
+        messages.push(bed.writer.apply(&permit, object, &ApplyOptions::default()).await.unwrap().message);
+    }
+    assert_eq!(
+        messages,
+        ["configmap/client created", "configmap/client unchanged", "configmap/client configured"]
+    );
+    let live = bed.writer.get(&Target::of(&first)).await.unwrap().unwrap();
+    assert_eq!(live.to_value()["data"]["k"], "two");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn eng_175_server_side_apply_and_replace() {
+    let Some(bed) = Bed::connect("eng_175_server_side").await else { return };
+    bed.namespace("it-write").await;
+    let permit = Permit::checked();
+    let object = config_map("server", "one");
+    bed.remove(&Target::of(&object)).await;
+    let server_side = ApplyOptions { method: ApplyMethod::ServerSide, ..ApplyOptions::default() };
+    let applied = bed.writer.apply(&permit, &object, &server_side).await.unwrap();
+    assert_eq!(applied.message, "configmap/server serverside-applied");
+    let replace = ApplyOptions { method: ApplyMethod::Replace, ..ApplyOptions::default() };
+    let applied = bed.writer.apply(&permit, &config_map("server", "two"), &replace).await.unwrap();
+    assert_eq!(applied.message, "configmap/server replaced");
+    assert_eq!(applied.object.unwrap().to_value()["data"]["k"], "two");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn eng_175_force_replaces_what_cannot_be_changed() {
+    let Some(bed) = Bed::connect("eng_175_force").await else { return };
+    bed.namespace("it-write").await;
+    let permit = Permit::checked();
+    let mut object = config_map("fixed", "one");
+    object["immutable"] = true.into();
+    bed.remove(&Target::of(&object)).await;
+    bed.writer.apply(&permit, &object, &ApplyOptions::default()).await.unwrap();
+    object["data"]["k"] = "two".into();
+    let refused = bed.writer.apply(&permit, &object, &ApplyOptions::default()).await.unwrap_err();
+    assert_eq!((refused.code(), refused.reason()), (422, "Invalid"));
+    let forced = ApplyOptions { is_forced: true, ..ApplyOptions::default() };
+    let applied = bed.writer.apply(&permit, &object, &forced).await.unwrap();
+    assert_eq!(applied.outcome, Outcome::Replaced);
+    bed.remove(&Target::of(&object)).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn inv_1_a_namesake_survives_a_deletion_by_uid() {
+    let Some(bed) = Bed::connect("inv_1_a_namesake_survives").await else { return };
+    bed.namespace("it-write").await;
+    let permit = Permit::checked();
+    let object = config_map("namesake", "one");
+    bed.writer.apply(&permit, &object, &ApplyOptions::default()).await.unwrap();
+    let other = DeleteOptions { uid: Some("0".into()), ..DeleteOptions::default() };
+    let target = Target::of(&object);
+    assert_eq!(bed.writer.delete(&permit, &target, &other).await.unwrap(), Deleted::Absent);
+    let live = bed.writer.get(&target).await.unwrap().unwrap();
+    let right = DeleteOptions { uid: Some(live.metadata().uid.clone()), ..DeleteOptions::default() };
+    assert_eq!(bed.writer.delete(&permit, &target, &right).await.unwrap(), Deleted::Accepted);
+    assert_eq!(bed.writer.delete(&permit, &target, &right).await.unwrap(), Deleted::Absent);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn eng_164_one_finalizer_is_removed_and_the_others_stay() {
+    let Some(bed) = Bed::connect("eng_164_one_finalizer").await else { return };
+    bed.namespace("it-write").await;
+    let permit = Permit::checked();
+    let mut object = config_map("finalized", "one");
+    object["metadata"]["finalizers"] = json!(["example.com/a", "example.com/b"]);
+    bed.writer.apply(&permit, &object, &ApplyOptions::default()).await.unwrap();
+    let target = Target::of(&object);
+    assert!(bed.writer.remove_finalizer(&permit, &target, "example.com/a").await.unwrap());
+    assert!(!bed.writer.remove_finalizer(&permit, &target, "example.com/a").await.unwrap());
+    let live = bed.writer.get(&target).await.unwrap().unwrap();
+    assert_eq!(live.metadata().finalizers, ["example.com/b"]);
+    assert!(bed.writer.remove_finalizer(&permit, &target, "example.com/b").await.unwrap());
+    bed.remove(&target).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn eng_180_a_kind_that_is_not_served_is_named() {
+    let Some(bed) = Bed::connect("eng_180_not_served").await else { return };
+    let object = json!({"apiVersion": "none.example/v1", "kind": "Nothing", "metadata": {"name": "a"}});
+    let error = bed.writer.apply(&Permit::checked(), &object, &ApplyOptions::default()).await.unwrap_err();
+    assert!(matches!(error, ApiError::NotServed(_)), "{error:?}");
+    let hint = tiphys_cluster::hinted(&error, "Nothing");
+    assert!(hint.contains("Make sure the \"Nothing\" CRD is installed"), "{hint}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn watched_objects_are_listed_followed_and_reported_gone() {
+    let Some(bed) = Bed::connect("watched_objects").await else { return };
+    bed.namespace("it-write").await;
+    let permit = Permit::checked();
+    let mut object = config_map("followed", "one");
+    object["metadata"]["labels"] = json!({"it": "followed"});
+    let target = Target::of(&object);
+    bed.remove(&target).await;
+    let kinds = bed.discovery.kinds().await.unwrap();
+    let Served::Yes(resource) = kinds.served(&Gvk::new("", "v1", "ConfigMap")) else { panic!() };
+    let (sender, mut events) = mpsc::channel(16);
+    let cancel = CancellationToken::new();
+    let query = ObjectQuery {
+        resource,
+        namespace: "it-write".into(),
+        label_selector: "it=followed".to_owned(),
+        field_selector: String::new(),
+    };
+    let following =
+        tokio::spawn(watch_objects(bed.connection.clone(), query, sender, Arc::new(|| 0.5), cancel.clone()));
+    let mut next = async || {
+        tokio::time::timeout(Duration::from_secs(10), events.recv()).await.expect("an event").expect("open")
+    };
+    assert!(matches!(next().await, ObjectEvent::Synced));
+    bed.writer.apply(&permit, &object, &ApplyOptions::default()).await.unwrap();
+    let ObjectEvent::Upsert(seen) = next().await else { panic!("no upsert") };
+    assert_eq!(seen.name(), "followed");
+    bed.remove(&target).await;
+    assert!(matches!(next().await, ObjectEvent::Delete(key) if key.name == "followed"));
+    cancel.cancel();
+    following.await.unwrap();
+}
