@@ -1,1 +1,29 @@
 //! Resolves, fetches and caches content of git repositories.
+//!
+//! [`Sources`] is the handle: it turns a revision into a commit ([`Sources::resolve`]), a commit into an
+//! immutable [`tiphys_render::Tree`] ([`Sources::tree`]), and answers what changed between two commits. Servers
+//! are spoken to by the `git` program, started through [`exec::run`] only; objects are read in-process from
+//! one bare repository per (normalised URL, scope). There are no worktrees (DEP-52).
+//!
+//! Everything on disk is a cache: it may vanish at any time, and damage is answered by fetching again.
+//! Concurrent questions about one repository cost one listing and one fetch.
+
+mod clock;
+mod directory;
+mod error;
+pub mod exec;
+mod git;
+mod refs;
+mod repository;
+mod secret;
+mod sources;
+mod store;
+mod tree;
+
+pub use clock::{Clock, ManualClock};
+pub use directory::read_directory;
+pub use error::SourceError;
+pub use refs::{RefList, Resolution};
+pub use repository::{Repository, Tls};
+pub use secret::Secret;
+pub use sources::{CommitReference, Freshness, Resolved, Retry, RevisionMetadata, SourceOptions, Sources};

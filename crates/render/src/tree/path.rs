@@ -5,7 +5,7 @@ use std::fmt;
 use smol_str::SmolStr;
 
 /// Longest path in bytes; longer ones exist in no file system we read.
-pub const PATH_BYTES_MAX: usize = 4096;
+const PATH_BYTES_MAX: usize = 4096;
 
 /// Why a text is no path inside a tree.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]

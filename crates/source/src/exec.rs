@@ -1,0 +1,220 @@
+//! The one place where child processes start (STY-113).
+//!
+//! A child gets an argument vector, an environment that holds what the caller lists and nothing else, no
+//! standard input, limits on its output, and a deadline: its whole process group is asked to end, and killed
+//! when it does not (RND-20).
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+use std::process::Stdio;
+use std::time::Duration;
+
+use rustix::process::{Pid, Signal, kill_process_group};
+use tokio::io::{AsyncRead, AsyncReadExt};
+use tokio::process::Command;
+
+/// Bytes of standard error that are kept; the rest is read and dropped.
+const STDERR_BYTES_MAX: usize = 16 * 1024;
+
+/// A child to run.
+#[derive(Clone, Debug)]
+pub struct Invocation {
+    /// Program, by path or name.
+    pub program: PathBuf,
+    /// Arguments after the program.
+    pub arguments: Vec<OsString>,
+    /// The whole environment.
+    pub environment: Vec<(OsString, OsString)>,
+    /// Working directory.
+    pub directory: PathBuf,
+    /// Time until the group is asked to end.
+    pub deadline: Duration,
+    /// Time after that until the group is killed.
+    pub grace: Duration,
+    /// Bytes of standard output.
+    pub stdout_bytes_max: usize,
+}
+
+/// What a child that ran to its end left behind.
+#[derive(Clone, Debug)]
+pub struct Output {
+    /// Exit status; `None` when a signal ended it.
+    pub code: Option<i32>,
+    /// Standard output.
+    pub stdout: Vec<u8>,
+    /// The first part of standard error.
+    pub stderr: String,
+}
+
+/// Why a child did not run to its end.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ExecError {
+    /// The program could not be started.
+    #[error("cannot start the program")]
+    Start(#[source] std::io::Error),
+    /// A pipe to the child broke.
+    #[error("cannot read from the program")]
+    Read(#[source] std::io::Error),
+    /// The deadline passed and the child ended when asked to.
+    #[error("timeout after {}", go_duration(*after))]
+    Timeout {
+        /// The deadline.
+        after: Duration,
+    },
+    /// The deadline passed and the child was killed.
+    #[error("fatal timeout after {}", go_duration(*after))]
+    FatalTimeout {
+        /// Deadline and grace together.
+        after: Duration,
+    },
+    /// The child wrote more than allowed.
+    #[error("the output has more than {limit} bytes")]
+    TooLarge {
+        /// The limit.
+        limit: usize,
+    },
+}
+
+/// Runs a child to its end. Dropping the future kills the child's process group.
+pub async fn run(invocation: Invocation) -> Result<Output, ExecError> {
+    let mut child = Command::new(&invocation.program)
+        .args(&invocation.arguments)
+        .env_clear()
+        .envs(invocation.environment)
+        .current_dir(&invocation.directory)
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .process_group(0)
+        .kill_on_drop(true)
+        .spawn()
+        .map_err(ExecError::Start)?;
+    let mut group = Group::of(&child);
+    let (stdout, stderr) = (child.stdout.take(), child.stderr.take());
+    let limit = invocation.stdout_bytes_max;
+    let work = async {
+        let status = async { child.wait().await.map_err(ExecError::Read) };
+        let (stdout, stderr, status) =
+            tokio::try_join!(read_all(stdout, limit), read_some(stderr, STDERR_BYTES_MAX), status)?;
+        let stderr = String::from_utf8_lossy(&stderr).into_owned();
+        Ok(Output { code: status.code(), stdout, stderr })
+    };
+    tokio::pin!(work);
+    if let Ok(result) = tokio::time::timeout(invocation.deadline, &mut work).await {
+        if result.is_ok() {
+            group.forget();
+        }
+        return result;
+    }
+    group.signal(Signal::TERM);
+    match tokio::time::timeout(invocation.grace, &mut work).await {
+        Ok(_) => Err(ExecError::Timeout { after: invocation.deadline }),
+        // Dropping the group kills it.
+        Err(_) => Err(ExecError::FatalTimeout { after: invocation.deadline + invocation.grace }),
+    }
+}
+
+/// The process group of a child; killed when dropped before the child ended.
+struct Group(Option<Pid>);
+
+impl Group {
+    fn of(child: &tokio::process::Child) -> Self {
+        Self(child.id().and_then(|id| i32::try_from(id).ok()).and_then(Pid::from_raw))
+    }
+
+    fn signal(&self, signal: Signal) {
+        if let Some(pid) = self.0 {
+            // The group may be gone already, which is what is wanted.
+            let _ = kill_process_group(pid, signal);
+        }
+    }
+
+    fn forget(&mut self) {
+        self.0 = None;
+    }
+}
+
+impl Drop for Group {
+    fn drop(&mut self) {
+        self.signal(Signal::KILL);
+    }
+}
+
+/// All bytes of a pipe; more than `limit` are an error.
+async fn read_all(pipe: Option<impl AsyncRead + Unpin>, limit: usize) -> Result<Vec<u8>, ExecError> {
+    let mut bytes = Vec::new();
+    if let Some(pipe) = pipe {
+        let mut pipe = pipe.take((limit as u64).saturating_add(1));
+        pipe.read_to_end(&mut bytes).await.map_err(ExecError::Read)?;
+    }
+    if bytes.len() > limit { Err(ExecError::TooLarge { limit }) } else { Ok(bytes) }
+}
+
+/// The first `limit` bytes of a pipe; the rest is read and dropped, so that the writer does not block.
+async fn read_some(pipe: Option<impl AsyncRead + Unpin>, limit: usize) -> Result<Vec<u8>, ExecError> {
+    let Some(mut pipe) = pipe else { return Ok(Vec::new()) };
+    let mut bytes = Vec::new();
+    (&mut pipe).take(limit as u64).read_to_end(&mut bytes).await.map_err(ExecError::Read)?;
+    tokio::io::copy(&mut pipe, &mut tokio::io::sink()).await.map_err(ExecError::Read)?;
+    Ok(bytes)
+}
+
+/// Prints as Go does: `1m30s`, `15s`, `250ms`.
+fn go_duration(duration: Duration) -> String {
+    let seconds = duration.as_secs();
+    match (seconds / 60, seconds % 60) {
+        (0, 0) => format!("{}ms", duration.as_millis()),
+        (0, seconds) => format!("{seconds}s"),
+        (minutes, seconds) => format!("{minutes}m{seconds}s"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn shell(script: &str, deadline: Duration) -> Invocation {
+        Invocation {
+            program: "/bin/sh".into(),
+            arguments: vec!["-c".into(), script.into()],
+            environment: vec![("A".into(), "1".into())],
+            directory: "/".into(),
+            deadline,
+            grace: Duration::from_millis(50),
+            stdout_bytes_max: 100,
+        }
+    }
+
+    const LONG: Duration = Duration::from_secs(60);
+
+    #[tokio::test]
+    async fn sty_113_environment_and_status() {
+        let output =
+            run(shell("env | grep -v -e ^PWD= -e ^_= -e ^SHLVL=; echo bad >&2; exit 3", LONG)).await.unwrap();
+        assert_eq!(output.code, Some(3));
+        assert_eq!(String::from_utf8(output.stdout).unwrap(), "A=1\n");
+        assert_eq!(output.stderr, "bad\n");
+    }
+
+    #[tokio::test]
+    async fn sty_113_output_is_limited() {
+        let error = run(shell("while :; do echo 0123456789; done", LONG)).await.unwrap_err();
+        assert!(matches!(error, ExecError::TooLarge { limit: 100 }));
+        let noisy =
+            run(shell("i=0; while [ $i -lt 5000 ]; do echo 0123456789 >&2; i=$((i+1)); done", LONG)).await;
+        assert_eq!(noisy.unwrap().stderr.len(), STDERR_BYTES_MAX);
+    }
+
+    #[tokio::test]
+    async fn rnd_20_a_deadline_asks_then_kills_the_group() {
+        let short = Duration::from_millis(20);
+        let error = run(shell("exec sleep 60", short)).await.unwrap_err();
+        assert_eq!(error.to_string(), "timeout after 20ms");
+        let error =
+            run(shell("trap '' TERM; while :; do :; done", Duration::from_millis(100))).await.unwrap_err();
+        assert_eq!(error.to_string(), "fatal timeout after 150ms");
+        assert_eq!(go_duration(Duration::from_secs(90)), "1m30s");
+        assert_eq!(go_duration(Duration::from_secs(100)), "1m40s");
+    }
+}

@@ -1,0 +1,407 @@
+//! The handle to all repositories: resolves, fetches, compares.
+
+mod metadata;
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use parking_lot::Mutex;
+use tiphys_api::repo_url;
+use tiphys_render::{Tree, TreeError};
+
+use crate::git::Git;
+use crate::refs::{check_revision, is_commit_sha};
+use crate::store::{Store, blocking, parse_commit};
+use crate::tree::{ChangesError, GitTree, changed_files};
+use crate::{Clock, RefList, Repository, Resolution, SourceError};
+
+pub use metadata::{CommitReference, RevisionMetadata};
+
+/// A listing that began this long before a request for a fresh one still counts as fresh: no push can be
+/// followed by its notification faster, and a burst of requests costs one listing.
+const FRESH_FOR: Duration = Duration::from_millis(20);
+/// Ref listings kept.
+const LISTINGS_MAX: usize = 10_000;
+/// Files of one comparison of commits.
+const CHANGED_FILES_MAX: usize = 100_000;
+
+/// How often and how slowly failed git commands are tried again (RND-28).
+#[derive(Clone, Debug)]
+pub struct Retry {
+    /// Attempts in total.
+    pub attempts: u32,
+    /// Wait before the second attempt.
+    pub wait: Duration,
+    /// Growth of the wait.
+    pub factor: u32,
+    /// Longest wait.
+    pub wait_max: Duration,
+}
+
+/// Options of [`Sources`], read once at the start.
+#[derive(Clone, Debug)]
+pub struct SourceOptions {
+    /// Directory of the cache; it belongs to this process alone.
+    pub cache_dir: PathBuf,
+    /// The git program.
+    pub git_program: PathBuf,
+    /// `PATH` of child processes.
+    pub path: String,
+    /// Proxy variables that git inherits where a repository names no proxy (REP-75).
+    pub proxy_environment: Vec<(String, String)>,
+    /// File with host keys (REP-81).
+    pub known_hosts_file: PathBuf,
+    /// Directory with trusted roots by host name (REP-80).
+    pub tls_dir: Option<PathBuf>,
+    /// How long a ref listing is used (RND-36).
+    pub revision_ttl: Duration,
+    /// How long to wait for somebody else's listing before making one's own; 0 disables waiting (RND-36).
+    pub revision_lock_timeout: Duration,
+    /// Time limit of a listing over HTTP (REP-71).
+    pub request_timeout: Duration,
+    /// Time limit of every other git command (RND-20).
+    pub exec_timeout: Duration,
+    /// Time between asking a command to end and killing it (RND-20).
+    pub exec_fatal_timeout: Duration,
+    /// Retries of transient failures.
+    pub retry: Retry,
+    /// Whether git gets the built-in configuration (RND-24).
+    pub builtin_git_config: bool,
+    /// Repositories kept on disk.
+    pub stores_max: usize,
+    /// Tells the time.
+    pub clock: Clock,
+}
+
+impl SourceOptions {
+    /// The defaults of the specification, with a cache in `cache_dir` and the real clock.
+    pub fn new(cache_dir: &Path) -> Self {
+        Self {
+            cache_dir: cache_dir.to_owned(),
+            git_program: "git".into(),
+            path: "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin".to_owned(),
+            proxy_environment: Vec::new(),
+            known_hosts_file: "/app/config/ssh/ssh_known_hosts".into(),
+            tls_dir: Some("/app/config/tls".into()),
+            revision_ttl: Duration::from_mins(3),
+            revision_lock_timeout: Duration::from_secs(10),
+            request_timeout: Duration::from_secs(15),
+            exec_timeout: Duration::from_secs(90),
+            exec_fatal_timeout: Duration::from_secs(10),
+            retry: Retry {
+                attempts: 1,
+                wait: Duration::from_millis(250),
+                factor: 2,
+                wait_max: Duration::from_secs(5),
+            },
+            builtin_git_config: true,
+            stores_max: 1000,
+            clock: Clock::real(),
+        }
+    }
+}
+
+/// Whether a remembered ref listing is good enough (RND-36).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Freshness {
+    /// One within its time to live.
+    Cached,
+    /// One that began after the request did.
+    Fetch,
+}
+
+/// A resolved revision.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Resolved {
+    /// 40 hex digits.
+    pub commit: String,
+    /// Something the user should know (RND-32, RND-41).
+    pub warning: Option<String>,
+}
+
+/// All repositories. Cloning gives another handle to the same ones.
+#[derive(Clone)]
+pub struct Sources(Arc<Shared>);
+
+struct Shared {
+    options: Arc<SourceOptions>,
+    git: Git,
+    /// By normalised URL, then by raw URL and credentials.
+    listings: Mutex<BTreeMap<String, BTreeMap<String, Arc<Listing>>>>,
+    stores: Mutex<BTreeMap<String, (u64, Arc<Store>)>>,
+    uses: AtomicU64,
+    listings_made: AtomicU64,
+}
+
+#[derive(Default)]
+struct Listing {
+    /// Held while the server is asked.
+    asking: tokio::sync::Mutex<()>,
+    state: Mutex<ListingState>,
+}
+
+#[derive(Default)]
+struct ListingState {
+    /// Changes when what is known must not be used any more.
+    epoch: u64,
+    /// The list, when asking began, and the epoch then.
+    list: Option<(Arc<RefList>, Duration, u64)>,
+    /// The last failure and when it came.
+    failure: Option<(SourceError, Duration)>,
+}
+
+impl std::fmt::Debug for Sources {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Sources").finish_non_exhaustive()
+    }
+}
+
+impl Sources {
+    /// Prepares the cache directory.
+    ///
+    /// # Errors
+    /// When the directory cannot be written.
+    pub fn new(options: SourceOptions) -> Result<Self, SourceError> {
+        let options = Arc::new(options);
+        let git = Git::new(Arc::clone(&options))?;
+        Ok(Self(Arc::new(Shared {
+            options,
+            git,
+            listings: Mutex::default(),
+            stores: Mutex::default(),
+            uses: AtomicU64::new(0),
+            listings_made: AtomicU64::new(0),
+        })))
+    }
+
+    /// The commit a revision means, 40 hex digits (RND-30).
+    ///
+    /// A full commit id is returned unchanged without asking anybody.
+    pub async fn resolve(
+        &self,
+        repository: &Repository,
+        revision: &str,
+        freshness: Freshness,
+    ) -> Result<String, SourceError> {
+        self.resolve_tag(repository, revision, "", freshness).await.map(|resolved| resolved.commit)
+    }
+
+    /// Like [`Sources::resolve`], with a prefix for tags that ranges look at (RND-41), and with warnings.
+    pub async fn resolve_tag(
+        &self,
+        repository: &Repository,
+        revision: &str,
+        tag_prefix: &str,
+        freshness: Freshness,
+    ) -> Result<Resolved, SourceError> {
+        check_revision(revision)?;
+        repository.transport()?;
+        if is_commit_sha(revision) {
+            return Ok(Resolved { commit: revision.to_owned(), warning: None });
+        }
+        let list = self.list_refs(repository, freshness).await?;
+        match list.resolve(revision, tag_prefix) {
+            Resolution::Commit { commit, warning } => Ok(Resolved { commit, warning }),
+            Resolution::Abbreviated => {
+                let store = self.store(repository);
+                match store.expand(&self.0.git, repository, revision, &list).await? {
+                    Some(commit) => Ok(Resolved { commit, warning: None }),
+                    None => Err(SourceError::RevisionNotFound { revision: revision.to_owned() }),
+                }
+            }
+            Resolution::NotFound => Err(SourceError::RevisionNotFound { revision: revision.to_owned() }),
+        }
+    }
+
+    /// All refs of a repository. Concurrent questions cost one listing (RND-36).
+    pub async fn list_refs(
+        &self,
+        repository: &Repository,
+        freshness: Freshness,
+    ) -> Result<Arc<RefList>, SourceError> {
+        let options = &self.0.options;
+        let arrived = options.clock.elapsed();
+        let oldest = match freshness {
+            Freshness::Cached => arrived.saturating_sub(options.revision_ttl),
+            Freshness::Fetch => arrived.saturating_sub(FRESH_FOR),
+        };
+        let listing = self.listing(repository);
+        let usable = || {
+            let state = listing.state.lock();
+            match &state.list {
+                Some((list, began, epoch)) if *began >= oldest && *epoch == state.epoch => {
+                    Some(Arc::clone(list))
+                }
+                _ => None,
+            }
+        };
+        if freshness == Freshness::Cached
+            && let Some(list) = usable()
+        {
+            return Ok(list);
+        }
+        // Whoever waits too long asks the server without the lock.
+        let asking = tokio::time::timeout(options.revision_lock_timeout, listing.asking.lock()).await;
+        if asking.is_ok() {
+            if let Some(list) = usable() {
+                return Ok(list);
+            }
+            if let Some((error, came)) = &listing.state.lock().failure
+                && *came > arrived
+            {
+                return Err(error.clone());
+            }
+        }
+        let began = options.clock.elapsed();
+        let epoch = listing.state.lock().epoch;
+        self.0.listings_made.fetch_add(1, Ordering::Relaxed);
+        let result = match self.0.git.list(repository).await {
+            Ok(text) => blocking(move || RefList::parse(&text)).await.map(Arc::new),
+            Err(error) => Err(error),
+        };
+        let mut state = listing.state.lock();
+        match &result {
+            Ok(list) => {
+                state.failure = None;
+                state.list = Some((Arc::clone(list), began, epoch));
+            }
+            Err(error) => state.failure = Some((error.clone(), options.clock.elapsed())),
+        }
+        result
+    }
+
+    /// Files of a commit. Fetches the commit when the cache lacks it.
+    ///
+    /// Content is served only when the present credentials listed the refs within the time to live (REP-63).
+    pub async fn tree(&self, repository: &Repository, commit: &str) -> Result<Arc<dyn Tree>, SourceError> {
+        let id = parse_commit(commit)?;
+        self.list_refs(repository, Freshness::Cached).await?;
+        let store = self.store(repository);
+        for last in [false, true] {
+            let generation = store.commit(&self.0.git, repository, commit).await?;
+            let found = Arc::clone(&generation);
+            let data = blocking(move || Ok(found.objects().commit(id))).await?;
+            match data {
+                Ok(data) => return Ok(Arc::new(GitTree::new(generation, data.root))),
+                // Damage was noted; the next round fetches into a new repository.
+                Err(error) if last => return Err(damaged(&error)),
+                Err(_) => {}
+            }
+        }
+        Err(SourceError::Cache { text: "the commit cannot be read".to_owned() })
+    }
+
+    /// Paths of files that differ between two commits, sorted, without rename detection (RND-47).
+    pub async fn changed_files(
+        &self,
+        repository: &Repository,
+        from: &str,
+        to: &str,
+    ) -> Result<Vec<String>, SourceError> {
+        let (before, after) = (parse_commit(from)?, parse_commit(to)?);
+        self.list_refs(repository, Freshness::Cached).await?;
+        let store = self.store(repository);
+        let old = store.commit(&self.0.git, repository, from).await?;
+        let new = store.commit(&self.0.git, repository, to).await?;
+        blocking(move || {
+            // Both commits are read through the repository of the newer one, where it has them.
+            let before = old.objects().commit(before).map_err(|error| damaged(&error))?;
+            let after = new.objects().commit(after).map_err(|error| damaged(&error))?;
+            changed_files(new.objects(), before.root, after.root, CHANGED_FILES_MAX).map_err(|error| {
+                match error {
+                    ChangesError::Tree(error) => damaged(&error),
+                    ChangesError::TooMany => SourceError::Exhausted {
+                        text: format!("more than {CHANGED_FILES_MAX} files changed between the revisions"),
+                    },
+                }
+            })
+        })
+        .await
+    }
+
+    /// Author, date, message and tags of a commit (RND-151).
+    pub async fn revision_metadata(
+        &self,
+        repository: &Repository,
+        commit: &str,
+    ) -> Result<RevisionMetadata, SourceError> {
+        let digits = (7..=40).contains(&commit.len()) && commit.bytes().all(|byte| byte.is_ascii_hexdigit());
+        if !digits {
+            let text = format!("revision {commit} must be resolved");
+            return Err(SourceError::Version { text });
+        }
+        let commit = self.resolve(repository, commit, Freshness::Cached).await?;
+        let id = parse_commit(&commit)?;
+        let list = self.list_refs(repository, Freshness::Cached).await?;
+        let generation = self.store(repository).commit(&self.0.git, repository, &commit).await?;
+        blocking(move || {
+            let data = generation.objects().commit(id).map_err(|error| damaged(&error))?;
+            let tags = list.tags_of(&data.id.to_string());
+            metadata::read(data, tags)
+        })
+        .await
+    }
+
+    /// Asks the server for its refs and says whether it answered (REP-78).
+    pub async fn test(&self, repository: &Repository) -> Result<(), SourceError> {
+        self.list_refs(repository, Freshness::Fetch).await.map(drop)
+    }
+
+    /// Forgets the refs of a repository, whatever spelling and credentials they were asked with. A listing that
+    /// runs at this moment is not used by anybody who asks afterwards.
+    pub fn invalidate(&self, url: &str) {
+        let found: Vec<Arc<Listing>> = match self.0.listings.lock().get(&listing_group(url)) {
+            Some(listings) => listings.values().map(Arc::clone).collect(),
+            None => return,
+        };
+        for listing in found {
+            let mut state = listing.state.lock();
+            state.epoch += 1;
+            state.list = None;
+            state.failure = None;
+        }
+    }
+
+    /// Ref listings asked of servers so far.
+    pub fn listings_made(&self) -> u64 {
+        self.0.listings_made.load(Ordering::Relaxed)
+    }
+
+    fn listing(&self, repository: &Repository) -> Arc<Listing> {
+        let mut listings = self.0.listings.lock();
+        if listings.values().map(BTreeMap::len).sum::<usize>() >= LISTINGS_MAX {
+            // Only reached by a stream of new credentials; whoever waits keeps his listing.
+            listings.clear();
+        }
+        let group = listings.entry(listing_group(repository.url.expose())).or_default();
+        Arc::clone(group.entry(repository.listing_key()).or_default())
+    }
+
+    fn store(&self, repository: &Repository) -> Arc<Store> {
+        let key = repository.store_key();
+        let now = self.0.uses.fetch_add(1, Ordering::Relaxed);
+        let mut stores = self.0.stores.lock();
+        if !stores.contains_key(&key) && stores.len() >= self.0.options.stores_max {
+            let oldest = stores.iter().min_by_key(|(_, (used, _))| *used).map(|(key, _)| key.clone());
+            if let Some((_, store)) = oldest.and_then(|key| stores.remove(&key)) {
+                store.doom();
+            }
+        }
+        let directory = self.0.options.cache_dir.join("git").join(&key);
+        let entry = stores.entry(key).or_insert_with(|| (now, Arc::new(Store::new(directory))));
+        entry.0 = now;
+        Arc::clone(&entry.1)
+    }
+}
+
+fn listing_group(url: &str) -> String {
+    let normalized = repo_url::normalize(url);
+    if normalized.is_empty() { url.to_owned() } else { normalized }
+}
+
+fn damaged(error: &TreeError) -> SourceError {
+    SourceError::Cache { text: error.to_string() }
+}

@@ -1,0 +1,366 @@
+//! Trees of a bare repository, read in-process (DEP-51).
+//!
+//! [`Objects`] is one repository opened for any number of threads, with the directories that were decoded
+//! lately. A [`GitTree`] is one commit of it. Ids are git's, so an unchanged directory keeps its id across
+//! commits, and what was learned about it (its members, how far its links reach) is kept by id.
+
+use std::collections::HashMap;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use bytes::Bytes;
+use gix::ObjectId;
+use gix::object::tree::EntryKind as GitKind;
+use gix::objs::Kind;
+use moka::sync::Cache;
+use parking_lot::Mutex;
+use smol_str::SmolStr;
+use tiphys_render::links::{find_escaping_link, link_climb};
+use tiphys_render::{Entry, EntryKind, Tree, TreeError, TreePath};
+
+use crate::SourceError;
+use crate::store::Generation;
+
+/// Members of decoded directories kept per repository; about 64 bytes each.
+const CACHED_MEMBERS_MAX: u64 = 60_000;
+/// Directories whose links are remembered.
+const CLIMBS_MAX: usize = 200_000;
+/// Bytes of one directory object.
+const DIRECTORY_BYTES_MAX: u64 = 64 * 1024 * 1024;
+/// Bytes of a link's text.
+const LINK_BYTES_MAX: u64 = 4096;
+/// Bytes of a commit or tag.
+const COMMIT_BYTES_MAX: u64 = 4 * 1024 * 1024;
+/// Directories below each other.
+const DEPTH_MAX: usize = 512;
+/// Packs of one repository: more than any generation gathers.
+const PACKS_MAX: u16 = 2048;
+
+/// One member of a directory.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Member {
+    pub(crate) name: SmolStr,
+    pub(crate) kind: GitKind,
+    pub(crate) id: ObjectId,
+}
+
+type Members = Arc<[Member]>;
+
+/// A repository opened for reading.
+pub(crate) struct Objects {
+    repository: gix::ThreadSafeRepository,
+    directories: Cache<ObjectId, Members>,
+    /// Levels that links below a directory reach above it; `usize::MAX` for absolute links.
+    climbs: Mutex<HashMap<ObjectId, usize>>,
+    damaged: AtomicBool,
+}
+
+impl Objects {
+    pub(crate) fn open(directory: &Path) -> Result<Self, SourceError> {
+        let options = gix::open::Options::isolated()
+            .open_path_as_is(true)
+            .object_store_slots(gix::odb::store::init::Slots::Given(PACKS_MAX));
+        let repository = gix::ThreadSafeRepository::open_opts(directory, options).map_err(|_error| {
+            SourceError::Cache { text: "the cached repository cannot be opened".to_owned() }
+        })?;
+        let directories = Cache::builder()
+            .max_capacity(CACHED_MEMBERS_MAX)
+            .weigher(|_, members: &Members| {
+                u32::try_from(members.len()).unwrap_or(u32::MAX).saturating_add(1)
+            })
+            .build();
+        Ok(Self { repository, directories, climbs: Mutex::default(), damaged: AtomicBool::new(false) })
+    }
+
+    /// Whether a read failed in a way that only fetching again can mend.
+    pub(crate) fn is_damaged(&self) -> bool {
+        self.damaged.load(Ordering::Relaxed)
+    }
+
+    fn damage(&self, what: &str) -> TreeError {
+        self.damaged.store(true, Ordering::Relaxed);
+        TreeError::Damaged { what: what.to_owned() }
+    }
+
+    /// Bytes of an object; `Ok(None)` when it is larger than `max_bytes`.
+    fn object(&self, id: ObjectId, kind: Kind, max_bytes: u64) -> Result<Option<Vec<u8>>, TreeError> {
+        let repository = self.repository.to_thread_local();
+        let header = repository.find_header(id).map_err(|_error| self.damage("an object is missing"))?;
+        if header.size() > max_bytes {
+            return Ok(None);
+        }
+        let object = repository.find_object(id).map_err(|_error| self.damage("an object is damaged"))?;
+        if object.kind != kind {
+            return Err(self.damage("an object has the wrong kind"));
+        }
+        Ok(Some(object.detach().data))
+    }
+
+    /// Members of a directory, sorted by name.
+    pub(crate) fn members(&self, id: ObjectId) -> Result<Members, TreeError> {
+        if let Some(members) = self.directories.get(&id) {
+            return Ok(members);
+        }
+        let too_large = || TreeError::Damaged { what: "a directory is too large".to_owned() };
+        let data = self.object(id, Kind::Tree, DIRECTORY_BYTES_MAX)?.ok_or_else(too_large)?;
+        let tree = gix::objs::TreeRef::from_bytes(&data, gix::hash::Kind::Sha1)
+            .map_err(|_error| self.damage("a directory is damaged"))?;
+        let mut members: Vec<Member> = tree
+            .entries
+            .iter()
+            .map(|entry| Member {
+                name: String::from_utf8_lossy(entry.filename).into(),
+                kind: entry.mode.kind(),
+                id: entry.oid.to_owned(),
+            })
+            .collect();
+        members.sort_unstable_by(|a, b| a.name.cmp(&b.name));
+        let members: Members = members.into();
+        self.directories.insert(id, Arc::clone(&members));
+        Ok(members)
+    }
+
+    /// Text of a link.
+    fn link(&self, id: ObjectId) -> Result<String, TreeError> {
+        let too_long = || TreeError::Damaged { what: "a link is too long".to_owned() };
+        let data = self.object(id, Kind::Blob, LINK_BYTES_MAX)?.ok_or_else(too_long)?;
+        Ok(String::from_utf8_lossy(&data).into_owned())
+    }
+
+    /// How far links below a directory reach above it (RND-54), remembered by the directory's id.
+    fn climb(&self, id: ObjectId, depth: usize) -> Result<usize, TreeError> {
+        if let Some(known) = self.climbs.lock().get(&id) {
+            return Ok(*known);
+        }
+        if depth > DEPTH_MAX {
+            return Err(TreeError::Damaged { what: "directories are nested too deeply".to_owned() });
+        }
+        let mut climb = 0;
+        for member in self.members(id)?.iter() {
+            let reach = match member.kind {
+                GitKind::Link => link_climb(&self.link(member.id)?, 0).unwrap_or(usize::MAX),
+                GitKind::Tree => match self.climb(member.id, depth + 1)? {
+                    usize::MAX => usize::MAX,
+                    levels => levels.saturating_sub(1),
+                },
+                GitKind::Blob | GitKind::BlobExecutable | GitKind::Commit => 0,
+            };
+            climb = climb.max(reach);
+        }
+        let mut climbs = self.climbs.lock();
+        if climbs.len() >= CLIMBS_MAX {
+            climbs.clear();
+        }
+        climbs.insert(id, climb);
+        Ok(climb)
+    }
+
+    /// The commit an id means, with its root directory; tags are followed.
+    pub(crate) fn commit(&self, id: ObjectId) -> Result<CommitData, TreeError> {
+        let repository = self.repository.to_thread_local();
+        let missing = |_error| self.damage("a commit is missing");
+        let object = repository.find_object(id).map_err(missing)?;
+        if object.data.len() as u64 > COMMIT_BYTES_MAX {
+            return Err(TreeError::Damaged { what: "a commit is too large".to_owned() });
+        }
+        let commit = object.peel_to_commit().map_err(|_error| self.damage("a commit is missing"))?;
+        let root = commit.tree_id().map_err(|_error| self.damage("a commit is damaged"))?.detach();
+        let author = commit.author().map_err(|_error| self.damage("a commit is damaged"))?;
+        let message = commit.message_raw_sloppy();
+        Ok(CommitData {
+            id: commit.id,
+            root,
+            author: format!("{} <{}>", author.name, author.email),
+            seconds: author.seconds(),
+            message: String::from_utf8_lossy(message).into_owned(),
+        })
+    }
+
+    /// The only commit whose id begins with these digits.
+    pub(crate) fn expand(&self, digits: &str) -> Option<String> {
+        let repository = self.repository.to_thread_local();
+        let specification = format!("{digits}^{{commit}}");
+        repository.rev_parse_single(specification.as_str()).ok().map(|id| id.to_string())
+    }
+}
+
+/// A decoded commit.
+pub(crate) struct CommitData {
+    pub(crate) id: ObjectId,
+    pub(crate) root: ObjectId,
+    pub(crate) author: String,
+    /// Seconds since 1970 at which the author wrote it.
+    pub(crate) seconds: i64,
+    pub(crate) message: String,
+}
+
+/// Files of one commit.
+pub(crate) struct GitTree {
+    generation: Arc<Generation>,
+    root: ObjectId,
+    id: String,
+}
+
+impl GitTree {
+    pub(crate) fn new(generation: Arc<Generation>, root: ObjectId) -> Self {
+        Self { generation, root, id: root.to_string() }
+    }
+
+    fn objects(&self) -> &Objects {
+        self.generation.objects()
+    }
+
+    fn find(&self, path: &TreePath) -> Result<Option<(GitKind, ObjectId)>, TreeError> {
+        let mut found = (GitKind::Tree, self.root);
+        for name in path.components() {
+            if found.0 != GitKind::Tree {
+                return Ok(None);
+            }
+            let members = self.objects().members(found.1)?;
+            let Ok(index) = members.binary_search_by(|member| member.name.as_str().cmp(name)) else {
+                return Ok(None);
+            };
+            let Some(member) = members.get(index) else { return Ok(None) };
+            found = (member.kind, member.id);
+        }
+        Ok(Some(found))
+    }
+
+    fn entry_of(&self, kind: GitKind, id: ObjectId) -> Result<Entry, TreeError> {
+        let kind = match kind {
+            GitKind::Tree => EntryKind::Directory,
+            GitKind::Blob => EntryKind::File { executable: false },
+            GitKind::BlobExecutable => EntryKind::File { executable: true },
+            GitKind::Link => EntryKind::Symlink { target: self.objects().link(id)? },
+            GitKind::Commit => EntryKind::Submodule,
+        };
+        Ok(Entry { kind })
+    }
+}
+
+impl Tree for GitTree {
+    fn id(&self) -> &str {
+        &self.id
+    }
+
+    fn subtree_id(&self, path: &TreePath) -> Result<Option<String>, TreeError> {
+        let found = self.find(path)?;
+        Ok(found.filter(|(kind, _)| *kind == GitKind::Tree).map(|(_, id)| id.to_string()))
+    }
+
+    fn entry(&self, path: &TreePath) -> Result<Option<Entry>, TreeError> {
+        self.find(path)?.map(|(kind, id)| self.entry_of(kind, id)).transpose()
+    }
+
+    fn list(&self, path: &TreePath) -> Result<Vec<(String, Entry)>, TreeError> {
+        match self.find(path)? {
+            Some((GitKind::Tree, id)) => {
+                let members = self.objects().members(id)?;
+                let entry = |member: &Member| {
+                    self.entry_of(member.kind, member.id).map(|entry| (member.name.to_string(), entry))
+                };
+                members.iter().map(entry).collect()
+            }
+            Some((GitKind::Commit, _)) => Ok(Vec::new()),
+            Some(_) => Err(TreeError::NotADirectory { path: path.clone() }),
+            None => Err(TreeError::NotFound { path: path.clone() }),
+        }
+    }
+
+    fn read(&self, path: &TreePath, max_bytes: u64) -> Result<Bytes, TreeError> {
+        match self.find(path)? {
+            Some((GitKind::Blob | GitKind::BlobExecutable, id)) => {
+                let too_large = || TreeError::TooLarge { path: path.clone(), limit: max_bytes };
+                self.objects().object(id, Kind::Blob, max_bytes)?.map(Bytes::from).ok_or_else(too_large)
+            }
+            Some(_) => Err(TreeError::NotAFile { path: path.clone() }),
+            None => Err(TreeError::NotFound { path: path.clone() }),
+        }
+    }
+
+    fn escaping_link(&self) -> Result<Option<TreePath>, TreeError> {
+        if self.objects().climb(self.root, 0)? == 0 {
+            return Ok(None);
+        }
+        find_escaping_link(self, &TreePath::root(), 0)
+    }
+}
+
+/// Paths of files that differ between two trees, sorted; a moved file appears under both names (RND-47).
+pub(crate) fn changed_files(
+    objects: &Objects,
+    before: ObjectId,
+    after: ObjectId,
+    files_max: usize,
+) -> Result<Vec<String>, ChangesError> {
+    let mut changes = Changes { objects, files: Vec::new(), files_max };
+    changes.compare(Some(before), Some(after), "", 0)?;
+    Ok(changes.files)
+}
+
+/// Why changes are not known.
+pub(crate) enum ChangesError {
+    Tree(TreeError),
+    TooMany,
+}
+
+impl From<TreeError> for ChangesError {
+    fn from(error: TreeError) -> Self {
+        Self::Tree(error)
+    }
+}
+
+struct Changes<'a> {
+    objects: &'a Objects,
+    files: Vec<String>,
+    files_max: usize,
+}
+
+impl Changes<'_> {
+    fn compare(
+        &mut self,
+        before: Option<ObjectId>,
+        after: Option<ObjectId>,
+        prefix: &str,
+        depth: usize,
+    ) -> Result<(), ChangesError> {
+        if before == after {
+            return Ok(());
+        }
+        if depth > DEPTH_MAX {
+            return Err(ChangesError::TooMany);
+        }
+        let members = |id: Option<ObjectId>| match id {
+            Some(id) => self.objects.members(id),
+            None => Ok(Arc::from(Vec::new())),
+        };
+        let (before, after) = (members(before)?, members(after)?);
+        let (mut left, mut right) = (before.iter().peekable(), after.iter().peekable());
+        loop {
+            let (old, new) = match (left.peek(), right.peek()) {
+                (None, None) => return Ok(()),
+                (Some(a), Some(b)) if a.name == b.name => (left.next(), right.next()),
+                (Some(a), Some(b)) if a.name < b.name => (left.next(), None),
+                (Some(_), None) => (left.next(), None),
+                (_, Some(_)) => (None, right.next()),
+            };
+            let Some(name) = old.or(new).map(|member| &member.name) else { return Ok(()) };
+            if old.is_some_and(|old| new.is_some_and(|new| old.id == new.id && old.kind == new.kind)) {
+                continue;
+            }
+            let path = if prefix.is_empty() { name.to_string() } else { format!("{prefix}/{name}") };
+            let directory = |member: Option<&Member>| {
+                member.filter(|member| member.kind == GitKind::Tree).map(|member| member.id)
+            };
+            let file = |member: Option<&Member>| member.is_some_and(|member| member.kind != GitKind::Tree);
+            if file(old) || file(new) {
+                if self.files.len() >= self.files_max {
+                    return Err(ChangesError::TooMany);
+                }
+                self.files.push(path.clone());
+            }
+            self.compare(directory(old), directory(new), &path, depth + 1)?;
+        }
+    }
+}
