@@ -1,0 +1,87 @@
+//! The facts a comparison needs, taken at one instant.
+
+use std::fmt;
+use std::sync::Arc;
+
+use tiphys_api::Application;
+use tiphys_api::application::NamespaceMetadata;
+use tiphys_object::{GroupKind, Object, ResourceKey};
+
+use crate::diff::DiffSettings;
+use crate::normalize::IgnoreRules;
+use crate::seen::Seen;
+use crate::tracking::TrackingSettings;
+
+/// Whether objects of a kind live in namespaces.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Scope {
+    /// They do.
+    Namespaced,
+    /// They do not.
+    Cluster,
+}
+
+/// Everything [`compare`](super::compare) looks at.
+#[derive(Clone, Copy)]
+pub struct CompareInput<'a> {
+    /// Namespace of the application.
+    pub application_namespace: &'a str,
+    /// Name of the application.
+    pub application_name: &'a str,
+    /// Its instance name (TRK-1).
+    pub instance: &'a str,
+    /// Namespace for objects that have none; empty when the destination names none.
+    pub destination_namespace: &'a str,
+    /// Desired objects in generation order, as generated, marks included.
+    pub targets: &'a [Arc<Object>],
+    /// Live root objects whose claim is the instance (TRK-87), completely listed.
+    pub managed: &'a [Arc<Object>],
+    /// Looks one live object up.
+    pub by_key: &'a dyn Fn(&ResourceKey) -> Seen<Arc<Object>>,
+    /// Scope of a kind; `None` when the cluster does not say.
+    pub scope: &'a dyn Fn(&GroupKind) -> Option<Scope>,
+    /// Whether the settings exclude a kind (ENG-7).
+    pub excluded: &'a dyn Fn(&GroupKind) -> bool,
+    /// Whether the project lets the application see a live object (ENG-44).
+    pub permitted_live: &'a dyn Fn(&Object) -> bool,
+    /// Whether the project permits the group, kind and name (ENG-51).
+    pub permitted_kind: &'a dyn Fn(&ResourceKey) -> bool,
+    /// Tracking settings with the application's effective method.
+    pub tracking: &'a TrackingSettings,
+    /// Compiled ignore rules.
+    pub ignore: &'a IgnoreRules,
+    /// Settings of the comparison itself.
+    pub diff: &'a DiffSettings,
+    /// Sync options of the application.
+    pub sync_options: &'a [String],
+    /// `syncPolicy.managedNamespaceMetadata`.
+    pub managed_namespace: Option<&'a NamespaceMetadata>,
+    /// Whether that differs from the last sync's; see [`managed_namespace_changed`].
+    pub managed_namespace_changed: bool,
+}
+
+impl fmt::Debug for CompareInput<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("CompareInput")
+            .field("instance", &self.instance)
+            .field("targets", &self.targets.len())
+            .field("managed", &self.managed.len())
+            .finish_non_exhaustive()
+    }
+}
+
+/// Whether the metadata of the managed namespace was changed since the last sync (ENG-51). False without such
+/// metadata and before the first sync.
+pub fn managed_namespace_changed(application: &Application) -> bool {
+    let Some(wanted) =
+        application.spec.sync_policy.as_ref().and_then(|policy| policy.managed_namespace_metadata.as_ref())
+    else {
+        return false;
+    };
+    application
+        .status
+        .operation_state
+        .as_ref()
+        .and_then(|state| state.sync_result.as_ref())
+        .is_some_and(|result| result.managed_namespace_metadata.as_ref() != Some(wanted))
+}

@@ -1,0 +1,82 @@
+//! What a comparison found.
+
+use std::fmt;
+use std::sync::Arc;
+
+use tiphys_api::application::Condition;
+use tiphys_object::{Gvk, Object, ResourceKey};
+
+/// Whether live is what is desired.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum SyncStatusCode {
+    /// It is.
+    Synced,
+    /// It is not.
+    OutOfSync,
+    /// It could not be found out.
+    Unknown,
+}
+
+impl SyncStatusCode {
+    /// The name in status and answers.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Synced => "Synced",
+            Self::OutOfSync => "OutOfSync",
+            Self::Unknown => "Unknown",
+        }
+    }
+}
+
+impl fmt::Display for SyncStatusCode {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+/// One object of the application: desired, live or both (ENG-52).
+#[derive(Clone, Debug)]
+pub struct ComparedResource {
+    /// The key; that of the live object when there is one.
+    pub key: ResourceKey,
+    /// The type; that of the live object when there is one.
+    pub gvk: Gvk,
+    /// The desired object, namespace defaulted and marked.
+    pub target: Option<Arc<Object>>,
+    /// The live object.
+    pub live: Option<Arc<Object>>,
+    /// The status; `None` when the object does not count.
+    pub status: Option<SyncStatusCode>,
+    /// Whether the diff says that an apply would change the live object.
+    pub modified: bool,
+    /// Whether it is a hook.
+    pub hook: bool,
+    /// Whether a sync would delete it.
+    pub requires_pruning: bool,
+    /// Whether its mark is its own (TRK-92).
+    pub self_referenced: bool,
+    /// The wave.
+    pub sync_wave: i64,
+    /// Whether a person has to confirm its deletion.
+    pub requires_deletion_confirmation: bool,
+}
+
+/// The result of [`compare`](super::compare).
+#[derive(Clone, Debug)]
+pub struct Comparison {
+    /// Status of the application.
+    pub status: SyncStatusCode,
+    /// All objects, sorted by key.
+    pub resources: Vec<ComparedResource>,
+    /// Desired hooks that take part in a sync, in generation order.
+    pub hooks: Vec<Arc<Object>>,
+    /// Conditions, sorted by type and message, without times.
+    pub conditions: Vec<Condition>,
+    /// Why the comparison could not be made; every status is `Unknown` then.
+    pub failed: Option<String>,
+}
+
+/// A condition without a time; the caller keeps the time of one that was there before.
+pub(super) fn condition(kind: &str, message: String) -> Condition {
+    Condition { r#type: kind.to_owned(), message, ..Condition::default() }
+}

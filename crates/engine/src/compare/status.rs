@@ -1,0 +1,200 @@
+//! The status of every pair and of the application (ENG-45, 51..53).
+
+use std::collections::BTreeMap;
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::sync::Arc;
+
+use tiphys_api::application::Condition;
+use tiphys_api::names::annotation;
+use tiphys_object::{Object, ResourceKey};
+
+use super::input::CompareInput;
+use super::matching::{Pair, match_objects};
+use super::memo::{DiffMemo, PairInputs};
+use super::outcome::{ComparedResource, Comparison, SyncStatusCode, condition};
+use super::targets;
+use crate::diff::{DiffError, DiffOptions, is_modified};
+use crate::hook::{Role, Wave};
+use crate::tracking::qualified_name;
+
+/// Compares the desired with the live objects of one application; see the module text.
+///
+/// Costs a few hash look-ups per pair that did not change since the last call with this memo, and two parses
+/// and a walk per pair that did.
+pub fn compare(input: &CompareInput<'_>, memo: &mut DiffMemo) -> Comparison {
+    memo.begin();
+    let options = options_hash(input);
+    let mut conditions = Vec::new();
+    let mut targets = targets::prepare(input, options, memo, &mut conditions);
+    let hook_waves: BTreeMap<ResourceKey, i64> =
+        targets.hooks.iter().map(|hook| (hook.key.clone(), Wave::of(&*hook.object).0)).collect();
+    let matched = match_objects(input, &mut targets);
+    add_shared_warnings(input, &matched.pairs, &mut conditions);
+    let mut failed = targets.failed.take().or(matched.failed);
+    let mut resources = Vec::with_capacity(matched.pairs.len());
+    let mut status = SyncStatusCode::Synced;
+    for pair in matched.pairs {
+        let modified = modified(input, &pair, options, memo).unwrap_or_else(|(key, error)| {
+            tracing::debug!(%key, %error, "an object could not be compared");
+            failed.get_or_insert(format!("Failed to compare desired state to live state: {error}"));
+            false
+        });
+        let Some((resource, counts)) = judge(input, pair, modified, &hook_waves) else { continue };
+        if counts == Counts::OutOfSync {
+            status = SyncStatusCode::OutOfSync;
+        }
+        resources.push(resource);
+    }
+    memo.end();
+    if failed.is_none() && input.managed_namespace_changed {
+        status = SyncStatusCode::OutOfSync;
+    }
+    if let Some(reason) = &failed {
+        conditions.push(condition("ComparisonError", reason.clone()));
+        status = SyncStatusCode::Unknown;
+        for resource in &mut resources {
+            resource.status = Some(SyncStatusCode::Unknown);
+        }
+    }
+    resources.sort_by(|a, b| a.key.cmp(&b.key));
+    conditions.sort_by(|a, b| (&a.r#type, &a.message).cmp(&(&b.r#type, &b.message)));
+    let hooks = targets.hooks.into_iter().map(|hook| hook.object).collect();
+    Comparison { status, resources, hooks, conditions, failed }
+}
+
+/// The text of the condition for an object that another application claims too (TRK-131).
+pub fn shared_warning(application: &str, kind: &str, name: &str, claim: &str) -> String {
+    format!("{kind}/{name} is part of applications {application} and {}", claim.replace('_', "/"))
+}
+
+/// What one object means for the application.
+#[derive(PartialEq, Eq)]
+enum Counts {
+    InSync,
+    OutOfSync,
+}
+
+fn options_hash(input: &CompareInput<'_>) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    input.ignore.fingerprint().hash(&mut hasher);
+    input.diff.hash(&mut hasher);
+    input.tracking.hash(&mut hasher);
+    (input.instance, input.destination_namespace).hash(&mut hasher);
+    hasher.finish()
+}
+
+fn modified(
+    input: &CompareInput<'_>,
+    pair: &Pair,
+    options: u64,
+    memo: &mut DiffMemo,
+) -> Result<bool, (ResourceKey, DiffError)> {
+    let (target, live) = match (&pair.target, &pair.live) {
+        (None, _) => return Ok(false),
+        (Some(_), None) => return Ok(true),
+        (Some(target), Some(live)) => (target, live),
+    };
+    let key = live.key();
+    let inputs = PairInputs {
+        target: target.content_hash(),
+        live: live.content_hash(),
+        live_version: live.metadata().resource_version.clone(),
+        options,
+    };
+    if let Some(modified) = memo.pair(&key, &inputs) {
+        return Ok(modified);
+    }
+    let target = target.to_value();
+    let mut live = live.to_value();
+    input.tracking.normalize_live(input.instance, &mut live, &target);
+    let diff_options = DiffOptions { ignore: input.ignore, settings: *input.diff };
+    match is_modified(target, live, &diff_options) {
+        Ok(modified) => {
+            memo.keep_pair(&key, inputs, modified);
+            Ok(modified)
+        }
+        Err(error) => Err((key, error)),
+    }
+}
+
+fn judge(
+    input: &CompareInput<'_>,
+    pair: Pair,
+    modified: bool,
+    hook_waves: &BTreeMap<ResourceKey, i64>,
+) -> Option<(ComparedResource, Counts)> {
+    let Pair { target, role, live } = pair;
+    let object: &Arc<Object> = live.as_ref().or(target.as_ref())?;
+    let key = object.key();
+    let gvk = object.gvk().clone();
+    let is_hook = Role::of(&**object).is_hook();
+    let self_referenced = input.tracking.is_self_referenced(target.as_deref(), live.as_deref());
+    let is_extra = target.is_none() && live.is_some();
+    let is_managed_namespace = input.managed_namespace.is_some()
+        && target.is_some()
+        && live.is_none()
+        && key == ResourceKey::new("", "Namespace", "", input.destination_namespace);
+    let mut counts = Counts::InSync;
+    let mut status = if is_hook || role == Role::Skipped && target.is_some() || !self_referenced {
+        None
+    } else if !is_managed_namespace && (modified || target.is_none() || live.is_none()) {
+        if !(is_extra && object.has_annotation_item(annotation::COMPARE_OPTIONS, "IgnoreExtraneous")) {
+            counts = Counts::OutOfSync;
+        }
+        Some(SyncStatusCode::OutOfSync)
+    } else {
+        Some(SyncStatusCode::Synced)
+    };
+    if !(input.permitted_kind)(&key) {
+        status = Some(SyncStatusCode::Unknown);
+    }
+    let sync_wave = match &target {
+        Some(target) => Wave::of(&**target).0,
+        None if is_hook => hook_waves.get(&key).copied().unwrap_or(0),
+        None => 0,
+    };
+    let requires_deletion_confirmation = [&target, &live]
+        .into_iter()
+        .flatten()
+        .any(|object| ["Delete=", "Prune="].iter().any(|option| is_confirmed(object, input.sync_options, option)));
+    let resource = ComparedResource {
+        requires_pruning: is_extra && self_referenced,
+        key,
+        gvk,
+        target,
+        live,
+        status,
+        modified,
+        hook: is_hook,
+        self_referenced,
+        sync_wave,
+        requires_deletion_confirmation,
+    };
+    Some((resource, counts))
+}
+
+/// Whether `<option>confirm` is in force: what the object says about the option wins over the application.
+fn is_confirmed(object: &Object, sync_options: &[String], option: &str) -> bool {
+    let says = |item: &str| item.strip_prefix(option).map(|value| value == "confirm");
+    let own: Vec<bool> = object.annotation_items(annotation::SYNC_OPTIONS).filter_map(says).collect();
+    if own.is_empty() {
+        sync_options.iter().filter_map(|item| says(item)).any(|confirmed| confirmed)
+    } else {
+        own.contains(&true)
+    }
+}
+
+fn add_shared_warnings(input: &CompareInput<'_>, pairs: &[Pair], conditions: &mut Vec<Condition>) {
+    let application = qualified_name(input.application_namespace, input.application_name);
+    for live in pairs.iter().filter_map(|pair| pair.live.as_ref()) {
+        if let Some(claim) = input.tracking.claim(live.metadata())
+            && claim != input.instance
+        {
+            let text = shared_warning(&application, &live.gvk().kind, live.name(), &claim);
+            conditions.push(condition("SharedResourceWarning", text));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

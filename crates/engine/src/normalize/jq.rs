@@ -1,0 +1,450 @@
+//! jq path expressions: which paths of a document they name, and deleting those (ENG-69, DEP-47).
+//!
+//! jaq's own `del` is an update that fails on everyday input (a list item without the field, an absent parent), so
+//! only `path(f)` is run here and the paths are deleted by us. Everything in jq that can run for ever is counted:
+//! the recursive definitions of the prelude take a step from a budget each time round, native functions that
+//! look outside (`now`, `env`, `input`, `halt`) do not exist, and expressions may not define functions.
+//! What is not bounded is memory made by multiplying texts; the caller runs comparisons with a deadline.
+
+use std::cell::Cell;
+use std::collections::BTreeSet;
+use std::fmt;
+
+use jaq_core::data::HasLut;
+use jaq_core::load::lex::{Lexer, StrPart, Tok, Token};
+use jaq_core::load::{self, Arena, File, Loader};
+use jaq_core::native::{bome, run, v};
+use jaq_core::{Compiler, Ctx, DataT, Lut, Vars, unwrap_valr};
+use jaq_json::{Num, Val};
+use serde_json::Value;
+
+/// Rounds of recursive definitions that one run may take.
+const STEPS_MAX: u32 = 200_000;
+/// Paths that one run may name.
+const PATHS_MAX: usize = 100_000;
+/// Bytes of one expression.
+const EXPRESSION_BYTES_MAX: usize = 16 << 10;
+
+/// Natives that look outside, and `range`, which is counted here.
+const NATIVES_REMOVED: [&str; 9] =
+    ["halt", "env", "now", "debug_empty", "stderr_empty", "localtime", "strflocaltime", "input", "inputs"];
+/// Definitions that rest on those, and those that are replaced by counted ones below.
+const DEFINITIONS_REMOVED: [(&str, usize); 11] = [
+    ("halt", 0),
+    ("halt_error", 0),
+    ("halt_error", 1),
+    ("stderr", 0),
+    ("debug", 0),
+    ("debug", 1),
+    ("repeat", 1),
+    ("recurse", 1),
+    ("while", 2),
+    ("until", 2),
+    ("range", 3),
+];
+const PRELUDE: &str = r#"
+def spend: if step then . else error("too many steps") end;
+def repeat(f): def rec: if step then f, rec else error("too many steps") end; rec;
+def recurse(f): def rec: if step then ., (f | rec) else error("too many steps") end; rec;
+def while(cond; update): def rec: if step then (if cond then ., (update | rec) else empty end) else error("too many steps") end; rec;
+def until(cond; update): def rec: if step then (if cond then . else update | rec end) else error("too many steps") end; rec;
+def range($from; $to; $by): $from
+  | if $by > 0 then while(. < $to; . + $by)
+    elif $by < 0 then while(. > $to; . + $by)
+    else empty end;
+"#;
+/// Definitions of jq that the libraries lack.
+const EXTRAS: &str = "
+def IN(s): any(s == .; .);
+def IN(source; s): any(source == s; .);
+def leaf_paths: paths(scalars);
+";
+
+/// A compiled path expression.
+pub struct JqPath {
+    expression: String,
+    filter: jaq_core::Filter<Counted>,
+}
+
+/// A path expression that does not compile.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("invalid jq path expression {expression:?}: {reason}")]
+pub struct JqSyntaxError {
+    /// The expression as written.
+    pub expression: String,
+    /// What is wrong with it.
+    pub reason: String,
+}
+
+/// One step of a path that exists in a document.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Step {
+    /// Member of an object.
+    Member(String),
+    /// Position in a list, from the front.
+    Item(usize),
+}
+
+/// The data natives see: the budget.
+struct Counted;
+
+#[derive(Clone, Copy)]
+struct Facts<'a> {
+    lut: &'a Lut<Counted>,
+    steps_left: &'a Cell<u32>,
+}
+
+impl DataT for Counted {
+    type V<'a> = Val;
+    type Data<'a> = Facts<'a>;
+}
+
+impl<'a> HasLut<'a, Counted> for Facts<'a> {
+    fn lut(&self) -> &'a Lut<Counted> {
+        self.lut
+    }
+}
+
+impl fmt::Debug for JqPath {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("JqPath").field(&self.expression).finish()
+    }
+}
+
+impl JqPath {
+    /// Compiles an expression; costs some 300 µs, so do it once.
+    pub fn compile(expression: &str) -> Result<Self, JqSyntaxError> {
+        let fault = |reason: String| JqSyntaxError { expression: expression.to_owned(), reason };
+        if expression.len() > EXPRESSION_BYTES_MAX {
+            return Err(fault(format!("longer than {EXPRESSION_BYTES_MAX} bytes")));
+        }
+        // The line feeds keep a comment inside the expression from hiding the parenthesis.
+        let code = format!("path(\n{expression}\n)");
+        if let Ok(tokens) = Lexer::new(expression).lex()
+            && tokens.iter().any(defines)
+        {
+            return Err(fault("definitions are not supported".to_owned()));
+        }
+        let arena = Arena::default();
+        let modules = Loader::new(definitions())
+            .load(&arena, File { code: code.as_str(), path: () })
+            .map_err(|errors| fault(load_reason(&errors)))?;
+        let filter = Compiler::default()
+            .with_funs(natives())
+            .compile(modules)
+            .map_err(|errors| fault(compile_reason(&errors)))?;
+        Ok(Self { expression: expression.to_owned(), filter })
+    }
+
+    /// Removes what the expression names. A run that fails changes nothing.
+    pub fn delete(&self, document: &mut Value) {
+        let Some(paths) = self.existing_paths(document) else { return };
+        // Longest and last first, so that no removal moves what a later one names.
+        for path in paths.iter().rev() {
+            delete(document, path);
+        }
+    }
+
+    /// The paths the expression names and the document has; `None` when the run fails.
+    pub(super) fn existing_paths(&self, document: &Value) -> Option<BTreeSet<Vec<Step>>> {
+        let steps_left = Cell::new(STEPS_MAX);
+        let facts = Facts { lut: &self.filter.lut, steps_left: &steps_left };
+        let context = Ctx::<Counted>::new(facts, Vars::new([]));
+        let mut found = BTreeSet::new();
+        for (count, path) in self.filter.id.run((context, to_val(document))).map(unwrap_valr).enumerate() {
+            match path {
+                Ok(Val::Arr(steps)) if count < PATHS_MAX => {
+                    resolve(document, None, &steps, &mut Vec::new(), &mut found);
+                }
+                Ok(_) => return None,
+                Err(error) => {
+                    tracing::debug!(expression = %self.expression, %error, "a jq path expression failed");
+                    return None;
+                }
+            }
+        }
+        Some(found)
+    }
+}
+
+fn definitions() -> impl Iterator<Item = load::parse::Def<&'static str>> {
+    let kept = |def: &load::parse::Def<&'static str>| {
+        !DEFINITIONS_REMOVED.iter().any(|(name, arity)| def.name == *name && def.args.len() == *arity)
+    };
+    let ours = |code: &'static str| load::parse(code, |parser| parser.defs()).unwrap_or_default();
+    let core = jaq_core::defs().filter(kept);
+    // The first definitions of the core (`empty`, `error`, `true`) are needed by ours, and ours by all the others.
+    let (basic, rest): (Vec<_>, Vec<_>) = core.partition(|def| {
+        matches!(def.name, "empty" | "error" | "true" | "false" | "not" | "select" | "tostring")
+    });
+    basic
+        .into_iter()
+        .chain(ours(PRELUDE))
+        .chain(rest)
+        .chain(jaq_std::defs().filter(kept))
+        .chain(jaq_json::defs())
+        .chain(ours(EXTRAS))
+}
+
+fn natives() -> impl Iterator<Item = jaq_core::native::Fun<Counted>> {
+    let step = run::<Counted>(("step", v(0), |cv| {
+        let steps_left = cv.0.data().steps_left;
+        let may = steps_left.get() > 0;
+        steps_left.set(steps_left.get().saturating_sub(1));
+        bome(Ok(Val::Bool(may)))
+    }));
+    jaq_core::funs()
+        .chain(jaq_std::funs())
+        .chain(jaq_json::funs())
+        .filter(|(name, args, _)| !NATIVES_REMOVED.contains(name) && !(*name == "range" && args.len() == 3))
+        .chain([step])
+}
+
+/// Whether a token is, or holds, the start of a definition.
+fn defines(token: &Token<&str>) -> bool {
+    match &token.1 {
+        Tok::Word => token.0 == "def",
+        Tok::Block(tokens) => tokens.iter().any(defines),
+        Tok::Str(parts) => parts.iter().any(|part| match part {
+            StrPart::Term(token) => defines(token),
+            StrPart::Str(_) | StrPart::Char(_) => false,
+        }),
+        Tok::Var | Tok::Fmt | Tok::Num | Tok::Sym => false,
+    }
+}
+
+fn load_reason(errors: &load::Errors<&str, ()>) -> String {
+    let reason = errors.first().map(|(_, error)| match error {
+        load::Error::Io(_) => "modules are not supported".to_owned(),
+        load::Error::Lex(errors) => {
+            errors.first().map_or_else(String::new, |(expected, _)| format!("expected {}", expected.as_str()))
+        }
+        load::Error::Parse(errors) => {
+            errors.first().map_or_else(String::new, |(expected, _)| format!("expected {}", expected.as_str()))
+        }
+    });
+    reason.filter(|reason| !reason.is_empty()).unwrap_or_else(|| "syntax error".to_owned())
+}
+
+fn compile_reason(errors: &jaq_core::compile::Errors<&str, ()>) -> String {
+    let undefined = errors.first().and_then(|(_, errors)| errors.first());
+    undefined.map_or_else(
+        || "it does not compile".to_owned(),
+        |(name, undefined)| format!("undefined {} {name}", undefined.as_str()),
+    )
+}
+
+fn to_val(value: &Value) -> Val {
+    match value {
+        Value::Null => Val::Null,
+        Value::Bool(flag) => Val::Bool(*flag),
+        Value::Number(number) => Val::Num(if let Some(int) = number.as_i64() {
+            Num::from_integral(int)
+        } else if let Some(int) = number.as_u64() {
+            Num::from_integral(int)
+        } else {
+            Num::Float(number.as_f64().unwrap_or(f64::NAN))
+        }),
+        Value::String(text) => Val::from(text.clone()),
+        Value::Array(items) => items.iter().map(to_val).collect(),
+        Value::Object(map) => {
+            Val::obj(map.iter().map(|(key, value)| (Val::from(key.clone()), to_val(value))).collect())
+        }
+    }
+}
+
+/// Turns a path with negative positions and slices into plain ones, as far as the document has them.
+fn resolve(
+    value: &Value,
+    window: Option<(usize, usize)>,
+    steps: &[Val],
+    prefix: &mut Vec<Step>,
+    found: &mut BTreeSet<Vec<Step>>,
+) {
+    let Some((step, rest)) = steps.split_first() else {
+        match window {
+            None if prefix.is_empty() => {}
+            None => {
+                found.insert(prefix.clone());
+            }
+            Some((start, end)) => {
+                found.extend((start..end).map(|index| {
+                    let mut path = prefix.clone();
+                    path.push(Step::Item(index));
+                    path
+                }));
+            }
+        }
+        return;
+    };
+    match (value, step) {
+        (Value::Object(map), Val::TStr(key)) => {
+            let Some(key) = std::str::from_utf8(key).ok() else { return };
+            let Some(next) = map.get(key) else { return };
+            prefix.push(Step::Member(key.to_owned()));
+            resolve(next, None, rest, prefix, found);
+            prefix.pop();
+        }
+        (Value::Array(items), Val::Num(number)) => {
+            let (start, end) = window.unwrap_or((0, items.len()));
+            let index = number.as_isize().and_then(|index| absolute(index, start, end));
+            let Some((index, next)) = index.and_then(|index| Some((index, items.get(index)?))) else { return };
+            prefix.push(Step::Item(index));
+            resolve(next, None, rest, prefix, found);
+            prefix.pop();
+        }
+        (Value::Array(items), Val::Obj(slice)) => {
+            let (start, end) = window.unwrap_or((0, items.len()));
+            let bound = |name: &str, default| match slice.get(&Val::from(name.to_owned())) {
+                Some(Val::Num(number)) => number.as_isize().map_or(default, |index| clamped(index, start, end)),
+                _ => default,
+            };
+            let (from, to) = (bound("start", start), bound("end", end));
+            resolve(value, Some((from, to.max(from))), rest, prefix, found);
+        }
+        _ => {}
+    }
+}
+
+fn absolute(index: isize, start: usize, end: usize) -> Option<usize> {
+    let position = match usize::try_from(index) {
+        Ok(index) => start.checked_add(index)?,
+        Err(_) => end.checked_sub(index.unsigned_abs())?,
+    };
+    (start..end).contains(&position).then_some(position)
+}
+
+fn clamped(index: isize, start: usize, end: usize) -> usize {
+    match usize::try_from(index) {
+        Ok(index) => start.saturating_add(index).min(end),
+        Err(_) => end.saturating_sub(index.unsigned_abs()).max(start),
+    }
+}
+
+/// The value a path leads to.
+pub(super) fn at_mut<'a>(document: &'a mut Value, path: &[Step]) -> Option<&'a mut Value> {
+    path.iter().try_fold(document, |value, step| match (value, step) {
+        (Value::Object(map), Step::Member(key)) => map.get_mut(key),
+        (Value::Array(items), Step::Item(index)) => items.get_mut(*index),
+        _ => None,
+    })
+}
+
+/// Removes what a path leads to.
+pub(super) fn delete(document: &mut Value, path: &[Step]) {
+    let Some((last, parents)) = path.split_last() else { return };
+    match (at_mut(document, parents), last) {
+        (Some(Value::Object(map)), Step::Member(key)) => {
+            map.remove(key);
+        }
+        (Some(Value::Array(items)), Step::Item(index)) if *index < items.len() => {
+            items.remove(*index);
+        }
+        _ => {}
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn deleted(expression: &str, mut document: Value) -> Value {
+        JqPath::compile(expression).unwrap().delete(&mut document);
+        document
+    }
+
+    fn pod() -> Value {
+        json!({"spec": {"containers": [
+            {"name": "a", "image": "x", "env": [{"name": "K", "value": "1"}, {"name": "L"}]},
+            {"name": "b", "image": "y"},
+            {"name": "c"}]}, "metadata": {"annotations": {"x/y": "1", "z": "2"}}})
+    }
+
+    #[test]
+    fn eng_69_paths_are_deleted() {
+        assert_eq!(deleted(".spec", pod()).get("spec"), None);
+        assert_eq!(deleted(".spec.containers[].image", pod())["spec"]["containers"][1], json!({"name": "b"}));
+        assert_eq!(
+            deleted(r#".spec.containers[] | select(.name == "b")"#, pod())["spec"]["containers"].as_array().unwrap().len(),
+            2
+        );
+        assert_eq!(
+            deleted(r#".spec.containers[].env[]? | select(.name == "K").value"#, pod())["spec"]["containers"][0]["env"],
+            json!([{"name": "K"}, {"name": "L"}])
+        );
+        assert_eq!(deleted(r#".metadata.annotations["x/y"]"#, pod())["metadata"]["annotations"], json!({"z": "2"}));
+    }
+
+    #[test]
+    fn dep_47_absent_members_are_no_error() {
+        for expression in [".a.b", ".spec.nothing.deeper", ".spec.containers[9]", ".spec.containers[].none.deeper"] {
+            assert_eq!(deleted(expression, pod()), pod(), "{expression}");
+        }
+        assert_eq!(deleted(".a.b", json!({"a": null})), json!({"a": null}));
+    }
+
+    #[test]
+    fn dep_47_items_go_last_first() {
+        let list = || json!({"l": [0, 1, 2, 3, 4]});
+        assert_eq!(deleted(".l[0], .l[2], .l[0]", list())["l"], json!([1, 3, 4]));
+        assert_eq!(deleted(".l[1:3]", list())["l"], json!([0, 3, 4]));
+        assert_eq!(deleted(".l[-1], .l[-2:]", list())["l"], json!([0, 1, 2]));
+        assert_eq!(deleted(".l[1:][0]", list())["l"], json!([0, 2, 3, 4]));
+        assert_eq!(deleted(".l[] | select(. > 1)", list())["l"], json!([0, 1]));
+        assert_eq!(deleted(".l, .l[0]", list()), json!({}));
+    }
+
+    #[test]
+    fn eng_69_a_failing_run_changes_nothing() {
+        for expression in [".spec[]?.x | error", ".spec.containers[].name[]", "error(\"x\")", "1", ".metadata.annotations | keys"] {
+            assert_eq!(deleted(expression, pod()), pod(), "{expression}");
+        }
+    }
+
+    #[test]
+    fn dep_47_the_prelude_knows_what_rules_use() {
+        assert_eq!(
+            deleted(r#".spec.containers[] | select(.name | IN("a", "b"))"#, pod())["spec"]["containers"],
+            json!([{"name": "c"}])
+        );
+        assert_eq!(deleted("first(.spec.containers[].image)", pod())["spec"]["containers"][0].get("image"), None);
+        let by_key = r#".metadata.annotations | to_entries[] | select(.key | startswith("x/"))"#;
+        assert_eq!(deleted(by_key, pod()), pod(), "to_entries makes no paths");
+        assert_eq!(
+            deleted(r#".metadata.annotations[(.metadata.annotations | keys[] | select(startswith("x/")))]"#, pod())
+                ["metadata"]["annotations"],
+            json!({"z": "2"})
+        );
+        assert_eq!(deleted(r#".. | select(type == "object" and has("image")) | .image"#, pod())["spec"]["containers"][0].get("image"), None);
+        assert_eq!(deleted(r#".spec.containers[] | select(.name | test("^[ab]$")) | .image"#, pod())["spec"]["containers"][1], json!({"name": "b"}));
+    }
+
+    #[test]
+    fn sty_114_endless_expressions_end() {
+        for expression in ["repeat(.)", "recurse(.)", "first(repeat(empty))", "last(range(1e15))", "until(false; .)"] {
+            assert_eq!(deleted(expression, pod()), pod(), "{expression}");
+        }
+    }
+
+    #[test]
+    fn sty_10_nothing_outside_is_visible() {
+        for expression in ["now", "env", "$ENV", "input", "halt", "debug", "def f: f; f", "include \"x\"; .", ".a | def g: 1; ."] {
+            assert!(JqPath::compile(expression).is_err(), "{expression}");
+        }
+    }
+
+    #[test]
+    fn eng_69_syntax_errors_name_the_expression() {
+        let error = JqPath::compile(".a[").unwrap_err();
+        assert_eq!(error.expression, ".a[");
+        assert!(error.to_string().starts_with(r#"invalid jq path expression ".a[": expected"#), "{error}");
+        assert!(JqPath::compile(".a | nothing(1)").unwrap_err().reason.contains("undefined filter"));
+    }
+
+    #[test]
+    fn sty_14_rules_may_be_shared_between_threads() {
+        fn shared<T: Send + Sync>() {}
+        shared::<JqPath>();
+    }
+}

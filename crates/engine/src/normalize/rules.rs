@@ -1,0 +1,283 @@
+//! Compiled ignore rules (ENG-64, 65, 68, 69).
+
+use std::collections::BTreeMap;
+use std::hash::{DefaultHasher, Hash, Hasher};
+
+use serde_json::Value;
+use tiphys_api::application::IgnoreDifference;
+use tiphys_go::glob::Glob;
+use tiphys_object::{Gvk, access};
+
+use super::jq::{JqPath, JqSyntaxError};
+use super::overrides::{self, Ignored};
+use super::pointer::Pointer;
+use super::{CompareOptions, StatusField, restore};
+
+/// Why ignore rules do not compile.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum IgnoreError {
+    /// A jq expression does not compile (ENG-69).
+    #[error(transparent)]
+    Jq(#[from] JqSyntaxError),
+    /// A settings key cannot be read.
+    #[error("settings key {key:?}: {reason}")]
+    Settings {
+        /// The key.
+        key: String,
+        /// What is wrong.
+        reason: String,
+    },
+}
+
+/// All rules in force for one application, in the order they run: its own, then the system's.
+#[derive(Debug, Default)]
+pub struct IgnoreRules {
+    rules: Vec<Rule>,
+    fingerprint: u64,
+}
+
+#[derive(Debug)]
+pub(super) struct Rule {
+    group: Pattern,
+    kind: Pattern,
+    name: String,
+    namespace: String,
+    pub(super) pointers: Vec<Pointer>,
+    pub(super) jq: Vec<JqPath>,
+    managers: Vec<String>,
+}
+
+#[derive(Debug)]
+enum Pattern {
+    Any,
+    Exact(String),
+    Glob(Box<Glob>),
+    Nothing,
+}
+
+impl IgnoreRules {
+    /// Compiles the application's rules and those of the settings, `/status` included (ENG-64..69).
+    pub fn compile(
+        application: &[IgnoreDifference],
+        settings: &BTreeMap<String, String>,
+    ) -> Result<Self, IgnoreError> {
+        let mut rules = Vec::new();
+        for rule in application {
+            let ignored = Ignored {
+                json_pointers: rule.json_pointers.clone(),
+                jq_path_expressions: rule.jq_path_expressions.clone(),
+                managed_fields_managers: rule.managed_fields_managers.clone(),
+            };
+            let place = (rule.name.as_str(), rule.namespace.as_str());
+            rules.push(Rule::compile((&rule.group, &rule.kind), place, &ignored)?);
+        }
+        let mut system = overrides::read(settings)?;
+        let status_of = match CompareOptions::from_settings(settings)?.status_field {
+            StatusField::All => Some(("*", "*")),
+            StatusField::CustomResourceDefinitions => Some(("apiextensions.k8s.io", "CustomResourceDefinition")),
+            StatusField::None => None,
+        };
+        if let Some((group, kind)) = status_of {
+            let entry = system.entry((group.to_owned(), kind.to_owned())).or_default();
+            entry.json_pointers.push("/status".to_owned());
+        }
+        for ((group, kind), ignored) in &system {
+            rules.push(Rule::compile((group, kind), ("", ""), ignored)?);
+        }
+        Ok(Self { fingerprint: fingerprint(application, &system), rules })
+    }
+
+    /// Removes from an object what the rules that select it name (ENG-65, 68, 69).
+    pub fn apply(&self, object: &mut Value) {
+        if self.rules.is_empty() {
+            return;
+        }
+        let gvk = Gvk::of(object);
+        for rule in &self.rules {
+            if !rule.selects(&gvk, object) {
+                continue;
+            }
+            for pointer in &rule.pointers {
+                pointer.remove(object);
+            }
+            for path in &rule.jq {
+                path.delete(object);
+            }
+        }
+    }
+
+    /// Gives a desired object the live values of ignored paths; `status` is left alone (ENG-181).
+    pub fn restore_ignored(&self, target: &mut Value, live: &Value) {
+        let gvk = Gvk::of(target);
+        for rule in &self.rules {
+            if rule.selects(&gvk, target) {
+                restore::restore(rule, target, live);
+            }
+        }
+    }
+
+    /// The field managers whose changes are ignored for an object, in order (ENG-70).
+    pub fn ignored_managers<'a>(&'a self, object: &'a Value) -> impl Iterator<Item = &'a str> {
+        let gvk = Gvk::of(object);
+        self.rules
+            .iter()
+            .filter(move |rule| !rule.managers.is_empty() && rule.selects(&gvk, object))
+            .flat_map(|rule| rule.managers.iter().map(String::as_str))
+    }
+
+    /// Tells rule sets apart inside one process: equal rules, equal number.
+    pub fn fingerprint(&self) -> u64 {
+        self.fingerprint
+    }
+}
+
+fn fingerprint(application: &[IgnoreDifference], system: &BTreeMap<overrides::Selector, Ignored>) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    for rule in application {
+        (&rule.group, &rule.kind, &rule.name, &rule.namespace).hash(&mut hasher);
+        (&rule.json_pointers, &rule.jq_path_expressions, &rule.managed_fields_managers).hash(&mut hasher);
+    }
+    for (selector, ignored) in system {
+        selector.hash(&mut hasher);
+        (&ignored.json_pointers, &ignored.jq_path_expressions, &ignored.managed_fields_managers).hash(&mut hasher);
+    }
+    hasher.finish()
+}
+
+impl Rule {
+    fn compile(
+        (group, kind): (&str, &str),
+        (name, namespace): (&str, &str),
+        ignored: &Ignored,
+    ) -> Result<Self, IgnoreError> {
+        Ok(Self {
+            group: Pattern::new(group),
+            kind: Pattern::new(kind),
+            name: name.to_owned(),
+            namespace: namespace.to_owned(),
+            pointers: ignored.json_pointers.iter().filter_map(|text| Pointer::parse(text)).collect(),
+            jq: ignored.jq_path_expressions.iter().map(|text| JqPath::compile(text)).collect::<Result<_, _>>()?,
+            managers: ignored.managed_fields_managers.clone(),
+        })
+    }
+
+    fn selects(&self, gvk: &Gvk, object: &Value) -> bool {
+        self.kind.matches(&gvk.kind)
+            && self.group.matches(&gvk.group)
+            && (self.name.is_empty() || self.name == access::name(object))
+            && (self.namespace.is_empty() || self.namespace == access::namespace(object))
+    }
+}
+
+impl Pattern {
+    fn new(text: &str) -> Self {
+        if text == "*" {
+            Self::Any
+        } else if !text.contains(['*', '?', '[', '{', '\\']) {
+            Self::Exact(text.to_owned())
+        } else {
+            match Glob::new(text, &[]) {
+                Ok(glob) => Self::Glob(Box::new(glob)),
+                Err(error) => {
+                    tracing::debug!(pattern = text, %error, "a pattern of ignoreDifferences matches nothing");
+                    Self::Nothing
+                }
+            }
+        }
+    }
+
+    fn matches(&self, text: &str) -> bool {
+        match self {
+            Self::Any => true,
+            Self::Exact(exact) => exact == text,
+            Self::Glob(glob) => glob.is_match(text),
+            Self::Nothing => false,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn rule(value: Value) -> IgnoreDifference {
+        serde_json::from_value(value).unwrap()
+    }
+
+    fn rules(application: &[Value], settings: &[(&str, &str)]) -> IgnoreRules {
+        let application: Vec<_> = application.iter().cloned().map(rule).collect();
+        let settings = settings.iter().map(|(key, text)| ((*key).to_owned(), (*text).to_owned())).collect();
+        IgnoreRules::compile(&application, &settings).unwrap()
+    }
+
+    fn applied(rules: &IgnoreRules, mut object: Value) -> Value {
+        rules.apply(&mut object);
+        object
+    }
+
+    fn deployment() -> Value {
+        json!({"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "web", "namespace": "shop"},
+            "spec": {"replicas": 3, "paused": true}, "status": {"replicas": 3}})
+    }
+
+    #[test]
+    fn eng_64_selectors_compare_group_kind_name_and_namespace() {
+        let removes = |selector: Value| {
+            let mut selector = selector;
+            selector["jsonPointers"] = json!(["/spec/replicas"]);
+            applied(&rules(&[selector], &[]), deployment())["spec"].get("replicas").is_none()
+        };
+        assert!(removes(json!({"group": "apps", "kind": "Deployment"})));
+        assert!(removes(json!({"group": "*", "kind": "*"})));
+        assert!(removes(json!({"group": "apps", "kind": "Deployment", "name": "web", "namespace": "shop"})));
+        assert!(!removes(json!({"kind": "Deployment"})), "an empty group is the core group");
+        assert!(!removes(json!({"group": "apps", "kind": "StatefulSet"})));
+        assert!(!removes(json!({"group": "apps", "kind": "Deployment", "name": "other"})));
+        assert!(!removes(json!({"group": "apps", "kind": "Deployment", "namespace": "other"})));
+    }
+
+    #[test]
+    fn eng_65_a_document_without_namespace_is_not_selected_by_namespace() {
+        let rules = rules(&[json!({"group": "apps", "kind": "Deployment", "namespace": "shop", "jsonPointers": ["/spec"]})], &[]);
+        let mut document = deployment();
+        document["metadata"] = json!({"name": "web"});
+        assert!(applied(&rules, document).get("spec").is_some());
+    }
+
+    #[test]
+    fn eng_67_status_goes_by_default() {
+        assert!(applied(&rules(&[], &[]), deployment()).get("status").is_none());
+        let none = rules(&[], &[("resource.compareoptions", r#"{"ignoreResourceStatusField": "none"}"#)]);
+        assert!(applied(&none, deployment()).get("status").is_some());
+        let crd = rules(&[], &[("resource.compareoptions", r#"{"ignoreResourceStatusField": "crd"}"#)]);
+        assert!(applied(&crd, deployment()).get("status").is_some());
+        let crd_object = json!({"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition", "status": {}});
+        assert!(applied(&crd, crd_object).get("status").is_none());
+    }
+
+    #[test]
+    fn eng_66_system_overrides_apply_to_their_kind() {
+        let system = rules(&[], &[("resource.customizations.ignoreDifferences.apps_Deployment", r#"{"jqPathExpressions": [".spec.paused"]}"#)]);
+        assert_eq!(applied(&system, deployment())["spec"], json!({"replicas": 3}));
+        let all = rules(&[], &[("resource.customizations.ignoreDifferences.all", r#"{"jsonPointers": ["/spec"]}"#)]);
+        let left = applied(&all, deployment());
+        assert!(left.get("spec").is_none() && left.get("status").is_none());
+    }
+
+    #[test]
+    fn eng_69_an_expression_that_does_not_compile_is_named() {
+        let bad = rule(json!({"group": "apps", "kind": "Deployment", "jqPathExpressions": [".spec["]}));
+        let error = IgnoreRules::compile(&[bad], &BTreeMap::new()).unwrap_err();
+        assert!(error.to_string().contains(r#"".spec[""#), "{error}");
+    }
+
+    #[test]
+    fn eng_64_rules_tell_themselves_apart() {
+        let one = rules(&[json!({"kind": "A", "jsonPointers": ["/a"]})], &[]);
+        let two = rules(&[json!({"kind": "A", "jsonPointers": ["/b"]})], &[]);
+        assert_ne!(one.fingerprint(), two.fingerprint());
+        assert_eq!(one.fingerprint(), rules(&[json!({"kind": "A", "jsonPointers": ["/a"]})], &[]).fingerprint());
+    }
+}
