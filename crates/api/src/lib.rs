@@ -6,6 +6,7 @@
 pub mod application;
 pub mod applicationset;
 pub mod cluster;
+pub mod crd;
 pub mod names;
 pub mod project;
 pub mod repo_url;

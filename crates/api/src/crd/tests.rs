@@ -1,0 +1,96 @@
+use std::path::PathBuf;
+
+use super::*;
+
+fn find(kind: &str) -> Value {
+    manifests().into_iter().find(|manifest| manifest["spec"]["names"]["kind"] == kind).unwrap()
+}
+
+fn property(kind: &str, path: &str) -> Value {
+    let root = find(kind)["spec"]["versions"][0]["schema"]["openAPIV3Schema"].clone();
+    path.split('.').fold(root, |schema, step| match step {
+        "[]" => schema["items"].clone(),
+        name => schema["properties"][name].clone(),
+    })
+}
+
+#[test]
+fn dep_2_1_deployed_definitions_are_the_generated_ones() {
+    let folder = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../deploy/crds");
+    for manifest in manifests() {
+        let plural = manifest["spec"]["names"]["plural"].as_str().unwrap().to_owned();
+        let stored = std::fs::read_to_string(folder.join(format!("{plural}.yaml"))).unwrap();
+        let generated = tiphys_go::yaml::to_string(&manifest).unwrap();
+        assert!(
+            stored.trim_end() == generated.trim_end(),
+            "{plural}.yaml is stale: cargo run -p tiphys-api --example crds"
+        );
+    }
+}
+
+#[test]
+fn every_spelled_type_exists() {
+    let tables = [application::TYPES, applicationset::TYPES, applicationset::GENERATORS, project::TYPES];
+    assert_eq!(field::unknown_types(&tables), [] as [String; 0]);
+}
+
+#[test]
+fn ctl_1_application_names_and_columns() {
+    let application = find("Application");
+    assert_eq!(application["spec"]["names"]["shortNames"], json!(["app", "apps"]));
+    let version = &application["spec"]["versions"][0];
+    assert!(version.get("subresources").is_none());
+    let columns: Vec<_> = version["additionalPrinterColumns"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|column| (column["name"].as_str().unwrap(), column["priority"].as_i64().unwrap_or(0)))
+        .collect();
+    assert_eq!(columns, [("Sync Status", 0), ("Health Status", 0), ("Revision", 10), ("Project", 10)]);
+    let schema = &version["schema"]["openAPIV3Schema"];
+    assert_eq!(schema["required"], json!(["metadata", "spec"]));
+    assert_eq!(property("Application", "spec")["required"], json!(["project", "destination"]));
+}
+
+#[test]
+fn ctl_5_hydrators_never_write_to_the_root() {
+    assert_eq!(property("Application", "spec.sourceHydrator.syncSource.path")["pattern"], "^.{2,}|[^./]$");
+}
+
+#[test]
+fn aset_1_required_members_and_the_only_enum() {
+    assert_eq!(find("ApplicationSet")["spec"]["versions"][0]["subresources"], json!({"status": {}}));
+    assert!(find("ApplicationSet")["spec"]["versions"][0].get("additionalPrinterColumns").is_none());
+    assert_eq!(property("ApplicationSet", "spec")["required"], json!(["generators", "template"]));
+    for template in [
+        "spec.template",
+        "spec.generators.[].git.template",
+        "spec.generators.[].matrix.generators.[].list.template",
+    ] {
+        let template = property("ApplicationSet", template);
+        assert_eq!(template["required"], json!(["metadata", "spec"]));
+        assert_eq!(template["properties"]["spec"]["required"], json!(["project", "destination"]));
+    }
+    let spec = property("ApplicationSet", "spec").to_string();
+    assert_eq!(spec.matches("\"enum\"").count(), 1);
+}
+
+#[test]
+fn aset_3_second_level_matrix_is_free_form() {
+    let nested = property("ApplicationSet", "spec.generators.[].matrix.generators.[].merge");
+    assert_eq!(nested["x-kubernetes-preserve-unknown-fields"], true);
+    assert!(nested.get("type").is_none());
+}
+
+#[test]
+fn rep_120_descriptions_of_projects_are_bounded() {
+    assert_eq!(property("AppProject", "spec.description")["maxLength"], 255);
+    assert!(find("AppProject")["spec"]["versions"][0].get("subresources").is_none());
+}
+
+#[test]
+fn definitions_fit_into_one_request() {
+    for manifest in manifests() {
+        assert!(manifest.to_string().len() < 1_000_000, "{}", manifest["metadata"]["name"]);
+    }
+}
