@@ -49,6 +49,9 @@ pub enum ApiError {
     /// The cluster serves no such kind.
     #[error("the server could not find the requested resource, kind {:?} of {:?} is not served", .0.kind, .0.api_version().as_str())]
     NotServed(Gvk),
+    /// The object is outside of what the cluster's definition allows to manage (ENG-22).
+    #[error("{0}")]
+    NotManaged(String),
     /// It could not be learned whether the cluster serves the kind: its API group does not answer.
     #[error("the API group of kind {:?} in {:?} does not answer", .0.kind, .0.api_version().as_str())]
     GroupUnavailable(Gvk),
@@ -96,7 +99,7 @@ impl ApiError {
         match self {
             Self::Refused(refusal) => matches!(refusal.code, 429 | 500 | 502 | 503 | 504),
             Self::Timeout { .. } | Self::Unreachable { .. } | Self::GroupUnavailable(_) => true,
-            Self::Malformed { .. } | Self::NotServed(_) => false,
+            Self::Malformed { .. } | Self::NotServed(_) | Self::NotManaged(_) => false,
         }
     }
 

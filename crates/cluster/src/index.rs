@@ -12,6 +12,7 @@
 //! One lock, one writer at a time, nothing waits under it. Events leave through the caller's bounded channel;
 //! when it is full the watches stall, which is the backpressure we want.
 
+mod live;
 mod query;
 mod record;
 mod sink;
@@ -25,7 +26,7 @@ use std::time::Duration;
 use parking_lot::Mutex;
 use serde_json::Value;
 use smol_str::SmolStr;
-use tiphys_object::{GroupKind, Metadata, Object, ResourceKey};
+use tiphys_object::{GroupKind, Metadata, ResourceKey};
 use tokio::sync::{Semaphore, mpsc, watch};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
@@ -255,7 +256,11 @@ impl ClusterIndex {
     /// Changes how objects are recognised as ours and lists everything again; until a kind is listed it
     /// answers by the old rule.
     pub fn set_claims(&self, claims: Claims) {
-        self.shared.state.lock().claims = claims;
+        {
+            let mut state = self.shared.state.lock();
+            state.claims = claims;
+            state.renew();
+        }
         self.relist();
     }
 
@@ -294,26 +299,5 @@ impl state::KindStore {
             }
         }
         answer
-    }
-}
-
-/// Kept in memory for one object that was read because somebody asked for it.
-const KEPT_MAX: usize = 20_000;
-
-impl ClusterIndex {
-    /// Keeps the given object in full from now on, because it is a target of an application that does not
-    /// track it (ENG-25). At most 20,000 objects are kept this way; beyond that they are read each time.
-    pub fn keep(&self, object: Arc<Object>) {
-        let mut state = self.shared.state.lock();
-        if state.kept.len() >= KEPT_MAX {
-            return;
-        }
-        let slot = state.intern_slot(&object.key());
-        let Some(record) = state.record_mut(&slot) else { return };
-        if record.version != object.metadata().resource_version {
-            return;
-        }
-        record.extra.get_or_insert_default().object = Some(object);
-        state.kept.insert(slot);
     }
 }

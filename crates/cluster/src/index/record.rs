@@ -112,6 +112,8 @@ pub(super) struct Record {
     pub(super) created: i64,
     /// Round in which the object was last listed, or seen to change.
     pub(super) round: u32,
+    /// Number of the rules under which the record was made.
+    pub(super) rules: u16,
     pub(super) is_terminating: bool,
     pub(super) owners: Box<[Owner]>,
     pub(super) extra: Option<Box<Extra>>,

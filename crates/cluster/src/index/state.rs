@@ -91,6 +91,8 @@ pub(super) struct State {
     pub(super) kept: HashSet<Slot>,
     pub(super) claims: Claims,
     derive: Derive,
+    /// Grows when unchanged objects have to be read again.
+    rules: u16,
 }
 
 impl State {
@@ -104,7 +106,13 @@ impl State {
             kept: HashSet::new(),
             claims,
             derive,
+            rules: 0,
         }
+    }
+
+    /// Objects are read again when they are listed next, even if they did not change.
+    pub(super) fn renew(&mut self) {
+        self.rules = self.rules.wrapping_add(1);
     }
 
     pub(super) fn intern_kind(&mut self, group_kind: &GroupKind) -> KindId {
@@ -191,33 +199,38 @@ impl State {
         if let Some(record) = known
             && record.uid == uid
             && record.version == metadata.resource_version.as_str()
+            && record.rules == self.rules
         {
             record.round = round;
             return Ok(None);
         }
         let slot = Slot { kind, namespace, name: place.1 };
-        let (record, is_terminating) =
-            (self.record_of(&slot, uid, round, head, raw, form)?, head_is_going(head));
+        let record = self.record_of(&slot, uid, round, head, raw, form)?;
         let before_plain = self.record(&slot).is_none_or(Record::is_plain);
         if before_plain && record.is_plain() {
             self.put(&slot, record);
             return Ok(None);
         }
         let before = self.applications(&slot);
-        let health_before = self.record(&slot).and_then(|record| record.derived().cloned());
+        let health_before = self.health(&slot);
         self.unlink(&slot);
         let is_managed = record.object().is_some() && record.claim().is_some();
         self.put(&slot, record);
         self.link(&slot);
         let mut applications = self.applications(&slot);
-        let health_after = self.record(&slot).and_then(|record| record.derived().cloned());
+        let health_changed = self.health(&slot) != health_before;
         applications.extend(before);
         if applications.is_empty() {
             return Ok(None);
         }
-        let health_changed = is_terminating
-            || health_before.map(|d| d.health.clone()) != health_after.map(|d| d.health.clone());
         Ok(Some(Change { key: self.key(&slot), applications, is_managed, is_deleted: false, health_changed }))
+    }
+
+    /// What of a descendant's health is told: the verdict, and whether it is going.
+    fn health(&self, slot: &Slot) -> Option<(Option<(SmolStr, String)>, bool)> {
+        let record = self.record(slot)?;
+        let health = record.derived().and_then(|derived| derived.health.clone());
+        Some((health, record.is_terminating))
     }
 
     fn put(&mut self, slot: &Slot, record: Record) {
@@ -243,6 +256,7 @@ impl State {
             version: SmolStr::new(metadata.resource_version.as_str()),
             created: seconds(metadata.creation_timestamp.as_str()),
             round,
+            rules: self.rules,
             is_terminating: !metadata.deletion_timestamp.as_str().is_empty(),
             owners,
             extra,
@@ -487,10 +501,6 @@ impl State {
         }
         slots
     }
-}
-
-fn head_is_going(head: &Head<'_>) -> bool {
-    !head.metadata.deletion_timestamp.as_str().is_empty()
 }
 
 fn parents(record: &Record, slot: &Slot) -> Vec<Parent> {

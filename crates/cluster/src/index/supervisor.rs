@@ -134,7 +134,10 @@ impl Supervisor {
             if let Some(running) = self.running.remove(&key) {
                 running.cancel.cancel();
             }
-            if !wanted.contains_key(&key) {
+            if wanted.contains_key(&key) {
+                // Another version is preferred now: what is kept in full has to be read in that one.
+                self.index.shared.state.lock().renew();
+            } else {
                 events.extend(self.forget(&key));
             }
         }

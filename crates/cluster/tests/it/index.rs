@@ -50,7 +50,9 @@ async fn eng_25_tracked_objects_are_managed_and_their_changes_are_events() {
     bed.writer.create(&permit, &config_map("it-index", "foreign", "")).await.unwrap();
     bed.writer.create(&permit, &config_map("it-index", "ours", "it-app")).await.unwrap();
     let key = ResourceKey::new("", "ConfigMap", "it-index", "ours");
-    let event = started.event(|event| matches!(event, IndexEvent::Changed { .. })).await;
+    let is_here =
+        |event: &IndexEvent| matches!(event, IndexEvent::Changed { key, .. } if key.namespace == "it-index");
+    let event = started.event(is_here).await;
     let IndexEvent::Changed { key: changed, applications, is_managed, is_deleted, .. } = event else {
         panic!()
     };
@@ -65,7 +67,9 @@ async fn eng_25_tracked_objects_are_managed_and_their_changes_are_events() {
     assert!(matches!(started.index.get(&foreign), Seen::Reference { .. }));
 
     bed.remove(&target).await;
-    started.event(|event| matches!(event, IndexEvent::Changed { is_deleted: true, .. })).await;
+    let is_gone =
+        |event: &IndexEvent| is_here(event) && matches!(event, IndexEvent::Changed { is_deleted: true, .. });
+    started.event(is_gone).await;
     assert!(started.index.managed("it-app").objects.is_empty());
     assert!(matches!(started.index.get(&key), Seen::Absent));
 }

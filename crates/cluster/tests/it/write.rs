@@ -12,7 +12,7 @@ use tiphys_object::Gvk;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
-use crate::support::Bed;
+use crate::support::{Bed, background};
 
 fn config_map(name: &str, data: &str) -> serde_json::Value {
     json!({"apiVersion": "v1", "kind": "ConfigMap",
@@ -87,7 +87,7 @@ async fn inv_1_a_namesake_survives_a_deletion_by_uid() {
     let target = Target::of(&object);
     assert_eq!(bed.writer.delete(&permit, &target, &other).await.unwrap(), Deleted::Absent);
     let live = bed.writer.get(&target).await.unwrap().unwrap();
-    let right = DeleteOptions { uid: Some(live.metadata().uid.clone()), ..DeleteOptions::default() };
+    let right = DeleteOptions { uid: Some(live.metadata().uid.clone()), ..background() };
     assert_eq!(bed.writer.delete(&permit, &target, &right).await.unwrap(), Deleted::Accepted);
     assert_eq!(bed.writer.delete(&permit, &target, &right).await.unwrap(), Deleted::Absent);
 }

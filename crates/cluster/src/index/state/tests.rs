@@ -1,1 +1,153 @@
+use serde_json::json;
 
+use super::*;
+
+fn state() -> (State, KindId) {
+    let claim = |metadata: &Metadata| metadata.annotations.get("track").cloned();
+    let claims = Claims { keys: vec!["track".into()], claim: Arc::new(claim) };
+    let derive = |value: &serde_json::Value| Derived {
+        health: value["status"]["phase"].as_str().map(|phase| (phase.into(), String::new())),
+        node: None,
+    };
+    let mut state = State::new(claims, Arc::new(derive));
+    let kind = watched(&mut state, "", "ConfigMap");
+    (state, kind)
+}
+
+fn watched(state: &mut State, group: &str, kind: &str) -> KindId {
+    let id = state.intern_kind(&GroupKind::new(group, kind));
+    let store = state.store_mut(id).unwrap();
+    store.version = "v1".into();
+    store.watches.insert(SmolStr::default(), WatchRecord { state: KindState::Pending, round: 0 });
+    id
+}
+
+fn upsert(state: &mut State, kind: KindId, object: &serde_json::Value) -> Option<Change> {
+    let text = object.to_string();
+    let head: Head<'_> = serde_json::from_str(&text).unwrap();
+    state.upsert(kind, "", &head, text.as_bytes(), Form::Object).unwrap()
+}
+
+fn object(name: &str, version: &str, track: &str) -> serde_json::Value {
+    let mut object = json!({"metadata": {"name": name, "namespace": "n", "uid": format!("uid-{name}"),
+        "resourceVersion": version, "managedFields": [{"manager": "m"}]}});
+    if !track.is_empty() {
+        object["metadata"]["annotations"] = json!({"track": track});
+    }
+    object
+}
+
+fn owned(name: &str, owner_kind: &str, owner: &str, phase: &str) -> serde_json::Value {
+    json!({"metadata": {"name": name, "namespace": "n", "uid": format!("uid-{name}"), "resourceVersion": phase,
+        "ownerReferences": [{"apiVersion": "apps/v1", "kind": owner_kind, "name": owner, "uid": format!("uid-{owner}")}]},
+        "status": {"phase": phase}})
+}
+
+fn names(state: &State, kind: KindId) -> Vec<String> {
+    state.store(kind).unwrap().objects.keys().map(|(_, name)| name.to_string()).collect()
+}
+
+#[test]
+fn b16_an_untracked_object_makes_no_event_and_keeps_no_text() {
+    let (mut state, kind) = state();
+    assert_eq!(upsert(&mut state, kind, &object("a", "1", "")), None);
+    assert_eq!(upsert(&mut state, kind, &object("a", "2", "")), None);
+    let slot = state.slot(&ResourceKey::new("", "ConfigMap", "n", "a")).unwrap();
+    assert!(state.record(&slot).unwrap().is_plain());
+}
+
+#[test]
+fn eng_24_a_tracked_object_is_kept_without_managed_fields() {
+    let (mut state, kind) = state();
+    let change = upsert(&mut state, kind, &object("a", "1", "app")).unwrap();
+    assert!(change.is_managed && change.applications.contains("app"));
+    let slot = state.slot(&change.key).unwrap();
+    let text = String::from_utf8(state.record(&slot).unwrap().object().unwrap().raw().to_vec()).unwrap();
+    assert!(!text.contains("managedFields") && text.contains(r#""kind":"ConfigMap""#), "{text}");
+}
+
+#[test]
+fn trk_30_a_change_of_owner_tells_both_applications() {
+    let (mut state, kind) = state();
+    upsert(&mut state, kind, &object("a", "1", "one"));
+    let change = upsert(&mut state, kind, &object("a", "2", "two")).unwrap();
+    let applications: Vec<&str> = change.applications.iter().map(SmolStr::as_str).collect();
+    assert_eq!(applications, ["one", "two"]);
+    assert!(!state.claimed.contains_key("one"));
+    let lost = upsert(&mut state, kind, &object("a", "3", "")).unwrap();
+    assert!(lost.applications.contains("two") && !lost.is_managed);
+}
+
+#[test]
+fn eng_30_the_owner_decides_whatever_came_first() {
+    let (mut state, _) = state();
+    let pods = watched(&mut state, "", "Pod");
+    let sets = watched(&mut state, "apps", "ReplicaSet");
+    let deployments = watched(&mut state, "apps", "Deployment");
+    assert_eq!(upsert(&mut state, pods, &owned("p", "ReplicaSet", "r", "Running")), None);
+    assert_eq!(upsert(&mut state, sets, &owned("r", "Deployment", "d", "x")), None);
+    upsert(&mut state, deployments, &object("d", "1", "app"));
+    let change = upsert(&mut state, pods, &owned("p", "ReplicaSet", "r", "Failed")).unwrap();
+    assert!(change.applications.contains("app") && change.health_changed && !change.is_managed);
+}
+
+#[test]
+fn eng_30_cycles_yield_none() {
+    let (mut state, _) = state();
+    let sets = watched(&mut state, "apps", "ReplicaSet");
+    upsert(&mut state, sets, &owned("a", "ReplicaSet", "b", "x"));
+    assert_eq!(upsert(&mut state, sets, &owned("b", "ReplicaSet", "a", "x")), None);
+}
+
+#[test]
+fn eng_13_what_a_round_did_not_show_is_gone() {
+    let (mut state, kind) = state();
+    state.begin(kind, "");
+    upsert(&mut state, kind, &object("a", "1", "app"));
+    upsert(&mut state, kind, &object("b", "1", ""));
+    state.end(kind, "", "9", Witness::First);
+    state.begin(kind, "");
+    assert_eq!(upsert(&mut state, kind, &object("b", "1", "")), None);
+    let (verdict, changes) = state.end(kind, "", "10", Witness::First);
+    assert_eq!(verdict, Verdict::Accepted);
+    assert!(changes.len() == 1 && changes[0].is_deleted && changes[0].applications.contains("app"));
+    assert_eq!(names(&state, kind), ["b"]);
+}
+
+#[test]
+fn f7_an_empty_list_after_many_objects_needs_a_second_witness() {
+    let (mut state, kind) = state();
+    state.begin(kind, "");
+    for number in 0..20 {
+        upsert(&mut state, kind, &object(&format!("o{number:02}"), "1", "app"));
+    }
+    state.end(kind, "", "9", Witness::First);
+    state.begin(kind, "");
+    let (verdict, changes) = state.end(kind, "", "10", Witness::First);
+    assert_eq!((verdict, changes.len()), (Verdict::Doubted, 0));
+    assert_eq!(names(&state, kind).len(), 20);
+    state.begin(kind, "");
+    let (verdict, changes) = state.end(kind, "", "11", Witness::Second);
+    assert_eq!((verdict, changes.len()), (Verdict::Accepted, 20));
+}
+
+#[test]
+fn trk_10_new_rules_reach_unchanged_objects() {
+    let (mut state, kind) = state();
+    upsert(&mut state, kind, &object("a", "1", "app"));
+    let claim = |_: &Metadata| Some(SmolStr::new("other"));
+    state.claims = Claims { keys: vec!["track".into()], claim: Arc::new(claim) };
+    state.renew();
+    let change = upsert(&mut state, kind, &object("a", "1", "app")).unwrap();
+    assert!(change.applications.contains("other"));
+}
+
+#[test]
+fn eng_27_endpoints_belong_to_the_service_of_their_name() {
+    let (mut state, _) = state();
+    let services = watched(&mut state, "", "Service");
+    let endpoints = watched(&mut state, "", "Endpoints");
+    upsert(&mut state, services, &object("web", "1", "app"));
+    let change = upsert(&mut state, endpoints, &object("web", "1", "")).unwrap();
+    assert!(change.applications.contains("app"));
+}
