@@ -4,7 +4,7 @@
 //! shape each takes, whether it is left out when empty and how strategic merge patches treat it.
 //! [`Schema::of`] finds a type, [`canonicalize`] re-writes an object the way its type would encode it. The
 //! table is `data/builtin-types.txt`, made by `hack/builtin-types`; it is read once, on first use.
-//! Custom resources, CustomResourceDefinition and APIService are deliberately absent.
+//! Custom resources, `CustomResourceDefinition` and `APIService` are deliberately absent.
 
 mod canonical;
 mod table;

@@ -38,7 +38,7 @@ pub enum SelectorError {
     /// The operator wants another number of values.
     #[error("wrong number of values for the requirement on {0:?}")]
     Count(String),
-    /// The operator of an object form is none of In, NotIn, Exists, DoesNotExist.
+    /// The operator of an object form is none of `In`, `NotIn`, `Exists`, `DoesNotExist`.
     #[error("{0:?} is not a valid label selector operator")]
     Operator(String),
     /// The object form has a member of the wrong type.

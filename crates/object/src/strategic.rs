@@ -189,3 +189,93 @@ fn is_deeper_than(value: &Value, levels: usize) -> bool {
         _ => false,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    const STRICT: Options = Options { unknown_fields: UnknownFields::Fail, conflicts: Conflicts::Overwrite };
+
+    fn gvk(api_version: &str, kind: &str) -> Gvk {
+        Gvk::from_api_version(api_version, kind)
+    }
+
+    fn predicted(gvk: &Gvk, original: &Value, modified: &Value, current: &Value) -> Value {
+        let patch = three_way(gvk, original, modified, current, Options::default()).unwrap();
+        apply(gvk, current.clone(), &patch, Options::default()).unwrap()
+    }
+
+    #[test]
+    fn eng_77_server_additions_stay_and_dropped_items_go() {
+        let original = json!({"metadata": {"labels": {"x": "1", "z": "3"}},
+            "spec": {"containers": [{"name": "a"}, {"name": "b"}]}});
+        let modified = json!({"metadata": {"labels": {"x": "1"}, "finalizers": ["f/1"]},
+            "spec": {"containers": [{"name": "a"}, {"name": "c"}]}});
+        let current = json!({"metadata": {"labels": {"x": "1", "y": "2", "z": "3"}, "finalizers": ["f/2"]},
+            "spec": {"containers": [{"name": "a"}, {"name": "side"}, {"name": "b"}]}});
+        let wanted = json!({"metadata": {"labels": {"x": "1", "y": "2"}, "finalizers": ["f/1", "f/2"]},
+            "spec": {"containers": [{"name": "a"}, {"name": "side"}, {"name": "c"}]}});
+        assert_eq!(predicted(&gvk("v1", "Pod"), &original, &modified, &current), wanted);
+    }
+
+    #[test]
+    fn eng_82_unknown_lists_and_maps_merge_like_json() {
+        let gvk = gvk("v1", "Pod");
+        let document = |list: Value| json!({"spec": {"future": {"list": list, "same": {}}}});
+        let (before, after) = (document(json!([1])), document(json!([2])));
+        let patch = create_two_way(&gvk, &before, &after, Options::default()).unwrap();
+        assert_eq!(patch, json!({"spec": {"future": {"list": [2]}}}));
+        let refused = create_two_way(&gvk, &before, &after, STRICT);
+        let field = "future".to_owned();
+        assert_eq!(refused, Err(StrategicError::UnknownField { type_name: "core/v1.PodSpec", field }));
+    }
+
+    #[test]
+    fn eng_207_retain_keys_drop_what_the_target_does_not_name() {
+        let volume = |source: &str| json!({"spec": {"volumes": [{"name": "v", source: {}}]}});
+        let (empty_dir, secret) = (volume("emptyDir"), volume("secret"));
+        assert_eq!(predicted(&gvk("v1", "Pod"), &json!({}), &secret, &empty_dir), secret);
+        let strategy = |value: Value| json!({"spec": {"strategy": value}});
+        let rolling = strategy(json!({"type": "RollingUpdate", "rollingUpdate": {"maxSurge": 1}}));
+        let recreate = strategy(json!({"type": "Recreate"}));
+        assert_eq!(predicted(&gvk("apps/v1", "Deployment"), &json!({}), &recreate, &rolling), recreate);
+    }
+
+    #[test]
+    fn eng_207_the_selector_of_a_disruption_budget_is_replaced() {
+        let budget = |labels: Value| json!({"spec": {"selector": {"matchLabels": labels}}});
+        let (live, target) = (budget(json!({"a": "1", "b": "2"})), budget(json!({"a": "1"})));
+        assert_eq!(predicted(&gvk("policy/v1", "PodDisruptionBudget"), &json!({}), &target, &live), target);
+    }
+
+    #[test]
+    fn eng_208_lists_without_a_key_are_replaced() {
+        let pod = |tolerations: Value| json!({"spec": {"tolerations": tolerations}});
+        let (live, target) = (pod(json!([{"key": "a"}, {"key": "b"}])), pod(json!([{"key": "b"}])));
+        assert_eq!(predicted(&gvk("v1", "Pod"), &json!({}), &target, &live), target);
+    }
+
+    #[test]
+    fn eng_76_directives_do_not_stay_below_members_that_live_lacks() {
+        let pod = |source: &str| json!({"spec": {"volumes": [{"name": "v", source: {}}]}});
+        let (original, modified) = (pod("configMap"), pod("emptyDir"));
+        let found = predicted(&gvk("v1", "Pod"), &original, &modified, &json!({"spec": {}}));
+        assert_eq!(found, modified);
+    }
+
+    #[test]
+    fn eng_76_other_kinds_have_no_strategic_patch() {
+        let gvk = gvk("example.com/v1", "Widget");
+        let refused = three_way(&gvk, &json!({}), &json!({}), &json!({}), Options::default());
+        assert_eq!(refused, Err(StrategicError::NotBuiltin(gvk)));
+    }
+
+    #[test]
+    fn eng_76_nesting_has_a_limit() {
+        let deep = (0..1000).fold(json!({}), |inner, _| json!({"a": inner}));
+        let refused = three_way(&gvk("v1", "Pod"), &json!({}), &deep, &json!({}), Options::default());
+        assert_eq!(refused, Err(StrategicError::TooDeep));
+    }
+}

@@ -101,7 +101,9 @@ fn rewrite(value: &mut Value, shape: Shape) {
         }
         (Shape::List(_), Value::Array(items)) => {
             if let Some(inner) = shape.element() {
-                items.iter_mut().for_each(|item| rewrite(item, inner));
+                for item in items {
+                    rewrite(item, inner);
+                }
             }
         }
         (Shape::Map(_), Value::Object(members)) => {

@@ -15,10 +15,8 @@ pub(super) fn members_conflict(
     right: &Map<String, Value>,
     meta: Meta,
 ) -> Result<bool, StrategicError> {
-    if left.contains_key(DIRECTIVE) || right.contains_key(DIRECTIVE) {
-        if left.get(DIRECTIVE) != right.get(DIRECTIVE) {
-            return Ok(true);
-        }
+    if left.get(DIRECTIVE) != right.get(DIRECTIVE) {
+        return Ok(true);
     }
     for (name, own) in left {
         let Some(other) = right.get(name) else { continue };

@@ -2,7 +2,9 @@
 
 use serde_json::{Map, Value};
 
-use super::list::{Elements, elements, identity, keyed, sort_by_order, sorted, type_of, without_repeats};
+use super::list::{
+    Elements, Order, elements, identities, identity, keyed, sort_by_order, sorted, type_of, without_repeats,
+};
 use super::meta::Meta;
 use super::{DELETE_FROM_PRIMITIVE_LIST, DIRECTIVE, RETAIN_KEYS, SET_ELEMENT_ORDER, StrategicError};
 
@@ -59,7 +61,7 @@ impl Diff {
             patch.extend(deleted.map(|name| (name.clone(), Value::Null)));
         }
         if self.retain_keys {
-            self.add_retain_keys(original, modified, &mut patch);
+            add_retain_keys(original, modified, &mut patch);
         }
         Ok(patch)
     }
@@ -166,8 +168,10 @@ impl Diff {
         meta: Meta,
     ) -> Result<Lists, StrategicError> {
         let (mut items, deletions) = self.keyed_changes(before, after, merge_key, meta)?;
-        let keys = after.iter().map(|item| identity(item, merge_key)).collect::<Result<Vec<_>, _>>()?;
-        items = sort_by_order(items, &keys, merge_key)?;
+        let keys = identities(after, merge_key)?;
+        if !items.is_empty() {
+            items = sort_by_order(items, &Order::new(keys.iter().copied()), merge_key)?;
+        }
         let mut same_order = before.len() == after.len();
         for (before, after) in before.iter().zip(after) {
             same_order = same_order && identity(before, merge_key)? == identity(after, merge_key)?;
@@ -253,31 +257,13 @@ impl Diff {
                 }
             }
         }
-        let items = sort_by_order(items, &after.iter().collect::<Vec<_>>(), "")?;
+        let items = sort_by_order(items, &Order::new(after), "")?;
         // The original sorts the old list in place before it compares: an unsorted equal list has an order too.
         let changed = !old_sorted.iter().map(|(_, value)| *value).eq(after);
         let with_order = self.with_order
             && ((self.with_deletions && !deletions.is_empty()) || (self.with_changes && changed));
         let order = if with_order { after.to_vec() } else { Vec::new() };
         Ok(Lists { items, deletions: without_repeats(deletions), order })
-    }
-
-    /// Names all members of `modified` when the patch has content or members have to go.
-    fn add_retain_keys(
-        self,
-        original: &Map<String, Value>,
-        modified: &Map<String, Value>,
-        patch: &mut Map<String, Value>,
-    ) {
-        let kept: Vec<Value> = modified
-            .iter()
-            .filter(|(_, value)| !value.is_null())
-            .map(|(name, _)| Value::from(name.as_str()))
-            .collect();
-        let drops = || original.iter().any(|(name, value)| !value.is_null() && !modified.contains_key(name));
-        if !kept.is_empty() && (!patch.is_empty() || drops()) {
-            patch.insert(RETAIN_KEYS.to_owned(), Value::Array(kept));
-        }
     }
 }
 
@@ -291,4 +277,21 @@ struct Lists {
 
 fn key_only(merge_key: &str, key: &Value) -> Map<String, Value> {
     Map::from_iter([(merge_key.to_owned(), key.clone())])
+}
+
+/// Names all members of `modified` when the patch has content or members have to go.
+fn add_retain_keys(
+    original: &Map<String, Value>,
+    modified: &Map<String, Value>,
+    patch: &mut Map<String, Value>,
+) {
+    let kept: Vec<Value> = modified
+        .iter()
+        .filter(|(_, value)| !value.is_null())
+        .map(|(name, _)| Value::from(name.as_str()))
+        .collect();
+    let drops = || original.iter().any(|(name, value)| !value.is_null() && !modified.contains_key(name));
+    if !kept.is_empty() && (!patch.is_empty() || drops()) {
+        patch.insert(RETAIN_KEYS.to_owned(), Value::Array(kept));
+    }
 }

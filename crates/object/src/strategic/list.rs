@@ -5,6 +5,7 @@
 //! name move to the front by another.
 
 use std::borrow::Cow;
+use std::collections::{HashMap, HashSet};
 
 use serde_json::{Map, Value};
 
@@ -18,6 +19,10 @@ pub(super) enum Elements {
     /// Texts, numbers or truth values.
     Scalars,
 }
+
+/// Longest list for which the quadratic rules of the original are followed; longer ones are merely put in some
+/// fixed order.
+const QUADRATIC_MAX: usize = 1000;
 
 /// JSON type as far as patches tell types apart.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -102,30 +107,54 @@ pub(super) fn is_deletion(item: &Value) -> bool {
     item.get(DIRECTIVE).and_then(Value::as_str) == Some("delete")
 }
 
-/// Sorts items by their position in `order` (identities); deletion directives go last.
+/// Where an order puts items: the first place of each identity.
+pub(super) struct Order<'a>(HashMap<&'a Value, usize>);
+
+impl<'a> Order<'a> {
+    /// The order of identities.
+    pub(super) fn new(identities: impl IntoIterator<Item = &'a Value>) -> Self {
+        let mut places = HashMap::new();
+        for (place, identity) in identities.into_iter().enumerate() {
+            places.entry(identity).or_insert(place);
+        }
+        Self(places)
+    }
+
+    /// The order of the items of a list.
+    pub(super) fn of(items: &'a [Value], merge_key: &str) -> Result<Self, StrategicError> {
+        identities(items, merge_key).map(Self::new)
+    }
+
+    fn place(&self, identity: &Value) -> Option<usize> {
+        self.0.get(identity).copied()
+    }
+}
+
+/// What identifies each item of a list.
+pub(super) fn identities<'a>(items: &'a [Value], merge_key: &str) -> Result<Vec<&'a Value>, StrategicError> {
+    items.iter().map(|item| identity(item, merge_key)).collect()
+}
+
+/// Sorts items by their place in `order`; deletion directives go last.
 pub(super) fn sort_by_order(
     items: Vec<Value>,
-    order: &[&Value],
+    order: &Order<'_>,
     merge_key: &str,
 ) -> Result<Vec<Value>, StrategicError> {
     let (deletions, kept): (Vec<Value>, Vec<Value>) =
         items.into_iter().partition(|item| !merge_key.is_empty() && is_deletion(item));
     let mut placed = kept
         .into_iter()
-        .map(|item| Ok((position(order, identity(&item, merge_key)?), item)))
+        .map(|item| Ok((order.place(identity(&item, merge_key)?), item)))
         .collect::<Result<Vec<_>, StrategicError>>()?;
     insertion_sort(&mut placed);
     Ok(placed.into_iter().map(|(_, item)| item).chain(deletions).collect())
 }
 
-fn position(order: &[&Value], identity: &Value) -> Option<usize> {
-    order.iter().position(|other| *other == identity)
-}
-
 /// Items without a position trade places with every neighbour before them, as in the original.
 fn insertion_sort(items: &mut [(Option<usize>, Value)]) {
     let is_before = |a: Option<usize>, b: Option<usize>| a.zip(b).is_none_or(|(a, b)| a < b);
-    if items.iter().all(|(place, _)| place.is_some()) {
+    if items.len() > QUADRATIC_MAX || items.iter().all(|(place, _)| place.is_some()) {
         items.sort_by_key(|(place, _)| *place);
         return;
     }
@@ -146,11 +175,11 @@ pub(super) struct Split {
     pub(super) server_only: Vec<Value>,
 }
 
-/// Parts a merged list by whether `order` (identities) names an item.
-pub(super) fn split(merged: Vec<Value>, order: &[&Value], merge_key: &str) -> Result<Split, StrategicError> {
+/// Parts a merged list by whether `order` names an item.
+pub(super) fn split(merged: Vec<Value>, order: &Order<'_>, merge_key: &str) -> Result<Split, StrategicError> {
     let mut split = Split { ordered: Vec::new(), server_only: Vec::new() };
     for item in merged {
-        let is_named = position(order, identity(&item, merge_key)?).is_some();
+        let is_named = order.place(identity(&item, merge_key)?).is_some();
         if is_named { split.ordered.push(item) } else { split.server_only.push(item) }
     }
     Ok(split)
@@ -160,8 +189,8 @@ pub(super) fn split(merged: Vec<Value>, order: &[&Value], merge_key: &str) -> Re
 /// followed them on the server.
 pub(super) fn interleave(
     split: Split,
-    patch_order: &[&Value],
-    server_order: &[&Value],
+    patch_order: &Order<'_>,
+    server_order: &Order<'_>,
     merge_key: &str,
 ) -> Result<Vec<Value>, StrategicError> {
     let ordered = sort_by_order(split.ordered, patch_order, merge_key)?;
@@ -169,9 +198,9 @@ pub(super) fn interleave(
     let mut all = Vec::with_capacity(ordered.len() + server_only.len());
     let mut server_only = server_only.into_iter().peekable();
     for item in ordered {
-        let place = position(server_order, identity(&item, merge_key)?);
+        let place = server_order.place(identity(&item, merge_key)?);
         while let Some(candidate) = server_only.peek() {
-            let own = position(server_order, identity(candidate, merge_key)?);
+            let own = server_order.place(identity(candidate, merge_key)?);
             if own.zip(place).is_none_or(|(own, place)| own >= place) {
                 break;
             }
@@ -183,8 +212,17 @@ pub(super) fn interleave(
     Ok(all)
 }
 
-/// Removes repeated scalars; the last item takes the place of a removed one.
+/// Removes repeated scalars; the last item takes the place of a removed one, except in very long lists.
 pub(super) fn without_repeats(mut items: Vec<Value>) -> Vec<Value> {
+    let mut seen = HashSet::new();
+    if items.iter().all(|item| seen.insert(item)) {
+        return items;
+    }
+    if items.len() > QUADRATIC_MAX {
+        let mut kept = HashSet::new();
+        items.retain(|item| kept.insert(item.clone()));
+        return items;
+    }
     let mut at = 0;
     while at < items.len() {
         let mut other = at + 1;

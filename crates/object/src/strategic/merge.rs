@@ -1,9 +1,12 @@
 //! Applying patches, and combining two patches into one.
 
+use std::collections::{HashMap, HashSet};
+
 use serde_json::{Map, Value};
 
 use super::list::{
-    Elements, Split, elements, identity, interleave, is_deletion, keyed, split, type_of, without_repeats,
+    Elements, Order, elements, identities, identity, interleave, is_deletion, keyed, split, type_of,
+    without_repeats,
 };
 use super::meta::Meta;
 use super::{DELETE_FROM_PRIMITIVE_LIST, DIRECTIVE, RETAIN_KEYS, SET_ELEMENT_ORDER, StrategicError};
@@ -152,15 +155,16 @@ impl Merge {
         let change = list_of(patch)?;
         let (inner, how) = meta.list(name)?;
         let list = List { name, merge_key: how.merge_key, meta: inner };
-        let identities = list.identities(order)?;
-        list.check_order(change.as_deref().unwrap_or(&[]), &identities)?;
+        let order = identities(order, how.merge_key)?;
+        list.check_order(change.as_deref().unwrap_or(&[]), &order)?;
+        let order = Order::new(order);
         let found = elements(name, before.as_deref().unwrap_or(&[]), change.as_deref().unwrap_or(&[]))?;
         if found.is_none() && meta.is_strict() && (before.is_some() || change.is_some()) {
             return Err(StrategicError::ListElements(name.to_owned()));
         }
-        let server_order = match (&before, &change) {
+        let server_order: Vec<Value> = match (&before, &change) {
             (Some(before), Some(change)) if how.merge => list.server_order(before, change)?,
-            (Some(before), _) => list.identities(before)?.into_iter().cloned().collect(),
+            (Some(before), _) => identities(before, how.merge_key)?.into_iter().cloned().collect(),
             (None, _) => Vec::new(),
         };
         let merged = match (before, change) {
@@ -171,9 +175,8 @@ impl Merge {
             (Some(_), Some(change)) => change,
             (None, None) => return Ok(()),
         };
-        let parts = split(merged, &identities, how.merge_key)?;
-        let server_order: Vec<&Value> = server_order.iter().collect();
-        let items = interleave(parts, &identities, &server_order, how.merge_key)?;
+        let parts = split(merged, &order, how.merge_key)?;
+        let items = interleave(parts, &order, &Order::new(&server_order), how.merge_key)?;
         original.insert(name.to_owned(), Value::Array(items));
         Ok(())
     }
@@ -209,15 +212,27 @@ impl Merge {
         change: Vec<Value>,
         list: &List<'_>,
     ) -> Result<Vec<Value>, StrategicError> {
+        let mut places = HashMap::new();
+        for (place, item) in merged.iter().enumerate() {
+            if let Some(key) = item.get(list.merge_key) {
+                places.entry(key.clone()).or_insert(place);
+            }
+        }
         for item in change {
             let (_, key) = keyed(&item, list.merge_key)?;
-            let found = merged.iter_mut().find(|other| other.get(list.merge_key) == Some(key));
+            let found = places.get(key).and_then(|place| merged.get_mut(*place));
             match (found, item) {
                 (Some(Value::Object(before)), Value::Object(members)) => {
                     *before = self.members(std::mem::take(before), members, list.meta)?;
                 }
-                (_, item) if self == Self::Apply => merged.extend(fresh_item(item, list.meta)?),
-                (_, item) => merged.push(item),
+                (_, item) => {
+                    places.insert(key_of(&item, list), merged.len());
+                    if self == Self::Apply {
+                        merged.extend(fresh_item(item, list.meta)?);
+                    } else {
+                        merged.push(item);
+                    }
+                }
             }
         }
         Ok(merged)
@@ -232,18 +247,14 @@ struct List<'a> {
 }
 
 impl List<'_> {
-    fn identities<'v>(&self, items: &'v [Value]) -> Result<Vec<&'v Value>, StrategicError> {
-        items.iter().map(|item| identity(item, self.merge_key)).collect()
-    }
-
     fn arrange(
         &self,
         merged: Vec<Value>,
         order: &[Value],
         server: &[Value],
     ) -> Result<Vec<Value>, StrategicError> {
-        let (order, server) = (self.identities(order)?, self.identities(server)?);
-        let parts: Split = split(merged, &order, self.merge_key)?;
+        let (order, server) = (Order::of(order, self.merge_key)?, Order::of(server, self.merge_key)?);
+        let parts = split(merged, &order, self.merge_key)?;
         interleave(parts, &order, &server, self.merge_key)
     }
 
@@ -257,6 +268,7 @@ impl List<'_> {
         if elements(self.name, &before, &deleted)? == Some(Elements::Objects) {
             return merge.list(before, deleted, self);
         }
+        let deleted: HashSet<&Value> = deleted.iter().collect();
         Ok(before.into_iter().filter(|item| !deleted.contains(item)).collect())
     }
 
@@ -267,17 +279,20 @@ impl List<'_> {
         change: Vec<Value>,
     ) -> Result<(Vec<Value>, Vec<Value>), StrategicError> {
         let mut plain = Vec::with_capacity(change.len());
+        let mut deleted = HashSet::new();
         let mut replaces = false;
         for item in change {
             match item.get(DIRECTIVE).map(Value::as_str) {
                 None => plain.push(item),
                 Some(Some("delete")) => {
-                    let (_, key) = keyed(&item, self.merge_key)?;
-                    before.retain(|other| other.get(self.merge_key) != Some(key));
+                    deleted.insert(keyed(&item, self.merge_key)?.1.clone());
                 }
                 Some(Some("replace")) => replaces = true,
                 Some(_) => return Err(StrategicError::Directive(DIRECTIVE.to_owned())),
             }
+        }
+        if !deleted.is_empty() {
+            before.retain(|item| !item.get(self.merge_key).is_some_and(|key| deleted.contains(key)));
         }
         Ok(if replaces { (plain, Vec::new()) } else { (before, plain) })
     }
@@ -301,41 +316,48 @@ impl List<'_> {
     }
 
     /// Identities that the original sees as the order on the server while it merges: it deletes and appends in
-    /// the same memory, so that an appended item takes the place a deleted one left.
+    /// the same memory, so that an appended item takes the place a deleted one left, and a place left empty
+    /// shows what was last then.
     fn server_order(&self, before: &[Value], change: &[Value]) -> Result<Vec<Value>, StrategicError> {
-        let mut places: Vec<Value> = self.identities(before)?.into_iter().cloned().collect();
-        if self.merge_key.is_empty() {
-            return Ok(places);
+        let mut kept: Vec<Option<&Value>> =
+            identities(before, self.merge_key)?.into_iter().map(Some).collect();
+        let all = kept.clone();
+        let mut places: HashMap<&Value, Vec<usize>> = HashMap::new();
+        for (place, key) in all.iter().flatten().enumerate() {
+            places.entry(key).or_default().push(place);
         }
-        let mut length = places.len();
-        let mut added = Vec::new();
+        let (mut left, mut added, mut end) = (Vec::new(), Vec::new(), kept.len());
         for item in change {
-            let (_, key) = keyed(item, self.merge_key)?;
+            let key = identity(item, self.merge_key)?;
             if !is_deletion(item) {
-                if item.get(DIRECTIVE).is_none() {
-                    added.push(key);
-                }
+                added.extend(item.get(DIRECTIVE).is_none().then_some(key));
                 continue;
             }
-            while let Some(at) = places.iter().take(length).position(|other| other == key) {
-                let tail = places.get(length - 1).cloned().unwrap_or(Value::Null);
-                places.remove(at);
-                length -= 1;
-                places.insert(length, tail);
-            }
-        }
-        for key in added {
-            let known = places.iter().take(length).any(|other| other == key);
-            match places.get_mut(length) {
-                Some(place) if !known => {
-                    *place = key.clone();
-                    length += 1;
+            for place in places.remove(key).unwrap_or_default() {
+                while end > 0 && kept.get(end - 1).is_some_and(Option::is_none) {
+                    end -= 1;
                 }
-                _ => {}
+                left.extend(end.checked_sub(1).and_then(|last| all.get(last)).copied().flatten());
+                if let Some(deleted) = kept.get_mut(place) {
+                    *deleted = None;
+                }
             }
         }
-        Ok(places)
+        let mut order: Vec<Value> = kept.into_iter().flatten().cloned().collect();
+        let mut known: HashSet<&Value> = places.into_keys().collect();
+        for key in added {
+            if known.insert(key) && left.pop().is_some() {
+                order.push(key.clone());
+            }
+        }
+        order.extend(left.into_iter().rev().cloned());
+        Ok(order)
     }
+}
+
+/// The merge key of an item, null when it has none.
+fn key_of(item: &Value, list: &List<'_>) -> Value {
+    item.get(list.merge_key).cloned().unwrap_or(Value::Null)
 }
 
 fn list_name<'a>(directive: &'a str, prefix: &str) -> Result<&'a str, StrategicError> {

@@ -1,4 +1,6 @@
 //! Golden families and properties of the object crate.
 
+#[cfg(test)]
 mod golden;
+#[cfg(test)]
 mod properties;
