@@ -6,14 +6,19 @@
 //! compiled in. Whatever the input, nothing panics and every search is bounded.
 //!
 //! - [`yaml`], [`json`]: reading and writing documents.
-//! - [`glob`], [`path_match`]: matching text.
+//! - [`glob`], [`path_match`], [`doublestar`], [`regexp`]: matching text.
 //! - [`semver`], [`duration`], [`cron`]: versions and time.
+//! - [`shlex`], [`fasttemplate`]: words of a command line, the simplest of the template languages.
 
 pub mod cron;
+pub mod doublestar;
 pub mod duration;
+pub mod fasttemplate;
 pub mod glob;
 pub mod json;
 mod number;
 pub mod path_match;
+pub mod regexp;
 pub mod semver;
+pub mod shlex;
 pub mod yaml;

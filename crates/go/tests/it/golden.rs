@@ -2,7 +2,10 @@
 
 use serde_json::{Value, json};
 use std::path::Path;
-use tiphys_go::{json as go_json, yaml};
+use tiphys_go::glob::Glob;
+use tiphys_go::{
+    cron, doublestar, duration, fasttemplate, json as go_json, path_match, regexp, semver, shlex, yaml,
+};
 
 const FOLDER: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../../shared/golden/go-compat");
 
@@ -120,5 +123,133 @@ fn eval_765_number_agrees() {
             }))
         },
         result,
+    );
+}
+
+#[test]
+fn eval_753_glob_agrees() {
+    family(
+        "glob.jsonl",
+        |row| {
+            let separators: Vec<char> = text(row, "separators").chars().collect();
+            let glob = Glob::new(text(row, "pattern"), &separators).map_err(told)?;
+            Ok(Value::from(glob.is_match(text(row, "input"))))
+        },
+        |row| row["match"].clone(),
+    );
+}
+
+#[test]
+fn eval_759_path_match_agrees() {
+    family(
+        "path-match.jsonl",
+        |row| {
+            let matches = path_match::is_match(text(row, "pattern"), text(row, "text")).map_err(told)?;
+            Ok(json!({ "matches": matches }))
+        },
+        result,
+    );
+}
+
+#[test]
+fn eval_754_semver_agrees() {
+    family(
+        "semver.jsonl",
+        |row| semver::satisfies(text(row, "constraint"), text(row, "version")).map(Value::from).map_err(told),
+        |row| row["match"].clone(),
+    );
+}
+
+#[test]
+fn eval_757_semver_max_agrees() {
+    family(
+        "semver-max.jsonl",
+        |row| {
+            let constraint = semver::Constraint::parse(text(row, "constraint")).map_err(told)?;
+            let versions = row["input"]["versions"].as_array().unwrap();
+            Ok(json!({ "version": semver::max(&constraint, versions.iter().filter_map(Value::as_str)) }))
+        },
+        result,
+    );
+}
+
+#[test]
+fn eval_760_duration_agrees() {
+    family(
+        "duration.jsonl",
+        |row| {
+            let read = duration::parse(text(row, "text")).map_err(told)?;
+            let nanoseconds = i64::try_from(read.as_nanos()).unwrap();
+            Ok(json!({ "nanoseconds": nanoseconds, "string": duration::format(read) }))
+        },
+        result,
+    );
+}
+
+#[test]
+fn eval_755_cron_agrees() {
+    family(
+        "cron.jsonl",
+        |row| {
+            let after = text(row, "after").parse().map_err(|error: jiff::Error| told(error))?;
+            let times = cron::next_times(text(row, "cron"), text(row, "timeZone"), after, 4).map_err(told)?;
+            Ok(times.iter().map(ToString::to_string).collect())
+        },
+        |row| row["next"].clone(),
+    );
+}
+
+#[test]
+fn eval_758_doublestar_agrees() {
+    family(
+        "doublestar.jsonl",
+        |row| {
+            let matches = doublestar::is_match(text(row, "pattern"), text(row, "text")).map_err(told)?;
+            Ok(json!({ "matches": matches }))
+        },
+        result,
+    );
+}
+
+#[test]
+fn eval_770_shlex_agrees() {
+    family(
+        "shlex.jsonl",
+        |row| {
+            let split =
+                if text(row, "library") == "shellquote" { shlex::split_shellquote } else { shlex::split };
+            Ok(json!({ "words": split(text(row, "text")).map_err(told)? }))
+        },
+        result,
+    );
+}
+
+#[test]
+fn eval_771_fasttemplate_agrees() {
+    family(
+        "fasttemplate.jsonl",
+        |row| {
+            let mut tags = fasttemplate::Tags::default();
+            if !text(row, "startTag").is_empty() {
+                tags = fasttemplate::Tags { start: text(row, "startTag"), end: text(row, "endTag") };
+            }
+            let value = |name: &str| row["input"]["values"].get(name).and_then(Value::as_str);
+            Ok(json!({ "output": fasttemplate::render(text(row, "template"), tags, value).map_err(told)? }))
+        },
+        result,
+    );
+}
+
+#[test]
+fn eval_756_regexp_agrees() {
+    family(
+        "regexp.jsonl",
+        |row| {
+            let regexp = regexp::Regexp::new(text(row, "pattern")).map_err(told)?;
+            let input = text(row, "input");
+            let replaced = regexp.replace_all(input, text(row, "replacement"));
+            Ok(json!([regexp.groups(input), replaced]))
+        },
+        |row| json!([row["groups"], row["replaced"]]),
     );
 }

@@ -1,0 +1,87 @@
+//! Regular expressions in Go's syntax (Go 1.26 `regexp`), run by the `regex` crate.
+//!
+//! Both engines are automata and agree on what matches first; they differ in what they let one write. A
+//! pattern is read here by Go's rules and spelled anew (DEP-50). Groups lose their names on the way, because
+//! Go allows `(?P<1>…)`; the replacement text is expanded here for the same reason.
+//!
+//! `\B` is the one escape that keeps Unicode's idea of a word; Go's is ASCII.
+//!
+//! Golden rows: `regexp.jsonl`.
+
+mod expand;
+mod translate;
+
+use regex::{Regex, RegexBuilder};
+
+/// A compiled expression may take this much memory, the automaton built while matching as much again.
+const PROGRAM_BYTES_MAX: usize = 4 << 20;
+
+/// A compiled expression.
+#[derive(Debug, Clone)]
+pub struct Regexp {
+    compiled: Regex,
+    /// The names of the groups, the whole match first; most have none.
+    names: Vec<String>,
+}
+
+/// Why an expression does not compile.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum RegexpError {
+    /// Go's parser refuses it.
+    #[error("error parsing regexp: {problem}: {part:?}")]
+    Syntax {
+        /// What is wrong.
+        problem: &'static str,
+        /// The part that is wrong.
+        part: String,
+    },
+    /// The engine refuses it, mostly for its size.
+    #[error("error parsing regexp: expression does not compile")]
+    Engine(#[source] regex::Error),
+}
+
+impl Regexp {
+    /// Compiles an expression.
+    pub fn new(pattern: &str) -> Result<Self, RegexpError> {
+        let (spelled, names) = translate::translate(pattern)?;
+        let compiled = RegexBuilder::new(&spelled)
+            .size_limit(PROGRAM_BYTES_MAX)
+            .dfa_size_limit(PROGRAM_BYTES_MAX)
+            .build()
+            .map_err(RegexpError::Engine)?;
+        Ok(Self { compiled, names })
+    }
+
+    /// Whether the expression matches anywhere in the text.
+    pub fn is_match(&self, text: &str) -> bool {
+        self.compiled.is_match(text)
+    }
+
+    /// The groups of the first match, the whole match first; groups that took no part are empty.
+    pub fn groups<'t>(&self, text: &'t str) -> Option<Vec<&'t str>> {
+        let captures = self.compiled.captures(text)?;
+        Some(captures.iter().map(|group| group.map_or("", |group| group.as_str())).collect())
+    }
+
+    /// Every match of the expression, in order and without overlap.
+    pub fn find_all<'r, 't>(&'r self, text: &'t str) -> impl Iterator<Item = &'t str> + use<'r, 't> {
+        self.compiled.find_iter(text).map(|found| found.as_str())
+    }
+
+    /// The text between the matches, as `Split` without limit gives it.
+    pub fn split<'r, 't>(&'r self, text: &'t str) -> impl Iterator<Item = &'t str> + use<'r, 't> {
+        self.compiled.split(text)
+    }
+
+    /// Replaces every match; `$1`, `${1}` and `${name}` in the replacement stand for groups, `$$` for `$`.
+    pub fn replace_all(&self, text: &str, replacement: &str) -> String {
+        let expanded = |captures: &regex::Captures<'_>| expand::expand(replacement, captures, &self.names);
+        self.compiled.replace_all(text, expanded).into_owned()
+    }
+
+    /// Replaces every match by the text as it is.
+    pub fn replace_all_literal(&self, text: &str, replacement: &str) -> String {
+        self.compiled.replace_all(text, regex::NoExpand(replacement)).into_owned()
+    }
+}
