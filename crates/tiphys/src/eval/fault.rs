@@ -32,6 +32,10 @@ pub enum Code {
     OutOfRange,
     /// The product does not do this.
     Unimplemented,
+    /// A budget ran out.
+    ResourceExhausted,
+    /// Something outside failed.
+    Unavailable,
     /// Any other failure.
     Unknown,
 }
@@ -53,6 +57,8 @@ impl Code {
             Self::FailedPrecondition => "FailedPrecondition",
             Self::OutOfRange => "OutOfRange",
             Self::Unimplemented => "Unimplemented",
+            Self::ResourceExhausted => "ResourceExhausted",
+            Self::Unavailable => "Unavailable",
             Self::Unknown => "Unknown",
         }
     }

@@ -60,6 +60,12 @@ impl Input {
         self.0.get_mut(name).map(Value::take).unwrap_or_default()
     }
 
+    /// A member by value that this request needs although others of the operation do not.
+    pub fn need(&mut self, name: &str) -> Result<Value, Fault> {
+        let missing = || Fault::new(Code::InvalidInput, format!("{name}: required member is missing"));
+        self.0.get_mut(name).map(Value::take).ok_or_else(missing)
+    }
+
     /// A text member; empty when absent.
     pub fn text(&self, name: &str) -> &str {
         self.get(name).as_str().unwrap_or_default()

@@ -3,13 +3,19 @@
 //! A row adapts: it reads the checked input, calls the function that the product itself calls, and shapes the answer.
 //! Where an adapter seems to need an `if` about the domain, the function below it is missing something.
 
+mod go;
+mod projects;
+mod render;
+mod repos;
 mod tracking;
+mod world;
 
 use super::operation::Operation;
 use std::sync::LazyLock;
 
 static TABLE: LazyLock<Vec<&'static Operation>> = LazyLock::new(|| {
-    let mut rows: Vec<&'static Operation> = [tracking::ROWS].into_iter().flatten().collect();
+    let areas = [projects::ROWS, render::ROWS, repos::ROWS, tracking::ROWS];
+    let mut rows: Vec<&'static Operation> = areas.into_iter().flatten().chain(go::rows()).collect();
     rows.sort_by_key(|row| row.name);
     rows
 });

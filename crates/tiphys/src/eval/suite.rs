@@ -357,37 +357,38 @@ mod tests {
 
     const FILE: &str = r#"
 defaults:
-  text: billing
+  url: https://git.acme.test/shop/ui
+  projectName: shop
   unknownHere: 1
 tests:
-- name: digest of the default
-  op: tracking.hash
-  expect: {digest: 244c7f56694e858ed6cdb408e24c3ed5c14670c7}
-- name: digest of another text
-  op: tracking.hash
-  input: {text: other}
+- name: name of the default
+  op: repos.secret_name
+  expect: {name: repo-857941404}
+- name: name in another project
+  op: repos.secret_name
+  input: {projectName: ops}
   match: exact
-  expect: {digest: {$length: 40}}
+  expect: {name: {$prefix: repo-}}
 - name: wrong
-  op: tracking.hash
-  expect: {digest: x}
+  op: repos.secret_name
+  expect: {name: x}
 - name: refused value
-  op: tracking.hash
-  input: {algorithm: md1}
+  op: repos.secret_name
+  input: {kind: other}
   expectError: {code: InvalidArgument}
 - name: protocol errors never count
-  op: tracking.hash
-  input: {text: [1]}
+  op: repos.secret_name
+  input: {url: [1]}
   expectError: true
 - name: later
-  op: tracking.hash
+  op: repos.secret_name
   skip: not agreed yet
   expect: {}
 - name: neither
-  op: tracking.hash
+  op: repos.secret_name
 - name: removed default
-  op: tracking.hash
-  input: {text: null}
+  op: repos.secret_name
+  input: {url: null}
   expect: {}
 "#;
 

@@ -1,31 +1,279 @@
-//! `tracking.*`: which application owns an object.
+//! `tracking.*`: which application owns an object (TRK).
 
+use super::world::{self, APP, CONTROL_PLANE, DESTINATION_NAMESPACE, SETTINGS};
 use crate::eval::fault::Fault;
 use crate::eval::operation::{Input, Operation, Stability};
-use crate::eval::shape::{Shape, default, required};
+use crate::eval::shape::{Member, Shape, default, required};
 use serde_json::{Value, json};
-use sha1::{Digest, Sha1};
-use std::fmt::Write as _;
+use tiphys_api::Application;
+use tiphys_engine::compare::shared_warning;
+use tiphys_engine::tracking::{
+    TrackingId, app_key, expand_lists, instance_name, qualified_name, split_instance_name,
+};
+
+const INSTANCE: Member = required("instanceName", Shape::Text);
+const TARGET: Member = required("target", Shape::Map);
+const LIVE: Member = required("live", Shape::Map);
 
 /// The rows of this area.
-pub(super) const ROWS: &[Operation] = &[Operation {
-    name: "tracking.hash",
-    summary: "The digest a hash method writes for a text.",
-    stability: Stability::Stable,
-    spec: &["TRK-50", "TRK-51", "TRK-52"],
-    input: &[required("text", Shape::Text), default("algorithm", Shape::Text, "\"sha1\"")],
-    result: &[required("digest", Shape::Text)],
-    example: (r#"{"text":"billing"}"#, r#"{"digest":"244c7f56694e858ed6cdb408e24c3ed5c14670c7"}"#),
-    run: hash,
-}];
+pub(super) const ROWS: &[Operation] = &[
+    Operation {
+        name: "tracking.app_key",
+        summary: "The application an instance name means, as namespace/name.",
+        stability: Stability::Stable,
+        spec: &["EVAL-102", "TRK-2"],
+        input: &[INSTANCE, CONTROL_PLANE],
+        result: &[required("key", Shape::Text)],
+        example: (r#"{"instanceName":"shop_ui"}"#, r#"{"key":"shop/ui"}"#),
+        run: |input| {
+            Ok(json!({"key": app_key(input.text("instanceName"), input.text("controlPlaneNamespace"))}))
+        },
+    },
+    Operation {
+        name: "tracking.effective_method",
+        summary: "The tracking method in force for an application.",
+        stability: Stability::Stable,
+        spec: &["EVAL-116", "TRK-110", "TRK-111"],
+        input: &[SETTINGS, default("application", Shape::Map, "{}"), CONTROL_PLANE],
+        result: &[required("method", Shape::Text)],
+        example: (
+            r#"{"settings":{"application.resourceTrackingMethod":"annotation+label"}}"#,
+            r#"{"method":"annotation+label"}"#,
+        ),
+        run: effective_method,
+    },
+    Operation {
+        name: "tracking.instance_name",
+        summary: "The name an application is known by on its objects.",
+        stability: Stability::Stable,
+        spec: &["EVAL-101", "TRK-1", "TRK-4"],
+        input: &[APP, CONTROL_PLANE],
+        result: &[required("instanceName", Shape::Text), required("qualifiedName", Shape::Text)],
+        example: (r#"{"app":"shop/ui"}"#, r#"{"instanceName":"shop_ui","qualifiedName":"shop/ui"}"#),
+        run: |input| {
+            let (namespace, name) = world::app_of(input.get("app"));
+            let instance = instance_name(namespace, name, input.text("controlPlaneNamespace"));
+            Ok(
+                json!({"instanceName": instance.as_str(), "qualifiedName": qualified_name(namespace, name).as_str()}),
+            )
+        },
+    },
+    Operation {
+        name: "tracking.label_value",
+        summary: "The instance label the settings would write.",
+        stability: Stability::Stable,
+        spec: &["EVAL-104", "TRK-40", "TRK-44"],
+        input: &[APP, SETTINGS, CONTROL_PLANE],
+        result: &[required("value", Shape::OrNull(&Shape::Text))],
+        example: (
+            r#"{"app":"ui","settings":{"application.resourceTrackingMethod":"label"}}"#,
+            r#"{"value":"ui"}"#,
+        ),
+        run: label_value,
+    },
+    Operation {
+        name: "tracking.normalize_live",
+        summary: "The copy of a live object that is compared.",
+        stability: Stability::Stable,
+        spec: &["EVAL-111", "TRK-95", "TRK-97"],
+        input: &[APP, LIVE, TARGET, SETTINGS, CONTROL_PLANE],
+        result: &[required("live", Shape::Map)],
+        example: (
+            r#"{"app":"ui","live":{"apiVersion":"v1","kind":"Secret","metadata":{"name":"k","namespace":"shop"}},"target":{"apiVersion":"v1","kind":"Secret","metadata":{"name":"k","namespace":"shop"}}}"#,
+            r#"{"live":{"apiVersion":"v1","kind":"Secret","metadata":{"name":"k","namespace":"shop"}}}"#,
+        ),
+        run: |mut input| {
+            let mut live = input.take("live");
+            world::tracking(&input).normalize_live(
+                &world::instance_of(&input),
+                &mut live,
+                input.get("target"),
+            );
+            Ok(json!({"live": live}))
+        },
+    },
+    Operation {
+        name: "tracking.owner",
+        summary: "The instance name that a live object's mark names.",
+        stability: Stability::Stable,
+        spec: &["EVAL-109", "TRK-85", "TRK-86", "TRK-60"],
+        input: &[LIVE, SETTINGS, default("apps", Shape::List(&Shape::App), "[]"), CONTROL_PLANE],
+        result: &[required("claim", Shape::Text)],
+        example: (
+            r#"{"live":{"apiVersion":"v1","kind":"Secret","metadata":{"name":"k","namespace":"shop"}}}"#,
+            r#"{"claim":""}"#,
+        ),
+        run: owner,
+    },
+    Operation {
+        name: "tracking.parse_tracking_id",
+        summary: "The parts of a tracking annotation.",
+        stability: Stability::Stable,
+        spec: &["EVAL-107", "TRK-33", "TRK-34"],
+        input: &[required("value", Shape::Text), SETTINGS],
+        result: &[
+            INSTANCE,
+            required("group", Shape::Text),
+            required("kind", Shape::Text),
+            required("namespace", Shape::Text),
+            required("name", Shape::Text),
+        ],
+        example: (
+            r#"{"value":"ui:batch/CronJob:shop/gc"}"#,
+            r#"{"instanceName":"ui","group":"batch","kind":"CronJob","namespace":"shop","name":"gc"}"#,
+        ),
+        run: parse_tracking_id,
+    },
+    Operation {
+        name: "tracking.self_reference",
+        summary: "Whether a live object carries its own mark rather than a copied one.",
+        stability: Stability::Stable,
+        spec: &["EVAL-110", "TRK-92", "TRK-94"],
+        input: &[
+            required("live", Shape::OrNull(&Shape::Map)),
+            required("target", Shape::OrNull(&Shape::Map)),
+            SETTINGS,
+            CONTROL_PLANE,
+        ],
+        result: &[required("selfReferenced", Shape::Bool)],
+        example: (
+            r#"{"live":{"apiVersion":"v1","kind":"Secret","metadata":{"name":"k","namespace":"shop"}},"target":{"apiVersion":"v1","kind":"Secret","metadata":{"name":"k","namespace":"shop"}}}"#,
+            r#"{"selfReferenced":true}"#,
+        ),
+        run: self_reference,
+    },
+    Operation {
+        name: "tracking.shared_warning",
+        summary: "The warning about an object that another application claims too.",
+        stability: Stability::Stable,
+        spec: &["EVAL-114", "TRK-131"],
+        input: &[
+            APP,
+            required("kind", Shape::Text),
+            required("name", Shape::Text),
+            required("claim", Shape::Text),
+            CONTROL_PLANE,
+        ],
+        result: &[required("message", Shape::OrNull(&Shape::Text))],
+        example: (
+            r#"{"app":"ui","kind":"Secret","name":"k","claim":"ops_vault"}"#,
+            r#"{"message":"Secret/k is part of applications argocd/ui and ops/vault"}"#,
+        ),
+        run: warn_shared,
+    },
+    Operation {
+        name: "tracking.split_instance_name",
+        summary: "Namespace and name of an instance name.",
+        stability: Stability::Stable,
+        spec: &["EVAL-103", "TRK-3"],
+        input: &[INSTANCE, default("defaultNamespace", Shape::Text, "\"\"")],
+        result: &[required("namespace", Shape::Text), required("name", Shape::Text)],
+        example: (r#"{"instanceName":"shop_ui"}"#, r#"{"namespace":"shop","name":"ui"}"#),
+        run: |input| {
+            let (namespace, name) =
+                split_instance_name(input.text("instanceName"), input.text("defaultNamespace"));
+            Ok(json!({"namespace": namespace, "name": name}))
+        },
+    },
+    Operation {
+        name: "tracking.stamp",
+        summary: "Manifests with the marks of an application.",
+        stability: Stability::Stable,
+        spec: &["EVAL-108", "TRK-20", "TRK-24", "TRK-76"],
+        input: &[
+            APP,
+            required("targets", Shape::List(&Shape::Map)),
+            DESTINATION_NAMESPACE,
+            SETTINGS,
+            CONTROL_PLANE,
+        ],
+        result: &[required("objects", Shape::List(&Shape::Map))],
+        example: (
+            r#"{"app":"ui","targets":[{"apiVersion":"v1","kind":"Secret","metadata":{"name":"k","namespace":"shop"}}]}"#,
+            r#"{"objects":[{"apiVersion":"v1","kind":"Secret","metadata":{"name":"k","namespace":"shop","annotations":{"argocd.argoproj.io/tracking-id":"ui:/Secret:shop/k"}}}]}"#,
+        ),
+        run: stamp,
+    },
+    Operation {
+        name: "tracking.tracking_id",
+        summary: "The tracking annotation of an object.",
+        stability: Stability::Stable,
+        spec: &["EVAL-106", "TRK-30", "TRK-36"],
+        input: &[INSTANCE, TARGET, DESTINATION_NAMESPACE, SETTINGS],
+        result: &[required("value", Shape::Text)],
+        example: (
+            r#"{"instanceName":"ui","target":{"apiVersion":"batch/v1","kind":"CronJob","metadata":{"name":"gc"}},"destinationNamespace":"shop"}"#,
+            r#"{"value":"ui:batch/CronJob:shop/gc"}"#,
+        ),
+        run: |input| {
+            let (instance, namespace) = (input.text("instanceName"), input.text("destinationNamespace"));
+            let id = TrackingId::for_object(instance, input.get("target"), namespace);
+            Ok(json!({"value": id.to_string()}))
+        },
+    },
+];
 
-fn hash(input: Input) -> Result<Value, Fault> {
-    if input.text("algorithm") != "sha1" {
-        return Err(Fault::invalid(format!("unknown algorithm {:?}", input.text("algorithm"))));
+fn label_value(input: Input) -> Result<Value, Fault> {
+    let (settings, instance) = (world::tracking(&input), world::instance_of(&input));
+    if let Some(refusal) = settings.label_too_long(&instance) {
+        return Err(Fault::invalid(refusal));
     }
-    let mut digest = String::new();
-    for byte in Sha1::digest(input.text("text")) {
-        write!(digest, "{byte:02x}").ok();
+    Ok(json!({"value": settings.label_value(&instance).map_err(Fault::invalid)?}))
+}
+
+fn parse_tracking_id(input: Input) -> Result<Value, Fault> {
+    let id: TrackingId = input.text("value").parse().map_err(Fault::invalid)?;
+    Ok(json!({
+        "instanceName": id.instance.as_str(),
+        "group": id.key.group.as_str(),
+        "kind": id.key.kind.as_str(),
+        "namespace": id.key.namespace.as_str(),
+        "name": id.key.name.as_str(),
+    }))
+}
+
+fn stamp(mut input: Input) -> Result<Value, Fault> {
+    let Value::Array(targets) = input.take("targets") else { return Ok(json!({"objects": []})) };
+    let (settings, instance) = (world::tracking(&input), world::instance_of(&input));
+    let mut objects = expand_lists(targets);
+    for object in &mut objects {
+        settings.stamp(object, &instance, input.text("destinationNamespace")).map_err(Fault::invalid)?;
     }
-    Ok(json!({"digest": digest}))
+    Ok(json!({"objects": objects}))
+}
+
+fn owner(input: Input) -> Result<Value, Fault> {
+    let live = world::object("live", input.get("live"))?;
+    // Only root objects are asked for their mark (TRK-86).
+    let is_root = live.metadata().owner_references.is_empty();
+    let claim = if is_root { world::tracking(&input).claim(live.metadata()) } else { None };
+    Ok(json!({"claim": claim.unwrap_or_default().as_str()}))
+}
+
+fn self_reference(input: Input) -> Result<Value, Fault> {
+    let side = |member: &str| match input.get(member) {
+        Value::Null => Ok(None),
+        manifest => world::object(member, manifest).map(Some),
+    };
+    let (target, live) = (side("target")?, side("live")?);
+    let own = world::tracking(&input).is_self_referenced(target.as_ref(), live.as_ref());
+    Ok(json!({"selfReferenced": own}))
+}
+
+fn warn_shared(input: Input) -> Result<Value, Fault> {
+    let (namespace, name) = world::app_of(input.get("app"));
+    let namespace = if namespace.is_empty() { input.text("controlPlaneNamespace") } else { namespace };
+    let claim = input.text("claim");
+    if claim.is_empty() || claim == world::instance_of(&input) {
+        return Ok(json!({"message": null}));
+    }
+    let application = qualified_name(namespace, name);
+    Ok(json!({"message": shared_warning(&application, input.text("kind"), input.text("name"), claim)}))
+}
+
+fn effective_method(mut input: Input) -> Result<Value, Fault> {
+    let application: Application = world::typed("application", input.take("application"))?;
+    let wanted = application.annotation("argocd.argoproj.io/tracking-method");
+    let method = world::tracking(&input).effective_method(wanted, &world::texts(&input, "settings"));
+    Ok(json!({"method": method.as_str()}))
 }

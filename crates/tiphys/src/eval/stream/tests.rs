@@ -20,14 +20,14 @@ fn answers(input: &[u8], options: StreamOptions) -> Vec<Value> {
 fn eval_2_no_line_stops_it() {
     let mut input = b"x\n\n{\"id\":7}\n[1]\n\xff\n".to_vec();
     input.extend(b"{\"id\":\"long\",\"op\":\"".iter().chain([b'a'; 300].iter()).chain(b"\"}\n"));
-    input.extend(b"{\"id\":1e2,\"op\":\"tracking.hash\",\"input\":{\"text\":\"billing\"}}");
+    input.extend(b"{\"id\":1e2,\"op\":\"repos.secret_name\",\"input\":{\"url\":\"https://git.acme.test/shop/ui\",\"projectName\":\"shop\"}}");
     let seen = answers(&input, options(2));
     let codes: Vec<_> = seen.iter().map(|one| one["error"]["code"].as_str().unwrap_or("-")).collect();
     assert_eq!(codes, ["BadRequest", "BadRequest", "BadRequest", "BadRequest", "TooLarge", "-"]);
     let numbers: Vec<_> = seen.iter().filter_map(|one| one["error"]["line"].as_u64()).collect();
     assert_eq!(numbers, [1, 3, 4, 5, 6]);
     assert_eq!(seen[1]["id"], 7);
-    assert_eq!(seen[5]["result"]["digest"], "244c7f56694e858ed6cdb408e24c3ed5c14670c7");
+    assert_eq!(seen[5]["result"]["name"], "repo-857941404");
 }
 
 #[test]
@@ -44,8 +44,9 @@ fn eval_1_the_id_is_echoed_as_given() {
 fn eval_3_answers_keep_the_order_whatever_the_number_of_jobs() {
     let mut input = String::new();
     for number in 0..500 {
-        input +=
-            &format!("{{\"id\":{number},\"op\":\"tracking.hash\",\"input\":{{\"text\":\"t{number}\"}}}}\n");
+        input += &format!(
+            "{{\"id\":{number},\"op\":\"repos.secret_name\",\"input\":{{\"url\":\"t{number}\"}}}}\n"
+        );
     }
     let alone = answers(input.as_bytes(), options(1));
     assert_eq!(alone.len(), 500);
@@ -67,7 +68,7 @@ impl Iterator for Conversation {
             self.answered.recv_timeout(Duration::from_secs(20)).ok()?;
         }
         self.sent += 1;
-        let line = br#"{"op":"tracking.hash","input":{"text":"a"}}"#.to_vec();
+        let line = br#"{"op":"repos.secret_name","input":{"url":"a"}}"#.to_vec();
         (self.sent <= 3).then(|| Ok(Request::Line(line, 1)))
     }
 }

@@ -1,0 +1,4 @@
+//! `tiphys eval` from outside: every example of the table, every example of the rules, every golden row.
+
+mod examples;
+mod golden;
