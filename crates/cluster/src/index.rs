@@ -301,3 +301,6 @@ impl state::KindStore {
         answer
     }
 }
+
+#[cfg(test)]
+mod tests;

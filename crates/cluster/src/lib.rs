@@ -9,6 +9,8 @@
 
 mod connection;
 mod error;
+#[cfg(test)]
+mod fake;
 mod index;
 mod kinds;
 mod objects;
