@@ -1,12 +1,12 @@
 //! `go.*`: the small languages of manifests, charts and policies, exactly as Go's libraries do them (DEP-20).
 
 mod objects;
+mod texts;
 
 use crate::eval::fault::Fault;
 use crate::eval::operation::{Input, Operation, Stability};
 use crate::eval::shape::{Member, Shape, default, required};
 use jiff::Timestamp;
-use jiff::tz::TimeZone;
 use serde_json::{Value, json};
 use tiphys_go::yaml::{self, Dialect};
 use tiphys_go::{cron, duration, glob, json, path_match, semver};
@@ -18,7 +18,7 @@ const MATCHES: &[Member] = &[required("matches", Shape::Bool)];
 
 /// The rows of this area.
 pub(super) fn rows() -> impl Iterator<Item = &'static Operation> {
-    LANGUAGES.iter().chain(objects::ROWS)
+    LANGUAGES.iter().chain(texts::ROWS).chain(objects::ROWS)
 }
 
 const LANGUAGES: &[Operation] = &[
@@ -165,15 +165,10 @@ fn read_duration(input: Input) -> Result<Value, Fault> {
 }
 
 fn next_times(input: Input) -> Result<Value, Fault> {
-    let zone = TimeZone::get(input.text("timeZone")).map_err(Fault::invalid)?;
-    let schedule = cron::Schedule::parse(input.text("schedule"), zone).map_err(Fault::invalid)?;
-    let mut at: Timestamp = input.text("after").parse().map_err(Fault::invalid)?;
-    let mut next = Vec::new();
-    for _ in 0..input.integer("count").clamp(0, CRON_COUNT_MAX) {
-        let Some(time) = schedule.next_after(at) else { break };
-        next.push(time.to_string());
-        at = time;
-    }
+    let after: Timestamp = input.text("after").parse().map_err(Fault::invalid)?;
+    let count = usize::try_from(input.integer("count").clamp(0, CRON_COUNT_MAX)).unwrap_or_default();
+    let times = cron::next_times(input.text("schedule"), input.text("timeZone"), after, count);
+    let next: Vec<String> = times.map_err(Fault::invalid)?.iter().map(ToString::to_string).collect();
     Ok(json!({"next": next}))
 }
 

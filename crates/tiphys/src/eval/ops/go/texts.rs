@@ -1,0 +1,94 @@
+//! The part of `go.*` that takes texts apart and puts them together.
+
+use crate::eval::fault::Fault;
+use crate::eval::operation::{Input, Operation, Stability};
+use crate::eval::shape::{Shape, default, required};
+use serde_json::{Value, json};
+use tiphys_go::{doublestar, fasttemplate, regexp, shlex};
+
+/// The rows of this part.
+pub(super) const ROWS: &[Operation] = &[
+    Operation {
+        name: "go.doublestar",
+        summary: "Whether a pattern of bmatcuk/doublestar matches a text.",
+        stability: Stability::Stable,
+        spec: &["EVAL-758", "DEP-20"],
+        input: &[required("pattern", Shape::Text), required("text", Shape::Text)],
+        result: &[required("matches", Shape::Bool)],
+        example: (
+            r#"{"pattern":"apps/**/config.json","text":"apps/a/b/config.json"}"#,
+            r#"{"matches":true}"#,
+        ),
+        run: |input| {
+            let matches = doublestar::is_match(input.text("pattern"), input.text("text"));
+            Ok(json!({"matches": matches.map_err(Fault::invalid)?}))
+        },
+    },
+    Operation {
+        name: "go.fasttemplate",
+        summary: "A template of valyala/fasttemplate with values filled in.",
+        stability: Stability::Stable,
+        spec: &["EVAL-771", "DEP-20"],
+        input: &[
+            required("template", Shape::Text),
+            required("values", Shape::TextMap),
+            default("startTag", Shape::Text, "\"{{\""),
+            default("endTag", Shape::Text, "\"}}\""),
+        ],
+        result: &[required("output", Shape::Text)],
+        example: (r#"{"template":"{{ a }}-{{ b }}","values":{"a":"1"}}"#, r#"{"output":"1-{{ b }}"}"#),
+        run: fill_in,
+    },
+    Operation {
+        name: "go.regexp",
+        summary: "Groups of the first match of a Go regular expression, and all matches replaced.",
+        stability: Stability::Stable,
+        spec: &["EVAL-756", "DEP-20"],
+        input: &[
+            required("pattern", Shape::Text),
+            required("text", Shape::Text),
+            default("replacement", Shape::Text, "\"\""),
+        ],
+        result: &[
+            required("groups", Shape::OrNull(&Shape::List(&Shape::Text))),
+            required("replaced", Shape::Text),
+        ],
+        example: (
+            r#"{"pattern":"b+","text":"abbc","replacement":"x"}"#,
+            r#"{"groups":["bb"],"replaced":"axc"}"#,
+        ),
+        run: |input| {
+            let pattern = regexp::Regexp::new(input.text("pattern")).map_err(Fault::invalid)?;
+            let text = input.text("text");
+            let replaced = pattern.replace_all(text, input.text("replacement"));
+            Ok(json!({"groups": pattern.groups(text), "replaced": replaced}))
+        },
+    },
+    Operation {
+        name: "go.shlex",
+        summary: "The words of a command line.",
+        stability: Stability::Stable,
+        spec: &["EVAL-770", "DEP-20"],
+        input: &[required("text", Shape::Text), default("library", Shape::Text, "\"shlex\"")],
+        result: &[required("words", Shape::List(&Shape::Text))],
+        example: (r##"{"text":"a \"b c\" # d"}"##, r#"{"words":["a","b c"]}"#),
+        run: split,
+    },
+];
+
+fn split(input: Input) -> Result<Value, Fault> {
+    let words = match input.text("library") {
+        "shlex" => shlex::split(input.text("text")),
+        "shellquote" => shlex::split_shellquote(input.text("text")),
+        other => return Err(Fault::invalid(format!("unknown library {other:?}"))),
+    };
+    Ok(json!({"words": words.map_err(Fault::invalid)?}))
+}
+
+fn fill_in(input: Input) -> Result<Value, Fault> {
+    let tags = fasttemplate::Tags { start: input.text("startTag"), end: input.text("endTag") };
+    let values = input.get("values");
+    let look_up = |name: &str| values.get(name).and_then(Value::as_str);
+    let output = fasttemplate::render(input.text("template"), tags, look_up);
+    Ok(json!({"output": output.map_err(Fault::invalid)?}))
+}
