@@ -2,7 +2,7 @@
 //!
 //! Follows evanphx/json-patch 4.13; golden family `json-patch`. It is more lenient than the standard: indexes
 //! may be negative, `replace` of an absent object member adds it, `add` without a value adds null, and `test`
-//! takes an absent member for null.
+//! and `copy` take an absent object member for null.
 
 use serde_json::Value;
 
@@ -69,13 +69,12 @@ pub fn apply(mut document: Value, patch: &Value) -> Result<Value, JsonPatchError
             }
             "copy" => {
                 let from = text("from")?;
-                let copied = find(&mut document, from).ok_or_else(|| nowhere(from))?.clone();
+                let copied = find(&mut document, from).ok_or_else(|| nowhere(from))?;
                 add(&mut document, path, copied).ok_or_else(|| nowhere(path))?;
             }
             "test" => {
-                let (parent, key) = parent(&mut document, path).ok_or_else(|| nowhere(path))?;
-                let found = child(parent, &key).map_or(&Value::Null, |found| found);
-                if *found != value() {
+                let found = if path.is_empty() { Some(document.clone()) } else { find(&mut document, path) };
+                if found.ok_or_else(|| nowhere(path))? != value() {
                     return Err(JsonPatchError::Test(path.to_owned()));
                 }
             }
@@ -118,9 +117,13 @@ fn index(key: &str, length: usize) -> Option<usize> {
     if at >= 0 { usize::try_from(at).ok() } else { length.checked_sub(at.unsigned_abs()) }
 }
 
-fn find<'a>(document: &'a mut Value, path: &str) -> Option<&'a mut Value> {
+/// The value at a path; null for an absent object member.
+fn find(document: &mut Value, path: &str) -> Option<Value> {
     let (parent, key) = parent(document, path)?;
-    child(parent, &key)
+    match parent {
+        Value::Object(members) => Some(members.get(&key).cloned().unwrap_or(Value::Null)),
+        container => child(container, &key).cloned(),
+    }
 }
 
 fn add(document: &mut Value, path: &str, value: Value) -> Option<()> {

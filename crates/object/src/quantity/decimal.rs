@@ -174,6 +174,9 @@ impl Decimal {
     pub(super) fn scaled(&self, exponent: i32) -> Option<i64> {
         const NANO: i64 = -9;
         let places = i64::from(exponent) - NANO;
+        if self.is_zero() {
+            return Some(0);
+        }
         if self.order_of_magnitude() > 20 || self.exponent < NANO {
             return None;
         }
