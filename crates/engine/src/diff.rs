@@ -21,6 +21,7 @@ use tiphys_object::{Gvk, access};
 use crate::normalize::{CompareOptions, IgnoreError, IgnoreRules};
 
 pub use equal::{is_equal, paths};
+pub(crate) use prepare::fold_string_data;
 pub use three_way::DiffError;
 
 /// System-wide settings of comparisons.

@@ -5,6 +5,7 @@ pub mod defaults;
 pub mod diff;
 pub mod health;
 pub mod hook;
+pub mod mask;
 pub mod normalize;
 pub mod seen;
 pub mod sync;

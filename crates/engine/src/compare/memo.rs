@@ -78,7 +78,8 @@ impl DiffMemo {
 
     pub(super) fn keep_defaulted(&mut self, generated: Generated, options: u64, object: &Arc<Object>) {
         if self.defaulted.len() < ENTRIES_MAX {
-            let inputs = PairInputs { target: generated.1, live: 0, live_version: SmolStr::default(), options };
+            let inputs =
+                PairInputs { target: generated.1, live: 0, live_version: SmolStr::default(), options };
             let entry = Entry { inputs, result: Arc::clone(object), comparison: self.comparison };
             self.defaulted.insert(generated, entry);
         }

@@ -36,7 +36,8 @@ pub fn compare(input: &CompareInput<'_>, memo: &mut DiffMemo) -> Comparison {
     for pair in matched.pairs {
         let modified = modified(input, &pair, options, memo).unwrap_or_else(|(key, error)| {
             tracing::debug!(%key, %error, "an object could not be compared");
-            failed.get_or_insert(format!("Failed to compare desired state to live state: {error}"));
+            let DiffError::Patch { source, .. } = &error;
+            failed.get_or_insert(format!("Failed to compare desired state to live state: {error}: {source}"));
             false
         });
         let Some((resource, counts)) = judge(input, pair, modified, &hook_waves) else { continue };
@@ -153,10 +154,9 @@ fn judge(
         None if is_hook => hook_waves.get(&key).copied().unwrap_or(0),
         None => 0,
     };
-    let requires_deletion_confirmation = [&target, &live]
-        .into_iter()
-        .flatten()
-        .any(|object| ["Delete=", "Prune="].iter().any(|option| is_confirmed(object, input.sync_options, option)));
+    let requires_deletion_confirmation = [&target, &live].into_iter().flatten().any(|object| {
+        ["Delete=", "Prune="].iter().any(|option| is_confirmed(object, input.sync_options, option))
+    });
     let resource = ComparedResource {
         requires_pruning: is_extra && self_referenced,
         key,

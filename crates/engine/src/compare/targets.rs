@@ -53,12 +53,15 @@ pub(super) fn prepare(
     let mut hooks = Vec::new();
     for target in targets {
         if (input.excluded)(&target.key.group_kind()) {
-            conditions.push(condition("ExcludedResourceWarning", format!(
-                "Resource {}/{} {} is excluded in the settings",
-                target.key.group,
-                target.key.kind,
-                target.object.name()
-            )));
+            conditions.push(condition(
+                "ExcludedResourceWarning",
+                format!(
+                    "Resource {}/{} {} is excluded in the settings",
+                    target.key.group,
+                    target.key.kind,
+                    target.object.name()
+                ),
+            ));
             continue;
         }
         if target.scope == Some(Scope::Namespaced) && target.object.namespace().is_empty() {
@@ -146,7 +149,8 @@ fn without_repeats(targets: Vec<Target>, conditions: &mut Vec<Condition>) -> Vec
             let Some((count, seen)) = counts.get_mut(&target.key) else { return true };
             *seen += 1;
             if *count > 1 && *seen == *count {
-                let text = format!("Resource {} appeared {count} times among application resources.", target.key);
+                let text =
+                    format!("Resource {} appeared {count} times among application resources.", target.key);
                 conditions.push(condition("RepeatedResourceWarning", text));
             }
             *seen == *count

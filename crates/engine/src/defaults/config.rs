@@ -45,7 +45,8 @@ fn fill_core(name: &str, map: &mut Map<String, Value>) {
 /// `default` from `max`, `defaultRequest` from `default`, then from `min`.
 fn fill_limits(item: &mut Map<String, Value>) {
     for (from, to) in [("max", "default"), ("default", "defaultRequest"), ("min", "defaultRequest")] {
-        let Some(amounts) = item.get(from).and_then(Value::as_object).filter(|found| !found.is_empty()).cloned()
+        let Some(amounts) =
+            item.get(from).and_then(Value::as_object).filter(|found| !found.is_empty()).cloned()
         else {
             continue;
         };
@@ -68,7 +69,8 @@ fn fill_storage(name: &str, map: &mut Map<String, Value>) {
                 set(map, member, false);
             }
             set(map, "fsGroupPolicy", "ReadWriteOnceWithFSType");
-            if map.get("volumeLifecycleModes").is_none_or(|found| found.as_array().is_none_or(Vec::is_empty)) {
+            if map.get("volumeLifecycleModes").is_none_or(|found| found.as_array().is_none_or(Vec::is_empty))
+            {
                 map.insert("volumeLifecycleModes".to_owned(), json!(["Persistent"]));
             }
         }
@@ -88,7 +90,8 @@ fn fill_network(name: &str, map: &mut Map<String, Value>) {
     match name {
         "NetworkPolicyPort" | "EndpointPort" => set(map, "protocol", "TCP"),
         "NetworkPolicySpec" => {
-            let has_egress = map.get("egress").and_then(Value::as_array).is_some_and(|rules| !rules.is_empty());
+            let has_egress =
+                map.get("egress").and_then(Value::as_array).is_some_and(|rules| !rules.is_empty());
             if map.get("policyTypes").is_none_or(|found| found.as_array().is_none_or(Vec::is_empty)) {
                 let types = if has_egress { json!(["Ingress", "Egress"]) } else { json!(["Ingress"]) };
                 map.insert("policyTypes".to_owned(), types);

@@ -38,7 +38,10 @@ fn fill_volume(name: &str, map: &mut Map<String, Value>) {
         "Volume" if map.iter().all(|(key, value)| key == "name" || value.is_null()) => {
             set(map, "emptyDir", Map::new());
         }
-        "SecretVolumeSource" | "ConfigMapVolumeSource" | "DownwardAPIVolumeSource" | "ProjectedVolumeSource" => {
+        "SecretVolumeSource"
+        | "ConfigMapVolumeSource"
+        | "DownwardAPIVolumeSource"
+        | "ProjectedVolumeSource" => {
             set(map, "defaultMode", 420);
         }
         "HostPathVolumeSource" => set(map, "type", ""),

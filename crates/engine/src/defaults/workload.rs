@@ -26,7 +26,9 @@ pub(super) fn fill(known: TypeName<'_>, map: &mut Map<String, Value>) {
             set(map, "revisionHistoryLimit", 10);
             fill_strategy(map, "updateStrategy", &[("maxUnavailable", 1.into()), ("maxSurge", 0.into())]);
         }
-        ("apps" | "extensions", "ReplicaSetSpec") | ("extensions", "DeploymentSpec") => set(map, "replicas", 1),
+        ("apps" | "extensions", "ReplicaSetSpec") | ("extensions", "DeploymentSpec") => {
+            set(map, "replicas", 1)
+        }
         ("core", "ReplicationController") => fill_replication_controller(map),
         ("core", "ServiceSpec") => fill_service(map),
         ("batch", "Job") => fill_job(map),
@@ -143,9 +145,13 @@ fn fill_autoscaler(spec: &mut Map<String, Value>) {
     if let Some(up) = made(behavior, "scaleUp") {
         set(up, "stabilizationWindowSeconds", 0);
         set(up, "selectPolicy", "Max");
-        set(up, "policies", json!([
-            {"type": "Pods", "value": 4, "periodSeconds": 15}, {"type": "Percent", "value": 100, "periodSeconds": 15}
-        ]));
+        set(
+            up,
+            "policies",
+            json!([
+                {"type": "Pods", "value": 4, "periodSeconds": 15}, {"type": "Percent", "value": 100, "periodSeconds": 15}
+            ]),
+        );
     }
     if let Some(down) = made(behavior, "scaleDown") {
         set(down, "selectPolicy", "Max");

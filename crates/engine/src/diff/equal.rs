@@ -6,7 +6,9 @@ use serde_json::{Number, Value};
 pub fn is_equal(a: &Value, b: &Value) -> bool {
     match (a, b) {
         (Value::Number(a), Value::Number(b)) => is_same_number(a, b),
-        (Value::Array(a), Value::Array(b)) => a.len() == b.len() && a.iter().zip(b).all(|(a, b)| is_equal(a, b)),
+        (Value::Array(a), Value::Array(b)) => {
+            a.len() == b.len() && a.iter().zip(b).all(|(a, b)| is_equal(a, b))
+        }
         // Members are sorted, so two equal maps iterate in step.
         (Value::Object(a), Value::Object(b)) => {
             a.len() == b.len()
@@ -37,7 +39,10 @@ pub fn paths(a: &Value, b: &Value) -> Vec<String> {
 fn collect(a: &Value, b: &Value, pointer: &mut String, found: &mut Vec<String>) {
     match (a, b) {
         (Value::Object(a), Value::Object(b)) => {
-            let only_in_b = b.iter().filter(|(key, _)| !a.contains_key(*key)).map(|(key, value)| (key, None, Some(value)));
+            let only_in_b = b
+                .iter()
+                .filter(|(key, _)| !a.contains_key(*key))
+                .map(|(key, value)| (key, None, Some(value)));
             let in_a = a.iter().map(|(key, value)| (key, Some(value), b.get(key)));
             for (key, a, b) in in_a.chain(only_in_b) {
                 let length = pointer.len();

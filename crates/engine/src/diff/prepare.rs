@@ -108,7 +108,8 @@ mod tests {
 
     #[test]
     fn eng_59_the_creation_time_is_removed() {
-        let object = prepared(json!({"kind": "X", "metadata": {"name": "a", "creationTimestamp": null}}), false);
+        let object =
+            prepared(json!({"kind": "X", "metadata": {"name": "a", "creationTimestamp": null}}), false);
         assert_eq!(object["metadata"], json!({"name": "a"}));
     }
 
@@ -139,9 +140,15 @@ mod tests {
 
     #[test]
     fn eng_62_endpoints_have_no_order() {
-        let endpoints = |subsets: Value| prepared(json!({"apiVersion": "v1", "kind": "Endpoints", "subsets": subsets}), false);
-        let a = endpoints(json!([{"addresses": [{"ip": "2"}, {"ip": "1"}], "ports": [{"port": 2}, {"port": 1, "protocol": "TCP"}]}, {"addresses": []}]));
-        let b = endpoints(json!([{"addresses": []}, {"addresses": [{"ip": "1"}, {"ip": "2"}], "ports": [{"port": 1}, {"port": 2}]}]));
+        let endpoints = |subsets: Value| {
+            prepared(json!({"apiVersion": "v1", "kind": "Endpoints", "subsets": subsets}), false)
+        };
+        let a = endpoints(
+            json!([{"addresses": [{"ip": "2"}, {"ip": "1"}], "ports": [{"port": 2}, {"port": 1, "protocol": "TCP"}]}, {"addresses": []}]),
+        );
+        let b = endpoints(
+            json!([{"addresses": []}, {"addresses": [{"ip": "1"}, {"ip": "2"}], "ports": [{"port": 1}, {"port": 2}]}]),
+        );
         assert!(crate::diff::is_equal(&a, &b), "{a} {b}");
     }
 }

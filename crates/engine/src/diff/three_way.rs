@@ -23,7 +23,11 @@ pub enum DiffError {
 }
 
 /// The normalised live object and what it would become. Both arguments went through [`prepare::prepare`].
-pub(super) fn predict(mut config: Value, live: Value, options: &DiffOptions<'_>) -> Result<(Value, Value), DiffError> {
+pub(super) fn predict(
+    mut config: Value,
+    live: Value,
+    options: &DiffOptions<'_>,
+) -> Result<(Value, Value), DiffError> {
     let gvk = Gvk::of(&config);
     let orig = last_applied(&live).map(|orig| prepare::without_encoding(orig, &gvk, options));
     strip_unsaid(&mut config);
@@ -85,7 +89,8 @@ fn reduce(live: Value, orig: &Value) -> Value {
 /// (ENG-78).
 fn without_claim_defaults(mut live: Value, orig: &Value) -> Value {
     let templates = live.get_mut("spec").and_then(|spec| spec.get_mut("volumeClaimTemplates"));
-    let (Some(templates), Some(orig)) = (templates, access::at(orig, &["spec", "volumeClaimTemplates"])) else {
+    let (Some(templates), Some(orig)) = (templates, access::at(orig, &["spec", "volumeClaimTemplates"]))
+    else {
         return live;
     };
     *templates = reduce(std::mem::take(templates), orig);
@@ -99,9 +104,13 @@ mod tests {
 
     #[test]
     fn eng_79_live_is_reduced_to_what_was_said() {
-        let live = json!({"a": 1, "m": {"x": 1, "y": 2}, "l": [{"x": 1, "y": 2}, {"x": 3, "y": 4}], "t": [1, 2]});
+        let live =
+            json!({"a": 1, "m": {"x": 1, "y": 2}, "l": [{"x": 1, "y": 2}, {"x": 3, "y": 4}], "t": [1, 2]});
         let orig = json!({"m": {"x": 0}, "l": [{"x": 0}], "t": [9, 9, 9]});
-        assert_eq!(reduce(live, &orig), json!({"m": {"x": 1}, "l": [{"x": 1}, {"x": 3, "y": 4}], "t": [1, 2]}));
+        assert_eq!(
+            reduce(live, &orig),
+            json!({"m": {"x": 1}, "l": [{"x": 1}, {"x": 3, "y": 4}], "t": [1, 2]})
+        );
     }
 
     #[test]

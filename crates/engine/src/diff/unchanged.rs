@@ -40,10 +40,19 @@ pub(super) fn is_unchanged(target: &Value, live: &Value, gvk: &Gvk, options: &Di
 
 /// Whether live holds everything the desired map says. At the root, `metadata.namespace` and empty annotations
 /// say nothing (ENG-75).
-fn holds_object(live: &Map<String, Value>, desired: &Map<String, Value>, merge: Merge, is_root: bool) -> bool {
+fn holds_object(
+    live: &Map<String, Value>,
+    desired: &Map<String, Value>,
+    merge: Merge,
+    is_root: bool,
+) -> bool {
     desired.iter().all(|(key, desired)| {
         let Some(live) = live.get(key) else { return false };
-        if is_root && key == "metadata" { holds_metadata(live, desired, merge) } else { holds_member(live, desired, key, merge) }
+        if is_root && key == "metadata" {
+            holds_metadata(live, desired, merge)
+        } else {
+            holds_member(live, desired, key, merge)
+        }
     })
 }
 
@@ -66,11 +75,14 @@ fn holds_metadata(live: &Value, desired: &Value, merge: Merge) -> bool {
 fn holds_member(live: &Value, desired: &Value, key: &str, merge: Merge) -> bool {
     match merge {
         // A member the type does not know is worked out by the patch, unless it is the same.
-        Merge::Struct(known) => known
-            .field(key)
-            .map_or_else(|| is_equal(live, desired), |field| holds(live, desired, Merge::Shape(field.shape), field.patch)),
+        Merge::Struct(known) => known.field(key).map_or_else(
+            || is_equal(live, desired),
+            |field| holds(live, desired, Merge::Shape(field.shape), field.patch),
+        ),
         // The values of a map all have one shape.
-        Merge::Shape(shape) => holds(live, desired, shape.element().map_or(merge, Merge::Shape), Patch::default()),
+        Merge::Shape(shape) => {
+            holds(live, desired, shape.element().map_or(merge, Merge::Shape), Patch::default())
+        }
         Merge::ByPosition => holds(live, desired, merge, Patch::default()),
     }
 }
@@ -118,7 +130,9 @@ fn has_distinct_keys(items: &[Value], key: &str) -> bool {
     let value = |item: &Value| if key.is_empty() { Some(item.clone()) } else { item.get(key).cloned() };
     items.iter().enumerate().all(|(index, item)| {
         value(item).is_some_and(|found| {
-            items.get(..index).is_some_and(|before| before.iter().all(|other| value(other).as_ref() != Some(&found)))
+            items
+                .get(..index)
+                .is_some_and(|before| before.iter().all(|other| value(other).as_ref() != Some(&found)))
         })
     })
 }
@@ -148,7 +162,8 @@ fn is_value_said(desired: &Value, orig: &Value) -> bool {
             desired.len() == orig.len()
                 && desired.iter().zip(orig).all(|(desired, orig)| match (desired, orig) {
                     (Value::Object(_), Value::Object(_)) => {
-                        is_equal(desired, orig) || (same_identity(desired, orig) && is_value_said(desired, orig))
+                        is_equal(desired, orig)
+                            || (same_identity(desired, orig) && is_value_said(desired, orig))
                     }
                     _ => is_equal(desired, orig),
                 })

@@ -19,11 +19,15 @@ use jaq_json::{Num, Val};
 use serde_json::Value;
 
 /// Rounds of recursive definitions that one run may take.
-const STEPS_MAX: u32 = 200_000;
+const STEPS_MAX: u32 = 50_000;
 /// Paths that one run may name.
 const PATHS_MAX: usize = 100_000;
 /// Bytes of one expression.
-const EXPRESSION_BYTES_MAX: usize = 16 << 10;
+const EXPRESSION_BYTES_MAX: usize = 4 << 10;
+/// Tokens of one expression: parser, compiler and run recurse along the operators of a chain.
+const TOKENS_MAX: usize = 400;
+/// Nesting of one expression; parser and compiler recurse.
+const NESTING_MAX: usize = 64;
 
 /// Natives that look outside, and `range`, which is counted here.
 const NATIVES_REMOVED: [&str; 9] =
@@ -118,12 +122,18 @@ impl JqPath {
         if expression.len() > EXPRESSION_BYTES_MAX {
             return Err(fault(format!("longer than {EXPRESSION_BYTES_MAX} bytes")));
         }
+        if nesting(expression) > NESTING_MAX {
+            return Err(fault(format!("nested deeper than {NESTING_MAX}")));
+        }
         // The line feeds keep a comment inside the expression from hiding the parenthesis.
         let code = format!("path(\n{expression}\n)");
-        if let Ok(tokens) = Lexer::new(expression).lex()
-            && tokens.iter().any(defines)
-        {
-            return Err(fault("definitions are not supported".to_owned()));
+        if let Ok(tokens) = Lexer::new(expression).lex() {
+            if tokens.iter().any(defines) {
+                return Err(fault("definitions are not supported".to_owned()));
+            }
+            if tokens.iter().map(weight).sum::<usize>() > TOKENS_MAX {
+                return Err(fault(format!("more than {TOKENS_MAX} tokens")));
+            }
         }
         let arena = Arena::default();
         let modules = Loader::new(definitions())
@@ -200,6 +210,21 @@ fn natives() -> impl Iterator<Item = jaq_core::native::Fun<Counted>> {
         .chain([step])
 }
 
+/// Deepest nesting of brackets, those inside texts counted too.
+fn nesting(expression: &str) -> usize {
+    let mut depth = 0_usize;
+    let mut deepest = 0;
+    for character in expression.chars() {
+        match character {
+            '(' | '[' | '{' => depth += 1,
+            ')' | ']' | '}' => depth = depth.saturating_sub(1),
+            _ => {}
+        }
+        deepest = deepest.max(depth);
+    }
+    deepest
+}
+
 /// Whether a token is, or holds, the start of a definition.
 fn defines(token: &Token<&str>) -> bool {
     match &token.1 {
@@ -210,6 +235,23 @@ fn defines(token: &Token<&str>) -> bool {
             StrPart::Str(_) | StrPart::Char(_) => false,
         }),
         Tok::Var | Tok::Fmt | Tok::Num | Tok::Sym => false,
+    }
+}
+
+/// How many tokens a token stands for; each character of an operator counts.
+fn weight(token: &Token<&str>) -> usize {
+    match &token.1 {
+        Tok::Block(tokens) => tokens.iter().map(weight).sum::<usize>().saturating_add(1),
+        Tok::Str(parts) => parts
+            .iter()
+            .map(|part| match part {
+                StrPart::Term(token) => weight(token),
+                StrPart::Str(_) | StrPart::Char(_) => 0,
+            })
+            .sum::<usize>()
+            .saturating_add(1),
+        Tok::Sym => token.0.len(),
+        Tok::Word | Tok::Var | Tok::Fmt | Tok::Num => 1,
     }
 }
 
@@ -288,7 +330,9 @@ fn resolve(
         (Value::Array(items), Val::Num(number)) => {
             let (start, end) = window.unwrap_or((0, items.len()));
             let index = number.as_isize().and_then(|index| absolute(index, start, end));
-            let Some((index, next)) = index.and_then(|index| Some((index, items.get(index)?))) else { return };
+            let Some((index, next)) = index.and_then(|index| Some((index, items.get(index)?))) else {
+                return;
+            };
             prefix.push(Step::Item(index));
             resolve(next, None, rest, prefix, found);
             prefix.pop();
@@ -296,7 +340,9 @@ fn resolve(
         (Value::Array(items), Val::Obj(slice)) => {
             let (start, end) = window.unwrap_or((0, items.len()));
             let bound = |name: &str, default| match slice.get(&Val::from(name.to_owned())) {
-                Some(Val::Num(number)) => number.as_isize().map_or(default, |index| clamped(index, start, end)),
+                Some(Val::Num(number)) => {
+                    number.as_isize().map_or(default, |index| clamped(index, start, end))
+                }
                 _ => default,
             };
             let (from, to) = (bound("start", start), bound("end", end));
@@ -366,19 +412,28 @@ mod tests {
         assert_eq!(deleted(".spec", pod()).get("spec"), None);
         assert_eq!(deleted(".spec.containers[].image", pod())["spec"]["containers"][1], json!({"name": "b"}));
         assert_eq!(
-            deleted(r#".spec.containers[] | select(.name == "b")"#, pod())["spec"]["containers"].as_array().unwrap().len(),
+            deleted(r#".spec.containers[] | select(.name == "b")"#, pod())["spec"]["containers"]
+                .as_array()
+                .unwrap()
+                .len(),
             2
         );
         assert_eq!(
-            deleted(r#".spec.containers[].env[]? | select(.name == "K").value"#, pod())["spec"]["containers"][0]["env"],
+            deleted(r#".spec.containers[].env[]? | select(.name == "K").value"#, pod())["spec"]["containers"]
+                [0]["env"],
             json!([{"name": "K"}, {"name": "L"}])
         );
-        assert_eq!(deleted(r#".metadata.annotations["x/y"]"#, pod())["metadata"]["annotations"], json!({"z": "2"}));
+        assert_eq!(
+            deleted(r#".metadata.annotations["x/y"]"#, pod())["metadata"]["annotations"],
+            json!({"z": "2"})
+        );
     }
 
     #[test]
     fn dep_47_absent_members_are_no_error() {
-        for expression in [".a.b", ".spec.nothing.deeper", ".spec.containers[9]", ".spec.containers[].none.deeper"] {
+        for expression in
+            [".a.b", ".spec.nothing.deeper", ".spec.containers[9]", ".spec.containers[].none.deeper"]
+        {
             assert_eq!(deleted(expression, pod()), pod(), "{expression}");
         }
         assert_eq!(deleted(".a.b", json!({"a": null})), json!({"a": null}));
@@ -397,7 +452,13 @@ mod tests {
 
     #[test]
     fn eng_69_a_failing_run_changes_nothing() {
-        for expression in [".spec[]?.x | error", ".spec.containers[].name[]", "error(\"x\")", "1", ".metadata.annotations | keys"] {
+        for expression in [
+            ".spec[]?.x | error",
+            ".spec.containers[].name[]",
+            "error(\"x\")",
+            "1",
+            ".metadata.annotations | keys",
+        ] {
             assert_eq!(deleted(expression, pod()), pod(), "{expression}");
         }
     }
@@ -408,28 +469,74 @@ mod tests {
             deleted(r#".spec.containers[] | select(.name | IN("a", "b"))"#, pod())["spec"]["containers"],
             json!([{"name": "c"}])
         );
-        assert_eq!(deleted("first(.spec.containers[].image)", pod())["spec"]["containers"][0].get("image"), None);
+        assert_eq!(
+            deleted("first(.spec.containers[].image)", pod())["spec"]["containers"][0].get("image"),
+            None
+        );
         let by_key = r#".metadata.annotations | to_entries[] | select(.key | startswith("x/"))"#;
         assert_eq!(deleted(by_key, pod()), pod(), "to_entries makes no paths");
         assert_eq!(
-            deleted(r#".metadata.annotations[(.metadata.annotations | keys[] | select(startswith("x/")))]"#, pod())
-                ["metadata"]["annotations"],
+            deleted(
+                r#".metadata.annotations[(.metadata.annotations | keys[] | select(startswith("x/")))]"#,
+                pod()
+            )["metadata"]["annotations"],
             json!({"z": "2"})
         );
         assert_eq!(deleted(r#".. | select(type == "object" and has("image")) | .image"#, pod())["spec"]["containers"][0].get("image"), None);
-        assert_eq!(deleted(r#".spec.containers[] | select(.name | test("^[ab]$")) | .image"#, pod())["spec"]["containers"][1], json!({"name": "b"}));
+        assert_eq!(
+            deleted(r#".spec.containers[] | select(.name | test("^[ab]$")) | .image"#, pod())["spec"]["containers"]
+                [1],
+            json!({"name": "b"})
+        );
     }
 
     #[test]
     fn sty_114_endless_expressions_end() {
-        for expression in ["repeat(.)", "recurse(.)", "first(repeat(empty))", "last(range(1e15))", "until(false; .)"] {
+        for expression in
+            ["repeat(.)", "recurse(.)", "first(repeat(empty))", "last(range(1e15))", "until(false; .)"]
+        {
             assert_eq!(deleted(expression, pod()), pod(), "{expression}");
         }
     }
 
     #[test]
+    fn sty_27_nesting_is_bounded() {
+        for nested in ["(".repeat(2000) + "." + &")".repeat(2000), "[".repeat(2000)] {
+            assert!(JqPath::compile(&nested).is_err());
+        }
+        let chains = |n: usize| {
+            [
+                ".a|".repeat(n) + ".",
+                ".a,".repeat(n) + ".a",
+                "-".repeat(n) + "1",
+                ".a".repeat(n),
+                "if . then ".repeat(n),
+                "(".repeat(n) + "." + &")".repeat(n),
+                "..|".repeat(3) + ".",
+            ]
+        };
+        for n in [60, 130, 190, 400, 2000] {
+            for chain in chains(n) {
+                if let Ok(path) = JqPath::compile(&chain) {
+                    path.delete(&mut pod());
+                }
+            }
+        }
+    }
+
+    #[test]
     fn sty_10_nothing_outside_is_visible() {
-        for expression in ["now", "env", "$ENV", "input", "halt", "debug", "def f: f; f", "include \"x\"; .", ".a | def g: 1; ."] {
+        for expression in [
+            "now",
+            "env",
+            "$ENV",
+            "input",
+            "halt",
+            "debug",
+            "def f: f; f",
+            "include \"x\"; .",
+            ".a | def g: 1; .",
+        ] {
             assert!(JqPath::compile(expression).is_err(), "{expression}");
         }
     }

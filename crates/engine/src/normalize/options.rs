@@ -35,9 +35,12 @@ impl CompareOptions {
     /// Reads the options; absent means the defaults. An unrecognised value of `ignoreResourceStatusField` means
     /// `all`.
     pub fn from_settings(settings: &BTreeMap<String, String>) -> Result<Self, IgnoreError> {
-        let Some(text) = settings.get(KEY).filter(|text| !text.is_empty()) else { return Ok(Self::default()) };
+        let Some(text) = settings.get(KEY).filter(|text| !text.is_empty()) else {
+            return Ok(Self::default());
+        };
         let fault = |reason: String| IgnoreError::Settings { key: KEY.to_owned(), reason };
-        let options = parse(text, Dialect::Sigs, &Limits::default()).map_err(|error| fault(error.to_string()))?;
+        let options =
+            parse(text, Dialect::Sigs, &Limits::default()).map_err(|error| fault(error.to_string()))?;
         let options = options.unwrap_or(Value::Null);
         let status_field = match options.get("ignoreResourceStatusField") {
             Some(Value::Bool(false)) => StatusField::None,
@@ -74,7 +77,11 @@ mod tests {
             ("off", StatusField::None),
             ("false", StatusField::None),
         ] {
-            assert_eq!(status(&format!(r#"{{"ignoreResourceStatusField": "{text}"}}"#)), expected, "{text:?}");
+            assert_eq!(
+                status(&format!(r#"{{"ignoreResourceStatusField": "{text}"}}"#)),
+                expected,
+                "{text:?}"
+            );
         }
         assert_eq!(status(r#"{"ignoreResourceStatusField": false}"#), StatusField::None);
     }

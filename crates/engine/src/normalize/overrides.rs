@@ -13,7 +13,8 @@ const KEY: &str = "resource.customizations";
 /// Part of an override this module reads.
 const PART: &str = "ignoreDifferences";
 /// Known types of split keys.
-const TYPES: [&str; 6] = ["health", "useOpenLibs", "actions", PART, "ignoreResourceUpdates", "knownTypeFields"];
+const TYPES: [&str; 6] =
+    ["health", "useOpenLibs", "actions", PART, "ignoreResourceUpdates", "knownTypeFields"];
 
 /// What an override says to ignore.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
@@ -126,7 +127,8 @@ mod tests {
     fn eng_66_split_keys_replace_the_map_form() {
         let map = r#"{"apps/Deployment": {"ignoreDifferences": "{\"jsonPointers\": [\"/map\"]}"},
             "ConfigMap": {"ignoreDifferences": "{\"jsonPointers\": [\"/core\"]}", "health.lua": "x"}}"#;
-        let split = ("resource.customizations.ignoreDifferences.apps_Deployment", r#"{"jsonPointers": ["/split"]}"#);
+        let split =
+            ("resource.customizations.ignoreDifferences.apps_Deployment", r#"{"jsonPointers": ["/split"]}"#);
         assert_eq!(pointers(&[("resource.customizations", map)], "apps", "Deployment"), ["/map"]);
         assert_eq!(pointers(&[("resource.customizations", map), split], "apps", "Deployment"), ["/split"]);
         assert_eq!(pointers(&[("resource.customizations", map), split], "", "ConfigMap"), ["/core"]);
@@ -136,7 +138,9 @@ mod tests {
     fn eng_66_malformed_keys_are_errors() {
         assert!(overrides(&[("resource.customizations.ignoreDifferences.a_b_c", "")]).is_err());
         assert!(overrides(&[("resource.customizations.nonsense.x", "")]).is_err());
-        assert!(overrides(&[("resource.customizations", r#"{"a/b/c": {"ignoreDifferences": ""}}"#)]).is_err());
+        assert!(
+            overrides(&[("resource.customizations", r#"{"a/b/c": {"ignoreDifferences": ""}}"#)]).is_err()
+        );
         assert!(overrides(&[("resource.customizations.health.x_Y", "")]).is_ok());
     }
 }

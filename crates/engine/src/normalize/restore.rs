@@ -28,7 +28,8 @@ pub(super) fn restore(rule: &Rule, target: &mut Value, live: &Value) {
 }
 
 fn restore_paths(path: &JqPath, target: &mut Value, live: &Value) {
-    let (Some(desired_paths), Some(live_paths)) = (path.existing_paths(target), path.existing_paths(live)) else {
+    let (Some(desired_paths), Some(live_paths)) = (path.existing_paths(target), path.existing_paths(live))
+    else {
         return;
     };
     let is_status = |path: &[Step]| path.first() == Some(&Step::Member("status".to_owned()));
@@ -130,8 +131,12 @@ mod tests {
     fn eng_181_siblings_inside_lists_stay_as_desired() {
         let rule = json!({"group": "apps", "kind": "Deployment",
             "jqPathExpressions": [".spec.containers[] | select(.name == \"app\") | .image"]});
-        let target = deployment(&json!({"containers": [{"name": "app", "image": "a:1", "args": ["new"]}, {"name": "x", "image": "x:2"}]}));
-        let live = deployment(&json!({"containers": [{"name": "injected"}, {"name": "app", "image": "a:9", "args": ["old"]}]}));
+        let target = deployment(
+            &json!({"containers": [{"name": "app", "image": "a:1", "args": ["new"]}, {"name": "x", "image": "x:2"}]}),
+        );
+        let live = deployment(
+            &json!({"containers": [{"name": "injected"}, {"name": "app", "image": "a:9", "args": ["old"]}]}),
+        );
         assert_eq!(
             restored(rule, target, &live)["spec"],
             json!({"containers": [{"name": "app", "image": "a:9", "args": ["new"]}, {"name": "x", "image": "x:2"}]})
@@ -141,6 +146,9 @@ mod tests {
     #[test]
     fn eng_181_status_is_left_alone() {
         let target = json!({"kind": "X", "status": {"a": 1}});
-        assert_eq!(restored(json!({"kind": "X"}), target.clone(), &json!({"kind": "X", "status": {"a": 2}})), target);
+        assert_eq!(
+            restored(json!({"kind": "X"}), target.clone(), &json!({"kind": "X", "status": {"a": 2}})),
+            target
+        );
     }
 }

@@ -75,7 +75,9 @@ impl IgnoreRules {
         let mut system = overrides::read(settings)?;
         let status_of = match CompareOptions::from_settings(settings)?.status_field {
             StatusField::All => Some(("*", "*")),
-            StatusField::CustomResourceDefinitions => Some(("apiextensions.k8s.io", "CustomResourceDefinition")),
+            StatusField::CustomResourceDefinitions => {
+                Some(("apiextensions.k8s.io", "CustomResourceDefinition"))
+            }
             StatusField::None => None,
         };
         if let Some((group, kind)) = status_of {
@@ -140,7 +142,8 @@ fn fingerprint(application: &[IgnoreDifference], system: &BTreeMap<overrides::Se
     }
     for (selector, ignored) in system {
         selector.hash(&mut hasher);
-        (&ignored.json_pointers, &ignored.jq_path_expressions, &ignored.managed_fields_managers).hash(&mut hasher);
+        (&ignored.json_pointers, &ignored.jq_path_expressions, &ignored.managed_fields_managers)
+            .hash(&mut hasher);
     }
     hasher.finish()
 }
@@ -157,7 +160,11 @@ impl Rule {
             name: name.to_owned(),
             namespace: namespace.to_owned(),
             pointers: ignored.json_pointers.iter().filter_map(|text| Pointer::parse(text)).collect(),
-            jq: ignored.jq_path_expressions.iter().map(|text| JqPath::compile(text)).collect::<Result<_, _>>()?,
+            jq: ignored
+                .jq_path_expressions
+                .iter()
+                .map(|text| JqPath::compile(text))
+                .collect::<Result<_, _>>()?,
             managers: ignored.managed_fields_managers.clone(),
         })
     }
@@ -240,7 +247,10 @@ mod tests {
 
     #[test]
     fn eng_65_a_document_without_namespace_is_not_selected_by_namespace() {
-        let rules = rules(&[json!({"group": "apps", "kind": "Deployment", "namespace": "shop", "jsonPointers": ["/spec"]})], &[]);
+        let rules = rules(
+            &[json!({"group": "apps", "kind": "Deployment", "namespace": "shop", "jsonPointers": ["/spec"]})],
+            &[],
+        );
         let mut document = deployment();
         document["metadata"] = json!({"name": "web"});
         assert!(applied(&rules, document).get("spec").is_some());
@@ -259,9 +269,18 @@ mod tests {
 
     #[test]
     fn eng_66_system_overrides_apply_to_their_kind() {
-        let system = rules(&[], &[("resource.customizations.ignoreDifferences.apps_Deployment", r#"{"jqPathExpressions": [".spec.paused"]}"#)]);
+        let system = rules(
+            &[],
+            &[(
+                "resource.customizations.ignoreDifferences.apps_Deployment",
+                r#"{"jqPathExpressions": [".spec.paused"]}"#,
+            )],
+        );
         assert_eq!(applied(&system, deployment())["spec"], json!({"replicas": 3}));
-        let all = rules(&[], &[("resource.customizations.ignoreDifferences.all", r#"{"jsonPointers": ["/spec"]}"#)]);
+        let all = rules(
+            &[],
+            &[("resource.customizations.ignoreDifferences.all", r#"{"jsonPointers": ["/spec"]}"#)],
+        );
         let left = applied(&all, deployment());
         assert!(left.get("spec").is_none() && left.get("status").is_none());
     }
@@ -278,6 +297,9 @@ mod tests {
         let one = rules(&[json!({"kind": "A", "jsonPointers": ["/a"]})], &[]);
         let two = rules(&[json!({"kind": "A", "jsonPointers": ["/b"]})], &[]);
         assert_ne!(one.fingerprint(), two.fingerprint());
-        assert_eq!(one.fingerprint(), rules(&[json!({"kind": "A", "jsonPointers": ["/a"]})], &[]).fingerprint());
+        assert_eq!(
+            one.fingerprint(),
+            rules(&[json!({"kind": "A", "jsonPointers": ["/a"]})], &[]).fingerprint()
+        );
     }
 }

@@ -49,7 +49,9 @@ impl TrackingSettings {
         if !self.method.is_annotation_family() {
             return;
         }
-        let Some(label) = access::label(live, &self.label_key).filter(|label| !label.is_empty()) else { return };
+        let Some(label) = access::label(live, &self.label_key).filter(|label| !label.is_empty()) else {
+            return;
+        };
         let Gvk { group, kind, .. } = Gvk::of(live);
         if group == "apiextensions.k8s.io" && kind == "CustomResourceDefinition" {
             return;
@@ -127,15 +129,22 @@ mod tests {
 
     #[test]
     fn trk_62_a_foreign_installation_owns_nothing_here() {
-        let ours = TrackingSettings { installation_id: "eu-1".into(), ..settings(TrackingMethod::Annotation) };
+        let ours =
+            TrackingSettings { installation_id: "eu-1".into(), ..settings(TrackingMethod::Annotation) };
         let id = "ui:/Secret:shop/k";
         let with = |value: &str| {
-            secret("shop", &json!({"argocd.argoproj.io/tracking-id": id, "argocd.argoproj.io/installation-id": value}))
+            secret(
+                "shop",
+                &json!({"argocd.argoproj.io/tracking-id": id, "argocd.argoproj.io/installation-id": value}),
+            )
         };
         assert_eq!(ours.claim(with("eu-1").metadata()).as_deref(), Some("ui"));
         assert_eq!(ours.claim(with("eu-2").metadata()), None);
         assert_eq!(ours.claim(marked("shop", id).metadata()), None);
-        assert_eq!(settings(TrackingMethod::Annotation).claim(with("eu-2").metadata()).as_deref(), Some("ui"));
+        assert_eq!(
+            settings(TrackingMethod::Annotation).claim(with("eu-2").metadata()).as_deref(),
+            Some("ui")
+        );
     }
 
     #[test]
@@ -147,17 +156,25 @@ mod tests {
         assert!(tracking.is_self_referenced(None, Some(&own)));
         assert!(!tracking.is_self_referenced(None, Some(&copy)));
         assert!(tracking.is_self_referenced(None, Some(&secret("other", &json!({})))), "no annotation");
-        assert!(tracking.is_self_referenced(None, Some(&marked("other", "rubbish"))), "no parsable annotation");
-        assert!(tracking.is_self_referenced(Some(&own), Some(&marked("shop", "x:/Secret:y/z"))), "target decides");
+        assert!(
+            tracking.is_self_referenced(None, Some(&marked("other", "rubbish"))),
+            "no parsable annotation"
+        );
+        assert!(
+            tracking.is_self_referenced(Some(&own), Some(&marked("shop", "x:/Secret:y/z"))),
+            "target decides"
+        );
         assert!(!tracking.is_self_referenced(Some(&own), Some(&copy)));
         assert!(settings(TrackingMethod::Label).is_self_referenced(None, Some(&copy)));
     }
 
     #[test]
     fn trk_92_cluster_scoped_objects_ignore_the_namespace() {
-        let live = object(&json!({"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole", "metadata": {
+        let live = object(
+            &json!({"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole", "metadata": {
             "name": "reader", "annotations":
-            {"argocd.argoproj.io/tracking-id": "ui:rbac.authorization.k8s.io/ClusterRole:shop/reader"}}}));
+            {"argocd.argoproj.io/tracking-id": "ui:rbac.authorization.k8s.io/ClusterRole:shop/reader"}}}),
+        );
         assert!(settings(TrackingMethod::Annotation).is_self_referenced(None, Some(&live)));
     }
 
@@ -197,14 +214,16 @@ mod tests {
 
     #[test]
     fn trk_95_objects_without_the_label_are_left_alone() {
-        let target = json!({"metadata": {"annotations": {"argocd.argoproj.io/tracking-id": "ui:/Secret:s/k"}}});
+        let target =
+            json!({"metadata": {"annotations": {"argocd.argoproj.io/tracking-id": "ui:/Secret:s/k"}}});
         let live = json!({"kind": "Secret", "metadata": {"name": "k"}});
         assert_eq!(normalized(TrackingMethod::Annotation, live.clone(), &target), live);
     }
 
     #[test]
     fn trk_97_a_charts_own_label_stays_in_the_diff() {
-        let live = json!({"kind": "Secret", "metadata": {"labels": {"app.kubernetes.io/instance": "release"}}});
+        let live =
+            json!({"kind": "Secret", "metadata": {"labels": {"app.kubernetes.io/instance": "release"}}});
         assert_eq!(normalized(TrackingMethod::Annotation, live.clone(), &json!({"metadata": {}})), live);
     }
 }

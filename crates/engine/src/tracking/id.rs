@@ -60,7 +60,8 @@ impl FromStr for TrackingId {
     /// Splits at most twice at `:`, so that names with `:` survive; parts may be empty (TRK-33).
     fn from_str(text: &str) -> Result<Self, TrackingIdError> {
         let mut parts = text.splitn(3, ':');
-        let (Some(instance), Some(group_kind), Some(place)) = (parts.next(), parts.next(), parts.next()) else {
+        let (Some(instance), Some(group_kind), Some(place)) = (parts.next(), parts.next(), parts.next())
+        else {
             return Err(TrackingIdError);
         };
         let (group, kind) = pair(group_kind)?;

@@ -76,7 +76,8 @@ impl TrackingSettings {
     pub fn from_settings(settings: &BTreeMap<String, String>, control_plane_namespace: &str) -> Self {
         let text = |key: &str| settings.get(key).map_or("", String::as_str);
         let written = text("application.resourceTrackingMethod");
-        let parsed = if written.is_empty() { Some(TrackingMethod::default()) } else { TrackingMethod::parse(written) };
+        let parsed =
+            if written.is_empty() { Some(TrackingMethod::default()) } else { TrackingMethod::parse(written) };
         let label_key = text("application.instanceLabelKey");
         Self {
             method: parsed.unwrap_or_default(),
@@ -95,9 +96,14 @@ impl TrackingSettings {
 
     /// The effective method of an application: its annotation when that names a known method that the override
     /// list allows, else the system's (TRK-110, TRK-111).
-    pub fn effective_method(&self, annotation: Option<&str>, settings: &BTreeMap<String, String>) -> TrackingMethod {
+    pub fn effective_method(
+        &self,
+        annotation: Option<&str>,
+        settings: &BTreeMap<String, String>,
+    ) -> TrackingMethod {
         let Some(wanted) = annotation.and_then(TrackingMethod::parse) else { return self.method };
-        let allowed = settings.get("application.resourceTrackingMethod.overrides").map_or("*", String::as_str);
+        let allowed =
+            settings.get("application.resourceTrackingMethod.overrides").map_or("*", String::as_str);
         let permitted = allowed.split(',').map(str::trim).any(|item| item == "*" || item == wanted.as_str());
         if permitted { wanted } else { self.method }
     }
@@ -119,7 +125,9 @@ mod tests {
 
     #[test]
     fn trk_7_missing_and_empty_mean_the_default() {
-        for pairs in [&[][..], &[("application.resourceTrackingMethod", ""), ("application.instanceLabelKey", "")]] {
+        for pairs in
+            [&[][..], &[("application.resourceTrackingMethod", ""), ("application.instanceLabelKey", "")]]
+        {
             let read = settings(pairs);
             assert_eq!(read.method, TrackingMethod::Annotation);
             assert_eq!(read.label_key, "app.kubernetes.io/instance");
@@ -146,8 +154,10 @@ mod tests {
     #[test]
     fn trk_110_an_application_may_override_the_method_where_allowed() {
         let none = BTreeMap::new();
-        let only_label = BTreeMap::from([("application.resourceTrackingMethod.overrides".to_owned(), "label".to_owned())]);
-        let off = BTreeMap::from([("application.resourceTrackingMethod.overrides".to_owned(), String::new())]);
+        let only_label =
+            BTreeMap::from([("application.resourceTrackingMethod.overrides".to_owned(), "label".to_owned())]);
+        let off =
+            BTreeMap::from([("application.resourceTrackingMethod.overrides".to_owned(), String::new())]);
         let base = settings(&[]);
         assert_eq!(base.effective_method(Some("label"), &none), TrackingMethod::Label);
         assert_eq!(base.effective_method(Some("label"), &only_label), TrackingMethod::Label);

@@ -18,7 +18,9 @@ const LEGACY_LABEL_KEY: &str = "applications.argoproj.io/app-name";
 #[non_exhaustive]
 pub enum StampError {
     /// The annotations cannot be read.
-    #[error("failed to set app instance tracking info on manifest: failed to get annotations {preposition} {object}: .metadata.annotations accessor error: {problem}")]
+    #[error(
+        "failed to set app instance tracking info on manifest: failed to get annotations {preposition} {object}: .metadata.annotations accessor error: {problem}"
+    )]
     Annotations {
         /// `for`, or `from target object` when an installation ID is set.
         preposition: &'static str,
@@ -28,7 +30,9 @@ pub enum StampError {
         problem: String,
     },
     /// The labels cannot be read.
-    #[error("failed to set app instance tracking info on manifest: failed to set app instance label: failed to get labels from target object {object}: .metadata.labels accessor error: {problem}")]
+    #[error(
+        "failed to set app instance tracking info on manifest: failed to set app instance label: failed to get labels from target object {object}: .metadata.labels accessor error: {problem}"
+    )]
     Labels {
         /// Type, namespace and name of the object.
         object: String,
@@ -36,7 +40,9 @@ pub enum StampError {
         problem: String,
     },
     /// The instance name cannot be shortened to a label value (TRK-40).
-    #[error("failed to set app instance tracking info on manifest: failed to set app instance label: unable to truncate label to not end with a special character")]
+    #[error(
+        "failed to set app instance tracking info on manifest: failed to set app instance label: unable to truncate label to not end with a special character"
+    )]
     Truncate,
 }
 
@@ -45,7 +51,12 @@ impl TrackingSettings {
     ///
     /// CustomResourceDefinitions get no mark (TRK-77), and nothing is done when the label key or the instance name
     /// is empty (TRK-75). `destination_namespace` stands in for the namespace of an object without one (TRK-31).
-    pub fn stamp(&self, object: &mut Value, instance: &str, destination_namespace: &str) -> Result<(), StampError> {
+    pub fn stamp(
+        &self,
+        object: &mut Value,
+        instance: &str,
+        destination_namespace: &str,
+    ) -> Result<(), StampError> {
         if self.label_key.is_empty() || instance.is_empty() || is_custom_resource_definition(object) {
             return Ok(());
         }
@@ -64,7 +75,9 @@ impl TrackingSettings {
     pub fn label_value<'a>(&self, instance: &'a str) -> Result<Option<&'a str>, StampError> {
         match self.method {
             TrackingMethod::Annotation => Ok(None),
-            TrackingMethod::AnnotationAndLabel => truncated_label(instance).map(Some).ok_or(StampError::Truncate),
+            TrackingMethod::AnnotationAndLabel => {
+                truncated_label(instance).map(Some).ok_or(StampError::Truncate)
+            }
             TrackingMethod::Label => Ok(Some(instance)),
         }
     }
@@ -80,7 +93,12 @@ impl TrackingSettings {
         })
     }
 
-    fn stamp_annotations(&self, object: &mut Value, instance: &str, destination: &str) -> Result<(), StampError> {
+    fn stamp_annotations(
+        &self,
+        object: &mut Value,
+        instance: &str,
+        destination: &str,
+    ) -> Result<(), StampError> {
         let id = self.installation_id.as_str();
         check_text_map(object, "annotations").map_err(|problem| StampError::Annotations {
             preposition: if id.is_empty() { "for" } else { "from target object" },
@@ -148,7 +166,9 @@ fn is_custom_resource_definition(object: &Value) -> bool {
 fn stamp_legacy_template(object: &mut Value, value: &str) {
     let Gvk { group, version, kind } = Gvk::of(object);
     let has_template = match group.as_str() {
-        "apps" | "extensions" => matches!(kind.as_str(), "Deployment" | "ReplicaSet" | "StatefulSet" | "DaemonSet"),
+        "apps" | "extensions" => {
+            matches!(kind.as_str(), "Deployment" | "ReplicaSet" | "StatefulSet" | "DaemonSet")
+        }
         "batch" => kind == "Job",
         _ => false,
     };
@@ -166,11 +186,12 @@ fn stamp_legacy_template(object: &mut Value, value: &str) {
     access::member_object_mut(metadata, "labels").insert(LEGACY_LABEL_KEY.to_owned(), Value::from(value));
     // These versions let the server fill the selector from the template, which must not pick the mark up.
     let fills_selector = version == "v1beta1" && group != "batch";
-    let selector_is_empty = spec.get("selector").is_none_or(|selector| {
-        selector.is_null() || selector.as_object().is_some_and(Map::is_empty)
-    });
+    let selector_is_empty = spec
+        .get("selector")
+        .is_none_or(|selector| selector.is_null() || selector.as_object().is_some_and(Map::is_empty));
     if fills_selector && selector_is_empty && !labels_before.is_empty() {
-        access::member_object_mut(spec, "selector").insert("matchLabels".to_owned(), Value::Object(labels_before));
+        access::member_object_mut(spec, "selector")
+            .insert("matchLabels".to_owned(), Value::Object(labels_before));
     }
 }
 
@@ -190,9 +211,11 @@ fn check_text_map(object: &Value, member: &str) -> Result<(), String> {
                 go_type(value)
             )),
         },
-        Some(other) => {
-            Err(format!("{} is of the type {}, expected map[string]interface{{}}", go_text(other), go_type(other)))
-        }
+        Some(other) => Err(format!(
+            "{} is of the type {}, expected map[string]interface{{}}",
+            go_text(other),
+            go_type(other)
+        )),
     }
 }
 

@@ -128,7 +128,11 @@ fn statuses(comparison: &Comparison) -> Vec<(String, &'static str)> {
 }
 
 fn messages(comparison: &Comparison) -> Vec<String> {
-    comparison.conditions.iter().map(|condition| format!("{}: {}", condition.r#type, condition.message)).collect()
+    comparison
+        .conditions
+        .iter()
+        .map(|condition| format!("{}: {}", condition.r#type, condition.message))
+        .collect()
 }
 
 fn only(comparison: &Comparison) -> &ComparedResource {
@@ -147,11 +151,16 @@ fn eval_602_a_missing_object_is_out_of_sync() {
 #[test]
 fn eng_51_equal_objects_are_synced_and_others_not() {
     let targets = vec![config_map("a", "1"), config_map("b", "1")];
-    let found = Case { targets: targets.clone(), managed: vec![live("a", "1"), live("b", "1")], ..Case::default() }.run();
+    let found =
+        Case { targets: targets.clone(), managed: vec![live("a", "1"), live("b", "1")], ..Case::default() }
+            .run();
     assert_eq!(found.status, SyncStatusCode::Synced);
     let found = Case { targets, managed: vec![live("a", "1"), live("b", "2")], ..Case::default() }.run();
     assert_eq!(found.status, SyncStatusCode::OutOfSync);
-    assert_eq!(statuses(&found), [("/ConfigMap/shop/a".to_owned(), "Synced"), ("/ConfigMap/shop/b".to_owned(), "OutOfSync")]);
+    assert_eq!(
+        statuses(&found),
+        [("/ConfigMap/shop/a".to_owned(), "Synced"), ("/ConfigMap/shop/b".to_owned(), "OutOfSync")]
+    );
 }
 
 #[test]
@@ -174,7 +183,15 @@ fn eng_41_objects_get_their_namespace_and_a_new_mark() {
     let found = Case { targets: vec![config_map("c", "1"), role, mystery], ..Case::default() }.run();
     let keys: Vec<String> = found.resources.iter().map(|resource| resource.key.to_string()).collect();
     assert_eq!(keys, ["/ConfigMap/shop/c", "rbac.authorization.k8s.io/ClusterRole//r", "x/Mystery/shop/m"]);
-    let mark = |index: usize| found.resources[index].target.as_ref().unwrap().annotation("argocd.argoproj.io/tracking-id").unwrap().to_owned();
+    let mark = |index: usize| {
+        found.resources[index]
+            .target
+            .as_ref()
+            .unwrap()
+            .annotation("argocd.argoproj.io/tracking-id")
+            .unwrap()
+            .to_owned()
+    };
     assert_eq!(mark(1), "ui:rbac.authorization.k8s.io/ClusterRole:shop/r");
     assert_eq!(mark(2), "ui:x/Mystery:shop/m");
 }
@@ -194,7 +211,10 @@ fn eng_42_repeats_collapse_to_the_last() {
     let targets = vec![config_map("c", "1"), config_map("d", "1"), config_map("c", "2")];
     let found = Case { targets, managed: vec![live("c", "2"), live("d", "1")], ..Case::default() }.run();
     assert_eq!(found.status, SyncStatusCode::Synced);
-    assert_eq!(messages(&found), ["RepeatedResourceWarning: Resource /ConfigMap/shop/c appeared 2 times among application resources."]);
+    assert_eq!(
+        messages(&found),
+        ["RepeatedResourceWarning: Resource /ConfigMap/shop/c appeared 2 times among application resources."]
+    );
 }
 
 #[test]
@@ -207,27 +227,44 @@ fn eng_42_generated_names_do_not_collide() {
 
 #[test]
 fn eng_43_excluded_kinds_are_dropped() {
-    let case = Case { targets: vec![config_map("c", "1")], excluded: Some(GroupKind::new("", "ConfigMap")), ..Case::default() };
+    let case = Case {
+        targets: vec![config_map("c", "1")],
+        excluded: Some(GroupKind::new("", "ConfigMap")),
+        ..Case::default()
+    };
     let found = case.run();
     assert!(found.resources.is_empty());
-    assert_eq!(messages(&found), ["ExcludedResourceWarning: Resource /ConfigMap c is excluded in the settings"]);
+    assert_eq!(
+        messages(&found),
+        ["ExcludedResourceWarning: Resource /ConfigMap c is excluded in the settings"]
+    );
 }
 
 #[test]
 fn eng_44_hidden_live_objects_are_neither_compared_nor_pruned() {
     let found = Case { managed: vec![live("x", "1")], hidden: Some("x"), ..Case::default() }.run();
     assert!(found.resources.is_empty());
-    let found = Case { targets: vec![config_map("x", "1")], others: vec![live("x", "1")], hidden: Some("x"), ..Case::default() }.run();
+    let found = Case {
+        targets: vec![config_map("x", "1")],
+        others: vec![live("x", "1")],
+        hidden: Some("x"),
+        ..Case::default()
+    }
+    .run();
     assert!(only(&found).live.is_none());
 }
 
 #[test]
 fn trk_131_shared_objects_are_warned_about() {
     let foreign = edited(&live("c", "1"), |object| {
-        object["metadata"]["annotations"]["argocd.argoproj.io/tracking-id"] = json!("ops_vault:/ConfigMap:shop/c");
+        object["metadata"]["annotations"]["argocd.argoproj.io/tracking-id"] =
+            json!("ops_vault:/ConfigMap:shop/c");
     });
     let found = Case { targets: vec![config_map("c", "1")], others: vec![foreign], ..Case::default() }.run();
-    assert_eq!(messages(&found), ["SharedResourceWarning: ConfigMap/c is part of applications argocd/ui and ops/vault"]);
+    assert_eq!(
+        messages(&found),
+        ["SharedResourceWarning: ConfigMap/c is part of applications argocd/ui and ops/vault"]
+    );
     assert_eq!(found.status, SyncStatusCode::OutOfSync, "the other owner is a difference");
     assert_eq!(
         shared_warning("argocd/ui", "Secret", "k", "ops_vault"),
@@ -242,7 +279,8 @@ fn eng_47_hooks_are_set_aside() {
     let ignored = annotated(&config_map("i", "1"), "argocd.argoproj.io/hook", "Nonsense");
     let deletion = annotated(&config_map("d", "1"), "argocd.argoproj.io/hook", "PostDelete");
     let live_hook = edited(&wave, |object| object["metadata"]["namespace"] = json!("shop"));
-    let found = Case { targets: vec![wave, ignored, deletion], managed: vec![live_hook], ..Case::default() }.run();
+    let found =
+        Case { targets: vec![wave, ignored, deletion], managed: vec![live_hook], ..Case::default() }.run();
     assert_eq!(found.hooks.iter().map(|hook| hook.name()).collect::<Vec<_>>(), ["h"]);
     assert_eq!(found.status, SyncStatusCode::Synced);
     let hook = only(&found);
@@ -279,7 +317,8 @@ fn eng_47_unknown_scopes_are_looked_for_in_both_places() {
         object(&value)
     };
     for namespace in [Some("shop"), None] {
-        let found = Case { targets: vec![mystery(None)], managed: vec![mystery(namespace)], ..Case::default() }.run();
+        let found =
+            Case { targets: vec![mystery(None)], managed: vec![mystery(namespace)], ..Case::default() }.run();
         assert_eq!(found.status, SyncStatusCode::Synced, "{namespace:?}");
     }
 }
@@ -297,12 +336,20 @@ fn trk_130_unclaimed_objects_are_adopted() {
 #[test]
 fn eng_48_other_views_of_one_object_are_dropped() {
     let view = |group: &str| {
-        object(&json!({"apiVersion": format!("{group}/v1"), "kind": "Thing", "metadata": {"name": "t", "namespace": "shop", "uid": "u",
-            "annotations": {"argocd.argoproj.io/tracking-id": "ui:b.test/Thing:shop/t"}}}))
+        object(
+            &json!({"apiVersion": format!("{group}/v1"), "kind": "Thing", "metadata": {"name": "t", "namespace": "shop", "uid": "u",
+            "annotations": {"argocd.argoproj.io/tracking-id": "ui:b.test/Thing:shop/t"}}}),
+        )
     };
-    let found = Case { targets: vec![view("b.test")], managed: vec![view("a.test"), view("b.test"), view("c.test")], ..Case::default() }.run();
+    let found = Case {
+        targets: vec![view("b.test")],
+        managed: vec![view("a.test"), view("b.test"), view("c.test")],
+        ..Case::default()
+    }
+    .run();
     assert_eq!(only(&found).key.group, "b.test");
-    let found = Case { managed: vec![view("c.test"), view("a.test"), view("b.test")], ..Case::default() }.run();
+    let found =
+        Case { managed: vec![view("c.test"), view("a.test"), view("b.test")], ..Case::default() }.run();
     assert_eq!(only(&found).key.group, "a.test");
     let nameless = |name: &str| edited(&live(name, "1"), |object| object["metadata"]["uid"] = json!(""));
     let found = Case { managed: vec![nameless("x"), nameless("y")], ..Case::default() }.run();
@@ -311,10 +358,16 @@ fn eng_48_other_views_of_one_object_are_dropped() {
 
 #[test]
 fn eng_49_the_managed_namespace_is_wanted() {
-    let namespace = object(&json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "shop", "labels": {"a": "b", "kubernetes.io/metadata.name": "shop"},
-        "annotations": {"argocd.argoproj.io/sync-options": "ServerSideApply=true", "argocd.argoproj.io/tracking-id": "ui:/Namespace:/shop"}}}));
-    let wanted = NamespaceMetadata { labels: BTreeMap::from([("a".to_owned(), "b".to_owned())]), ..NamespaceMetadata::default() };
-    let case = Case { managed: vec![Arc::clone(&namespace)], managed_namespace: Some(wanted), ..Case::default() };
+    let namespace = object(
+        &json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "shop", "labels": {"a": "b", "kubernetes.io/metadata.name": "shop"},
+        "annotations": {"argocd.argoproj.io/sync-options": "ServerSideApply=true", "argocd.argoproj.io/tracking-id": "ui:/Namespace:/shop"}}}),
+    );
+    let wanted = NamespaceMetadata {
+        labels: BTreeMap::from([("a".to_owned(), "b".to_owned())]),
+        ..NamespaceMetadata::default()
+    };
+    let case =
+        Case { managed: vec![Arc::clone(&namespace)], managed_namespace: Some(wanted), ..Case::default() };
     let found = case.run();
     assert_eq!(statuses(&found), [("/Namespace//shop".to_owned(), "Synced")]);
     assert!(!only(&found).requires_pruning);
@@ -325,14 +378,21 @@ fn eng_49_the_managed_namespace_is_wanted() {
 #[test]
 fn eng_51_a_managed_namespace_that_is_missing_is_no_difference() {
     let target = object(&json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "shop"}}));
-    let case = Case { targets: vec![target], managed_namespace: Some(NamespaceMetadata::default()), ..Case::default() };
+    let case = Case {
+        targets: vec![target],
+        managed_namespace: Some(NamespaceMetadata::default()),
+        ..Case::default()
+    };
     assert_eq!(case.run().status, SyncStatusCode::Synced);
     assert_eq!(Case { managed_namespace: None, ..case }.run().status, SyncStatusCode::OutOfSync);
 }
 
 #[test]
 fn eng_51_changed_namespace_metadata_is_a_difference() {
-    assert_eq!(Case { managed_namespace_changed: true, ..Case::default() }.run().status, SyncStatusCode::OutOfSync);
+    assert_eq!(
+        Case { managed_namespace_changed: true, ..Case::default() }.run().status,
+        SyncStatusCode::OutOfSync
+    );
 }
 
 #[test]
@@ -343,18 +403,31 @@ fn eng_50_a_missing_namespace_is_named() {
 
 #[test]
 fn eng_51_kinds_the_project_forbids_are_unknown() {
-    let found = Case { targets: vec![config_map("c", "1")], managed: vec![live("c", "1")], forbidden: Some("c"), ..Case::default() }.run();
+    let found = Case {
+        targets: vec![config_map("c", "1")],
+        managed: vec![live("c", "1")],
+        forbidden: Some("c"),
+        ..Case::default()
+    }
+    .run();
     assert_eq!(only(&found).status, Some(SyncStatusCode::Unknown));
     assert_eq!(found.status, SyncStatusCode::Synced);
 }
 
 #[test]
 fn eng_53_a_look_without_an_answer_makes_everything_unknown() {
-    let case = Case { targets: vec![config_map("a", "1"), config_map("b", "1")], managed: vec![live("b", "1")],
-        unknown: Some("cluster is gone"), ..Case::default() };
+    let case = Case {
+        targets: vec![config_map("a", "1"), config_map("b", "1")],
+        managed: vec![live("b", "1")],
+        unknown: Some("cluster is gone"),
+        ..Case::default()
+    };
     let found = case.run();
     assert_eq!(found.status, SyncStatusCode::Unknown);
-    assert_eq!(statuses(&found), [("/ConfigMap/shop/a".to_owned(), "Unknown"), ("/ConfigMap/shop/b".to_owned(), "Unknown")]);
+    assert_eq!(
+        statuses(&found),
+        [("/ConfigMap/shop/a".to_owned(), "Unknown"), ("/ConfigMap/shop/b".to_owned(), "Unknown")]
+    );
     assert_eq!(found.failed.as_deref(), Some("Failed to load live state: cluster is gone"));
     assert_eq!(messages(&found), ["ComparisonError: Failed to load live state: cluster is gone"]);
 }
@@ -367,7 +440,8 @@ fn eng_52_confirmation_comes_from_the_object_then_the_application() {
             None => config_map("c", "1"),
         };
         let sync_options = options.iter().map(|option| (*option).to_owned()).collect();
-        only(&Case { targets: vec![target], sync_options, ..Case::default() }.run()).requires_deletion_confirmation
+        only(&Case { targets: vec![target], sync_options, ..Case::default() }.run())
+            .requires_deletion_confirmation
     };
     assert!(!needs(None, &[]));
     assert!(needs(Some("Prune=confirm"), &[]));
@@ -383,9 +457,12 @@ fn eng_39_a_change_of_method_is_no_difference() {
         object["metadata"].as_object_mut().unwrap().remove("annotations");
         object["metadata"]["labels"] = json!({"app.kubernetes.io/instance": "ui"});
     });
-    let found = Case { targets: vec![config_map("c", "1")], others: vec![Arc::clone(&labelled)], ..Case::default() }.run();
+    let found =
+        Case { targets: vec![config_map("c", "1")], others: vec![Arc::clone(&labelled)], ..Case::default() }
+            .run();
     assert_eq!(found.status, SyncStatusCode::Synced);
-    let tracking = TrackingSettings::from_settings(&BTreeMap::new(), "argocd").with_method(TrackingMethod::Label);
+    let tracking =
+        TrackingSettings::from_settings(&BTreeMap::new(), "argocd").with_method(TrackingMethod::Label);
     let found = Case { managed: vec![labelled], tracking, ..Case::default() }.run();
     assert!(only(&found).requires_pruning);
 }
@@ -396,12 +473,13 @@ fn sty_101_unchanged_pairs_come_from_the_memo() {
     let case = Case { targets: vec![config_map("a", "1")], managed: vec![live("a", "1")], ..Case::default() };
     let first = case.run_with(&mut memo);
     let again = case.run_with(&mut memo);
-    assert!(Arc::ptr_eq(
-        first.resources[0].target.as_ref().unwrap(),
-        again.resources[0].target.as_ref().unwrap()
-    ), "the defaulted object is the same one");
+    assert!(
+        Arc::ptr_eq(first.resources[0].target.as_ref().unwrap(), again.resources[0].target.as_ref().unwrap()),
+        "the defaulted object is the same one"
+    );
     assert_eq!(again.status, SyncStatusCode::Synced);
-    let changed = Case { targets: vec![config_map("a", "1")], managed: vec![live("a", "2")], ..Case::default() };
+    let changed =
+        Case { targets: vec![config_map("a", "1")], managed: vec![live("a", "2")], ..Case::default() };
     assert_eq!(changed.run_with(&mut memo).status, SyncStatusCode::OutOfSync);
     assert_eq!(case.run_with(&mut memo).status, SyncStatusCode::Synced);
 }

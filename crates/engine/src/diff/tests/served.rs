@@ -9,8 +9,11 @@ fn served_metadata(mut object: Value) -> Value {
         ("resourceVersion", json!("4711")),
         ("generation", json!(3)),
         ("creationTimestamp", json!("2026-01-01T00:00:00Z")),
-        ("managedFields", json!([{"manager": "argocd-controller", "operation": "Update", "apiVersion": "v1",
-            "fieldsType": "FieldsV1", "fieldsV1": {"f:spec": {}}}])),
+        (
+            "managedFields",
+            json!([{"manager": "argocd-controller", "operation": "Update", "apiVersion": "v1",
+            "fieldsType": "FieldsV1", "fieldsV1": {"f:spec": {}}}]),
+        ),
     ] {
         metadata.insert(key.to_owned(), value);
     }
@@ -21,27 +24,28 @@ fn served_metadata(mut object: Value) -> Value {
 
 fn deployment() -> Value {
     json!({"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "web", "namespace": "shop", "labels": {"app": "web"}},
-        "spec": {"replicas": 2, "selector": {"matchLabels": {"app": "web"}}, "template": {
-            "metadata": {"labels": {"app": "web"}, "creationTimestamp": null},
-            "spec": {
-                "serviceAccountName": "web",
-                "initContainers": [{"name": "init", "image": "busybox", "command": ["true"]}],
-                "containers": [{"name": "web", "image": "nginx:1.27", "ports": [{"containerPort": 80, "name": "http"}],
-                    "env": [{"name": "MODE", "value": "prod"},
-                        {"name": "POD", "valueFrom": {"fieldRef": {"fieldPath": "metadata.name"}}}],
-                    "resources": {"limits": {"cpu": "1000m", "memory": "1024Mi"}, "requests": {"cpu": 0.5, "memory": "512Mi"}},
-                    "readinessProbe": {"httpGet": {"port": "http"}},
-                    "livenessProbe": {"tcpSocket": {"port": 80}, "initialDelaySeconds": 5},
-                    "securityContext": {"capabilities": {"drop": ["ALL"]}},
-                    "volumeMounts": [{"name": "conf", "mountPath": "/etc/conf"}, {"name": "tmp", "mountPath": "/tmp"}]}],
-                "volumes": [{"name": "conf", "configMap": {"name": "web"}}, {"name": "tmp"},
-                    {"name": "token", "projected": {"sources": [{"serviceAccountToken": {"path": "t"}}]}}],
-                "tolerations": [{"key": "a", "operator": "Exists"}]
-            }}}})
+    "spec": {"replicas": 2, "selector": {"matchLabels": {"app": "web"}}, "template": {
+        "metadata": {"labels": {"app": "web"}, "creationTimestamp": null},
+        "spec": {
+            "serviceAccountName": "web",
+            "initContainers": [{"name": "init", "image": "busybox", "command": ["true"]}],
+            "containers": [{"name": "web", "image": "nginx:1.27", "ports": [{"containerPort": 80, "name": "http"}],
+                "env": [{"name": "MODE", "value": "prod"},
+                    {"name": "POD", "valueFrom": {"fieldRef": {"fieldPath": "metadata.name"}}}],
+                "resources": {"limits": {"cpu": "1000m", "memory": "1024Mi"}, "requests": {"cpu": 0.5, "memory": "512Mi"}},
+                "readinessProbe": {"httpGet": {"port": "http"}},
+                "livenessProbe": {"tcpSocket": {"port": 80}, "initialDelaySeconds": 5},
+                "securityContext": {"capabilities": {"drop": ["ALL"]}},
+                "volumeMounts": [{"name": "conf", "mountPath": "/etc/conf"}, {"name": "tmp", "mountPath": "/tmp"}]}],
+            "volumes": [{"name": "conf", "configMap": {"name": "web"}}, {"name": "tmp"},
+                {"name": "token", "projected": {"sources": [{"serviceAccountToken": {"path": "t"}}]}}],
+            "tolerations": [{"key": "a", "operator": "Exists"}]
+        }}}})
 }
 
 fn live_deployment() -> Value {
-    served_metadata(json!({"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "web", "namespace": "shop", "labels": {"app": "web"}},
+    served_metadata(
+        json!({"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "web", "namespace": "shop", "labels": {"app": "web"}},
         "spec": {"progressDeadlineSeconds": 600, "replicas": 2, "revisionHistoryLimit": 10,
             "selector": {"matchLabels": {"app": "web"}},
             "strategy": {"rollingUpdate": {"maxSurge": "25%", "maxUnavailable": "25%"}, "type": "RollingUpdate"},
@@ -70,7 +74,43 @@ fn live_deployment() -> Value {
                     {"name": "token", "projected": {"defaultMode": 420,
                         "sources": [{"serviceAccountToken": {"expirationSeconds": 3600, "path": "t"}}]}}]}}},
         "status": {"availableReplicas": 2, "observedGeneration": 3, "replicas": 2,
-            "conditions": [{"type": "Available", "status": "True"}]}}))
+            "conditions": [{"type": "Available", "status": "True"}]}}),
+    )
+}
+
+/// Pairs that are synced.
+pub(super) fn pairs() -> Vec<(Value, Value)> {
+    let custom = |spec: Value| json!({"apiVersion": "acme.test/v1", "kind": "Queue", "metadata": {"name": "q", "namespace": "n", "labels": {"a": "b"}}, "spec": spec});
+    let queue = (
+        custom(json!({"a": 1, "list": [{"x": 1, "y": [1, 2]}], "m": {"k": {"l": true}}})),
+        served_metadata(custom(
+            json!({"a": 1, "list": [{"x": 1, "y": [1, 2], "z": 0}], "m": {"k": {"l": true}, "o": 1}, "p": null}),
+        )),
+    );
+    vec![(deployment(), live_deployment()), service(), stateful_set(), autoscaler(), queue]
+}
+
+/// Pointers to every value of a document but the root.
+pub(super) fn pointers(document: &Value) -> Vec<String> {
+    fn walk(value: &Value, pointer: &str, found: &mut Vec<String>) {
+        let children: Vec<(String, &Value)> = match value {
+            Value::Object(map) => {
+                map.iter().map(|(key, value)| (key.replace('~', "~0").replace('/', "~1"), value)).collect()
+            }
+            Value::Array(items) => {
+                items.iter().enumerate().map(|(index, item)| (index.to_string(), item)).collect()
+            }
+            _ => Vec::new(),
+        };
+        for (key, value) in children {
+            let pointer = format!("{pointer}/{key}");
+            walk(value, &pointer, found);
+            found.push(pointer);
+        }
+    }
+    let mut found = Vec::new();
+    walk(document, "", &mut found);
+    found
 }
 
 #[test]
@@ -109,32 +149,37 @@ fn eng_77_lists_without_a_key_are_replaced() {
     let mut target = deployment();
     target["spec"]["template"]["spec"]["tolerations"] = json!([]);
     let mut live = live_deployment();
-    live["spec"]["template"]["spec"]["tolerations"] = json!([{"key": "b"}, {"key": "a", "operator": "Exists"}]);
+    live["spec"]["template"]["spec"]["tolerations"] =
+        json!([{"key": "b"}, {"key": "a", "operator": "Exists"}]);
     assert_eq!(changed_paths(&deployment(), &live), ["/spec/template/spec/tolerations"]);
 }
 
 #[test]
 fn eng_207_a_volume_may_change_its_source() {
     let mut target = deployment();
-    target["spec"]["template"]["spec"]["volumes"][0] = json!({"name": "conf", "secret": {"secretName": "web"}});
+    target["spec"]["template"]["spec"]["volumes"][0] =
+        json!({"name": "conf", "secret": {"secretName": "web"}});
     assert_eq!(
         changed_paths(&target, &live_deployment()),
         ["/spec/template/spec/volumes/0/configMap", "/spec/template/spec/volumes/0/secret"]
     );
     let mut target = deployment();
     target["spec"]["strategy"] = json!({"type": "Recreate"});
-    assert_eq!(changed_paths(&target, &live_deployment()), ["/spec/strategy/rollingUpdate", "/spec/strategy/type"]);
+    assert_eq!(
+        changed_paths(&target, &live_deployment()),
+        ["/spec/strategy/rollingUpdate", "/spec/strategy/type"]
+    );
     let mut target = deployment();
     target["spec"]["strategy"] = json!({"type": "RollingUpdate"});
     assert_synced(&target, &live_deployment());
 }
 
-#[test]
-fn eng_84_a_service_is_synced() {
+fn service() -> (Value, Value) {
     let target = json!({"apiVersion": "v1", "kind": "Service", "metadata": {"name": "web", "namespace": "shop"},
         "spec": {"type": "LoadBalancer", "selector": {"app": "web"},
             "ports": [{"name": "http", "port": 80}, {"name": "tls", "port": 443, "targetPort": "tls", "protocol": "TCP"}]}});
-    let live = served_metadata(json!({"apiVersion": "v1", "kind": "Service", "metadata": {"name": "web", "namespace": "shop",
+    let live = served_metadata(
+        json!({"apiVersion": "v1", "kind": "Service", "metadata": {"name": "web", "namespace": "shop",
             "finalizers": ["service.kubernetes.io/load-balancer-cleanup"]},
         "spec": {"allocateLoadBalancerNodePorts": true, "clusterIP": "10.0.0.1", "clusterIPs": ["10.0.0.1"],
             "externalTrafficPolicy": "Cluster", "internalTrafficPolicy": "Cluster", "ipFamilies": ["IPv4"],
@@ -142,21 +187,28 @@ fn eng_84_a_service_is_synced() {
             "selector": {"app": "web"}, "ports": [
                 {"name": "http", "nodePort": 31000, "port": 80, "protocol": "TCP", "targetPort": 80},
                 {"name": "tls", "nodePort": 31001, "port": 443, "protocol": "TCP", "targetPort": "tls"}]},
-        "status": {"loadBalancer": {"ingress": [{"ip": "1.2.3.4"}]}}}));
+        "status": {"loadBalancer": {"ingress": [{"ip": "1.2.3.4"}]}}}),
+    );
+    (target, live)
+}
+
+#[test]
+fn eng_84_a_service_is_synced() {
+    let (target, live) = service();
     assert_synced(&target, &live);
     let mut moved = target;
     moved["spec"]["ports"][0]["targetPort"] = json!(8080);
     assert_eq!(changed_paths(&moved, &live), ["/spec/ports/0/targetPort"]);
 }
 
-#[test]
-fn eng_84_a_stateful_set_is_synced() {
+fn stateful_set() -> (Value, Value) {
     let claim = json!({"metadata": {"name": "data"}, "spec": {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1024Mi"}}}});
     let target = json!({"apiVersion": "apps/v1", "kind": "StatefulSet", "metadata": {"name": "db", "namespace": "shop"},
         "spec": {"serviceName": "db", "selector": {"matchLabels": {"app": "db"}},
             "template": {"metadata": {"labels": {"app": "db"}}, "spec": {"containers": [{"name": "db", "image": "postgres:17"}]}},
             "volumeClaimTemplates": [claim]}});
-    let live = served_metadata(json!({"apiVersion": "apps/v1", "kind": "StatefulSet", "metadata": {"name": "db", "namespace": "shop"},
+    let live = served_metadata(
+        json!({"apiVersion": "apps/v1", "kind": "StatefulSet", "metadata": {"name": "db", "namespace": "shop"},
         "spec": {"persistentVolumeClaimRetentionPolicy": {"whenDeleted": "Retain", "whenScaled": "Retain"},
             "podManagementPolicy": "OrderedReady", "replicas": 1, "revisionHistoryLimit": 10, "serviceName": "db",
             "selector": {"matchLabels": {"app": "db"}}, "updateStrategy": {"rollingUpdate": {"partition": 0}, "type": "RollingUpdate"},
@@ -167,7 +219,14 @@ fn eng_84_a_stateful_set_is_synced() {
             "volumeClaimTemplates": [{"apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": {"name": "data"},
                 "spec": {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}, "volumeMode": "Filesystem"},
                 "status": {"phase": "Pending"}}]},
-        "status": {"replicas": 1}}));
+        "status": {"replicas": 1}}),
+    );
+    (target, live)
+}
+
+#[test]
+fn eng_84_a_stateful_set_is_synced() {
+    let (target, live) = stateful_set();
     assert_synced(&target, &live);
     assert_synced(&target, &applied_before(live.clone(), &target));
     let mut bigger = target;
@@ -182,7 +241,8 @@ fn eng_84_a_stateful_set_is_synced() {
 fn eng_84_a_job_is_synced() {
     let target = json!({"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": "mig", "namespace": "shop"},
         "spec": {"template": {"spec": {"restartPolicy": "Never", "containers": [{"name": "m", "image": "mig:1"}]}}}});
-    let live = served_metadata(json!({"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": "mig", "namespace": "shop",
+    let live = served_metadata(
+        json!({"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": "mig", "namespace": "shop",
             "labels": {"batch.kubernetes.io/job-name": "mig", "job-name": "mig"}},
         "spec": {"backoffLimit": 6, "completionMode": "NonIndexed", "completions": 1, "manualSelector": false, "parallelism": 1,
             "podReplacementPolicy": "TerminatingOrFailed", "suspend": false,
@@ -192,24 +252,35 @@ fn eng_84_a_job_is_synced() {
                     "securityContext": {}, "terminationGracePeriodSeconds": 30,
                     "containers": [{"name": "m", "image": "mig:1", "imagePullPolicy": "IfNotPresent", "resources": {},
                         "terminationMessagePath": "/dev/termination-log", "terminationMessagePolicy": "File"}]}}},
-        "status": {"succeeded": 1}}));
+        "status": {"succeeded": 1}}),
+    );
     assert_synced(&target, &live);
 }
 
-#[test]
-fn eng_84_an_autoscaler_is_synced() {
-    let metric = |kind: &str| json!({"type": "Resource", "resource": {"name": kind, "target": {"type": "Utilization", "averageUtilization": 70}}});
+fn metric(kind: &str) -> Value {
+    json!({"type": "Resource", "resource": {"name": kind, "target": {"type": "Utilization", "averageUtilization": 70}}})
+}
+
+fn autoscaler() -> (Value, Value) {
     let target = json!({"apiVersion": "autoscaling/v2", "kind": "HorizontalPodAutoscaler", "metadata": {"name": "web"},
         "spec": {"scaleTargetRef": {"apiVersion": "apps/v1", "kind": "Deployment", "name": "web"}, "maxReplicas": 5,
             "metrics": [metric("cpu")], "behavior": {"scaleDown": {"stabilizationWindowSeconds": 60}}}});
-    let live = served_metadata(json!({"apiVersion": "autoscaling/v2", "kind": "HorizontalPodAutoscaler", "metadata": {"name": "web"},
+    let live = served_metadata(
+        json!({"apiVersion": "autoscaling/v2", "kind": "HorizontalPodAutoscaler", "metadata": {"name": "web"},
         "spec": {"scaleTargetRef": {"apiVersion": "apps/v1", "kind": "Deployment", "name": "web"}, "maxReplicas": 5, "minReplicas": 1,
             "metrics": [metric("cpu")], "behavior": {
                 "scaleDown": {"policies": [{"periodSeconds": 15, "type": "Percent", "value": 100}], "selectPolicy": "Max",
                     "stabilizationWindowSeconds": 60},
                 "scaleUp": {"policies": [{"periodSeconds": 15, "type": "Pods", "value": 4},
                     {"periodSeconds": 15, "type": "Percent", "value": 100}], "selectPolicy": "Max", "stabilizationWindowSeconds": 0}}},
-        "status": {"currentReplicas": 1}}));
+        "status": {"currentReplicas": 1}}),
+    );
+    (target, live)
+}
+
+#[test]
+fn eng_84_an_autoscaler_is_synced() {
+    let (target, live) = autoscaler();
     assert_synced(&target, &live);
     let mut other = target;
     other["spec"]["metrics"] = json!([metric("cpu"), metric("memory")]);

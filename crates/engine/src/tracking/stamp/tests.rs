@@ -40,7 +40,8 @@ fn trk_21_annotation_leaves_the_label_alone() {
 
 #[test]
 fn trk_22_label_leaves_annotations_alone() {
-    let annotations = json!({"argocd.argoproj.io/tracking-id": "x", "argocd.argoproj.io/installation-id": "y"});
+    let annotations =
+        json!({"argocd.argoproj.io/tracking-id": "x", "argocd.argoproj.io/installation-id": "y"});
     let object = stamped(&settings("label", "id"), secret(&json!({"name": "k", "annotations": annotations})));
     assert_eq!(object["metadata"]["annotations"], annotations);
     assert_eq!(object["metadata"]["labels"], json!({"app.kubernetes.io/instance": "ui"}));
@@ -59,8 +60,14 @@ fn trk_23_the_installation_id_is_set_or_removed() {
 
 #[test]
 fn trk_24_null_maps_count_as_empty() {
-    let object = stamped(&settings("annotation+label", ""), secret(&json!({"name": "k", "annotations": null, "labels": null})));
-    assert_eq!(object["metadata"]["annotations"], json!({"argocd.argoproj.io/tracking-id": "ui:/Secret:shop/k"}));
+    let object = stamped(
+        &settings("annotation+label", ""),
+        secret(&json!({"name": "k", "annotations": null, "labels": null})),
+    );
+    assert_eq!(
+        object["metadata"]["annotations"],
+        json!({"argocd.argoproj.io/tracking-id": "ui:/Secret:shop/k"})
+    );
     assert_eq!(object["metadata"]["labels"], json!({"app.kubernetes.io/instance": "ui"}));
 }
 
@@ -99,7 +106,10 @@ fn trk_25_pod_templates_are_left_alone_but_for_the_legacy_key() {
     assert_eq!(object["spec"], workload["spec"]);
     let legacy = TrackingSettings { label_key: LEGACY_LABEL_KEY.into(), ..settings("label", "") };
     let object = stamped(&legacy, workload);
-    assert_eq!(object["spec"]["template"]["metadata"]["labels"], json!({"a": "b", "applications.argoproj.io/app-name": "ui"}));
+    assert_eq!(
+        object["spec"]["template"]["metadata"]["labels"],
+        json!({"a": "b", "applications.argoproj.io/app-name": "ui"})
+    );
     assert_eq!(object["spec"]["selector"]["matchLabels"], json!({"a": "b"}));
 }
 
@@ -120,7 +130,8 @@ fn trk_41_a_split_character_is_removed_whole() {
 #[test]
 fn trk_40_nothing_left_is_an_error() {
     assert_eq!(truncated_label(&"-".repeat(64)), None);
-    let fault = settings("annotation+label", "").stamp(&mut secret(&json!({"name": "k"})), &"-".repeat(64), "");
+    let fault =
+        settings("annotation+label", "").stamp(&mut secret(&json!({"name": "k"})), &"-".repeat(64), "");
     assert_eq!(
         fault.unwrap_err().to_string(),
         "failed to set app instance tracking info on manifest: failed to set app instance label: \
