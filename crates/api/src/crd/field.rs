@@ -1,8 +1,8 @@
 //! The language of the field tables, and their expansion to structural schemas.
 //!
 //! A field is `(name, type, description)`; a name that ends with `*` is required. Types: `string`, `boolean`,
-//! `int` (64 bits), `time` (RFC 3339), `int-or-string`, `object` (free-form map), `any` (free-form value),
-//! `[T]` list, `{T}` map with text keys, the name of another type of the tables, `bare T` for a type whose
+//! `int` (64 bits), `time` (RFC 3339), `int-or-string`, `metadata` (of an object), `object` (free-form map),
+//! `any` (free-form value), `[T]` list, `{T}` map with text keys, the name of another type of the tables, `bare T` for a type whose
 //! parts go undescribed because it occurs many times. `string max=N`, `string enum=a|b` and `string pattern=P`
 //! narrow a text.
 
@@ -82,7 +82,9 @@ impl Expansion<'_> {
                 required.push(bare);
             }
             let mut property = self.expand(spelled, depth);
-            if let (true, Some(property)) = (self.described, property.as_object_mut()) {
+            // The API server describes metadata itself and refuses other words.
+            let described = self.described && *spelled != "metadata";
+            if let (true, Some(property)) = (described, property.as_object_mut()) {
                 property.insert("description".to_owned(), Value::from(*about));
             }
             properties.insert(bare.to_owned(), property);

@@ -8,6 +8,7 @@ use tiphys_api::cluster::Cluster;
 use tiphys_api::project::ProjectDestination;
 use tiphys_api::repository::Repository;
 use tiphys_api::settings::Settings;
+use tiphys_object::selector::Selector;
 
 /// What the effective project depends on.
 #[derive(Clone, Copy)]
@@ -72,36 +73,9 @@ fn inherit(project: &mut AppProject, global: &AppProject) {
 fn selects(selector: Option<&Value>, labels: &BTreeMap<String, String>) -> Option<bool> {
     let selector = match selector {
         None | Some(Value::Null) => return Some(true),
-        Some(selector) => selector.as_object()?,
+        Some(selector) => Selector::from_object(selector).ok()?,
     };
-    let mut selected = true;
-    if let Some(wanted) = selector.get("matchLabels").filter(|wanted| !wanted.is_null()) {
-        for (key, value) in wanted.as_object()? {
-            selected &= labels.get(key).map(String::as_str) == Some(value.as_str()?);
-        }
-    }
-    if let Some(expressions) = selector.get("matchExpressions").filter(|list| !list.is_null()) {
-        for expression in expressions.as_array()? {
-            selected &= expression_holds(expression, labels)?;
-        }
-    }
-    Some(selected)
-}
-
-fn expression_holds(expression: &Value, labels: &BTreeMap<String, String>) -> Option<bool> {
-    let key = expression.get("key")?.as_str().filter(|key| !key.is_empty())?;
-    let values: Vec<&str> = match expression.get("values") {
-        None | Some(Value::Null) => vec![],
-        Some(values) => values.as_array()?.iter().map(Value::as_str).collect::<Option<_>>()?,
-    };
-    let label = labels.get(key).map(String::as_str);
-    match (expression.get("operator")?.as_str()?, values.is_empty()) {
-        ("In", false) => Some(label.is_some_and(|label| values.contains(&label))),
-        ("NotIn", false) => Some(!label.is_some_and(|label| values.contains(&label))),
-        ("Exists", true) => Some(label.is_some()),
-        ("DoesNotExist", true) => Some(label.is_none()),
-        _ => None,
-    }
+    Some(selector.matches(|key| labels.get(key).map(String::as_str)))
 }
 
 #[cfg(test)]

@@ -35,7 +35,10 @@ pub fn source_matches(patterns: &[String], url: &str, matching: ProjectMatching)
             Some(rest) => (true, rest),
             None => (false, entry.as_str()),
         };
-        let matches = pattern_matches(entry, &url);
+        let entry = comparable_pattern(entry);
+        // A star alone crosses slashes (REP-131), but the reference does not look at it behind a negation.
+        let everything = entry == "*" && (!negated || matching == ProjectMatching::Strict);
+        let matches = everything || pattern_matches(&entry, &url);
         match (negated, matches) {
             (true, true) => return false,
             (false, true) => allowed = true,
@@ -48,10 +51,9 @@ pub fn source_matches(patterns: &[String], url: &str, matching: ProjectMatching)
 }
 
 fn pattern_matches(entry: &str, url: &str) -> bool {
-    let normalized = comparable_pattern(entry);
     let glob_before_scheme =
-        normalized.split_once("://").is_some_and(|(scheme, _)| scheme.contains(['*', '?', '[', '{']));
-    !glob_before_scheme && pattern::path_glob(&normalized, url)
+        entry.split_once("://").is_some_and(|(scheme, _)| scheme.contains(['*', '?', '[', '{']));
+    !glob_before_scheme && pattern::path_glob(entry, url)
 }
 
 /// The source side: normalised, percent escapes decoded (REP-134).
@@ -138,6 +140,8 @@ mod tests {
     #[test]
     fn rep_131_a_lone_star_crosses_slashes() {
         assert!(permitted(&["*"], "https://h/a/b/c/d"));
+        assert!(permitted(&["!*"], "https://h/a/b"));
+        assert!(!strict(&["*", "!*"], "https://h/a/b"));
         assert!(!permitted(&["https://h/*"], "https://h/a/b"));
         assert!(permitted(&["https://h/**"], "https://h/a/b"));
     }
