@@ -35,8 +35,8 @@ pub struct Repository {
     pub insecure: bool,
     /// TLS options.
     pub tls: Tls,
-    /// Proxy for this repository (REP-75).
-    pub proxy: String,
+    /// URL of the proxy for this repository; it may name a user and a password (REP-75).
+    pub proxy: Secret,
     /// Hosts that are reached without the proxy.
     pub no_proxy: String,
     /// Project whose applications may use the cached content; empty for all (REP A7).
@@ -142,7 +142,7 @@ impl Repository {
             &self.tls.client_certificate,
             self.tls.client_key.expose(),
             &self.tls.roots,
-            &self.proxy,
+            self.proxy.expose(),
             &self.no_proxy,
             if self.insecure { "insecure" } else { "" },
         ] {

@@ -72,6 +72,8 @@ pub struct SourceOptions {
     pub builtin_git_config: bool,
     /// Repositories kept on disk.
     pub stores_max: usize,
+    /// Fetches into one directory before its newest commits are copied into a new one.
+    pub fetches_max: u64,
     /// Tells the time.
     pub clock: Clock,
 }
@@ -99,6 +101,7 @@ impl SourceOptions {
             },
             builtin_git_config: true,
             stores_max: 1000,
+            fetches_max: 200,
             clock: Clock::real(),
         }
     }
@@ -391,7 +394,9 @@ impl Sources {
             }
         }
         let directory = self.0.options.cache_dir.join("git").join(&key);
-        let entry = stores.entry(key).or_insert_with(|| (now, Arc::new(Store::new(directory))));
+        let entry = stores
+            .entry(key)
+            .or_insert_with(|| (now, Arc::new(Store::new(directory, self.0.options.fetches_max))));
         entry.0 = now;
         Arc::clone(&entry.1)
     }

@@ -21,8 +21,6 @@ use crate::refs::RefList;
 use crate::tree::Objects;
 use crate::{Repository, SourceError};
 
-/// Fetches into one generation before the next one begins.
-const FETCHES_MAX: u64 = 200;
 /// Refs that a fetch offers as known; more make negotiation longer, not better.
 const KNOWN_REFS_MAX: usize = 48;
 /// Commits that are copied into a new generation.
@@ -122,6 +120,8 @@ fn remove_leftovers(directory: &Path) {
 /// The cache of one repository.
 pub(crate) struct Store {
     directory: PathBuf,
+    /// Fetches into one generation before the next one begins.
+    fetches_max: u64,
     /// Held while git writes.
     fetching: tokio::sync::Mutex<()>,
     attempts: AtomicU64,
@@ -146,9 +146,15 @@ struct Full {
 const FAILURES_MAX: usize = 100;
 
 impl Store {
-    pub(crate) fn new(directory: PathBuf) -> Self {
+    pub(crate) fn new(directory: PathBuf, fetches_max: u64) -> Self {
         let state = Mutex::default();
-        Self { directory, fetching: tokio::sync::Mutex::new(()), attempts: AtomicU64::new(0), state }
+        Self {
+            directory,
+            fetches_max,
+            fetching: tokio::sync::Mutex::new(()),
+            attempts: AtomicU64::new(0),
+            state,
+        }
     }
 
     /// A generation that holds a commit completely; fetches when there is none. All callers that ask while a
@@ -229,6 +235,10 @@ impl Store {
         commit: &str,
     ) -> Result<Arc<Generation>, SourceError> {
         let generation = self.writable(git).await?;
+        if generation.has(commit) {
+            // An earlier process fetched it.
+            return Ok(generation);
+        }
         let had_content = generation.fetches.load(Ordering::Relaxed) > 0;
         match fetch_one(git, repository, &generation, commit).await {
             Err(SourceError::Unavailable { text }) if is_not_given_out(&text) => {
@@ -271,7 +281,7 @@ impl Store {
         if generation.objects.is_damaged() {
             return self.replace(git, &generation).await;
         }
-        if generation.fetches.load(Ordering::Relaxed) >= FETCHES_MAX {
+        if generation.fetches.load(Ordering::Relaxed) >= self.fetches_max {
             return self.renew(git, &generation).await;
         }
         Ok(generation)

@@ -81,8 +81,8 @@ impl Access {
                 self.set(name, value);
             }
         } else {
-            self.set("http_proxy", &repository.proxy);
-            self.set("https_proxy", &repository.proxy);
+            self.set("http_proxy", repository.proxy.expose());
+            self.set("https_proxy", repository.proxy.expose());
             self.set("no_proxy", &repository.no_proxy);
         }
     }
@@ -178,7 +178,7 @@ impl Access {
         }
         option("GlobalKnownHostsFile=/dev/null".to_owned());
         if !repository.proxy.is_empty() {
-            option(format!("ProxyCommand={}", self.socks_command(&repository.proxy)?));
+            option(format!("ProxyCommand={}", self.socks_command(repository.proxy.expose())?));
         }
         if !repository.ssh_private_key.is_empty() {
             let key = repository.ssh_private_key.expose().replace("\r\n", "\n");
@@ -326,7 +326,8 @@ mod tests {
 
     #[test]
     fn rep_72_socks_proxies_are_checked() {
-        let with = |proxy: &str| Repository { proxy: proxy.to_owned(), ..Repository::anonymous("git@h:o/r") };
+        let with =
+            |proxy: &str| Repository { proxy: Secret::from(proxy), ..Repository::anonymous("git@h:o/r") };
         let (got, _directory) = access(&with("socks5://u:p@proxy.example:1080"));
         assert!(
             variable(&got, "GIT_SSH_COMMAND")

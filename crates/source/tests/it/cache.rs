@@ -1,0 +1,158 @@
+//! What is remembered, for how long, and what happens when it is damaged.
+
+use std::fs;
+use std::time::Duration;
+
+use tiphys_render::TreePath;
+use tiphys_source::{Freshness, Repository};
+
+use crate::git_http::{Auth, GitServer};
+use crate::world::World;
+
+#[tokio::test]
+async fn rnd_36_listings_are_kept_until_they_expire_or_are_invalidated() {
+    let world = World::with(&[("a", "1")]).await;
+    let (sources, repository) = (&world.sources, world.local());
+    let first = sources.resolve(&repository, "main", Freshness::Cached).await.unwrap();
+    let second = world.commit("second", &[("a", "2")]).await;
+    assert_eq!(sources.resolve(&repository, "main", Freshness::Cached).await.as_ref(), Ok(&first));
+    world.clock.advance(Duration::from_secs(179));
+    assert_eq!(sources.resolve(&repository, "main", Freshness::Cached).await, Ok(first));
+    world.clock.advance(Duration::from_secs(2));
+    assert_eq!(sources.resolve(&repository, "main", Freshness::Cached).await.as_ref(), Ok(&second));
+
+    let third = world.commit("third", &[("a", "3")]).await;
+    sources.invalidate(&format!("{}.git", repository.url.expose()));
+    assert_eq!(sources.resolve(&repository, "main", Freshness::Cached).await, Ok(third));
+
+    let fourth = world.commit("fourth", &[("a", "4")]).await;
+    world.clock.advance(Duration::from_secs(1));
+    assert_eq!(sources.resolve(&repository, "main", Freshness::Fetch).await.as_ref(), Ok(&fourth));
+    assert_eq!(sources.resolve(&repository, "main", Freshness::Cached).await, Ok(fourth));
+    assert_eq!(sources.listings_made(), 4);
+}
+
+#[tokio::test]
+async fn rnd_36_a_thousand_questions_cost_one_listing_and_one_fetch() {
+    let world = World::with(&[("a.yaml", "kind: A\n")]).await;
+    let server = GitServer::start(&world.root(), Auth::None).await;
+    let repository = Repository::anonymous(&server.url("repo"));
+    for (round, freshness) in [(1, Freshness::Cached), (2, Freshness::Fetch)] {
+        let mut tasks = Vec::new();
+        for _ in 0..1000 {
+            let (sources, repository) = (world.sources.clone(), repository.clone());
+            tasks.push(tokio::spawn(async move {
+                let commit = sources.resolve(&repository, "HEAD", freshness).await.unwrap();
+                sources.tree(&repository, &commit).await.unwrap().id().to_owned()
+            }));
+        }
+        for task in tasks {
+            assert_eq!(task.await.unwrap().len(), 40);
+        }
+        assert_eq!((server.listings(), server.fetches()), (round, round));
+        world.commit("next", &[("a.yaml", "kind: B\n")]).await;
+        world.clock.advance(Duration::from_secs(1));
+    }
+}
+
+#[tokio::test]
+async fn rnd_36_failures_are_shared_by_those_who_wait() {
+    let world = World::with(&[("a", "1")]).await;
+    let server = GitServer::start(&world.root(), Auth::Basic("u", "p")).await;
+    let repository = Repository::anonymous(&server.url("repo"));
+    let mut tasks = Vec::new();
+    for _ in 0..100 {
+        let (sources, repository) = (world.sources.clone(), repository.clone());
+        tasks
+            .push(tokio::spawn(async move { sources.resolve(&repository, "HEAD", Freshness::Cached).await }));
+    }
+    for task in tasks {
+        assert!(task.await.unwrap().is_err());
+    }
+    assert!(world.sources.listings_made() <= 100);
+}
+
+#[tokio::test]
+async fn rep_61_a_restart_finds_what_was_fetched() {
+    let world = World::with(&[("a", "1")]).await;
+    let server = GitServer::start(&world.root(), Auth::None).await;
+    let repository = Repository::anonymous(&server.url("repo"));
+    let commit = world.sources.resolve(&repository, "HEAD", Freshness::Cached).await.unwrap();
+    world.sources.tree(&repository, &commit).await.unwrap();
+    let leftover = world.generations()[0].join("objects/pack/tmp_pack_x");
+    fs::write(&leftover, "x").unwrap();
+
+    let again = world.restarted(|_| {});
+    again.tree(&repository, &commit).await.unwrap();
+    assert_eq!(server.fetches(), 1);
+    // Content is served only after the refs were listed (REP-63).
+    assert_eq!(server.listings(), 2);
+    assert!(!leftover.exists());
+}
+
+#[tokio::test]
+async fn rep_61_projects_do_not_share_content() {
+    let world = World::with(&[("a", "1")]).await;
+    let server = GitServer::start(&world.root(), Auth::None).await;
+    let one = Repository::anonymous(&server.url("repo"));
+    let two = Repository { project: "p".to_owned(), ..one.clone() };
+    let commit = world.sources.resolve(&one, "HEAD", Freshness::Cached).await.unwrap();
+    world.sources.tree(&one, &commit).await.unwrap();
+    world.sources.tree(&two, &commit).await.unwrap();
+    assert_eq!(server.fetches(), 2);
+    assert_eq!(world.generations().len(), 2);
+}
+
+#[tokio::test]
+async fn rnd_46_damaged_content_is_fetched_again() {
+    let world = World::with(&[("a", "1")]).await;
+    let (sources, repository) = (&world.sources, world.local());
+    let commit = sources.resolve(&repository, "HEAD", Freshness::Cached).await.unwrap();
+    sources.tree(&repository, &commit).await.unwrap();
+    let damaged = world.generations()[0].clone();
+    fs::remove_dir_all(damaged.join("objects")).unwrap();
+    fs::create_dir_all(damaged.join("objects/pack")).unwrap();
+
+    let again = world.restarted(|_| {});
+    let tree = again.tree(&repository, &commit).await.unwrap();
+    assert_eq!(tree.read(&TreePath::parse("a").unwrap(), 10).unwrap(), "1");
+    assert_ne!(world.generations(), [damaged]);
+}
+
+#[tokio::test]
+async fn rnd_46_a_ruined_directory_is_replaced() {
+    let world = World::with(&[("a", "1")]).await;
+    let (sources, repository) = (&world.sources, world.local());
+    let first = sources.resolve(&repository, "HEAD", Freshness::Cached).await.unwrap();
+    sources.tree(&repository, &first).await.unwrap();
+    let directory = world.generations()[0].clone();
+    fs::write(directory.join("HEAD"), "nonsense").unwrap();
+    fs::write(directory.join("config"), "[nonsense").unwrap();
+    let second = world.commit("second", &[("a", "2")]).await;
+    world.restarted(|_| {}).tree(&repository, &second).await.unwrap();
+}
+
+#[tokio::test]
+async fn dep_52_directories_are_renewed_without_asking_the_server() {
+    let world = World::with(&[("a", "0")]).await;
+    let server = GitServer::start(&world.root(), Auth::None).await;
+    let sources = world.restarted(|options| options.fetches_max = 3);
+    let repository = Repository::anonymous(&server.url("repo"));
+    let mut commits = Vec::new();
+    for n in 0..8 {
+        let commit = world.commit("next", &[("a", &n.to_string())]).await;
+        sources.tree(&repository, &commit).await.unwrap();
+        commits.push(commit);
+    }
+    assert_eq!(server.fetches(), 8);
+    for commit in &commits {
+        sources.tree(&repository, commit).await.unwrap();
+    }
+    assert_eq!(server.fetches(), 8);
+    let names: Vec<String> = world
+        .generations()
+        .iter()
+        .map(|directory| directory.file_name().unwrap().to_string_lossy().into_owned())
+        .collect();
+    assert_eq!(names, ["g3"]);
+}

@@ -1,0 +1,224 @@
+//! A web server in front of `git http-backend`, with credentials and counters.
+
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use base64::Engine as _;
+use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::task::JoinHandle;
+
+/// What the server wants to see before it answers.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Auth {
+    None,
+    Basic(&'static str, &'static str),
+    Bearer(&'static str),
+}
+
+/// How the server behaves.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Behaviour {
+    /// Speaks only the first version of the protocol, which gives out advertised commits only.
+    pub(crate) is_old: bool,
+    /// Answers everything with a redirect.
+    pub(crate) redirects: bool,
+}
+
+pub(crate) struct GitServer {
+    port: u16,
+    shared: Arc<Shared>,
+    task: JoinHandle<()>,
+}
+
+struct Shared {
+    root: PathBuf,
+    auth: Auth,
+    behaviour: Behaviour,
+    listings: AtomicUsize,
+    discoveries: AtomicUsize,
+}
+
+struct Request {
+    method: String,
+    path: String,
+    query: String,
+    headers: Vec<(String, String)>,
+    body: Vec<u8>,
+}
+
+impl Request {
+    fn header(&self, name: &str) -> &str {
+        self.headers.iter().find(|(key, _)| key == name).map_or("", |(_, value)| value)
+    }
+}
+
+impl GitServer {
+    pub(crate) async fn start(root: &Path, auth: Auth) -> Self {
+        Self::start_with(root, auth, Behaviour::default()).await
+    }
+
+    pub(crate) async fn start_with(root: &Path, auth: Auth, behaviour: Behaviour) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let port = listener.local_addr().unwrap().port();
+        let shared = Arc::new(Shared {
+            root: root.to_owned(),
+            auth,
+            behaviour,
+            listings: AtomicUsize::new(0),
+            discoveries: AtomicUsize::new(0),
+        });
+        let accepting = Arc::clone(&shared);
+        let task = tokio::spawn(async move {
+            while let Ok((stream, _)) = listener.accept().await {
+                let shared = Arc::clone(&accepting);
+                tokio::spawn(async move { shared.serve(stream).await });
+            }
+        });
+        Self { port, shared, task }
+    }
+
+    pub(crate) fn url(&self, name: &str) -> String {
+        format!("http://127.0.0.1:{}/{name}", self.port)
+    }
+
+    /// `ls-refs` commands answered.
+    pub(crate) fn listings(&self) -> usize {
+        self.shared.listings.load(Ordering::SeqCst)
+    }
+
+    /// Git processes that came for something else than the refs.
+    pub(crate) fn fetches(&self) -> usize {
+        self.shared.discoveries.load(Ordering::SeqCst) - self.listings()
+    }
+}
+
+impl Drop for GitServer {
+    fn drop(&mut self) {
+        self.task.abort();
+    }
+}
+
+impl Shared {
+    async fn serve(&self, stream: TcpStream) {
+        let mut stream = BufReader::new(stream);
+        while let Some(request) = read_request(&mut stream).await {
+            let answer = self.answer(&request).await;
+            if stream.get_mut().write_all(&answer).await.is_err() {
+                return;
+            }
+        }
+    }
+
+    async fn answer(&self, request: &Request) -> Vec<u8> {
+        if self.behaviour.redirects {
+            return response("302 Found", "Location: http://127.0.0.1:1/elsewhere\r\n", b"");
+        }
+        if !self.is_allowed(request) {
+            let scheme = if matches!(self.auth, Auth::Bearer(_)) { "Bearer" } else { "Basic realm=\"test\"" };
+            return response("401 Unauthorized", &format!("WWW-Authenticate: {scheme}\r\n"), b"");
+        }
+        let text = String::from_utf8_lossy(&request.body);
+        if text.contains("command=ls-refs") {
+            self.listings.fetch_add(1, Ordering::SeqCst);
+        }
+        if request.method == "GET" {
+            self.discoveries.fetch_add(1, Ordering::SeqCst);
+        }
+        let protocol = if self.behaviour.is_old { "" } else { request.header("git-protocol") };
+        let mut child = tokio::process::Command::new("git")
+            .arg("http-backend")
+            .env("GIT_PROJECT_ROOT", &self.root)
+            .env("GIT_HTTP_EXPORT_ALL", "1")
+            .env("PATH_INFO", &request.path)
+            .env("QUERY_STRING", &request.query)
+            .env("REQUEST_METHOD", &request.method)
+            .env("CONTENT_TYPE", request.header("content-type"))
+            .env("CONTENT_LENGTH", request.body.len().to_string())
+            .env("HTTP_CONTENT_ENCODING", request.header("content-encoding"))
+            .env("GIT_PROTOCOL", protocol)
+            .env("HOME", "/dev/null")
+            .env("GIT_CONFIG_COUNT", "1")
+            .env("GIT_CONFIG_KEY_0", "safe.directory")
+            .env("GIT_CONFIG_VALUE_0", "*")
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap();
+        let mut stdin = child.stdin.take().unwrap();
+        let body = request.body.clone();
+        let writer = tokio::spawn(async move { stdin.write_all(&body).await });
+        let output = child.wait_with_output().await.unwrap();
+        drop(writer.await);
+        let end = output.stdout.windows(4).position(|window| window == b"\r\n\r\n").unwrap_or(0);
+        let (head, body) = output.stdout.split_at(end);
+        let head = String::from_utf8_lossy(head);
+        let mut status = "200 OK".to_owned();
+        let mut headers = String::new();
+        for line in head.lines() {
+            match line.strip_prefix("Status: ") {
+                Some(text) => text.clone_into(&mut status),
+                None => headers.push_str(&format!("{line}\r\n")),
+            }
+        }
+        response(&status, &headers, body.get(4..).unwrap_or(b""))
+    }
+
+    fn is_allowed(&self, request: &Request) -> bool {
+        let expected = match self.auth {
+            Auth::None => return true,
+            Auth::Basic(user, password) => {
+                let text = format!("{user}:{password}");
+                format!("Basic {}", base64::engine::general_purpose::STANDARD.encode(text))
+            }
+            Auth::Bearer(token) => format!("Bearer {token}"),
+        };
+        request.header("authorization") == expected
+    }
+}
+
+fn response(status: &str, headers: &str, body: &[u8]) -> Vec<u8> {
+    let mut bytes =
+        format!("HTTP/1.1 {status}\r\n{headers}Content-Length: {}\r\n\r\n", body.len()).into_bytes();
+    bytes.extend_from_slice(body);
+    bytes
+}
+
+async fn read_request(stream: &mut BufReader<TcpStream>) -> Option<Request> {
+    let mut line = String::new();
+    stream.read_line(&mut line).await.ok().filter(|length| *length > 0)?;
+    let mut words = line.split_whitespace();
+    let (method, target) = (words.next()?.to_owned(), words.next()?.to_owned());
+    let mut headers = Vec::new();
+    loop {
+        let mut line = String::new();
+        stream.read_line(&mut line).await.ok()?;
+        match line.trim_end().split_once(": ") {
+            Some((name, value)) => headers.push((name.to_ascii_lowercase(), value.to_owned())),
+            None => break,
+        }
+    }
+    let (path, query) = target.split_once('?').unwrap_or((&target, ""));
+    let (path, query) = (path.to_owned(), query.to_owned());
+    let mut request = Request { method, path, query, headers, body: Vec::new() };
+    if request.header("transfer-encoding") == "chunked" {
+        loop {
+            let mut line = String::new();
+            stream.read_line(&mut line).await.ok()?;
+            let length = usize::from_str_radix(line.trim(), 16).ok()?;
+            let mut chunk = vec![0; length + 2];
+            stream.read_exact(&mut chunk).await.ok()?;
+            if length == 0 {
+                break;
+            }
+            request.body.extend_from_slice(&chunk[..length]);
+        }
+    } else if let Ok(length) = request.header("content-length").parse() {
+        request.body = vec![0; length];
+        stream.read_exact(&mut request.body).await.ok()?;
+    }
+    Some(request)
+}

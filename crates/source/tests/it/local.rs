@@ -1,0 +1,152 @@
+//! Repositories on disk: revisions, trees, changes.
+
+use std::fs;
+
+use tiphys_render::{Budget, EntryKind, RenderRequest, TreeError, TreePath, render};
+use tiphys_source::{Freshness, Repository, SourceError};
+
+use crate::world::World;
+
+fn path(text: &str) -> TreePath {
+    TreePath::parse(text).unwrap()
+}
+
+#[tokio::test]
+async fn rnd_30_revisions_resolve_to_commits() {
+    let world = World::with(&[("a.yaml", "kind: A\n")]).await;
+    let first = world.git(&["rev-parse", "HEAD"]).await;
+    world.git(&["tag", "-a", "v1.0.0", "-m", "one"]).await;
+    let second = world.commit("second", &[("a.yaml", "kind: B\n")]).await;
+    world.git(&["tag", "v1.1.0"]).await;
+    world.git(&["update-ref", "refs/pull/7/head", &first]).await;
+    for repository in [
+        world.local(),
+        Repository::anonymous(&format!("file://{}", world.origin().display())),
+        Repository::anonymous(&world.origin().join(".git").to_string_lossy()),
+    ] {
+        for (revision, expected) in [
+            ("", &second),
+            ("HEAD", &second),
+            ("main", &second),
+            ("refs/heads/main", &second),
+            ("v1.0.0", &first),
+            ("1.x", &second),
+            ("pull/7/head", &first),
+            (&first[..9], &first),
+            (&first, &first),
+        ] {
+            let resolved = world.sources.resolve(&repository, revision, Freshness::Cached).await;
+            assert_eq!(resolved.as_ref(), Ok(expected), "{revision} of {repository:?}");
+        }
+    }
+    let error = world.sources.resolve(&world.local(), "nope", Freshness::Cached).await.unwrap_err();
+    assert_eq!(error.to_string(), "unable to resolve 'nope' to a commit SHA: revision not found");
+    let error = world.sources.resolve(&world.local(), "0000000", Freshness::Cached).await.unwrap_err();
+    assert_eq!(error.to_string(), "unable to resolve '0000000' to a commit SHA: revision not found");
+}
+
+#[tokio::test]
+async fn rnd_34_names_from_outside_are_no_options() {
+    let world = World::with(&[("a", "")]).await;
+    let marker = world.path().join("touched");
+    for revision in ["--upload-pack=touch touched", "-x", "a\nb"] {
+        let result = world.sources.resolve(&world.local(), revision, Freshness::Fetch).await;
+        assert!(matches!(result, Err(SourceError::InvalidRevision { .. })), "{revision:?}");
+    }
+    for url in
+        ["ext::sh -c 'touch touched'", "--upload-pack=touch touched", "ssh://-oProxyCommand=touch touched/x"]
+    {
+        let result = world.sources.resolve(&Repository::anonymous(url), "HEAD", Freshness::Fetch).await;
+        assert!(matches!(result, Err(SourceError::InvalidRepository { .. })), "{url:?}");
+    }
+    assert!(!marker.exists());
+}
+
+#[tokio::test]
+async fn sty_112_trees_are_read_from_the_bare_repository() {
+    let world = World::with(&[("apps/a/x.yaml", "kind: A\n"), ("apps/b/y.yaml", "kind: B\n")]).await;
+    std::os::unix::fs::symlink("../a/x.yaml", world.origin().join("apps/b/link.yaml")).unwrap();
+    fs::write(world.origin().join("run"), "#!/bin/sh\n").unwrap();
+    fs::set_permissions(world.origin().join("run"), std::os::unix::fs::PermissionsExt::from_mode(0o755))
+        .unwrap();
+    let one = world.commit("link", &[]).await;
+    let two = world.commit("change", &[("apps/a/x.yaml", "kind: C\n")]).await;
+    let repository = world.local();
+    let before = world.sources.tree(&repository, &one).await.unwrap();
+    let after = world.sources.tree(&repository, &two).await.unwrap();
+
+    let names: Vec<String> =
+        before.list(&path("apps/b")).unwrap().into_iter().map(|(name, _)| name).collect();
+    assert_eq!(names, ["link.yaml", "y.yaml"]);
+    assert_eq!(before.read(&path("apps/a/x.yaml"), 100).unwrap(), "kind: A\n");
+    assert_eq!(after.read(&path("apps/a/x.yaml"), 100).unwrap(), "kind: C\n");
+    let too_large = TreeError::TooLarge { path: path("apps/a/x.yaml"), limit: 3 };
+    assert_eq!(before.read(&path("apps/a/x.yaml"), 3), Err(too_large));
+    assert_eq!(before.read(&path("nope"), 3), Err(TreeError::NotFound { path: path("nope") }));
+    let link = before.entry(&path("apps/b/link.yaml")).unwrap().unwrap();
+    assert_eq!(link.kind, EntryKind::Symlink { target: "../a/x.yaml".to_owned() });
+    let run = before.entry(&path("run")).unwrap().unwrap();
+    assert_eq!(run.kind, EntryKind::File { executable: true });
+
+    assert_ne!(before.id(), after.id());
+    assert_eq!(before.subtree_id(&path("apps/b")), after.subtree_id(&path("apps/b")));
+    assert_ne!(before.subtree_id(&path("apps/a")), after.subtree_id(&path("apps/a")));
+    assert_eq!(before.subtree_id(&path("run")), Ok(None));
+
+    let mut request = RenderRequest::default();
+    request.source.path = "apps/b".to_owned();
+    let rendered = render(&request, &*after, &Budget::default()).unwrap();
+    let kinds: Vec<&str> = rendered.objects.iter().map(|object| object["kind"].as_str().unwrap()).collect();
+    assert_eq!(kinds, ["C", "B"]);
+}
+
+#[tokio::test]
+async fn rnd_54_escaping_links_are_found_by_commit() {
+    let world = World::with(&[("apps/a/x.yaml", "kind: A\n")]).await;
+    let clean = world.git(&["rev-parse", "HEAD"]).await;
+    std::os::unix::fs::symlink("../../up", world.origin().join("apps/a/inside")).unwrap();
+    let inside = world.commit("inside", &[]).await;
+    std::os::unix::fs::symlink("../../../up", world.origin().join("apps/a/outside")).unwrap();
+    let outside = world.commit("outside", &[]).await;
+    for (commit, expected) in [(clean, None), (inside, None), (outside, Some(path("apps/a/outside")))] {
+        let tree = world.sources.tree(&world.local(), &commit).await.unwrap();
+        assert_eq!(tree.escaping_link(), Ok(expected));
+    }
+}
+
+#[tokio::test]
+async fn rnd_47_moved_and_oddly_named_files_are_changes() {
+    let world = World::with(&[("watched/a.yaml", "same\n"), ("b.yaml", "1\n"), ("d/x", "1")]).await;
+    let before = world.git(&["rev-parse", "HEAD"]).await;
+    fs::rename(world.origin().join("watched/a.yaml"), world.origin().join("moved.yaml")).unwrap();
+    fs::remove_dir_all(world.origin().join("d")).unwrap();
+    let after = world.commit("move", &[("d", "a file now"), ("größe/ä.yaml", "new\n")]).await;
+    let changed = world.sources.changed_files(&world.local(), &before, &after).await.unwrap();
+    assert_eq!(changed, ["d", "d/x", "größe/ä.yaml", "moved.yaml", "watched/a.yaml"]);
+    assert_eq!(world.sources.changed_files(&world.local(), &after, &after).await, Ok(vec![]));
+}
+
+#[tokio::test]
+async fn rnd_151_metadata_of_a_commit() {
+    let world = World::with(&[("a", "1")]).await;
+    let commit = world.commit("Subject\n\nBody line", &[("a", "2")]).await;
+    world.git(&["tag", "-a", "v1", "-m", "x"]).await;
+    world.git(&["tag", "light"]).await;
+    let metadata = world.sources.revision_metadata(&world.local(), &commit).await.unwrap();
+    assert_eq!(metadata.author, "Ada <ada@example.test>");
+    assert_eq!(metadata.date.to_string(), "2026-01-02T03:04:05Z");
+    assert_eq!(metadata.message, "Subject\n\nBody line");
+    assert_eq!(metadata.tags, ["light", "v1"]);
+    let error = world.sources.revision_metadata(&world.local(), "main").await.unwrap_err();
+    assert_eq!(error.to_string(), "revision main must be resolved");
+}
+
+#[tokio::test]
+async fn sty_56_a_missing_repository_shows_no_path_of_the_cache() {
+    let world = World::with(&[("a", "1")]).await;
+    let missing = Repository::anonymous("/nonexistent/repository");
+    let error = world.sources.resolve(&missing, "HEAD", Freshness::Cached).await.unwrap_err();
+    assert!(error.is_transient());
+    assert!(error.to_string().contains("failed exit status 128"), "{error}");
+    assert!(!error.to_string().contains(&world.path().display().to_string()), "{error}");
+}
