@@ -133,6 +133,7 @@ impl Connection {
     }
 
     /// Connects to the cluster the process runs in, with the service account of its pod. Needs a runtime.
+    #[expect(clippy::unused_async, reason = "building the client needs a runtime")]
     pub async fn in_cluster() -> Result<Self, ConnectError> {
         let config = kube::Config::incluster().map_err(|error| ConnectError::InCluster(Box::new(error)))?;
         Self::new(config)

@@ -92,7 +92,7 @@ impl IndexOptions {
             lists_max: 50,
             // Deviation (ENG-10): an hour instead of ten minutes, because watches are resumed and checked by
             // bookmarks, and listing 200,000 objects every ten minutes costs more than everything else.
-            resync: Some(Duration::from_secs(3600)),
+            resync: Some(Duration::from_hours(1)),
             jitter,
         }
     }
@@ -293,7 +293,7 @@ impl state::KindStore {
             match (&watch.state, &answer) {
                 (KindState::Failed { .. }, _) => return Some(watch.state.clone()),
                 (KindState::Pending, _) | (KindState::Complete { .. }, None) => {
-                    answer = Some(watch.state.clone())
+                    answer = Some(watch.state.clone());
                 }
                 (KindState::Complete { .. }, Some(_)) => {}
             }

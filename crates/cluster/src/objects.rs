@@ -19,7 +19,7 @@ use crate::watch::{Form, Jitter, Sink, Source, Verdict, Witness, follow};
 /// Objects per page of a list.
 const PAGE_OBJECTS: u32 = 500;
 /// Age after which everything is listed again.
-const RESYNC: Duration = Duration::from_secs(3600);
+const RESYNC: Duration = Duration::from_hours(1);
 /// A list that loses fewer objects is believed at once.
 const DOUBT_OBJECTS_MIN: usize = 10;
 

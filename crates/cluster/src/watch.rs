@@ -27,7 +27,7 @@ use parse::{EventHead, Head, Page};
 /// Time to the head of a watch's answer.
 const OPEN_TIMEOUT: Duration = Duration::from_secs(30);
 /// Time for one page of a list.
-const PAGE_TIMEOUT: Duration = Duration::from_secs(60);
+const PAGE_TIMEOUT: Duration = Duration::from_mins(1);
 /// Silence after which a streaming list is given up and read in pages.
 const INITIAL_SILENCE_MAX: Duration = Duration::from_secs(20);
 /// How long the server keeps one watch open; half of it again is added at random.
@@ -39,7 +39,7 @@ const BACKOFF_FIRST: Duration = Duration::from_millis(500);
 /// Longest wait after a failure.
 const BACKOFF_MAX: Duration = Duration::from_secs(30);
 /// A watch that cannot be resumed for so long is no witness any more.
-const LOST_AFTER: Duration = Duration::from_secs(60);
+const LOST_AFTER: Duration = Duration::from_mins(1);
 /// A watch that ends sooner is not reopened at once.
 const SESSION_MIN: Duration = Duration::from_secs(1);
 /// Bytes of one watch event.
@@ -251,9 +251,8 @@ impl<S: Sink> Follower<'_, S> {
             .connection
             .stream_slot()
             .map_err(|error| ApiError::Unreachable { reason: error.to_string() })?;
-        #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "0 to 150 seconds")]
-        let extra = ((self.source.jitter)().clamp(0.0, 1.0) * (WATCH_SECONDS / 2) as f64) as u64;
-        let seconds = WATCH_SECONDS + extra;
+        let spread = Duration::from_secs(WATCH_SECONDS / 2).mul_f64((self.source.jitter)().clamp(0.0, 1.0));
+        let seconds = WATCH_SECONDS + spread.as_secs();
         let target = format!(
             "{}?watch=true&allowWatchBookmarks=true&timeoutSeconds={seconds}&{query}{}",
             self.source.path,

@@ -6,6 +6,7 @@
 
 mod apply;
 mod message;
+mod migrate;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -26,7 +27,7 @@ use crate::kinds::{ApiResource, Discovery, Served};
 /// Time for a read.
 const READ_TIMEOUT: Duration = Duration::from_secs(30);
 /// Time for a write; admission webhooks may take up to 30 s of it (F9).
-const WRITE_TIMEOUT: Duration = Duration::from_secs(60);
+const WRITE_TIMEOUT: Duration = Duration::from_mins(1);
 /// Attempts at a change that meets conflicts (F11).
 const CONFLICT_ATTEMPTS_MAX: u32 = 3;
 

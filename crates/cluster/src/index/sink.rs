@@ -144,7 +144,9 @@ impl Sink for IndexSink {
             );
             return verdict;
         }
-        changes.into_iter().for_each(|change| self.push(change));
+        for change in changes {
+            self.push(change);
+        }
         self.announce(before.as_ref(), after);
         verdict
     }

@@ -21,6 +21,8 @@ use crate::watch::{Source, follow};
 const RETRY_FIRST: Duration = Duration::from_secs(1);
 /// Longest wait after a failed discovery.
 const RETRY_MAX: Duration = Duration::from_secs(30);
+/// Age after which discovery is repeated without a hint.
+const DISCOVERY_AGE: Duration = Duration::from_mins(10);
 /// Hints that arrive within this time lead to one discovery.
 const HINT_DELAY: Duration = Duration::from_millis(100);
 /// Further looks after a hint: a server publishes a new kind some time after its definition (ENG-17).
@@ -92,7 +94,8 @@ impl Supervisor {
                     retry = Some(Instant::now() + wait);
                 }
             }
-            let next = retry.into_iter().chain(follow_ups.first().copied()).min();
+            let aged = Instant::now() + DISCOVERY_AGE;
+            let next = retry.into_iter().chain(follow_ups.first().copied()).min().unwrap_or(aged);
             // Cancel-safe: each branch only waits.
             tokio::select! {
                 () = discovery.hinted() => {
@@ -101,7 +104,7 @@ impl Supervisor {
                     follow_ups = FOLLOW_UPS.iter().map(|after| now + *after).collect();
                     snapshot = discovery.refresh().await;
                 }
-                () = until(next) => {
+                () = tokio::time::sleep_until(next) => {
                     let now = Instant::now();
                     follow_ups.retain(|at| *at > now);
                     snapshot = discovery.refresh().await;
@@ -236,12 +239,5 @@ impl Supervisor {
             state.forget(kind, &key.namespace).into_iter().map(IndexEvent::from).collect();
         events.push(vanished(key.group_kind.clone()));
         events
-    }
-}
-
-async fn until(instant: Option<Instant>) {
-    match instant {
-        Some(instant) => tokio::time::sleep_until(instant).await,
-        None => std::future::pending().await,
     }
 }

@@ -1,6 +1,7 @@
 //! Reading what the server serves: aggregated discovery, or group by group from servers without it.
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 use std::time::Duration;
 
 use serde::Deserialize;
@@ -235,12 +236,12 @@ fn keep_unavailable(kinds: &mut Kinds, previous: &Kinds) {
     let is_lost = |gvk: &Gvk| unavailable.contains(&gvk.group) || (all && !gvk.group.is_empty());
     for (group_kind, resource) in &previous.preferred {
         if is_lost(&resource.gvk) {
-            kinds.preferred.entry(group_kind.clone()).or_insert_with(|| resource.clone());
+            kinds.preferred.entry(group_kind.clone()).or_insert_with(|| Arc::clone(resource));
         }
     }
     for (gvk, resource) in &previous.resources {
         if is_lost(gvk) {
-            kinds.resources.entry(gvk.clone()).or_insert_with(|| resource.clone());
+            kinds.resources.entry(gvk.clone()).or_insert_with(|| Arc::clone(resource));
         }
     }
 }
@@ -255,7 +256,9 @@ mod tests {
         let Root::Aggregated { items } = serde_json::from_str(text).unwrap() else {
             panic!("not aggregated")
         };
-        items.into_iter().for_each(|group| add_aggregated(&mut kinds, group));
+        for group in items {
+            add_aggregated(&mut kinds, group);
+        }
         kinds
     }
 

@@ -24,7 +24,7 @@ const ESTABLISHED_POLL: Duration = Duration::from_millis(100);
 /// Looks for the end of a deletion before creating again.
 const GONE_POLL: Duration = Duration::from_millis(100);
 /// Time a deleted object gets to go before it is created again.
-const GONE_TIMEOUT: Duration = Duration::from_secs(60);
+const GONE_TIMEOUT: Duration = Duration::from_mins(1);
 
 /// How the desired state gets into the cluster.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -93,7 +93,7 @@ impl Writer {
         let modified = with_last_applied(desired)?;
         let mut attempt = 1;
         loop {
-            let result = self.apply_once(resource, target, &modified, options).await;
+            let result = self.apply_once(permit, resource, target, &modified, options).await;
             match result {
                 Err(error)
                     if (error.is_conflict() || error.is_already_exists())
@@ -111,6 +111,7 @@ impl Writer {
 
     async fn apply_once(
         &self,
+        permit: &Permit,
         resource: &ApiResource,
         target: &Target,
         modified: &Value,
@@ -128,6 +129,10 @@ impl Writer {
             }
             Err(error) => return Err(error),
         };
+        if is_other_role(&target.gvk, modified, &live) {
+            // The role of a binding cannot be changed (ENG-177).
+            return self.recreate(permit, resource, target, modified, options).await;
+        }
         let (patch, kind) = three_way(&target.gvk, modified, &live)?;
         if is_empty_patch(&patch) {
             return Ok(applied(resource, target, Outcome::Unchanged, &[], Some(Arc::new(live))));
@@ -323,6 +328,21 @@ fn three_way(gvk: &Gvk, modified: &Value, live: &Object) -> Result<(Value, &'sta
         }
     }
     Ok((merge_patch::three_way(&original, modified, &current), MERGE_PATCH))
+}
+
+/// Whether a role binding refers to another role than the live one.
+fn is_other_role(gvk: &Gvk, modified: &Value, live: &Object) -> bool {
+    let is_binding = gvk.group == "rbac.authorization.k8s.io"
+        && matches!(gvk.kind.as_str(), "RoleBinding" | "ClusterRoleBinding");
+    if !is_binding {
+        return false;
+    }
+    let live = live.to_value();
+    let role = |object: &Value| {
+        let member = |name| access::text_at(object, &["roleRef", name]).to_owned();
+        (member("kind"), member("name"))
+    };
+    modified.get("roleRef").is_some() && role(modified) != role(&live)
 }
 
 fn is_empty_patch(patch: &Value) -> bool {

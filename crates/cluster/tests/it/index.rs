@@ -96,7 +96,7 @@ async fn eng_30_descendants_belong_to_the_application_of_their_owner() {
     };
     started.event(is_replica_set).await;
     let root = ResourceKey::new("apps", "Deployment", "it-tree", "web");
-    let nodes = started.index.tree(&[root.clone()]);
+    let nodes = started.index.tree(std::slice::from_ref(&root));
     assert_eq!(nodes[0].key, root);
     assert!(nodes[0].parents.is_empty() && nodes[0].object.is_some());
     let child = nodes.iter().find(|node| node.key.kind == "ReplicaSet").unwrap();

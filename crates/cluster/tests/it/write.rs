@@ -152,3 +152,60 @@ async fn watched_objects_are_listed_followed_and_reported_gone() {
     cancel.cancel();
     following.await.unwrap();
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn eng_177_a_binding_to_another_role_is_made_anew() {
+    let Some(bed) = Bed::connect("eng_177_binding").await else { return };
+    bed.namespace("it-write").await;
+    let permit = Permit::checked();
+    let mut binding = json!({"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "RoleBinding",
+        "metadata": {"name": "bound", "namespace": "it-write"},
+        "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": "one"},
+        "subjects": [{"kind": "ServiceAccount", "name": "s", "namespace": "it-write"}]});
+    bed.remove(&Target::of(&binding)).await;
+    bed.writer.apply(&permit, &binding, &ApplyOptions::default()).await.unwrap();
+    binding["roleRef"]["name"] = "two".into();
+    bed.writer.apply(&permit, &binding, &ApplyOptions::default()).await.unwrap();
+    let live = bed.writer.get(&Target::of(&binding)).await.unwrap().unwrap();
+    assert_eq!(live.to_value()["roleRef"]["name"], "two");
+    bed.remove(&Target::of(&binding)).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn eng_178_server_side_apply_takes_fields_over_from_kubectl() {
+    let Some(bed) = Bed::connect("eng_178_migration").await else { return };
+    bed.namespace("it-write").await;
+    let permit = Permit::checked();
+    let mut object = config_map("migrated", "one");
+    let target = Target::of(&object);
+    bed.remove(&target).await;
+    object["data"]["old"] = "x".into();
+    bed.writer.apply(&permit, &object, &ApplyOptions::default()).await.unwrap();
+    // Here our own name stands for kubectl's: it is the manager of the client-side apply above.
+    let is_moved = bed.writer.migrate_client_side_apply(&permit, &target, "argocd-controller").await.unwrap();
+    assert!(is_moved);
+    let again = bed.writer.migrate_client_side_apply(&permit, &target, "argocd-controller").await.unwrap();
+    assert!(!again);
+    let server_side = ApplyOptions { method: ApplyMethod::ServerSide, ..ApplyOptions::default() };
+    let applied = bed.writer.apply(&permit, &config_map("migrated", "one"), &server_side).await.unwrap();
+    assert!(applied.object.unwrap().to_value()["data"].get("old").is_none());
+    bed.remove(&target).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn eng_25_an_untracked_target_is_read_once_and_kept() {
+    let Some(bed) = Bed::connect("eng_25_untracked_target").await else { return };
+    bed.namespace("it-write").await;
+    let permit = Permit::checked();
+    let object = config_map("untracked", "one");
+    bed.writer.apply(&permit, &object, &ApplyOptions::default()).await.unwrap();
+    let started = bed.index();
+    started.index.ready().await.unwrap();
+    let target = Target::of(&object);
+    let live = started.index.live(&bed.writer, &target).await.unwrap().unwrap();
+    assert_eq!(live.to_value()["data"]["k"], "one");
+    assert!(matches!(started.index.get(&live.key()), tiphys_cluster::Seen::Present(_)));
+    started.index.release(&live.key());
+    assert!(matches!(started.index.get(&live.key()), tiphys_cluster::Seen::Reference { .. }));
+    bed.remove(&target).await;
+}
