@@ -7,7 +7,7 @@
 //!
 //! - [`yaml`], [`json`]: reading and writing documents.
 //! - [`glob`], [`path_match`], [`doublestar`], [`regexp`]: matching text.
-//! - [`semver`], [`duration`], [`cron`]: versions and time.
+//! - [`semver`], [`duration`], [`time`], [`cron`]: versions and time.
 //! - [`shlex`], [`fasttemplate`]: words of a command line, the simplest of the template languages.
 
 pub mod cron;
@@ -21,4 +21,5 @@ pub mod path_match;
 pub mod regexp;
 pub mod semver;
 pub mod shlex;
+pub mod time;
 pub mod yaml;

@@ -25,7 +25,7 @@ pub struct Regexp {
 }
 
 /// Why an expression does not compile.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[derive(Debug, Clone, thiserror::Error)]
 #[non_exhaustive]
 pub enum RegexpError {
     /// Go's parser refuses it.

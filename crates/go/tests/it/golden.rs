@@ -3,6 +3,7 @@
 use serde_json::{Value, json};
 use std::path::Path;
 use tiphys_go::glob::Glob;
+use tiphys_go::time;
 use tiphys_go::{
     cron, doublestar, duration, fasttemplate, json as go_json, path_match, regexp, semver, shlex, yaml,
 };
@@ -251,5 +252,22 @@ fn eval_756_regexp_agrees() {
             Ok(json!([regexp.groups(input), replaced]))
         },
         |row| json!([row["groups"], row["replaced"]]),
+    );
+}
+
+#[test]
+fn eval_761_time_agrees() {
+    family(
+        "time.jsonl",
+        |row| {
+            let how = time::Conversion {
+                layout: text(row, "layout"),
+                out_layout: text(row, "outLayout"),
+                zone: text(row, "timeZone"),
+            };
+            let (shown, nanoseconds) = time::convert(text(row, "text"), how).map_err(told)?;
+            Ok(json!({ "text": shown, "unixNanoseconds": nanoseconds }))
+        },
+        result,
     );
 }

@@ -1,8 +1,12 @@
 //! What holds for every value, not only for the rows of the golden data.
 
+use jiff::SignedDuration;
 use proptest::prelude::*;
 use serde_json::{Map, Value};
+use tiphys_go::glob::Glob;
+use tiphys_go::regexp::Regexp;
 use tiphys_go::yaml::{self, Dialect, Limits};
+use tiphys_go::{doublestar, duration, path_match, semver};
 
 fn any_text() -> impl Strategy<Value = String> {
     prop_oneof!["[ -~]{0,12}", "[a-z:#\\-? \n\t'\"]{0,20}", "[0-9_.eE+-]{1,6}", "\\PC{0,8}", "[a-z ]{60,200}"]
@@ -39,5 +43,31 @@ proptest! {
         for dialect in [Dialect::Sigs, Dialect::V3] {
             let _outcome = yaml::parse(&text, dialect, &Limits::default());
         }
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn dep_20_a_printed_duration_reads_back(nanoseconds in any::<i64>()) {
+        let before = SignedDuration::from_nanos(nanoseconds);
+        prop_assert_eq!(duration::parse(&duration::format(before)).unwrap(), before);
+    }
+
+    #[test]
+    fn dep_40_splitting_loses_no_document(documents in prop::collection::vec("[a-z]{1,5}: [a-z0-9]{1,5}", 1..6)) {
+        let stream = documents.join("\n---\n");
+        let parts: Vec<String> = yaml::split_documents(&stream).map(|part| part.trim_end().to_owned()).collect();
+        prop_assert_eq!(parts, documents);
+    }
+
+    #[test]
+    fn dep_50_no_pattern_makes_a_matcher_panic(pattern in "[a-c*?{},\\[\\]!^()|+0-9\\\\$:<>P./-]{0,14}", text in "[a-c/.é]{0,8}") {
+        let _glob = Glob::new(&pattern, &['/']).map(|glob| glob.is_match(&text));
+        let _path = path_match::is_match(&pattern, &text);
+        let _stars = doublestar::is_match(&pattern, &text);
+        let _regexp = Regexp::new(&pattern).map(|regexp| regexp.replace_all(&text, &pattern));
+        let _constraint = semver::satisfies(&pattern, &text);
     }
 }

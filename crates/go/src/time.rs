@@ -1,0 +1,69 @@
+//! Times read and printed by Go's layouts (Go 1.26 `time`), such as `Jan _2 15:04 MST`.
+//!
+//! A layout shows how the second of January 2006, 15:04:05, would look. Zones of the output come from the
+//! zone data compiled in; a zone name in the input only counts when it is `UTC` or `GMT` with an offset, as in
+//! a Go program that runs in UTC.
+//!
+//! Golden rows: `time.jsonl`.
+
+mod layout;
+mod print;
+mod read;
+
+use jiff::{SignedDuration, Timestamp};
+pub use print::format;
+pub use read::parse;
+
+/// The layout of RFC 3339.
+pub const RFC_3339: &str = "2006-01-02T15:04:05Z07:00";
+/// The layout of RFC 3339 with as many fractional digits as needed.
+pub const RFC_3339_NANO: &str = "2006-01-02T15:04:05.999999999Z07:00";
+
+/// Why a text is not read as a time.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum TimeError {
+    /// The text does not look like the layout.
+    #[error("parsing time: cannot parse {rest:?} as {wanted:?}")]
+    Shape {
+        /// What was left to read.
+        rest: String,
+        /// The part of the layout that did not fit.
+        wanted: String,
+    },
+    /// The text goes on after the end of the layout.
+    #[error("parsing time: extra text: {0:?}")]
+    Extra(String),
+    /// A number is too large for what it counts.
+    #[error("parsing time: {0} out of range")]
+    Range(&'static str),
+    /// A zone that the zone data does not know.
+    #[error("unknown time zone {0}")]
+    Zone(String),
+}
+
+/// How a time is read and shown. Empty texts stand for the defaults.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Conversion<'t> {
+    /// Layout of the input; RFC 3339 by default.
+    pub layout: &'t str,
+    /// Layout of the output; RFC 3339 with up to nine fractional digits by default.
+    pub out_layout: &'t str,
+    /// IANA name of the zone of the output; UTC by default.
+    pub zone: &'t str,
+}
+
+/// Reads a time with one layout and shows it with another; also the nanoseconds since 1970, which wrap
+/// around outside the years 1678 to 2262 (EVAL-761).
+pub fn convert(text: &str, how: Conversion<'_>) -> Result<(String, i64), TimeError> {
+    let or = |given, default| if given == "" { default } else { given };
+    let zone = crate::cron::zone(how.zone).map_err(|_unknown| TimeError::Zone(how.zone.to_owned()))?;
+    let time = parse(or(how.layout, RFC_3339), text)?;
+    Ok((format(or(how.out_layout, RFC_3339_NANO), time, &zone), unix_nanoseconds(time)))
+}
+
+/// Nanoseconds since 1970; outside the years 1678 to 2262 they wrap around, as `UnixNano` does.
+pub fn unix_nanoseconds(time: Timestamp) -> i64 {
+    let since: SignedDuration = time.duration_since(Timestamp::UNIX_EPOCH);
+    since.as_secs().wrapping_mul(1_000_000_000).wrapping_add(i64::from(since.subsec_nanos()))
+}
