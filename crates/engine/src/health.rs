@@ -8,6 +8,19 @@
 use std::fmt;
 
 use serde_json::Value;
+use tiphys_api::names::finalizer;
+use tiphys_object::{Gvk, access};
+
+mod lua;
+mod overrides;
+mod pod;
+mod reader;
+mod rules;
+mod shipped;
+mod workload;
+
+pub use overrides::{HealthOverrides, ScriptClock};
+use reader::Reader;
 
 /// Health codes, best to worst (ENG-96): "worse" means greater.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -78,31 +91,64 @@ pub struct HealthError {
     pub message: String,
 }
 
-/// The user's health rules (ENG-98).
-#[derive(Clone, Debug, Default)]
-pub struct HealthOverrides {}
-
-impl HealthOverrides {
-    /// Reads them from the data of `argocd-cm`, map form and split keys (ENG-66).
-    ///
-    /// # Errors
-    /// When the settings are malformed.
-    pub fn from_settings(settings: &std::collections::BTreeMap<String, String>) -> Result<Self, HealthError> {
-        let _ = settings;
-        Ok(Self {})
-    }
-}
+/// What a script's status outside the six codes becomes (ENG-132).
+const INVALID_STATUS: &str = "Lua returned an invalid health status";
 
 /// Health of a live object; `None` when its kind has none. A failing rule is an error.
 ///
 /// # Errors
 /// When the rule of its kind failed.
 pub fn evaluate(live: &Value, overrides: &HealthOverrides) -> Result<Option<Health>, HealthError> {
-    let _ = (live, overrides);
-    Ok(None)
+    let is_going = access::at(live, &["metadata", "deletionTimestamp"]).is_some_and(|time| !time.is_null());
+    if is_going && !has_hook_finalizer(live) {
+        return Ok(Some(Health::new(HealthCode::Progressing, "Pending deletion")));
+    }
+    let gvk = Gvk::of(live);
+    let key = if gvk.group.is_empty() { gvk.kind.to_string() } else { gvk.group_kind().to_string() };
+    if let Some(script) = overrides.script(&key) {
+        return lua::run(script, live, overrides.clock.as_ref());
+    }
+    builtin(&gvk, live)
 }
 
 /// Health of a live object; `None` when its kind has none. A failing rule reads as `Unknown` (ENG-97).
 pub fn assess(live: &Value, overrides: &HealthOverrides) -> Option<Health> {
     evaluate(live, overrides).unwrap_or_else(|error| Some(Health::new(HealthCode::Unknown, error.message)))
 }
+
+fn has_hook_finalizer(live: &Value) -> bool {
+    let finalizers = access::at(live, &["metadata", "finalizers"]).and_then(Value::as_array);
+    finalizers.is_some_and(|list| list.iter().any(|name| name == finalizer::HOOK))
+}
+
+/// The rule of a kind, whatever its version (ENG-99).
+fn builtin(gvk: &Gvk, live: &Value) -> reader::Verdict {
+    let reader = Reader { object: live };
+    match (gvk.group.as_str(), gvk.kind.as_str()) {
+        ("apps", "Deployment") => workload::deployment(reader),
+        ("apps", "StatefulSet") => workload::stateful_set(reader),
+        ("apps", "DaemonSet") => workload::daemon_set(reader),
+        ("apps", "ReplicaSet") => workload::replica_set(reader),
+        ("", "Service") => workload::service(reader),
+        ("", "PersistentVolumeClaim") => workload::volume_claim(reader),
+        ("", "Pod") => pod::pod(reader),
+        ("networking.k8s.io" | "extensions", "Ingress") => workload::ingress(reader),
+        ("batch", "Job") => workload::job(reader),
+        ("autoscaling", "HorizontalPodAutoscaler") => workload::autoscaler(reader),
+        ("apiregistration.k8s.io", "APIService") => workload::api_service(reader),
+        ("argoproj.io", "Workflow") => workload::workflow(reader),
+        ("batch", "CronJob") => shipped::cron_job(live),
+        ("policy", "PodDisruptionBudget") => shipped::disruption_budget(live),
+        ("apiextensions.k8s.io", "CustomResourceDefinition") => shipped::resource_definition(live),
+        ("argoproj.io", "Rollout") => shipped::rollout(live),
+        ("argoproj.io", "ApplicationSet") => shipped::application_set(live),
+        ("argoproj.io", "AnalysisRun") => shipped::analysis_run(live),
+        ("argoproj.io", "Experiment") => shipped::experiment(live),
+        ("argoproj.io", "CronWorkflow") => shipped::cron_workflow(live),
+        ("argoproj.io", "EventBus") => shipped::event_bus(live),
+        _ => rules::judge(gvk, live),
+    }
+}
+
+#[cfg(test)]
+mod tests;
