@@ -1,1 +1,29 @@
-//! Runs the controllers: refresh, operations, deletion; writes status.
+//! Runs the controller: keeps every Application's cluster equal to its sources.
+//!
+//! [`Controller`] is the whole thing: it follows Applications, projects, settings and the live objects of the
+//! destination clusters, and works on one application at a time per worker. What to do is decided by pure
+//! functions ([`decide`], and the engine); this crate gathers the facts, carries the answers out and writes
+//! the status. [`webhook`] reads pushes, [`http`] serves health, metrics and webhooks.
+
+mod clusters;
+mod compare;
+mod context;
+mod controller;
+pub mod decide;
+mod deletion;
+mod events;
+mod execute;
+pub mod http;
+mod memory;
+pub mod metrics;
+mod operate;
+mod pass;
+mod persist;
+pub mod queue;
+mod rendering;
+mod store;
+mod targets;
+pub mod webhook;
+mod world;
+
+pub use controller::{Controller, ControllerOptions, StartError};

@@ -1,1 +1,63 @@
-fn main() {}
+//! `tiphys`: one binary for everything. Here are only the start of the process and the choice of the verb.
+
+use std::ffi::OsString;
+use std::process::ExitCode;
+
+
+mod install;
+mod run;
+
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
+const HELP: &str = "\
+Tiphys keeps Kubernetes clusters equal to what Git declares.
+
+Usage: tiphys <command> [flags]
+
+Run it
+  run       all components in the foreground, against the cluster of a kubeconfig
+  serve     what pods run: chosen roles, health and metrics ports
+  install   print the manifests to install (--crds-only: just the custom resources)
+
+Use it
+  app       create, list, get, sync, diff, wait, history, manifests, resources, delete (with --core)
+
+Ask it
+  eval      answer questions about single decisions, one JSON request per line
+  version   print the version
+
+`tiphys <command> --help` says more.
+";
+
+fn main() -> ExitCode {
+    // One crypto provider, installed before anything else (DEP-4). A second installation would be a bug.
+    if rustls::crypto::aws_lc_rs::default_provider().install_default().is_err() {
+        return fail("the crypto provider was installed twice; this is a bug", 20);
+    }
+    let args: Vec<OsString> = std::env::args_os().skip(1).collect();
+    let rest = args.get(1..).unwrap_or_default();
+    match args.first().and_then(|verb| verb.to_str()) {
+        Some("eval") => tiphys::eval::run(rest),
+        Some("run") => run::run(rest),
+        Some("serve") => run::serve(rest),
+        Some("install") => install::install(rest),
+        Some("version" | "--version") => print(&format!("tiphys: v{}\n", env!("CARGO_PKG_VERSION"))),
+        None | Some("help" | "-h" | "--help") => print(HELP),
+        _ => tiphys_cli::main(&args),
+    }
+}
+
+fn print(text: &str) -> ExitCode {
+    use std::io::Write as _;
+    // A closed pipe ends quietly (CLI-1106).
+    match std::io::stdout().write_all(text.as_bytes()) {
+        Ok(()) | Err(_) => ExitCode::SUCCESS,
+    }
+}
+
+#[expect(clippy::print_stderr, reason = "the one place that reports a failed start")]
+fn fail(text: &str, code: u8) -> ExitCode {
+    eprintln!("error: {text}");
+    ExitCode::from(code)
+}

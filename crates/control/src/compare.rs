@@ -1,0 +1,351 @@
+//! One comparison of an application: gather what the engine needs, ask it, and shape the answer for the status.
+
+use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
+
+use parking_lot::Mutex;
+use smol_str::SmolStr;
+use tiphys_api::application::{ApplicationStatus, Condition, HealthStatus, ResourceStatus, Summary};
+use tiphys_api::names::annotation;
+use tiphys_api::{AppProject, Application};
+use tiphys_cluster::{ApiError, Seen as IndexSeen, Target as WriteTarget};
+use tiphys_engine::compare::{self, CompareInput, Comparison, Scope};
+use tiphys_engine::health::{self, Health, HealthOverrides};
+use tiphys_engine::seen::Seen;
+use tiphys_engine::tracking::TrackingSettings;
+use tiphys_object::{GroupKind, Object, ResourceKey};
+use tiphys_policy::project::{Resource, Target, kind_permitted, live_permitted};
+
+use crate::clusters::Destination;
+use crate::decide::status::condition;
+use crate::memory::{AppMemory, Targets};
+use crate::world::World;
+
+/// Everything a comparison found out.
+pub(crate) struct Compared {
+    pub(crate) comparison: Comparison,
+    pub(crate) targets: Targets,
+    pub(crate) resources: Vec<ResourceStatus>,
+    pub(crate) health: HealthStatus,
+    pub(crate) summary: Summary,
+    pub(crate) conditions: Vec<Condition>,
+}
+
+/// Facts that are the same for the whole pass.
+pub(crate) struct Subject<'a> {
+    pub(crate) app: &'a Application,
+    pub(crate) instance: &'a str,
+    pub(crate) world: &'a World,
+    pub(crate) project: &'a AppProject,
+    pub(crate) destination: &'a Destination,
+    pub(crate) tracking: &'a TrackingSettings,
+}
+
+impl Subject<'_> {
+    /// Whether the project shows a live object to this application (ENG-44).
+    pub(crate) fn is_visible(&self, key: &ResourceKey) -> bool {
+        let clusters = self.world.clusters.all();
+        let target = Target::new(&self.destination.cluster, &key.namespace);
+        live_permitted(self.project, key, target, Ok(clusters), self.world.settings.project_matching())
+    }
+}
+
+/// Compares targets with what the cluster holds.
+///
+/// The live objects come from the index; a target's object that the index only knows by name is read. What
+/// cannot be known makes the result `Unknown`.
+pub(crate) async fn run(subject: &Subject<'_>, targets: Targets, memory: &Mutex<AppMemory>) -> Compared {
+    let found = subject.destination.index.managed(subject.instance);
+    if let Some(error) = &found.cluster_error {
+        let message = format!("Failed to load live state: {error}");
+        return failed(subject, targets, message);
+    }
+    // Of a kind that could not be listed nothing may be called extra, and nothing the index remembers is
+    // evidence (law 3). Its targets are read one by one; an object of ours without a target stays a question.
+    let unknown: HashMap<GroupKind, String> = found.incomplete.into_iter().collect();
+    let namespace = &subject.app.spec.destination.namespace;
+    let mut wanted: HashSet<ResourceKey> = HashSet::new();
+    for target in targets.objects.iter() {
+        wanted.insert(target.key().in_namespace(""));
+        wanted.insert(if target.namespace().is_empty() { target.key().in_namespace(namespace) } else { target.key() });
+    }
+    let (doubtful, live): (Vec<_>, Vec<_>) =
+        found.objects.into_iter().partition(|object| unknown.contains_key(&object.gvk().group_kind()));
+    if let Some(object) = doubtful.iter().find(|object| !wanted.contains(&object.key())) {
+        let why = unknown.get(&object.gvk().group_kind()).cloned().unwrap_or_default();
+        return failed(subject, targets, format!("Failed to load live state: {}: {why}", object.key()));
+    }
+    let managed: HashSet<ResourceKey> = live.iter().map(|object| object.key()).collect();
+    let by_key = look_up(subject, &targets, &managed, &unknown).await;
+
+    let ignore = match subject.world.ignore_rules(&subject.app.spec.ignore_differences) {
+        Ok(rules) => rules,
+        Err(error) => {
+            let message = format!("Failed to compare desired state to live state: {error}");
+            return failed(subject, targets, message);
+        }
+    };
+    let comparison = {
+        let kinds = subject.destination.index.discovery().snapshot();
+        let scope = |group_kind: &GroupKind| {
+            kinds.as_ref().and_then(|kinds| kinds.scope(group_kind)).map(|scope| match scope {
+                tiphys_cluster::Scope::Namespaced => Scope::Namespaced,
+                tiphys_cluster::Scope::Cluster => Scope::Cluster,
+            })
+        };
+        let policy = subject.app.spec.sync_policy.as_ref();
+        let find = |key: &ResourceKey| match by_key.get(key) {
+            Some(seen) => seen.clone(),
+            None => from_index(subject.destination.index.get(key)),
+        };
+        let input = CompareInput {
+            application_namespace: &subject.app.metadata.namespace,
+            application_name: &subject.app.metadata.name,
+            instance: subject.instance,
+            destination_namespace: &subject.app.spec.destination.namespace,
+            targets: &targets.objects,
+            managed: &live,
+            by_key: &find,
+            scope: &scope,
+            excluded: &|group_kind| subject.destination.is_excluded(group_kind),
+            permitted_live: &|object| subject.is_visible(&object.key()),
+            permitted_kind: &|key| {
+                kind_permitted(
+                    subject.project,
+                    Resource {
+                        group: &key.group,
+                        kind: &key.kind,
+                        name: &key.name,
+                        namespaced: !key.namespace.is_empty(),
+                    },
+                )
+            },
+            tracking: subject.tracking,
+            ignore: &ignore,
+            diff: &subject.world.diff,
+            sync_options: subject.app.sync_options(),
+            managed_namespace: policy.and_then(|policy| policy.managed_namespace_metadata.as_ref()),
+            managed_namespace_changed: compare::managed_namespace_changed(subject.app),
+        };
+        let mut memory = memory.lock();
+        compare::compare(&input, &mut memory.diffs)
+    };
+    shape(subject, targets, comparison, memory)
+}
+
+/// Live objects of targets that no claim leads to: from the index, or read where it keeps no text.
+async fn look_up(
+    subject: &Subject<'_>,
+    targets: &Targets,
+    managed: &HashSet<ResourceKey>,
+    unknown: &HashMap<GroupKind, String>,
+) -> HashMap<ResourceKey, Seen<Arc<Object>>> {
+    let namespace = &subject.app.spec.destination.namespace;
+    let mut found = HashMap::new();
+    for target in targets.objects.iter() {
+        let key = target.key();
+        for key in [key.in_namespace(""), key.in_namespace(if key.namespace.is_empty() { namespace } else { &key.namespace })] {
+            if managed.contains(&key) || found.contains_key(&key) {
+                continue;
+            }
+            let seen = match subject.destination.index.get(&key) {
+                _ if unknown.contains_key(&key.group_kind()) => read(subject.destination, target, &key).await,
+                IndexSeen::Reference { .. } => read(subject.destination, target, &key).await,
+                IndexSeen::Unknown(_) if subject.destination.is_unwatched(&key.group_kind()) => {
+                    read(subject.destination, target, &key).await
+                }
+                // Another version of the same object is asked of the server (ENG-26).
+                IndexSeen::Present(object) if object.gvk() != target.gvk() => {
+                    read(subject.destination, target, &key).await
+                }
+                other => from_index(other),
+            };
+            found.insert(key, seen);
+        }
+    }
+    found
+}
+
+async fn read(destination: &Destination, target: &Object, key: &ResourceKey) -> Seen<Arc<Object>> {
+    let target = WriteTarget::new(target.gvk().clone(), &key.namespace, &key.name);
+    match destination.index.live(&destination.writer, &target).await {
+        Ok(Some(object)) => Seen::Present(object),
+        Ok(None) | Err(ApiError::NotServed(_)) => Seen::Absent,
+        Err(error) => Seen::Unknown(error.to_string()),
+    }
+}
+
+fn from_index(seen: IndexSeen) -> Seen<Arc<Object>> {
+    match seen {
+        IndexSeen::Present(object) => Seen::Present(object),
+        IndexSeen::Absent => Seen::Absent,
+        IndexSeen::Reference { .. } => Seen::Unknown("its text was not read".to_owned()),
+        IndexSeen::Unknown(why) => Seen::Unknown(why),
+    }
+}
+
+/// A comparison that could not be made: nothing is known, nothing is extra.
+pub(crate) fn failed(subject: &Subject<'_>, targets: Targets, message: String) -> Compared {
+    let comparison = Comparison {
+        status: compare::SyncStatusCode::Unknown,
+        resources: Vec::new(),
+        hooks: Vec::new(),
+        conditions: vec![condition("ComparisonError", message.clone())],
+        failed: Some(message),
+    };
+    Compared {
+        conditions: comparison.conditions.clone(),
+        comparison,
+        targets,
+        // What was known stays; only its status is unknown now (ENG-53).
+        resources: unknown_resources(&subject.app.status),
+        health: HealthStatus { last_transition_time: None, ..subject.app.status.health.clone() },
+        summary: subject.app.status.summary.clone(),
+    }
+}
+
+/// The known resources with status `Unknown`.
+pub(crate) fn unknown_resources(status: &ApplicationStatus) -> Vec<ResourceStatus> {
+    let unknown = |r: &ResourceStatus| ResourceStatus {
+        status: if r.hook || r.status.is_empty() { r.status.clone() } else { "Unknown".to_owned() },
+        ..r.clone()
+    };
+    status.resources.iter().map(unknown).collect()
+}
+
+fn shape(subject: &Subject<'_>, targets: Targets, comparison: Comparison, memory: &Mutex<AppMemory>) -> Compared {
+    let mut conditions = comparison.conditions.clone();
+    let mut judged: HashMap<ResourceKey, Health> = HashMap::new();
+    let mut first_error: Option<Condition> = None;
+    {
+        let mut memory = memory.lock();
+        let mut fresh = HashMap::with_capacity(comparison.resources.len());
+        for resource in &comparison.resources {
+            let Some(live) = &resource.live else { continue };
+            let health = health_of(live, &subject.world.health, &memory.health, &mut fresh);
+            match health {
+                Ok(Some(health)) => {
+                    judged.insert(resource.key.clone(), health);
+                }
+                Ok(None) => {}
+                Err(error) => {
+                    let key = &resource.key;
+                    let text = format!(
+                        "error setting app health: failed to get resource health for \"{}\" with name \"{}\" in namespace \"{}\": {error}",
+                        key.kind, key.name, key.namespace
+                    );
+                    first_error.get_or_insert_with(|| condition("ComparisonError", text));
+                    judged.insert(key.clone(), Health::new(health::HealthCode::Unknown, error));
+                }
+            }
+        }
+        memory.health = fresh;
+    }
+    conditions.extend(first_error);
+    let application_health = worst(&comparison, &judged);
+    let persist = subject.world.settings.controller().persist_resource_health;
+    let resources = comparison
+        .resources
+        .iter()
+        .map(|r| ResourceStatus {
+            group: r.gvk.group.to_string(),
+            version: r.gvk.version.to_string(),
+            kind: r.gvk.kind.to_string(),
+            namespace: r.key.namespace.to_string(),
+            name: r.key.name.to_string(),
+            status: r.status.map_or_else(String::new, |status| status.as_str().to_owned()),
+            health: persist.then(|| judged.get(&r.key).map(inline_health)).flatten(),
+            hook: r.hook,
+            requires_pruning: r.requires_pruning,
+            sync_wave: r.sync_wave,
+            requires_deletion_confirmation: r.requires_deletion_confirmation,
+            ..ResourceStatus::default()
+        })
+        .collect();
+    let summary = summary(subject.app, &comparison);
+    let health = HealthStatus {
+        status: application_health.status.as_str().to_owned(),
+        message: application_health.message,
+        ..HealthStatus::default()
+    };
+    Compared { comparison, targets, resources, health, summary, conditions }
+}
+
+fn inline_health(health: &Health) -> HealthStatus {
+    HealthStatus {
+        status: health.status.as_str().to_owned(),
+        message: health.message.clone(),
+        ..HealthStatus::default()
+    }
+}
+
+type HealthMemo = HashMap<ResourceKey, (SmolStr, Option<Health>)>;
+
+fn health_of(
+    live: &Object,
+    overrides: &HealthOverrides,
+    known: &HealthMemo,
+    fresh: &mut HealthMemo,
+) -> Result<Option<Health>, String> {
+    let key = live.key();
+    let version = live.metadata().resource_version.clone();
+    if let Some((at, health)) = known.get(&key)
+        && *at == version
+    {
+        fresh.insert(key, (version, health.clone()));
+        return Ok(health.clone());
+    }
+    let health = health::evaluate(&live.to_value(), overrides).map_err(|error| error.to_string())?;
+    fresh.insert(key, (version, health.clone()));
+    Ok(health)
+}
+
+/// Images and links of the managed objects (ENG-202).
+fn summary(app: &Application, comparison: &Comparison) -> Summary {
+    let mut images = std::collections::BTreeSet::new();
+    let mut urls = std::collections::BTreeSet::new();
+    let mut is_app_of_apps = false;
+    for resource in &comparison.resources {
+        let Some(object) = resource.live.as_ref().or(resource.target.as_ref()) else { continue };
+        is_app_of_apps |= object.gvk().kind == "Application" && object.gvk().group == tiphys_api::names::GROUP;
+        images.extend(tiphys_engine::tree::images(&object.to_value()));
+    }
+    for (key, text) in &app.metadata.annotations {
+        if key.starts_with("link.argocd.argoproj.io/") {
+            urls.insert(text.clone());
+        }
+    }
+    Summary {
+        external_urls: urls.into_iter().collect(),
+        images: images.into_iter().collect(),
+        is_app_of_apps,
+        ..Summary::default()
+    }
+}
+
+/// The application's own tracking settings: the system's with its effective method (TRK-110).
+pub(crate) fn tracking_of(app: &Application, world: &World) -> TrackingSettings {
+    let wanted = app.annotation("argocd.argoproj.io/tracking-method");
+    let method = world.tracking.effective_method(wanted, world.settings.cm());
+    world.tracking.with_method(method)
+}
+
+/// Whether an Application's annotation asks to leave it alone (CTL-19).
+pub(crate) fn is_skipped(app: &Application) -> bool {
+    app.annotation(annotation::SKIP_RECONCILE)
+        .is_some_and(|flag| tiphys_api::repository::parse_bool(flag) == Some(true))
+}
+
+fn worst(comparison: &Comparison, judged: &HashMap<ResourceKey, Health>) -> Health {
+    let mut worst = Health::new(health::HealthCode::Healthy, "");
+    let any_live = comparison.resources.iter().any(|r| r.live.is_some());
+    if !comparison.resources.is_empty() && !any_live {
+        worst.status = health::HealthCode::Missing;
+    }
+    for r in &comparison.resources {
+        if let Some(h) = judged.get(&r.key).filter(|h| h.status > worst.status) {
+            worst = h.clone();
+        }
+    }
+    worst
+}

@@ -1,0 +1,111 @@
+//! What all workers share.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use arc_swap::ArcSwap;
+use jiff::{SignedDuration, Timestamp};
+use serde_json::Value;
+use tiphys_api::Application;
+use tiphys_cluster::Writer;
+use tiphys_object::{Gvk, Object};
+use tiphys_source::{Clock, Sources};
+use tokio::sync::mpsc;
+use tokio::time::Instant;
+
+use crate::clusters::Pool;
+use crate::decide::refresh::{Intervals, Level};
+use crate::events::{self, Note};
+use crate::metrics::Metrics;
+use crate::queue::{Priority, Queue};
+use crate::rendering::Renders;
+use crate::store::{AppKey, AppStore};
+use crate::world::World;
+
+/// Shared state of one controller.
+pub(crate) struct Context {
+    pub(crate) namespace: String,
+    pub(crate) store: AppStore,
+    pub(crate) queue: Queue<AppKey>,
+    pub(crate) world: ArcSwap<World>,
+    pub(crate) sources: Sources,
+    pub(crate) renders: Renders,
+    pub(crate) clusters: Arc<Pool>,
+    pub(crate) home: Writer,
+    pub(crate) clock: Clock,
+    pub(crate) metrics: Metrics,
+    /// Full: the event is dropped and counted; events are best effort.
+    pub(crate) events: mpsc::Sender<Value>,
+    pub(crate) read_only: bool,
+    pub(crate) progress: Progress,
+}
+
+/// Proof of life for the health endpoint: grows whenever a worker finishes an item or finds nothing to do.
+#[derive(Default)]
+pub(crate) struct Progress {
+    beats: AtomicU64,
+}
+
+impl Progress {
+    pub(crate) fn beat(&self) {
+        self.beats.fetch_add(1, Ordering::Relaxed);
+    }
+
+    pub(crate) fn count(&self) -> u64 {
+        self.beats.load(Ordering::Relaxed)
+    }
+}
+
+impl Context {
+    /// The Gvk of Applications.
+    pub(crate) fn application_gvk() -> Gvk {
+        Gvk::new(tiphys_api::names::GROUP, tiphys_api::names::VERSION, "Application")
+    }
+
+    /// Asks for a comparison of an application.
+    pub(crate) fn request(&self, key: &AppKey, level: Level, priority: Priority) {
+        if let Some(entry) = self.store.get(key) {
+            entry.memory.lock().request(level);
+            self.queue.add(key.clone(), priority);
+        }
+    }
+
+    /// Looks at an application again at a time of day.
+    pub(crate) fn wake_at(&self, key: &AppKey, at: Timestamp) {
+        let wait = at.duration_since(self.clock.now()).max(SignedDuration::ZERO);
+        self.queue.add_at(key.clone(), Instant::now() + wait.unsigned_abs());
+    }
+
+    /// Sends an event about an application; never waits.
+    pub(crate) fn note(&self, object: &Object, app: &Application, note: &Note) {
+        let destination = (app.spec.destination.server.as_str(), app.spec.destination.namespace.as_str());
+        tracing::info!(
+            application = %app.metadata.name,
+            app_namespace = %app.metadata.namespace,
+            reason = note.reason,
+            message = %note.message,
+            "event"
+        );
+        let event = events::event(object, note, destination, self.clock.now());
+        if self.events.try_send(event).is_err() {
+            self.metrics.worked("event-dropped");
+        }
+    }
+
+    /// Refresh intervals of an application: the jitter is spread by its name (CTL-28).
+    pub(crate) fn intervals(&self, world: &World, key: &AppKey) -> Intervals {
+        let timeouts = world.settings.refresh_timeouts();
+        let duration = |d: std::time::Duration| SignedDuration::try_from(d).unwrap_or(SignedDuration::MAX);
+        let share = {
+            // FNV-1a of the key, as a fraction of 1000.
+            let mut hash: u64 = 0xcbf2_9ce4_8422_2325;
+            for byte in key.to_string().bytes() {
+                hash = (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
+            }
+            u32::try_from(hash % 1000).unwrap_or(0)
+        };
+        let soft = (!timeouts.soft.is_zero()).then(|| duration(timeouts.soft + timeouts.jitter * share / 1000));
+        let hard = (!timeouts.hard.is_zero()).then(|| duration(timeouts.hard));
+        Intervals { soft, hard }
+    }
+}

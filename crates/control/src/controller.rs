@@ -1,0 +1,595 @@
+//! The controller as a whole: what it follows, what it starts, how it ends.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use arc_swap::ArcSwap;
+use futures::FutureExt;
+use serde_json::Value;
+use smol_str::SmolStr;
+use tiphys_api::{AppProject, names};
+use tiphys_cluster::{
+    ApiError, Connection, Discovery, IndexEvent, ObjectEvent, ObjectQuery, Permit, Served, Target, Writer,
+    watch_objects,
+};
+use tiphys_object::{Gvk, Object};
+use tiphys_source::{Clock, SourceOptions, Sources};
+use tokio::sync::mpsc;
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+
+use crate::clusters::{ClusterEvent, Pool, chain, jitter};
+use crate::context::{Context, Progress};
+use crate::decide::refresh::Level;
+use crate::metrics::{AppInfo, ClusterInfo, Metrics};
+use crate::pass;
+use crate::queue::{Priority, Queue};
+use crate::rendering::Renders;
+use crate::store::{AppKey, AppStore, Change};
+use crate::world::{World, WorldData};
+
+/// Objects of a watch that may wait; when full, the watch stalls, which is the backpressure we want.
+const WATCH_EVENTS_MAX: usize = 1024;
+/// Events about Applications that may wait to be written; further ones are dropped and counted.
+const EVENTS_MAX: usize = 10_000;
+/// Events written at the same time.
+const EVENT_WRITERS: usize = 4;
+/// Settings changes within this time make one snapshot.
+const WORLD_DELAY: Duration = Duration::from_millis(50);
+/// Revision-only updates wait until a repository was quiet for so long …
+const QUIET: Duration = Duration::from_millis(400);
+/// … but never longer than this.
+const QUIET_MAX: Duration = Duration::from_secs(5);
+/// Time a stopping controller gives its workers.
+const STOP_TIMEOUT: Duration = Duration::from_secs(8);
+/// Pause of an application after changes of its live objects, so that a burst is one comparison.
+const LIVE_CHANGE_DELAY: Duration = Duration::from_millis(40);
+
+/// How a controller is started.
+pub struct ControllerOptions {
+    /// The control plane's namespace.
+    pub namespace: String,
+    /// The way to the cluster with the Applications; also the in-cluster destination.
+    pub connection: Connection,
+    /// Directory of the git cache.
+    pub cache_dir: std::path::PathBuf,
+    /// Environment variables, read once at start.
+    pub env: BTreeMap<String, String>,
+    /// Look, but write nothing.
+    pub read_only: bool,
+    /// Number of workers; 0 takes the settings' number of status processors.
+    pub workers: usize,
+}
+
+/// A running controller.
+#[derive(Clone)]
+pub struct Controller {
+    context: Arc<Context>,
+    tracker: TaskTracker,
+    cancel: CancellationToken,
+    quiet: mpsc::Sender<Quiet>,
+}
+
+/// Applications whose revision moved without their files.
+struct Quiet {
+    keys: Vec<AppKey>,
+}
+
+/// Why a controller could not start.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum StartError {
+    /// The API server cannot be used.
+    #[error("cannot reach the cluster: {0}")]
+    Cluster(String),
+    /// The cache directory cannot be used.
+    #[error("cannot use the cache directory: {0}")]
+    Cache(String),
+    /// The CRDs are not installed.
+    #[error("the custom resource {0} is not installed in the cluster; install it with `tiphys install --crds-only | kubectl apply --server-side -f -`")]
+    MissingDefinition(String),
+    /// The default project could not be made.
+    #[error("the default project cannot be created in namespace {namespace:?}: {reason}")]
+    DefaultProject {
+        /// The control plane's namespace.
+        namespace: String,
+        /// What the API server said.
+        reason: String,
+    },
+}
+
+impl Controller {
+    /// Starts following the installation and working. Returns when settings and projects are known.
+    ///
+    /// # Errors
+    /// When the cluster cannot be reached or lacks the CRDs.
+    pub async fn start(options: ControllerOptions) -> Result<Self, StartError> {
+        let tracker = TaskTracker::new();
+        let cancel = CancellationToken::new();
+        let connection = options.connection.clone();
+        let discovery = Discovery::new(connection.clone());
+        let kinds = discovery.kinds().await.map_err(|error| StartError::Cluster(chain(&error)))?;
+        let resource = |gvk: Gvk| match kinds.served(&gvk) {
+            Served::Yes(resource) => Ok(resource),
+            Served::No | Served::Unknown => {
+                Err(StartError::MissingDefinition(format!("{} ({})", gvk.kind, gvk.api_version())))
+            }
+        };
+        let applications = resource(Context::application_gvk())?;
+        let projects = resource(Gvk::new(names::GROUP, names::VERSION, "AppProject"))?;
+        let config_maps = resource(Gvk::new("", "v1", "ConfigMap"))?;
+        let secrets = resource(Gvk::new("", "v1", "Secret"))?;
+        let home = Writer::new(connection.clone(), discovery.clone());
+        if !options.read_only {
+            ensure_default_project(&home, &options.namespace).await?;
+        }
+        let namespace = SmolStr::new(&options.namespace);
+        let follow = |resource, labels: &str| {
+            let (sender, receiver) = mpsc::channel(WATCH_EVENTS_MAX);
+            let query = ObjectQuery {
+                resource,
+                namespace: namespace.clone(),
+                label_selector: labels.to_owned(),
+                field_selector: String::new(),
+            };
+            tracker.spawn(watch_objects(connection.clone(), query, sender, jitter(), cancel.clone()));
+            receiver
+        };
+        let mut inputs = Inputs {
+            config_maps: follow(config_maps, "app.kubernetes.io/part-of=argocd"),
+            secrets: follow(secrets, ""),
+            projects: follow(projects, ""),
+            data: WorldData { env: options.env.clone(), namespace: options.namespace.clone(), ..WorldData::default() },
+            known_hosts_file: options.cache_dir.join("ssh_known_hosts"),
+        };
+        inputs.first().await.map_err(StartError::Cluster)?;
+        let world = World::build(&inputs.data);
+        for warning in &world.warnings {
+            tracing::warn!(warning, "a setting cannot be read");
+        }
+        let (event_sender, event_receiver) = mpsc::channel(EVENTS_MAX);
+        let (cluster_sender, cluster_receiver) = mpsc::channel(WATCH_EVENTS_MAX);
+        let clock = Clock::real();
+        let known_hosts_file = inputs.known_hosts_file.clone();
+        let sources = Sources::new(SourceOptions {
+            known_hosts_file: known_hosts_file.clone(),
+            path: options.env.get("PATH").cloned().unwrap_or_default(),
+            clock: clock.clone(),
+            ..SourceOptions::new(&options.cache_dir)
+        })
+        .map_err(|error| StartError::Cache(error.to_string()))?;
+        write_known_hosts(&known_hosts_file, &world.known_hosts).await;
+        let workers = match options.workers {
+            0 => world.settings.controller().status_processors.max(1),
+            workers => workers,
+        };
+        let context = Arc::new(Context {
+            namespace: options.namespace.clone(),
+            store: AppStore::default(),
+            queue: Queue::new(),
+            clusters: Arc::new(Pool::new(connection.clone(), cluster_sender, tracker.clone(), cancel.clone())),
+            world: ArcSwap::from_pointee(world),
+            sources,
+            renders: Renders::new(std::thread::available_parallelism().map_or(2, usize::from)),
+            home,
+            clock,
+            metrics: Metrics::new(),
+            events: event_sender,
+            read_only: options.read_only,
+            progress: Progress::default(),
+        });
+        let (quiet, quiet_receiver) = mpsc::channel(64);
+        let all_namespaces = context.world.load().settings.application_namespaces().iter().any(|n| !n.is_empty());
+        let (sender, receiver) = mpsc::channel(WATCH_EVENTS_MAX);
+        let query = ObjectQuery {
+            resource: applications,
+            namespace: if all_namespaces { SmolStr::default() } else { namespace },
+            label_selector: String::new(),
+            field_selector: String::new(),
+        };
+        tracker.spawn(watch_objects(connection, query, sender, jitter(), cancel.clone()));
+        tracker.spawn(follow_applications(Arc::clone(&context), receiver));
+        tracker.spawn(follow_clusters(Arc::clone(&context), cluster_receiver));
+        tracker.spawn(inputs.follow(Arc::clone(&context)));
+        tracker.spawn(write_events(Arc::clone(&context), event_receiver));
+        tracker.spawn(follow_quiet(Arc::clone(&context), quiet_receiver, cancel.clone()));
+        for _ in 0..workers {
+            tracker.spawn(work(Arc::clone(&context)));
+        }
+        Ok(Self { context, tracker, cancel, quiet })
+    }
+
+    /// Stops: no new work is begun, what runs is finished or left to the next start, at most eight seconds.
+    pub async fn stop(self) {
+        self.context.queue.close();
+        self.cancel.cancel();
+        self.tracker.close();
+        if tokio::time::timeout(STOP_TIMEOUT, self.tracker.wait()).await.is_err() {
+            tracing::warn!("some work did not end in time; the next start goes on with it");
+        }
+    }
+
+    /// Acts on a push: applications whose files changed are compared now, those of which only the revision
+    /// moved when the repository is quiet. Returns how many applications it concerns.
+    pub fn pushed(&self, push: &crate::webhook::Push) -> usize {
+        use crate::webhook::{Concern, concern, repository_matches};
+        let entries = self
+            .context
+            .store
+            .by_repository(|url| push.web_urls.iter().any(|web| repository_matches(web, url)));
+        let mut later = Vec::new();
+        let mut urls = std::collections::BTreeSet::new();
+        let mut concerned = 0;
+        for entry in &entries {
+            urls.extend(entry.declared.sources().iter().map(|source| source.repo_url.clone()));
+        }
+        for url in &urls {
+            self.context.sources.invalidate(url);
+        }
+        for entry in entries {
+            let key = AppKey::new(&entry.declared.metadata.namespace, &entry.declared.metadata.name);
+            match concern(push, &entry.declared) {
+                Concern::None => continue,
+                Concern::Files => {
+                    // The listing was invalidated above; the first application lists again, the others share.
+                    entry.memory.lock().request(Level::Latest);
+                    self.context.queue.add(key, Priority::Urgent);
+                }
+                Concern::RevisionOnly => later.push(key),
+            }
+            concerned += 1;
+        }
+        if !later.is_empty() && self.quiet.try_send(Quiet { keys: later }).is_err() {
+            // The poll will find the new revision.
+            tracing::warn!("too many pushes at once; some revisions are shown later");
+        }
+        concerned
+    }
+
+    /// The secret of a webhook provider; empty when none is configured.
+    pub fn webhook_secret(&self, key: &str) -> String {
+        self.context.world.load().settings.secret(key).map_or_else(String::new, |secret| secret.expose().clone())
+    }
+
+    /// Bytes that a webhook payload may have.
+    pub fn webhook_bytes_max(&self) -> usize {
+        let text = self.context.world.load().settings.cm().get("webhook.maxPayloadSizeMB").cloned();
+        let megabytes = text.and_then(|text| text.parse::<usize>().ok()).filter(|n| *n > 0).unwrap_or(50);
+        megabytes.saturating_mul(1024 * 1024)
+    }
+
+    /// The text of a metrics scrape.
+    pub fn metrics(&self) -> String {
+        let apps: Vec<AppInfo> =
+            self.context.store.keys().iter().filter_map(|key| app_info(&self.context, key)).collect();
+        let clusters: Vec<ClusterInfo> = self.context.clusters.in_use().iter().map(|d| cluster_info(d)).collect();
+        self.context.metrics.scrape(&apps, &clusters, self.context.queue.depth())
+    }
+
+    /// Number of items worked on so far; what waits.
+    pub fn progress(&self) -> (u64, usize) {
+        (self.context.progress.count(), self.context.queue.depth())
+    }
+}
+
+fn app_info(context: &Context, key: &AppKey) -> Option<AppInfo> {
+    let app = context.store.get(key)?.parse().ok()?;
+    Some(AppInfo {
+        namespace: key.namespace.to_string(),
+        name: key.name.to_string(),
+        project: app.project().to_owned(),
+        autosync: app.automated().is_some(),
+        repo: app.sources().first().map(|s| tiphys_api::repo_url::normalize(&s.repo_url)).unwrap_or_default(),
+        dest_server: app.spec.destination.server.clone(),
+        dest_namespace: app.spec.destination.namespace.clone(),
+        sync_status: app.status.sync.status.clone(),
+        health_status: app.status.health.status.clone(),
+        operation: if app.metadata.deletion_timestamp.is_some() {
+            "delete"
+        } else if app.operation.is_some() {
+            "sync"
+        } else {
+            ""
+        },
+    })
+}
+
+fn cluster_info(destination: &crate::clusters::Destination) -> ClusterInfo {
+    let counts = destination.index.counts();
+    let version = destination.index.discovery().snapshot().map(|kinds| kinds.server_version().to_owned());
+    ClusterInfo {
+        server: destination.cluster.server.clone(),
+        name: destination.cluster.name.clone(),
+        version: version.unwrap_or_default(),
+        kinds: counts.len(),
+        objects: counts.values().sum(),
+        connected: destination.index.error().is_none(),
+    }
+}
+
+/// Creates the project `default` where it is missing (REP-121).
+async fn ensure_default_project(home: &Writer, namespace: &str) -> Result<(), StartError> {
+    let gvk = Gvk::new(names::GROUP, names::VERSION, "AppProject");
+    let fail = |error: &ApiError| StartError::DefaultProject { namespace: namespace.to_owned(), reason: chain(error) };
+    let target = Target::new(gvk, namespace, "default");
+    if home.get(&target).await.map_err(|error| fail(&error))?.is_some() {
+        return Ok(());
+    }
+    let mut project = serde_json::to_value(AppProject::default_project(namespace)).unwrap_or(Value::Null);
+    if let Some(map) = project.as_object_mut() {
+        map.insert("apiVersion".to_owned(), "argoproj.io/v1alpha1".into());
+        map.insert("kind".to_owned(), "AppProject".into());
+    }
+    // The project is one of the installation's own objects.
+    match home.create(&Permit::checked(), &project).await {
+        Ok(_) => Ok(()),
+        Err(error) if error.is_already_exists() => Ok(()),
+        Err(error) => Err(fail(&error)),
+    }
+}
+
+/// Writes the file that `ssh` reads host keys from; without it no host is trusted.
+async fn write_known_hosts(file: &std::path::Path, text: &str) {
+    if let Err(error) = tokio::fs::write(file, text).await {
+        tracing::error!(%error, "the SSH known hosts cannot be written; SSH repositories will fail");
+    }
+}
+
+/// The objects settings are made of.
+struct Inputs {
+    config_maps: mpsc::Receiver<ObjectEvent>,
+    secrets: mpsc::Receiver<ObjectEvent>,
+    projects: mpsc::Receiver<ObjectEvent>,
+    data: WorldData,
+    known_hosts_file: std::path::PathBuf,
+}
+
+#[derive(Clone, Copy)]
+enum Kind {
+    ConfigMap,
+    Secret,
+    Project,
+}
+
+impl Inputs {
+    /// Takes the first complete list of each kind.
+    async fn first(&mut self) -> Result<(), String> {
+        for kind in [Kind::ConfigMap, Kind::Secret, Kind::Project] {
+            loop {
+                let receiver = match kind {
+                    Kind::ConfigMap => &mut self.config_maps,
+                    Kind::Secret => &mut self.secrets,
+                    Kind::Project => &mut self.projects,
+                };
+                match receiver.recv().await {
+                    Some(ObjectEvent::Synced) => break,
+                    Some(ObjectEvent::Failed(reason)) => return Err(reason),
+                    Some(event) => {
+                        self.data.take(kind, event);
+                    }
+                    None => return Err("the watch ended".to_owned()),
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Follows changes and swaps new snapshots in.
+    async fn follow(mut self, context: Arc<Context>) {
+        let mut due: Option<Instant> = None;
+        loop {
+            let wait = async {
+                match due {
+                    Some(at) => tokio::time::sleep_until(at).await,
+                    None => std::future::pending().await,
+                }
+            };
+            // Every branch is cancel-safe: receiving from a channel and sleeping.
+            let (kind, event) = tokio::select! {
+                event = self.config_maps.recv() => (Kind::ConfigMap, event),
+                event = self.secrets.recv() => (Kind::Secret, event),
+                event = self.projects.recv() => (Kind::Project, event),
+                () = wait => {
+                    due = None;
+                    self.swap(&context).await;
+                    continue;
+                }
+            };
+            let Some(event) = event else { return };
+            if self.data.take(kind, event) && due.is_none() {
+                due = Some(Instant::now() + WORLD_DELAY);
+            }
+        }
+    }
+
+    async fn swap(&self, context: &Context) {
+        let world = World::build(&self.data);
+        let old = context.world.swap(Arc::new(world));
+        let world = context.world.load_full();
+        for warning in world.warnings.iter().filter(|warning| !old.warnings.contains(warning)) {
+            tracing::warn!(warning, "a setting cannot be read");
+        }
+        if world.known_hosts != old.known_hosts {
+            write_known_hosts(&self.known_hosts_file, &world.known_hosts).await;
+        }
+        context.clusters.reconfigure(&world, &old);
+        if world.settings.cm() != old.settings.cm() || world.clusters != old.clusters {
+            for key in context.store.keys() {
+                context.request(&key, Level::Recent, Priority::Routine);
+            }
+            return;
+        }
+        let names = world.projects.keys().chain(old.projects.keys());
+        for name in names.filter(|name| world.projects.get(*name) != old.projects.get(*name)) {
+            for key in context.store.by_project(name) {
+                context.request(&key, Level::Recent, Priority::Routine);
+            }
+        }
+    }
+}
+
+impl WorldData {
+    /// Takes an event; says whether anything changed.
+    fn take(&mut self, kind: Kind, event: ObjectEvent) -> bool {
+        let map = match kind {
+            Kind::ConfigMap => &mut self.config_maps,
+            Kind::Secret => &mut self.secrets,
+            Kind::Project => &mut self.projects,
+        };
+        match event {
+            ObjectEvent::Upsert(object) => {
+                let name = object.name().to_owned();
+                let wanted = match kind {
+                    Kind::Secret => name == names::SECRET || object.label(names::SECRET_TYPE_LABEL).is_some(),
+                    Kind::ConfigMap | Kind::Project => true,
+                };
+                if wanted { map.insert(name, object).is_none_or(|_| true) } else { map.remove(&name).is_some() }
+            }
+            ObjectEvent::Delete(key) => map.remove(key.name.as_str()).is_some(),
+            ObjectEvent::Synced | ObjectEvent::Failed(_) => false,
+        }
+    }
+}
+
+/// Takes Applications into the store and wakes the workers.
+async fn follow_applications(context: Arc<Context>, mut events: mpsc::Receiver<ObjectEvent>) {
+    while let Some(event) = events.recv().await {
+        match event {
+            ObjectEvent::Upsert(object) => application_changed(&context, object),
+            ObjectEvent::Delete(key) => {
+                let key = AppKey::new(&key.namespace, &key.name);
+                context.store.remove(&key);
+                context.queue.cancel_timer(&key);
+            }
+            ObjectEvent::Synced => {}
+            ObjectEvent::Failed(reason) => {
+                tracing::warn!(reason, "Applications cannot be watched at the moment");
+            }
+        }
+    }
+}
+
+fn application_changed(context: &Context, object: Arc<Object>) {
+    let key = AppKey::new(object.namespace(), object.name());
+    let name = key.to_string();
+    let world = context.world.load();
+    let known = context.store.get(&key).is_some();
+    let change = context.store.upsert(object, |namespace, name| world.tracking.instance_name(namespace, name));
+    match change {
+        Ok(Change::Declared) => {
+            if known {
+                context.queue.add(key, Priority::Urgent);
+            } else {
+                // Live objects may have changed while nobody looked.
+                context.request(&key, Level::Recent, Priority::Urgent);
+            }
+        }
+        Ok(Change::StatusOnly | Change::None) => {}
+        Err(error) => tracing::warn!(application = name, %error, "the application cannot be read"),
+    }
+}
+
+/// Turns changes of live objects into requests of exactly the applications they belong to.
+async fn follow_clusters(context: Arc<Context>, mut events: mpsc::Receiver<ClusterEvent>) {
+    while let Some(event) = events.recv().await {
+        match event.event {
+            IndexEvent::Changed { applications, is_managed, .. } => {
+                for instance in &applications {
+                    let Some(key) = context.store.by_instance(instance) else { continue };
+                    let Some(entry) = context.store.get(&key) else { continue };
+                    let deleting = entry.declared.metadata.deletion_timestamp.is_some();
+                    // Descendants only matter to a deletion that waits for them.
+                    if is_managed || deleting {
+                        entry.memory.lock().request(Level::Recent);
+                        context.queue.add_at(key, Instant::now() + LIVE_CHANGE_DELAY);
+                    }
+                }
+            }
+            IndexEvent::KindChanged { .. } => {
+                let destination = context.clusters.in_use();
+                let pending = destination.iter().any(|d| {
+                    d.cluster.server == event.server
+                        && d.index.kind_states().values().any(|s| *s == tiphys_cluster::KindState::Pending)
+                });
+                if !pending {
+                    wake_unknown(&context, &event.server);
+                }
+            }
+            IndexEvent::KindsChanged => wake_unknown(&context, &event.server),
+        }
+    }
+}
+
+/// Applications of a cluster whose state is not known are compared again.
+fn wake_unknown(context: &Context, server: &str) {
+    let world = context.world.load();
+    for key in context.store.keys() {
+        let Some(app) = context.store.get(&key).and_then(|entry| entry.parse().ok()) else { continue };
+        let here = world.clusters.resolve(&app.spec.destination).is_ok_and(|cluster| cluster.server == server);
+        if here && app.status.sync.status != "Synced" {
+            context.request(&key, Level::Recent, Priority::Routine);
+        }
+    }
+}
+
+/// Collects applications of which only the revision moved, until their repositories are quiet.
+async fn follow_quiet(context: Arc<Context>, mut pushes: mpsc::Receiver<Quiet>, cancel: CancellationToken) {
+    let mut waiting = std::collections::BTreeSet::new();
+    loop {
+        // Both branches are cancel-safe.
+        let first = tokio::select! {
+            push = pushes.recv() => push,
+            () = cancel.cancelled() => None,
+        };
+        let Some(first) = first else { return };
+        waiting.extend(first.keys);
+        let deadline = Instant::now() + QUIET_MAX;
+        loop {
+            let until = (Instant::now() + QUIET).min(deadline);
+            match tokio::time::timeout_at(until, pushes.recv()).await {
+                Ok(Some(push)) => waiting.extend(push.keys),
+                Ok(None) => return,
+                Err(_) => break,
+            }
+        }
+        for key in std::mem::take(&mut waiting) {
+            context.request(&key, Level::Latest, Priority::Routine);
+        }
+    }
+}
+
+/// Writes events about Applications; a failure is logged and forgotten.
+async fn write_events(context: Arc<Context>, mut events: mpsc::Receiver<Value>) {
+    use futures::StreamExt;
+    let stream = futures::stream::poll_fn(move |task| events.poll_recv(task));
+    stream
+        .for_each_concurrent(EVENT_WRITERS, |event| {
+            let context = Arc::clone(&context);
+            async move {
+                if context.read_only {
+                    return;
+                }
+                if let Err(error) = context.home.create_event(&Permit::checked(), event).await {
+                    tracing::debug!(%error, "an event could not be written");
+                }
+            }
+        })
+        .await;
+}
+
+/// One worker: takes keys and works on them, whatever happens (CTL-37).
+async fn work(context: Arc<Context>) {
+    loop {
+        let Some(lease) = context.queue.next().await else { return };
+        let key = lease.key().clone();
+        let ended = std::panic::AssertUnwindSafe(pass::run(&context, &key)).catch_unwind().await;
+        if ended.is_err() {
+            tracing::error!(application = %key, "a pass ended unexpectedly; this is a bug");
+            context.metrics.worked("panic");
+            context.queue.add_at(key, Instant::now() + Duration::from_secs(30));
+        }
+        context.progress.beat();
+    }
+}

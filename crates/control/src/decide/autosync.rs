@@ -1,0 +1,239 @@
+//! Automatic sync: whether a comparison starts an operation, and which (CTL-57..63).
+
+use jiff::Timestamp;
+use tiphys_api::Application;
+use tiphys_api::application::{
+    Operation, OperationInitiator, ResourceStatus, RetryStrategy, SyncOperation, SyncResource,
+};
+use tiphys_api::settings::SelfHeal;
+
+/// What the comparison found.
+#[derive(Clone, Debug)]
+pub struct Compared<'a> {
+    /// Sync status of the application: `Synced`, `OutOfSync` or `Unknown`.
+    pub status: &'a str,
+    /// Resolved revisions, one per source.
+    pub revisions: &'a [String],
+    /// Resources of the application.
+    pub resources: &'a [ResourceStatus],
+    /// False only when the resolved revisions are known to bring no change since the last sync (CTL-39).
+    pub may_have_changes: bool,
+}
+
+/// The answer, with its reason (CTL-142).
+#[derive(Clone, Debug, PartialEq)]
+pub enum Decision {
+    /// Nothing to do.
+    Skip(&'static str),
+    /// Not now; the condition says why.
+    Refuse {
+        /// Text of the `SyncError` condition.
+        condition: String,
+    },
+    /// A self-heal is due later.
+    Wait {
+        /// When.
+        until: Timestamp,
+    },
+    /// Start this operation.
+    Start(Box<Operation>),
+}
+
+/// Decides about an automatic sync (CTL-57..61).
+pub fn decide(app: &Application, compared: &Compared<'_>, heal: &SelfHeal, now: Timestamp) -> Decision {
+    let Some(policy) = app.automated() else { return Decision::Skip("automated sync is off") };
+    if app.operation.is_some() {
+        return Decision::Skip("another operation is in progress");
+    }
+    if app.metadata.deletion_timestamp.is_some() {
+        return Decision::Skip("the application is being deleted");
+    }
+    if compared.status != "OutOfSync" {
+        return Decision::Skip("the application is not out of sync");
+    }
+    let prunes_only = || compared.resources.iter().all(|r| r.status == "Synced" || r.requires_pruning);
+    if !policy.prune && prunes_only() {
+        return Decision::Skip("only pruning would help, and automated pruning is off");
+    }
+    let shown = format!("[{}]", compared.revisions.join(" "));
+    let mut sync = SyncOperation {
+        prune: policy.prune,
+        sync_options: app.sync_options().to_vec(),
+        ..SyncOperation::default()
+    };
+    if app.is_multi_source() {
+        sync.sources = app.spec.sources.clone();
+        sync.revisions = compared.revisions.to_vec();
+    } else {
+        sync.source = app.spec.source.clone();
+        sync.revision = compared.revisions.first().cloned().unwrap_or_default();
+    }
+    match attempted(app, compared) {
+        Attempted::No => {}
+        Attempted::Failed { message } => {
+            let condition = format!("Failed last sync attempt to {shown}: {message}");
+            return Decision::Refuse { condition };
+        }
+        Attempted::Succeeded { heals, finished } => {
+            if !policy.self_heal {
+                return Decision::Skip("already synced to this revision, and self-heal is off");
+            }
+            if let Some(until) = finished.and_then(|at| at.checked_add(heal.wait(heals)).ok())
+                && until > now
+            {
+                return Decision::Wait { until };
+            }
+            sync.auto_heal_attempts_count = heals.saturating_add(1);
+            sync.resources = unsynced(compared.resources);
+        }
+    }
+    if policy.prune && !policy.allow_empty && compared.resources.iter().all(|r| r.requires_pruning) {
+        let condition =
+            format!("Skipping sync attempt to {shown}: auto-sync will wipe out all resources");
+        return Decision::Refuse { condition };
+    }
+    let retry = app.spec.sync_policy.as_ref().and_then(|policy| policy.retry.clone());
+    Decision::Start(Box::new(Operation {
+        sync: Some(sync),
+        initiated_by: OperationInitiator { automated: true, ..OperationInitiator::default() },
+        retry: retry.unwrap_or(RetryStrategy { limit: 5, ..RetryStrategy::default() }),
+        ..Operation::default()
+    }))
+}
+
+// Deviation (CTL-63): the list names the namespace, so that equal names in two namespaces are not both synced.
+fn unsynced(resources: &[ResourceStatus]) -> Vec<SyncResource> {
+    let item = |r: &ResourceStatus| SyncResource {
+        group: r.group.clone(),
+        kind: r.kind.clone(),
+        name: r.name.clone(),
+        namespace: r.namespace.clone(),
+        ..SyncResource::default()
+    };
+    resources.iter().filter(|r| r.status != "Synced" && !r.hook).map(item).collect()
+}
+
+enum Attempted {
+    No,
+    Failed { message: String },
+    Succeeded { heals: i64, finished: Option<Timestamp> },
+}
+
+/// Whether the last operation already tried this very state (CTL-58).
+fn attempted(app: &Application, compared: &Compared<'_>) -> Attempted {
+    let Some(state) = &app.status.operation_state else { return Attempted::No };
+    let completed = matches!(state.phase.as_str(), "Succeeded" | "Failed" | "Error");
+    let same = match &state.sync_result {
+        None => completed,
+        Some(result) => {
+            let same_source = if app.is_multi_source() {
+                result.sources == app.spec.sources
+            } else {
+                result.source == app.spec.source
+            };
+            let same_revision = if app.is_multi_source() {
+                result.revisions == compared.revisions
+            } else {
+                Some(&result.revision) == compared.revisions.first()
+            };
+            same_source && (same_revision || !compared.may_have_changes)
+        }
+    };
+    if !same {
+        return Attempted::No;
+    }
+    if state.phase != "Succeeded" {
+        return Attempted::Failed { message: state.message.clone() };
+    }
+    let heals = state.operation.sync.as_ref().map_or(0, |sync| sync.auto_heal_attempts_count);
+    let finished = state.finished_at.as_deref().and_then(|text| text.parse().ok());
+    Attempted::Succeeded { heals, finished }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::{Value, json};
+    use tiphys_api::settings::Settings;
+
+    fn app(automated: Value, state: Value) -> Application {
+        serde_json::from_value(json!({"metadata": {"name": "a"},
+            "spec": {"project": "default", "source": {"repoURL": "r"}, "destination": {"server": "s"},
+                "syncPolicy": {"automated": automated}},
+            "status": {"sync": {"status": "OutOfSync"}, "health": {}, "operationState": state}}))
+        .unwrap()
+    }
+
+    fn resource(status: &str, requires_pruning: bool) -> ResourceStatus {
+        ResourceStatus {
+            kind: "ConfigMap".into(),
+            name: "c".into(),
+            namespace: "n".into(),
+            status: status.into(),
+            requires_pruning,
+            ..ResourceStatus::default()
+        }
+    }
+
+    fn run(app: &Application, resources: &[ResourceStatus]) -> Decision {
+        let revisions = ["r1".to_owned()];
+        let compared =
+            Compared { status: "OutOfSync", revisions: &revisions, resources, may_have_changes: true };
+        decide(app, &compared, &Settings::default().controller().self_heal, "2026-01-01T00:00:10Z".parse().unwrap())
+    }
+
+    fn done(revision: &str, phase: &str, heals: i64, finished: &str) -> Value {
+        json!({"phase": phase, "message": "boom", "startedAt": "2026-01-01T00:00:00Z", "finishedAt": finished,
+            "operation": {"sync": {"autoHealAttemptsCount": heals}},
+            "syncResult": {"revision": revision, "source": {"repoURL": "r"}}})
+    }
+
+    #[test]
+    fn ctl_61_a_new_revision_is_synced_with_the_policy_of_the_spec() {
+        let Decision::Start(operation) = run(&app(json!({"prune": true}), Value::Null), &[resource("OutOfSync", false)])
+        else {
+            panic!("expected a start")
+        };
+        let sync = operation.sync.unwrap();
+        assert_eq!((sync.revision.as_str(), sync.prune, operation.retry.limit), ("r1", true, 5));
+        assert!(operation.initiated_by.automated && sync.resources.is_empty());
+    }
+
+    #[test]
+    fn ctl_58_a_failed_attempt_is_not_repeated_at_the_same_revision() {
+        let app = app(json!({}), done("r1", "Failed", 0, "2026-01-01T00:00:01Z"));
+        let expected = Decision::Refuse { condition: "Failed last sync attempt to [r1]: boom".into() };
+        assert_eq!(run(&app, &[resource("OutOfSync", false)]), expected);
+    }
+
+    #[test]
+    fn ctl_62_self_heal_is_a_partial_sync_after_its_wait() {
+        let state = done("r1", "Succeeded", 1, "2026-01-01T00:00:09Z");
+        let waiting = run(&app(json!({"selfHeal": true}), state), &[resource("OutOfSync", false)]);
+        assert_eq!(waiting, Decision::Wait { until: "2026-01-01T00:00:11Z".parse().unwrap() });
+        let state = done("r1", "Succeeded", 1, "2026-01-01T00:00:08Z");
+        let Decision::Start(operation) = run(&app(json!({"selfHeal": true}), state), &[resource("OutOfSync", false)])
+        else {
+            panic!("expected a start")
+        };
+        let sync = operation.sync.unwrap();
+        assert_eq!((sync.auto_heal_attempts_count, sync.resources.len()), (2, 1));
+        assert_eq!(sync.resources[0].namespace, "n");
+    }
+
+    #[test]
+    fn ctl_60_wiping_out_everything_needs_allow_empty() {
+        let pruned = [resource("OutOfSync", true)];
+        let Decision::Refuse { condition } = run(&app(json!({"prune": true}), Value::Null), &pruned) else {
+            panic!("expected a refusal")
+        };
+        assert_eq!(condition, "Skipping sync attempt to [r1]: auto-sync will wipe out all resources");
+        let allowed = run(&app(json!({"prune": true, "allowEmpty": true}), Value::Null), &pruned);
+        assert!(matches!(allowed, Decision::Start(_)));
+    }
+
+    #[test]
+    fn ctl_57_pruning_alone_does_not_start_a_sync_without_prune() {
+        assert!(matches!(run(&app(json!({}), Value::Null), &[resource("OutOfSync", true)]), Decision::Skip(_)));
+    }
+}

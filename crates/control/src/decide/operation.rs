@@ -1,0 +1,262 @@
+//! The life of an operation: start, resume, retry, end (CTL-44..54).
+
+use jiff::{SignedDuration, Timestamp};
+use tiphys_api::Application;
+use tiphys_api::application::{Backoff, HistoryEntry, OperationState, RetryStrategy};
+
+/// What to do with an application whose `.operation` is set (CTL-44).
+#[derive(Clone, Debug, PartialEq)]
+pub enum Move {
+    /// Begin a new operation.
+    Begin,
+    /// Go on with the running one.
+    Continue {
+        /// The pass ends the operation instead of doing a step.
+        terminate: bool,
+        /// The controller's time-out caused the termination.
+        timed_out: bool,
+    },
+    /// A retry is due: clear the results, show this message, and go on.
+    Retry {
+        /// Message of the state.
+        message: String,
+        /// Whether revisions are resolved anew.
+        refresh: bool,
+    },
+    /// A retry is not due yet.
+    WaitUntil(Timestamp),
+    /// The operation cannot be carried out.
+    Invalid {
+        /// Message of the `Error` phase.
+        message: String,
+    },
+}
+
+/// Whether a phase is an end.
+pub fn is_completed(phase: &str) -> bool {
+    matches!(phase, "Succeeded" | "Failed" | "Error")
+}
+
+/// Decides how an application's operation goes on; `sync_timeout` zero means none (CTL-44).
+pub fn decide(app: &Application, sync_timeout: SignedDuration, now: Timestamp) -> Option<Move> {
+    let operation = app.operation.as_ref()?;
+    let Some(state) = app.status.operation_state.as_ref().filter(|state| !is_completed(&state.phase)) else {
+        return Some(Move::Begin);
+    };
+    if state.phase == "Terminating" {
+        return Some(Move::Continue { terminate: true, timed_out: false });
+    }
+    let started = state.started_at.parse::<Timestamp>().unwrap_or(now);
+    if sync_timeout > SignedDuration::ZERO && now.duration_since(started) > sync_timeout {
+        return Some(Move::Continue { terminate: true, timed_out: true });
+    }
+    let Some(finished) = state.finished_at.as_deref() else {
+        return Some(Move::Continue { terminate: false, timed_out: false });
+    };
+    let finished = finished.parse::<Timestamp>().unwrap_or(now);
+    Some(match retry_at(&operation.retry, finished, state.retry_count) {
+        Err(message) => Move::Invalid { message },
+        Ok(at) if at > now => Move::WaitUntil(at),
+        Ok(_) => {
+            let how = if operation.retry.refresh { "operation with latest revisions" } else { "operation" };
+            Move::Retry {
+                message: format!("Retrying {how}. Attempt #{}", state.retry_count),
+                refresh: operation.retry.refresh,
+            }
+        }
+    })
+}
+
+/// The time of the next attempt after one that ended at `finished` (CTL-49).
+///
+/// # Errors
+/// When a duration of the strategy does not parse.
+pub fn retry_at(strategy: &RetryStrategy, finished: Timestamp, retries: i64) -> Result<Timestamp, String> {
+    let backoff = strategy.backoff.clone().unwrap_or_default();
+    let Backoff { duration, factor, max_duration, .. } = backoff;
+    let initial = parse_duration(&duration, SignedDuration::from_secs(5))?;
+    let cap = parse_duration(&max_duration, SignedDuration::from_secs(180))?;
+    let factor = i32::try_from(factor.unwrap_or(2).clamp(1, 1_000)).unwrap_or(2);
+    let mut wait = initial;
+    for _ in 0..retries.clamp(0, 64) {
+        wait = wait.checked_mul(factor).unwrap_or(SignedDuration::from_hours(24 * 365));
+        if !cap.is_zero() && wait >= cap {
+            wait = cap;
+            break;
+        }
+    }
+    if !cap.is_zero() {
+        wait = wait.min(cap);
+    }
+    finished.checked_add(wait).map_err(|_| format!("unable to parse {duration} as a duration"))
+}
+
+/// A Go duration or a plain number of seconds; empty means the default.
+fn parse_duration(text: &str, default: SignedDuration) -> Result<SignedDuration, String> {
+    if text.is_empty() {
+        return Ok(default);
+    }
+    if let Ok(seconds) = text.parse::<i64>() {
+        return Ok(SignedDuration::from_secs(seconds));
+    }
+    tiphys_go::duration::parse(text).map_err(|_| format!("unable to parse {text} as a duration"))
+}
+
+/// Applies the end of a pass to the state: retry, completion, or going on (CTL-48).
+///
+/// `phase` and `message` are what the engine said. Returns whether the operation has ended.
+pub fn end_pass(
+    state: &mut OperationState,
+    phase: &str,
+    message: &str,
+    terminating: bool,
+    timed_out: bool,
+    now: Timestamp,
+) -> bool {
+    phase.clone_into(&mut state.phase);
+    message.clone_into(&mut state.message);
+    if !is_completed(phase) {
+        return false;
+    }
+    let retry = &state.operation.retry;
+    let failed = phase != "Succeeded";
+    if failed && !terminating && (state.retry_count < retry.limit || retry.limit < 0) {
+        "Running".clone_into(&mut state.phase);
+        state.finished_at = Some(shown(now));
+        state.retry_count = state.retry_count.saturating_add(1);
+        // Deviation (CTL-49): the announced time is the one that will be used.
+        match retry_at(retry, now, state.retry_count) {
+            Ok(at) => {
+                let at = at.strftime("%-I:%M%p");
+                state.message = format!("{message}. Retrying attempt #{} at {at}.", state.retry_count);
+                return false;
+            }
+            Err(message) => {
+                "Error".clone_into(&mut state.phase);
+                state.message = message;
+            }
+        }
+    }
+    if timed_out {
+        state.message.push_str(", triggered by controller sync timeout");
+    }
+    if state.retry_count > 0 {
+        state.message = format!("{} (retried {} times).", state.message, state.retry_count);
+    }
+    state.finished_at = Some(shown(now));
+    true
+}
+
+/// A time as the status shows it: RFC 3339 in UTC, whole seconds.
+pub fn shown(at: Timestamp) -> String {
+    at.strftime("%Y-%m-%dT%H:%M:%SZ").to_string()
+}
+
+/// The history after a successful operation, oldest first, cut to the limit (CTL-54).
+pub fn extend_history(app: &Application, state: &OperationState, now: Timestamp) -> Vec<HistoryEntry> {
+    let mut history = app.status.history.clone();
+    let sync = state.operation.sync.as_ref();
+    let records = state.phase == "Succeeded" && sync.is_some_and(|sync| !sync.dry_run && sync.resources.is_empty());
+    if let Some(result) = state.sync_result.as_ref().filter(|_| records) {
+        let multi = !result.sources.is_empty();
+        history.push(HistoryEntry {
+            id: history.last().map_or(0, |entry| entry.id.saturating_add(1)),
+            revision: if multi { String::new() } else { result.revision.clone() },
+            revisions: if multi { result.revisions.clone() } else { Vec::new() },
+            source: result.source.clone().filter(|_| !multi),
+            sources: result.sources.clone(),
+            deployed_at: shown(now),
+            deploy_started_at: Some(state.started_at.clone()),
+            initiated_by: state.operation.initiated_by.clone(),
+            ..HistoryEntry::default()
+        });
+    }
+    let limit = app.spec.revision_history_limit.unwrap_or(10);
+    let limit = usize::try_from(limit).unwrap_or(0);
+    let surplus = history.len().saturating_sub(limit);
+    history.drain(..surplus);
+    history
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::{Value, json};
+
+    fn app(operation: Value, state: Value) -> Application {
+        serde_json::from_value(json!({"metadata": {"name": "a"}, "spec": {"destination": {}},
+            "operation": operation, "status": {"operationState": state}}))
+        .unwrap()
+    }
+
+    fn at(text: &str) -> Timestamp {
+        text.parse().unwrap()
+    }
+
+    fn running(retry: Value) -> OperationState {
+        serde_json::from_value(json!({"operation": {"sync": {}, "retry": retry}, "phase": "Running",
+            "startedAt": "2026-01-01T00:00:00Z"}))
+        .unwrap()
+    }
+
+    #[test]
+    fn ctl_44_states_lead_to_moves() {
+        let now = at("2026-01-01T00:01:00Z");
+        let decide = |state| super::decide(&app(json!({"sync": {}}), state), SignedDuration::ZERO, now);
+        assert_eq!(decide(Value::Null), Some(Move::Begin));
+        assert_eq!(decide(json!({"phase": "Succeeded", "startedAt": "x"})), Some(Move::Begin));
+        let running = json!({"phase": "Running", "startedAt": "2026-01-01T00:00:00Z"});
+        assert_eq!(decide(running), Some(Move::Continue { terminate: false, timed_out: false }));
+        let ending = json!({"phase": "Terminating", "startedAt": "2026-01-01T00:00:00Z"});
+        assert_eq!(decide(ending), Some(Move::Continue { terminate: true, timed_out: false }));
+        assert_eq!(super::decide(&Application::default(), SignedDuration::ZERO, now), None);
+    }
+
+    #[test]
+    fn ctl_44_an_operation_over_its_time_out_is_terminated() {
+        let app = app(json!({"sync": {}}), json!({"phase": "Running", "startedAt": "2026-01-01T00:00:00Z"}));
+        let decided = decide(&app, SignedDuration::from_secs(30), at("2026-01-01T00:01:00Z"));
+        assert_eq!(decided, Some(Move::Continue { terminate: true, timed_out: true }));
+    }
+
+    #[test]
+    fn ctl_49_waits_grow_and_are_capped() {
+        let start = at("2026-01-01T00:00:00Z");
+        let wait = |strategy: Value, n| {
+            let strategy: RetryStrategy = serde_json::from_value(strategy).unwrap();
+            retry_at(&strategy, start, n).map(|at| at.duration_since(start).as_secs())
+        };
+        assert_eq!(wait(json!({}), 1), Ok(10));
+        assert_eq!(wait(json!({}), 2), Ok(20));
+        assert_eq!(wait(json!({}), 30), Ok(180));
+        assert_eq!(wait(json!({"backoff": {"duration": "7", "factor": 3}}), 1), Ok(21));
+        assert_eq!(wait(json!({"backoff": {"duration": "7x"}}), 1), Err("unable to parse 7x as a duration".into()));
+    }
+
+    #[test]
+    fn ctl_48_a_failure_is_retried_until_the_limit() {
+        let now = at("2026-01-01T00:00:00Z");
+        let mut state = running(json!({"limit": 1}));
+        assert!(!end_pass(&mut state, "Failed", "boom", false, false, now));
+        assert_eq!((state.phase.as_str(), state.retry_count), ("Running", 1));
+        assert_eq!(state.message, "boom. Retrying attempt #1 at 12:00AM.");
+        assert!(end_pass(&mut state, "Failed", "boom", false, false, now));
+        assert_eq!(state.message, "boom (retried 1 times).");
+    }
+
+    #[test]
+    fn ctl_54_history_is_cut_to_its_limit_and_skips_partial_syncs() {
+        let now = at("2026-01-01T00:00:00Z");
+        let mut state = running(json!({}));
+        state.phase = "Succeeded".into();
+        state.sync_result = Some(serde_json::from_value(json!({"revision": "r"})).unwrap());
+        let mut app = app(json!({}), Value::Null);
+        app.spec.revision_history_limit = Some(2);
+        for _ in 0..4 {
+            app.status.history = extend_history(&app, &state, now);
+        }
+        assert_eq!(app.status.history.iter().map(|entry| entry.id).collect::<Vec<_>>(), [2, 3]);
+        state.operation.sync = Some(serde_json::from_value(json!({"resources": [{"kind": "A", "name": "b"}]})).unwrap());
+        assert_eq!(extend_history(&app, &state, now).len(), 2);
+    }
+}

@@ -1,0 +1,105 @@
+//! One action of a sync, carried out on the cluster. Nothing is decided here.
+
+use std::sync::Arc;
+
+use tiphys_api::names::finalizer;
+use tiphys_cluster::{
+    ApiError, ApplyMethod, ApplyOptions, DeleteOptions, Deleted, Permit, Propagation, Target, Writer, hinted,
+};
+use tiphys_engine::sync::{self, Action, Op, Outcome};
+use tiphys_object::Object;
+
+use crate::pass::{self, Resolved};
+use crate::world::World;
+
+/// What came of an action.
+pub(crate) struct Done {
+    /// The answer for the engine.
+    pub(crate) outcome: Outcome,
+    /// Version of the object that was written, `Some(None)` for a deletion; `None` when nothing was written.
+    pub(crate) wrote: Option<Option<String>>,
+}
+
+impl Done {
+    fn outcome(outcome: Outcome) -> Self {
+        Self { outcome, wrote: None }
+    }
+
+    fn failed(error: &ApiError, kind: &str) -> Self {
+        Self::outcome(Outcome::failed(hinted(error, kind)))
+    }
+}
+
+/// Carries an action out. Every write is checked against the project once more, with the object that is
+/// written (INV-6).
+pub(crate) async fn run(writer: &Writer, resolved: &Resolved, world: &World, action: &Action) -> Done {
+    let target = Target::new(action.gvk.clone(), &action.key.namespace, &action.key.name);
+    if action.op == Op::Read {
+        return match writer.get(&target).await {
+            Ok(object) => Done::outcome(Outcome::Object(object)),
+            Err(error) => Done::failed(&error, &action.gvk.kind),
+        };
+    }
+    let Some(subject) = action.manifest.as_ref().or(action.live.as_ref()) else {
+        return Done::outcome(Outcome::failed("the action names no object"));
+    };
+    let namespaced = !action.key.namespace.is_empty();
+    if let Err(message) = pass::permitted(subject, namespaced, resolved, world) {
+        return Done::outcome(Outcome::Failed { message });
+    }
+    let permit = Permit::checked();
+    match action.op {
+        Op::Read => Done::outcome(Outcome::NotFound),
+        Op::DryRun | Op::Apply | Op::ServerSideApply | Op::Create | Op::Replace | Op::Update => {
+            apply(writer, &permit, action).await
+        }
+        Op::Prune | Op::Delete => delete(writer, &permit, &target, action).await,
+        Op::RemoveFinalizer => match writer.remove_finalizer(&permit, &target, finalizer::HOOK).await {
+            Ok(_) => Done::outcome(Outcome::done()),
+            Err(error) => Done::failed(&error, &action.gvk.kind),
+        },
+    }
+}
+
+async fn apply(writer: &Writer, permit: &Permit, action: &Action) -> Done {
+    let Some(manifest) = &action.manifest else {
+        return Done::outcome(Outcome::failed("the action has no manifest"));
+    };
+    let method = match action.op {
+        Op::ServerSideApply => ApplyMethod::ServerSide,
+        Op::Replace | Op::Update | Op::Create => ApplyMethod::Replace,
+        _ => ApplyMethod::ClientSide,
+    };
+    let options = ApplyOptions {
+        method,
+        is_forced: action.force,
+        is_dry_run: action.op == Op::DryRun,
+        is_unvalidated: !action.validate,
+    };
+    match writer.apply(permit, &manifest.to_value(), &options).await {
+        Ok(applied) => {
+            let version = |object: &Arc<Object>| object.metadata().resource_version.to_string();
+            let changed = applied.outcome != tiphys_cluster::Outcome::Unchanged && !options.is_dry_run;
+            Done {
+                outcome: Outcome::Done { message: applied.message },
+                wrote: applied.object.as_ref().filter(|_| changed).map(|object| Some(version(object))),
+            }
+        }
+        Err(error) => Done::failed(&error, &action.gvk.kind),
+    }
+}
+
+async fn delete(writer: &Writer, permit: &Permit, target: &Target, action: &Action) -> Done {
+    let propagation = match action.propagation {
+        Some(sync::Propagation::Background) => Propagation::Background,
+        Some(sync::Propagation::Orphan) => Propagation::Orphan,
+        Some(sync::Propagation::Foreground) | None => Propagation::Foreground,
+    };
+    let uid = action.live.as_ref().map(|live| live.metadata().uid.clone()).filter(|uid| !uid.is_empty());
+    let options = DeleteOptions { propagation, uid, is_dry_run: false };
+    match writer.delete(permit, target, &options).await {
+        Ok(Deleted::Accepted) => Done { outcome: Outcome::done(), wrote: Some(None) },
+        Ok(Deleted::Absent) => Done::outcome(Outcome::NotFound),
+        Err(error) => Done::failed(&error, &action.gvk.kind),
+    }
+}

@@ -1,0 +1,136 @@
+//! The HTTP endpoints of the controller: health tied to progress, metrics, and the webhook receiver.
+
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
+
+use axum::Router;
+use axum::body::Bytes;
+use axum::extract::{DefaultBodyLimit, State};
+use axum::http::{HeaderMap, Method, StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use axum::routing::{any, get};
+use parking_lot::Mutex;
+use tokio::time::Instant;
+
+use crate::Controller;
+use crate::webhook::{self, Delivery, Provider};
+
+/// Time without progress, while something waits, after which the process is unhealthy (INV-14).
+const STUCK_AFTER: Duration = Duration::from_secs(55);
+
+/// Bytes of a payload that are read at most, whatever the settings say.
+const BODY_BYTES_MAX: usize = 512 * 1024 * 1024;
+
+/// The state behind the endpoints. Cloning is cheap; the controller is added when it has started.
+#[derive(Clone)]
+pub struct Endpoints {
+    shared: Arc<Shared>,
+}
+
+struct Shared {
+    controller: OnceLock<Controller>,
+    seen: Mutex<Seen>,
+}
+
+impl Default for Endpoints {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Endpoints {
+    /// Endpoints of a process that starts.
+    pub fn new() -> Self {
+        let seen = Mutex::new(Seen { count: 0, since: Instant::now() });
+        Self { shared: Arc::new(Shared { controller: OnceLock::new(), seen }) }
+    }
+
+    /// The controller works from now on.
+    pub fn ready(&self, controller: Controller) {
+        // There is one controller in a process; a second call changes nothing.
+        drop(self.shared.controller.set(controller));
+    }
+}
+
+struct Seen {
+    count: u64,
+    since: Instant,
+}
+
+/// Serves `/healthz`, `/readyz`, `/metrics` and `/api/webhook`.
+///
+/// While the controller starts, `/healthz` answers and the others say 503.
+pub fn router(endpoints: Endpoints) -> Router {
+    Router::new()
+        .route("/healthz", get(healthz))
+        .route("/readyz", get(readyz))
+        .route("/metrics", get(metrics))
+        .route("/api/webhook", any(receive))
+        .layer(DefaultBodyLimit::max(BODY_BYTES_MAX))
+        .with_state(endpoints.shared)
+}
+
+/// Alive while work is done or there is none: a queue that waits without any progress is a stuck loop.
+async fn healthz(State(shared): State<Arc<Shared>>) -> Response {
+    let Some(controller) = shared.controller.get() else { return "ok".into_response() };
+    let (count, waiting) = controller.progress();
+    let mut seen = shared.seen.lock();
+    if count != seen.count || waiting == 0 {
+        *seen = Seen { count, since: Instant::now() };
+    }
+    if seen.since.elapsed() > STUCK_AFTER {
+        let text = format!("no progress for {} s while {waiting} applications wait", seen.since.elapsed().as_secs());
+        return (StatusCode::SERVICE_UNAVAILABLE, text).into_response();
+    }
+    "ok".into_response()
+}
+
+async fn readyz(State(shared): State<Arc<Shared>>) -> Response {
+    match shared.controller.get() {
+        Some(_) => "ok".into_response(),
+        None => (StatusCode::SERVICE_UNAVAILABLE, "starting").into_response(),
+    }
+}
+
+async fn metrics(State(shared): State<Arc<Shared>>) -> Response {
+    match shared.controller.get() {
+        Some(controller) => {
+            let kind = "application/openmetrics-text; version=1.0.0; charset=utf-8";
+            ([(header::CONTENT_TYPE, kind)], controller.metrics()).into_response()
+        }
+        None => (StatusCode::SERVICE_UNAVAILABLE, "starting").into_response(),
+    }
+}
+
+/// Answers one delivery (API-197); what it causes happens later.
+async fn receive(State(shared): State<Arc<Shared>>, method: Method, headers: HeaderMap, body: Bytes) -> Response {
+    const FAILED: &str = "Webhook processing failed";
+    let Some(controller) = shared.controller.get() else {
+        return (StatusCode::SERVICE_UNAVAILABLE, "starting").into_response();
+    };
+    if method != Method::POST {
+        return (StatusCode::METHOD_NOT_ALLOWED, FAILED).into_response();
+    }
+    let header = |name: &str| headers.get(name).and_then(|value| value.to_str().ok());
+    let Some(provider) = Provider::detect(header) else {
+        return (StatusCode::BAD_REQUEST, "Unknown webhook event").into_response();
+    };
+    let limit = controller.webhook_bytes_max();
+    if body.is_empty() || body.len() > limit {
+        let text = format!("{FAILED}: payload must be valid JSON under {} MB", limit / (1024 * 1024));
+        return (StatusCode::BAD_REQUEST, text).into_response();
+    }
+    let secret = controller.webhook_secret(provider.secret_key());
+    let verify = |signature: &str| webhook::verify(secret.as_bytes(), &body, signature);
+    match webhook::read(provider, header, &body, &secret, verify) {
+        Delivery::Push(push) => {
+            let concerned = controller.pushed(&push);
+            tracing::info!(provider = provider.name(), revision = %push.revision, concerned, "push received");
+            StatusCode::OK.into_response()
+        }
+        Delivery::Ignored => StatusCode::OK.into_response(),
+        Delivery::Refused { status, body } => {
+            (StatusCode::from_u16(status).unwrap_or(StatusCode::BAD_REQUEST), body).into_response()
+        }
+    }
+}

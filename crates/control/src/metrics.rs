@@ -1,0 +1,227 @@
+//! Metrics of the controller (CTL-120): names, types and labels are the contract.
+//!
+//! Counters and histograms are updated where things happen; per-application gauges are produced at scrape time
+//! from the store, so that an application that is gone leaves no series behind.
+
+use std::fmt::Write as _;
+
+use parking_lot::Mutex;
+use prometheus_client::encoding::EncodeLabelSet;
+use prometheus_client::encoding::text::encode;
+use prometheus_client::metrics::counter::Counter;
+use prometheus_client::metrics::family::Family;
+use prometheus_client::metrics::histogram::Histogram;
+use prometheus_client::registry::Registry;
+
+/// Labels of `argocd_app_sync_total`.
+#[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
+pub struct SyncLabels {
+    /// Namespace of the application.
+    pub namespace: String,
+    /// Its name.
+    pub name: String,
+    /// Its project.
+    pub project: String,
+    /// Destination server.
+    pub dest_server: String,
+    /// Phase the operation ended in.
+    pub phase: String,
+    /// Whether it was a dry run.
+    pub dry_run: String,
+}
+
+/// Labels of `argocd_app_reconcile`.
+#[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
+pub struct ReconcileLabels {
+    /// Namespace of the application.
+    pub namespace: String,
+    /// Destination server.
+    pub dest_server: String,
+}
+
+/// Labels of `argocd_git_request_total`.
+#[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
+pub struct WorkLabels {
+    /// What was done: `render`, `fetch`, `status-patch` …
+    pub work: &'static str,
+}
+
+/// One line of `argocd_app_info`.
+#[derive(Clone, Debug, Default)]
+pub struct AppInfo {
+    /// Namespace of the application.
+    pub namespace: String,
+    /// Its name.
+    pub name: String,
+    /// Its project.
+    pub project: String,
+    /// Whether automatic sync is on.
+    pub autosync: bool,
+    /// Normalised URL of its first source.
+    pub repo: String,
+    /// Destination server.
+    pub dest_server: String,
+    /// Destination namespace.
+    pub dest_namespace: String,
+    /// Sync status; empty shows as `Unknown`.
+    pub sync_status: String,
+    /// Health status; empty shows as `Unknown`.
+    pub health_status: String,
+    /// `sync`, `delete` or empty.
+    pub operation: &'static str,
+}
+
+/// One line of the cluster gauges.
+#[derive(Clone, Debug, Default)]
+pub struct ClusterInfo {
+    /// API server URL.
+    pub server: String,
+    /// Name of the cluster.
+    pub name: String,
+    /// Kubernetes version.
+    pub version: String,
+    /// Watched kinds.
+    pub kinds: usize,
+    /// Known objects.
+    pub objects: usize,
+    /// Whether every kind could be listed.
+    pub connected: bool,
+}
+
+/// The metrics of one controller.
+pub struct Metrics {
+    registry: Mutex<Registry>,
+    syncs: Family<SyncLabels, Counter>,
+    reconciles: Family<ReconcileLabels, Histogram>,
+    work: Family<WorkLabels, Counter>,
+}
+
+impl Default for Metrics {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Metrics {
+    /// Registers everything.
+    pub fn new() -> Self {
+        let mut registry = Registry::default();
+        let syncs = Family::default();
+        // The encoder appends `_total` to counters (DEP-66).
+        registry.register("argocd_app_sync", "Number of application syncs", syncs.clone());
+        let reconciles = Family::<ReconcileLabels, Histogram>::new_with_constructor(|| {
+            Histogram::new([0.25, 0.5, 1.0, 2.0, 4.0, 8.0, 16.0])
+        });
+        registry.register("argocd_app_reconcile", "Seconds of one reconciliation", reconciles.clone());
+        let work = Family::default();
+        registry.register("tiphys_work", "Units of work done", work.clone());
+        Self { registry: Mutex::new(registry), syncs, reconciles, work }
+    }
+
+    /// Counts an ended operation.
+    pub fn synced(&self, labels: &SyncLabels) {
+        self.syncs.get_or_create(labels).inc();
+    }
+
+    /// Records the time of a reconciliation in seconds.
+    pub fn reconciled(&self, labels: &ReconcileLabels, seconds: f64) {
+        self.reconciles.get_or_create(labels).observe(seconds);
+    }
+
+    /// Counts a unit of work.
+    pub fn worked(&self, work: &'static str) {
+        self.work.get_or_create(&WorkLabels { work }).inc();
+    }
+
+    /// The text of a scrape: what was counted, then what is.
+    pub fn scrape(&self, apps: &[AppInfo], clusters: &[ClusterInfo], queue_depth: usize) -> String {
+        let mut text = String::new();
+        // Writing to a String cannot fail.
+        let _ended = encode(&mut text, &self.registry.lock());
+        let mut body = text.trim_end().trim_end_matches("# EOF").to_owned();
+        body.push_str("# HELP argocd_app_info Information about applications.\n# TYPE argocd_app_info gauge\n");
+        for app in apps {
+            let known = |text: &str| if text.is_empty() { "Unknown".to_owned() } else { escape(text) };
+            let _ended = writeln!(
+                body,
+                "argocd_app_info{{autosync_enabled=\"{}\",dest_namespace=\"{}\",dest_server=\"{}\",health_status=\"{}\",name=\"{}\",namespace=\"{}\",operation=\"{}\",project=\"{}\",repo=\"{}\",sync_status=\"{}\"}} 1",
+                app.autosync,
+                escape(&app.dest_namespace),
+                escape(&app.dest_server),
+                known(&app.health_status),
+                escape(&app.name),
+                escape(&app.namespace),
+                app.operation,
+                escape(&app.project),
+                escape(&app.repo),
+                known(&app.sync_status),
+            );
+        }
+        cluster_gauges(&mut body, clusters);
+        let _ended = writeln!(
+            body,
+            "# HELP workqueue_depth Number of keys that wait.\n# TYPE workqueue_depth gauge\nworkqueue_depth{{controller=\"application\",name=\"app_reconciliation_queue\"}} {queue_depth}"
+        );
+        body.push_str("# EOF\n");
+        body
+    }
+}
+
+fn cluster_gauges(body: &mut String, clusters: &[ClusterInfo]) {
+    let mut family = |name: &str, help: &str, line: &dyn Fn(&ClusterInfo) -> String| {
+        let _ended = writeln!(body, "# HELP {name} {help}\n# TYPE {name} gauge");
+        for cluster in clusters {
+            let _ended = writeln!(body, "{name}{}", line(cluster));
+        }
+    };
+    family("argocd_cluster_info", "Information about clusters.", &|c| {
+        format!(
+            "{{k8s_version=\"{}\",name=\"{}\",server=\"{}\"}} 1",
+            escape(&c.version),
+            escape(&c.name),
+            escape(&c.server)
+        )
+    });
+    family("argocd_cluster_api_resources", "Number of watched kinds.", &|c| {
+        format!("{{server=\"{}\"}} {}", escape(&c.server), c.kinds)
+    });
+    family("argocd_cluster_api_resource_objects", "Number of known objects.", &|c| {
+        format!("{{server=\"{}\"}} {}", escape(&c.server), c.objects)
+    });
+    family("argocd_cluster_connection_status", "Whether the cluster answers.", &|c| {
+        format!(
+            "{{k8s_version=\"{}\",server=\"{}\"}} {}",
+            escape(&c.version),
+            escape(&c.server),
+            u8::from(c.connected)
+        )
+    });
+}
+
+fn escape(text: &str) -> String {
+    text.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ctl_120_names_and_labels_are_those_of_the_contract() {
+        let metrics = Metrics::new();
+        let text = |s: &str| s.to_owned();
+        metrics.synced(&SyncLabels {
+            namespace: text("argocd"),
+            name: text("web"),
+            project: text("default"),
+            dest_server: text("s"),
+            phase: text("Succeeded"),
+            dry_run: text("false"),
+        });
+        let app = AppInfo { name: text("we\"b"), ..AppInfo::default() };
+        let body = metrics.scrape(&[app], &[ClusterInfo::default()], 3);
+        assert!(body.contains("argocd_app_sync_total{namespace=\"argocd\",name=\"web\""), "{body}");
+        assert!(body.contains("name=\"we\\\"b\"") && body.contains("sync_status=\"Unknown\""), "{body}");
+        assert!(body.ends_with("# EOF\n") && body.matches("# EOF").count() == 1);
+    }
+}

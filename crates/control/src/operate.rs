@@ -1,0 +1,634 @@
+//! Carrying an operation on: one engine pass after another, its actions executed, its results recorded
+//! (CTL-44..56).
+//!
+//! The state in the Application is written before the first action and after every pass; everything a restart
+//! needs is in it and on the hooks (INV-9).
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures::StreamExt;
+use jiff::{SignedDuration, Timestamp};
+use tiphys_api::application::{
+    Application, ApplicationSource, Operation, OperationState, SyncOperation, SyncResult,
+};
+use tiphys_api::names::annotation;
+use tiphys_cluster::Seen as IndexSeen;
+use tiphys_engine::health::{self, Health, HealthError};
+use tiphys_engine::sync::{self, OperationPhase, Pass, Served, Step, SyncFacts, SyncPair};
+use tiphys_object::{Gvk, Object, ResourceKey};
+use tiphys_policy::window::{self, SyncAttempt, WindowVerdict};
+
+use crate::compare::Compared;
+use crate::context::Context;
+use crate::decide::operation::{self as rules, Move, shown};
+use crate::decide::refresh::{Level, Reason, Refresh, RefreshKind};
+use crate::events::Note;
+use crate::execute;
+use crate::memory::Targets;
+use crate::metrics::SyncLabels;
+use crate::pass::{self, Override, Resolved, Work};
+use crate::persist::{self, Also, Written};
+use crate::queue::Priority;
+use crate::world::World;
+
+/// Longest time until a running operation is looked at again (CTL-45).
+const LOOK_AGAIN: SignedDuration = SignedDuration::from_secs(30);
+/// Passes made in a row before other applications get their turn (CTL-141).
+const PASSES_IN_A_ROW: usize = 64;
+/// Longest time to wait until the index has seen our own writes.
+const SETTLE_MAX: Duration = Duration::from_secs(2);
+/// Time between two looks at the index while waiting.
+const SETTLE_POLL: Duration = Duration::from_millis(3);
+
+/// The state of an operation that begins with these targets.
+pub(crate) fn begin(
+    app: &Application,
+    operation: &Operation,
+    targets: &Targets,
+    now: Timestamp,
+) -> OperationState {
+    OperationState {
+        operation: operation.clone(),
+        phase: "Running".to_owned(),
+        started_at: shown(now),
+        sync_result: Some(result_of(app, operation, targets)),
+        ..OperationState::default()
+    }
+}
+
+fn result_of(app: &Application, operation: &Operation, targets: &Targets) -> SyncResult {
+    let (sources, multi) = sources_of(app, operation);
+    let policy = app.spec.sync_policy.as_ref();
+    SyncResult {
+        revision: if multi { String::new() } else { targets.revisions.first().cloned().unwrap_or_default() },
+        revisions: if multi { targets.revisions.clone() } else { Vec::new() },
+        source: if multi { None } else { sources.first().cloned() },
+        sources: if multi { sources } else { Vec::new() },
+        managed_namespace_metadata: policy.and_then(|policy| policy.managed_namespace_metadata.clone()),
+        ..SyncResult::default()
+    }
+}
+
+/// The sources of an operation: its own, else those of the spec (CTL-47); and whether there are several.
+fn sources_of(app: &Application, operation: &Operation) -> (Vec<ApplicationSource>, bool) {
+    let sync = operation.sync.as_ref();
+    match sync {
+        Some(sync) if !sync.sources.is_empty() => (sync.sources.clone(), true),
+        Some(SyncOperation { source: Some(source), .. }) => (vec![source.clone()], false),
+        _ => (app.sources().to_vec(), app.is_multi_source()),
+    }
+}
+
+/// What the sync windows of the project say.
+pub(crate) fn windows(
+    work: &Work,
+    resolved: &Resolved,
+    manual: bool,
+    started: Option<Timestamp>,
+    now: Timestamp,
+) -> WindowVerdict {
+    let by_resolved = work.world.settings.windows_resolve_destinations();
+    let subject = window::Subject::new(&work.app, by_resolved.then_some(&resolved.destination.cluster));
+    let attempt = SyncAttempt { manual, operation_started_at: started, now };
+    window::can_sync_application(&resolved.project, subject, attempt)
+}
+
+/// What to do after a pass.
+enum Next {
+    /// Another pass at once.
+    Again,
+    /// Wait for events, or until this long has passed.
+    Wait(SignedDuration),
+    /// The operation is over, or cannot go on now.
+    Stop,
+}
+
+/// Carries the operation of an application on as far as it goes without waiting.
+pub(crate) async fn run(context: &Context, work: &mut Work, compared: Option<Compared>) {
+    let mut compared = compared;
+    for _ in 0..PASSES_IN_A_ROW {
+        match one(context, work, compared.take()).await {
+            Next::Again => {}
+            Next::Wait(wait) => {
+                if let Ok(at) = context.clock.now().checked_add(wait.min(LOOK_AGAIN)) {
+                    context.wake_at(&work.key, at);
+                }
+                return;
+            }
+            Next::Stop => return,
+        }
+    }
+    context.queue.add(work.key.clone(), Priority::Routine);
+}
+
+async fn one(context: &Context, work: &mut Work, compared: Option<Compared>) -> Next {
+    let now = context.clock.now();
+    let timeout = work.world.settings.controller().sync_timeout.unwrap_or_default();
+    let timeout = SignedDuration::try_from(timeout).unwrap_or(SignedDuration::MAX);
+    let Some(next) = rules::decide(&work.app, timeout, now) else { return Next::Stop };
+    let Some(operation) = work.app.operation.clone() else { return Next::Stop };
+    match next {
+        Move::WaitUntil(at) => Next::Wait(at.duration_since(now)),
+        Move::Invalid { message } => end(context, work, OperationPhase::Error, &message, None).await,
+        Move::Begin => start(context, work, &operation, compared).await,
+        Move::Retry { message, refresh } => {
+            let mut new = work.app.clone();
+            if let Some(state) = new.status.operation_state.as_mut() {
+                state.finished_at = None;
+                state.message = message;
+                let revisions = state.sync_result.take();
+                if !refresh {
+                    // The attempt stays on its commit; results begin anew.
+                    state.sync_result =
+                        revisions.map(|result| SyncResult { resources: Vec::new(), ..result });
+                }
+            }
+            match save(context, work, new, Also::default()).await {
+                Ok(()) => Next::Again,
+                Err(next) => next,
+            }
+        }
+        Move::Continue { terminate, timed_out } => {
+            step(context, work, &operation, compared, Ending { terminate, timed_out }).await
+        }
+    }
+}
+
+#[derive(Clone, Copy)]
+struct Ending {
+    terminate: bool,
+    timed_out: bool,
+}
+
+/// Resolves what the operation is about and writes its first state, before anything is changed.
+async fn start(context: &Context, work: &mut Work, operation: &Operation, compared: Option<Compared>) -> Next {
+    let now = context.clock.now();
+    let mut new = work.app.clone();
+    new.status.operation_state = Some(OperationState {
+        operation: operation.clone(),
+        phase: "Running".to_owned(),
+        started_at: shown(now),
+        ..OperationState::default()
+    });
+    if operation.sync.is_none() {
+        let message = "Invalid operation request: no operation specified";
+        return match save(context, work, new, Also::default()).await {
+            Ok(()) => end(context, work, OperationPhase::Error, message, None).await,
+            Err(next) => next,
+        };
+    }
+    if let Some(compared) = compared.filter(|compared| fits(work, operation, compared)) {
+        new.status.operation_state = Some(begin(&work.app, operation, &compared.targets, now));
+        return match save(context, work, new, Also::default()).await {
+            Ok(()) => step(context, work, operation, Some(compared), Ending { terminate: false, timed_out: false }).await,
+            Err(next) => next,
+        };
+    }
+    match save(context, work, new, Also::default()).await {
+        Ok(()) => Next::Again,
+        Err(next) => next,
+    }
+}
+
+/// Whether a comparison was made for exactly the sources and revisions of an operation.
+fn fits(work: &Work, operation: &Operation, compared: &Compared) -> bool {
+    let Some(sync) = &operation.sync else { return false };
+    if !sync.manifests.is_empty() || compared.comparison.failed.is_some() {
+        return false;
+    }
+    let (sources, multi) = sources_of(&work.app, operation);
+    let recorded = work.app.status.operation_state.as_ref().and_then(|state| state.sync_result.as_ref());
+    let wanted = wanted_revisions(sync, multi, recorded);
+    compared.targets.sources == sources && (wanted.is_empty() || wanted == compared.targets.revisions)
+}
+
+/// Revisions the operation is bound to: recorded ones, else its own; empty asks for the newest.
+fn wanted_revisions(sync: &SyncOperation, multi: bool, recorded: Option<&SyncResult>) -> Vec<String> {
+    if let Some(result) = recorded {
+        let revisions = if multi { result.revisions.clone() } else { vec![result.revision.clone()] };
+        if revisions.iter().any(|revision| !revision.is_empty()) {
+            return revisions;
+        }
+    }
+    if multi {
+        sync.revisions.clone()
+    } else if sync.revision.is_empty() {
+        Vec::new()
+    } else {
+        vec![sync.revision.clone()]
+    }
+}
+
+/// One pass of the engine.
+async fn step(
+    context: &Context,
+    work: &mut Work,
+    operation: &Operation,
+    compared: Option<Compared>,
+    ending: Ending,
+) -> Next {
+    let resolved = match pass::resolve(context, work).await {
+        Ok(resolved) => resolved,
+        Err(conditions) => {
+            let texts: Vec<String> =
+                conditions.iter().map(|c| format!("{}: {}", c.r#type, c.message)).collect();
+            return end(context, work, OperationPhase::Error, &texts.join(";"), None).await;
+        }
+    };
+    let Some(sync) = operation.sync.clone() else { return Next::Stop };
+    let state = work.app.status.operation_state.clone().unwrap_or_default();
+    let now = context.clock.now();
+    let started = state.started_at.parse::<Timestamp>().unwrap_or(now);
+    if !ending.terminate {
+        let manual = !operation.initiated_by.automated;
+        let verdict = windows(work, &resolved, manual, Some(started), now);
+        if !verdict.allowed {
+            let mut message = "Sync operation blocked by sync window".to_owned();
+            if let Some(error) = verdict.message {
+                message = format!("{message}: {error}");
+            }
+            return note_message(context, work, message).await;
+        }
+    }
+    let compared = match compared.filter(|compared| fits(work, operation, compared)) {
+        Some(compared) => compared,
+        None => match compare_for(context, work, &resolved, operation, &sync).await {
+            Ok(compared) => compared,
+            Err(error) => {
+                let message = format!("ComparisonError: {error}");
+                return end(context, work, OperationPhase::Error, &message, None).await;
+            }
+        },
+    };
+    let errors: Vec<String> = compared
+        .conditions
+        .iter()
+        .filter(|c| c.r#type == "ComparisonError" || c.r#type == "InvalidSpecError")
+        .map(|c| format!("{}: {}", c.r#type, c.message))
+        .collect();
+    if !errors.is_empty() && !ending.terminate {
+        return end(context, work, OperationPhase::Error, &errors.join(";"), None).await;
+    }
+    let result = match &state.sync_result {
+        Some(result) => result.clone(),
+        None => result_of(&work.app, operation, &compared.targets),
+    };
+    let facts = facts(work, &sync, &compared, &state, &result, started, ending.terminate);
+    let (ended, written) = drive(context, work, &resolved, facts).await;
+    settle(&resolved, written).await;
+    record(context, work, &resolved, operation, result, ended, ending, &compared).await
+}
+
+async fn compare_for(
+    context: &Context,
+    work: &Work,
+    resolved: &Resolved,
+    operation: &Operation,
+    sync: &SyncOperation,
+) -> Result<Compared, String> {
+    let (sources, multi) = sources_of(&work.app, operation);
+    let recorded = work.app.status.operation_state.as_ref().and_then(|state| state.sync_result.as_ref());
+    let revisions = wanted_revisions(sync, multi, recorded);
+    let refresh = Refresh { level: Level::ForceLatest, kind: RefreshKind::Normal, reason: Reason::Internal };
+    let of_spec = sources == work.app.sources();
+    let replaced = Override { sources: &sources, revisions: &revisions };
+    let compared = if of_spec {
+        pass::compare_now(context, work, resolved, refresh, &revisions, None).await
+    } else {
+        pass::compare_now(context, work, resolved, refresh, &[], Some(replaced)).await
+    }?;
+    compared.ok_or_else(|| "Failed to load target state: the repository does not answer".to_owned())
+}
+
+#[expect(clippy::too_many_arguments, reason = "a pass is made from all of them, and nothing else calls this")]
+fn facts(
+    work: &Work,
+    sync: &SyncOperation,
+    compared: &Compared,
+    state: &OperationState,
+    result: &SyncResult,
+    started: Timestamp,
+    terminate: bool,
+) -> SyncFacts {
+    let time = |key: &str| work.app.annotation(key).and_then(|text| text.parse::<Timestamp>().ok());
+    let respect = sync.sync_options.iter().any(|option| option == "RespectIgnoreDifferences=true");
+    let ignore = respect.then(|| work.world.ignore_rules(&work.app.spec.ignore_differences).ok()).flatten();
+    let restored = |target: &Arc<Object>, live: &Arc<Object>| -> Option<Arc<Object>> {
+        let mut value = target.to_value();
+        ignore.as_ref()?.restore_ignored(&mut value, &live.to_value());
+        Object::from_value(&value).ok().map(Arc::new)
+    };
+    let pair = |r: &tiphys_engine::compare::ComparedResource| {
+        let target = match (&r.target, &r.live) {
+            (Some(target), Some(live)) if respect => restored(target, live).or_else(|| r.target.clone()),
+            _ => r.target.clone(),
+        };
+        SyncPair { target, live: r.live.clone(), modified: r.modified, self_referenced: r.self_referenced }
+    };
+    let shared = compared.conditions.iter().find(|c| c.r#type == "SharedResourceWarning");
+    let revision = if result.revision.is_empty() { result.revisions.first() } else { Some(&result.revision) };
+    SyncFacts {
+        operation: sync.clone(),
+        revision: revision.cloned().unwrap_or_default(),
+        started_at: started,
+        attempt: state.retry_count,
+        destination_namespace: work.app.spec.destination.namespace.as_str().into(),
+        managed_namespace_metadata: work
+            .app
+            .spec
+            .sync_policy
+            .as_ref()
+            .and_then(|policy| policy.managed_namespace_metadata.clone()),
+        deletion_approved: time(annotation::DELETION_APPROVED),
+        migration_manager: work
+            .app
+            .annotation("argocd.argoproj.io/client-side-apply-migration-manager")
+            .map(Into::into),
+        shared_resource_warning: shared.map(|c| c.message.clone()),
+        resources: compared.comparison.resources.iter().map(pair).collect(),
+        hooks: compared.comparison.hooks.clone(),
+        results: result.resources.clone(),
+        terminate,
+    }
+}
+
+/// Facts about the cluster and the project, as the engine asks for them.
+struct ClusterFacts {
+    resolved: Resolved,
+    world: Arc<World>,
+    kinds: Option<Arc<tiphys_cluster::Kinds>>,
+}
+
+impl sync::Cluster for ClusterFacts {
+    fn served(&self, gvk: &Gvk) -> Served {
+        let Some(kinds) = &self.kinds else { return Served::Error("the cluster was not discovered".to_owned()) };
+        match kinds.served(gvk) {
+            tiphys_cluster::Served::Yes(resource) => Served::Yes { namespaced: resource.is_namespaced() },
+            tiphys_cluster::Served::No => Served::No,
+            tiphys_cluster::Served::Unknown => {
+                Served::Error(format!("the API group {:?} does not answer", gvk.group.as_str()))
+            }
+        }
+    }
+
+    fn permitted(&self, object: &Object, namespaced: bool) -> Result<(), String> {
+        pass::permitted(object, namespaced, &self.resolved, &self.world)
+    }
+
+    fn health(&self, object: &Object) -> Result<Option<Health>, HealthError> {
+        health::evaluate(&object.to_value(), &self.world.health)
+    }
+}
+
+/// Versions of what was written, by key: an object's, or `None` for a deletion.
+pub(crate) type WrittenObjects = BTreeMap<ResourceKey, Option<String>>;
+
+/// Drives one pass: does what the engine asks until it ends the pass.
+async fn drive(
+    context: &Context,
+    work: &Work,
+    resolved: &Resolved,
+    facts: SyncFacts,
+) -> (sync::PassEnd, WrittenObjects) {
+    let shared = Resolved { project: Arc::clone(&resolved.project), destination: Arc::clone(&resolved.destination) };
+    let cluster = ClusterFacts {
+        resolved: shared,
+        world: Arc::clone(&work.world),
+        kinds: resolved.destination.index.discovery().snapshot(),
+    };
+    let limit = work.world.settings.controller().kubectl_parallelism_limit.unwrap_or(64).max(1);
+    let writer = &resolved.destination.writer;
+    let mut pass = Pass::start(facts, cluster);
+    let mut written = WrittenObjects::new();
+    let mut outcomes = Vec::new();
+    loop {
+        match pass.next(std::mem::take(&mut outcomes)) {
+            Step::Finish(ended) => return (ended, written),
+            Step::Do(actions) => {
+                let run = |action: sync::Action| async move {
+                    let done = execute::run(writer, resolved, &work.world, &action).await;
+                    (action.key, done)
+                };
+                let results: Vec<_> = futures::stream::iter(actions.into_iter().map(run))
+                    .buffered(limit)
+                    .collect()
+                    .await;
+                for (key, done) in results {
+                    if let Some(version) = done.wrote {
+                        context.metrics.worked("resource-write");
+                        written.insert(key, version);
+                    }
+                    outcomes.push(done.outcome);
+                }
+            }
+        }
+    }
+}
+
+/// Waits, at most two seconds, until the index shows what was written: the next comparison must not see the
+/// time before.
+pub(crate) async fn settle(resolved: &Resolved, mut written: WrittenObjects) {
+    let index = &resolved.destination.index;
+    let deadline = tokio::time::Instant::now() + SETTLE_MAX;
+    loop {
+        written.retain(|key, version| {
+            let shown = match index.get(key) {
+                IndexSeen::Present(object) => Some(object.metadata().resource_version.to_string()),
+                IndexSeen::Reference { resource_version, .. } => Some(resource_version.to_string()),
+                IndexSeen::Absent => None,
+                IndexSeen::Unknown(_) => return false,
+            };
+            let number = |text: &str| text.parse::<u64>().unwrap_or(0);
+            match (shown, version) {
+                (Some(shown), Some(version)) => number(&shown) < number(version),
+                (None, Some(_)) => true,
+                // A deletion shows as another version, or as nothing at all.
+                (Some(_), None) => true,
+                (None, None) => false,
+            }
+        });
+        if written.is_empty() || tokio::time::Instant::now() >= deadline {
+            return;
+        }
+        tokio::time::sleep(SETTLE_POLL).await;
+    }
+}
+
+/// Records the end of a pass, and of the operation when it has ended.
+#[expect(clippy::too_many_arguments, reason = "the end of a pass is made from all of them, in one place")]
+async fn record(
+    context: &Context,
+    work: &mut Work,
+    resolved: &Resolved,
+    operation: &Operation,
+    mut result: SyncResult,
+    ended: sync::PassEnd,
+    ending: Ending,
+    compared: &Compared,
+) -> Next {
+    let now = context.clock.now();
+    let progressed = result.resources != ended.results;
+    result.resources = ended.results;
+    let mut new = work.app.clone();
+    let mut state = new.status.operation_state.clone().unwrap_or_default();
+    state.sync_result = Some(result);
+    let phase = ended.phase.as_str();
+    let over = rules::end_pass(&mut state, phase, &ended.message, ending.terminate, ending.timed_out, now);
+    if over {
+        return finish(context, work, state, Some((resolved, operation, compared))).await;
+    }
+    let retrying = state.finished_at.is_some();
+    new.status.operation_state = Some(state);
+    if let Err(next) = save(context, work, new, Also::default()).await {
+        return next;
+    }
+    if retrying {
+        return Next::Again;
+    }
+    if ended.wave_delay {
+        let delay = work.world.settings.controller().sync_wave_delay;
+        return Next::Wait(SignedDuration::try_from(delay).unwrap_or(LOOK_AGAIN));
+    }
+    if progressed { Next::Again } else { Next::Wait(LOOK_AGAIN) }
+}
+
+/// Ends an operation with a phase and a message; retries apply.
+async fn end(
+    context: &Context,
+    work: &mut Work,
+    phase: OperationPhase,
+    message: &str,
+    compared: Option<(&Resolved, &Operation, &Compared)>,
+) -> Next {
+    let now = context.clock.now();
+    let mut state = work.app.status.operation_state.clone().unwrap_or_else(|| OperationState {
+        operation: work.app.operation.clone().unwrap_or_default(),
+        started_at: shown(now),
+        ..OperationState::default()
+    });
+    let terminating = state.phase == "Terminating";
+    if !rules::end_pass(&mut state, phase.as_str(), message, terminating, false, now) {
+        let mut new = work.app.clone();
+        new.status.operation_state = Some(state);
+        return match save(context, work, new, Also::default()).await {
+            Ok(()) => Next::Again,
+            Err(next) => next,
+        };
+    }
+    finish(context, work, state, compared).await
+}
+
+/// Writes the end of an operation: state, history, and the comparison after it, in one patch.
+async fn finish(
+    context: &Context,
+    work: &mut Work,
+    state: OperationState,
+    done: Option<(&Resolved, &Operation, &Compared)>,
+) -> Next {
+    let now = context.clock.now();
+    let mut new = work.app.clone();
+    let succeeded = state.phase == "Succeeded";
+    new.status.history = rules::extend_history(&work.app, &state, now);
+    new.status.operation_state = Some(state.clone());
+    new.operation = None;
+    let dry_run = state.operation.sync.as_ref().is_some_and(|sync| sync.dry_run);
+    if let Some((resolved, operation, compared)) = done {
+        if succeeded && !dry_run {
+            work.memory.lock().synced_ids = Some(compared.targets.ids.clone());
+        }
+        let of_spec = compared.targets.sources == work.app.sources();
+        if !dry_run && of_spec && operation.sync.is_some() && pinned_is_current(work, compared) {
+            let subject = work.subject(resolved);
+            let after = crate::compare::run(&subject, compared.targets.clone(), &work.memory).await;
+            if after.comparison.failed.is_none() {
+                pass::fill(&mut new, work, &after, Level::Latest, now);
+            }
+        }
+    }
+    let partial = state.operation.sync.as_ref().is_some_and(|sync| !sync.resources.is_empty());
+    let also = Also { operation: true, ..Also::default() };
+    if let Err(next) = save(context, work, new, also).await {
+        return next;
+    }
+    announce(context, work, &state, partial, dry_run);
+    // What was compared above is what the operation knew; whether the branch moved meanwhile is another
+    // question, asked soon.
+    let level = if done.is_some() && succeeded { Level::Recent } else { Level::Latest };
+    if !dry_run {
+        context.request(&work.key, level, Priority::Urgent);
+    }
+    Next::Stop
+}
+
+/// Whether the revisions of the operation are those of the last comparison: then the comparison after the sync
+/// may stand in the status.
+fn pinned_is_current(work: &Work, compared: &Compared) -> bool {
+    let sync = &work.app.status.sync;
+    if work.app.is_multi_source() {
+        sync.revisions == compared.targets.revisions
+    } else {
+        Some(&sync.revision) == compared.targets.revisions.first()
+    }
+}
+
+fn announce(context: &Context, work: &Work, state: &OperationState, partial: bool, dry_run: bool) {
+    let revision = state.sync_result.as_ref().map(|result| result.revision.clone());
+    let what = if partial { "Partial sync operation" } else { "Sync operation" };
+    let to = revision.map_or_else(String::new, |revision| format!(" to {revision}"));
+    let note = if state.phase == "Succeeded" {
+        Note::normal("OperationCompleted", format!("{what}{to} succeeded"))
+    } else {
+        Note::warning("OperationCompleted", format!("{what}{to} failed: {}", state.message))
+    };
+    context.note(&work.object, &work.app, &note);
+    context.metrics.synced(&SyncLabels {
+        namespace: work.key.namespace.to_string(),
+        name: work.key.name.to_string(),
+        project: work.app.project().to_owned(),
+        dest_server: work.app.spec.destination.server.clone(),
+        phase: state.phase.clone(),
+        dry_run: dry_run.to_string(),
+    });
+}
+
+async fn note_message(context: &Context, work: &mut Work, message: String) -> Next {
+    let mut new = work.app.clone();
+    if let Some(state) = new.status.operation_state.as_mut() {
+        state.message = message;
+    }
+    match save(context, work, new, Also::default()).await {
+        Ok(()) => Next::Wait(LOOK_AGAIN),
+        Err(next) => next,
+    }
+}
+
+/// Writes a new state and goes on with what was stored.
+async fn save(context: &Context, work: &mut Work, mut new: Application, also: Also) -> Result<(), Next> {
+    // Somebody may ask for the end of the operation while a pass runs: the request must survive our write.
+    if let Some(latest) = context.store.get(&work.key).and_then(|entry| entry.parse().ok())
+        && is_terminating(&latest)
+        && let Some(state) = new.status.operation_state.as_mut().filter(|state| state.phase == "Running")
+    {
+        "Terminating".clone_into(&mut state.phase);
+        "operation is terminating".clone_into(&mut state.message);
+    }
+    let old = work.app.clone();
+    match persist::write(context, &work.object, &old, &mut new, also).await {
+        Written::Stored(stored) => {
+            work.adopt(stored);
+            Ok(())
+        }
+        Written::Gone => Err(Next::Stop),
+        Written::Conflict => Err(Next::Wait(SignedDuration::ZERO)),
+        Written::Failed(error) => {
+            tracing::warn!(application = %work.key, error, "the operation's state could not be written");
+            Err(Next::Wait(SignedDuration::from_secs(2)))
+        }
+    }
+}
+
+fn is_terminating(app: &Application) -> bool {
+    app.status.operation_state.as_ref().is_some_and(|state| state.phase == "Terminating")
+}

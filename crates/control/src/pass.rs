@@ -1,0 +1,486 @@
+//! One pass over one application: refresh when something asks for it, then carry its operation on (CTL-32,
+//! CTL-44). Whoever holds the application's key runs this; nothing else writes the application.
+
+use std::sync::Arc;
+
+use jiff::Timestamp;
+use parking_lot::Mutex;
+use tiphys_api::application::{Application, ApplicationStatus, Condition, HealthStatus, Summary};
+use tiphys_api::{AppProject, names};
+use tiphys_engine::tracking::TrackingSettings;
+use tiphys_object::Object;
+use tiphys_policy::project::{Resource, Target, resource_permitted};
+use tiphys_policy::spec_check::{self, Facts, ProjectLookup};
+
+use crate::clusters::Destination;
+use crate::compare::{self, Compared, Subject};
+use crate::context::Context;
+use crate::decide::autosync;
+use crate::decide::operation::{self as operation_rules, shown};
+use crate::decide::refresh::{self, Level, Refresh, RefreshKind};
+use crate::decide::status::{condition, merge_conditions};
+use crate::events::Note;
+use crate::memory::{AppMemory, Targets};
+use crate::metrics::ReconcileLabels;
+use crate::operate;
+use crate::persist::{self, Also, Written};
+use crate::queue::Priority;
+use crate::store::AppKey;
+use crate::targets::{self, TargetRequest};
+use crate::world::World;
+
+/// Condition types that the check of the spec evaluates (CTL-17).
+const SPEC_TYPES: [&str; 2] = ["InvalidSpecError", "UnknownError"];
+/// Condition types that a comparison evaluates (CTL-17).
+const COMPARISON_TYPES: [&str; 5] = [
+    "ComparisonError",
+    "SharedResourceWarning",
+    "RepeatedResourceWarning",
+    "ExcludedResourceWarning",
+    "UnknownError",
+];
+
+/// An application with everything a pass works on.
+pub(crate) struct Work {
+    pub(crate) key: AppKey,
+    pub(crate) object: Arc<Object>,
+    pub(crate) app: Application,
+    pub(crate) instance: String,
+    pub(crate) memory: Arc<Mutex<AppMemory>>,
+    pub(crate) world: Arc<World>,
+    pub(crate) tracking: Arc<TrackingSettings>,
+}
+
+/// What a valid spec resolves to.
+pub(crate) struct Resolved {
+    pub(crate) project: Arc<AppProject>,
+    pub(crate) destination: Arc<Destination>,
+}
+
+impl Work {
+    pub(crate) fn subject<'a>(&'a self, resolved: &'a Resolved) -> Subject<'a> {
+        Subject {
+            app: &self.app,
+            instance: &self.instance,
+            world: &self.world,
+            project: &resolved.project,
+            destination: &resolved.destination,
+            tracking: &self.tracking,
+        }
+    }
+
+    /// Takes the object as it was stored.
+    pub(crate) fn adopt(&mut self, stored: Arc<Object>) {
+        if let Ok(app) = serde_json::from_slice(stored.raw()) {
+            self.app = app;
+            self.object = stored;
+        }
+    }
+}
+
+/// Works on one application until there is nothing to do now, and sets the time of the next look.
+pub(crate) async fn run(context: &Context, key: &AppKey) {
+    let Some(mut work) = load(context, key) else { return };
+    let world = Arc::clone(&work.world);
+    let enabled = tiphys_policy::project::namespace_enabled(&world.settings, &key.namespace, &context.namespace);
+    if !enabled || compare::is_skipped(&work.app) {
+        return;
+    }
+    if work.app.metadata.deletion_timestamp.is_some() && work.app.operation.is_none() {
+        crate::deletion::run(context, &mut work).await;
+        return;
+    }
+    let now = context.clock.now();
+    let intervals = context.intervals(&world, key);
+    let requested = work.memory.lock().requested.take();
+    let seen = work.memory.lock().reconciled;
+    let refresh = refresh::decide(&work.app, requested, intervals, seen, now);
+    let mut compared = None;
+    if let Some(refresh) = refresh {
+        match reconcile(context, &mut work, refresh).await {
+            Ok(result) => compared = result,
+            Err(Again) => {
+                context.request(key, refresh.level, Priority::Urgent);
+                return;
+            }
+        }
+    }
+    if work.app.operation.is_some() && !context.read_only {
+        operate::run(context, &mut work, compared).await;
+    }
+    if let Some(due) = refresh::next_due(&work.app, intervals, work.memory.lock().reconciled, now) {
+        context.wake_at(key, due);
+    }
+    let wake = work.memory.lock().wake.take();
+    if let Some(wake) = wake {
+        work.memory.lock().request(Level::Latest);
+        context.wake_at(key, wake);
+    }
+}
+
+fn load(context: &Context, key: &AppKey) -> Option<Work> {
+    let entry = context.store.get(key)?;
+    let world = context.world.load_full();
+    let app = match entry.parse() {
+        Ok(app) => app,
+        Err(error) => {
+            tracing::warn!(application = %key, %error, "the application cannot be read");
+            return None;
+        }
+    };
+    let tracking = Arc::new(compare::tracking_of(&app, &world));
+    Some(Work {
+        key: key.clone(),
+        object: entry.object,
+        app,
+        instance: entry.instance.to_string(),
+        memory: entry.memory,
+        world,
+        tracking,
+    })
+}
+
+/// The object changed under the pass: start again.
+pub(crate) struct Again;
+
+/// Compares and writes what was found; may start an automatic operation in the same write.
+async fn reconcile(context: &Context, work: &mut Work, refresh: Refresh) -> Result<Option<Compared>, Again> {
+    let started = context.clock.elapsed();
+    let mut new = work.app.clone();
+    let now = context.clock.now();
+    let mut also = Also { refreshed: true, normalized: true, ..Also::default() };
+    let found = match resolve(context, work).await {
+        Err(conditions) => {
+            invalid(&mut new, conditions, now);
+            None
+        }
+        Ok(resolved) => match compare_now(context, work, &resolved, refresh, &[], None).await {
+            Ok(Some(compared)) => {
+                fill(&mut new, work, &compared, refresh.level, now);
+                if !context.read_only && compared.comparison.failed.is_none() {
+                    also.operation = auto_sync(work, &mut new, &compared, &resolved, now);
+                }
+                Some((compared, resolved))
+            }
+            // Repositories fail within their grace period: everything stays as it was (CTL-33).
+            Ok(None) => {
+                if work.app.annotation(names::annotation::REFRESH).is_none() {
+                    return Ok(None);
+                }
+                None
+            }
+            Err(error) => {
+                repository_failed(&mut new, error, now);
+                None
+            }
+        },
+    };
+    also.exclusive = also.operation;
+    let started_operation = also.operation;
+    if refresh.level >= Level::Latest {
+        work.memory.lock().reconciled = Some(now);
+    }
+    let old = work.app.clone();
+    let written = persist::write(context, &work.object, &old, &mut new, also).await;
+    let labels = ReconcileLabels {
+        namespace: work.key.namespace.to_string(),
+        dest_server: work.app.spec.destination.server.clone(),
+    };
+    let took = context.clock.elapsed().saturating_sub(started);
+    context.metrics.reconciled(&labels, took.as_secs_f64());
+    tracing::debug!(
+        application = %work.app.metadata.name,
+        app_namespace = %work.key.namespace,
+        project = %work.app.project(),
+        reason = ?refresh.reason,
+        comparison_level = ?refresh.level,
+        time_ms = u64::try_from(took.as_millis()).unwrap_or(u64::MAX),
+        "Reconciliation completed"
+    );
+    match written {
+        Written::Stored(stored) => {
+            work.adopt(stored);
+            if started_operation && let Some((compared, _)) = &found {
+                let text = format!("Initiated automated sync to '{}'", compared.targets.revisions.join(", "));
+                context.note(&work.object, &work.app, &Note::normal("OperationStarted", text));
+            }
+            Ok(found.map(|(compared, _)| compared))
+        }
+        Written::Conflict => Err(Again),
+        Written::Gone => Ok(None),
+        Written::Failed(error) => {
+            tracing::warn!(application = %work.key, error, "the status could not be written");
+            let retry = context.clock.now().checked_add(jiff::SignedDuration::from_secs(5));
+            work.memory.lock().wake = retry.ok();
+            Ok(None)
+        }
+    }
+}
+
+/// Checks the spec and resolves project and destination (CTL section 1.4).
+pub(crate) async fn resolve(context: &Context, work: &Work) -> Result<Resolved, Vec<Condition>> {
+    let (app, world) = (&work.app, &work.world);
+    let found = world.projects.get(app.project());
+    let facts = Facts {
+        project: found.map_or(ProjectLookup::Missing, |project| ProjectLookup::Found(project)),
+        clusters: Ok(&world.clusters),
+        matching: world.settings.project_matching(),
+        control_plane_namespace: &context.namespace,
+    };
+    let checked = spec_check::check(app, &facts).map_err(|findings| {
+        findings.into_iter().map(|finding| condition(finding.kind.as_str(), finding.message)).collect::<Vec<_>>()
+    })?;
+    let cluster = checked.cluster;
+    let Some(project) = found else { return Err(Vec::new()) };
+    match context.clusters.get(cluster, world).await {
+        Ok(destination) => Ok(Resolved { project: Arc::clone(project), destination }),
+        Err(error) => {
+            let text = format!("Failed to load live state: {error}");
+            Err(vec![condition("ComparisonError", text)])
+        }
+    }
+}
+
+/// Revisions and sources of an operation, when they replace those of the spec.
+pub(crate) struct Override<'a> {
+    pub(crate) sources: &'a [tiphys_api::application::ApplicationSource],
+    pub(crate) revisions: &'a [String],
+}
+
+/// Loads targets and compares. `None` means that repositories fail and the grace period runs.
+pub(crate) async fn compare_now(
+    context: &Context,
+    work: &Work,
+    resolved: &Resolved,
+    refresh: Refresh,
+    pinned: &[String],
+    replaced: Option<Override<'_>>,
+) -> Result<Option<Compared>, String> {
+    let app = &work.app;
+    let sources = replaced.as_ref().map_or(app.sources(), |with| with.sources);
+    let synced = &app.status.sync;
+    let recent: Vec<String> = if !pinned.is_empty() {
+        pinned.to_vec()
+    } else if let Some(with) = &replaced {
+        with.revisions.to_vec()
+    } else if refresh.level <= Level::Recent {
+        if app.is_multi_source() { synced.revisions.clone() } else { vec![synced.revision.clone()] }
+    } else {
+        Vec::new()
+    };
+    let reusable = refresh.kind == RefreshKind::Normal && !recent.is_empty();
+    let known = work.memory.lock().targets.clone().filter(|known| {
+        reusable && known.revisions == recent && known.sources == sources
+    });
+    let targets = match known {
+        Some(known) => known,
+        None => {
+            let request = TargetRequest {
+                sources,
+                pinned: &recent,
+                level: refresh.level,
+                kind: refresh.kind,
+                instance: &work.instance,
+                destination_namespace: &app.spec.destination.namespace,
+                project: app.project(),
+                tracking: Arc::clone(&work.tracking),
+                world: &work.world,
+            };
+            match targets::load(&request, &context.sources, &context.renders).await {
+                Ok((targets, rendered)) => {
+                    for _ in 0..rendered {
+                        context.metrics.worked("render");
+                    }
+                    let mut memory = work.memory.lock();
+                    memory.repository_error_since = None;
+                    if replaced.is_none() {
+                        memory.targets = Some(targets.clone());
+                    }
+                    targets
+                }
+                Err(error) => {
+                    if error.repository && refresh.level < Level::ForceLatest && within_grace(context, work) {
+                        return Ok(None);
+                    }
+                    return Err(format!("Failed to load target state: {}", error.text));
+                }
+            }
+        }
+    };
+    let subject = work.subject(resolved);
+    Ok(Some(compare::run(&subject, targets, &work.memory).await))
+}
+
+/// Whether errors of repositories are still kept silent; the first one starts the period (CTL-33).
+fn within_grace(context: &Context, work: &Work) -> bool {
+    let now = context.clock.now();
+    let grace = work.world.settings.controller().repo_error_grace_period;
+    let mut memory = work.memory.lock();
+    let since = *memory.repository_error_since.get_or_insert(now);
+    now.duration_since(since).unsigned_abs() < grace && work.app.status.reconciled_at.is_some()
+}
+
+/// A spec that cannot be used: nothing is known (CTL-15).
+fn invalid(new: &mut Application, conditions: Vec<Condition>, now: Timestamp) {
+    let unreachable = conditions.iter().any(|c| c.r#type == "ComparisonError");
+    let types: &[&str] = if unreachable { &["ComparisonError"] } else { &SPEC_TYPES };
+    new.status.conditions = merge_conditions(&new.status.conditions, types, conditions, &shown(now));
+    "Unknown".clone_into(&mut new.status.sync.status);
+    new.status.health = HealthStatus { status: "Unknown".to_owned(), ..HealthStatus::default() };
+    if !unreachable {
+        new.status.summary = Summary::default();
+    }
+    compared_to(new);
+    new.status.reconciled_at = Some(shown(now));
+}
+
+/// Targets could not be made: sync status and resources are unknown, health stays (ENG-53).
+fn repository_failed(new: &mut Application, error: String, now: Timestamp) {
+    let found = vec![condition("ComparisonError", error)];
+    new.status.conditions = merge_conditions(&new.status.conditions, &COMPARISON_TYPES, found, &shown(now));
+    "Unknown".clone_into(&mut new.status.sync.status);
+    new.status.resources = compare::unknown_resources(&new.status);
+    compared_to(new);
+    new.status.reconciled_at = Some(shown(now));
+}
+
+fn compared_to(new: &mut Application) {
+    let multi = new.is_multi_source();
+    let compared = &mut new.status.sync.compared_to;
+    compared.source = if multi { None } else { new.spec.source.clone() };
+    compared.sources.clone_from(&new.spec.sources);
+    compared.destination.clone_from(&new.spec.destination);
+    compared.ignore_differences.clone_from(&new.spec.ignore_differences);
+}
+
+/// Puts a comparison into the status (CTL-9).
+pub(crate) fn fill(new: &mut Application, work: &Work, compared: &Compared, level: Level, now: Timestamp) {
+    let status: &mut ApplicationStatus = &mut new.status;
+    let spec_clean = merge_conditions(&status.conditions, &SPEC_TYPES, Vec::new(), "");
+    status.conditions =
+        merge_conditions(&spec_clean, &COMPARISON_TYPES, compared.conditions.clone(), &shown(now));
+    compared.comparison.status.as_str().clone_into(&mut status.sync.status);
+    let multi = !work.app.spec.sources.is_empty();
+    let revisions = &compared.targets.revisions;
+    status.sync.revision = if multi { String::new() } else { revisions.first().cloned().unwrap_or_default() };
+    status.sync.revisions = if multi { revisions.clone() } else { Vec::new() };
+    let types = || compared.targets.types.iter().map(|t| (*t).to_owned());
+    status.source_type = if multi { String::new() } else { types().next().unwrap_or_default() };
+    status.source_types = if multi { types().collect() } else { Vec::new() };
+    status.health.status.clone_from(&compared.health.status);
+    // The message alone is no reason to write: it changes with every pod (CTL-35).
+    if work.app.status.health.status != compared.health.status
+        || work.world.settings.controller().persist_resource_health
+    {
+        status.health.message.clone_from(&compared.health.message);
+    }
+    status.resources.clone_from(&compared.resources);
+    status.summary = Summary { unknown: status.summary.unknown.clone(), ..compared.summary.clone() };
+    let persist = work.world.settings.controller().persist_resource_health;
+    status.resource_health_source = if persist { String::new() } else { "appTree".to_owned() };
+    if level >= Level::Latest || status.reconciled_at.is_none() {
+        // Written only together with something else (INV-5); the memory holds it meanwhile.
+        status.reconciled_at = Some(shown(now));
+    }
+    compared_to(new);
+}
+
+/// Decides about an automatic sync and puts it into the new state; says whether one starts (CTL-57).
+fn auto_sync(
+    work: &Work,
+    new: &mut Application,
+    compared: &Compared,
+    resolved: &Resolved,
+    now: Timestamp,
+) -> bool {
+    if !operate::windows(work, resolved, false, None, now).allowed {
+        return false;
+    }
+    let facts = autosync::Compared {
+        status: compared.comparison.status.as_str(),
+        revisions: &compared.targets.revisions,
+        resources: &compared.resources,
+        may_have_changes: may_have_changes(work, compared),
+    };
+    let heal = work.world.settings.controller().self_heal;
+    let decision = autosync::decide(&work.app, &facts, &heal, now);
+    let error = |new: &mut Application, found: Vec<Condition>| {
+        new.status.conditions = merge_conditions(&new.status.conditions, &["SyncError"], found, &shown(now));
+    };
+    match decision {
+        autosync::Decision::Skip(reason) => {
+            tracing::trace!(application = %work.key, reason, "no automated sync");
+            error(new, Vec::new());
+            false
+        }
+        autosync::Decision::Refuse { condition: text } => {
+            error(new, vec![condition("SyncError", text)]);
+            false
+        }
+        autosync::Decision::Wait { until } => {
+            error(new, Vec::new());
+            work.memory.lock().wake = Some(until);
+            false
+        }
+        autosync::Decision::Start(operation) => {
+            error(new, Vec::new());
+            let state = operate::begin(&work.app, &operation, &compared.targets, now);
+            new.operation = Some(*operation);
+            new.status.operation_state = Some(state);
+            true
+        }
+    }
+}
+
+/// False only when the manifests are known to be those of the last sync (CTL-39).
+fn may_have_changes(work: &Work, compared: &Compared) -> bool {
+    let Some(result) = work.app.status.operation_state.as_ref().and_then(|state| state.sync_result.as_ref()) else {
+        return true;
+    };
+    let synced: Vec<&String> =
+        if result.sources.is_empty() { vec![&result.revision] } else { result.revisions.iter().collect() };
+    let same_revisions = synced.into_iter().eq(compared.targets.revisions.iter());
+    !same_revisions && !same_manifests(work, &compared.targets)
+}
+
+/// Whether the targets are, rendering by rendering, those that were synced last.
+fn same_manifests(work: &Work, targets: &Targets) -> bool {
+    let memory = work.memory.lock();
+    memory.synced_ids.as_ref().is_some_and(|ids| *ids == targets.ids)
+}
+
+/// Whether the project permits an object at a destination, with the text of the refusal (ENG-158).
+pub(crate) fn permitted(
+    object: &Object,
+    namespaced: bool,
+    resolved: &Resolved,
+    world: &World,
+) -> Result<(), String> {
+    let project = &resolved.project;
+    let resource = Resource {
+        group: &object.gvk().group,
+        kind: &object.gvk().kind,
+        name: object.name(),
+        namespaced,
+    };
+    if let Some(message) = resource_permitted(project, resource).message {
+        return Err(message);
+    }
+    if !namespaced {
+        return Ok(());
+    }
+    let target = Target::new(&resolved.destination.cluster, object.namespace());
+    let matching = world.settings.project_matching();
+    let decision =
+        tiphys_policy::project::destination_permitted(project, target, Ok(world.clusters.all()), matching);
+    if decision.permitted {
+        Ok(())
+    } else {
+        Err(format!("namespace {} is not permitted in project '{}'", object.namespace(), project.name()))
+    }
+}
+
+/// Whether an ended operation phase is shown.
+pub(crate) fn is_completed(app: &Application) -> bool {
+    app.status.operation_state.as_ref().is_some_and(|state| operation_rules::is_completed(&state.phase))
+}

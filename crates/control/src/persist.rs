@@ -1,0 +1,244 @@
+//! Writing an Application: one merge patch of what changed, events about it, and the store updated from the
+//! answer (CTL-2, CTL-35).
+
+use std::sync::Arc;
+
+use serde_json::{Value, json};
+use tiphys_api::Application;
+use tiphys_api::names::annotation;
+use tiphys_cluster::{ApiError, Permit, Target};
+use tiphys_object::Object;
+
+use crate::context::Context;
+use crate::decide::operation::shown;
+use crate::decide::status;
+use crate::events::Note;
+
+/// What to write besides the status.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Also {
+    /// Remove the refresh annotations.
+    pub(crate) refreshed: bool,
+    /// Write `.operation` as the new state has it.
+    pub(crate) operation: bool,
+    /// Write project and sync policy in their normal form (CTL-6).
+    pub(crate) normalized: bool,
+    /// Fail when somebody else changed the object meanwhile.
+    pub(crate) exclusive: bool,
+}
+
+/// How a write ended.
+#[derive(Debug)]
+pub(crate) enum Written {
+    /// The object is stored like this; it may be the old one when nothing changed.
+    Stored(Arc<Object>),
+    /// Somebody else changed the object; read again.
+    Conflict,
+    /// The object is gone.
+    Gone,
+    /// The write failed; the next round tries again.
+    Failed(String),
+}
+
+/// Writes the difference between two states of an application.
+pub(crate) async fn write(
+    context: &Context,
+    object: &Arc<Object>,
+    old: &Application,
+    new: &mut Application,
+    also: Also,
+) -> Written {
+    finish_status(context, old, new);
+    let left_out = status::bound(&mut new.status);
+    if left_out > 0 {
+        tracing::debug!(application = %new.metadata.name, left_out, "the status was cut to its bound");
+    }
+    let Some(patch) = patch(object, old, new, also) else { return Written::Stored(Arc::clone(object)) };
+    if context.read_only {
+        return Written::Stored(Arc::clone(object));
+    }
+    let target = Target::new(Context::application_gvk(), &old.metadata.namespace, &old.metadata.name);
+    // Applications are the installation's own objects.
+    let permit = Permit::checked();
+    context.metrics.worked("application-patch");
+    let answer = match context.home.merge_patch(&permit, &target, None, &patch).await {
+        Err(error) if is_too_large(&error) => {
+            let patch = too_large(old, context);
+            context.home.merge_patch(&permit, &target, None, &patch).await
+        }
+        other => other,
+    };
+    match answer {
+        Ok(stored) => {
+            notes(context, &stored, old, new);
+            remember(context, &stored);
+            Written::Stored(stored)
+        }
+        Err(error) if error.is_not_found() => Written::Gone,
+        Err(error) if error.is_conflict() => Written::Conflict,
+        Err(error) => Written::Failed(error.to_string()),
+    }
+}
+
+/// Takes our own write into the store, so that the next look does not see an older state.
+pub(crate) fn remember(context: &Context, stored: &Arc<Object>) {
+    let world = context.world.load();
+    let instance = |namespace: &str, name: &str| world.tracking.instance_name(namespace, name);
+    if let Err(error) = context.store.upsert(Arc::clone(stored), instance) {
+        tracing::warn!(application = stored.name(), %error, "the stored application cannot be read");
+    }
+}
+
+fn finish_status(context: &Context, old: &Application, new: &mut Application) {
+    new.status.controller_namespace.clone_from(&context.namespace);
+    let (was, is) = (&old.status.health, &mut new.status.health);
+    if was.status == is.status {
+        is.last_transition_time.clone_from(&was.last_transition_time);
+    } else {
+        is.last_transition_time = Some(shown(context.clock.now()));
+    }
+}
+
+fn patch(object: &Object, old: &Application, new: &Application, also: Also) -> Option<Value> {
+    let mut patch = json!({});
+    let map = patch.as_object_mut()?;
+    let (from, to) = (status::status_value(&old.status), status::status_value(&new.status));
+    if let Some(change) = status::merge_patch(&from, &to) {
+        map.insert("status".to_owned(), change);
+    }
+    let time_only = map
+        .get("status")
+        .and_then(Value::as_object)
+        .is_some_and(|status| status.len() == 1 && status.contains_key("reconciledAt"));
+    if also.operation && old.operation != new.operation {
+        let operation = serde_json::to_value(&new.operation).unwrap_or(Value::Null);
+        // A merge patch into an old operation would mix the two; there is none when one is started.
+        map.insert("operation".to_owned(), operation);
+    }
+    if also.normalized
+        && let Some(spec) = normalization(old)
+    {
+        map.insert("spec".to_owned(), spec);
+    }
+    let mut metadata = serde_json::Map::new();
+    let annotated = old.annotation(annotation::REFRESH).is_some();
+    if also.refreshed && annotated {
+        metadata.insert(
+            "annotations".to_owned(),
+            json!({annotation::REFRESH: null, annotation::REFRESH_TIMESTAMP: null}),
+        );
+    }
+    // The time of a comparison alone is worth no write: a settled installation writes nothing (INV-5).
+    if metadata.is_empty() && (map.is_empty() || (map.len() == 1 && time_only && old.status.reconciled_at.is_some())) {
+        return None;
+    }
+    if also.exclusive || !metadata.is_empty() {
+        metadata.insert("resourceVersion".to_owned(), object.metadata().resource_version.as_str().into());
+    }
+    if !metadata.is_empty() {
+        map.insert("metadata".to_owned(), Value::Object(metadata));
+    }
+    Some(patch)
+}
+
+/// The normal form of the spec as a merge patch; `None` when it has it already (CTL-6).
+fn normalization(app: &Application) -> Option<Value> {
+    let mut spec = serde_json::Map::new();
+    if app.spec.project.is_empty() {
+        spec.insert("project".to_owned(), "default".into());
+    }
+    let empty = |policy: &tiphys_api::application::SyncPolicy| {
+        policy.automated.is_none()
+            && policy.sync_options.is_empty()
+            && policy.retry.is_none()
+            && policy.managed_namespace_metadata.is_none()
+            && policy.unknown.is_empty()
+    };
+    if app.spec.sync_policy.as_ref().is_some_and(empty) {
+        spec.insert("syncPolicy".to_owned(), Value::Null);
+    }
+    (!spec.is_empty()).then_some(Value::Object(spec))
+}
+
+fn is_too_large(error: &ApiError) -> bool {
+    error.code() == 413
+        || error.to_string().contains("Request entity too large")
+        || error.to_string().contains("etcdserver: request is too large")
+}
+
+/// A status that fits everywhere: only the news that the real one did not (CTL-36).
+fn too_large(old: &Application, context: &Context) -> Value {
+    let text = "the status of this application is too large to be stored; manage fewer resources with it, use \
+                the sync option ApplyOutOfSyncOnly=true, lower spec.revisionHistoryLimit, or split it";
+    let found = vec![status::condition("UnknownError", text)];
+    let now = shown(context.clock.now());
+    let conditions = status::merge_conditions(&old.status.conditions, &["UnknownError"], found, &now);
+    json!({"status": {"conditions": conditions}})
+}
+
+/// Events about visible changes (CTL-35). The first sight of an application is no change.
+fn notes(context: &Context, stored: &Object, old: &Application, new: &Application) {
+    let (was, is) = (&old.status.sync.status, &new.status.sync.status);
+    if !was.is_empty() && was != is {
+        let text = format!("Updated sync status: {was} -> {is}");
+        context.note(stored, new, &Note::normal("ResourceUpdated", text));
+    }
+    let (was, is) = (&old.status.health, &new.status.health);
+    if !was.status.is_empty() && was.status != is.status {
+        let mut text = format!("Updated health status: {} -> {}", was.status, is.status);
+        if !is.message.is_empty() {
+            text.push_str(&format!(" ({})", is.message));
+        }
+        context.note(stored, new, &Note::normal("ResourceUpdated", text));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn app(value: Value) -> (Object, Application) {
+        (Object::from_value(&value).unwrap(), serde_json::from_value(value).unwrap())
+    }
+
+    fn minimal() -> Value {
+        json!({"metadata": {"name": "a", "resourceVersion": "7",
+            "annotations": {"argocd.argoproj.io/refresh": "normal"}}, "spec": {"destination": {}}})
+    }
+
+    #[test]
+    fn ctl_35_an_unchanged_application_is_not_written() {
+        let (object, app) = app(minimal());
+        assert_eq!(patch(&object, &app, &app.clone(), Also::default()), None);
+    }
+
+    #[test]
+    fn inv_5_the_time_of_a_comparison_alone_is_not_written() {
+        let mut value = minimal();
+        value["metadata"]["annotations"] = json!({});
+        value["status"] = json!({"reconciledAt": "2026-01-01T00:00:00Z", "sync": {"status": "Synced"}, "health": {}});
+        let (object, app) = app(value);
+        let mut new = app.clone();
+        new.status.reconciled_at = Some("2026-01-01T00:05:00Z".to_owned());
+        assert_eq!(patch(&object, &app, &new, Also::default()), None);
+        new.status.sync.revision = "r".to_owned();
+        let patch = patch(&object, &app, &new, Also::default()).unwrap();
+        assert_eq!(patch["status"]["reconciledAt"], "2026-01-01T00:05:00Z");
+    }
+
+    #[test]
+    fn ctl_30_removing_a_refresh_request_depends_on_the_version_that_was_read() {
+        let (object, app) = app(minimal());
+        let also = Also { refreshed: true, ..Also::default() };
+        let patch = patch(&object, &app, &app.clone(), also).unwrap();
+        assert_eq!(patch["metadata"]["resourceVersion"], "7");
+        assert!(patch["metadata"]["annotations"]["argocd.argoproj.io/refresh"].is_null());
+    }
+
+    #[test]
+    fn ctl_6_the_spec_is_normalised() {
+        let (_, app) = app(json!({"metadata": {"name": "a"},
+            "spec": {"project": "", "destination": {}, "syncPolicy": {}}}));
+        assert_eq!(normalization(&app), Some(json!({"project": "default", "syncPolicy": null})));
+    }
+}

@@ -1,0 +1,293 @@
+//! The keyed queue: one place that serialises all work about one object (STY-82).
+//!
+//! A key is held by at most one worker. A key added while it is held comes back when it is released; a key
+//! added twice is handled once. Urgent keys go before routine ones. The bound is the number of keys, which is
+//! the number of applications.
+
+use std::cmp::Reverse;
+use std::collections::{BinaryHeap, HashMap, VecDeque};
+use std::hash::Hash;
+use std::sync::Arc;
+
+use parking_lot::Mutex;
+use tokio::sync::Notify;
+use tokio::time::Instant;
+
+/// Which of two waiting keys goes first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Priority {
+    /// Periodic and revision-only work.
+    Routine,
+    /// A user, a webhook or a live change waits for it.
+    Urgent,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct KeyState {
+    /// Waiting in a list, and in which.
+    waiting: Option<Priority>,
+    /// Held by a worker.
+    held: bool,
+    /// The time of the only valid timer of this key.
+    timer: Option<Instant>,
+}
+
+struct State<K> {
+    keys: HashMap<K, KeyState>,
+    urgent: VecDeque<K>,
+    routine: VecDeque<K>,
+    timers: BinaryHeap<Reverse<Timer<K>>>,
+    closed: bool,
+}
+
+struct Timer<K> {
+    at: Instant,
+    key: K,
+}
+
+impl<K> PartialEq for Timer<K> {
+    fn eq(&self, other: &Self) -> bool {
+        self.at == other.at
+    }
+}
+impl<K> Eq for Timer<K> {}
+impl<K> PartialOrd for Timer<K> {
+    fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
+        Some(self.cmp(other))
+    }
+}
+impl<K> Ord for Timer<K> {
+    fn cmp(&self, other: &Self) -> std::cmp::Ordering {
+        self.at.cmp(&other.at)
+    }
+}
+
+struct Shared<K> {
+    state: Mutex<State<K>>,
+    changed: Notify,
+}
+
+/// A handle to one queue; clones share it.
+pub struct Queue<K> {
+    shared: Arc<Shared<K>>,
+}
+
+impl<K> Clone for Queue<K> {
+    fn clone(&self) -> Self {
+        Self { shared: Arc::clone(&self.shared) }
+    }
+}
+
+impl<K: Clone + Eq + Hash> Default for Queue<K> {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl<K: Clone + Eq + Hash> Queue<K> {
+    /// An empty queue.
+    pub fn new() -> Self {
+        let state = State {
+            keys: HashMap::new(),
+            urgent: VecDeque::new(),
+            routine: VecDeque::new(),
+            timers: BinaryHeap::new(),
+            closed: false,
+        };
+        Self { shared: Arc::new(Shared { state: Mutex::new(state), changed: Notify::new() }) }
+    }
+
+    /// Makes a key ready now.
+    pub fn add(&self, key: K, priority: Priority) {
+        self.shared.state.lock().add(key, priority);
+        self.shared.changed.notify_one();
+    }
+
+    /// Makes a key ready at a time, or earlier when something else asks for it. An earlier timer stays.
+    pub fn add_at(&self, key: K, at: Instant) {
+        let mut state = self.shared.state.lock();
+        let entry = state.keys.entry(key.clone()).or_default();
+        if entry.timer.is_some_and(|timer| timer <= at) {
+            return;
+        }
+        entry.timer = Some(at);
+        state.timers.push(Reverse(Timer { at, key }));
+        drop(state);
+        self.shared.changed.notify_one();
+    }
+
+    /// Forgets a key's timer.
+    pub fn cancel_timer(&self, key: &K) {
+        if let Some(entry) = self.shared.state.lock().keys.get_mut(key) {
+            entry.timer = None;
+        }
+    }
+
+    /// Ends the queue: every `next` answers `None` from now on.
+    pub fn close(&self) {
+        self.shared.state.lock().closed = true;
+        self.shared.changed.notify_waiters();
+    }
+
+    /// Number of keys that wait.
+    pub fn depth(&self) -> usize {
+        let state = self.shared.state.lock();
+        state.urgent.len() + state.routine.len()
+    }
+
+    /// The next ready key, held until the lease is dropped; `None` once the queue is closed. Cancel-safe.
+    pub async fn next(&self) -> Option<Lease<K>> {
+        loop {
+            let changed = self.shared.changed.notified();
+            let wake = {
+                let mut state = self.shared.state.lock();
+                if state.closed {
+                    return None;
+                }
+                state.fire_timers(Instant::now());
+                if let Some(key) = state.pop() {
+                    if !(state.urgent.is_empty() && state.routine.is_empty()) {
+                        self.shared.changed.notify_one();
+                    }
+                    return Some(Lease { key, queue: self.clone() });
+                }
+                state.timers.peek().map(|timer| timer.0.at)
+            };
+            match wake {
+                Some(at) => {
+                    tokio::select! {
+                        () = changed => {}
+                        () = tokio::time::sleep_until(at) => {}
+                    }
+                }
+                None => changed.await,
+            }
+        }
+    }
+}
+
+impl<K: Clone + Eq + Hash> State<K> {
+    fn add(&mut self, key: K, priority: Priority) {
+        let entry = self.keys.entry(key.clone()).or_default();
+        let raised = entry.waiting.is_none_or(|waiting| waiting < priority);
+        if !raised {
+            return;
+        }
+        entry.waiting = Some(priority);
+        // A held key waits in no list; releasing it puts it into one. A raised key leaves a stale entry in the
+        // routine list, which `pop` skips.
+        if !entry.held {
+            self.list(priority).push_back(key);
+        }
+    }
+
+    fn list(&mut self, priority: Priority) -> &mut VecDeque<K> {
+        match priority {
+            Priority::Urgent => &mut self.urgent,
+            Priority::Routine => &mut self.routine,
+        }
+    }
+
+    fn fire_timers(&mut self, now: Instant) {
+        while self.timers.peek().is_some_and(|timer| timer.0.at <= now) {
+            let Some(Reverse(timer)) = self.timers.pop() else { return };
+            let entry = self.keys.entry(timer.key.clone()).or_default();
+            if entry.timer == Some(timer.at) {
+                entry.timer = None;
+                self.add(timer.key, Priority::Routine);
+            }
+        }
+    }
+
+    fn pop(&mut self) -> Option<K> {
+        for priority in [Priority::Urgent, Priority::Routine] {
+            while let Some(key) = self.list(priority).pop_front() {
+                let Some(entry) = self.keys.get_mut(&key) else { continue };
+                if entry.waiting == Some(priority) && !entry.held {
+                    entry.waiting = None;
+                    entry.held = true;
+                    return Some(key);
+                }
+            }
+        }
+        None
+    }
+
+    fn release(&mut self, key: &K) {
+        let Some(entry) = self.keys.get_mut(key) else { return };
+        entry.held = false;
+        match entry.waiting {
+            Some(priority) => self.list(priority).push_back(key.clone()),
+            None if entry.timer.is_none() => {
+                self.keys.remove(key);
+            }
+            None => {}
+        }
+    }
+}
+
+/// A key held by a worker; dropping it lets others have the key.
+pub struct Lease<K: Clone + Eq + Hash> {
+    key: K,
+    queue: Queue<K>,
+}
+
+impl<K: Clone + Eq + Hash> Lease<K> {
+    /// The key.
+    pub fn key(&self) -> &K {
+        &self.key
+    }
+}
+
+impl<K: Clone + Eq + Hash> Drop for Lease<K> {
+    fn drop(&mut self) {
+        self.queue.shared.state.lock().release(&self.key);
+        self.queue.shared.changed.notify_one();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::time::Duration;
+
+    #[tokio::test(start_paused = true)]
+    async fn sty_82_a_held_key_comes_back_after_its_release() {
+        let queue = Queue::new();
+        queue.add("a", Priority::Routine);
+        let lease = queue.next().await.unwrap();
+        queue.add("a", Priority::Routine);
+        queue.add("a", Priority::Urgent);
+        queue.add("b", Priority::Routine);
+        assert_eq!(*queue.next().await.unwrap().key(), "b");
+        drop(lease);
+        assert_eq!(*queue.next().await.unwrap().key(), "a");
+        assert_eq!(queue.depth(), 0);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn sty_82_urgent_keys_go_first_and_once() {
+        let queue = Queue::new();
+        queue.add("a", Priority::Routine);
+        queue.add("b", Priority::Routine);
+        queue.add("b", Priority::Urgent);
+        assert_eq!(*queue.next().await.unwrap().key(), "b");
+        assert_eq!(*queue.next().await.unwrap().key(), "a");
+        queue.close();
+        assert!(queue.next().await.is_none());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn sty_82_the_earliest_timer_counts() {
+        let queue = Queue::new();
+        let start = Instant::now();
+        queue.add_at("a", start + Duration::from_secs(30));
+        queue.add_at("a", start + Duration::from_secs(5));
+        queue.add_at("a", start + Duration::from_secs(9));
+        let lease = queue.next().await.unwrap();
+        assert_eq!(Instant::now().duration_since(start).as_secs(), 5);
+        drop(lease);
+        queue.add_at("b", start + Duration::from_secs(60));
+        assert_eq!(*queue.next().await.unwrap().key(), "b");
+    }
+}

@@ -1,0 +1,259 @@
+//! Rendered sources by content: same inputs, same objects, no work (law 5).
+//!
+//! The key names every input of a rendering. Where the renderer read nothing outside the source's own
+//! directory, the key holds that directory's id instead of the whole tree's, so a commit elsewhere in a
+//! repository of a thousand applications renders nothing. Objects are stored stamped with their tracking data,
+//! as compact bytes, within a bound of bytes.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use bytes::Bytes;
+use moka::sync::Cache;
+use sha2::{Digest, Sha256};
+use tiphys_engine::tracking::TrackingSettings;
+use tiphys_object::Object;
+use tiphys_render::{Budget, Entry, RenderRequest, SourceType, Tree, TreeError, TreePath, render};
+use tokio::sync::Semaphore;
+
+/// Version of the renderers; part of every key.
+const RENDERER_VERSION: &str = "1";
+/// Bytes of rendered objects that are kept.
+const CACHE_BYTES_MAX: u64 = 96 * 1024 * 1024;
+/// Failures that are remembered.
+const FAILURES_MAX: u64 = 10_000;
+/// Failed attempts that are made before the failure is answered from memory (RND-145).
+const ATTEMPTS_MAX: u32 = 3;
+/// How long a failure is answered from memory (RND-145).
+const FAILURE_PAUSE: Duration = Duration::from_secs(60 * 60);
+/// Time one rendering may take (RND-20).
+const RENDER_TIMEOUT: Duration = Duration::from_secs(90);
+
+/// The objects of one source.
+#[derive(Debug)]
+pub struct RenderedSource {
+    /// Objects in render order, stamped.
+    pub objects: Vec<Arc<Object>>,
+    /// Type the source turned out to have.
+    pub source_type: SourceType,
+    /// Identity of this rendering: equal for equal inputs.
+    pub id: [u8; 32],
+    bytes: u32,
+}
+
+#[derive(Clone)]
+struct Failure {
+    text: String,
+    attempts: u32,
+}
+
+/// What is rendered: the request, and what the objects are stamped with.
+pub struct RenderTask {
+    /// The request.
+    pub request: RenderRequest,
+    /// Bounds.
+    pub budget: Budget,
+    /// Tracking settings with the application's effective method.
+    pub tracking: Arc<TrackingSettings>,
+    /// Whether cached results are passed over (RND-144).
+    pub hard: bool,
+}
+
+/// Renders and remembers. Cheap to clone.
+#[derive(Clone)]
+pub struct Renders {
+    done: Cache<[u8; 32], Arc<RenderedSource>>,
+    failed: Cache<[u8; 32], Failure>,
+    slots: Arc<Semaphore>,
+}
+
+impl Renders {
+    /// A cache whose renderings run on at most `parallelism` threads.
+    pub fn new(parallelism: usize) -> Self {
+        Self {
+            done: Cache::builder()
+                .max_capacity(CACHE_BYTES_MAX)
+                .weigher(|_, rendered: &Arc<RenderedSource>| rendered.bytes)
+                .build(),
+            failed: Cache::builder().max_capacity(FAILURES_MAX).time_to_live(FAILURE_PAUSE).build(),
+            slots: Arc::new(Semaphore::new(parallelism.max(1))),
+        }
+    }
+
+    /// The objects of a source; says whether they were rendered now.
+    ///
+    /// # Errors
+    /// With the text users see.
+    pub async fn get(
+        &self,
+        tree: Arc<dyn Tree>,
+        task: RenderTask,
+    ) -> Result<(Arc<RenderedSource>, bool), String> {
+        let narrow = narrow_key(tree.as_ref(), &task);
+        let wide = key(&task, "tree", tree.id());
+        if !task.hard {
+            // The narrow key is only ever filled by a rendering that read nothing else. The one check that
+            // looks at the whole tree is repeated; trees remember its answer.
+            let clean = tree.escaping_link().is_ok_and(|link| link.is_none());
+            let hit = narrow.filter(|_| clean).and_then(|key| self.done.get(&key));
+            if let Some(hit) = hit.or_else(|| self.done.get(&wide)) {
+                return Ok((hit, false));
+            }
+            if let Some(failure) = self.failed.get(&wide).filter(|failure| failure.attempts >= ATTEMPTS_MAX) {
+                return Err(format!("Manifest generation error (cached): {}", failure.text));
+            }
+        }
+        self.run(tree, task, narrow, wide).await.map(|rendered| (rendered, true))
+    }
+
+    async fn run(
+        &self,
+        tree: Arc<dyn Tree>,
+        mut task: RenderTask,
+        narrow: Option<[u8; 32]>,
+        wide: [u8; 32],
+    ) -> Result<Arc<RenderedSource>, String> {
+        let Ok(_slot) = self.slots.acquire().await else { return Err("shutting down".to_owned()) };
+        let cancelled = Arc::new(AtomicBool::new(false));
+        task.budget.cancelled = Some(Arc::clone(&cancelled));
+        let job = tokio::task::spawn_blocking(move || render_stamped(tree.as_ref(), &task));
+        let ended = tokio::time::timeout(RENDER_TIMEOUT, job).await;
+        let outcome = match ended {
+            Err(_) => {
+                cancelled.store(true, Ordering::Relaxed);
+                Err((true, "timeout after 1m30s".to_owned()))
+            }
+            Ok(Err(panic)) => Err((false, format!("rendering failed unexpectedly: {panic}"))),
+            Ok(Ok(outcome)) => outcome,
+        };
+        match outcome {
+            Ok((objects, source_type, inside)) => {
+                let id = narrow.filter(|_| inside).unwrap_or(wide);
+                let bytes: usize = objects.iter().map(|object| object.raw().len() + 600).sum();
+                let bytes = u32::try_from(bytes).unwrap_or(u32::MAX);
+                let rendered = Arc::new(RenderedSource { objects, source_type, id, bytes });
+                self.failed.invalidate(&wide);
+                self.done.insert(id, Arc::clone(&rendered));
+                Ok(rendered)
+            }
+            Err((transient, text)) => {
+                // Failures that say nothing about the content do not count towards the pause (RND-146).
+                if !transient {
+                    let attempts = self.failed.get(&wide).map_or(0, |failure| failure.attempts).saturating_add(1);
+                    self.failed.insert(wide, Failure { text: text.clone(), attempts });
+                }
+                Err(text)
+            }
+        }
+    }
+}
+
+type Stamped = (Vec<Arc<Object>>, SourceType, bool);
+
+/// Renders, stamps and packs; a failure says whether it may be transient.
+fn render_stamped(tree: &dyn Tree, task: &RenderTask) -> Result<Stamped, (bool, String)> {
+    let request = &task.request;
+    let witness = Witness { tree, inside: &request.source.path, left: AtomicBool::new(false) };
+    let rendered = render(request, &witness, &task.budget)
+        .map_err(|error| (error.code() == tiphys_render::Code::Unavailable, error.to_string()))?;
+    let mut objects = Vec::with_capacity(rendered.objects.len());
+    for mut value in rendered.objects {
+        task.tracking
+            .stamp(&mut value, &request.instance_name, &request.destination_namespace)
+            .map_err(|error| (false, error.to_string()))?;
+        let object = Object::from_value(&value).map_err(|error| (false, error.to_string()))?;
+        objects.push(Arc::new(object));
+    }
+    Ok((objects, rendered.source_type, !witness.left.load(Ordering::Relaxed)))
+}
+
+fn narrow_key(tree: &dyn Tree, task: &RenderTask) -> Option<[u8; 32]> {
+    let path = TreePath::parse(&task.request.source.path).ok()?;
+    let id = tree.subtree_id(&path).ok()??;
+    Some(key(task, "directory", &id))
+}
+
+/// Hash of everything a rendering depends on (RND-141, RND-142). Fields are length-prefixed.
+fn key(task: &RenderTask, what: &str, id: &str) -> [u8; 32] {
+    let request = &task.request;
+    let mut source = request.source.clone();
+    source.repo_url.clear();
+    source.target_revision.clear();
+    let source = serde_json::to_vec(&source).unwrap_or_default();
+    let enabled = format!(
+        "{:?} {} {} {:?} {}",
+        request.enabled,
+        request.strict_overrides,
+        request.allow_out_of_bounds_links,
+        request.content,
+        task.budget.combined_manifest_bytes
+    );
+    let tracking = format!("{:?}", task.tracking);
+    let mut hash = Sha256::new();
+    for field in [
+        RENDERER_VERSION.as_bytes(),
+        what.as_bytes(),
+        id.as_bytes(),
+        &source,
+        request.instance_name.as_bytes(),
+        request.destination_namespace.as_bytes(),
+        request.project.as_bytes(),
+        enabled.as_bytes(),
+        tracking.as_bytes(),
+    ] {
+        hash.update(u64::try_from(field.len()).unwrap_or(u64::MAX).to_be_bytes());
+        hash.update(field);
+    }
+    hash.finalize().into()
+}
+
+/// A tree that notices whether anything outside one directory was looked at.
+struct Witness<'a> {
+    tree: &'a dyn Tree,
+    inside: &'a str,
+    left: AtomicBool,
+}
+
+impl Witness<'_> {
+    fn note(&self, path: &TreePath) {
+        let path = path.as_str();
+        let inside = self.inside.trim_matches('/');
+        let within = matches!(inside, "" | ".")
+            || path.strip_prefix(inside).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+            // Components above the directory are looked at on the way down to it.
+            || inside.strip_prefix(path).is_some_and(|rest| path.is_empty() || rest.starts_with('/'));
+        if !within {
+            self.left.store(true, Ordering::Relaxed);
+        }
+    }
+}
+
+impl Tree for Witness<'_> {
+    fn id(&self) -> &str {
+        self.tree.id()
+    }
+
+    fn subtree_id(&self, path: &TreePath) -> Result<Option<String>, TreeError> {
+        self.tree.subtree_id(path)
+    }
+
+    fn entry(&self, path: &TreePath) -> Result<Option<Entry>, TreeError> {
+        self.note(path);
+        self.tree.entry(path)
+    }
+
+    fn list(&self, path: &TreePath) -> Result<Vec<(String, Entry)>, TreeError> {
+        self.note(path);
+        self.tree.list(path)
+    }
+
+    fn read(&self, path: &TreePath, max_bytes: u64) -> Result<Bytes, TreeError> {
+        self.note(path);
+        self.tree.read(path, max_bytes)
+    }
+
+    fn escaping_link(&self) -> Result<Option<TreePath>, TreeError> {
+        self.tree.escaping_link()
+    }
+}

@@ -1,0 +1,269 @@
+//! The applications this process knows, as the watch and our own writes show them.
+//!
+//! Kept per application: the stored object (bytes), the declared part in typed form, and what the controller
+//! remembers between passes. Look-ups by instance name, repository and destination are indexes; nothing walks
+//! all applications per event.
+
+use std::collections::{BTreeSet, HashMap};
+use std::fmt;
+use std::sync::Arc;
+
+use parking_lot::{Mutex, RwLock};
+use smol_str::SmolStr;
+use tiphys_api::Application;
+use tiphys_api::application::ApplicationStatus;
+use tiphys_object::Object;
+
+use crate::memory::AppMemory;
+
+/// Namespace and name of an application.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct AppKey {
+    /// Namespace of the Application object.
+    pub namespace: SmolStr,
+    /// Its name.
+    pub name: SmolStr,
+}
+
+impl AppKey {
+    /// Makes one from its parts.
+    pub fn new(namespace: &str, name: &str) -> Self {
+        Self { namespace: namespace.into(), name: name.into() }
+    }
+}
+
+impl fmt::Display for AppKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}/{}", self.namespace, self.name)
+    }
+}
+
+/// One application.
+#[derive(Clone)]
+pub struct AppEntry {
+    /// The object as last seen.
+    pub object: Arc<Object>,
+    /// The declared part: metadata, spec and operation; the status is left empty.
+    pub declared: Arc<Application>,
+    /// Name on its resources (TRK-1).
+    pub instance: SmolStr,
+    /// What the controller remembers between passes.
+    pub memory: Arc<Mutex<AppMemory>>,
+}
+
+impl AppEntry {
+    /// The whole object in typed form.
+    ///
+    /// # Errors
+    /// When the object has members of types that the CRD forbids.
+    pub fn parse(&self) -> Result<Application, serde_json::Error> {
+        serde_json::from_slice(self.object.raw())
+    }
+}
+
+/// What an event changed, as far as work follows from it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Change {
+    /// Older than what is known, or equal.
+    None,
+    /// Only the status changed, in a way that asks for nothing.
+    StatusOnly,
+    /// Something users control changed, or the object is new.
+    Declared,
+}
+
+#[derive(Default)]
+struct State {
+    apps: HashMap<AppKey, AppEntry>,
+    by_instance: HashMap<SmolStr, AppKey>,
+    by_repository: HashMap<SmolStr, BTreeSet<AppKey>>,
+    by_project: HashMap<SmolStr, BTreeSet<AppKey>>,
+}
+
+/// The store; one writer (the watch and the workers' own writes), many readers.
+#[derive(Default)]
+pub struct AppStore {
+    state: RwLock<State>,
+}
+
+impl AppStore {
+    /// Takes a newer state of an application.
+    ///
+    /// # Errors
+    /// When the object does not have the shape of an Application; what was known before stays.
+    pub fn upsert(
+        &self,
+        object: Arc<Object>,
+        instance: impl FnOnce(&str, &str) -> SmolStr,
+    ) -> Result<Change, serde_json::Error> {
+        let mut app: Application = serde_json::from_slice(object.raw())?;
+        let key = AppKey::new(object.namespace(), object.name());
+        let mut state = self.state.write();
+        let old = state.apps.get(&key);
+        if old.is_some_and(|old| !is_newer(&object, &old.object)) {
+            return Ok(Change::None);
+        }
+        let phase = |status: &ApplicationStatus| {
+            status.operation_state.as_ref().map(|state| state.phase == "Terminating")
+        };
+        let terminating = phase(&app.status) == Some(true);
+        app.status = ApplicationStatus::default();
+        let change = match old {
+            Some(old) if same_declared(&old.declared, &app) && !terminating => Change::StatusOnly,
+            _ => Change::Declared,
+        };
+        let memory = old.map_or_else(Arc::default, |old| Arc::clone(&old.memory));
+        let old_declared = old.map(|old| Arc::clone(&old.declared));
+        let instance = instance(object.namespace(), object.name());
+        if let Some(old) = old_declared {
+            state.unindex(&key, &old);
+        }
+        state.index(&key, &app, &instance);
+        state.apps.insert(key, AppEntry { object, declared: Arc::new(app), instance, memory });
+        Ok(change)
+    }
+
+    /// Forgets an application.
+    pub fn remove(&self, key: &AppKey) -> Option<AppEntry> {
+        let mut state = self.state.write();
+        let entry = state.apps.remove(key)?;
+        state.unindex(key, &entry.declared);
+        state.by_instance.remove(&entry.instance);
+        Some(entry)
+    }
+
+    /// One application.
+    pub fn get(&self, key: &AppKey) -> Option<AppEntry> {
+        self.state.read().apps.get(key).cloned()
+    }
+
+    /// The application with this name on its resources.
+    pub fn by_instance(&self, instance: &str) -> Option<AppKey> {
+        self.state.read().by_instance.get(instance).cloned()
+    }
+
+    /// Applications with a source whose URL passes the test; the test runs once per distinct URL.
+    pub fn by_repository(&self, test: impl Fn(&str) -> bool) -> Vec<AppEntry> {
+        let state = self.state.read();
+        let keys: BTreeSet<&AppKey> =
+            state.by_repository.iter().filter(|(url, _)| test(url)).flat_map(|(_, keys)| keys).collect();
+        keys.into_iter().filter_map(|key| state.apps.get(key)).cloned().collect()
+    }
+
+    /// Applications of a project.
+    pub fn by_project(&self, project: &str) -> Vec<AppKey> {
+        self.state.read().by_project.get(project).into_iter().flatten().cloned().collect()
+    }
+
+    /// Keys of all applications, sorted. For start-up, settings changes and metrics only.
+    pub fn keys(&self) -> Vec<AppKey> {
+        let mut keys: Vec<AppKey> = self.state.read().apps.keys().cloned().collect();
+        keys.sort_unstable();
+        keys
+    }
+
+    /// Number of applications.
+    pub fn len(&self) -> usize {
+        self.state.read().apps.len()
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+}
+
+impl State {
+    fn index(&mut self, key: &AppKey, app: &Application, instance: &SmolStr) {
+        self.by_instance.insert(instance.clone(), key.clone());
+        for source in app.sources() {
+            self.by_repository.entry(SmolStr::new(&source.repo_url)).or_default().insert(key.clone());
+        }
+        self.by_project.entry(SmolStr::new(app.project())).or_default().insert(key.clone());
+    }
+
+    fn unindex(&mut self, key: &AppKey, app: &Application) {
+        for source in app.sources() {
+            remove_from(&mut self.by_repository, &source.repo_url, key);
+        }
+        remove_from(&mut self.by_project, app.project(), key);
+    }
+}
+
+fn remove_from(index: &mut HashMap<SmolStr, BTreeSet<AppKey>>, name: &str, key: &AppKey) {
+    if let Some(keys) = index.get_mut(name) {
+        keys.remove(key);
+        if keys.is_empty() {
+            index.remove(name);
+        }
+    }
+}
+
+/// Whether a version of an object is newer than another; versions of etcd are growing numbers.
+fn is_newer(new: &Object, old: &Object) -> bool {
+    if new.metadata().uid != old.metadata().uid {
+        return true;
+    }
+    let number = |object: &Object| object.metadata().resource_version.parse::<u64>().ok();
+    match (number(new), number(old)) {
+        (Some(new), Some(old)) => new > old,
+        _ => new.metadata().resource_version != old.metadata().resource_version,
+    }
+}
+
+fn same_declared(old: &Application, new: &Application) -> bool {
+    let meta = |app: &Application| (app.metadata.finalizers.clone(), app.metadata.deletion_timestamp.clone());
+    old.spec == new.spec
+        && old.operation == new.operation
+        && old.metadata.annotations == new.metadata.annotations
+        && old.metadata.labels == new.metadata.labels
+        && meta(old) == meta(new)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::{Value, json};
+
+    fn object(version: u64, change: impl FnOnce(&mut Value)) -> Arc<Object> {
+        let mut value = json!({"apiVersion": "argoproj.io/v1alpha1", "kind": "Application",
+            "metadata": {"name": "a", "namespace": "argocd", "uid": "u", "resourceVersion": version.to_string()},
+            "spec": {"project": "p", "destination": {}, "source": {"repoURL": "r"}}});
+        change(&mut value);
+        Arc::new(Object::from_value(&value).unwrap())
+    }
+
+    fn upsert(store: &AppStore, object: Arc<Object>) -> Change {
+        store.upsert(object, |_, name| name.into()).unwrap()
+    }
+
+    #[test]
+    fn eng_13_older_states_do_not_replace_newer_ones() {
+        let store = AppStore::default();
+        assert_eq!(upsert(&store, object(5, |_| {})), Change::Declared);
+        assert_eq!(upsert(&store, object(4, |v| v["spec"]["project"] = json!("x"))), Change::None);
+        assert_eq!(upsert(&store, object(6, |v| v["status"] = json!({"sync": {"status": "Synced"}}))), Change::StatusOnly);
+        assert_eq!(upsert(&store, object(7, |v| v["spec"]["project"] = json!("x"))), Change::Declared);
+        assert!(store.by_project("p").is_empty());
+        assert_eq!(store.by_project("x").len(), 1);
+    }
+
+    #[test]
+    fn ctl_51_a_termination_request_is_a_change() {
+        let store = AppStore::default();
+        upsert(&store, object(1, |_| {}));
+        let ending = json!({"operationState": {"phase": "Terminating", "startedAt": "", "operation": {}}});
+        assert_eq!(upsert(&store, object(2, |v| v["status"] = ending)), Change::Declared);
+    }
+
+    #[test]
+    fn sty_102_look_ups_follow_renames_of_sources() {
+        let store = AppStore::default();
+        upsert(&store, object(1, |_| {}));
+        upsert(&store, object(2, |v| v["spec"]["source"]["repoURL"] = json!("r2")));
+        assert_eq!(store.by_repository(|url| url == "r").len(), 0);
+        assert_eq!(store.by_repository(|url| url == "r2").len(), 1);
+        store.remove(&AppKey::new("argocd", "a"));
+        assert!(store.is_empty() && store.by_instance("a").is_none());
+    }
+}

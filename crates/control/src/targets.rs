@@ -1,0 +1,127 @@
+//! From sources to targets: resolve, fetch, render (CTL-38..43).
+
+use std::sync::Arc;
+
+use tiphys_api::application::ApplicationSource;
+use tiphys_engine::tracking::TrackingSettings;
+use tiphys_object::Object;
+use tiphys_render::{Budget, EnabledTools, RenderRequest};
+use tiphys_source::{Freshness, Sources};
+
+use crate::decide::refresh::{Level, RefreshKind};
+use crate::memory::Targets;
+use crate::rendering::{RenderTask, Renders};
+use crate::world::World;
+
+/// For whom targets are made, and how.
+pub(crate) struct TargetRequest<'a> {
+    pub(crate) sources: &'a [ApplicationSource],
+    /// Revisions to use instead of resolving, one per source; empty resolves.
+    pub(crate) pinned: &'a [String],
+    pub(crate) level: Level,
+    pub(crate) kind: RefreshKind,
+    pub(crate) instance: &'a str,
+    pub(crate) destination_namespace: &'a str,
+    pub(crate) project: &'a str,
+    pub(crate) tracking: Arc<TrackingSettings>,
+    pub(crate) world: &'a World,
+}
+
+/// Why there are no targets.
+#[derive(Debug)]
+pub(crate) struct TargetError {
+    /// Text behind `Failed to load target state: `.
+    pub(crate) text: String,
+    /// Whether the repository failed, not the manifests (CTL-33).
+    pub(crate) repository: bool,
+}
+
+/// Makes the targets of all sources, one after another (CTL-43). Says how many renderings were made.
+pub(crate) async fn load(
+    request: &TargetRequest<'_>,
+    sources: &Sources,
+    renders: &Renders,
+) -> Result<(Targets, usize), TargetError> {
+    let count = request.sources.len();
+    let mut objects: Vec<Arc<Object>> = Vec::new();
+    let mut made = Targets {
+        objects: Arc::from([]),
+        revisions: Vec::with_capacity(count),
+        types: Vec::with_capacity(count),
+        sources: request.sources.to_vec(),
+        ids: Vec::with_capacity(count),
+    };
+    let mut rendered_now = 0;
+    for (index, source) in request.sources.iter().enumerate() {
+        let one = load_one(request, index, source, sources, renders).await;
+        let (revision, rendered) = one.map_err(|mut error| {
+            let nth = index + 1;
+            error.text = format!("failed to generate manifest for source {nth} of {count}: {}", error.text);
+            error
+        })?;
+        made.revisions.push(revision);
+        match rendered {
+            Some((rendered, now)) => {
+                rendered_now += usize::from(now);
+                objects.extend(rendered.objects.iter().cloned());
+                made.types.push(rendered.source_type.as_str());
+                made.ids.push(rendered.id);
+            }
+            None => made.types.push(""),
+        }
+    }
+    made.objects = objects.into();
+    Ok((made, rendered_now))
+}
+
+type One = (String, Option<(Arc<crate::rendering::RenderedSource>, bool)>);
+
+async fn load_one(
+    request: &TargetRequest<'_>,
+    index: usize,
+    source: &ApplicationSource,
+    sources: &Sources,
+    renders: &Renders,
+) -> Result<One, TargetError> {
+    let manifests = |text: String| TargetError { text, repository: false };
+    let repository = |text: String| TargetError { text, repository: true };
+    if !source.chart.is_empty() {
+        return Err(manifests("charts from a Helm repository are not supported yet".to_owned()));
+    }
+    if source.repo_url.starts_with("oci://") {
+        return Err(manifests("OCI artifacts are not supported yet".to_owned()));
+    }
+    let repo = request.world.repository(&source.repo_url, request.project).map_err(manifests)?;
+    let pinned = request.pinned.get(index).filter(|revision| !revision.is_empty());
+    let wanted = pinned.map_or(source.target_revision.as_str(), String::as_str);
+    let freshness = if request.level >= Level::ForceLatest { Freshness::Fetch } else { Freshness::Cached };
+    let resolved = sources.resolve_tag(&repo, wanted, &source.tag_prefix, freshness).await;
+    let commit = resolved.map_err(|error| repository(error.to_string()))?.commit;
+    if request.sources.len() > 1 && source.path.is_empty() {
+        // Only the revision is contributed (RND-15).
+        return Ok((commit, None));
+    }
+    let tree = sources.tree(&repo, &commit).await.map_err(|error| repository(error.to_string()))?;
+    let settings = &request.world.settings;
+    let task = RenderTask {
+        request: RenderRequest {
+            source: source.clone(),
+            revision: commit.clone(),
+            instance_name: request.instance.to_owned(),
+            destination_namespace: request.destination_namespace.to_owned(),
+            project: request.project.to_owned(),
+            enabled: EnabledTools {
+                helm: settings.renderer_enabled("helm"),
+                kustomize: settings.renderer_enabled("kustomize"),
+                jsonnet: settings.renderer_enabled("jsonnet"),
+            },
+            strict_overrides: settings.cm().get("application.sourceOverrides.strictMerge").is_some_and(|v| v == "true"),
+            ..RenderRequest::default()
+        },
+        budget: Budget::default(),
+        tracking: Arc::clone(&request.tracking),
+        hard: request.kind == RefreshKind::Hard,
+    };
+    let rendered = renders.get(tree, task).await.map_err(manifests)?;
+    Ok((commit, Some(rendered)))
+}

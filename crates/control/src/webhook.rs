@@ -1,0 +1,395 @@
+//! Push webhooks: what was pushed, and which applications it concerns (API section 7).
+//!
+//! GitHub-shaped payloads (GitHub, Gitea, Gogs and everything that imitates them) and GitLab pushes are read.
+//! Everything here is pure: the shell passes headers and bytes and gets a push or an answer.
+
+use serde_json::Value;
+use tiphys_api::Application;
+use tiphys_api::application::ApplicationSource;
+use tiphys_api::names::annotation;
+
+/// A push to a repository.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Push {
+    /// Addresses of the repository's page.
+    pub web_urls: Vec<String>,
+    /// Branch or tag, without `refs/heads/`.
+    pub revision: String,
+    /// Whether the default branch moved.
+    pub touched_head: bool,
+    /// Changed files; empty means "unknown".
+    pub files: Vec<String>,
+    /// Commit before the push, when the payload says.
+    pub before: String,
+    /// Commit after the push, when the payload says.
+    pub after: String,
+}
+
+/// What a delivery is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Delivery {
+    /// A push to act on.
+    Push(Push),
+    /// Accepted, nothing to do.
+    Ignored,
+    /// Refused.
+    Refused {
+        /// HTTP status.
+        status: u16,
+        /// Answer body.
+        body: String,
+    },
+}
+
+/// Who sent a delivery (API-195).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Provider {
+    /// GitHub.
+    GitHub,
+    /// Gogs and Gitea.
+    Gogs,
+    /// GitLab.
+    GitLab,
+}
+
+impl Provider {
+    /// Key of its secret in `argocd-secret`.
+    pub fn secret_key(self) -> &'static str {
+        match self {
+            Self::GitHub => "webhook.github.secret",
+            Self::Gogs => "webhook.gogs.secret",
+            Self::GitLab => "webhook.gitlab.secret",
+        }
+    }
+
+    /// Name in lower case.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::GitHub => "github",
+            Self::Gogs => "gogs",
+            Self::GitLab => "gitlab",
+        }
+    }
+
+    /// Picks the provider by its header (API-195).
+    pub fn detect<'a>(header: impl Fn(&str) -> Option<&'a str>) -> Option<Self> {
+        if header("x-gogs-event").is_some() {
+            Some(Self::Gogs)
+        } else if header("x-github-event").is_some_and(|event| event != "package") {
+            Some(Self::GitHub)
+        } else if header("x-gitlab-event").is_some() {
+            Some(Self::GitLab)
+        } else {
+            None
+        }
+    }
+}
+
+const FAILED: &str = "Webhook processing failed";
+
+/// Checks and reads one delivery; `secret` empty means "not configured" (API-196, API-197).
+///
+/// `verify` computes whether a hexadecimal HMAC-SHA256 of the body under the secret equals a text, in constant
+/// time.
+pub fn read<'a>(
+    provider: Provider,
+    header: impl Fn(&str) -> Option<&'a str>,
+    body: &[u8],
+    secret: &str,
+    verify: impl Fn(&str) -> bool,
+) -> Delivery {
+    let refuse = || Delivery::Refused { status: 400, body: FAILED.to_owned() };
+    let event = match provider {
+        Provider::GitHub => header("x-github-event"),
+        Provider::Gogs => header("x-gogs-event"),
+        Provider::GitLab => header("x-gitlab-event"),
+    }
+    .unwrap_or("");
+    if provider == Provider::GitLab && !same_secret(header("x-gitlab-token").unwrap_or(""), secret) {
+        return refuse();
+    }
+    let acted_on = match provider {
+        Provider::GitHub => match event {
+            "push" => true,
+            "ping" => false,
+            _ => return refuse(),
+        },
+        Provider::Gogs => match event {
+            "push" => true,
+            _ => return refuse(),
+        },
+        Provider::GitLab => matches!(event, "Push Hook" | "Tag Push Hook" | "System Hook"),
+    };
+    let signed = match provider {
+        Provider::GitHub => header("x-hub-signature-256").and_then(|text| text.strip_prefix("sha256=")),
+        Provider::Gogs => header("x-gogs-signature"),
+        Provider::GitLab => Some(""),
+    };
+    if !secret.is_empty() && provider != Provider::GitLab && !signed.is_some_and(verify) {
+        return refuse();
+    }
+    let Ok(payload) = serde_json::from_slice::<Value>(body) else { return refuse() };
+    if !payload.is_object() {
+        return refuse();
+    }
+    if provider == Provider::GitLab {
+        let kind = text(&payload, "object_kind").or_else(|| text(&payload, "event_name")).unwrap_or("");
+        match kind {
+            "push" | "tag_push" => {}
+            _ if event == "System Hook" && kind != "merge_request" && !kind.is_empty() => return Delivery::Ignored,
+            _ => return refuse(),
+        }
+    }
+    if acted_on { Delivery::Push(push(provider, &payload)) } else { Delivery::Ignored }
+}
+
+/// Equality of two secrets whose time does not depend on where they differ.
+pub fn same_secret(a: &str, b: &str) -> bool {
+    a.len() == b.len() && a.bytes().zip(b.bytes()).fold(0, |seen, (x, y)| seen | (x ^ y)) == 0
+}
+
+/// Whether a hexadecimal text is the HMAC-SHA256 of the body under the key, in constant time (RFC 2104).
+pub fn verify(key: &[u8], body: &[u8], signature: &str) -> bool {
+    use sha2::{Digest, Sha256};
+    const BLOCK_BYTES: usize = 64;
+    let mut block = [0_u8; BLOCK_BYTES];
+    if key.len() > BLOCK_BYTES {
+        for (to, from) in block.iter_mut().zip(Sha256::digest(key)) {
+            *to = from;
+        }
+    } else {
+        for (to, from) in block.iter_mut().zip(key) {
+            *to = *from;
+        }
+    }
+    let inner = Sha256::new().chain_update(block.map(|b| b ^ 0x36)).chain_update(body).finalize();
+    let outer = Sha256::new().chain_update(block.map(|b| b ^ 0x5c)).chain_update(inner).finalize();
+    let expected: String = outer.iter().map(|byte| format!("{byte:02x}")).collect();
+    same_secret(&expected, &signature.to_ascii_lowercase())
+}
+
+fn text<'a>(value: &'a Value, member: &str) -> Option<&'a str> {
+    value.get(member)?.as_str()
+}
+
+fn push(provider: Provider, payload: &Value) -> Push {
+    let home = match provider {
+        Provider::GitLab => payload.get("project"),
+        Provider::GitHub | Provider::Gogs => payload.get("repository"),
+    };
+    let url_member = if provider == Provider::GitLab { "web_url" } else { "html_url" };
+    let web_url = home.and_then(|home| text(home, url_member)).unwrap_or("");
+    let revision = short_revision(text(payload, "ref").unwrap_or("")).to_owned();
+    let default = home.and_then(|home| text(home, "default_branch")).unwrap_or("");
+    let mut files: Vec<String> = payload
+        .get("commits")
+        .and_then(Value::as_array)
+        .into_iter()
+        .flatten()
+        .flat_map(|commit| ["added", "modified", "removed"].into_iter().filter_map(|list| commit.get(list)))
+        .filter_map(Value::as_array)
+        .flatten()
+        .filter_map(|file| file.as_str().map(str::to_owned))
+        .collect();
+    files.sort_unstable();
+    files.dedup();
+    Push {
+        web_urls: if web_url.is_empty() { Vec::new() } else { vec![web_url.to_owned()] },
+        touched_head: default == revision,
+        revision,
+        files,
+        before: text(payload, "before").unwrap_or("").to_owned(),
+        after: text(payload, "after").unwrap_or("").to_owned(),
+    }
+}
+
+/// The part behind the second `/`, or the text itself (API-201).
+pub fn short_revision(text: &str) -> &str {
+    let mut parts = text.splitn(3, '/');
+    match (parts.next(), parts.next(), parts.next()) {
+        (_, _, Some(rest)) => rest,
+        (_, Some(rest), None) => rest,
+        _ => text,
+    }
+}
+
+/// How a push concerns an application.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Concern {
+    /// Not at all.
+    None,
+    /// Its revision moved, its files did not (API-207): manifests stay what they are.
+    RevisionOnly,
+    /// It has to be compared anew.
+    Files,
+}
+
+/// How a push concerns an application: the strongest concern over its sources (API-204..207).
+pub fn concern(push: &Push, app: &Application) -> Concern {
+    let mut found = Concern::None;
+    for source in app.sources() {
+        if !revision_matches(push, &source.target_revision)
+            || !push.web_urls.iter().any(|url| repository_matches(url, &source.repo_url))
+        {
+            continue;
+        }
+        if files_match(push, app, source) {
+            return Concern::Files;
+        }
+        found = Concern::RevisionOnly;
+    }
+    found
+}
+
+fn revision_matches(push: &Push, target: &str) -> bool {
+    let short = short_revision(target);
+    if target.is_empty() || short == "HEAD" {
+        return push.touched_head;
+    }
+    let qualified = target.starts_with("refs/heads/") || target.starts_with("refs/tags/");
+    let wanted = if qualified { short } else { target };
+    push.revision == wanted || tiphys_go::semver::satisfies(wanted, &push.revision).unwrap_or(false)
+}
+
+/// Whether a source's URL is the repository that a web address shows (API-206).
+pub fn repository_matches(web_url: &str, repo_url: &str) -> bool {
+    let Some((host, path)) = web_parts(web_url) else { return false };
+    let repo = repo_url.to_ascii_lowercase();
+    let rest = ["https://", "http://", "ssh://"].iter().find_map(|s| repo.strip_prefix(s)).unwrap_or(&repo);
+    let rest = match rest.split_once('@') {
+        Some((user, after)) if is_user(user) => after,
+        _ => rest,
+    };
+    let candidates = [rest.strip_prefix("ssh."), rest.strip_prefix("altssh."), Some(rest)];
+    candidates.into_iter().flatten().any(|rest| {
+        let Some(after) = rest.strip_prefix(host.as_str()) else { return false };
+        let after = strip_port(after);
+        [after, rest.strip_prefix(host.as_str()).unwrap_or("")].into_iter().any(|after| {
+            after
+                .strip_prefix([':', '/'])
+                .is_some_and(|found| found == path || found.strip_suffix(".git") == Some(path.as_str()))
+        })
+    })
+}
+
+fn web_parts(web_url: &str) -> Option<(String, String)> {
+    let lower = web_url.to_ascii_lowercase();
+    let (_, rest) = lower.split_once("://")?;
+    let (authority, path) = rest.split_once('/')?;
+    let host = authority.rsplit_once('@').map_or(authority, |(_, host)| host);
+    let host = match host.rsplit_once(':') {
+        Some((name, port)) if port.bytes().all(|b| b.is_ascii_digit()) => name,
+        _ => host,
+    };
+    let path = path.strip_suffix(".git").unwrap_or(path);
+    Some((host.to_owned(), path.to_owned()))
+}
+
+fn is_user(text: &str) -> bool {
+    let body = text.strip_suffix('$').unwrap_or(text);
+    !text.is_empty()
+        && text.len() <= 32
+        && body.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '_' | '.' | '-' | ' '))
+}
+
+fn strip_port(text: &str) -> &str {
+    match text.strip_prefix(':') {
+        Some(rest) => {
+            let end = rest.find(|c: char| !c.is_ascii_digit()).unwrap_or(rest.len());
+            if end == 0 { text } else { rest.get(end..).unwrap_or("") }
+        }
+        None => text,
+    }
+}
+
+fn files_match(push: &Push, app: &Application, source: &ApplicationSource) -> bool {
+    if push.files.is_empty() {
+        return true;
+    }
+    let Some(paths) = app.annotation(annotation::MANIFEST_GENERATE_PATHS) else { return true };
+    let paths = tiphys_render::refresh::refresh_paths(paths, &source.path);
+    paths.is_empty() || tiphys_render::refresh::files_changed(&paths, &push.files)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn api_201_revisions_are_what_follows_the_second_slash() {
+        for (given, expected) in [("refs/heads/a/b", "a/b"), ("main", "main"), ("heads/x", "x"), ("refs/tags/v1", "v1")] {
+            assert_eq!(short_revision(given), expected);
+        }
+    }
+
+    #[test]
+    fn api_206_forms_of_one_repository_match() {
+        let web = "https://git.acme.test/Shop/UI";
+        for repo in [
+            "https://git.acme.test/shop/ui",
+            "https://git.acme.test:8443/shop/ui.git",
+            "git@git.acme.test:shop/ui.git",
+            "ssh://git@ssh.git.acme.test:2222/shop/ui",
+            "http://bob@GIT.acme.test/Shop/ui",
+        ] {
+            assert!(repository_matches(web, repo), "{repo}");
+        }
+        for repo in ["https://git.acme.test/shop/ui/", "https://evil.test/shop/ui", "https://git.acme.test/shop/ui2"] {
+            assert!(!repository_matches(web, repo), "{repo}");
+        }
+        assert!(repository_matches("http://127.0.0.1:18900/bench", "http://127.0.0.1:18900/bench.git"));
+    }
+
+    fn app(revision: &str, paths: Option<&str>) -> Application {
+        let mut app = json!({"metadata": {"name": "a"}, "spec": {"destination": {},
+            "source": {"repoURL": "https://git.acme.test/ui", "targetRevision": revision, "path": "shop"}}});
+        if let Some(paths) = paths {
+            app["metadata"]["annotations"] = json!({"argocd.argoproj.io/manifest-generate-paths": paths});
+        }
+        serde_json::from_value(app).unwrap()
+    }
+
+    fn pushed(files: &[&str]) -> Push {
+        let payload = json!({"ref": "refs/heads/main", "repository": {"html_url": "https://git.acme.test/ui",
+            "default_branch": "main"}, "commits": [{"modified": files, "added": null}]});
+        let header = |name: &str| (name == "x-github-event").then_some("push");
+        match read(Provider::GitHub, header, payload.to_string().as_bytes(), "", |_| false) {
+            Delivery::Push(push) => push,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn api_207_only_apps_whose_paths_changed_are_concerned() {
+        assert_eq!(concern(&pushed(&["shop/a.yaml"]), &app("HEAD", Some("."))), Concern::Files);
+        assert_eq!(concern(&pushed(&["docs/a.md"]), &app("main", Some("."))), Concern::RevisionOnly);
+        assert_eq!(concern(&pushed(&["docs/a.md"]), &app("main", None)), Concern::Files);
+        assert_eq!(concern(&pushed(&[]), &app("dev", None)), Concern::None);
+    }
+
+    #[test]
+    fn api_196_signatures_are_hmac_sha256() {
+        // RFC 4231, test case 2.
+        let expected = "5bdcc146bf60754e6a042426089575c75a003f089d2739839dec58b964ec3843";
+        assert!(verify(b"Jefe", b"what do ya want for nothing?", expected));
+        assert!(!verify(b"Jefe", b"what do ya want for nothing!", expected));
+        assert!(!verify(b"Jefe", b"", ""));
+    }
+
+    #[test]
+    fn api_197_bad_deliveries_are_refused() {
+        let header = |name: &str| (name == "x-github-event").then_some("push");
+        let refused = Delivery::Refused { status: 400, body: FAILED.to_owned() };
+        assert_eq!(read(Provider::GitHub, header, b"{}", "secret", |_| true), refused);
+        assert_eq!(read(Provider::GitHub, header, b"not json", "", |_| true), refused);
+        let other = |name: &str| (name == "x-github-event").then_some("issues");
+        assert_eq!(read(Provider::GitHub, other, b"{}", "", |_| true), refused);
+        let gitlab = |name: &str| match name {
+            "x-gitlab-event" => Some("Push Hook"),
+            "x-gitlab-token" => Some("t"),
+            _ => None,
+        };
+        assert_eq!(read(Provider::GitLab, gitlab, b"{\"object_kind\":\"push\"}", "", |_| true), refused);
+    }
+}

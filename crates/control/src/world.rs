@@ -1,0 +1,247 @@
+//! Everything besides Applications that decisions depend on, as one immutable snapshot (TRK-140).
+//!
+//! Built by a pure function from the ConfigMaps, Secrets and AppProjects of the control plane's namespace.
+//! The shell swaps a new snapshot in when one of them changes; a pass takes one at its start and keeps it.
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
+
+use base64::Engine as _;
+use serde_json::Value;
+use tiphys_api::AppProject;
+use tiphys_api::application::Metadata;
+use tiphys_api::cluster::{Cluster, Clusters};
+use tiphys_api::names;
+use tiphys_api::repository::{self, CredentialTemplate, Repository};
+use tiphys_api::settings::{Settings, SettingsData};
+use tiphys_engine::diff::DiffSettings;
+use tiphys_engine::health::HealthOverrides;
+use tiphys_engine::normalize::IgnoreRules;
+use tiphys_engine::tracking::TrackingSettings;
+use tiphys_object::Object;
+use tiphys_policy::project::{EffectiveInputs, effective};
+
+/// The raw objects a snapshot is made from, by name.
+#[derive(Clone, Default)]
+pub struct WorldData {
+    /// ConfigMaps of the control plane's namespace that carry settings.
+    pub config_maps: BTreeMap<String, Arc<Object>>,
+    /// Secrets of the control plane's namespace that carry settings, repositories or clusters.
+    pub secrets: BTreeMap<String, Arc<Object>>,
+    /// AppProjects.
+    pub projects: BTreeMap<String, Arc<Object>>,
+    /// Environment variables, read once at start.
+    pub env: BTreeMap<String, String>,
+    /// The control plane's namespace.
+    pub namespace: String,
+}
+
+/// One snapshot.
+pub struct World {
+    /// Settings.
+    pub settings: Settings,
+    /// Tracking settings with the system's method.
+    pub tracking: TrackingSettings,
+    /// Health rules of the user.
+    pub health: Arc<HealthOverrides>,
+    /// Settings of comparisons.
+    pub diff: DiffSettings,
+    /// Clusters, the local one included.
+    pub clusters: Clusters,
+    /// Effective projects by name.
+    pub projects: HashMap<String, Arc<AppProject>>,
+    /// Repositories with their credentials.
+    pub repositories: Vec<Repository>,
+    /// Credential templates.
+    pub templates: Vec<CredentialTemplate>,
+    /// Text of the SSH known hosts.
+    pub known_hosts: String,
+    /// What is wrong with the settings, for the log.
+    pub warnings: Vec<String>,
+}
+
+impl World {
+    /// Builds a snapshot. Parts that cannot be read become warnings; their defaults are in force (CTL-132).
+    pub fn build(data: &WorldData) -> Self {
+        let config = |name: &str| data.config_maps.get(name).map(|o| config_map_data(o)).unwrap_or_default();
+        let settings = Settings::new(SettingsData {
+            cm: config(names::SETTINGS_CONFIG_MAP),
+            params: config(names::PARAMS_CONFIG_MAP),
+            rbac: config(names::RBAC_CONFIG_MAP),
+            secret: data.secrets.get(names::SECRET).map(|o| secret_data(o)).unwrap_or_default(),
+            env: data.env.clone(),
+        });
+        let mut warnings = settings.warnings().to_vec();
+        let health = HealthOverrides::from_settings(settings.cm()).unwrap_or_else(|error| {
+            warnings.push(error.to_string());
+            HealthOverrides::default()
+        });
+        let diff = DiffSettings::from_settings(settings.cm()).unwrap_or_else(|error| {
+            warnings.push(error.to_string());
+            DiffSettings::default()
+        });
+        let mut repositories = Vec::new();
+        let mut templates = Vec::new();
+        let mut clusters = Vec::new();
+        for secret in data.secrets.values() {
+            let Ok(metadata) = metadata(secret) else { continue };
+            match secret.label(names::SECRET_TYPE_LABEL) {
+                Some("repository") => {
+                    repositories.push(Repository::from_secret(&metadata, &secret_data(secret)));
+                }
+                Some("repo-creds") => {
+                    templates.push(CredentialTemplate::from_secret(&metadata, &secret_data(secret)));
+                }
+                Some("cluster") => {
+                    let cluster = Cluster::from_secret(&metadata, &secret_data(secret));
+                    warnings.extend(cluster.warnings.iter().map(|w| format!("cluster {}: {w}", cluster.name)));
+                    clusters.push(cluster);
+                }
+                _ => {}
+            }
+        }
+        let clusters = Clusters::new(clusters, settings.in_cluster_enabled());
+        let stored: Vec<AppProject> = data
+            .projects
+            .values()
+            .filter_map(|object| match serde_json::from_slice(object.raw()) {
+                Ok(project) => Some(project),
+                Err(error) => {
+                    warnings.push(format!("project {} cannot be read: {error}", object.name()));
+                    None
+                }
+            })
+            .collect();
+        let projects = stored
+            .iter()
+            .map(|project| {
+                let inputs = EffectiveInputs {
+                    projects: &stored,
+                    repositories: &repositories,
+                    clusters: clusters.all(),
+                    settings: &settings,
+                };
+                (project.name().to_owned(), Arc::new(effective(project, &inputs)))
+            })
+            .collect();
+        Self {
+            tracking: TrackingSettings::from_settings(settings.cm(), &data.namespace),
+            health: Arc::new(health),
+            diff,
+            clusters,
+            projects,
+            repositories,
+            templates,
+            known_hosts: config(names::KNOWN_HOSTS_CONFIG_MAP).remove("ssh_known_hosts").unwrap_or_default(),
+            settings,
+            warnings,
+        }
+    }
+
+    /// The repository and credentials that applications of a project use for a URL (REP-20).
+    ///
+    /// # Errors
+    /// When the Secret that applies cannot be read.
+    pub fn repository(&self, url: &str, project: &str) -> Result<tiphys_source::Repository, String> {
+        let matching = self.settings.template_matching();
+        let found = repository::resolve(&self.repositories, &self.templates, url, project, matching)
+            .map_err(|error| error.to_string())?;
+        Ok(source_repository(&found))
+    }
+
+    /// Compiled ignore rules of an application with those of the system (ENG-64).
+    ///
+    /// # Errors
+    /// When a rule does not compile, with the text of the condition.
+    pub fn ignore_rules(
+        &self,
+        rules: &[tiphys_api::application::IgnoreDifference],
+    ) -> Result<IgnoreRules, String> {
+        IgnoreRules::compile(rules, self.settings.cm()).map_err(|error| error.to_string())
+    }
+}
+
+fn source_repository(found: &Repository) -> tiphys_source::Repository {
+    let credentials = &found.credentials;
+    let secret = |text: &str| tiphys_source::Secret::from(text);
+    tiphys_source::Repository {
+        username: credentials.username.clone(),
+        password: secret(credentials.password.expose()),
+        bearer_token: secret(credentials.bearer_token.expose()),
+        ssh_private_key: secret(credentials.ssh_private_key.expose()),
+        force_http_basic_auth: credentials.force_http_basic_auth,
+        insecure: found.is_insecure(),
+        tls: tiphys_source::Tls {
+            client_certificate: credentials.tls_client_cert_data.clone(),
+            client_key: secret(credentials.tls_client_cert_key.expose()),
+            roots: String::new(),
+        },
+        proxy: secret(&credentials.proxy),
+        no_proxy: credentials.no_proxy.clone(),
+        project: found.project.clone(),
+        depth: u32::try_from(found.depth).unwrap_or(0),
+        ..tiphys_source::Repository::anonymous(&found.url)
+    }
+}
+
+fn metadata(object: &Object) -> Result<Metadata, serde_json::Error> {
+    #[derive(serde::Deserialize)]
+    struct Envelope {
+        metadata: Metadata,
+    }
+    serde_json::from_slice::<Envelope>(object.raw()).map(|envelope| envelope.metadata)
+}
+
+fn texts(value: Option<&Value>) -> BTreeMap<String, String> {
+    let members = value.and_then(Value::as_object).into_iter().flatten();
+    members.filter_map(|(key, value)| Some((key.clone(), value.as_str()?.to_owned()))).collect()
+}
+
+/// `data` of a ConfigMap.
+fn config_map_data(object: &Object) -> BTreeMap<String, String> {
+    texts(object.to_value().get("data"))
+}
+
+/// Decoded `data` of a Secret; values that are no base64 of text are left out.
+fn secret_data(object: &Object) -> BTreeMap<String, String> {
+    let decode = |text: String| {
+        let bytes = base64::engine::general_purpose::STANDARD.decode(text).ok()?;
+        String::from_utf8(bytes).ok()
+    };
+    texts(object.to_value().get("data"))
+        .into_iter()
+        .filter_map(|(key, text)| Some((key, decode(text)?)))
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn object(value: &Value) -> Arc<Object> {
+        Arc::new(Object::from_value(value).unwrap())
+    }
+
+    #[test]
+    fn rep_20_credentials_come_from_the_secret_of_the_url() {
+        let secret = object(&json!({"apiVersion": "v1", "kind": "Secret",
+            "metadata": {"name": "r", "labels": {"argocd.argoproj.io/secret-type": "repository"}},
+            "data": {"url": "aHR0cHM6Ly9oL3I=", "password": "czNjcmV0"}}));
+        let data = WorldData { secrets: BTreeMap::from([("r".into(), secret)]), ..WorldData::default() };
+        let world = World::build(&data);
+        let found = world.repository("https://H/r.git", "default").unwrap();
+        assert_eq!(found.password.expose(), "s3cret");
+        assert!(world.repository("https://h/other", "default").unwrap().is_anonymous());
+    }
+
+    #[test]
+    fn ctl_132_broken_parts_are_warnings() {
+        let project = object(&json!({"apiVersion": "argoproj.io/v1alpha1", "kind": "AppProject",
+            "metadata": {"name": "bad"}, "spec": {"sourceRepos": 7}}));
+        let data = WorldData { projects: BTreeMap::from([("bad".into(), project)]), ..WorldData::default() };
+        let world = World::build(&data);
+        assert!(world.projects.is_empty());
+        assert!(world.warnings.iter().any(|text| text.contains("project bad cannot be read")));
+    }
+}

@@ -1,0 +1,278 @@
+//! `tiphys run` and `tiphys serve`: start the roles, serve their endpoints, stop in order (CLI-1010..1012).
+
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::net::{IpAddr, SocketAddr};
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use anyhow::{Context as _, anyhow, bail};
+use clap::Parser;
+use tiphys_cluster::{Connection, Discovery, Permit, Target, Writer};
+use tiphys_control::http::Endpoints;
+use tiphys_control::{Controller, ControllerOptions};
+use tiphys_object::Gvk;
+use tokio::net::TcpListener;
+
+/// Keep clusters equal to what Git declares, in the foreground.
+#[derive(Parser, Debug)]
+#[command(name = "tiphys run", disable_version_flag = true)]
+struct Run {
+    /// Kubeconfig file; without it `KUBECONFIG`, then the usual place, then the pod's account
+    #[arg(long)]
+    kubeconfig: Option<PathBuf>,
+    /// Context of the kubeconfig
+    #[arg(long)]
+    context: Option<String>,
+    /// Namespace with the Applications and settings
+    #[arg(short, long, default_value = "argocd")]
+    namespace: String,
+    /// Port of the webhook, health and metrics endpoints
+    #[arg(long, default_value_t = 8080)]
+    port: u16,
+    /// Address of these endpoints
+    #[arg(long, default_value = "127.0.0.1")]
+    address: IpAddr,
+    /// Look, but write nothing
+    #[arg(long)]
+    read_only: bool,
+    /// Whether to install the custom resource definitions where they are missing
+    #[arg(long, default_value = "ask", value_parser = ["ask", "yes", "no"])]
+    install_crds: String,
+    /// Directory of the git cache
+    #[arg(long)]
+    cache_dir: Option<PathBuf>,
+    /// Run although an Argo CD application controller runs in the namespace
+    #[arg(long)]
+    force: bool,
+    /// Format of the log: json or text
+    #[arg(long, default_value = "text", value_parser = ["json", "text"])]
+    logformat: String,
+    /// Level of the log
+    #[arg(long, default_value = "info", value_parser = ["debug", "info", "warn", "error"])]
+    loglevel: String,
+}
+
+/// Run chosen roles, as pods do.
+#[derive(Parser, Debug)]
+#[command(name = "tiphys serve", disable_version_flag = true)]
+struct Serve {
+    #[command(flatten)]
+    run: Run,
+    /// Roles: controller and repo (which run together), separated by commas
+    #[arg(long, default_value = "controller,repo", value_delimiter = ',')]
+    roles: Vec<String>,
+    /// Port of the controller's metrics and health endpoints
+    #[arg(long, default_value_t = 8082)]
+    metrics_port: u16,
+}
+
+/// `tiphys run`.
+pub(crate) fn run(args: &[OsString]) -> ExitCode {
+    match parse::<Run>("tiphys run", args) {
+        Ok(run) => start(run, None),
+        Err(code) => code,
+    }
+}
+
+/// `tiphys serve`.
+pub(crate) fn serve(args: &[OsString]) -> ExitCode {
+    let serve = match parse::<Serve>("tiphys serve", args) {
+        Ok(serve) => serve,
+        Err(code) => return code,
+    };
+    if let Some(role) = serve.roles.iter().find(|role| !["controller", "repo"].contains(&role.as_str())) {
+        return crate::fail(&format!("unknown role {role:?}; this version has the roles controller and repo"), 2);
+    }
+    if !serve.roles.iter().any(|role| role == "controller") {
+        return crate::fail("the role repo runs inside the controller; add the role controller", 2);
+    }
+    let port = serve.metrics_port;
+    start(serve.run, Some(port))
+}
+
+fn parse<T: Parser>(name: &str, args: &[OsString]) -> Result<T, ExitCode> {
+    let words = std::iter::once(OsString::from(name)).chain(args.iter().cloned());
+    T::try_parse_from(words).map_err(|error| {
+        let code = if error.use_stderr() { 2 } else { 0 };
+        // Nothing is to be done when the terminal is gone.
+        drop(error.print());
+        ExitCode::from(code)
+    })
+}
+
+fn start(run: Run, metrics_port: Option<u16>) -> ExitCode {
+    init_log(&run);
+    let threads = std::thread::available_parallelism().map_or(2, usize::from).clamp(2, 8);
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(threads)
+        .max_blocking_threads(threads * 2)
+        .enable_all()
+        .build();
+    let runtime = match runtime {
+        Ok(runtime) => runtime,
+        Err(error) => return crate::fail(&format!("cannot start: {error}"), 20),
+    };
+    match runtime.block_on(main(run, metrics_port)) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => crate::fail(&format!("{error:#}"), 20),
+    }
+}
+
+fn init_log(run: &Run) {
+    let filter = tracing_subscriber::EnvFilter::new(format!("warn,tiphys={0},tiphys_control={0},tiphys_cluster={0},tiphys_source={0},tiphys_engine={0}", run.loglevel));
+    let builder = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr);
+    // A second subscriber cannot be: this runs once.
+    if run.logformat == "json" {
+        drop(builder.json().flatten_event(true).try_init());
+    } else {
+        use std::io::IsTerminal as _;
+        drop(builder.with_ansi(std::io::stderr().is_terminal()).with_target(false).try_init());
+    }
+}
+
+async fn main(run: Run, metrics_port: Option<u16>) -> anyhow::Result<()> {
+    let endpoints = Endpoints::new();
+    let address = SocketAddr::new(run.address, run.port);
+    let listener = TcpListener::bind(address)
+        .await
+        .with_context(|| format!("cannot listen on {address}; choose another port with --port"))?;
+    let mut servers = vec![serve_http(listener, &endpoints)];
+    if let Some(port) = metrics_port.filter(|port| *port != run.port) {
+        let address = SocketAddr::new(run.address, port);
+        let listener = TcpListener::bind(address).await.with_context(|| format!("cannot listen on {address}"))?;
+        servers.push(serve_http(listener, &endpoints));
+    }
+    let connection = connect(&run).await?;
+    let discovery = Discovery::new(connection.clone());
+    prepare(&run, &connection, &discovery).await?;
+    let options = ControllerOptions {
+        namespace: run.namespace.clone(),
+        connection,
+        cache_dir: cache_dir(&run)?,
+        env: std::env::vars().collect::<BTreeMap<_, _>>(),
+        read_only: run.read_only,
+        workers: 0,
+    };
+    let controller = tokio::select! {
+        started = Controller::start(options) => started?,
+        () = stop_signal() => return Ok(()),
+    };
+    endpoints.ready(controller.clone());
+    tracing::info!(
+        version = env!("CARGO_PKG_VERSION"),
+        namespace = %run.namespace,
+        address = %address,
+        read_only = run.read_only,
+        "Tiphys is running"
+    );
+    stop_signal().await;
+    tracing::info!("stopping");
+    controller.stop().await;
+    for server in servers {
+        server.abort();
+    }
+    Ok(())
+}
+
+fn serve_http(listener: TcpListener, endpoints: &Endpoints) -> tokio::task::JoinHandle<()> {
+    let router = tiphys_control::http::router(endpoints.clone());
+    tokio::spawn(async move {
+        if let Err(error) = axum::serve(listener, router).await {
+            tracing::error!(%error, "the HTTP endpoints ended");
+        }
+    })
+}
+
+async fn connect(run: &Run) -> anyhow::Result<Connection> {
+    let in_pod = std::env::var_os("KUBERNETES_SERVICE_HOST").is_some();
+    let named = run.kubeconfig.is_some() || run.context.is_some() || std::env::var_os("KUBECONFIG").is_some();
+    if in_pod && !named {
+        return Connection::in_cluster().await.context("cannot use the pod's service account");
+    }
+    Connection::from_kubeconfig(run.kubeconfig.as_deref(), run.context.as_deref())
+        .await
+        .context("cannot use the kubeconfig; name one with --kubeconfig or KUBECONFIG")
+}
+
+/// Refuses where another controller works, and sees that the definitions are there.
+async fn prepare(run: &Run, connection: &Connection, discovery: &Discovery) -> anyhow::Result<()> {
+    let kinds = discovery.kinds().await.map_err(|error| anyhow!("cannot reach {}: {error}", connection.server()))?;
+    let writer = Writer::new(connection.clone(), discovery.clone());
+    if !run.force && !run.read_only {
+        for kind in ["StatefulSet", "Deployment"] {
+            let target = Target::new(Gvk::new("apps", "v1", kind), &run.namespace, "argocd-application-controller");
+            let found = writer.get(&target).await?;
+            let running = found.is_some_and(|object| {
+                object.to_value().pointer("/spec/replicas").and_then(serde_json::Value::as_i64) != Some(0)
+            });
+            if running {
+                bail!(
+                    "an Argo CD application controller runs in namespace {:?} ({kind} argocd-application-controller); \
+                     scale it to 0, or use --read-only to look, or --force",
+                    run.namespace
+                );
+            }
+        }
+    }
+    let missing = |kind: &str| kinds.resource(&Gvk::new("argoproj.io", "v1alpha1", kind)).is_none();
+    if !["Application", "AppProject", "ApplicationSet"].into_iter().any(missing) {
+        return Ok(());
+    }
+    if run.install_crds == "no" || run.read_only || !(run.install_crds == "yes" || agrees()?) {
+        bail!(
+            "the custom resource definitions are not installed; \
+             run `tiphys install --crds-only | kubectl apply --server-side -f -` or start with --install-crds=yes"
+        );
+    }
+    for manifest in tiphys_api::crd::manifests() {
+        let options = tiphys_cluster::ApplyOptions {
+            method: tiphys_cluster::ApplyMethod::ServerSide,
+            ..tiphys_cluster::ApplyOptions::default()
+        };
+        // The definitions are the installation's own objects.
+        let applied = writer.apply(&Permit::checked(), &manifest, &options).await?;
+        tracing::info!(message = %applied.message, "definition installed");
+    }
+    discovery.refresh().await?;
+    Ok(())
+}
+
+#[expect(clippy::print_stderr, reason = "a question to the person at the terminal")]
+fn agrees() -> anyhow::Result<bool> {
+    use std::io::IsTerminal as _;
+    if !std::io::stdin().is_terminal() {
+        return Ok(false);
+    }
+    eprint!("The custom resource definitions are not installed in this cluster. Install them? [y/n] ");
+    let mut answer = String::new();
+    std::io::stdin().read_line(&mut answer)?;
+    Ok(matches!(answer.trim().to_lowercase().as_str(), "y" | "yes"))
+}
+
+fn cache_dir(run: &Run) -> anyhow::Result<PathBuf> {
+    if let Some(dir) = &run.cache_dir {
+        return Ok(dir.clone());
+    }
+    let base = std::env::var_os("XDG_CACHE_HOME")
+        .map(PathBuf::from)
+        .or_else(|| std::env::var_os("HOME").map(|home| PathBuf::from(home).join(".cache")))
+        .ok_or_else(|| anyhow!("no directory for the git cache; name one with --cache-dir"))?;
+    // One directory per port: two processes must not share it.
+    Ok(base.join("tiphys").join(format!("run-{}", run.port)))
+}
+
+async fn stop_signal() {
+    let terminate = async {
+        match tokio::signal::unix::signal(tokio::signal::unix::SignalKind::terminate()) {
+            Ok(mut signal) => {
+                signal.recv().await;
+            }
+            Err(_) => std::future::pending().await,
+        }
+    };
+    tokio::select! {
+        _ = tokio::signal::ctrl_c() => {}
+        () = terminate => {}
+    }
+}
