@@ -51,12 +51,12 @@ pub enum ConnectError {
     /// The pod has no service account, or does not run in a cluster.
     #[error("cannot use the service account of the pod")]
     InCluster(#[source] Box<kube::config::InClusterError>),
-    /// The `config` of a cluster Secret is not valid JSON of the expected shape (REP-104).
-    #[error("cluster config is invalid: {reason}")]
-    SecretConfig {
-        /// What is wrong, without any value.
-        reason: String,
-    },
+    /// The `config` of a cluster Secret cannot be used (REP-104, REP-107).
+    #[error(transparent)]
+    Config(#[from] tiphys_api::cluster::ClusterError),
+    /// A member of the `config` of a cluster Secret has a value that cannot be used.
+    #[error("a member of the cluster config has an unexpected value")]
+    Member,
     /// The proxy has a scheme that is not supported (REP-107).
     #[error("failed to parse proxy url, unsupported scheme {scheme:?}, must be http, https, or socks5")]
     ProxyScheme {

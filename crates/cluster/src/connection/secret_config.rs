@@ -1,68 +1,20 @@
 //! The `config` JSON of a cluster Secret, turned into what the client needs (REP-104 to REP-107).
 
-use serde::Deserialize;
 use serde_json::{Map, Value, json};
+use tiphys_api::cluster::{AwsAuthConfig, Cluster, ClusterConfig, ExecProviderConfig};
 use tiphys_api::names::IN_CLUSTER_SERVER;
+use tiphys_api::secret::Secret;
 
 use super::ConnectError;
 
-#[derive(Default, Deserialize)]
-#[serde(rename_all = "camelCase", default)]
-struct ClusterConfig {
-    username: String,
-    password: String,
-    bearer_token: String,
-    tls_client_config: TlsClientConfig,
-    aws_auth_config: Option<AwsAuthConfig>,
-    exec_provider_config: Option<ExecProviderConfig>,
-    proxy_url: String,
-}
-
-#[derive(Default, Deserialize)]
-#[serde(rename_all = "camelCase", default)]
-struct TlsClientConfig {
-    insecure: bool,
-    server_name: String,
-    cert_data: String,
-    key_data: String,
-    ca_data: String,
-}
-
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase", default)]
-#[derive(Default)]
-struct AwsAuthConfig {
-    cluster_name: String,
-    #[serde(rename = "roleARN")]
-    role_arn: String,
-    profile: String,
-}
-
-#[derive(Default, Deserialize)]
-#[serde(rename_all = "camelCase", default)]
-struct ExecProviderConfig {
-    command: String,
-    args: Vec<String>,
-    env: std::collections::BTreeMap<String, String>,
-    api_version: String,
-    install_hint: String,
-    provide_cluster_info: bool,
-}
-
 /// Reads the JSON and makes the client's configuration of it. Errors never repeat values.
 pub(super) async fn kube_config(server: &str, config_json: &str) -> Result<kube::Config, ConnectError> {
-    let config: ClusterConfig = if config_json.trim().is_empty() {
-        ClusterConfig::default()
-    } else {
-        serde_json::from_str(config_json).map_err(|error| ConnectError::SecretConfig {
-            // The error's own text may quote the value.
-            reason: format!("no valid JSON at line {} column {}", error.line(), error.column()),
-        })?
-    };
-    check_proxy(&config.proxy_url)?;
+    let cluster = Cluster { config: Secret::new(config_json.to_owned()), ..Cluster::default() };
+    let config = cluster.parse_config()?;
     let server = server.trim_end_matches('/');
-    let has_credentials =
-        !(config.username.is_empty() && config.password.is_empty() && config.bearer_token.is_empty());
+    let has_credentials = !(config.username.is_empty()
+        && config.password.expose().is_empty()
+        && config.bearer_token.expose().is_empty());
     if server == IN_CLUSTER_SERVER {
         let mut in_cluster =
             kube::Config::incluster().map_err(|error| ConnectError::InCluster(Box::new(error)))?;
@@ -75,19 +27,11 @@ pub(super) async fn kube_config(server: &str, config_json: &str) -> Result<kube:
     kubeconfig(server, &config).await
 }
 
-fn check_proxy(url: &str) -> Result<(), ConnectError> {
-    let scheme = url.split_once("://").map_or("", |(scheme, _)| scheme);
-    if url.is_empty() || matches!(scheme, "http" | "https" | "socks5") {
-        return Ok(());
-    }
-    Err(ConnectError::ProxyScheme { scheme: scheme.to_owned() })
-}
-
 async fn kubeconfig(server: &str, config: &ClusterConfig) -> Result<kube::Config, ConnectError> {
     let document = kubeconfig_document(server, config);
     let parsed: kube::config::Kubeconfig = serde_json::from_value(document).map_err(|_error| {
         // The error's text may quote a value.
-        ConnectError::SecretConfig { reason: "a member has an unexpected value".to_owned() }
+        ConnectError::Member
     })?;
     kube::Config::from_custom_kubeconfig(parsed, &kube::config::KubeConfigOptions::default())
         .await
@@ -105,7 +49,7 @@ fn kubeconfig_document(server: &str, config: &ClusterConfig) -> Value {
     insert_text(&mut cluster, "proxy-url", &config.proxy_url);
     let mut user = Map::new();
     insert_text(&mut user, "client-certificate-data", &tls.cert_data);
-    insert_text(&mut user, "client-key-data", &tls.key_data);
+    insert_text(&mut user, "client-key-data", tls.key_data.expose());
     match (&config.aws_auth_config, &config.exec_provider_config) {
         (Some(aws), _) => {
             user.insert("exec".to_owned(), exec_document(&aws_exec(aws)));
@@ -115,8 +59,8 @@ fn kubeconfig_document(server: &str, config: &ClusterConfig) -> Value {
         }
         (None, None) => {
             insert_text(&mut user, "username", &config.username);
-            insert_text(&mut user, "password", &config.password);
-            insert_text(&mut user, "token", &config.bearer_token);
+            insert_text(&mut user, "password", config.password.expose());
+            insert_text(&mut user, "token", config.bearer_token.expose());
         }
     }
     json!({
@@ -151,7 +95,7 @@ fn aws_exec(aws: &AwsAuthConfig) -> ExecProviderConfig {
 
 fn exec_document(exec: &ExecProviderConfig) -> Value {
     let env: Vec<Value> =
-        exec.env.iter().map(|(name, value)| json!({"name": name, "value": value})).collect();
+        exec.env.iter().map(|(name, value)| json!({"name": name, "value": value.expose()})).collect();
     json!({
         "apiVersion": exec.api_version, "command": exec.command, "args": exec.args, "env": env,
         "installHint": exec.install_hint, "provideClusterInfo": exec.provide_cluster_info,
@@ -188,9 +132,9 @@ mod tests {
         assert!(user.get("token").is_none());
     }
 
-    #[test]
-    fn rep_107_other_proxy_schemes_are_refused() {
-        let error = check_proxy("ftp://x").unwrap_err();
+    #[tokio::test]
+    async fn rep_107_other_proxy_schemes_are_refused() {
+        let error = kube_config("https://c.example", r#"{"proxyUrl": "ftp://x"}"#).await.unwrap_err();
         assert_eq!(
             error.to_string(),
             "failed to parse proxy url, unsupported scheme \"ftp\", must be http, https, or socks5"
