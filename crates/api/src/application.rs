@@ -113,7 +113,7 @@ pub struct DirectorySource {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct ApplicationSpec {
-    /// Name of the AppProject; empty means `default`.
+    /// Name of the `AppProject`; empty means `default`.
     #[serde(deserialize_with = "null_as_default")]
     pub project: String,
     /// Where the objects go.

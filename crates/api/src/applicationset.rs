@@ -1,4 +1,4 @@
-//! The ApplicationSet resource as it is on the wire (ASET-1..4).
+//! The `ApplicationSet` resource as it is on the wire (ASET-1..4).
 //!
 //! Generators stay as they are written: their parameters are rendered before they are read. The template is
 //! kept as a value too, because every string of it is a template of its own (ASET-100).
@@ -8,7 +8,7 @@ use serde_json::{Map, Value};
 
 use crate::application::{HealthStatus, Metadata, ResourceStatus, is_false, null_as_default};
 
-/// An ApplicationSet object.
+/// An `ApplicationSet` object.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct ApplicationSet {

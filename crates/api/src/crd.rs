@@ -1,7 +1,7 @@
 //! The custom resource definitions, made from our own field tables (DEP 2.1).
 //!
 //! Names, types, enums, required members and validation are the contract with existing manifests; descriptions
-//! are ours. Server-side apply is needed to install the one of ApplicationSet: it is larger than the annotation
+//! are ours. Server-side apply is needed to install the one of `ApplicationSet`: it is larger than the annotation
 //! of client-side apply may be (ASET-1). The files under `deploy/crds` are written by
 //! `cargo run -p tiphys-api --example crds` and held to this module by a test.
 
@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 use crate::names::{GROUP, VERSION};
 use field::{Table, schema};
 
-/// All three definitions: Application, ApplicationSet, AppProject.
+/// All three definitions: Application, `ApplicationSet`, `AppProject`.
 pub fn manifests() -> Vec<Value> {
     vec![application_manifest(), applicationset_manifest(), project_manifest()]
 }

@@ -1,4 +1,4 @@
-//! Well-known names: groups, annotations, finalizers, labels and ConfigMaps (ENG-1, TRK section 1, CTL-75).
+//! Well-known names: groups, annotations, finalizers, labels and `ConfigMaps` (ENG-1, TRK section 1, CTL-75).
 
 /// API group of the product's custom resources.
 pub const GROUP: &str = "argoproj.io";
@@ -13,15 +13,15 @@ pub const FIELD_MANAGER: &str = "argocd-controller";
 /// `kubectl`'s record of the last applied manifest.
 pub const LAST_APPLIED: &str = "kubectl.kubernetes.io/last-applied-configuration";
 
-/// ConfigMap with the settings.
+/// `ConfigMap` with the settings.
 pub const SETTINGS_CONFIG_MAP: &str = "argocd-cm";
-/// ConfigMap with the parameters of the components.
+/// `ConfigMap` with the parameters of the components.
 pub const PARAMS_CONFIG_MAP: &str = "argocd-cmd-params-cm";
-/// ConfigMap with the RBAC policy.
+/// `ConfigMap` with the RBAC policy.
 pub const RBAC_CONFIG_MAP: &str = "argocd-rbac-cm";
 /// Secret with keys and passwords of the installation.
 pub const SECRET: &str = "argocd-secret";
-/// ConfigMap with SSH known hosts.
+/// `ConfigMap` with SSH known hosts.
 pub const KNOWN_HOSTS_CONFIG_MAP: &str = "argocd-ssh-known-hosts-cm";
 /// Label that says what a Secret holds.
 pub const SECRET_TYPE_LABEL: &str = "argocd.argoproj.io/secret-type";
@@ -79,12 +79,12 @@ pub mod finalizer {
     pub const CASCADE_FOREGROUND: &str = "resources-finalizer.argocd.argoproj.io/foreground";
     /// Cascade delete, background (CTL-75).
     pub const CASCADE_BACKGROUND: &str = "resources-finalizer.argocd.argoproj.io/background";
-    /// Runs PreDelete hooks (CTL-76).
+    /// Runs `PreDelete` hooks (CTL-76).
     pub const PRE_DELETE: &str = "pre-delete-finalizer.argocd.argoproj.io";
-    /// Cleans PreDelete hooks up (CTL-76).
+    /// Cleans `PreDelete` hooks up (CTL-76).
     pub const PRE_DELETE_CLEANUP: &str = "pre-delete-finalizer.argocd.argoproj.io/cleanup";
-    /// Runs PostDelete hooks (CTL-76).
+    /// Runs `PostDelete` hooks (CTL-76).
     pub const POST_DELETE: &str = "post-delete-finalizer.argocd.argoproj.io";
-    /// Cleans PostDelete hooks up (CTL-76).
+    /// Cleans `PostDelete` hooks up (CTL-76).
     pub const POST_DELETE_CLEANUP: &str = "post-delete-finalizer.argocd.argoproj.io/cleanup";
 }

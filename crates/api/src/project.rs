@@ -1,4 +1,4 @@
-//! The AppProject resource as it is on the wire (REP-120).
+//! The `AppProject` resource as it is on the wire (REP-120).
 //!
 //! Absent and empty lists differ only for `namespaceResourceWhitelist` (REP-150), which therefore is an
 //! `Option`. Permissions are decided in `tiphys-policy`.
@@ -13,7 +13,7 @@ use crate::application::{Metadata, is_false, is_zero, null_as_default};
 /// Name of the project an Application without one belongs to (REP-121).
 pub const DEFAULT_PROJECT: &str = "default";
 
-/// An AppProject object.
+/// An `AppProject` object.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct AppProject {

@@ -207,7 +207,7 @@ impl Credentials {
         }
     }
 
-    /// Takes from a template what is empty here; the four flags are ORed (REP-33).
+    /// Takes from a template what is empty here; the four flags are `ORed` (REP-33).
     pub fn inherit(&mut self, template: &Self) {
         fn text(own: &mut String, other: &str) {
             if own.is_empty() {

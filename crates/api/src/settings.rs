@@ -21,6 +21,8 @@ use reader::Reader;
 
 pub use controller::{Controller, LogFormat, SelfHeal};
 
+const TRACKING_METHOD: &str = "application.resourceTrackingMethod";
+
 /// What a snapshot is made from. Values of Secrets are decoded.
 #[derive(Clone, Default)]
 pub struct SettingsData {
@@ -141,12 +143,12 @@ impl Settings {
             soft: reader.duration(
                 "timeout.reconciliation",
                 "ARGOCD_RECONCILIATION_TIMEOUT",
-                Duration::from_secs(120),
+                Duration::from_mins(2),
             ),
             jitter: reader.duration(
                 "timeout.reconciliation.jitter",
                 "ARGOCD_RECONCILIATION_JITTER",
-                Duration::from_secs(60),
+                Duration::from_mins(1),
             ),
             hard: reader.duration(
                 "timeout.hard.reconciliation",
@@ -155,6 +157,9 @@ impl Settings {
             ),
         };
         let mut warnings = reader.into_warnings();
+        if let Some(method) = data.cm.get(TRACKING_METHOD).filter(|name| !is_tracking_method(name)) {
+            warnings.push(format!("{TRACKING_METHOD}: {method:?} is unknown, \"annotation\" is used"));
+        }
         let compare_options = read_compare_options(&data.cm, &mut warnings);
         let global_projects = read_global_projects(&data.cm, &mut warnings);
         Self {
@@ -263,9 +268,11 @@ impl Settings {
         )
     }
 
-    /// `application.resourceTrackingMethod`; missing or empty means `annotation` (TRK-7).
+    /// `application.resourceTrackingMethod`; missing, empty and unknown values mean `annotation` (TRK-7, 8).
     pub fn tracking_method(&self) -> &str {
-        self.cm_or("application.resourceTrackingMethod", "annotation")
+        Some(self.cm_or(TRACKING_METHOD, "annotation"))
+            .filter(|name| is_tracking_method(name))
+            .unwrap_or("annotation")
     }
 
     /// `application.instanceLabelKey` (TRK-7).
@@ -357,7 +364,7 @@ impl Settings {
 }
 
 impl std::fmt::Debug for Settings {
-    /// Names the ConfigMap keys only; values of Secrets and of the environment stay hidden.
+    /// Names the `ConfigMap` keys only; values of Secrets and of the environment stay hidden.
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Settings")
             .field(names::SETTINGS_CONFIG_MAP, &self.data.cm.keys())
@@ -365,6 +372,10 @@ impl std::fmt::Debug for Settings {
             .field("warnings", &self.warnings)
             .finish_non_exhaustive()
     }
+}
+
+fn is_tracking_method(name: &str) -> bool {
+    ["", "annotation", "annotation+label", "label", "hash", "annotation+hash"].contains(&name)
 }
 
 /// Entries of a comma list: trimmed, empty ones dropped.
@@ -386,7 +397,9 @@ fn parse_yaml(key: &str, text: &str, warnings: &mut Vec<String>) -> Option<Value
 fn read_compare_options(cm: &BTreeMap<String, String>, warnings: &mut Vec<String>) -> CompareOptions {
     let key = "resource.compareoptions";
     let options = cm.get(key).and_then(|text| parse_yaml(key, text, warnings)).unwrap_or(Value::Null);
-    let flag = |name: &str, default: bool| options.get(name).and_then(Value::as_bool).unwrap_or(default);
+    // Quoted booleans are common in hand-written settings.
+    let boolean = |value: &Value| value.as_bool().or_else(|| crate::repository::parse_bool(value.as_str()?));
+    let flag = |name: &str, default: bool| options.get(name).and_then(boolean).unwrap_or(default);
     let ignore_status = match options.get("ignoreResourceStatusField") {
         None | Some(Value::Null) => IgnoreStatus::All,
         Some(value) => match value.as_str() {

@@ -39,9 +39,11 @@ fn rep_b1_odd_values_fall_back() {
 
 #[test]
 fn rep_101_own_labels_and_annotations_are_left_out() {
-    let mut metadata = Metadata::default();
-    metadata.labels = data(&[(SECRET_TYPE_LABEL, "cluster"), ("env", "prod")]);
-    metadata.annotations = data(&[("managed-by", "x"), (LAST_APPLIED, "{}"), ("note", "n")]);
+    let metadata = Metadata {
+        labels: data(&[(SECRET_TYPE_LABEL, "cluster"), ("env", "prod")]),
+        annotations: data(&[("managed-by", "x"), (LAST_APPLIED, "{}"), ("note", "n")]),
+        ..Metadata::default()
+    };
     let read = Cluster::from_secret(&metadata, &data(&[("server", "s")]));
     assert_eq!(read.labels, data(&[("env", "prod")]));
     assert_eq!(read.annotations, data(&[("note", "n")]));

@@ -1,4 +1,4 @@
-//! Fields of the ApplicationSet (ASET-1..4) and of its generators (ASET section 3).
+//! Fields of the `ApplicationSet` (ASET-1..4) and of its generators (ASET section 3).
 
 use super::field::{Table, Type};
 

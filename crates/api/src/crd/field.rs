@@ -117,11 +117,9 @@ pub(super) fn unknown_types(tables: &[Table]) -> Vec<String> {
     const PLAIN: &[&str] =
         &["string", "boolean", "int", "time", "int-or-string", "object", "metadata", "any"];
     let core = |spelled: &str| {
-        let mut rest = spelled.strip_prefix("bare ").unwrap_or(spelled).to_owned();
-        while rest.starts_with(['[', '{']) {
-            rest = rest[1..rest.len() - 1].to_owned();
-        }
-        rest.strip_prefix("bare ").unwrap_or(&rest).to_owned()
+        let core =
+            spelled.trim_start_matches("bare ").trim_start_matches(['[', '{']).trim_end_matches([']', '}']);
+        core.trim_start_matches("bare ").to_owned()
     };
     let named = |name: &str| tables.iter().flat_map(|table| table.iter()).any(|found| found.name == name);
     tables

@@ -1,4 +1,4 @@
-//! Fields of the AppProject (REP-120).
+//! Fields of the `AppProject` (REP-120).
 
 use super::field::{Table, Type};
 

@@ -273,7 +273,7 @@ mod tests {
         let found = resolved(&scoped);
         assert!(found.inherited_credentials);
         assert_eq!((found.credentials.password.expose().as_str(), found.project.as_str()), ("p", "shop"));
-        let mut own = scoped.clone();
+        let mut own = scoped;
         own[0].credentials.username = "u".to_owned();
         assert!(!resolved(&own).inherited_credentials);
         assert!(resolved(&[]).inherited_credentials);

@@ -45,7 +45,7 @@ pub fn cluster_secret_name(server: &str) -> Result<String, NameError> {
     let host = match authority.strip_prefix('[') {
         Some(bracketed) => {
             let (address, _) = bracketed.split_once(']').ok_or_else(failed)?;
-            let address: Ipv6Addr = address.parse().map_err(|_| failed())?;
+            let address: Ipv6Addr = address.parse().ok().ok_or_else(failed)?;
             address.to_string().replace(':', "-")
         }
         None => authority.split(':').next().unwrap_or_default().to_lowercase(),

@@ -159,7 +159,7 @@ impl Controller {
             repo_error_grace_period: reader.duration(
                 "controller.repo.error.grace.period.seconds",
                 "ARGOCD_REPO_ERROR_GRACE_PERIOD_SECONDS",
-                Duration::from_secs(180),
+                Duration::from_mins(3),
             ),
             persist_resource_health: reader.flag(
                 "controller.resource.health.persist",
@@ -179,12 +179,12 @@ impl Controller {
             app_state_cache_expiration: reader.duration(
                 "controller.app.state.cache.expiration",
                 "ARGOCD_APP_STATE_CACHE_EXPIRATION",
-                Duration::from_secs(3_600),
+                Duration::from_hours(1),
             ),
             default_cache_expiration: reader.duration(
                 "controller.default.cache.expiration",
                 "ARGOCD_DEFAULT_CACHE_EXPIRATION",
-                Duration::from_secs(86_400),
+                Duration::from_hours(24),
             ),
             metrics_application_labels: list(reader.text(
                 "controller.metrics.application.labels",

@@ -1,4 +1,4 @@
-//! Reads scalars from a ConfigMap and the environment and remembers what could not be read (CTL-132).
+//! Reads scalars from a `ConfigMap` and the environment and remembers what could not be read (CTL-132).
 
 use std::collections::BTreeMap;
 use std::ops::RangeInclusive;

@@ -23,7 +23,7 @@ fn ctl_132_defaults_of_an_empty_installation() {
     assert_eq!(controller.kubectl_parallelism_limit, Some(20));
     assert_eq!(controller.sync_timeout, None);
     assert_eq!(controller.sync_wave_delay, Duration::from_secs(2));
-    assert_eq!(controller.repo_error_grace_period, Duration::from_secs(180));
+    assert_eq!(controller.repo_error_grace_period, Duration::from_mins(3));
     assert_eq!(controller.jq_timeout, Duration::from_secs(1));
     assert_eq!((controller.client_qps, controller.client_burst), (50.0, 100));
     assert!(controller.batch_events && !controller.server_side_diff && !controller.hydrator_enabled);
@@ -33,11 +33,11 @@ fn ctl_132_defaults_of_an_empty_installation() {
 #[test]
 fn ctl_28_refresh_timeouts() {
     let timeouts = Settings::default().refresh_timeouts();
-    assert_eq!(timeouts.soft, Duration::from_secs(120));
-    assert_eq!(timeouts.jitter, Duration::from_secs(60));
+    assert_eq!(timeouts.soft, Duration::from_mins(2));
+    assert_eq!(timeouts.jitter, Duration::from_mins(1));
     assert_eq!(timeouts.hard, Duration::ZERO);
     let set = cm(&[("timeout.reconciliation", "3m"), ("timeout.reconciliation.jitter", "0")]);
-    assert_eq!(set.refresh_timeouts().soft, Duration::from_secs(180));
+    assert_eq!(set.refresh_timeouts().soft, Duration::from_mins(3));
     assert_eq!(set.refresh_timeouts().jitter, Duration::ZERO);
 }
 
@@ -56,7 +56,7 @@ fn ctl_132_unreadable_values_fall_back_with_a_warning() {
         (20, 10, 5)
     );
     assert!(!controller.server_side_diff);
-    assert_eq!(controller.repo_error_grace_period, Duration::from_secs(180));
+    assert_eq!(controller.repo_error_grace_period, Duration::from_mins(3));
     assert_eq!(settings.warnings().len(), 5, "{:?}", settings.warnings());
 }
 
@@ -71,7 +71,7 @@ fn ctl_132_the_environment_beats_the_config_map() {
         ..SettingsData::default()
     });
     assert_eq!(settings.controller().status_processors, 9);
-    assert_eq!(settings.refresh_timeouts().soft, Duration::from_secs(60));
+    assert_eq!(settings.refresh_timeouts().soft, Duration::from_mins(1));
     assert_eq!(settings.application_namespaces(), ["a", "b"]);
     assert_eq!(params(&[("controller.status.processors", "7")]).controller().status_processors, 7);
 }
@@ -108,6 +108,13 @@ fn trk_7_missing_and_empty_mean_the_default() {
 }
 
 #[test]
+fn trk_8_unknown_methods_mean_annotation() {
+    let settings = cm(&[("application.resourceTrackingMethod", "Label")]);
+    assert_eq!((settings.tracking_method(), settings.warnings().len()), ("annotation", 1));
+    assert_eq!(cm(&[("application.resourceTrackingMethod", "label")]).tracking_method(), "label");
+}
+
+#[test]
 fn eng_67_status_is_ignored_unless_told_otherwise() {
     for (text, expected, warns) in [
         ("", IgnoreStatus::All, 0),
@@ -125,6 +132,8 @@ fn eng_67_status_is_ignored_unless_told_otherwise() {
     }
     let options = cm(&[("resource.compareoptions", "ignoreAggregatedRoles: true")]).compare_options();
     assert!(options.ignore_aggregated_roles && options.ignore_differences_on_resource_updates);
+    let quoted = cm(&[("resource.compareoptions", "ignoreDifferencesOnResourceUpdates: \"false\"")]);
+    assert!(!quoted.compare_options().ignore_differences_on_resource_updates);
 }
 
 #[test]
