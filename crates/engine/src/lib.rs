@@ -1,7 +1,9 @@
 //! Compares desired with live, judges health, plans a sync step, builds the resource tree.
 
+pub mod app_health;
 pub mod compare;
 pub mod defaults;
+pub mod deletion;
 pub mod diff;
 pub mod health;
 pub mod hook;

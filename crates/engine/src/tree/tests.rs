@@ -1,0 +1,105 @@
+use super::*;
+use serde_json::json;
+
+fn items(object: &Value) -> Vec<(String, String)> {
+    node_info(object, &["team".to_owned()]).info.into_iter().map(|item| (item.name, item.value)).collect()
+}
+
+fn pod(status: &Value) -> Value {
+    json!({
+        "apiVersion": "v1", "kind": "Pod",
+        "metadata": {"name": "p", "labels": {"team": "red"}},
+        "spec": {"nodeName": "n1", "containers": [{"name": "a", "image": "x"}, {"name": "b", "image": "x"}],
+                 "initContainers": [{"name": "i", "image": "y"}]},
+        "status": status,
+    })
+}
+
+fn entry<'a>(found: &'a [(String, String)], name: &str) -> &'a str {
+    found.iter().find(|(entry, _)| entry == name).map_or("", |(_, value)| value)
+}
+
+#[test]
+fn eng_199_pods_show_the_status_column() {
+    let running = pod(&json!({"phase": "Running", "containerStatuses": [
+        {"name": "a", "ready": true, "restartCount": 2, "state": {"running": {}}},
+        {"name": "b", "ready": false, "restartCount": 1, "state": {"waiting": {"reason": "CrashLoopBackOff"}}}
+    ]}));
+    let found = items(&running);
+    assert_eq!(entry(&found, "Status Reason"), "CrashLoopBackOff");
+    assert_eq!(entry(&found, "Containers"), "1/2");
+    assert_eq!(entry(&found, "Restart Count"), "3");
+    assert_eq!(entry(&found, "Node"), "n1");
+    assert_eq!(entry(&found, "team"), "red");
+    let starting =
+        pod(&json!({"phase": "Pending", "initContainerStatuses": [{"name": "i", "state": {"running": {}}}]}));
+    assert_eq!(entry(&items(&starting), "Status Reason"), "Init:0/1");
+    let mut going = running;
+    going["metadata"]["deletionTimestamp"] = json!("2026-01-01T00:00:00Z");
+    assert_eq!(entry(&items(&going), "Status Reason"), "Terminating");
+}
+
+#[test]
+fn eng_199_images_are_found_in_every_template() {
+    assert_eq!(images(&pod(&json!({}))), ["x", "y"]);
+    let template = json!({"spec": {"template": {"spec": {"containers": [{"image": "t"}]}}}});
+    assert_eq!(images(&template), ["t"]);
+    let cron =
+        json!({"spec": {"jobTemplate": {"spec": {"template": {"spec": {"containers": [{"image": "c"}]}}}}}});
+    assert_eq!(images(&cron), ["c"]);
+}
+
+#[test]
+fn eng_199_revisions() {
+    let deployment = |revision: &str| {
+        json!({"apiVersion": "apps/v1", "kind": "ReplicaSet",
+        "metadata": {"annotations": {"deployment.kubernetes.io/revision": revision}}})
+    };
+    assert_eq!(entry(&items(&deployment("3")), "Revision"), "Rev:3");
+    assert_eq!(entry(&items(&deployment("0")), "Revision"), "");
+    assert_eq!(entry(&items(&json!({"kind": "ControllerRevision", "revision": 2})), "Revision"), "Rev:2");
+}
+
+fn urls(ingress: &Value) -> Vec<String> {
+    node_info(ingress, &[]).networking.map(|networking| networking.external_urls).unwrap_or_default()
+}
+
+#[test]
+fn eng_201_ingress_urls() {
+    let mut ingress = json!({
+        "apiVersion": "networking.k8s.io/v1", "kind": "Ingress", "metadata": {"namespace": "n", "annotations": {}},
+        "spec": {
+            "tls": [{"hosts": ["a.test"]}],
+            "rules": [
+                {"host": "a.test", "http": {"paths": [
+                    {"path": "/*", "backend": {"service": {"name": "s"}}}, {"path": "/api"}]}},
+                {"host": "b.test", "http": {"paths": [{"path": "/"}]}},
+                {"http": {"paths": [{"path": "/x"}]}}
+            ]
+        },
+        "status": {"loadBalancer": {"ingress": [{"ip": "1.2.3.4"}]}}
+    });
+    let wanted = ["http://1.2.3.4/x", "http://b.test", "https://a.test", "https://a.test/api"];
+    assert_eq!(urls(&ingress), wanted);
+    let networking = node_info(&ingress, &[]).networking.unwrap();
+    assert_eq!(networking.target_refs[0].name, "s");
+    ingress["metadata"]["annotations"] = json!({
+        "argocd.argoproj.io/ignore-default-links": "true",
+        "link.argocd.argoproj.io/a": "https://docs.test",
+        "link.argocd.argoproj.io/b": "javascript:alert(1)",
+    });
+    assert_eq!(urls(&ingress), ["https://docs.test"]);
+}
+
+#[test]
+fn eng_202_the_summary_is_sorted_and_distinct() {
+    let first = node_info(&pod(&json!({})), &[]);
+    let gvk = Gvk::new("", "v1", "Pod");
+    let application = Gvk::new("argoproj.io", "v1alpha1", "Application");
+    let nodes = [SummaryNode { gvk: &gvk, info: &first }, SummaryNode { gvk: &application, info: &first }];
+    let annotations = [("link.argocd.argoproj.io/x".to_owned(), "title|https://x".to_owned())].into();
+    let summary = summary(nodes, &annotations);
+    assert_eq!(summary.images, ["x", "y"]);
+    assert_eq!(summary.external_urls, ["title|https://x"]);
+    assert!(summary.is_app_of_apps);
+}
