@@ -8,13 +8,15 @@
 //! listing and permission rules are the caller's: they come in as values and functions.
 
 mod input;
+mod lists;
 mod matching;
 mod memo;
 mod outcome;
 mod status;
 mod targets;
 
-pub use input::{CompareInput, Scope, managed_namespace_changed};
+pub use input::{CompareInput, Scope, builtin_scope, managed_namespace_changed};
+pub use lists::{ListsError, ListsInput, LiveObjects, compare_lists, is_root};
 pub use memo::DiffMemo;
 pub use outcome::{ComparedResource, Comparison, SyncStatusCode};
-pub use status::{compare, shared_warning};
+pub use status::{compare, fail_on_shared, shared_warning};

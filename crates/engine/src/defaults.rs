@@ -40,16 +40,20 @@ fn fill_struct(map: &mut Map<String, Value>, known: &StructType, depth: usize) {
 
 fn fill_shape(value: &mut Value, shape: Shape, depth: usize) {
     match value {
-        Value::Object(map) => match shape.struct_type() {
-            Some(known) => fill_struct(map, known, depth),
-            None => {
-                let Some((element, depth)) = shape.element().zip(depth.checked_sub(1)) else { return };
-                map.values_mut().for_each(|value| fill_shape(value, element, depth));
+        Value::Object(map) => {
+            if let Some(known) = shape.struct_type() {
+                fill_struct(map, known, depth);
+            } else if let Some((element, depth)) = shape.element().zip(depth.checked_sub(1)) {
+                for value in map.values_mut() {
+                    fill_shape(value, element, depth);
+                }
             }
-        },
+        }
         Value::Array(items) => {
             let Some((element, depth)) = shape.element().zip(depth.checked_sub(1)) else { return };
-            items.iter_mut().for_each(|item| fill_shape(item, element, depth));
+            for item in items {
+                fill_shape(item, element, depth);
+            }
         }
         _ => {}
     }

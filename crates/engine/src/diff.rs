@@ -82,6 +82,10 @@ pub fn diff_owned(
     live: Option<Value>,
     options: &DiffOptions<'_>,
 ) -> Result<DiffResult, DiffError> {
+    let (mut target, mut live) = (target, live);
+    if let (Some(target), Some(live)) = (&mut target, &mut live) {
+        options.ignore.remove_managed(target, live);
+    }
     let target = target.map(|value| prepare::prepare(value, options));
     let live = live.map(|value| prepare::prepare(value, options));
     let (target, live) = match (target, live) {
@@ -100,8 +104,9 @@ pub fn diff_owned(
 }
 
 /// Whether [`diff_owned`] would say modified. Both objects exist.
-pub fn is_modified(target: Value, live: Value, options: &DiffOptions<'_>) -> Result<bool, DiffError> {
+pub fn is_modified(mut target: Value, mut live: Value, options: &DiffOptions<'_>) -> Result<bool, DiffError> {
     let gvk = Gvk::of(&target);
+    options.ignore.remove_managed(&mut target, &mut live);
     let target = prepare::without_encoding(target, &gvk, options);
     let live = prepare::without_encoding(live, &gvk, options);
     if unchanged::is_unchanged(&target, &live, &gvk, options) {

@@ -84,12 +84,9 @@ impl SecretMask {
             Some(Value::Object(data)) => hide_map(data, Place::Data, |_| true, runs),
             Some(_) => return Err(MaskError),
         }
-        if let Some(annotations) =
-            secret.get_mut("metadata").and_then(|metadata| metadata.get_mut("annotations"))
-        {
-            if let Some(annotations) = annotations.as_object_mut() {
-                hide_map(annotations, Place::Annotation, |key| self.annotations.contains(key), runs);
-            }
+        let annotations = secret.get_mut("metadata").and_then(|metadata| metadata.get_mut("annotations"));
+        if let Some(annotations) = annotations.and_then(Value::as_object_mut) {
+            hide_map(annotations, Place::Annotation, |key| self.annotations.contains(key), runs);
         }
         Ok(())
     }

@@ -8,6 +8,7 @@
 //! live values of ignored paths before it is applied (ENG-181).
 
 mod jq;
+mod managed;
 mod options;
 mod overrides;
 mod pointer;

@@ -85,3 +85,58 @@ pub fn managed_namespace_changed(application: &Application) -> bool {
         .and_then(|state| state.sync_result.as_ref())
         .is_some_and(|result| result.managed_namespace_metadata.as_ref() != Some(wanted))
 }
+
+/// Cluster-scoped kinds of the groups that Kubernetes itself serves.
+const CLUSTER_SCOPED: &[(&str, &[&str])] = &[
+    ("", &["ComponentStatus", "Namespace", "Node", "PersistentVolume"]),
+    (
+        "admissionregistration.k8s.io",
+        &[
+            "MutatingAdmissionPolicy",
+            "MutatingAdmissionPolicyBinding",
+            "MutatingWebhookConfiguration",
+            "ValidatingAdmissionPolicy",
+            "ValidatingAdmissionPolicyBinding",
+            "ValidatingWebhookConfiguration",
+        ],
+    ),
+    ("apiextensions.k8s.io", &["CustomResourceDefinition"]),
+    ("apiregistration.k8s.io", &["APIService"]),
+    ("authentication.k8s.io", &["SelfSubjectReview", "TokenReview"]),
+    ("authorization.k8s.io", &["SelfSubjectAccessReview", "SelfSubjectRulesReview", "SubjectAccessReview"]),
+    ("certificates.k8s.io", &["CertificateSigningRequest", "ClusterTrustBundle"]),
+    ("flowcontrol.apiserver.k8s.io", &["FlowSchema", "PriorityLevelConfiguration"]),
+    ("internal.apiserver.k8s.io", &["StorageVersion"]),
+    ("networking.k8s.io", &["IPAddress", "IngressClass", "ServiceCIDR"]),
+    ("node.k8s.io", &["RuntimeClass"]),
+    ("policy", &["PodSecurityPolicy"]),
+    ("rbac.authorization.k8s.io", &["ClusterRole", "ClusterRoleBinding"]),
+    ("resource.k8s.io", &["DeviceClass", "DeviceTaintRule", "ResourceSlice"]),
+    ("scheduling.k8s.io", &["PriorityClass"]),
+    (
+        "storage.k8s.io",
+        &["CSIDriver", "CSINode", "StorageClass", "VolumeAttachment", "VolumeAttributesClass"],
+    ),
+    ("storagemigration.k8s.io", &["StorageVersionMigration"]),
+];
+
+/// Groups that Kubernetes itself serves and that have only namespaced kinds.
+const NAMESPACED_GROUPS: [&str; 8] = [
+    "apps",
+    "autoscaling",
+    "batch",
+    "coordination.k8s.io",
+    "discovery.k8s.io",
+    "events.k8s.io",
+    "extensions",
+    "metrics.k8s.io",
+];
+
+/// Scope of a kind of the groups that Kubernetes itself serves, for work without a cluster; `None` for others.
+pub fn builtin_scope(kind: &GroupKind) -> Option<Scope> {
+    if let Some((_, kinds)) = CLUSTER_SCOPED.iter().find(|(group, _)| *group == kind.group) {
+        let is_cluster = kinds.contains(&kind.kind.as_str());
+        return Some(if is_cluster { Scope::Cluster } else { Scope::Namespaced });
+    }
+    NAMESPACED_GROUPS.contains(&kind.group.as_str()).then_some(Scope::Namespaced)
+}

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use serde_json::json;
 use smol_str::SmolStr;
 use tiphys_api::names::annotation;
-use tiphys_object::{Object, ResourceKey};
+use tiphys_object::{Object, ResourceKey, access};
 
 use super::input::{CompareInput, Scope};
 use super::targets::{Target, Targets};
@@ -136,11 +136,11 @@ fn add_managed_namespace(input: &CompareInput<'_>, live: &LiveByKey, targets: &m
         let comma = if options.is_empty() { "" } else { "," };
         *options = format!("{options}{comma}ServerSideApply=true");
     }
-    let mut metadata = json!({"name": input.destination_namespace, "annotations": annotations});
-    if !wanted.labels.is_empty() {
-        metadata["labels"] = json!(wanted.labels);
+    let mut namespace = json!({"apiVersion": "v1", "kind": "Namespace",
+        "metadata": {"name": input.destination_namespace, "annotations": annotations}});
+    for (key, text) in &wanted.labels {
+        access::set_label(&mut namespace, key, text);
     }
-    let namespace = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": metadata});
     // Texts in a map of texts: the tree always has the shape of an object.
     if let Ok(object) = Object::from_value(&namespace) {
         targets.resources.push(Target {

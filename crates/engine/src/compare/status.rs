@@ -34,8 +34,7 @@ pub fn compare(input: &CompareInput<'_>, memo: &mut DiffMemo) -> Comparison {
     let mut resources = Vec::with_capacity(matched.pairs.len());
     let mut status = SyncStatusCode::Synced;
     for pair in matched.pairs {
-        let modified = modified(input, &pair, options, memo).unwrap_or_else(|(key, error)| {
-            tracing::debug!(%key, %error, "an object could not be compared");
+        let modified = modified(input, &pair, options, memo).unwrap_or_else(|error| {
             let DiffError::Patch { source, .. } = &error;
             failed.get_or_insert(format!("Failed to compare desired state to live state: {error}: {source}"));
             false
@@ -68,6 +67,14 @@ pub fn shared_warning(application: &str, kind: &str, name: &str, claim: &str) ->
     format!("{kind}/{name} is part of applications {application} and {}", claim.replace('_', "/"))
 }
 
+/// The message with which a sync fails because an object is shared; `None` when it may go on (TRK-132).
+pub fn fail_on_shared(sync_options: &[String], warnings: &[&str]) -> Option<String> {
+    if !sync_options.iter().any(|option| option == "FailOnSharedResource=true") {
+        return None;
+    }
+    warnings.iter().min().map(|first| format!("Shared resource found: {first}"))
+}
+
 /// What one object means for the application.
 #[derive(PartialEq, Eq)]
 enum Counts {
@@ -89,7 +96,7 @@ fn modified(
     pair: &Pair,
     options: u64,
     memo: &mut DiffMemo,
-) -> Result<bool, (ResourceKey, DiffError)> {
+) -> Result<bool, DiffError> {
     let (target, live) = match (&pair.target, &pair.live) {
         (None, _) => return Ok(false),
         (Some(_), None) => return Ok(true),
@@ -114,7 +121,10 @@ fn modified(
             memo.keep_pair(&key, inputs, modified);
             Ok(modified)
         }
-        Err(error) => Err((key, error)),
+        Err(error) => {
+            tracing::debug!(%key, %error, "an object could not be compared");
+            Err(error)
+        }
     }
 }
 

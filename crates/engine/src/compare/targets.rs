@@ -96,13 +96,12 @@ fn place(
         Arc::clone(generated)
     } else {
         let id = (generated.key().in_namespace(namespace), generated.content_hash());
-        match memo.defaulted(&id, options) {
-            Some(object) => object,
-            None => {
-                let object = Arc::new(move_to(input, generated, namespace)?);
-                memo.keep_defaulted(id, options, &object);
-                object
-            }
+        if let Some(object) = memo.defaulted(&id, options) {
+            object
+        } else {
+            let object = Arc::new(move_to(input, generated, namespace)?);
+            memo.keep_defaulted(id, options, &object);
+            object
         }
     };
     let mut key = object.key();

@@ -27,7 +27,7 @@ pub(super) fn fill(known: TypeName<'_>, map: &mut Map<String, Value>) {
             fill_strategy(map, "updateStrategy", &[("maxUnavailable", 1.into()), ("maxSurge", 0.into())]);
         }
         ("apps" | "extensions", "ReplicaSetSpec") | ("extensions", "DeploymentSpec") => {
-            set(map, "replicas", 1)
+            set(map, "replicas", 1);
         }
         ("core", "ReplicationController") => fill_replication_controller(map),
         ("core", "ServiceSpec") => fill_service(map),

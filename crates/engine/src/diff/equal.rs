@@ -18,8 +18,7 @@ pub fn is_equal(a: &Value, b: &Value) -> bool {
     }
 }
 
-#[expect(clippy::float_cmp, reason = "two spellings of one number are meant, not numbers that are close")]
-pub(super) fn is_same_number(a: &Number, b: &Number) -> bool {
+fn is_same_number(a: &Number, b: &Number) -> bool {
     if a == b {
         return true;
     }

@@ -15,7 +15,7 @@ pub enum DiffError {
     #[error("the patch of {gvk} cannot be made")]
     Patch {
         /// Type of the object.
-        gvk: Gvk,
+        gvk: Box<Gvk>,
         /// Why.
         #[source]
         source: StrategicError,
@@ -49,7 +49,7 @@ fn between(gvk: &Gvk, orig: &Value, config: &Value, live: Value) -> Result<(Valu
         return Ok((live, predicted));
     }
     let live = if gvk.kind == "StatefulSet" { without_claim_defaults(live, orig) } else { live };
-    let fault = |source| DiffError::Patch { gvk: gvk.clone(), source };
+    let fault = |source| DiffError::Patch { gvk: Box::new(gvk.clone()), source };
     let patch = strategic::three_way(gvk, orig, config, &live, Options::default()).map_err(fault)?;
     let predicted = strategic::apply(gvk, live.clone(), &patch, Options::default()).map_err(fault)?;
     Ok((as_served(live, gvk), as_served(predicted, gvk)))

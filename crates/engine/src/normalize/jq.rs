@@ -206,7 +206,7 @@ fn natives() -> impl Iterator<Item = jaq_core::native::Fun<Counted>> {
     jaq_core::funs()
         .chain(jaq_std::funs())
         .chain(jaq_json::funs())
-        .filter(|(name, args, _)| !NATIVES_REMOVED.contains(name) && !(*name == "range" && args.len() == 3))
+        .filter(|(name, args, _)| !NATIVES_REMOVED.contains(name) && (*name != "range" || args.len() != 3))
         .chain([step])
 }
 

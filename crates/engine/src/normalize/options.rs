@@ -16,7 +16,7 @@ pub enum StatusField {
     /// For all of them.
     #[default]
     All,
-    /// For CustomResourceDefinitions.
+    /// For custom resource definitions.
     CustomResourceDefinitions,
     /// For none.
     None,

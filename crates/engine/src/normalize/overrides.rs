@@ -38,13 +38,10 @@ fn null_as_empty<'de, D: serde::Deserializer<'de>>(d: D) -> Result<Vec<String>, 
 /// Reads all overrides, sorted by selector; split keys replace the map form.
 pub(super) fn read(settings: &BTreeMap<String, String>) -> Result<BTreeMap<Selector, Ignored>, IgnoreError> {
     let mut overrides = BTreeMap::new();
-    if let Some(text) = settings.get(KEY).filter(|text| !text.trim().is_empty()) {
-        if let Some(Value::Object(map)) = read_yaml(KEY, text)? {
-            for (name, parts) in &map {
-                let Some(text) = parts.get(PART).and_then(Value::as_str) else { continue };
-                overrides.insert(map_selector(name)?, read_ignored(&format!("{KEY}: {name}"), text)?);
-            }
-        }
+    let map_form = settings.get(KEY).map_or(Ok(None), |text| read_yaml(KEY, text))?;
+    for (name, parts) in map_form.iter().filter_map(Value::as_object).flatten() {
+        let Some(text) = parts.get(PART).and_then(Value::as_str) else { continue };
+        overrides.insert(map_selector(name)?, read_ignored(&format!("{KEY}: {name}"), text)?);
     }
     for (key, text) in settings.range(format!("{KEY}.")..) {
         let Some(rest) = key.strip_prefix(KEY).and_then(|rest| rest.strip_prefix('.')) else { break };

@@ -9,6 +9,7 @@ use tiphys_go::glob::Glob;
 use tiphys_object::{Gvk, access};
 
 use super::jq::{JqPath, JqSyntaxError};
+use super::managed::{self, Treatment};
 use super::overrides::{self, Ignored};
 use super::pointer::Pointer;
 use super::{CompareOptions, StatusField, restore};
@@ -117,15 +118,31 @@ impl IgnoreRules {
                 restore::restore(rule, target, live);
             }
         }
+        if self.rules.iter().any(|rule| !rule.managers.is_empty()) {
+            let mut live = live.clone();
+            if let Some(object) = live.as_object_mut() {
+                object.remove("status");
+            }
+            self.treat_managed(Treatment::Restore, target, &mut live);
+        }
     }
 
-    /// The field managers whose changes are ignored for an object, in order (ENG-70).
-    pub fn ignored_managers<'a>(&'a self, object: &'a Value) -> impl Iterator<Item = &'a str> {
-        let gvk = Gvk::of(object);
-        self.rules
+    /// Takes out of both sides what listed field managers changed (ENG-70).
+    pub fn remove_managed(&self, target: &mut Value, live: &mut Value) {
+        self.treat_managed(Treatment::Remove, target, live);
+    }
+
+    fn treat_managed(&self, treatment: Treatment, target: &mut Value, live: &mut Value) {
+        let gvk = Gvk::of(target);
+        let managers: Vec<&str> = self
+            .rules
             .iter()
-            .filter(move |rule| !rule.managers.is_empty() && rule.selects(&gvk, object))
+            .filter(|rule| !rule.managers.is_empty() && rule.selects(&gvk, target))
             .flat_map(|rule| rule.managers.iter().map(String::as_str))
+            .collect();
+        if !managers.is_empty() {
+            managed::treat(&managers, treatment, target, live);
+        }
     }
 
     /// Tells rule sets apart inside one process: equal rules, equal number.

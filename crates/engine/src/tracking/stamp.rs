@@ -49,7 +49,7 @@ pub enum StampError {
 impl TrackingSettings {
     /// Marks a desired object as belonging to `instance`, overwriting any mark it has (TRK-20).
     ///
-    /// CustomResourceDefinitions get no mark (TRK-77), and nothing is done when the label key or the instance name
+    /// Custom resource definitions get no mark (TRK-77), and nothing is done when the label key or the instance name
     /// is empty (TRK-75). `destination_namespace` stands in for the namespace of an object without one (TRK-31).
     pub fn stamp(
         &self,

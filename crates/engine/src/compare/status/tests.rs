@@ -100,7 +100,7 @@ fn edited(base: &Arc<Object>, edit: impl FnOnce(&mut Value)) -> Arc<Object> {
     object(&value)
 }
 
-/// A ConfigMap as generated: marked, without a namespace.
+/// A config map as generated: marked, without a namespace.
 fn config_map(name: &str, value: &str) -> Arc<Object> {
     object(&json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name, "annotations":
         {"argocd.argoproj.io/tracking-id": format!("ui:/ConfigMap:shop/{name}")}}, "data": {"k": value}}))
@@ -270,6 +270,14 @@ fn trk_131_shared_objects_are_warned_about() {
         shared_warning("argocd/ui", "Secret", "k", "ops_vault"),
         "Secret/k is part of applications argocd/ui and ops/vault"
     );
+}
+
+#[test]
+fn trk_132_a_sync_may_fail_on_shared_objects() {
+    let on = ["FailOnSharedResource=true".to_owned()];
+    assert_eq!(fail_on_shared(&on, &["b", "a"]).as_deref(), Some("Shared resource found: a"));
+    assert_eq!(fail_on_shared(&on, &[]), None);
+    assert_eq!(fail_on_shared(&["Prune=false".to_owned()], &["w"]), None);
 }
 
 #[test]
