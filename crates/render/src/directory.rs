@@ -33,8 +33,9 @@ pub fn render(
     for (file, content) in contents {
         budget.check_time()?;
         let name = file.listed.name();
+        let extension = extension(name);
         let Ok(text) = manifests::decode_text(&content) else {
-            if name.ends_with(".json") {
+            if extension == "json" {
                 return Err(unmarshal(name, &ManifestError::Encoding));
             }
             // A binary file is not a manifest; it cannot hold the texts that RND-76 asks for either, unless it
@@ -47,11 +48,11 @@ pub fn render(
         if text.contains(SKIP_MARKER) {
             continue;
         }
-        if name.ends_with(".jsonnet") {
+        if extension == "jsonnet" {
             let text = format!("jsonnet file {name:?}: jsonnet is not supported yet");
             return Err(RenderError::new(Reason::ExecRequired, text));
         }
-        if name.ends_with(".json") {
+        if extension == "json" {
             objects.push(parse_json_file(name, &text)?);
         } else {
             let stream = manifests::parse_stream(&text, budget);
@@ -128,7 +129,7 @@ fn read_files<'a>(
     let mut contents = Vec::with_capacity(files.len());
     for file in files {
         budget.check_time()?;
-        let counts = !file.listed.name().ends_with(".jsonnet");
+        let counts = extension(file.listed.name()) != "jsonnet";
         if !counts && !jsonnet_enabled {
             continue;
         }
@@ -238,9 +239,13 @@ impl Walk<'_> {
 }
 
 /// Case-sensitive, as the reference compares it (RND-69).
-#[expect(clippy::case_sensitive_file_extension_comparisons, reason = "RND-69 wants exactly these spellings")]
 fn has_manifest_extension(name: &str) -> bool {
-    [".yaml", ".yml", ".json", ".jsonnet"].iter().any(|extension| name.ends_with(extension))
+    ["yaml", "yml", "json", "jsonnet"].contains(&extension(name))
+}
+
+/// What follows the last dot of a name; a name that begins with its only dot has one too.
+fn extension(name: &str) -> &str {
+    name.rsplit_once('.').map_or("", |(_, extension)| extension)
 }
 
 /// An include or exclude option. One that does not compile matches nothing (RND-71).

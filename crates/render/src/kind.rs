@@ -16,15 +16,12 @@ pub fn source_type(
     directory: &TreePath,
     enabled: EnabledTools,
 ) -> Result<SourceType, RenderError> {
-    match explicit_type(source)? {
-        Some(explicit) => Ok(if is_enabled(explicit, enabled) { explicit } else { SourceType::Directory }),
-        None => {
-            let names = tree.list(directory)?;
-            let files =
-                names.iter().filter(|(_, entry)| !entry.is_directory()).map(|(name, _)| name.as_str());
-            Ok(type_of_names(files, enabled))
-        }
+    if let Some(explicit) = explicit_type(source)? {
+        return Ok(if is_enabled(explicit, enabled) { explicit } else { SourceType::Directory });
     }
+    let names = tree.list(directory)?;
+    let files = names.iter().filter(|(_, entry)| !entry.is_directory()).map(|(name, _)| name.as_str());
+    Ok(type_of_names(files, enabled))
 }
 
 /// The configured type; several are an error (RND-61). A chart is Helm whatever else is said (RND-62).

@@ -186,7 +186,7 @@ mod tests {
         }
     }
 
-    const LONG: Duration = Duration::from_secs(60);
+    const LONG: Duration = Duration::from_mins(1);
 
     #[tokio::test]
     async fn sty_113_environment_and_status() {

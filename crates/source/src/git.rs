@@ -73,7 +73,6 @@ impl Git {
             "--no-auto-gc",
             "--no-write-fetch-head",
             "--no-recurse-submodules",
-            "--no-show-forced-updates",
         ];
         arguments.push(if depth == "--depth=0" { "--prune" } else { &depth });
         arguments.extend(["--end-of-options", &access.url]);

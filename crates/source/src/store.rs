@@ -21,10 +21,9 @@ use crate::refs::RefList;
 use crate::tree::Objects;
 use crate::{Repository, SourceError};
 
-/// Refs that a fetch offers as known; more make negotiation longer, not better.
-const KNOWN_REFS_MAX: usize = 48;
-/// Commits that are copied into a new generation.
-const COPIED_COMMITS: usize = 8;
+/// Refs that a fetch offers as known. The server walks the whole tree of each: on 1,000 directories a fetch
+/// takes 35 ms with one and 50 ms with nine, and the answer hardly gets smaller.
+const KNOWN_REFS_MAX: usize = 4;
 /// Files of interrupted fetches.
 const LEFTOVERS: [&str; 4] = ["tmp_pack_", "tmp_idx_", "tmp_rev_", "tmp_mtimes_"];
 
@@ -60,7 +59,9 @@ impl Generation {
         }
         found.sort();
         let refs: VecDeque<String> = found.into_iter().map(|(_, name)| name).collect();
-        let fetches = AtomicU64::new(refs.len() as u64);
+        // Every fetched commit is a line of this file.
+        let shallow = std::fs::read(directory.join("shallow")).unwrap_or_default();
+        let fetches = AtomicU64::new(shallow.split(|byte| *byte == b'\n').count().saturating_sub(1) as u64);
         let commits = Mutex::new(Commits { complete: refs.iter().cloned().collect(), refs });
         Ok(Self { directory, objects, commits, fetches, is_doomed: AtomicBool::new(false) })
     }
@@ -258,6 +259,10 @@ impl Store {
                 let generation = self.replace(git, &generation).await?;
                 fetch_one(git, repository, &generation, commit).await.map(|()| generation)
             }
+            Err(SourceError::Cache { .. }) if generation.objects.is_damaged() => {
+                let generation = self.replace(git, &generation).await?;
+                fetch_one(git, repository, &generation, commit).await.map(|()| generation)
+            }
             result => result.map(|()| generation),
         }
     }
@@ -265,18 +270,15 @@ impl Store {
     /// The generation to fetch into: opened, made, or renewed.
     async fn writable(&self, git: &Git) -> Result<Arc<Generation>, SourceError> {
         let current = self.state.lock().current.clone();
-        let generation = match current {
-            Some(generation) => generation,
-            None => {
-                let directory = self.directory.clone();
-                match blocking(move || Ok(open_newest(&directory))).await? {
-                    Some(generation) => self.install(generation),
-                    None => {
-                        let generation = self.create(git, &self.next_directory("g")).await?;
-                        return Ok(self.install(generation));
-                    }
-                }
-            }
+        let generation = if let Some(generation) = current {
+            generation
+        } else {
+            let directory = self.directory.clone();
+            let Some(generation) = blocking(move || Ok(open_newest(&directory))).await? else {
+                let generation = self.create(git, &self.next_directory("g")).await?;
+                return Ok(self.install(generation));
+            };
+            self.install(generation)
         };
         if generation.objects.is_damaged() {
             return self.replace(git, &generation).await;
@@ -307,7 +309,7 @@ impl Store {
     async fn renew(&self, git: &Git, old: &Arc<Generation>) -> Result<Arc<Generation>, SourceError> {
         let new = self.create(git, &self.next_directory("g")).await?;
         let origin = Repository::anonymous(&old.directory.to_string_lossy());
-        let commits = old.newest(COPIED_COMMITS);
+        let commits = old.newest(KNOWN_REFS_MAX);
         let refspecs: Vec<String> = commits.iter().map(|commit| proof(commit)).collect();
         match git.fetch(&origin, &new.directory, 1, &refspecs).await {
             Ok(()) => commits.iter().rev().for_each(|commit| new.add(commit)),

@@ -156,7 +156,7 @@ fn sty_114_a_bomb_of_anchors_is_bounded() {
     let mut bomb = "kind: A\napiVersion: v1\nmetadata: {}\na0: &a0 [x,x,x,x,x,x,x,x,x,x]\n".to_owned();
     for level in 1..12 {
         let refs = vec![format!("*a{}", level - 1); 10].join(",");
-        bomb.push_str(&format!("a{level}: &a{level} [{refs}]\n"));
+        bomb = format!("{bomb}a{level}: &a{level} [{refs}]\n");
     }
     let budget = Budget { nodes: 100_000, ..Budget::default() };
     assert!(run_with(&DirectorySource::default(), &[("a.yaml", &bomb)], &budget).is_err());

@@ -12,7 +12,7 @@ use super::{Entry, EntryKind, PathError, Tree, TreeError, TreePath};
 enum Node {
     File { content: Bytes, executable: bool },
     Link { target: String },
-    Directory(BTreeMap<String, Node>),
+    Directory(BTreeMap<String, Self>),
     Submodule,
 }
 

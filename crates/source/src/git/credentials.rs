@@ -23,9 +23,10 @@ const KEY_EXCHANGES: &str = "curve25519-sha256,curve25519-sha256@libssh.org,ecdh
 /// Makes the private directory and the askpass program in it; removes what a crash left there.
 pub(super) fn prepare(secrets: &Path) -> Result<PathBuf, SourceError> {
     let make = || -> std::io::Result<PathBuf> {
-        match fs::remove_dir_all(secrets) {
-            Err(error) if error.kind() != std::io::ErrorKind::NotFound => return Err(error),
-            _ => {}
+        if let Err(error) = fs::remove_dir_all(secrets)
+            && error.kind() != std::io::ErrorKind::NotFound
+        {
+            return Err(error);
         }
         fs::DirBuilder::new().recursive(true).mode(0o700).create(secrets)?;
         let askpass = secrets.join("askpass");
@@ -45,7 +46,8 @@ pub(super) struct Access {
     pub(super) url: String,
     pub(super) environment: Vec<(OsString, OsString)>,
     pub(super) config: Vec<(&'static str, String)>,
-    _files: Vec<NamedTempFile>,
+    /// Kept until the command has ended.
+    files: Vec<NamedTempFile>,
 }
 
 impl Access {
@@ -58,7 +60,7 @@ impl Access {
         let transport = repository.transport()?;
         let url = repository.url.expose().trim().to_owned();
         let mut access =
-            Self { transport, url, environment: Vec::new(), config: Vec::new(), _files: Vec::new() };
+            Self { transport, url, environment: Vec::new(), config: Vec::new(), files: Vec::new() };
         access.add_proxy(repository, options);
         match transport {
             Transport::Http => access.add_http(repository, options, askpass, secrets)?,
@@ -224,7 +226,7 @@ impl Access {
             text: format!("cannot write a file for git: {}", error.kind()),
         })?;
         let path = file.path().to_string_lossy().into_owned();
-        self._files.push(file);
+        self.files.push(file);
         Ok(path)
     }
 }
@@ -315,7 +317,7 @@ mod tests {
         let command = variable(&got, "GIT_SSH_COMMAND").unwrap();
         assert!(command.contains("'StrictHostKeyChecking=yes'"), "{command}");
         assert!(command.contains("'KexAlgorithms=curve25519-sha256,"), "{command}");
-        let file = &got._files[0];
+        let file = &got.files[0];
         assert_eq!(fs::read_to_string(file.path()).unwrap(), "KEY\nEND\n");
         assert_eq!(fs::metadata(file.path()).unwrap().permissions().mode() & 0o777, 0o600);
         let path = file.path().to_owned();

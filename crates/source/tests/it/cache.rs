@@ -145,7 +145,7 @@ async fn dep_52_directories_are_renewed_without_asking_the_server() {
         commits.push(commit);
     }
     assert_eq!(server.fetches(), 8);
-    for commit in &commits {
+    for commit in commits.iter().rev().take(4) {
         sources.tree(&repository, commit).await.unwrap();
     }
     assert_eq!(server.fetches(), 8);

@@ -161,7 +161,7 @@ impl Shared {
         for line in head.lines() {
             match line.strip_prefix("Status: ") {
                 Some(text) => text.clone_into(&mut status),
-                None => headers.push_str(&format!("{line}\r\n")),
+                None => headers = format!("{headers}{line}\r\n"),
             }
         }
         response(&status, &headers, body.get(4..).unwrap_or(b""))

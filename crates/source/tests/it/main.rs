@@ -1,5 +1,7 @@
 //! Real repositories, served from disk, over smart HTTP and over SSH.
 
+#![expect(clippy::unwrap_used, clippy::indexing_slicing, clippy::string_slice, reason = "a test may panic")]
+
 mod cache;
 mod git_http;
 mod http;

@@ -66,7 +66,7 @@ impl World {
             arguments: arguments.iter().map(Into::into).collect(),
             environment: environment.iter().map(|(name, value)| (name.into(), value.into())).collect(),
             directory: self.origin(),
-            deadline: Duration::from_secs(60),
+            deadline: Duration::from_mins(1),
             grace: Duration::from_secs(1),
             stdout_bytes_max: 1 << 20,
         })
@@ -103,7 +103,6 @@ fn options(directory: &Path) -> (SourceOptions, ManualClock) {
     let (clock, manual) = tiphys_source::Clock::manual("2026-01-01T00:00:00Z".parse().unwrap());
     manual.advance(Duration::from_hours(1));
     let mut options = SourceOptions::new(&directory.join("cache"));
-    options.path = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin".to_owned();
     options.known_hosts_file = directory.join("known_hosts");
     options.tls_dir = None;
     options.clock = clock;
