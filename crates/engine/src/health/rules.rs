@@ -71,7 +71,19 @@ pub(super) fn judge(gvk: &Gvk, live: &Value) -> Verdict {
         ("kubevirt.io", "VirtualMachine") => return virtual_machine(live),
         ("route.openshift.io", "Route") => return openshift_route(live),
         ("serving.knative.dev", "Service") => return knative_service(live),
-        ("kafka.strimzi.io", _) => return strimzi(live),
+        ("kafka.strimzi.io", kind) => return strimzi(live, kind),
+        ("source.toolkit.fluxcd.io", "HelmRepository") if text_at(live, &["spec", "type"]) == "oci" => {
+            return verdict(
+                Healthy,
+                "Helm repositories of type 'oci' do not contain any information in the status.",
+            );
+        }
+        ("karpenter.sh", "NodeClaim") => {
+            if let Some(found) = node_claim(live) {
+                return found;
+            }
+        }
+        ("stacks.crossplane.io", "ClusterStackInstall") => return stack_install(live),
         _ => {}
     }
     if let Some(rule) = READY.iter().find(|rule| rule.group == group && rule.kind == kind) {
@@ -85,6 +97,9 @@ pub(super) fn judge(gvk: &Gvk, live: &Value) -> Verdict {
     }
     if group.ends_with(".cnrm.cloud.google.com") && condition(live, "Ready").is_some() {
         return config_connector(live);
+    }
+    if group.ends_with(".aws.crossplane.io") {
+        return crossplane_aws(live, kind);
     }
     if group.ends_with(".crossplane.io") || group.ends_with(".upbound.io") {
         return crossplane(live, kind);
@@ -100,14 +115,36 @@ fn by_condition(live: &Value, kind: &str, fallback: &str) -> Verdict {
     }
 }
 
-fn strimzi(live: &Value) -> Verdict {
+fn strimzi(live: &Value, kind: &str) -> Verdict {
     if let Some(found) = condition_is(live, "Ready", "True") {
         return verdict(Healthy, text(found, "message"));
     }
     if let Some(found) = condition_is(live, "NotReady", "True") {
         return verdict(Degraded, text(found, "message"));
     }
-    verdict(Progressing, "")
+    let shown = match kind {
+        "Kafka" => "Kafka Cluster",
+        "KafkaConnect" => "Kafka Connect",
+        "KafkaTopic" => "Kafka Topic",
+        "KafkaUser" => "Kafka User",
+        other => other,
+    };
+    verdict(Progressing, format!("Waiting for {shown}"))
+}
+
+/// How far a node has come that is not ready yet.
+fn node_claim(live: &Value) -> Option<Verdict> {
+    let ready = condition(live, "Ready").map_or("", |ready| text(ready, "status"));
+    if matches!(ready, "True" | "False") {
+        return None;
+    }
+    let steps = [
+        ("Initialized", "Node initialized, waiting for Ready"),
+        ("Registered", "Node registered, waiting for initialization"),
+        ("Launched", "Node launched, waiting for registration"),
+    ];
+    let reached = steps.into_iter().find(|(kind, _)| condition_is(live, kind, "True").is_some());
+    reached.map(|(_, message)| verdict(Progressing, message))
 }
 
 fn flux(live: &Value, group: &str, kind: &str) -> Verdict {
@@ -139,7 +176,11 @@ fn gateway_problem(list: &[Value], prefix: &str) -> Option<Verdict> {
     for kind in ["ResolvedRefs", "Accepted"] {
         let failed = list.iter().find(|found| is(found, kind) && text(found, "status") == "False");
         if let Some(failed) = failed {
-            return Some(verdict(Degraded, format!("{prefix}{}", text(failed, "message"))));
+            let message = match text(failed, "message") {
+                "" => format!("Failed condition: {kind}"),
+                message => message.to_owned(),
+            };
+            return Some(verdict(Degraded, format!("{prefix}{message}")));
         }
     }
     let programmed = list.iter().find(|found| is(found, "Programmed") && text(found, "status") != "True");
@@ -212,7 +253,11 @@ fn crossplane(live: &Value, kind: &str) -> Verdict {
         }
         return verdict(Progressing, "Provisioning ...");
     }
-    for kind in ["LastAsyncOperation", "Synced"] {
+    if let Some(unhealthy) = condition_is(live, "Healthy", "False") {
+        let installed = condition(live, "Installed").map_or("", |installed| text(installed, "reason"));
+        return verdict(Degraded, format!("{installed} {}", text(unhealthy, "reason")).trim());
+    }
+    for kind in ["Synced", "LastAsyncOperation"] {
         if let Some(failed) = condition_is(live, kind, "False") {
             return verdict(Degraded, text(failed, "message"));
         }
@@ -222,6 +267,37 @@ fn crossplane(live: &Value, kind: &str) -> Verdict {
         return up_to_date();
     }
     verdict(Progressing, "Provisioning ...")
+}
+
+/// Resources of the older AWS provider, which says more than the others.
+fn crossplane_aws(live: &Value, kind: &str) -> Verdict {
+    let shown = match kind {
+        "Distribution" => "distribution",
+        "ResourceRecordSet" => "resourcrecordset",
+        other => other,
+    };
+    if live.get("status").is_none_or(Value::is_null) {
+        return verdict(Progressing, format!("Waiting for {shown} to be created"));
+    }
+    if let Some(failed) = condition_is(live, "Synced", "False") {
+        return match text(failed, "reason") {
+            "ReconcilePaused" => verdict(Suspended, "ReconcilePaused"),
+            _ => verdict(Degraded, text(failed, "message")),
+        };
+    }
+    match condition_is(live, "Ready", "True") {
+        Some(ready) => verdict(Healthy, text(ready, "reason")),
+        None => verdict(Progressing, format!("Waiting for {shown} to be available")),
+    }
+}
+
+fn stack_install(live: &Value) -> Verdict {
+    let list = list_at(live, &["status", "conditionedStatus", "conditions"]);
+    match list.iter().find(|condition| text(condition, "type") == "Ready") {
+        None => verdict(Progressing, "Waiting for stack to be installed"),
+        Some(ready) if text(ready, "status") == "True" => verdict(Healthy, text(ready, "reason")),
+        Some(ready) => verdict(Progressing, text(ready, "reason")),
+    }
 }
 
 fn aws_controller(live: &Value) -> Verdict {
@@ -236,7 +312,7 @@ fn aws_controller(live: &Value) -> Verdict {
     match ready {
         Some(ready) if text(ready, "status") == "True" => verdict(Healthy, message(ready)),
         Some(ready) => verdict(Progressing, message(ready)),
-        None => verdict(Progressing, "Waiting for status"),
+        None => verdict(Progressing, "Waiting for resource to be ready"),
     }
 }
 
@@ -266,6 +342,9 @@ fn volume_snapshot(live: &Value) -> Verdict {
 
 fn virtual_machine(live: &Value) -> Verdict {
     let message = text_at(live, &["status", "printableStatus"]);
+    if message.is_empty() && conditions(live).is_empty() {
+        return verdict(Progressing, "No status available");
+    }
     let is_created = at(live, &["status", "created"]) == Some(&Value::Bool(true));
     let status = if condition_is(live, "Paused", "True").is_some() {
         Suspended
@@ -295,17 +374,24 @@ fn openshift_route(live: &Value) -> Verdict {
     if !ingresses.is_empty() && admitted == ingresses.len() {
         verdict(Healthy, "Route is healthy")
     } else {
-        verdict(Progressing, "Waiting for Route to be admitted")
+        verdict(Progressing, "Route is still getting admitted")
     }
 }
 
 fn knative_service(live: &Value) -> Verdict {
     let kinds = ["ConfigurationsReady", "RoutesReady", "Ready"];
-    if let Some(failed) = kinds.into_iter().find_map(|kind| condition_is(live, kind, "False")) {
-        return verdict(Degraded, text(failed, "message"));
-    }
     if kinds.into_iter().all(|kind| condition_is(live, kind, "True").is_some()) {
         return verdict(Healthy, "Knative Service is healthy.");
     }
-    verdict(Progressing, "Waiting for status")
+    let mut message = String::new();
+    for found in conditions(live) {
+        let (kind, status) = (text(found, "type"), text(found, "status"));
+        if kinds.contains(&kind) && status != "True" {
+            let line =
+                format!("{kind} is {status}, since {}. {}\n", text(found, "reason"), text(found, "message"));
+            message.push_str(&line);
+        }
+    }
+    let is_failed = kinds.into_iter().any(|kind| condition_is(live, kind, "False").is_some());
+    verdict(if is_failed { Degraded } else { Progressing }, message)
 }

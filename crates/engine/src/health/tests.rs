@@ -268,7 +268,11 @@ fn eng_111_to_120_agree_with_the_corpus() {
     let mut wrong = Vec::new();
     for row in rows.lines() {
         let row: Value = serde_json::from_str(row).unwrap();
-        let Some(health) = assess(&row["object"], &HealthOverrides::default()) else {
+        let object = &row["object"];
+        let found = builtin(&Gvk::of(object), object);
+        let Some(health) =
+            found.unwrap_or_else(|error| Some(Health::new(HealthCode::Unknown, error.message)))
+        else {
             silent += 1;
             continue;
         };

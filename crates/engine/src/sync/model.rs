@@ -17,7 +17,9 @@ use tiphys_object::{Object, ResourceKey};
 use super::action::{Action, Op, Step};
 use super::facts::SyncFacts;
 use super::pass::Pass;
-use world::World;
+use crate::diff::DiffSettings;
+use crate::normalize::IgnoreRules;
+use world::{Rules, World};
 
 mod world;
 
@@ -91,7 +93,13 @@ pub fn run_with(input: &Value, permit: Permit<'_>) -> Result<Value, ModelError> 
     let max_passes = model.max_passes.unwrap_or(100);
     let terminate_at = model.terminate_at_pass;
 
-    let mut world = World::new(&application, model, &kinds, permit);
+    let settings: BTreeMap<String, String> = member(input, "settings")?.unwrap_or_default();
+    let ignore = IgnoreRules::compile(&application.spec.ignore_differences, &settings)
+        .map_err(|error| problem("settings", error.to_string()))?;
+    let diff =
+        DiffSettings::from_settings(&settings).map_err(|error| problem("settings", error.to_string()))?;
+
+    let mut world = World::new(&application, model, &kinds, Rules { ignore, diff, permit });
     world.add_targets(&objects(input, "targets")?);
     world.add_live(&objects(input, "liveObjects")?, true);
     world.add_live(&objects(input, "untracked")?, false);

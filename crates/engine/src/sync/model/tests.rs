@@ -40,7 +40,12 @@ fn passes(input: &Value) -> Vec<String> {
     let result = run(input).unwrap();
     let line = |pass: &Value| {
         let groups: Vec<String> = pass["operations"].as_array().unwrap().iter().map(group_text).collect();
-        format!("[{}] {}: {}", groups.join(" | "), pass["phase"].as_str().unwrap(), pass["message"].as_str().unwrap())
+        format!(
+            "[{}] {}: {}",
+            groups.join(" | "),
+            pass["phase"].as_str().unwrap(),
+            pass["message"].as_str().unwrap()
+        )
     };
     result["passes"].as_array().unwrap().iter().map(line).collect()
 }
@@ -103,8 +108,10 @@ fn eng_194_worked_example() {
             object("networking.k8s.io/v1", "Ingress", "i", &wave("1")),
         ],
     );
-    input["liveObjects"] =
-        json!([live(object("v1", "Secret", "old1", &json!({}))), live(object("v1", "Secret", "old2", &wave("2")))]);
+    input["liveObjects"] = json!([
+        live(object("v1", "Secret", "old1", &json!({}))),
+        live(object("v1", "Secret", "old2", &wave("2")))
+    ]);
     assert_eq!(
         passes(&input),
         [
@@ -118,7 +125,12 @@ fn eng_194_worked_example() {
     );
     assert_eq!(
         run(&input).unwrap()["dryRun"],
-        json!(["batch/Job/web/mig", "/ConfigMap/web/c", "apps/Deployment/web/d", "networking.k8s.io/Ingress/web/i"])
+        json!([
+            "batch/Job/web/mig",
+            "/ConfigMap/web/c",
+            "apps/Deployment/web/d",
+            "networking.k8s.io/Ingress/web/i"
+        ])
     );
 }
 
@@ -132,8 +144,10 @@ fn eng_151_a_wave_runs_kind_by_kind_and_equal_kinds_together() {
     ];
     assert_eq!(
         passes(&input(&json!({}), &targets)),
-        ["[apply /ConfigMap/web/a Sync0, apply /ConfigMap/web/b Sync0 | apply apps/Deployment/web/d Sync0 | \
-          apply example.com/Widget/web/w Sync0] Succeeded: successfully synced (all tasks run)"]
+        [
+            "[apply /ConfigMap/web/a Sync0, apply /ConfigMap/web/b Sync0 | apply apps/Deployment/web/d Sync0 | \
+          apply example.com/Widget/web/w Sync0] Succeeded: successfully synced (all tasks run)"
+        ]
     );
 }
 
@@ -146,10 +160,15 @@ fn eng_153_the_namespace_comes_before_cluster_scoped_objects_too() {
     let input = input(&json!({}), &targets);
     assert_eq!(
         passes(&input),
-        ["[apply /Namespace//web Sync-2 | apply rbac.authorization.k8s.io/ClusterRole//r Sync-2] Succeeded: \
-          successfully synced (all tasks run)"]
+        [
+            "[apply /Namespace//web Sync-2 | apply rbac.authorization.k8s.io/ClusterRole//r Sync-2] Succeeded: \
+          successfully synced (all tasks run)"
+        ]
     );
-    assert_eq!(results(&input)[1], "rbac.authorization.k8s.io/ClusterRole//r Sync Synced/Running clusterrole.rbac.authorization.k8s.io/r created");
+    assert_eq!(
+        results(&input)[1],
+        "rbac.authorization.k8s.io/ClusterRole//r Sync Synced/Running clusterrole.rbac.authorization.k8s.io/r created"
+    );
 }
 
 #[test]
@@ -162,8 +181,10 @@ fn eng_152_a_crd_moves_before_its_first_object_and_skips_its_dry_run() {
     assert_eq!(result["dryRun"], json!(["apiextensions.k8s.io/CustomResourceDefinition//ws.example.com"]));
     assert_eq!(
         passes(&input),
-        ["[apply apiextensions.k8s.io/CustomResourceDefinition//ws.example.com Sync1 | apply example.com/W/web/w Sync1] \
-          Succeeded: successfully synced (all tasks run)"]
+        [
+            "[apply apiextensions.k8s.io/CustomResourceDefinition//ws.example.com Sync1 | apply example.com/W/web/w Sync1] \
+          Succeeded: successfully synced (all tasks run)"
+        ]
     );
 }
 
@@ -195,7 +216,10 @@ fn eng_156_hooks_are_dropped_by_apply_strategy_and_partial_sync() {
     assert_eq!(passes(&apply).len(), 1);
     assert_eq!(run(&apply).unwrap()["passes"][0]["operations"][0][0]["force"], json!(true));
     let partial = input(&json!({"resources": [{"kind": "ConfigMap", "name": "d"}]}), &targets);
-    assert_eq!(passes(&partial), ["[apply /ConfigMap/web/d Sync0] Succeeded: successfully synced (all tasks run)"]);
+    assert_eq!(
+        passes(&partial),
+        ["[apply /ConfigMap/web/d Sync0] Succeeded: successfully synced (all tasks run)"]
+    );
 }
 
 #[test]
@@ -224,7 +248,9 @@ fn eng_158_unserved_and_denied_kinds_make_tasks_invalid() {
     input["model"] = json!({"unservedKinds": ["example.com/W"], "denied": {"/ConfigMap": "not here"}});
     assert_eq!(
         passes(&input),
-        ["[] Failed: one or more synchronization tasks are not valid: not here; the server could not find the requested resource"]
+        [
+            "[] Failed: one or more synchronization tasks are not valid: not here; the server could not find the requested resource"
+        ]
     );
     assert_eq!(
         results(&input),
@@ -240,14 +266,20 @@ fn eng_158_unserved_and_denied_kinds_make_tasks_invalid() {
 
 #[test]
 fn eng_160_a_failed_dry_run_ends_the_operation() {
-    let mut input = input(&json!({}), &[config_map("a", &json!({})), config_map("b", &json!({})), job("f", "SyncFail", "")]);
+    let mut input = input(
+        &json!({}),
+        &[config_map("a", &json!({})), config_map("b", &json!({})), job("f", "SyncFail", "")],
+    );
     input["model"] = json!({"dryRunErrors": {"/ConfigMap/web/b": "bad"}});
     assert_eq!(passes(&input), ["[] Failed: one or more objects failed to apply (dry run)"]);
     assert_eq!(results(&input), ["/ConfigMap/web/b Sync SyncFailed/Failed bad"]);
     input["model"] = json!({"applyErrors": {"/Namespace//web": "quota"}});
     input["operation"]["sync"]["syncOptions"] = json!(["CreateNamespace=true"]);
     let lines = passes(&input);
-    assert_eq!(lines, ["[apply /Namespace//web PreSync0] Failed: the namespace failed to apply, reason: quota"]);
+    assert_eq!(
+        lines,
+        ["[apply /Namespace//web PreSync0] Failed: the namespace failed to apply, reason: quota"]
+    );
 }
 
 #[test]
@@ -263,7 +295,9 @@ fn eng_162_a_vanished_hook_fails_the_sync() {
         [
             "[apply batch/Job/web/h PreSync0] Running: waiting for completion of hook batch/Job/h".to_owned(),
             "[] Running: waiting for completion of hook batch/Job/h".to_owned(),
-            format!("[] Failed: one or more synchronization tasks completed unsuccessfully, reason: {missing}"),
+            format!(
+                "[] Failed: one or more synchronization tasks completed unsuccessfully, reason: {missing}"
+            ),
         ]
     );
     assert_eq!(results(&input), [format!("batch/Job/web/h PreSync SyncFailed/Error {missing}")]);
@@ -291,13 +325,20 @@ fn eng_165_apply_out_of_sync_only_leaves_equal_objects_alone() {
     input["liveObjects"] = json!([live(config_map("a", &json!({}))), live(config_map("b", &json!({})))]);
     assert_eq!(passes(&input), ["[] Succeeded: successfully synced (no more tasks)"]);
     input["model"] = json!({"inSync": ["/ConfigMap/web/a"]});
-    assert_eq!(passes(&input), ["[apply /ConfigMap/web/b Sync0] Succeeded: successfully synced (all tasks run)"]);
+    assert_eq!(
+        passes(&input),
+        ["[apply /ConfigMap/web/b Sync0] Succeeded: successfully synced (all tasks run)"]
+    );
     assert_eq!(run(&input).unwrap()["dryRun"], json!(["/ConfigMap/web/b"]));
 }
 
 #[test]
 fn eng_167_a_failure_beside_running_objects_ends_in_a_later_pass() {
-    let targets = [config_map("c", &json!({})), object("apps/v1", "Deployment", "d", &json!({})), job("f", "SyncFail", "")];
+    let targets = [
+        config_map("c", &json!({})),
+        object("apps/v1", "Deployment", "d", &json!({})),
+        job("f", "SyncFail", ""),
+    ];
     let mut input = input(&json!({}), &targets);
     input["model"] = json!({"applyErrors": {"apps/Deployment/web/d": "no quota"}});
     assert_eq!(
@@ -333,14 +374,18 @@ fn eng_168_degraded_objects_fail_only_after_the_others_ended() {
 
 #[test]
 fn eng_168_hooks_stay_until_the_whole_sync_ended() {
-    let targets = [job("h", "PreSync", "HookSucceeded"), config_map("a", &json!({})), config_map("b", &wave("1"))];
+    let targets =
+        [job("h", "PreSync", "HookSucceeded"), config_map("a", &json!({})), config_map("b", &wave("1"))];
     let mut input = input(&json!({}), &targets);
     assert_eq!(
         passes(&input)[2],
         "[apply /ConfigMap/web/b Sync1 | delete batch/Job/web/h PreSync0] Succeeded: successfully synced (all tasks run)"
     );
     input["model"] = json!({"applyErrors": {"/ConfigMap/web/b": "x"}});
-    assert_eq!(passes(&input)[2], "[apply /ConfigMap/web/b Sync1] Failed: one or more objects failed to apply, reason: x");
+    assert_eq!(
+        passes(&input)[2],
+        "[apply /ConfigMap/web/b Sync1] Failed: one or more objects failed to apply, reason: x"
+    );
     input["targets"][0] = job("h", "PreSync", "HookFailed");
     assert_eq!(
         passes(&input)[2],
@@ -382,7 +427,9 @@ fn eng_149_nameless_hooks_are_named_after_the_operation() {
     hook["metadata"]["generateName"] = json!("migrate-");
     let mut input = input(&json!({"revision": "0a1b2c3d4e5f"}), &[hook]);
     input["operation"]["startedAt"] = json!("2023-11-14T22:13:20Z");
-    assert!(passes(&input)[0].starts_with("[apply batch/Job/web/migrate-0a1b2c3-presync-1700000000 PreSync0]"));
+    assert!(
+        passes(&input)[0].starts_with("[apply batch/Job/web/migrate-0a1b2c3-presync-1700000000 PreSync0]")
+    );
 }
 
 #[test]
@@ -398,14 +445,17 @@ fn eng_173_unconfirmed_prunes_stop_the_wave_and_the_dry_run() {
         json!({"annotations": {"argocd.argoproj.io/deletion-approved": "2026-01-01T00:00:00Z"}});
     assert_eq!(
         passes(&input),
-        ["[prune /ConfigMap/web/old Sync0 | apply /ConfigMap/web/c Sync0] Succeeded: successfully synced (all tasks run)"]
+        [
+            "[prune /ConfigMap/web/old Sync0 | apply /ConfigMap/web/c Sync0] Succeeded: successfully synced (all tasks run)"
+        ]
     );
 }
 
 #[test]
 fn eng_174_prune_outcomes() {
     let mut input = input(&json!({"syncOptions": ["PrunePropagationPolicy=orphan", "Prune=false"]}), &[]);
-    input["liveObjects"] = json!([live(config_map("a", &json!({}))), live(config_map("b", &option("Prune=true")))]);
+    input["liveObjects"] =
+        json!([live(config_map("a", &json!({}))), live(config_map("b", &option("Prune=true")))]);
     assert_eq!(
         results(&input),
         [
@@ -489,6 +539,100 @@ fn eng_191_a_dry_run_operation_changes_nothing() {
     let mut input = input(&json!({"dryRun": true, "syncOptions": ["CreateNamespace=true"]}), &targets);
     input["liveObjects"] = json!([old]);
     assert_eq!(passes(&input), ["[] Succeeded: successfully synced (no more tasks)"]);
-    assert_eq!(run(&input).unwrap()["dryRun"], json!(["/Namespace//web", "batch/Job/web/h", "/ConfigMap/web/c"]));
+    assert_eq!(
+        run(&input).unwrap()["dryRun"],
+        json!(["/Namespace//web", "batch/Job/web/h", "/ConfigMap/web/c"])
+    );
     assert_eq!(results(&input)[2], "/ConfigMap/web/c Sync Synced/Succeeded configmap/c created (dry run)");
+}
+
+mod properties {
+    use super::*;
+    use proptest::prelude::*;
+
+    const KINDS: [(&str, &str); 5] = [
+        ("v1", "ConfigMap"),
+        ("v1", "Namespace"),
+        ("apps/v1", "Deployment"),
+        ("batch/v1", "Job"),
+        ("example.com/v1", "Widget"),
+    ];
+
+    fn any_object() -> impl Strategy<Value = Value> {
+        let hooks = prop_oneof![
+            Just(""),
+            Just("PreSync"),
+            Just("PostSync"),
+            Just("SyncFail"),
+            Just("PreSync,PostSync")
+        ];
+        let policies = prop_oneof![Just(""), Just("HookSucceeded"), Just("HookFailed")];
+        (0..KINDS.len(), "[a-d]", -2..3_i64, hooks, policies).prop_map(|(kind, name, wave, hook, policy)| {
+            let mut annotations = json!({"argocd.argoproj.io/sync-wave": wave.to_string()});
+            if !hook.is_empty() {
+                annotations["argocd.argoproj.io/hook"] = json!(hook);
+                annotations["argocd.argoproj.io/hook-delete-policy"] = json!(policy);
+            }
+            object(KINDS[kind].0, KINDS[kind].1, &name, &annotations)
+        })
+    }
+
+    fn any_input() -> impl Strategy<Value = Value> {
+        let keys = prop::collection::vec(("[a-d]", 0..3_usize), 0..3);
+        let parts = (
+            prop::collection::vec(any_object(), 0..8),
+            prop::collection::vec(any_object(), 0..5),
+            keys,
+            any::<bool>(),
+        );
+        parts.prop_map(|(targets, live_objects, failing, prune)| {
+            let mut input = input(&json!({"prune": prune}), &targets);
+            let plain = live_objects
+                .into_iter()
+                .filter(|object| object["metadata"]["annotations"].get(annotation::HOOK).is_none());
+            input["liveObjects"] = plain.map(live).collect();
+            let errors: Map<String, Value> = failing
+                .into_iter()
+                .map(|(name, kind)| {
+                    (
+                        ["/ConfigMap/web/", "apps/Deployment/web/", "batch/Job/web/"][kind].to_owned()
+                            + &name,
+                        json!("no"),
+                    )
+                })
+                .collect();
+            input["model"] = json!({"applyErrors": errors, "maxPasses": 60});
+            input
+        })
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(200))]
+
+        #[test]
+        fn sty_72_plans_end_and_never_start_a_task_twice(input in any_input()) {
+            let result = run(&input).unwrap();
+            prop_assert_ne!(&result["final"]["phase"], &json!("Running"));
+            let mut started = BTreeSet::new();
+            let groups = result["passes"].as_array().unwrap().iter().flat_map(|pass| pass["operations"].as_array().unwrap());
+            for operation in groups.flat_map(|group| group.as_array().unwrap()) {
+                if ["apply", "prune"].contains(&operation["op"].as_str().unwrap()) {
+                    let task = format!("{} {}", operation["key"], operation["phase"]);
+                    prop_assert!(started.insert(task.clone()), "{} started twice", task);
+                }
+            }
+        }
+
+        #[test]
+        fn sty_72_plans_do_not_depend_on_the_order_of_targets(input in any_input()) {
+            let mut reversed = input.clone();
+            let mut targets = reversed["targets"].as_array().unwrap().clone();
+            let mut seen = BTreeSet::new();
+            // Of equal targets the last counts, so only distinct ones may trade places.
+            prop_assume!(targets.iter().all(|target| seen.insert(format!("{}{}", target["kind"], target["metadata"]["name"]))));
+            targets.reverse();
+            reversed["targets"] = json!(targets);
+            prop_assert_eq!(run(&input).unwrap(), run(&reversed).unwrap());
+        }
+    }
 }

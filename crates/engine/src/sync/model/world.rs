@@ -9,8 +9,10 @@ use tiphys_api::names::finalizer;
 use tiphys_object::{Gvk, Object, ResourceKey, access};
 
 use super::{Kind, Model, Permit};
+use crate::diff::{DiffOptions, DiffSettings, diff};
 use crate::health::{Health, HealthCode, HealthError};
 use crate::hook::Role;
+use crate::normalize::IgnoreRules;
 use crate::sync::action::{Action, Op, Outcome};
 use crate::sync::facts::{Cluster, Served, SyncPair};
 use crate::sync::{message, order};
@@ -57,6 +59,13 @@ struct Entry {
     gone_at: Option<u64>,
 }
 
+/// How objects are compared and permitted.
+pub(super) struct Rules<'a> {
+    pub(super) ignore: IgnoreRules,
+    pub(super) diff: DiffSettings,
+    pub(super) permit: Permit<'a>,
+}
+
 /// All objects, and the rules by which they answer.
 pub(super) struct World<'a> {
     namespace: String,
@@ -65,7 +74,7 @@ pub(super) struct World<'a> {
     served: BTreeSet<String>,
     targets: BTreeMap<ResourceKey, (usize, Arc<Object>)>,
     objects: BTreeMap<ResourceKey, Entry>,
-    permit: Permit<'a>,
+    rules: Rules<'a>,
 }
 
 /// What one pass sees through [`Cluster`]: the world as it was when the pass began.
@@ -78,7 +87,7 @@ pub(super) struct View<'a> {
 }
 
 impl<'a> World<'a> {
-    pub(super) fn new(application: &Application, model: Model, kinds: &[Kind], permit: Permit<'a>) -> Self {
+    pub(super) fn new(application: &Application, model: Model, kinds: &[Kind], rules: Rules<'a>) -> Self {
         let scopes =
             kinds.iter().map(|kind| ((kind.group.clone(), kind.kind.clone()), kind.namespaced)).collect();
         Self {
@@ -88,7 +97,7 @@ impl<'a> World<'a> {
             served: BTreeSet::new(),
             targets: BTreeMap::new(),
             objects: BTreeMap::new(),
-            permit,
+            rules,
         }
     }
 
@@ -177,7 +186,11 @@ impl<'a> World<'a> {
         }
         match &self.model.in_sync {
             Some(keys) => !keys.contains(&key.to_string()),
-            None => !contains(&entry.tree, &target.to_value()),
+            None => {
+                let options = DiffOptions { ignore: &self.rules.ignore, settings: self.rules.diff };
+                let result = diff(Some(&target.to_value()), Some(&entry.tree), &options);
+                result.map_or(true, |result| result.modified)
+            }
         }
     }
 
@@ -193,7 +206,7 @@ impl<'a> World<'a> {
             unserved: self.model.unserved_kinds.difference(&self.served).cloned().collect(),
             denied: self.model.denied.clone(),
             scopes: self.scopes.clone(),
-            permit: self.permit,
+            permit: self.rules.permit,
         }
     }
 
