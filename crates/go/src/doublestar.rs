@@ -1,4 +1,4 @@
-//! Path patterns of bmatcuk/doublestar 4.10: the git files and directories of ApplicationSets.
+//! Path patterns of bmatcuk/doublestar 4.10: the git files and directories of `ApplicationSet`s.
 //!
 //! Like `path.Match`, plus `**` as a whole segment for any number of segments, `{a,b}` for alternatives and
 //! `[!…]`. A pattern that ends in `/**` also matches the directory itself. `**` beside other characters is `*`.

@@ -48,7 +48,7 @@ fn not_finite(value: f64) -> String {
 /// A number taken apart: sign, significant digits, decimal exponent of the first digit.
 struct Digits {
     negative: bool,
-    digits: String,
+    significant: String,
     exponent: i32,
 }
 
@@ -62,7 +62,7 @@ impl Digits {
         let (mantissa, exponent) = text.split_once('e').unwrap_or((text, "0"));
         Self {
             negative,
-            digits: mantissa.chars().filter(char::is_ascii_digit).collect(),
+            significant: mantissa.chars().filter(char::is_ascii_digit).collect(),
             exponent: exponent.parse().unwrap_or(0),
         }
     }
@@ -80,7 +80,7 @@ impl Digits {
     }
 
     fn scientific(&self, exponent_digits: usize) -> String {
-        let (first, rest) = self.digits.split_at_checked(1).unwrap_or(("0", ""));
+        let (first, rest) = self.significant.split_at_checked(1).unwrap_or(("0", ""));
         let point = if rest.is_empty() { "" } else { "." };
         let sign = if self.exponent < 0 { '-' } else { '+' };
         let exponent = self.exponent.unsigned_abs();
@@ -90,13 +90,15 @@ impl Digits {
     fn plain(&self) -> String {
         if self.exponent < 0 {
             let zeros = usize::try_from(-self.exponent - 1).unwrap_or(0);
-            return format!("{}0.{}{}", self.sign(), "0".repeat(zeros), self.digits);
+            return format!("{}0.{}{}", self.sign(), "0".repeat(zeros), self.significant);
         }
         let whole = usize::try_from(self.exponent).unwrap_or(0) + 1;
-        match self.digits.split_at_checked(whole) {
+        match self.significant.split_at_checked(whole) {
             Some((whole, "")) => format!("{}{whole}", self.sign()),
             Some((whole, fraction)) => format!("{}{whole}.{fraction}", self.sign()),
-            None => format!("{}{}{}", self.sign(), self.digits, "0".repeat(whole - self.digits.len())),
+            None => {
+                format!("{}{}{}", self.sign(), self.significant, "0".repeat(whole - self.significant.len()))
+            }
         }
     }
 }

@@ -56,10 +56,13 @@ pub struct Conversion<'t> {
 /// Reads a time with one layout and shows it with another; also the nanoseconds since 1970, which wrap
 /// around outside the years 1678 to 2262 (EVAL-761).
 pub fn convert(text: &str, how: Conversion<'_>) -> Result<(String, i64), TimeError> {
-    let or = |given, default| if given == "" { default } else { given };
     let zone = crate::cron::zone(how.zone).map_err(|_unknown| TimeError::Zone(how.zone.to_owned()))?;
-    let time = parse(or(how.layout, RFC_3339), text)?;
-    Ok((format(or(how.out_layout, RFC_3339_NANO), time, &zone), unix_nanoseconds(time)))
+    let time = parse(or_default(how.layout, RFC_3339), text)?;
+    Ok((format(or_default(how.out_layout, RFC_3339_NANO), time, &zone), unix_nanoseconds(time)))
+}
+
+fn or_default<'t>(layout: &'t str, default: &'t str) -> &'t str {
+    if layout.is_empty() { default } else { layout }
 }
 
 /// Nanoseconds since 1970; outside the years 1678 to 2262 they wrap around, as `UnixNano` does.

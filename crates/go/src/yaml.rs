@@ -15,6 +15,7 @@ mod order;
 mod read;
 mod resolve;
 mod split;
+mod style;
 mod timestamp;
 mod write;
 
@@ -149,15 +150,18 @@ pub fn json_to_yaml(text: &str) -> Result<String, YamlError> {
 
 /// Decodes the bytes of a file: UTF-8, or UTF-16 of either order when a byte order mark says so (RND-74).
 pub fn decode_text(bytes: &[u8]) -> Result<Cow<'_, str>, YamlError> {
-    let (pairs, unit): (&[u8], fn([u8; 2]) -> u16) = match bytes {
-        [0xff, 0xfe, rest @ ..] => (rest, u16::from_le_bytes),
-        [0xfe, 0xff, rest @ ..] => (rest, u16::from_be_bytes),
+    match bytes {
+        [0xff, 0xfe, rest @ ..] => decode_utf16(rest, u16::from_le_bytes),
+        [0xfe, 0xff, rest @ ..] => decode_utf16(rest, u16::from_be_bytes),
         [0xef, 0xbb, 0xbf, rest @ ..] | rest => {
-            return std::str::from_utf8(rest).map(Cow::Borrowed).map_err(|_invalid| YamlError::Encoding);
+            std::str::from_utf8(rest).map(Cow::Borrowed).map_err(|_invalid| YamlError::Encoding)
         }
-    };
-    let (pairs, odd) = pairs.as_chunks::<2>();
-    let text: Option<String> =
-        char::decode_utf16(pairs.iter().map(|pair| unit(*pair))).collect::<Result<_, _>>().ok();
+    }
+}
+
+fn decode_utf16(bytes: &[u8], unit: impl Fn([u8; 2]) -> u16) -> Result<Cow<'static, str>, YamlError> {
+    let (pairs, odd) = bytes.as_chunks::<2>();
+    let decoded = char::decode_utf16(pairs.iter().map(|pair| unit(*pair)));
+    let text: Option<String> = decoded.collect::<Result<_, _>>().ok();
     text.filter(|_| odd.is_empty()).map(Cow::Owned).ok_or(YamlError::Encoding)
 }

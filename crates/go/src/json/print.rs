@@ -2,6 +2,7 @@
 
 use crate::number;
 use serde_json::{Number, Value};
+use std::fmt::Write as _;
 
 /// Writes a value as `encoding/json` does: compact, keys sorted, `<`, `>`, `&`, U+2028 and U+2029 escaped.
 pub fn to_string_go(value: &Value) -> String {
@@ -86,7 +87,8 @@ fn write_text(out: &mut String, text: &str, html: bool) {
         };
         out.push_str(text.get(copied..index).unwrap_or_default());
         if escape.is_empty() {
-            out.push_str(&format!("\\u{:04x}", u32::from(character)));
+            // Writing to a string cannot fail.
+            let _written = write!(out, "\\u{:04x}", u32::from(character));
         } else {
             out.push_str(escape);
         }

@@ -294,15 +294,14 @@ fn class_escape(text: &str) -> Result<Option<(String, usize)>, RegexpError> {
 fn unicode_class(text: &str) -> Result<(String, usize), RegexpError> {
     let mut negated = text.starts_with("\\P");
     let after = text.get(2..).unwrap_or_default();
-    let (name, length) = match after.strip_prefix('{') {
-        Some(braced) => match braced.split_once('}') {
-            Some((name, _)) => (name, name.len() + 4),
-            None => return syntax("invalid character class range", text),
-        },
-        None => {
-            let length = after.chars().next().map_or(0, char::len_utf8);
-            (after.get(..length).unwrap_or_default(), length + 2)
-        }
+    let (name, length) = if let Some(braced) = after.strip_prefix('{') {
+        let Some((name, _)) = braced.split_once('}') else {
+            return syntax("invalid character class range", text);
+        };
+        (name, name.len() + 4)
+    } else {
+        let length = after.chars().next().map_or(0, char::len_utf8);
+        (after.get(..length).unwrap_or_default(), length + 2)
     };
     let name = match name.strip_prefix('^') {
         Some(name) => {

@@ -119,19 +119,19 @@ impl Reader<'_> {
             }
             Piece::Hour => {
                 self.fields.hour = self.number(false)?;
-                return in_range(self.fields.hour, 23, "hour");
+                return Some(in_range(self.fields.hour, 23, "hour"));
             }
             Piece::Hour12 { padded } => {
                 self.fields.hour = self.number(padded)?;
-                return in_range(self.fields.hour, 12, "hour");
+                return Some(in_range(self.fields.hour, 12, "hour"));
             }
             Piece::Minute { padded } => {
                 self.fields.minute = self.number(padded)?;
-                return in_range(self.fields.minute, 59, "minute");
+                return Some(in_range(self.fields.minute, 59, "minute"));
             }
             Piece::Second { padded } => {
                 self.fields.second = self.number(padded)?;
-                return in_range(self.fields.second, 59, "second");
+                return Some(in_range(self.fields.second, 59, "second"));
             }
             Piece::LongYear => self.fields.year = self.digits(4, 4)?.parse().ok()?,
             Piece::Year => {
@@ -307,6 +307,6 @@ fn signed_hours(text: &str) -> Option<(i64, usize)> {
     Some((if text.starts_with('-') { -hours } else { hours }, count + 1))
 }
 
-fn in_range(value: i8, most: i8, name: &'static str) -> Read {
-    Some(if value > most { Err(name) } else { Ok(()) })
+fn in_range(value: i8, most: i8, name: &'static str) -> Result<(), &'static str> {
+    if value > most { Err(name) } else { Ok(()) }
 }

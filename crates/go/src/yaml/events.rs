@@ -7,7 +7,7 @@
 
 use std::marker::PhantomData;
 use std::mem::MaybeUninit;
-use unsafe_libyaml as sys;
+use unsafe_libyaml as unsafe_sys;
 
 /// What the parser met next. Text belongs to the event and lives until the next one is asked for.
 #[derive(Debug)]
@@ -20,11 +20,11 @@ pub(super) enum Event<'e> {
     DocumentStart { version: Option<(i32, i32)> },
     /// A document is over.
     DocumentEnd,
-    /// A list begins; the characters before it.
+    /// A list begins; the bytes before it.
     SequenceStart { anchor: Option<&'e str>, at: u64 },
     /// A list is over.
     SequenceEnd,
-    /// A mapping begins; the characters before it.
+    /// A mapping begins; the bytes before it.
     MappingStart { anchor: Option<&'e str>, at: u64 },
     /// A mapping is over.
     MappingEnd,
@@ -45,7 +45,7 @@ pub(super) struct ScalarEvent<'e> {
     pub(super) plain: bool,
     /// Whether it was written in double quotes.
     pub(super) double_quoted: bool,
-    /// Characters of the text before the scalar and before its end.
+    /// Bytes of the text before the scalar and before its end.
     pub(super) span: (u64, u64),
 }
 
@@ -54,7 +54,7 @@ pub(super) struct ScalarEvent<'e> {
 pub(super) struct Problem {
     /// Counted from 1.
     pub(super) line: u64,
-    /// Characters before the place where the parser gave up.
+    /// Bytes before the place where the parser gave up.
     pub(super) at: u64,
     pub(super) text: String,
 }
@@ -62,26 +62,26 @@ pub(super) struct Problem {
 /// The parser.
 pub(super) struct Events<'t> {
     /// Boxed because libyaml keeps a pointer to the parser inside it.
-    parser: Box<MaybeUninit<sys::yaml_parser_t>>,
-    event: Option<sys::yaml_event_t>,
+    parser: Box<MaybeUninit<unsafe_sys::yaml_parser_t>>,
+    event: Option<unsafe_sys::yaml_event_t>,
     text: PhantomData<&'t str>,
 }
 
 impl<'t> Events<'t> {
     /// Starts to read a text.
     pub(super) fn new(text: &'t str) -> Result<Self, Problem> {
-        let mut parser = Box::new(MaybeUninit::<sys::yaml_parser_t>::uninit());
+        let mut parser = Box::new(MaybeUninit::<unsafe_sys::yaml_parser_t>::uninit());
         // SAFETY: the pointer is valid for writes of a whole parser, which is what initialising needs; on
         // failure libyaml has freed what it took and the memory is not used again.
-        let made = unsafe { sys::yaml_parser_initialize(parser.as_mut_ptr()) };
+        let made = unsafe { unsafe_sys::yaml_parser_initialize(parser.as_mut_ptr()) };
         if made.fail {
             return Err(Problem { line: 0, at: 0, text: "out of memory".to_owned() });
         }
         // SAFETY: the parser is initialised, no input was set before, and the text outlives the parser
         // because `Self` borrows it for 't.
         unsafe {
-            sys::yaml_parser_set_encoding(parser.as_mut_ptr(), sys::YAML_UTF8_ENCODING);
-            sys::yaml_parser_set_input_string(parser.as_mut_ptr(), text.as_ptr(), text.len() as u64);
+            unsafe_sys::yaml_parser_set_encoding(parser.as_mut_ptr(), unsafe_sys::YAML_UTF8_ENCODING);
+            unsafe_sys::yaml_parser_set_input_string(parser.as_mut_ptr(), text.as_ptr(), text.len() as u64);
         }
         Ok(Self { parser, event: None, text: PhantomData })
     }
@@ -89,11 +89,11 @@ impl<'t> Events<'t> {
     /// Goes on to the next event.
     pub(super) fn next(&mut self) -> Result<Event<'_>, Problem> {
         self.drop_event();
-        let mut event = MaybeUninit::<sys::yaml_event_t>::uninit();
+        let mut event = MaybeUninit::<unsafe_sys::yaml_event_t>::uninit();
         // SAFETY: the parser is initialised and has its input; the event pointer is valid for writes, and
         // libyaml zeroes the event before anything else, so it is initialised on every path.
         let (parsed, event) = unsafe {
-            let parsed = sys::yaml_parser_parse(self.parser.as_mut_ptr(), event.as_mut_ptr());
+            let parsed = unsafe_sys::yaml_parser_parse(self.parser.as_mut_ptr(), event.as_mut_ptr());
             (parsed, event.assume_init())
         };
         if parsed.fail {
@@ -106,7 +106,7 @@ impl<'t> Events<'t> {
         if let Some(mut event) = self.event.take() {
             // SAFETY: the event was filled by the parser, is deleted once (it was taken out of the option),
             // and nothing borrows from it because `&mut self` is held.
-            unsafe { sys::yaml_event_delete(&raw mut event) };
+            unsafe { unsafe_sys::yaml_event_delete(&raw mut event) };
         }
     }
 
@@ -124,12 +124,12 @@ impl Drop for Events<'_> {
     fn drop(&mut self) {
         self.drop_event();
         // SAFETY: the parser is initialised and not used after this.
-        unsafe { sys::yaml_parser_delete(self.parser.as_mut_ptr()) };
+        unsafe { unsafe_sys::yaml_parser_delete(self.parser.as_mut_ptr()) };
     }
 }
 
 /// Reads an event in place.
-fn borrowed(event: &sys::yaml_event_t) -> Result<Event<'_>, Problem> {
+fn borrowed(event: &unsafe_sys::yaml_event_t) -> Result<Event<'_>, Problem> {
     let data = &event.data;
     let (at, line) = (event.start_mark.index, event.start_mark.line + 1);
     let not_text = |_error| Problem { line, at: 0, text: "invalid UTF-8".to_owned() };
@@ -138,24 +138,24 @@ fn borrowed(event: &sys::yaml_event_t) -> Result<Event<'_>, Problem> {
     // a version directive. All of it lives as long as `event` is borrowed.
     let read = unsafe {
         match event.type_ {
-            sys::YAML_STREAM_START_EVENT => Event::StreamStart,
-            sys::YAML_DOCUMENT_START_EVENT => {
+            unsafe_sys::YAML_STREAM_START_EVENT => Event::StreamStart,
+            unsafe_sys::YAML_DOCUMENT_START_EVENT => {
                 let version = data.document_start.version_directive.as_ref();
                 Event::DocumentStart { version: version.map(|version| (version.major, version.minor)) }
             }
-            sys::YAML_DOCUMENT_END_EVENT => Event::DocumentEnd,
-            sys::YAML_SEQUENCE_START_EVENT => {
+            unsafe_sys::YAML_DOCUMENT_END_EVENT => Event::DocumentEnd,
+            unsafe_sys::YAML_SEQUENCE_START_EVENT => {
                 Event::SequenceStart { anchor: c_text(data.sequence_start.anchor).map_err(not_text)?, at }
             }
-            sys::YAML_SEQUENCE_END_EVENT => Event::SequenceEnd,
-            sys::YAML_MAPPING_START_EVENT => {
+            unsafe_sys::YAML_SEQUENCE_END_EVENT => Event::SequenceEnd,
+            unsafe_sys::YAML_MAPPING_START_EVENT => {
                 Event::MappingStart { anchor: c_text(data.mapping_start.anchor).map_err(not_text)?, at }
             }
-            sys::YAML_MAPPING_END_EVENT => Event::MappingEnd,
-            sys::YAML_ALIAS_EVENT => {
+            unsafe_sys::YAML_MAPPING_END_EVENT => Event::MappingEnd,
+            unsafe_sys::YAML_ALIAS_EVENT => {
                 Event::Alias { name: c_text(data.alias.anchor).map_err(not_text)?.unwrap_or_default() }
             }
-            sys::YAML_SCALAR_EVENT => {
+            unsafe_sys::YAML_SCALAR_EVENT => {
                 let scalar = &data.scalar;
                 let length = usize::try_from(scalar.length).unwrap_or(0);
                 let value = std::slice::from_raw_parts(scalar.value.cast_const(), length);
@@ -164,7 +164,7 @@ fn borrowed(event: &sys::yaml_event_t) -> Result<Event<'_>, Problem> {
                     tag: c_text(scalar.tag).map_err(not_text)?,
                     value: std::str::from_utf8(value).map_err(not_text)?,
                     plain: scalar.plain_implicit,
-                    double_quoted: scalar.style == sys::YAML_DOUBLE_QUOTED_SCALAR_STYLE,
+                    double_quoted: scalar.style == unsafe_sys::YAML_DOUBLE_QUOTED_SCALAR_STYLE,
                     span: (event.start_mark.index, event.end_mark.index),
                 })
             }

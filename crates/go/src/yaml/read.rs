@@ -35,8 +35,10 @@ pub(super) fn first_document(
     let (mut outcome, mut colon) = (outcome, reader.lone_colon);
     for _ in 0..LONE_COLONS_MAX {
         let Some(at) = colon.and_then(|at| usize::try_from(at).ok()) else { break };
-        let Some((offset, ':')) = patched.char_indices().nth(at) else { break };
-        patched.replace_range(offset..=offset, stand_in.encode_utf8(&mut [0; 4]));
+        if patched.get(at..=at) != Some(":") {
+            break;
+        }
+        patched.replace_range(at..=at, stand_in.encode_utf8(&mut [0; 4]));
         let mut reader = Reader::new(&patched, dialect, limits)?;
         reader.stand_in = Some(stand_in);
         outcome = reader.document();
@@ -109,7 +111,8 @@ struct Reader<'t> {
     nodes_left: usize,
     anchors: BTreeMap<String, Anchored>,
     text: &'t str,
-    slashes: Option<Slashes<'t>>,
+    /// Whether the text contains `\/` at all, see [`has_slash_escape`].
+    slashes: bool,
     /// Stands for a colon, see [`first_document`].
     stand_in: Option<char>,
     /// Where the parser met a colon that belongs to plain text.
@@ -127,7 +130,7 @@ impl<'t> Reader<'t> {
             nodes_left: limits.nodes_max,
             anchors: BTreeMap::new(),
             text,
-            slashes: text.contains("\\/").then_some(Slashes { rest: text, chars: 0 }),
+            slashes: text.contains("\\/"),
             stand_in: None,
             lone_colon: None,
             lost_key: None,
@@ -174,10 +177,7 @@ impl<'t> Reader<'t> {
             Event::SequenceEnd | Event::MappingEnd => Step::Close,
             Event::Alias { name } => Step::Alias(name.to_owned()),
             Event::Scalar(event) => {
-                if event.double_quoted
-                    && let Some(slashes) = &mut self.slashes
-                    && slashes.escaped_in(event.span)
-                {
+                if event.double_quoted && self.slashes && has_slash_escape(slice(self.text, event.span)) {
                     return Err(YamlError::Escape);
                 }
                 let value = match self.stand_in {
@@ -326,15 +326,13 @@ impl<'t> Reader<'t> {
     /// key when it is closed. The document then consists of it, and what follows is never looked at.
     fn root_key(&mut self, step: &Step) -> Result<(), YamlError> {
         let (at, open, close) = match step {
-            Step::List { at, .. } => (*at, '[', ']'),
-            Step::Mapping { at, .. } => (*at, '{', '}'),
+            Step::List { at, .. } => (*at, "[", ']'),
+            Step::Mapping { at, .. } => (*at, "{", '}'),
             _ => return Ok(()),
         };
-        let count = usize::try_from(at).unwrap_or(usize::MAX);
-        let Some((offset, _)) = self.text.char_indices().nth(count) else { return Ok(()) };
-        let inside = self.text.get(offset..).and_then(|text| text.strip_prefix(open)).unwrap_or_default();
-        if inside.trim_start().starts_with([close, '?']) {
-            let value = if open == '[' { self.list(1)? } else { self.mapping(1)? };
+        let inside = slice(self.text, (at + 1, self.text.len() as u64));
+        if slice(self.text, (at, at + 1)) == open && inside.trim_start().starts_with([close, '?']) {
+            let value = if open == "[" { self.list(1)? } else { self.mapping(1)? };
             self.lost_key = Some(value);
             return Err(YamlError::Key("a list or mapping".to_owned()));
         }
@@ -372,33 +370,20 @@ impl<'t> Reader<'t> {
     }
 }
 
-/// Finds the escape `\/`, which libyaml accepts and the libraries followed do not.
-struct Slashes<'t> {
-    rest: &'t str,
-    chars: u64,
+/// Whether quoted text uses the escape `\/`, which libyaml accepts and the libraries followed do not.
+fn has_slash_escape(quoted: &str) -> bool {
+    let mut escaped = false;
+    quoted.chars().any(|character| {
+        let found = escaped && character == '/';
+        escaped = character == '\\' && !escaped;
+        found
+    })
 }
 
-impl Slashes<'_> {
-    /// Whether the quoted text between two positions contains the escape. Positions only grow.
-    fn escaped_in(&mut self, (start, end): (u64, u64)) -> bool {
-        self.advance(start);
-        let length = usize::try_from(end.saturating_sub(start)).unwrap_or(usize::MAX);
-        let mut escaped = false;
-        for character in self.rest.chars().take(length) {
-            if escaped && character == '/' {
-                return true;
-            }
-            escaped = character == '\\' && !escaped;
-        }
-        false
-    }
-
-    fn advance(&mut self, position: u64) {
-        let count = usize::try_from(position.saturating_sub(self.chars)).unwrap_or(usize::MAX);
-        let offset = self.rest.char_indices().nth(count).map_or(self.rest.len(), |(offset, _)| offset);
-        self.rest = self.rest.get(offset..).unwrap_or_default();
-        self.chars = self.chars.max(position);
-    }
+/// The text between two positions of the parser.
+fn slice(text: &str, (start, end): (u64, u64)) -> &str {
+    let position = |at: u64| usize::try_from(at).unwrap_or(usize::MAX);
+    text.get(position(start)..position(end)).unwrap_or_default()
 }
 
 /// Turns a scalar into a JSON value. Whole floats become integers, because the value passes through JSON text.

@@ -4,12 +4,12 @@
 //! their way, which is why control characters are refused and a next-line character becomes a blank.
 
 use super::order::sorted_keys;
-use super::resolve::{Scalar, guess, stays_text};
+use super::resolve::{Scalar, guess};
+use super::style::{Place, Style, has_break, is_break, is_printable, style, through_json};
 use super::{Dialect, YamlError};
 use crate::json;
 use crate::number;
 use serde_json::{Map, Number, Value};
-use std::borrow::Cow;
 
 /// Lines are folded at the first blank beyond this column.
 const WIDTH_COLUMNS: usize = 80;
@@ -39,24 +39,6 @@ pub(super) fn document(value: &Value, floats: Floats) -> Result<String, YamlErro
     Ok(writer.out)
 }
 
-/// What a node is part of.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Place {
-    Root,
-    Item,
-    Member,
-    /// A key on the line of its value.
-    SimpleKey,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Style {
-    Plain,
-    Single,
-    Double,
-    Literal,
-}
-
 struct Writer {
     out: String,
     column: usize,
@@ -74,10 +56,10 @@ impl Writer {
             return Err(YamlError::Depth);
         }
         match value {
-            Value::Null => self.plain("null", place),
-            Value::Bool(true) => self.plain("true", place),
-            Value::Bool(false) => self.plain("false", place),
-            Value::Number(number) => self.plain(&self.spelled(number), place),
+            Value::Null => self.folded("null", false),
+            Value::Bool(true) => self.folded("true", false),
+            Value::Bool(false) => self.folded("false", false),
+            Value::Number(number) => self.folded(&self.spelled(number), false),
             Value::String(text) => return self.text(text, place),
             Value::Array(items) if items.is_empty() => self.indicator("[]", true, false),
             Value::Object(members) if members.is_empty() => self.indicator("{}", true, false),
@@ -145,8 +127,7 @@ impl Writer {
 
     fn text(&mut self, text: &str, place: Place) -> Result<(), YamlError> {
         let text = &*through_json(text)?;
-        let shape = Shape::of(text);
-        let style = style(text, &shape, place);
+        let style = style(text, place);
         let outer = self.indent;
         self.indent = Some(outer.map_or(INDENT_COLUMNS, |columns| columns + INDENT_COLUMNS));
         let fold = place != Place::SimpleKey;
@@ -158,10 +139,6 @@ impl Writer {
         }
         self.indent = outer;
         Ok(())
-    }
-
-    fn plain(&mut self, text: &str, _place: Place) {
-        self.folded(text, false);
     }
 
     /// Begins a line at the current indentation unless the line already stands there.
@@ -366,137 +343,6 @@ impl Writer {
     }
 }
 
-/// What a text contains that limits how it may be written.
-struct Shape {
-    lines: bool,
-    plain: bool,
-    single: bool,
-    literal: bool,
-}
-
-impl Shape {
-    fn of(text: &str) -> Self {
-        if text.is_empty() {
-            return Self { lines: false, plain: true, single: true, literal: false };
-        }
-        let mut indicators = text.starts_with("---") || text.starts_with("...");
-        let (mut lines, mut special) = (false, false);
-        let (mut break_blank, mut blank_break) = (false, false);
-        let (mut after_blank, mut after_break, mut after_white) = (false, false, true);
-        let mut first = true;
-        let mut characters = text.chars().peekable();
-        while let Some(character) = characters.next() {
-            let before_white =
-                characters.peek().is_none_or(|next| matches!(next, ' ' | '\t') || is_break_or_cr(*next));
-            indicators |= match character {
-                '#' => first || after_white,
-                ',' | '[' | ']' | '{' | '}' | '&' | '*' | '!' | '|' | '>' | '\'' | '"' | '%' | '@' | '`' => {
-                    first
-                }
-                '?' | '-' => first && before_white,
-                ':' => before_white,
-                _ => false,
-            };
-            special |= !is_printable(character);
-            if character == ' ' {
-                break_blank |= after_break;
-                (after_blank, after_break) = (true, false);
-            } else if is_break(character) {
-                lines = true;
-                blank_break |= after_blank;
-                (after_blank, after_break) = (false, true);
-            } else {
-                (after_blank, after_break) = (false, false);
-            }
-            after_white = matches!(character, ' ' | '\t') || is_break_or_cr(character);
-            first = false;
-        }
-        let edge = |character: char| character == ' ' || is_break(character);
-        let edges = text.starts_with(edge) || text.ends_with(edge);
-        let hard = blank_break || special;
-        Self {
-            lines,
-            plain: !edges && !lines && !break_blank && !hard && !indicators,
-            single: !break_blank && !hard,
-            literal: !text.ends_with(' ') && !hard,
-        }
-    }
-}
-
-fn style(text: &str, shape: &Shape, place: Place) -> Style {
-    let key = place == Place::SimpleKey;
-    let wanted = if text.contains('\n') {
-        Style::Literal
-    } else if stays_text(text) {
-        Style::Plain
-    } else {
-        Style::Double
-    };
-    match wanted {
-        _ if key && shape.lines => Style::Double,
-        Style::Plain if shape.plain => Style::Plain,
-        Style::Plain | Style::Single if shape.single => Style::Single,
-        Style::Literal if shape.literal && !key => Style::Literal,
-        _ => Style::Double,
-    }
-}
-
-/// What text becomes when it is spelled as JSON and read as YAML.
-fn through_json(text: &str) -> Result<Cow<'_, str>, YamlError> {
-    if text.bytes().all(|byte| byte < 0x7f) {
-        return Ok(Cow::Borrowed(text));
-    }
-    let refused = |character: char| matches!(character, '\u{7f}'..='\u{84}' | '\u{86}'..='\u{9f}' | '\u{fffe}' | '\u{ffff}');
-    if text.chars().any(refused) {
-        return Err(YamlError::ControlCharacter);
-    }
-    if !text.contains('\u{85}') {
-        return Ok(Cow::Borrowed(text));
-    }
-    // A next-line character ends a line inside the quotes: blanks around it go, one alone is a blank,
-    // of several all but the first stay as line ends.
-    let mut joined = String::with_capacity(text.len());
-    let mut pieces = text.split('\u{85}').peekable();
-    let mut first = true;
-    let mut empty = 0;
-    while let Some(piece) = pieces.next() {
-        let piece = if first { piece } else { piece.trim_start_matches(' ') };
-        let piece = if pieces.peek().is_some() { piece.trim_end_matches(' ') } else { piece };
-        if !first {
-            empty += 1;
-            if piece.is_empty() && pieces.peek().is_some() {
-                continue;
-            }
-            if empty == 1 {
-                joined.push(' ')
-            } else {
-                (1..empty).for_each(|_| joined.push('\n'))
-            }
-            empty = 0;
-        }
-        joined.push_str(piece);
-        first = false;
-    }
-    Ok(Cow::Owned(joined))
-}
-
 fn json_spelled(key: &str) -> usize {
     json::to_string_go(&Value::from(key)).chars().count()
-}
-
-fn has_break(text: &str) -> bool {
-    text.chars().any(is_break)
-}
-
-fn is_break(character: char) -> bool {
-    matches!(character, '\n' | '\r' | '\u{85}' | '\u{2028}' | '\u{2029}')
-}
-
-fn is_break_or_cr(character: char) -> bool {
-    is_break(character)
-}
-
-fn is_printable(character: char) -> bool {
-    matches!(character, '\n' | ' '..='~' | '\u{a0}'..='\u{d7ff}' | '\u{e000}'..='\u{fffd}')
-        && character != '\u{feff}'
 }

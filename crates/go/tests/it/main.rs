@@ -1,4 +1,5 @@
 //! Everything in this crate against the libraries it follows, and against itself.
 
+mod bounds;
 mod golden;
 mod properties;

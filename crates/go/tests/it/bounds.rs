@@ -1,0 +1,87 @@
+//! What hostile input may cost, and the edges that the golden data has no rows for.
+
+use serde_json::json;
+use tiphys_go::cron::{self, Schedule};
+use tiphys_go::yaml::{self, Dialect, Limits, YamlError};
+
+const SMALL: Limits = Limits { nodes_max: 10_000, depth_max: 100 };
+
+#[test]
+fn dep_40_an_alias_bomb_is_refused() {
+    let mut text = String::from("a0: &a0 [x, x, x, x, x, x, x, x, x, x]\n");
+    for level in 1..10 {
+        let below = format!("*a{}", level - 1);
+        text.push_str(&format!("a{level}: &a{level} [{}]\n", [below.as_str(); 10].join(", ")));
+    }
+    for dialect in [Dialect::Sigs, Dialect::V3] {
+        assert_eq!(yaml::parse(&text, dialect, &SMALL), Err(YamlError::Nodes));
+    }
+}
+
+#[test]
+fn dep_40_deep_nesting_is_refused() {
+    let text = "[".repeat(5_000);
+    assert_eq!(yaml::parse(&text, Dialect::Sigs, &SMALL), Err(YamlError::Depth));
+    let text = "- ".repeat(5_000);
+    assert_eq!(yaml::parse(&text, Dialect::Sigs, &SMALL), Err(YamlError::Depth));
+}
+
+#[test]
+fn dep_40_an_anchor_that_contains_itself_is_refused() {
+    let outcome = yaml::parse("a: &a [*a]", Dialect::Sigs, &SMALL);
+    assert_eq!(outcome, Err(YamlError::OpenAnchor("a".to_owned())));
+}
+
+#[test]
+fn rnd_74_utf_16_is_decoded_by_its_mark() {
+    let little: Vec<u8> = "\u{feff}a: é".encode_utf16().flat_map(u16::to_le_bytes).collect();
+    let big: Vec<u8> = "\u{feff}a: é".encode_utf16().flat_map(u16::to_be_bytes).collect();
+    for bytes in [little.as_slice(), big.as_slice(), "\u{feff}a: é".as_bytes(), "a: é".as_bytes()] {
+        assert_eq!(yaml::decode_text(bytes).unwrap(), "a: é");
+    }
+    assert_eq!(yaml::decode_text(b"\xff\xfea"), Err(YamlError::Encoding));
+    assert_eq!(yaml::decode_text(b"\xc3"), Err(YamlError::Encoding));
+}
+
+#[test]
+fn rnd_76_documents_are_split_at_separator_lines() {
+    let split = |text: &str| yaml::split_documents(text).map(|part| part.into_owned()).collect::<Vec<_>>();
+    assert_eq!(split("---\na: 1\n---\r\nb: 2"), ["a: 1\n", "b: 2\n"]);
+    assert_eq!(split("a: 1\n--- # two\nb: 2\n---"), ["a: 1\n", "--- # two\nb: 2\n"]);
+    assert_eq!(split("a: |\n  ---\n  x\n---b: 1\n"), ["a: |\n  ---\n  x\n---b: 1\n"]);
+    assert!(split("").is_empty());
+}
+
+#[test]
+fn rnd_76_no_document_and_null_are_no_value() {
+    for text in ["", "# only a comment\n", "---\n", "null\n", "~"] {
+        assert_eq!(yaml::parse(text, Dialect::Sigs, &SMALL), Ok(None));
+    }
+}
+
+#[test]
+fn dep_40_a_colon_inside_brackets_is_text() {
+    let read = yaml::parse("{a:, b:, 'c': [d:, é:]}", Dialect::Sigs, &SMALL).unwrap();
+    assert_eq!(read, Some(json!({"a:": null, "b:": null, "c": ["d:", "é:"]})));
+}
+
+#[test]
+fn dep_41_an_escaped_slash_is_refused() {
+    for (text, allowed) in [(r#"{é: "\\/", b: "\/"}"#, false), (r#"{é: "\\/", b: '\/'}"#, true)] {
+        assert_eq!(yaml::parse(text, Dialect::Sigs, &SMALL).is_ok(), allowed, "{text}");
+    }
+}
+
+#[test]
+fn dep_48_a_day_that_a_zone_skipped_ends_the_search() {
+    let schedule = Schedule::parse("0 0 30 12 *", cron::zone("Pacific/Apia").unwrap()).unwrap();
+    let after = "2011-12-01T00:00:00Z".parse().unwrap();
+    let next = schedule.next_after(after).unwrap();
+    assert!(next > after);
+}
+
+#[test]
+fn dep_48_a_date_that_never_comes_is_never() {
+    let schedule = Schedule::parse("0 0 30 2 *", cron::zone("").unwrap()).unwrap();
+    assert_eq!(schedule.next_after("2026-01-01T00:00:00Z".parse().unwrap()), None);
+}
