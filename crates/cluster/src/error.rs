@@ -46,6 +46,12 @@ pub enum ApiError {
         /// What is wrong with the answer.
         reason: String,
     },
+    /// The answer is larger than what is read into memory.
+    #[error("the answer has more than {bytes_max} bytes")]
+    TooLarge {
+        /// The bound.
+        bytes_max: usize,
+    },
     /// The cluster serves no such kind.
     #[error("the server could not find the requested resource, kind {:?} of {:?} is not served", .0.kind, .0.api_version().as_str())]
     NotServed(Gvk),
@@ -99,7 +105,9 @@ impl ApiError {
         match self {
             Self::Refused(refusal) => matches!(refusal.code, 429 | 500 | 502 | 503 | 504),
             Self::Timeout { .. } | Self::Unreachable { .. } | Self::GroupUnavailable(_) => true,
-            Self::Malformed { .. } | Self::NotServed(_) | Self::NotManaged(_) => false,
+            Self::Malformed { .. } | Self::TooLarge { .. } | Self::NotServed(_) | Self::NotManaged(_) => {
+                false
+            }
         }
     }
 

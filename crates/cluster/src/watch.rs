@@ -22,7 +22,7 @@ use tracing::debug;
 
 use crate::connection::{Call, Connection, status_error};
 use crate::error::ApiError;
-use parse::{EventHead, Head, Page};
+use parse::{EventHead, Head, Page, PageMetadata};
 
 /// Time to the head of a watch's answer.
 const OPEN_TIMEOUT: Duration = Duration::from_secs(30);
@@ -44,6 +44,13 @@ const LOST_AFTER: Duration = Duration::from_mins(1);
 const SESSION_MIN: Duration = Duration::from_secs(1);
 /// Bytes of one watch event.
 const LINE_BYTES_MAX: usize = 16 << 20;
+
+/// A page with fewer bytes is followed by larger ones.
+const PAGE_BYTES_SMALL: usize = 4 << 20;
+/// Objects of the largest page asked for by ourselves.
+const PAGE_OBJECTS_MAX: u32 = 5000;
+/// Objects per page after an answer without pages was too large.
+const PAGE_OBJECTS_SMALL: u32 = 50;
 
 /// A source of numbers from 0 (included) to 1 (excluded), used to spread waits.
 pub type Jitter = Arc<dyn Fn() -> f64 + Send + Sync>;
@@ -371,34 +378,51 @@ impl<S: Sink> Follower<'_, S> {
         let _turn = self.list_turn().await?;
         let witness = if self.doubted { Witness::Second } else { Witness::First };
         self.sink.begin();
-        let mut token: Option<String> = None;
+        let mut size = self.source.page_size;
+        let mut token = String::new();
         loop {
-            let from = token
-                .as_deref()
-                .map_or_else(String::new, |token| format!("&continue={}", crate::connection::encode(token)));
-            let size = self.source.page_size;
-            let limit = if size == 0 { "limit=0".to_owned() } else { format!("limit={size}") };
-            let target = format!("{}?{limit}{from}{}", self.source.path, suffix(&self.source.query));
-            let answer = self.source.connection.call(&Call::get("list", target, PAGE_TIMEOUT)).await?;
-            let page: Page<'_> =
-                serde_json::from_slice(&answer.bytes).map_err(|error| ApiError::malformed("list", &error))?;
-            for item in page.items.unwrap_or_default() {
-                let raw = item.get().as_bytes();
-                let head: Head<'_> = serde_json::from_slice(raw)
-                    .map_err(|error| ApiError::malformed("read a listed object", &error))?;
-                self.sink.upsert(&head, raw, Form::Object, true)?;
+            let mut target = format!("{}?limit={size}{}", self.source.path, suffix(&self.source.query));
+            if !token.is_empty() {
+                target.push_str("&continue=");
+                target.push_str(&crate::connection::encode(&token));
             }
+            let answer = match self.source.connection.call(&Call::get("list", target, PAGE_TIMEOUT)).await {
+                // Five hundred objects can be half a gigabyte.
+                Err(ApiError::TooLarge { .. }) if size != 1 => {
+                    size = if size == 0 { PAGE_OBJECTS_SMALL } else { (size / 8).max(1) };
+                    continue;
+                }
+                other => other?,
+            };
+            let page = self.page(&answer.bytes)?;
             self.sink.flush().await;
-            token = page.metadata.continue_token.filter(|token| !token.is_empty());
-            if token.is_none() {
-                let version = page.metadata.resource_version.unwrap_or_default();
+            token = page.continue_token.unwrap_or_default();
+            if token.is_empty() {
+                let version = page.resource_version.unwrap_or_default();
                 if self.ended(&version, witness) == Ended::Doubted {
                     debug!(path = self.source.path, "most objects are gone, reading again");
                 }
                 self.sink.flush().await;
                 return Ok(());
             }
+            // Larger pages cost the server half of what small ones do.
+            if answer.bytes.len() < PAGE_BYTES_SMALL {
+                size = size.saturating_mul(4).min(PAGE_OBJECTS_MAX).max(size);
+            }
         }
+    }
+
+    /// Hands the objects of one page over.
+    fn page(&mut self, bytes: &[u8]) -> Result<PageMetadata, ApiError> {
+        let page: Page<'_> =
+            serde_json::from_slice(bytes).map_err(|error| ApiError::malformed("list", &error))?;
+        for item in page.items.unwrap_or_default() {
+            let raw = item.get().as_bytes();
+            let head: Head<'_> = serde_json::from_slice(raw)
+                .map_err(|error| ApiError::malformed("read a listed object", &error))?;
+            self.sink.upsert(&head, raw, Form::Object, true)?;
+        }
+        Ok(page.metadata)
     }
 }
 

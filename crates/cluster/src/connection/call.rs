@@ -93,7 +93,7 @@ impl Connection {
         let request = call.request(self.impersonation())?;
         let response = send(self.call_client(), request).await?;
         let (parts, body) = response.into_parts();
-        let bytes = read_all(body, ANSWER_BYTES_MAX, call.what).await?;
+        let bytes = read_all(body, ANSWER_BYTES_MAX).await?;
         if !parts.status.is_success() {
             return Err(refusal(parts.status, &parts.headers, &bytes));
         }
@@ -108,7 +108,7 @@ impl Connection {
                 return Ok(response.into_body());
             }
             let (parts, body) = response.into_parts();
-            let bytes = read_all(body, ANSWER_BYTES_MAX, call.what).await?;
+            let bytes = read_all(body, ANSWER_BYTES_MAX).await?;
             Err(refusal(parts.status, &parts.headers, &bytes))
         };
         tokio::time::timeout(call.timeout, start)
@@ -121,13 +121,13 @@ async fn send(client: &kube::Client, request: Request<Body>) -> Result<Response<
     client.send(request).await.map_err(|error| ApiError::unreachable(&error))
 }
 
-async fn read_all(mut body: Body, bytes_max: usize, what: &'static str) -> Result<Bytes, ApiError> {
+async fn read_all(mut body: Body, bytes_max: usize) -> Result<Bytes, ApiError> {
     let mut all = BytesMut::new();
     while let Some(frame) = body.frame().await {
         let frame = frame.map_err(|error| ApiError::unreachable(&error))?;
         if let Ok(data) = frame.into_data() {
             if all.len() + data.len() > bytes_max {
-                return Err(ApiError::Malformed { what, reason: format!("more than {bytes_max} bytes") });
+                return Err(ApiError::TooLarge { bytes_max });
             }
             all.extend_from_slice(&data);
         }

@@ -184,7 +184,7 @@ async fn dep_35_servers_without_streaming_lists_are_read_in_pages() {
     started.index.ready().await.unwrap();
     assert_eq!(started.index.managed("app").objects.len(), 2);
     let requests = fake.requests();
-    assert!(requests.iter().any(|request| request.contains("limit=500&continue=more")), "{requests:#?}");
+    assert!(requests.iter().any(|request| request.contains("limit=2000&continue=more")), "{requests:#?}");
 }
 
 #[tokio::test]
