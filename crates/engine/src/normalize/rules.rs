@@ -263,6 +263,36 @@ mod tests {
     }
 
     #[test]
+    fn eng_64_groups_and_kinds_are_globs() {
+        let removes = |group: &str, kind: &str| {
+            let rule = json!({"group": group, "kind": kind, "jsonPointers": ["/spec/replicas"]});
+            applied(&rules(&[rule], &[]), deployment())["spec"].get("replicas").is_none()
+        };
+        assert!(removes("a*", "{Deployment,StatefulSet}"));
+        assert!(removes("*", "Deploy????"));
+        assert!(!removes("*.acme.test", "*"));
+        assert!(!removes("*", "["), "an invalid pattern matches nothing");
+    }
+
+    #[test]
+    fn eng_66_settings_are_yaml() {
+        let text = "jsonPointers:\n- /spec/paused\njqPathExpressions:\n- .spec.replicas # comment\n";
+        let system = rules(&[], &[("resource.customizations.ignoreDifferences.apps_Deployment", text)]);
+        assert_eq!(applied(&system, deployment())["spec"], json!({}));
+        let map = "apps/Deployment:\n  ignoreDifferences: |\n    jsonPointers:\n    - /spec/paused\n";
+        let system = rules(
+            &[],
+            &[
+                ("resource.customizations", map),
+                ("resource.compareoptions", "ignoreResourceStatusField: off\n"),
+            ],
+        );
+        let left = applied(&system, deployment());
+        assert_eq!(left["spec"], json!({"replicas": 3}));
+        assert!(left.get("status").is_some());
+    }
+
+    #[test]
     fn eng_65_a_document_without_namespace_is_not_selected_by_namespace() {
         let rules = rules(
             &[json!({"group": "apps", "kind": "Deployment", "namespace": "shop", "jsonPointers": ["/spec"]})],

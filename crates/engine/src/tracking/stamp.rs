@@ -1,9 +1,8 @@
 //! Marking desired objects (TRK-20..25, 40..44, 75..77).
 
-use std::fmt::Write as _;
-
 use serde_json::{Map, Value};
 use tiphys_api::names::annotation;
+use tiphys_go::json::print_go;
 use tiphys_object::{Gvk, access};
 
 use super::{TrackingId, TrackingMethod, TrackingSettings};
@@ -207,13 +206,13 @@ fn check_text_map(object: &Value, member: &str) -> Result<(), String> {
             None => Ok(()),
             Some((key, value)) => Err(format!(
                 "contains non-string value in the map under key \"{key}\": {} is of the type {}, expected string",
-                go_text(value),
+                print_go(value),
                 go_type(value)
             )),
         },
         Some(other) => Err(format!(
             "{} is of the type {}, expected map[string]interface{{}}",
-            go_text(other),
+            print_go(other),
             go_type(other)
         )),
     }
@@ -228,28 +227,6 @@ fn go_type(value: &Value) -> &'static str {
         Value::String(_) => "string",
         Value::Array(_) => "[]interface {}",
         Value::Object(_) => "map[string]interface {}",
-    }
-}
-
-/// A value as Go's `%v` prints it.
-fn go_text(value: &Value) -> String {
-    match value {
-        Value::Null => "<nil>".to_owned(),
-        Value::String(text) => text.clone(),
-        Value::Bool(_) | Value::Number(_) => value.to_string(),
-        Value::Array(items) => {
-            format!("[{}]", items.iter().map(go_text).collect::<Vec<_>>().join(" "))
-        }
-        Value::Object(map) => {
-            let mut text = "map[".to_owned();
-            for (index, (key, value)) in map.iter().enumerate() {
-                let space = if index == 0 { "" } else { " " };
-                // Writing to a text cannot fail.
-                let _ = write!(text, "{space}{key}:{}", go_text(value));
-            }
-            text.push(']');
-            text
-        }
     }
 }
 
