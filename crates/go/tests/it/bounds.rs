@@ -1,6 +1,7 @@
 //! What hostile input may cost, and the edges that the golden data has no rows for.
 
 use serde_json::json;
+use std::borrow::Cow;
 use tiphys_go::cron::{self, Schedule};
 use tiphys_go::yaml::{self, Dialect, Limits, YamlError};
 
@@ -11,7 +12,7 @@ fn dep_40_an_alias_bomb_is_refused() {
     let mut text = String::from("a0: &a0 [x, x, x, x, x, x, x, x, x, x]\n");
     for level in 1..10 {
         let below = format!("*a{}", level - 1);
-        text.push_str(&format!("a{level}: &a{level} [{}]\n", [below.as_str(); 10].join(", ")));
+        text += &format!("a{level}: &a{level} [{}]\n", [below.as_str(); 10].join(", "));
     }
     for dialect in [Dialect::Sigs, Dialect::V3] {
         assert_eq!(yaml::parse(&text, dialect, &SMALL), Err(YamlError::Nodes));
@@ -45,7 +46,7 @@ fn rnd_74_utf_16_is_decoded_by_its_mark() {
 
 #[test]
 fn rnd_76_documents_are_split_at_separator_lines() {
-    let split = |text: &str| yaml::split_documents(text).map(|part| part.into_owned()).collect::<Vec<_>>();
+    let split = |text: &str| yaml::split_documents(text).map(Cow::into_owned).collect::<Vec<_>>();
     assert_eq!(split("---\na: 1\n---\r\nb: 2"), ["a: 1\n", "b: 2\n"]);
     assert_eq!(split("a: 1\n--- # two\nb: 2\n---"), ["a: 1\n", "--- # two\nb: 2\n"]);
     assert_eq!(split("a: |\n  ---\n  x\n---b: 1\n"), ["a: |\n  ---\n  x\n---b: 1\n"]);
