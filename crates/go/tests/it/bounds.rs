@@ -9,11 +9,12 @@ const SMALL: Limits = Limits { nodes_max: 10_000, depth_max: 100 };
 
 #[test]
 fn dep_40_an_alias_bomb_is_refused() {
-    let mut text = String::from("a0: &a0 [x, x, x, x, x, x, x, x, x, x]\n");
+    let mut lines = vec!["a0: &a0 [x, x, x, x, x, x, x, x, x, x]".to_owned()];
     for level in 1..10 {
         let below = format!("*a{}", level - 1);
-        text += &format!("a{level}: &a{level} [{}]\n", [below.as_str(); 10].join(", "));
+        lines.push(format!("a{level}: &a{level} [{}]", [below.as_str(); 10].join(", ")));
     }
+    let text = lines.join("\n");
     for dialect in [Dialect::Sigs, Dialect::V3] {
         assert_eq!(yaml::parse(&text, dialect, &SMALL), Err(YamlError::Nodes));
     }
