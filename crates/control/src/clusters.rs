@@ -26,42 +26,42 @@ const EVENTS_MAX: usize = 4096;
 const READY_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// One destination cluster in use.
-pub struct Destination {
+pub(crate) struct Destination {
     /// The cluster, as configured.
-    pub cluster: Cluster,
+    pub(crate) cluster: Cluster,
     /// What it holds.
-    pub index: ClusterIndex,
+    pub(crate) index: ClusterIndex,
     /// The way to change it.
-    pub writer: Writer,
+    pub(crate) writer: Writer,
     filter: ResourceFilter,
     cancel: CancellationToken,
 }
 
 impl Destination {
     /// Whether the settings exclude a kind on this cluster (ENG-7).
-    pub fn is_excluded(&self, group_kind: &GroupKind) -> bool {
+    pub(crate) fn is_excluded(&self, group_kind: &GroupKind) -> bool {
         !self.filter.is_included(group_kind, &self.cluster.server)
     }
 
     /// Whether a kind is served but not watched.
-    pub fn is_unwatched(&self, group_kind: &GroupKind) -> bool {
+    pub(crate) fn is_unwatched(&self, group_kind: &GroupKind) -> bool {
         self.index.kind_state(group_kind).is_none()
     }
 }
 
 /// An event of one cluster's index.
 #[derive(Debug)]
-pub struct ClusterEvent {
+pub(crate) struct ClusterEvent {
     /// Server of the cluster, as configured.
-    pub server: SmolStr,
+    pub(crate) server: SmolStr,
     /// What happened.
-    pub event: IndexEvent,
+    pub(crate) event: IndexEvent,
 }
 
 type Slot = Arc<OnceCell<Arc<Destination>>>;
 
 /// All destination clusters. Cheap to share behind `Arc`.
-pub struct Pool {
+pub(crate) struct Pool {
     home: Connection,
     slots: Mutex<HashMap<String, (Cluster, Slot)>>,
     events: mpsc::Sender<ClusterEvent>,
@@ -71,7 +71,7 @@ pub struct Pool {
 
 impl Pool {
     /// An empty pool; the local cluster is reached through `home`.
-    pub fn new(
+    pub(crate) fn new(
         home: Connection,
         events: mpsc::Sender<ClusterEvent>,
         tracker: TaskTracker,
@@ -85,7 +85,7 @@ impl Pool {
     ///
     /// # Errors
     /// With the text of the condition.
-    pub async fn get(&self, cluster: &Cluster, world: &World) -> Result<Arc<Destination>, String> {
+    pub(crate) async fn get(&self, cluster: &Cluster, world: &World) -> Result<Arc<Destination>, String> {
         let slot = self.slot(cluster);
         let destination = slot.get_or_try_init(|| self.start(cluster, world)).await?;
         match tokio::time::timeout(READY_TIMEOUT, destination.index.ready()).await {
@@ -95,18 +95,8 @@ impl Pool {
         }
     }
 
-    /// Starts a cluster in the background.
-    pub fn warm(self: &Arc<Self>, cluster: Cluster, world: Arc<World>) {
-        let pool = Arc::clone(self);
-        self.tracker.spawn(async move {
-            if let Err(error) = pool.get(&cluster, &world).await {
-                tracing::warn!(cluster = %cluster.name, error, "the cluster cannot be watched");
-            }
-        });
-    }
-
     /// Takes new settings into use on all clusters: claims, exclusions, and clusters that changed or left.
-    pub fn reconfigure(&self, world: &World, old: &World) {
+    pub(crate) fn reconfigure(&self, world: &World, old: &World) {
         let mut slots = self.slots.lock();
         slots.retain(|server, (cluster, slot)| {
             let keep = world.clusters.by_server(server).is_ok_and(|known| known == cluster);
@@ -128,7 +118,7 @@ impl Pool {
     }
 
     /// All destinations in use, by server.
-    pub fn in_use(&self) -> Vec<Arc<Destination>> {
+    pub(crate) fn in_use(&self) -> Vec<Arc<Destination>> {
         let slots = self.slots.lock();
         let mut all: Vec<_> = slots.values().filter_map(|(_, slot)| slot.get().cloned()).collect();
         all.sort_by(|a, b| a.cluster.server.cmp(&b.cluster.server));

@@ -4,21 +4,22 @@ use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use parking_lot::Mutex;
-use smol_str::SmolStr;
 use tiphys_api::application::{ApplicationStatus, Condition, HealthStatus, ResourceStatus, Summary};
 use tiphys_api::names::annotation;
 use tiphys_api::{AppProject, Application};
 use tiphys_cluster::{ApiError, Seen as IndexSeen, Target as WriteTarget};
 use tiphys_engine::compare::{self, CompareInput, Comparison, Scope};
+use tiphys_engine::app_health::{AppIdentity, AppResource, app_health};
 use tiphys_engine::health::{self, Health, HealthOverrides};
 use tiphys_engine::seen::Seen;
 use tiphys_engine::tracking::TrackingSettings;
+use tiphys_engine::tree::{self, NodeInfo, SummaryNode};
 use tiphys_object::{GroupKind, Object, ResourceKey};
 use tiphys_policy::project::{Resource, Target, kind_permitted, live_permitted};
 
 use crate::clusters::Destination;
 use crate::decide::status::condition;
-use crate::memory::{AppMemory, Targets};
+use crate::memory::{AppMemory, Targets, Verdict};
 use crate::world::World;
 
 /// Everything a comparison found out.
@@ -215,46 +216,52 @@ pub(crate) fn unknown_resources(status: &ApplicationStatus) -> Vec<ResourceStatu
 
 fn shape(subject: &Subject<'_>, targets: Targets, comparison: Comparison, memory: &Mutex<AppMemory>) -> Compared {
     let mut conditions = comparison.conditions.clone();
-    let mut judged: HashMap<ResourceKey, Health> = HashMap::new();
-    let mut first_error: Option<Condition> = None;
-    {
+    let judged = {
         let mut memory = memory.lock();
-        let mut fresh = HashMap::with_capacity(comparison.resources.len());
-        for resource in &comparison.resources {
-            let Some(live) = &resource.live else { continue };
-            let health = health_of(live, &subject.world.health, &memory.health, &mut fresh);
-            match health {
-                Ok(Some(health)) => {
-                    judged.insert(resource.key.clone(), health);
-                }
-                Ok(None) => {}
-                Err(error) => {
-                    let key = &resource.key;
-                    let text = format!(
-                        "error setting app health: failed to get resource health for \"{}\" with name \"{}\" in namespace \"{}\": {error}",
-                        key.kind, key.name, key.namespace
-                    );
-                    first_error.get_or_insert_with(|| condition("ComparisonError", text));
-                    judged.insert(key.clone(), Health::new(health::HealthCode::Unknown, error));
-                }
-            }
-        }
-        memory.health = fresh;
-    }
-    conditions.extend(first_error);
-    let application_health = worst(&comparison, &judged);
+        let known = std::mem::take(&mut memory.verdicts);
+        let verdicts = comparison
+            .resources
+            .iter()
+            .filter_map(|resource| resource.live.as_ref())
+            .map(|live| verdict(live, &subject.world.health, &known))
+            .collect();
+        memory.verdicts = verdicts;
+        let judge = |live: &Object| match memory.verdicts.get(&live.key()) {
+            Some(verdict) => verdict.health.clone(),
+            None => Ok(None),
+        };
+        let resources: Vec<AppResource<'_>> = comparison
+            .resources
+            .iter()
+            .map(|r| AppResource { target: r.target.as_deref(), live: r.live.as_deref() })
+            .collect();
+        let identity = AppIdentity {
+            namespace: &subject.app.metadata.namespace,
+            name: &subject.app.metadata.name,
+        };
+        let judged = app_health(&resources, identity, judge);
+        let nodes = comparison.resources.iter().filter_map(|resource| {
+            let info = memory.verdicts.get(&resource.live.as_ref()?.key())?.info.as_deref()?;
+            Some(SummaryNode { gvk: &resource.gvk, info })
+        });
+        let summary = tree::summary(nodes, &subject.app.metadata.annotations);
+        (judged, summary)
+    };
+    let (judged, summary) = judged;
+    conditions.extend(judged.error.map(|text| condition("ComparisonError", text)));
     let persist = subject.world.settings.controller().persist_resource_health;
     let resources = comparison
         .resources
         .iter()
-        .map(|r| ResourceStatus {
+        .zip(&judged.resources)
+        .map(|(r, health)| ResourceStatus {
             group: r.gvk.group.to_string(),
             version: r.gvk.version.to_string(),
             kind: r.gvk.kind.to_string(),
             namespace: r.key.namespace.to_string(),
             name: r.key.name.to_string(),
             status: r.status.map_or_else(String::new, |status| status.as_str().to_owned()),
-            health: persist.then(|| judged.get(&r.key).map(inline_health)).flatten(),
+            health: persist.then(|| health.as_ref().map(inline_health)).flatten(),
             hook: r.hook,
             requires_pruning: r.requires_pruning,
             sync_wave: r.sync_wave,
@@ -262,12 +269,7 @@ fn shape(subject: &Subject<'_>, targets: Targets, comparison: Comparison, memory
             ..ResourceStatus::default()
         })
         .collect();
-    let summary = summary(subject.app, &comparison);
-    let health = HealthStatus {
-        status: application_health.status.as_str().to_owned(),
-        message: application_health.message,
-        ..HealthStatus::default()
-    };
+    let health = inline_health(&judged.health);
     Compared { comparison, targets, resources, health, summary, conditions }
 }
 
@@ -279,48 +281,25 @@ fn inline_health(health: &Health) -> HealthStatus {
     }
 }
 
-type HealthMemo = HashMap<ResourceKey, (SmolStr, Option<Health>)>;
-
-fn health_of(
+/// Health and node details of a live object: remembered by version, so that an unchanged object is not parsed.
+fn verdict(
     live: &Object,
     overrides: &HealthOverrides,
-    known: &HealthMemo,
-    fresh: &mut HealthMemo,
-) -> Result<Option<Health>, String> {
+    known: &HashMap<ResourceKey, Verdict>,
+) -> (ResourceKey, Verdict) {
     let key = live.key();
-    let version = live.metadata().resource_version.clone();
-    if let Some((at, health)) = known.get(&key)
-        && *at == version
-    {
-        fresh.insert(key, (version, health.clone()));
-        return Ok(health.clone());
+    let version = &live.metadata().resource_version;
+    if let Some(verdict) = known.get(&key).filter(|verdict| verdict.version == *version) {
+        return (key, verdict.clone());
     }
-    let health = health::evaluate(&live.to_value(), overrides).map_err(|error| error.to_string())?;
-    fresh.insert(key, (version, health.clone()));
-    Ok(health)
-}
-
-/// Images and links of the managed objects (ENG-202).
-fn summary(app: &Application, comparison: &Comparison) -> Summary {
-    let mut images = std::collections::BTreeSet::new();
-    let mut urls = std::collections::BTreeSet::new();
-    let mut is_app_of_apps = false;
-    for resource in &comparison.resources {
-        let Some(object) = resource.live.as_ref().or(resource.target.as_ref()) else { continue };
-        is_app_of_apps |= object.gvk().kind == "Application" && object.gvk().group == tiphys_api::names::GROUP;
-        images.extend(tiphys_engine::tree::images(&object.to_value()));
-    }
-    for (key, text) in &app.metadata.annotations {
-        if key.starts_with("link.argocd.argoproj.io/") {
-            urls.insert(text.clone());
-        }
-    }
-    Summary {
-        external_urls: urls.into_iter().collect(),
-        images: images.into_iter().collect(),
-        is_app_of_apps,
-        ..Summary::default()
-    }
+    let value = live.to_value();
+    let info = tree::node_info(&value, &[]);
+    let verdict = Verdict {
+        version: version.clone(),
+        health: health::evaluate(&value, overrides),
+        info: (info != NodeInfo::default()).then(|| Arc::new(info)),
+    };
+    (key, verdict)
 }
 
 /// The application's own tracking settings: the system's with its effective method (TRK-110).
@@ -334,18 +313,4 @@ pub(crate) fn tracking_of(app: &Application, world: &World) -> TrackingSettings 
 pub(crate) fn is_skipped(app: &Application) -> bool {
     app.annotation(annotation::SKIP_RECONCILE)
         .is_some_and(|flag| tiphys_api::repository::parse_bool(flag) == Some(true))
-}
-
-fn worst(comparison: &Comparison, judged: &HashMap<ResourceKey, Health>) -> Health {
-    let mut worst = Health::new(health::HealthCode::Healthy, "");
-    let any_live = comparison.resources.iter().any(|r| r.live.is_some());
-    if !comparison.resources.is_empty() && !any_live {
-        worst.status = health::HealthCode::Missing;
-    }
-    for r in &comparison.resources {
-        if let Some(h) = judged.get(&r.key).filter(|h| h.status > worst.status) {
-            worst = h.clone();
-        }
-    }
-    worst
 }

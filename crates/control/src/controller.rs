@@ -417,6 +417,9 @@ impl Inputs {
         context.clusters.reconfigure(&world, &old);
         if world.settings.cm() != old.settings.cm() || world.clusters != old.clusters {
             for key in context.store.keys() {
+                if let Some(entry) = context.store.get(&key) {
+                    entry.memory.lock().verdicts.clear();
+                }
                 context.request(&key, Level::Recent, Priority::Routine);
             }
             return;

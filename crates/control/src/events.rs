@@ -5,11 +5,11 @@ use serde_json::{Value, json};
 use tiphys_object::Object;
 
 /// Name of the component on events.
-pub const COMPONENT: &str = "argocd-application-controller";
+pub(crate) const COMPONENT: &str = "argocd-application-controller";
 
 /// How serious an event is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Severity {
+pub(crate) enum Severity {
     /// Something happened as it should.
     Normal,
     /// Somebody should look.
@@ -18,23 +18,23 @@ pub enum Severity {
 
 /// What an event says.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Note {
+pub(crate) struct Note {
     /// Severity.
-    pub severity: Severity,
+    pub(crate) severity: Severity,
     /// Reason, one of the fixed words of CTL-98.
-    pub reason: &'static str,
+    pub(crate) reason: &'static str,
     /// Text for people.
-    pub message: String,
+    pub(crate) message: String,
 }
 
 impl Note {
     /// An ordinary note.
-    pub fn normal(reason: &'static str, message: impl Into<String>) -> Self {
+    pub(crate) fn normal(reason: &'static str, message: impl Into<String>) -> Self {
         Self { severity: Severity::Normal, reason, message: message.into() }
     }
 
     /// A warning.
-    pub fn warning(reason: &'static str, message: impl Into<String>) -> Self {
+    pub(crate) fn warning(reason: &'static str, message: impl Into<String>) -> Self {
         Self { severity: Severity::Warning, reason, message: message.into() }
     }
 }
@@ -43,7 +43,7 @@ impl Note {
 const MESSAGE_BYTES_MAX: usize = 1024;
 
 /// The Event object about an Application (CTL-97); `destination` is server and namespace.
-pub fn event(app: &Object, note: &Note, destination: (&str, &str), now: Timestamp) -> Value {
+pub(crate) fn event(app: &Object, note: &Note, destination: (&str, &str), now: Timestamp) -> Value {
     let stamp = crate::decide::operation::shown(now);
     let severity = match note.severity {
         Severity::Normal => "Normal",

@@ -8,50 +8,62 @@ use jiff::Timestamp;
 use smol_str::SmolStr;
 use tiphys_api::application::ApplicationSource;
 use tiphys_engine::compare::DiffMemo;
-use tiphys_engine::health::Health;
+use tiphys_engine::health::{Health, HealthError};
+use tiphys_engine::tree::NodeInfo;
 use tiphys_object::{Object, ResourceKey};
 
 use crate::decide::refresh::Level;
 
 /// Memory of one application.
 #[derive(Default)]
-pub struct AppMemory {
+pub(crate) struct AppMemory {
     /// Highest level that was asked for and not yet served.
-    pub requested: Option<Level>,
+    pub(crate) requested: Option<Level>,
     /// Verdicts of earlier comparisons, by target and live version.
-    pub diffs: DiffMemo,
-    /// Health of live objects, by version.
-    pub health: HashMap<ResourceKey, (SmolStr, Option<Health>)>,
+    pub(crate) diffs: DiffMemo,
+    /// Health and details of live objects, by version. Emptied when the health rules change.
+    pub(crate) verdicts: HashMap<ResourceKey, Verdict>,
     /// Targets of the last comparison.
-    pub targets: Option<Targets>,
+    pub(crate) targets: Option<Targets>,
     /// Since when the repositories fail (CTL-33).
-    pub repository_error_since: Option<Timestamp>,
+    pub(crate) repository_error_since: Option<Timestamp>,
     /// When a self-heal or retry is due.
-    pub wake: Option<Timestamp>,
+    pub(crate) wake: Option<Timestamp>,
     /// Last comparison at level 2 or above, written or not.
-    pub reconciled: Option<Timestamp>,
+    pub(crate) reconciled: Option<Timestamp>,
     /// Renderings of the last successful sync (CTL-39).
-    pub synced_ids: Option<Vec<[u8; 32]>>,
+    pub(crate) synced_ids: Option<Vec<[u8; 32]>>,
+}
+
+/// What was found out about one live object.
+#[derive(Clone)]
+pub(crate) struct Verdict {
+    /// Version of the object.
+    pub(crate) version: SmolStr,
+    /// Its health.
+    pub(crate) health: Result<Option<Health>, HealthError>,
+    /// Its node details; `None` when there are none.
+    pub(crate) info: Option<Arc<NodeInfo>>,
 }
 
 /// Targets with everything they were made from.
 #[derive(Clone)]
-pub struct Targets {
+pub(crate) struct Targets {
     /// Objects of all sources, in order.
-    pub objects: Arc<[Arc<Object>]>,
+    pub(crate) objects: Arc<[Arc<Object>]>,
     /// Resolved revisions, one per source.
-    pub revisions: Vec<String>,
+    pub(crate) revisions: Vec<String>,
     /// Types of the sources; empty for one that only carries `ref`.
-    pub types: Vec<&'static str>,
+    pub(crate) types: Vec<&'static str>,
     /// Sources they were made from.
-    pub sources: Vec<ApplicationSource>,
+    pub(crate) sources: Vec<ApplicationSource>,
     /// Identities of the renderings.
-    pub ids: Vec<[u8; 32]>,
+    pub(crate) ids: Vec<[u8; 32]>,
 }
 
 impl AppMemory {
     /// Raises the requested level.
-    pub fn request(&mut self, level: Level) {
+    pub(crate) fn request(&mut self, level: Level) {
         self.requested = self.requested.max(Some(level));
     }
 }

@@ -7,6 +7,7 @@ use jiff::Timestamp;
 use parking_lot::Mutex;
 use tiphys_api::application::{Application, ApplicationStatus, Condition, HealthStatus, Summary};
 use tiphys_api::{AppProject, names};
+use tiphys_engine::deletion::is_deletion_hook;
 use tiphys_engine::tracking::TrackingSettings;
 use tiphys_object::Object;
 use tiphys_policy::project::{Resource, Target, resource_permitted};
@@ -16,7 +17,7 @@ use crate::clusters::Destination;
 use crate::compare::{self, Compared, Subject};
 use crate::context::Context;
 use crate::decide::autosync;
-use crate::decide::operation::{self as operation_rules, shown};
+use crate::decide::operation::shown;
 use crate::decide::refresh::{self, Level, Refresh, RefreshKind};
 use crate::decide::status::{condition, merge_conditions};
 use crate::events::Note;
@@ -26,7 +27,7 @@ use crate::operate;
 use crate::persist::{self, Also, Written};
 use crate::queue::Priority;
 use crate::store::AppKey;
-use crate::targets::{self, TargetRequest};
+use crate::targets::{self, TargetError, TargetRequest};
 use crate::world::World;
 
 /// Condition types that the check of the spec evaluates (CTL-17).
@@ -157,6 +158,8 @@ async fn reconcile(context: &Context, work: &mut Work, refresh: Refresh) -> Resu
         Ok(resolved) => match compare_now(context, work, &resolved, refresh, &[], None).await {
             Ok(Some(compared)) => {
                 fill(&mut new, work, &compared, refresh.level, now);
+                also.finalizers = true;
+                new.metadata.finalizers = hook_finalizers(&work.app.metadata.finalizers, &compared.targets);
                 if !context.read_only && compared.comparison.failed.is_none() {
                     also.operation = auto_sync(work, &mut new, &compared, &resolved, now);
                 }
@@ -275,29 +278,9 @@ pub(crate) async fn compare_now(
     let targets = match known {
         Some(known) => known,
         None => {
-            let request = TargetRequest {
-                sources,
-                pinned: &recent,
-                level: refresh.level,
-                kind: refresh.kind,
-                instance: &work.instance,
-                destination_namespace: &app.spec.destination.namespace,
-                project: app.project(),
-                tracking: Arc::clone(&work.tracking),
-                world: &work.world,
-            };
-            match targets::load(&request, &context.sources, &context.renders).await {
-                Ok((targets, rendered)) => {
-                    for _ in 0..rendered {
-                        context.metrics.worked("render");
-                    }
-                    let mut memory = work.memory.lock();
-                    memory.repository_error_since = None;
-                    if replaced.is_none() {
-                        memory.targets = Some(targets.clone());
-                    }
-                    targets
-                }
+            let loaded = load_sources(context, work, refresh, sources, &recent, replaced.is_none()).await;
+            match loaded {
+                Ok(targets) => targets,
                 Err(error) => {
                     if error.repository && refresh.level < Level::ForceLatest && within_grace(context, work) {
                         return Ok(None);
@@ -309,6 +292,43 @@ pub(crate) async fn compare_now(
     };
     let subject = work.subject(resolved);
     Ok(Some(compare::run(&subject, targets, &work.memory).await))
+}
+
+async fn load_sources(
+    context: &Context,
+    work: &Work,
+    refresh: Refresh,
+    sources: &[tiphys_api::application::ApplicationSource],
+    pinned: &[String],
+    remember: bool,
+) -> Result<Targets, TargetError> {
+    let request = TargetRequest {
+        sources,
+        pinned,
+        level: refresh.level,
+        kind: refresh.kind,
+        instance: &work.instance,
+        destination_namespace: &work.app.spec.destination.namespace,
+        project: work.app.project(),
+        tracking: Arc::clone(&work.tracking),
+        world: &work.world,
+    };
+    let (targets, rendered) = targets::load(&request, &context.sources, &context.renders).await?;
+    for _ in 0..rendered {
+        context.metrics.worked("render");
+    }
+    let mut memory = work.memory.lock();
+    memory.repository_error_since = None;
+    if remember {
+        memory.targets = Some(targets.clone());
+    }
+    Ok(targets)
+}
+
+/// The targets of the spec at its newest revisions, without comparing them.
+pub(crate) async fn load_targets(context: &Context, work: &Work, refresh: Refresh) -> Result<Targets, String> {
+    let loaded = load_sources(context, work, refresh, work.app.sources(), &[], false).await;
+    loaded.map_err(|error| error.text)
 }
 
 /// Whether errors of repositories are still kept silent; the first one starts the period (CTL-33).
@@ -383,6 +403,26 @@ pub(crate) fn fill(new: &mut Application, work: &Work, compared: &Compared, leve
         status.reconciled_at = Some(shown(now));
     }
     compared_to(new);
+}
+
+/// The finalizers with those for deletion hooks added or removed, as the targets have such hooks (CTL-76).
+fn hook_finalizers(found: &[String], targets: &Targets) -> Vec<String> {
+    use names::finalizer::{POST_DELETE, POST_DELETE_CLEANUP, PRE_DELETE, PRE_DELETE_CLEANUP};
+    use tiphys_engine::hook::HookType::{PostDelete, PreDelete};
+    let mut all = found.to_vec();
+    let pairs = [(PreDelete, [PRE_DELETE, PRE_DELETE_CLEANUP]), (PostDelete, [POST_DELETE, POST_DELETE_CLEANUP])];
+    for (hook_type, finalizers) in pairs {
+        let wanted = targets.objects.iter().any(|object| is_deletion_hook(object, hook_type));
+        for finalizer in finalizers {
+            let present = all.iter().any(|name| name == finalizer);
+            if wanted && !present {
+                all.push(finalizer.to_owned());
+            } else if !wanted && present {
+                all.retain(|name| name != finalizer);
+            }
+        }
+    }
+    all
 }
 
 /// Decides about an automatic sync and puts it into the new state; says whether one starts (CTL-57).
@@ -478,9 +518,4 @@ pub(crate) fn permitted(
     } else {
         Err(format!("namespace {} is not permitted in project '{}'", object.namespace(), project.name()))
     }
-}
-
-/// Whether an ended operation phase is shown.
-pub(crate) fn is_completed(app: &Application) -> bool {
-    app.status.operation_state.as_ref().is_some_and(|state| operation_rules::is_completed(&state.phase))
 }

@@ -23,6 +23,8 @@ pub(crate) struct Also {
     pub(crate) operation: bool,
     /// Write project and sync policy in their normal form (CTL-6).
     pub(crate) normalized: bool,
+    /// Write the finalizers as the new state has them.
+    pub(crate) finalizers: bool,
     /// Fail when somebody else changed the object meanwhile.
     pub(crate) exclusive: bool,
 }
@@ -127,6 +129,9 @@ fn patch(object: &Object, old: &Application, new: &Application, also: Also) -> O
             "annotations".to_owned(),
             json!({annotation::REFRESH: null, annotation::REFRESH_TIMESTAMP: null}),
         );
+    }
+    if also.finalizers && old.metadata.finalizers != new.metadata.finalizers {
+        metadata.insert("finalizers".to_owned(), json!(new.metadata.finalizers));
     }
     // The time of a comparison alone is worth no write: a settled installation writes nothing (INV-5).
     if metadata.is_empty() && (map.is_empty() || (map.len() == 1 && time_only && old.status.reconciled_at.is_some())) {

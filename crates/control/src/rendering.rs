@@ -32,13 +32,13 @@ const RENDER_TIMEOUT: Duration = Duration::from_secs(90);
 
 /// The objects of one source.
 #[derive(Debug)]
-pub struct RenderedSource {
+pub(crate) struct RenderedSource {
     /// Objects in render order, stamped.
-    pub objects: Vec<Arc<Object>>,
+    pub(crate) objects: Vec<Arc<Object>>,
     /// Type the source turned out to have.
-    pub source_type: SourceType,
+    pub(crate) source_type: SourceType,
     /// Identity of this rendering: equal for equal inputs.
-    pub id: [u8; 32],
+    pub(crate) id: [u8; 32],
     bytes: u32,
 }
 
@@ -49,20 +49,20 @@ struct Failure {
 }
 
 /// What is rendered: the request, and what the objects are stamped with.
-pub struct RenderTask {
+pub(crate) struct RenderTask {
     /// The request.
-    pub request: RenderRequest,
+    pub(crate) request: RenderRequest,
     /// Bounds.
-    pub budget: Budget,
+    pub(crate) budget: Budget,
     /// Tracking settings with the application's effective method.
-    pub tracking: Arc<TrackingSettings>,
+    pub(crate) tracking: Arc<TrackingSettings>,
     /// Whether cached results are passed over (RND-144).
-    pub hard: bool,
+    pub(crate) hard: bool,
 }
 
 /// Renders and remembers. Cheap to clone.
 #[derive(Clone)]
-pub struct Renders {
+pub(crate) struct Renders {
     done: Cache<[u8; 32], Arc<RenderedSource>>,
     failed: Cache<[u8; 32], Failure>,
     slots: Arc<Semaphore>,
@@ -70,7 +70,7 @@ pub struct Renders {
 
 impl Renders {
     /// A cache whose renderings run on at most `parallelism` threads.
-    pub fn new(parallelism: usize) -> Self {
+    pub(crate) fn new(parallelism: usize) -> Self {
         Self {
             done: Cache::builder()
                 .max_capacity(CACHE_BYTES_MAX)
@@ -85,7 +85,7 @@ impl Renders {
     ///
     /// # Errors
     /// With the text users see.
-    pub async fn get(
+    pub(crate) async fn get(
         &self,
         tree: Arc<dyn Tree>,
         task: RenderTask,

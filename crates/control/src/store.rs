@@ -18,16 +18,16 @@ use crate::memory::AppMemory;
 
 /// Namespace and name of an application.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct AppKey {
+pub(crate) struct AppKey {
     /// Namespace of the Application object.
-    pub namespace: SmolStr,
+    pub(crate) namespace: SmolStr,
     /// Its name.
-    pub name: SmolStr,
+    pub(crate) name: SmolStr,
 }
 
 impl AppKey {
     /// Makes one from its parts.
-    pub fn new(namespace: &str, name: &str) -> Self {
+    pub(crate) fn new(namespace: &str, name: &str) -> Self {
         Self { namespace: namespace.into(), name: name.into() }
     }
 }
@@ -40,15 +40,15 @@ impl fmt::Display for AppKey {
 
 /// One application.
 #[derive(Clone)]
-pub struct AppEntry {
+pub(crate) struct AppEntry {
     /// The object as last seen.
-    pub object: Arc<Object>,
+    pub(crate) object: Arc<Object>,
     /// The declared part: metadata, spec and operation; the status is left empty.
-    pub declared: Arc<Application>,
+    pub(crate) declared: Arc<Application>,
     /// Name on its resources (TRK-1).
-    pub instance: SmolStr,
+    pub(crate) instance: SmolStr,
     /// What the controller remembers between passes.
-    pub memory: Arc<Mutex<AppMemory>>,
+    pub(crate) memory: Arc<Mutex<AppMemory>>,
 }
 
 impl AppEntry {
@@ -56,14 +56,14 @@ impl AppEntry {
     ///
     /// # Errors
     /// When the object has members of types that the CRD forbids.
-    pub fn parse(&self) -> Result<Application, serde_json::Error> {
+    pub(crate) fn parse(&self) -> Result<Application, serde_json::Error> {
         serde_json::from_slice(self.object.raw())
     }
 }
 
 /// What an event changed, as far as work follows from it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Change {
+pub(crate) enum Change {
     /// Older than what is known, or equal.
     None,
     /// Only the status changed, in a way that asks for nothing.
@@ -82,7 +82,7 @@ struct State {
 
 /// The store; one writer (the watch and the workers' own writes), many readers.
 #[derive(Default)]
-pub struct AppStore {
+pub(crate) struct AppStore {
     state: RwLock<State>,
 }
 
@@ -91,7 +91,7 @@ impl AppStore {
     ///
     /// # Errors
     /// When the object does not have the shape of an Application; what was known before stays.
-    pub fn upsert(
+    pub(crate) fn upsert(
         &self,
         object: Arc<Object>,
         instance: impl FnOnce(&str, &str) -> SmolStr,
@@ -124,7 +124,7 @@ impl AppStore {
     }
 
     /// Forgets an application.
-    pub fn remove(&self, key: &AppKey) -> Option<AppEntry> {
+    pub(crate) fn remove(&self, key: &AppKey) -> Option<AppEntry> {
         let mut state = self.state.write();
         let entry = state.apps.remove(key)?;
         state.unindex(key, &entry.declared);
@@ -133,17 +133,17 @@ impl AppStore {
     }
 
     /// One application.
-    pub fn get(&self, key: &AppKey) -> Option<AppEntry> {
+    pub(crate) fn get(&self, key: &AppKey) -> Option<AppEntry> {
         self.state.read().apps.get(key).cloned()
     }
 
     /// The application with this name on its resources.
-    pub fn by_instance(&self, instance: &str) -> Option<AppKey> {
+    pub(crate) fn by_instance(&self, instance: &str) -> Option<AppKey> {
         self.state.read().by_instance.get(instance).cloned()
     }
 
     /// Applications with a source whose URL passes the test; the test runs once per distinct URL.
-    pub fn by_repository(&self, test: impl Fn(&str) -> bool) -> Vec<AppEntry> {
+    pub(crate) fn by_repository(&self, test: impl Fn(&str) -> bool) -> Vec<AppEntry> {
         let state = self.state.read();
         let keys: BTreeSet<&AppKey> =
             state.by_repository.iter().filter(|(url, _)| test(url)).flat_map(|(_, keys)| keys).collect();
@@ -151,25 +151,15 @@ impl AppStore {
     }
 
     /// Applications of a project.
-    pub fn by_project(&self, project: &str) -> Vec<AppKey> {
+    pub(crate) fn by_project(&self, project: &str) -> Vec<AppKey> {
         self.state.read().by_project.get(project).into_iter().flatten().cloned().collect()
     }
 
     /// Keys of all applications, sorted. For start-up, settings changes and metrics only.
-    pub fn keys(&self) -> Vec<AppKey> {
+    pub(crate) fn keys(&self) -> Vec<AppKey> {
         let mut keys: Vec<AppKey> = self.state.read().apps.keys().cloned().collect();
         keys.sort_unstable();
         keys
-    }
-
-    /// Number of applications.
-    pub fn len(&self) -> usize {
-        self.state.read().apps.len()
-    }
-
-    /// Whether there are none.
-    pub fn is_empty(&self) -> bool {
-        self.len() == 0
     }
 }
 
@@ -264,6 +254,6 @@ mod tests {
         assert_eq!(store.by_repository(|url| url == "r").len(), 0);
         assert_eq!(store.by_repository(|url| url == "r2").len(), 1);
         store.remove(&AppKey::new("argocd", "a"));
-        assert!(store.is_empty() && store.by_instance("a").is_none());
+        assert!(store.keys().is_empty() && store.by_instance("a").is_none());
     }
 }

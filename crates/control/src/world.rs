@@ -23,46 +23,46 @@ use tiphys_policy::project::{EffectiveInputs, effective};
 
 /// The raw objects a snapshot is made from, by name.
 #[derive(Clone, Default)]
-pub struct WorldData {
+pub(crate) struct WorldData {
     /// ConfigMaps of the control plane's namespace that carry settings.
-    pub config_maps: BTreeMap<String, Arc<Object>>,
+    pub(crate) config_maps: BTreeMap<String, Arc<Object>>,
     /// Secrets of the control plane's namespace that carry settings, repositories or clusters.
-    pub secrets: BTreeMap<String, Arc<Object>>,
+    pub(crate) secrets: BTreeMap<String, Arc<Object>>,
     /// AppProjects.
-    pub projects: BTreeMap<String, Arc<Object>>,
+    pub(crate) projects: BTreeMap<String, Arc<Object>>,
     /// Environment variables, read once at start.
-    pub env: BTreeMap<String, String>,
+    pub(crate) env: BTreeMap<String, String>,
     /// The control plane's namespace.
-    pub namespace: String,
+    pub(crate) namespace: String,
 }
 
 /// One snapshot.
-pub struct World {
+pub(crate) struct World {
     /// Settings.
-    pub settings: Settings,
+    pub(crate) settings: Settings,
     /// Tracking settings with the system's method.
-    pub tracking: TrackingSettings,
+    pub(crate) tracking: TrackingSettings,
     /// Health rules of the user.
-    pub health: Arc<HealthOverrides>,
+    pub(crate) health: Arc<HealthOverrides>,
     /// Settings of comparisons.
-    pub diff: DiffSettings,
+    pub(crate) diff: DiffSettings,
     /// Clusters, the local one included.
-    pub clusters: Clusters,
+    pub(crate) clusters: Clusters,
     /// Effective projects by name.
-    pub projects: HashMap<String, Arc<AppProject>>,
+    pub(crate) projects: HashMap<String, Arc<AppProject>>,
     /// Repositories with their credentials.
-    pub repositories: Vec<Repository>,
+    pub(crate) repositories: Vec<Repository>,
     /// Credential templates.
-    pub templates: Vec<CredentialTemplate>,
+    pub(crate) templates: Vec<CredentialTemplate>,
     /// Text of the SSH known hosts.
-    pub known_hosts: String,
+    pub(crate) known_hosts: String,
     /// What is wrong with the settings, for the log.
-    pub warnings: Vec<String>,
+    pub(crate) warnings: Vec<String>,
 }
 
 impl World {
     /// Builds a snapshot. Parts that cannot be read become warnings; their defaults are in force (CTL-132).
-    pub fn build(data: &WorldData) -> Self {
+    pub(crate) fn build(data: &WorldData) -> Self {
         let config = |name: &str| data.config_maps.get(name).map(|o| config_map_data(o)).unwrap_or_default();
         let settings = Settings::new(SettingsData {
             cm: config(names::SETTINGS_CONFIG_MAP),
@@ -142,7 +142,7 @@ impl World {
     ///
     /// # Errors
     /// When the Secret that applies cannot be read.
-    pub fn repository(&self, url: &str, project: &str) -> Result<tiphys_source::Repository, String> {
+    pub(crate) fn repository(&self, url: &str, project: &str) -> Result<tiphys_source::Repository, String> {
         let matching = self.settings.template_matching();
         let found = repository::resolve(&self.repositories, &self.templates, url, project, matching)
             .map_err(|error| error.to_string())?;
@@ -153,7 +153,7 @@ impl World {
     ///
     /// # Errors
     /// When a rule does not compile, with the text of the condition.
-    pub fn ignore_rules(
+    pub(crate) fn ignore_rules(
         &self,
         rules: &[tiphys_api::application::IgnoreDifference],
     ) -> Result<IgnoreRules, String> {
