@@ -30,6 +30,7 @@ pub fn render(
     let files = find_files(tree, directory, options, budget)?;
     let contents = read_files(tree, &files, jsonnet_enabled, budget)?;
     let mut objects = Vec::new();
+    let mut nodes_left = budget.nodes;
     for (file, content) in contents {
         budget.check_time()?;
         let name = file.listed.name();
@@ -55,9 +56,10 @@ pub fn render(
         if extension == "json" {
             objects.push(parse_json_file(name, &text)?);
         } else {
-            let stream = manifests::parse_stream(&text, budget);
+            let stream = manifests::parse_stream(&text, budget, &mut nodes_left);
             match stream.error {
-                Some(error @ ManifestError::TooMany { .. }) => {
+                // Never ignored like a file that is no manifest: what follows would be missing.
+                Some(error @ (ManifestError::TooMany { .. } | ManifestError::TooLarge)) => {
                     return Err(RenderError::new(Reason::BudgetExceeded, error.to_string()));
                 }
                 Some(error) if !stream.objects.is_empty() || objects_meant(&text) => {

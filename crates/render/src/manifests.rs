@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use serde_json::Value;
-use tiphys_go::yaml::{self, Dialect, Limits};
+use tiphys_go::yaml::{self, Dialect, Limits, YamlError};
 
 use crate::{Budget, Reason, RenderError};
 
@@ -23,6 +23,9 @@ pub enum ManifestError {
     /// A document has no kind.
     #[error("failed to unmarshal manifest: Object 'Kind' is missing")]
     KindMissing,
+    /// The documents unfold to more than the budget allows.
+    #[error("the manifests have too many values")]
+    TooLarge,
     /// The text is not UTF-8 or UTF-16.
     #[error("the text is not valid UTF-8")]
     Encoding,
@@ -54,21 +57,31 @@ pub struct Stream {
 /// # Ok::<(), tiphys_render::RenderError>(())
 /// ```
 pub fn parse_manifests(text: &str, budget: &Budget) -> Result<Vec<Value>, RenderError> {
-    let stream = parse_stream(text, budget);
+    let mut nodes_left = budget.nodes;
+    let stream = parse_stream(text, budget, &mut nodes_left);
     match stream.error {
+        Some(error @ (ManifestError::TooMany { .. } | ManifestError::TooLarge)) => {
+            Err(RenderError::new(Reason::BudgetExceeded, error.to_string()))
+        }
         Some(error) => Err(RenderError::new(Reason::ManifestUnmarshal, error.to_string())),
         None => expand_lists(stream.objects, budget),
     }
 }
 
 /// Reads the documents of a text up to the first that is no object (RND-76).
-pub fn parse_stream(text: &str, budget: &Budget) -> Stream {
+///
+/// `nodes_left` goes down by the size of what was read, so that many documents share one bound.
+pub fn parse_stream(text: &str, budget: &Budget, nodes_left: &mut usize) -> Stream {
     let mut stream = Stream::default();
-    let limits = Limits { nodes_max: budget.nodes, depth_max: budget.depth };
     for document in yaml::split_documents(text) {
+        let limits = Limits { nodes_max: *nodes_left, depth_max: budget.depth };
         let value = match yaml::parse(&document, Dialect::Sigs, &limits) {
             Ok(None | Some(Value::Null)) => continue,
             Ok(Some(value)) => value,
+            Err(YamlError::Nodes) => {
+                stream.error = Some(ManifestError::TooLarge);
+                return stream;
+            }
             Err(error) => {
                 stream.error = Some(ManifestError::Syntax { text: error.to_string() });
                 return stream;
@@ -78,6 +91,7 @@ pub fn parse_stream(text: &str, budget: &Budget) -> Stream {
             stream.error = Some(ManifestError::TooMany { limit: budget.objects });
             return stream;
         }
+        *nodes_left = nodes_left.saturating_sub(weight(&value));
         match check_object(&value) {
             Ok(()) => stream.objects.push(value),
             Err(error) => {
@@ -87,6 +101,16 @@ pub fn parse_stream(text: &str, budget: &Budget) -> Stream {
         }
     }
     stream
+}
+
+/// Nodes of a tree; long texts count more than once. The depth is that of the reader's limit.
+fn weight(value: &Value) -> usize {
+    match value {
+        Value::Null | Value::Bool(_) | Value::Number(_) => 1,
+        Value::String(text) => 1 + text.len() / 256,
+        Value::Array(items) => 1 + items.iter().map(weight).sum::<usize>(),
+        Value::Object(members) => 1 + members.values().map(weight).sum::<usize>(),
+    }
 }
 
 /// A manifest is a mapping with a kind.
@@ -189,13 +213,23 @@ mod tests {
         assert_eq!(decode_text(b"\xff"), Err(ManifestError::Encoding));
     }
 
+    fn parse(text: &str) -> Stream {
+        parse_stream(text, &Budget::default(), &mut 1000)
+    }
+
+    #[test]
+    fn sty_114_documents_share_one_bound() {
+        let text = "kind: A\nitem: [1,2,3]\n---\n".repeat(5);
+        assert_eq!(parse_stream(&text, &Budget::default(), &mut 40).objects.len(), 5);
+        assert!(parse_stream(&text, &Budget::default(), &mut 20).error.is_some());
+    }
+
     #[test]
     fn rnd_76_a_stream_ends_at_the_first_error() {
-        let stream =
-            parse_stream("kind: A\n---\n# only a comment\n---\nx: 1\n---\nkind: B\n", &Budget::default());
+        let stream = parse("kind: A\n---\n# only a comment\n---\nx: 1\n---\nkind: B\n");
         assert_eq!(stream.objects, [json!({"kind": "A"})]);
         assert_eq!(stream.error, Some(ManifestError::KindMissing));
-        assert_eq!(parse_stream("- a\n", &Budget::default()).error, Some(ManifestError::NotAMapping));
+        assert_eq!(parse("- a\n").error, Some(ManifestError::NotAMapping));
     }
 
     #[test]

@@ -83,7 +83,7 @@ pub struct Budget {
     pub combined_manifest_bytes: u64,
     /// Bytes read in total, whatever the previous limit says.
     pub input_bytes: u64,
-    /// Nodes of all parsed documents after anchors are expanded.
+    /// Nodes of all parsed documents together, after anchors are expanded.
     pub nodes: usize,
     /// Number of objects.
     pub objects: usize,
@@ -100,7 +100,7 @@ impl Default for Budget {
         Self {
             combined_manifest_bytes: 10_000_000,
             input_bytes: 256 * 1024 * 1024,
-            nodes: 20_000_000,
+            nodes: 5_000_000,
             objects: 100_000,
             depth: 200,
             files: 500_000,

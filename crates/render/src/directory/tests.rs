@@ -159,7 +159,20 @@ fn sty_114_a_bomb_of_anchors_is_bounded() {
         bomb = format!("{bomb}a{level}: &a{level} [{refs}]\n");
     }
     let budget = Budget { nodes: 100_000, ..Budget::default() };
-    assert!(run_with(&DirectorySource::default(), &[("a.yaml", &bomb)], &budget).is_err());
+    let error = run_with(&DirectorySource::default(), &[("a.yaml", &bomb)], &budget).unwrap_err();
+    assert_eq!(error.reason, Reason::BudgetExceeded);
+    let none = Budget { nodes: 3, ..Budget::default() };
+    let files = [("a.yaml", "kind: A"), ("b.yaml", "kind: B\nmore: [1,2]")];
+    let error = run_with(&DirectorySource::default(), &files, &none).unwrap_err();
+    assert_eq!(error.reason, Reason::BudgetExceeded);
+}
+
+#[test]
+fn sty_114_deep_documents_are_bounded() {
+    for deep in ["[".repeat(1_000_000), "{a: ".repeat(200_000), "- ".repeat(200_000)] {
+        let text = format!("kind: A\napiVersion: v1\nmetadata:\n  {deep}");
+        assert!(run(&[("a.yaml", &text)]).is_err());
+    }
 }
 
 #[test]
