@@ -116,7 +116,7 @@ fn message(status: HealthCode, causes: &[&Object]) -> String {
     let named: Vec<String> = causes.iter().take(3).map(|live| short_name(live)).collect();
     let mut text = format!("Caused by {}", named.join(", "));
     if causes.len() > named.len() {
-        text.push_str(&format!(" and {} more", causes.len() - named.len()));
+        text = format!("{text} and {} more", causes.len() - named.len());
     }
     text
 }

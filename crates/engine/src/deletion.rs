@@ -76,7 +76,7 @@ fn wait(what: &str, first: &Object, count: usize) -> DeletionStep {
     let key = first.key();
     let mut why = format!("waiting for {what} {}/{}/{}", key.group, key.kind, key.name);
     if count > 1 {
-        why.push_str(&format!(" and {} more resources", count - 1));
+        why = format!("{why} and {} more resources", count - 1);
     }
     DeletionStep::Wait { why }
 }

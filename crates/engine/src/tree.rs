@@ -76,7 +76,7 @@ fn revision(object: &Value) -> Option<i64> {
 
 /// Images of containers and init containers, distinct, in order of appearance (ENG-199).
 ///
-/// Looks into Pods, pod templates and CronJob templates, whatever the kind.
+/// Looks into Pods, pod templates and `CronJob` templates, whatever the kind.
 pub fn images(object: &Value) -> Vec<String> {
     const SPECS: [&[&str]; 3] =
         [&["spec", "template", "spec"], &["spec", "jobTemplate", "spec", "template", "spec"], &["spec"]];

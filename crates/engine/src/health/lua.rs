@@ -200,7 +200,7 @@ fn time(table: Option<&mlua::Table>, clock: &ScriptClock) -> mlua::Result<f64> {
     let moment = moment.and_then(|moment| moment.to_zoned(TimeZone::UTC));
     moment
         .map(|moment| seconds(moment.timestamp()))
-        .map_err(|_| mlua::Error::runtime("the date is out of range"))
+        .map_err(|error| mlua::Error::runtime(format!("the date is out of range: {error}")))
 }
 
 /// `os.date` in UTC, with the directives of ENG-133.
@@ -208,7 +208,7 @@ fn date(lua: &Lua, format: &str, at: Option<f64>, clock: &ScriptClock) -> mlua::
     let at = match at {
         #[expect(clippy::cast_possible_truncation, reason = "fractions of a second are not shown")]
         Some(seconds) => Timestamp::from_second(seconds as i64)
-            .map_err(|_| mlua::Error::runtime("the time is out of range"))?,
+            .map_err(|error| mlua::Error::runtime(format!("the time is out of range: {error}")))?,
         None => clock(),
     };
     let moment = at.to_zoned(TimeZone::UTC);
@@ -246,7 +246,9 @@ fn date(lua: &Lua, format: &str, at: Option<f64>, clock: &ScriptClock) -> mlua::
             }
         };
         let shown = jiff::fmt::strtime::format(&directive, &moment);
-        text.push_str(&shown.map_err(|_| mlua::Error::runtime("the format is not known"))?);
+        text.push_str(
+            &shown.map_err(|error| mlua::Error::runtime(format!("the format is not known: {error}")))?,
+        );
     }
     Ok(mlua::Value::String(lua.create_string(&text)?))
 }
@@ -259,7 +261,7 @@ fn check_pattern(_: &Lua, (subject, pattern): (mlua::Value, mlua::Value)) -> mlu
     let pattern = pattern.as_bytes();
     let mut repeats = 0_i32;
     let (mut is_escaped, mut in_set) = (false, false);
-    for byte in pattern.iter() {
+    for byte in &*pattern {
         match byte {
             _ if is_escaped => is_escaped = false,
             b'%' => is_escaped = true,

@@ -32,8 +32,8 @@ pub(super) fn pod(reader: Reader<'_>) -> Verdict {
         "Succeeded" => verdict(Healthy, message),
         "Failed" if !message.is_empty() => verdict(Degraded, message),
         "Failed" => {
-            let all = reader.list(&["status", "initContainerStatuses"])?.iter().chain(containers);
-            verdict(Degraded, all.filter_map(failure).next().unwrap_or_default())
+            let mut all = reader.list(&["status", "initContainerStatuses"])?.iter().chain(containers);
+            verdict(Degraded, all.find_map(failure).unwrap_or_default())
         }
         "Running" if is_long_running => {
             let is_ready =

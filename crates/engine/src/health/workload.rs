@@ -218,7 +218,7 @@ const AUTOSCALING: &str = "autoscaling.alpha.kubernetes.io/conditions";
 pub(super) fn autoscaler(reader: Reader<'_>) -> Verdict {
     let waiting = || verdict(Progressing, "Waiting to Autoscale");
     if text(reader.object, "apiVersion") != "autoscaling/v1" {
-        return judge_autoscaler(reader.conditions()?).map_or_else(waiting, Ok);
+        return judge_autoscaler(reader.conditions()?).map_or_else(waiting, |health| Ok(Some(health)));
     }
     let annotation = reader.text(&["metadata", "annotations", AUTOSCALING])?;
     if annotation.is_empty() {
@@ -227,10 +227,10 @@ pub(super) fn autoscaler(reader: Reader<'_>) -> Verdict {
     let conditions: Vec<Value> = serde_json::from_str(annotation).map_err(|error| HealthError {
         message: format!("failed to convert conditions annotation to typed: {error}"),
     })?;
-    judge_autoscaler(&conditions).map_or_else(waiting, Ok)
+    judge_autoscaler(&conditions).map_or_else(waiting, |health| Ok(Some(health)))
 }
 
-fn judge_autoscaler(conditions: &[Value]) -> Option<Option<super::Health>> {
+fn judge_autoscaler(conditions: &[Value]) -> Option<super::Health> {
     let is_degraded = |condition: &&Value| {
         matches!(
             (text(condition, "type"), text(condition, "reason")),
@@ -250,7 +250,7 @@ fn judge_autoscaler(conditions: &[Value]) -> Option<Option<super::Health>> {
         matches!(text(condition, "type"), "AbleToScale" | "ScalingLimited")
             && text(condition, "status") == "True"
     };
-    let found = |status, condition: &Value| Some(super::Health::new(status, text(condition, "message")));
+    let found = |status, condition: &Value| super::Health::new(status, text(condition, "message"));
     if let Some(condition) = conditions.iter().find(is_degraded) {
         return Some(found(Degraded, condition));
     }

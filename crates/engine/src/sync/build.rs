@@ -81,9 +81,7 @@ pub(super) fn build<C: Cluster>(
         let live = LiveIndex::new(facts);
         tasks.extend(facts.hooks.iter().flat_map(|hook| hook_tasks(facts, &live, hook)));
     }
-    let namespace_task = namespace_task(facts, namespace);
-    let namespace_key = namespace_task.as_ref().map(|task| task.key.clone());
-    tasks.extend(namespace_task);
+    tasks.extend(namespace_task(facts, namespace));
 
     let problems = check(facts, options, cluster, &mut tasks);
     order::assign_prune_waves(&mut tasks, |task| options.has_for("PruneLast=true", task.live.as_deref()));
@@ -94,9 +92,10 @@ pub(super) fn build<C: Cluster>(
     }
     if let NamespaceFound::Unknown(error) = namespace {
         let text = format!("namespace auto creation failed: {error}");
-        if let Some(task) =
-            tasks.iter_mut().find(|task| Some(&task.key) == namespace_key.as_ref() && !task.hook)
-        {
+        let is_made = |task: &&mut Task| {
+            !task.hook && task.target.as_deref().is_some_and(|target| is_destination(target, facts))
+        };
+        if let Some(task) = tasks.iter_mut().find(is_made) {
             ledger.record(task, Some(ResultCode::SyncFailed), OperationPhase::Error, text);
         }
     }

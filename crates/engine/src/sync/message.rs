@@ -51,7 +51,7 @@ pub(super) fn waiting(wait: Wait, tasks: &[&Task]) -> String {
     let more = tasks.len() - 1;
     if more > 0 {
         let noun = if tasks.iter().all(|task| task.hook) { "hooks" } else { "resources" };
-        text.push_str(&format!(" and {more} more {noun}"));
+        text = format!("{text} and {more} more {noun}");
     }
     text
 }

@@ -4,7 +4,6 @@
 //! only how the world answers: which calls fail, how health develops, how long deletions take.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::Arc;
 
 use jiff::Timestamp;
 use serde::Deserialize;
@@ -59,9 +58,10 @@ struct Model {
 /// A kind beyond the built-in ones.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
-struct Kind {
+struct ModelKind {
     group: String,
-    kind: String,
+    #[serde(rename = "kind")]
+    name: String,
     namespaced: bool,
 }
 
@@ -84,10 +84,10 @@ pub fn run_with(input: &Value, permit: Permit<'_>) -> Result<Value, ModelError> 
     let operation = input.get("operation").ok_or_else(|| problem("operation", "is missing"))?;
     let sync: SyncOperation = member(operation, "sync")?.unwrap_or_default();
     let model: Model = member(input, "model")?.unwrap_or_default();
-    let kinds: Vec<Kind> = member(input, "kinds")?.unwrap_or_default();
+    let kinds: Vec<ModelKind> = member(input, "kinds")?.unwrap_or_default();
     let start = operation.get("startedAt").or_else(|| input.get("now")).and_then(Value::as_str);
     let started_at: Timestamp = match start {
-        Some(text) => text.parse().map_err(|_| problem("operation.startedAt", "is no time"))?,
+        Some(text) => text.parse().map_err(|error| problem("operation.startedAt", format!("{error}")))?,
         None => Timestamp::UNIX_EPOCH,
     };
     let max_passes = model.max_passes.unwrap_or(100);
@@ -139,7 +139,7 @@ pub fn run_with(input: &Value, permit: Permit<'_>) -> Result<Value, ModelError> 
 }
 
 fn run_pass(facts: SyncFacts, number: u64, world: &mut World<'_>, record: &mut Record) -> super::PassEnd {
-    let view = Arc::new(world.view(number));
+    let view = world.view(number);
     let mut pass = Pass::start(facts, view);
     let mut outcomes = Vec::new();
     loop {

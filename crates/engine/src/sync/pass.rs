@@ -292,7 +292,7 @@ impl<C: Cluster> Pass<C> {
         }
         let going = self.board.select(|task| {
             task.code == Some(ResultCode::Pruned)
-                && task.live.as_deref().is_some_and(|live| live.is_terminating())
+                && task.live.as_deref().is_some_and(tiphys_object::Object::is_terminating)
         });
         if !going.is_empty() {
             return self.wait(Wait::Deletion, &going, false);
@@ -457,3 +457,6 @@ fn hook_state(health: Option<crate::health::Health>, name: &str) -> (OperationPh
         HealthCode::Missing => (OperationPhase::Succeeded, created()),
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -335,7 +335,7 @@ impl Run {
     }
 
     fn apply(&mut self, board: &mut Board) -> Progress {
-        let applies = |task: &Task| !task.is_prune() && !(self.is_dry && task.skip_dry_run);
+        let applies = |task: &Task| !(task.is_prune() || self.is_dry && task.skip_dry_run);
         let ids = self.ids.iter().copied().filter(|id| board.task(*id).is_some_and(applies));
         let mut groups: VecDeque<Vec<usize>> = VecDeque::new();
         for id in ids {

@@ -28,12 +28,12 @@ pub(super) fn add_info(pod: &Value, info: &mut Vec<InfoItem>) {
             let is_pod_ready = list(pod, &["status", "conditions"])
                 .iter()
                 .any(|condition| text(condition, "type") == "Ready" && text(condition, "status") == "True");
-            reason = if is_pod_ready { "Running" } else { "NotReady" }.to_owned();
+            reason = String::from(if is_pod_ready { "Running" } else { "NotReady" });
         }
     }
     if at(pod, &["metadata", "deletionTimestamp"]).is_some_and(|time| !time.is_null()) {
         let is_lost = text_at(pod, &["status", "reason"]) == "NodeLost";
-        reason = if is_lost { "Unknown" } else { "Terminating" }.to_owned();
+        reason = String::from(if is_lost { "Unknown" } else { "Terminating" });
     }
     if !reason.is_empty() {
         push(info, "Status Reason", reason);

@@ -8,7 +8,7 @@ use tiphys_api::Application;
 use tiphys_api::names::finalizer;
 use tiphys_object::{Gvk, Object, ResourceKey, access};
 
-use super::{Kind, Model, Permit};
+use super::{Model, ModelKind, Permit};
 use crate::diff::{DiffOptions, DiffSettings, diff};
 use crate::health::{Health, HealthCode, HealthError};
 use crate::hook::Role;
@@ -87,9 +87,14 @@ pub(super) struct View<'a> {
 }
 
 impl<'a> World<'a> {
-    pub(super) fn new(application: &Application, model: Model, kinds: &[Kind], rules: Rules<'a>) -> Self {
+    pub(super) fn new(
+        application: &Application,
+        model: Model,
+        kinds: &[ModelKind],
+        rules: Rules<'a>,
+    ) -> Self {
         let scopes =
-            kinds.iter().map(|kind| ((kind.group.clone(), kind.kind.clone()), kind.namespaced)).collect();
+            kinds.iter().map(|kind| ((kind.group.clone(), kind.name.clone()), kind.namespaced)).collect();
         Self {
             namespace: application.spec.destination.namespace.clone(),
             model,
@@ -184,14 +189,12 @@ impl<'a> World<'a> {
         if entry.applied_at.is_some() {
             return false;
         }
-        match &self.model.in_sync {
-            Some(keys) => !keys.contains(&key.to_string()),
-            None => {
-                let options = DiffOptions { ignore: &self.rules.ignore, settings: self.rules.diff };
-                let result = diff(Some(&target.to_value()), Some(&entry.tree), &options);
-                result.map_or(true, |result| result.modified)
-            }
+        if let Some(keys) = &self.model.in_sync {
+            return !keys.contains(&key.to_string());
         }
+        let options = DiffOptions { ignore: &self.rules.ignore, settings: self.rules.diff };
+        let result = diff(Some(&target.to_value()), Some(&entry.tree), &options);
+        result.map_or(true, |result| result.modified)
     }
 
     pub(super) fn view(&self, pass: u64) -> View<'a> {
