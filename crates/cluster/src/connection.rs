@@ -8,6 +8,7 @@
 //! than it saves.
 
 mod call;
+mod calm;
 mod secret_config;
 
 use std::path::Path;
@@ -16,13 +17,15 @@ use std::time::Duration;
 
 use http::{HeaderMap, HeaderName, HeaderValue, Request};
 use hyper_util::client::legacy::connect::proxy::{SocksV5, Tunnel};
-use hyper_util::client::legacy::connect::{Connect, HttpConnector};
-use hyper_util::rt::{TokioExecutor, TokioTimer};
+use hyper_util::client::legacy::connect::{self, Connect, HttpConnector};
+use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use kube::client::{Body, ClientBuilder, ConfigExt};
 use kube::config::{KubeConfigOptions, Kubeconfig};
 use parking_lot::Mutex;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
-use tower::{BoxError, ServiceBuilder};
+use tower::{BoxError, ServiceBuilder, ServiceExt as _};
+
+use calm::Calm;
 
 pub(crate) use call::{Answer, Call, encode, status_error};
 
@@ -150,7 +153,7 @@ impl Connection {
             // Tests and tools that have no `main` of ours; losing the race to another thread is as good.
             drop(rustls::crypto::aws_lc_rs::default_provider().install_default());
         }
-        let calls = client(&config)?;
+        let calls = client(&config, Traffic::Calls)?;
         let server = config.cluster_url.to_string().trim_end_matches('/').to_owned();
         Ok(Self {
             shared: Arc::new(Shared { config, server, calls, lanes: Mutex::default() }),
@@ -187,8 +190,10 @@ impl Connection {
                 return Ok(StreamSlot { client: lane.client.clone(), _room: Some(room) });
             }
         }
-        let lane =
-            Lane { client: client(&self.shared.config)?, free: Arc::new(Semaphore::new(LANE_STREAMS_MAX)) };
+        let lane = Lane {
+            client: client(&self.shared.config, Traffic::Watches)?,
+            free: Arc::new(Semaphore::new(LANE_STREAMS_MAX)),
+        };
         let room = Arc::clone(&lane.free).try_acquire_owned().ok();
         lanes.push(lane.clone());
         Ok(StreamSlot { client: lane.client, _room: room })
@@ -204,23 +209,48 @@ impl Connection {
 }
 
 /// One HTTP client with connections of its own.
-fn client(config: &kube::Config) -> Result<kube::Client, ConnectError> {
+fn client(config: &kube::Config, traffic: Traffic) -> Result<kube::Client, ConnectError> {
     let mut http = HttpConnector::new();
     http.enforce_http(false);
     http.set_nodelay(true);
     http.set_connect_timeout(Some(CONNECT_TIMEOUT));
     http.set_keepalive(Some(TCP_KEEPALIVE));
-    let Some(proxy) = &config.proxy_url else { return client_over(config, http) };
+    let Some(proxy) = &config.proxy_url else { return client_for(config, http, traffic) };
     match proxy.scheme_str() {
-        Some("socks5") => client_over(config, SocksV5::new(proxy.clone(), http)),
-        Some("http") => client_over(config, Tunnel::new(proxy.clone(), http)),
+        Some("socks5") => client_for(config, SocksV5::new(proxy.clone(), http), traffic),
+        Some("http") => client_for(config, Tunnel::new(proxy.clone(), http), traffic),
         Some("https") => {
             let to_proxy = config
                 .rustls_https_connector_with_connector(http)
                 .map_err(|error| ConnectError::Credentials(Box::new(error)))?;
-            client_over(config, Tunnel::new(proxy.clone(), to_proxy))
+            client_for(config, Tunnel::new(proxy.clone(), to_proxy), traffic)
         }
         other => Err(ConnectError::ProxyScheme { scheme: other.unwrap_or("").to_owned() }),
+    }
+}
+
+/// Which traffic a client carries.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Traffic {
+    /// Requests somebody waits for.
+    Calls,
+    /// Watches, whose small events may arrive together.
+    Watches,
+}
+
+fn client_for<C>(config: &kube::Config, connector: C, traffic: Traffic) -> Result<kube::Client, ConnectError>
+where
+    C: tower::Service<http::Uri> + Clone + Send + Sync + 'static,
+    C::Response: hyper::rt::Read + hyper::rt::Write + connect::Connection + Send + Unpin + 'static,
+    C::Future: Send + 'static,
+    C::Error: Into<BoxError> + 'static,
+{
+    match traffic {
+        Traffic::Calls => client_over(config, connector),
+        Traffic::Watches => {
+            let calm = connector.map_response(|stream| TokioIo::new(Calm::new(TokioIo::new(stream))));
+            client_over(config, calm)
+        }
     }
 }
 

@@ -27,6 +27,6 @@ pub use kinds::{ApiResource, Discovery, FilterError, Kinds, ResourceFilter, Scop
 pub use objects::{ObjectEvent, ObjectQuery, watch_objects};
 pub use watch::Jitter;
 pub use write::{
-    Applied, ApplyMethod, ApplyOptions, DeleteOptions, Deleted, Outcome, Permit, Propagation, Target, Writer,
-    hinted,
+    Applied, ApplyMethod, ApplyOptions, DeleteOptions, Deleted, Known, Outcome, Permit, Propagation, Target,
+    Writer, hinted,
 };

@@ -17,7 +17,7 @@ use smol_str::SmolStr;
 use tiphys_api::names::FIELD_MANAGER;
 use tiphys_object::{Gvk, Object, access};
 
-pub use apply::{ApplyMethod, ApplyOptions};
+pub use apply::{ApplyMethod, ApplyOptions, Known};
 pub use message::{Outcome, hinted};
 
 use crate::connection::{Answer, Call, Connection, Impersonation, encode};

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use tiphys_api::names::finalizer;
 use tiphys_cluster::{
-    ApiError, ApplyMethod, ApplyOptions, DeleteOptions, Deleted, Permit, Propagation, Target, Writer, hinted,
+    ApiError, ApplyMethod, ApplyOptions, DeleteOptions, Deleted, Known, Permit, Propagation, Target, Writer, hinted,
 };
 use tiphys_engine::sync::{self, Action, Op, Outcome};
 use tiphys_object::Object;
@@ -75,6 +75,7 @@ async fn apply(writer: &Writer, permit: &Permit, action: &Action) -> Done {
         is_forced: action.force,
         is_dry_run: action.op == Op::DryRun,
         is_unvalidated: !action.validate,
+        known: known(action),
     };
     match writer.apply(permit, &manifest.to_value(), &options).await {
         Ok(applied) => {
@@ -86,6 +87,14 @@ async fn apply(writer: &Writer, permit: &Permit, action: &Action) -> Done {
             }
         }
         Err(error) => Done::failed(&error, &action.gvk.kind),
+    }
+}
+
+/// The live object at the start of the pass saves a read.
+fn known(action: &Action) -> Known {
+    match &action.live {
+        Some(live) => Known::Present(Arc::clone(live)),
+        None => Known::Absent,
     }
 }
 

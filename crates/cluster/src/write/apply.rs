@@ -49,6 +49,22 @@ pub struct ApplyOptions {
     pub is_dry_run: bool,
     /// Let unknown and duplicate fields pass (`Validate=false`).
     pub is_unvalidated: bool,
+    /// What the caller knows of the live object; saves a read.
+    pub known: Known,
+}
+
+/// What is known of the live object before an apply.
+///
+/// It may be a little old: what it says wrongly the server answers with a refusal, and then the object is read.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum Known {
+    /// Nothing; it is read.
+    #[default]
+    Nothing,
+    /// There is none.
+    Absent,
+    /// It looks like this.
+    Present(Arc<Object>),
 }
 
 impl Writer {
@@ -92,13 +108,13 @@ impl Writer {
     ) -> Result<Applied, ApiError> {
         let modified = with_last_applied(desired)?;
         let mut attempt = 1;
+        let mut known = options.known.clone();
         loop {
-            let result = self.apply_once(permit, resource, target, &modified, options).await;
+            let was_known = known != Known::Nothing;
+            let result = self.apply_once(permit, resource, target, &modified, options, &known).await;
+            known = Known::Nothing;
             match result {
-                Err(error)
-                    if (error.is_conflict() || error.is_already_exists())
-                        && attempt < CONFLICT_ATTEMPTS_MAX =>
-                {
+                Err(error) if is_outdated(&error, was_known) && attempt < CONFLICT_ATTEMPTS_MAX => {
                     attempt += 1;
                 }
                 Err(error) if options.is_forced && is_worth_forcing(&error) => {
@@ -116,10 +132,11 @@ impl Writer {
         target: &Target,
         modified: &Value,
         options: &ApplyOptions,
+        known: &Known,
     ) -> Result<Applied, ApiError> {
-        let live = match self.read(resource, &target.namespace, &target.name).await {
-            Ok(live) => live,
-            Err(error) if error.is_not_found() => {
+        let live = match self.read_unless_known(resource, target, known).await {
+            Ok(Some(live)) => live,
+            Ok(None) => {
                 if options.is_dry_run {
                     return Ok(applied(resource, target, Outcome::Created, &[], None));
                 }
@@ -135,7 +152,7 @@ impl Writer {
         }
         let (patch, kind) = three_way(&target.gvk, modified, &live)?;
         if is_empty_patch(&patch) {
-            return Ok(applied(resource, target, Outcome::Unchanged, &[], Some(Arc::new(live))));
+            return Ok(applied(resource, target, Outcome::Unchanged, &[], Some(live)));
         }
         if options.is_dry_run {
             return Ok(applied(resource, target, Outcome::Configured, &[], None));
@@ -146,6 +163,24 @@ impl Writer {
         let is_same = after.metadata().resource_version == live.metadata().resource_version;
         let outcome = if is_same { Outcome::Unchanged } else { Outcome::Configured };
         Ok(applied(resource, target, outcome, &answer.warnings, Some(after)))
+    }
+
+    /// The live object: as the caller knows it, else read.
+    async fn read_unless_known(
+        &self,
+        resource: &ApiResource,
+        target: &Target,
+        known: &Known,
+    ) -> Result<Option<Arc<Object>>, ApiError> {
+        match known {
+            Known::Present(live) => Ok(Some(Arc::clone(live))),
+            Known::Absent => Ok(None),
+            Known::Nothing => match self.read(resource, &target.namespace, &target.name).await {
+                Ok(live) => Ok(Some(Arc::new(live))),
+                Err(error) if error.is_not_found() => Ok(None),
+                Err(error) => Err(error),
+            },
+        }
     }
 
     async fn apply_server_side(
@@ -175,13 +210,13 @@ impl Writer {
         options: &ApplyOptions,
     ) -> Result<Applied, ApiError> {
         let mut attempt = 1;
+        let mut known = options.known.clone();
         loop {
-            let result = self.replace_once(resource, target, desired, options).await;
+            let was_known = known != Known::Nothing;
+            let result = self.replace_once(resource, target, desired, options, &known).await;
+            known = Known::Nothing;
             match result {
-                Err(error)
-                    if (error.is_conflict() || error.is_already_exists())
-                        && attempt < CONFLICT_ATTEMPTS_MAX =>
-                {
+                Err(error) if is_outdated(&error, was_known) && attempt < CONFLICT_ATTEMPTS_MAX => {
                     attempt += 1;
                 }
                 Err(error) if options.is_forced && is_worth_forcing(&error) => {
@@ -198,10 +233,11 @@ impl Writer {
         target: &Target,
         desired: &Value,
         options: &ApplyOptions,
+        known: &Known,
     ) -> Result<Applied, ApiError> {
-        let live = match self.read(resource, &target.namespace, &target.name).await {
-            Ok(live) => live,
-            Err(error) if error.is_not_found() => {
+        let live = match self.read_unless_known(resource, target, known).await {
+            Ok(Some(live)) => live,
+            Ok(None) => {
                 if options.is_dry_run {
                     return Ok(applied(resource, target, Outcome::Created, &[], None));
                 }
@@ -347,6 +383,12 @@ fn is_other_role(gvk: &Gvk, modified: &Value, live: &Object) -> bool {
 
 fn is_empty_patch(patch: &Value) -> bool {
     patch.as_object().is_none_or(Map::is_empty)
+}
+
+/// Refusals that come from knowing too little or too old: reading again helps.
+fn is_outdated(error: &ApiError, was_known: bool) -> bool {
+    // A namespace that is not there answers 404 too; then the second attempt, which reads, says so.
+    error.is_conflict() || error.is_already_exists() || (was_known && error.is_not_found())
 }
 
 /// Refusals that a new object would not meet: immutable fields and invalid transitions.
