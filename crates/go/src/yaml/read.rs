@@ -202,6 +202,7 @@ impl<'t> Reader<'t> {
         self.spend(1)?;
         match step {
             Step::Scalar { scalar, anchor } => {
+                self.spend(text_nodes(&scalar.value))?;
                 if let Some(anchor) = anchor {
                     self.anchors.insert(anchor, Anchored::Scalar(scalar.value.clone()));
                 }
@@ -244,7 +245,13 @@ impl<'t> Reader<'t> {
         let (built, nodes) = match self.anchors.get(name) {
             None => return Err(YamlError::UnknownAnchor(name.to_owned())),
             Some(Anchored::Open) => return Err(YamlError::OpenAnchor(name.to_owned())),
-            Some(Anchored::Scalar(scalar)) => (Built::Scalar(scalar.clone()), 0),
+            Some(Anchored::Scalar(scalar)) => {
+                let nodes = text_nodes(scalar);
+                if nodes > self.nodes_left {
+                    return Err(YamlError::Nodes);
+                }
+                (Built::Scalar(scalar.clone()), nodes)
+            }
             Some(Anchored::Tree { nodes, .. }) if *nodes > self.nodes_left => return Err(YamlError::Nodes),
             Some(Anchored::Tree { value, nodes }) => (Built::Tree(value.clone()), *nodes),
         };
@@ -387,6 +394,17 @@ fn slice(text: &str, (start, end): (u64, u64)) -> &str {
 }
 
 /// Turns a scalar into a JSON value. Whole floats become integers, because the value passes through JSON text.
+/// Bytes of text that count as one node of the budget: aliases of a long text must not multiply for free.
+const TEXT_BYTES_PER_NODE: usize = 32;
+
+/// What the text of a scalar costs beyond the one node every scalar is.
+fn text_nodes(scalar: &Scalar) -> usize {
+    match scalar {
+        Scalar::Text(text) => text.len() / TEXT_BYTES_PER_NODE,
+        _ => 0,
+    }
+}
+
 fn scalar_value(scalar: Scalar) -> Result<Value, YamlError> {
     match scalar {
         Scalar::Null => Ok(Value::Null),

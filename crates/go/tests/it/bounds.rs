@@ -8,6 +8,13 @@ use tiphys_go::yaml::{self, Dialect, Limits, YamlError};
 const SMALL: Limits = Limits { nodes_max: 10_000, depth_max: 100 };
 
 #[test]
+fn dep_40_aliases_of_a_long_text_are_paid_for() {
+    let long = "x".repeat(100_000);
+    let text = format!("a: &a {long}\nb: [{}]\n", vec!["*a"; 30_000].join(", "));
+    assert!(matches!(yaml::parse(&text, Dialect::Sigs, &Limits::default()), Err(YamlError::Nodes)));
+}
+
+#[test]
 fn dep_40_an_alias_bomb_is_refused() {
     let mut lines = vec!["a0: &a0 [x, x, x, x, x, x, x, x, x, x]".to_owned()];
     for level in 1..10 {
