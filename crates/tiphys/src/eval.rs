@@ -32,6 +32,7 @@ pub use fault::{Code, Fault};
 pub use list::catalogue;
 pub use operation::{Input, Operation, Stability, Strictness, evaluate, find};
 pub use ops::operations;
+pub use shape::{Member, Need, Shape};
 pub use stream::answer_line;
 
 /// Exit code of an error that is not an answer: unreadable input, a file that does not parse (EVAL-8).

@@ -66,6 +66,11 @@ impl Input {
         self.0.get_mut(name).map(Value::take).ok_or_else(missing)
     }
 
+    /// All members.
+    pub fn into_value(self) -> Value {
+        Value::Object(self.0)
+    }
+
     /// A text member; empty when absent.
     pub fn text(&self, name: &str) -> &str {
         self.get(name).as_str().unwrap_or_default()

@@ -62,24 +62,24 @@ pub struct Member {
 }
 
 /// A member that must be there.
-pub const fn required(name: &'static str, shape: Shape) -> Member {
+pub(in crate::eval) const fn required(name: &'static str, shape: Shape) -> Member {
     Member { name, shape, need: Need::Required }
 }
 
 /// A member that may be absent.
-pub const fn optional(name: &'static str, shape: Shape) -> Member {
+pub(in crate::eval) const fn optional(name: &'static str, shape: Shape) -> Member {
     Member { name, shape, need: Need::Optional }
 }
 
 /// A member with a default, written as JSON.
-pub const fn default(name: &'static str, shape: Shape, value: &'static str) -> Member {
+pub(in crate::eval) const fn default(name: &'static str, shape: Shape, value: &'static str) -> Member {
     Member { name, shape, need: Need::Default(value) }
 }
 
 /// Checks an input against its members, fills in defaults and turns scalars into text where text is meant.
 ///
 /// Errors are `InvalidInput` and begin with the path of the member, save unknown ones (EVAL-9, EVAL-22).
-pub fn check(
+pub(in crate::eval) fn check(
     mut given: Map<String, Value>,
     members: &[Member],
     strictness: Strictness,
@@ -140,7 +140,7 @@ fn absent(member: &Member, at: &str) -> Result<Option<Value>, Fault> {
 }
 
 /// A JSON text of the table. The tests of the table prove that each parses.
-pub fn parse_constant(text: &str) -> Value {
+pub(in crate::eval) fn parse_constant(text: &str) -> Value {
     serde_json::from_str(text).unwrap_or(Value::Null)
 }
 
@@ -263,7 +263,7 @@ fn type_of(value: &Value) -> &'static str {
 }
 
 /// The JSON Schema (2020-12) of an object with these members.
-pub fn schema(members: &[Member]) -> Value {
+pub(in crate::eval) fn schema(members: &[Member]) -> Value {
     let mut properties = Map::new();
     for member in members {
         let mut one = shape_schema(member.shape);

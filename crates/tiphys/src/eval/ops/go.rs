@@ -9,7 +9,7 @@ use crate::eval::shape::{Member, Shape, default, required};
 use jiff::Timestamp;
 use serde_json::{Value, json};
 use tiphys_go::yaml::{self, Dialect};
-use tiphys_go::{cron, duration, glob, json, path_match, semver};
+use tiphys_go::{cron, duration, glob, json, path_match, semver, time};
 
 /// Most times `go.cron` lists.
 const CRON_COUNT_MAX: i64 = 1000;
@@ -140,6 +140,24 @@ const LANGUAGES: &[Operation] = &[
         },
     },
     Operation {
+        name: "go.time",
+        summary: "A time read with one Go layout and shown with another.",
+        stability: Stability::Stable,
+        spec: &["EVAL-761", "DEP-20"],
+        input: &[
+            required("text", Shape::Text),
+            default("layout", Shape::Text, "\"\""),
+            default("outLayout", Shape::Text, "\"\""),
+            default("timeZone", Shape::Text, "\"UTC\""),
+        ],
+        result: &[required("text", Shape::Text), required("unixNanoseconds", Shape::Integer)],
+        example: (
+            r#"{"text":"2024-02-29T13:04:05Z","outLayout":"Jan _2 15:04 MST","timeZone":"Europe/Berlin"}"#,
+            r#"{"text":"Feb 29 14:04 CET","unixNanoseconds":1709211845000000000}"#,
+        ),
+        run: convert_time,
+    },
+    Operation {
         name: "go.yaml_to_json",
         summary: "The first document of a YAML text as JSON.",
         stability: Stability::Stable,
@@ -170,6 +188,16 @@ fn next_times(input: Input) -> Result<Value, Fault> {
     let times = cron::next_times(input.text("schedule"), input.text("timeZone"), after, count);
     let next: Vec<String> = times.map_err(Fault::invalid)?.iter().map(ToString::to_string).collect();
     Ok(json!({"next": next}))
+}
+
+fn convert_time(input: Input) -> Result<Value, Fault> {
+    let how = time::Conversion {
+        layout: input.text("layout"),
+        out_layout: input.text("outLayout"),
+        zone: input.text("timeZone"),
+    };
+    let (text, nanoseconds) = time::convert(input.text("text"), how).map_err(Fault::invalid)?;
+    Ok(json!({"text": text, "unixNanoseconds": nanoseconds}))
 }
 
 fn show_numbers(input: Input) -> Result<Value, Fault> {

@@ -1,15 +1,19 @@
 //! `tracking.*`: which application owns an object (TRK).
 
-use super::world::{self, APP, CONTROL_PLANE, DESTINATION_NAMESPACE, SETTINGS};
+use super::world::{self, APP, CONTROL_PLANE, DESTINATION_NAMESPACE, KINDS, LIVE_OBJECTS, SETTINGS, TARGETS};
 use crate::eval::fault::Fault;
 use crate::eval::operation::{Input, Operation, Stability};
 use crate::eval::shape::{Member, Shape, default, required};
 use serde_json::{Value, json};
+use std::collections::BTreeSet;
 use tiphys_api::Application;
-use tiphys_engine::compare::shared_warning;
+use tiphys_engine::compare::{
+    ComparedResource, ListsInput, LiveObjects, compare_lists, fail_on_shared, is_root, shared_warning,
+};
 use tiphys_engine::tracking::{
     TrackingId, app_key, expand_lists, instance_name, qualified_name, split_instance_name,
 };
+use tiphys_object::ResourceKey;
 
 const INSTANCE: Member = required("instanceName", Shape::Text);
 const TARGET: Member = required("target", Shape::Map);
@@ -30,6 +34,20 @@ pub(super) const ROWS: &[Operation] = &[
         },
     },
     Operation {
+        name: "tracking.cascade_delete_set",
+        summary: "What is removed together with an application.",
+        stability: Stability::Stable,
+        spec: &["EVAL-113", "TRK-87", "TRK-94b"],
+        input: &[APP, TARGETS, LIVE_OBJECTS, SETTINGS, CONTROL_PLANE, KINDS],
+        result: &[required("delete", Shape::List(&Shape::Text))],
+        example: (r#"{"app":"ui"}"#, r#"{"delete":[]}"#),
+        run: |input| {
+            let live = LiveObjects::new(world::objects(&input, "liveObjects")?);
+            let going = live.cascade(&world::tracking(&input), &world::instance_of(&input));
+            Ok(json!({"delete": keys(going.iter().map(|object| object.key()))}))
+        },
+    },
+    Operation {
         name: "tracking.effective_method",
         summary: "The tracking method in force for an application.",
         stability: Stability::Stable,
@@ -41,6 +59,22 @@ pub(super) const ROWS: &[Operation] = &[
             r#"{"method":"annotation+label"}"#,
         ),
         run: effective_method,
+    },
+    Operation {
+        name: "tracking.fail_on_shared",
+        summary: "Whether a sync fails because another application claims an object too.",
+        stability: Stability::Stable,
+        spec: &["EVAL-115", "TRK-132"],
+        input: &[
+            default("syncOptions", Shape::List(&Shape::Text), "[]"),
+            default("warnings", Shape::List(&Shape::Text), "[]"),
+        ],
+        result: &[
+            required("phase", Shape::OrNull(&Shape::Text)),
+            required("message", Shape::OrNull(&Shape::Text)),
+        ],
+        example: (r#"{"syncOptions":["Prune=false"],"warnings":["w"]}"#, r#"{"phase":null,"message":null}"#),
+        run: refuse_shared,
     },
     Operation {
         name: "tracking.instance_name",
@@ -70,6 +104,24 @@ pub(super) const ROWS: &[Operation] = &[
             r#"{"value":"ui"}"#,
         ),
         run: label_value,
+    },
+    Operation {
+        name: "tracking.managed_sets",
+        summary: "Which objects an application compares, misses, prunes, and leaves alone as copies.",
+        stability: Stability::Stable,
+        spec: &["EVAL-112", "TRK-85", "TRK-92", "TRK-93"],
+        input: &[APP, TARGETS, LIVE_OBJECTS, SETTINGS, CONTROL_PLANE, KINDS],
+        result: &[
+            required("compared", Shape::List(&Shape::Text)),
+            required("missing", Shape::List(&Shape::Text)),
+            required("prune", Shape::List(&Shape::Text)),
+            required("noStatus", Shape::List(&Shape::Text)),
+        ],
+        example: (
+            r#"{"app":"ui","targets":[{"apiVersion":"v1","kind":"Secret","metadata":{"name":"k","namespace":"shop"}}]}"#,
+            r#"{"compared":[],"missing":["/Secret/shop/k"],"prune":[],"noStatus":[]}"#,
+        ),
+        run: managed_sets,
     },
     Operation {
         name: "tracking.normalize_live",
@@ -245,9 +297,50 @@ fn stamp(mut input: Input) -> Result<Value, Fault> {
 fn owner(input: Input) -> Result<Value, Fault> {
     let live = world::object("live", input.get("live"))?;
     // Only root objects are asked for their mark (TRK-86).
-    let is_root = live.metadata().owner_references.is_empty();
-    let claim = if is_root { world::tracking(&input).claim(live.metadata()) } else { None };
+    let claim = if is_root(&live) { world::tracking(&input).claim(live.metadata()) } else { None };
     Ok(json!({"claim": claim.unwrap_or_default().as_str()}))
+}
+
+/// A set of keys, sorted bytewise (EVAL-61).
+fn keys(keys: impl IntoIterator<Item = ResourceKey>) -> BTreeSet<String> {
+    keys.into_iter().map(|key| key.to_string()).collect()
+}
+
+fn managed_sets(input: Input) -> Result<Value, Fault> {
+    let (namespace, name) = world::app_of(input.get("app"));
+    let mut application = Application::default();
+    application.metadata.namespace = namespace.to_owned();
+    application.metadata.name = name.to_owned();
+    let (targets, live) = (world::objects(&input, "targets")?, world::objects(&input, "liveObjects")?);
+    let found = compare_lists(&ListsInput {
+        application: &application,
+        targets: &targets,
+        live: &LiveObjects::new(live),
+        settings: &world::texts(&input, "settings"),
+        control_plane_namespace: input.text("controlPlaneNamespace"),
+        scope: &world::scope(&input),
+        excluded: &|_| false,
+        permitted_live: &|_| true,
+        permitted_kind: &|_| true,
+    })
+    .map_err(Fault::invalid)?;
+    let those = |wanted: fn(&ComparedResource) -> bool| {
+        keys(found.resources.iter().filter(|one| wanted(one)).map(|one| one.key.clone()))
+    };
+    Ok(json!({
+        "compared": those(|one| one.target.is_some() && one.live.is_some()),
+        "missing": those(|one| one.target.is_some() && one.live.is_none()),
+        "prune": those(|one| one.target.is_none() && one.self_referenced && one.requires_pruning),
+        "noStatus": those(|one| one.target.is_none() && !one.self_referenced),
+    }))
+}
+
+fn refuse_shared(input: Input) -> Result<Value, Fault> {
+    let options: Vec<String> = input.texts("syncOptions").into_iter().map(str::to_owned).collect();
+    Ok(match fail_on_shared(&options, &input.texts("warnings")) {
+        Some(message) => json!({"phase": "Failed", "message": message}),
+        None => json!({"phase": null, "message": null}),
+    })
 }
 
 fn self_reference(input: Input) -> Result<Value, Fault> {

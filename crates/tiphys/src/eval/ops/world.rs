@@ -5,15 +5,18 @@ use crate::eval::operation::Input;
 use crate::eval::shape::{Member, Shape, default, optional, required};
 use jiff::Timestamp;
 use serde::de::DeserializeOwned;
-use serde_json::{Map, Value};
+use serde_json::Value;
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use tiphys_api::application::Metadata;
 use tiphys_api::cluster::{Cluster, Clusters};
 use tiphys_api::project::AppProject;
 use tiphys_api::repository::{CredentialTemplate, Repository};
 use tiphys_api::settings::{Settings, SettingsData};
+use tiphys_cluster::ResourceFilter;
+use tiphys_engine::compare::{Scope, builtin_scope};
 use tiphys_engine::tracking::{TrackingSettings, instance_name};
-use tiphys_object::Object;
+use tiphys_object::{GroupKind, Object};
 
 pub(super) const SETTINGS: Member = default("settings", Shape::TextMap, "{}");
 pub(super) const PARAMS: Member = default("params", Shape::TextMap, "{}");
@@ -167,7 +170,32 @@ pub(super) fn object(path: &str, manifest: &Value) -> Result<Object, Fault> {
     })
 }
 
-/// A manifest, or nothing for null.
-pub(super) fn manifest(input: &Input, member: &str) -> Option<Map<String, Value>> {
-    input.get(member).as_object().cloned()
+/// The manifests of a list as the kept form of objects.
+pub(super) fn objects(input: &Input, member: &str) -> Result<Vec<Arc<Object>>, Fault> {
+    let one = |(index, manifest)| object(&format!("{member}[{index}]"), manifest).map(Arc::new);
+    input.list(member).iter().enumerate().map(one).collect()
+}
+
+/// The scope of a kind: built-in types, then `kinds`; what is known nowhere is namespaced (EVAL-60).
+pub(super) fn scope(input: &Input) -> impl Fn(&GroupKind) -> Option<Scope> {
+    let given: BTreeMap<GroupKind, Scope> = input
+        .list("kinds")
+        .iter()
+        .map(|entry| {
+            let text = |name: &str| entry.get(name).and_then(Value::as_str).unwrap_or_default();
+            let namespaced = entry.get("namespaced").and_then(Value::as_bool).unwrap_or(true);
+            let scope = if namespaced { Scope::Namespaced } else { Scope::Cluster };
+            (GroupKind::new(text("group"), text("kind")), scope)
+        })
+        .collect();
+    move |kind| {
+        let known = given.get(kind).copied().or_else(|| builtin_scope(kind));
+        Some(known.unwrap_or(Scope::Namespaced))
+    }
+}
+
+/// Which kinds the settings leave out (ENG-7).
+pub(super) fn resource_filter(settings: &Settings) -> Result<ResourceFilter, Fault> {
+    ResourceFilter::parse(settings.resource_exclusions(), settings.resource_inclusions())
+        .map_err(Fault::invalid)
 }
