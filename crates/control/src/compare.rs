@@ -129,9 +129,17 @@ pub(crate) async fn run(subject: &Subject<'_>, targets: Targets, memory: &Mutex<
             managed_namespace_changed: compare::managed_namespace_changed(subject.app),
         };
         let mut memory = memory.lock();
-        compare::compare(&input, &mut memory.diffs)
+        on_cpu(targets.objects.len(), || compare::compare(&input, &mut memory.diffs))
     };
-    shape(subject, targets, comparison, memory)
+    on_cpu(comparison.resources.len(), || shape(subject, targets, comparison, memory))
+}
+
+/// Objects that are compared without telling the runtime that the thread is busy: about a millisecond.
+const INLINE_MAX: usize = 30;
+
+/// Runs work that takes long for many objects in a way that other tasks of this thread go on (STY-80).
+fn on_cpu<T>(objects: usize, work: impl FnOnce() -> T) -> T {
+    if objects > INLINE_MAX { tokio::task::block_in_place(work) } else { work() }
 }
 
 /// Live objects of targets that no claim leads to: from the index, or read where it keeps no text.

@@ -16,6 +16,7 @@ use tokio::time::Instant;
 use crate::clusters::Pool;
 use crate::decide::refresh::{Intervals, Level};
 use crate::events::{self, Note};
+use crate::gate::Gates;
 use crate::metrics::Metrics;
 use crate::queue::{Priority, Queue};
 use crate::rendering::Renders;
@@ -30,6 +31,7 @@ pub(crate) struct Context {
     pub(crate) world: ArcSwap<World>,
     pub(crate) sources: Sources,
     pub(crate) renders: Renders,
+    pub(crate) gates: Gates,
     pub(crate) clusters: Arc<Pool>,
     pub(crate) home: Writer,
     pub(crate) clock: Clock,

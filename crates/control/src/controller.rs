@@ -23,6 +23,7 @@ use tokio_util::task::TaskTracker;
 use crate::clusters::{ClusterEvent, Pool, chain, jitter};
 use crate::context::{Context, Progress};
 use crate::decide::refresh::Level;
+use crate::gate::Gates;
 use crate::metrics::{AppInfo, ClusterInfo, Metrics};
 use crate::pass;
 use crate::queue::{Priority, Queue};
@@ -46,6 +47,11 @@ const QUIET_MAX: Duration = Duration::from_secs(5);
 const STOP_TIMEOUT: Duration = Duration::from_secs(8);
 /// Pause of an application after changes of its live objects, so that a burst is one comparison.
 const LIVE_CHANGE_DELAY: Duration = Duration::from_millis(40);
+
+/// Looks for the custom resources before giving up …
+const DEFINITION_LOOKS: u32 = 10;
+/// … and the time between two of them.
+const DEFINITION_WAIT: Duration = Duration::from_millis(300);
 
 /// How a controller is started.
 pub struct ControllerOptions {
@@ -110,7 +116,15 @@ impl Controller {
         let cancel = CancellationToken::new();
         let connection = options.connection.clone();
         let discovery = Discovery::new(connection.clone());
-        let kinds = discovery.kinds().await.map_err(|error| StartError::Cluster(chain(&error)))?;
+        let mut kinds = discovery.kinds().await.map_err(|error| StartError::Cluster(chain(&error)))?;
+        for _ in 0..DEFINITION_LOOKS {
+            if kinds.resource(&Context::application_gvk()).is_some() {
+                break;
+            }
+            // Definitions that were installed a moment ago show up in discovery a little later.
+            tokio::time::sleep(DEFINITION_WAIT).await;
+            kinds = discovery.refresh().await.map_err(|error| StartError::Cluster(chain(&error)))?;
+        }
         let resource = |gvk: Gvk| match kinds.served(&gvk) {
             Served::Yes(resource) => Ok(resource),
             Served::No | Served::Unknown => {
@@ -173,6 +187,7 @@ impl Controller {
             world: ArcSwap::from_pointee(world),
             sources,
             renders: Renders::new(std::thread::available_parallelism().map_or(2, usize::from)),
+            gates: Gates::new(workers.div_ceil(2)),
             home,
             clock,
             metrics: Metrics::new(),

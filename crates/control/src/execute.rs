@@ -77,6 +77,13 @@ async fn apply(writer: &Writer, permit: &Permit, action: &Action) -> Done {
         is_unvalidated: !action.validate,
         known: known(action),
     };
+    if let Some(manager) = &action.migrate_from {
+        let target = Target::new(action.gvk.clone(), &action.key.namespace, &action.key.name);
+        if let Err(error) = writer.migrate_client_side_apply(permit, &target, manager).await {
+            let message = format!("Failed to perform client-side apply migration for {}: {error}", action.key);
+            return Done::outcome(Outcome::Failed { message });
+        }
+    }
     match writer.apply(permit, &manifest.to_value(), &options).await {
         Ok(applied) => {
             let version = |object: &Arc<Object>| object.metadata().resource_version.to_string();

@@ -13,6 +13,7 @@ pub mod decide;
 mod deletion;
 mod events;
 mod execute;
+mod gate;
 pub mod http;
 mod memory;
 pub mod metrics;

@@ -28,7 +28,7 @@ use crate::events::Note;
 use crate::execute;
 use crate::memory::Targets;
 use crate::metrics::SyncLabels;
-use crate::pass::{self, Override, Resolved, Work};
+use crate::pass::{self, CompareError, Override, Resolved, Work};
 use crate::persist::{self, Also, Written};
 use crate::queue::Priority;
 use crate::world::World;
@@ -256,7 +256,8 @@ async fn step(
         Some(compared) => compared,
         None => match compare_for(context, work, &resolved, operation, &sync).await {
             Ok(compared) => compared,
-            Err(error) => {
+            Err(CompareError::Busy) => return Next::Wait(SignedDuration::from_millis(50)),
+            Err(CompareError::Failed(error)) => {
                 let message = format!("ComparisonError: {error}");
                 return end(context, work, OperationPhase::Error, &message, None).await;
             }
@@ -287,7 +288,7 @@ async fn compare_for(
     resolved: &Resolved,
     operation: &Operation,
     sync: &SyncOperation,
-) -> Result<Compared, String> {
+) -> Result<Compared, CompareError> {
     let (sources, multi) = sources_of(&work.app, operation);
     let recorded = work.app.status.operation_state.as_ref().and_then(|state| state.sync_result.as_ref());
     let revisions = wanted_revisions(sync, multi, recorded);
@@ -299,7 +300,9 @@ async fn compare_for(
     } else {
         pass::compare_now(context, work, resolved, refresh, &[], Some(replaced)).await
     }?;
-    compared.ok_or_else(|| "Failed to load target state: the repository does not answer".to_owned())
+    compared.ok_or_else(|| {
+        CompareError::Failed("Failed to load target state: the repository does not answer".to_owned())
+    })
 }
 
 #[expect(clippy::too_many_arguments, reason = "a pass is made from all of them, and nothing else calls this")]

@@ -41,6 +41,9 @@ const COMPARISON_TYPES: [&str; 5] = [
     "UnknownError",
 ];
 
+/// Time until an application that found its repository crowded comes back.
+const BUSY_WAIT: std::time::Duration = std::time::Duration::from_millis(50);
+
 /// An application with everything a pass works on.
 pub(crate) struct Work {
     pub(crate) key: AppKey,
@@ -172,7 +175,12 @@ async fn reconcile(context: &Context, work: &mut Work, refresh: Refresh) -> Resu
                 }
                 None
             }
-            Err(error) => {
+            Err(CompareError::Busy) => {
+                work.memory.lock().request(refresh.level);
+                context.queue.add_at(work.key.clone(), tokio::time::Instant::now() + BUSY_WAIT);
+                return Ok(None);
+            }
+            Err(CompareError::Failed(error)) => {
                 repository_failed(&mut new, error, now);
                 None
             }
@@ -244,6 +252,14 @@ pub(crate) async fn resolve(context: &Context, work: &Work) -> Result<Resolved, 
     }
 }
 
+/// Why there is no comparison.
+pub(crate) enum CompareError {
+    /// Others wait for the repository; come back a little later.
+    Busy,
+    /// The text of the condition.
+    Failed(String),
+}
+
 /// Revisions and sources of an operation, when they replace those of the spec.
 pub(crate) struct Override<'a> {
     pub(crate) sources: &'a [tiphys_api::application::ApplicationSource],
@@ -258,7 +274,7 @@ pub(crate) async fn compare_now(
     refresh: Refresh,
     pinned: &[String],
     replaced: Option<Override<'_>>,
-) -> Result<Option<Compared>, String> {
+) -> Result<Option<Compared>, CompareError> {
     let app = &work.app;
     let sources = replaced.as_ref().map_or(app.sources(), |with| with.sources);
     let synced = &app.status.sync;
@@ -281,11 +297,13 @@ pub(crate) async fn compare_now(
             let loaded = load_sources(context, work, refresh, sources, &recent, replaced.is_none()).await;
             match loaded {
                 Ok(targets) => targets,
+                Err(error) if error.busy => return Err(CompareError::Busy),
                 Err(error) => {
                     if error.repository && refresh.level < Level::ForceLatest && within_grace(context, work) {
                         return Ok(None);
                     }
-                    return Err(format!("Failed to load target state: {}", error.text));
+                    let text = format!("Failed to load target state: {}", error.text);
+                    return Err(CompareError::Failed(text));
                 }
             }
         }
@@ -313,7 +331,7 @@ async fn load_sources(
         tracking: Arc::clone(&work.tracking),
         world: &work.world,
     };
-    let (targets, rendered) = targets::load(&request, &context.sources, &context.renders).await?;
+    let (targets, rendered) = targets::load(&request, &context.sources, &context.renders, &context.gates).await?;
     for _ in 0..rendered {
         context.metrics.worked("render");
     }

@@ -1,5 +1,6 @@
 //! From sources to targets: resolve, fetch, render (CTL-38..43).
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use tiphys_api::application::ApplicationSource;
@@ -9,6 +10,7 @@ use tiphys_render::{Budget, EnabledTools, RenderRequest};
 use tiphys_source::{Freshness, Sources};
 
 use crate::decide::refresh::{Level, RefreshKind};
+use crate::gate::Gates;
 use crate::memory::Targets;
 use crate::rendering::{RenderTask, Renders};
 use crate::world::World;
@@ -34,6 +36,8 @@ pub(crate) struct TargetError {
     pub(crate) text: String,
     /// Whether the repository failed, not the manifests (CTL-33).
     pub(crate) repository: bool,
+    /// Whether too many wait for the repository already; nothing was tried.
+    pub(crate) busy: bool,
 }
 
 /// Makes the targets of all sources, one after another (CTL-43). Says how many renderings were made.
@@ -41,7 +45,13 @@ pub(crate) async fn load(
     request: &TargetRequest<'_>,
     sources: &Sources,
     renders: &Renders,
+    gates: &Gates,
 ) -> Result<(Targets, usize), TargetError> {
+    let urls: BTreeSet<&str> = request.sources.iter().map(|source| source.repo_url.as_str()).collect();
+    let Some(_places) = gates.enter(urls) else {
+        let text = "too many applications wait for the repository".to_owned();
+        return Err(TargetError { text, repository: true, busy: true });
+    };
     let count = request.sources.len();
     let mut objects: Vec<Arc<Object>> = Vec::new();
     let mut made = Targets {
@@ -83,8 +93,8 @@ async fn load_one(
     sources: &Sources,
     renders: &Renders,
 ) -> Result<One, TargetError> {
-    let manifests = |text: String| TargetError { text, repository: false };
-    let repository = |text: String| TargetError { text, repository: true };
+    let manifests = |text: String| TargetError { text, repository: false, busy: false };
+    let repository = |text: String| TargetError { text, repository: true, busy: false };
     if !source.chart.is_empty() {
         return Err(manifests("charts from a Helm repository are not supported yet".to_owned()));
     }

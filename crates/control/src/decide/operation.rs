@@ -202,14 +202,14 @@ mod tests {
     #[test]
     fn ctl_44_states_lead_to_moves() {
         let now = at("2026-01-01T00:01:00Z");
-        let decide = |state| super::decide(&app(json!({"sync": {}}), state), SignedDuration::ZERO, now);
-        assert_eq!(decide(Value::Null), Some(Move::Begin));
-        assert_eq!(decide(json!({"phase": "Succeeded", "startedAt": "x"})), Some(Move::Begin));
+        let moved = |state| decide(&app(json!({"sync": {}}), state), SignedDuration::ZERO, now);
+        assert_eq!(moved(Value::Null), Some(Move::Begin));
+        assert_eq!(moved(json!({"phase": "Succeeded", "startedAt": "x"})), Some(Move::Begin));
         let running = json!({"phase": "Running", "startedAt": "2026-01-01T00:00:00Z"});
-        assert_eq!(decide(running), Some(Move::Continue { terminate: false, timed_out: false }));
+        assert_eq!(moved(running), Some(Move::Continue { terminate: false, timed_out: false }));
         let ending = json!({"phase": "Terminating", "startedAt": "2026-01-01T00:00:00Z"});
-        assert_eq!(decide(ending), Some(Move::Continue { terminate: true, timed_out: false }));
-        assert_eq!(super::decide(&Application::default(), SignedDuration::ZERO, now), None);
+        assert_eq!(moved(ending), Some(Move::Continue { terminate: true, timed_out: false }));
+        assert_eq!(decide(&Application::default(), SignedDuration::ZERO, now), None);
     }
 
     #[test]
