@@ -1,0 +1,23 @@
+//! The program end to end: `tiphys run` against a real control plane, named by `TIPHYS_TEST_KUBECONFIG`, with
+//! Git repositories of each test's own. Without that variable every test says so and passes.
+//!
+//! A test has a control-plane namespace, destination namespaces and a process for itself; names carry the
+//! test's name, so that tests run beside each other on one cluster.
+
+#![expect(
+    clippy::expect_used,
+    clippy::indexing_slicing,
+    clippy::panic,
+    clippy::print_stdout,
+    clippy::unwrap_used,
+    reason = "helpers of tests count as no tests"
+)]
+
+mod api;
+mod fixtures;
+mod git;
+mod program;
+mod proxy;
+mod world;
+
+mod main_job;

@@ -1,0 +1,160 @@
+//! A way to the API server that fails on request.
+
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use axum::Router;
+use axum::body::{Body, Bytes};
+use axum::extract::{DefaultBodyLimit, State};
+use axum::response::Response;
+use http::{HeaderMap, Method, StatusCode, Uri};
+use serde_json::json;
+use tokio::net::TcpListener;
+use tokio::task::JoinHandle;
+
+use crate::api::Api;
+
+/// What happens to a request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Fault {
+    /// It is answered.
+    None,
+    /// It is answered late.
+    Delay(Duration),
+    /// It is refused with this code.
+    Refuse(u16),
+    /// A list is answered as if nothing existed.
+    Empty,
+    /// It gets no answer at all.
+    Hang,
+}
+
+type Choose = Box<dyn FnMut(&Method, &str) -> Fault + Send>;
+
+struct Shared {
+    api: Api,
+    choose: Mutex<Choose>,
+    writes: Mutex<Vec<String>>,
+}
+
+/// Forwards requests; drops everything when dropped.
+pub(crate) struct Proxy {
+    port: u16,
+    shared: Arc<Shared>,
+    task: JoinHandle<()>,
+}
+
+impl Proxy {
+    pub(crate) async fn start(api: Api) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let port = listener.local_addr().unwrap().port();
+        let choose: Choose = Box::new(|_, _| Fault::None);
+        let shared = Arc::new(Shared { api, choose: Mutex::new(choose), writes: Mutex::default() });
+        let router = Router::new()
+            .fallback(forward)
+            .layer(DefaultBodyLimit::disable())
+            .with_state(Arc::clone(&shared));
+        let task = tokio::spawn(async move {
+            drop(axum::serve(listener, router).await);
+        });
+        Self { port, shared, task }
+    }
+
+    /// Writes a kubeconfig that leads here.
+    pub(crate) fn kubeconfig(&self, directory: &Path) -> PathBuf {
+        let path = directory.join(format!("proxy-{}.json", self.port));
+        let config = json!({
+            "apiVersion": "v1",
+            "kind": "Config",
+            "current-context": "c",
+            "contexts": [{"name": "c", "context": {"cluster": "c", "user": "u"}}],
+            "clusters": [{"name": "c", "cluster": {"server": format!("http://127.0.0.1:{}", self.port)}}],
+            "users": [{"name": "u", "user": {"token": self.shared.api.token()}}],
+        });
+        std::fs::write(&path, config.to_string()).unwrap();
+        path
+    }
+
+    /// Decides about the requests from now on, by method, path and query.
+    pub(crate) fn fault(&self, choose: impl FnMut(&Method, &str) -> Fault + Send + 'static) {
+        *self.shared.choose.lock().unwrap() = Box::new(choose);
+    }
+
+    /// Requests that changed something, since the last call.
+    pub(crate) fn take_writes(&self) -> Vec<String> {
+        std::mem::take(&mut *self.shared.writes.lock().unwrap())
+    }
+}
+
+impl Drop for Proxy {
+    fn drop(&mut self) {
+        self.task.abort();
+    }
+}
+
+async fn forward(
+    State(shared): State<Arc<Shared>>,
+    method: Method,
+    uri: Uri,
+    headers: HeaderMap,
+    body: Bytes,
+) -> Response {
+    let target = uri.path_and_query().map_or("/", http::uri::PathAndQuery::as_str).to_owned();
+    if method != Method::GET {
+        shared.writes.lock().unwrap().push(format!("{method} {target}"));
+    }
+    let fault = (shared.choose.lock().unwrap())(&method, &target);
+    match fault {
+        Fault::None | Fault::Empty => {}
+        Fault::Delay(time) => tokio::time::sleep(time).await,
+        Fault::Refuse(code) => return refusal(code),
+        Fault::Hang => std::future::pending().await,
+    }
+    let kept = ["content-type", "accept", "accept-encoding"];
+    let texts: Vec<(&str, &str)> = kept
+        .into_iter()
+        .filter(|name| fault != Fault::Empty || *name != "accept-encoding")
+        .filter_map(|name| headers.get(name).and_then(|value| value.to_str().ok()).map(|value| (name, value)))
+        .collect();
+    let Ok(answer) = shared.api.send(method, &target, &texts, body).await else { return refusal(502) };
+    let (parts, body) = answer.into_parts();
+    if fault == Fault::Empty {
+        use http_body_util::BodyExt as _;
+        let Ok(bytes) = body.collect().await else { return refusal(502) };
+        let mut list: serde_json::Value = serde_json::from_slice(&bytes.to_bytes()).unwrap_or_default();
+        list["items"] = json!([]);
+        if let Some(metadata) = list["metadata"].as_object_mut() {
+            metadata.remove("continue");
+            metadata.remove("remainingItemCount");
+        }
+        return Response::builder()
+            .header("content-type", "application/json")
+            .body(list.to_string().into())
+            .unwrap();
+    }
+    let mut response = Response::new(Body::new(body));
+    *response.status_mut() = parts.status;
+    for (name, value) in &parts.headers {
+        if !["transfer-encoding", "connection"].contains(&name.as_str()) {
+            response.headers_mut().append(name, value.clone());
+        }
+    }
+    response
+}
+
+fn refusal(code: u16) -> Response {
+    let reason = match code {
+        403 => "Forbidden",
+        429 => "TooManyRequests",
+        _ => "InternalError",
+    };
+    let status = json!({"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Failure",
+        "message": "a fault of the test", "reason": reason, "code": code});
+    Response::builder()
+        .status(StatusCode::from_u16(code).unwrap())
+        .header("content-type", "application/json")
+        .header("retry-after", "1")
+        .body(status.to_string().into())
+        .unwrap()
+}
