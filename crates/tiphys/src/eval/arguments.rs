@@ -105,7 +105,7 @@ struct Tests {
     /// Longest run of one operation.
     #[arg(long, value_name = "DURATION", default_value = "30s", value_parser = parse_duration)]
     timeout: Duration,
-    /// Write a JUnit report.
+    /// Write a report as XML for CI systems (`JUnit`).
     #[arg(long, value_name = "FILE")]
     junit: Option<PathBuf>,
     /// Format of the report.
@@ -198,7 +198,7 @@ impl Requests {
         }
         rows.sort_by_key(|row| row.name);
         let text = if self.names {
-            rows.iter().map(|row| format!("{}\n", row.name)).collect()
+            rows.iter().flat_map(|row| [row.name, "\n"]).collect()
         } else {
             format!("{:#}\n", list::catalogue(&rows))
         };
@@ -347,7 +347,7 @@ impl Tests {
             let mut problem = None;
             match file.tests {
                 Ok(tests) => {
-                    queue.extend(tests.into_iter().filter(|test| self.wants(test)).map(|test| (at, test)))
+                    queue.extend(tests.into_iter().filter(|test| self.wants(test)).map(|test| (at, test)));
                 }
                 Err(found) => {
                     unusable = true;

@@ -42,7 +42,7 @@ pub struct Operation {
     /// An input and its result, as JSON; executed by the tests.
     pub example: (&'static str, &'static str),
     /// The adapter: reads the checked input, calls the product, shapes the answer.
-    pub run: fn(Input) -> Result<Value, Fault>,
+    pub run: fn(&mut Input) -> Result<Value, Fault>,
 }
 
 /// The checked input of one request. Accessors are total: what the table does not promise reads as empty.
@@ -66,9 +66,9 @@ impl Input {
         self.0.get_mut(name).map(Value::take).ok_or_else(missing)
     }
 
-    /// All members.
-    pub fn into_value(self) -> Value {
-        Value::Object(self.0)
+    /// All members by value; none are left.
+    pub fn take_all(&mut self) -> Value {
+        Value::Object(std::mem::take(&mut self.0))
     }
 
     /// A text member; empty when absent.
@@ -119,7 +119,7 @@ pub fn evaluate(name: &str, input: Value, strictness: Strictness) -> Result<Valu
         _ => return Err(Fault::new(Code::InvalidInput, "input: expected an object")),
     };
     let checked = shape::check(given, row.input, strictness)?;
-    catch_unwind(AssertUnwindSafe(|| (row.run)(Input(checked)))).unwrap_or_else(|payload| {
+    catch_unwind(AssertUnwindSafe(|| (row.run)(&mut Input(checked)))).unwrap_or_else(|payload| {
         let what = payload
             .downcast_ref::<&str>()
             .map(ToString::to_string)

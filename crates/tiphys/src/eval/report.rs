@@ -1,4 +1,4 @@
-//! What a run of policy tests prints: text for people, JUnit and JSON for programs (EVAL-44..47).
+//! What a run of policy tests prints: text for people, `JUnit` and JSON for programs (EVAL-44..47).
 
 use super::matcher::Mismatch;
 use super::suite::{Outcome, Verdict};
@@ -174,7 +174,7 @@ fn mismatch_value(mismatch: &Mismatch) -> Value {
     json!({"path": mismatch.path, "expected": mismatch.expected, "actual": mismatch.actual})
 }
 
-/// The JUnit report (EVAL-46).
+/// The `JUnit` report (EVAL-46).
 pub(super) fn junit(files: &[FileReport]) -> String {
     let mut out = String::from("<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n");
     let all = Totals::of(files);

@@ -11,7 +11,7 @@ pub enum Shape {
     Any,
     /// A string.
     Text,
-    /// A string; other scalars are taken as their text, as a ConfigMap value would be (EVAL-60).
+    /// A string; other scalars are taken as their text, as a value of a `ConfigMap` would be (EVAL-60).
     ScalarText,
     /// true or false.
     Bool,
@@ -26,15 +26,15 @@ pub enum Shape {
     /// A map from text to text, scalars taken as their text.
     TextMap,
     /// A list of one shape.
-    List(&'static Shape),
+    List(&'static Self),
     /// A map from text to one shape.
-    MapOf(&'static Shape),
+    MapOf(&'static Self),
     /// An object with these members; others are unknown.
     Members(&'static [Member]),
     /// The shape, or null.
-    OrNull(&'static Shape),
+    OrNull(&'static Self),
     /// One of the two, as the JSON type decides.
-    Either(&'static Shape, &'static Shape),
+    Either(&'static Self, &'static Self),
 }
 
 /// What happens when a member is absent.

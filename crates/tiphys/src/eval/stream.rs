@@ -106,7 +106,7 @@ impl Prepared {
 
     fn answer(self, strictness: Strictness) -> Answer {
         let outcome = self.call.and_then(|(operation, input)| evaluate(&operation, input, strictness));
-        write_answer(&self.id, outcome)
+        write_answer(&self.id, &outcome)
     }
 }
 
@@ -164,8 +164,8 @@ fn call_of(operation: Value, input: Value) -> Result<(String, Value), Fault> {
     }
 }
 
-fn write_answer(id: &str, outcome: Result<Value, Fault>) -> Answer {
-    let (member, value) = match &outcome {
+fn write_answer(id: &str, outcome: &Result<Value, Fault>) -> Answer {
+    let (member, value) = match outcome {
         Ok(result) => ("result", result.to_string()),
         Err(fault) => ("error", fault.to_value().to_string()),
     };
@@ -391,7 +391,7 @@ impl Writer {
             if let Pending::Running(since, id) = slot
                 && at.duration_since(*since) >= timeout
             {
-                *slot = Pending::Answered(write_answer(id, Err(timed_out(timeout))));
+                *slot = Pending::Answered(write_answer(id, &Err(timed_out(timeout))));
                 self.pool.start_worker()?;
             }
         }

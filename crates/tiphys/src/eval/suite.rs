@@ -355,7 +355,7 @@ pub(super) fn now() -> Instant {
 mod tests {
     use super::*;
 
-    const FILE: &str = r#"
+    const FILE: &str = r"
 defaults:
   url: https://git.acme.test/shop/ui
   projectName: shop
@@ -390,7 +390,7 @@ tests:
   op: repos.secret_name
   input: {url: null}
   expect: {}
-"#;
+";
 
     fn verdicts(text: &str) -> Vec<(String, &'static str)> {
         let folder = tempfile::tempdir().unwrap();

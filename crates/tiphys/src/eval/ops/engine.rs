@@ -198,17 +198,17 @@ fn overrides(input: &Input) -> Result<HealthOverrides, Fault> {
     HealthOverrides::from_settings(&world::texts(input, "settings")).map_err(Fault::invalid)
 }
 
-fn judge(input: Input) -> Result<Value, Fault> {
-    let health = assess(input.get("live"), &overrides(&input)?);
+fn judge(input: &mut Input) -> Result<Value, Fault> {
+    let health = assess(input.get("live"), &overrides(input)?);
     Ok(match health {
         Some(health) => json!({"health": {"status": health.status.as_str(), "message": health.message}}),
         None => json!({"health": null}),
     })
 }
 
-fn judge_application(mut input: Input) -> Result<Value, Fault> {
+fn judge_application(input: &mut Input) -> Result<Value, Fault> {
     let application: Application = world::typed("application", input.take("application"))?;
-    let overrides = overrides(&input)?;
+    let overrides = overrides(input)?;
     let mut pairs = Vec::new();
     for (index, given) in input.list("resources").iter().enumerate() {
         let side = |member: &str| match given.get(member) {
@@ -239,9 +239,9 @@ fn wants_server(settings: &Settings, application: &Application, target: &Value) 
         && (anyone("ServerSideDiff=true") || settings.controller().server_side_diff)
 }
 
-fn compare_pair(mut input: Input) -> Result<Value, Fault> {
+fn compare_pair(input: &mut Input) -> Result<Value, Fault> {
     let application: Application = world::typed("application", input.take("application"))?;
-    let (settings, cm) = (world::settings(&input), world::texts(&input, "settings"));
+    let (settings, cm) = (world::settings(input), world::texts(input, "settings"));
     if wants_server(&settings, &application, input.get("target")) {
         return Err(match input.get("serverDryRun") {
             Value::Null => Fault::new(Code::FailedPrecondition, "server-side diff needs the API server")
@@ -271,19 +271,19 @@ fn project(input: &mut Input) -> Result<Option<AppProject>, Fault> {
     }
 }
 
-fn compare(mut input: Input) -> Result<Value, Fault> {
+fn compare(input: &mut Input) -> Result<Value, Fault> {
     let application: Application = world::typed("application", input.take("application"))?;
-    let project = project(&mut input)?;
-    let (cm, settings) = (world::texts(&input, "settings"), world::settings(&input));
-    let live = LiveObjects::new(world::objects(&input, "liveObjects")?);
-    let targets = world::objects(&input, "targets")?;
-    let clusters = world::all_clusters(&input);
+    let project = project(input)?;
+    let (cm, settings) = (world::texts(input, "settings"), world::settings(input));
+    let live = LiveObjects::new(world::objects(input, "liveObjects")?);
+    let targets = world::objects(input, "targets")?;
+    let clusters = world::all_clusters(input);
     let destination = &application.spec.destination;
     let target = clusters.resolve(destination).map_or_else(
         |_unknown| Target { server: &destination.server, name: &destination.name, namespace: "" },
         |cluster| Target::new(cluster, ""),
     );
-    let scope = world::scope(&input);
+    let scope = world::scope(input);
     let filter = world::resource_filter(&settings)?;
     let found = compare_lists(&ListsInput {
         application: &application,
@@ -328,11 +328,11 @@ fn compared(resource: &ComparedResource) -> Value {
     })
 }
 
-fn plan(mut input: Input) -> Result<Value, Fault> {
-    let project = project(&mut input)?;
+fn plan(input: &mut Input) -> Result<Value, Fault> {
+    let project = project(input)?;
     let destination: Application = world::typed("application", input.get("application").clone())?;
     let destination = destination.spec.destination;
-    let matching = world::settings(&input).project_matching();
+    let matching = world::settings(input).project_matching();
     // The kind first, then the namespace, as a sync asks (ENG-158).
     let permit = |object: &Object, namespaced: bool| {
         let Some(project) = &project else { return Ok(()) };
@@ -348,5 +348,5 @@ fn plan(mut input: Input) -> Result<Value, Fault> {
         }
         Err(format!("namespace {namespace} is not permitted in project '{}'", project.name()))
     };
-    model::run_with(&input.into_value(), &permit).map_err(Fault::invalid)
+    model::run_with(&input.take_all(), &permit).map_err(Fault::invalid)
 }

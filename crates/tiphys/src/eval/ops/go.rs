@@ -176,13 +176,13 @@ const LANGUAGES: &[Operation] = &[
     },
 ];
 
-fn read_duration(input: Input) -> Result<Value, Fault> {
+fn read_duration(input: &mut Input) -> Result<Value, Fault> {
     let duration = duration::parse(input.text("text")).map_err(Fault::invalid)?;
     let nanoseconds = i64::try_from(duration.as_nanos()).map_err(Fault::invalid)?;
     Ok(json!({"nanoseconds": nanoseconds, "string": duration::format(duration)}))
 }
 
-fn next_times(input: Input) -> Result<Value, Fault> {
+fn next_times(input: &mut Input) -> Result<Value, Fault> {
     let after: Timestamp = input.text("after").parse().map_err(Fault::invalid)?;
     let count = usize::try_from(input.integer("count").clamp(0, CRON_COUNT_MAX)).unwrap_or_default();
     let times = cron::next_times(input.text("schedule"), input.text("timeZone"), after, count);
@@ -190,7 +190,7 @@ fn next_times(input: Input) -> Result<Value, Fault> {
     Ok(json!({"next": next}))
 }
 
-fn convert_time(input: Input) -> Result<Value, Fault> {
+fn convert_time(input: &mut Input) -> Result<Value, Fault> {
     let how = time::Conversion {
         layout: input.text("layout"),
         out_layout: input.text("outLayout"),
@@ -200,7 +200,7 @@ fn convert_time(input: Input) -> Result<Value, Fault> {
     Ok(json!({"text": text, "unixNanoseconds": nanoseconds}))
 }
 
-fn show_numbers(input: Input) -> Result<Value, Fault> {
+fn show_numbers(input: &mut Input) -> Result<Value, Fault> {
     let text = match input.text("from") {
         "json" => input.text("text").to_owned(),
         "yaml" => yaml::yaml_to_json(input.text("text"), Dialect::Sigs).map_err(Fault::invalid)?,

@@ -250,16 +250,16 @@ fn member<'a>(object: &'a Value, name: &str) -> &'a str {
     object.get(name).and_then(Value::as_str).unwrap_or_default()
 }
 
-fn source_permitted(mut input: Input) -> Result<Value, Fault> {
-    let project = project_in_force(&mut input)?;
-    let matching = world::settings(&input).project_matching();
+fn source_permitted(input: &mut Input) -> Result<Value, Fault> {
+    let project = project_in_force(input)?;
+    let matching = world::settings(input).project_matching();
     Ok(answer(&project::source_permitted(&project, input.text("repoURL"), matching)))
 }
 
-fn destination_permitted(mut input: Input) -> Result<Value, Fault> {
-    let project = project_in_force(&mut input)?;
-    let clusters = world::clusters(&input);
-    let matching = world::settings(&input).project_matching();
+fn destination_permitted(input: &mut Input) -> Result<Value, Fault> {
+    let project = project_in_force(input)?;
+    let clusters = world::clusters(input);
+    let matching = world::settings(input).project_matching();
     let destination = input.get("destination");
     let target = Target {
         server: member(destination, "server"),
@@ -269,8 +269,8 @@ fn destination_permitted(mut input: Input) -> Result<Value, Fault> {
     Ok(answer(&project::destination_permitted(&project, target, Ok(&clusters), matching)))
 }
 
-fn resource_permitted(mut input: Input) -> Result<Value, Fault> {
-    let project = project_in_force(&mut input)?;
+fn resource_permitted(input: &mut Input) -> Result<Value, Fault> {
+    let project = project_in_force(input)?;
     let given = input.get("resource");
     let resource = Resource {
         group: member(given, "group"),
@@ -281,15 +281,15 @@ fn resource_permitted(mut input: Input) -> Result<Value, Fault> {
     Ok(answer(&project::resource_permitted(&project, resource)))
 }
 
-fn namespace_permitted(mut input: Input) -> Result<Value, Fault> {
-    let project = world::project(&mut input)?;
+fn namespace_permitted(input: &mut Input) -> Result<Value, Fault> {
+    let project = world::project(input)?;
     let (namespace, name) = world::app_of(input.get("app"));
     let control_plane = input.text("controlPlaneNamespace");
     Ok(answer(&project::namespace_permitted(&project, name, namespace, control_plane)))
 }
 
-fn validate(mut input: Input) -> Result<Value, Fault> {
-    Ok(match project::validate(&world::project(&mut input)?) {
+fn validate(input: &mut Input) -> Result<Value, Fault> {
+    Ok(match project::validate(&world::project(input)?) {
         Ok(()) => json!({"valid": true, "code": null, "message": null}),
         Err(violation) => {
             json!({"valid": false, "code": violation.code.as_str(), "message": violation.message})
@@ -312,9 +312,9 @@ const SPEC_LISTS: [&str; 11] = [
     "syncWindows",
 ];
 
-fn effective(mut input: Input) -> Result<Value, Fault> {
-    let given = world::project(&mut input)?;
-    let project = extend(&given, &mut input)?;
+fn effective(input: &mut Input) -> Result<Value, Fault> {
+    let given = world::project(input)?;
+    let project = extend(&given, input)?;
     let spec = serde_json::to_value(&project.spec).map_err(Fault::invalid)?;
     let mut members: Map<String, Value> =
         SPEC_LISTS.iter().map(|name| ((*name).to_owned(), Value::Array(Vec::new()))).collect();
@@ -325,9 +325,9 @@ fn effective(mut input: Input) -> Result<Value, Fault> {
     Ok(json!({"spec": members}))
 }
 
-fn window_active(mut input: Input) -> Result<Value, Fault> {
+fn window_active(input: &mut Input) -> Result<Value, Fault> {
     let window: SyncWindow = world::typed("window", input.take("window"))?;
-    let active = window::is_active(&window, world::instant(&input, "now")?).map_err(Fault::invalid)?;
+    let active = window::is_active(&window, world::instant(input, "now")?).map_err(Fault::invalid)?;
     Ok(json!({"active": active}))
 }
 
@@ -338,31 +338,31 @@ fn resolved(application: &Application, input: &Input) -> Option<Cluster> {
     if wanted { resolve() } else { None }
 }
 
-fn window_match(mut input: Input) -> Result<Value, Fault> {
+fn window_match(input: &mut Input) -> Result<Value, Fault> {
     let window: SyncWindow = world::typed("window", input.take("window"))?;
     let application: Application = world::typed("application", input.take("application"))?;
-    let cluster = resolved(&application, &input);
+    let cluster = resolved(&application, input);
     Ok(json!({"matches": window::matches(&window, Subject::new(&application, cluster.as_ref()))}))
 }
 
-fn can_sync(mut input: Input) -> Result<Value, Fault> {
+fn can_sync(input: &mut Input) -> Result<Value, Fault> {
     let started: Option<Timestamp> = match input.get("operationStartedAt") {
         Value::Null => None,
-        _ => Some(world::instant(&input, "operationStartedAt")?),
+        _ => Some(world::instant(input, "operationStartedAt")?),
     };
     let attempt = SyncAttempt {
         manual: input.flag("manual"),
         operation_started_at: started,
-        now: world::instant(&input, "now")?,
+        now: world::instant(input, "now")?,
     };
     let verdict = if input.get("windows").is_null() {
         let application: Application = world::typed("application", input.need("application")?)?;
         let given: AppProject = world::typed("project", input.need("project")?)?;
-        let project = if input.flag("effective") { extend(&given, &mut input)? } else { given };
-        let cluster = resolved(&application, &input);
+        let project = if input.flag("effective") { extend(&given, input)? } else { given };
+        let cluster = resolved(&application, input);
         window::can_sync_application(&project, Subject::new(&application, cluster.as_ref()), attempt)
     } else {
-        let windows: Vec<Option<SyncWindow>> = typed_windows(&mut input)?;
+        let windows: Vec<Option<SyncWindow>> = typed_windows(input)?;
         let matching: Vec<(usize, &SyncWindow)> =
             windows.iter().enumerate().filter_map(|(at, window)| Some((at, window.as_ref()?))).collect();
         window::can_sync(&matching, attempt)
@@ -375,8 +375,8 @@ fn typed_windows(input: &mut Input) -> Result<Vec<Option<SyncWindow>>, Fault> {
     world::typed_list(input, "windows")
 }
 
-fn service_account(mut input: Input) -> Result<Value, Fault> {
-    let project = world::project(&mut input)?;
+fn service_account(input: &mut Input) -> Result<Value, Fault> {
+    let project = world::project(input)?;
     let destination = input.get("destination");
     let (app_namespace, _) = world::app_of(input.get("app"));
     let app_namespace =
@@ -387,16 +387,16 @@ fn service_account(mut input: Input) -> Result<Value, Fault> {
     Ok(json!({"user": user}))
 }
 
-fn orphan_ignored(mut input: Input) -> Result<Value, Fault> {
-    let project = world::project(&mut input)?;
+fn orphan_ignored(input: &mut Input) -> Result<Value, Fault> {
+    let project = world::project(input)?;
     let given = input.get("resource");
     let part = |name: &str| member(given, name);
     let key = ResourceKey::new(part("group"), part("kind"), part("namespace"), part("name"));
     Ok(json!({"ignored": project::orphan_ignored(&project, &key)}))
 }
 
-fn signature_policy(mut input: Input) -> Result<Value, Fault> {
-    let project = world::project(&mut input)?;
+fn signature_policy(input: &mut Input) -> Result<Value, Fault> {
+    let project = world::project(input)?;
     let policy = project::signature_policy(&project, input.text("repoURL")).map_err(Fault::invalid)?;
     Ok(match policy {
         SignaturePolicy::Unchecked => json!({"mode": null, "keys": []}),

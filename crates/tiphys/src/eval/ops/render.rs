@@ -36,7 +36,7 @@ pub(super) const ROWS: &[Operation] = &[
         result: &[required("text", Shape::Text)],
         example: (r#"{"text":"eu-$ZONE","env":{"ZONE":"b"}}"#, r#"{"text":"eu-b"}"#),
         run: |input| {
-            Ok(json!({"text": render::env_substitute(input.text("text"), &world::texts(&input, "env"))}))
+            Ok(json!({"text": render::env_substitute(input.text("text"), &world::texts(input, "env"))}))
         },
     },
     Operation {
@@ -171,24 +171,24 @@ fn enabled(settings: &Settings) -> EnabledTools {
     }
 }
 
-fn manifests(mut input: Input) -> Result<Value, Fault> {
+fn manifests(input: &mut Input) -> Result<Value, Fault> {
     let sources: Vec<ApplicationSource> = match input.get("sources") {
         Value::Null => vec![world::typed("source", input.need("source")?)?],
-        _ => world::typed_list(&mut input, "sources")?,
+        _ => world::typed_list(input, "sources")?,
     };
-    let repositories = Repositories::read(&input)?;
+    let repositories = Repositories::read(input)?;
     let inputs = Inputs {
-        instance_name: world::instance_of(&input),
+        instance_name: world::instance_of(input),
         destination_namespace: input.text("destinationNamespace").to_owned(),
         project: input.text("projectName").to_owned(),
         kube_version: input.text("kubeVersion").to_owned(),
         api_versions: input.texts("apiVersions").into_iter().map(str::to_owned).collect(),
-        enabled: enabled(&world::settings(&input)),
+        enabled: enabled(&world::settings(input)),
         ..Inputs::default()
     };
     let results =
         render::manifests(&sources, &inputs, |source| repositories.tree_of(source)).map_err(fault)?;
-    let tracking = world::tracking(&input);
+    let tracking = world::tracking(input);
     let (mut objects, mut types, mut summaries) = (Vec::new(), Vec::new(), Vec::new());
     for result in results {
         types.push(result.source_type);

@@ -87,7 +87,7 @@ pub(super) const ROWS: &[Operation] = &[
         input: &[FIELDS],
         result: &[required("kind", Shape::Text)],
         example: (r#"{"fields":{}}"#, r#"{"kind":"anonymous"}"#),
-        run: |input| Ok(json!({"kind": template(&input)?.credentials.kind().as_str()})),
+        run: |input| Ok(json!({"kind": template(input)?.credentials.kind().as_str()})),
     },
     Operation {
         name: "repos.has_credentials",
@@ -97,7 +97,7 @@ pub(super) const ROWS: &[Operation] = &[
         input: &[FIELDS],
         result: &[required("hasCredentials", Shape::Bool)],
         example: (r#"{"fields":{"password":"x"}}"#, r#"{"hasCredentials":true}"#),
-        run: |input| Ok(json!({"hasCredentials": template(&input)?.credentials.is_present()})),
+        run: |input| Ok(json!({"hasCredentials": template(input)?.credentials.is_present()})),
     },
     Operation {
         name: "repos.lookup",
@@ -111,7 +111,7 @@ pub(super) const ROWS: &[Operation] = &[
             r#"{"secret":"r"}"#,
         ),
         run: |input| {
-            let repositories = world::repositories(&input);
+            let repositories = world::repositories(input);
             let found = repository::select(&repositories, input.text("repoURL"), input.text("projectName"));
             Ok(json!({"secret": found.map(|found| &found.chosen.secret_name)}))
         },
@@ -128,7 +128,7 @@ pub(super) const ROWS: &[Operation] = &[
             r#"{"secret":null}"#,
         ),
         run: |input| {
-            let repositories = world::repositories(&input);
+            let repositories = world::repositories(input);
             let (url, project) = (input.text("repoURL"), input.text("projectName"));
             let found = repository::mutation_target(&repositories, url, project);
             Ok(json!({"secret": found.map(|found| &found.chosen.secret_name)}))
@@ -182,8 +182,8 @@ pub(super) const ROWS: &[Operation] = &[
             r#"{"url":"https://git.acme.test/shop"}"#,
         ),
         run: |input| {
-            let templates = world::templates(&input, "templates");
-            let matching = world::settings(&input).template_matching();
+            let templates = world::templates(input, "templates");
+            let matching = world::settings(input).template_matching();
             let found = repository::select_template(&templates, input.text("repoURL"), matching);
             Ok(json!({"url": found.map(|found| &found.chosen.url)}))
         },
@@ -199,7 +199,7 @@ fn template(input: &Input) -> Result<CredentialTemplate, Fault> {
     }
 }
 
-fn parse_bool(input: Input) -> Result<Value, Fault> {
+fn parse_bool(input: &mut Input) -> Result<Value, Fault> {
     let value = match input.get("value").as_str() {
         // An absent key is off (REP-6).
         None => false,
@@ -209,7 +209,7 @@ fn parse_bool(input: Input) -> Result<Value, Fault> {
     Ok(json!({"value": value}))
 }
 
-fn secret_name(input: Input) -> Result<Value, Fault> {
+fn secret_name(input: &mut Input) -> Result<Value, Fault> {
     let kind = match input.text("kind") {
         "repo" => SecretKind::Repository,
         "repo-write" => SecretKind::WriteRepository,
@@ -220,8 +220,8 @@ fn secret_name(input: Input) -> Result<Value, Fault> {
     Ok(json!({"name": repository::secret_name(kind, input.text("url"), input.text("projectName"))}))
 }
 
-fn api_get(input: Input) -> Result<Value, Fault> {
-    let repositories = world::repositories(&input);
+fn api_get(input: &mut Input) -> Result<Value, Fault> {
+    let repositories = world::repositories(input);
     let found = repository::select_for_api(&repositories, input.text("repoURL"), input.text("projectName"));
     match found {
         Ok(found) => Ok(json!({"secret": found.secret_name})),
@@ -233,9 +233,9 @@ fn api_get(input: Input) -> Result<Value, Fault> {
     }
 }
 
-fn resolve_cluster(mut input: Input) -> Result<Value, Fault> {
+fn resolve_cluster(input: &mut Input) -> Result<Value, Fault> {
     let destination = world::typed("destination", input.take("destination"))?;
-    let clusters = world::all_clusters(&input);
+    let clusters = world::all_clusters(input);
     match clusters.resolve(&destination) {
         Ok(cluster) => Ok(json!({"server": cluster.server, "name": cluster.name})),
         Err(problem) => Err(cluster_fault(&problem)),
@@ -249,9 +249,9 @@ fn cluster_fault(problem: &ClusterError) -> Fault {
     }
 }
 
-fn parse_cluster(input: Input) -> Result<Value, Fault> {
-    let cluster = Cluster::from_secret(&Metadata::default(), &world::texts(&input, "data"));
-    cluster.parse_config().map_err(|problem| Fault::invalid(problem))?;
+fn parse_cluster(input: &mut Input) -> Result<Value, Fault> {
+    let cluster = Cluster::from_secret(&Metadata::default(), &world::texts(input, "data"));
+    cluster.parse_config().map_err(Fault::invalid)?;
     Ok(json!({
         "name": cluster.name,
         "server": cluster.server,

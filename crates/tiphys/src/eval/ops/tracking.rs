@@ -7,6 +7,7 @@ use crate::eval::shape::{Member, Shape, default, required};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use tiphys_api::Application;
+use tiphys_api::application::Metadata;
 use tiphys_engine::compare::{
     ComparedResource, ListsInput, LiveObjects, compare_lists, fail_on_shared, is_root, shared_warning,
 };
@@ -42,8 +43,8 @@ pub(super) const ROWS: &[Operation] = &[
         result: &[required("delete", Shape::List(&Shape::Text))],
         example: (r#"{"app":"ui"}"#, r#"{"delete":[]}"#),
         run: |input| {
-            let live = LiveObjects::new(world::objects(&input, "liveObjects")?);
-            let going = live.cascade(&world::tracking(&input), &world::instance_of(&input));
+            let live = LiveObjects::new(world::objects(input, "liveObjects")?);
+            let going = live.cascade(&world::tracking(input), &world::instance_of(input));
             Ok(json!({"delete": keys(going.iter().map(|object| object.key()))}))
         },
     },
@@ -74,7 +75,7 @@ pub(super) const ROWS: &[Operation] = &[
             required("message", Shape::OrNull(&Shape::Text)),
         ],
         example: (r#"{"syncOptions":["Prune=false"],"warnings":["w"]}"#, r#"{"phase":null,"message":null}"#),
-        run: refuse_shared,
+        run: |input| Ok(refuse_shared(input)),
     },
     Operation {
         name: "tracking.instance_name",
@@ -134,13 +135,9 @@ pub(super) const ROWS: &[Operation] = &[
             r#"{"app":"ui","live":{"apiVersion":"v1","kind":"Secret","metadata":{"name":"k","namespace":"shop"}},"target":{"apiVersion":"v1","kind":"Secret","metadata":{"name":"k","namespace":"shop"}}}"#,
             r#"{"live":{"apiVersion":"v1","kind":"Secret","metadata":{"name":"k","namespace":"shop"}}}"#,
         ),
-        run: |mut input| {
+        run: |input| {
             let mut live = input.take("live");
-            world::tracking(&input).normalize_live(
-                &world::instance_of(&input),
-                &mut live,
-                input.get("target"),
-            );
+            world::tracking(input).normalize_live(&world::instance_of(input), &mut live, input.get("target"));
             Ok(json!({"live": live}))
         },
     },
@@ -211,7 +208,7 @@ pub(super) const ROWS: &[Operation] = &[
             r#"{"app":"ui","kind":"Secret","name":"k","claim":"ops_vault"}"#,
             r#"{"message":"Secret/k is part of applications argocd/ui and ops/vault"}"#,
         ),
-        run: warn_shared,
+        run: |input| Ok(warn_shared(input)),
     },
     Operation {
         name: "tracking.split_instance_name",
@@ -265,15 +262,15 @@ pub(super) const ROWS: &[Operation] = &[
     },
 ];
 
-fn label_value(input: Input) -> Result<Value, Fault> {
-    let (settings, instance) = (world::tracking(&input), world::instance_of(&input));
+fn label_value(input: &mut Input) -> Result<Value, Fault> {
+    let (settings, instance) = (world::tracking(input), world::instance_of(input));
     if let Some(refusal) = settings.label_too_long(&instance) {
         return Err(Fault::invalid(refusal));
     }
     Ok(json!({"value": settings.label_value(&instance).map_err(Fault::invalid)?}))
 }
 
-fn parse_tracking_id(input: Input) -> Result<Value, Fault> {
+fn parse_tracking_id(input: &mut Input) -> Result<Value, Fault> {
     let id: TrackingId = input.text("value").parse().map_err(Fault::invalid)?;
     Ok(json!({
         "instanceName": id.instance.as_str(),
@@ -284,9 +281,9 @@ fn parse_tracking_id(input: Input) -> Result<Value, Fault> {
     }))
 }
 
-fn stamp(mut input: Input) -> Result<Value, Fault> {
+fn stamp(input: &mut Input) -> Result<Value, Fault> {
     let Value::Array(targets) = input.take("targets") else { return Ok(json!({"objects": []})) };
-    let (settings, instance) = (world::tracking(&input), world::instance_of(&input));
+    let (settings, instance) = (world::tracking(input), world::instance_of(input));
     let mut objects = expand_lists(targets);
     for object in &mut objects {
         settings.stamp(object, &instance, input.text("destinationNamespace")).map_err(Fault::invalid)?;
@@ -294,10 +291,10 @@ fn stamp(mut input: Input) -> Result<Value, Fault> {
     Ok(json!({"objects": objects}))
 }
 
-fn owner(input: Input) -> Result<Value, Fault> {
+fn owner(input: &mut Input) -> Result<Value, Fault> {
     let live = world::object("live", input.get("live"))?;
     // Only root objects are asked for their mark (TRK-86).
-    let claim = if is_root(&live) { world::tracking(&input).claim(live.metadata()) } else { None };
+    let claim = if is_root(&live) { world::tracking(input).claim(live.metadata()) } else { None };
     Ok(json!({"claim": claim.unwrap_or_default().as_str()}))
 }
 
@@ -306,19 +303,18 @@ fn keys(keys: impl IntoIterator<Item = ResourceKey>) -> BTreeSet<String> {
     keys.into_iter().map(|key| key.to_string()).collect()
 }
 
-fn managed_sets(input: Input) -> Result<Value, Fault> {
+fn managed_sets(input: &mut Input) -> Result<Value, Fault> {
     let (namespace, name) = world::app_of(input.get("app"));
-    let mut application = Application::default();
-    application.metadata.namespace = namespace.to_owned();
-    application.metadata.name = name.to_owned();
-    let (targets, live) = (world::objects(&input, "targets")?, world::objects(&input, "liveObjects")?);
+    let metadata = Metadata { namespace: namespace.to_owned(), name: name.to_owned(), ..Metadata::default() };
+    let application = Application { metadata, ..Application::default() };
+    let (targets, live) = (world::objects(input, "targets")?, world::objects(input, "liveObjects")?);
     let found = compare_lists(&ListsInput {
         application: &application,
         targets: &targets,
         live: &LiveObjects::new(live),
-        settings: &world::texts(&input, "settings"),
+        settings: &world::texts(input, "settings"),
         control_plane_namespace: input.text("controlPlaneNamespace"),
-        scope: &world::scope(&input),
+        scope: &world::scope(input),
         excluded: &|_| false,
         permitted_live: &|_| true,
         permitted_kind: &|_| true,
@@ -335,38 +331,38 @@ fn managed_sets(input: Input) -> Result<Value, Fault> {
     }))
 }
 
-fn refuse_shared(input: Input) -> Result<Value, Fault> {
+fn refuse_shared(input: &Input) -> Value {
     let options: Vec<String> = input.texts("syncOptions").into_iter().map(str::to_owned).collect();
-    Ok(match fail_on_shared(&options, &input.texts("warnings")) {
+    match fail_on_shared(&options, &input.texts("warnings")) {
         Some(message) => json!({"phase": "Failed", "message": message}),
         None => json!({"phase": null, "message": null}),
-    })
+    }
 }
 
-fn self_reference(input: Input) -> Result<Value, Fault> {
+fn self_reference(input: &mut Input) -> Result<Value, Fault> {
     let side = |member: &str| match input.get(member) {
         Value::Null => Ok(None),
         manifest => world::object(member, manifest).map(Some),
     };
     let (target, live) = (side("target")?, side("live")?);
-    let own = world::tracking(&input).is_self_referenced(target.as_ref(), live.as_ref());
+    let own = world::tracking(input).is_self_referenced(target.as_ref(), live.as_ref());
     Ok(json!({"selfReferenced": own}))
 }
 
-fn warn_shared(input: Input) -> Result<Value, Fault> {
+fn warn_shared(input: &Input) -> Value {
     let (namespace, name) = world::app_of(input.get("app"));
     let namespace = if namespace.is_empty() { input.text("controlPlaneNamespace") } else { namespace };
     let claim = input.text("claim");
-    if claim.is_empty() || claim == world::instance_of(&input) {
-        return Ok(json!({"message": null}));
+    if claim.is_empty() || claim == world::instance_of(input) {
+        return json!({"message": null});
     }
     let application = qualified_name(namespace, name);
-    Ok(json!({"message": shared_warning(&application, input.text("kind"), input.text("name"), claim)}))
+    json!({"message": shared_warning(&application, input.text("kind"), input.text("name"), claim)})
 }
 
-fn effective_method(mut input: Input) -> Result<Value, Fault> {
+fn effective_method(input: &mut Input) -> Result<Value, Fault> {
     let application: Application = world::typed("application", input.take("application"))?;
     let wanted = application.annotation("argocd.argoproj.io/tracking-method");
-    let method = world::tracking(&input).effective_method(wanted, &world::texts(&input, "settings"));
+    let method = world::tracking(input).effective_method(wanted, &world::texts(input, "settings"));
     Ok(json!({"method": method.as_str()}))
 }

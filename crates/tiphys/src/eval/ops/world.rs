@@ -58,7 +58,7 @@ const KIND_MEMBERS: &[Member] = &[
     required("namespaced", Shape::Bool),
 ];
 
-/// The data of one ConfigMap.
+/// The data of one `ConfigMap`.
 pub(super) fn texts(input: &Input, member: &str) -> BTreeMap<String, String> {
     text_map(input.get(member))
 }
@@ -68,7 +68,7 @@ fn text_map(value: &Value) -> BTreeMap<String, String> {
     members.filter_map(|(key, value)| Some((key.clone(), value.as_str()?.to_owned()))).collect()
 }
 
-/// The settings of an installation with these ConfigMaps.
+/// The settings of an installation with these data.
 pub(super) fn settings(input: &Input) -> Settings {
     let (env, params) = texts(input, "params").into_iter().partition(|(key, _)| key.starts_with("ARGOCD_"));
     Settings::new(SettingsData { cm: texts(input, "settings"), params, env, ..SettingsData::default() })

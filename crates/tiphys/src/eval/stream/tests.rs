@@ -1,4 +1,5 @@
 use super::*;
+use serde_json::json;
 use std::io::{Cursor, Read as _};
 
 fn options(jobs: usize) -> StreamOptions {
@@ -42,12 +43,9 @@ fn eval_1_the_id_is_echoed_as_given() {
 
 #[test]
 fn eval_3_answers_keep_the_order_whatever_the_number_of_jobs() {
-    let mut input = String::new();
-    for number in 0..500 {
-        input += &format!(
-            "{{\"id\":{number},\"op\":\"repos.secret_name\",\"input\":{{\"url\":\"t{number}\"}}}}\n"
-        );
-    }
+    let line =
+        |number| json!({"id": number, "op": "repos.secret_name", "input": {"url": format!("t{number}")}});
+    let input = (0..500).map(|number| line(number).to_string()).collect::<Vec<_>>().join("\n");
     let alone = answers(input.as_bytes(), options(1));
     assert_eq!(alone.len(), 500);
     assert!(alone.iter().enumerate().all(|(number, one)| one["id"] == number));
@@ -56,7 +54,7 @@ fn eval_3_answers_keep_the_order_whatever_the_number_of_jobs() {
 
 /// Gives out one line, then waits for its answer before it gives the next one.
 struct Conversation {
-    answered: mpsc::Receiver<()>,
+    answered: Receiver<()>,
     sent: usize,
 }
 
@@ -69,7 +67,7 @@ impl Iterator for Conversation {
         }
         self.sent += 1;
         let line = br#"{"op":"repos.secret_name","input":{"url":"a"}}"#.to_vec();
-        (self.sent <= 3).then(|| Ok(Request::Line(line, 1)))
+        (self.sent <= 3).then_some(Ok(Request::Line(line, 1)))
     }
 }
 
@@ -92,7 +90,7 @@ fn eval_3_a_waiting_writer_gets_its_answer_first() {
     let (heard, answered) = mpsc::channel();
     let mut listener = Listener(heard, Vec::new());
     answer_all(Conversation { answered, sent: 0 }, &mut listener, options(4)).unwrap();
-    assert_eq!(listener.1.iter().filter(|byte| **byte == b'\n').count(), 3);
+    assert_eq!(String::from_utf8(listener.1).unwrap().lines().count(), 3);
 }
 
 /// Never ends its first read, so that only the writer can end.

@@ -22,7 +22,7 @@ pub(super) const ROWS: &[Operation] = &[
             r#"{"document":{"a":[1]},"patch":[{"op":"add","path":"/a/-","value":2}]}"#,
             r#"{"document":{"a":[1,2]}}"#,
         ),
-        run: |mut input| {
+        run: |input| {
             let document = input.take("document");
             Ok(json!({"document": json_patch::apply(document, input.get("patch")).map_err(Fault::invalid)?}))
         },
@@ -104,7 +104,7 @@ pub(super) const ROWS: &[Operation] = &[
     },
 ];
 
-fn merge(mut input: Input) -> Result<Value, Fault> {
+fn merge(input: &mut Input) -> Result<Value, Fault> {
     match input.text("mode") {
         "apply" => {
             let patch = input.need("patch")?;
@@ -118,7 +118,7 @@ fn merge(mut input: Input) -> Result<Value, Fault> {
     }
 }
 
-fn read_quantity(input: Input) -> Result<Value, Fault> {
+fn read_quantity(input: &mut Input) -> Result<Value, Fault> {
     let quantity = Quantity::parse(input.text("text")).map_err(Fault::invalid)?;
     let cmp = match input.get("other").as_str() {
         None => None,
@@ -132,7 +132,7 @@ fn read_quantity(input: Input) -> Result<Value, Fault> {
     }))
 }
 
-fn select(input: Input) -> Result<Value, Fault> {
+fn select(input: &mut Input) -> Result<Value, Fault> {
     let selector = match input.get("selector") {
         Value::String(text) => text.parse::<Selector>(),
         object => Selector::from_object(object),
@@ -143,7 +143,7 @@ fn select(input: Input) -> Result<Value, Fault> {
     Ok(json!({"canonical": selector.to_string(), "matches": matches}))
 }
 
-fn merge_strategically(mut input: Input) -> Result<Value, Fault> {
+fn merge_strategically(input: &mut Input) -> Result<Value, Fault> {
     let gvk = Gvk::from_api_version(input.text("apiVersion"), input.text("kind"));
     let conflicts = if input.flag("overwrite") { Conflicts::Overwrite } else { Conflicts::Fail };
     let options = strategic::Options { unknown_fields: UnknownFields::Fail, conflicts };

@@ -71,12 +71,12 @@ pub(super) const ROWS: &[Operation] = &[
         spec: &["EVAL-770", "DEP-20"],
         input: &[required("text", Shape::Text), default("library", Shape::Text, "\"shlex\"")],
         result: &[required("words", Shape::List(&Shape::Text))],
-        example: (r##"{"text":"a \"b c\" # d"}"##, r#"{"words":["a","b c"]}"#),
+        example: (r#"{"text":"a \"b c\" # d"}"#, r#"{"words":["a","b c"]}"#),
         run: split,
     },
 ];
 
-fn split(input: Input) -> Result<Value, Fault> {
+fn split(input: &mut Input) -> Result<Value, Fault> {
     let words = match input.text("library") {
         "shlex" => shlex::split(input.text("text")),
         "shellquote" => shlex::split_shellquote(input.text("text")),
@@ -85,7 +85,7 @@ fn split(input: Input) -> Result<Value, Fault> {
     Ok(json!({"words": words.map_err(Fault::invalid)?}))
 }
 
-fn fill_in(input: Input) -> Result<Value, Fault> {
+fn fill_in(input: &mut Input) -> Result<Value, Fault> {
     let tags = fasttemplate::Tags { start: input.text("startTag"), end: input.text("endTag") };
     let values = input.get("values");
     let look_up = |name: &str| values.get(name).and_then(Value::as_str);

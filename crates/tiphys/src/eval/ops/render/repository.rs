@@ -93,7 +93,7 @@ fn read_folder(
         } else if metadata.is_symlink() {
             let target = fs::read_link(entry.path()).map_err(said)?;
             let target =
-                target.into_os_string().into_string().map_err(|_| format!("{path:?} is not UTF-8"))?;
+                target.into_os_string().into_string().map_err(|_name| format!("{path:?} is not UTF-8"))?;
             entries.push((path, MemoryEntry::Symlink(target)));
         } else if metadata.is_file() {
             *left = left.checked_sub(metadata.len()).ok_or("the folder is too large")?;
