@@ -7,14 +7,16 @@
 //! [`TrackingSettings::normalize_live`] hides differences that only come from a change of method.
 //!
 //! Absent on purpose: whether an object has owners (a claim of an object with owner references counts for
-//! nothing, TRK-86; the caller knows the owners), and the digest methods.
+//! nothing, TRK-86; the caller knows the owners), and tracking methods that write [`HashAlgorithm`] digests.
 
 mod claim;
+mod hash;
 mod id;
 mod name;
 mod settings;
 mod stamp;
 
+pub use hash::HashAlgorithm;
 pub use id::{TrackingId, TrackingIdError};
 pub use name::{app_key, instance_name, qualified_name, split_instance_name, split_qualified_name};
 pub use settings::{TrackingMethod, TrackingSettings};

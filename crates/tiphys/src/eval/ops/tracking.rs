@@ -12,7 +12,7 @@ use tiphys_engine::compare::{
     ComparedResource, ListsInput, LiveObjects, compare_lists, fail_on_shared, is_root, shared_warning,
 };
 use tiphys_engine::tracking::{
-    TrackingId, app_key, expand_lists, instance_name, qualified_name, split_instance_name,
+    HashAlgorithm, TrackingId, app_key, expand_lists, instance_name, qualified_name, split_instance_name,
 };
 use tiphys_object::ResourceKey;
 
@@ -76,6 +76,21 @@ pub(super) const ROWS: &[Operation] = &[
         ],
         example: (r#"{"syncOptions":["Prune=false"],"warnings":["w"]}"#, r#"{"phase":null,"message":null}"#),
         run: |input| Ok(refuse_shared(input)),
+    },
+    Operation {
+        name: "tracking.hash",
+        summary: "The digest that stands for a text in a label.",
+        stability: Stability::Stable,
+        spec: &["EVAL-105", "TRK-50", "TRK-52"],
+        input: &[required("text", Shape::Text), default("algorithm", Shape::Text, "\"sha1\"")],
+        result: &[required("digest", Shape::Text)],
+        example: (r#"{"text":"billing"}"#, r#"{"digest":"244c7f56694e858ed6cdb408e24c3ed5c14670c7"}"#),
+        run: |input| {
+            let name = input.text("algorithm");
+            let unknown = || Fault::invalid(format!("unknown hash algorithm {name:?}"));
+            let algorithm = HashAlgorithm::parse(name).ok_or_else(unknown)?;
+            Ok(json!({"digest": algorithm.digest(input.text("text"))}))
+        },
     },
     Operation {
         name: "tracking.instance_name",
