@@ -9,13 +9,14 @@ mod projects;
 mod render;
 mod repos;
 mod tracking;
+mod webhook;
 mod world;
 
 use super::operation::Operation;
 use std::sync::LazyLock;
 
 static TABLE: LazyLock<Vec<&'static Operation>> = LazyLock::new(|| {
-    let areas = [engine::ROWS, projects::ROWS, render::ROWS, repos::ROWS, tracking::ROWS];
+    let areas = [engine::ROWS, projects::ROWS, render::ROWS, repos::ROWS, tracking::ROWS, webhook::ROWS];
     let mut rows: Vec<&'static Operation> = areas.into_iter().flatten().chain(go::rows()).collect();
     rows.sort_by_key(|row| row.name);
     rows

@@ -111,3 +111,18 @@ fn eval_8_a_closed_output_ends_quietly() {
     let input = Cursor::new(b"{}\n".repeat(100)).chain(io::empty());
     answer_all(lines(io::BufReader::new(input), 100), &mut Closed, options(2)).unwrap();
 }
+
+#[test]
+fn eval_2_what_runs_too_long_is_abandoned() {
+    let slow = json!({"id": "slow", "op": "go.yaml_to_json", "input": {"text": "- 1\n".repeat(300_000)}});
+    let quick = json!({"id": "quick", "op": "repos.secret_name", "input": {"url": "a"}});
+    let requests = [slow, quick].map(|request| Ok(Request::Parsed(request)));
+    let mut output = Vec::new();
+    let options = StreamOptions { timeout: Duration::from_millis(5), ..options(1) };
+    let outcome = answer_all(requests.into_iter(), &mut output, options).unwrap();
+    assert!(outcome.any_error);
+    let text = String::from_utf8(output).unwrap();
+    let lines: Vec<&str> = text.lines().collect();
+    assert!(lines[0].starts_with(r#"{"id":"slow","error":{"code":"Timeout""#), "{}", lines[0]);
+    assert!(lines[1].starts_with(r#"{"id":"quick","#), "{}", lines[1]);
+}

@@ -1,0 +1,119 @@
+//! `webhook.match`: what a delivery answers and which applications it refreshes (API section 7).
+
+use super::world::{self, CONTROL_PLANE, PARAMS, SETTINGS};
+use crate::eval::fault::Fault;
+use crate::eval::operation::{Input, Operation, Stability};
+use crate::eval::shape::{Shape, default, optional, required};
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use serde_json::{Value, json};
+use std::collections::{BTreeMap, BTreeSet};
+use tiphys_api::Application;
+use tiphys_control::webhook::{self, Concern, Delivery, Provider, Push};
+use tiphys_policy::project::namespace_enabled;
+
+/// The rows of this area.
+pub(super) const ROWS: &[Operation] = &[Operation {
+    name: "webhook.match",
+    summary: "What one webhook delivery answers, and which applications it refreshes.",
+    stability: Stability::Stable,
+    spec: &["EVAL-351", "API-195", "API-197", "API-206", "API-207"],
+    input: &[
+        required(
+            "request",
+            Shape::Members(&[
+                default("method", Shape::Text, "\"POST\""),
+                default("headers", Shape::TextMap, "{}"),
+                optional("body", Shape::Text),
+                optional("bodyBase64", Shape::Text),
+            ]),
+        ),
+        required("applications", Shape::List(&Shape::Map)),
+        SETTINGS,
+        PARAMS,
+        default("secrets", Shape::MapOf(&Shape::TextMap), "{}"),
+        CONTROL_PLANE,
+    ],
+    result: &[
+        required("status", Shape::Integer),
+        required("body", Shape::Text),
+        required("provider", Shape::OrNull(&Shape::Text)),
+        required("refreshed", Shape::List(&Shape::Text)),
+        required("hydrated", Shape::List(&Shape::Text)),
+    ],
+    example: (
+        r#"{"request":{"headers":{"X-GitHub-Event":"push"},"body":"{\"ref\":\"refs/heads/dev\",\"repository\":{\"html_url\":\"https://git.acme.test/ui\",\"default_branch\":\"main\"}}"},"applications":[{"metadata":{"name":"ui"},"spec":{"source":{"repoURL":"https://git.acme.test/ui","targetRevision":"dev","path":"."}}}]}"#,
+        r#"{"status":200,"body":"","provider":"github","refreshed":["argocd/ui"],"hydrated":[]}"#,
+    ),
+    run: deliver,
+}];
+
+const FAILED: &str = "Webhook processing failed";
+/// Bytes of one megabyte in `webhook.maxPayloadSizeMB`.
+const MEGABYTE: usize = 1024 * 1024;
+/// Its default.
+const MEGABYTES: usize = 50;
+
+fn deliver(input: &mut Input) -> Result<Value, Fault> {
+    let request = input.get("request");
+    let headers: BTreeMap<String, &str> = request
+        .get("headers")
+        .and_then(Value::as_object)
+        .into_iter()
+        .flatten()
+        .filter_map(|(name, value)| Some((name.to_ascii_lowercase(), value.as_str()?)))
+        .collect();
+    let header = |name: &str| headers.get(name).copied();
+    let body = body_of(request)?;
+    let provider = Provider::detect(header);
+    let answer = |status: u16, body: &str, refreshed: BTreeSet<String>| {
+        let provider = provider.map(Provider::name);
+        json!({"status": status, "body": body, "provider": provider, "refreshed": refreshed, "hydrated": []})
+    };
+    let refuse = |status, body: &str| Ok(answer(status, body, BTreeSet::new()));
+    if request.get("method").and_then(Value::as_str) != Some("POST") {
+        return refuse(405, FAILED);
+    }
+    let Some(sender) = provider else { return refuse(400, "Unknown webhook event") };
+    let given = world::texts(input, "settings").remove("webhook.maxPayloadSizeMB");
+    let megabytes = given.and_then(|text| text.parse().ok()).filter(|size| *size > 0).unwrap_or(MEGABYTES);
+    if body.is_empty() || body.len() > megabytes.saturating_mul(MEGABYTE) {
+        return refuse(400, &format!("{FAILED}: payload must be valid JSON under {megabytes} MB"));
+    }
+    let secret = input.get("secrets").get("argocd-secret").and_then(|data| data.get(sender.secret_key()));
+    let secret = secret.and_then(Value::as_str).unwrap_or_default();
+    let verify = |signature: &str| webhook::verify(secret.as_bytes(), &body, signature);
+    match webhook::read(sender, header, &body, secret, verify) {
+        Delivery::Push(push) => Ok(answer(200, "", refreshed(input, &push)?)),
+        Delivery::Ignored => refuse(200, ""),
+        Delivery::Refused { status, body } => refuse(status, &body),
+    }
+}
+
+fn body_of(request: &Value) -> Result<Vec<u8>, Fault> {
+    let text = |name: &str| request.get(name).and_then(Value::as_str);
+    match text("bodyBase64") {
+        Some(encoded) => STANDARD
+            .decode(encoded)
+            .map_err(|problem| Fault::invalid(format!("request.bodyBase64: {problem}"))),
+        None => Ok(text("body").unwrap_or_default().as_bytes().to_vec()),
+    }
+}
+
+/// The applications that are compared anew; those whose files did not change keep their manifests (API-207).
+fn refreshed(input: &Input, push: &Push) -> Result<BTreeSet<String>, Fault> {
+    let (settings, control_plane) = (world::settings(input), input.text("controlPlaneNamespace"));
+    let mut found = BTreeSet::new();
+    for (index, given) in input.list("applications").iter().enumerate() {
+        let application: Application = world::typed(&format!("applications[{index}]"), given.clone())?;
+        let namespace = match application.metadata.namespace.as_str() {
+            "" => control_plane,
+            own => own,
+        };
+        let is_ours = namespace_enabled(&settings, namespace, control_plane);
+        if is_ours && webhook::concern(push, &application) == Concern::Files {
+            found.insert(format!("{namespace}/{}", application.metadata.name));
+        }
+    }
+    Ok(found)
+}
