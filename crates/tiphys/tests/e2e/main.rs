@@ -20,4 +20,8 @@ mod program;
 mod proxy;
 mod world;
 
+mod births;
+mod crash;
+mod hooks;
 mod main_job;
+mod waves;
