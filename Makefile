@@ -21,6 +21,9 @@ check: need-cargo ## formatting, lints, licences and advisories
 	@if cargo deny --version >/dev/null 2>&1; then cargo deny --locked check; else echo "cargo deny check: skipped, cargo-deny is not installed (cargo install cargo-deny)"; fi
 	cargo test --locked -p tiphys --test it golden
 
+bench: need-testbed ## the ruler: workloads against a release build
+	@bench/run $(BENCH_ARGS)
+
 clean: ## what was built here; the control plane's programs stay in the user's cache
 	cargo clean
 	rm -rf .cache
