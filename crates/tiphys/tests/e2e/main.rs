@@ -22,6 +22,9 @@ mod world;
 
 mod births;
 mod crash;
+mod guards;
 mod hooks;
 mod main_job;
+mod operations;
+mod options;
 mod waves;
