@@ -1,6 +1,74 @@
 //! Speaks from a terminal: straight to Kubernetes, or to the pure crates.
+//!
+//! [`main`] reads the process once, finds the command, reads its flags by their tables, and runs it. A command
+//! is three things: its flags as data, pure functions that turn flags and objects into requests and text, and a
+//! thin shell that reads, patches and watches objects. What scripts parse (standard output, exit codes, flag
+//! names) is Argo CD's byte for byte; `CLI-n` in a comment names the rule.
+//!
+//! Requests go to Kubernetes itself (`--core`, CLI-140): the kubeconfig is the credential and its rights are the
+//! permissions, and manifests are rendered in this process. There is no client of the API server's gRPC here.
 
-/// Runs the user's command.
-pub fn main(_args: &[std::ffi::OsString]) -> std::process::ExitCode {
-    std::process::ExitCode::from(1)
+mod app;
+mod command;
+mod config_file;
+mod core;
+mod failure;
+mod flags;
+mod global;
+mod output;
+mod table;
+mod terminal;
+#[cfg(test)]
+mod tests;
+
+use std::ffi::OsString;
+use std::process::ExitCode;
+
+use crate::terminal::Terminal;
+
+/// Runs the user's command. `args` are the arguments behind the program's name.
+pub fn main(args: &[OsString]) -> ExitCode {
+    let mut env = std::collections::BTreeMap::new();
+    for (key, value) in std::env::vars_os() {
+        if let (Ok(key), Ok(value)) = (key.into_string(), value.into_string()) {
+            env.insert(key, value);
+        }
+    }
+    let called = std::env::args_os().next().unwrap_or_default();
+    let called = std::path::Path::new(&called).file_name().map(|name| name.to_string_lossy().into_owned());
+    let program = match env.get("ARGOCD_BINARY_NAME") {
+        Some(name) if !name.is_empty() => name.clone(),
+        _ => called.unwrap_or_else(|| "tiphys".to_owned()),
+    };
+    let terminal = Terminal::process(program, env);
+    let mut words = Vec::with_capacity(args.len());
+    for arg in args {
+        words.push(arg.to_string_lossy().into_owned());
+    }
+    ExitCode::from(run(&terminal, words))
+}
+
+/// Runs a command and says its exit code.
+fn run(terminal: &Terminal, mut args: Vec<String>) -> u8 {
+    match flags::take_word(&mut args, &[global::FLAGS]).as_deref() {
+        Some("app") => app::run(terminal, args),
+        Some("help") | None => {
+            terminal.print(&root_help(&terminal.program));
+            0
+        }
+        Some(word) => {
+            let program = &terminal.program;
+            terminal.print(&format!(
+                "Error: unknown command \"{word}\" for \"{program}\"\nRun '{program} --help' for usage.\n"
+            ));
+            1
+        }
+    }
+}
+
+fn root_help(program: &str) -> String {
+    format!(
+        "{program} controls applications from a terminal\n\nUsage:\n  {program} [command]\n\nAvailable Commands:\n  \
+         app         Manage applications\n\nUse \"{program} [command] --help\" for more information about a command.\n"
+    )
 }

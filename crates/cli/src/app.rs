@@ -1,0 +1,224 @@
+//! `app`: everything about applications (CLI-400 to CLI-546).
+//!
+//! The table [`COMMANDS`] lists the commands; [`run`] reads the flags of the chosen one and hands a [`Session`]
+//! to its shell. Modules without I/O hold what the commands decide and print: spec edits, filters, rows,
+//! summaries, operations, waits.
+
+mod create;
+mod delete;
+mod diff;
+pub(crate) mod filter;
+mod list;
+mod operation;
+mod rows;
+mod show;
+mod spec_edit;
+mod spec_flags;
+pub(crate) mod summary;
+mod sync;
+mod wait;
+mod waiting;
+
+use crate::command::{Command, command_help, group_help};
+use crate::core::{AppName, Core};
+use crate::failure::{Failure, Style};
+use crate::flags::{self, Flag, FlagError, Kind, Parsed, flag};
+use crate::global::{self, Route};
+use crate::terminal::Terminal;
+
+const ABOUT: &str = "Manage applications";
+
+const NAMESPACE: Flag = flag("app-namespace", Kind::Text, "", "Namespace of the application").or('N');
+const OUTPUT: Flag = flag("output", Kind::Text, "wide", "Output format: wide, json or yaml").or('o');
+
+/// The commands of the group.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Verb {
+    Create,
+    Delete,
+    Diff,
+    Get,
+    History,
+    List,
+    Manifests,
+    Resources,
+    Set,
+    Sync,
+    TerminateOp,
+    Wait,
+}
+
+const fn command(
+    verb: Verb,
+    name: &'static str,
+    usage: &'static str,
+    about: &'static str,
+    flags: &'static [&'static [Flag]],
+    operands: (usize, usize),
+) -> Command<Verb> {
+    Command { name, usage, about, flags, operands, usage_code: 1, verb }
+}
+
+const ONE: (usize, usize) = (1, 1);
+const ANY: (usize, usize) = (0, usize::MAX);
+
+static COMMANDS: &[Command<Verb>] = &[
+    command(
+        Verb::Create,
+        "create",
+        "APPNAME",
+        "Create an application",
+        &[spec_flags::FLAGS, create::FLAGS],
+        ANY,
+    ),
+    command(Verb::Delete, "delete", "APPNAME", "Delete applications", &[delete::FLAGS], ANY),
+    Command {
+        usage_code: 2,
+        ..command(Verb::Diff, "diff", "APPNAME", "Show what a sync would change", &[diff::FLAGS], ONE)
+    },
+    command(Verb::Get, "get", "APPNAME", "Get application details", &[show::GET_FLAGS], ONE),
+    command(Verb::History, "history", "APPNAME", "Show deployment history", &[show::HISTORY_FLAGS], ONE),
+    command(Verb::List, "list", "", "List applications", &[show::LIST_FLAGS], ANY),
+    command(Verb::Manifests, "manifests", "APPNAME", "Print manifests", &[show::MANIFESTS_FLAGS], ONE),
+    command(Verb::Resources, "resources", "APPNAME", "List resources", &[show::RESOURCES_FLAGS], ONE),
+    command(Verb::Set, "set", "APPNAME", "Change the spec", &[spec_flags::FLAGS, create::SET_FLAGS], ONE),
+    command(
+        Verb::Sync,
+        "sync",
+        "[APPNAME... | -l selector | --project project-name]",
+        "Make the cluster equal to the source",
+        &[sync::FLAGS],
+        ANY,
+    ),
+    command(
+        Verb::TerminateOp,
+        "terminate-op",
+        "APPNAME",
+        "Terminate the running operation",
+        &[delete::TERMINATE_FLAGS],
+        ONE,
+    ),
+    command(Verb::Wait, "wait", "[APPNAME... | -l selector]", "Wait for a state", &[wait::FLAGS], ANY),
+];
+
+/// One run of a command.
+pub(crate) struct Session<'a> {
+    pub(crate) terminal: &'a Terminal,
+    pub(crate) flags: &'a Parsed,
+    pub(crate) style: Style,
+    command: &'static Command<Verb>,
+}
+
+/// How a command ended, when it did not fail.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Ended {
+    /// With this exit code.
+    Code(u8),
+    /// The operands say nothing to do: help, and the code for wrong usage.
+    Help,
+}
+
+/// Success.
+pub(crate) const OK: Ended = Ended::Code(0);
+
+impl Session<'_> {
+    /// Connects to the installation (CLI-104, CLI-140).
+    pub(crate) async fn connect(&self) -> Result<Core, Failure> {
+        match global::route(self.flags, self.terminal)? {
+            Route::Core => Core::connect(self.flags.text("kube-context")).await,
+            Route::Unspecified => Err(Failure::fatal("Argo CD server address unspecified").hint(
+                "add `--core` to talk to Kubernetes with your kubeconfig (also as ARGOCD_OPTS='--core')",
+            )),
+            Route::Server(address) => Err(Failure::fatal(format!(
+                "Failed to establish connection to {address}: connections to a server are not supported yet"
+            ))
+            .hint("add `--core` to talk to Kubernetes with your kubeconfig")),
+        }
+    }
+
+    /// The application an operand names.
+    pub(crate) fn name(&self, text: &str, core: &Core) -> AppName {
+        let given = self.flags.text("app-namespace");
+        AppName::parse(text, if given.is_empty() { &core.namespace } else { given })
+    }
+
+    /// The application the only operand names.
+    pub(crate) fn only_name(&self, core: &Core) -> AppName {
+        self.name(self.flags.operands.first().map_or("", String::as_str), core)
+    }
+
+    /// Writes a warning (CLI-11).
+    pub(crate) fn warn(&self, text: &str) {
+        self.terminal.warn(&format!("Warning: {text}\n"));
+    }
+}
+
+/// Runs `app …` and says the exit code.
+pub(crate) fn run(terminal: &Terminal, mut args: Vec<String>) -> u8 {
+    let program = &terminal.program;
+    let help = || group_help(program, "app", ABOUT, COMMANDS);
+    let word = flags::take_word(&mut args, &[global::FLAGS]);
+    let Some(command) = COMMANDS.iter().find(|command| Some(command.name) == word.as_deref()) else {
+        terminal.print(&help());
+        return u8::from(!args.iter().any(|arg| arg == "--help" || arg == "-h") || word.is_some());
+    };
+    let tables: Vec<&'static [Flag]> = command.flags.iter().copied().chain([global::FLAGS]).collect();
+    let command_help = || command_help(program, "app", command, global::FLAGS);
+    let mut parsed = match flags::parse(&args, &tables) {
+        Ok(parsed) => parsed,
+        Err(FlagError::Help) => {
+            terminal.print(&command_help());
+            return 0;
+        }
+        Err(FlagError::Usage(text)) => {
+            terminal.print(&format!("Error: {text}\n"));
+            return 1;
+        }
+    };
+    let outcome = global::supply(&mut parsed, terminal);
+    let style = global::style(&parsed, terminal);
+    let (fewest, most) = command.operands;
+    let outcome = outcome.and_then(|()| {
+        if !(fewest..=most).contains(&parsed.operands.len()) {
+            return Ok(Ended::Help);
+        }
+        execute(&Session { terminal, flags: &parsed, style, command })
+    });
+    match outcome {
+        Ok(Ended::Code(code)) => code,
+        Ok(Ended::Help) => {
+            terminal.print(&command_help());
+            command.usage_code
+        }
+        Err(failure) => {
+            terminal.warn(&failure.show(style, terminal.now()));
+            failure.code
+        }
+    }
+}
+
+fn execute(session: &Session<'_>) -> Result<Ended, Failure> {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .map_err(|error| Failure::generic(format!("cannot start: {error}")))?;
+    let ended = runtime.block_on(async {
+        match session.command.verb {
+            Verb::Create => Box::pin(create::create(session)).await,
+            Verb::Delete => Box::pin(delete::delete(session)).await,
+            Verb::Diff => Box::pin(diff::run(session)).await,
+            Verb::Get => Box::pin(show::get(session)).await,
+            Verb::History => Box::pin(show::history(session)).await,
+            Verb::List => Box::pin(show::list(session)).await,
+            Verb::Manifests => Box::pin(show::manifests(session)).await,
+            Verb::Resources => Box::pin(show::resources(session)).await,
+            Verb::Set => Box::pin(create::set(session)).await,
+            Verb::Sync => Box::pin(sync::sync(session)).await,
+            Verb::TerminateOp => Box::pin(delete::terminate(session)).await,
+            Verb::Wait => Box::pin(wait::wait(session)).await,
+        }
+    });
+    // Watches that are still being set up have nothing to finish.
+    runtime.shutdown_background();
+    ended
+}

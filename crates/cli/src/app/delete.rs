@@ -1,0 +1,197 @@
+//! `app delete` and `app terminate-op` (CLI-530, CLI-531).
+
+use serde_json::json;
+use tiphys_api::names::finalizer;
+
+use crate::app::{Ended, NAMESPACE, OK, Session};
+use crate::core::{AppName, Change, Core};
+use crate::failure::Failure;
+use crate::flags::{Flag, Kind, flag};
+use crate::terminal::Answer;
+
+/// Flags of `delete`.
+pub(super) const FLAGS: &[Flag] = &[
+    flag("cascade", Kind::Bool, "true", "Delete the resources too"),
+    flag("propagation-policy", Kind::Text, "foreground", "How dependants go: foreground or background")
+        .or('p'),
+    flag("yes", Kind::Bool, "false", "Do not ask").or('y'),
+    flag("selector", Kind::Text, "", "Delete all applications with these labels").or('l'),
+    flag("wait", Kind::Bool, "false", "Wait until the applications are gone"),
+    NAMESPACE,
+];
+
+/// Flags of `terminate-op`.
+pub(super) const TERMINATE_FLAGS: &[Flag] = &[NAMESPACE];
+
+/// All finalizers that make a deletion cascade (CTL-75).
+const CASCADING: [&str; 3] =
+    [finalizer::CASCADE, finalizer::CASCADE_FOREGROUND, finalizer::CASCADE_BACKGROUND];
+
+/// `app delete`.
+pub(super) async fn delete(session: &Session<'_>) -> Result<Ended, Failure> {
+    let flags = session.flags;
+    let selector = flags.text("selector");
+    if flags.operands.is_empty() && selector.is_empty() {
+        return Ok(Ended::Help);
+    }
+    let cascade = flags.is_on("cascade");
+    let policy = flags.is_set("propagation-policy").then(|| flags.text("propagation-policy"));
+    wanted_finalizers(&[], cascade, policy)?;
+    let core = session.connect().await?;
+    let mut names = flags.operands.clone();
+    if !selector.is_empty() {
+        let found = core.applications(&namespace(session, &core), selector).await?;
+        if found.is_empty() {
+            return Err(Failure::generic(format!("no apps match selector {selector}")));
+        }
+        names = found.iter().map(|stored| stored.name().to_string()).collect();
+    }
+    let asks = cascade && session.terminal.stdout_is_tty && !flags.is_on("yes");
+    let mut all = !asks;
+    for text in &names {
+        if !all {
+            match ask(session, text, names.len() > 1) {
+                Answer::Yes => {}
+                Answer::All => all = true,
+                Answer::No => {
+                    session.terminal.line(&format!("The command to delete '{text}' was cancelled."));
+                    continue;
+                }
+            }
+        }
+        let name = session.name(text, &core);
+        delete_one(&core, &name, cascade, policy, flags.is_on("wait")).await?;
+        session.terminal.line(&format!("application '{text}' deleted"));
+    }
+    Ok(OK)
+}
+
+fn namespace(session: &Session<'_>, core: &Core) -> String {
+    let given = session.flags.text("app-namespace");
+    if given.is_empty() { core.namespace.clone() } else { given.to_owned() }
+}
+
+fn ask(session: &Session<'_>, name: &str, several: bool) -> Answer {
+    let choice = if several {
+        "[y/n/a] where 'a' is to delete all specified apps and their resources without prompting "
+    } else {
+        "[y/n] "
+    };
+    let question = format!("Are you sure you want to delete '{name}' and all its resources? {choice}");
+    session.terminal.ask(&question, several).unwrap_or(Answer::No)
+}
+
+/// The finalizers to write before the deletion; `None` leaves them as they are (API-129).
+fn wanted_finalizers(
+    present: &[String],
+    cascade: bool,
+    policy: Option<&str>,
+) -> Result<Option<Vec<String>>, Failure> {
+    let wanted = match policy.unwrap_or_default().to_ascii_lowercase().as_str() {
+        "" => finalizer::CASCADE,
+        "foreground" => finalizer::CASCADE_FOREGROUND,
+        "background" => finalizer::CASCADE_BACKGROUND,
+        other => {
+            return Err(Failure::status("InvalidArgument", format!("invalid propagation policy: {other}")));
+        }
+    };
+    if !cascade {
+        if policy.is_some() {
+            return Err(Failure::status(
+                "InvalidArgument",
+                "cannot set propagation policy when cascading is disabled",
+            ));
+        }
+        let rest: Vec<String> =
+            present.iter().filter(|known| !CASCADING.contains(&known.as_str())).cloned().collect();
+        return Ok((rest.len() != present.len()).then_some(rest));
+    }
+    // Without a policy any cascading finalizer is as good.
+    let is_there = |known: &String| {
+        if policy.is_some() { known == wanted } else { CASCADING.contains(&known.as_str()) }
+    };
+    if present.iter().any(is_there) {
+        return Ok(None);
+    }
+    let mut list: Vec<String> =
+        present.iter().filter(|known| !CASCADING.contains(&known.as_str())).cloned().collect();
+    list.push(wanted.to_owned());
+    Ok(Some(list))
+}
+
+async fn delete_one(
+    core: &Core,
+    name: &AppName,
+    cascade: bool,
+    policy: Option<&str>,
+    wait: bool,
+) -> Result<(), Failure> {
+    let mut stored = core.application(name).await?;
+    if stored.app.metadata.deletion_timestamp.is_none()
+        && let Some(list) = wanted_finalizers(&stored.app.metadata.finalizers, cascade, policy)?
+    {
+        let version = &stored.app.metadata.resource_version;
+        stored =
+            core.patch(name, &json!({"metadata": {"finalizers": list, "resourceVersion": version}})).await?;
+    }
+    let uid = stored.app.metadata.uid.clone();
+    core.delete(&stored).await?;
+    if wait {
+        let mut follow = core.follow(name).await?;
+        loop {
+            match follow.next().await? {
+                Change::Now(now) if now.app.metadata.uid == uid => {}
+                // A namesake made meanwhile is another application.
+                Change::Now(_) | Change::Gone => break,
+            }
+        }
+    }
+    Ok(())
+}
+
+/// `app terminate-op`.
+pub(super) async fn terminate(session: &Session<'_>) -> Result<Ended, Failure> {
+    let core = session.connect().await?;
+    let name = session.only_name(&core);
+    core.terminate(&name).await?;
+    session.terminal.line(&format!("Application '{}' operation terminating", name.name));
+    Ok(OK)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn wanted(present: &[&str], cascade: bool, policy: Option<&str>) -> Option<Vec<String>> {
+        let present: Vec<String> = present.iter().map(|text| (*text).to_owned()).collect();
+        wanted_finalizers(&present, cascade, policy).unwrap()
+    }
+
+    #[test]
+    fn ctl_77_cascade_adds_its_finalizer() {
+        assert_eq!(wanted(&["x"], true, None), Some(vec!["x".into(), finalizer::CASCADE.into()]));
+        assert_eq!(wanted(&[finalizer::CASCADE_BACKGROUND], true, None), None);
+        assert_eq!(
+            wanted(&[finalizer::CASCADE, "x"], true, Some("Background")),
+            Some(vec!["x".into(), finalizer::CASCADE_BACKGROUND.into()])
+        );
+        assert_eq!(wanted(&[finalizer::CASCADE_FOREGROUND], true, Some("foreground")), None);
+    }
+
+    #[test]
+    fn ctl_77_without_cascade_all_forms_go() {
+        assert_eq!(
+            wanted(&[finalizer::CASCADE, "x", finalizer::CASCADE_FOREGROUND], false, None),
+            Some(vec!["x".into()])
+        );
+        assert_eq!(wanted(&["x"], false, None), None);
+        let failure = wanted_finalizers(&[], false, Some("foreground")).unwrap_err();
+        assert!(failure.message.ends_with("cannot set propagation policy when cascading is disabled"));
+        assert!(
+            wanted_finalizers(&[], true, Some("x"))
+                .unwrap_err()
+                .message
+                .ends_with("invalid propagation policy: x")
+        );
+    }
+}

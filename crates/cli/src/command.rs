@@ -1,0 +1,79 @@
+//! Commands as data: names, operands, flags and help (CLI-2..6).
+
+use crate::flags::{Flag, Kind};
+
+/// One command of a group.
+#[derive(Debug)]
+pub(crate) struct Command<V: 'static> {
+    pub(crate) name: &'static str,
+    /// Operands as the usage line shows them.
+    pub(crate) usage: &'static str,
+    pub(crate) about: &'static str,
+    pub(crate) flags: &'static [&'static [Flag]],
+    /// Fewest and most operands; another number prints the help.
+    pub(crate) operands: (usize, usize),
+    /// Exit code after a wrong number of operands.
+    pub(crate) usage_code: u8,
+    pub(crate) verb: V,
+}
+
+/// Help of one command.
+pub(crate) fn command_help<V>(program: &str, group: &str, command: &Command<V>, global: &[Flag]) -> String {
+    let name = command.name;
+    let usage = if command.usage.is_empty() { String::new() } else { format!(" {}", command.usage) };
+    let mut out =
+        format!("{}\n\nUsage:\n  {program} {group} {name}{usage} [flags]\n\nFlags:\n", command.about);
+    let own: Vec<&Flag> = command.flags.iter().flat_map(|table| table.iter()).collect();
+    out.push_str(&flag_lines(&own));
+    out.push_str("\nGlobal Flags:\n");
+    out.push_str(&flag_lines(&global.iter().collect::<Vec<_>>()));
+    out
+}
+
+/// Help of a group.
+pub(crate) fn group_help<V>(program: &str, group: &str, about: &str, commands: &[Command<V>]) -> String {
+    let width = commands.iter().map(|command| command.name.len()).max().unwrap_or(0);
+    let mut out = format!(
+        "{about}\n\nUsage:\n  {program} {group} [flags]\n  {program} {group} [command]\n\nAvailable Commands:\n"
+    );
+    for command in commands {
+        out.push_str(&format!("  {:width$} {}\n", command.name, command.about));
+    }
+    out.push_str(&format!(
+        "\nUse \"{program} {group} [command] --help\" for more information about a command.\n"
+    ));
+    out
+}
+
+fn flag_lines(flags: &[&Flag]) -> String {
+    let mut sorted = flags.to_vec();
+    sorted.sort_by_key(|flag| flag.long);
+    let heads: Vec<String> = sorted
+        .iter()
+        .map(|flag| {
+            let short = flag.short.map_or_else(|| "    ".to_owned(), |short| format!("-{short}, "));
+            let takes = match flag.kind {
+                Kind::Bool => "",
+                Kind::Text => " string",
+                Kind::Texts => " stringArray",
+                Kind::Csv => " strings",
+                Kind::Int => " int",
+                Kind::Uint => " uint",
+                Kind::Ints => " ints",
+                Kind::Duration => " duration",
+            };
+            format!("  {short}--{}{takes}", flag.long)
+        })
+        .collect();
+    let width = heads.iter().map(String::len).max().unwrap_or(0) + 3;
+    let mut out = String::new();
+    for (flag, head) in sorted.iter().zip(&heads) {
+        let default = match (flag.kind, flag.default) {
+            (_, "" | "0" | "false") => String::new(),
+            (Kind::Text, text) => format!(" (default \"{text}\")"),
+            (_, text) => format!(" (default {text})"),
+        };
+        out.push_str(&format!("{head:width$}{}{default}\n", flag.help));
+    }
+    out
+}

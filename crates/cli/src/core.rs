@@ -1,0 +1,384 @@
+//! Core mode: the kubeconfig is the way in, Applications are read, patched and watched directly (CLI-140).
+//!
+//! What an API server would check before it changes an Application is checked here by the same pure rules.
+//! Kubernetes decides what the user may do.
+
+mod destination;
+mod health;
+mod targets;
+mod world;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use tiphys_api::Application;
+use tiphys_api::names::{GROUP, SETTINGS_CONFIG_MAP, VERSION, annotation};
+use tiphys_cluster::{
+    ApiError, Connection, DeleteOptions, Deleted, Discovery, ObjectEvent, ObjectQuery, Permit, Propagation,
+    Target, Writer, watch_objects,
+};
+use tiphys_engine::tracking::split_qualified_name;
+use tiphys_object::{Gvk, Object, ResourceKey};
+use tokio::sync::mpsc;
+use tokio_util::sync::{CancellationToken, DropGuard};
+
+use crate::failure::Failure;
+
+pub(crate) use destination::Destination;
+pub(crate) use targets::{Difference, RenderPlan};
+pub(crate) use world::World;
+
+/// Where settings are when the context's namespace has none.
+const NAMESPACE: &str = "argocd";
+/// Events that may wait between the watch and the command; when full the watch stalls.
+const EVENTS_MAX: usize = 64;
+/// Attempts at a change that others may be making at the same time.
+const ATTEMPTS_MAX: u32 = 5;
+/// Time for a list.
+const LIST_TIMEOUT: Duration = Duration::from_secs(60);
+
+/// An application's identity.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct AppName {
+    pub(crate) namespace: String,
+    pub(crate) name: String,
+}
+
+impl AppName {
+    /// Reads `namespace/name`; a bare name is in the given namespace (CLI-304).
+    pub(crate) fn parse(text: &str, namespace: &str) -> Self {
+        let (namespace, name) = split_qualified_name(text, namespace);
+        Self { namespace: namespace.to_owned(), name: name.to_owned() }
+    }
+}
+
+impl std::fmt::Display for AppName {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}/{}", self.namespace, self.name)
+    }
+}
+
+/// An application as it was read: typed, and whole.
+#[derive(Clone, Debug)]
+pub(crate) struct Stored {
+    pub(crate) app: Application,
+    pub(crate) object: Arc<Object>,
+}
+
+impl Stored {
+    fn new(object: Arc<Object>) -> Result<Self, Failure> {
+        let app = serde_json::from_slice(object.raw()).map_err(|error| {
+            Failure::generic(format!("application {} cannot be read: {error}", object.name()))
+        })?;
+        Ok(Self { app, object })
+    }
+
+    /// The application as the API shows it.
+    pub(crate) fn value(&self) -> Value {
+        crate::output::as_api(self.object.to_value())
+    }
+
+    /// Its identity.
+    pub(crate) fn name(&self) -> AppName {
+        AppName { namespace: self.object.namespace().to_owned(), name: self.object.name().to_owned() }
+    }
+}
+
+/// What happened to the application that is followed.
+#[derive(Debug)]
+pub(crate) enum Change {
+    /// It is like this now.
+    Now(Box<Stored>),
+    /// It is gone.
+    Gone,
+}
+
+/// Follows one application; dropping it ends the watch.
+pub(crate) struct Follow {
+    events: mpsc::Receiver<ObjectEvent>,
+    was_there: bool,
+    _guard: DropGuard,
+}
+
+impl Follow {
+    /// The next change. An application that is not there when the watch begins counts as gone (CLI-530).
+    pub(crate) async fn next(&mut self) -> Result<Change, Failure> {
+        loop {
+            match self.events.recv().await {
+                Some(ObjectEvent::Upsert(object)) => {
+                    self.was_there = true;
+                    return Ok(Change::Now(Box::new(Stored::new(object)?)));
+                }
+                Some(ObjectEvent::Delete(_)) => return Ok(Change::Gone),
+                Some(ObjectEvent::Synced) if !self.was_there => return Ok(Change::Gone),
+                // The watch goes on by itself once the cluster answers again.
+                Some(ObjectEvent::Synced | ObjectEvent::Failed(_)) => {}
+                None => return Err(Failure::generic("the watch of the application ended")),
+            }
+        }
+    }
+}
+
+/// A way to one installation.
+pub(crate) struct Core {
+    connection: Connection,
+    discovery: Discovery,
+    writer: Writer,
+    /// Namespace of the settings.
+    pub(crate) namespace: String,
+}
+
+impl Core {
+    /// Connects with the kubeconfig; `context` empty takes the current one.
+    pub(crate) async fn connect(context: &str) -> Result<Self, Failure> {
+        let context = (!context.is_empty()).then_some(context);
+        let connection = Connection::from_kubeconfig(None, context).await.map_err(|error| {
+            Failure::fatal(chain(&error)).hint("set KUBECONFIG, or name a context with `--kube-context`")
+        })?;
+        let discovery = Discovery::new(connection.clone());
+        let writer = Writer::new(connection.clone(), discovery.clone());
+        let kinds = discovery.kinds().await?;
+        if kinds.resource(&application_gvk()).is_none() {
+            return Err(Failure::generic(format!(
+                "the cluster at {} does not serve Applications ({GROUP}/{VERSION})",
+                connection.server()
+            ))
+            .hint(
+                "`tiphys install | kubectl apply --server-side -f -`, or choose another `--kube-context`",
+            ));
+        }
+        let own = connection.default_namespace();
+        let settings = Target::new(Gvk::new("", "v1", "ConfigMap"), own, SETTINGS_CONFIG_MAP);
+        // Who may not read the settings there does not work there.
+        let has_settings = own != NAMESPACE && matches!(writer.get(&settings).await, Ok(Some(_)));
+        let namespace = if has_settings { own.to_owned() } else { NAMESPACE.to_owned() };
+        Ok(Self { connection, discovery, writer, namespace })
+    }
+
+    /// Reads one object; `None` when it does not exist.
+    pub(crate) async fn get(&self, target: &Target) -> Result<Option<Arc<Object>>, Failure> {
+        Ok(self.writer.get(target).await?)
+    }
+
+    /// Reads an application.
+    pub(crate) async fn application(&self, name: &AppName) -> Result<Stored, Failure> {
+        match self.find(name).await? {
+            Some(stored) => Ok(stored),
+            None => Err(not_found(name)),
+        }
+    }
+
+    /// Reads an application that may not exist.
+    pub(crate) async fn find(&self, name: &AppName) -> Result<Option<Stored>, Failure> {
+        self.writer.get(&app_target(name)).await?.map(Stored::new).transpose()
+    }
+
+    /// Reads all applications of a namespace (all namespaces when empty) that match a label selector, by name.
+    pub(crate) async fn applications(&self, namespace: &str, selector: &str) -> Result<Vec<Stored>, Failure> {
+        let objects = self.list(&application_gvk(), namespace, selector).await?;
+        let mut apps = objects.into_iter().map(Stored::new).collect::<Result<Vec<_>, _>>()?;
+        apps.sort_by_key(Stored::name);
+        Ok(apps)
+    }
+
+    /// Reads all objects of a kind.
+    async fn list(&self, gvk: &Gvk, namespace: &str, selector: &str) -> Result<Vec<Arc<Object>>, Failure> {
+        let (mut events, _guard) = self.watch(gvk, namespace, selector, "").await?;
+        let mut objects = Vec::new();
+        let listing = async {
+            loop {
+                match events.recv().await {
+                    Some(ObjectEvent::Upsert(object)) => objects.push(object),
+                    Some(ObjectEvent::Synced) => return Ok(()),
+                    Some(ObjectEvent::Failed(why)) => return Err(Failure::status("Unavailable", why)),
+                    Some(ObjectEvent::Delete(_)) => {}
+                    None => return Err(Failure::generic("the list ended early")),
+                }
+            }
+        };
+        match tokio::time::timeout(LIST_TIMEOUT, listing).await {
+            Ok(done) => done?,
+            Err(_) => {
+                return Err(Failure::status(
+                    "DeadlineExceeded",
+                    format!("{} were not listed in time", gvk.kind),
+                ));
+            }
+        }
+        Ok(objects)
+    }
+
+    async fn watch(
+        &self,
+        gvk: &Gvk,
+        namespace: &str,
+        label_selector: &str,
+        field_selector: &str,
+    ) -> Result<(mpsc::Receiver<ObjectEvent>, DropGuard), Failure> {
+        let kinds = self.discovery.kinds().await?;
+        let resource = kinds.resource(gvk).ok_or_else(|| ApiError::NotServed(gvk.clone()))?;
+        let query = ObjectQuery {
+            resource: Arc::clone(resource),
+            namespace: namespace.into(),
+            label_selector: label_selector.to_owned(),
+            field_selector: field_selector.to_owned(),
+        };
+        let (sender, receiver) = mpsc::channel(EVENTS_MAX);
+        let cancel = CancellationToken::new();
+        let guard = cancel.clone().drop_guard();
+        let task = watch_objects(self.connection.clone(), query, sender, Arc::new(|| 0.5), cancel);
+        drop(tokio::spawn(task));
+        Ok((receiver, guard))
+    }
+
+    /// Follows an application from now on; the first change is its present state.
+    pub(crate) async fn follow(&self, name: &AppName) -> Result<Follow, Failure> {
+        let selector = format!("metadata.name={}", name.name);
+        let (events, guard) = self.watch(&application_gvk(), &name.namespace, "", &selector).await?;
+        Ok(Follow { events, was_there: false, _guard: guard })
+    }
+
+    /// Creates an application.
+    pub(crate) async fn create(&self, desired: &Value) -> Result<Stored, Failure> {
+        Stored::new(self.writer.create(&Permit::checked(), desired).await?)
+    }
+
+    /// Replaces an application that was read before.
+    pub(crate) async fn update(&self, desired: &Value) -> Result<Stored, Failure> {
+        Stored::new(self.writer.update(&Permit::checked(), desired).await?)
+    }
+
+    /// Changes an application by a merge patch.
+    pub(crate) async fn patch(&self, name: &AppName, patch: &Value) -> Result<Stored, Failure> {
+        match self.writer.merge_patch(&Permit::checked(), &app_target(name), None, patch).await {
+            Ok(object) => Stored::new(object),
+            Err(error) if error.is_not_found() => Err(not_found(name)),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// Asks for a comparison and waits until it was made (CLI-440).
+    pub(crate) async fn refresh(&self, name: &AppName, hard: bool) -> Result<Stored, Failure> {
+        let kind = if hard { "hard" } else { "normal" };
+        self.patch(name, &json!({"metadata": {"annotations": {annotation::REFRESH: kind}}})).await?;
+        let mut follow = self.follow(name).await?;
+        loop {
+            match follow.next().await? {
+                Change::Now(stored) if stored.app.annotation(annotation::REFRESH).is_none() => {
+                    return Ok(*stored);
+                }
+                Change::Now(_) => {}
+                Change::Gone => return Err(not_found(name)),
+            }
+        }
+    }
+
+    /// Starts an operation: sets it and removes the state of the last one (CTL-53). `make` builds the operation
+    /// for the state just read, or refuses.
+    pub(crate) async fn start_operation(
+        &self,
+        name: &AppName,
+        make: impl Fn(&Application) -> Result<Value, Failure>,
+    ) -> Result<Stored, Failure> {
+        let mut attempt = 1;
+        loop {
+            let stored = self.application(name).await?;
+            if stored.app.operation.is_some() {
+                return Err(Failure::status(
+                    "FailedPrecondition",
+                    "another operation is already in progress",
+                ));
+            }
+            let mut value = stored.object.to_value();
+            if let Some(members) = value.as_object_mut() {
+                members.insert("operation".to_owned(), make(&stored.app)?);
+                if let Some(status) = members.get_mut("status").and_then(Value::as_object_mut) {
+                    status.remove("operationState");
+                }
+            }
+            match self.writer.update(&Permit::checked(), &value).await {
+                Ok(object) => return Stored::new(object),
+                Err(error) if error.is_conflict() && attempt < ATTEMPTS_MAX => attempt += 1,
+                Err(error) => return Err(error.into()),
+            }
+        }
+    }
+
+    /// Asks a running operation to end (CTL-51).
+    pub(crate) async fn terminate(&self, name: &AppName) -> Result<(), Failure> {
+        let mut attempt = 1;
+        loop {
+            let stored = self.application(name).await?;
+            let state = stored.app.status.operation_state.as_ref();
+            let is_running =
+                stored.app.operation.is_some() && state.is_some_and(|state| state.finished_at.is_none());
+            if !is_running {
+                return Err(Failure::status(
+                    "InvalidArgument",
+                    "Unable to terminate operation. No operation is in progress",
+                ));
+            }
+            let patch = json!([
+                {"op": "test", "path": "/metadata/resourceVersion", "value": stored.app.metadata.resource_version},
+                {"op": "replace", "path": "/status/operationState/phase", "value": "Terminating"},
+            ]);
+            match self.writer.json_patch(&Permit::checked(), &app_target(name), None, &patch).await {
+                Ok(_) => return Ok(()),
+                Err(error) if (error.is_conflict() || error.code() == 422) && attempt < ATTEMPTS_MAX => {
+                    attempt += 1;
+                }
+                Err(error) => return Err(error.into()),
+            }
+        }
+    }
+
+    /// Deletes an application; its finalizers decide about its resources.
+    pub(crate) async fn delete(&self, stored: &Stored) -> Result<(), Failure> {
+        let options = DeleteOptions {
+            propagation: Propagation::Background,
+            uid: Some(stored.app.metadata.uid.as_str().into()),
+            is_dry_run: false,
+        };
+        match self.writer.delete(&Permit::checked(), &app_target(&stored.name()), &options).await? {
+            Deleted::Accepted => Ok(()),
+            Deleted::Absent => Err(not_found(&stored.name())),
+        }
+    }
+
+    /// What lives in a namespace-qualified identity, for lists of keys.
+    pub(crate) fn target_of(key: &ResourceKey, version: &str) -> Target {
+        Target::new(Gvk::new(&key.group, version, &key.kind), &key.namespace, &key.name)
+    }
+}
+
+fn application_gvk() -> Gvk {
+    Gvk::new(GROUP, VERSION, "Application")
+}
+
+fn app_target(name: &AppName) -> Target {
+    Target::new(application_gvk(), &name.namespace, &name.name)
+}
+
+/// The failure of an application that does not exist.
+pub(crate) fn not_found(name: &AppName) -> Failure {
+    Failure::status("NotFound", format!("applications.{GROUP} \"{}\" not found", name.name)).hint(format!(
+        "look in another namespace than {:?} with `-N NAMESPACE`, or see `app list`",
+        name.namespace
+    ))
+}
+
+/// An error with its causes in one line.
+pub(crate) fn chain(error: &(dyn std::error::Error + 'static)) -> String {
+    let mut text = error.to_string();
+    let mut cause = error.source();
+    while let Some(inner) = cause {
+        let inner_text = inner.to_string();
+        if !text.contains(&inner_text) {
+            text.push_str(": ");
+            text.push_str(&inner_text);
+        }
+        cause = inner.source();
+    }
+    text
+}

@@ -1,0 +1,42 @@
+//! Health of single resources where the status does not store it (CTL-9, `resourceHealthSource`).
+
+use futures::StreamExt as _;
+use tiphys_api::Application;
+use tiphys_api::application::HealthStatus;
+use tiphys_engine::health::{HealthOverrides, assess};
+use tiphys_engine::seen::Seen;
+use tiphys_object::ResourceKey;
+
+use crate::core::{Core, Destination, World};
+
+/// Objects read at a time.
+const READS_MAX: usize = 16;
+
+impl Core {
+    /// Fills in the health of resources that the status leaves to the resource tree, from the live objects.
+    /// Health that cannot be found out stays blank.
+    pub(crate) async fn fill_health(&self, app: &mut Application, world: &World) {
+        if app.status.resource_health_source.is_empty() {
+            return;
+        }
+        let Ok(destination) = Destination::of(app, self, world).await else { return };
+        let overrides = HealthOverrides::from_settings(world.settings.cm()).unwrap_or_default();
+        let looks = app.status.resources.iter().map(|resource| {
+            let key = ResourceKey::new(&resource.group, &resource.kind, &resource.namespace, &resource.name);
+            let (destination, version) = (&destination, resource.version.clone());
+            async move { destination.look(&key, &version).await }
+        });
+        let seen: Vec<_> = futures::stream::iter(looks).buffered(READS_MAX).collect().await;
+        for (resource, seen) in app.status.resources.iter_mut().zip(seen) {
+            let status = match seen {
+                Seen::Present(object) => {
+                    assess(&object.to_value(), &overrides).map(|health| health.status.as_str())
+                }
+                Seen::Absent if !resource.hook => Some("Missing"),
+                Seen::Absent | Seen::Unknown(_) => None,
+            };
+            resource.health =
+                status.map(|status| HealthStatus { status: status.to_owned(), ..HealthStatus::default() });
+        }
+    }
+}

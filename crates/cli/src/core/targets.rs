@@ -1,0 +1,365 @@
+//! From sources to desired objects and their comparison, inside this process (CLI-141, CLI-500).
+
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures::StreamExt as _;
+use serde_json::Value;
+use tiphys_api::Application;
+use tiphys_api::application::ApplicationSource;
+use tiphys_cluster::Scope as ClusterScope;
+use tiphys_engine::compare::{
+    CompareInput, ComparedResource, DiffMemo, Scope, compare, managed_namespace_changed,
+};
+use tiphys_engine::diff::{DiffOptions, DiffSettings, diff};
+use tiphys_engine::mask::SecretMask;
+use tiphys_engine::normalize::IgnoreRules;
+use tiphys_engine::seen::Seen;
+use tiphys_object::{GroupKind, Gvk, Object, ResourceKey, access};
+use tiphys_render::{Budget, EnabledTools, RenderRequest, Tree, render};
+use tiphys_source::{Freshness, SourceOptions, Sources, read_directory};
+
+use crate::core::{Core, Destination, World, chain};
+use crate::failure::Failure;
+use crate::terminal::Terminal;
+
+/// Objects read at a time.
+const READS_MAX: usize = 16;
+/// Time to clone and fetch a repository for a terminal.
+const FETCH_TIMEOUT: Duration = Duration::from_mins(10);
+/// Variables that git inherits where a repository names no proxy.
+const PROXY_VARIABLES: [&str; 6] =
+    ["HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY", "http_proxy", "https_proxy", "no_proxy"];
+
+/// What is rendered.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum RenderPlan {
+    /// The sources at these revisions, one per source; an empty one takes the target revision.
+    Revisions(Vec<String>),
+    /// A directory of this machine, `path` inside `root`.
+    Local {
+        /// The directory that stands for the repository.
+        root: PathBuf,
+        /// The source's directory inside it.
+        path: String,
+    },
+}
+
+/// The objects of an application, marked as its own (TRK-82).
+#[derive(Debug)]
+pub(crate) struct Rendered {
+    pub(crate) objects: Vec<Arc<Object>>,
+}
+
+/// One object that differs: both sides as they are shown; null where there is none.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Difference {
+    pub(crate) key: ResourceKey,
+    pub(crate) live: Value,
+    pub(crate) target: Value,
+}
+
+/// A cache directory of this process: the shared one when nobody else uses it, else one that goes with us.
+struct CacheDirectory {
+    path: PathBuf,
+    _lock: Option<std::fs::File>,
+    _temporary: Option<tempfile::TempDir>,
+}
+
+impl CacheDirectory {
+    fn open(terminal: &Terminal) -> Result<Self, Failure> {
+        let home = terminal.variable("HOME");
+        let base = match terminal.variable("XDG_CACHE_HOME") {
+            "" => Path::new(home).join(".cache"),
+            named => PathBuf::from(named),
+        };
+        let path = base.join("tiphys").join("cli");
+        if !base.as_os_str().is_empty() && std::fs::create_dir_all(&path).is_ok() {
+            let lock = std::fs::File::create(path.join("lock"));
+            if let Ok(lock) = lock
+                && lock.try_lock().is_ok()
+            {
+                return Ok(Self { path: path.join("git"), _lock: Some(lock), _temporary: None });
+            }
+        }
+        let temporary =
+            tempfile::tempdir().map_err(|error| Failure::generic(format!("no cache directory: {error}")))?;
+        Ok(Self { path: temporary.path().to_owned(), _lock: None, _temporary: Some(temporary) })
+    }
+}
+
+impl Core {
+    /// Renders the sources of an application as the controller would.
+    pub(crate) async fn render(
+        &self,
+        app: &Application,
+        world: &World,
+        plan: &RenderPlan,
+        terminal: &Terminal,
+    ) -> Result<Rendered, Failure> {
+        let destination = Destination::of(app, self, world).await?;
+        let namespace =
+            if app.metadata.namespace.is_empty() { &self.namespace } else { &app.metadata.namespace };
+        let tracking = world.tracking_of(app);
+        let instance = tracking.instance_name(namespace, &app.metadata.name);
+        let mut values = Vec::new();
+        let sources = hydrated_or(app);
+        match plan {
+            RenderPlan::Local { root, path } => {
+                let Some(source) = sources.first() else {
+                    return Err(Failure::generic("application has no source"));
+                };
+                let tree = read_directory(root).map_err(|error| Failure::generic(chain(&error)))?;
+                let source = ApplicationSource { path: path.clone(), ..source.clone() };
+                let request = request(app, world, &destination, &source, &instance, "");
+                values = run(request, Arc::new(tree)).await?;
+            }
+            RenderPlan::Revisions(revisions) => {
+                let cache = CacheDirectory::open(terminal)?;
+                let handle = open_sources(&cache.path, world, terminal)?;
+                for (index, source) in sources.iter().enumerate() {
+                    if source.path.is_empty() && source.chart.is_empty() && sources.len() > 1 {
+                        continue;
+                    }
+                    let wanted = revisions.get(index).map_or("", String::as_str);
+                    let (tree, commit) = fetch(app, world, source, wanted, &handle).await?;
+                    let request = request(app, world, &destination, source, &instance, &commit);
+                    values.append(&mut run(request, tree).await?);
+                }
+            }
+        }
+        let mut objects = Vec::with_capacity(values.len());
+        for mut value in values {
+            tracking
+                .stamp(&mut value, &instance, &app.spec.destination.namespace)
+                .map_err(|error| Failure::generic(error.to_string()))?;
+            let object = Object::from_value(&value).map_err(|error| Failure::generic(error.to_string()))?;
+            objects.push(Arc::new(object));
+        }
+        Ok(Rendered { objects })
+    }
+
+    /// Compares rendered objects with what lives, and gives the pairs that differ, ordered by key (CLI-501,
+    /// CLI-502).
+    pub(crate) async fn differences(
+        &self,
+        app: &Application,
+        world: &World,
+        rendered: &Rendered,
+    ) -> Result<Vec<Difference>, Failure> {
+        let destination = Destination::of(app, self, world).await?;
+        let tracking = world.tracking_of(app);
+        let namespace =
+            if app.metadata.namespace.is_empty() { &self.namespace } else { &app.metadata.namespace };
+        let instance = tracking.instance_name(namespace, &app.metadata.name);
+        let managed = self.managed(app, &destination).await?;
+        let by_key = look_up(app, &destination, rendered).await;
+        let cm = world.settings.cm();
+        let ignore = IgnoreRules::compile(&app.spec.ignore_differences, cm)
+            .map_err(|error| Failure::generic(error.to_string()))?;
+        let settings =
+            DiffSettings::from_settings(cm).map_err(|error| Failure::generic(error.to_string()))?;
+        let policy = app.spec.sync_policy.as_ref();
+        let input = CompareInput {
+            application_namespace: namespace,
+            application_name: &app.metadata.name,
+            instance: &instance,
+            destination_namespace: &app.spec.destination.namespace,
+            targets: &rendered.objects,
+            managed: &managed,
+            by_key: &|key| by_key.get(key).cloned().unwrap_or(Seen::Absent),
+            scope: &|kind| scope(&destination, kind),
+            excluded: &|_| false,
+            permitted_live: &|_| true,
+            permitted_kind: &|_| true,
+            tracking: &tracking,
+            ignore: &ignore,
+            diff: &settings,
+            sync_options: app.sync_options(),
+            managed_namespace: policy.and_then(|policy| policy.managed_namespace_metadata.as_ref()),
+            managed_namespace_changed: managed_namespace_changed(app),
+        };
+        let comparison = compare(&input, &mut DiffMemo::default());
+        if let Some(why) = comparison.failed {
+            return Err(Failure::generic(why));
+        }
+        let options = DiffOptions { ignore: &ignore, settings };
+        let mask = SecretMask::from_settings(cm);
+        let mut differences = Vec::new();
+        for resource in comparison.resources.iter().filter(|resource| !resource.hook) {
+            differences.extend(difference(resource, &options, &mask)?);
+        }
+        Ok(differences)
+    }
+
+    /// The live objects that the status names, as far as they exist.
+    pub(crate) async fn managed(
+        &self,
+        app: &Application,
+        destination: &Destination,
+    ) -> Result<Vec<Arc<Object>>, Failure> {
+        let reads = app.status.resources.iter().filter(|resource| !resource.hook).map(|resource| {
+            let key = ResourceKey::new(&resource.group, &resource.kind, &resource.namespace, &resource.name);
+            let target = Self::target_of(&key, &resource.version);
+            async move { destination.read(&target).await }
+        });
+        let read: Vec<_> = futures::stream::iter(reads).buffered(READS_MAX).collect().await;
+        let mut objects = Vec::with_capacity(read.len());
+        for result in read {
+            objects.extend(result?);
+        }
+        Ok(objects)
+    }
+}
+
+/// The sources in force: those of the hydrator's result where there is one (CTL-5).
+fn hydrated_or(app: &Application) -> Vec<ApplicationSource> {
+    let Some(hydrator) = &app.spec.source_hydrator else { return app.sources().to_vec() };
+    let text = |block: &str, member: &str| {
+        let found = hydrator.get(block).and_then(|block| block.get(member)).and_then(Value::as_str);
+        found.unwrap_or_default().to_owned()
+    };
+    let own = text("syncSource", "repoURL");
+    vec![ApplicationSource {
+        repo_url: if own.is_empty() { text("drySource", "repoURL") } else { own },
+        path: text("syncSource", "path"),
+        target_revision: text("syncSource", "targetBranch"),
+        ..ApplicationSource::default()
+    }]
+}
+
+fn open_sources(cache: &Path, world: &World, terminal: &Terminal) -> Result<Sources, Failure> {
+    let mut options = SourceOptions::new(cache);
+    terminal.variable("PATH").clone_into(&mut options.path);
+    options.exec_timeout = FETCH_TIMEOUT;
+    options.tls_dir = None;
+    options.proxy_environment = PROXY_VARIABLES
+        .iter()
+        .filter_map(|name| Some(((*name).to_owned(), terminal.env.get(*name)?.clone())))
+        .collect();
+    options.known_hosts_file = if world.known_hosts.is_empty() {
+        Path::new(terminal.variable("HOME")).join(".ssh/known_hosts")
+    } else {
+        let file = cache.join("known_hosts");
+        std::fs::create_dir_all(cache)
+            .and_then(|()| std::fs::write(&file, &world.known_hosts))
+            .map_err(|error| Failure::generic(format!("cannot write to the cache directory: {error}")))?;
+        file
+    };
+    Sources::new(options).map_err(|error| Failure::generic(chain(&error)))
+}
+
+async fn fetch(
+    app: &Application,
+    world: &World,
+    source: &ApplicationSource,
+    wanted: &str,
+    sources: &Sources,
+) -> Result<(Arc<dyn Tree>, String), Failure> {
+    if !source.chart.is_empty() {
+        return Err(Failure::status("Unimplemented", "charts from a Helm repository are not supported yet"));
+    }
+    let repository = world.repository(&source.repo_url, app.project())?;
+    let wanted = if wanted.is_empty() { &source.target_revision } else { wanted };
+    let failed = |error: &(dyn std::error::Error + 'static)| Failure::status("Unknown", chain(error));
+    let resolved = sources
+        .resolve_tag(&repository, wanted, &source.tag_prefix, Freshness::Fetch)
+        .await
+        .map_err(|error| failed(&error))?;
+    let tree = sources.tree(&repository, &resolved.commit).await.map_err(|error| failed(&error))?;
+    Ok((tree, resolved.commit))
+}
+
+fn request(
+    app: &Application,
+    world: &World,
+    destination: &Destination,
+    source: &ApplicationSource,
+    instance: &str,
+    revision: &str,
+) -> RenderRequest {
+    let settings = &world.settings;
+    RenderRequest {
+        source: source.clone(),
+        revision: revision.to_owned(),
+        instance_name: instance.to_owned(),
+        destination_namespace: app.spec.destination.namespace.clone(),
+        project: app.project().to_owned(),
+        kube_version: destination.kinds.server_version().to_owned(),
+        api_versions: destination.kinds.api_versions().into(),
+        enabled: EnabledTools {
+            helm: settings.renderer_enabled("helm"),
+            kustomize: settings.renderer_enabled("kustomize"),
+            jsonnet: settings.renderer_enabled("jsonnet"),
+        },
+        strict_overrides: settings
+            .cm()
+            .get("application.sourceOverrides.strictMerge")
+            .is_some_and(|value| value == "true"),
+        ..RenderRequest::default()
+    }
+}
+
+async fn run(request: RenderRequest, tree: Arc<dyn Tree>) -> Result<Vec<Value>, Failure> {
+    let job = tokio::task::spawn_blocking(move || render(&request, tree.as_ref(), &Budget::default()));
+    match job.await {
+        Ok(Ok(rendered)) => Ok(rendered.objects),
+        Ok(Err(error)) => {
+            Err(Failure::status(error.code().as_str(), format!("Manifest generation error: {error}")))
+        }
+        Err(panic) => Err(Failure::generic(format!("rendering failed unexpectedly: {panic}"))),
+    }
+}
+
+fn scope(destination: &Destination, kind: &GroupKind) -> Option<Scope> {
+    destination.kinds.scope(kind).map(|scope| match scope {
+        ClusterScope::Namespaced => Scope::Namespaced,
+        ClusterScope::Cluster => Scope::Cluster,
+    })
+}
+
+/// Reads the live object of each desired one.
+async fn look_up(
+    app: &Application,
+    destination: &Destination,
+    rendered: &Rendered,
+) -> HashMap<ResourceKey, Seen<Arc<Object>>> {
+    let looks = rendered.objects.iter().map(|object| {
+        let key = match scope(destination, &object.gvk().group_kind()) {
+            Some(Scope::Cluster) => object.key().in_namespace(""),
+            _ if object.namespace().is_empty() => object.key().in_namespace(&app.spec.destination.namespace),
+            _ => object.key(),
+        };
+        let version = object.gvk().version.clone();
+        async move { (key.clone(), destination.look(&key, &version).await) }
+    });
+    futures::stream::iter(looks).buffered(READS_MAX).collect().await
+}
+
+fn difference(
+    resource: &ComparedResource,
+    options: &DiffOptions<'_>,
+    mask: &SecretMask,
+) -> Result<Option<Difference>, Failure> {
+    let is_pair = resource.target.is_some() && resource.live.is_some();
+    if is_pair && !resource.modified || resource.status.is_none() && !is_pair {
+        return Ok(None);
+    }
+    let target = resource.target.as_ref().map(|object| object.to_value());
+    let live = resource.live.as_ref().map(|object| object.to_value());
+    let result = diff(target.as_ref(), live.as_ref(), options)
+        .map_err(|error| Failure::generic(format!("{}: {error}", resource.key)))?;
+    let (mut live, mut target) = (result.normalized_live, result.predicted_live);
+    let is_secret = Gvk::of(if live.is_null() { &target } else { &live });
+    mask.hide(&mut [&mut target, &mut live])
+        .map_err(|error| Failure::generic(format!("{}: {error}", resource.key)))?;
+    if is_secret.group.is_empty() && is_secret.kind == "Secret" {
+        // What was last applied repeats the data and has nothing to tell beside it.
+        for side in [&mut target, &mut live] {
+            access::remove_annotation(side, tiphys_api::names::LAST_APPLIED);
+        }
+    }
+    Ok(Some(Difference { key: resource.key.clone(), live, target }))
+}

@@ -1,0 +1,149 @@
+//! How commands fail: a text, an exit code, and what to try (CLI-7, CLI-8, CLI-1101).
+
+use jiff::Timestamp;
+use jiff::tz::TimeZone;
+use serde_json::json;
+use tiphys_cluster::ApiError;
+
+/// A failure at run time.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{message}")]
+pub(crate) struct Failure {
+    /// What the record says; the texts of the specification.
+    pub(crate) message: String,
+    /// The exit code.
+    pub(crate) code: u8,
+    /// What the user can do about it.
+    pub(crate) hint: Option<String>,
+}
+
+/// How a failure is shown.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Style {
+    /// One JSON record.
+    Json,
+    /// One text record.
+    Text,
+    /// Lines for people.
+    Human,
+}
+
+impl Failure {
+    /// A plain fatal error: exit code 1.
+    pub(crate) fn fatal(message: impl Into<String>) -> Self {
+        Self { message: message.into(), code: 1, hint: None }
+    }
+
+    /// An error of the API server, Kubernetes, files or parsers: exit code 20.
+    pub(crate) fn generic(message: impl Into<String>) -> Self {
+        Self { message: message.into(), code: 20, hint: None }
+    }
+
+    /// A refusal with a gRPC code, as an API server answers (CLI-9).
+    pub(crate) fn status(code: &str, text: impl std::fmt::Display) -> Self {
+        Self::generic(format!("rpc error: code = {code} desc = {text}"))
+    }
+
+    /// The same with advice.
+    #[must_use]
+    pub(crate) fn hint(mut self, hint: impl Into<String>) -> Self {
+        self.hint = Some(hint.into());
+        self
+    }
+
+    /// What is written to standard error.
+    pub(crate) fn show(&self, style: Style, now: Timestamp) -> String {
+        record(style, "fatal", &self.message, self.hint.as_deref(), now)
+    }
+}
+
+/// A record of a level.
+pub(crate) fn record(style: Style, level: &str, message: &str, hint: Option<&str>, now: Timestamp) -> String {
+    let time = tiphys_go::time::format(tiphys_go::time::RFC_3339, now, &TimeZone::UTC);
+    match style {
+        Style::Json => format!("{}\n", json!({"level": level, "msg": message, "time": time})),
+        Style::Text => format!("time=\"{time}\" level={level} msg={}\n", quote(message)),
+        Style::Human => {
+            let word = if level == "fatal" { "error" } else { level };
+            let hint = hint.map_or_else(String::new, |hint| format!("  try: {hint}\n"));
+            format!("{word}: {message}\n{hint}")
+        }
+    }
+}
+
+fn quote(text: &str) -> String {
+    let mut out = String::with_capacity(text.len() + 2);
+    out.push('"');
+    for letter in text.chars() {
+        match letter {
+            '"' => out.push_str("\\\""),
+            '\\' => out.push_str("\\\\"),
+            '\n' => out.push_str("\\n"),
+            '\t' => out.push_str("\\t"),
+            other => out.push(other),
+        }
+    }
+    out.push('"');
+    out
+}
+
+impl From<ApiError> for Failure {
+    fn from(error: ApiError) -> Self {
+        let code = match &error {
+            ApiError::Refused(refusal) => match refusal.code {
+                400 | 422 => "InvalidArgument",
+                401 => "Unauthenticated",
+                403 => "PermissionDenied",
+                404 => "NotFound",
+                409 if error.is_already_exists() => "AlreadyExists",
+                409 => "Aborted",
+                429 => "ResourceExhausted",
+                503 => "Unavailable",
+                504 => "DeadlineExceeded",
+                _ => "Unknown",
+            },
+            ApiError::Timeout { .. } => "DeadlineExceeded",
+            ApiError::Unreachable { .. } | ApiError::GroupUnavailable(_) => "Unavailable",
+            _ => "Unknown",
+        };
+        let failure = Self::status(code, &error);
+        match code {
+            "Unavailable" => {
+                failure.hint("check the cluster of the kubeconfig context (`--kube-context`, KUBECONFIG)")
+            }
+            "PermissionDenied" => failure.hint(
+                "ask for this permission in Kubernetes RBAC; core mode uses the kubeconfig's own rights",
+            ),
+            "Unauthenticated" => failure.hint("renew the credentials of the kubeconfig context"),
+            _ => failure,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at() -> Timestamp {
+        "2026-08-01T10:00:00Z".parse().unwrap()
+    }
+
+    #[test]
+    fn cli_7_failures_are_one_record() {
+        let failure = Failure::fatal("no \"x\"");
+        assert_eq!(
+            failure.show(Style::Json, at()),
+            "{\"level\":\"fatal\",\"msg\":\"no \\\"x\\\"\",\"time\":\"2026-08-01T10:00:00Z\"}\n"
+        );
+        assert_eq!(
+            failure.show(Style::Text, at()),
+            "time=\"2026-08-01T10:00:00Z\" level=fatal msg=\"no \\\"x\\\"\"\n"
+        );
+    }
+
+    #[test]
+    fn cli_1101_people_get_advice() {
+        let failure = Failure::fatal("no server").hint("use `--core`");
+        assert_eq!(failure.show(Style::Human, at()), "error: no server\n  try: use `--core`\n");
+    }
+}

@@ -1,0 +1,181 @@
+//! The flags of every command, `ARGOCD_OPTS`, and how the server or the cluster is found (CLI-100..104, CLI-140).
+
+use std::collections::BTreeMap;
+
+use crate::config_file;
+use crate::failure::{Failure, Style};
+use crate::flags::{Flag, Kind, Parsed, flag, split_csv};
+use crate::terminal::Terminal;
+
+/// Flags of every command (CLI-100).
+pub(crate) const FLAGS: &[Flag] = &[
+    flag("argocd-context", Kind::Text, "", "Name of the context to use instead of the current one"),
+    flag("auth-token", Kind::Text, "", "Bearer token; set this or ARGOCD_AUTH_TOKEN"),
+    flag("client-crt", Kind::Text, "", "Client certificate file"),
+    flag("client-crt-key", Kind::Text, "", "Client certificate key file"),
+    flag("config", Kind::Text, "", "Configuration file"),
+    flag(
+        "controller-name",
+        Kind::Text,
+        "argocd-application-controller",
+        "Name of the application controller",
+    ),
+    flag("core", Kind::Bool, "false", "Talk to Kubernetes directly, without a server"),
+    flag("grpc-web", Kind::Bool, "false", "Use gRPC-web"),
+    flag("grpc-web-root-path", Kind::Text, "", "Use gRPC-web with a URL path prefix"),
+    flag("header", Kind::Csv, "", "Additional header name:value of every request").or('H'),
+    flag("http-retry-max", Kind::Int, "0", "Retries of HTTP requests"),
+    flag("insecure", Kind::Bool, "false", "Skip verification of the server's certificate and host name"),
+    flag("kube-context", Kind::Text, "", "Context of the kubeconfig"),
+    flag("logformat", Kind::Text, "json", "Format of log records: json or text"),
+    flag("loglevel", Kind::Text, "info", "Level of log records: debug, info, warn or error"),
+    flag("plaintext", Kind::Bool, "false", "Do not use TLS"),
+    flag("port-forward", Kind::Bool, "false", "Reach the server through a port-forward"),
+    flag("port-forward-namespace", Kind::Text, "", "Namespace of the server for the port-forward"),
+    flag("prompts-enabled", Kind::Bool, "false", "Ask before changes that lose data"),
+    flag("redis-compress", Kind::Text, "gzip", "Accepted for old scripts"),
+    flag("redis-haproxy-name", Kind::Text, "argocd-redis-ha-haproxy", "Accepted for old scripts"),
+    flag("redis-name", Kind::Text, "argocd-redis", "Accepted for old scripts"),
+    flag("repo-server-name", Kind::Text, "argocd-repo-server", "Accepted for old scripts"),
+    flag("server", Kind::Text, "", "Address of the server; set this or ARGOCD_SERVER"),
+    flag("server-crt", Kind::Text, "", "File with trusted roots for the server"),
+    flag("server-name", Kind::Text, "argocd-server", "Name of the server for the port-forward"),
+];
+
+/// Flags that `ARGOCD_OPTS` may give.
+const FROM_OPTIONS: [&str; 18] = [
+    "config",
+    "server",
+    "plaintext",
+    "insecure",
+    "server-crt",
+    "client-crt",
+    "client-crt-key",
+    "auth-token",
+    "grpc-web",
+    "grpc-web-root-path",
+    "logformat",
+    "loglevel",
+    "header",
+    "port-forward",
+    "port-forward-namespace",
+    "http-retry-max",
+    "core",
+    "prompts-enabled",
+];
+
+/// Where requests go.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Route {
+    /// To Kubernetes.
+    Core,
+    /// To a server at an address.
+    Server(String),
+    /// Nowhere: there is no address.
+    Unspecified,
+}
+
+/// Reads `ARGOCD_OPTS` (CLI-102).
+pub(crate) fn parse_options(text: &str) -> Result<BTreeMap<String, String>, Failure> {
+    let words = tiphys_go::shlex::split_shellquote(text)
+        .map_err(|error| Failure::fatal(format!("ARGOCD_OPTS invalid: {error}")))?;
+    let mut options = BTreeMap::new();
+    let mut joined = BTreeMap::new();
+    let mut key: Option<String> = None;
+    for word in words {
+        if let Some(name) = word.strip_prefix("--") {
+            if let Some(bare) = key.take() {
+                options.insert(bare, "true".to_owned());
+            }
+            match name.split_once('=') {
+                Some((name, value)) => {
+                    joined.insert(name.to_owned(), value.to_owned());
+                }
+                None => key = Some(name.to_owned()),
+            }
+        } else if let Some(name) = key.take() {
+            options.insert(name, word);
+        } else {
+            return Err(Failure::fatal(format!("ARGOCD_OPTS invalid at '{word}'")));
+        }
+    }
+    if let Some(bare) = key {
+        options.insert(bare, "true".to_owned());
+    }
+    for (name, value) in joined {
+        options.entry(name).or_insert(value);
+    }
+    Ok(options)
+}
+
+/// Fills flags that were not given from `ARGOCD_OPTS`, then from their variables (CLI-103).
+pub(crate) fn supply(parsed: &mut Parsed, terminal: &Terminal) -> Result<(), Failure> {
+    let options = parse_options(terminal.variable("ARGOCD_OPTS"))?;
+    for name in FROM_OPTIONS {
+        if let Some(value) = options.get(name) {
+            let values = if name == "header" { split_csv(value) } else { vec![value.clone()] };
+            parsed.supply(name, values);
+        }
+    }
+    for (name, variable) in [("server", "ARGOCD_SERVER"), ("auth-token", "ARGOCD_AUTH_TOKEN")] {
+        let value = terminal.variable(variable);
+        if !value.is_empty() {
+            parsed.supply(name, vec![value.to_owned()]);
+        }
+    }
+    let format = parsed.text("logformat");
+    if !matches!(format, "json" | "text") {
+        return Err(Failure::fatal(format!("Unknown log format '{format}'")));
+    }
+    Ok(())
+}
+
+/// How failures are shown (CLI-7, CLI-1101).
+pub(crate) fn style(parsed: &Parsed, terminal: &Terminal) -> Style {
+    if parsed.text("logformat") == "text" {
+        Style::Text
+    } else if terminal.program == "tiphys" && terminal.stderr_is_tty && !parsed.is_set("logformat") {
+        Style::Human
+    } else {
+        Style::Json
+    }
+}
+
+/// Finds where requests go (CLI-103, CLI-104, CLI-140).
+pub(crate) fn route(parsed: &Parsed, terminal: &Terminal) -> Result<Route, Failure> {
+    if parsed.is_on("core") {
+        return Ok(Route::Core);
+    }
+    if parsed.text("client-crt").is_empty() != parsed.text("client-crt-key").is_empty() {
+        return Err(Failure::fatal("--client-crt and --client-crt-key must always be specified together"));
+    }
+    let configured = config_file::read(parsed.text("config"), terminal)?
+        .map(|config| config.resolve(parsed.text("argocd-context")))
+        .transpose()?
+        .flatten();
+    let server = parsed.text("server");
+    match configured {
+        _ if !server.is_empty() => Ok(Route::Server(server.to_owned())),
+        Some(configured) if configured.core => Ok(Route::Core),
+        Some(configured) if !configured.server.is_empty() => Ok(Route::Server(configured.server)),
+        _ => Ok(Route::Unspecified),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn cli_102_options_are_words_of_a_shell() {
+        let options =
+            parse_options("--grpc-web --header \"x-a: 1\" --core=false --server a --server b").unwrap();
+        assert_eq!(options["grpc-web"], "true");
+        assert_eq!(options["header"], "x-a: 1");
+        assert_eq!(options["core"], "false");
+        assert_eq!(options["server"], "b");
+        assert_eq!(parse_options("--server=a --server b").unwrap()["server"], "b");
+        let failure = parse_options("--core true stray").unwrap_err();
+        assert_eq!((failure.message.as_str(), failure.code), ("ARGOCD_OPTS invalid at 'stray'", 1));
+    }
+}

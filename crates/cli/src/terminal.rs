@@ -1,0 +1,198 @@
+//! What a command knows of the process it runs in, and where it writes.
+//!
+//! Everything about the process is read once, in [`crate::main`]; commands get it as values, so that whole runs
+//! are tested inside one process.
+
+use std::collections::BTreeMap;
+use std::io::{BufRead as _, IsTerminal as _, Read as _, Write as _};
+use std::sync::{Mutex, PoisonError};
+
+use jiff::Timestamp;
+use jiff::tz::TimeZone;
+use tiphys_source::Clock;
+
+use crate::failure::{Failure, Style, record};
+
+/// Bytes of one input file or of standard input.
+const INPUT_BYTES_MAX: u64 = 64 << 20;
+
+/// The process, as the command sees it.
+pub(crate) struct Terminal {
+    /// Name the program was called by.
+    pub(crate) program: String,
+    /// Environment variables.
+    pub(crate) env: BTreeMap<String, String>,
+    /// Whether standard output is a terminal.
+    pub(crate) stdout_is_tty: bool,
+    /// Whether standard error is a terminal.
+    pub(crate) stderr_is_tty: bool,
+    /// Tells the time.
+    pub(crate) clock: Clock,
+    /// Zone of times in tables.
+    pub(crate) zone: TimeZone,
+    sink: Sink,
+}
+
+enum Sink {
+    Process,
+    #[cfg_attr(not(test), expect(dead_code, reason = "tests read what was written"))]
+    Memory(Mutex<Written>),
+}
+
+/// What was written to memory.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Written {
+    pub(crate) stdout: String,
+    pub(crate) stderr: String,
+}
+
+impl Terminal {
+    /// The real process.
+    pub(crate) fn process(program: String, env: BTreeMap<String, String>) -> Self {
+        Self {
+            program,
+            env,
+            stdout_is_tty: std::io::stdout().is_terminal(),
+            stderr_is_tty: std::io::stderr().is_terminal(),
+            clock: Clock::real(),
+            zone: TimeZone::system(),
+            sink: Sink::Process,
+        }
+    }
+
+    /// A process in memory.
+    #[cfg(test)]
+    pub(crate) fn memory(program: &str, env: &[(&str, &str)]) -> Self {
+        Self {
+            program: program.to_owned(),
+            env: env.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect(),
+            stdout_is_tty: false,
+            stderr_is_tty: false,
+            clock: Clock::manual("2026-08-01T10:00:00Z".parse().unwrap()).0,
+            zone: TimeZone::UTC,
+            sink: Sink::Memory(Mutex::default()),
+        }
+    }
+
+    /// What was written to memory.
+    #[cfg(test)]
+    pub(crate) fn written(&self) -> Written {
+        match &self.sink {
+            Sink::Process => Written::default(),
+            Sink::Memory(written) => written.lock().unwrap().clone(),
+        }
+    }
+
+    /// An environment variable, empty when unset.
+    pub(crate) fn variable(&self, name: &str) -> &str {
+        self.env.get(name).map_or("", String::as_str)
+    }
+
+    /// The time.
+    pub(crate) fn now(&self) -> Timestamp {
+        self.clock.now()
+    }
+
+    /// Writes to standard output. A closed pipe ends quietly (CLI-1106).
+    pub(crate) fn print(&self, text: &str) {
+        match &self.sink {
+            Sink::Process => {
+                let mut out = std::io::stdout().lock();
+                if out.write_all(text.as_bytes()).and_then(|()| out.flush()).is_err() {
+                    // Nobody reads on; what follows has no reader either.
+                }
+            }
+            Sink::Memory(written) => {
+                written.lock().unwrap_or_else(PoisonError::into_inner).stdout.push_str(text);
+            }
+        }
+    }
+
+    /// Writes a line to standard output.
+    pub(crate) fn line(&self, text: &str) {
+        self.print(&format!("{text}\n"));
+    }
+
+    /// Writes to standard error.
+    pub(crate) fn warn(&self, text: &str) {
+        match &self.sink {
+            Sink::Process => {
+                if std::io::stderr().lock().write_all(text.as_bytes()).is_err() {
+                    // There is nowhere left to say so.
+                }
+            }
+            Sink::Memory(written) => {
+                written.lock().unwrap_or_else(PoisonError::into_inner).stderr.push_str(text);
+            }
+        }
+    }
+
+    /// Writes a log record to standard error.
+    pub(crate) fn log(&self, style: Style, level: &str, message: &str) {
+        self.warn(&record(style, level, message, None, self.now()));
+    }
+
+    /// A time as `app get` shows it (CLI-306).
+    pub(crate) fn local_time(&self, time: Option<Timestamp>) -> String {
+        match time {
+            Some(time) => tiphys_go::time::format("2006-01-02 15:04:05 -0700 MST", time, &self.zone),
+            None => "<nil>".to_owned(),
+        }
+    }
+
+    /// Asks until the answer is one of the known ones; `None` when standard input has ended (CLI-305).
+    pub(crate) fn ask(&self, question: &str, may_answer_all: bool) -> Option<Answer> {
+        loop {
+            self.print(question);
+            let mut line = String::new();
+            match std::io::stdin().lock().read_line(&mut line) {
+                Ok(0) | Err(_) => return None,
+                Ok(_) => {}
+            }
+            match line.trim().to_ascii_lowercase().as_str() {
+                "y" | "yes" => return Some(Answer::Yes),
+                "n" | "no" => return Some(Answer::No),
+                "a" | "all" if may_answer_all => return Some(Answer::All),
+                _ => {}
+            }
+        }
+    }
+
+    /// The text of a file, or of standard input for `-`.
+    pub(crate) fn read_file(&self, path: &str) -> Result<String, Failure> {
+        let mut bytes = Vec::new();
+        let read = if path == "-" {
+            std::io::stdin().lock().take(INPUT_BYTES_MAX).read_to_end(&mut bytes)
+        } else {
+            std::fs::File::open(path).and_then(|file| file.take(INPUT_BYTES_MAX).read_to_end(&mut bytes))
+        };
+        read.map_err(|error| Failure::generic(format!("open {path}: {}", io_text(&error))))?;
+        if u64::try_from(bytes.len()).is_ok_and(|length| length >= INPUT_BYTES_MAX) {
+            return Err(Failure::generic(format!("{path} is larger than {INPUT_BYTES_MAX} bytes")));
+        }
+        match tiphys_go::yaml::decode_text(&bytes) {
+            Ok(text) => Ok(text.into_owned()),
+            Err(error) => Err(Failure::generic(format!("{path}: {error}"))),
+        }
+    }
+}
+
+/// An answer to a question.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Answer {
+    /// Go on.
+    Yes,
+    /// Leave this one.
+    No,
+    /// Go on with this one and all others.
+    All,
+}
+
+/// An I/O error in the words of the system's own tools.
+fn io_text(error: &std::io::Error) -> String {
+    match error.kind() {
+        std::io::ErrorKind::NotFound => "no such file or directory".to_owned(),
+        std::io::ErrorKind::PermissionDenied => "permission denied".to_owned(),
+        _ => error.to_string(),
+    }
+}
