@@ -19,6 +19,7 @@ CHUNK_BYTES = 1 << 16
 class Handler(http.server.BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
     root = "."
+    pushed = None
 
     def log_message(self, *_):
         pass
@@ -73,15 +74,18 @@ class Handler(http.server.BaseHTTPRequestHandler):
         self.send_header("Content-Length", str(len(data)))
         self.end_headers()
         self.wfile.write(data)
+        if self.pushed and status == 200 and self.command == "POST" and path.endswith("/git-receive-pack"):
+            self.pushed(path.removesuffix("/git-receive-pack"))
 
     do_GET = do_POST = answer
 
 
 class GitServer:
-    """Serves `root` from threads of its own until `stop`."""
+    """Serves `root` from threads of its own until `stop`; calls `pushed` with the path of a repository after a push."""
 
-    def __init__(self, root, port=0):
-        handler = type("RootedHandler", (Handler,), {"root": str(root)})
+    def __init__(self, root, port=0, pushed=None):
+        members = {"root": str(root), "pushed": staticmethod(pushed) if pushed else None}
+        handler = type("RootedHandler", (Handler,), members)
         self.server = http.server.ThreadingHTTPServer(("127.0.0.1", port), handler)
         self.url = f"http://127.0.0.1:{self.server.server_address[1]}"
         threading.Thread(target=self.server.serve_forever, daemon=True).start()
