@@ -49,9 +49,9 @@ const STOP_TIMEOUT: Duration = Duration::from_secs(8);
 const LIVE_CHANGE_DELAY: Duration = Duration::from_millis(40);
 
 /// Looks for the custom resources before giving up …
-const DEFINITION_LOOKS: u32 = 10;
+const DEFINITION_LOOKS: u32 = 40;
 /// … and the time between two of them.
-const DEFINITION_WAIT: Duration = Duration::from_millis(300);
+const DEFINITION_WAIT: Duration = Duration::from_millis(250);
 
 /// How a controller is started.
 pub struct ControllerOptions {
@@ -118,7 +118,8 @@ impl Controller {
         let discovery = Discovery::new(connection.clone());
         let mut kinds = discovery.kinds().await.map_err(|error| StartError::Cluster(chain(&error)))?;
         for _ in 0..DEFINITION_LOOKS {
-            if kinds.resource(&Context::application_gvk()).is_some() {
+            let served = |kind: &str| kinds.resource(&Gvk::new(names::GROUP, names::VERSION, kind)).is_some();
+            if served("Application") && served("AppProject") {
                 break;
             }
             // Definitions that were installed a moment ago show up in discovery a little later.

@@ -215,8 +215,18 @@ async fn prepare(run: &Run, connection: &Connection, discovery: &Discovery) -> a
             }
         }
     }
-    let missing = |kind: &str| kinds.resource(&Gvk::new("argoproj.io", "v1alpha1", kind)).is_none();
-    if !["Application", "AppProject", "ApplicationSet"].into_iter().any(missing) {
+    let served = |kind: &str| kinds.resource(&Gvk::new("argoproj.io", "v1alpha1", kind)).is_some();
+    if ["Application", "AppProject", "ApplicationSet"].into_iter().all(served) {
+        return Ok(());
+    }
+    // Definitions installed a moment ago are not in discovery yet; the controller waits for them.
+    let mut installed = true;
+    for name in ["applications", "appprojects", "applicationsets"] {
+        let definition = Gvk::new("apiextensions.k8s.io", "v1", "CustomResourceDefinition");
+        let target = Target::new(definition, "", &format!("{name}.argoproj.io"));
+        installed &= writer.get(&target).await?.is_some();
+    }
+    if installed {
         return Ok(());
     }
     if run.install_crds == "no" || run.read_only || !(run.install_crds == "yes" || agrees()?) {
