@@ -1,5 +1,7 @@
 //! Commands as data: names, operands, flags and help (CLI-2..6).
 
+use std::fmt::Write as _;
+
 use crate::flags::{Flag, Kind};
 
 /// One command of a group.
@@ -37,11 +39,11 @@ pub(crate) fn group_help<V>(program: &str, group: &str, about: &str, commands: &
         "{about}\n\nUsage:\n  {program} {group} [flags]\n  {program} {group} [command]\n\nAvailable Commands:\n"
     );
     for command in commands {
-        out.push_str(&format!("  {:width$} {}\n", command.name, command.about));
+        // Writing to a string cannot fail.
+        let _written = writeln!(out, "  {:width$} {}", command.name, command.about);
     }
-    out.push_str(&format!(
-        "\nUse \"{program} {group} [command] --help\" for more information about a command.\n"
-    ));
+    let _written =
+        writeln!(out, "\nUse \"{program} {group} [command] --help\" for more information about a command.");
     out
 }
 
@@ -73,7 +75,7 @@ fn flag_lines(flags: &[&Flag]) -> String {
             (Kind::Text, text) => format!(" (default \"{text}\")"),
             (_, text) => format!(" (default {text})"),
         };
-        out.push_str(&format!("{head:width$}{}{default}\n", flag.help));
+        let _written = writeln!(out, "{head:width$}{}{default}", flag.help);
     }
     out
 }

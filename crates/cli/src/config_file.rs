@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use serde::Deserialize;
 
 use crate::failure::Failure;
-use crate::terminal::Terminal;
+use crate::terminal::{Terminal, read_file};
 
 /// The members of the file that decide where requests go.
 #[derive(Clone, Debug, Default, Deserialize)]
@@ -66,8 +66,7 @@ pub(crate) fn read(path: &str, terminal: &Terminal) -> Result<Option<Config>, Fa
     };
     let Ok(metadata) = std::fs::metadata(&path) else { return Ok(None) };
     check_mode(&metadata)?;
-    let text =
-        terminal.read_file(&path.to_string_lossy()).map_err(|failure| Failure::fatal(failure.message))?;
+    let text = read_file(&path.to_string_lossy()).map_err(|failure| Failure::fatal(failure.message))?;
     let limits = tiphys_go::yaml::Limits::default();
     let value = tiphys_go::yaml::parse(&text, tiphys_go::yaml::Dialect::Sigs, &limits)
         .map_err(|error| Failure::fatal(error.to_string()))?;
@@ -135,7 +134,6 @@ mod tests {
                 ContextEntry { name: "b".into(), server: "gone".into() },
             ],
             servers: vec![ServerEntry { server: "s".into(), core: true }],
-            ..Config::default()
         };
         assert!(config.resolve("").unwrap().unwrap().core);
         assert_eq!(config.resolve("x").unwrap_err().message, "Context 'x' undefined");

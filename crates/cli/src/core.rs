@@ -21,6 +21,7 @@ use tiphys_cluster::{
 use tiphys_engine::tracking::split_qualified_name;
 use tiphys_object::{Gvk, Object, ResourceKey};
 use tokio::sync::mpsc;
+use tokio::time::Instant;
 use tokio_util::sync::{CancellationToken, DropGuard};
 
 use crate::failure::Failure;
@@ -36,7 +37,9 @@ const EVENTS_MAX: usize = 64;
 /// Attempts at a change that others may be making at the same time.
 const ATTEMPTS_MAX: u32 = 5;
 /// Time for a list.
-const LIST_TIMEOUT: Duration = Duration::from_secs(60);
+const LIST_TIMEOUT: Duration = Duration::from_mins(1);
+/// Time for a second attempt at a list that failed.
+const LIST_PATIENCE: Duration = Duration::from_secs(3);
 
 /// An application's identity.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -186,27 +189,23 @@ impl Core {
     async fn list(&self, gvk: &Gvk, namespace: &str, selector: &str) -> Result<Vec<Arc<Object>>, Failure> {
         let (mut events, _guard) = self.watch(gvk, namespace, selector, "").await?;
         let mut objects = Vec::new();
-        let listing = async {
-            loop {
-                match events.recv().await {
-                    Some(ObjectEvent::Upsert(object)) => objects.push(object),
-                    Some(ObjectEvent::Synced) => return Ok(()),
-                    Some(ObjectEvent::Failed(why)) => return Err(Failure::status("Unavailable", why)),
-                    Some(ObjectEvent::Delete(_)) => {}
-                    None => return Err(Failure::generic("the list ended early")),
+        let mut deadline = Instant::now() + LIST_TIMEOUT;
+        let mut failure =
+            Failure::status("DeadlineExceeded", format!("{} objects were not listed in time", gvk.kind));
+        loop {
+            match tokio::time::timeout_at(deadline, events.recv()).await {
+                Ok(Some(ObjectEvent::Upsert(object))) => objects.push(object),
+                Ok(Some(ObjectEvent::Synced)) => return Ok(objects),
+                Ok(Some(ObjectEvent::Failed(why))) => {
+                    // A server that was just told of a kind refuses for a moment; the watch tries again.
+                    failure = Failure::status("Unavailable", why);
+                    deadline = Instant::now() + LIST_PATIENCE;
                 }
-            }
-        };
-        match tokio::time::timeout(LIST_TIMEOUT, listing).await {
-            Ok(done) => done?,
-            Err(_) => {
-                return Err(Failure::status(
-                    "DeadlineExceeded",
-                    format!("{} were not listed in time", gvk.kind),
-                ));
+                Ok(Some(ObjectEvent::Delete(_))) => {}
+                Ok(None) => return Err(Failure::generic("the list ended early")),
+                Err(_) => return Err(failure),
             }
         }
-        Ok(objects)
     }
 
     async fn watch(

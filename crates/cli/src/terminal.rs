@@ -157,23 +157,23 @@ impl Terminal {
             }
         }
     }
+}
 
-    /// The text of a file, or of standard input for `-`.
-    pub(crate) fn read_file(&self, path: &str) -> Result<String, Failure> {
-        let mut bytes = Vec::new();
-        let read = if path == "-" {
-            std::io::stdin().lock().take(INPUT_BYTES_MAX).read_to_end(&mut bytes)
-        } else {
-            std::fs::File::open(path).and_then(|file| file.take(INPUT_BYTES_MAX).read_to_end(&mut bytes))
-        };
-        read.map_err(|error| Failure::generic(format!("open {path}: {}", io_text(&error))))?;
-        if u64::try_from(bytes.len()).is_ok_and(|length| length >= INPUT_BYTES_MAX) {
-            return Err(Failure::generic(format!("{path} is larger than {INPUT_BYTES_MAX} bytes")));
-        }
-        match tiphys_go::yaml::decode_text(&bytes) {
-            Ok(text) => Ok(text.into_owned()),
-            Err(error) => Err(Failure::generic(format!("{path}: {error}"))),
-        }
+/// The text of a file, or of standard input for `-`.
+pub(crate) fn read_file(path: &str) -> Result<String, Failure> {
+    let mut bytes = Vec::new();
+    let read = if path == "-" {
+        std::io::stdin().lock().take(INPUT_BYTES_MAX).read_to_end(&mut bytes)
+    } else {
+        std::fs::File::open(path).and_then(|file| file.take(INPUT_BYTES_MAX).read_to_end(&mut bytes))
+    };
+    read.map_err(|error| Failure::generic(format!("open {path}: {}", io_text(&error))))?;
+    if u64::try_from(bytes.len()).is_ok_and(|length| length >= INPUT_BYTES_MAX) {
+        return Err(Failure::generic(format!("{path} is larger than {INPUT_BYTES_MAX} bytes")));
+    }
+    match tiphys_go::yaml::decode_text(&bytes) {
+        Ok(text) => Ok(text.into_owned()),
+        Err(error) => Err(Failure::generic(format!("{path}: {error}"))),
     }
 }
 

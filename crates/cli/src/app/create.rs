@@ -12,6 +12,7 @@ use crate::app::{Ended, NAMESPACE, OK, Session};
 use crate::core::{AppName, Core, World};
 use crate::failure::Failure;
 use crate::flags::{Flag, Kind, Parsed, flag};
+use crate::terminal::read_file;
 
 /// Flags of `create` beside those of the spec.
 pub(super) const FLAGS: &[Flag] = &[
@@ -36,7 +37,7 @@ pub(super) async fn create(session: &Session<'_>) -> Result<Ended, Failure> {
         return Err(Failure::generic("reading applications from a URL is not supported yet")
             .hint("curl the URL and use `--file -`"));
     }
-    let text = if file.is_empty() { None } else { Some(session.terminal.read_file(file)?) };
+    let text = if file.is_empty() { None } else { Some(read_file(file)?) };
     let literal = values_literal(session)?;
     let (apps, notes) = match build(flags, text.as_deref(), literal) {
         Ok(Some(built)) => built,
@@ -62,7 +63,7 @@ pub(super) async fn create(session: &Session<'_>) -> Result<Ended, Failure> {
 
 fn values_literal(session: &Session<'_>) -> Result<Option<String>, Failure> {
     let path = session.flags.text("values-literal-file");
-    if path.is_empty() { Ok(None) } else { session.terminal.read_file(path).map(Some) }
+    if path.is_empty() { Ok(None) } else { read_file(path).map(Some) }
 }
 
 type Built = (Vec<Value>, Vec<String>);
@@ -179,7 +180,7 @@ fn put_spec(app: &mut Value, spec: &ApplicationSpec) -> Result<(), Failure> {
 fn whole(mut app: Value) -> Result<Value, Failure> {
     let mut spec = spec_of(&app)?;
     if spec.project.is_empty() {
-        spec.project = tiphys_api::project::DEFAULT_PROJECT.to_owned();
+        tiphys_api::project::DEFAULT_PROJECT.clone_into(&mut spec.project);
     }
     put_spec(&mut app, &spec)?;
     let members = access::ensure_object(&mut app);

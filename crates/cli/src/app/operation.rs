@@ -259,7 +259,7 @@ mod tests {
         read(&parse(&args, &[FLAGS]).unwrap())
     }
 
-    fn app(policy: Value) -> Application {
+    fn app(policy: &Value) -> Application {
         serde_json::from_value(json!({"metadata": {"name": "a"}, "spec": {"destination": {},
             "source": {"repoURL": "u", "path": "p", "targetRevision": "main"}, "syncPolicy": policy},
             "status": {"resources": [{"kind": "Service", "namespace": "n", "name": "web"}]}}))
@@ -268,7 +268,7 @@ mod tests {
 
     #[test]
     fn cli_513_the_operation_of_a_plain_sync() {
-        let operation = request(&["a"]).unwrap().operation(&app(Value::Null), &[], &[]).unwrap();
+        let operation = request(&["a"]).unwrap().operation(&app(&Value::Null), &[], &[]).unwrap();
         assert_eq!(operation["sync"], json!({"syncStrategy": {"hook": {}}}));
     }
 
@@ -292,7 +292,7 @@ mod tests {
             "x",
         ])
         .unwrap()
-        .operation(&app(json!({"syncOptions": ["A=1"], "automated": {}})), &[], &[])
+        .operation(&app(&json!({"syncOptions": ["A=1"], "automated": {}})), &[], &[])
         .unwrap();
         assert_eq!(
             operation["sync"],
@@ -305,7 +305,7 @@ mod tests {
         );
         assert_eq!(operation["info"], json!([{"name": "why", "value": "test"}]));
         let own =
-            request(&["a"]).unwrap().operation(&app(json!({"syncOptions": ["A=1"]})), &[], &[]).unwrap();
+            request(&["a"]).unwrap().operation(&app(&json!({"syncOptions": ["A=1"]})), &[], &[]).unwrap();
         assert_eq!(own["sync"]["syncOptions"], json!(["A=1"]), "API-132: those of the application otherwise");
         assert_eq!(
             request(&["a", "--info", "x"]).unwrap_err().message,
@@ -342,23 +342,23 @@ mod tests {
     #[test]
     fn cli_512_resources_are_resolved_against_the_status() {
         let operation =
-            request(&["a", "--resource", "*:*:w*"]).unwrap().operation(&app(Value::Null), &[], &[]).unwrap();
+            request(&["a", "--resource", "*:*:w*"]).unwrap().operation(&app(&Value::Null), &[], &[]).unwrap();
         assert_eq!(operation["sync"]["resources"][0]["name"], "web");
         let failure = request(&["a", "--resource", ":Pod:x"])
             .unwrap()
-            .operation(&app(Value::Null), &[], &[])
+            .operation(&app(&Value::Null), &[], &[])
             .unwrap_err();
         assert_eq!(failure, Failure::fatal("No matching app resources found for resource filter: :Pod:x"));
     }
 
     #[test]
     fn api_131_automated_sync_refuses_other_revisions() {
-        let automated = app(json!({"automated": {}}));
+        let automated = app(&json!({"automated": {}}));
         let failure =
             request(&["a", "--revision", "x"]).unwrap().operation(&automated, &[], &[]).unwrap_err();
         assert!(failure.message.ends_with("Cannot sync to x: auto-sync currently set to main"));
         assert!(request(&["a", "--revision", "main"]).unwrap().operation(&automated, &[], &[]).is_ok());
-        assert!(request(&["a", "--revision", "x"]).unwrap().operation(&app(Value::Null), &[], &[]).is_ok());
+        assert!(request(&["a", "--revision", "x"]).unwrap().operation(&app(&Value::Null), &[], &[]).is_ok());
     }
 
     #[test]
@@ -369,7 +369,7 @@ mod tests {
             .unwrap()
         };
         let request = request(&["a"]).unwrap();
-        let mut app = app(Value::Null);
+        let mut app = app(&Value::Null);
         app.status.sync.status = "OutOfSync".into();
         let judge = |phase, partial| {
             request

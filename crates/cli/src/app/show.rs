@@ -80,7 +80,7 @@ pub(super) async fn list(session: &Session<'_>) -> Result<Ended, Failure> {
     let text = match flags.text("output") {
         "wide" => list::table(&apps(), Columns::Wide),
         "" => list::table(&apps(), Columns::Short),
-        "name" => stored.iter().map(|stored| format!("{}\n", qualified_name(&stored.app))).collect(),
+        "name" => lines(stored.iter().map(|stored| qualified_name(&stored.app))),
         other => match machine_format(other) {
             Some(format) => print(&Value::Array(stored.iter().map(Stored::value).collect()), format)?,
             None => return Err(unknown_format(other)),
@@ -88,6 +88,16 @@ pub(super) async fn list(session: &Session<'_>) -> Result<Ended, Failure> {
     };
     session.terminal.print(&text);
     Ok(OK)
+}
+
+/// Texts with a line end each.
+fn lines(texts: impl Iterator<Item = String>) -> String {
+    let mut out = String::new();
+    for text in texts {
+        out.push_str(&text);
+        out.push('\n');
+    }
+    out
 }
 
 /// The applications that a list without a namespace shows: those of all namespaces that are enabled.
@@ -190,7 +200,7 @@ pub(super) async fn history(session: &Session<'_>) -> Result<Ended, Failure> {
     let stored = core.application(&session.only_name(&core)).await?;
     let entries = &stored.app.status.history;
     let text = if session.flags.text("output") == "id" {
-        entries.iter().map(|entry| format!("{}\n", entry.id)).collect()
+        lines(entries.iter().map(|entry| entry.id.to_string()))
     } else {
         list::history(entries, session.terminal)
     };
@@ -343,10 +353,10 @@ mod tests {
         let (a, b) =
             (json!({"repoURL": "u", "path": "a", "name": "one"}), json!({"repoURL": "v", "path": "b"}));
         let value = if multi {
-            json!({"metadata": {"name": "a"}, "spec": {"destination": {}, "sources": [a.clone(), b.clone()]},
+            json!({"metadata": {"name": "a"}, "spec": {"destination": {}, "sources": [a, b]},
                 "status": {"sync": {"status": "Synced", "revisions": ["r1", "r2"], "comparedTo": {"destination": {}, "sources": [a, b]}}}})
         } else {
-            json!({"metadata": {"name": "a"}, "spec": {"destination": {}, "source": a.clone()},
+            json!({"metadata": {"name": "a"}, "spec": {"destination": {}, "source": a},
                 "status": {"sync": {"status": "Synced", "revision": "r1", "comparedTo": {"destination": {}, "source": a}}}})
         };
         serde_json::from_value(value).unwrap()

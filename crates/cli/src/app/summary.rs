@@ -134,8 +134,7 @@ fn sync_status(app: &Application) -> String {
 
 /// A commit in full or abbreviated.
 fn is_sha(text: &str) -> bool {
-    (7..=40).contains(&text.len())
-        && text.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f' | b'A'..=b'F'))
+    (7..=40).contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_hexdigit())
 }
 
 /// The condition table, between empty lines; nothing without conditions (CLI-445).

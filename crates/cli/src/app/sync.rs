@@ -133,7 +133,8 @@ async fn sync_one(
     let mut wait = Wait::new(goal);
     // The operation was seen: this program set it.
     wait.saw_operation = !request.dry_run;
-    let awaited = until(session, core, world, wait, &Limits::of(session, name)).await?;
+    let limits = Limits::of(session, name);
+    let awaited = Box::pin(until(session, core, world, wait, &limits)).await?;
     if let Some(stored) = awaited.stored {
         request.judge(&stored.app, awaited.operation_state.as_ref(), request.is_partial(&labelled))?;
     }

@@ -34,6 +34,8 @@ pub(super) const FLAGS: &[Flag] = &[
 
 /// Least width of a cell of the progress table (CLI-514).
 const CELL_MIN: usize = 5;
+/// Resources whose health is read for each line of progress; larger applications show it at the end only.
+const PROGRESS_READS_MAX: usize = 200;
 
 /// `app wait`.
 pub(super) async fn wait(session: &Session<'_>) -> Result<Ended, Failure> {
@@ -132,7 +134,7 @@ pub(super) async fn until(
             }
             Change::Gone => return Err(crate::core::not_found(limits.name)),
         };
-        if !wait.goal().resources.is_empty() {
+        if !wait.goal().resources.is_empty() || stored.app.status.resources.len() <= PROGRESS_READS_MAX {
             core.fill_health(&mut stored.app, world).await;
         }
         let verdict = wait.observe(&stored.app);

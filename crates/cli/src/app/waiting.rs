@@ -112,20 +112,17 @@ impl Wait {
     fn changes(&mut self, states: Vec<Row>) -> Verdict {
         let mut changed = Vec::new();
         for row in states {
-            match self.seen.get_mut(&row.key()) {
-                Some(known) => {
-                    let was_well = !matches!(known.health.as_str(), "Unknown" | "Degraded");
-                    if self.goal.health && was_well && row.health == "Degraded" {
-                        return Verdict::Degraded { from: known.health.clone() };
-                    }
-                    if known.merge(&row) {
-                        changed.push(known.clone());
-                    }
-                }
-                None => {
-                    changed.push(row.clone());
-                    self.seen.insert(row.key(), row);
-                }
+            let Some(known) = self.seen.get_mut(&row.key()) else {
+                changed.push(row.clone());
+                self.seen.insert(row.key(), row);
+                continue;
+            };
+            let was_well = !matches!(known.health.as_str(), "Unknown" | "Degraded");
+            if self.goal.health && was_well && row.health == "Degraded" {
+                return Verdict::Degraded { from: known.health.clone() };
+            }
+            if known.merge(&row) {
+                changed.push(known.clone());
             }
         }
         Verdict::Pending(changed)
@@ -160,7 +157,7 @@ mod tests {
     use super::*;
     use serde_json::{Value, json};
 
-    fn app(status: Value, operation: Value) -> Application {
+    fn app(status: &Value, operation: &Value) -> Application {
         serde_json::from_value(
             json!({"metadata": {"name": "a"}, "spec": {"destination": {}}, "status": status,
             "operation": operation}),
@@ -188,10 +185,10 @@ mod tests {
     #[test]
     fn cli_521_a_reached_goal_ends_at_once() {
         let mut wait = Wait::new(default_goal());
-        assert_eq!(wait.observe(&app(status("Synced", "Healthy"), Value::Null)), Verdict::Reached);
+        assert_eq!(wait.observe(&app(&status("Synced", "Healthy"), &Value::Null)), Verdict::Reached);
         let either = Goal { health: true, suspended: true, ..Goal::default() };
         assert_eq!(
-            Wait::new(either).observe(&app(status("OutOfSync", "Suspended"), Value::Null)),
+            Wait::new(either).observe(&app(&status("OutOfSync", "Suspended"), &Value::Null)),
             Verdict::Reached
         );
     }
@@ -203,21 +200,21 @@ mod tests {
             Verdict::Pending(rows) => rows.len(),
             other => panic!("{other:?}"),
         };
-        assert_eq!(rows(wait.observe(&app(status("OutOfSync", "Missing"), Value::Null))), 1);
-        assert_eq!(rows(wait.observe(&app(status("OutOfSync", "Missing"), Value::Null))), 0);
-        assert_eq!(rows(wait.observe(&app(status("Synced", "Progressing"), Value::Null))), 1);
+        assert_eq!(rows(wait.observe(&app(&status("OutOfSync", "Missing"), &Value::Null))), 1);
+        assert_eq!(rows(wait.observe(&app(&status("OutOfSync", "Missing"), &Value::Null))), 0);
+        assert_eq!(rows(wait.observe(&app(&status("Synced", "Progressing"), &Value::Null))), 1);
     }
 
     #[test]
     fn cli_522_a_turn_to_degraded_ends_the_wait() {
         let mut wait = Wait::new(default_goal());
-        wait.observe(&app(status("Synced", "Progressing"), Value::Null));
-        let verdict = wait.observe(&app(status("Synced", "Degraded"), Value::Null));
+        wait.observe(&app(&status("Synced", "Progressing"), &Value::Null));
+        let verdict = wait.observe(&app(&status("Synced", "Degraded"), &Value::Null));
         assert_eq!(verdict, Verdict::Degraded { from: "Progressing".into() });
         let mut from_the_start = Wait::new(default_goal());
-        from_the_start.observe(&app(status("Synced", "Degraded"), Value::Null));
+        from_the_start.observe(&app(&status("Synced", "Degraded"), &Value::Null));
         assert!(matches!(
-            from_the_start.observe(&app(status("Synced", "Degraded"), Value::Null)),
+            from_the_start.observe(&app(&status("Synced", "Degraded"), &Value::Null)),
             Verdict::Pending(_)
         ));
     }
@@ -227,20 +224,20 @@ mod tests {
         let goal = Goal { operation: true, ..Goal::default() };
         let mut wait = Wait::new(goal);
         assert!(matches!(
-            wait.observe(&app(status("Synced", "Healthy"), json!({"sync": {}}))),
+            wait.observe(&app(&status("Synced", "Healthy"), &json!({"sync": {}}))),
             Verdict::Pending(_)
         ));
         assert!(wait.saw_operation);
         let mut ended = status("Synced", "Healthy");
         ended["operationState"] =
             json!({"phase": "Running", "startedAt": "2026-08-01T10:00:00Z", "operation": {"sync": {}}});
-        assert!(matches!(wait.observe(&app(ended.clone(), Value::Null)), Verdict::Pending(_)));
+        assert!(matches!(wait.observe(&app(&ended, &Value::Null)), Verdict::Pending(_)));
         ended["operationState"]["phase"] = "Succeeded".into();
         ended["operationState"]["finishedAt"] = "2026-08-01T10:00:05Z".into();
         ended["reconciledAt"] = "2026-08-01T10:00:04Z".into();
-        assert!(matches!(wait.observe(&app(ended.clone(), Value::Null)), Verdict::Pending(_)));
+        assert!(matches!(wait.observe(&app(&ended, &Value::Null)), Verdict::Pending(_)));
         ended["reconciledAt"] = "2026-08-01T10:00:05Z".into();
-        assert_eq!(wait.observe(&app(ended, Value::Null)), Verdict::Reached);
+        assert_eq!(wait.observe(&app(&ended, &Value::Null)), Verdict::Reached);
         assert_eq!(wait.operation_state.unwrap().phase, "Succeeded");
     }
 
@@ -250,7 +247,7 @@ mod tests {
         let goal = Goal { health: true, resources: vec![filter], ..Goal::default() };
         let mut state = status("OutOfSync", "Healthy");
         state["health"]["status"] = "Degraded".into();
-        assert_eq!(Wait::new(goal).observe(&app(state, Value::Null)), Verdict::Reached);
+        assert_eq!(Wait::new(goal).observe(&app(&state, &Value::Null)), Verdict::Reached);
     }
 
     #[test]
@@ -259,11 +256,8 @@ mod tests {
         let mut state = status("Synced", "Healthy");
         state["sourceHydrator"] = json!({"currentOperation": {"phase": "Hydrated", "drySHA": "b"},
             "lastSuccessfulOperation": {"drySHA": "a"}});
-        assert!(matches!(
-            Wait::new(goal.clone()).observe(&app(state.clone(), Value::Null)),
-            Verdict::Pending(_)
-        ));
+        assert!(matches!(Wait::new(goal.clone()).observe(&app(&state, &Value::Null)), Verdict::Pending(_)));
         state["sourceHydrator"]["lastSuccessfulOperation"]["drySHA"] = "b".into();
-        assert_eq!(Wait::new(goal).observe(&app(state, Value::Null)), Verdict::Reached);
+        assert_eq!(Wait::new(goal).observe(&app(&state, &Value::Null)), Verdict::Reached);
     }
 }
