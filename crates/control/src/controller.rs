@@ -171,6 +171,7 @@ impl Controller {
         let sources = Sources::new(SourceOptions {
             known_hosts_file: known_hosts_file.clone(),
             path: options.env.get("PATH").cloned().unwrap_or_default(),
+            revision_ttl: revision_ttl(&world),
             clock: clock.clone(),
             ..SourceOptions::new(&options.cache_dir)
         })
@@ -344,6 +345,13 @@ async fn ensure_default_project(home: &Writer, namespace: &str) -> Result<(), St
         Err(error) if error.is_already_exists() => Ok(()),
         Err(error) => Err(fail(&error)),
     }
+}
+
+/// How long a listing of references is used: a little less than the refresh interval, so that every periodic
+/// refresh looks at the repository, and all applications of one share the look (RND-36).
+fn revision_ttl(world: &World) -> Duration {
+    let soft = world.settings.refresh_timeouts().soft;
+    if soft.is_zero() { Duration::from_mins(3) } else { soft * 9 / 10 }
 }
 
 /// Writes the file that `ssh` reads host keys from; without it no host is trusted.

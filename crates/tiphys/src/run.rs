@@ -103,6 +103,11 @@ fn parse<T: Parser>(name: &str, args: &[OsString]) -> Result<T, ExitCode> {
 
 fn start(run: Run, metrics_port: Option<u16>) -> ExitCode {
     init_log(&run);
+    // Huge pages make the small allocations of a controller twice as large in memory as they are; a kernel
+    // that cannot switch them off costs memory, nothing else.
+    if let Err(error) = rustix::thread::disable_transparent_huge_pages(true) {
+        tracing::debug!(%error, "transparent huge pages stay on");
+    }
     let threads = std::thread::available_parallelism().map_or(2, usize::from).clamp(2, 8);
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(threads)
