@@ -377,8 +377,8 @@ async fn eng_app_of_apps() {
         .collect();
     repo.commit(&[("apps/a.yaml", &file(&children[..1])), ("apps/b.yaml", &file(&children[1..]))]).await;
     let root = world.create("root", &repo, "apps", &world.cp, &policy).await;
-    let synced = world.until_synced(&root).await;
-    assert_eq!(synced["status"]["summary"]["isAppOfApps"], true, "{:#}", synced["status"]["summary"]);
+    world.until_synced(&root).await;
+    world.until_app(&root, "app of apps", |app| app["status"]["summary"]["isAppOfApps"] == true).await;
     world.until_synced(&world.name("a")).await;
     world.until_synced(&world.name("b")).await;
     assert!(world.exists(CONFIG_MAPS, &a, "a").await && world.exists(CONFIG_MAPS, &b, "b").await);

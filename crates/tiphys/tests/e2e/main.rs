@@ -14,17 +14,19 @@
 )]
 
 mod api;
-mod fixtures;
-mod git;
-mod program;
-mod proxy;
-mod world;
-
+mod bad_input;
 mod births;
 mod crash;
+mod crash_writes;
+mod faults;
+mod fixtures;
+mod git;
 mod guards;
 mod hooks;
 mod main_job;
 mod operations;
 mod options;
+mod program;
+mod proxy;
 mod waves;
+mod world;

@@ -30,7 +30,6 @@ async fn eng_157_namespaces_are_made_with_metadata() {
     world.api.patch(NAMESPACES, "", &ns, &json!({"metadata": {"labels": {"foreign": "stays"}}})).await;
     let metadata = json!({"labels": {"team": "b", "gone": null}});
     world.patch_app(&app, &json!({"spec": {"syncPolicy": {"managedNamespaceMetadata": metadata}}})).await;
-    world.sync(&app, &json!({"syncOptions": ["CreateNamespace=true"]})).await;
     let changed = |space: &Value| {
         let labels = &space["metadata"]["labels"];
         labels["team"] == "b" && labels["gone"].is_null() && labels["foreign"] == "stays"

@@ -8,12 +8,16 @@ use axum::Router;
 use axum::body::{Body, Bytes};
 use axum::extract::{DefaultBodyLimit, State};
 use axum::response::Response;
+use futures::StreamExt;
 use http::{HeaderMap, Method, StatusCode, Uri};
+use http_body_util::BodyDataStream;
 use serde_json::json;
 use tokio::net::TcpListener;
 use tokio::task::JoinHandle;
+use tokio_util::sync::CancellationToken;
 
 use crate::api::Api;
+use crate::world::{Setup, World, kubeconfig};
 
 /// What happens to a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -28,6 +32,8 @@ pub(crate) enum Fault {
     Empty,
     /// It gets no answer at all.
     Hang,
+    /// It is carried out, and its answer gets lost.
+    Lose,
 }
 
 type Choose = Box<dyn FnMut(&Method, &str) -> Fault + Send>;
@@ -36,6 +42,7 @@ struct Shared {
     api: Api,
     choose: Mutex<Choose>,
     writes: Mutex<Vec<String>>,
+    streams: Mutex<CancellationToken>,
 }
 
 /// Forwards requests; drops everything when dropped.
@@ -50,7 +57,12 @@ impl Proxy {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let port = listener.local_addr().unwrap().port();
         let choose: Choose = Box::new(|_, _| Fault::None);
-        let shared = Arc::new(Shared { api, choose: Mutex::new(choose), writes: Mutex::default() });
+        let shared = Arc::new(Shared {
+            api,
+            choose: Mutex::new(choose),
+            writes: Mutex::default(),
+            streams: Mutex::default(),
+        });
         let router = Router::new()
             .fallback(forward)
             .layer(DefaultBodyLimit::disable())
@@ -81,6 +93,11 @@ impl Proxy {
         *self.shared.choose.lock().unwrap() = Box::new(choose);
     }
 
+    /// Cuts every answer that is still going on, watches above all.
+    pub(crate) fn cut(&self) {
+        std::mem::take(&mut *self.shared.streams.lock().unwrap()).cancel();
+    }
+
     /// Requests that changed something, since the last call.
     pub(crate) fn take_writes(&self) -> Vec<String> {
         std::mem::take(&mut *self.shared.writes.lock().unwrap())
@@ -91,6 +108,17 @@ impl Drop for Proxy {
     fn drop(&mut self) {
         self.task.abort();
     }
+}
+
+/// A world whose process talks through a proxy.
+pub(crate) async fn behind_proxy(test: &str) -> Option<(World, Proxy)> {
+    let proxy = Proxy::start(Api::from_kubeconfig(&kubeconfig()?)).await;
+    let directory = tempfile::tempdir().unwrap();
+    let setup = Setup { kubeconfig: Some(proxy.kubeconfig(directory.path())), ..Setup::default() };
+    let mut world = World::start_with(test, setup).await?;
+    // Later processes need the file, too.
+    world.launch.kubeconfig = proxy.kubeconfig(world.directory());
+    Some((world, proxy))
 }
 
 async fn forward(
@@ -106,7 +134,7 @@ async fn forward(
     }
     let fault = (shared.choose.lock().unwrap())(&method, &target);
     match fault {
-        Fault::None | Fault::Empty => {}
+        Fault::None | Fault::Empty | Fault::Lose => {}
         Fault::Delay(time) => tokio::time::sleep(time).await,
         Fault::Refuse(code) => return refusal(code),
         Fault::Hang => std::future::pending().await,
@@ -118,6 +146,9 @@ async fn forward(
         .filter_map(|name| headers.get(name).and_then(|value| value.to_str().ok()).map(|value| (name, value)))
         .collect();
     let Ok(answer) = shared.api.send(method, &target, &texts, body).await else { return refusal(502) };
+    if fault == Fault::Lose {
+        std::future::pending::<()>().await;
+    }
     let (parts, body) = answer.into_parts();
     if fault == Fault::Empty {
         use http_body_util::BodyExt as _;
@@ -133,10 +164,12 @@ async fn forward(
             .body(list.to_string().into())
             .unwrap();
     }
-    let mut response = Response::new(Body::new(body));
+    let cut = shared.streams.lock().unwrap().clone();
+    let mut response =
+        Response::new(Body::from_stream(BodyDataStream::new(body).take_until(cut.cancelled_owned())));
     *response.status_mut() = parts.status;
     for (name, value) in &parts.headers {
-        if !["transfer-encoding", "connection"].contains(&name.as_str()) {
+        if !["transfer-encoding", "connection", "content-length"].contains(&name.as_str()) {
             response.headers_mut().append(name, value.clone());
         }
     }

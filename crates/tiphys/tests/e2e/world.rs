@@ -221,7 +221,11 @@ impl World {
             if holds(&seen) {
                 return seen;
             }
-            assert!(Instant::now() < deadline, "{what} never came true; last seen: {seen:#}");
+            assert!(
+                Instant::now() < deadline,
+                "{what} never came true; last seen: {:#}",
+                without_noise(seen)
+            );
             tokio::time::sleep(POLL).await;
         }
     }
@@ -401,6 +405,13 @@ fn settings(namespace: &str, data: &Value) -> Value {
     let labels = json!({"app.kubernetes.io/part-of": "argocd"});
     json!({"apiVersion": "v1", "kind": "ConfigMap",
         "metadata": {"name": "argocd-cm", "namespace": namespace, "labels": labels}, "data": data})
+}
+
+fn without_noise(mut seen: Value) -> Value {
+    if let Some(metadata) = seen["metadata"].as_object_mut() {
+        metadata.remove("managedFields");
+    }
+    seen
 }
 
 /// A JSON merge patch, in place.
