@@ -502,20 +502,24 @@ fn application_changed(context: &Context, object: Arc<Object>) {
     let key = AppKey::new(object.namespace(), object.name());
     let name = key.to_string();
     let world = context.world.load();
-    let known = context.store.get(&key).is_some();
+    let old = context.store.get(&key);
     let change = context.store.upsert(object, |namespace, name| world.tracking.instance_name(namespace, name));
     match change {
-        Ok(Change::Declared) => {
-            if known {
-                context.queue.add(key, Priority::Urgent);
-            } else {
-                // Live objects may have changed while nobody looked.
-                context.request(&key, Level::Recent, Priority::Urgent);
+        Ok(Change::Declared) => match old {
+            // Live objects may have changed while nobody looked.
+            None => context.request(&key, Level::Recent, Priority::Urgent),
+            Some(old) if old.declared.automated().is_none() && is_automated(context, &key) => {
+                context.request(&key, Level::Latest, Priority::Urgent);
             }
-        }
+            Some(_) => context.queue.add(key, Priority::Urgent),
+        },
         Ok(Change::StatusOnly | Change::None) => {}
         Err(error) => tracing::warn!(application = name, %error, "the application cannot be read"),
     }
+}
+
+fn is_automated(context: &Context, key: &AppKey) -> bool {
+    context.store.get(key).is_some_and(|entry| entry.declared.automated().is_some())
 }
 
 /// Turns changes of live objects into requests of exactly the applications they belong to.
