@@ -15,7 +15,7 @@ use tiphys_go::{
     cron, doublestar, duration, fasttemplate, json as go_json, path_match, regexp, semver, shlex, yaml,
 };
 
-const FOLDER: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../../shared/golden/go-compat");
+const FOLDER: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../golden/go-compat");
 
 /// Walks a file. `answer` gives the value of a row, or why there is none; every row must agree.
 fn family(name: &str, answer: impl Fn(&Value) -> Result<Value, String>, expected: impl Fn(&Value) -> Value) {

@@ -11,7 +11,7 @@ use tiphys_object::{Gvk, json_patch, merge_patch};
 
 /// Runs one family: `answer` gives the result of an input, or `None` when it is refused.
 fn check(family: &str, answer: impl Fn(&Value) -> Option<Value>) {
-    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../../../shared/golden/go-compat");
+    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../../golden/go-compat");
     let path = PathBuf::from(folder).join(format!("{family}.jsonl"));
     let Ok(text) = std::fs::read_to_string(&path) else {
         println!("skipped: no {}", path.display());
