@@ -9,6 +9,7 @@ mod delete;
 mod diff;
 pub(crate) mod filter;
 mod list;
+mod modify;
 mod operation;
 mod rows;
 mod show;
@@ -20,7 +21,7 @@ mod wait;
 mod waiting;
 
 use crate::command::{Command, command_help, group_help};
-use crate::core::{AppName, Core};
+use crate::core::{AppName, Core, Place};
 use crate::failure::{Failure, Style};
 use crate::flags::{self, Flag, FlagError, Kind, Parsed, flag};
 use crate::global::{self, Route};
@@ -34,6 +35,7 @@ const OUTPUT: Flag = flag("output", Kind::Text, "wide", "Output format: wide, js
 /// The commands of the group.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Verb {
+    ConfirmDeletion,
     Create,
     Delete,
     Diff,
@@ -41,7 +43,9 @@ enum Verb {
     History,
     List,
     Manifests,
+    Patch,
     Resources,
+    Rollback,
     Set,
     Sync,
     TerminateOp,
@@ -64,6 +68,14 @@ const ANY: (usize, usize) = (0, usize::MAX);
 
 static COMMANDS: &[Command<Verb>] = &[
     command(
+        Verb::ConfirmDeletion,
+        "confirm-deletion",
+        "APPNAME",
+        "Approve pending deletions and prunes",
+        &[modify::CONFIRM_FLAGS],
+        ONE,
+    ),
+    command(
         Verb::Create,
         "create",
         "APPNAME",
@@ -80,7 +92,16 @@ static COMMANDS: &[Command<Verb>] = &[
     command(Verb::History, "history", "APPNAME", "Show deployment history", &[show::HISTORY_FLAGS], ONE),
     command(Verb::List, "list", "", "List applications", &[show::LIST_FLAGS], ANY),
     command(Verb::Manifests, "manifests", "APPNAME", "Print manifests", &[show::MANIFESTS_FLAGS], ONE),
+    command(Verb::Patch, "patch", "APPNAME", "Patch an application", &[modify::PATCH_FLAGS], ONE),
     command(Verb::Resources, "resources", "APPNAME", "List resources", &[show::RESOURCES_FLAGS], ONE),
+    command(
+        Verb::Rollback,
+        "rollback",
+        "APPNAME [ID]",
+        "Roll back to an earlier deployment",
+        &[modify::ROLLBACK_FLAGS],
+        (1, 2),
+    ),
     command(Verb::Set, "set", "APPNAME", "Change the spec", &[spec_flags::FLAGS, create::SET_FLAGS], ONE),
     command(
         Verb::Sync,
@@ -125,7 +146,7 @@ impl Session<'_> {
     /// Connects to the installation (CLI-104, CLI-140).
     pub(crate) async fn connect(&self) -> Result<Core, Failure> {
         match global::route(self.flags, self.terminal)? {
-            Route::Core => Core::connect(self.flags.text("kube-context")).await,
+            Route::Core => Core::connect(&self.place()).await,
             Route::Unspecified => Err(Failure::fatal("Argo CD server address unspecified").hint(
                 "add `--core` to talk to Kubernetes with your kubeconfig (also as ARGOCD_OPTS='--core')",
             )),
@@ -133,6 +154,17 @@ impl Session<'_> {
                 "Failed to establish connection to {address}: connections to a server are not supported yet"
             ))
             .hint("add `--core` to talk to Kubernetes with your kubeconfig")),
+        }
+    }
+
+    /// Which cluster, and where in it.
+    fn place(&self) -> Place<'_> {
+        let flags = self.flags;
+        let context = flags.text("kube-context");
+        Place {
+            kubeconfig: flags.text("kubeconfig"),
+            context: if context.is_empty() { flags.text("context") } else { context },
+            namespace: flags.text("namespace"),
         }
     }
 
@@ -157,12 +189,13 @@ impl Session<'_> {
 pub(crate) fn run(terminal: &Terminal, mut args: Vec<String>) -> u8 {
     let program = &terminal.program;
     let help = || group_help(program, "app", ABOUT, COMMANDS);
-    let word = flags::take_word(&mut args, &[global::FLAGS]);
+    let word = flags::take_word(&mut args, &[global::FLAGS, global::KUBERNETES_FLAGS]);
     let Some(command) = COMMANDS.iter().find(|command| Some(command.name) == word.as_deref()) else {
         terminal.print(&help());
         return u8::from(!args.iter().any(|arg| arg == "--help" || arg == "-h") || word.is_some());
     };
-    let tables: Vec<&'static [Flag]> = command.flags.iter().copied().chain([global::FLAGS]).collect();
+    let tables: Vec<&'static [Flag]> =
+        command.flags.iter().copied().chain([global::KUBERNETES_FLAGS, global::FLAGS]).collect();
     let command_help = || command_help(program, "app", command, global::FLAGS);
     let mut parsed = match flags::parse(&args, &tables) {
         Ok(parsed) => parsed,
@@ -204,6 +237,7 @@ fn execute(session: &Session<'_>) -> Result<Ended, Failure> {
         .map_err(|error| Failure::generic(format!("cannot start: {error}")))?;
     let ended = runtime.block_on(async {
         match session.command.verb {
+            Verb::ConfirmDeletion => Box::pin(modify::confirm_deletion(session)).await,
             Verb::Create => Box::pin(create::create(session)).await,
             Verb::Delete => Box::pin(delete::delete(session)).await,
             Verb::Diff => Box::pin(diff::run(session)).await,
@@ -211,7 +245,9 @@ fn execute(session: &Session<'_>) -> Result<Ended, Failure> {
             Verb::History => Box::pin(show::history(session)).await,
             Verb::List => Box::pin(show::list(session)).await,
             Verb::Manifests => Box::pin(show::manifests(session)).await,
+            Verb::Patch => Box::pin(modify::patch(session)).await,
             Verb::Resources => Box::pin(show::resources(session)).await,
+            Verb::Rollback => Box::pin(modify::rollback(session)).await,
             Verb::Set => Box::pin(create::set(session)).await,
             Verb::Sync => Box::pin(sync::sync(session)).await,
             Verb::TerminateOp => Box::pin(delete::terminate(session)).await,

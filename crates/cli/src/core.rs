@@ -8,6 +8,7 @@ mod health;
 mod targets;
 mod world;
 
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -123,6 +124,17 @@ impl Follow {
     }
 }
 
+/// Which installation is meant; empty parts take their defaults.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Place<'a> {
+    /// Path of the kubeconfig.
+    pub(crate) kubeconfig: &'a str,
+    /// Its context.
+    pub(crate) context: &'a str,
+    /// Namespace of the settings.
+    pub(crate) namespace: &'a str,
+}
+
 /// A way to one installation.
 pub(crate) struct Core {
     connection: Connection,
@@ -133,10 +145,11 @@ pub(crate) struct Core {
 }
 
 impl Core {
-    /// Connects with the kubeconfig; `context` empty takes the current one.
-    pub(crate) async fn connect(context: &str) -> Result<Self, Failure> {
-        let context = (!context.is_empty()).then_some(context);
-        let connection = Connection::from_kubeconfig(None, context).await.map_err(|error| {
+    /// Connects with the kubeconfig.
+    pub(crate) async fn connect(place: &Place<'_>) -> Result<Self, Failure> {
+        let context = (!place.context.is_empty()).then_some(place.context);
+        let path = (!place.kubeconfig.is_empty()).then(|| Path::new(place.kubeconfig));
+        let connection = Connection::from_kubeconfig(path, context).await.map_err(|error| {
             Failure::fatal(chain(&error)).hint("set KUBECONFIG, or name a context with `--kube-context`")
         })?;
         let discovery = Discovery::new(connection.clone());
@@ -153,9 +166,14 @@ impl Core {
         }
         let own = connection.default_namespace();
         let settings = Target::new(Gvk::new("", "v1", "ConfigMap"), own, SETTINGS_CONFIG_MAP);
-        // Who may not read the settings there does not work there.
-        let has_settings = own != NAMESPACE && matches!(writer.get(&settings).await, Ok(Some(_)));
-        let namespace = if has_settings { own.to_owned() } else { NAMESPACE.to_owned() };
+        let namespace = if !place.namespace.is_empty() {
+            place.namespace.to_owned()
+        } else if own != NAMESPACE && matches!(writer.get(&settings).await, Ok(Some(_))) {
+            own.to_owned()
+        } else {
+            // No settings there, or nobody may read them: that is not where the installation is.
+            NAMESPACE.to_owned()
+        };
         Ok(Self { connection, discovery, writer, namespace })
     }
 

@@ -42,6 +42,14 @@ pub(crate) const FLAGS: &[Flag] = &[
     flag("server-name", Kind::Text, "argocd-server", "Name of the server for the port-forward"),
 ];
 
+/// Flags that choose the cluster in core mode (CLI-101). Those that would change who acts are not accepted
+/// without effect.
+pub(crate) const KUBERNETES_FLAGS: &[Flag] = &[
+    flag("kubeconfig", Kind::Text, "", "Path of the kubeconfig"),
+    flag("context", Kind::Text, "", "Context of the kubeconfig, as --kube-context"),
+    flag("namespace", Kind::Text, "", "Namespace of the settings").or('n'),
+];
+
 /// Flags that `ARGOCD_OPTS` may give.
 const FROM_OPTIONS: [&str; 18] = [
     "config",

@@ -1,4 +1,6 @@
-//! Whole runs: arguments in; standard output, standard error and exit code out. None needs a cluster.
+//! Whole runs: arguments in; standard output, standard error and exit code out. Those here need no cluster.
+
+mod cluster;
 
 use crate::run;
 use crate::terminal::{Terminal, Written};

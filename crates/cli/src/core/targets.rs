@@ -9,6 +9,7 @@ use futures::StreamExt as _;
 use serde_json::Value;
 use tiphys_api::Application;
 use tiphys_api::application::ApplicationSource;
+use tiphys_api::names::{LAST_APPLIED, annotation};
 use tiphys_cluster::Scope as ClusterScope;
 use tiphys_engine::compare::{
     CompareInput, ComparedResource, DiffMemo, Scope, compare, managed_namespace_changed,
@@ -17,7 +18,7 @@ use tiphys_engine::diff::{DiffOptions, DiffSettings, diff};
 use tiphys_engine::mask::SecretMask;
 use tiphys_engine::normalize::IgnoreRules;
 use tiphys_engine::seen::Seen;
-use tiphys_object::{GroupKind, Gvk, Object, ResourceKey, access};
+use tiphys_object::{GroupKind, Object, ResourceKey, access};
 use tiphys_render::{Budget, EnabledTools, RenderRequest, Tree, render};
 use tiphys_source::{Freshness, SourceOptions, Sources, read_directory};
 
@@ -352,14 +353,16 @@ fn difference(
     let result = diff(target.as_ref(), live.as_ref(), options)
         .map_err(|error| Failure::generic(format!("{}: {error}", resource.key)))?;
     let (mut live, mut target) = (result.normalized_live, result.predicted_live);
-    let is_secret = Gvk::of(if live.is_null() { &target } else { &live });
     mask.hide(&mut [&mut target, &mut live])
         .map_err(|error| Failure::generic(format!("{}: {error}", resource.key)))?;
-    if is_secret.group.is_empty() && is_secret.kind == "Secret" {
-        // What was last applied repeats the data and has nothing to tell beside it.
-        for side in [&mut target, &mut live] {
-            access::remove_annotation(side, tiphys_api::names::LAST_APPLIED);
-        }
+    // Beside the objects themselves these tell nothing. A pair that differs in its mark alone keeps it.
+    let mut bare = (live.clone(), target.clone());
+    for side in [&mut bare.0, &mut bare.1] {
+        access::remove_annotation(side, LAST_APPLIED);
+        access::remove_annotation(side, annotation::TRACKING_ID);
+    }
+    if bare.0 != bare.1 {
+        (live, target) = bare;
     }
     Ok(Some(Difference { key: resource.key.clone(), live, target }))
 }
