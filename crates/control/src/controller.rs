@@ -265,16 +265,14 @@ impl Controller {
         concerned
     }
 
-    /// The secret of a webhook provider; empty when none is configured.
-    pub fn webhook_secret(&self, key: &str) -> String {
+    /// A key of `argocd-secret`; empty when there is none.
+    pub(crate) fn secret(&self, key: &str) -> String {
         self.context.world.load().settings.secret(key).map_or_else(String::new, |secret| secret.expose().clone())
     }
 
-    /// Bytes that a webhook payload may have.
-    pub fn webhook_bytes_max(&self) -> usize {
-        let text = self.context.world.load().settings.cm().get("webhook.maxPayloadSizeMB").cloned();
-        let megabytes = text.and_then(|text| text.parse::<usize>().ok()).filter(|n| *n > 0).unwrap_or(50);
-        megabytes.saturating_mul(1024 * 1024)
+    /// A key of `argocd-cm`.
+    pub(crate) fn setting(&self, key: &str) -> Option<String> {
+        self.context.world.load().settings.cm().get(key).cloned()
     }
 
     /// The text of a metrics scrape.

@@ -13,7 +13,7 @@ use parking_lot::Mutex;
 use tokio::time::Instant;
 
 use crate::Controller;
-use crate::webhook::{self, Delivery, Provider};
+use crate::webhook::{self, Delivery};
 
 /// Time without progress, while something waits, after which the process is unhealthy (INV-14).
 const STUCK_AFTER: Duration = Duration::from_secs(55);
@@ -104,28 +104,23 @@ async fn metrics(State(shared): State<Arc<Shared>>) -> Response {
 
 /// Answers one delivery (API-197); what it causes happens later.
 async fn receive(State(shared): State<Arc<Shared>>, method: Method, headers: HeaderMap, body: Bytes) -> Response {
-    const FAILED: &str = "Webhook processing failed";
     let Some(controller) = shared.controller.get() else {
         return (StatusCode::SERVICE_UNAVAILABLE, "starting").into_response();
     };
-    if method != Method::POST {
-        return (StatusCode::METHOD_NOT_ALLOWED, FAILED).into_response();
-    }
-    let header = |name: &str| headers.get(name).and_then(|value| value.to_str().ok());
-    let Some(provider) = Provider::detect(header) else {
-        return (StatusCode::BAD_REQUEST, "Unknown webhook event").into_response();
+    let megabytes = controller.setting("webhook.maxPayloadSizeMB");
+    let request = webhook::Request {
+        method: method.as_str(),
+        header: |name: &str| headers.get(name).and_then(|value| value.to_str().ok()),
+        body: &body,
+        secret: |key: &str| controller.secret(key),
+        megabytes_max: megabytes.as_deref(),
     };
-    let limit = controller.webhook_bytes_max();
-    if body.is_empty() || body.len() > limit {
-        let text = format!("{FAILED}: payload must be valid JSON under {} MB", limit / (1024 * 1024));
-        return (StatusCode::BAD_REQUEST, text).into_response();
-    }
-    let secret = controller.webhook_secret(provider.secret_key());
-    let verify = |signature: &str| webhook::verify(secret.as_bytes(), &body, signature);
-    match webhook::read(provider, header, &body, &secret, verify) {
+    let (provider, delivery) = webhook::receive(&request);
+    match delivery {
         Delivery::Push(push) => {
             let concerned = controller.pushed(&push);
-            tracing::info!(provider = provider.name(), revision = %push.revision, concerned, "push received");
+            let provider = provider.map_or("", webhook::Provider::name);
+            tracing::info!(provider, revision = %push.revision, concerned, "push received");
             StatusCode::OK.into_response()
         }
         Delivery::Ignored => StatusCode::OK.into_response(),

@@ -54,7 +54,7 @@ pub enum Provider {
 
 impl Provider {
     /// Key of its secret in `argocd-secret`.
-    pub fn secret_key(self) -> &'static str {
+    fn secret_key(self) -> &'static str {
         match self {
             Self::GitHub => "webhook.github.secret",
             Self::Gogs => "webhook.gogs.secret",
@@ -72,7 +72,7 @@ impl Provider {
     }
 
     /// Picks the provider by its header (API-195).
-    pub fn detect<'a>(header: impl Fn(&str) -> Option<&'a str>) -> Option<Self> {
+    fn detect<'a>(header: impl Fn(&str) -> Option<&'a str>) -> Option<Self> {
         if header("x-gogs-event").is_some() {
             Some(Self::Gogs)
         } else if header("x-github-event").is_some_and(|event| event != "package") {
@@ -86,12 +86,49 @@ impl Provider {
 }
 
 const FAILED: &str = "Webhook processing failed";
+const MEGABYTE: usize = 1024 * 1024;
+
+/// One request to the webhook address.
+pub struct Request<'a, H, S> {
+    /// HTTP method.
+    pub method: &'a str,
+    /// Looks a header up by its name in lower case.
+    pub header: H,
+    /// Body, as sent.
+    pub body: &'a [u8],
+    /// The value of a key of `argocd-secret`; empty when there is none.
+    pub secret: S,
+    /// `webhook.maxPayloadSizeMB` as written in the settings, if it is.
+    pub megabytes_max: Option<&'a str>,
+}
+
+/// Reads one request completely: method, sender, size, signature, payload (API-195..197).
+pub fn receive<'a, H, S>(request: &Request<'a, H, S>) -> (Option<Provider>, Delivery)
+where
+    H: Fn(&str) -> Option<&'a str>,
+    S: Fn(&str) -> String,
+{
+    let refuse = |status: u16, body: String| Delivery::Refused { status, body };
+    let provider = Provider::detect(&request.header);
+    if request.method != "POST" {
+        return (provider, refuse(405, FAILED.to_owned()));
+    }
+    let Some(sender) = provider else { return (None, refuse(400, "Unknown webhook event".to_owned())) };
+    let megabytes = request.megabytes_max.and_then(|text| text.parse::<usize>().ok()).filter(|n| *n > 0).unwrap_or(50);
+    if request.body.is_empty() || request.body.len() > megabytes.saturating_mul(MEGABYTE) {
+        let body = format!("{FAILED}: payload must be valid JSON under {megabytes} MB");
+        return (provider, refuse(400, body));
+    }
+    let secret = (request.secret)(sender.secret_key());
+    let verify = |signature: &str| verify(secret.as_bytes(), request.body, signature);
+    (provider, read(sender, &request.header, request.body, &secret, verify))
+}
 
 /// Checks and reads one delivery; `secret` empty means "not configured" (API-196, API-197).
 ///
 /// `verify` computes whether a hexadecimal HMAC-SHA256 of the body under the secret equals a text, in constant
 /// time.
-pub fn read<'a>(
+fn read<'a>(
     provider: Provider,
     header: impl Fn(&str) -> Option<&'a str>,
     body: &[u8],
@@ -144,12 +181,12 @@ pub fn read<'a>(
 }
 
 /// Equality of two secrets whose time does not depend on where they differ.
-pub fn same_secret(a: &str, b: &str) -> bool {
+fn same_secret(a: &str, b: &str) -> bool {
     a.len() == b.len() && a.bytes().zip(b.bytes()).fold(0, |seen, (x, y)| seen | (x ^ y)) == 0
 }
 
 /// Whether a hexadecimal text is the HMAC-SHA256 of the body under the key, in constant time (RFC 2104).
-pub fn verify(key: &[u8], body: &[u8], signature: &str) -> bool {
+fn verify(key: &[u8], body: &[u8], signature: &str) -> bool {
     use sha2::{Digest, Sha256};
     const BLOCK_BYTES: usize = 64;
     let mut block = [0_u8; BLOCK_BYTES];

@@ -48,12 +48,6 @@ pub(super) const ROWS: &[Operation] = &[Operation {
     run: deliver,
 }];
 
-const FAILED: &str = "Webhook processing failed";
-/// Bytes of one megabyte in `webhook.maxPayloadSizeMB`.
-const MEGABYTE: usize = 1024 * 1024;
-/// Its default.
-const MEGABYTES: usize = 50;
-
 fn deliver(input: &mut Input) -> Result<Value, Fault> {
     let request = input.get("request");
     let headers: BTreeMap<String, &str> = request
@@ -65,29 +59,24 @@ fn deliver(input: &mut Input) -> Result<Value, Fault> {
         .collect();
     let header = |name: &str| headers.get(name).copied();
     let body = body_of(request)?;
-    let provider = Provider::detect(header);
-    let answer = |status: u16, body: &str, refreshed: BTreeSet<String>| {
-        let provider = provider.map(Provider::name);
-        json!({"status": status, "body": body, "provider": provider, "refreshed": refreshed, "hydrated": []})
+    let megabytes = world::texts(input, "settings").remove("webhook.maxPayloadSizeMB");
+    let secrets = input.get("secrets").get("argocd-secret");
+    let (provider, delivery) = webhook::receive(&webhook::Request {
+        method: request.get("method").and_then(Value::as_str).unwrap_or("POST"),
+        header,
+        body: &body,
+        secret: |key: &str| {
+            secrets.and_then(|data| data.get(key)).and_then(Value::as_str).unwrap_or_default().to_owned()
+        },
+        megabytes_max: megabytes.as_deref(),
+    });
+    let (status, body, refreshed) = match delivery {
+        Delivery::Push(push) => (200, String::new(), refreshed(input, &push)?),
+        Delivery::Ignored => (200, String::new(), BTreeSet::new()),
+        Delivery::Refused { status, body } => (status, body, BTreeSet::new()),
     };
-    let refuse = |status, body: &str| Ok(answer(status, body, BTreeSet::new()));
-    if request.get("method").and_then(Value::as_str) != Some("POST") {
-        return refuse(405, FAILED);
-    }
-    let Some(sender) = provider else { return refuse(400, "Unknown webhook event") };
-    let given = world::texts(input, "settings").remove("webhook.maxPayloadSizeMB");
-    let megabytes = given.and_then(|text| text.parse().ok()).filter(|size| *size > 0).unwrap_or(MEGABYTES);
-    if body.is_empty() || body.len() > megabytes.saturating_mul(MEGABYTE) {
-        return refuse(400, &format!("{FAILED}: payload must be valid JSON under {megabytes} MB"));
-    }
-    let secret = input.get("secrets").get("argocd-secret").and_then(|data| data.get(sender.secret_key()));
-    let secret = secret.and_then(Value::as_str).unwrap_or_default();
-    let verify = |signature: &str| webhook::verify(secret.as_bytes(), &body, signature);
-    match webhook::read(sender, header, &body, secret, verify) {
-        Delivery::Push(push) => Ok(answer(200, "", refreshed(input, &push)?)),
-        Delivery::Ignored => refuse(200, ""),
-        Delivery::Refused { status, body } => refuse(status, &body),
-    }
+    let provider = provider.map(Provider::name);
+    Ok(json!({"status": status, "body": body, "provider": provider, "refreshed": refreshed, "hydrated": []}))
 }
 
 fn body_of(request: &Value) -> Result<Vec<u8>, Fault> {
