@@ -165,6 +165,7 @@ impl Session<'_> {
             kubeconfig: flags.text("kubeconfig"),
             context: if context.is_empty() { flags.text("context") } else { context },
             namespace: flags.text("namespace"),
+            advises: self.style == Style::Human,
         }
     }
 

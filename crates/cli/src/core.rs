@@ -37,6 +37,8 @@ const NAMESPACE: &str = "argocd";
 const EVENTS_MAX: usize = 64;
 /// Attempts at a change that others may be making at the same time.
 const ATTEMPTS_MAX: u32 = 5;
+/// Time for a comparison that was asked for.
+const REFRESH_TIMEOUT: Duration = Duration::from_mins(5);
 /// Time for a list.
 const LIST_TIMEOUT: Duration = Duration::from_mins(1);
 /// Time for a second attempt at a list that failed.
@@ -133,6 +135,8 @@ pub(crate) struct Place<'a> {
     pub(crate) context: &'a str,
     /// Namespace of the settings.
     pub(crate) namespace: &'a str,
+    /// Whether somebody reads advice.
+    pub(crate) advises: bool,
 }
 
 /// A way to one installation.
@@ -142,6 +146,7 @@ pub(crate) struct Core {
     writer: Writer,
     /// Namespace of the settings.
     pub(crate) namespace: String,
+    advises: bool,
 }
 
 impl Core {
@@ -174,7 +179,7 @@ impl Core {
             // No settings there, or nobody may read them: that is not where the installation is.
             NAMESPACE.to_owned()
         };
-        Ok(Self { connection, discovery, writer, namespace })
+        Ok(Self { connection, discovery, writer, namespace, advises: place.advises })
     }
 
     /// Reads one object; `None` when it does not exist.
@@ -186,7 +191,22 @@ impl Core {
     pub(crate) async fn application(&self, name: &AppName) -> Result<Stored, Failure> {
         match self.find(name).await? {
             Some(stored) => Ok(stored),
-            None => Err(not_found(name)),
+            None => Err(self.missing(name).await),
+        }
+    }
+
+    /// The failure of an application that does not exist, with names like it where somebody reads them.
+    async fn missing(&self, name: &AppName) -> Failure {
+        let failure = not_found(name);
+        if !self.advises {
+            return failure;
+        }
+        // Who may not list gets the general advice.
+        let Ok(all) = self.applications(&name.namespace, "").await else { return failure };
+        let names: Vec<&str> = all.iter().map(|stored| stored.object.name()).collect();
+        match nearest(&name.name, &names) {
+            Some(near) => failure.hint(format!("did you mean `{near}`?")),
+            None => failure,
         }
     }
 
@@ -280,8 +300,15 @@ impl Core {
         let kind = if hard { "hard" } else { "normal" };
         self.patch(name, &json!({"metadata": {"annotations": {annotation::REFRESH: kind}}})).await?;
         let mut follow = self.follow(name).await?;
+        let deadline = Instant::now() + REFRESH_TIMEOUT;
         loop {
-            match follow.next().await? {
+            let Ok(change) = tokio::time::timeout_at(deadline, follow.next()).await else {
+                let seconds = REFRESH_TIMEOUT.as_secs();
+                let text = format!("application {name} was not compared within {seconds} s");
+                return Err(Failure::status("DeadlineExceeded", text)
+                    .hint("is the controller running in this cluster? `tiphys run` starts one here"));
+            };
+            match change? {
                 Change::Now(stored) if stored.app.annotation(annotation::REFRESH).is_none() => {
                     return Ok(*stored);
                 }
@@ -385,6 +412,31 @@ pub(crate) fn not_found(name: &AppName) -> Failure {
     ))
 }
 
+/// Letters by which a name may differ from what was typed.
+const TYPO_LETTERS_MAX: usize = 2;
+
+/// The known name that is most like a mistyped one.
+fn nearest<'a>(typed: &str, known: &[&'a str]) -> Option<&'a str> {
+    let scored = known.iter().map(|name| (distance(typed, name), *name));
+    scored.filter(|(distance, _)| *distance <= TYPO_LETTERS_MAX).min().map(|(_, name)| name)
+}
+
+/// Insertions, deletions and replacements that lead from one text to the other.
+fn distance(from: &str, to: &str) -> usize {
+    let to: Vec<char> = to.chars().collect();
+    let mut row: Vec<usize> = (0..=to.len()).collect();
+    for (index, letter) in from.chars().enumerate() {
+        let mut next = vec![index + 1];
+        let mut left = index + 1;
+        for ((other, diagonal), above) in to.iter().zip(&row).zip(row.iter().skip(1)) {
+            left = (diagonal + usize::from(*other != letter)).min(above + 1).min(left + 1);
+            next.push(left);
+        }
+        row = next;
+    }
+    row.last().copied().unwrap_or(0)
+}
+
 /// An error with its causes in one line.
 pub(crate) fn chain(error: &(dyn std::error::Error + 'static)) -> String {
     let mut text = error.to_string();
@@ -398,4 +450,25 @@ pub(crate) fn chain(error: &(dyn std::error::Error + 'static)) -> String {
         cause = inner.source();
     }
     text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn cli_304_names_may_carry_a_namespace() {
+        assert_eq!(AppName::parse("web", "argocd").to_string(), "argocd/web");
+        assert_eq!(AppName::parse("team/web", "argocd").to_string(), "team/web");
+    }
+
+    #[test]
+    fn cli_1101_a_mistyped_name_is_recognised() {
+        let known = ["guestbook", "web", "webhook"];
+        assert_eq!(nearest("guestbok", &known), Some("guestbook"));
+        assert_eq!(nearest("wbe", &known), Some("web"));
+        assert_eq!(nearest("database", &known), None);
+        assert_eq!(distance("kitten", "sitting"), 3);
+        assert_eq!(distance("", "ab"), 2);
+    }
 }
