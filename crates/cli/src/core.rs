@@ -20,7 +20,7 @@ use tiphys_cluster::{
     Target, Writer, watch_objects,
 };
 use tiphys_engine::tracking::split_qualified_name;
-use tiphys_object::{Gvk, Object, ResourceKey};
+use tiphys_object::{Gvk, Object, ResourceKey, access};
 use tokio::sync::mpsc;
 use tokio::time::Instant;
 use tokio_util::sync::{CancellationToken, DropGuard};
@@ -281,11 +281,6 @@ impl Core {
         Stored::new(self.writer.create(&Permit::checked(), desired).await?)
     }
 
-    /// Replaces an application that was read before.
-    pub(crate) async fn update(&self, desired: &Value) -> Result<Stored, Failure> {
-        Stored::new(self.writer.update(&Permit::checked(), desired).await?)
-    }
-
     /// Changes an application by a merge patch.
     pub(crate) async fn patch(&self, name: &AppName, patch: &Value) -> Result<Stored, Failure> {
         match self.writer.merge_patch(&Permit::checked(), &app_target(name), None, patch).await {
@@ -318,6 +313,25 @@ impl Core {
         }
     }
 
+    /// Reads an application, changes it and writes it back, again when somebody else was faster. `edit` makes the
+    /// new object from the state just read; `None` leaves it.
+    pub(crate) async fn change(
+        &self,
+        name: &AppName,
+        edit: impl Fn(&Stored) -> Result<Option<Value>, Failure>,
+    ) -> Result<Stored, Failure> {
+        let mut attempt = 1;
+        loop {
+            let stored = self.application(name).await?;
+            let Some(value) = edit(&stored)? else { return Ok(stored) };
+            match self.writer.update(&Permit::checked(), &value).await {
+                Ok(object) => return Stored::new(object),
+                Err(error) if error.is_conflict() && attempt < ATTEMPTS_MAX => attempt += 1,
+                Err(error) => return Err(error.into()),
+            }
+        }
+    }
+
     /// Starts an operation: sets it and removes the state of the last one (CTL-53). `make` builds the operation
     /// for the state just read, or refuses.
     pub(crate) async fn start_operation(
@@ -325,28 +339,23 @@ impl Core {
         name: &AppName,
         make: impl Fn(&Application) -> Result<Value, Failure>,
     ) -> Result<Stored, Failure> {
-        let mut attempt = 1;
-        loop {
-            let stored = self.application(name).await?;
+        self.change(name, |stored| {
             if stored.app.operation.is_some() {
                 return Err(Failure::status(
                     "FailedPrecondition",
                     "another operation is already in progress",
                 ));
             }
+            let operation = make(&stored.app)?;
             let mut value = stored.object.to_value();
-            if let Some(members) = value.as_object_mut() {
-                members.insert("operation".to_owned(), make(&stored.app)?);
-                if let Some(status) = members.get_mut("status").and_then(Value::as_object_mut) {
-                    status.remove("operationState");
-                }
+            let members = access::ensure_object(&mut value);
+            members.insert("operation".to_owned(), operation);
+            if let Some(status) = members.get_mut("status").and_then(Value::as_object_mut) {
+                status.remove("operationState");
             }
-            match self.writer.update(&Permit::checked(), &value).await {
-                Ok(object) => return Stored::new(object),
-                Err(error) if error.is_conflict() && attempt < ATTEMPTS_MAX => attempt += 1,
-                Err(error) => return Err(error.into()),
-            }
-        }
+            Ok(Some(value))
+        })
+        .await
     }
 
     /// Asks a running operation to end (CTL-51).

@@ -9,7 +9,7 @@ use tiphys_object::access;
 use crate::app::spec_edit;
 use crate::app::spec_flags::{FLAGS as SPEC_FLAGS, WITHOUT_EFFECT};
 use crate::app::{Ended, NAMESPACE, OK, Session};
-use crate::core::{AppName, Core, World};
+use crate::core::{AppName, Core, Stored, World};
 use crate::failure::Failure;
 use crate::flags::{Flag, Kind, Parsed, flag};
 use crate::terminal::read_file;
@@ -55,7 +55,8 @@ pub(super) async fn create(session: &Session<'_>) -> Result<Ended, Failure> {
         if namespace.is_empty() {
             metadata.insert("namespace".to_owned(), core.namespace.as_str().into());
         }
-        let verb = put(&core, &world, &app, flags.is_on("upsert"), flags.is_on("validate")).await?;
+        let put = put(&core, &world, &app, flags.is_on("upsert"), flags.is_on("validate"));
+        let verb = Box::pin(put).await?;
         session.terminal.line(&format!("application '{}' {verb}", access::name(&app)));
     }
     Ok(OK)
@@ -194,13 +195,11 @@ fn whole(mut app: Value) -> Result<Value, Failure> {
 /// What storing an application would do to the one that exists (CLI-403, API-125).
 #[derive(Debug, PartialEq)]
 enum Put {
-    Create,
     Unchanged,
     Update(Box<Value>),
 }
 
-fn decide(desired: &Value, existing: Option<(&Application, &Value)>, upsert: bool) -> Result<Put, Failure> {
-    let Some((existing, stored)) = existing else { return Ok(Put::Create) };
+fn decide(desired: &Value, existing: &Application, stored: &Value, upsert: bool) -> Result<Put, Failure> {
     let wanted: Application =
         serde_json::from_value(desired.clone()).map_err(|error| Failure::generic(error.to_string()))?;
     let (a, b) = (&wanted.metadata, &existing.metadata);
@@ -245,36 +244,47 @@ async fn put(
         world.project(&app)?;
     }
     let name = AppName { namespace: app.metadata.namespace.clone(), name: app.metadata.name.clone() };
-    let existing = core.find(&name).await?;
-    let stored = existing.as_ref().map(|stored| (&stored.app, stored.object.to_value()));
-    match decide(desired, stored.as_ref().map(|(app, value)| (*app, value)), upsert)? {
-        Put::Create => core.create(desired).await.map(|_| "created"),
-        Put::Unchanged => Ok("unchanged"),
-        Put::Update(value) => core.update(&value).await.map(|_| "updated"),
+    let Some(existing) = core.find(&name).await? else {
+        return core.create(desired).await.map(|_| "created");
+    };
+    let value = existing.object.to_value();
+    if decide(desired, &existing.app, &value, upsert)? == Put::Unchanged {
+        return Ok("unchanged");
     }
+    let change = |stored: &Stored| match decide(desired, &stored.app, &stored.object.to_value(), upsert)? {
+        Put::Unchanged => Ok(None),
+        Put::Update(value) => Ok(Some(*value)),
+    };
+    core.change(&name, change).await.map(|_| "updated")
 }
 
 /// `app set`.
 pub(super) async fn set(session: &Session<'_>) -> Result<Ended, Failure> {
     let flags = session.flags;
     let core = session.connect().await?;
-    let stored = core.application(&session.only_name(&core)).await?;
+    let name = session.only_name(&core);
+    let first = core.application(&name).await?;
     let is_edit = |flag: &Flag| flags.is_set(flag.long) && !WITHOUT_EFFECT.contains(&flag.long);
     if !SPEC_FLAGS.iter().any(is_edit) {
         session.terminal.log(session.style, "error", "Please set at least one option to update");
         return Ok(Ended::Help);
     }
-    let mut app = stored.app.clone();
-    let notes = edit_one(&mut app, flags, values_literal(session)?)?;
-    for note in notes {
+    let literal = values_literal(session)?;
+    for note in edit_one(&mut first.app.clone(), flags, literal.clone())? {
         session.terminal.log(session.style, "error", &note);
     }
-    if flags.is_on("validate") {
-        World::load(&core).await?.check(&app)?;
-    }
-    let mut value = stored.object.to_value();
-    put_spec(&mut value, &app.spec)?;
-    core.update(&value).await?;
+    let world = if flags.is_on("validate") { Some(World::load(&core).await?) } else { None };
+    let change = |stored: &Stored| {
+        let mut app = stored.app.clone();
+        edit_one(&mut app, flags, literal.clone())?;
+        if let Some(world) = &world {
+            world.check(&app)?;
+        }
+        let mut value = stored.object.to_value();
+        put_spec(&mut value, &app.spec)?;
+        Ok(Some(value))
+    };
+    core.change(&name, change).await?;
     Ok(OK)
 }
 
@@ -381,23 +391,20 @@ mod tests {
             .unwrap()
             .0
             .remove(0);
-        assert_eq!(decide(&desired, None, false).unwrap(), Put::Create);
         let same: Application = serde_json::from_value(desired.clone()).unwrap();
-        assert_eq!(decide(&desired, Some((&same, &desired)), false).unwrap(), Put::Unchanged);
+        assert_eq!(decide(&desired, &same, &desired, false).unwrap(), Put::Unchanged);
         let mut stored = desired.clone();
         stored["spec"]["source"]["path"] = "old".into();
         stored["metadata"]["labels"] = json!({"old": "1"});
         let existing: Application = serde_json::from_value(stored.clone()).unwrap();
-        let failure = decide(&desired, Some((&existing, &stored)), false).unwrap_err();
+        let failure = decide(&desired, &existing, &stored, false).unwrap_err();
         assert!(
             failure
                 .message
                 .ends_with("existing application spec is different, use upsert flag to force update")
         );
         assert_eq!(failure.code, 20);
-        let Put::Update(updated) = decide(&desired, Some((&existing, &stored)), true).unwrap() else {
-            panic!()
-        };
+        let Put::Update(updated) = decide(&desired, &existing, &stored, true).unwrap() else { panic!() };
         assert_eq!(updated["spec"]["source"]["path"], "p");
         assert_eq!(updated["metadata"]["labels"], json!({"old": "1", "new": "1"}));
     }

@@ -2,9 +2,10 @@
 
 use serde_json::json;
 use tiphys_api::names::finalizer;
+use tiphys_object::access;
 
 use crate::app::{Ended, NAMESPACE, OK, Session};
-use crate::core::{AppName, Change, Core};
+use crate::core::{AppName, Change, Core, Stored};
 use crate::failure::Failure;
 use crate::flags::{Flag, Kind, flag};
 use crate::terminal::Answer;
@@ -60,7 +61,7 @@ pub(super) async fn delete(session: &Session<'_>) -> Result<Ended, Failure> {
             }
         }
         let name = session.name(text, &core);
-        delete_one(&core, &name, cascade, policy, flags.is_on("wait")).await?;
+        Box::pin(delete_one(&core, &name, cascade, policy, flags.is_on("wait"))).await?;
         session.terminal.line(&format!("application '{text}' deleted"));
     }
     Ok(OK)
@@ -126,14 +127,17 @@ async fn delete_one(
     policy: Option<&str>,
     wait: bool,
 ) -> Result<(), Failure> {
-    let mut stored = core.application(name).await?;
-    if stored.app.metadata.deletion_timestamp.is_none()
-        && let Some(list) = wanted_finalizers(&stored.app.metadata.finalizers, cascade, policy)?
-    {
-        let version = &stored.app.metadata.resource_version;
-        stored =
-            core.patch(name, &json!({"metadata": {"finalizers": list, "resourceVersion": version}})).await?;
-    }
+    let finalizers = |stored: &Stored| {
+        let metadata = &stored.app.metadata;
+        if metadata.deletion_timestamp.is_some() {
+            return Ok(None);
+        }
+        let Some(list) = wanted_finalizers(&metadata.finalizers, cascade, policy)? else { return Ok(None) };
+        let mut value = stored.object.to_value();
+        access::metadata_mut(&mut value).insert("finalizers".to_owned(), json!(list));
+        Ok(Some(value))
+    };
+    let stored = core.change(name, finalizers).await?;
     let uid = stored.app.metadata.uid.clone();
     core.delete(&stored).await?;
     if wait {

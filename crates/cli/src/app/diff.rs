@@ -54,6 +54,9 @@ pub(super) async fn run(session: &Session<'_>) -> Result<Ended, Failure> {
             "invalid value for --server-side-diff-concurrency: 0 is not allowed, use -1 for no limit",
         ));
     }
+    if flags.is_on("server-side-diff") && flags.is_set("local") && !flags.is_on("server-side-generate") {
+        return Err(Failure::fatal("--server-side-diff with --local requires --server-side-generate."));
+    }
     if flags.is_on("server-side-diff") {
         session.warn("server-side diff is not available here; differences are computed by the client");
     }

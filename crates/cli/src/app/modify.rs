@@ -9,10 +9,10 @@ use tiphys_object::{access, json_patch, merge_patch};
 use crate::app::wait::{Limits, until};
 use crate::app::waiting::{Goal, Wait};
 use crate::app::{Ended, NAMESPACE, OK, OUTPUT, Session};
-use crate::core::World;
+use crate::core::{Stored, World};
 use crate::failure::Failure;
 use crate::flags::{Flag, Kind, flag};
-use crate::output::{Format, as_api, print};
+use crate::output::{Format, print};
 
 /// Flags of `patch`.
 pub(super) const PATCH_FLAGS: &[Flag] = &[
@@ -36,13 +36,16 @@ pub(super) const CONFIRM_FLAGS: &[Flag] = &[NAMESPACE];
 pub(super) async fn patch(session: &Session<'_>) -> Result<Ended, Failure> {
     let flags = session.flags;
     let core = session.connect().await?;
-    let stored = core.application(&session.only_name(&core)).await?;
-    let patched = patched(&stored.object.to_value(), flags.text("patch"), flags.text("type"))?;
-    let app: Application =
-        serde_json::from_value(patched.clone()).map_err(|error| Failure::status("InvalidArgument", error))?;
-    World::load(&core).await?.check(&app)?;
-    let updated = core.update(&patched).await?;
-    session.terminal.print(&print(&as_api(updated.object.to_value()), Format::Yaml)?);
+    let world = World::load(&core).await?;
+    let change = |stored: &Stored| {
+        let patched = patched(&stored.object.to_value(), flags.text("patch"), flags.text("type"))?;
+        let app: Application = serde_json::from_value(patched.clone())
+            .map_err(|error| Failure::status("InvalidArgument", error))?;
+        world.check(&app)?;
+        Ok(Some(patched))
+    };
+    let updated = core.change(&session.only_name(&core), change).await?;
+    session.terminal.print(&print(&updated.value(), Format::Yaml)?);
     Ok(OK)
 }
 

@@ -41,7 +41,8 @@ pub(crate) fn read(flags: &Parsed) -> Result<SyncRequest, Failure> {
     let positions = flags.ints("source-positions");
     let names = flags.texts("source-names").to_vec();
     for (given, what) in [(positions.len(), "source-positions"), (names.len(), "source-names")] {
-        if count != 1 && given > 0 {
+        let pairs_none = positions.is_empty() && names.is_empty() && what == "source-positions";
+        if count != 1 && (given > 0 || pairs_none && !revisions.is_empty()) {
             return Err(Failure::fatal(format!(
                 "Cannot use --revisions and --{what} options when 0 or more than 1 application names are passed as argument(s)"
             )));
