@@ -21,7 +21,7 @@ mod wait;
 mod waiting;
 
 use crate::command::{Command, command_help, group_help};
-use crate::core::{AppName, Core, Place};
+use crate::core::{AppName, Core, Place, World};
 use crate::failure::{Failure, Style};
 use crate::flags::{self, Flag, FlagError, Kind, Parsed, flag};
 use crate::global::{self, Route};
@@ -128,6 +128,14 @@ pub(crate) struct Session<'a> {
     pub(crate) flags: &'a Parsed,
     pub(crate) style: Style,
     command: &'static Command<Verb>,
+}
+
+/// What the shells of changing commands work with.
+#[derive(Clone, Copy)]
+pub(crate) struct Work<'a> {
+    pub(crate) session: &'a Session<'a>,
+    pub(crate) core: &'a Core,
+    pub(crate) world: &'a World,
 }
 
 /// How a command ended, when it did not fail.

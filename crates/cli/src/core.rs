@@ -36,7 +36,7 @@ const NAMESPACE: &str = "argocd";
 /// Events that may wait between the watch and the command; when full the watch stalls.
 const EVENTS_MAX: usize = 64;
 /// Attempts at a change that others may be making at the same time.
-const ATTEMPTS_MAX: u32 = 5;
+const ATTEMPTS_MAX: u32 = 10;
 /// Time for a comparison that was asked for.
 const REFRESH_TIMEOUT: Duration = Duration::from_mins(5);
 /// Time for a list.

@@ -55,7 +55,7 @@ pub(super) async fn create(session: &Session<'_>) -> Result<Ended, Failure> {
         if namespace.is_empty() {
             metadata.insert("namespace".to_owned(), core.namespace.as_str().into());
         }
-        let put = put(&core, &world, &app, flags.is_on("upsert"), flags.is_on("validate"));
+        let put = put(&core, &world, &app, flags);
         let verb = Box::pin(put).await?;
         session.terminal.line(&format!("application '{}' {verb}", access::name(&app)));
     }
@@ -229,16 +229,11 @@ fn decide(desired: &Value, existing: &Application, stored: &Value, upsert: bool)
     Ok(Put::Update(Box::new(updated)))
 }
 
-async fn put(
-    core: &Core,
-    world: &World,
-    desired: &Value,
-    upsert: bool,
-    validate: bool,
-) -> Result<&'static str, Failure> {
+async fn put(core: &Core, world: &World, desired: &Value, flags: &Parsed) -> Result<&'static str, Failure> {
+    let upsert = flags.is_on("upsert");
     let app: Application =
         serde_json::from_value(desired.clone()).map_err(|error| Failure::generic(error.to_string()))?;
-    if validate {
+    if flags.is_on("validate") {
         world.check(&app)?;
     } else {
         world.project(&app)?;

@@ -47,6 +47,7 @@ pub(super) async fn delete(session: &Session<'_>) -> Result<Ended, Failure> {
         }
         names = found.iter().map(|stored| stored.name().to_string()).collect();
     }
+    let deletion = Deletion { cascade, policy, wait: flags.is_on("wait") };
     let asks = cascade && session.terminal.stdout_is_tty && !flags.is_on("yes");
     let mut all = !asks;
     for text in &names {
@@ -61,7 +62,7 @@ pub(super) async fn delete(session: &Session<'_>) -> Result<Ended, Failure> {
             }
         }
         let name = session.name(text, &core);
-        Box::pin(delete_one(&core, &name, cascade, policy, flags.is_on("wait"))).await?;
+        Box::pin(delete_one(&core, &name, deletion)).await?;
         session.terminal.line(&format!("application '{text}' deleted"));
     }
     Ok(OK)
@@ -120,13 +121,16 @@ fn wanted_finalizers(
     Ok(Some(list))
 }
 
-async fn delete_one(
-    core: &Core,
-    name: &AppName,
+/// How an application is deleted.
+#[derive(Clone, Copy)]
+struct Deletion<'a> {
     cascade: bool,
-    policy: Option<&str>,
+    policy: Option<&'a str>,
     wait: bool,
-) -> Result<(), Failure> {
+}
+
+async fn delete_one(core: &Core, name: &AppName, deletion: Deletion<'_>) -> Result<(), Failure> {
+    let Deletion { cascade, policy, wait } = deletion;
     let finalizers = |stored: &Stored| {
         let metadata = &stored.app.metadata;
         if metadata.deletion_timestamp.is_some() {

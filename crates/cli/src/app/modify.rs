@@ -8,7 +8,7 @@ use tiphys_object::{access, json_patch, merge_patch};
 
 use crate::app::wait::{Limits, until};
 use crate::app::waiting::{Goal, Wait};
-use crate::app::{Ended, NAMESPACE, OK, OUTPUT, Session};
+use crate::app::{Ended, NAMESPACE, OK, OUTPUT, Session, Work};
 use crate::core::{Stored, World};
 use crate::failure::Failure;
 use crate::flags::{Flag, Kind, flag};
@@ -95,7 +95,8 @@ pub(super) async fn rollback(session: &Session<'_>) -> Result<Ended, Failure> {
     let mut wait = Wait::new(Goal { operation: true, ..Goal::default() });
     wait.saw_operation = true;
     let limits = Limits::of(session, &name);
-    let awaited = Box::pin(until(session, &core, &world, wait, &limits)).await?;
+    let work = Work { session, core: &core, world: &world };
+    let awaited = Box::pin(until(work, wait, &limits)).await?;
     judge(awaited.operation_state.as_ref())
 }
 

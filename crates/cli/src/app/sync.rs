@@ -7,7 +7,7 @@ use tiphys_object::{Gvk, access};
 use crate::app::operation::{SyncRequest, read};
 use crate::app::wait::{Limits, until};
 use crate::app::waiting::{Goal, Wait};
-use crate::app::{Ended, NAMESPACE, OK, OUTPUT, Session, diff, show, summary};
+use crate::app::{Ended, NAMESPACE, OK, OUTPUT, Session, Work, diff, show, summary};
 use crate::core::{AppName, Core, RenderPlan, Stored, World};
 use crate::failure::Failure;
 use crate::flags::{Flag, Kind, flag};
@@ -65,8 +65,9 @@ pub(super) async fn sync(session: &Session<'_>) -> Result<Ended, Failure> {
     let core = session.connect().await?;
     let names = names(session, &core).await?;
     let world = World::load(&core).await?;
+    let work = Work { session, core: &core, world: &world };
     for name in &names {
-        if Box::pin(sync_one(session, &core, &world, &request, name)).await? == Next::Stop {
+        if Box::pin(sync_one(work, &request, name)).await? == Next::Stop {
             break;
         }
     }
@@ -103,13 +104,8 @@ async fn names(session: &Session<'_>, core: &Core) -> Result<Vec<AppName>, Failu
     Ok(found.iter().map(Stored::name).collect())
 }
 
-async fn sync_one(
-    session: &Session<'_>,
-    core: &Core,
-    world: &World,
-    request: &SyncRequest,
-    name: &AppName,
-) -> Result<Next, Failure> {
+async fn sync_one(work: Work<'_>, request: &SyncRequest, name: &AppName) -> Result<Next, Failure> {
+    let Work { session, core, world } = work;
     let flags = session.flags;
     let stored = core.application(name).await?;
     request.check(&stored.app)?;
@@ -121,8 +117,8 @@ async fn sync_one(
     } else {
         Vec::new()
     };
-    let labelled = labelled(session, core, world, &stored).await?;
-    if flags.is_on("preview-changes") && !preview(session, core, world, &stored).await? {
+    let labelled = labelled(work, &stored).await?;
+    if flags.is_on("preview-changes") && !preview(work, &stored).await? {
         return Ok(Next::Stop);
     }
     core.start_operation(name, |app| request.operation(app, &labelled, &manifests)).await?;
@@ -134,7 +130,7 @@ async fn sync_one(
     // The operation was seen: this program set it.
     wait.saw_operation = !request.dry_run;
     let limits = Limits::of(session, name);
-    let awaited = Box::pin(until(session, core, world, wait, &limits)).await?;
+    let awaited = Box::pin(until(work, wait, &limits)).await?;
     if let Some(stored) = awaited.stored {
         request.judge(&stored.app, awaited.operation_state.as_ref(), request.is_partial(&labelled))?;
     }
@@ -142,12 +138,8 @@ async fn sync_one(
 }
 
 /// The desired objects with all labels of `--label` (CLI-512).
-async fn labelled(
-    session: &Session<'_>,
-    core: &Core,
-    world: &World,
-    stored: &Stored,
-) -> Result<Vec<SyncResource>, Failure> {
+async fn labelled(work: Work<'_>, stored: &Stored) -> Result<Vec<SyncResource>, Failure> {
+    let Work { session, core, world } = work;
     let labels = session.flags.texts("label");
     if labels.is_empty() {
         return Ok(Vec::new());
@@ -195,12 +187,8 @@ fn resource_of(value: &Value, namespace: &str) -> SyncResource {
 }
 
 /// Shows the differences and asks; says whether to go on (CLI-517).
-async fn preview(
-    session: &Session<'_>,
-    core: &Core,
-    world: &World,
-    stored: &Stored,
-) -> Result<bool, Failure> {
+async fn preview(work: Work<'_>, stored: &Stored) -> Result<bool, Failure> {
+    let Work { session, core, world } = work;
     let terminal = session.terminal;
     let name = summary::qualified_name(&stored.app);
     terminal.line(&format!(

@@ -9,7 +9,7 @@ use crate::app::filter::ResourceFilter;
 use crate::app::rows::{self, Row};
 use crate::app::summary::{self, Windows};
 use crate::app::waiting::{Goal, Verdict, Wait};
-use crate::app::{Ended, NAMESPACE, OK, OUTPUT, Session, show};
+use crate::app::{Ended, NAMESPACE, OK, OUTPUT, Session, Work, show};
 use crate::core::{AppName, Change, Core, Stored, World};
 use crate::failure::Failure;
 use crate::flags::{Flag, Kind, flag};
@@ -61,9 +61,10 @@ pub(super) async fn wait(session: &Session<'_>) -> Result<Ended, Failure> {
         names.extend(show::visible(session, &core, selector).await?.iter().map(Stored::name));
     }
     let world = World::load(&core).await?;
+    let work = Work { session, core: &core, world: &world };
     for name in &names {
         let limits = Limits::of(session, name);
-        Box::pin(until(session, &core, &world, Wait::new(goal.clone()), &limits)).await?;
+        Box::pin(until(work, Wait::new(goal.clone()), &limits)).await?;
     }
     Ok(OK)
 }
@@ -94,13 +95,8 @@ pub(super) struct Awaited {
 }
 
 /// Waits for one application and prints progress and result.
-pub(super) async fn until(
-    session: &Session<'_>,
-    core: &Core,
-    world: &World,
-    mut wait: Wait,
-    limits: &Limits<'_>,
-) -> Result<Awaited, Failure> {
+pub(super) async fn until(work: Work<'_>, mut wait: Wait, limits: &Limits<'_>) -> Result<Awaited, Failure> {
+    let Work { session, core, world } = work;
     let terminal = session.terminal;
     let output = session.flags.text("output");
     if machine_format(output).is_none() && !matches!(output, "wide" | "") {
@@ -123,7 +119,7 @@ pub(super) async fn until(
             None => follow.next().await?,
             Some(deadline) => match tokio::time::timeout_at(deadline, follow.next()).await {
                 Ok(change) => change?,
-                Err(_) => return timed_out(session, core, world, &wait, &last, limits).await,
+                Err(_) => return timed_out(work, &wait, &last, limits).await,
             },
         };
         let mut stored = match change {
@@ -144,11 +140,11 @@ pub(super) async fn until(
                 if wait.saw_operation {
                     last = refreshed(core, limits, last).await?;
                 }
-                print_final(session, core, world, &wait, &mut last).await?;
+                print_final(work, &wait, &mut last).await?;
                 return Ok(Awaited { stored: Some(last), operation_state: wait.operation_state });
             }
             Verdict::Degraded { from } => {
-                print_final(session, core, world, &wait, &mut last).await?;
+                print_final(work, &wait, &mut last).await?;
                 let name = &limits.name.name;
                 return Err(Failure::generic(format!(
                     "application '{name}' health state has transitioned from {from} to Degraded"
@@ -172,19 +168,18 @@ async fn refreshed(core: &Core, limits: &Limits<'_>, last: Stored) -> Result<Sto
 }
 
 async fn timed_out(
-    session: &Session<'_>,
-    core: &Core,
-    world: &World,
+    work: Work<'_>,
     wait: &Wait,
     last: &Stored,
     limits: &Limits<'_>,
 ) -> Result<Awaited, Failure> {
+    let session = work.session;
     let is_machine = machine_format(session.flags.text("output")).is_some();
     if !is_machine {
         session.terminal.print("\nThis is the state of the app after wait timed out:\n");
     }
     let mut last = last.clone();
-    print_final(session, core, world, wait, &mut last).await?;
+    print_final(work, wait, &mut last).await?;
     if !is_machine {
         session.terminal.line("The command timed out waiting for the conditions to be met.");
     }
@@ -193,13 +188,8 @@ async fn timed_out(
 }
 
 /// Summary, operation and resources after a wait (CLI-515).
-async fn print_final(
-    session: &Session<'_>,
-    core: &Core,
-    world: &World,
-    wait: &Wait,
-    last: &mut Stored,
-) -> Result<(), Failure> {
+async fn print_final(work: Work<'_>, wait: &Wait, last: &mut Stored) -> Result<(), Failure> {
+    let Work { session, core, world } = work;
     if let Some(format) = machine_format(session.flags.text("output")) {
         session.terminal.print(&print(&last.value(), format)?);
         return Ok(());

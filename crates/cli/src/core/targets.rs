@@ -105,6 +105,7 @@ impl Core {
             if app.metadata.namespace.is_empty() { &self.namespace } else { &app.metadata.namespace };
         let tracking = world.tracking_of(app);
         let instance = tracking.instance_name(namespace, &app.metadata.name);
+        let subject = Subject { app, world, destination: &destination, instance: &instance };
         let mut values = Vec::new();
         let sources = hydrated_or(app);
         match plan {
@@ -114,7 +115,7 @@ impl Core {
                 };
                 let tree = read_directory(root).map_err(|error| Failure::generic(chain(&error)))?;
                 let source = ApplicationSource { path: path.clone(), ..source.clone() };
-                let request = request(app, world, &destination, &source, &instance, "");
+                let request = subject.request(&source, "");
                 values = run(request, Arc::new(tree)).await?;
             }
             RenderPlan::Revisions(revisions) => {
@@ -125,8 +126,8 @@ impl Core {
                         continue;
                     }
                     let wanted = revisions.get(index).map_or("", String::as_str);
-                    let (tree, commit) = fetch(app, world, source, wanted, &handle).await?;
-                    let request = request(app, world, &destination, source, &instance, &commit);
+                    let (tree, commit) = subject.fetch(source, wanted, &handle).await?;
+                    let request = subject.request(source, &commit);
                     values.append(&mut run(request, tree).await?);
                 }
             }
@@ -252,54 +253,59 @@ fn open_sources(cache: &Path, world: &World, terminal: &Terminal) -> Result<Sour
     Sources::new(options).map_err(|error| Failure::generic(chain(&error)))
 }
 
-async fn fetch(
-    app: &Application,
-    world: &World,
-    source: &ApplicationSource,
-    wanted: &str,
-    sources: &Sources,
-) -> Result<(Arc<dyn Tree>, String), Failure> {
-    if !source.chart.is_empty() {
-        return Err(Failure::status("Unimplemented", "charts from a Helm repository are not supported yet"));
-    }
-    let repository = world.repository(&source.repo_url, app.project())?;
-    let wanted = if wanted.is_empty() { &source.target_revision } else { wanted };
-    let failed = |error: &(dyn std::error::Error + 'static)| Failure::status("Unknown", chain(error));
-    let resolved = sources
-        .resolve_tag(&repository, wanted, &source.tag_prefix, Freshness::Fetch)
-        .await
-        .map_err(|error| failed(&error))?;
-    let tree = sources.tree(&repository, &resolved.commit).await.map_err(|error| failed(&error))?;
-    Ok((tree, resolved.commit))
+/// For whom sources are rendered.
+struct Subject<'a> {
+    app: &'a Application,
+    world: &'a World,
+    destination: &'a Destination,
+    instance: &'a str,
 }
 
-fn request(
-    app: &Application,
-    world: &World,
-    destination: &Destination,
-    source: &ApplicationSource,
-    instance: &str,
-    revision: &str,
-) -> RenderRequest {
-    let settings = &world.settings;
-    RenderRequest {
-        source: source.clone(),
-        revision: revision.to_owned(),
-        instance_name: instance.to_owned(),
-        destination_namespace: app.spec.destination.namespace.clone(),
-        project: app.project().to_owned(),
-        kube_version: destination.kinds.server_version().to_owned(),
-        api_versions: destination.kinds.api_versions().into(),
-        enabled: EnabledTools {
-            helm: settings.renderer_enabled("helm"),
-            kustomize: settings.renderer_enabled("kustomize"),
-            jsonnet: settings.renderer_enabled("jsonnet"),
-        },
-        strict_overrides: settings
-            .cm()
-            .get("application.sourceOverrides.strictMerge")
-            .is_some_and(|value| value == "true"),
-        ..RenderRequest::default()
+impl Subject<'_> {
+    async fn fetch(
+        &self,
+        source: &ApplicationSource,
+        wanted: &str,
+        sources: &Sources,
+    ) -> Result<(Arc<dyn Tree>, String), Failure> {
+        if !source.chart.is_empty() {
+            return Err(Failure::status(
+                "Unimplemented",
+                "charts from a Helm repository are not supported yet",
+            ));
+        }
+        let repository = self.world.repository(&source.repo_url, self.app.project())?;
+        let wanted = if wanted.is_empty() { &source.target_revision } else { wanted };
+        let failed = |error: &(dyn std::error::Error + 'static)| Failure::status("Unknown", chain(error));
+        let resolved = sources
+            .resolve_tag(&repository, wanted, &source.tag_prefix, Freshness::Fetch)
+            .await
+            .map_err(|error| failed(&error))?;
+        let tree = sources.tree(&repository, &resolved.commit).await.map_err(|error| failed(&error))?;
+        Ok((tree, resolved.commit))
+    }
+
+    fn request(&self, source: &ApplicationSource, revision: &str) -> RenderRequest {
+        let settings = &self.world.settings;
+        RenderRequest {
+            source: source.clone(),
+            revision: revision.to_owned(),
+            instance_name: self.instance.to_owned(),
+            destination_namespace: self.app.spec.destination.namespace.clone(),
+            project: self.app.project().to_owned(),
+            kube_version: self.destination.kinds.server_version().to_owned(),
+            api_versions: self.destination.kinds.api_versions().into(),
+            enabled: EnabledTools {
+                helm: settings.renderer_enabled("helm"),
+                kustomize: settings.renderer_enabled("kustomize"),
+                jsonnet: settings.renderer_enabled("jsonnet"),
+            },
+            strict_overrides: settings
+                .cm()
+                .get("application.sourceOverrides.strictMerge")
+                .is_some_and(|value| value == "true"),
+            ..RenderRequest::default()
+        }
     }
 }
 
