@@ -245,25 +245,50 @@ fn execute(session: &Session<'_>) -> Result<Ended, Failure> {
         .build()
         .map_err(|error| Failure::generic(format!("cannot start: {error}")))?;
     let ended = runtime.block_on(async {
-        match session.command.verb {
-            Verb::ConfirmDeletion => Box::pin(modify::confirm_deletion(session)).await,
-            Verb::Create => Box::pin(create::create(session)).await,
-            Verb::Delete => Box::pin(delete::delete(session)).await,
-            Verb::Diff => Box::pin(diff::run(session)).await,
-            Verb::Get => Box::pin(show::get(session)).await,
-            Verb::History => Box::pin(show::history(session)).await,
-            Verb::List => Box::pin(show::list(session)).await,
-            Verb::Manifests => Box::pin(show::manifests(session)).await,
-            Verb::Patch => Box::pin(modify::patch(session)).await,
-            Verb::Resources => Box::pin(show::resources(session)).await,
-            Verb::Rollback => Box::pin(modify::rollback(session)).await,
-            Verb::Set => Box::pin(create::set(session)).await,
-            Verb::Sync => Box::pin(sync::sync(session)).await,
-            Verb::TerminateOp => Box::pin(delete::terminate(session)).await,
-            Verb::Wait => Box::pin(wait::wait(session)).await,
+        // Dropping a command that is cut short ends its child processes and removes its files (CLI-10). The
+        // second signal finds no handler that waits.
+        tokio::select! {
+            biased;
+            ended = perform(session) => ended,
+            () = interrupted() => Err(Failure::status("Canceled", "context canceled")),
         }
     });
     // Watches that are still being set up have nothing to finish.
     runtime.shutdown_background();
     ended
+}
+
+async fn perform(session: &Session<'_>) -> Result<Ended, Failure> {
+    match session.command.verb {
+        Verb::ConfirmDeletion => Box::pin(modify::confirm_deletion(session)).await,
+        Verb::Create => Box::pin(create::create(session)).await,
+        Verb::Delete => Box::pin(delete::delete(session)).await,
+        Verb::Diff => Box::pin(diff::run(session)).await,
+        Verb::Get => Box::pin(show::get(session)).await,
+        Verb::History => Box::pin(show::history(session)).await,
+        Verb::List => Box::pin(show::list(session)).await,
+        Verb::Manifests => Box::pin(show::manifests(session)).await,
+        Verb::Patch => Box::pin(modify::patch(session)).await,
+        Verb::Resources => Box::pin(show::resources(session)).await,
+        Verb::Rollback => Box::pin(modify::rollback(session)).await,
+        Verb::Set => Box::pin(create::set(session)).await,
+        Verb::Sync => Box::pin(sync::sync(session)).await,
+        Verb::TerminateOp => Box::pin(delete::terminate(session)).await,
+        Verb::Wait => Box::pin(wait::wait(session)).await,
+    }
+}
+
+/// Waits for the first signal to stop.
+async fn interrupted() {
+    use tokio::signal::unix::{SignalKind, signal};
+    let (Ok(mut interrupt), Ok(mut terminate)) =
+        (signal(SignalKind::interrupt()), signal(SignalKind::terminate()))
+    else {
+        // Without handlers the system's own way of stopping is in force.
+        return std::future::pending().await;
+    };
+    tokio::select! {
+        _ = interrupt.recv() => {}
+        _ = terminate.recv() => {}
+    }
 }

@@ -141,21 +141,37 @@ impl Terminal {
     }
 
     /// Asks until the answer is one of the known ones; `None` when standard input has ended (CLI-305).
-    pub(crate) fn ask(&self, question: &str, may_answer_all: bool) -> Option<Answer> {
+    pub(crate) async fn ask(&self, question: &str, may_answer_all: bool) -> Option<Answer> {
         loop {
             self.print(question);
-            let mut line = String::new();
-            match std::io::stdin().lock().read_line(&mut line) {
-                Ok(0) | Err(_) => return None,
-                Ok(_) => {}
-            }
-            match line.trim().to_ascii_lowercase().as_str() {
+            match read_line().await?.trim().to_ascii_lowercase().as_str() {
                 "y" | "yes" => return Some(Answer::Yes),
                 "n" | "no" => return Some(Answer::No),
                 "a" | "all" if may_answer_all => return Some(Answer::All),
                 _ => {}
             }
         }
+    }
+}
+
+/// A line of standard input, read beside the runtime so that a signal ends the question.
+async fn read_line() -> Option<String> {
+    let reading = tokio::task::spawn_blocking(|| {
+        let mut line = String::new();
+        match std::io::stdin().lock().read_line(&mut line) {
+            Ok(0) | Err(_) => None,
+            Ok(_) => Some(line),
+        }
+    });
+    reading.await.ok().flatten()
+}
+
+/// [`read_file`] beside the runtime.
+pub(crate) async fn read_input(path: &str) -> Result<String, Failure> {
+    let path = path.to_owned();
+    match tokio::task::spawn_blocking(move || read_file(&path)).await {
+        Ok(read) => read,
+        Err(panic) => Err(Failure::generic(format!("reading failed unexpectedly: {panic}"))),
     }
 }
 

@@ -12,7 +12,7 @@ use crate::app::{Ended, NAMESPACE, OK, Session};
 use crate::core::{AppName, Core, Stored, World};
 use crate::failure::Failure;
 use crate::flags::{Flag, Kind, Parsed, flag};
-use crate::terminal::read_file;
+use crate::terminal::read_input;
 
 /// Flags of `create` beside those of the spec.
 pub(super) const FLAGS: &[Flag] = &[
@@ -37,8 +37,8 @@ pub(super) async fn create(session: &Session<'_>) -> Result<Ended, Failure> {
         return Err(Failure::generic("reading applications from a URL is not supported yet")
             .hint("curl the URL and use `--file -`"));
     }
-    let text = if file.is_empty() { None } else { Some(read_file(file)?) };
-    let literal = values_literal(session)?;
+    let text = if file.is_empty() { None } else { Some(read_input(file).await?) };
+    let literal = values_literal(session).await?;
     let (apps, notes) = match build(flags, text.as_deref(), literal) {
         Ok(Some(built)) => built,
         Ok(None) => return Ok(Ended::Help),
@@ -62,9 +62,9 @@ pub(super) async fn create(session: &Session<'_>) -> Result<Ended, Failure> {
     Ok(OK)
 }
 
-fn values_literal(session: &Session<'_>) -> Result<Option<String>, Failure> {
+async fn values_literal(session: &Session<'_>) -> Result<Option<String>, Failure> {
     let path = session.flags.text("values-literal-file");
-    if path.is_empty() { Ok(None) } else { read_file(path).map(Some) }
+    if path.is_empty() { Ok(None) } else { read_input(path).await.map(Some) }
 }
 
 type Built = (Vec<Value>, Vec<String>);
@@ -264,7 +264,7 @@ pub(super) async fn set(session: &Session<'_>) -> Result<Ended, Failure> {
         session.terminal.log(session.style, "error", "Please set at least one option to update");
         return Ok(Ended::Help);
     }
-    let literal = values_literal(session)?;
+    let literal = values_literal(session).await?;
     for note in edit_one(&mut first.app.clone(), flags, literal.clone())? {
         session.terminal.log(session.style, "error", &note);
     }

@@ -52,7 +52,7 @@ pub(super) async fn delete(session: &Session<'_>) -> Result<Ended, Failure> {
     let mut all = !asks;
     for text in &names {
         if !all {
-            match ask(session, text, names.len() > 1) {
+            match ask(session, text, names.len() > 1).await {
                 Answer::Yes => {}
                 Answer::All => all = true,
                 Answer::No => {
@@ -73,14 +73,14 @@ fn namespace(session: &Session<'_>, core: &Core) -> String {
     if given.is_empty() { core.namespace.clone() } else { given.to_owned() }
 }
 
-fn ask(session: &Session<'_>, name: &str, several: bool) -> Answer {
+async fn ask(session: &Session<'_>, name: &str, several: bool) -> Answer {
     let choice = if several {
         "[y/n/a] where 'a' is to delete all specified apps and their resources without prompting "
     } else {
         "[y/n] "
     };
     let question = format!("Are you sure you want to delete '{name}' and all its resources? {choice}");
-    session.terminal.ask(&question, several).unwrap_or(Answer::No)
+    session.terminal.ask(&question, several).await.unwrap_or(Answer::No)
 }
 
 /// The finalizers to write before the deletion; `None` leaves them as they are (API-129).

@@ -212,5 +212,5 @@ async fn preview(work: Work<'_>, stored: &Stored) -> Result<bool, Failure> {
     let question = format!(
         "Please review changes to application {name} shown above. Do you want to continue the sync process? (y/n): "
     );
-    Ok(terminal.ask(&question, false) == Some(Answer::Yes))
+    Ok(terminal.ask(&question, false).await == Some(Answer::Yes))
 }
