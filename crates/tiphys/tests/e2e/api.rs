@@ -121,6 +121,14 @@ impl Api {
         value["items"].as_array().cloned().unwrap_or_default()
     }
 
+    /// The version of a collection, from which a watch can go on.
+    pub(crate) async fn version(&self, kind: &str, namespace: &str) -> String {
+        let path = path(kind, namespace, "");
+        let (status, value) = self.call(Method::GET, &path, "application/json", Bytes::new()).await;
+        assert!(status.is_success(), "list {path}: {status} {value}");
+        value["metadata"]["resourceVersion"].as_str().unwrap().to_owned()
+    }
+
     /// Creates or changes an object so that it has these fields.
     pub(crate) async fn apply(&self, kind: &str, object: &Value) -> Value {
         let metadata = &object["metadata"];

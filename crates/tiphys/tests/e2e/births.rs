@@ -17,7 +17,7 @@ struct Birth {
     uid: String,
 }
 
-/// Follows kinds of one namespace until dropped.
+/// Follows kinds of one namespace from now on, until dropped.
 pub(crate) struct Births {
     seen: Arc<Mutex<Vec<Birth>>>,
     tasks: Vec<JoinHandle<()>>,
@@ -28,7 +28,11 @@ impl Births {
         let seen: Arc<Mutex<Vec<Birth>>> = Arc::default();
         let mut tasks = Vec::new();
         for kind in kinds {
-            let target = format!("{}?watch=1&timeoutSeconds=3600", path(kind, namespace, ""));
+            let version = api.version(kind, namespace).await;
+            let target = format!(
+                "{}?watch=1&timeoutSeconds=3600&resourceVersion={version}",
+                path(kind, namespace, "")
+            );
             let answer = api.send(Method::GET, &target, &[], "").await.unwrap();
             assert_eq!(answer.status(), 200, "{target}");
             let seen = Arc::clone(&seen);

@@ -9,7 +9,7 @@ use tokio::sync::Notify;
 
 use crate::api::{APPS, CONFIG_MAPS, JOBS};
 use crate::births::Births;
-use crate::fixtures::{annotated, automated, config_map, file, hook, job, wave};
+use crate::fixtures::{annotated, automated, config_map, file, hook, wave};
 use crate::proxy::{Fault, Proxy, behind_proxy};
 use crate::world::{World, merge};
 
@@ -41,11 +41,11 @@ async fn kill_at(
         () = reached.notified() => true,
         () = over(world) => false,
     };
+    proxy.fault(|_, _| Fault::None);
     if killed {
         // What is to reach the API server reaches it.
         tokio::time::sleep(std::time::Duration::from_millis(150)).await;
         world.kill().await;
-        proxy.fault(|_, _| Fault::None);
         world.restart().await;
     }
     killed
@@ -57,8 +57,9 @@ async fn every_write(test: &str, fault: Fault) {
     let objects = [
         annotated(hook("before", "PreSync"), &succeeded),
         config_map("cm", "1"),
-        wave(job("work"), 1),
-        hook("after", "PostSync"),
+        wave(config_map("work", "1"), 1),
+        annotated(config_map("after", "1"), &[("argocd.argoproj.io/hook", "PostSync")]),
+        annotated(config_map("goodbye", "1"), &[("argocd.argoproj.io/hook", "PreDelete"), succeeded[0]]),
     ];
     let repo = world.repo("app", &[("all.yaml", &file(&objects))]).await;
     let mut change = automated();
@@ -66,7 +67,7 @@ async fn every_write(test: &str, fault: Fault) {
         &mut change,
         &serde_json::json!({"metadata": {"finalizers": ["resources-finalizer.argocd.argoproj.io"]}}),
     );
-    let mut kills = 0;
+    let mut kills = (0, 0);
     for number in 1..WRITES_MAX {
         let ns = world.namespace(&number.to_string()).await;
         let births = Births::watch(&world.api, &ns, &[JOBS, CONFIG_MAPS]).await;
@@ -86,17 +87,28 @@ async fn every_write(test: &str, fault: Fault) {
             assert_eq!(births.times(object), 1, "kill at write {number}: {object} in {:?}", births.created());
         }
         world.until_gone(JOBS, &ns, "before").await;
-        // The deletion is nothing special.
+
+        // The same with its deletion.
         world.api.delete(APPS, &world.cp, &name).await;
+        let gone = async |world: &World| world.until_gone(APPS, &world.cp, &name).await;
+        let killed_again = kill_at(&mut world, &proxy, number, fault, gone).await;
         world.until_gone(APPS, &world.cp, &name).await;
-        world.until_gone(CONFIG_MAPS, &ns, "cm").await;
-        if !killed {
+        for (kind, object) in [(CONFIG_MAPS, "cm"), (CONFIG_MAPS, "work"), (CONFIG_MAPS, "goodbye")] {
+            world.until_gone(kind, &ns, object).await;
+        }
+        assert_eq!(births.times("goodbye"), 1, "kill at write {number}: {:?}", births.created());
+        if killed {
+            kills.0 = number;
+        }
+        if killed_again {
+            kills.1 = number;
+        }
+        if !killed && !killed_again {
             break;
         }
-        kills = number;
     }
-    println!("killed at {kills} writes");
-    assert!((8..WRITES_MAX - 1).contains(&kills), "{kills}");
+    println!("killed at {} writes of a sync, at {} of a deletion", kills.0, kills.1);
+    assert!((6..WRITES_MAX - 1).contains(&kills.0) && (4..WRITES_MAX - 1).contains(&kills.1), "{kills:?}");
     world.finish().await;
 }
 

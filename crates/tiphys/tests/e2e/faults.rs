@@ -7,7 +7,7 @@ use std::time::Duration;
 use http::Method;
 use serde_json::{Value, json};
 
-use crate::api::{CONFIG_MAPS, DEPLOYMENTS, JOBS};
+use crate::api::{APPS, CONFIG_MAPS, DEPLOYMENTS, JOBS};
 use crate::births::Births;
 use crate::fixtures::{automated, config_map, deployment, file, hook, wave};
 use crate::proxy::{Fault, behind_proxy};
@@ -55,9 +55,6 @@ async fn refused_kind(test: &str, code: u16) {
     world.until_object(DEPLOYMENTS, &ns, "other", "is synced", |web| web["spec"]["replicas"] == 2).await;
     world.until_synced(&bystander).await;
     world.refresh(&app, "normal").await;
-    let seen = world.app(&app).await;
-    assert!(!is_synced(&seen), "nobody can know that: {:#}", seen["status"]);
-    println!("{code}: {:#}", seen["status"]["conditions"]);
     assert!(world.exists(CONFIG_MAPS, &ns, "old").await && world.exists(CONFIG_MAPS, &ns, "cm").await);
     let deletions = harm(&proxy.take_writes(), &ns).into_iter().filter(|write| write.starts_with("DELETE"));
     assert_eq!(deletions.collect::<Vec<_>>(), Vec::<String>::new());
@@ -65,6 +62,40 @@ async fn refused_kind(test: &str, code: u16) {
     world.until_gone(CONFIG_MAPS, &ns, "old").await;
     world.until_synced(&app).await;
     assert_eq!(births.deleted(), ["old"]);
+    world.finish().await;
+}
+
+/// What the status says of a kind that cannot be listed is all that is known of it.
+#[tokio::test]
+#[ignore = "bug: forgotten after a restart"]
+async fn f6_objects_of_an_unknown_kind_stay_known() {
+    let Some((mut world, proxy)) = behind_proxy("known").await else { return };
+    let ns = world.namespace("ns").await;
+    let files = [("old.yaml", file(&[config_map("old", "1")])), ("web.yaml", file(&[deployment("web", 1)]))];
+    let files: Vec<(&str, &str)> = files.iter().map(|(path, text)| (*path, text.as_str())).collect();
+    let repo = world.repo("app", &files).await;
+    let mut change = automated();
+    change["metadata"] = json!({"finalizers": ["resources-finalizer.argocd.argoproj.io"]});
+    let app = world.create("app", &repo, ".", &ns, &change).await;
+    world.until_synced(&app).await;
+    world.kill().await;
+    proxy.fault(
+        |method, path| {
+            if is_list(method, path, "/api/v1/configmaps") { Fault::Refuse(403) } else { Fault::None }
+        },
+    );
+    world.restart().await;
+    world.push(&repo, &[("old.yaml", "")]).await;
+    world.refresh(&app, "normal").await;
+    let seen = world.app(&app).await;
+    assert!(!is_synced(&seen), "nobody can know that: {:#}", seen["status"]);
+    // A cascade must not be over before the kind could be listed.
+    world.api.delete(APPS, &world.cp, &app).await;
+    tokio::time::sleep(Duration::from_secs(3)).await;
+    assert!(world.exists(APPS, &world.cp, &app).await);
+    proxy.fault(|_, _| Fault::None);
+    world.until_gone(APPS, &world.cp, &app).await;
+    world.until_gone(CONFIG_MAPS, &ns, "old").await;
     world.finish().await;
 }
 
@@ -93,7 +124,6 @@ async fn f7_a_list_is_empty_once() {
     let app = world.create("app", &repo, ".", &ns, &automated()).await;
     world.until_synced(&app).await;
     let births = Births::watch(&world.api, &ns, &[CONFIG_MAPS]).await;
-    let before = births.created().len();
     let (lists, watches) = (Arc::new(AtomicUsize::new(0)), AtomicUsize::new(0));
     let count = Arc::clone(&lists);
     proxy.fault(move |method, path| {
@@ -116,7 +146,7 @@ async fn f7_a_list_is_empty_once() {
     world.push(&repo, &[("all.yaml", &file(&many[1..]))]).await;
     world.until_gone(CONFIG_MAPS, &ns, "cm0").await;
     world.until_synced(&app).await;
-    assert_eq!((births.created().len(), births.deleted()), (before, vec!["cm0".to_owned()]));
+    assert_eq!((births.created(), births.deleted()), (Vec::new(), vec!["cm0".to_owned()]));
     world.finish().await;
 }
 
@@ -130,7 +160,6 @@ async fn f7_the_first_list_is_empty() {
     let app = world.create("app", &repo, ".", &ns, &automated()).await;
     world.until_synced(&app).await;
     let births = Births::watch(&world.api, &ns, &[CONFIG_MAPS]).await;
-    let before = births.created().len();
     world.kill().await;
     let lists = AtomicUsize::new(0);
     proxy.fault(move |method, path| {
@@ -140,7 +169,7 @@ async fn f7_the_first_list_is_empty() {
     world.restart().await;
     world.refresh(&app, "hard").await;
     world.until_synced(&app).await;
-    assert_eq!((births.created().len(), births.deleted()), (before, Vec::new()));
+    assert_eq!((births.created(), births.deleted()), (Vec::new(), Vec::new()));
     world.finish().await;
 }
 
@@ -153,7 +182,7 @@ async fn f10_a_sync_through_a_bad_connection() {
     let count = AtomicUsize::new(0);
     proxy.fault(move |method, _| {
         let number = count.fetch_add(1, Ordering::SeqCst);
-        match (number % 6, method == Method::GET) {
+        match (number % 12, method == Method::GET) {
             (0, _) => Fault::Refuse(500),
             (3, _) => Fault::Refuse(429),
             (_, false) => Fault::Delay(Duration::from_millis(200)),

@@ -408,7 +408,7 @@ fn settings(namespace: &str, data: &Value) -> Value {
 }
 
 fn without_noise(mut seen: Value) -> Value {
-    if let Some(metadata) = seen["metadata"].as_object_mut() {
+    if let Some(metadata) = seen.get_mut("metadata").and_then(Value::as_object_mut) {
         metadata.remove("managedFields");
     }
     seen
