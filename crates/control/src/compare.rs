@@ -76,6 +76,15 @@ pub(crate) async fn run(subject: &Subject<'_>, targets: Targets, memory: &Mutex<
         let why = unknown.get(&object.gvk().group_kind()).cloned().unwrap_or_default();
         return failed(subject, targets, format!("Failed to load live state: {}: {why}", object.key()));
     }
+    // After a restart the index remembers nothing; the status does (F6).
+    let remembered = subject.app.status.resources.iter().find_map(|r| {
+        let key = ResourceKey::new(&r.group, &r.kind, &r.namespace, &r.name);
+        unknown.get(&key.group_kind()).filter(|_| !wanted.contains(&key)).map(|why| (key, why))
+    });
+    if let Some((key, why)) = remembered {
+        let message = format!("Failed to load live state: {key}: {why}");
+        return failed(subject, targets, message);
+    }
     let managed: HashSet<ResourceKey> = live.iter().map(|object| object.key()).collect();
     let by_key = look_up(subject, &targets, &managed, &unknown).await;
 
@@ -150,6 +159,14 @@ async fn look_up(
     unknown: &HashMap<GroupKind, String>,
 ) -> HashMap<ResourceKey, Seen<Arc<Object>>> {
     let namespace = &subject.app.spec.destination.namespace;
+    let known: HashSet<ResourceKey> = subject
+        .app
+        .status
+        .resources
+        .iter()
+        .filter(|r| !r.hook && subject.app.status.health.status != "Missing")
+        .map(|r| ResourceKey::new(&r.group, &r.kind, &r.namespace, &r.name))
+        .collect();
     let mut found = HashMap::new();
     for target in targets.objects.iter() {
         let key = target.key();
@@ -167,6 +184,9 @@ async fn look_up(
                 IndexSeen::Present(object) if object.gvk() != target.gvk() => {
                     read(subject.destination, target, &key).await
                 }
+                // An object that was there at the last comparison is not called missing on the word of one list
+                // (F7).
+                IndexSeen::Absent if known.contains(&key) => read(subject.destination, target, &key).await,
                 other => from_index(other),
             };
             found.insert(key, seen);

@@ -277,7 +277,8 @@ async fn step(
         None => result_of(&work.app, operation, &compared.targets),
     };
     let facts = facts(work, &sync, &compared, &state, &result, started, ending.terminate);
-    let (ended, written) = drive(context, work, &resolved, facts).await;
+    let (mut ended, written) = drive(context, work, &resolved, facts).await;
+    explain(&resolved, &mut ended);
     settle(&resolved, written).await;
     record(context, work, &resolved, operation, result, ended, ending, &compared).await
 }
@@ -295,7 +296,9 @@ async fn compare_for(
     let refresh = Refresh { level: Level::ForceLatest, kind: RefreshKind::Normal, reason: Reason::Internal };
     let of_spec = sources == work.app.sources();
     let replaced = Override { sources: &sources, revisions: &revisions };
-    let compared = if of_spec {
+    let compared = if !sync.manifests.is_empty() {
+        pass::compare_local(work, resolved, &sync.manifests, &revisions).await.map(Some)
+    } else if of_spec {
         pass::compare_now(context, work, resolved, refresh, &revisions, None).await
     } else {
         pass::compare_now(context, work, resolved, refresh, &[], Some(replaced)).await
@@ -427,6 +430,19 @@ async fn drive(
                 }
             }
         }
+    }
+}
+
+/// Says of a kind that is not served what to do about it (ENG-180).
+fn explain(resolved: &Resolved, ended: &mut sync::PassEnd) {
+    let kinds = resolved.destination.index.discovery().snapshot();
+    for result in ended.results.iter_mut().filter(|result| result.message == sync::message::NOT_SERVED) {
+        let gvk = Gvk::new(&result.group, &result.version, &result.kind);
+        let other = kinds.as_ref().and_then(|kinds| kinds.preferred(&gvk.group_kind()).cloned());
+        let version = other.as_ref().map(|resource| resource.gvk.version.as_str());
+        let text = sync::message::explain(&result.message, &gvk, version);
+        ended.message = ended.message.replacen(&result.message, &text, 1);
+        result.message = text;
     }
 }
 

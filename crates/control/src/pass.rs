@@ -312,6 +312,32 @@ pub(crate) async fn compare_now(
     Ok(Some(compare::run(&subject, targets, &work.memory).await))
 }
 
+/// Compares manifests that came with the operation instead of those of the sources (CTL-42). They are stamped
+/// like generated ones (TRK-82).
+pub(crate) async fn compare_local(
+    work: &Work,
+    resolved: &Resolved,
+    manifests: &[String],
+    revisions: &[String],
+) -> Result<Compared, CompareError> {
+    let failed = |error: String| CompareError::Failed(format!("Failed to load local manifests: {error}"));
+    let mut objects = Vec::with_capacity(manifests.len());
+    for text in manifests {
+        let mut value = tiphys_go::json::decode_kubernetes(text.as_bytes()).map_err(|e| failed(e.to_string()))?;
+        let namespace = &work.app.spec.destination.namespace;
+        work.tracking.stamp(&mut value, &work.instance, namespace).map_err(|e| failed(e.to_string()))?;
+        objects.push(Arc::new(Object::from_value(&value).map_err(|e| failed(e.to_string()))?));
+    }
+    let targets = Targets {
+        objects: objects.into(),
+        revisions: revisions.to_vec(),
+        types: Vec::new(),
+        sources: work.app.sources().to_vec(),
+        ids: Vec::new(),
+    };
+    Ok(compare::run(&work.subject(resolved), targets, &work.memory).await)
+}
+
 async fn load_sources(
     context: &Context,
     work: &Work,

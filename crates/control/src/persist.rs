@@ -134,7 +134,7 @@ fn patch(object: &Object, old: &Application, new: &Application, also: Also) -> O
         metadata.insert("finalizers".to_owned(), json!(new.metadata.finalizers));
     }
     // The time of a comparison alone is worth no write: a settled installation writes nothing (INV-5).
-    if metadata.is_empty() && (map.is_empty() || (map.len() == 1 && time_only && old.status.reconciled_at.is_some())) {
+    if metadata.is_empty() && (map.is_empty() || (map.len() == 1 && time_only && !is_awaited(old))) {
         return None;
     }
     if also.exclusive || !metadata.is_empty() {
@@ -144,6 +144,15 @@ fn patch(object: &Object, old: &Application, new: &Application, also: Also) -> O
         map.insert("metadata".to_owned(), Value::Object(metadata));
     }
     Some(patch)
+}
+
+/// Whether somebody waits for the time of a comparison: clients take an operation for finished once the
+/// application was compared after it (CLI-516).
+fn is_awaited(old: &Application) -> bool {
+    let time = |text: Option<&str>| text.and_then(|text| text.parse::<jiff::Timestamp>().ok());
+    let Some(reconciled) = time(old.status.reconciled_at.as_deref()) else { return true };
+    let finished = old.status.operation_state.as_ref().and_then(|state| time(state.finished_at.as_deref()));
+    finished.is_some_and(|finished| reconciled < finished)
 }
 
 /// The normal form of the spec as a merge patch; `None` when it has it already (CTL-6).
@@ -229,6 +238,19 @@ mod tests {
         new.status.sync.revision = "r".to_owned();
         let patch = patch(&object, &app, &new, Also::default()).unwrap();
         assert_eq!(patch["status"]["reconciledAt"], "2026-01-01T00:05:00Z");
+    }
+
+    #[test]
+    fn cli_516_the_comparison_after_an_operation_is_written() {
+        let mut value = minimal();
+        value["metadata"]["annotations"] = json!({});
+        value["status"] = json!({"reconciledAt": "2026-01-01T00:00:00Z", "sync": {"status": "Unknown"}, "health": {},
+            "operationState": {"operation": {}, "phase": "Error", "startedAt": "2026-01-01T00:00:00Z",
+                "finishedAt": "2026-01-01T00:00:07Z"}});
+        let (object, app) = app(value);
+        let mut new = app.clone();
+        new.status.reconciled_at = Some("2026-01-01T00:00:08Z".to_owned());
+        assert!(patch(&object, &app, &new, Also::default()).is_some());
     }
 
     #[test]

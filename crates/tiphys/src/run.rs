@@ -220,6 +220,19 @@ async fn prepare(run: &Run, connection: &Connection, discovery: &Discovery) -> a
             }
         }
     }
+    let namespace = Target::new(Gvk::new("", "v1", "Namespace"), "", &run.namespace);
+    if !run.read_only && writer.get(&namespace).await?.is_none() {
+        if run.install_crds != "yes" {
+            bail!(
+                "the namespace {0:?} does not exist; run `kubectl create namespace {0}`, name another one with -n, \
+                 or start with --install-crds=yes",
+                run.namespace
+            );
+        }
+        let manifest = serde_json::json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": run.namespace}});
+        // The control plane's namespace is the installation's own object.
+        writer.create(&Permit::checked(), &manifest).await?;
+    }
     let served = |kind: &str| kinds.resource(&Gvk::new("argoproj.io", "v1alpha1", kind)).is_some();
     if ["Application", "AppProject", "ApplicationSet"].into_iter().all(served) {
         return Ok(());
