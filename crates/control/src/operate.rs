@@ -557,7 +557,8 @@ async fn finish(
         if succeeded && !dry_run {
             work.memory.lock().synced_ids = Some(compared.targets.ids.clone());
         }
-        let of_spec = compared.targets.sources == work.app.sources();
+        let local = operation.sync.as_ref().is_some_and(|sync| !sync.manifests.is_empty());
+        let of_spec = !local && compared.targets.sources == work.app.sources();
         if !dry_run && of_spec && operation.sync.is_some() && pinned_is_current(work, compared) {
             let subject = work.subject(resolved);
             let after = crate::compare::run(&subject, compared.targets.clone(), &work.memory).await;
