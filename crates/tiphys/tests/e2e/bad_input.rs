@@ -125,7 +125,6 @@ async fn bad_input_manifests() {
     let deep =
         format!("apiVersion: v1\nkind: ConfigMap\nmetadata: {{name: deep}}\ndata: {}", "[".repeat(1_000_000));
     let good = file(&[config_map("good", "1")]);
-    let sail = "apiVersion: absent.test/v1\nkind: Sail\nmetadata: {name: main}\n";
     let twice = file(&[config_map("twice", "1"), config_map("twice", "2")]);
     let repo = world
         .repo(
@@ -139,7 +138,6 @@ async fn bad_input_manifests() {
                 ("text/a.yaml", "apiVersion: v1\nkind: ConfigMap\n\tmetadata: {}\n"),
                 ("nameless/a.yaml", "apiVersion: v1\nkind: ConfigMap\ndata: {a: b}\n"),
                 ("scalar/a.yaml", "just text\n"),
-                ("kind/a.yaml", sail),
                 ("kind/good.yaml", &good),
                 ("twice/a.yaml", &twice),
             ],
@@ -157,7 +155,7 @@ async fn bad_input_manifests() {
     assert!(!world.exists(CONFIG_MAPS, &ns, "good").await);
     // No claim about what these come to, but that they come to an end and harm nobody.
     for path in ["nameless", "scalar"] {
-        let app = world.create(path, &repo, path, &ns, &automated()).await;
+        let app = world.create(path, &repo, path, &ns, &manual()).await;
         let over = |app: &Value| !app["status"]["reconciledAt"].is_null() && app["operation"].is_null();
         let seen = world.until_app(&app, "compared", over).await;
         println!("{path}: {:#}", seen["status"]["conditions"]);
@@ -165,13 +163,6 @@ async fn bad_input_manifests() {
     let grown = world.program.memory().saturating_sub(before) >> 20;
     println!("memory grew by {grown} MiB");
     assert!(grown < 400, "memory grew by {grown} MiB");
-
-    let kind = world.create("kind", &repo, "kind", &ns, &manual()).await;
-    let state = world.sync(&kind, &json!({})).await;
-    assert_eq!(state["phase"], "Failed", "{state:#}");
-    let message = result_of(&state, "Sail", "main")["message"].as_str().unwrap().to_owned();
-    assert!(message.contains("Sail"), "{message}");
-    assert!(!world.exists(CONFIG_MAPS, &ns, "good").await);
 
     let twice = world.create("twice", &repo, "twice", &ns, &automated()).await;
     let synced = world.until_synced(&twice).await;
@@ -271,5 +262,29 @@ async fn bad_input_specs() {
     }
     bystander.syncs(&world, "1").await;
     world.assert_quiet(Duration::from_secs(20)).await;
+    world.finish().await;
+}
+
+#[tokio::test]
+#[ignore = "bug: the message has no hint"]
+async fn eng_180_an_unknown_kind() {
+    let Some(mut world) = World::start("unknownkind").await else { return };
+    let ns = world.namespace("ns").await;
+    let bystander = Bystander::create(&mut world).await;
+    let sail = json!({"apiVersion": "absent.test/v1", "kind": "Sail", "metadata": {"name": "main"}});
+    let repo = world.repo("app", &[("all.yaml", &file(&[sail, config_map("good", "1")]))]).await;
+    let app = world.create("app", &repo, ".", &ns, &manual()).await;
+    let state = world.sync(&app, &json!({})).await;
+    assert_eq!(state["phase"], "Failed", "{state:#}");
+    assert!(
+        state["message"].as_str().unwrap().starts_with("one or more synchronization tasks are not valid")
+    );
+    let message = result_of(&state, "Sail", "main")["message"].as_str().unwrap().to_owned();
+    assert!(
+        message.ends_with("Make sure the \"Sail\" CRD is installed on the destination cluster."),
+        "{message}"
+    );
+    assert!(!world.exists(CONFIG_MAPS, &ns, "good").await);
+    bystander.syncs(&world, "1").await;
     world.finish().await;
 }

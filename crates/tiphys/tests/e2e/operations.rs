@@ -253,7 +253,6 @@ async fn ctl_47_an_operation_uses_its_own_options() {
 }
 
 #[tokio::test]
-#[ignore = "bug: the switch is noticed at the next interval only"]
 async fn ctl_24_turning_automatic_sync_on() {
     let Some(mut world) = World::start("turnon").await else { return };
     let ns = world.namespace("ns").await;

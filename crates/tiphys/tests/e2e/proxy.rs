@@ -11,6 +11,7 @@ use axum::response::Response;
 use futures::StreamExt;
 use http::{HeaderMap, Method, StatusCode, Uri};
 use http_body_util::BodyDataStream;
+use hyper::body::Incoming;
 use serde_json::json;
 use tokio::net::TcpListener;
 use tokio::task::JoinHandle;
@@ -150,6 +151,9 @@ async fn forward(
         std::future::pending::<()>().await;
     }
     let (parts, body) = answer.into_parts();
+    if fault == Fault::Empty && target.contains("sendInitialEvents") {
+        return without_initial_events(body).await;
+    }
     if fault == Fault::Empty {
         use http_body_util::BodyExt as _;
         let Ok(bytes) = body.collect().await else { return refusal(502) };
@@ -174,6 +178,22 @@ async fn forward(
         }
     }
     response
+}
+
+/// A streamed list without its objects; what happens later goes through.
+async fn without_initial_events(body: Incoming) -> Response {
+    let mut stream = BodyDataStream::new(body);
+    let mut seen = Vec::new();
+    while let Some(Ok(bytes)) = stream.next().await {
+        seen.extend_from_slice(&bytes);
+        let text = String::from_utf8_lossy(&seen).into_owned();
+        let found = text.split_inclusive('\n').find(|line| line.contains("k8s.io/initial-events-end"));
+        if let Some(line) = found.filter(|line| line.ends_with('\n')) {
+            let first = futures::stream::iter([Ok(Bytes::from(line.to_owned()))]);
+            return Response::new(Body::from_stream(first.chain(stream)));
+        }
+    }
+    refusal(502)
 }
 
 fn refusal(code: u16) -> Response {
