@@ -4,6 +4,7 @@
 // left out when empty, and how strategic merge patches treat them. Regenerate it from this directory with
 //
 //	go run . > ../../crates/object/data/builtin-types.txt
+//	go run . structured > ../../crates/object/data/structured-types.txt
 //
 // after moving the three k8s.io requirements of go.mod together.
 package main
@@ -11,6 +12,7 @@ package main
 import (
 	"bufio"
 	"fmt"
+	"io"
 	"os"
 	"reflect"
 	"runtime/debug"
@@ -42,6 +44,22 @@ var leaves = map[string]string{
 type table map[string][]string
 
 func main() {
+	out := bufio.NewWriter(os.Stdout)
+	if len(os.Args) > 1 && os.Args[1] == "structured" {
+		if err := printStructured(out); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+	} else {
+		printTypes(out)
+	}
+	if err := out.Flush(); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+}
+
+func printTypes(out io.Writer) {
 	structs := table{}
 	var kinds []string
 	for gvk, goType := range scheme.Scheme.AllKnownTypes() {
@@ -58,17 +76,12 @@ func main() {
 	}
 	sort.Strings(names)
 
-	out := bufio.NewWriter(os.Stdout)
 	fmt.Fprintf(out, header, apiVersion())
 	for _, kind := range kinds {
 		fmt.Fprintln(out, kind)
 	}
 	for _, name := range names {
 		fmt.Fprintln(out, strings.Join(append([]string{"t", name}, structs[name]...), " "))
-	}
-	if err := out.Flush(); err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		os.Exit(1)
 	}
 }
 
@@ -100,8 +113,15 @@ func (t table) add(goType reflect.Type) {
 	t[name] = members
 }
 
-func (t table) members(goType reflect.Type) []string {
-	var members []string
+// member is one field of a struct under its JSON name.
+type member struct {
+	name, options string
+	field         reflect.StructField
+}
+
+// flatten lists the members of a struct, those of inlined structs included.
+func flatten(goType reflect.Type) []member {
+	var members []member
 	for i := range goType.NumField() {
 		field := goType.Field(i)
 		name, options, _ := strings.Cut(field.Tag.Get("json"), ",")
@@ -113,13 +133,21 @@ func (t table) members(goType reflect.Type) []string {
 			if embedded.Kind() == reflect.Pointer {
 				embedded = embedded.Elem()
 			}
-			members = append(members, t.members(embedded)...)
+			members = append(members, flatten(embedded)...)
 			continue
 		case name == "":
 			name = field.Name
 		}
-		member := name + ":" + t.shape(field.Type)
-		if flags := flags(field, options); flags != "" {
+		members = append(members, member{name, options, field})
+	}
+	return members
+}
+
+func (t table) members(goType reflect.Type) []string {
+	var members []string
+	for _, found := range flatten(goType) {
+		member := found.name + ":" + t.shape(found.field.Type)
+		if flags := flags(found.field, found.options); flags != "" {
 			member += ":" + flags
 		}
 		members = append(members, member)

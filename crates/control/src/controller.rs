@@ -181,15 +181,16 @@ impl Controller {
             0 => world.settings.controller().status_processors.max(1),
             workers => workers,
         };
+        let queue = Queue::new();
         let context = Arc::new(Context {
             namespace: options.namespace.clone(),
             store: AppStore::default(),
-            queue: Queue::new(),
+            queue: queue.clone(),
             clusters: Arc::new(Pool::new(connection.clone(), cluster_sender, tracker.clone(), cancel.clone())),
             world: ArcSwap::from_pointee(world),
             sources,
             renders: Renders::new(std::thread::available_parallelism().map_or(2, usize::from)),
-            gates: Gates::new(workers.div_ceil(2)),
+            gates: Gates::new(workers.div_ceil(2), queue),
             home,
             clock,
             metrics: Metrics::new(),
@@ -620,5 +621,8 @@ async fn work(context: Arc<Context>) {
             context.queue.add_at(key, Instant::now() + Duration::from_secs(30));
         }
         context.progress.beat();
+        drop(lease);
+        // A pass that waited for nothing must not keep the thread from sockets and signals.
+        tokio::task::yield_now().await;
     }
 }

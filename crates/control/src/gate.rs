@@ -1,43 +1,57 @@
 //! Keeps one slow repository from taking all workers (CTL-141, INV-13).
 //!
 //! At most half of the workers wait for one repository at the same time; whoever comes on top of that gives
-//! its worker back and is asked again a little later.
+//! its worker back and is put into the queue again when a place becomes free. Nobody asks in a circle.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 
 use parking_lot::Mutex;
 
+use crate::queue::{Priority, Queue};
+use crate::store::AppKey;
+
 /// Counts who waits for which repository. Cloning is cheap.
 #[derive(Clone)]
 pub(crate) struct Gates {
-    waiting: Arc<Mutex<HashMap<String, usize>>>,
+    state: Arc<Mutex<HashMap<String, Gate>>>,
+    queue: Queue<AppKey>,
     limit: usize,
 }
 
-/// A place at a repository; dropping it makes room.
+#[derive(Default)]
+struct Gate {
+    inside: usize,
+    /// Applications that found no place; bounded by their number, each stands once.
+    outside: VecDeque<AppKey>,
+}
+
+/// A place at a repository; dropping it lets the next one in.
 pub(crate) struct Place {
     gates: Gates,
     url: String,
 }
 
 impl Gates {
-    /// At most `limit` at one repository.
-    pub(crate) fn new(limit: usize) -> Self {
-        Self { waiting: Arc::default(), limit: limit.max(1) }
+    /// At most `limit` at one repository; who is let in later goes through the queue.
+    pub(crate) fn new(limit: usize, queue: Queue<AppKey>) -> Self {
+        Self { state: Arc::default(), queue, limit: limit.max(1) }
     }
 
-    /// A place at every one of the repositories, or none at all.
-    pub(crate) fn enter<'a>(&self, urls: impl IntoIterator<Item = &'a str>) -> Option<Vec<Place>> {
+    /// A place at every one of the repositories, or none at all and a place in the line.
+    pub(crate) fn enter<'a>(&self, key: &AppKey, urls: impl IntoIterator<Item = &'a str>) -> Option<Vec<Place>> {
         let mut places = Vec::new();
         for url in urls {
-            let mut waiting = self.waiting.lock();
-            let count = waiting.entry(url.to_owned()).or_default();
-            if *count >= self.limit {
+            let mut state = self.state.lock();
+            let gate = state.entry(url.to_owned()).or_default();
+            if gate.inside >= self.limit {
+                if !gate.outside.contains(key) {
+                    gate.outside.push_back(key.clone());
+                }
                 return None;
             }
-            *count += 1;
-            drop(waiting);
+            gate.inside += 1;
+            drop(state);
             places.push(Place { gates: self.clone(), url: url.to_owned() });
         }
         Some(places)
@@ -46,12 +60,18 @@ impl Gates {
 
 impl Drop for Place {
     fn drop(&mut self) {
-        let mut waiting = self.gates.waiting.lock();
-        if let Some(count) = waiting.get_mut(&self.url) {
-            *count -= 1;
-            if *count == 0 {
-                waiting.remove(&self.url);
+        let next = {
+            let mut state = self.gates.state.lock();
+            let Some(gate) = state.get_mut(&self.url) else { return };
+            gate.inside = gate.inside.saturating_sub(1);
+            let next = gate.outside.pop_front();
+            if gate.inside == 0 && gate.outside.is_empty() {
+                state.remove(&self.url);
             }
+            next
+        };
+        if let Some(key) = next {
+            self.gates.queue.add(key, Priority::Routine);
         }
     }
 }
@@ -60,16 +80,21 @@ impl Drop for Place {
 mod tests {
     use super::*;
 
-    #[test]
-    fn ctl_141_one_repository_gets_its_share_only() {
-        let gates = Gates::new(2);
-        let first = gates.enter(["slow"]).unwrap();
-        let second = gates.enter(["slow", "other"]).unwrap();
-        assert!(gates.enter(["other", "slow"]).is_none());
-        assert!(gates.enter(["other"]).is_some());
+    #[tokio::test]
+    async fn ctl_141_one_repository_gets_its_share_only() {
+        let queue = Queue::new();
+        let gates = Gates::new(2, queue.clone());
+        let key = |name| AppKey::new("argocd", name);
+        let first = gates.enter(&key("a"), ["slow"]).unwrap();
+        let second = gates.enter(&key("b"), ["slow", "other"]).unwrap();
+        assert!(gates.enter(&key("c"), ["other", "slow"]).is_none());
+        assert!(gates.enter(&key("c"), ["slow"]).is_none());
+        assert!(gates.enter(&key("d"), ["other"]).is_some());
+        assert_eq!(queue.depth(), 0);
         drop(first);
-        assert!(gates.enter(["slow"]).is_some());
+        assert_eq!(*queue.next().await.unwrap().key(), key("c"));
+        assert_eq!(queue.depth(), 0);
         drop(second);
-        assert!(gates.waiting.lock().is_empty());
+        assert!(gates.state.lock().is_empty());
     }
 }

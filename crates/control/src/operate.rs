@@ -256,7 +256,8 @@ async fn step(
         Some(compared) => compared,
         None => match compare_for(context, work, &resolved, operation, &sync).await {
             Ok(compared) => compared,
-            Err(CompareError::Busy) => return Next::Wait(SignedDuration::from_millis(50)),
+            // The gate brings the application back; the look after half a minute is for safety.
+            Err(CompareError::Busy) => return Next::Wait(LOOK_AGAIN),
             Err(CompareError::Failed(error)) => {
                 let message = format!("ComparisonError: {error}");
                 return end(context, work, OperationPhase::Error, &message, None).await;

@@ -41,8 +41,8 @@ const COMPARISON_TYPES: [&str; 5] = [
     "UnknownError",
 ];
 
-/// Time until an application that found its repository crowded comes back.
-const BUSY_WAIT: std::time::Duration = std::time::Duration::from_millis(50);
+/// Shortest time until a periodic refresh that did not succeed is tried again.
+const DUE_AGAIN: jiff::SignedDuration = jiff::SignedDuration::from_secs(10);
 
 /// An application with everything a pass works on.
 pub(crate) struct Work {
@@ -113,7 +113,9 @@ pub(crate) async fn run(context: &Context, key: &AppKey) {
         operate::run(context, &mut work, compared).await;
     }
     if let Some(due) = refresh::next_due(&work.app, intervals, work.memory.lock().reconciled, now) {
-        context.wake_at(key, due);
+        // A refresh that was due and could not be made stays due; it must not spin.
+        let earliest = context.clock.now().checked_add(DUE_AGAIN).unwrap_or(due);
+        context.wake_at(key, if due <= now { earliest } else { due });
     }
     let wake = work.memory.lock().wake.take();
     if let Some(wake) = wake {
@@ -176,8 +178,8 @@ async fn reconcile(context: &Context, work: &mut Work, refresh: Refresh) -> Resu
                 None
             }
             Err(CompareError::Busy) => {
+                // The gate brings the application back when there is room.
                 work.memory.lock().request(refresh.level);
-                context.queue.add_at(work.key.clone(), tokio::time::Instant::now() + BUSY_WAIT);
                 return Ok(None);
             }
             Err(CompareError::Failed(error)) => {
@@ -347,6 +349,7 @@ async fn load_sources(
     remember: bool,
 ) -> Result<Targets, TargetError> {
     let request = TargetRequest {
+        key: &work.key,
         sources,
         pinned,
         level: refresh.level,

@@ -13,10 +13,12 @@ use crate::decide::refresh::{Level, RefreshKind};
 use crate::gate::Gates;
 use crate::memory::Targets;
 use crate::rendering::{RenderTask, Renders};
+use crate::store::AppKey;
 use crate::world::World;
 
 /// For whom targets are made, and how.
 pub(crate) struct TargetRequest<'a> {
+    pub(crate) key: &'a AppKey,
     pub(crate) sources: &'a [ApplicationSource],
     /// Revisions to use instead of resolving, one per source; empty resolves.
     pub(crate) pinned: &'a [String],
@@ -48,7 +50,7 @@ pub(crate) async fn load(
     gates: &Gates,
 ) -> Result<(Targets, usize), TargetError> {
     let urls: BTreeSet<&str> = request.sources.iter().map(|source| source.repo_url.as_str()).collect();
-    let Some(_places) = gates.enter(urls) else {
+    let Some(_places) = gates.enter(request.key, urls) else {
         let text = "too many applications wait for the repository".to_owned();
         return Err(TargetError { text, repository: true, busy: true });
     };

@@ -7,6 +7,7 @@
 
 pub mod access;
 pub mod builtin;
+pub mod fields;
 pub mod json_patch;
 mod key;
 pub mod merge_patch;
@@ -14,6 +15,7 @@ mod object;
 pub mod quantity;
 pub mod selector;
 pub mod strategic;
+pub mod structured;
 
 pub use key::{GroupKind, Gvk, KeyError, ResourceKey};
 pub use object::{Metadata, Object, ObjectError, OwnerReference};

@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 use tiphys_object::quantity::Quantity;
 use tiphys_object::selector::Selector;
 use tiphys_object::strategic::{self, Conflicts, Options, UnknownFields};
+use tiphys_object::structured::{self, Applied, ApplyRequest, Types};
 use tiphys_object::{Gvk, json_patch, merge_patch};
 
 /// Runs one family: `answer` gives the result of an input, or `None` when it is refused.
@@ -107,4 +108,28 @@ fn eval_768_strategic_apply() {
 #[test]
 fn eval_768_strategic_three_way() {
     check("strategic-three-way", strategic);
+}
+
+#[test]
+fn eval_774_smd() {
+    check("smd", |input| {
+        let types = if input["types"] == json!("deduced") { Types::Deduced } else { Types::Builtin };
+        let live = Some(&input["live"]).filter(|live| !live.is_null());
+        let manager = input["manager"].as_str()?;
+        if input["operation"] == json!("update") {
+            let object = structured::update(live, &input["config"], manager, types).ok()?;
+            return Some(json!({"object": object, "conflicts": []}));
+        }
+        let request = ApplyRequest { manager, force: input["force"] == json!(true), types };
+        Some(match structured::apply(live, &input["config"], request).ok()? {
+            Applied::Object(object) => json!({"object": object, "conflicts": []}),
+            Applied::Conflicts(conflicts) => {
+                let conflicts: Vec<Value> = conflicts
+                    .into_iter()
+                    .map(|conflict| json!({"field": conflict.field, "message": conflict.message}))
+                    .collect();
+                json!({"object": null, "conflicts": conflicts})
+            }
+        })
+    });
 }

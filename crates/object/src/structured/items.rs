@@ -1,0 +1,39 @@
+//! What identifies the items of a list.
+
+use serde_json::Value;
+use smol_str::SmolStr;
+
+use super::schema::{Items, ListType};
+use crate::fields::{ItemValue, PathElement};
+
+/// The path element of an item; the text says why it has none.
+pub(super) fn element(list: &ListType, item: &Value) -> Result<PathElement, &'static str> {
+    match list.items {
+        Items::Atomic => Err("the items of an atomic list have no identity"),
+        Items::Set => match item {
+            Value::Object(_) | Value::Array(_) => Err("an item of a set must be a scalar"),
+            Value::Null => Err("an item of a set must not be null"),
+            scalar => Ok(PathElement::Value(ItemValue::new(scalar.clone()))),
+        },
+        Items::Keyed(keys) => {
+            let Value::Object(item) = item else { return Err("an item of a keyed list must be a map") };
+            let mut found: Vec<(SmolStr, ItemValue)> = keys
+                .iter()
+                .filter_map(|key| {
+                    let value = item.get(*key).or_else(|| list.item.default_of(key))?;
+                    Some((SmolStr::new_static(key), ItemValue::new(value.clone())))
+                })
+                .collect();
+            if found.is_empty() {
+                return Err("an item of a keyed list has none of the keys");
+            }
+            found.sort_unstable();
+            Ok(PathElement::Key(found))
+        }
+    }
+}
+
+/// The items that have an identity, each with it. All have one in a value that was checked.
+pub(super) fn elements<'a>(list: &ListType, items: &'a [Value]) -> Vec<(PathElement, &'a Value)> {
+    items.iter().filter_map(|item| Some((element(list, item).ok()?, item))).collect()
+}

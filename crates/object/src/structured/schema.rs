@@ -1,0 +1,297 @@
+//! How the parts of a type are merged.
+//!
+//! The shapes come from the table of built-in types; `data/structured-types.txt` says where merging differs
+//! from what a shape implies. Kinds that are not in the table, and members that a type does not know, have a
+//! deduced type: maps are merged member by member, everything else is one value (ENG-86).
+
+use std::collections::HashMap;
+use std::sync::LazyLock;
+
+use serde_json::Value;
+
+use crate::Gvk;
+use crate::builtin::{Schema, Shape, StructType};
+
+static TEXT: &str = include_str!("../../data/structured-types.txt");
+
+static TABLE: LazyLock<HashMap<&'static str, Relations>> = LazyLock::new(read);
+
+/// What the second table says about one struct.
+#[derive(Debug, Default)]
+struct Relations {
+    is_atomic: bool,
+    members: Vec<(&'static str, Relation)>,
+    defaults: Vec<(&'static str, Value)>,
+}
+
+/// How a member is merged where its shape does not say it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Relation {
+    Atomic,
+    Granular,
+    Set,
+    Keyed(Box<[&'static str]>),
+}
+
+/// The type of a value.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Type(Inner);
+
+#[derive(Clone, Copy, Debug)]
+enum Inner {
+    Known(Shape, Option<&'static Relation>),
+    Root(&'static StructType),
+    /// Maps are granular, the rest is one value.
+    Deduced,
+    /// Everything is one value.
+    Whole,
+}
+
+/// What a type is for one value.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Atom {
+    Scalar(Scalar),
+    List(ListType),
+    Map(MapType),
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Scalar {
+    Text,
+    Number,
+    Bool,
+    Any,
+}
+
+#[derive(Clone, Copy, Debug)]
+pub(super) struct ListType {
+    pub(super) item: Type,
+    pub(super) items: Items,
+}
+
+/// What identifies the items of a list.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Items {
+    /// Nothing: the list is one value.
+    Atomic,
+    /// Their value.
+    Set,
+    /// Some of their members.
+    Keyed(&'static [&'static str]),
+}
+
+#[derive(Clone, Copy, Debug)]
+pub(super) struct MapType {
+    pub(super) is_atomic: bool,
+    members: Members,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Members {
+    Named(&'static StructType, Option<&'static Relations>),
+    All(Type),
+}
+
+impl Type {
+    pub(super) const DEDUCED: Self = Self(Inner::Deduced);
+
+    /// The type of a built-in kind.
+    pub(super) fn builtin(gvk: &Gvk) -> Option<Self> {
+        Some(Self(Inner::Root(Schema::of(gvk)?)))
+    }
+
+    /// What this type is for a value, or in itself. A deduced type looks at the value.
+    pub(super) fn atom(self, value: Option<&Value>) -> Atom {
+        match self.0 {
+            Inner::Root(known) => Atom::Map(struct_map(known, None)),
+            Inner::Known(shape, relation) => known_atom(shape, relation, value),
+            Inner::Deduced => open_atom(Self::DEDUCED, false, value),
+            Inner::Whole => open_atom(Self(Inner::Whole), true, value),
+        }
+    }
+
+    /// What a key of an item is when the item leaves it out.
+    pub(super) fn default_of(self, key: &str) -> Option<&'static Value> {
+        let Atom::Map(MapType { members: Members::Named(_, relations), .. }) = self.atom(None) else {
+            return None;
+        };
+        relations?.defaults.iter().find(|(name, _)| *name == key).map(|(_, value)| value)
+    }
+
+    /// Whether the type says nothing about what is below.
+    pub(super) fn is_deduced(self) -> bool {
+        matches!(self.0, Inner::Deduced | Inner::Known(Shape::Any, _))
+    }
+}
+
+impl MapType {
+    /// Whether the type names this member.
+    pub(super) fn declares(&self, name: &str) -> bool {
+        matches!(self.members, Members::Named(known, _) if known.field(name).is_some())
+    }
+
+    /// Whether members that the type does not name may be there.
+    pub(super) fn is_open(&self) -> bool {
+        matches!(self.members, Members::All(_))
+    }
+
+    /// The type of a member; a member that is not known has a deduced one.
+    pub(super) fn member(&self, name: &str) -> Type {
+        match self.members {
+            Members::All(element) => element,
+            Members::Named(known, relations) => known.field(name).map_or(Type::DEDUCED, |field| {
+                let relation = relations.and_then(|relations| {
+                    relations.members.iter().find(|(member, _)| *member == name).map(|(_, relation)| relation)
+                });
+                Type(Inner::Known(field.shape, relation))
+            }),
+        }
+    }
+}
+
+fn known_atom(shape: Shape, relation: Option<&'static Relation>, value: Option<&Value>) -> Atom {
+    match shape {
+        Shape::Text | Shape::Bytes => Atom::Scalar(Scalar::Text),
+        Shape::Bool => Atom::Scalar(Scalar::Bool),
+        Shape::Int32 | Shape::Int64 => Atom::Scalar(Scalar::Number),
+        Shape::Quantity | Shape::Time | Shape::MicroTime | Shape::IntOrText => Atom::Scalar(Scalar::Any),
+        Shape::Any => open_atom(Type::DEDUCED, false, value),
+        Shape::Pointer(_) => shape.element().map_or_else(
+            || open_atom(Type::DEDUCED, false, value),
+            |inner| known_atom(inner, relation, value),
+        ),
+        Shape::Struct(_) => shape.struct_type().map_or_else(
+            || open_atom(Type::DEDUCED, false, value),
+            |known| Atom::Map(struct_map(known, relation)),
+        ),
+        Shape::List(_) => Atom::List(ListType {
+            item: element_of(shape),
+            items: match relation {
+                Some(Relation::Set) => Items::Set,
+                Some(Relation::Keyed(keys)) => Items::Keyed(keys),
+                Some(Relation::Atomic | Relation::Granular) | None => Items::Atomic,
+            },
+        }),
+        Shape::Map(_) => Atom::Map(MapType {
+            is_atomic: relation == Some(&Relation::Atomic),
+            members: Members::All(element_of(shape)),
+        }),
+    }
+}
+
+fn element_of(shape: Shape) -> Type {
+    shape.element().map_or(Type::DEDUCED, |element| Type(Inner::Known(element, None)))
+}
+
+fn struct_map(known: &'static StructType, relation: Option<&'static Relation>) -> MapType {
+    let relations = TABLE.get(known.name());
+    let is_atomic = match relation {
+        Some(Relation::Granular) => false,
+        Some(Relation::Atomic) => true,
+        _ => relations.is_some_and(|relations| relations.is_atomic),
+    };
+    // A struct without members says nothing about them.
+    let members = if known.fields().is_empty() {
+        Members::All(Type::DEDUCED)
+    } else {
+        Members::Named(known, relations)
+    };
+    MapType { is_atomic, members }
+}
+
+fn open_atom(element: Type, is_atomic: bool, value: Option<&Value>) -> Atom {
+    match value {
+        None | Some(Value::Null | Value::Object(_)) => {
+            Atom::Map(MapType { is_atomic, members: Members::All(element) })
+        }
+        Some(Value::Array(_)) => Atom::List(ListType { item: Type(Inner::Whole), items: Items::Atomic }),
+        Some(_) => Atom::Scalar(Scalar::Any),
+    }
+}
+
+/// Reads the text. It is our own, so a line that does not parse is left out; a test counts them.
+fn read() -> HashMap<&'static str, Relations> {
+    let mut table: HashMap<&'static str, Relations> = HashMap::new();
+    for line in TEXT.lines().filter(|line| !line.starts_with('#')) {
+        let mut words = line.split(' ');
+        let (Some(tag), Some(name)) = (words.next(), words.next()) else { continue };
+        let found = table.entry(name).or_default();
+        match (tag, words.next(), words.next()) {
+            ("a", None, None) => found.is_atomic = true,
+            ("m", Some(member), Some(relation)) => {
+                if let Some(relation) = read_relation(relation) {
+                    found.members.push((member, relation));
+                }
+            }
+            ("d", Some(member), Some(json)) => {
+                if let Ok(value) = serde_json::from_str(json) {
+                    found.defaults.push((member, value));
+                }
+            }
+            _ => {}
+        }
+    }
+    table
+}
+
+fn read_relation(text: &'static str) -> Option<Relation> {
+    Some(match text {
+        "atomic" => Relation::Atomic,
+        "granular" => Relation::Granular,
+        "set" => Relation::Set,
+        _ => Relation::Keyed(text.strip_prefix("keys=")?.split(',').collect()),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The list at a path of members and items.
+    fn items(gvk: &Gvk, path: &[&str]) -> Items {
+        let mut found = Type::builtin(gvk).unwrap();
+        for name in path {
+            found = match found.atom(None) {
+                Atom::Map(map) => map.member(name),
+                Atom::List(list) => match list.item.atom(None) {
+                    Atom::Map(map) => map.member(name),
+                    other => panic!("{name} in {other:?}"),
+                },
+                Atom::Scalar(_) => panic!("{name} in a scalar"),
+            };
+        }
+        match found.atom(None) {
+            Atom::List(list) => list.items,
+            other => panic!("{path:?} is {other:?}"),
+        }
+    }
+
+    #[test]
+    fn eng_86_every_line_of_the_table_is_read() {
+        let lines = TEXT.lines().filter(|line| !line.starts_with('#')).count();
+        let read: usize = TABLE
+            .values()
+            .map(|found| usize::from(found.is_atomic) + found.members.len() + found.defaults.len())
+            .sum();
+        assert_eq!(read, lines);
+        assert!(TEXT.len() < 20_000, "{} bytes of text", TEXT.len());
+    }
+
+    #[test]
+    fn eng_209_lists_have_the_keys_of_the_schema() {
+        let pod = Gvk::new("", "v1", "Pod");
+        let service = Gvk::new("", "v1", "Service");
+        assert_eq!(
+            items(&pod, &["spec", "containers", "ports"]),
+            Items::Keyed(&["containerPort", "protocol"])
+        );
+        assert_eq!(items(&service, &["spec", "ports"]), Items::Keyed(&["port", "protocol"]));
+        assert_eq!(items(&service, &["status", "conditions"]), Items::Keyed(&["type"]));
+        assert_eq!(items(&pod, &["metadata", "finalizers"]), Items::Set);
+        assert_eq!(items(&pod, &["spec", "tolerations"]), Items::Atomic);
+        let role = Gvk::new("rbac.authorization.k8s.io", "v1", "Role");
+        assert_eq!(items(&role, &["rules"]), Items::Atomic);
+        let ingress = Gvk::new("networking.k8s.io", "v1", "Ingress");
+        assert_eq!(items(&ingress, &["spec", "rules"]), Items::Atomic);
+    }
+}
