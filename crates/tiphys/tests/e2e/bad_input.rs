@@ -266,7 +266,6 @@ async fn bad_input_specs() {
 }
 
 #[tokio::test]
-#[ignore = "bug: the message has no hint"]
 async fn eng_180_an_unknown_kind() {
     let Some(mut world) = World::start("unknownkind").await else { return };
     let ns = world.namespace("ns").await;

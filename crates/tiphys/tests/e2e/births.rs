@@ -65,7 +65,8 @@ impl Births {
     /// How often an object of this name was created.
     pub(crate) fn times(&self, name: &str) -> usize {
         let seen = self.seen.lock().unwrap();
-        seen.iter().filter(|birth| birth.name == name).map(|birth| &birth.uid).collect::<BTreeSet<_>>().len()
+        let births = seen.iter().filter(|birth| birth.event == "ADDED" && birth.name == name);
+        births.map(|birth| &birth.uid).collect::<BTreeSet<_>>().len()
     }
 
     fn names(&self, event: &str) -> Vec<String> {

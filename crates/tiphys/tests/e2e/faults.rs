@@ -73,7 +73,6 @@ async fn refused_kind(test: &str, code: u16) {
 
 /// What the status says of a kind that cannot be listed is all that is known of it.
 #[tokio::test]
-#[ignore = "bug: forgotten after a restart"]
 async fn f6_objects_of_an_unknown_kind_stay_known() {
     let Some((mut world, proxy)) = behind_proxy("known").await else { return };
     let ns = world.namespace("ns").await;

@@ -108,7 +108,7 @@ async fn eng_175_replace_and_force() {
     let anew = |web: &Value| web["spec"]["selector"]["matchLabels"]["generation"] == "two";
     world.until_object(DEPLOYMENTS, &ns, "web", "is made anew", anew).await;
     world.until_synced(&app).await;
-    assert_eq!((births.times("web"), births.times("cm")), (2, 1), "{:?}", births.created());
+    assert_eq!((births.times("web"), births.times("cm")), (1, 0), "{:?}", births.created());
     world.finish().await;
 }
 
