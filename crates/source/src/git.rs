@@ -1,4 +1,5 @@
-//! Runs the `git` program for one repository: environment, credentials, errors (RND-24..28, REP-70..75).
+//! Asks git servers: in-process where that is possible (RND-29), else through the `git` program with its
+//! environment, credentials and errors (RND-24..28, REP-70..75).
 //!
 //! Secrets reach git through its environment or through files of mode 0600 that are gone when the command is;
 //! never through an argument. What git says is cleaned before anybody sees it.
@@ -7,29 +8,34 @@ mod credentials;
 mod failure;
 
 use std::ffi::OsString;
+use std::future::Future;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::sync::Semaphore;
 
-use crate::exec::{self, Invocation};
+use crate::exec::{self, ExecError, Invocation};
+use crate::http::{Direct, Http, HttpError, Increment};
 use crate::repository::Transport;
 use crate::sources::SourceOptions;
 use crate::{Repository, SourceError};
 use credentials::Access;
 
+pub(crate) use credentials::{HttpCredentials, roots_file};
+
 /// Bytes of a ref listing: a million refs.
 const LISTING_BYTES_MAX: usize = 128 * 1024 * 1024;
 /// Bytes of the output of every other command.
 const OUTPUT_BYTES_MAX: usize = 64 * 1024;
-/// Git processes at once.
+/// Git processes and conversations at once.
 const PROCESSES_MAX: usize = 32;
 
 /// Starts git with the options of one installation.
 #[derive(Debug)]
 pub(crate) struct Git {
     options: Arc<SourceOptions>,
+    http: Http,
     slots: Semaphore,
     askpass: PathBuf,
     secrets: PathBuf,
@@ -39,20 +45,51 @@ impl Git {
     pub(crate) fn new(options: Arc<SourceOptions>) -> Result<Self, SourceError> {
         let secrets = options.cache_dir.join("secrets");
         let askpass = credentials::prepare(&secrets)?;
-        Ok(Self { options, slots: Semaphore::new(PROCESSES_MAX), askpass, secrets })
+        Ok(Self { options, http: Http::default(), slots: Semaphore::new(PROCESSES_MAX), askpass, secrets })
     }
 
     /// Lists the refs of a repository, with symbolic refs and peeled tags.
     pub(crate) async fn list(&self, repository: &Repository) -> Result<Vec<u8>, SourceError> {
+        let mut attempt = 1;
+        if let Some(direct) = Direct::of(repository, &self.options)? {
+            let arguments = list_arguments(&direct.url);
+            let work = self.http.list(&direct, LISTING_BYTES_MAX);
+            let deadline = self.options.request_timeout;
+            match self.in_process(repository, &direct, &arguments, deadline, work).await {
+                Some(Err(error)) if error.is_transient() && self.options.retry.attempts > 1 => attempt = 2,
+                Some(result) => return result,
+                None => {}
+            }
+        }
         let access = Access::of(repository, &self.options, &self.askpass, &self.secrets)?;
         // A listing over HTTP is one request of the server's time limit (REP-71).
         let deadline = match access.transport {
             Transport::Http => self.options.request_timeout,
             Transport::Ssh | Transport::Git | Transport::Local => self.options.exec_timeout,
         };
-        let arguments = ["ls-remote", "--quiet", "--symref", "--end-of-options", &access.url];
+        let arguments = list_arguments(&access.url);
         let directory = self.options.cache_dir.clone();
-        self.remote(repository, &access, &arguments, &directory, deadline, LISTING_BYTES_MAX).await
+        let command = Command { arguments: &arguments, directory: &directory, deadline, attempt };
+        self.remote(repository, &access, &command, LISTING_BYTES_MAX).await
+    }
+
+    /// What a commit adds to commits that are known completely; `None` when [`Git::fetch`] must be used.
+    pub(crate) async fn increment(
+        &self,
+        repository: &Repository,
+        commit: &str,
+        known: &[String],
+        refspecs: &[String],
+    ) -> Result<Option<Increment>, SourceError> {
+        let Some(direct) = Direct::of(repository, &self.options)? else { return Ok(None) };
+        let arguments = fetch_arguments(&direct.url, "--depth=1", refspecs);
+        let work = self.http.increment(&direct, commit, known);
+        let deadline = self.options.exec_timeout;
+        match self.in_process(repository, &direct, &arguments, deadline, work).await {
+            Some(Err(error)) if error.is_transient() && self.options.retry.attempts > 1 => Ok(None),
+            Some(result) => result.map(Some),
+            None => Ok(None),
+        }
     }
 
     /// Fetches into a bare repository. `depth` 0 means all history.
@@ -64,28 +101,49 @@ impl Git {
         refspecs: &[String],
     ) -> Result<(), SourceError> {
         let access = Access::of(repository, &self.options, &self.askpass, &self.secrets)?;
-        let depth = format!("--depth={depth}");
-        let mut arguments = vec![
-            "fetch",
-            "--quiet",
-            "--no-tags",
-            "--force",
-            "--no-auto-gc",
-            "--no-write-fetch-head",
-            "--no-recurse-submodules",
-        ];
-        arguments.push(if depth == "--depth=0" { "--prune" } else { &depth });
-        arguments.extend(["--end-of-options", &access.url]);
-        arguments.extend(refspecs.iter().map(String::as_str));
+        let depth = if depth == 0 { "--prune".to_owned() } else { format!("--depth={depth}") };
+        let arguments = fetch_arguments(&access.url, &depth, refspecs);
         let deadline = self.options.exec_timeout;
-        self.remote(repository, &access, &arguments, directory, deadline, OUTPUT_BYTES_MAX).await.map(drop)
+        let command = Command { arguments: &arguments, directory, deadline, attempt: 1 };
+        self.remote(repository, &access, &command, OUTPUT_BYTES_MAX).await.map(drop)
+    }
+
+    /// Has a conversation with a server under the limits and with the words of the git command it stands for.
+    /// `None` means that the git program must be asked.
+    async fn in_process<T>(
+        &self,
+        repository: &Repository,
+        direct: &Direct,
+        arguments: &[&str],
+        deadline: Duration,
+        work: impl Future<Output = Result<T, HttpError>>,
+    ) -> Option<Result<T, SourceError>> {
+        let _slot = self.slots.acquire().await.ok()?;
+        let repository = Some(repository);
+        let context = failure::Context { arguments, repository, cache_dir: &self.options.cache_dir };
+        let error = match tokio::time::timeout(deadline, work).await {
+            Ok(Ok(found)) => return Some(Ok(found)),
+            Ok(Err(error)) => error,
+            Err(_elapsed) => return Some(Err(context.not_finished(&ExecError::Timeout { after: deadline }))),
+        };
+        match error {
+            HttpError::Refused { status, was_asked } => {
+                Some(Err(context.refused(&direct.url, &direct.server(), status, was_asked)))
+            }
+            HttpError::TooLarge { limit } => Some(Err(context.not_finished(&ExecError::TooLarge { limit }))),
+            HttpError::Unusual(why) => {
+                tracing::debug!(why, "the git program is asked instead");
+                None
+            }
+        }
     }
 
     /// Makes an empty bare repository.
     pub(crate) async fn init(&self, directory: &Path) -> Result<(), SourceError> {
         let arguments = ["init", "--quiet", "--bare", "--template=", "--end-of-options", "."];
         let (environment, deadline) = (self.environment(&[], &[]), self.options.exec_timeout);
-        self.once(&arguments, environment, directory, deadline, OUTPUT_BYTES_MAX, None).await.map(drop)
+        let command = Command { arguments: &arguments, directory, deadline, attempt: 1 };
+        self.once(&command, environment, OUTPUT_BYTES_MAX, None).await.map(drop)
     }
 
     /// Runs a command that speaks to the server, with the retries of RND-28.
@@ -93,19 +151,15 @@ impl Git {
         &self,
         repository: &Repository,
         access: &Access,
-        arguments: &[&str],
-        directory: &Path,
-        deadline: Duration,
+        command: &Command<'_>,
         stdout_bytes_max: usize,
     ) -> Result<Vec<u8>, SourceError> {
         let retry = &self.options.retry;
         let mut wait = retry.wait;
-        let mut attempt = 1;
+        let mut attempt = command.attempt;
         loop {
             let environment = self.environment(&access.environment, &access.config);
-            let result = self
-                .once(arguments, environment, directory, deadline, stdout_bytes_max, Some(repository))
-                .await;
+            let result = self.once(command, environment, stdout_bytes_max, Some(repository)).await;
             match result {
                 Err(error) if error.is_transient() && attempt < retry.attempts => {
                     tracing::debug!(%error, attempt, "git command will be retried");
@@ -120,10 +174,8 @@ impl Git {
 
     async fn once(
         &self,
-        arguments: &[&str],
+        command: &Command<'_>,
         environment: Vec<(OsString, OsString)>,
-        directory: &Path,
-        deadline: Duration,
         stdout_bytes_max: usize,
         repository: Option<&Repository>,
     ) -> Result<Vec<u8>, SourceError> {
@@ -131,13 +183,14 @@ impl Git {
         let _slot = self.slots.acquire().await.map_err(closed)?;
         let invocation = Invocation {
             program: self.options.git_program.clone(),
-            arguments: arguments.iter().map(OsString::from).collect(),
+            arguments: command.arguments.iter().map(OsString::from).collect(),
             environment,
-            directory: directory.to_owned(),
-            deadline,
+            directory: command.directory.to_owned(),
+            deadline: command.deadline,
             grace: self.options.exec_fatal_timeout,
             stdout_bytes_max,
         };
+        let arguments = command.arguments;
         let context = failure::Context { arguments, repository, cache_dir: &self.options.cache_dir };
         match exec::run(invocation).await {
             Ok(output) if output.code == Some(0) => Ok(output.stdout),
@@ -191,4 +244,34 @@ impl Git {
         }
         variables
     }
+}
+
+/// One command of the git program.
+struct Command<'a> {
+    arguments: &'a [&'a str],
+    directory: &'a Path,
+    deadline: Duration,
+    /// Number of the first attempt; above 1 when others failed without the git program.
+    attempt: u32,
+}
+
+fn list_arguments(url: &str) -> [&str; 5] {
+    ["ls-remote", "--quiet", "--symref", "--end-of-options", url]
+}
+
+fn fetch_arguments<'a>(url: &'a str, extent: &'a str, refspecs: &'a [String]) -> Vec<&'a str> {
+    let mut arguments = vec![
+        "fetch",
+        "--quiet",
+        "--no-tags",
+        "--force",
+        "--no-auto-gc",
+        "--no-write-fetch-head",
+        "--no-recurse-submodules",
+        extent,
+        "--end-of-options",
+        url,
+    ];
+    arguments.extend(refspecs.iter().map(String::as_str));
+    arguments
 }

@@ -1,9 +1,10 @@
 //! Resolves, fetches and caches content of git repositories.
 //!
 //! [`Sources`] is the handle: it turns a revision into a commit ([`Sources::resolve`]), a commit into an
-//! immutable [`tiphys_render::Tree`] ([`Sources::tree`]), and answers what changed between two commits. Servers
-//! are spoken to by the `git` program, started through [`exec::run`] only; objects are read in-process from
-//! one bare repository per (normalised URL, scope). There are no worktrees (DEP-52).
+//! immutable [`tiphys_render::Tree`] ([`Sources::tree`]), and answers what changed between two commits. What every
+//! push asks of an HTTP server is asked in-process; everything else is left to the `git` program, started through
+//! [`exec::run`] only. Objects are read in-process from one bare repository per (normalised URL, scope). There are
+//! no worktrees (DEP-52).
 //!
 //! Everything on disk is a cache: it may vanish at any time, and damage is answered by fetching again.
 //! Concurrent questions about one repository cost one listing and one fetch.
@@ -13,6 +14,8 @@ mod directory;
 mod error;
 pub mod exec;
 mod git;
+mod http;
+mod pack;
 mod refs;
 mod repository;
 mod secret;

@@ -4,7 +4,7 @@
 //! lately. A [`GitTree`] is one commit of it. Ids are git's, so an unchanged directory keeps its id across
 //! commits, and what was learned about it (its members, how far its links reach) is kept by id.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -119,6 +119,39 @@ impl Objects {
         let members: Members = members.into();
         self.directories.insert(id, Arc::clone(&members));
         Ok(members)
+    }
+
+    /// Whether everything below a directory is here. Members that a complete directory has under the same path
+    /// are not looked at.
+    pub(crate) fn is_complete(&self, root: ObjectId, complete: Option<ObjectId>) -> Result<bool, TreeError> {
+        let repository = self.repository.to_thread_local();
+        let mut seen = HashSet::new();
+        let mut pending = vec![(root, complete)];
+        while let Some((id, complete)) = pending.pop() {
+            let known = complete.map(|id| self.members(id)).transpose()?;
+            let known = known.as_deref().unwrap_or_default();
+            for member in self.members(id)?.iter() {
+                let same_name = known.binary_search_by(|other| other.name.cmp(&member.name)).ok();
+                let before = same_name.and_then(|index| known.get(index));
+                if before.is_some_and(|before| before.id == member.id) || !seen.insert(member.id) {
+                    continue;
+                }
+                match member.kind {
+                    GitKind::Tree => {
+                        let before = before.filter(|before| before.kind == GitKind::Tree);
+                        pending.push((member.id, before.map(|before| before.id)));
+                    }
+                    GitKind::Blob | GitKind::BlobExecutable | GitKind::Link => {
+                        if !repository.has_object(member.id) {
+                            return Ok(false);
+                        }
+                    }
+                    // A commit of another repository.
+                    GitKind::Commit => {}
+                }
+            }
+        }
+        Ok(true)
     }
 
     /// Text of a link.

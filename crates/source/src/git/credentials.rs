@@ -12,7 +12,7 @@ use tempfile::NamedTempFile;
 
 use crate::repository::Transport;
 use crate::sources::SourceOptions;
-use crate::{Repository, SourceError};
+use crate::{Repository, Secret, SourceError};
 
 /// Answers git's questions from variables that only this child has.
 const ASKPASS: &str = "#!/bin/sh\ncase \"$1\" in\nUsername*) printf '%s\\n' \"$TIPHYS_GIT_USERNAME\" ;;\n*) printf '%s\\n' \"$TIPHYS_GIT_PASSWORD\" ;;\nesac\n";
@@ -96,34 +96,22 @@ impl Access {
         askpass: &Path,
         secrets: &Path,
     ) -> Result<(), SourceError> {
-        let (url, user, password) = without_user_information(&self.url);
-        self.url = url;
-        let (user, password) = if repository.password.is_empty() {
-            (if user.is_empty() { repository.username.clone() } else { user }, password)
-        } else {
-            (repository.username.clone(), repository.password.expose().clone())
-        };
-        if [&user, &password, repository.bearer_token.expose()]
-            .iter()
-            .any(|text| text.contains(['\n', '\r', '\0']))
-        {
-            let text = "credentials of the repository contain a line break".to_owned();
-            return Err(SourceError::InvalidRepository { text });
-        }
-        if !password.is_empty() {
-            let user = if user.is_empty() { "x-access-token" } else { &user };
+        let credentials = HttpCredentials::of(repository)?;
+        if credentials.has_password() {
+            let HttpCredentials { user, password, .. } = &credentials;
             if repository.force_http_basic_auth {
-                let header = STANDARD.encode(format!("{user}:{password}"));
+                let header = STANDARD.encode(format!("{user}:{}", password.expose()));
                 self.config.push(("http.extraHeader", format!("Authorization: Basic {header}")));
             } else {
                 self.set("GIT_ASKPASS", askpass);
                 self.set("TIPHYS_GIT_USERNAME", user);
-                self.set("TIPHYS_GIT_PASSWORD", &password);
+                self.set("TIPHYS_GIT_PASSWORD", password.expose());
             }
         } else if !repository.bearer_token.is_empty() {
             let header = format!("Authorization: Bearer {}", repository.bearer_token.expose());
             self.config.push(("http.extraHeader", header));
         }
+        self.url = credentials.url;
         self.add_tls(repository, options, secrets)
     }
 
@@ -146,15 +134,8 @@ impl Access {
         if !tls.roots.is_empty() {
             let roots = self.add_file(secrets, &tls.roots)?;
             self.config.push(("http.sslCAInfo", roots));
-        } else if let (Some(directory), host) = (&options.tls_dir, repository.host())
-            && !host.is_empty()
-            && !host.contains('/')
-            && host != ".."
-        {
-            let roots = directory.join(host);
-            if roots.is_file() {
-                self.config.push(("http.sslCAInfo", roots.to_string_lossy().into_owned()));
-            }
+        } else if let Some(roots) = roots_file(repository, options) {
+            self.config.push(("http.sslCAInfo", roots.to_string_lossy().into_owned()));
         }
         Ok(())
     }
@@ -231,6 +212,52 @@ impl Access {
     }
 }
 
+/// User name and password for HTTP (REP-70, REP-71).
+pub(crate) struct HttpCredentials {
+    /// The URL without user information.
+    pub(crate) url: String,
+    pub(crate) user: String,
+    pub(crate) password: Secret,
+}
+
+impl HttpCredentials {
+    /// # Errors
+    /// When a part would end its line in a header or in an answer to git.
+    pub(crate) fn of(repository: &Repository) -> Result<Self, SourceError> {
+        let (url, user, password) = without_user_information(repository.url.expose().trim());
+        let (user, password) = if repository.password.is_empty() {
+            (if user.is_empty() { repository.username.clone() } else { user }, Secret::from(password))
+        } else {
+            (repository.username.clone(), repository.password.clone())
+        };
+        if [&user, password.expose(), repository.bearer_token.expose()]
+            .iter()
+            .any(|text| text.contains(['\n', '\r', '\0']))
+        {
+            let text = "credentials of the repository contain a line break".to_owned();
+            return Err(SourceError::InvalidRepository { text });
+        }
+        let is_default = user.is_empty() && !password.is_empty();
+        let user = if is_default { "x-access-token".to_owned() } else { user };
+        Ok(Self { url, user, password })
+    }
+
+    /// Whether there is more than a name (REP-70).
+    pub(crate) fn has_password(&self) -> bool {
+        !self.password.is_empty()
+    }
+}
+
+/// The file with the roots that a repository's server is checked against (REP-80).
+pub(crate) fn roots_file(repository: &Repository, options: &SourceOptions) -> Option<PathBuf> {
+    let host = repository.host();
+    if host.is_empty() || host.contains('/') || host == ".." {
+        return None;
+    }
+    let roots = options.tls_dir.as_ref()?.join(host);
+    roots.is_file().then_some(roots)
+}
+
 /// Splits a URL into itself without user information, user and password (RND-25).
 fn without_user_information(url: &str) -> (String, String, String) {
     let none = || (url.to_owned(), String::new(), String::new());
@@ -268,7 +295,6 @@ fn shell_quote(word: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Secret;
 
     fn access(repository: &Repository) -> (Access, tempfile::TempDir) {
         let directory = tempfile::tempdir().unwrap();

@@ -50,6 +50,19 @@ impl Context<'_> {
         SourceError::Unavailable { text }
     }
 
+    /// The server refused the command with a status of HTTP; the words are git's.
+    pub(super) fn refused(&self, url: &str, server: &str, status: u16, was_asked: bool) -> SourceError {
+        let url = format!("{}/", url.trim_end_matches('/'));
+        let stderr = match (status, was_asked) {
+            (401, true) => format!("fatal: Authentication failed for '{url}'"),
+            (401, false) => {
+                format!("fatal: could not read Username for '{server}': terminal prompts disabled")
+            }
+            _ => format!("fatal: unable to access '{url}': The requested URL returned error: {status}"),
+        };
+        self.exited(Some(128), &stderr)
+    }
+
     /// The command did not run to its end.
     pub(super) fn not_finished(&self, error: &ExecError) -> SourceError {
         let line = self.command_line();
@@ -127,6 +140,24 @@ mod tests {
              'https://h': terminal prompts disabled"
         );
         assert!(!error.is_transient());
+    }
+
+    #[test]
+    fn rnd_27_refusals_have_the_words_of_git() {
+        let repository = Repository::anonymous("https://h/r");
+        let arguments = ["ls-remote", "https://h/r"];
+        let context =
+            Context { arguments: &arguments, repository: Some(&repository), cache_dir: Path::new("/c") };
+        for (status, was_asked, expected) in [
+            (401, true, "Authentication failed for 'https://h/r/'"),
+            (401, false, "could not read Username for 'https://h': terminal prompts disabled"),
+            (403, true, "unable to access 'https://h/r/': The requested URL returned error: 403"),
+        ] {
+            let error = context.refused("https://h/r", "https://h", status, was_asked);
+            let text = format!("`git ls-remote https://h/r` failed exit status 128: fatal: {expected}");
+            assert!(error.to_string().ends_with(&text), "{error}");
+            assert!(matches!(error, SourceError::Denied { .. }), "{error:?}");
+        }
     }
 
     #[test]

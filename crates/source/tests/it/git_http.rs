@@ -2,13 +2,18 @@
 
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
 
 use base64::Engine as _;
-use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
-use tokio::net::{TcpListener, TcpStream};
+use rustls::ServerConfig;
+use rustls::crypto::aws_lc_rs;
+use rustls::pki_types::pem::PemObject as _;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use tokio::io::{AsyncBufReadExt, AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, BufReader};
+use tokio::net::TcpListener;
 use tokio::task::JoinHandle;
+use tokio_rustls::TlsAcceptor;
 
 /// What the server wants to see before it answers.
 #[derive(Clone, Copy, Debug)]
@@ -25,10 +30,31 @@ pub(crate) struct Behaviour {
     pub(crate) is_old: bool,
     /// Answers everything with a redirect.
     pub(crate) redirects: bool,
+    /// Answers everything with status 403.
+    pub(crate) forbids: bool,
+    /// Reads requests and never answers.
+    pub(crate) hangs: bool,
+    /// What happens to answers about refs and commits.
+    pub(crate) damage: Damage,
+}
+
+/// What a bad connection, or a bad server, makes of an answer to a command.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Damage {
+    #[default]
+    None,
+    /// The body ends early, and says so.
+    CutShort,
+    /// The connection ends in the middle of the body.
+    BreaksOff,
+    /// A byte near the end, inside of the last objects of a pack, is another one.
+    Flipped,
+    /// The body is a page for people.
+    Page,
 }
 
 pub(crate) struct GitServer {
-    port: u16,
+    url: String,
     shared: Arc<Shared>,
     task: JoinHandle<()>,
 }
@@ -36,9 +62,12 @@ pub(crate) struct GitServer {
 struct Shared {
     root: PathBuf,
     auth: Auth,
-    behaviour: Behaviour,
+    behaviour: Mutex<Behaviour>,
     listings: AtomicUsize,
+    fetches: AtomicUsize,
     discoveries: AtomicUsize,
+    requests: AtomicUsize,
+    connections: AtomicUsize,
 }
 
 struct Request {
@@ -61,27 +90,74 @@ impl GitServer {
     }
 
     pub(crate) async fn start_with(root: &Path, auth: Auth, behaviour: Behaviour) -> Self {
+        Self::listen(root, auth, behaviour, None).await
+    }
+
+    /// A server that speaks TLS with this certificate and key.
+    pub(crate) async fn start_tls(root: &Path, certificate: &[u8], key: &[u8]) -> Self {
+        let chain = CertificateDer::pem_slice_iter(certificate).map(Result::unwrap).collect();
+        let key = PrivateKeyDer::from_pem_slice(key).unwrap();
+        let config = ServerConfig::builder_with_provider(Arc::new(aws_lc_rs::default_provider()))
+            .with_safe_default_protocol_versions()
+            .unwrap()
+            .with_no_client_auth()
+            .with_single_cert(chain, key)
+            .unwrap();
+        let acceptor = TlsAcceptor::from(Arc::new(config));
+        Self::listen(root, Auth::None, Behaviour::default(), Some(acceptor)).await
+    }
+
+    async fn listen(root: &Path, auth: Auth, behaviour: Behaviour, tls: Option<TlsAcceptor>) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let port = listener.local_addr().unwrap().port();
+        let scheme = if tls.is_some() { "https" } else { "http" };
         let shared = Arc::new(Shared {
             root: root.to_owned(),
             auth,
-            behaviour,
+            behaviour: Mutex::new(behaviour),
             listings: AtomicUsize::new(0),
+            fetches: AtomicUsize::new(0),
             discoveries: AtomicUsize::new(0),
+            requests: AtomicUsize::new(0),
+            connections: AtomicUsize::new(0),
         });
         let accepting = Arc::clone(&shared);
         let task = tokio::spawn(async move {
             while let Ok((stream, _)) = listener.accept().await {
-                let shared = Arc::clone(&accepting);
-                tokio::spawn(async move { shared.serve(stream).await });
+                let (shared, tls) = (Arc::clone(&accepting), tls.clone());
+                shared.connections.fetch_add(1, Ordering::SeqCst);
+                tokio::spawn(async move {
+                    match tls {
+                        None => shared.serve(stream).await,
+                        Some(tls) => {
+                            if let Ok(stream) = tls.accept(stream).await {
+                                shared.serve(stream).await;
+                            }
+                        }
+                    }
+                });
             }
         });
-        Self { port, shared, task }
+        Self { url: format!("{scheme}://127.0.0.1:{port}"), shared, task }
     }
 
     pub(crate) fn url(&self, name: &str) -> String {
-        format!("http://127.0.0.1:{}/{name}", self.port)
+        format!("{}/{name}", self.url)
+    }
+
+    /// From now on the server behaves like this.
+    pub(crate) fn behave(&self, behaviour: Behaviour) {
+        *self.shared.behaviour.lock().unwrap() = behaviour;
+    }
+
+    /// Requests read, answered or not.
+    pub(crate) fn requests(&self) -> usize {
+        self.shared.requests.load(Ordering::SeqCst)
+    }
+
+    /// Connections accepted.
+    pub(crate) fn connections(&self) -> usize {
+        self.shared.connections.load(Ordering::SeqCst)
     }
 
     /// `ls-refs` commands answered.
@@ -89,9 +165,14 @@ impl GitServer {
         self.shared.listings.load(Ordering::SeqCst)
     }
 
-    /// Git processes that came for something else than the refs.
+    /// `fetch` commands answered.
     pub(crate) fn fetches(&self) -> usize {
-        self.shared.discoveries.load(Ordering::SeqCst) - self.listings()
+        self.shared.fetches.load(Ordering::SeqCst)
+    }
+
+    /// Requests for the capabilities of the server.
+    pub(crate) fn discoveries(&self) -> usize {
+        self.shared.discoveries.load(Ordering::SeqCst)
     }
 }
 
@@ -102,18 +183,32 @@ impl Drop for GitServer {
 }
 
 impl Shared {
-    async fn serve(&self, stream: TcpStream) {
+    async fn serve(&self, stream: impl AsyncRead + AsyncWrite + Unpin) {
         let mut stream = BufReader::new(stream);
         while let Some(request) = read_request(&mut stream).await {
-            let answer = self.answer(&request).await;
-            if stream.get_mut().write_all(&answer).await.is_err() {
+            self.requests.fetch_add(1, Ordering::SeqCst);
+            let behaviour = *self.behaviour.lock().unwrap();
+            if behaviour.hangs {
+                std::future::pending::<()>().await;
+            }
+            let mut answer = self.answer(&request, behaviour).await;
+            let breaks_off = behaviour.damage == Damage::BreaksOff && request.method == "POST";
+            if breaks_off {
+                answer.truncate(answer.len() - 10);
+            }
+            let is_written = stream.get_mut().write_all(&answer).await.is_ok();
+            let is_flushed = stream.get_mut().flush().await.is_ok();
+            if breaks_off || !is_written || !is_flushed {
                 return;
             }
         }
     }
 
-    async fn answer(&self, request: &Request) -> Vec<u8> {
-        if self.behaviour.redirects {
+    async fn answer(&self, request: &Request, behaviour: Behaviour) -> Vec<u8> {
+        if behaviour.forbids {
+            return response("403 Forbidden", "", b"");
+        }
+        if behaviour.redirects {
             return response("302 Found", "Location: http://127.0.0.1:1/elsewhere\r\n", b"");
         }
         if !self.is_allowed(request) {
@@ -124,10 +219,13 @@ impl Shared {
         if text.contains("command=ls-refs") {
             self.listings.fetch_add(1, Ordering::SeqCst);
         }
+        if text.contains("command=fetch") {
+            self.fetches.fetch_add(1, Ordering::SeqCst);
+        }
         if request.method == "GET" {
             self.discoveries.fetch_add(1, Ordering::SeqCst);
         }
-        let protocol = if self.behaviour.is_old { "" } else { request.header("git-protocol") };
+        let protocol = if behaviour.is_old { "" } else { request.header("git-protocol") };
         let mut child = tokio::process::Command::new("git")
             .arg("http-backend")
             .env("GIT_PROJECT_ROOT", &self.root)
@@ -164,7 +262,18 @@ impl Shared {
                 None => headers = format!("{headers}{line}\r\n"),
             }
         }
-        response(&status, &headers, body.get(4..).unwrap_or(b""))
+        let mut body = body.get(4..).unwrap_or(b"").to_vec();
+        if request.method == "POST" {
+            let end = body.len();
+            match behaviour.damage {
+                Damage::None | Damage::BreaksOff => {}
+                Damage::CutShort => body.truncate(end - 10),
+                // Before the checksum of a pack and the end of the message.
+                Damage::Flipped => body[end - 30] ^= 1,
+                Damage::Page => body = b"<html>Please log in</html>".to_vec(),
+            }
+        }
+        response(&status, &headers, &body)
     }
 
     fn is_allowed(&self, request: &Request) -> bool {
@@ -187,7 +296,7 @@ fn response(status: &str, headers: &str, body: &[u8]) -> Vec<u8> {
     bytes
 }
 
-async fn read_request(stream: &mut BufReader<TcpStream>) -> Option<Request> {
+async fn read_request(stream: &mut BufReader<impl AsyncRead + Unpin>) -> Option<Request> {
     let mut line = String::new();
     stream.read_line(&mut line).await.ok().filter(|length| *length > 0)?;
     let mut words = line.split_whitespace();

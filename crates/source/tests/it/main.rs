@@ -3,6 +3,7 @@
 #![expect(clippy::unwrap_used, clippy::indexing_slicing, clippy::string_slice, reason = "a test may panic")]
 
 mod cache;
+mod direct;
 mod git_http;
 mod http;
 mod local;

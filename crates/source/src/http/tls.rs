@@ -1,0 +1,71 @@
+//! Which certificates are trusted (REP-80).
+
+use std::sync::Arc;
+
+use rustls::crypto::aws_lc_rs;
+use rustls::pki_types::CertificateDer;
+use rustls::pki_types::pem::PemObject as _;
+use rustls::{ClientConfig, RootCertStore};
+use tokio::sync::OnceCell;
+
+use super::HttpError;
+use super::direct::Roots;
+
+/// Bytes of a file with trusted roots.
+const ROOTS_BYTES_MAX: u64 = 4 * 1024 * 1024;
+
+/// The settings of TLS by trusted roots.
+#[derive(Debug, Default)]
+pub(super) struct Configurations {
+    /// Reading the roots of the system takes milliseconds; they change with the image only.
+    system: OnceCell<ClientConfig>,
+}
+
+impl Configurations {
+    pub(super) async fn of(&self, roots: &Roots) -> Result<ClientConfig, HttpError> {
+        match roots {
+            Roots::System => self.system.get_or_try_init(system).await.cloned(),
+            Roots::Pem(pem) => trusting_pem(pem.as_bytes()),
+            Roots::File(path) => {
+                let unreadable = |_error| HttpError::Unusual("the trusted roots cannot be read".to_owned());
+                let length = tokio::fs::metadata(path).await.map_err(unreadable)?.len();
+                if length > ROOTS_BYTES_MAX {
+                    return Err(HttpError::Unusual("the file of trusted roots is too large".to_owned()));
+                }
+                trusting_pem(&tokio::fs::read(path).await.map_err(unreadable)?)
+            }
+        }
+    }
+
+    /// Settings for connections without TLS.
+    pub(super) fn none() -> Result<ClientConfig, HttpError> {
+        trusting(RootCertStore::empty())
+    }
+}
+
+async fn system() -> Result<ClientConfig, HttpError> {
+    let failed = |_panic| HttpError::Unusual("the roots of the system cannot be read".to_owned());
+    let found = tokio::task::spawn_blocking(rustls_native_certs::load_native_certs).await.map_err(failed)?;
+    let mut store = RootCertStore::empty();
+    store.add_parsable_certificates(found.certs);
+    if store.is_empty() {
+        return Err(HttpError::Unusual("the system trusts nobody".to_owned()));
+    }
+    trusting(store)
+}
+
+fn trusting_pem(pem: &[u8]) -> Result<ClientConfig, HttpError> {
+    let invalid = || HttpError::Unusual("the trusted roots are not valid".to_owned());
+    let mut store = RootCertStore::empty();
+    for certificate in CertificateDer::pem_slice_iter(pem) {
+        store.add(certificate.map_err(|_error| invalid())?).map_err(|_error| invalid())?;
+    }
+    if store.is_empty() { Err(invalid()) } else { trusting(store) }
+}
+
+fn trusting(store: RootCertStore) -> Result<ClientConfig, HttpError> {
+    let builder = ClientConfig::builder_with_provider(Arc::new(aws_lc_rs::default_provider()))
+        .with_safe_default_protocol_versions()
+        .map_err(|_error| HttpError::Unusual("TLS cannot be set up".to_owned()))?;
+    Ok(builder.with_root_certificates(store).with_no_client_auth())
+}

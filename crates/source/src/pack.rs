@@ -1,0 +1,103 @@
+//! Adds what a server sent for one commit to a bare repository, without the git program.
+//!
+//! The order keeps the repository sound at every moment: objects come first; when everything below the commit was
+//! found, the note that history ends there; and last the ref that proves the commit complete.
+
+use std::fs;
+use std::io::Write as _;
+use std::path::Path;
+use std::sync::atomic::AtomicBool;
+
+use gix::ObjectId;
+use gix::progress::Discard;
+use gix_pack::Bundle;
+use gix_pack::bundle::write::Options;
+use tiphys_render::TreeError;
+
+use crate::http::Increment;
+use crate::store::parse_commit;
+use crate::tree::Objects;
+
+/// Bytes of one decoded object.
+const OBJECT_BYTES_MAX: usize = 128 * 1024 * 1024;
+
+/// Why an increment was not added.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum PackError {
+    /// The pack or one of its objects is not what its checksum says, or is too large.
+    #[error("the pack of the server cannot be used")]
+    Invalid,
+    /// Objects of the commit are neither in the pack nor here.
+    #[error("the pack of the server is not complete")]
+    Incomplete,
+    /// An object cannot be read.
+    #[error(transparent)]
+    Tree(#[from] TreeError),
+    /// The directory cannot be written.
+    #[error("the cache directory cannot be written: {}", .0.kind())]
+    Write(#[from] std::io::Error),
+}
+
+/// Adds a commit. `known` are complete commits, newest first.
+pub(crate) fn add(
+    directory: &Path,
+    objects: &Objects,
+    commit: ObjectId,
+    increment: &Increment,
+    known: &[String],
+) -> Result<(), PackError> {
+    let mut pack = increment.pack.as_slice();
+    let options =
+        Options { thread_limit: Some(1), alloc_limit_bytes: Some(OBJECT_BYTES_MAX), ..Options::default() };
+    let outcome = Bundle::write_to_directory(
+        &mut pack,
+        Some(&directory.join("objects/pack")),
+        &mut Discard,
+        &AtomicBool::new(false),
+        None::<gix::objs::find::Never>,
+        gix::hash::Kind::Sha1,
+        options,
+    )
+    .map_err(|_error| PackError::Invalid)?;
+    if let Some(keep) = outcome.keep_path {
+        fs::remove_file(keep)?;
+    }
+    let data = objects.commit(commit)?;
+    let complete = known.first().and_then(|newest| parse_commit(newest).ok());
+    let complete = complete.map(|newest| objects.commit(newest)).transpose()?;
+    if data.id != commit || !objects.is_complete(data.root, complete.map(|newest| newest.root))? {
+        return Err(PackError::Incomplete);
+    }
+    if increment.is_shallow {
+        end_history(directory, commit)?;
+    }
+    let refs = directory.join("refs/tiphys");
+    fs::create_dir_all(&refs)?;
+    replace(&refs.join(commit.to_string()), format!("{commit}\n").as_bytes())?;
+    Ok(())
+}
+
+/// Notes that the parents of a commit are not here.
+fn end_history(directory: &Path, commit: ObjectId) -> Result<(), PackError> {
+    let path = directory.join("shallow");
+    let mut content = match fs::read(&path) {
+        Ok(content) => content,
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Vec::new(),
+        Err(error) => return Err(error.into()),
+    };
+    let line = commit.to_string();
+    if content.split(|byte| *byte == b'\n').any(|known| known == line.as_bytes()) {
+        return Ok(());
+    }
+    content.extend_from_slice(format!("{line}\n").as_bytes());
+    Ok(replace(&path, &content)?)
+}
+
+/// Writes a file under git's lock name and moves it into place.
+fn replace(path: &Path, content: &[u8]) -> std::io::Result<()> {
+    let lock = path.with_added_extension("lock");
+    let mut file = fs::File::create(&lock)?;
+    file.write_all(content)?;
+    drop(file);
+    fs::rename(&lock, path)
+}
