@@ -388,7 +388,7 @@ async fn fetch_one(
                 return Ok(());
             }
             Err(error) => {
-                tracing::warn!(repository = %repository.url, %error, "the commit is fetched by git")
+                tracing::warn!(repository = %repository.url, %error, "the commit is fetched by git");
             }
         }
     }

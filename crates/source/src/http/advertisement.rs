@@ -5,7 +5,7 @@ use super::packet::{self, Packet};
 use super::{HttpError, unexpected};
 
 /// The answer to the first request.
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Advertisement {
     /// The second version: what may be asked.
     Capabilities {
@@ -176,8 +176,8 @@ mod tests {
         Ok(None)
     }
 
-    fn refs(text: &str) -> Result<Option<Advertisement>, HttpError> {
-        Ok(Some(Advertisement::Refs(text.as_bytes().to_vec())))
+    fn refs(text: &str) -> Advertisement {
+        Advertisement::Refs(text.as_bytes().to_vec())
     }
 
     #[test]
@@ -198,11 +198,11 @@ mod tests {
         let (main, shallow) = (format!("{ID} refs/heads/main"), format!("shallow {ID}"));
         let expected = refs(&format!("{ID}\tHEAD\n{ID}\trefs/heads/main\n"));
         let service = "# service=git-upload-pack";
-        assert_eq!(read(&[service, "0000", &first, &main, &shallow, "0000"]), expected);
-        assert_eq!(read(&[service, "0000", "version 1", &first, &main, "0000"]), expected);
+        assert_eq!(read(&[service, "0000", &first, &main, &shallow, "0000"]), Ok(Some(expected.clone())));
+        assert_eq!(read(&[service, "0000", "version 1", &first, &main, "0000"]), Ok(Some(expected)));
         let empty = format!("{} capabilities^{{}}\0multi_ack", "0".repeat(40));
-        assert_eq!(read(&[service, "0000", &empty, "0000"]), refs(""));
-        assert_eq!(read(&[service, "0000", "0000"]), refs(""));
+        assert_eq!(read(&[service, "0000", &empty, "0000"]), Ok(Some(refs(""))));
+        assert_eq!(read(&[service, "0000", "0000"]), Ok(Some(refs(""))));
         assert!(read(&[service, "0000", &format!("{ID} HEAD\0object-format=sha256")]).is_err());
     }
 

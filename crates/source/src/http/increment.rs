@@ -28,12 +28,20 @@ pub(super) async fn ask(
 ) -> Result<Increment, HttpError> {
     let mut body = connection.post(message(commit, known), PACK_BYTES_MAX + AROUND_BYTES_MAX).await?;
     let mut reader = Reader::new(commit, PACK_BYTES_MAX);
-    while let Some(packet) = body.next().await? {
+    while let Some(packet) = body.next().await.map_err(unusual)? {
         if reader.push(&packet)? {
             return Ok(reader.found);
         }
     }
     Err(unexpected("the pack"))
+}
+
+/// The git program has room for what is too large here.
+fn unusual(error: HttpError) -> HttpError {
+    match error {
+        HttpError::TooLarge { .. } => HttpError::Unusual(error.to_string()),
+        HttpError::Refused { .. } | HttpError::Unusual(_) => error,
+    }
 }
 
 fn message(commit: &str, known: &[String]) -> Vec<u8> {

@@ -141,7 +141,9 @@ mod tests {
         #[test]
         fn rnd_29_what_was_written_is_read(lines in proptest::collection::vec("[ -~]{0,300}", 0..10)) {
             let mut message = Vec::new();
-            lines.iter().for_each(|text| write_line(&mut message, text));
+            for text in &lines {
+                write_line(&mut message, text);
+            }
             let (packets, rest) = read(&message, 7);
             let read: Vec<String> = packets.iter().map(|packet| match packet {
                 Packet::Data(data) => line(data),

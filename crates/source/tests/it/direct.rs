@@ -54,9 +54,10 @@ async fn rnd_29_a_push_is_followed_without_git() {
     .await
     .unwrap();
     assert_eq!(checked.code, Some(0), "{}", checked.stderr);
-    let packs = fs::read_dir(generation.join("objects/pack")).unwrap();
-    let names: Vec<String> = packs.map(|file| file.unwrap().file_name().to_string_lossy().into()).collect();
-    assert!(names.iter().all(|name| name.ends_with(".pack") || name.ends_with(".idx")), "{names:?}");
+    let packs = fs::read_dir(generation.join("objects/pack")).unwrap().map(|file| file.unwrap().path());
+    let (files, others): (Vec<_>, Vec<_>) =
+        packs.partition(|path| path.extension().is_some_and(|kind| kind == "pack" || kind == "idx"));
+    assert_eq!((files.len() % 2, others), (0, Vec::new()));
     let again = without_git(&world);
     assert_eq!(read(&again, &repository, "f/2").await.as_deref(), Ok("new"));
     assert_eq!(server.fetches(), 4);
@@ -235,6 +236,17 @@ async fn rnd_46_damaged_answers_are_never_used() {
         server.behave(Behaviour::default());
         assert_eq!(read(&sources, &repository, "a").await, Ok(format!("{damage:?}")));
     }
+}
+
+#[tokio::test]
+async fn rnd_29_endless_listings_are_refused() {
+    let world = World::with(&[("a", "0")]).await;
+    let behaviour = Behaviour { damage: Damage::Endless, ..Behaviour::default() };
+    let server = GitServer::start_with(&world.root(), Auth::None, behaviour).await;
+    let repository = Repository::anonymous(&server.url("repo"));
+    let error = without_git(&world).test(&repository).await.unwrap_err();
+    assert!(matches!(error, SourceError::Exhausted { .. }), "{error:?}");
+    assert!(error.to_string().ends_with("failed: the output has more than 134217728 bytes"), "{error}");
 }
 
 #[tokio::test]

@@ -51,6 +51,8 @@ pub(crate) enum Damage {
     Flipped,
     /// The body is a page for people.
     Page,
+    /// The list of refs never ends.
+    Endless,
 }
 
 pub(crate) struct GitServer {
@@ -192,6 +194,10 @@ impl Shared {
                 std::future::pending::<()>().await;
             }
             let mut answer = self.answer(&request, behaviour).await;
+            if behaviour.damage == Damage::Endless && request.method == "POST" {
+                endless(stream.get_mut()).await;
+                return;
+            }
             let breaks_off = behaviour.damage == Damage::BreaksOff && request.method == "POST";
             if breaks_off {
                 answer.truncate(answer.len() - 10);
@@ -266,7 +272,7 @@ impl Shared {
         if request.method == "POST" {
             let end = body.len();
             match behaviour.damage {
-                Damage::None | Damage::BreaksOff => {}
+                Damage::None | Damage::BreaksOff | Damage::Endless => {}
                 Damage::CutShort => body.truncate(end - 10),
                 // Before the checksum of a pack and the end of the message.
                 Damage::Flipped => body[end - 30] ^= 1,
@@ -286,6 +292,16 @@ impl Shared {
             Auth::Bearer(token) => format!("Bearer {token}"),
         };
         request.header("authorization") == expected
+    }
+}
+
+/// Refs with long names until nobody listens any more.
+async fn endless(stream: &mut (impl AsyncWrite + Unpin)) {
+    let head = "HTTP/1.1 200 OK\r\nContent-Type: application/x-git-upload-pack-result\r\n\r\n";
+    let packet = format!("fde8{} {}", "1".repeat(40), "x".repeat(65_000 - 45));
+    let mut is_heard = stream.write_all(head.as_bytes()).await.is_ok();
+    while is_heard {
+        is_heard = stream.write_all(packet.as_bytes()).await.is_ok();
     }
 }
 
