@@ -1,21 +1,22 @@
 //! Would applying the desired object change the live one?
 //!
-//! [`diff`] answers for one pair, as ENG-54 says: three-way where the live object records what was last applied,
-//! else two-way. Its result is two documents, the normalised live object and what it would become; the pair is
+//! [`diff`] answers for one pair, as ENG-54 says: by structured merge where the pair is applied server-side,
+//! three-way where the live object records what was last applied, else two-way. Its result is two documents, the normalised live object and what it would become; the pair is
 //! modified when they differ ([`DiffResult::paths`] says where). [`is_modified`] is the same question without
 //! the documents: it stops at the first sign that nothing would change, which is what almost every pair of a
 //! refresh is.
 //!
 //! Trees are taken by value and handed on (DEP-61). Server-side diff is not here: its prediction comes from the
-//! API server. Pairs that are applied server-side take the same path as the others.
+//! API server.
 
 mod equal;
 mod prepare;
+mod structured;
 mod three_way;
 mod unchanged;
 
 use serde_json::Value;
-use tiphys_api::names::LAST_APPLIED;
+use tiphys_api::names::{LAST_APPLIED, annotation};
 use tiphys_object::{Gvk, access};
 
 use crate::normalize::{CompareOptions, IgnoreError, IgnoreRules};
@@ -24,18 +25,34 @@ pub use equal::{is_equal, paths};
 pub(crate) use prepare::fold_string_data;
 pub use three_way::DiffError;
 
-/// System-wide settings of comparisons.
+/// Settings of comparisons, system-wide and of one application.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct DiffSettings {
     /// Whether rules of aggregated roles are left to the cluster (ENG-61).
     pub ignore_aggregated_roles: bool,
+    /// Whether the application applies server-side.
+    pub server_side_apply: bool,
 }
 
 impl DiffSettings {
     /// Reads `resource.compareoptions`.
     pub fn from_settings(settings: &std::collections::BTreeMap<String, String>) -> Result<Self, IgnoreError> {
         let options = CompareOptions::from_settings(settings)?;
-        Ok(Self { ignore_aggregated_roles: options.ignore_aggregated_roles })
+        Ok(Self { ignore_aggregated_roles: options.ignore_aggregated_roles, ..Self::default() })
+    }
+
+    /// These settings for an application with these sync options.
+    #[must_use]
+    pub fn for_application(self, sync_options: &[String]) -> Self {
+        let server_side_apply = sync_options.iter().any(|option| option.trim() == "ServerSideApply=true");
+        Self { server_side_apply, ..self }
+    }
+
+    /// Whether a pair is compared by structured merge: exactly when it would be applied server-side (ENG-54
+    /// rule 2, ENG-87).
+    fn is_structured(&self, target: &Value) -> bool {
+        let says = |option: &str| access::has_annotation_item(target, annotation::SYNC_OPTIONS, option);
+        (self.server_side_apply || says("ServerSideApply=true")) && !says("ServerSideApply=false")
     }
 }
 
@@ -83,6 +100,7 @@ pub fn diff_owned(
     options: &DiffOptions<'_>,
 ) -> Result<DiffResult, DiffError> {
     let (mut target, mut live) = (target, live);
+    let is_structured = target.as_ref().is_some_and(|target| options.settings.is_structured(target));
     if let (Some(target), Some(live)) = (&mut target, &mut live) {
         options.ignore.remove_managed(target, live);
     }
@@ -98,7 +116,11 @@ pub fn diff_owned(
         }
         (Some(target), Some(live)) => (target, live),
     };
-    let (normalized_live, predicted_live) = three_way::predict(target, live, options)?;
+    let (normalized_live, predicted_live) = if is_structured {
+        structured::predict(&target, live)?
+    } else {
+        three_way::predict(target, live, options)?
+    };
     let modified = !is_equal(&normalized_live, &predicted_live);
     Ok(DiffResult { modified, normalized_live, predicted_live })
 }
@@ -106,7 +128,11 @@ pub fn diff_owned(
 /// Whether [`diff_owned`] would say modified. Both objects exist.
 pub fn is_modified(mut target: Value, mut live: Value, options: &DiffOptions<'_>) -> Result<bool, DiffError> {
     let gvk = Gvk::of(&target);
+    let is_structured = options.settings.is_structured(&target);
     options.ignore.remove_managed(&mut target, &mut live);
+    if is_structured {
+        return structured::is_modified(&prepare::prepare(target, options), prepare::prepare(live, options));
+    }
     let target = prepare::without_encoding(target, &gvk, options);
     let live = prepare::without_encoding(live, &gvk, options);
     if unchanged::is_unchanged(&target, &live, &gvk, options) {

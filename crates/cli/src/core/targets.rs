@@ -187,7 +187,7 @@ impl Core {
         if let Some(why) = comparison.failed {
             return Err(Failure::generic(why));
         }
-        let options = DiffOptions { ignore: &ignore, settings };
+        let options = DiffOptions { ignore: &ignore, settings: settings.for_application(app.sync_options()) };
         let mask = SecretMask::from_settings(cm);
         let mut differences = Vec::new();
         for resource in comparison.resources.iter().filter(|resource| !resource.hook) {

@@ -9,7 +9,8 @@ use std::fmt;
 use serde::Deserialize;
 use serde::de::{Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use serde_json::value::RawValue;
-use tiphys_object::{Object, ObjectError};
+use tiphys_api::names::FIELD_MANAGER;
+use tiphys_object::{Object, ObjectError, structured};
 
 /// A text that reads as empty when it is null or something else than a text.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -175,15 +176,19 @@ pub(crate) fn event_object(line: &[u8]) -> Result<&[u8], serde_json::Error> {
     Ok(serde_json::from_slice::<EventRaw<'_>>(line)?.object.get().as_bytes())
 }
 
-/// The object in stored form: without `managedFields`, with `apiVersion` and `kind`, which items of built-in
-/// lists lack (DEP-33).
+/// The object in stored form: with `apiVersion` and `kind`, which items of built-in lists lack (DEP-33), and of
+/// `managedFields` only what predicts the product's own server-side apply (ENG-85).
 pub(crate) fn stored_object(raw: &[u8], api_version: &str, kind: &str) -> Result<Object, ObjectError> {
     let mut value: serde_json::Value = serde_json::from_slice(raw)?;
     if let Some(map) = value.as_object_mut() {
         map.entry("apiVersion").or_insert_with(|| api_version.into());
         map.entry("kind").or_insert_with(|| kind.into());
         if let Some(metadata) = map.get_mut("metadata").and_then(serde_json::Value::as_object_mut) {
-            metadata.remove("managedFields");
+            let entries = metadata.remove("managedFields");
+            let kept = entries.and_then(|entries| structured::books_for_prediction(&entries, FIELD_MANAGER));
+            if let Some(kept) = kept {
+                metadata.insert("managedFields".to_owned(), kept);
+            }
         }
     }
     Object::from_value(&value)
@@ -215,6 +220,22 @@ mod tests {
         assert_eq!(
             object.raw().as_ref(),
             br#"{"apiVersion":"v1","data":{},"kind":"ConfigMap","metadata":{"name":"a"}}"#
+        );
+    }
+
+    #[test]
+    fn eng_85_books_stay_where_the_product_applied() {
+        let object = stored_object(
+            br#"{"metadata":{"name":"a","managedFields":[
+                {"manager":"argocd-controller","operation":"Apply","apiVersion":"v1","time":"t","fieldsV1":{"f:data":{}}},
+                {"manager":"m","operation":"Update","apiVersion":"v1","fieldsV1":{"f:status":{}}}]}}"#,
+            "v1",
+            "ConfigMap",
+        )
+        .unwrap();
+        assert_eq!(
+            object.raw().as_ref(),
+            br#"{"apiVersion":"v1","kind":"ConfigMap","metadata":{"managedFields":[{"apiVersion":"v1","fieldsV1":{"f:data":{}},"manager":"argocd-controller","operation":"Apply"}],"name":"a"}}"#
         );
     }
 

@@ -35,7 +35,10 @@ pub fn compare(input: &CompareInput<'_>, memo: &mut DiffMemo) -> Comparison {
     let mut status = SyncStatusCode::Synced;
     for pair in matched.pairs {
         let modified = modified(input, &pair, options, memo).unwrap_or_else(|error| {
-            let DiffError::Patch { source, .. } = &error;
+            let source: &dyn std::error::Error = match &error {
+                DiffError::Patch { source, .. } => source,
+                DiffError::Apply { source, .. } => source,
+            };
             failed.get_or_insert(format!("Failed to compare desired state to live state: {error}: {source}"));
             false
         });
@@ -85,7 +88,7 @@ enum Counts {
 fn options_hash(input: &CompareInput<'_>) -> u64 {
     let mut hasher = DefaultHasher::new();
     input.ignore.fingerprint().hash(&mut hasher);
-    input.diff.hash(&mut hasher);
+    input.diff.for_application(input.sync_options).hash(&mut hasher);
     input.tracking.hash(&mut hasher);
     (input.instance, input.destination_namespace).hash(&mut hasher);
     hasher.finish()
@@ -115,7 +118,8 @@ fn modified(
     let target = target.to_value();
     let mut live = live.to_value();
     input.tracking.normalize_live(input.instance, &mut live, &target);
-    let diff_options = DiffOptions { ignore: input.ignore, settings: *input.diff };
+    let diff_options =
+        DiffOptions { ignore: input.ignore, settings: input.diff.for_application(input.sync_options) };
     match is_modified(target, live, &diff_options) {
         Ok(modified) => {
             memo.keep_pair(&key, inputs, modified);

@@ -102,7 +102,10 @@ mod tests {
 
     fn prepared(value: Value, ignore_aggregated_roles: bool) -> Value {
         let ignore = IgnoreRules::default();
-        let options = DiffOptions { ignore: &ignore, settings: DiffSettings { ignore_aggregated_roles } };
+        let options = DiffOptions {
+            ignore: &ignore,
+            settings: DiffSettings { ignore_aggregated_roles, ..DiffSettings::default() },
+        };
         prepare(value, &options)
     }
 

@@ -3,6 +3,7 @@ use serde_json::json;
 use std::collections::BTreeMap;
 
 mod served;
+mod structured;
 
 fn rules(application: &[Value]) -> IgnoreRules {
     let application: Vec<_> =

@@ -2,6 +2,7 @@
 
 use serde_json::Value;
 use tiphys_object::strategic::{self, Options, StrategicError};
+use tiphys_object::structured::StructuredError;
 use tiphys_object::{Gvk, access, builtin, merge_patch};
 
 use super::{DiffOptions, last_applied, prepare, strip_unsaid};
@@ -19,6 +20,15 @@ pub enum DiffError {
         /// Why.
         #[source]
         source: StrategicError,
+    },
+    /// The apply could not be simulated.
+    #[error("the apply of {gvk} cannot be simulated")]
+    Apply {
+        /// Type of the object.
+        gvk: Box<Gvk>,
+        /// Why.
+        #[source]
+        source: StructuredError,
     },
 }
 
@@ -48,7 +58,7 @@ fn between(gvk: &Gvk, orig: &Value, config: &Value, live: Value) -> Result<(Valu
         let predicted = merge_patch::apply(live.clone(), &patch);
         return Ok((live, predicted));
     }
-    let live = if gvk.kind == "StatefulSet" { without_claim_defaults(live, orig) } else { live };
+    let live = without_claim_defaults(live, orig, gvk);
     let fault = |source| DiffError::Patch { gvk: Box::new(gvk.clone()), source };
     let patch = strategic::three_way(gvk, orig, config, &live, Options::default()).map_err(fault)?;
     let predicted = strategic::apply(gvk, live.clone(), &patch, Options::default()).map_err(fault)?;
@@ -56,7 +66,7 @@ fn between(gvk: &Gvk, orig: &Value, config: &Value, live: Value) -> Result<(Valu
 }
 
 /// Defaults and encoding, as the server would hold the object.
-fn as_served(mut value: Value, gvk: &Gvk) -> Value {
+pub(super) fn as_served(mut value: Value, gvk: &Gvk) -> Value {
     defaults::apply(&mut value, gvk);
     prepare::encode(value, gvk)
 }
@@ -85,9 +95,12 @@ fn reduce(live: Value, orig: &Value) -> Value {
     }
 }
 
-/// Drops from each claim template of live what `orig` does not say: the server fills claims inside templates
-/// (ENG-78).
-fn without_claim_defaults(mut live: Value, orig: &Value) -> Value {
+/// Drops from each claim template of a live StatefulSet what `orig` does not say: the server fills claims inside
+/// templates (ENG-78).
+pub(super) fn without_claim_defaults(mut live: Value, orig: &Value, gvk: &Gvk) -> Value {
+    if gvk.kind != "StatefulSet" {
+        return live;
+    }
     let templates = live.get_mut("spec").and_then(|spec| spec.get_mut("volumeClaimTemplates"));
     let (Some(templates), Some(orig)) = (templates, access::at(orig, &["spec", "volumeClaimTemplates"]))
     else {
@@ -119,7 +132,7 @@ mod tests {
             {"metadata": {"name": "data"}, "spec": {"volumeMode": "Filesystem", "resources": {}}, "status": {"phase": "Pending"}}]}});
         let orig = json!({"spec": {"volumeClaimTemplates": [{"metadata": {"name": "data"}, "spec": {"resources": {}}}]}});
         assert_eq!(
-            without_claim_defaults(live, &orig),
+            without_claim_defaults(live, &orig, &Gvk::new("apps", "v1", "StatefulSet")),
             json!({"spec": {"replicas": 1, "volumeClaimTemplates": [{"metadata": {"name": "data"}, "spec": {"resources": {}}}]}})
         );
     }

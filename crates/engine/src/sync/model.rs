@@ -99,7 +99,12 @@ pub fn run_with(input: &Value, permit: Permit<'_>) -> Result<Value, ModelError> 
     let diff =
         DiffSettings::from_settings(&settings).map_err(|error| problem("settings", error.to_string()))?;
 
-    let mut world = World::new(&application, model, &kinds, Rules { ignore, diff, permit });
+    let mut world = World::new(
+        &application,
+        model,
+        &kinds,
+        Rules { ignore, diff: diff.for_application(application.sync_options()), permit },
+    );
     world.add_targets(&objects(input, "targets")?);
     world.add_live(&objects(input, "liveObjects")?, true);
     world.add_live(&objects(input, "untracked")?, false);

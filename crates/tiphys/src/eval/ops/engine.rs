@@ -250,8 +250,9 @@ fn compare_pair(input: &mut Input) -> Result<Value, Fault> {
         });
     }
     let ignore = IgnoreRules::compile(&application.spec.ignore_differences, &cm).map_err(Fault::invalid)?;
+    let settings = DiffSettings::from_settings(&cm).map_err(Fault::invalid)?;
     let options =
-        DiffOptions { ignore: &ignore, settings: DiffSettings::from_settings(&cm).map_err(Fault::invalid)? };
+        DiffOptions { ignore: &ignore, settings: settings.for_application(application.sync_options()) };
     let side = |member: &str| Some(input.get(member)).filter(|value| !value.is_null());
     let result = diff(side("target"), side("live"), &options).map_err(Fault::invalid)?;
     let status = if result.modified { SyncStatusCode::OutOfSync } else { SyncStatusCode::Synced };

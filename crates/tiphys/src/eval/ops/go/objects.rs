@@ -1,4 +1,4 @@
-//! The part of `go.*` that is about Kubernetes objects: quantities, selectors and patches.
+//! The part of `go.*` that is about Kubernetes objects: quantities, selectors, patches and server-side apply.
 
 use crate::eval::fault::Fault;
 use crate::eval::operation::{Input, Operation, Stability};
@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 use tiphys_object::quantity::Quantity;
 use tiphys_object::selector::Selector;
 use tiphys_object::strategic::{self, Conflicts, UnknownFields};
+use tiphys_object::structured::{self, Applied, ApplyRequest, Types};
 use tiphys_object::{Gvk, json_patch, merge_patch};
 
 /// The rows of this part.
@@ -81,6 +82,29 @@ pub(super) const ROWS: &[Operation] = &[
         run: select,
     },
     Operation {
+        name: "go.smd",
+        summary: "Server-side apply, or an update, with its records of field owners.",
+        stability: Stability::Stable,
+        spec: &["EVAL-774", "DEP-20"],
+        input: &[
+            default("operation", Shape::Text, "\"apply\""),
+            default("types", Shape::Text, "\"builtin\""),
+            default("live", Shape::OrNull(&Shape::Map), "null"),
+            required("config", Shape::Map),
+            required("manager", Shape::Text),
+            default("force", Shape::Bool, "false"),
+        ],
+        result: &[
+            required("object", Shape::OrNull(&Shape::Map)),
+            required("conflicts", Shape::List(&Shape::Map)),
+        ],
+        example: (
+            r#"{"config":{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"x"},"data":{"a":"2"}},"manager":"me","live":{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"x","managedFields":[{"manager":"other","operation":"Apply","apiVersion":"v1","fieldsType":"FieldsV1","fieldsV1":{"f:data":{"f:a":{}}}}]},"data":{"a":"1"}}}"#,
+            r#"{"object":null,"conflicts":[{"field":".data.a","message":"conflict with \"other\""}]}"#,
+        ),
+        run: merge_structured,
+    },
+    Operation {
         name: "go.strategic",
         summary: "Makes or applies a strategic merge patch of a built-in kind.",
         stability: Stability::Stable,
@@ -141,6 +165,38 @@ fn select(input: &mut Input) -> Result<Value, Fault> {
     let labels = input.get("labels");
     let matches = selector.matches(|key| labels.get(key).and_then(Value::as_str));
     Ok(json!({"canonical": selector.to_string(), "matches": matches}))
+}
+
+fn merge_structured(input: &mut Input) -> Result<Value, Fault> {
+    let types = match input.text("types") {
+        "builtin" => Types::Builtin,
+        "deduced" => Types::Deduced,
+        other => return Err(Fault::invalid(format!("unknown types {other:?}"))),
+    };
+    let (config, manager) = (input.get("config"), input.text("manager"));
+    let live = Some(input.get("live")).filter(|live| !live.is_null());
+    let applied = match input.text("operation") {
+        "update" => structured::update(live, config, manager, types).map(Applied::Object),
+        "apply" => {
+            structured::apply(live, config, ApplyRequest { manager, force: input.flag("force"), types })
+        }
+        other => return Err(Fault::invalid(format!("unknown operation {other:?}"))),
+    };
+    Ok(match applied.map_err(Fault::invalid)? {
+        Applied::Object(object) => json!({"object": without_times(object), "conflicts": []}),
+        Applied::Conflicts(conflicts) => {
+            let shown = |conflict: structured::Conflict| json!({"field": conflict.field, "message": conflict.message});
+            json!({"object": null, "conflicts": conflicts.into_iter().map(shown).collect::<Vec<Value>>()})
+        }
+    })
+}
+
+fn without_times(mut object: Value) -> Value {
+    let entries = object.pointer_mut("/metadata/managedFields").and_then(Value::as_array_mut);
+    for entry in entries.into_iter().flatten().filter_map(Value::as_object_mut) {
+        entry.remove("time");
+    }
+    object
 }
 
 fn merge_strategically(input: &mut Input) -> Result<Value, Fault> {
