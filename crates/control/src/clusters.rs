@@ -7,14 +7,15 @@ use std::time::Duration;
 
 use parking_lot::Mutex;
 use smol_str::SmolStr;
-use tiphys_api::cluster::Cluster;
+use tiphys_api::cluster::{Cluster, Clusters};
 use tiphys_api::names::{IN_CLUSTER_SERVER, annotation};
 use tiphys_cluster::{
-    Claims, ClusterIndex, Connection, Derived, Discovery, IndexEvent, IndexOptions, ResourceFilter, Writer,
+    Claims, ClusterIndex, Connection, Derived, Discovery, IndexEvent, IndexOptions, Writer,
 };
 use tiphys_engine::health;
 use tiphys_object::{GroupKind, Metadata};
 use tokio::sync::{OnceCell, mpsc};
+use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
@@ -22,8 +23,8 @@ use crate::world::World;
 
 /// Events of one index that may wait; when full, its watches stall, which is the backpressure we want.
 const EVENTS_MAX: usize = 4096;
-/// Time an application waits for a cluster's first lists.
-const READY_TIMEOUT: Duration = Duration::from_secs(60);
+/// Time an application waits, holding a worker, for the first lists of a cluster that was just started.
+const READY_WAIT: Duration = Duration::from_secs(2);
 
 /// One destination cluster in use.
 pub(crate) struct Destination {
@@ -33,14 +34,14 @@ pub(crate) struct Destination {
     pub(crate) index: ClusterIndex,
     /// The way to change it.
     pub(crate) writer: Writer,
-    filter: ResourceFilter,
+    started: Instant,
     cancel: CancellationToken,
 }
 
 impl Destination {
-    /// Whether the settings exclude a kind on this cluster (ENG-7).
-    pub(crate) fn is_excluded(&self, group_kind: &GroupKind) -> bool {
-        !self.filter.is_included(group_kind, &self.cluster.server)
+    /// Whether the configuration of the cluster changed, so that this index watches no more.
+    pub(crate) fn is_stopped(&self) -> bool {
+        self.cancel.is_cancelled()
     }
 
     /// Whether a kind is served but not watched.
@@ -58,12 +59,28 @@ pub(crate) struct ClusterEvent {
     pub(crate) event: IndexEvent,
 }
 
+/// Why a destination cannot be used now.
+#[derive(Debug)]
+pub(crate) enum Unusable {
+    /// Its first lists are not complete; come back soon.
+    NotReady,
+    /// It cannot be reached or configured, with the text of the condition.
+    Failed(String),
+}
+
 type Slot = Arc<OnceCell<Arc<Destination>>>;
+
+/// Clusters by server. Only [`Pool::reconfigure`] changes what is configured, so that a pass with an older
+/// snapshot cannot bring an older configuration back.
+struct Slots {
+    configured: Clusters,
+    used: HashMap<String, Slot>,
+}
 
 /// All destination clusters. Cheap to share behind `Arc`.
 pub(crate) struct Pool {
     home: Connection,
-    slots: Mutex<HashMap<String, (Cluster, Slot)>>,
+    slots: Mutex<Slots>,
     events: mpsc::Sender<ClusterEvent>,
     tracker: TaskTracker,
     cancel: CancellationToken,
@@ -76,43 +93,52 @@ impl Pool {
         events: mpsc::Sender<ClusterEvent>,
         tracker: TaskTracker,
         cancel: CancellationToken,
+        configured: Clusters,
     ) -> Self {
-        Self { home, slots: Mutex::default(), events, tracker, cancel }
+        let slots = Mutex::new(Slots { configured, used: HashMap::new() });
+        Self { home, slots, events, tracker, cancel }
     }
 
-    /// The destination for a cluster, started now when it was not in use. A changed configuration starts it
-    /// anew (ENG-18). Waits for the first lists, at most a minute.
+    /// The destination with this server, started now when it was not in use (ENG-19). One that was just
+    /// started gets a moment for its first lists; later callers do not wait.
     ///
     /// # Errors
-    /// With the text of the condition.
-    pub(crate) async fn get(&self, cluster: &Cluster, world: &World) -> Result<Arc<Destination>, String> {
-        let slot = self.slot(cluster);
-        let destination = slot.get_or_try_init(|| self.start(cluster, world)).await?;
-        match tokio::time::timeout(READY_TIMEOUT, destination.index.ready()).await {
+    /// When it is not ready, or cannot be used.
+    pub(crate) async fn get(&self, server: &str, world: &World) -> Result<Arc<Destination>, Unusable> {
+        let (cluster, slot) = self.slot(server).map_err(Unusable::Failed)?;
+        let destination = slot.get_or_try_init(|| self.start(&cluster, world)).await.map_err(Unusable::Failed)?;
+        let wait = READY_WAIT.saturating_sub(destination.started.elapsed());
+        match tokio::time::timeout(wait, destination.index.ready()).await {
             Ok(Ok(())) => Ok(Arc::clone(destination)),
-            Ok(Err(error)) => Err(error),
-            Err(_) => Err(format!("the cluster {} was not listed within {} s", cluster.name, READY_TIMEOUT.as_secs())),
+            Ok(Err(error)) => Err(Unusable::Failed(error)),
+            Err(_) => Err(Unusable::NotReady),
         }
     }
 
-    /// Takes new settings into use on all clusters: claims, exclusions, and clusters that changed or left.
+    /// Takes new settings into use on all clusters: claims, exclusions, and clusters that changed or left
+    /// (ENG-18).
     pub(crate) fn reconfigure(&self, world: &World, old: &World) {
         let mut slots = self.slots.lock();
-        slots.retain(|server, (cluster, slot)| {
-            let keep = world.clusters.by_server(server).is_ok_and(|known| known == cluster);
-            if !keep && let Some(destination) = slot.get() {
+        let Slots { configured, used } = &mut *slots;
+        used.retain(|server, slot| {
+            let same = match (configured.by_server(server), world.clusters.by_server(server)) {
+                (Ok(was), Ok(is)) => is_same_connection(was, is),
+                _ => false,
+            };
+            if !same && let Some(destination) = slot.get() {
                 destination.cancel.cancel();
             }
-            keep
+            same
         });
-        for (_, slot) in slots.values() {
+        *configured = world.clusters.clone();
+        for slot in used.values() {
             let Some(destination) = slot.get() else { continue };
             if world.tracking != old.tracking {
                 destination.index.set_claims(claims(world));
             }
             let changed = |key: &str| world.settings.cm().get(key) != old.settings.cm().get(key);
             if changed("resource.exclusions") || changed("resource.inclusions") {
-                destination.index.set_filter(filter(world));
+                destination.index.set_filter(world.filter.clone());
             }
         }
     }
@@ -120,24 +146,17 @@ impl Pool {
     /// All destinations in use, by server.
     pub(crate) fn in_use(&self) -> Vec<Arc<Destination>> {
         let slots = self.slots.lock();
-        let mut all: Vec<_> = slots.values().filter_map(|(_, slot)| slot.get().cloned()).collect();
+        let mut all: Vec<_> = slots.used.values().filter_map(|slot| slot.get().cloned()).collect();
         all.sort_by(|a, b| a.cluster.server.cmp(&b.cluster.server));
         all
     }
 
-    fn slot(&self, cluster: &Cluster) -> Slot {
+    fn slot(&self, server: &str) -> Result<(Cluster, Slot), String> {
         let mut slots = self.slots.lock();
-        match slots.get(&cluster.server) {
-            Some((known, slot)) if known == cluster => Arc::clone(slot),
-            known => {
-                if let Some(destination) = known.and_then(|(_, slot)| slot.get()) {
-                    destination.cancel.cancel();
-                }
-                let slot = Slot::default();
-                slots.insert(cluster.server.clone(), (cluster.clone(), Arc::clone(&slot)));
-                slot
-            }
-        }
+        let Slots { configured, used } = &mut *slots;
+        let cluster = configured.by_server(server).map_err(|error| error.to_string())?.clone();
+        let slot = Arc::clone(used.entry(server.to_owned()).or_default());
+        Ok((cluster, slot))
     }
 
     async fn start(&self, cluster: &Cluster, world: &World) -> Result<Arc<Destination>, String> {
@@ -154,8 +173,7 @@ impl Pool {
             ..Derived::default()
         });
         let mut options = IndexOptions::new(&cluster.server, claims(world), derive, jitter());
-        let filter = filter(world);
-        options.filter = filter.clone();
+        options.filter = world.filter.clone();
         options.namespaces = cluster.namespaces.iter().map(SmolStr::new).collect();
         options.cluster_resources = cluster.namespaces.is_empty() || cluster.cluster_resources;
         let (sender, mut receiver) = mpsc::channel(EVENTS_MAX);
@@ -169,15 +187,20 @@ impl Pool {
             cancel.clone(),
         );
         let (events, server) = (self.events.clone(), SmolStr::new(&cluster.server));
+        let stop = cancel.clone();
         self.tracker.spawn(async move {
-            while let Some(event) = receiver.recv().await {
+            // Both branches are cancel-safe; what is not forwarded when a cluster stops concerns nobody.
+            while let Some(event) = tokio::select! {
+                event = receiver.recv() => event,
+                () = stop.cancelled() => None,
+            } {
                 if events.send(ClusterEvent { server: server.clone(), event }).await.is_err() {
                     return;
                 }
             }
         });
         let writer = Writer::new(connection, discovery);
-        Ok(Arc::new(Destination { cluster: cluster.clone(), index, writer, filter, cancel }))
+        Ok(Arc::new(Destination { cluster: cluster.clone(), index, writer, started: Instant::now(), cancel }))
     }
 }
 
@@ -191,12 +214,12 @@ fn claims(world: &World) -> Claims {
     Claims { keys, claim: Arc::new(move |metadata: &Metadata| tracking.claim(metadata)) }
 }
 
-fn filter(world: &World) -> ResourceFilter {
-    let settings = &world.settings;
-    ResourceFilter::parse(settings.resource_exclusions(), settings.resource_inclusions()).unwrap_or_else(|error| {
-        tracing::error!(%error, "resource exclusions or inclusions cannot be read and are ignored");
-        ResourceFilter::default()
-    })
+/// Whether two configurations of a cluster need the same connection and index.
+fn is_same_connection(a: &Cluster, b: &Cluster) -> bool {
+    a.config == b.config
+        && a.namespaces == b.namespaces
+        && a.cluster_resources == b.cluster_resources
+        && a.refresh_requested_at == b.refresh_requested_at
 }
 
 /// A number from 0 to 1 out of the hasher's random keys; spreads waits, decides nothing.

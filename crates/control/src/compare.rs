@@ -3,6 +3,7 @@
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
+use futures::StreamExt;
 use parking_lot::Mutex;
 use tiphys_api::application::{ApplicationStatus, Condition, HealthStatus, ResourceStatus, Summary};
 use tiphys_api::names::annotation;
@@ -57,6 +58,10 @@ impl Subject<'_> {
 /// cannot be known makes the result `Unknown`.
 pub(crate) async fn run(subject: &Subject<'_>, targets: Targets, memory: &Mutex<AppMemory>) -> Compared {
     let found = subject.destination.index.managed(subject.instance);
+    if subject.destination.is_stopped() {
+        let message = "Failed to load live state: the configuration of the cluster changed".to_owned();
+        return failed(subject, targets, message);
+    }
     if let Some(error) = &found.cluster_error {
         let message = format!("Failed to load live state: {error}");
         return failed(subject, targets, message);
@@ -85,6 +90,11 @@ pub(crate) async fn run(subject: &Subject<'_>, targets: Targets, memory: &Mutex<
         let message = format!("Failed to load live state: {key}: {why}");
         return failed(subject, targets, message);
     }
+    // The index may show a kind a moment longer or earlier than the settings want it managed; an object whose
+    // target is left out because its kind is excluded must not look like one that left the source (ENG-7).
+    let is_excluded = |kind: &GroupKind| !subject.world.filter.is_included(kind, &subject.destination.cluster.server);
+    let live: Vec<Arc<Object>> =
+        live.into_iter().filter(|object| !is_excluded(&object.gvk().group_kind())).collect();
     let managed: HashSet<ResourceKey> = live.iter().map(|object| object.key()).collect();
     let by_key = look_up(subject, &targets, &managed, &unknown).await;
 
@@ -117,7 +127,7 @@ pub(crate) async fn run(subject: &Subject<'_>, targets: Targets, memory: &Mutex<
             managed: &live,
             by_key: &find,
             scope: &scope,
-            excluded: &|group_kind| subject.destination.is_excluded(group_kind),
+            excluded: &is_excluded,
             permitted_live: &|object| subject.is_visible(&object.key()),
             permitted_kind: &|key| {
                 kind_permitted(
@@ -168,36 +178,69 @@ async fn look_up(
         .map(|r| ResourceKey::new(&r.group, &r.kind, &r.namespace, &r.name))
         .collect();
     let mut found = HashMap::new();
+    let mut reads = Vec::new();
     for target in targets.objects.iter() {
         let key = target.key();
-        for key in [key.in_namespace(""), key.in_namespace(if key.namespace.is_empty() { namespace } else { &key.namespace })] {
+        let namespaced = key.in_namespace(if key.namespace.is_empty() { namespace } else { &key.namespace });
+        for key in [key.in_namespace(""), namespaced] {
             if managed.contains(&key) || found.contains_key(&key) {
                 continue;
             }
-            let seen = match subject.destination.index.get(&key) {
-                _ if unknown.contains_key(&key.group_kind()) => read(subject.destination, target, &key).await,
-                IndexSeen::Reference { .. } => read(subject.destination, target, &key).await,
-                IndexSeen::Unknown(_) if subject.destination.is_unwatched(&key.group_kind()) => {
-                    read(subject.destination, target, &key).await
-                }
+            let how = match subject.destination.index.get(&key) {
+                _ if unknown.contains_key(&key.group_kind()) => Some(Read::Server),
+                IndexSeen::Reference { .. } => Some(Read::Index),
+                IndexSeen::Unknown(_) if subject.destination.is_unwatched(&key.group_kind()) => Some(Read::Server),
                 // Another version of the same object is asked of the server (ENG-26).
-                IndexSeen::Present(object) if object.gvk() != target.gvk() => {
-                    read(subject.destination, target, &key).await
-                }
+                IndexSeen::Present(object) if object.gvk() != target.gvk() => Some(Read::Index),
                 // An object that was there at the last comparison is not called missing on the word of one list
                 // (F7).
-                IndexSeen::Absent if known.contains(&key) => read(subject.destination, target, &key).await,
-                other => from_index(other),
+                IndexSeen::Absent if known.contains(&key) => Some(Read::Server),
+                other => {
+                    found.insert(key.clone(), from_index(other));
+                    None
+                }
             };
-            found.insert(key, seen);
+            if let Some(how) = how {
+                // A placeholder that keeps the key from being read twice.
+                found.insert(key.clone(), Seen::Unknown("not read".to_owned()));
+                reads.push((key, Arc::clone(target), how));
+            }
         }
+    }
+    let read_one = |(key, target, how): (ResourceKey, Arc<Object>, Read)| async move {
+        let seen = read(subject.destination, &target, &key, how).await;
+        (key, seen)
+    };
+    let reading = futures::stream::iter(reads.into_iter().map(read_one)).buffer_unordered(READS_AT_ONCE);
+    // What is not read in time stays unknown.
+    let mut reading = std::pin::pin!(reading.take_until(tokio::time::sleep(READ_TIMEOUT)));
+    while let Some((key, seen)) = reading.next().await {
+        found.insert(key, seen);
     }
     found
 }
 
-async fn read(destination: &Destination, target: &Object, key: &ResourceKey) -> Seen<Arc<Object>> {
+/// Reads of one comparison that run at the same time.
+const READS_AT_ONCE: usize = 16;
+/// Time all reads of one comparison get together.
+const READ_TIMEOUT: std::time::Duration = std::time::Duration::from_secs(30);
+
+/// Where an object is read.
+#[derive(Clone, Copy)]
+enum Read {
+    /// Through the index, which keeps it.
+    Index,
+    /// At the server, whatever the index believes.
+    Server,
+}
+
+async fn read(destination: &Destination, target: &Object, key: &ResourceKey, how: Read) -> Seen<Arc<Object>> {
     let target = WriteTarget::new(target.gvk().clone(), &key.namespace, &key.name);
-    match destination.index.live(&destination.writer, &target).await {
+    let read = match how {
+        Read::Index => destination.index.live(&destination.writer, &target).await,
+        Read::Server => destination.writer.get(&target).await,
+    };
+    match read {
         Ok(Some(object)) => Seen::Present(object),
         Ok(None) | Err(ApiError::NotServed(_)) => Seen::Absent,
         Err(error) => Seen::Unknown(error.to_string()),
@@ -246,7 +289,10 @@ fn shape(subject: &Subject<'_>, targets: Targets, comparison: Comparison, memory
     let mut conditions = comparison.conditions.clone();
     let judged = {
         let mut memory = memory.lock();
-        let known = std::mem::take(&mut memory.verdicts);
+        let same_rules =
+            memory.verdict_rules.as_ref().is_some_and(|rules| Arc::ptr_eq(rules, &subject.world.health));
+        let known = if same_rules { std::mem::take(&mut memory.verdicts) } else { HashMap::new() };
+        memory.verdict_rules = Some(Arc::clone(&subject.world.health));
         let verdicts = comparison
             .resources
             .iter()
@@ -334,7 +380,13 @@ fn verdict(
 pub(crate) fn tracking_of(app: &Application, world: &World) -> TrackingSettings {
     let wanted = app.annotation("argocd.argoproj.io/tracking-method");
     let method = world.tracking.effective_method(wanted, world.settings.cm());
-    world.tracking.with_method(method)
+    // The index finds objects by the system's way of marking. An application that is marked another way would
+    // claim what it never managed, or lose what it did (TRK-91), so such an override waits.
+    if method.is_annotation_family() == world.tracking.method.is_annotation_family() {
+        world.tracking.with_method(method)
+    } else {
+        world.tracking.clone()
+    }
 }
 
 /// Whether an Application's annotation asks to leave it alone (CTL-19).

@@ -8,7 +8,7 @@ use arc_swap::ArcSwap;
 use futures::FutureExt;
 use serde_json::Value;
 use smol_str::SmolStr;
-use tiphys_api::{AppProject, names};
+use tiphys_api::{AppProject, names, repo_url};
 use tiphys_cluster::{
     ApiError, Connection, Discovery, IndexEvent, ObjectEvent, ObjectQuery, Permit, Served, Target, Writer,
     watch_objects,
@@ -160,7 +160,7 @@ impl Controller {
             known_hosts_file: options.cache_dir.join("ssh_known_hosts"),
         };
         inputs.first().await.map_err(StartError::Cluster)?;
-        let world = World::build(&inputs.data);
+        let world = World::build(&inputs.data, None);
         for warning in &world.warnings {
             tracing::warn!(warning, "a setting cannot be read");
         }
@@ -186,7 +186,13 @@ impl Controller {
             namespace: options.namespace.clone(),
             store: AppStore::default(),
             queue: queue.clone(),
-            clusters: Arc::new(Pool::new(connection.clone(), cluster_sender, tracker.clone(), cancel.clone())),
+            clusters: Arc::new(Pool::new(
+                connection.clone(),
+                cluster_sender,
+                tracker.clone(),
+                cancel.clone(),
+                world.clusters.clone(),
+            )),
             world: ArcSwap::from_pointee(world),
             sources,
             renders: Renders::new(std::thread::available_parallelism().map_or(2, usize::from)),
@@ -209,9 +215,9 @@ impl Controller {
         };
         tracker.spawn(watch_objects(connection, query, sender, jitter(), cancel.clone()));
         tracker.spawn(follow_applications(Arc::clone(&context), receiver));
-        tracker.spawn(follow_clusters(Arc::clone(&context), cluster_receiver));
+        tracker.spawn(follow_clusters(Arc::clone(&context), cluster_receiver, cancel.clone()));
         tracker.spawn(inputs.follow(Arc::clone(&context)));
-        tracker.spawn(write_events(Arc::clone(&context), event_receiver));
+        tracker.spawn(write_events(Arc::clone(&context), event_receiver, cancel.clone()));
         tracker.spawn(follow_quiet(Arc::clone(&context), quiet_receiver, cancel.clone()));
         for _ in 0..workers {
             tracker.spawn(work(Arc::clone(&context)));
@@ -297,7 +303,7 @@ fn app_info(context: &Context, key: &AppKey) -> Option<AppInfo> {
         name: key.name.to_string(),
         project: app.project().to_owned(),
         autosync: app.automated().is_some(),
-        repo: app.sources().first().map(|s| tiphys_api::repo_url::normalize(&s.repo_url)).unwrap_or_default(),
+        repo: app.sources().first().map(|s| repo_url::redact(&repo_url::normalize(&s.repo_url))).unwrap_or_default(),
         dest_server: app.spec.destination.server.clone(),
         dest_namespace: app.spec.destination.namespace.clone(),
         sync_status: app.status.sync.status.clone(),
@@ -428,7 +434,7 @@ impl Inputs {
     }
 
     async fn swap(&self, context: &Context) {
-        let world = World::build(&self.data);
+        let world = World::build(&self.data, Some(&context.world.load_full()));
         let old = context.world.swap(Arc::new(world));
         let world = context.world.load_full();
         for warning in world.warnings.iter().filter(|warning| !old.warnings.contains(warning)) {
@@ -440,9 +446,6 @@ impl Inputs {
         context.clusters.reconfigure(&world, &old);
         if world.settings.cm() != old.settings.cm() || world.clusters != old.clusters {
             for key in context.store.keys() {
-                if let Some(entry) = context.store.get(&key) {
-                    entry.memory.lock().verdicts.clear();
-                }
                 context.request(&key, Level::Recent, Priority::Routine);
             }
             return;
@@ -472,6 +475,12 @@ impl WorldData {
                     Kind::ConfigMap | Kind::Project => true,
                 };
                 if wanted { map.insert(name, object).is_none_or(|_| true) } else { map.remove(&name).is_some() }
+            }
+            // Settings that vanish, or lose their label, do not fall back to defaults: another installation's objects
+            // could become ours (law 2).
+            ObjectEvent::Delete(key) if matches!(kind, Kind::ConfigMap) => {
+                tracing::error!(name = %key.name, "a settings ConfigMap is gone; its last content stays in force");
+                false
             }
             ObjectEvent::Delete(key) => map.remove(key.name.as_str()).is_some(),
             ObjectEvent::Synced | ObjectEvent::Failed(_) => false,
@@ -522,8 +531,16 @@ fn is_automated(context: &Context, key: &AppKey) -> bool {
 }
 
 /// Turns changes of live objects into requests of exactly the applications they belong to.
-async fn follow_clusters(context: Arc<Context>, mut events: mpsc::Receiver<ClusterEvent>) {
-    while let Some(event) = events.recv().await {
+async fn follow_clusters(
+    context: Arc<Context>,
+    mut events: mpsc::Receiver<ClusterEvent>,
+    cancel: CancellationToken,
+) {
+    // Both branches are cancel-safe.
+    while let Some(event) = tokio::select! {
+        event = events.recv() => event,
+        () = cancel.cancelled() => None,
+    } {
         match event.event {
             IndexEvent::Changed { applications, is_managed, .. } => {
                 for instance in &applications {
@@ -552,13 +569,13 @@ async fn follow_clusters(context: Arc<Context>, mut events: mpsc::Receiver<Clust
     }
 }
 
-/// Applications of a cluster whose state is not known are compared again.
+/// Applications of a cluster that are not known to be in sync are compared again.
 fn wake_unknown(context: &Context, server: &str) {
     let world = context.world.load();
     for key in context.store.keys() {
-        let Some(app) = context.store.get(&key).and_then(|entry| entry.parse().ok()) else { continue };
-        let here = world.clusters.resolve(&app.spec.destination).is_ok_and(|cluster| cluster.server == server);
-        if here && app.status.sync.status != "Synced" {
+        let Some(entry) = context.store.get(&key).filter(|entry| entry.sync_status != "Synced") else { continue };
+        let destination = &entry.declared.spec.destination;
+        if world.clusters.resolve(destination).is_ok_and(|cluster| cluster.server == server) {
             context.request(&key, Level::Recent, Priority::Routine);
         }
     }
@@ -591,10 +608,11 @@ async fn follow_quiet(context: Arc<Context>, mut pushes: mpsc::Receiver<Quiet>, 
 }
 
 /// Writes events about Applications; a failure is logged and forgotten.
-async fn write_events(context: Arc<Context>, mut events: mpsc::Receiver<Value>) {
+async fn write_events(context: Arc<Context>, mut events: mpsc::Receiver<Value>, cancel: CancellationToken) {
     use futures::StreamExt;
     let stream = futures::stream::poll_fn(move |task| events.poll_recv(task));
     stream
+        .take_until(cancel.cancelled_owned())
         .for_each_concurrent(EVENT_WRITERS, |event| {
             let context = Arc::clone(&context);
             async move {

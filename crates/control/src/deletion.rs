@@ -15,21 +15,26 @@ use tiphys_engine::deletion::{
 };
 use tiphys_engine::health;
 use tiphys_engine::hook::HookType;
-use tiphys_object::{Object, ResourceKey};
+use tiphys_object::{Gvk, Object, ResourceKey};
 
+use crate::clusters::Unusable;
 use crate::context::Context;
 use crate::decide::operation::shown;
 use crate::decide::refresh::{Level, Reason, Refresh, RefreshKind};
 use crate::decide::status::{condition, merge_conditions};
 use crate::events::Note;
 use crate::operate::{self, WrittenObjects};
-use crate::pass::{self, Resolved, Work};
+use crate::pass::{self, Resolved, Unresolved, Work};
 use crate::persist::{self, Also};
 
 /// Longest time until a deletion is looked at again (CTL-79).
 const LOOK_AGAIN: SignedDuration = SignedDuration::from_secs(30);
 /// Time until a pass that failed is tried again.
 const RETRY: SignedDuration = SignedDuration::from_secs(5);
+
+/// What a user can do about hooks that cannot run (CTL-84).
+const SKIP_HINT: &str = "annotate the application with argocd.argoproj.io/deletion-skip-hooks=true to delete it \
+                         without its hooks";
 
 /// What one pass came to.
 enum Step {
@@ -103,7 +108,9 @@ async fn step(context: &Context, work: &Work) -> Result<Step, String> {
     if work.world.clusters.resolve(&work.app.spec.destination).is_err() {
         return Ok(Step::Release(&ALL));
     }
-    let resolved = resolve(context, work).await?;
+    let Some(resolved) = resolve(context, work).await? else {
+        return Ok(Step::Wait(SignedDuration::from_millis(500)));
+    };
     if has(finalizer::PRE_DELETE) {
         return hooks(context, work, &resolved, HookType::PreDelete, &[finalizer::PRE_DELETE]).await;
     }
@@ -119,8 +126,9 @@ async fn step(context: &Context, work: &Work) -> Result<Step, String> {
     clean_up(context, work, &resolved, HookType::PostDelete, &[finalizer::POST_DELETE_CLEANUP]).await
 }
 
-/// Project and destination of a deletion: a spec that is no longer permitted does not stop it (CTL-15).
-async fn resolve(context: &Context, work: &Work) -> Result<Resolved, String> {
+/// Project and destination of a deletion: a spec that is no longer permitted does not stop it (CTL-15), and
+/// what the project forbids is invisible to the cascade. `None` means that the cluster is not listed yet.
+async fn resolve(context: &Context, work: &Work) -> Result<Option<Resolved>, String> {
     let world = &work.world;
     let cluster = world.clusters.resolve(&work.app.spec.destination).map_err(|error| error.to_string())?;
     let name = work.app.project();
@@ -128,13 +136,32 @@ async fn resolve(context: &Context, work: &Work) -> Result<Resolved, String> {
         .projects
         .get(name)
         .ok_or_else(|| format!("Application referencing project {name} which does not exist"))?;
-    let destination = context.clusters.get(cluster, world).await?;
-    Ok(Resolved { project: Arc::clone(project), destination })
+    match context.clusters.get(&cluster.server, world).await {
+        Ok(destination) => Ok(Some(Resolved { project: Arc::clone(project), destination })),
+        Err(Unusable::NotReady) => Ok(None),
+        Err(Unusable::Failed(error)) => Err(error),
+    }
+}
+
+/// Hooks create objects: they run only where the whole spec is permitted (INV-6).
+async fn check_spec(context: &Context, work: &Work) -> Result<(), String> {
+    match pass::resolve(context, work).await {
+        Ok(_) => Ok(()),
+        Err(Unresolved::Invalid(conditions)) => {
+            let texts: Vec<&str> = conditions.iter().map(|c| c.message.as_str()).collect();
+            Err(format!("deletion hooks are not run: {}; {SKIP_HINT}", texts.join("; ")))
+        }
+        Err(Unresolved::NotReady) => Err("the cluster is not listed yet".to_owned()),
+        Err(Unresolved::Unreachable(error)) => Err(error),
+    }
 }
 
 /// Deletes the managed objects of the highest wave (CTL-78 step 3).
 async fn cascade(work: &Work, resolved: &Resolved) -> Result<Step, String> {
     let subject = work.subject(resolved);
+    if resolved.destination.is_stopped() {
+        return Err("Failed to load live state: the configuration of the cluster changed".to_owned());
+    }
     let found = resolved.destination.index.managed(&work.instance);
     if let Some(error) = found.cluster_error {
         return Err(format!("Failed to load live state: {error}"));
@@ -169,7 +196,10 @@ async fn cascade(work: &Work, resolved: &Resolved) -> Result<Step, String> {
         deletion_approved: time(work.app.annotation(annotation::DELETION_APPROVED)),
     };
     match next_deletion(&facts) {
-        DeletionStep::Done => Ok(Step::Release(&CASCADE)),
+        DeletionStep::Done => {
+            confirm_empty(work, resolved).await?;
+            Ok(Step::Release(&CASCADE))
+        }
         DeletionStep::Wait { why } => {
             tracing::debug!(application = %work.key, why, "the deletion waits");
             Ok(Step::Wait(LOOK_AGAIN))
@@ -182,6 +212,25 @@ async fn cascade(work: &Work, resolved: &Resolved) -> Result<Step, String> {
             Ok(Step::Wait(SignedDuration::from_millis(100)))
         }
     }
+}
+
+/// One list that shows nothing of a kind at all is not believed: what the status knew of it is asked for once
+/// more before the last finalizer goes (F7).
+async fn confirm_empty(work: &Work, resolved: &Resolved) -> Result<(), String> {
+    let counts = resolved.destination.index.counts();
+    for r in work.app.status.resources.iter().filter(|r| !r.hook) {
+        let gvk = Gvk::new(&r.group, &r.version, &r.kind);
+        if counts.get(&gvk.group_kind()).copied() != Some(0) {
+            continue;
+        }
+        let target = Target::new(gvk, &r.namespace, &r.name);
+        let live = resolved.destination.writer.get(&target).await.map_err(|error| error.to_string())?;
+        if let Some(live) = live.filter(|live| work.tracking.claim(live.metadata()).as_deref() == Some(work.instance.as_str())) {
+            resolved.destination.index.relist();
+            return Err(format!("Failed to load live state: {} exists, but the list of its kind is empty", live.key()));
+        }
+    }
+    Ok(())
 }
 
 /// Deletes objects together and waits until the index has seen it.
@@ -228,16 +277,22 @@ async fn load_hooks(
 ) -> Result<Vec<DeletionHook>, String> {
     let refresh = Refresh { level: Level::Latest, kind: RefreshKind::Normal, reason: Reason::Internal };
     let targets = pass::load_targets(context, work, refresh).await.map_err(|error| {
-        format!(
-            "Failed to load target state: {error}; annotate the application with \
-             argocd.argoproj.io/deletion-skip-hooks=true to delete it without its hooks"
-        )
+        format!("Failed to load target state: {error}; {SKIP_HINT}")
     })?;
     let mut hooks = Vec::new();
     for target in targets.objects.iter().filter(|object| is_deletion_hook(object, hook_type)) {
-        let target = with_namespace(target, &work.app, resolved);
+        let target = placed(target, &work.app, resolved)?;
+        if target.name().is_empty() {
+            return Err(format!("a {} hook has no name; {SKIP_HINT}", target.gvk().kind));
+        }
         let key = Target::new(target.gvk().clone(), target.namespace(), target.name());
         let live = resolved.destination.writer.get(&key).await.map_err(|error| error.to_string())?;
+        // An object of the hook's name that is not ours is neither judged nor deleted.
+        if let Some(live) = &live
+            && work.tracking.claim(live.metadata()).as_deref() != Some(work.instance.as_str())
+        {
+            return Err(format!("{} exists and is not part of the application; {SKIP_HINT}", live.key()));
+        }
         let health = match &live {
             Some(live) => {
                 health::evaluate(&live.to_value(), &work.world.health).map_err(|error| error.to_string())?
@@ -249,17 +304,20 @@ async fn load_hooks(
     Ok(hooks)
 }
 
-fn with_namespace(target: &Arc<Object>, app: &Application, resolved: &Resolved) -> Arc<Object> {
-    let namespace = &app.spec.destination.namespace;
-    let kinds = resolved.destination.index.discovery().snapshot();
-    let cluster_scoped = kinds.and_then(|kinds| kinds.scope(&target.gvk().group_kind()))
-        == Some(tiphys_cluster::Scope::Cluster);
-    if !target.namespace().is_empty() || namespace.is_empty() || cluster_scoped {
-        return Arc::clone(target);
-    }
+/// The hook where it belongs: cluster-scoped kinds lose a namespace, others get the destination's (ENG-41).
+fn placed(target: &Arc<Object>, app: &Application, resolved: &Resolved) -> Result<Arc<Object>, String> {
+    let namespaced = pass::scope_of(&target.gvk().group_kind(), resolved)?;
+    let namespace = app.spec.destination.namespace.as_str();
     let mut value = target.to_value();
-    tiphys_object::access::metadata_mut(&mut value).insert("namespace".to_owned(), namespace.as_str().into());
-    Object::from_value(&value).map_or_else(|_| Arc::clone(target), Arc::new)
+    let metadata = tiphys_object::access::metadata_mut(&mut value);
+    if !namespaced {
+        metadata.remove("namespace");
+    } else if target.namespace().is_empty() && !namespace.is_empty() {
+        metadata.insert("namespace".to_owned(), namespace.into());
+    } else {
+        return Ok(Arc::clone(target));
+    }
+    Object::from_value(&value).map(Arc::new).map_err(|error| error.to_string())
 }
 
 fn skips_hooks(app: &Application) -> bool {
@@ -277,6 +335,7 @@ async fn hooks(
     if skips_hooks(&work.app) {
         return Ok(Step::Release(finalizers));
     }
+    check_spec(context, work).await?;
     let hooks = load_hooks(context, work, resolved, hook_type).await?;
     match next_hooks(hook_type, &hooks) {
         HookStep::Done => Ok(Step::Release(finalizers)),
@@ -286,7 +345,8 @@ async fn hooks(
         }
         HookStep::Create(objects) => {
             for object in objects {
-                pass::permitted(&object, !object.namespace().is_empty(), resolved, &work.world)?;
+                let namespaced = pass::scope_of(&object.gvk().group_kind(), resolved)?;
+                pass::permitted(&object, namespaced, resolved, &work.world)?;
                 match resolved.destination.writer.create(&Permit::checked(), &object.to_value()).await {
                     Ok(_) => {}
                     Err(error) if error.is_already_exists() => {}

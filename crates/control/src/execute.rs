@@ -43,8 +43,18 @@ pub(crate) async fn run(writer: &Writer, resolved: &Resolved, world: &World, act
     let Some(subject) = action.manifest.as_ref().or(action.live.as_ref()) else {
         return Done::outcome(Outcome::failed("the action names no object"));
     };
-    let namespaced = !action.key.namespace.is_empty();
-    if let Err(message) = pass::permitted(subject, namespaced, resolved, world) {
+    // A kind whose definition came in this very sync is known to discovery by now; its manifest alone says
+    // nothing about its scope.
+    let known = pass::scope_of(&action.gvk.group_kind(), resolved);
+    let checked = match known {
+        Err(_) if action.op == Op::DryRun => return Done::outcome(Outcome::done()),
+        Err(_) if resolved.destination.index.discovery().refresh().await.is_ok() => {
+            pass::scope_of(&action.gvk.group_kind(), resolved)
+        }
+        known => known,
+    };
+    let permitted = checked.and_then(|namespaced| pass::permitted(subject, namespaced, resolved, world));
+    if let Err(message) = permitted {
         return Done::outcome(Outcome::Failed { message });
     }
     let permit = Permit::checked();

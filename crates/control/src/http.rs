@@ -4,8 +4,8 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use axum::Router;
-use axum::body::Bytes;
-use axum::extract::{DefaultBodyLimit, State};
+use axum::body::Body;
+use axum::extract::State;
 use axum::http::{HeaderMap, Method, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{any, get};
@@ -18,8 +18,10 @@ use crate::webhook::{self, Delivery};
 /// Time without progress, while something waits, after which the process is unhealthy (INV-14).
 const STUCK_AFTER: Duration = Duration::from_secs(55);
 
-/// Bytes of a payload that are read at most, whatever the settings say.
-const BODY_BYTES_MAX: usize = 512 * 1024 * 1024;
+/// Deliveries whose bodies are in memory at the same time (SEC-48).
+const DELIVERIES_MAX: usize = 4;
+/// Bytes of a payload that are read while no secret proves its sender.
+const UNPROVEN_BYTES_MAX: usize = 16 * 1024 * 1024;
 
 /// The state behind the endpoints. Cloning is cheap; the controller is added when it has started.
 #[derive(Clone)]
@@ -30,6 +32,7 @@ pub struct Endpoints {
 struct Shared {
     controller: OnceLock<Controller>,
     seen: Mutex<Seen>,
+    deliveries: tokio::sync::Semaphore,
 }
 
 impl Default for Endpoints {
@@ -42,7 +45,8 @@ impl Endpoints {
     /// Endpoints of a process that starts.
     pub fn new() -> Self {
         let seen = Mutex::new(Seen { count: 0, since: Instant::now() });
-        Self { shared: Arc::new(Shared { controller: OnceLock::new(), seen }) }
+        let deliveries = tokio::sync::Semaphore::new(DELIVERIES_MAX);
+        Self { shared: Arc::new(Shared { controller: OnceLock::new(), seen, deliveries }) }
     }
 
     /// The controller works from now on.
@@ -66,7 +70,6 @@ pub fn router(endpoints: Endpoints) -> Router {
         .route("/readyz", get(readyz))
         .route("/metrics", get(metrics))
         .route("/api/webhook", any(receive))
-        .layer(DefaultBodyLimit::max(BODY_BYTES_MAX))
         .with_state(endpoints.shared)
 }
 
@@ -103,14 +106,24 @@ async fn metrics(State(shared): State<Arc<Shared>>) -> Response {
 }
 
 /// Answers one delivery (API-197); what it causes happens later.
-async fn receive(State(shared): State<Arc<Shared>>, method: Method, headers: HeaderMap, body: Bytes) -> Response {
+async fn receive(State(shared): State<Arc<Shared>>, method: Method, headers: HeaderMap, body: Body) -> Response {
     let Some(controller) = shared.controller.get() else {
         return (StatusCode::SERVICE_UNAVAILABLE, "starting").into_response();
     };
+    let Ok(_place) = shared.deliveries.acquire().await else {
+        return (StatusCode::SERVICE_UNAVAILABLE, "stopping").into_response();
+    };
     let megabytes = controller.setting("webhook.maxPayloadSizeMB");
+    let header = |name: &str| headers.get(name).and_then(|value| value.to_str().ok());
+    let limit = webhook::body_bytes_max(megabytes.as_deref());
+    let proven = webhook::has_secret(header, |key| controller.secret(key));
+    let limit = if proven { limit } else { limit.min(UNPROVEN_BYTES_MAX) };
+    let read = if method == Method::POST { axum::body::to_bytes(body, limit).await.ok() } else { None };
+    // An empty body is what the checks below refuse with the right words.
+    let body = read.unwrap_or_default();
     let request = webhook::Request {
         method: method.as_str(),
-        header: |name: &str| headers.get(name).and_then(|value| value.to_str().ok()),
+        header,
         body: &body,
         secret: |key: &str| controller.secret(key),
         megabytes_max: megabytes.as_deref(),

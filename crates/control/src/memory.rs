@@ -6,9 +6,9 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 use smol_str::SmolStr;
-use tiphys_api::application::ApplicationSource;
+use tiphys_api::application::{ApplicationSource, ResourceResult};
 use tiphys_engine::compare::DiffMemo;
-use tiphys_engine::health::{Health, HealthError};
+use tiphys_engine::health::{Health, HealthError, HealthOverrides};
 use tiphys_engine::tree::NodeInfo;
 use tiphys_object::{Object, ResourceKey};
 
@@ -23,6 +23,8 @@ pub(crate) struct AppMemory {
     pub(crate) diffs: DiffMemo,
     /// Health and details of live objects, by version. Emptied when the health rules change.
     pub(crate) verdicts: HashMap<ResourceKey, Verdict>,
+    /// The rules these verdicts were made by.
+    pub(crate) verdict_rules: Option<Arc<HealthOverrides>>,
     /// Targets of the last comparison.
     pub(crate) targets: Option<Targets>,
     /// Since when the repositories fail (CTL-33).
@@ -31,6 +33,10 @@ pub(crate) struct AppMemory {
     pub(crate) wake: Option<Timestamp>,
     /// Last comparison at level 2 or above, written or not.
     pub(crate) reconciled: Option<Timestamp>,
+    /// No further pass of the running operation before this time (ENG-166).
+    pub(crate) not_before: Option<Timestamp>,
+    /// All results of the running attempt: the status may have room for a part only.
+    pub(crate) ledger: Option<LedgerCopy>,
     /// Renderings of the last successful sync (CTL-39).
     pub(crate) synced_ids: Option<Vec<[u8; 32]>>,
 }
@@ -46,6 +52,16 @@ pub(crate) struct Verdict {
     pub(crate) info: Option<Arc<NodeInfo>>,
 }
 
+/// Results of an attempt, and which attempt.
+pub(crate) struct LedgerCopy {
+    /// Start of the operation.
+    pub(crate) started_at: String,
+    /// Retries before it.
+    pub(crate) retry_count: i64,
+    /// The results.
+    pub(crate) results: Vec<ResourceResult>,
+}
+
 /// Targets with everything they were made from.
 #[derive(Clone)]
 pub(crate) struct Targets {
@@ -57,6 +73,8 @@ pub(crate) struct Targets {
     pub(crate) types: Vec<&'static str>,
     /// Sources they were made from.
     pub(crate) sources: Vec<ApplicationSource>,
+    /// Everything else they depend on: tracking, namespace, project, renderers.
+    pub(crate) made_for: String,
     /// Identities of the renderings.
     pub(crate) ids: Vec<[u8; 32]>,
 }

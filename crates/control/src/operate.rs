@@ -11,7 +11,7 @@ use std::time::Duration;
 use futures::StreamExt;
 use jiff::{SignedDuration, Timestamp};
 use tiphys_api::application::{
-    Application, ApplicationSource, Operation, OperationState, SyncOperation, SyncResult,
+    Application, ApplicationSource, Operation, OperationState, ResourceResult, SyncOperation, SyncResult,
 };
 use tiphys_api::names::annotation;
 use tiphys_cluster::Seen as IndexSeen;
@@ -26,9 +26,9 @@ use crate::decide::operation::{self as rules, Move, shown};
 use crate::decide::refresh::{Level, Reason, Refresh, RefreshKind};
 use crate::events::Note;
 use crate::execute;
-use crate::memory::Targets;
+use crate::memory::{LedgerCopy, Targets};
 use crate::metrics::SyncLabels;
-use crate::pass::{self, CompareError, Override, Resolved, Work};
+use crate::pass::{self, CompareError, Override, Resolved, Unresolved, Work};
 use crate::persist::{self, Also, Written};
 use crate::queue::Priority;
 use crate::world::World;
@@ -52,10 +52,29 @@ pub(crate) fn begin(
     OperationState {
         operation: operation.clone(),
         phase: "Running".to_owned(),
-        started_at: shown(now),
+        started_at: start_time(app, now),
         sync_result: Some(result_of(app, operation, targets)),
         ..OperationState::default()
     }
+}
+
+/// The start of an operation in whole seconds, never that of the one before: it marks the hooks (INV-9).
+fn start_time(app: &Application, now: Timestamp) -> String {
+    let text = shown(now);
+    let taken = app.status.operation_state.as_ref().is_some_and(|state| state.started_at == text);
+    if taken { shown(now.checked_add(SignedDuration::from_secs(1)).unwrap_or(now)) } else { text }
+}
+
+/// Whether the operation is automatic, waits for a retry, and is about other revisions than the newest.
+pub(crate) fn is_outdated_retry(app: &Application, revisions: &[String]) -> bool {
+    let Some(operation) = app.operation.as_ref().filter(|operation| operation.initiated_by.automated) else {
+        return false;
+    };
+    let Some(state) = app.status.operation_state.as_ref() else { return false };
+    let waits = state.phase == "Running" && state.finished_at.is_some();
+    let sync = operation.sync.as_ref();
+    let own = sync.map(|sync| if sync.revisions.is_empty() { vec![sync.revision.clone()] } else { sync.revisions.clone() });
+    waits && own.is_some_and(|own| own != revisions && !own.iter().any(String::is_empty))
 }
 
 fn result_of(app: &Application, operation: &Operation, targets: &Targets) -> SyncResult {
@@ -131,7 +150,7 @@ async fn one(context: &Context, work: &mut Work, compared: Option<Compared>) -> 
     let Some(operation) = work.app.operation.clone() else { return Next::Stop };
     match next {
         Move::WaitUntil(at) => Next::Wait(at.duration_since(now)),
-        Move::Invalid { message } => end(context, work, OperationPhase::Error, &message, None).await,
+        Move::Invalid { message } => end(context, work, OperationPhase::Error, &message, Ending::default()).await,
         Move::Begin => start(context, work, &operation, compared).await,
         Move::Retry { message, refresh } => {
             let mut new = work.app.clone();
@@ -139,24 +158,39 @@ async fn one(context: &Context, work: &mut Work, compared: Option<Compared>) -> 
                 state.finished_at = None;
                 state.message = message;
                 let revisions = state.sync_result.take();
-                if !refresh {
+                if refresh {
+                    // The attempt looks for the newest commits, also where the operation named one.
+                    for operation in [Some(&mut state.operation), new.operation.as_mut()].into_iter().flatten() {
+                        if let Some(sync) = operation.sync.as_mut() {
+                            sync.revision.clear();
+                            sync.revisions.clear();
+                        }
+                    }
+                } else {
                     // The attempt stays on its commit; results begin anew.
                     state.sync_result =
                         revisions.map(|result| SyncResult { resources: Vec::new(), ..result });
                 }
             }
-            match save(context, work, new, Also::default()).await {
+            let also = Also { operation: refresh, ..Also::default() };
+            match save(context, work, new, also).await {
                 Ok(()) => Next::Again,
                 Err(next) => next,
             }
         }
         Move::Continue { terminate, timed_out } => {
+            let not_before = work.memory.lock().not_before;
+            if let Some(wait) = not_before.map(|at| at.duration_since(now)).filter(|wait| wait.is_positive())
+                && !terminate
+            {
+                return Next::Wait(wait);
+            }
             step(context, work, &operation, compared, Ending { terminate, timed_out }).await
         }
     }
 }
 
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Default)]
 struct Ending {
     terminate: bool,
     timed_out: bool,
@@ -169,13 +203,13 @@ async fn start(context: &Context, work: &mut Work, operation: &Operation, compar
     new.status.operation_state = Some(OperationState {
         operation: operation.clone(),
         phase: "Running".to_owned(),
-        started_at: shown(now),
+        started_at: start_time(&work.app, now),
         ..OperationState::default()
     });
     if operation.sync.is_none() {
         let message = "Invalid operation request: no operation specified";
         return match save(context, work, new, Also::default()).await {
-            Ok(()) => end(context, work, OperationPhase::Error, message, None).await,
+            Ok(()) => end(context, work, OperationPhase::Error, message, Ending::default()).await,
             Err(next) => next,
         };
     }
@@ -231,10 +265,15 @@ async fn step(
 ) -> Next {
     let resolved = match pass::resolve(context, work).await {
         Ok(resolved) => resolved,
-        Err(conditions) => {
+        Err(Unresolved::Invalid(conditions)) => {
             let texts: Vec<String> =
                 conditions.iter().map(|c| format!("{}: {}", c.r#type, c.message)).collect();
-            return end(context, work, OperationPhase::Error, &texts.join(";"), None).await;
+            return end(context, work, OperationPhase::Error, &texts.join(";"), ending).await;
+        }
+        // Not to know the cluster now is no result of the operation; its time-out decides when to give up.
+        Err(Unresolved::NotReady) => return Next::Wait(SignedDuration::from_millis(500)),
+        Err(Unresolved::Unreachable(error)) => {
+            return note_message(context, work, format!("waiting for the destination cluster: {error}")).await;
         }
     };
     let Some(sync) = operation.sync.clone() else { return Next::Stop };
@@ -260,7 +299,7 @@ async fn step(
             Err(CompareError::Busy) => return Next::Wait(LOOK_AGAIN),
             Err(CompareError::Failed(error)) => {
                 let message = format!("ComparisonError: {error}");
-                return end(context, work, OperationPhase::Error, &message, None).await;
+                return end(context, work, OperationPhase::Error, &message, ending).await;
             }
         },
     };
@@ -271,14 +310,29 @@ async fn step(
         .map(|c| format!("{}: {}", c.r#type, c.message))
         .collect();
     if !errors.is_empty() && !ending.terminate {
-        return end(context, work, OperationPhase::Error, &errors.join(";"), None).await;
+        return end(context, work, OperationPhase::Error, &errors.join(";"), ending).await;
     }
-    let result = match &state.sync_result {
+    let mut result = match &state.sync_result {
         Some(result) => result.clone(),
-        None => result_of(&work.app, operation, &compared.targets),
+        None => {
+            // Revisions and sources are on record before anything is written (INV-2).
+            let result = result_of(&work.app, operation, &compared.targets);
+            let mut new = work.app.clone();
+            if let Some(state) = new.status.operation_state.as_mut() {
+                state.sync_result = Some(result.clone());
+            }
+            if let Err(next) = save(context, work, new, Also::default()).await {
+                return next;
+            }
+            result
+        }
     };
+    restore_ledger(work, &state, &mut result);
     let facts = facts(work, &sync, &compared, &state, &result, started, ending.terminate);
-    let (mut ended, written) = drive(context, work, &resolved, facts).await;
+    let (mut ended, written) = match drive(context, work, &resolved, facts).await {
+        Ok(driven) => driven,
+        Err(next) => return next,
+    };
     explain(&resolved, &mut ended);
     settle(&resolved, written).await;
     record(context, work, &resolved, operation, result, ended, ending, &compared).await
@@ -392,13 +446,36 @@ impl sync::Cluster for ClusterFacts {
 /// Versions of what was written, by key: an object's, or `None` for a deletion.
 pub(crate) type WrittenObjects = BTreeMap<ResourceKey, Option<String>>;
 
+/// Puts the results back that the status had no room for.
+fn restore_ledger(work: &Work, state: &OperationState, result: &mut SyncResult) {
+    let memory = work.memory.lock();
+    if let Some(ledger) = &memory.ledger
+        && ledger.started_at == state.started_at
+        && ledger.retry_count == state.retry_count
+        && ledger.results.len() > result.resources.len()
+    {
+        result.resources.clone_from(&ledger.results);
+    }
+}
+
+fn keep_ledger(work: &Work, state: &OperationState, results: &[ResourceResult]) {
+    work.memory.lock().ledger = Some(LedgerCopy {
+        started_at: state.started_at.clone(),
+        retry_count: state.retry_count,
+        results: results.to_vec(),
+    });
+}
+
 /// Drives one pass: does what the engine asks until it ends the pass.
+///
+/// Before a finished hook is deleted its result is written: a crash between the two would read as "the hook
+/// vanished", and everything would run again (INV-9).
 async fn drive(
     context: &Context,
-    work: &Work,
+    work: &mut Work,
     resolved: &Resolved,
     facts: SyncFacts,
-) -> (sync::PassEnd, WrittenObjects) {
+) -> Result<(sync::PassEnd, WrittenObjects), Next> {
     let shared = Resolved { project: Arc::clone(&resolved.project), destination: Arc::clone(&resolved.destination) };
     let cluster = ClusterFacts {
         resolved: shared,
@@ -407,15 +484,20 @@ async fn drive(
     };
     let limit = work.world.settings.controller().kubectl_parallelism_limit.unwrap_or(64).max(1);
     let writer = &resolved.destination.writer;
+    let world = Arc::clone(&work.world);
     let mut pass = Pass::start(facts, cluster);
     let mut written = WrittenObjects::new();
     let mut outcomes = Vec::new();
     loop {
         match pass.next(std::mem::take(&mut outcomes)) {
-            Step::Finish(ended) => return (ended, written),
+            Step::Finish(ended) => return Ok((ended, written)),
             Step::Do(actions) => {
+                if actions.iter().any(|action| action.op == sync::Op::Delete) {
+                    save_results(context, work, pass.results()).await?;
+                }
+                let world = world.as_ref();
                 let run = |action: sync::Action| async move {
-                    let done = execute::run(writer, resolved, &work.world, &action).await;
+                    let done = execute::run(writer, resolved, world, &action).await;
                     (action.key, done)
                 };
                 let results: Vec<_> = futures::stream::iter(actions.into_iter().map(run))
@@ -455,6 +537,8 @@ pub(crate) async fn settle(resolved: &Resolved, mut written: WrittenObjects) {
     loop {
         written.retain(|key, version| {
             let shown = match index.get(key) {
+                // A deleted object that waits for its finalizers was seen to be deleted.
+                IndexSeen::Present(object) if version.is_none() && object.is_terminating() => return false,
                 IndexSeen::Present(object) => Some(object.metadata().resource_version.to_string()),
                 IndexSeen::Reference { resource_version, .. } => Some(resource_version.to_string()),
                 IndexSeen::Absent => None,
@@ -464,7 +548,7 @@ pub(crate) async fn settle(resolved: &Resolved, mut written: WrittenObjects) {
             match (shown, version) {
                 (Some(shown), Some(version)) => number(&shown) < number(version),
                 (None, Some(_)) => true,
-                // A deletion shows as another version, or as nothing at all.
+                // A deletion shows as a deletion timestamp, or as nothing at all.
                 (Some(_), None) => true,
                 (None, None) => false,
             }
@@ -474,6 +558,17 @@ pub(crate) async fn settle(resolved: &Resolved, mut written: WrittenObjects) {
         }
         tokio::time::sleep(SETTLE_POLL).await;
     }
+}
+
+/// Writes the results of a pass that is still under way.
+async fn save_results(context: &Context, work: &mut Work, results: &[ResourceResult]) -> Result<(), Next> {
+    let mut new = work.app.clone();
+    let Some(state) = new.status.operation_state.as_mut() else { return Ok(()) };
+    keep_ledger(work, state, results);
+    if let Some(result) = state.sync_result.as_mut() {
+        result.resources = results.to_vec();
+    }
+    save(context, work, new, Also::default()).await
 }
 
 /// Records the end of a pass, and of the operation when it has ended.
@@ -493,6 +588,7 @@ async fn record(
     result.resources = ended.results;
     let mut new = work.app.clone();
     let mut state = new.status.operation_state.clone().unwrap_or_default();
+    keep_ledger(work, &state, &result.resources);
     state.sync_result = Some(result);
     let phase = ended.phase.as_str();
     let over = rules::end_pass(&mut state, phase, &ended.message, ending.terminate, ending.timed_out, now);
@@ -509,27 +605,24 @@ async fn record(
     }
     if ended.wave_delay {
         let delay = work.world.settings.controller().sync_wave_delay;
-        return Next::Wait(SignedDuration::try_from(delay).unwrap_or(LOOK_AGAIN));
+        let delay = SignedDuration::try_from(delay).unwrap_or(LOOK_AGAIN);
+        // Changes of live objects wake the application earlier; the next wave waits all the same.
+        work.memory.lock().not_before = context.clock.now().checked_add(delay).ok();
+        return Next::Wait(delay);
     }
     if progressed { Next::Again } else { Next::Wait(LOOK_AGAIN) }
 }
 
 /// Ends an operation with a phase and a message; retries apply.
-async fn end(
-    context: &Context,
-    work: &mut Work,
-    phase: OperationPhase,
-    message: &str,
-    compared: Option<(&Resolved, &Operation, &Compared)>,
-) -> Next {
+async fn end(context: &Context, work: &mut Work, phase: OperationPhase, message: &str, ending: Ending) -> Next {
     let now = context.clock.now();
     let mut state = work.app.status.operation_state.clone().unwrap_or_else(|| OperationState {
         operation: work.app.operation.clone().unwrap_or_default(),
         started_at: shown(now),
         ..OperationState::default()
     });
-    let terminating = state.phase == "Terminating";
-    if !rules::end_pass(&mut state, phase.as_str(), message, terminating, false, now) {
+    let terminating = ending.terminate || state.phase == "Terminating";
+    if !rules::end_pass(&mut state, phase.as_str(), message, terminating, ending.timed_out, now) {
         let mut new = work.app.clone();
         new.status.operation_state = Some(state);
         return match save(context, work, new, Also::default()).await {
@@ -537,7 +630,7 @@ async fn end(
             Err(next) => next,
         };
     }
-    finish(context, work, state, compared).await
+    finish(context, work, state, None).await
 }
 
 /// Writes the end of an operation: state, history, and the comparison after it, in one patch.
@@ -549,13 +642,19 @@ async fn finish(
 ) -> Next {
     let now = context.clock.now();
     let mut new = work.app.clone();
+    {
+        let mut memory = work.memory.lock();
+        memory.ledger = None;
+        memory.not_before = None;
+    }
     let succeeded = state.phase == "Succeeded";
     new.status.history = rules::extend_history(&work.app, &state, now);
     new.status.operation_state = Some(state.clone());
     new.operation = None;
     let dry_run = state.operation.sync.as_ref().is_some_and(|sync| sync.dry_run);
     if let Some((resolved, operation, compared)) = done {
-        if succeeded && !dry_run {
+        let whole = operation.sync.as_ref().is_some_and(|sync| sync.resources.is_empty());
+        if succeeded && !dry_run && whole {
             work.memory.lock().synced_ids = Some(compared.targets.ids.clone());
         }
         let local = operation.sync.as_ref().is_some_and(|sync| !sync.manifests.is_empty());
@@ -642,7 +741,10 @@ async fn save(context: &Context, work: &mut Work, mut new: Application, also: Al
             Ok(())
         }
         Written::Gone => Err(Next::Stop),
-        Written::Conflict => Err(Next::Wait(SignedDuration::ZERO)),
+        Written::Conflict => {
+            persist::read_again(context, &work.key).await;
+            Err(Next::Wait(SignedDuration::from_millis(100)))
+        }
         Written::Failed(error) => {
             tracing::warn!(application = %work.key, error, "the operation's state could not be written");
             Err(Next::Wait(SignedDuration::from_secs(2)))

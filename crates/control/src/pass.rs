@@ -9,11 +9,11 @@ use tiphys_api::application::{Application, ApplicationStatus, Condition, HealthS
 use tiphys_api::{AppProject, names};
 use tiphys_engine::deletion::is_deletion_hook;
 use tiphys_engine::tracking::TrackingSettings;
-use tiphys_object::Object;
+use tiphys_object::{GroupKind, Object};
 use tiphys_policy::project::{Resource, Target, resource_permitted};
 use tiphys_policy::spec_check::{self, Facts, ProjectLookup};
 
-use crate::clusters::Destination;
+use crate::clusters::{Destination, Unusable};
 use crate::compare::{self, Compared, Subject};
 use crate::context::Context;
 use crate::decide::autosync;
@@ -25,7 +25,6 @@ use crate::memory::{AppMemory, Targets};
 use crate::metrics::ReconcileLabels;
 use crate::operate;
 use crate::persist::{self, Also, Written};
-use crate::queue::Priority;
 use crate::store::AppKey;
 use crate::targets::{self, TargetError, TargetRequest};
 use crate::world::World;
@@ -40,6 +39,12 @@ const COMPARISON_TYPES: [&str; 5] = [
     "ExcludedResourceWarning",
     "UnknownError",
 ];
+
+/// Pause after somebody else changed the application during a pass.
+const CONFLICT_AGAIN: std::time::Duration = std::time::Duration::from_millis(100);
+
+/// Time until a cluster that is not listed yet is looked at again.
+const READY_AGAIN: std::time::Duration = std::time::Duration::from_millis(500);
 
 /// Shortest time until a periodic refresh that did not succeed is tried again.
 const DUE_AGAIN: jiff::SignedDuration = jiff::SignedDuration::from_secs(10);
@@ -104,7 +109,10 @@ pub(crate) async fn run(context: &Context, key: &AppKey) {
         match reconcile(context, &mut work, refresh).await {
             Ok(result) => compared = result,
             Err(Again) => {
-                context.request(key, refresh.level, Priority::Urgent);
+                // The other writer's version is read now, so that the next round does not meet it again (F11).
+                persist::read_again(context, key).await;
+                work.memory.lock().request(refresh.level);
+                context.queue.add_at(key.clone(), tokio::time::Instant::now() + CONFLICT_AGAIN);
                 return;
             }
         }
@@ -156,15 +164,26 @@ async fn reconcile(context: &Context, work: &mut Work, refresh: Refresh) -> Resu
     let now = context.clock.now();
     let mut also = Also { refreshed: true, normalized: true, ..Also::default() };
     let found = match resolve(context, work).await {
-        Err(conditions) => {
+        Err(Unresolved::NotReady) => {
+            not_ready(context, work, refresh);
+            return Ok(None);
+        }
+        Err(Unresolved::Unreachable(error)) => {
+            let text = format!("Failed to load live state: {error}");
+            repository_failed(&mut new, text, now);
+            None
+        }
+        Err(Unresolved::Invalid(conditions)) => {
             invalid(&mut new, conditions, now);
             None
         }
         Ok(resolved) => match compare_now(context, work, &resolved, refresh, &[], None).await {
             Ok(Some(compared)) => {
                 fill(&mut new, work, &compared, refresh.level, now);
-                also.finalizers = true;
-                new.metadata.finalizers = hook_finalizers(&work.app.metadata.finalizers, &compared.targets);
+                if work.app.metadata.deletion_timestamp.is_none() && compared.comparison.failed.is_none() {
+                    also.finalizers = true;
+                    new.metadata.finalizers = hook_finalizers(&work.app.metadata.finalizers, &compared.targets);
+                }
                 if !context.read_only && compared.comparison.failed.is_none() {
                     also.operation = auto_sync(work, &mut new, &compared, &resolved, now);
                 }
@@ -172,6 +191,8 @@ async fn reconcile(context: &Context, work: &mut Work, refresh: Refresh) -> Resu
             }
             // Repositories fail within their grace period: everything stays as it was (CTL-33).
             Ok(None) => {
+                let again = context.clock.now().checked_add(DUE_AGAIN);
+                work.memory.lock().wake = again.ok();
                 if work.app.annotation(names::annotation::REFRESH).is_none() {
                     return Ok(None);
                 }
@@ -230,8 +251,24 @@ async fn reconcile(context: &Context, work: &mut Work, refresh: Refresh) -> Resu
     }
 }
 
+/// Looks at an application again soon, with what was asked for.
+fn not_ready(context: &Context, work: &Work, refresh: Refresh) {
+    work.memory.lock().request(refresh.level);
+    context.queue.add_at(work.key.clone(), tokio::time::Instant::now() + READY_AGAIN);
+}
+
+/// Why project and destination are not at hand.
+pub(crate) enum Unresolved {
+    /// The spec is wrong, with the conditions that say so.
+    Invalid(Vec<Condition>),
+    /// The cluster was just started and is not listed yet.
+    NotReady,
+    /// The cluster cannot be reached, and why.
+    Unreachable(String),
+}
+
 /// Checks the spec and resolves project and destination (CTL section 1.4).
-pub(crate) async fn resolve(context: &Context, work: &Work) -> Result<Resolved, Vec<Condition>> {
+pub(crate) async fn resolve(context: &Context, work: &Work) -> Result<Resolved, Unresolved> {
     let (app, world) = (&work.app, &work.world);
     let found = world.projects.get(app.project());
     let facts = Facts {
@@ -241,16 +278,14 @@ pub(crate) async fn resolve(context: &Context, work: &Work) -> Result<Resolved, 
         control_plane_namespace: &context.namespace,
     };
     let checked = spec_check::check(app, &facts).map_err(|findings| {
-        findings.into_iter().map(|finding| condition(finding.kind.as_str(), finding.message)).collect::<Vec<_>>()
+        let shown = |finding: spec_check::Finding| condition(finding.kind.as_str(), finding.message);
+        Unresolved::Invalid(findings.into_iter().map(shown).collect())
     })?;
-    let cluster = checked.cluster;
-    let Some(project) = found else { return Err(Vec::new()) };
-    match context.clusters.get(cluster, world).await {
+    let Some(project) = found else { return Err(Unresolved::Invalid(Vec::new())) };
+    match context.clusters.get(&checked.cluster.server, world).await {
         Ok(destination) => Ok(Resolved { project: Arc::clone(project), destination }),
-        Err(error) => {
-            let text = format!("Failed to load live state: {error}");
-            Err(vec![condition("ComparisonError", text)])
-        }
+        Err(Unusable::NotReady) => Err(Unresolved::NotReady),
+        Err(Unusable::Failed(error)) => Err(Unresolved::Unreachable(error)),
     }
 }
 
@@ -290,13 +325,15 @@ pub(crate) async fn compare_now(
         Vec::new()
     };
     let reusable = refresh.kind == RefreshKind::Normal && !recent.is_empty();
+    let request = target_request(work, refresh, sources, &recent);
+    let made_for = request.made_for();
     let known = work.memory.lock().targets.clone().filter(|known| {
-        reusable && known.revisions == recent && known.sources == sources
+        reusable && known.revisions == recent && known.sources == sources && known.made_for == made_for
     });
     let targets = match known {
         Some(known) => known,
         None => {
-            let loaded = load_sources(context, work, refresh, sources, &recent, replaced.is_none()).await;
+            let loaded = load_sources(context, work, &request, replaced.is_none()).await;
             match loaded {
                 Ok(targets) => targets,
                 Err(error) if error.busy => return Err(CompareError::Busy),
@@ -335,20 +372,19 @@ pub(crate) async fn compare_local(
         revisions: revisions.to_vec(),
         types: Vec::new(),
         sources: work.app.sources().to_vec(),
+        made_for: String::new(),
         ids: Vec::new(),
     };
     Ok(compare::run(&work.subject(resolved), targets, &work.memory).await)
 }
 
-async fn load_sources(
-    context: &Context,
-    work: &Work,
+fn target_request<'a>(
+    work: &'a Work,
     refresh: Refresh,
-    sources: &[tiphys_api::application::ApplicationSource],
-    pinned: &[String],
-    remember: bool,
-) -> Result<Targets, TargetError> {
-    let request = TargetRequest {
+    sources: &'a [tiphys_api::application::ApplicationSource],
+    pinned: &'a [String],
+) -> TargetRequest<'a> {
+    TargetRequest {
         key: &work.key,
         sources,
         pinned,
@@ -359,8 +395,16 @@ async fn load_sources(
         project: work.app.project(),
         tracking: Arc::clone(&work.tracking),
         world: &work.world,
-    };
-    let (targets, rendered) = targets::load(&request, &context.sources, &context.renders, &context.gates).await?;
+    }
+}
+
+async fn load_sources(
+    context: &Context,
+    work: &Work,
+    request: &TargetRequest<'_>,
+    remember: bool,
+) -> Result<Targets, TargetError> {
+    let (targets, rendered) = targets::load(request, &context.sources, &context.renders, &context.gates).await?;
     for _ in 0..rendered {
         context.metrics.worked("render");
     }
@@ -374,8 +418,8 @@ async fn load_sources(
 
 /// The targets of the spec at its newest revisions, without comparing them.
 pub(crate) async fn load_targets(context: &Context, work: &Work, refresh: Refresh) -> Result<Targets, String> {
-    let loaded = load_sources(context, work, refresh, work.app.sources(), &[], false).await;
-    loaded.map_err(|error| error.text)
+    let request = target_request(work, refresh, work.app.sources(), &[]);
+    load_sources(context, work, &request, false).await.map_err(|error| error.text)
 }
 
 /// Whether errors of repositories are still kept silent; the first one starts the period (CTL-33).
@@ -389,14 +433,10 @@ fn within_grace(context: &Context, work: &Work) -> bool {
 
 /// A spec that cannot be used: nothing is known (CTL-15).
 fn invalid(new: &mut Application, conditions: Vec<Condition>, now: Timestamp) {
-    let unreachable = conditions.iter().any(|c| c.r#type == "ComparisonError");
-    let types: &[&str] = if unreachable { &["ComparisonError"] } else { &SPEC_TYPES };
-    new.status.conditions = merge_conditions(&new.status.conditions, types, conditions, &shown(now));
+    new.status.conditions = merge_conditions(&new.status.conditions, &SPEC_TYPES, conditions, &shown(now));
     "Unknown".clone_into(&mut new.status.sync.status);
     new.status.health = HealthStatus { status: "Unknown".to_owned(), ..HealthStatus::default() };
-    if !unreachable {
-        new.status.summary = Summary::default();
-    }
+    new.status.summary = Summary::default();
     compared_to(new);
     new.status.reconciled_at = Some(shown(now));
 }
@@ -404,7 +444,8 @@ fn invalid(new: &mut Application, conditions: Vec<Condition>, now: Timestamp) {
 /// Targets could not be made: sync status and resources are unknown, health stays (ENG-53).
 fn repository_failed(new: &mut Application, error: String, now: Timestamp) {
     let found = vec![condition("ComparisonError", error)];
-    new.status.conditions = merge_conditions(&new.status.conditions, &COMPARISON_TYPES, found, &shown(now));
+    let spec_clean = merge_conditions(&new.status.conditions, &SPEC_TYPES, Vec::new(), "");
+    new.status.conditions = merge_conditions(&spec_clean, &COMPARISON_TYPES, found, &shown(now));
     "Unknown".clone_into(&mut new.status.sync.status);
     new.status.resources = compare::unknown_resources(&new.status);
     compared_to(new);
@@ -490,7 +531,14 @@ fn auto_sync(
         may_have_changes: may_have_changes(work, compared),
     };
     let heal = work.world.settings.controller().self_heal;
-    let decision = autosync::decide(&work.app, &facts, &heal, now);
+    let waiting = operate::is_outdated_retry(&work.app, &compared.targets.revisions);
+    let decision = if waiting {
+        // A newer commit wins over the retries of an older one (INV-11).
+        let free = Application { operation: None, ..work.app.clone() };
+        autosync::decide(&free, &facts, &heal, now)
+    } else {
+        autosync::decide(&work.app, &facts, &heal, now)
+    };
     let error = |new: &mut Application, found: Vec<Condition>| {
         new.status.conditions = merge_conditions(&new.status.conditions, &["SyncError"], found, &shown(now));
     };
@@ -534,6 +582,16 @@ fn may_have_changes(work: &Work, compared: &Compared) -> bool {
 fn same_manifests(work: &Work, targets: &Targets) -> bool {
     let memory = work.memory.lock();
     memory.synced_ids.as_ref().is_some_and(|ids| *ids == targets.ids)
+}
+
+/// Whether objects of a kind live in namespaces, as the cluster says; a kind it does not know is refused
+/// (INV-6).
+pub(crate) fn scope_of(kind: &GroupKind, resolved: &Resolved) -> Result<bool, String> {
+    let kinds = resolved.destination.index.discovery().snapshot();
+    match kinds.and_then(|kinds| kinds.scope(kind)) {
+        Some(scope) => Ok(scope == tiphys_cluster::Scope::Namespaced),
+        None => Err(format!("failed to get API resource info for {kind}: unable to verify permissions")),
+    }
 }
 
 /// Whether the project permits an object at a destination, with the text of the refusal (ENG-158).

@@ -13,6 +13,8 @@ use crate::context::Context;
 use crate::decide::operation::shown;
 use crate::decide::status;
 use crate::events::Note;
+use crate::queue::Priority;
+use crate::store::{AppKey, Change};
 
 /// What to write besides the status.
 #[derive(Clone, Copy, Debug, Default)]
@@ -65,8 +67,11 @@ pub(crate) async fn write(
     context.metrics.worked("application-patch");
     let answer = match context.home.merge_patch(&permit, &target, None, &patch).await {
         Err(error) if is_too_large(&error) => {
-            let patch = too_large(old, context);
-            context.home.merge_patch(&permit, &target, None, &patch).await
+            shorten(context, old, new);
+            match self::patch(object, old, new, also) {
+                Some(patch) => context.home.merge_patch(&permit, &target, None, &patch).await,
+                None => Err(error),
+            }
         }
         other => other,
     };
@@ -76,18 +81,40 @@ pub(crate) async fn write(
             remember(context, &stored);
             Written::Stored(stored)
         }
-        Err(error) if error.is_not_found() => Written::Gone,
+        Err(error) if error.is_not_found() => {
+            context.store.remove(&AppKey::new(&old.metadata.namespace, &old.metadata.name));
+            Written::Gone
+        }
         Err(error) if error.is_conflict() => Written::Conflict,
         Err(error) => Written::Failed(error.to_string()),
     }
 }
 
 /// Takes our own write into the store, so that the next look does not see an older state.
+///
+/// The answer may hold somebody else's change that the watch has not shown yet and, being no longer new, never
+/// will: then the application is looked at once more. An application that is gone does not come back.
 pub(crate) fn remember(context: &Context, stored: &Arc<Object>) {
     let world = context.world.load();
     let instance = |namespace: &str, name: &str| world.tracking.instance_name(namespace, name);
-    if let Err(error) = context.store.upsert(Arc::clone(stored), instance) {
-        tracing::warn!(application = stored.name(), %error, "the stored application cannot be read");
+    match context.store.update(Arc::clone(stored), instance) {
+        Ok(Change::Declared) => {
+            context.queue.add(AppKey::new(stored.namespace(), stored.name()), Priority::Urgent);
+        }
+        Ok(Change::StatusOnly | Change::None) => {}
+        Err(error) => tracing::warn!(application = stored.name(), %error, "the stored application cannot be read"),
+    }
+}
+
+/// Reads an application and takes it into the store.
+pub(crate) async fn read_again(context: &Context, key: &AppKey) {
+    let target = Target::new(Context::application_gvk(), &key.namespace, &key.name);
+    match context.home.get(&target).await {
+        Ok(Some(latest)) => remember(context, &latest),
+        Ok(None) => {
+            context.store.remove(key);
+        }
+        Err(error) => tracing::debug!(application = %key, %error, "the application cannot be read now"),
     }
 }
 
@@ -113,9 +140,11 @@ fn patch(object: &Object, old: &Application, new: &Application, also: Also) -> O
         .and_then(Value::as_object)
         .is_some_and(|status| status.len() == 1 && status.contains_key("reconciledAt"));
     if also.operation && old.operation != new.operation {
-        let operation = serde_json::to_value(&new.operation).unwrap_or(Value::Null);
-        // A merge patch into an old operation would mix the two; there is none when one is started.
-        map.insert("operation".to_owned(), operation);
+        let value = |operation| serde_json::to_value(operation).unwrap_or(Value::Null);
+        // As a patch from the old operation, so that nothing of it stays in the new one.
+        if let Some(change) = status::merge_patch(&value(&old.operation), &value(&new.operation)) {
+            map.insert("operation".to_owned(), change);
+        }
     }
     if also.normalized
         && let Some(spec) = normalization(old)
@@ -180,14 +209,19 @@ fn is_too_large(error: &ApiError) -> bool {
         || error.to_string().contains("etcdserver: request is too large")
 }
 
-/// A status that fits everywhere: only the news that the real one did not (CTL-36).
-fn too_large(old: &Application, context: &Context) -> Value {
+/// Leaves only what must be stored: phase and message of the operation, sync and health, and a condition that
+/// says what is missing (CTL-36).
+fn shorten(context: &Context, old: &Application, new: &mut Application) {
     let text = "the status of this application is too large to be stored; manage fewer resources with it, use \
                 the sync option ApplyOutOfSyncOnly=true, lower spec.revisionHistoryLimit, or split it";
     let found = vec![status::condition("UnknownError", text)];
     let now = shown(context.clock.now());
-    let conditions = status::merge_conditions(&old.status.conditions, &["UnknownError"], found, &now);
-    json!({"status": {"conditions": conditions}})
+    new.status.conditions = status::merge_conditions(&old.status.conditions, &["UnknownError"], found, &now);
+    new.status.resources.clear();
+    new.status.history.truncate(0);
+    if let Some(result) = new.status.operation_state.as_mut().and_then(|state| state.sync_result.as_mut()) {
+        result.resources.retain(|r| !r.hook_type.is_empty());
+    }
 }
 
 /// Events about visible changes (CTL-35). The first sight of an application is no change.

@@ -13,6 +13,9 @@ use parking_lot::Mutex;
 use tokio::sync::Notify;
 use tokio::time::Instant;
 
+/// Timers in the heap, per key, before outdated ones are thrown out.
+const TIMERS_PER_KEY_MAX: usize = 8;
+
 /// Which of two waiting keys goes first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Priority {
@@ -112,14 +115,23 @@ impl<K: Clone + Eq + Hash> Queue<K> {
         }
         entry.timer = Some(at);
         state.timers.push(Reverse(Timer { at, key }));
+        // Replaced timers stay in the heap until their time; a key that flaps must not pile them up.
+        if state.timers.len() > TIMERS_PER_KEY_MAX * state.keys.len() {
+            let State { keys, timers, .. } = &mut *state;
+            timers.retain(|timer| keys.get(&timer.0.key).is_some_and(|entry| entry.timer == Some(timer.0.at)));
+        }
         drop(state);
         self.shared.changed.notify_one();
     }
 
     /// Forgets a key's timer.
     pub fn cancel_timer(&self, key: &K) {
-        if let Some(entry) = self.shared.state.lock().keys.get_mut(key) {
+        let mut state = self.shared.state.lock();
+        if let Some(entry) = state.keys.get_mut(key) {
             entry.timer = None;
+            if entry.waiting.is_none() && !entry.held {
+                state.keys.remove(key);
+            }
         }
     }
 
@@ -191,7 +203,8 @@ impl<K: Clone + Eq + Hash> State<K> {
     fn fire_timers(&mut self, now: Instant) {
         while self.timers.peek().is_some_and(|timer| timer.0.at <= now) {
             let Some(Reverse(timer)) = self.timers.pop() else { return };
-            let entry = self.keys.entry(timer.key.clone()).or_default();
+            // A timer that was replaced or whose key is forgotten means nothing.
+            let Some(entry) = self.keys.get_mut(&timer.key) else { continue };
             if entry.timer == Some(timer.at) {
                 entry.timer = None;
                 self.add(timer.key, Priority::Routine);

@@ -45,6 +45,8 @@ pub(crate) struct AppEntry {
     pub(crate) object: Arc<Object>,
     /// The declared part: metadata, spec and operation; the status is left empty.
     pub(crate) declared: Arc<Application>,
+    /// Sync status as last seen.
+    pub(crate) sync_status: SmolStr,
     /// Name on its resources (TRK-1).
     pub(crate) instance: SmolStr,
     /// What the controller remembers between passes.
@@ -107,20 +109,38 @@ impl AppStore {
             status.operation_state.as_ref().map(|state| state.phase == "Terminating")
         };
         let terminating = phase(&app.status) == Some(true);
-        app.status = ApplicationStatus::default();
+        let status = std::mem::take(&mut app.status);
         let change = match old {
             Some(old) if same_declared(&old.declared, &app) && !terminating => Change::StatusOnly,
             _ => Change::Declared,
         };
-        let memory = old.map_or_else(Arc::default, |old| Arc::clone(&old.memory));
+        // An application that was deleted and made again starts without memories.
+        let memory = old
+            .filter(|old| old.object.metadata().uid == object.metadata().uid)
+            .map_or_else(Arc::default, |old| Arc::clone(&old.memory));
+        let sync_status = SmolStr::new(&status.sync.status);
         let old_declared = old.map(|old| Arc::clone(&old.declared));
         let instance = instance(object.namespace(), object.name());
         if let Some(old) = old_declared {
             state.unindex(&key, &old);
         }
         state.index(&key, &app, &instance);
-        state.apps.insert(key, AppEntry { object, declared: Arc::new(app), instance, memory });
+        state.apps.insert(key, AppEntry { object, declared: Arc::new(app), sync_status, instance, memory });
         Ok(change)
+    }
+
+    /// Takes the answer to a write of our own: it may renew what is known, never bring back what is gone.
+    ///
+    /// # Errors
+    /// As [`AppStore::upsert`].
+    pub(crate) fn update(
+        &self,
+        object: Arc<Object>,
+        instance: impl FnOnce(&str, &str) -> SmolStr,
+    ) -> Result<Change, serde_json::Error> {
+        let key = AppKey::new(object.namespace(), object.name());
+        let same = self.get(&key).is_some_and(|known| known.object.metadata().uid == object.metadata().uid);
+        if same { self.upsert(object, instance) } else { Ok(Change::None) }
     }
 
     /// Forgets an application.
@@ -236,6 +256,17 @@ mod tests {
         assert_eq!(upsert(&store, object(7, |v| v["spec"]["project"] = json!("x"))), Change::Declared);
         assert!(store.by_project("p").is_empty());
         assert_eq!(store.by_project("x").len(), 1);
+    }
+
+    #[test]
+    fn inv_5_a_deleted_application_does_not_come_back_by_an_answer() {
+        let store = AppStore::default();
+        let name = |_: &str, name: &str| SmolStr::new(name);
+        upsert(&store, object(1, |_| {}));
+        assert_eq!(store.update(object(2, |_| {}), name).unwrap(), Change::StatusOnly);
+        store.remove(&AppKey::new("argocd", "a"));
+        assert_eq!(store.update(object(3, |_| {}), name).unwrap(), Change::None);
+        assert!(store.keys().is_empty());
     }
 
     #[test]

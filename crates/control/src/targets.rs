@@ -31,6 +31,15 @@ pub(crate) struct TargetRequest<'a> {
     pub(crate) world: &'a World,
 }
 
+impl TargetRequest<'_> {
+    /// Everything besides sources and revisions that the targets depend on.
+    pub(crate) fn made_for(&self) -> String {
+        let enabled = ["helm", "kustomize", "jsonnet"].map(|tool| self.world.settings.renderer_enabled(tool));
+        let tracking = &self.tracking;
+        format!("{tracking:?} {:?} {:?} {enabled:?}", self.destination_namespace, self.project)
+    }
+}
+
 /// Why there are no targets.
 #[derive(Debug)]
 pub(crate) struct TargetError {
@@ -61,6 +70,7 @@ pub(crate) async fn load(
         revisions: Vec::with_capacity(count),
         types: Vec::with_capacity(count),
         sources: request.sources.to_vec(),
+        made_for: request.made_for(),
         ids: Vec::with_capacity(count),
     };
     let mut rendered_now = 0;

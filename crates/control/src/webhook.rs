@@ -102,6 +102,20 @@ pub struct Request<'a, H, S> {
     pub megabytes_max: Option<&'a str>,
 }
 
+/// Bytes that a payload may have, from `webhook.maxPayloadSizeMB` as written; the default is 50 MB (API-197).
+pub fn body_bytes_max(megabytes_max: Option<&str>) -> usize {
+    megabytes(megabytes_max).saturating_mul(MEGABYTE)
+}
+
+fn megabytes(written: Option<&str>) -> usize {
+    written.and_then(|text| text.parse::<usize>().ok()).filter(|n| *n > 0).unwrap_or(50)
+}
+
+/// Whether a secret is configured for the sender that the headers name.
+pub fn has_secret<'a>(header: impl Fn(&str) -> Option<&'a str>, secret: impl Fn(&str) -> String) -> bool {
+    Provider::detect(header).is_some_and(|provider| !secret(provider.secret_key()).is_empty())
+}
+
 /// Reads one request completely: method, sender, size, signature, payload (API-195..197).
 pub fn receive<'a, H, S>(request: &Request<'a, H, S>) -> (Option<Provider>, Delivery)
 where
@@ -114,7 +128,7 @@ where
         return (provider, refuse(405, FAILED.to_owned()));
     }
     let Some(sender) = provider else { return (None, refuse(400, "Unknown webhook event".to_owned())) };
-    let megabytes = request.megabytes_max.and_then(|text| text.parse::<usize>().ok()).filter(|n| *n > 0).unwrap_or(50);
+    let megabytes = megabytes(request.megabytes_max);
     if request.body.is_empty() || request.body.len() > megabytes.saturating_mul(MEGABYTE) {
         let body = format!("{FAILED}: payload must be valid JSON under {megabytes} MB");
         return (provider, refuse(400, body));

@@ -14,6 +14,7 @@ use tiphys_api::cluster::{Cluster, Clusters};
 use tiphys_api::names;
 use tiphys_api::repository::{self, CredentialTemplate, Repository};
 use tiphys_api::settings::{Settings, SettingsData};
+use tiphys_cluster::ResourceFilter;
 use tiphys_engine::diff::DiffSettings;
 use tiphys_engine::health::HealthOverrides;
 use tiphys_engine::normalize::IgnoreRules;
@@ -44,6 +45,8 @@ pub(crate) struct World {
     pub(crate) tracking: TrackingSettings,
     /// Health rules of the user.
     pub(crate) health: Arc<HealthOverrides>,
+    /// Which kinds are managed at all (ENG-7).
+    pub(crate) filter: ResourceFilter,
     /// Settings of comparisons.
     pub(crate) diff: DiffSettings,
     /// Clusters, the local one included.
@@ -62,7 +65,10 @@ pub(crate) struct World {
 
 impl World {
     /// Builds a snapshot. Parts that cannot be read become warnings; their defaults are in force (CTL-132).
-    pub(crate) fn build(data: &WorldData) -> Self {
+    ///
+    /// Exclusions that cannot be read leave the former ones in force: without them objects of others would
+    /// come into view.
+    pub(crate) fn build(data: &WorldData, old: Option<&Self>) -> Self {
         let config = |name: &str| data.config_maps.get(name).map(|o| config_map_data(o)).unwrap_or_default();
         let settings = Settings::new(SettingsData {
             cm: config(names::SETTINGS_CONFIG_MAP),
@@ -79,6 +85,11 @@ impl World {
         let diff = DiffSettings::from_settings(settings.cm()).unwrap_or_else(|error| {
             warnings.push(error.to_string());
             DiffSettings::default()
+        });
+        let parsed = ResourceFilter::parse(settings.resource_exclusions(), settings.resource_inclusions());
+        let filter = parsed.unwrap_or_else(|error| {
+            warnings.push(format!("{error}; the former filter stays in force"));
+            old.map(|old| old.filter.clone()).unwrap_or_default()
         });
         let mut repositories = Vec::new();
         let mut templates = Vec::new();
@@ -127,6 +138,7 @@ impl World {
         Self {
             tracking: TrackingSettings::from_settings(settings.cm(), &data.namespace),
             health: Arc::new(health),
+            filter,
             diff,
             clusters,
             projects,
@@ -229,7 +241,7 @@ mod tests {
             "metadata": {"name": "r", "labels": {"argocd.argoproj.io/secret-type": "repository"}},
             "data": {"url": "aHR0cHM6Ly9oL3I=", "password": "czNjcmV0"}}));
         let data = WorldData { secrets: BTreeMap::from([("r".into(), secret)]), ..WorldData::default() };
-        let world = World::build(&data);
+        let world = World::build(&data, None);
         let found = world.repository("https://H/r.git", "default").unwrap();
         assert_eq!(found.password.expose(), "s3cret");
         assert!(world.repository("https://h/other", "default").unwrap().is_anonymous());
@@ -240,7 +252,7 @@ mod tests {
         let project = object(&json!({"apiVersion": "argoproj.io/v1alpha1", "kind": "AppProject",
             "metadata": {"name": "bad"}, "spec": {"sourceRepos": 7}}));
         let data = WorldData { projects: BTreeMap::from([("bad".into(), project)]), ..WorldData::default() };
-        let world = World::build(&data);
+        let world = World::build(&data, None);
         assert!(world.projects.is_empty());
         assert!(world.warnings.iter().any(|text| text.contains("project bad cannot be read")));
     }

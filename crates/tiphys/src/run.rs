@@ -111,7 +111,7 @@ fn start(run: Run, metrics_port: Option<u16>) -> ExitCode {
     let threads = std::thread::available_parallelism().map_or(2, usize::from).clamp(2, 8);
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(threads)
-        .max_blocking_threads(threads * 2)
+        .max_blocking_threads(32)
         .enable_all()
         .build();
     let runtime = match runtime {

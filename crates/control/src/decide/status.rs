@@ -58,7 +58,8 @@ pub const STATUS_BYTES_MAX: usize = 900_000;
 
 /// Cuts the lists of a status that is too large, most telling entries first.
 ///
-/// Results of the last operation that say nothing but success go first, then the resources that are in sync and
+/// While an operation runs its whole ledger is in the controller's memory; what is cut here is only what a restart
+/// would do once more. Results of the last operation that say nothing but success go first, then the resources that are in sync and
 /// healthy. Hooks, failures and everything that is not in sync stay. Says how many entries were left out.
 pub fn bound(status: &mut ApplicationStatus) -> usize {
     let size = |status: &ApplicationStatus| serde_json::to_vec(status).map_or(0, |bytes| bytes.len());

@@ -2,6 +2,8 @@
 
 use std::sync::Arc;
 
+use tiphys_api::application::ResourceResult;
+
 use super::action::{Op, OperationPhase, Outcome, PassEnd, Step};
 use super::build::{self, NamespaceFound};
 use super::facts::{Cluster, SyncFacts};
@@ -73,6 +75,12 @@ enum AfterDeletes {
 }
 
 impl<C: Cluster> Pass<C> {
+    /// The results recorded so far, those of earlier passes included. A shell that must not lose them writes
+    /// them down before it carries out what cannot be seen again afterwards (INV-9).
+    pub fn results(&self) -> &[ResourceResult] {
+        self.board.ledger.results()
+    }
+
     /// Prepares a pass; nothing is decided yet.
     pub fn start(mut facts: SyncFacts, cluster: C) -> Self {
         let ledger = Ledger::new(std::mem::take(&mut facts.results));

@@ -140,6 +140,10 @@ impl Ledger {
         self.results.is_empty()
     }
 
+    pub(super) fn results(&self) -> &[ResourceResult] {
+        &self.results
+    }
+
     pub(super) fn into_results(self) -> Vec<ResourceResult> {
         self.results
     }
