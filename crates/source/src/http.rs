@@ -4,10 +4,10 @@
 //! commits that are here already. [`Http::list`] and [`Http::increment`] answer them over the second version of
 //! git's protocol, the first one also over the older versions.
 //!
-//! Only the ordinary course is handled. Proxies, client certificates, certificates that nobody checks, dumb
-//! servers, redirects and whatever a server says that is not expected end in [`HttpError::Unusual`]: the caller
-//! then asks the git program, whose behaviour and words are the reference. Redirects are never followed, and a
-//! connection ends with the question it was opened for (RND-35).
+//! Only the ordinary course is handled. Proxies, client certificates, dumb servers, redirects and whatever a server
+//! says that is not expected end in [`HttpError::Unusual`]: the caller then asks the git program, whose behaviour
+//! and words are the reference. Redirects are never followed, and a connection ends with the question it was
+//! opened for (RND-35).
 
 mod advertisement;
 mod connection;

@@ -29,6 +29,8 @@ pub(crate) struct Direct {
 /// Who vouches for the server.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Roots {
+    /// Nobody needs to.
+    Anybody,
     System,
     Pem(String),
     File(PathBuf),
@@ -46,7 +48,7 @@ impl Direct {
             true
         };
         let is_http = repository.transport()? == Transport::Http;
-        if !is_http || has_proxy || has_client_certificate || repository.insecure {
+        if !is_http || has_proxy || has_client_certificate {
             return Ok(None);
         }
         let credentials = HttpCredentials::of(repository)?;
@@ -61,7 +63,9 @@ impl Direct {
         } else {
             (none(), none())
         };
-        let roots = if !tls.roots.is_empty() {
+        let roots = if repository.insecure {
+            Roots::Anybody
+        } else if !tls.roots.is_empty() {
             Roots::Pem(tls.roots.clone())
         } else {
             roots_file(repository, options).map_or(Roots::System, Roots::File)
@@ -99,13 +103,22 @@ mod tests {
         let plain = Repository::anonymous("https://h/r");
         assert!(direct(&plain).is_some());
         assert!(direct(&Repository { proxy: Secret::from("http://p"), ..plain.clone() }).is_none());
-        assert!(direct(&Repository { insecure: true, ..plain.clone() }).is_none());
         let tls = Tls { client_certificate: "c".to_owned(), client_key: Secret::from("k"), ..Tls::default() };
         assert!(direct(&Repository { tls, ..plain.clone() }).is_none());
         assert!(direct(&Repository::anonymous("git@h:r")).is_none());
         let mut options = SourceOptions::new("/nowhere".as_ref());
         options.proxy_environment = vec![("https_proxy".to_owned(), "http://p".to_owned())];
         assert!(Direct::of(&plain, &options).unwrap().is_none());
+    }
+
+    #[test]
+    fn rep_80_who_vouches_for_servers() {
+        let plain = Repository::anonymous("https://h/r");
+        assert_eq!(direct(&plain).unwrap().roots, Roots::System);
+        let tls = Tls { roots: "PEM".to_owned(), ..Tls::default() };
+        let with_roots = Repository { tls, ..plain };
+        assert_eq!(direct(&with_roots).unwrap().roots, Roots::Pem("PEM".to_owned()));
+        assert_eq!(direct(&Repository { insecure: true, ..with_roots }).unwrap().roots, Roots::Anybody);
     }
 
     #[test]

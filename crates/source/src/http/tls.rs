@@ -2,10 +2,11 @@
 
 use std::sync::Arc;
 
-use rustls::crypto::aws_lc_rs;
-use rustls::pki_types::CertificateDer;
+use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
+use rustls::crypto::{CryptoProvider, aws_lc_rs, verify_tls12_signature, verify_tls13_signature};
 use rustls::pki_types::pem::PemObject as _;
-use rustls::{ClientConfig, RootCertStore};
+use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
+use rustls::{ClientConfig, DigitallySignedStruct, RootCertStore, SignatureScheme};
 use tokio::sync::OnceCell;
 
 use super::HttpError;
@@ -25,6 +26,12 @@ impl Configurations {
     pub(super) async fn of(&self, roots: &Roots) -> Result<ClientConfig, HttpError> {
         match roots {
             Roots::System => self.system.get_or_try_init(system).await.cloned(),
+            Roots::Anybody => {
+                let provider = Arc::new(aws_lc_rs::default_provider());
+                let mut configuration = trusting(RootCertStore::empty())?;
+                configuration.dangerous().set_certificate_verifier(Arc::new(Anybody(provider)));
+                Ok(configuration)
+            }
             Roots::Pem(pem) => trusting_pem(pem.as_bytes()),
             Roots::File(path) => {
                 let unreadable = |_error| HttpError::Unusual("the trusted roots cannot be read".to_owned());
@@ -68,4 +75,44 @@ fn trusting(store: RootCertStore) -> Result<ClientConfig, HttpError> {
         .with_safe_default_protocol_versions()
         .map_err(|_error| HttpError::Unusual("TLS cannot be set up".to_owned()))?;
     Ok(builder.with_root_certificates(store).with_no_client_auth())
+}
+
+/// Accepts every certificate, for repositories whose servers nobody wants to be checked. Whoever shows one must
+/// still have its key.
+#[derive(Debug)]
+struct Anybody(Arc<CryptoProvider>);
+
+impl ServerCertVerifier for Anybody {
+    fn verify_server_cert(
+        &self,
+        _end_entity: &CertificateDer<'_>,
+        _intermediates: &[CertificateDer<'_>],
+        _server_name: &ServerName<'_>,
+        _ocsp_response: &[u8],
+        _now: UnixTime,
+    ) -> Result<ServerCertVerified, rustls::Error> {
+        Ok(ServerCertVerified::assertion())
+    }
+
+    fn verify_tls12_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signature: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, rustls::Error> {
+        verify_tls12_signature(message, certificate, signature, &self.0.signature_verification_algorithms)
+    }
+
+    fn verify_tls13_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signature: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, rustls::Error> {
+        verify_tls13_signature(message, certificate, signature, &self.0.signature_verification_algorithms)
+    }
+
+    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
+        self.0.signature_verification_algorithms.supported_schemes()
+    }
 }
