@@ -1,5 +1,6 @@
 //! Input that is bad in every way: each harms its own application only.
 
+use std::fmt::Write as _;
 use std::time::Duration;
 
 use serde_json::{Value, json};
@@ -116,7 +117,7 @@ async fn bad_input_manifests() {
     let mut bomb = "a0: &a0 [x, x, x, x, x, x, x, x, x]\n".to_owned();
     for level in 1..12 {
         let before = format!("*a{}", level - 1);
-        bomb += &format!("a{level}: &a{level} [{}]\n", vec![before; 9].join(", "));
+        writeln!(bomb, "a{level}: &a{level} [{}]", vec![before; 9].join(", ")).unwrap();
     }
     let huge = format!(
         "apiVersion: v1\nkind: ConfigMap\nmetadata: {{name: huge}}\ndata:\n  key: \"{}\"\n",

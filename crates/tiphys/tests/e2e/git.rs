@@ -96,7 +96,6 @@ async fn answer(
 
 /// A bare repository with a work tree beside it.
 pub(crate) struct Repo {
-    pub(crate) name: String,
     pub(crate) url: String,
     tree: PathBuf,
 }
@@ -111,7 +110,7 @@ impl Repo {
         git(&bare, &["init", "-q", "--bare", "-b", "main", "."]).await;
         git(&tree, &["init", "-q", "-b", "main", "."]).await;
         git(&tree, &["remote", "add", "origin", bare.to_str().unwrap()]).await;
-        let repo = Self { name: name.to_owned(), url: server.url(name), tree };
+        let repo = Self { url: server.url(name), tree };
         repo.commit(files).await;
         repo
     }

@@ -95,7 +95,8 @@ async fn eng_149_hooks_named_by_their_operation() {
     let app = world.create("app", &repo, ".", &ns, &automated()).await;
     world.until_synced(&app).await;
     let jobs = world.api.list(JOBS, &ns).await;
-    let prefix = format!("migrate-{}-presync-", &repo.head().await[..7]);
+    let commit = repo.head().await;
+    let prefix = format!("migrate-{}-presync-", commit.get(..7).unwrap());
     assert_eq!(jobs.len(), 1);
     assert!(jobs[0]["metadata"]["name"].as_str().unwrap().starts_with(&prefix), "{}", jobs[0]["metadata"]);
     // A hook is no reason to be out of sync.
