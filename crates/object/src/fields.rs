@@ -29,7 +29,7 @@ pub struct FieldsError {
 pub struct FieldSet {
     pub(crate) members: BTreeSet<PathElement>,
     /// No set in here is empty.
-    pub(crate) children: BTreeMap<PathElement, FieldSet>,
+    pub(crate) children: BTreeMap<PathElement, Self>,
 }
 
 impl FieldSet {
@@ -49,7 +49,7 @@ impl FieldSet {
                 continue;
             }
             let fault = || FieldsError { at: key.clone() };
-            let Some(element) = PathElement::parse(key).map_err(|_| fault())? else { continue };
+            let Some(element) = PathElement::parse(key).map_err(|_malformed| fault())? else { continue };
             let Value::Object(below) = below else { return Err(fault()) };
             let depth = depth.checked_sub(1).ok_or_else(fault)?;
             let (child, is_child_member) = Self::parse_node(below, depth)?;
@@ -171,8 +171,8 @@ mod tests {
     use super::*;
     use serde_json::json;
 
-    fn set(value: Value) -> FieldSet {
-        FieldSet::parse(&value).unwrap()
+    fn set(value: &Value) -> FieldSet {
+        FieldSet::parse(value).unwrap()
     }
 
     #[test]
@@ -180,9 +180,9 @@ mod tests {
         let value = json!({
             "f:metadata": {"f:finalizers": {".": {}, "v:\"a<b\"": {}}, "f:labels": {"f:x/y": {}}},
             "f:spec": {"f:args": {"i:0": {}}, "f:ports": {"k:{\"port\":80,\"protocol\":\"TCP\"}": {".": {}, "f:name": {}}}}});
-        let read = set(value);
+        let read = set(&value);
         let again = read.to_value();
-        assert_eq!(set(again.clone()), read);
+        assert_eq!(set(&again), read);
         assert_eq!(again["f:metadata"]["f:finalizers"], json!({".": {}, "v:\"a\\u003cb\"": {}}));
         assert_eq!(
             read.paths(),
@@ -195,7 +195,7 @@ mod tests {
                 ".spec.ports[port=80,protocol=\"TCP\"].name",
             ]
         );
-        assert_eq!(set(json!({"f:a": {"x:unknown": {}}})), FieldSet::default());
+        assert_eq!(set(&json!({"f:a": {"x:unknown": {}}})), FieldSet::default());
         for malformed in
             [json!([]), json!({"f:a": 1}), json!({"k:{": {}}), json!({"fa": {}}), json!({"i:x": {}})]
         {
@@ -205,13 +205,13 @@ mod tests {
 
     #[test]
     fn eng_85_sets_of_fields_are_sets() {
-        let a = set(json!({"f:x": {".": {}, "f:a": {}, "f:b": {}}, "f:y": {}}));
-        let b = set(json!({"f:x": {"f:b": {}, "f:c": {}}}));
-        assert_eq!(a.difference(&b), set(json!({"f:x": {".": {}, "f:a": {}}, "f:y": {}})));
-        assert_eq!(a.intersection(&b), set(json!({"f:x": {"f:b": {}}})));
+        let a = set(&json!({"f:x": {".": {}, "f:a": {}, "f:b": {}}, "f:y": {}}));
+        let b = set(&json!({"f:x": {"f:b": {}, "f:c": {}}}));
+        assert_eq!(a.difference(&b), set(&json!({"f:x": {".": {}, "f:a": {}}, "f:y": {}})));
+        assert_eq!(a.intersection(&b), set(&json!({"f:x": {"f:b": {}}})));
         assert_eq!(
             a.clone().union(&b),
-            set(json!({"f:x": {".": {}, "f:a": {}, "f:b": {}, "f:c": {}}, "f:y": {}}))
+            set(&json!({"f:x": {".": {}, "f:a": {}, "f:b": {}, "f:c": {}}, "f:y": {}}))
         );
         assert!(a.intersection(&b).is_subset(&b) && !a.is_subset(&b));
         assert!(a.difference(&a).is_empty());

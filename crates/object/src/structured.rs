@@ -13,6 +13,7 @@
 mod check;
 mod compare;
 mod extent;
+mod hint;
 mod items;
 mod managers;
 mod merge;
@@ -24,6 +25,7 @@ use serde_json::{Map, Value};
 use crate::fields::{FieldSet, PathElement};
 use crate::{Gvk, access};
 use check::{Lenience, check};
+use hint::Hint;
 use managers::{ManagerKey, Managers, Operation, Owned, Time};
 use schema::Type;
 
@@ -187,19 +189,28 @@ pub fn update(
 }
 
 /// What a forced apply by `manager` would make of `live`; `None` when it would change nothing (ENG-85). The
-/// books stay as they are, and kinds and members without a type have a deduced one.
+/// books stay as they are. Kinds and members without a type have a deduced one; for kinds, the books say which
+/// lists have items with an identity.
 pub fn predict(live: &Value, config: &Value, manager: &str) -> Result<Option<Value>, StructuredError> {
-    let gvk = Gvk::of(config);
-    let merger = Merger {
-        of: Type::builtin(&gvk).unwrap_or(Type::DEDUCED),
-        api_version: access::text(config, "apiVersion").to_owned(),
-        gvk,
-    };
     let (live, entries) = without_books(live);
     let (config, _) = without_books(config);
-    check(&config, merger.of, Lenience { duplicates: false, unknown: true })?;
-    check(&live, merger.of, Lenience { duplicates: true, unknown: true })?;
     let mut managers = managers::decode(entries.as_ref())?;
+    let check_both = |of: Type<'_>| {
+        check(&config, of, Lenience { duplicates: false, unknown: true })?;
+        check(&live, of, Lenience { duplicates: true, unknown: true })
+    };
+    let gvk = Gvk::of(&config);
+    let mut hint = Hint::default();
+    let of = if let Some(known) = Type::builtin(&gvk) {
+        known
+    } else {
+        for owned in managers.values() {
+            hint.add(&owned.fields);
+        }
+        Some(Type::hinted(&hint)).filter(|of| check_both(*of).is_ok()).unwrap_or(Type::DEDUCED)
+    };
+    check_both(of)?;
+    let merger = Merger { of, api_version: access::text(&config, "apiVersion").to_owned(), gvk };
     merger.reconcile(&mut managers);
     let key = ManagerKey::new(manager, Operation::Apply, &merger.api_version);
     let predicted = match managers.remove(&key) {
@@ -245,13 +256,13 @@ pub fn books_for_prediction(entries: &Value, manager: &str) -> Option<Value> {
 }
 
 /// What one operation knows about the types.
-struct Merger {
-    of: Type,
+struct Merger<'a> {
+    of: Type<'a>,
     gvk: Gvk,
     api_version: String,
 }
 
-impl Merger {
+impl Merger<'_> {
     fn new(object: &Value, types: Types) -> Result<Self, StructuredError> {
         let gvk = Gvk::of(object);
         let of = match types {

@@ -30,7 +30,7 @@ impl PathElement {
     /// Reads the form of `FieldsV1`; `None` for kinds that are not known.
     pub(super) fn parse(text: &str) -> Result<Option<Self>, Malformed> {
         let (kind, rest) = text.split_once(':').ok_or(Malformed)?;
-        let json = || serde_json::from_str::<Value>(rest).map_err(|_| Malformed);
+        let json = || serde_json::from_str::<Value>(rest).map_err(|_error| Malformed);
         Ok(Some(match kind {
             "f" => Self::Field(SmolStr::new(rest)),
             "k" => match json()? {
@@ -42,7 +42,7 @@ impl PathElement {
                 _ => return Err(Malformed),
             },
             "v" => Self::Value(ItemValue::new(json()?)),
-            "i" => Self::Index(rest.parse().map_err(|_| Malformed)?),
+            "i" => Self::Index(rest.parse().map_err(|_error| Malformed)?),
             _ if kind.len() == 1 => return Ok(None),
             _ => return Err(Malformed),
         }))

@@ -19,7 +19,7 @@ pub(super) struct Lenience {
 }
 
 /// Refuses a value that is not of the type.
-pub(super) fn check(value: &Value, of: Type, lenience: Lenience) -> Result<(), StructuredError> {
+pub(super) fn check(value: &Value, of: Type<'_>, lenience: Lenience) -> Result<(), StructuredError> {
     let mut path = Vec::new();
     walk(value, of, lenience, &mut path)
         .map_err(|why| StructuredError::Invalid { path: path.iter().map(PathElement::shown).collect(), why })
@@ -28,7 +28,7 @@ pub(super) fn check(value: &Value, of: Type, lenience: Lenience) -> Result<(), S
 /// On failure the path leads to the value at fault.
 fn walk(
     value: &Value,
-    of: Type,
+    of: Type<'_>,
     lenience: Lenience,
     path: &mut Vec<PathElement>,
 ) -> Result<(), &'static str> {
@@ -56,7 +56,7 @@ fn walk(
 
 fn walk_items(
     items: &[Value],
-    list: &ListType,
+    list: &ListType<'_>,
     lenience: Lenience,
     path: &mut Vec<PathElement>,
 ) -> Result<(), &'static str> {
@@ -81,7 +81,7 @@ fn walk_items(
 
 fn walk_members(
     members: &serde_json::Map<String, Value>,
-    map: &MapType,
+    map: &MapType<'_>,
     lenience: Lenience,
     path: &mut Vec<PathElement>,
 ) -> Result<(), &'static str> {

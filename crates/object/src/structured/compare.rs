@@ -18,7 +18,7 @@ pub(super) struct Comparison {
 }
 
 /// Compares two values.
-pub(super) fn compare(before: &Value, after: &Value, of: Type) -> Comparison {
+pub(super) fn compare(before: &Value, after: &Value, of: Type<'_>) -> Comparison {
     let mut walk = Walk::default();
     walk.node(Some(before), Some(after), of);
     walk.found
@@ -37,7 +37,7 @@ struct Walk {
 
 impl Walk {
     /// At least one side is there.
-    fn node(&mut self, before: Option<&Value>, after: Option<&Value>, of: Type) {
+    fn node(&mut self, before: Option<&Value>, after: Option<&Value>, of: Type<'_>) {
         let (atom_before, atom_after) = (of.atom(before), of.atom(after));
         let is_leaf = match (before, after) {
             (_, None) => self.by(atom_before, before, after),
@@ -60,7 +60,7 @@ impl Walk {
     }
 
     /// Compares as one kind of value; says whether both were looked at as a whole.
-    fn by(&mut self, atom: Atom, before: Option<&Value>, after: Option<&Value>) -> bool {
+    fn by(&mut self, atom: Atom<'_>, before: Option<&Value>, after: Option<&Value>) -> bool {
         match atom {
             Atom::Scalar(_) => self.leaf(before, after),
             Atom::List(list) => {
@@ -75,8 +75,9 @@ impl Walk {
             Atom::Map(map) => {
                 let (before_map, after_map) =
                     (before.and_then(Value::as_object), after.and_then(Value::as_object));
-                let is_empty =
-                    |side: Option<&serde_json::Map<String, Value>>| side.is_none_or(|side| side.is_empty());
+                let is_empty = |side: Option<&serde_json::Map<String, Value>>| {
+                    side.is_none_or(serde_json::Map::is_empty)
+                };
                 if map.is_atomic || (is_empty(before_map) && is_empty(after_map)) {
                     return self.leaf(before, after);
                 }
@@ -109,7 +110,7 @@ impl Walk {
         true
     }
 
-    fn items(&mut self, before: Option<&Value>, after: Option<&Value>, list: &ListType) {
+    fn items(&mut self, before: Option<&Value>, after: Option<&Value>, list: &ListType<'_>) {
         let mut found: BTreeMap<PathElement, (Vec<&Value>, Vec<&Value>)> = BTreeMap::new();
         for (element, item) in elements(list, before.and_then(Value::as_array).map_or(&[], Vec::as_slice)) {
             found.entry(element).or_default().0.push(item);

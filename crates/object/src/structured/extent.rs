@@ -9,12 +9,12 @@ use super::schema::{Atom, Items, ListType, Type};
 use crate::fields::{FieldSet, PathElement};
 
 /// The fields of a value: its leaves, the items of its lists, and members that its type does not name.
-pub(super) fn fields(value: &Value, of: Type) -> FieldSet {
+pub(super) fn fields(value: &Value, of: Type<'_>) -> FieldSet {
     node(value, of).0
 }
 
 /// The fields below a value, and whether the value itself is one.
-fn node(value: &Value, of: Type) -> (FieldSet, bool) {
+fn node(value: &Value, of: Type<'_>) -> (FieldSet, bool) {
     let mut set = FieldSet::default();
     match (of.atom(Some(value)), value) {
         (Atom::Scalar(_), _) => return (set, true),
@@ -38,7 +38,7 @@ fn node(value: &Value, of: Type) -> (FieldSet, bool) {
 }
 
 /// Of items that are there twice, only the identity counts.
-fn add_items(set: &mut FieldSet, items: &[Value], list: &ListType) {
+fn add_items(set: &mut FieldSet, items: &[Value], list: &ListType<'_>) {
     let mut twice = BTreeSet::new();
     for (element, item) in elements(list, items) {
         if set.members.contains(&element) {
@@ -55,7 +55,7 @@ fn add_items(set: &mut FieldSet, items: &[Value], list: &ListType) {
 
 /// The set with every named member that has fields below it. Owners of fields rarely own the structs around
 /// them; who removes a field may remove those.
-pub(super) fn with_named(set: &FieldSet, of: Option<Type>) -> FieldSet {
+pub(super) fn with_named(set: &FieldSet, of: Option<Type<'_>>) -> FieldSet {
     let mut named = FieldSet { members: set.members.clone(), ..FieldSet::default() };
     let atom = of.map(|of| of.atom(None));
     for (element, below) in &set.children {
@@ -75,7 +75,7 @@ pub(super) fn with_named(set: &FieldSet, of: Option<Type>) -> FieldSet {
 }
 
 /// A set recorded when the type was finer: who owned a part of what is one value now owns that value.
-pub(super) fn reconciled(set: FieldSet, of: Type) -> FieldSet {
+pub(super) fn reconciled(set: FieldSet, of: Type<'_>) -> FieldSet {
     if of.is_deduced() {
         return set;
     }

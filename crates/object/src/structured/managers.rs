@@ -61,15 +61,15 @@ impl ManagerKey {
 
     /// How a conflict names the manager.
     pub(super) fn shown(&self) -> String {
-        let mut text = format!("{:?}", self.manager);
-        if !self.subresource.is_empty() {
-            text.push_str(&format!(" with subresource {:?}", self.subresource));
-        }
-        if self.operation == Operation::Update {
-            text.push_str(" using ");
-            text.push_str(&self.update_version);
-        }
-        text
+        let subresource = match self.subresource.as_str() {
+            "" => String::new(),
+            subresource => format!(" with subresource {subresource:?}"),
+        };
+        let version = match self.operation {
+            Operation::Apply => String::new(),
+            Operation::Update => format!(" using {}", self.update_version),
+        };
+        format!("{:?}{subresource}{version}", self.manager)
     }
 }
 
@@ -104,9 +104,8 @@ pub(super) fn decode(entries: Option<&Value>) -> Result<Managers, StructuredErro
                 };
                 let fields = match entry.get("fieldsV1") {
                     None | Some(Value::Null) => FieldSet::default(),
-                    Some(fields) => {
-                        FieldSet::parse(fields).map_err(|_| fault("the fields of an entry cannot be read"))?
-                    }
+                    Some(fields) => FieldSet::parse(fields)
+                        .map_err(|_error| fault("the fields of an entry cannot be read"))?,
                 };
                 let time = match text("time") {
                     "" => Time::Unsaid,

@@ -12,7 +12,7 @@ static NULL: Value = Value::Null;
 
 /// `config` laid over `live`: maps member by member, lists by the identity of their items, what is one value
 /// taken from `config`. `None` when nothing is left.
-pub(super) fn merge(live: Option<&Value>, config: Option<&Value>, of: Type) -> Option<Value> {
+pub(super) fn merge(live: Option<&Value>, config: Option<&Value>, of: Type<'_>) -> Option<Value> {
     match of.atom(config.or(live)) {
         Atom::Scalar(_) => leaf(live, config),
         Atom::List(list) => {
@@ -48,7 +48,7 @@ fn member_of<'a>(side: Option<&'a Map<String, Value>>, name: &str) -> Option<&'a
 fn merge_members(
     live: Option<&Map<String, Value>>,
     config: Option<&Map<String, Value>>,
-    map: &MapType,
+    map: &MapType<'_>,
 ) -> Option<Value> {
     let only_config = config
         .into_iter()
@@ -76,7 +76,7 @@ fn index<'a>(items: &'a [(PathElement, &'a Value)]) -> BTreeMap<&'a PathElement,
 }
 
 /// The items of both lists. Those of `config` keep their order; those of live alone stay near where they were.
-fn merge_items(live: &[Value], config: &[Value], list: &ListType) -> Option<Value> {
+fn merge_items(live: &[Value], config: &[Value], list: &ListType<'_>) -> Option<Value> {
     let (live, config) = (elements(list, live), elements(list, config));
     let (in_live, in_config) = (index(&live), index(&config));
     let mut shared: VecDeque<&PathElement> =

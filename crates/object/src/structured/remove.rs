@@ -8,7 +8,7 @@ use crate::fields::{FieldSet, PathElement};
 
 /// `value` without the paths of `fields`. What is one value goes as a whole; of a map or a list that loses all it
 /// had, null stays.
-pub(super) fn remove(value: Value, fields: &FieldSet, of: Type) -> Value {
+pub(super) fn remove(value: Value, fields: &FieldSet, of: Type<'_>) -> Value {
     if fields.is_empty() {
         return value;
     }
@@ -22,7 +22,7 @@ pub(super) fn remove(value: Value, fields: &FieldSet, of: Type) -> Value {
     }
 }
 
-fn remove_items(items: Vec<Value>, fields: &FieldSet, list: &ListType) -> Value {
+fn remove_items(items: Vec<Value>, fields: &FieldSet, list: &ListType<'_>) -> Value {
     let kept = items.into_iter().filter_map(|item| match element(list, &item) {
         Ok(element) if fields.members.contains(&element) => None,
         Ok(element) => Some(below(item, &element, fields, list.item)),
@@ -32,7 +32,7 @@ fn remove_items(items: Vec<Value>, fields: &FieldSet, list: &ListType) -> Value 
     if kept.is_empty() { Value::Null } else { Value::Array(kept) }
 }
 
-fn remove_members(members: Map<String, Value>, fields: &FieldSet, map: &MapType) -> Value {
+fn remove_members(members: Map<String, Value>, fields: &FieldSet, map: &MapType<'_>) -> Value {
     let kept = members.into_iter().filter_map(|(name, value)| {
         let element = PathElement::Field(name.as_str().into());
         if fields.members.contains(&element) {
@@ -45,7 +45,7 @@ fn remove_members(members: Map<String, Value>, fields: &FieldSet, map: &MapType)
     if kept.is_empty() { Value::Null } else { Value::Object(kept) }
 }
 
-fn below(value: Value, element: &PathElement, fields: &FieldSet, of: Type) -> Value {
+fn below(value: Value, element: &PathElement, fields: &FieldSet, of: Type<'_>) -> Value {
     match fields.children.get(element) {
         Some(fields) => remove(value, fields, of),
         None => value,

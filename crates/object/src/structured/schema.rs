@@ -2,15 +2,19 @@
 //!
 //! The shapes come from the table of built-in types; `data/structured-types.txt` says where merging differs
 //! from what a shape implies. Kinds that are not in the table, and members that a type does not know, have a
-//! deduced type: maps are merged member by member, everything else is one value (ENG-86).
+//! deduced type: maps are merged member by member, everything else is one value (ENG-86), unless a [`Hint`] says
+//! what identifies the items of a list.
 
 use std::collections::HashMap;
 use std::sync::LazyLock;
 
 use serde_json::Value;
+use smol_str::SmolStr;
 
+use super::hint::{Hint, ItemHint};
 use crate::Gvk;
 use crate::builtin::{Schema, Shape, StructType};
+use crate::fields::ItemValue;
 
 static TEXT: &str = include_str!("../../data/structured-types.txt");
 
@@ -35,24 +39,26 @@ enum Relation {
 
 /// The type of a value.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Type(Inner);
+pub(super) struct Type<'a>(Inner<'a>);
 
 #[derive(Clone, Copy, Debug)]
-enum Inner {
+enum Inner<'a> {
     Known(Shape, Option<&'static Relation>),
     Root(&'static StructType),
     /// Maps are granular, the rest is one value.
     Deduced,
+    /// As deduced, but something is known about lists.
+    Hinted(&'a Hint),
     /// Everything is one value.
     Whole,
 }
 
 /// What a type is for one value.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Atom {
+pub(super) enum Atom<'a> {
     Scalar(Scalar),
-    List(ListType),
-    Map(MapType),
+    List(ListType<'a>),
+    Map(MapType<'a>),
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -64,35 +70,38 @@ pub(super) enum Scalar {
 }
 
 #[derive(Clone, Copy, Debug)]
-pub(super) struct ListType {
-    pub(super) item: Type,
-    pub(super) items: Items,
+pub(super) struct ListType<'a> {
+    pub(super) item: Type<'a>,
+    pub(super) items: Items<'a>,
 }
 
 /// What identifies the items of a list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Items {
+pub(super) enum Items<'a> {
     /// Nothing: the list is one value.
     Atomic,
     /// Their value.
     Set,
     /// Some of their members.
     Keyed(&'static [&'static str]),
+    /// The same, known from records only.
+    Recorded(&'a [(SmolStr, Option<ItemValue>)]),
 }
 
 #[derive(Clone, Copy, Debug)]
-pub(super) struct MapType {
+pub(super) struct MapType<'a> {
     pub(super) is_atomic: bool,
-    members: Members,
+    members: Members<'a>,
 }
 
 #[derive(Clone, Copy, Debug)]
-enum Members {
+enum Members<'a> {
     Named(&'static StructType, Option<&'static Relations>),
-    All(Type),
+    All(Type<'a>),
+    Hinted(&'a Hint),
 }
 
-impl Type {
+impl<'a> Type<'a> {
     pub(super) const DEDUCED: Self = Self(Inner::Deduced);
 
     /// The type of a built-in kind.
@@ -100,12 +109,18 @@ impl Type {
         Some(Self(Inner::Root(Schema::of(gvk)?)))
     }
 
+    /// A deduced type, with what is known about its lists.
+    pub(super) fn hinted(hint: &'a Hint) -> Self {
+        Self(Inner::Hinted(hint))
+    }
+
     /// What this type is for a value, or in itself. A deduced type looks at the value.
-    pub(super) fn atom(self, value: Option<&Value>) -> Atom {
+    pub(super) fn atom(self, value: Option<&Value>) -> Atom<'a> {
         match self.0 {
             Inner::Root(known) => Atom::Map(struct_map(known, None)),
             Inner::Known(shape, relation) => known_atom(shape, relation, value),
             Inner::Deduced => open_atom(Self::DEDUCED, false, value),
+            Inner::Hinted(hint) => hinted_atom(hint, value),
             Inner::Whole => open_atom(Self(Inner::Whole), true, value),
         }
     }
@@ -120,11 +135,11 @@ impl Type {
 
     /// Whether the type says nothing about what is below.
     pub(super) fn is_deduced(self) -> bool {
-        matches!(self.0, Inner::Deduced | Inner::Known(Shape::Any, _))
+        matches!(self.0, Inner::Deduced | Inner::Hinted(_) | Inner::Known(Shape::Any, _))
     }
 }
 
-impl MapType {
+impl<'a> MapType<'a> {
     /// Whether the type names this member.
     pub(super) fn declares(&self, name: &str) -> bool {
         matches!(self.members, Members::Named(known, _) if known.field(name).is_some())
@@ -132,13 +147,14 @@ impl MapType {
 
     /// Whether members that the type does not name may be there.
     pub(super) fn is_open(&self) -> bool {
-        matches!(self.members, Members::All(_))
+        !matches!(self.members, Members::Named(..))
     }
 
     /// The type of a member; a member that is not known has a deduced one.
-    pub(super) fn member(&self, name: &str) -> Type {
+    pub(super) fn member(&self, name: &str) -> Type<'a> {
         match self.members {
             Members::All(element) => element,
+            Members::Hinted(hint) => hinted(hint.member(name)),
             Members::Named(known, relations) => known.field(name).map_or(Type::DEDUCED, |field| {
                 let relation = relations.and_then(|relations| {
                     relations.members.iter().find(|(member, _)| *member == name).map(|(_, relation)| relation)
@@ -149,7 +165,23 @@ impl MapType {
     }
 }
 
-fn known_atom(shape: Shape, relation: Option<&'static Relation>, value: Option<&Value>) -> Atom {
+fn hinted(hint: Option<&Hint>) -> Type<'_> {
+    hint.map_or(Type::DEDUCED, Type::hinted)
+}
+
+fn hinted_atom<'a>(hint: &'a Hint, value: Option<&Value>) -> Atom<'a> {
+    let items = match (&hint.items, value) {
+        (ItemHint::Set, None | Some(Value::Array(_))) => Items::Set,
+        (ItemHint::Keyed(keys), None | Some(Value::Array(_))) => Items::Recorded(keys),
+        (_, None | Some(Value::Null | Value::Object(_))) => {
+            return Atom::Map(MapType { is_atomic: false, members: Members::Hinted(hint) });
+        }
+        _ => return open_atom(Type::DEDUCED, false, value),
+    };
+    Atom::List(ListType { item: hinted(hint.item()), items })
+}
+
+fn known_atom(shape: Shape, relation: Option<&'static Relation>, value: Option<&Value>) -> Atom<'static> {
     match shape {
         Shape::Text | Shape::Bytes => Atom::Scalar(Scalar::Text),
         Shape::Bool => Atom::Scalar(Scalar::Bool),
@@ -179,11 +211,11 @@ fn known_atom(shape: Shape, relation: Option<&'static Relation>, value: Option<&
     }
 }
 
-fn element_of(shape: Shape) -> Type {
+fn element_of(shape: Shape) -> Type<'static> {
     shape.element().map_or(Type::DEDUCED, |element| Type(Inner::Known(element, None)))
 }
 
-fn struct_map(known: &'static StructType, relation: Option<&'static Relation>) -> MapType {
+fn struct_map(known: &'static StructType, relation: Option<&'static Relation>) -> MapType<'static> {
     let relations = TABLE.get(known.name());
     let is_atomic = match relation {
         Some(Relation::Granular) => false,
@@ -199,7 +231,7 @@ fn struct_map(known: &'static StructType, relation: Option<&'static Relation>) -
     MapType { is_atomic, members }
 }
 
-fn open_atom(element: Type, is_atomic: bool, value: Option<&Value>) -> Atom {
+fn open_atom<'a>(element: Type<'a>, is_atomic: bool, value: Option<&Value>) -> Atom<'a> {
     match value {
         None | Some(Value::Null | Value::Object(_)) => {
             Atom::Map(MapType { is_atomic, members: Members::All(element) })
@@ -248,7 +280,7 @@ mod tests {
     use super::*;
 
     /// The list at a path of members and items.
-    fn items(gvk: &Gvk, path: &[&str]) -> Items {
+    fn items(gvk: &Gvk, path: &[&str]) -> Items<'static> {
         let mut found = Type::builtin(gvk).unwrap();
         for name in path {
             found = match found.atom(None) {

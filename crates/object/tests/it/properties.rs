@@ -6,6 +6,7 @@ use proptest::prelude::*;
 use serde_json::{Map, Value, json};
 use tiphys_object::builtin::{Canonical, canonicalize};
 use tiphys_object::strategic::{self, Options};
+use tiphys_object::structured::{self, Applied, ApplyRequest, Types};
 use tiphys_object::{Gvk, merge_patch, quantity};
 
 fn leaf() -> impl Strategy<Value = Value> {
@@ -104,7 +105,106 @@ fn without_empty_lists(value: &Value) -> Value {
     }
 }
 
+/// A pod that a server would take.
+fn whole_pod() -> impl Strategy<Value = Value> {
+    pod().prop_map(|mut pod| {
+        pod["apiVersion"] = Value::from("v1");
+        pod["kind"] = Value::from("Pod");
+        pod["metadata"]["name"] = Value::from("p");
+        pod
+    })
+}
+
+fn applied(live: Option<&Value>, config: &Value, manager: &str, types: Types) -> Value {
+    match structured::apply(live, config, ApplyRequest { manager, force: true, types }).unwrap() {
+        Applied::Object(object) => object,
+        Applied::Conflicts(conflicts) => panic!("{conflicts:?}"),
+    }
+}
+
+fn without_books(mut object: Value) -> Value {
+    object["metadata"].as_object_mut().unwrap().remove("managedFields");
+    object
+}
+
+/// Without everything that holds nothing: a server keeps none of it.
+fn without_empty(value: &Value) -> Value {
+    match value {
+        Value::Object(members) => {
+            let kept = members.iter().map(|(name, member)| (name.clone(), without_empty(member)));
+            Value::Object(kept.filter(|(_, member)| !is_empty(member)).collect())
+        }
+        Value::Array(items) => items.iter().map(without_empty).collect(),
+        other => other.clone(),
+    }
+}
+
+fn is_empty(value: &Value) -> bool {
+    match value {
+        Value::Null => true,
+        Value::Object(members) => members.is_empty(),
+        Value::Array(items) => items.is_empty(),
+        _ => false,
+    }
+}
+
 proptest! {
+    #[test]
+    fn eng_85_the_second_apply_changes_nothing(before in whole_pod(), config in whole_pod(), other in whole_pod()) {
+        for types in [Types::Builtin, Types::Deduced] {
+            let live = applied(None, &before, "me", types);
+            let live = applied(Some(&live), &other, "other", types);
+            let once = applied(Some(&live), &config, "me", types);
+            let twice = applied(Some(&once), &config, "me", types);
+            prop_assert_eq!(without_empty(&without_books(twice)), without_empty(&without_books(once)));
+        }
+    }
+
+    #[test]
+    fn eng_85_a_prediction_is_the_object_of_a_forced_apply(before in whole_pod(), config in whole_pod(), other in whole_pod()) {
+        let live = applied(None, &before, "me", Types::Builtin);
+        let live = structured::update(Some(&live), &other, "other", Types::Builtin).unwrap();
+        let predicted = structured::predict(&live, &config, "me").unwrap().unwrap_or_else(|| live.clone());
+        let object = applied(Some(&live), &config, "me", Types::Builtin);
+        prop_assert_eq!(without_books(predicted), without_books(object.clone()));
+        let again = structured::predict(&object, &config, "me").unwrap().unwrap_or_else(|| object.clone());
+        prop_assert_eq!(without_empty(&again), without_empty(&object));
+        let books = &object["metadata"]["managedFields"];
+        if let Some(kept) = structured::books_for_prediction(books, "me") {
+            let mut stored = object.clone();
+            stored["metadata"]["managedFields"] = kept;
+            let next = structured::predict(&stored, &before, "me").unwrap().map(without_books);
+            prop_assert_eq!(next, structured::predict(&object, &before, "me").unwrap().map(without_books));
+        }
+    }
+
+    #[test]
+    fn eng_85_what_only_one_manager_said_is_all_there_is(before in whole_pod(), config in whole_pod()) {
+        let live = applied(None, &before, "me", Types::Builtin);
+        let object = applied(Some(&live), &config, "me", Types::Builtin);
+        prop_assert_eq!(without_empty(&without_books(object)), without_empty(&config));
+    }
+
+    #[test]
+    fn eng_85_what_another_manager_said_stays(mine in whole_pod(), theirs in whole_pod()) {
+        let live = applied(None, &mine, "me", Types::Builtin);
+        let live = applied(Some(&live), &theirs, "other", Types::Builtin);
+        let nothing = json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p"}});
+        let left = applied(Some(&live), &nothing, "me", Types::Builtin);
+        let again = applied(Some(&left), &theirs, "other", Types::Builtin);
+        prop_assert_eq!(without_empty(&without_books(again)), without_empty(&without_books(left)));
+    }
+
+    #[test]
+    fn eng_85_no_books_break_a_prediction(fields in tree(), spec in tree()) {
+        let live = json!({"apiVersion": "acme.test/v1", "kind": "Queue", "metadata": {"name": "q", "managedFields": [
+            {"manager": "me", "operation": "Apply", "apiVersion": "acme.test/v1", "fieldsType": "FieldsV1", "fieldsV1": {
+                "f:spec": {"f:a": fields, "f:b": {"k:{\"a\":1}": {"f:a": {}}}, "f:c": {"v:1": {}}}}}]}, "spec": spec});
+        let config = json!({"apiVersion": "acme.test/v1", "kind": "Queue", "metadata": {"name": "q"}, "spec": {"a": [{"a": 1}], "b": [{"a": 1, "b": 2}]}});
+        let predicted = structured::predict(&live, &config, "me");
+        prop_assert!(predicted.is_ok() || predicted.is_err());
+    }
+
     #[test]
     fn eval_767_a_merge_patch_leads_to_its_target(before in members(), after in members()) {
         let patch = merge_patch::create(&before, &after).unwrap();

@@ -173,3 +173,27 @@ fn eng_85_what_no_server_would_apply_is_an_error() {
     assert!(matches!(error, DiffError::Apply { .. }), "{error}");
     assert!(is_modified(twice, live, &options).is_err());
 }
+
+#[test]
+fn eng_86_the_books_say_which_lists_are_keyed() {
+    let gateway = |listeners: Value| {
+        json!({"apiVersion": "gateway.networking.k8s.io/v1", "kind": "Gateway", "metadata": {"name": "g"},
+        "spec": {"listeners": listeners}})
+    };
+    let fields = json!({"f:spec": {"f:listeners": {
+        "k:{\"name\":\"a\"}": {".": {}, "f:name": {}, "f:port": {}}, "k:{\"name\":\"b\"}": {".": {}, "f:name": {}, "f:port": {}}}}});
+    let books = [owned_by("argocd-controller", "Apply", "gateway.networking.k8s.io/v1", &fields)];
+    let live = with_books(
+        gateway(
+            json!([{"name": "a", "port": 80, "routes": "Same"}, {"name": "b", "port": 81, "routes": "Same"}]),
+        ),
+        &books,
+    );
+    let same = gateway(json!([{"name": "a", "port": 80}, {"name": "b", "port": 81}]));
+    assert_eq!(paths(&same, &live), [""; 0], "what the server filled in is no difference");
+    assert_eq!(paths(&gateway(json!([{"name": "a", "port": 80}])), &live), ["/spec/listeners"]);
+    let changed = gateway(json!([{"name": "a", "port": 80}, {"name": "b", "port": 82}]));
+    assert_eq!(paths(&changed, &live), ["/spec/listeners/1/port"]);
+    let nameless = gateway(json!([{"port": 80}]));
+    assert_eq!(paths(&nameless, &live), ["/spec/listeners"], "the records are a hint only");
+}
