@@ -157,7 +157,6 @@ async fn f7_a_list_is_empty_once() {
 
 /// F7, at the start of a process, when nothing is known that could raise a doubt.
 #[tokio::test]
-#[ignore = "bug: believed until the next resync"]
 async fn f7_the_first_list_is_empty() {
     let Some((mut world, proxy)) = behind_proxy("emptyfirst").await else { return };
     let ns = world.namespace("ns").await;
