@@ -213,7 +213,8 @@ async fn start(context: &Context, work: &mut Work, operation: &Operation, compar
             Err(next) => next,
         };
     }
-    if let Some(compared) = compared.filter(|compared| fits(work, operation, compared)) {
+    // What the state of the operation before this one recorded says nothing about this one.
+    if let Some(compared) = compared.filter(|compared| fits(work, operation, compared, None)) {
         new.status.operation_state = Some(begin(&work.app, operation, &compared.targets, now));
         return match save(context, work, new, Also::default()).await {
             Ok(()) => step(context, work, operation, Some(compared), Ending { terminate: false, timed_out: false }).await,
@@ -227,13 +228,12 @@ async fn start(context: &Context, work: &mut Work, operation: &Operation, compar
 }
 
 /// Whether a comparison was made for exactly the sources and revisions of an operation.
-fn fits(work: &Work, operation: &Operation, compared: &Compared) -> bool {
+fn fits(work: &Work, operation: &Operation, compared: &Compared, recorded: Option<&SyncResult>) -> bool {
     let Some(sync) = &operation.sync else { return false };
     if !sync.manifests.is_empty() || compared.comparison.failed.is_some() {
         return false;
     }
     let (sources, multi) = sources_of(&work.app, operation);
-    let recorded = work.app.status.operation_state.as_ref().and_then(|state| state.sync_result.as_ref());
     let wanted = wanted_revisions(sync, multi, recorded);
     compared.targets.sources == sources && (wanted.is_empty() || wanted == compared.targets.revisions)
 }
@@ -291,7 +291,7 @@ async fn step(
             return note_message(context, work, message).await;
         }
     }
-    let compared = match compared.filter(|compared| fits(work, operation, compared)) {
+    let compared = match compared.filter(|compared| fits(work, operation, compared, state.sync_result.as_ref())) {
         Some(compared) => compared,
         None => match compare_for(context, work, &resolved, operation, &sync).await {
             Ok(compared) => compared,

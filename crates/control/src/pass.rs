@@ -184,6 +184,10 @@ async fn reconcile(context: &Context, work: &mut Work, refresh: Refresh) -> Resu
                     also.finalizers = true;
                     new.metadata.finalizers = hook_finalizers(&work.app.metadata.finalizers, &compared.targets);
                 }
+                if compared.comparison.failed.is_some() {
+                    // What could not be known may be known soon; nothing else may wake the application.
+                    work.memory.lock().wake = now.checked_add(DUE_AGAIN).ok();
+                }
                 if !context.read_only && compared.comparison.failed.is_none() {
                     also.operation = auto_sync(work, &mut new, &compared, &resolved, now);
                 }

@@ -253,7 +253,8 @@ async fn trk_labels_and_the_switch_between_methods() {
 
     // Without a restart: the marks change on the next sync, and prunes still find their objects.
     world.settings(&json!({"application.resourceTrackingMethod": "annotation+label"})).await;
-    world.until_app(&app, "compared anew", |app| app["status"]["sync"]["status"].is_string()).await;
+    // Settings are taken over within a moment; the refresh is behind it.
+    world.refresh(&app, "hard").await;
     world.sync(&app, &json!({})).await;
     let marked = |cm: &Value| {
         cm["metadata"]["annotations"][TRACKING_ID].is_string() && cm["metadata"]["labels"][INSTANCE] == app

@@ -266,7 +266,6 @@ async fn ctl_24_turning_automatic_sync_on() {
 
 /// A comparison that was made for a refresh is none for an operation at another revision.
 #[tokio::test]
-#[ignore = "bug: begun with the comparison of the refresh"]
 async fn ctl_46_a_refresh_and_an_operation_at_once() {
     let Some(mut world) = World::start("atonce").await else { return };
     let ns = world.namespace("ns").await;
