@@ -54,7 +54,7 @@ pub(crate) fn add(
         Some(&directory.join("objects/pack")),
         &mut Discard,
         &AtomicBool::new(false),
-        None::<gix::objs::find::Never>,
+        Some(objects.finder()),
         gix::hash::Kind::Sha1,
         options,
     )
@@ -100,4 +100,63 @@ fn replace(path: &Path, content: &[u8]) -> std::io::Result<()> {
     file.write_all(content)?;
     drop(file);
     fs::rename(&lock, path)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::exec::{self, Invocation};
+    use std::time::Duration;
+
+    /// An origin with one commit; packs with and without its file; an empty bare repository `b`.
+    const WORLD: &str = "git init -q o && git init -q --bare --template= b && cd o && echo 1 > a && git add a \
+        && git -c user.name=A -c user.email=a@h commit -q -m m && git rev-parse HEAD \
+        && printf '%s\\n' HEAD | git pack-objects -q --revs --stdout > ../whole \
+        && git rev-parse HEAD 'HEAD^{tree}' | git pack-objects -q --stdout > ../part";
+
+    #[tokio::test]
+    async fn rnd_46_only_complete_commits_are_added() {
+        let world = tempfile::tempdir().unwrap();
+        let output = exec::run(Invocation {
+            program: "/bin/sh".into(),
+            arguments: vec!["-c".into(), WORLD.into()],
+            environment: vec![
+                ("PATH".into(), "/usr/local/bin:/usr/bin:/bin".into()),
+                ("HOME".into(), "/dev/null".into()),
+            ],
+            directory: world.path().to_owned(),
+            deadline: Duration::from_mins(1),
+            grace: Duration::from_secs(1),
+            stdout_bytes_max: 1000,
+        })
+        .await
+        .unwrap();
+        assert_eq!(output.code, Some(0), "{}", output.stderr);
+        let name = String::from_utf8(output.stdout).unwrap().trim().to_owned();
+        let (directory, commit) = (world.path().join("b"), parse_commit(&name).unwrap());
+        let objects = Objects::open(&directory).unwrap();
+        let increment = |pack: Vec<u8>| Increment { pack, is_shallow: true };
+        let file = |name: &str| fs::read(world.path().join(name)).unwrap();
+        let proof = directory.join("refs/tiphys").join(&name);
+
+        let whole = file("whole");
+        let mut flipped = whole.clone();
+        flipped[20] ^= 1;
+        for invalid in [Vec::new(), b"PACK".to_vec(), whole[..whole.len() - 1].to_vec(), flipped] {
+            let result = add(&directory, &objects, commit, &increment(invalid), &[]);
+            assert!(matches!(result, Err(PackError::Invalid)), "{result:?}");
+        }
+        let result = add(&directory, &objects, commit, &increment(file("part")), &[]);
+        assert!(matches!(result, Err(PackError::Incomplete)), "{result:?}");
+        assert!(!proof.exists() && !directory.join("shallow").exists());
+
+        add(&directory, &objects, commit, &increment(whole), &[]).unwrap();
+        assert_eq!(fs::read_to_string(&proof).unwrap(), format!("{name}\n"));
+        assert_eq!(fs::read_to_string(directory.join("shallow")).unwrap(), format!("{name}\n"));
+        let left = fs::read_dir(directory.join("objects/pack")).unwrap().map(|file| file.unwrap().path());
+        let known = ["pack", "idx"];
+        let left: Vec<_> =
+            left.filter(|path| !known.iter().any(|kind| path.extension().unwrap() == *kind)).collect();
+        assert_eq!(left, Vec::<std::path::PathBuf>::new());
+    }
 }

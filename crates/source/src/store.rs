@@ -25,7 +25,7 @@ use crate::{Repository, SourceError, pack};
 /// takes 35 ms with one and 50 ms with nine, and the answer hardly gets smaller.
 const KNOWN_REFS_MAX: usize = 4;
 /// Files of interrupted fetches.
-const LEFTOVERS: [&str; 4] = ["tmp_pack_", "tmp_idx_", "tmp_rev_", "tmp_mtimes_"];
+const LEFTOVERS: [&str; 5] = ["tmp_pack_", "tmp_idx_", "tmp_rev_", "tmp_mtimes_", ".tmp"];
 
 /// A bare repository and the commits it holds completely.
 pub(crate) struct Generation {

@@ -83,6 +83,11 @@ impl Objects {
         TreeError::Damaged { what: what.to_owned() }
     }
 
+    /// Finds objects that a pack refers to.
+    pub(crate) fn finder(&self) -> impl gix::objs::Find + use<> {
+        self.repository.to_thread_local().objects
+    }
+
     /// Bytes of an object; `Ok(None)` when it is larger than `max_bytes`.
     fn object(&self, id: ObjectId, kind: Kind, max_bytes: u64) -> Result<Option<Vec<u8>>, TreeError> {
         let repository = self.repository.to_thread_local();

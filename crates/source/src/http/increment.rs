@@ -14,7 +14,7 @@ const AROUND_BYTES_MAX: usize = 4 * 1024 * 1024;
 /// What a server sent.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Increment {
-    /// A pack whose objects need no others to be decoded.
+    /// A pack whose objects may be differences to objects of the known commits.
     pub(crate) pack: Vec<u8>,
     /// Whether the commit has parents, which were not sent.
     pub(crate) is_shallow: bool,
@@ -48,7 +48,9 @@ fn message(commit: &str, known: &[String]) -> Vec<u8> {
     let mut message = Vec::new();
     packet::write_line(&mut message, "command=fetch");
     message.extend_from_slice(b"0001");
-    for line in ["no-progress", "ofs-delta", "deepen 1"] {
+    // Without `thin-pack` servers send everything again: only with it they look at the directories of commits
+    // that have no history in common with the wanted one.
+    for line in ["thin-pack", "no-progress", "ofs-delta", "deepen 1"] {
         packet::write_line(&mut message, line);
     }
     packet::write_line(&mut message, &format!("want {commit}"));
@@ -156,7 +158,7 @@ mod tests {
     #[test]
     fn rnd_29_the_question() {
         let message = message("w", &["a".to_owned(), "b".to_owned()]);
-        let expected = "0012command=fetch\n00010010no-progress\n000eofs-delta\n000ddeepen 1\n000bwant w\n\
+        let expected = "0012command=fetch\n0001000ethin-pack\n0010no-progress\n000eofs-delta\n000ddeepen 1\n000bwant w\n\
                         000eshallow a\n000bhave a\n000eshallow b\n000bhave b\n0009done\n0000";
         assert_eq!(String::from_utf8(message).unwrap(), expected);
     }

@@ -79,15 +79,16 @@ async fn rep_61_a_restart_finds_what_was_fetched() {
     let repository = Repository::anonymous(&server.url("repo"));
     let commit = world.sources.resolve(&repository, "HEAD", Freshness::Cached).await.unwrap();
     world.sources.tree(&repository, &commit).await.unwrap();
-    let leftover = world.generations()[0].join("objects/pack/tmp_pack_x");
-    fs::write(&leftover, "x").unwrap();
+    let pack = world.generations()[0].join("objects/pack");
+    let leftovers = [pack.join("tmp_pack_x"), pack.join(".tmpAb12")];
+    leftovers.iter().for_each(|path| fs::write(path, "x").unwrap());
 
     let again = world.restarted(|_| {});
     again.tree(&repository, &commit).await.unwrap();
     assert_eq!(server.fetches(), 1);
     // Content is served only after the refs were listed (REP-63).
     assert_eq!(server.listings(), 2);
-    assert!(!leftover.exists());
+    assert!(!leftovers.iter().any(|path| path.exists()));
 }
 
 #[tokio::test]

@@ -64,6 +64,34 @@ async fn rnd_29_a_push_is_followed_without_git() {
 }
 
 #[tokio::test]
+async fn rnd_29_only_what_is_new_is_sent() {
+    let world = World::with(&[("a", "0")]).await;
+    let names: Vec<(String, String)> =
+        (0..200).map(|n| (format!("d{n}/f"), format!("content {n}"))).collect();
+    let files: Vec<(&str, &str)> = names.iter().map(|(name, content)| (&**name, &**content)).collect();
+    world.commit("many", &files).await;
+    let server = GitServer::start(&world.root(), Auth::None).await;
+    let repository = Repository::anonymous(&server.url("repo"));
+    read(&world.sources, &repository, "a").await.unwrap();
+    let packs = || -> Vec<Vec<u8>> {
+        let files = fs::read_dir(world.generations()[0].join("objects/pack")).unwrap();
+        let paths = files.map(|file| file.unwrap().path());
+        paths.filter(|path| path.extension().unwrap() == "pack").map(|path| fs::read(path).unwrap()).collect()
+    };
+    let before = packs();
+    let sources = without_git(&world);
+    for n in ["1", "2", "3"] {
+        world.commit("next", &[("d7/f", n)]).await;
+        assert_eq!(read(&sources, &repository, "d7/f").await.as_deref(), Ok(n));
+    }
+    let counts = packs().into_iter().filter(|pack| !before.contains(pack)).map(|pack| pack[8..12].to_vec());
+    let counts: Vec<u32> = counts.map(|bytes| u32::from_be_bytes(bytes.try_into().unwrap())).collect();
+    assert_eq!(counts.len(), 3);
+    // A commit, three members of it that changed, and what they are differences to.
+    assert!(counts.iter().all(|count| *count <= 8), "{counts:?}");
+}
+
+#[tokio::test]
 async fn rnd_30_listings_are_those_of_git() {
     let world = World::with(&[("a", "1")]).await;
     world.git(&["tag", "-a", "-m", "t", "v1"]).await;
