@@ -106,7 +106,8 @@ impl Pool {
     /// When it is not ready, or cannot be used.
     pub(crate) async fn get(&self, server: &str, world: &World) -> Result<Arc<Destination>, Unusable> {
         let (cluster, slot) = self.slot(server).map_err(Unusable::Failed)?;
-        let destination = slot.get_or_try_init(|| self.start(&cluster, world)).await.map_err(Unusable::Failed)?;
+        let destination =
+            slot.get_or_try_init(|| self.start(&cluster, world)).await.map_err(Unusable::Failed)?;
         let wait = READY_WAIT.saturating_sub(destination.started.elapsed());
         match tokio::time::timeout(wait, destination.index.ready()).await {
             Ok(Ok(())) => Ok(Arc::clone(destination)),

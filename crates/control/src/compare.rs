@@ -9,8 +9,8 @@ use tiphys_api::application::{ApplicationStatus, Condition, HealthStatus, Resour
 use tiphys_api::names::annotation;
 use tiphys_api::{AppProject, Application};
 use tiphys_cluster::{ApiError, Seen as IndexSeen, Target as WriteTarget};
-use tiphys_engine::compare::{self, CompareInput, Comparison, Scope};
 use tiphys_engine::app_health::{AppIdentity, AppResource, app_health};
+use tiphys_engine::compare::{self, CompareInput, Comparison, Scope};
 use tiphys_engine::health::{self, Health, HealthOverrides};
 use tiphys_engine::seen::Seen;
 use tiphys_engine::tracking::TrackingSettings;
@@ -73,7 +73,11 @@ pub(crate) async fn run(subject: &Subject<'_>, targets: Targets, memory: &Mutex<
     let mut wanted: HashSet<ResourceKey> = HashSet::new();
     for target in targets.objects.iter() {
         wanted.insert(target.key().in_namespace(""));
-        wanted.insert(if target.namespace().is_empty() { target.key().in_namespace(namespace) } else { target.key() });
+        wanted.insert(if target.namespace().is_empty() {
+            target.key().in_namespace(namespace)
+        } else {
+            target.key()
+        });
     }
     let (doubtful, live): (Vec<_>, Vec<_>) =
         found.objects.into_iter().partition(|object| unknown.contains_key(&object.gvk().group_kind()));
@@ -92,7 +96,8 @@ pub(crate) async fn run(subject: &Subject<'_>, targets: Targets, memory: &Mutex<
     }
     // The index may show a kind a moment longer or earlier than the settings want it managed; an object whose
     // target is left out because its kind is excluded must not look like one that left the source (ENG-7).
-    let is_excluded = |kind: &GroupKind| !subject.world.filter.is_included(kind, &subject.destination.cluster.server);
+    let is_excluded =
+        |kind: &GroupKind| !subject.world.filter.is_included(kind, &subject.destination.cluster.server);
     let live: Vec<Arc<Object>> =
         live.into_iter().filter(|object| !is_excluded(&object.gvk().group_kind())).collect();
     let managed: HashSet<ResourceKey> = live.iter().map(|object| object.key()).collect();
@@ -189,7 +194,9 @@ async fn look_up(
             let how = match subject.destination.index.get(&key) {
                 _ if unknown.contains_key(&key.group_kind()) => Some(Read::Server),
                 IndexSeen::Reference { .. } => Some(Read::Index),
-                IndexSeen::Unknown(_) if subject.destination.is_unwatched(&key.group_kind()) => Some(Read::Server),
+                IndexSeen::Unknown(_) if subject.destination.is_unwatched(&key.group_kind()) => {
+                    Some(Read::Server)
+                }
                 // Another version of the same object is asked of the server (ENG-26).
                 IndexSeen::Present(object) if object.gvk() != target.gvk() => Some(Read::Index),
                 // An object that was there at the last comparison is not called missing on the word of one list
@@ -285,7 +292,12 @@ pub(crate) fn unknown_resources(status: &ApplicationStatus) -> Vec<ResourceStatu
     status.resources.iter().map(unknown).collect()
 }
 
-fn shape(subject: &Subject<'_>, targets: Targets, comparison: Comparison, memory: &Mutex<AppMemory>) -> Compared {
+fn shape(
+    subject: &Subject<'_>,
+    targets: Targets,
+    comparison: Comparison,
+    memory: &Mutex<AppMemory>,
+) -> Compared {
     let mut conditions = comparison.conditions.clone();
     let judged = {
         let mut memory = memory.lock();
@@ -309,10 +321,8 @@ fn shape(subject: &Subject<'_>, targets: Targets, comparison: Comparison, memory
             .iter()
             .map(|r| AppResource { target: r.target.as_deref(), live: r.live.as_deref() })
             .collect();
-        let identity = AppIdentity {
-            namespace: &subject.app.metadata.namespace,
-            name: &subject.app.metadata.name,
-        };
+        let identity =
+            AppIdentity { namespace: &subject.app.metadata.namespace, name: &subject.app.metadata.name };
         let judged = app_health(&resources, identity, judge);
         let nodes = comparison.resources.iter().filter_map(|resource| {
             let info = memory.verdicts.get(&resource.live.as_ref()?.key())?.info.as_deref()?;

@@ -106,7 +106,8 @@ impl Context {
             }
             u32::try_from(hash % 1000).unwrap_or(0)
         };
-        let soft = (!timeouts.soft.is_zero()).then(|| duration(timeouts.soft + timeouts.jitter * share / 1000));
+        let soft =
+            (!timeouts.soft.is_zero()).then(|| duration(timeouts.soft + timeouts.jitter * share / 1000));
         let hard = (!timeouts.hard.is_zero()).then(|| duration(timeouts.hard));
         Intervals { soft, hard }
     }

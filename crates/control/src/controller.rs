@@ -94,7 +94,9 @@ pub enum StartError {
     #[error("cannot use the cache directory: {0}")]
     Cache(String),
     /// The CRDs are not installed.
-    #[error("the custom resource {0} is not installed in the cluster; install it with `tiphys install --crds-only | kubectl apply --server-side -f -`")]
+    #[error(
+        "the custom resource {0} is not installed in the cluster; install it with `tiphys install --crds-only | kubectl apply --server-side -f -`"
+    )]
     MissingDefinition(String),
     /// The default project could not be made.
     #[error("the default project cannot be created in namespace {namespace:?}: {reason}")]
@@ -156,7 +158,11 @@ impl Controller {
             config_maps: follow(config_maps, "app.kubernetes.io/part-of=argocd"),
             secrets: follow(secrets, ""),
             projects: follow(projects, ""),
-            data: WorldData { env: options.env.clone(), namespace: options.namespace.clone(), ..WorldData::default() },
+            data: WorldData {
+                env: options.env.clone(),
+                namespace: options.namespace.clone(),
+                ..WorldData::default()
+            },
             known_hosts_file: options.cache_dir.join("ssh_known_hosts"),
         };
         inputs.first().await.map_err(StartError::Cluster)?;
@@ -205,7 +211,8 @@ impl Controller {
             progress: Progress::default(),
         });
         let (quiet, quiet_receiver) = mpsc::channel(64);
-        let all_namespaces = context.world.load().settings.application_namespaces().iter().any(|n| !n.is_empty());
+        let all_namespaces =
+            context.world.load().settings.application_namespaces().iter().any(|n| !n.is_empty());
         let (sender, receiver) = mpsc::channel(WATCH_EVENTS_MAX);
         let query = ObjectQuery {
             resource: applications,
@@ -274,7 +281,12 @@ impl Controller {
 
     /// A key of `argocd-secret`; empty when there is none.
     pub(crate) fn secret(&self, key: &str) -> String {
-        self.context.world.load().settings.secret(key).map_or_else(String::new, |secret| secret.expose().clone())
+        self.context
+            .world
+            .load()
+            .settings
+            .secret(key)
+            .map_or_else(String::new, |secret| secret.expose().clone())
     }
 
     /// A key of `argocd-cm`.
@@ -286,7 +298,8 @@ impl Controller {
     pub fn metrics(&self) -> String {
         let apps: Vec<AppInfo> =
             self.context.store.keys().iter().filter_map(|key| app_info(&self.context, key)).collect();
-        let clusters: Vec<ClusterInfo> = self.context.clusters.in_use().iter().map(|d| cluster_info(d)).collect();
+        let clusters: Vec<ClusterInfo> =
+            self.context.clusters.in_use().iter().map(|d| cluster_info(d)).collect();
         self.context.metrics.scrape(&apps, &clusters, self.context.queue.depth())
     }
 
@@ -303,7 +316,11 @@ fn app_info(context: &Context, key: &AppKey) -> Option<AppInfo> {
         name: key.name.to_string(),
         project: app.project().to_owned(),
         autosync: app.automated().is_some(),
-        repo: app.sources().first().map(|s| repo_url::redact(&repo_url::normalize(&s.repo_url))).unwrap_or_default(),
+        repo: app
+            .sources()
+            .first()
+            .map(|s| repo_url::redact(&repo_url::normalize(&s.repo_url)))
+            .unwrap_or_default(),
         dest_server: app.spec.destination.server.clone(),
         dest_namespace: app.spec.destination.namespace.clone(),
         sync_status: app.status.sync.status.clone(),
@@ -334,7 +351,10 @@ fn cluster_info(destination: &crate::clusters::Destination) -> ClusterInfo {
 /// Creates the project `default` where it is missing (REP-121).
 async fn ensure_default_project(home: &Writer, namespace: &str) -> Result<(), StartError> {
     let gvk = Gvk::new(names::GROUP, names::VERSION, "AppProject");
-    let fail = |error: &ApiError| StartError::DefaultProject { namespace: namespace.to_owned(), reason: chain(error) };
+    let fail = |error: &ApiError| StartError::DefaultProject {
+        namespace: namespace.to_owned(),
+        reason: chain(error),
+    };
     let target = Target::new(gvk, namespace, "default");
     if home.get(&target).await.map_err(|error| fail(&error))?.is_some() {
         return Ok(());
@@ -474,7 +494,11 @@ impl WorldData {
                     Kind::Secret => name == names::SECRET || object.label(names::SECRET_TYPE_LABEL).is_some(),
                     Kind::ConfigMap | Kind::Project => true,
                 };
-                if wanted { map.insert(name, object).is_none_or(|_| true) } else { map.remove(&name).is_some() }
+                if wanted {
+                    map.insert(name, object).is_none_or(|_| true)
+                } else {
+                    map.remove(&name).is_some()
+                }
             }
             // Settings that vanish, or lose their label, do not fall back to defaults: another installation's objects
             // could become ours (law 2).
@@ -511,7 +535,8 @@ fn application_changed(context: &Context, object: Arc<Object>) {
     let name = key.to_string();
     let world = context.world.load();
     let old = context.store.get(&key);
-    let change = context.store.upsert(object, |namespace, name| world.tracking.instance_name(namespace, name));
+    let change =
+        context.store.upsert(object, |namespace, name| world.tracking.instance_name(namespace, name));
     match change {
         Ok(Change::Declared) => match old {
             // Live objects may have changed while nobody looked.
@@ -573,7 +598,9 @@ async fn follow_clusters(
 fn wake_unknown(context: &Context, server: &str) {
     let world = context.world.load();
     for key in context.store.keys() {
-        let Some(entry) = context.store.get(&key).filter(|entry| entry.sync_status != "Synced") else { continue };
+        let Some(entry) = context.store.get(&key).filter(|entry| entry.sync_status != "Synced") else {
+            continue;
+        };
         let destination = &entry.declared.spec.destination;
         if world.clusters.resolve(destination).is_ok_and(|cluster| cluster.server == server) {
             context.request(&key, Level::Recent, Priority::Routine);

@@ -46,8 +46,7 @@ enum Step {
     Done,
 }
 
-const CASCADE: [&str; 3] =
-    [finalizer::CASCADE, finalizer::CASCADE_FOREGROUND, finalizer::CASCADE_BACKGROUND];
+const CASCADE: [&str; 3] = [finalizer::CASCADE, finalizer::CASCADE_FOREGROUND, finalizer::CASCADE_BACKGROUND];
 const ALL: [&str; 7] = [
     finalizer::CASCADE,
     finalizer::CASCADE_FOREGROUND,
@@ -121,7 +120,8 @@ async fn step(context: &Context, work: &Work) -> Result<Step, String> {
         return hooks(context, work, &resolved, HookType::PostDelete, &[finalizer::POST_DELETE]).await;
     }
     if has(finalizer::PRE_DELETE_CLEANUP) {
-        return clean_up(context, work, &resolved, HookType::PreDelete, &[finalizer::PRE_DELETE_CLEANUP]).await;
+        return clean_up(context, work, &resolved, HookType::PreDelete, &[finalizer::PRE_DELETE_CLEANUP])
+            .await;
     }
     clean_up(context, work, &resolved, HookType::PostDelete, &[finalizer::POST_DELETE_CLEANUP]).await
 }
@@ -225,9 +225,14 @@ async fn confirm_empty(work: &Work, resolved: &Resolved) -> Result<(), String> {
         }
         let target = Target::new(gvk, &r.namespace, &r.name);
         let live = resolved.destination.writer.get(&target).await.map_err(|error| error.to_string())?;
-        if let Some(live) = live.filter(|live| work.tracking.claim(live.metadata()).as_deref() == Some(work.instance.as_str())) {
+        if let Some(live) = live
+            .filter(|live| work.tracking.claim(live.metadata()).as_deref() == Some(work.instance.as_str()))
+        {
             resolved.destination.index.relist();
-            return Err(format!("Failed to load live state: {} exists, but the list of its kind is empty", live.key()));
+            return Err(format!(
+                "Failed to load live state: {} exists, but the list of its kind is empty",
+                live.key()
+            ));
         }
     }
     Ok(())
@@ -276,9 +281,9 @@ async fn load_hooks(
     hook_type: HookType,
 ) -> Result<Vec<DeletionHook>, String> {
     let refresh = Refresh { level: Level::Latest, kind: RefreshKind::Normal, reason: Reason::Internal };
-    let targets = pass::load_targets(context, work, refresh).await.map_err(|error| {
-        format!("Failed to load target state: {error}; {SKIP_HINT}")
-    })?;
+    let targets = pass::load_targets(context, work, refresh)
+        .await
+        .map_err(|error| format!("Failed to load target state: {error}; {SKIP_HINT}"))?;
     let mut hooks = Vec::new();
     for target in targets.objects.iter().filter(|object| is_deletion_hook(object, hook_type)) {
         let target = placed(target, &work.app, resolved)?;
@@ -374,7 +379,8 @@ async fn clean_up(
         return Ok(Step::Release(finalizers));
     }
     let hooks = load_hooks(context, work, resolved, hook_type).await?;
-    let keeps = work.world.settings.param("controller.delete.hooks.keep.default", "").is_some_and(|v| v == "true");
+    let keeps =
+        work.world.settings.param("controller.delete.hooks.keep.default", "").is_some_and(|v| v == "true");
     let objects = hooks_to_clean_up(&hooks, !keeps);
     if objects.is_empty() {
         return Ok(Step::Release(finalizers));
@@ -425,7 +431,9 @@ async fn failed(context: &Context, work: &mut Work, error: &str) {
     let note = Note::warning("StatusRefreshed", format!("Unable to delete application resources: {error}"));
     context.note(&work.object, &work.app, &note);
     let object = Arc::clone(&work.object);
-    if let persist::Written::Stored(stored) = persist::write(context, &object, &old, &mut new, Also::default()).await {
+    if let persist::Written::Stored(stored) =
+        persist::write(context, &object, &old, &mut new, Also::default()).await
+    {
         work.adopt(stored);
     }
 }

@@ -4,7 +4,8 @@ use std::sync::Arc;
 
 use tiphys_api::names::finalizer;
 use tiphys_cluster::{
-    ApiError, ApplyMethod, ApplyOptions, DeleteOptions, Deleted, Known, Permit, Propagation, Target, Writer, hinted,
+    ApiError, ApplyMethod, ApplyOptions, DeleteOptions, Deleted, Known, Permit, Propagation, Target, Writer,
+    hinted,
 };
 use tiphys_engine::sync::{self, Action, Op, Outcome};
 use tiphys_object::Object;
@@ -90,7 +91,8 @@ async fn apply(writer: &Writer, permit: &Permit, action: &Action) -> Done {
     if let Some(manager) = &action.migrate_from {
         let target = Target::new(action.gvk.clone(), &action.key.namespace, &action.key.name);
         if let Err(error) = writer.migrate_client_side_apply(permit, &target, manager).await {
-            let message = format!("Failed to perform client-side apply migration for {}: {error}", action.key);
+            let message =
+                format!("Failed to perform client-side apply migration for {}: {error}", action.key);
             return Done::outcome(Outcome::Failed { message });
         }
     }

@@ -39,7 +39,11 @@ impl Gates {
     }
 
     /// A place at every one of the repositories, or none at all and a place in the line.
-    pub(crate) fn enter<'a>(&self, key: &AppKey, urls: impl IntoIterator<Item = &'a str>) -> Option<Vec<Place>> {
+    pub(crate) fn enter<'a>(
+        &self,
+        key: &AppKey,
+        urls: impl IntoIterator<Item = &'a str>,
+    ) -> Option<Vec<Place>> {
         let mut places = Vec::new();
         for url in urls {
             let mut state = self.state.lock();

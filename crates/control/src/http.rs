@@ -82,7 +82,8 @@ async fn healthz(State(shared): State<Arc<Shared>>) -> Response {
         *seen = Seen { count, since: Instant::now() };
     }
     if seen.since.elapsed() > STUCK_AFTER {
-        let text = format!("no progress for {} s while {waiting} applications wait", seen.since.elapsed().as_secs());
+        let text =
+            format!("no progress for {} s while {waiting} applications wait", seen.since.elapsed().as_secs());
         return (StatusCode::SERVICE_UNAVAILABLE, text).into_response();
     }
     "ok".into_response()
@@ -106,7 +107,12 @@ async fn metrics(State(shared): State<Arc<Shared>>) -> Response {
 }
 
 /// Answers one delivery (API-197); what it causes happens later.
-async fn receive(State(shared): State<Arc<Shared>>, method: Method, headers: HeaderMap, body: Body) -> Response {
+async fn receive(
+    State(shared): State<Arc<Shared>>,
+    method: Method,
+    headers: HeaderMap,
+    body: Body,
+) -> Response {
     let Some(controller) = shared.controller.get() else {
         return (StatusCode::SERVICE_UNAVAILABLE, "starting").into_response();
     };

@@ -139,7 +139,9 @@ impl Metrics {
         // Writing to a String cannot fail.
         let _ended = encode(&mut text, &self.registry.lock());
         let mut body = text.trim_end().trim_end_matches("# EOF").to_owned();
-        body.push_str("# HELP argocd_app_info Information about applications.\n# TYPE argocd_app_info gauge\n");
+        body.push_str(
+            "# HELP argocd_app_info Information about applications.\n# TYPE argocd_app_info gauge\n",
+        );
         for app in apps {
             let known = |text: &str| if text.is_empty() { "Unknown".to_owned() } else { escape(text) };
             let _ended = writeln!(

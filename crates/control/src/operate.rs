@@ -73,7 +73,9 @@ pub(crate) fn is_outdated_retry(app: &Application, revisions: &[String]) -> bool
     let Some(state) = app.status.operation_state.as_ref() else { return false };
     let waits = state.phase == "Running" && state.finished_at.is_some();
     let sync = operation.sync.as_ref();
-    let own = sync.map(|sync| if sync.revisions.is_empty() { vec![sync.revision.clone()] } else { sync.revisions.clone() });
+    let own = sync.map(|sync| {
+        if sync.revisions.is_empty() { vec![sync.revision.clone()] } else { sync.revisions.clone() }
+    });
     waits && own.is_some_and(|own| own != revisions && !own.iter().any(String::is_empty))
 }
 
@@ -150,7 +152,9 @@ async fn one(context: &Context, work: &mut Work, compared: Option<Compared>) -> 
     let Some(operation) = work.app.operation.clone() else { return Next::Stop };
     match next {
         Move::WaitUntil(at) => Next::Wait(at.duration_since(now)),
-        Move::Invalid { message } => end(context, work, OperationPhase::Error, &message, Ending::default()).await,
+        Move::Invalid { message } => {
+            end(context, work, OperationPhase::Error, &message, Ending::default()).await
+        }
         Move::Begin => start(context, work, &operation, compared).await,
         Move::Retry { message, refresh } => {
             let mut new = work.app.clone();
@@ -160,7 +164,9 @@ async fn one(context: &Context, work: &mut Work, compared: Option<Compared>) -> 
                 let revisions = state.sync_result.take();
                 if refresh {
                     // The attempt looks for the newest commits, also where the operation named one.
-                    for operation in [Some(&mut state.operation), new.operation.as_mut()].into_iter().flatten() {
+                    for operation in
+                        [Some(&mut state.operation), new.operation.as_mut()].into_iter().flatten()
+                    {
                         if let Some(sync) = operation.sync.as_mut() {
                             sync.revision.clear();
                             sync.revisions.clear();
@@ -197,7 +203,12 @@ struct Ending {
 }
 
 /// Resolves what the operation is about and writes its first state, before anything is changed.
-async fn start(context: &Context, work: &mut Work, operation: &Operation, compared: Option<Compared>) -> Next {
+async fn start(
+    context: &Context,
+    work: &mut Work,
+    operation: &Operation,
+    compared: Option<Compared>,
+) -> Next {
     let now = context.clock.now();
     let mut new = work.app.clone();
     new.status.operation_state = Some(OperationState {
@@ -217,7 +228,10 @@ async fn start(context: &Context, work: &mut Work, operation: &Operation, compar
     if let Some(compared) = compared.filter(|compared| fits(work, operation, compared, None)) {
         new.status.operation_state = Some(begin(&work.app, operation, &compared.targets, now));
         return match save(context, work, new, Also::default()).await {
-            Ok(()) => step(context, work, operation, Some(compared), Ending { terminate: false, timed_out: false }).await,
+            Ok(()) => {
+                step(context, work, operation, Some(compared), Ending { terminate: false, timed_out: false })
+                    .await
+            }
             Err(next) => next,
         };
     }
@@ -273,7 +287,8 @@ async fn step(
         // Not to know the cluster now is no result of the operation; its time-out decides when to give up.
         Err(Unresolved::NotReady) => return Next::Wait(SignedDuration::from_millis(500)),
         Err(Unresolved::Unreachable(error)) => {
-            return note_message(context, work, format!("waiting for the destination cluster: {error}")).await;
+            return note_message(context, work, format!("waiting for the destination cluster: {error}"))
+                .await;
         }
     };
     let Some(sync) = operation.sync.clone() else { return Next::Stop };
@@ -291,18 +306,19 @@ async fn step(
             return note_message(context, work, message).await;
         }
     }
-    let compared = match compared.filter(|compared| fits(work, operation, compared, state.sync_result.as_ref())) {
-        Some(compared) => compared,
-        None => match compare_for(context, work, &resolved, operation, &sync).await {
-            Ok(compared) => compared,
-            // The gate brings the application back; the look after half a minute is for safety.
-            Err(CompareError::Busy) => return Next::Wait(LOOK_AGAIN),
-            Err(CompareError::Failed(error)) => {
-                let message = format!("ComparisonError: {error}");
-                return end(context, work, OperationPhase::Error, &message, ending).await;
-            }
-        },
-    };
+    let compared =
+        match compared.filter(|compared| fits(work, operation, compared, state.sync_result.as_ref())) {
+            Some(compared) => compared,
+            None => match compare_for(context, work, &resolved, operation, &sync).await {
+                Ok(compared) => compared,
+                // The gate brings the application back; the look after half a minute is for safety.
+                Err(CompareError::Busy) => return Next::Wait(LOOK_AGAIN),
+                Err(CompareError::Failed(error)) => {
+                    let message = format!("ComparisonError: {error}");
+                    return end(context, work, OperationPhase::Error, &message, ending).await;
+                }
+            },
+        };
     let errors: Vec<String> = compared
         .conditions
         .iter()
@@ -424,7 +440,9 @@ struct ClusterFacts {
 
 impl sync::Cluster for ClusterFacts {
     fn served(&self, gvk: &Gvk) -> Served {
-        let Some(kinds) = &self.kinds else { return Served::Error("the cluster was not discovered".to_owned()) };
+        let Some(kinds) = &self.kinds else {
+            return Served::Error("the cluster was not discovered".to_owned());
+        };
         match kinds.served(gvk) {
             tiphys_cluster::Served::Yes(resource) => Served::Yes { namespaced: resource.is_namespaced() },
             tiphys_cluster::Served::No => Served::No,
@@ -476,7 +494,8 @@ async fn drive(
     resolved: &Resolved,
     facts: SyncFacts,
 ) -> Result<(sync::PassEnd, WrittenObjects), Next> {
-    let shared = Resolved { project: Arc::clone(&resolved.project), destination: Arc::clone(&resolved.destination) };
+    let shared =
+        Resolved { project: Arc::clone(&resolved.project), destination: Arc::clone(&resolved.destination) };
     let cluster = ClusterFacts {
         resolved: shared,
         world: Arc::clone(&work.world),
@@ -500,10 +519,8 @@ async fn drive(
                     let done = execute::run(writer, resolved, world, &action).await;
                     (action.key, done)
                 };
-                let results: Vec<_> = futures::stream::iter(actions.into_iter().map(run))
-                    .buffered(limit)
-                    .collect()
-                    .await;
+                let results: Vec<_> =
+                    futures::stream::iter(actions.into_iter().map(run)).buffered(limit).collect().await;
                 for (key, done) in results {
                     if let Some(version) = done.wrote {
                         context.metrics.worked("resource-write");
@@ -614,7 +631,13 @@ async fn record(
 }
 
 /// Ends an operation with a phase and a message; retries apply.
-async fn end(context: &Context, work: &mut Work, phase: OperationPhase, message: &str, ending: Ending) -> Next {
+async fn end(
+    context: &Context,
+    work: &mut Work,
+    phase: OperationPhase,
+    message: &str,
+    ending: Ending,
+) -> Next {
     let now = context.clock.now();
     let mut state = work.app.status.operation_state.clone().unwrap_or_else(|| OperationState {
         operation: work.app.operation.clone().unwrap_or_default(),

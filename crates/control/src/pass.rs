@@ -91,7 +91,8 @@ impl Work {
 pub(crate) async fn run(context: &Context, key: &AppKey) {
     let Some(mut work) = load(context, key) else { return };
     let world = Arc::clone(&work.world);
-    let enabled = tiphys_policy::project::namespace_enabled(&world.settings, &key.namespace, &context.namespace);
+    let enabled =
+        tiphys_policy::project::namespace_enabled(&world.settings, &key.namespace, &context.namespace);
     if !enabled || compare::is_skipped(&work.app) {
         return;
     }
@@ -182,7 +183,8 @@ async fn reconcile(context: &Context, work: &mut Work, refresh: Refresh) -> Resu
                 fill(&mut new, work, &compared, refresh.level, now);
                 if work.app.metadata.deletion_timestamp.is_none() && compared.comparison.failed.is_none() {
                     also.finalizers = true;
-                    new.metadata.finalizers = hook_finalizers(&work.app.metadata.finalizers, &compared.targets);
+                    new.metadata.finalizers =
+                        hook_finalizers(&work.app.metadata.finalizers, &compared.targets);
                 }
                 if compared.comparison.failed.is_some() {
                     // What could not be known may be known soon; nothing else may wake the application.
@@ -366,7 +368,8 @@ pub(crate) async fn compare_local(
     let failed = |error: String| CompareError::Failed(format!("Failed to load local manifests: {error}"));
     let mut objects = Vec::with_capacity(manifests.len());
     for text in manifests {
-        let mut value = tiphys_go::json::decode_kubernetes(text.as_bytes()).map_err(|e| failed(e.to_string()))?;
+        let mut value =
+            tiphys_go::json::decode_kubernetes(text.as_bytes()).map_err(|e| failed(e.to_string()))?;
         let namespace = &work.app.spec.destination.namespace;
         work.tracking.stamp(&mut value, &work.instance, namespace).map_err(|e| failed(e.to_string()))?;
         objects.push(Arc::new(Object::from_value(&value).map_err(|e| failed(e.to_string()))?));
@@ -408,7 +411,8 @@ async fn load_sources(
     request: &TargetRequest<'_>,
     remember: bool,
 ) -> Result<Targets, TargetError> {
-    let (targets, rendered) = targets::load(request, &context.sources, &context.renders, &context.gates).await?;
+    let (targets, rendered) =
+        targets::load(request, &context.sources, &context.renders, &context.gates).await?;
     for _ in 0..rendered {
         context.metrics.worked("render");
     }
@@ -421,7 +425,11 @@ async fn load_sources(
 }
 
 /// The targets of the spec at its newest revisions, without comparing them.
-pub(crate) async fn load_targets(context: &Context, work: &Work, refresh: Refresh) -> Result<Targets, String> {
+pub(crate) async fn load_targets(
+    context: &Context,
+    work: &Work,
+    refresh: Refresh,
+) -> Result<Targets, String> {
     let request = target_request(work, refresh, work.app.sources(), &[]);
     load_sources(context, work, &request, false).await.map_err(|error| error.text)
 }
@@ -502,7 +510,8 @@ fn hook_finalizers(found: &[String], targets: &Targets) -> Vec<String> {
     use names::finalizer::{POST_DELETE, POST_DELETE_CLEANUP, PRE_DELETE, PRE_DELETE_CLEANUP};
     use tiphys_engine::hook::HookType::{PostDelete, PreDelete};
     let mut all = found.to_vec();
-    let pairs = [(PreDelete, [PRE_DELETE, PRE_DELETE_CLEANUP]), (PostDelete, [POST_DELETE, POST_DELETE_CLEANUP])];
+    let pairs =
+        [(PreDelete, [PRE_DELETE, PRE_DELETE_CLEANUP]), (PostDelete, [POST_DELETE, POST_DELETE_CLEANUP])];
     for (hook_type, finalizers) in pairs {
         let wanted = targets.objects.iter().any(|object| is_deletion_hook(object, hook_type));
         for finalizer in finalizers {
@@ -573,7 +582,8 @@ fn auto_sync(
 
 /// False only when the manifests are known to be those of the last sync (CTL-39).
 fn may_have_changes(work: &Work, compared: &Compared) -> bool {
-    let Some(result) = work.app.status.operation_state.as_ref().and_then(|state| state.sync_result.as_ref()) else {
+    let Some(result) = work.app.status.operation_state.as_ref().and_then(|state| state.sync_result.as_ref())
+    else {
         return true;
     };
     let synced: Vec<&String> =
@@ -606,12 +616,8 @@ pub(crate) fn permitted(
     world: &World,
 ) -> Result<(), String> {
     let project = &resolved.project;
-    let resource = Resource {
-        group: &object.gvk().group,
-        kind: &object.gvk().kind,
-        name: object.name(),
-        namespaced,
-    };
+    let resource =
+        Resource { group: &object.gvk().group, kind: &object.gvk().kind, name: object.name(), namespaced };
     if let Some(message) = resource_permitted(project, resource).message {
         return Err(message);
     }

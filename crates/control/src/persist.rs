@@ -102,7 +102,9 @@ pub(crate) fn remember(context: &Context, stored: &Arc<Object>) {
             context.queue.add(AppKey::new(stored.namespace(), stored.name()), Priority::Urgent);
         }
         Ok(Change::StatusOnly | Change::None) => {}
-        Err(error) => tracing::warn!(application = stored.name(), %error, "the stored application cannot be read"),
+        Err(error) => {
+            tracing::warn!(application = stored.name(), %error, "the stored application cannot be read")
+        }
     }
 }
 
@@ -264,7 +266,8 @@ mod tests {
     fn inv_5_the_time_of_a_comparison_alone_is_not_written() {
         let mut value = minimal();
         value["metadata"]["annotations"] = json!({});
-        value["status"] = json!({"reconciledAt": "2026-01-01T00:00:00Z", "sync": {"status": "Synced"}, "health": {}});
+        value["status"] =
+            json!({"reconciledAt": "2026-01-01T00:00:00Z", "sync": {"status": "Synced"}, "health": {}});
         let (object, app) = app(value);
         let mut new = app.clone();
         new.status.reconciled_at = Some("2026-01-01T00:05:00Z".to_owned());

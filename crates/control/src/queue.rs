@@ -118,7 +118,8 @@ impl<K: Clone + Eq + Hash> Queue<K> {
         // Replaced timers stay in the heap until their time; a key that flaps must not pile them up.
         if state.timers.len() > TIMERS_PER_KEY_MAX * state.keys.len() {
             let State { keys, timers, .. } = &mut *state;
-            timers.retain(|timer| keys.get(&timer.0.key).is_some_and(|entry| entry.timer == Some(timer.0.at)));
+            timers
+                .retain(|timer| keys.get(&timer.0.key).is_some_and(|entry| entry.timer == Some(timer.0.at)));
         }
         drop(state);
         self.shared.changed.notify_one();

@@ -140,7 +140,8 @@ impl Renders {
             Err((transient, text)) => {
                 // Failures that say nothing about the content do not count towards the pause (RND-146).
                 if !transient {
-                    let attempts = self.failed.get(&wide).map_or(0, |failure| failure.attempts).saturating_add(1);
+                    let attempts =
+                        self.failed.get(&wide).map_or(0, |failure| failure.attempts).saturating_add(1);
                     self.failed.insert(wide, Failure { text: text.clone(), attempts });
                 }
                 Err(text)

@@ -252,7 +252,10 @@ mod tests {
         let store = AppStore::default();
         assert_eq!(upsert(&store, object(5, |_| {})), Change::Declared);
         assert_eq!(upsert(&store, object(4, |v| v["spec"]["project"] = json!("x"))), Change::None);
-        assert_eq!(upsert(&store, object(6, |v| v["status"] = json!({"sync": {"status": "Synced"}}))), Change::StatusOnly);
+        assert_eq!(
+            upsert(&store, object(6, |v| v["status"] = json!({"sync": {"status": "Synced"}}))),
+            Change::StatusOnly
+        );
         assert_eq!(upsert(&store, object(7, |v| v["spec"]["project"] = json!("x"))), Change::Declared);
         assert!(store.by_project("p").is_empty());
         assert_eq!(store.by_project("x").len(), 1);

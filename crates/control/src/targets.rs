@@ -137,7 +137,10 @@ async fn load_one(
                 kustomize: settings.renderer_enabled("kustomize"),
                 jsonnet: settings.renderer_enabled("jsonnet"),
             },
-            strict_overrides: settings.cm().get("application.sourceOverrides.strictMerge").is_some_and(|v| v == "true"),
+            strict_overrides: settings
+                .cm()
+                .get("application.sourceOverrides.strictMerge")
+                .is_some_and(|v| v == "true"),
             ..RenderRequest::default()
         },
         budget: Budget::default(),

@@ -187,7 +187,9 @@ fn read<'a>(
         let kind = text(&payload, "object_kind").or_else(|| text(&payload, "event_name")).unwrap_or("");
         match kind {
             "push" | "tag_push" => {}
-            _ if event == "System Hook" && kind != "merge_request" && !kind.is_empty() => return Delivery::Ignored,
+            _ if event == "System Hook" && kind != "merge_request" && !kind.is_empty() => {
+                return Delivery::Ignored;
+            }
             _ => return refuse(),
         }
     }
@@ -369,7 +371,9 @@ mod tests {
 
     #[test]
     fn api_201_revisions_are_what_follows_the_second_slash() {
-        for (given, expected) in [("refs/heads/a/b", "a/b"), ("main", "main"), ("heads/x", "x"), ("refs/tags/v1", "v1")] {
+        for (given, expected) in
+            [("refs/heads/a/b", "a/b"), ("main", "main"), ("heads/x", "x"), ("refs/tags/v1", "v1")]
+        {
             assert_eq!(short_revision(given), expected);
         }
     }
@@ -386,7 +390,9 @@ mod tests {
         ] {
             assert!(repository_matches(web, repo), "{repo}");
         }
-        for repo in ["https://git.acme.test/shop/ui/", "https://evil.test/shop/ui", "https://git.acme.test/shop/ui2"] {
+        for repo in
+            ["https://git.acme.test/shop/ui/", "https://evil.test/shop/ui", "https://git.acme.test/shop/ui2"]
+        {
             assert!(!repository_matches(web, repo), "{repo}");
         }
         assert!(repository_matches("http://127.0.0.1:18900/bench", "http://127.0.0.1:18900/bench.git"));

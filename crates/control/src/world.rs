@@ -105,7 +105,8 @@ impl World {
                 }
                 Some("cluster") => {
                     let cluster = Cluster::from_secret(&metadata, &secret_data(secret));
-                    warnings.extend(cluster.warnings.iter().map(|w| format!("cluster {}: {w}", cluster.name)));
+                    warnings
+                        .extend(cluster.warnings.iter().map(|w| format!("cluster {}: {w}", cluster.name)));
                     clusters.push(cluster);
                 }
                 _ => {}

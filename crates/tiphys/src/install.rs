@@ -31,7 +31,9 @@ pub(crate) fn install(args: &[OsString]) -> ExitCode {
                 text.push_str("---\n");
                 text.push_str(&yaml);
             }
-            Err(error) => return crate::fail(&format!("cannot print a custom resource definition: {error}"), 20),
+            Err(error) => {
+                return crate::fail(&format!("cannot print a custom resource definition: {error}"), 20);
+            }
         }
     }
     crate::print(&text)

@@ -82,7 +82,10 @@ pub(crate) fn serve(args: &[OsString]) -> ExitCode {
         Err(code) => return code,
     };
     if let Some(role) = serve.roles.iter().find(|role| !["controller", "repo"].contains(&role.as_str())) {
-        return crate::fail(&format!("unknown role {role:?}; this version has the roles controller and repo"), 2);
+        return crate::fail(
+            &format!("unknown role {role:?}; this version has the roles controller and repo"),
+            2,
+        );
     }
     if !serve.roles.iter().any(|role| role == "controller") {
         return crate::fail("the role repo runs inside the controller; add the role controller", 2);
@@ -125,7 +128,10 @@ fn start(run: Run, metrics_port: Option<u16>) -> ExitCode {
 }
 
 fn init_log(run: &Run) {
-    let filter = tracing_subscriber::EnvFilter::new(format!("warn,tiphys={0},tiphys_control={0},tiphys_cluster={0},tiphys_source={0},tiphys_engine={0}", run.loglevel));
+    let filter = tracing_subscriber::EnvFilter::new(format!(
+        "warn,tiphys={0},tiphys_control={0},tiphys_cluster={0},tiphys_source={0},tiphys_engine={0}",
+        run.loglevel
+    ));
     let builder = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr);
     // A second subscriber cannot be: this runs once.
     if run.logformat == "json" {
@@ -145,7 +151,8 @@ async fn main(run: Run, metrics_port: Option<u16>) -> anyhow::Result<()> {
     let mut servers = vec![serve_http(listener, &endpoints)];
     if let Some(port) = metrics_port.filter(|port| *port != run.port) {
         let address = SocketAddr::new(run.address, port);
-        let listener = TcpListener::bind(address).await.with_context(|| format!("cannot listen on {address}"))?;
+        let listener =
+            TcpListener::bind(address).await.with_context(|| format!("cannot listen on {address}"))?;
         servers.push(serve_http(listener, &endpoints));
     }
     let connection = connect(&run).await?;
@@ -202,11 +209,13 @@ async fn connect(run: &Run) -> anyhow::Result<Connection> {
 
 /// Refuses where another controller works, and sees that the definitions are there.
 async fn prepare(run: &Run, connection: &Connection, discovery: &Discovery) -> anyhow::Result<()> {
-    let kinds = discovery.kinds().await.map_err(|error| anyhow!("cannot reach {}: {error}", connection.server()))?;
+    let kinds =
+        discovery.kinds().await.map_err(|error| anyhow!("cannot reach {}: {error}", connection.server()))?;
     let writer = Writer::new(connection.clone(), discovery.clone());
     if !run.force && !run.read_only {
         for kind in ["StatefulSet", "Deployment"] {
-            let target = Target::new(Gvk::new("apps", "v1", kind), &run.namespace, "argocd-application-controller");
+            let target =
+                Target::new(Gvk::new("apps", "v1", kind), &run.namespace, "argocd-application-controller");
             let found = writer.get(&target).await?;
             let running = found.is_some_and(|object| {
                 object.to_value().pointer("/spec/replicas").and_then(serde_json::Value::as_i64) != Some(0)
@@ -229,7 +238,8 @@ async fn prepare(run: &Run, connection: &Connection, discovery: &Discovery) -> a
                 run.namespace
             );
         }
-        let manifest = serde_json::json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": run.namespace}});
+        let manifest =
+            serde_json::json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": run.namespace}});
         // The control plane's namespace is the installation's own object.
         writer.create(&Permit::checked(), &manifest).await?;
     }

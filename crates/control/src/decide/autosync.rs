@@ -88,8 +88,7 @@ pub fn decide(app: &Application, compared: &Compared<'_>, heal: &SelfHeal, now: 
         }
     }
     if policy.prune && !policy.allow_empty && compared.resources.iter().all(|r| r.requires_pruning) {
-        let condition =
-            format!("Skipping sync attempt to {shown}: auto-sync will wipe out all resources");
+        let condition = format!("Skipping sync attempt to {shown}: auto-sync will wipe out all resources");
         return Decision::Refuse { condition };
     }
     let retry = app.spec.sync_policy.as_ref().and_then(|policy| policy.retry.clone());
@@ -179,7 +178,12 @@ mod tests {
         let revisions = ["r1".to_owned()];
         let compared =
             Compared { status: "OutOfSync", revisions: &revisions, resources, may_have_changes: true };
-        decide(app, &compared, &Settings::default().controller().self_heal, "2026-01-01T00:00:10Z".parse().unwrap())
+        decide(
+            app,
+            &compared,
+            &Settings::default().controller().self_heal,
+            "2026-01-01T00:00:10Z".parse().unwrap(),
+        )
     }
 
     fn done(revision: &str, phase: &str, heals: i64, finished: &str) -> Value {
@@ -190,7 +194,8 @@ mod tests {
 
     #[test]
     fn ctl_61_a_new_revision_is_synced_with_the_policy_of_the_spec() {
-        let Decision::Start(operation) = run(&app(json!({"prune": true}), Value::Null), &[resource("OutOfSync", false)])
+        let Decision::Start(operation) =
+            run(&app(json!({"prune": true}), Value::Null), &[resource("OutOfSync", false)])
         else {
             panic!("expected a start")
         };
@@ -212,7 +217,8 @@ mod tests {
         let waiting = run(&app(json!({"selfHeal": true}), state), &[resource("OutOfSync", false)]);
         assert_eq!(waiting, Decision::Wait { until: "2026-01-01T00:00:11Z".parse().unwrap() });
         let state = done("r1", "Succeeded", 1, "2026-01-01T00:00:08Z");
-        let Decision::Start(operation) = run(&app(json!({"selfHeal": true}), state), &[resource("OutOfSync", false)])
+        let Decision::Start(operation) =
+            run(&app(json!({"selfHeal": true}), state), &[resource("OutOfSync", false)])
         else {
             panic!("expected a start")
         };
@@ -234,6 +240,9 @@ mod tests {
 
     #[test]
     fn ctl_57_pruning_alone_does_not_start_a_sync_without_prune() {
-        assert!(matches!(run(&app(json!({}), Value::Null), &[resource("OutOfSync", true)]), Decision::Skip(_)));
+        assert!(matches!(
+            run(&app(json!({}), Value::Null), &[resource("OutOfSync", true)]),
+            Decision::Skip(_)
+        ));
     }
 }

@@ -156,7 +156,8 @@ pub fn shown(at: Timestamp) -> String {
 pub fn extend_history(app: &Application, state: &OperationState, now: Timestamp) -> Vec<HistoryEntry> {
     let mut history = app.status.history.clone();
     let sync = state.operation.sync.as_ref();
-    let records = state.phase == "Succeeded" && sync.is_some_and(|sync| !sync.dry_run && sync.resources.is_empty());
+    let records =
+        state.phase == "Succeeded" && sync.is_some_and(|sync| !sync.dry_run && sync.resources.is_empty());
     if let Some(result) = state.sync_result.as_ref().filter(|_| records) {
         let multi = !result.sources.is_empty();
         history.push(HistoryEntry {
@@ -230,7 +231,10 @@ mod tests {
         assert_eq!(wait(json!({}), 2), Ok(20));
         assert_eq!(wait(json!({}), 30), Ok(180));
         assert_eq!(wait(json!({"backoff": {"duration": "7", "factor": 3}}), 1), Ok(21));
-        assert_eq!(wait(json!({"backoff": {"duration": "7x"}}), 1), Err("unable to parse 7x as a duration".into()));
+        assert_eq!(
+            wait(json!({"backoff": {"duration": "7x"}}), 1),
+            Err("unable to parse 7x as a duration".into())
+        );
     }
 
     #[test]
@@ -256,7 +260,8 @@ mod tests {
             app.status.history = extend_history(&app, &state, now);
         }
         assert_eq!(app.status.history.iter().map(|entry| entry.id).collect::<Vec<_>>(), [2, 3]);
-        state.operation.sync = Some(serde_json::from_value(json!({"resources": [{"kind": "A", "name": "b"}]})).unwrap());
+        state.operation.sync =
+            Some(serde_json::from_value(json!({"resources": [{"kind": "A", "name": "b"}]})).unwrap());
         assert_eq!(extend_history(&app, &state, now).len(), 2);
     }
 }

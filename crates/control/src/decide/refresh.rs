@@ -124,7 +124,11 @@ pub fn next_due(
     now: Timestamp,
 ) -> Option<Timestamp> {
     let from = last(app, seen).unwrap_or(now);
-    [intervals.soft, intervals.hard].into_iter().flatten().filter_map(|wait| from.checked_add(wait).ok()).min()
+    [intervals.soft, intervals.hard]
+        .into_iter()
+        .flatten()
+        .filter_map(|wait| from.checked_add(wait).ok())
+        .min()
 }
 
 fn last(app: &Application, seen: Option<Timestamp>) -> Option<Timestamp> {

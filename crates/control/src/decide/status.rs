@@ -6,7 +6,12 @@ use tiphys_api::application::{ApplicationStatus, Condition};
 
 /// Replaces the conditions of the evaluated types, keeps the others and the transition times of unchanged
 /// ones, and sorts by type and message (CTL-17, CTL-18).
-pub fn merge_conditions(old: &[Condition], evaluated: &[&str], found: Vec<Condition>, now: &str) -> Vec<Condition> {
+pub fn merge_conditions(
+    old: &[Condition],
+    evaluated: &[&str],
+    found: Vec<Condition>,
+    now: &str,
+) -> Vec<Condition> {
     let kept = old.iter().filter(|c| !evaluated.contains(&c.r#type.as_str())).cloned();
     let fresh = found.into_iter().map(|mut condition| {
         let same = old.iter().find(|c| c.r#type == condition.r#type && c.message == condition.message);
@@ -71,7 +76,8 @@ pub fn bound(status: &mut ApplicationStatus) -> usize {
     if let Some(result) = status.operation_state.as_mut().and_then(|state| state.sync_result.as_mut()) {
         let before = result.resources.len();
         let telling = |phase: &str, status: &str, hook: &str| {
-            !hook.is_empty() || !(matches!(status, "Synced" | "Pruned") && matches!(phase, "Succeeded" | "Running"))
+            !hook.is_empty()
+                || !(matches!(status, "Synced" | "Pruned") && matches!(phase, "Succeeded" | "Running"))
         };
         result.resources.retain(|r| telling(&r.hook_phase, &r.status, &r.hook_type));
         cut += before - result.resources.len();
@@ -123,7 +129,8 @@ mod tests {
     #[test]
     fn ctl_17_only_evaluated_types_are_replaced() {
         let old = [timed("SyncError", "s", "t0"), timed("ComparisonError", "old", "t0")];
-        let merged = merge_conditions(&old, &["ComparisonError"], vec![condition("ComparisonError", "new")], "t1");
+        let merged =
+            merge_conditions(&old, &["ComparisonError"], vec![condition("ComparisonError", "new")], "t1");
         assert_eq!(merged, [timed("ComparisonError", "new", "t1"), timed("SyncError", "s", "t0")]);
     }
 
@@ -132,7 +139,10 @@ mod tests {
         let old = [timed("SharedResourceWarning", "b", "t0"), timed("SharedResourceWarning", "a", "t0")];
         let found = vec![condition("SharedResourceWarning", "a"), condition("SharedResourceWarning", "c")];
         let merged = merge_conditions(&old, &["SharedResourceWarning"], found, "t1");
-        assert_eq!(merged, [timed("SharedResourceWarning", "a", "t0"), timed("SharedResourceWarning", "c", "t1")]);
+        assert_eq!(
+            merged,
+            [timed("SharedResourceWarning", "a", "t0"), timed("SharedResourceWarning", "c", "t1")]
+        );
     }
 
     #[test]
@@ -150,9 +160,11 @@ mod tests {
                 "status": if i == 7 { "OutOfSync" } else { "Synced" }})
         };
         let results: Vec<Value> = (0..20_000)
-            .map(|i| json!({"group": "", "version": "v1", "kind": "ConfigMap", "namespace": "bench",
+            .map(|i| {
+                json!({"group": "", "version": "v1", "kind": "ConfigMap", "namespace": "bench",
                 "name": format!("c-{i:05}"), "status": "Synced", "hookPhase": "Running",
-                "message": format!("configmap/c-{i:05} created")}))
+                "message": format!("configmap/c-{i:05} created")})
+            })
             .collect();
         let resources: Vec<Value> = (0..20_000).map(entry).collect();
         let mut status: ApplicationStatus = serde_json::from_value(json!({"resources": resources,
