@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use super::StructuredError;
 use super::items::element;
-use super::schema::{Atom, Items, ListType, MapType, Scalar, Type};
+use super::schema::{Atom, ListType, MapType, Scalar, Type};
 use crate::fields::PathElement;
 
 /// What a check lets pass.
@@ -62,7 +62,7 @@ fn walk_items(
 ) -> Result<(), &'static str> {
     let mut seen = BTreeSet::new();
     for (item, index) in items.iter().zip(0..) {
-        let step = if list.items == Items::Atomic {
+        let step = if list.items.is_atomic() {
             PathElement::Index(index)
         } else {
             let element = element(list, item)?;

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use serde_json::Value;
 
 use super::items::elements;
-use super::schema::{Atom, Items, ListType, Type};
+use super::schema::{Atom, ListType, Type};
 use crate::fields::{FieldSet, PathElement, compare_values};
 
 /// Fields of the second value that the first has not, has otherwise, and the other way round.
@@ -66,7 +66,7 @@ impl Walk {
             Atom::List(list) => {
                 let items =
                     |side: Option<&'_ Value>| side.and_then(Value::as_array).is_none_or(Vec::is_empty);
-                if list.items == Items::Atomic || (items(before) && items(after)) {
+                if list.items.is_atomic() || (items(before) && items(after)) {
                     return self.leaf(before, after);
                 }
                 self.items(before, after, &list);

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use serde_json::Value;
 
 use super::items::elements;
-use super::schema::{Atom, Items, ListType, Type};
+use super::schema::{Atom, ListType, Type};
 use crate::fields::{FieldSet, PathElement};
 
 /// The fields of a value: its leaves, the items of its lists, and members that its type does not name.
@@ -18,7 +18,7 @@ fn node(value: &Value, of: Type<'_>) -> (FieldSet, bool) {
     let mut set = FieldSet::default();
     match (of.atom(Some(value)), value) {
         (Atom::Scalar(_), _) => return (set, true),
-        (Atom::List(list), _) if list.items == Items::Atomic => return (set, true),
+        (Atom::List(list), _) if list.items.is_atomic() => return (set, true),
         (Atom::Map(map), _) if map.is_atomic => return (set, true),
         (Atom::List(list), Value::Array(items)) => add_items(&mut set, items, &list),
         (Atom::Map(map), Value::Object(members)) => {
@@ -91,7 +91,7 @@ pub(super) fn reconciled(set: FieldSet, of: Type<'_>) -> FieldSet {
         };
         match inner.map(|inner| (inner, inner.atom(None))) {
             Some((inner, _)) if inner.is_deduced() => result.put(element, below),
-            Some((_, Atom::List(ListType { items: Items::Atomic, .. }))) => {
+            Some((_, Atom::List(list))) if list.items.is_atomic() => {
                 result.members.insert(element);
             }
             Some((_, Atom::Map(map))) if map.is_atomic => {

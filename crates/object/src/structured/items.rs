@@ -1,6 +1,6 @@
 //! What identifies the items of a list.
 
-use serde_json::Value;
+use serde_json::{Map, Value};
 use smol_str::SmolStr;
 
 use super::schema::{Items, ListType};
@@ -15,34 +15,27 @@ pub(super) fn element(list: &ListType<'_>, item: &Value) -> Result<PathElement, 
             Value::Null => Err("an item of a set must not be null"),
             scalar => Ok(PathElement::Value(ItemValue::new(scalar.clone()))),
         },
-        Items::Keyed(keys) => key_of(
-            item,
-            keys.iter().map(|key| {
-                (SmolStr::new_static(key), list.item.default_of(key).cloned().map(ItemValue::new))
-            }),
-        ),
-        Items::Recorded(keys) => key_of(item, keys.iter().cloned()),
+        Items::Keyed(keys) => key_of(item, |item| {
+            let value = |key: &str| item.get(key).or_else(|| list.item.default_of(key)).cloned();
+            let said =
+                keys.iter().filter_map(|key| Some((SmolStr::new_static(key), ItemValue::new(value(key)?))));
+            let mut found: Vec<(SmolStr, ItemValue)> = said.collect();
+            found.sort_unstable();
+            found
+        }),
+        Items::Recorded(keys) => key_of(item, |item| keys.of(item)),
     }
 }
 
-/// The element of an item with some keys, each with what it is when the item leaves it out.
 fn key_of(
     item: &Value,
-    keys: impl Iterator<Item = (SmolStr, Option<ItemValue>)>,
+    keys: impl Fn(&Map<String, Value>) -> Vec<(SmolStr, ItemValue)>,
 ) -> Result<PathElement, &'static str> {
     let Value::Object(item) = item else { return Err("an item of a keyed list must be a map") };
-    let value = |name: &SmolStr| item.get(name.as_str()).cloned().map(ItemValue::new);
-    let mut found: Vec<(SmolStr, ItemValue)> = keys
-        .filter_map(|(name, default)| {
-            let value = value(&name).or(default)?;
-            Some((name, value))
-        })
-        .collect();
-    if found.is_empty() {
-        return Err("an item of a keyed list has none of the keys");
+    match keys(item) {
+        found if found.is_empty() => Err("an item of a keyed list has none of the keys"),
+        found => Ok(PathElement::Key(found)),
     }
-    found.sort_unstable();
-    Ok(PathElement::Key(found))
 }
 
 /// The items that have an identity, each with it. All have one in a value that was checked.

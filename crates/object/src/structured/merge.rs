@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use serde_json::{Map, Value};
 
 use super::items::elements;
-use super::schema::{Atom, Items, ListType, MapType, Type};
+use super::schema::{Atom, ListType, MapType, Type};
 use crate::fields::PathElement;
 
 static NULL: Value = Value::Null;
@@ -17,7 +17,7 @@ pub(super) fn merge(live: Option<&Value>, config: Option<&Value>, of: Type<'_>) 
         Atom::Scalar(_) => leaf(live, config),
         Atom::List(list) => {
             let (live_items, config_items) = (items_of(live), items_of(config));
-            if list.items == Items::Atomic || (live_items.is_empty() && config_items.is_empty()) {
+            if list.items.is_atomic() || (live_items.is_empty() && config_items.is_empty()) {
                 return leaf(live, config);
             }
             merge_items(live_items, config_items, &list)

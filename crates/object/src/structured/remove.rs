@@ -3,7 +3,7 @@
 use serde_json::{Map, Value};
 
 use super::items::element;
-use super::schema::{Atom, Items, ListType, MapType, Type};
+use super::schema::{Atom, ListType, MapType, Type};
 use crate::fields::{FieldSet, PathElement};
 
 /// `value` without the paths of `fields`. What is one value goes as a whole; of a map or a list that loses all it
@@ -14,7 +14,7 @@ pub(super) fn remove(value: Value, fields: &FieldSet, of: Type<'_>) -> Value {
     }
     match (of.atom(Some(&value)), value) {
         (Atom::Scalar(_), value) => value,
-        (Atom::List(list), Value::Array(items)) if list.items != Items::Atomic => {
+        (Atom::List(list), Value::Array(items)) if !list.items.is_atomic() => {
             remove_items(items, fields, &list)
         }
         (Atom::Map(map), Value::Object(members)) if !map.is_atomic => remove_members(members, fields, &map),

@@ -9,12 +9,10 @@ use std::collections::HashMap;
 use std::sync::LazyLock;
 
 use serde_json::Value;
-use smol_str::SmolStr;
 
-use super::hint::{Hint, ItemHint};
+use super::hint::{Hint, ItemHint, Keys};
 use crate::Gvk;
 use crate::builtin::{Schema, Shape, StructType};
-use crate::fields::ItemValue;
 
 static TEXT: &str = include_str!("../../data/structured-types.txt");
 
@@ -76,7 +74,7 @@ pub(super) struct ListType<'a> {
 }
 
 /// What identifies the items of a list.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug)]
 pub(super) enum Items<'a> {
     /// Nothing: the list is one value.
     Atomic,
@@ -85,7 +83,7 @@ pub(super) enum Items<'a> {
     /// Some of their members.
     Keyed(&'static [&'static str]),
     /// The same, known from records only.
-    Recorded(&'a [(SmolStr, Option<ItemValue>)]),
+    Recorded(&'a Keys),
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -139,6 +137,13 @@ impl<'a> Type<'a> {
     }
 }
 
+impl Items<'_> {
+    /// Whether the list is one value.
+    pub(super) fn is_atomic(self) -> bool {
+        matches!(self, Self::Atomic)
+    }
+}
+
 impl<'a> MapType<'a> {
     /// Whether the type names this member.
     pub(super) fn declares(&self, name: &str) -> bool {
@@ -174,7 +179,9 @@ fn hinted_atom<'a>(hint: &'a Hint, value: Option<&Value>) -> Atom<'a> {
         (ItemHint::Set, None | Some(Value::Array(_))) => Items::Set,
         (ItemHint::Keyed(keys), None | Some(Value::Array(_))) => Items::Recorded(keys),
         (_, None | Some(Value::Null | Value::Object(_))) => {
-            return Atom::Map(MapType { is_atomic: false, members: Members::Hinted(hint) });
+            let is_filled = value.and_then(Value::as_object).is_some_and(|members| !members.is_empty());
+            let is_atomic = is_filled && hint.is_whole();
+            return Atom::Map(MapType { is_atomic, members: Members::Hinted(hint) });
         }
         _ => return open_atom(Type::DEDUCED, false, value),
     };
@@ -280,7 +287,7 @@ mod tests {
     use super::*;
 
     /// The list at a path of members and items.
-    fn items(gvk: &Gvk, path: &[&str]) -> Items<'static> {
+    fn items(gvk: &Gvk, path: &[&str]) -> String {
         let mut found = Type::builtin(gvk).unwrap();
         for name in path {
             found = match found.atom(None) {
@@ -293,7 +300,7 @@ mod tests {
             };
         }
         match found.atom(None) {
-            Atom::List(list) => list.items,
+            Atom::List(list) => format!("{:?}", list.items),
             other => panic!("{path:?} is {other:?}"),
         }
     }
@@ -313,17 +320,14 @@ mod tests {
     fn eng_209_lists_have_the_keys_of_the_schema() {
         let pod = Gvk::new("", "v1", "Pod");
         let service = Gvk::new("", "v1", "Service");
-        assert_eq!(
-            items(&pod, &["spec", "containers", "ports"]),
-            Items::Keyed(&["containerPort", "protocol"])
-        );
-        assert_eq!(items(&service, &["spec", "ports"]), Items::Keyed(&["port", "protocol"]));
-        assert_eq!(items(&service, &["status", "conditions"]), Items::Keyed(&["type"]));
-        assert_eq!(items(&pod, &["metadata", "finalizers"]), Items::Set);
-        assert_eq!(items(&pod, &["spec", "tolerations"]), Items::Atomic);
+        assert_eq!(items(&pod, &["spec", "containers", "ports"]), "Keyed([\"containerPort\", \"protocol\"])");
+        assert_eq!(items(&service, &["spec", "ports"]), "Keyed([\"port\", \"protocol\"])");
+        assert_eq!(items(&service, &["status", "conditions"]), "Keyed([\"type\"])");
+        assert_eq!(items(&pod, &["metadata", "finalizers"]), "Set");
+        assert_eq!(items(&pod, &["spec", "tolerations"]), "Atomic");
         let role = Gvk::new("rbac.authorization.k8s.io", "v1", "Role");
-        assert_eq!(items(&role, &["rules"]), Items::Atomic);
+        assert_eq!(items(&role, &["rules"]), "Atomic");
         let ingress = Gvk::new("networking.k8s.io", "v1", "Ingress");
-        assert_eq!(items(&ingress, &["spec", "rules"]), Items::Atomic);
+        assert_eq!(items(&ingress, &["spec", "rules"]), "Atomic");
     }
 }

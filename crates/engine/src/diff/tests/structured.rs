@@ -197,3 +197,21 @@ fn eng_86_the_books_say_which_lists_are_keyed() {
     let nameless = gateway(json!([{"port": 80}]));
     assert_eq!(paths(&nameless, &live), ["/spec/listeners"], "the records are a hint only");
 }
+
+#[test]
+fn eng_86_the_books_know_defaults_of_keys_and_whole_maps() {
+    let queue = |spec: Value| json!({"apiVersion": "acme.test/v1", "kind": "Queue", "metadata": {"name": "q"}, "spec": spec});
+    let fields = json!({"f:spec": {"f:whole": {}, "f:loose": {"f:p": {}}, "f:empty": {}, "f:ports": {
+        "k:{\"name\":\"a\",\"protocol\":\"TCP\"}": {".": {}, "f:name": {}},
+        "k:{\"name\":\"b\",\"protocol\":\"UDP\"}": {".": {}, "f:name": {}, "f:protocol": {}}}}});
+    let live = with_books(
+        queue(json!({"whole": {"p": "1", "q": "2"}, "loose": {"p": "1", "q": "2"}, "empty": {"default": 1},
+            "ports": [{"name": "a", "protocol": "TCP", "n": 1}, {"name": "b", "protocol": "UDP", "n": 1}]})),
+        &[owned_by("argocd-controller", "Apply", "acme.test/v1", &fields)],
+    );
+    let ports = json!([{"name": "a"}, {"name": "b", "protocol": "UDP"}]);
+    let target =
+        |whole: Value| queue(json!({"whole": whole, "loose": {"p": "1"}, "empty": {}, "ports": ports}));
+    assert_eq!(paths(&target(json!({"p": "1", "q": "2"})), &live), [""; 0]);
+    assert_eq!(paths(&target(json!({"p": "1"})), &live), ["/spec/whole/q"]);
+}
