@@ -81,7 +81,9 @@ async fn rep_61_a_restart_finds_what_was_fetched() {
     world.sources.tree(&repository, &commit).await.unwrap();
     let pack = world.generations()[0].join("objects/pack");
     let leftovers = [pack.join("tmp_pack_x"), pack.join(".tmpAb12")];
-    leftovers.iter().for_each(|path| fs::write(path, "x").unwrap());
+    for path in &leftovers {
+        fs::write(path, "x").unwrap();
+    }
 
     let again = world.restarted(|_| {});
     again.tree(&repository, &commit).await.unwrap();
