@@ -95,7 +95,7 @@ impl Context {
     }
 
     /// Refresh intervals of an application: the jitter is spread by its name (CTL-28).
-    pub(crate) fn intervals(&self, world: &World, key: &AppKey) -> Intervals {
+    pub(crate) fn intervals(world: &World, key: &AppKey) -> Intervals {
         let timeouts = world.settings.refresh_timeouts();
         let duration = |d: std::time::Duration| SignedDuration::try_from(d).unwrap_or(SignedDuration::MAX);
         let share = {

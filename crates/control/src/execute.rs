@@ -13,17 +13,27 @@ use tiphys_object::Object;
 use crate::pass::{self, Resolved};
 use crate::world::World;
 
+/// What an action left on the cluster.
+pub(crate) enum Wrote {
+    /// Nothing was written.
+    Nothing,
+    /// An object of this version.
+    Version(String),
+    /// A deletion.
+    Deletion,
+}
+
 /// What came of an action.
 pub(crate) struct Done {
     /// The answer for the engine.
     pub(crate) outcome: Outcome,
-    /// Version of the object that was written, `Some(None)` for a deletion; `None` when nothing was written.
-    pub(crate) wrote: Option<Option<String>>,
+    /// What was written.
+    pub(crate) wrote: Wrote,
 }
 
 impl Done {
     fn outcome(outcome: Outcome) -> Self {
-        Self { outcome, wrote: None }
+        Self { outcome, wrote: Wrote::Nothing }
     }
 
     fn failed(error: &ApiError, kind: &str) -> Self {
@@ -98,11 +108,12 @@ async fn apply(writer: &Writer, permit: &Permit, action: &Action) -> Done {
     }
     match writer.apply(permit, &manifest.to_value(), &options).await {
         Ok(applied) => {
-            let version = |object: &Arc<Object>| object.metadata().resource_version.to_string();
+            let version =
+                |object: &Arc<Object>| Wrote::Version(object.metadata().resource_version.to_string());
             let changed = applied.outcome != tiphys_cluster::Outcome::Unchanged && !options.is_dry_run;
             Done {
                 outcome: Outcome::Done { message: applied.message },
-                wrote: applied.object.as_ref().filter(|_| changed).map(|object| Some(version(object))),
+                wrote: applied.object.as_ref().filter(|_| changed).map_or(Wrote::Nothing, version),
             }
         }
         Err(error) => Done::failed(&error, &action.gvk.kind),
@@ -126,7 +137,7 @@ async fn delete(writer: &Writer, permit: &Permit, target: &Target, action: &Acti
     let uid = action.live.as_ref().map(|live| live.metadata().uid.clone()).filter(|uid| !uid.is_empty());
     let options = DeleteOptions { propagation, uid, is_dry_run: false };
     match writer.delete(permit, target, &options).await {
-        Ok(Deleted::Accepted) => Done { outcome: Outcome::done(), wrote: Some(None) },
+        Ok(Deleted::Accepted) => Done { outcome: Outcome::done(), wrote: Wrote::Deletion },
         Ok(Deleted::Absent) => Done::outcome(Outcome::NotFound),
         Err(error) => Done::failed(&error, &action.gvk.kind),
     }

@@ -25,7 +25,7 @@ use crate::context::Context;
 use crate::decide::operation::{self as rules, Move, shown};
 use crate::decide::refresh::{Level, Reason, Refresh, RefreshKind};
 use crate::events::Note;
-use crate::execute;
+use crate::execute::{self, Wrote};
 use crate::memory::{LedgerCopy, Targets};
 use crate::metrics::SyncLabels;
 use crate::pass::{self, CompareError, Override, Resolved, Unresolved, Work};
@@ -186,7 +186,8 @@ async fn one(context: &Context, work: &mut Work, compared: Option<Compared>) -> 
         }
         Move::Continue { terminate, timed_out } => {
             let not_before = work.memory.lock().not_before;
-            if let Some(wait) = not_before.map(|at| at.duration_since(now)).filter(|wait| wait.is_positive())
+            if let Some(wait) =
+                not_before.map(|at| at.duration_since(now)).filter(SignedDuration::is_positive)
                 && !terminate
             {
                 return Next::Wait(wait);
@@ -328,20 +329,19 @@ async fn step(
     if !errors.is_empty() && !ending.terminate {
         return end(context, work, OperationPhase::Error, &errors.join(";"), ending).await;
     }
-    let mut result = match &state.sync_result {
-        Some(result) => result.clone(),
-        None => {
-            // Revisions and sources are on record before anything is written (INV-2).
-            let result = result_of(&work.app, operation, &compared.targets);
-            let mut new = work.app.clone();
-            if let Some(state) = new.status.operation_state.as_mut() {
-                state.sync_result = Some(result.clone());
-            }
-            if let Err(next) = save(context, work, new, Also::default()).await {
-                return next;
-            }
-            result
+    let mut result = if let Some(result) = &state.sync_result {
+        result.clone()
+    } else {
+        // Revisions and sources are on record before anything is written (INV-2).
+        let result = result_of(&work.app, operation, &compared.targets);
+        let mut new = work.app.clone();
+        if let Some(state) = new.status.operation_state.as_mut() {
+            state.sync_result = Some(result.clone());
         }
+        if let Err(next) = save(context, work, new, Also::default()).await {
+            return next;
+        }
+        result
     };
     restore_ledger(work, &state, &mut result);
     let facts = facts(work, &sync, &compared, &state, &result, started, ending.terminate);
@@ -379,7 +379,6 @@ async fn compare_for(
     })
 }
 
-#[expect(clippy::too_many_arguments, reason = "a pass is made from all of them, and nothing else calls this")]
 fn facts(
     work: &Work,
     sync: &SyncOperation,
@@ -522,11 +521,14 @@ async fn drive(
                 let results: Vec<_> =
                     futures::stream::iter(actions.into_iter().map(run)).buffered(limit).collect().await;
                 for (key, done) in results {
-                    if let Some(version) = done.wrote {
-                        context.metrics.worked("resource-write");
-                        written.insert(key, version);
-                    }
                     outcomes.push(done.outcome);
+                    let version = match done.wrote {
+                        Wrote::Nothing => continue,
+                        Wrote::Version(version) => Some(version),
+                        Wrote::Deletion => None,
+                    };
+                    context.metrics.worked("resource-write");
+                    written.insert(key, version);
                 }
             }
         }
@@ -758,7 +760,7 @@ async fn save(context: &Context, work: &mut Work, mut new: Application, also: Al
         "operation is terminating".clone_into(&mut state.message);
     }
     let old = work.app.clone();
-    match persist::write(context, &work.object, &old, &mut new, also).await {
+    match Box::pin(persist::write(context, &work.object, &old, &mut new, also)).await {
         Written::Stored(stored) => {
             work.adopt(stored);
             Ok(())

@@ -101,22 +101,20 @@ pub(crate) async fn run(context: &Context, key: &AppKey) {
         return;
     }
     let now = context.clock.now();
-    let intervals = context.intervals(&world, key);
+    let intervals = Context::intervals(&world, key);
     let requested = work.memory.lock().requested.take();
     let seen = work.memory.lock().reconciled;
     let refresh = refresh::decide(&work.app, requested, intervals, seen, now);
     let mut compared = None;
     if let Some(refresh) = refresh {
-        match reconcile(context, &mut work, refresh).await {
-            Ok(result) => compared = result,
-            Err(Again) => {
-                // The other writer's version is read now, so that the next round does not meet it again (F11).
-                persist::read_again(context, key).await;
-                work.memory.lock().request(refresh.level);
-                context.queue.add_at(key.clone(), tokio::time::Instant::now() + CONFLICT_AGAIN);
-                return;
-            }
-        }
+        let Ok(result) = reconcile(context, &mut work, refresh).await else {
+            // The other writer's version is read now, so that the next round does not meet it again (F11).
+            persist::read_again(context, key).await;
+            work.memory.lock().request(refresh.level);
+            context.queue.add_at(key.clone(), tokio::time::Instant::now() + CONFLICT_AGAIN);
+            return;
+        };
+        compared = result;
     }
     if work.app.operation.is_some() && !context.read_only {
         operate::run(context, &mut work, compared).await;
@@ -221,7 +219,7 @@ async fn reconcile(context: &Context, work: &mut Work, refresh: Refresh) -> Resu
         work.memory.lock().reconciled = Some(now);
     }
     let old = work.app.clone();
-    let written = persist::write(context, &work.object, &old, &mut new, also).await;
+    let written = Box::pin(persist::write(context, &work.object, &old, &mut new, also)).await;
     let labels = ReconcileLabels {
         namespace: work.key.namespace.to_string(),
         dest_server: work.app.spec.destination.server.clone(),
@@ -336,20 +334,19 @@ pub(crate) async fn compare_now(
     let known = work.memory.lock().targets.clone().filter(|known| {
         reusable && known.revisions == recent && known.sources == sources && known.made_for == made_for
     });
-    let targets = match known {
-        Some(known) => known,
-        None => {
-            let loaded = load_sources(context, work, &request, replaced.is_none()).await;
-            match loaded {
-                Ok(targets) => targets,
-                Err(error) if error.busy => return Err(CompareError::Busy),
-                Err(error) => {
-                    if error.repository && refresh.level < Level::ForceLatest && within_grace(context, work) {
-                        return Ok(None);
-                    }
-                    let text = format!("Failed to load target state: {}", error.text);
-                    return Err(CompareError::Failed(text));
+    let targets = if let Some(known) = known {
+        known
+    } else {
+        let loaded = load_sources(context, work, &request, replaced.is_none()).await;
+        match loaded {
+            Ok(targets) => targets,
+            Err(error) if error.busy => return Err(CompareError::Busy),
+            Err(error) => {
+                if error.repository && refresh.level < Level::ForceLatest && within_grace(context, work) {
+                    return Ok(None);
                 }
+                let text = format!("Failed to load target state: {}", error.text);
+                return Err(CompareError::Failed(text));
             }
         }
     };

@@ -103,7 +103,7 @@ pub(crate) fn remember(context: &Context, stored: &Arc<Object>) {
         }
         Ok(Change::StatusOnly | Change::None) => {}
         Err(error) => {
-            tracing::warn!(application = stored.name(), %error, "the stored application cannot be read")
+            tracing::warn!(application = stored.name(), %error, "the stored application cannot be read");
         }
     }
 }
@@ -237,7 +237,7 @@ fn notes(context: &Context, stored: &Object, old: &Application, new: &Applicatio
     if !was.status.is_empty() && was.status != is.status {
         let mut text = format!("Updated health status: {} -> {}", was.status, is.status);
         if !is.message.is_empty() {
-            text.push_str(&format!(" ({})", is.message));
+            text = format!("{text} ({})", is.message);
         }
         context.note(stored, new, &Note::normal("ResourceUpdated", text));
     }

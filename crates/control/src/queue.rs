@@ -301,7 +301,7 @@ mod tests {
         let lease = queue.next().await.unwrap();
         assert_eq!(Instant::now().duration_since(start).as_secs(), 5);
         drop(lease);
-        queue.add_at("b", start + Duration::from_secs(60));
+        queue.add_at("b", start + Duration::from_mins(1));
         assert_eq!(*queue.next().await.unwrap().key(), "b");
     }
 }

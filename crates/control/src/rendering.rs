@@ -26,7 +26,7 @@ const FAILURES_MAX: u64 = 10_000;
 /// Failed attempts that are made before the failure is answered from memory (RND-145).
 const ATTEMPTS_MAX: u32 = 3;
 /// How long a failure is answered from memory (RND-145).
-const FAILURE_PAUSE: Duration = Duration::from_secs(60 * 60);
+const FAILURE_PAUSE: Duration = Duration::from_hours(1);
 /// Time one rendering may take (RND-20).
 const RENDER_TIMEOUT: Duration = Duration::from_secs(90);
 

@@ -203,6 +203,8 @@ fn same_secret(a: &str, b: &str) -> bool {
 
 /// Whether a hexadecimal text is the HMAC-SHA256 of the body under the key, in constant time (RFC 2104).
 fn verify(key: &[u8], body: &[u8], signature: &str) -> bool {
+    use std::fmt::Write;
+
     use sha2::{Digest, Sha256};
     const BLOCK_BYTES: usize = 64;
     let mut block = [0_u8; BLOCK_BYTES];
@@ -217,7 +219,10 @@ fn verify(key: &[u8], body: &[u8], signature: &str) -> bool {
     }
     let inner = Sha256::new().chain_update(block.map(|b| b ^ 0x36)).chain_update(body).finalize();
     let outer = Sha256::new().chain_update(block.map(|b| b ^ 0x5c)).chain_update(inner).finalize();
-    let expected: String = outer.iter().map(|byte| format!("{byte:02x}")).collect();
+    let mut expected = String::with_capacity(2 * outer.len());
+    for byte in outer {
+        let _ = write!(expected, "{byte:02x}");
+    }
     same_secret(&expected, &signature.to_ascii_lowercase())
 }
 

@@ -1,6 +1,6 @@
 //! Everything besides Applications that decisions depend on, as one immutable snapshot (TRK-140).
 //!
-//! Built by a pure function from the ConfigMaps, Secrets and AppProjects of the control plane's namespace.
+//! Built by a pure function from the `ConfigMaps`, Secrets and `AppProjects` of the control plane's namespace.
 //! The shell swaps a new snapshot in when one of them changes; a pass takes one at its start and keeps it.
 
 use std::collections::{BTreeMap, HashMap};
@@ -25,11 +25,11 @@ use tiphys_policy::project::{EffectiveInputs, effective};
 /// The raw objects a snapshot is made from, by name.
 #[derive(Clone, Default)]
 pub(crate) struct WorldData {
-    /// ConfigMaps of the control plane's namespace that carry settings.
+    /// `ConfigMaps` of the control plane's namespace that carry settings.
     pub(crate) config_maps: BTreeMap<String, Arc<Object>>,
     /// Secrets of the control plane's namespace that carry settings, repositories or clusters.
     pub(crate) secrets: BTreeMap<String, Arc<Object>>,
-    /// AppProjects.
+    /// `AppProjects`.
     pub(crate) projects: BTreeMap<String, Arc<Object>>,
     /// Environment variables, read once at start.
     pub(crate) env: BTreeMap<String, String>,
@@ -210,7 +210,7 @@ fn texts(value: Option<&Value>) -> BTreeMap<String, String> {
     members.filter_map(|(key, value)| Some((key.clone(), value.as_str()?.to_owned()))).collect()
 }
 
-/// `data` of a ConfigMap.
+/// `data` of a `ConfigMap`.
 fn config_map_data(object: &Object) -> BTreeMap<String, String> {
     texts(object.to_value().get("data"))
 }

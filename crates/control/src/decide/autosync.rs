@@ -62,10 +62,10 @@ pub fn decide(app: &Application, compared: &Compared<'_>, heal: &SelfHeal, now: 
         ..SyncOperation::default()
     };
     if app.is_multi_source() {
-        sync.sources = app.spec.sources.clone();
+        sync.sources.clone_from(&app.spec.sources);
         sync.revisions = compared.revisions.to_vec();
     } else {
-        sync.source = app.spec.source.clone();
+        sync.source.clone_from(&app.spec.source);
         sync.revision = compared.revisions.first().cloned().unwrap_or_default();
     }
     match attempted(app, compared) {
@@ -155,7 +155,7 @@ mod tests {
     use serde_json::{Value, json};
     use tiphys_api::settings::Settings;
 
-    fn app(automated: Value, state: Value) -> Application {
+    fn app(automated: &Value, state: &Value) -> Application {
         serde_json::from_value(json!({"metadata": {"name": "a"},
             "spec": {"project": "default", "source": {"repoURL": "r"}, "destination": {"server": "s"},
                 "syncPolicy": {"automated": automated}},
@@ -195,7 +195,7 @@ mod tests {
     #[test]
     fn ctl_61_a_new_revision_is_synced_with_the_policy_of_the_spec() {
         let Decision::Start(operation) =
-            run(&app(json!({"prune": true}), Value::Null), &[resource("OutOfSync", false)])
+            run(&app(&json!({"prune": true}), &Value::Null), &[resource("OutOfSync", false)])
         else {
             panic!("expected a start")
         };
@@ -206,7 +206,7 @@ mod tests {
 
     #[test]
     fn ctl_58_a_failed_attempt_is_not_repeated_at_the_same_revision() {
-        let app = app(json!({}), done("r1", "Failed", 0, "2026-01-01T00:00:01Z"));
+        let app = app(&json!({}), &done("r1", "Failed", 0, "2026-01-01T00:00:01Z"));
         let expected = Decision::Refuse { condition: "Failed last sync attempt to [r1]: boom".into() };
         assert_eq!(run(&app, &[resource("OutOfSync", false)]), expected);
     }
@@ -214,11 +214,11 @@ mod tests {
     #[test]
     fn ctl_62_self_heal_is_a_partial_sync_after_its_wait() {
         let state = done("r1", "Succeeded", 1, "2026-01-01T00:00:09Z");
-        let waiting = run(&app(json!({"selfHeal": true}), state), &[resource("OutOfSync", false)]);
+        let waiting = run(&app(&json!({"selfHeal": true}), &state), &[resource("OutOfSync", false)]);
         assert_eq!(waiting, Decision::Wait { until: "2026-01-01T00:00:11Z".parse().unwrap() });
         let state = done("r1", "Succeeded", 1, "2026-01-01T00:00:08Z");
         let Decision::Start(operation) =
-            run(&app(json!({"selfHeal": true}), state), &[resource("OutOfSync", false)])
+            run(&app(&json!({"selfHeal": true}), &state), &[resource("OutOfSync", false)])
         else {
             panic!("expected a start")
         };
@@ -230,18 +230,18 @@ mod tests {
     #[test]
     fn ctl_60_wiping_out_everything_needs_allow_empty() {
         let pruned = [resource("OutOfSync", true)];
-        let Decision::Refuse { condition } = run(&app(json!({"prune": true}), Value::Null), &pruned) else {
+        let Decision::Refuse { condition } = run(&app(&json!({"prune": true}), &Value::Null), &pruned) else {
             panic!("expected a refusal")
         };
         assert_eq!(condition, "Skipping sync attempt to [r1]: auto-sync will wipe out all resources");
-        let allowed = run(&app(json!({"prune": true, "allowEmpty": true}), Value::Null), &pruned);
+        let allowed = run(&app(&json!({"prune": true, "allowEmpty": true}), &Value::Null), &pruned);
         assert!(matches!(allowed, Decision::Start(_)));
     }
 
     #[test]
     fn ctl_57_pruning_alone_does_not_start_a_sync_without_prune() {
         assert!(matches!(
-            run(&app(json!({}), Value::Null), &[resource("OutOfSync", true)]),
+            run(&app(&json!({}), &Value::Null), &[resource("OutOfSync", true)]),
             Decision::Skip(_)
         ));
     }

@@ -88,7 +88,7 @@ pub fn retry_at(strategy: &RetryStrategy, finished: Timestamp, retries: i64) -> 
     if !cap.is_zero() {
         wait = wait.min(cap);
     }
-    finished.checked_add(wait).map_err(|_| format!("unable to parse {duration} as a duration"))
+    finished.checked_add(wait).map_err(|_error| format!("unable to parse {duration} as a duration"))
 }
 
 /// A Go duration or a plain number of seconds; empty means the default.
@@ -99,7 +99,7 @@ fn parse_duration(text: &str, default: SignedDuration) -> Result<SignedDuration,
     if let Ok(seconds) = text.parse::<i64>() {
         return Ok(SignedDuration::from_secs(seconds));
     }
-    tiphys_go::duration::parse(text).map_err(|_| format!("unable to parse {text} as a duration"))
+    tiphys_go::duration::parse(text).map_err(|_error| format!("unable to parse {text} as a duration"))
 }
 
 /// Applies the end of a pass to the state: retry, completion, or going on (CTL-48).
@@ -184,7 +184,7 @@ mod tests {
     use super::*;
     use serde_json::{Value, json};
 
-    fn app(operation: Value, state: Value) -> Application {
+    fn app(operation: &Value, state: &Value) -> Application {
         serde_json::from_value(json!({"metadata": {"name": "a"}, "spec": {"destination": {}},
             "operation": operation, "status": {"operationState": state}}))
         .unwrap()
@@ -194,7 +194,7 @@ mod tests {
         text.parse().unwrap()
     }
 
-    fn running(retry: Value) -> OperationState {
+    fn running(retry: &Value) -> OperationState {
         serde_json::from_value(json!({"operation": {"sync": {}, "retry": retry}, "phase": "Running",
             "startedAt": "2026-01-01T00:00:00Z"}))
         .unwrap()
@@ -203,7 +203,7 @@ mod tests {
     #[test]
     fn ctl_44_states_lead_to_moves() {
         let now = at("2026-01-01T00:01:00Z");
-        let moved = |state| decide(&app(json!({"sync": {}}), state), SignedDuration::ZERO, now);
+        let moved = |state| decide(&app(&json!({"sync": {}}), &state), SignedDuration::ZERO, now);
         assert_eq!(moved(Value::Null), Some(Move::Begin));
         assert_eq!(moved(json!({"phase": "Succeeded", "startedAt": "x"})), Some(Move::Begin));
         let running = json!({"phase": "Running", "startedAt": "2026-01-01T00:00:00Z"});
@@ -215,7 +215,8 @@ mod tests {
 
     #[test]
     fn ctl_44_an_operation_over_its_time_out_is_terminated() {
-        let app = app(json!({"sync": {}}), json!({"phase": "Running", "startedAt": "2026-01-01T00:00:00Z"}));
+        let app =
+            app(&json!({"sync": {}}), &json!({"phase": "Running", "startedAt": "2026-01-01T00:00:00Z"}));
         let decided = decide(&app, SignedDuration::from_secs(30), at("2026-01-01T00:01:00Z"));
         assert_eq!(decided, Some(Move::Continue { terminate: true, timed_out: true }));
     }
@@ -240,7 +241,7 @@ mod tests {
     #[test]
     fn ctl_48_a_failure_is_retried_until_the_limit() {
         let now = at("2026-01-01T00:00:00Z");
-        let mut state = running(json!({"limit": 1}));
+        let mut state = running(&json!({"limit": 1}));
         assert!(!end_pass(&mut state, "Failed", "boom", false, false, now));
         assert_eq!((state.phase.as_str(), state.retry_count), ("Running", 1));
         assert_eq!(state.message, "boom. Retrying attempt #1 at 12:00AM.");
@@ -251,10 +252,10 @@ mod tests {
     #[test]
     fn ctl_54_history_is_cut_to_its_limit_and_skips_partial_syncs() {
         let now = at("2026-01-01T00:00:00Z");
-        let mut state = running(json!({}));
+        let mut state = running(&json!({}));
         state.phase = "Succeeded".into();
         state.sync_result = Some(serde_json::from_value(json!({"revision": "r"})).unwrap());
-        let mut app = app(json!({}), Value::Null);
+        let mut app = app(&json!({}), &Value::Null);
         app.spec.revision_history_limit = Some(2);
         for _ in 0..4 {
             app.status.history = extend_history(&app, &state, now);

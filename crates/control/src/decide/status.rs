@@ -76,8 +76,8 @@ pub fn bound(status: &mut ApplicationStatus) -> usize {
     if let Some(result) = status.operation_state.as_mut().and_then(|state| state.sync_result.as_mut()) {
         let before = result.resources.len();
         let telling = |phase: &str, status: &str, hook: &str| {
-            !hook.is_empty()
-                || !(matches!(status, "Synced" | "Pruned") && matches!(phase, "Succeeded" | "Running"))
+            let as_wanted = matches!(status, "Synced" | "Pruned") && matches!(phase, "Succeeded" | "Running");
+            !hook.is_empty() || !as_wanted
         };
         result.resources.retain(|r| telling(&r.hook_phase, &r.status, &r.hook_type));
         cut += before - result.resources.len();
