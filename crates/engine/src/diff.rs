@@ -50,7 +50,7 @@ impl DiffSettings {
 
     /// Whether a pair is compared by structured merge: exactly when it would be applied server-side (ENG-54
     /// rule 2, ENG-87).
-    fn is_structured(&self, target: &Value) -> bool {
+    fn is_structured(self, target: &Value) -> bool {
         let says = |option: &str| access::has_annotation_item(target, annotation::SYNC_OPTIONS, option);
         (self.server_side_apply || says("ServerSideApply=true")) && !says("ServerSideApply=false")
     }

@@ -1,4 +1,5 @@
-//! Kubernetes objects as data: keys, accessors, built-in types, selectors, quantities and patches.
+//! Kubernetes objects as data: keys, accessors, built-in types, selectors, quantities, patches and structured
+//! merge.
 //!
 //! The momentary tree of one object is [`serde_json::Value`]; nothing keeps such a tree beyond the moment of
 //! use (DEP-60). What is kept is [`Object`]: compact JSON bytes plus the metadata that indexes need.

@@ -7,7 +7,7 @@
 //! merged by a deduced schema: maps member by member, lists as one value.
 //!
 //! Deviation: claim templates are one value in the schema, and the server fills them, so that Argo CD never finds
-//! a StatefulSet with claims in sync. Here what the server filled in is no difference (ENG-84), as in the
+//! a `StatefulSet` with claims in sync. Here what the server filled in is no difference (ENG-84), as in the
 //! three-way diff (ENG-78).
 
 use serde_json::Value;

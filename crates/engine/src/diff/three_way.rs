@@ -95,7 +95,7 @@ fn reduce(live: Value, orig: &Value) -> Value {
     }
 }
 
-/// Drops from each claim template of a live StatefulSet what `orig` does not say: the server fills claims inside
+/// Drops from each claim template of a live `StatefulSet` what `orig` does not say: the server fills claims inside
 /// templates (ENG-78).
 pub(super) fn without_claim_defaults(mut live: Value, orig: &Value, gvk: &Gvk) -> Value {
     if gvk.kind != "StatefulSet" {
