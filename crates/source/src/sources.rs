@@ -269,7 +269,12 @@ impl Sources {
         match &result {
             Ok(list) => {
                 state.failure = None;
-                state.list = Some((Arc::clone(list), began, epoch));
+                // Two listings may run when one takes very long; the one that began first never replaces a
+                // newer one, or an application would go back to an older commit (INV-3).
+                match &state.list {
+                    Some((newer, other, _)) if *other > began => return Ok(Arc::clone(newer)),
+                    _ => state.list = Some((Arc::clone(list), began, epoch)),
+                }
             }
             Err(error) => state.failure = Some((error.clone(), options.clock.elapsed())),
         }
