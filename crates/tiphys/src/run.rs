@@ -129,7 +129,7 @@ fn start(run: Run, metrics_port: Option<u16>) -> ExitCode {
 
 fn init_log(run: &Run) {
     let filter = tracing_subscriber::EnvFilter::new(format!(
-        "warn,tiphys={0},tiphys_control={0},tiphys_cluster={0},tiphys_source={0},tiphys_engine={0}",
+        "warn,kube_client=error,tiphys={0},tiphys_control={0},tiphys_cluster={0},tiphys_source={0},tiphys_engine={0}",
         run.loglevel
     ));
     let builder = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr);
