@@ -432,7 +432,7 @@ async fn failed(context: &Context, work: &mut Work, error: &str) {
     context.note(&work.object, &work.app, &note);
     let object = Arc::clone(&work.object);
     if let persist::Written::Stored(stored) =
-        Box::pin(persist::write(context, &object, &old, &mut new, Also::default())).await
+        persist::write(context, &object, &old, &mut new, Also::default()).await
     {
         work.adopt(stored);
     }

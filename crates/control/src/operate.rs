@@ -9,6 +9,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures::StreamExt;
+use futures::future::BoxFuture;
 use jiff::{SignedDuration, Timestamp};
 use tiphys_api::application::{
     Application, ApplicationSource, Operation, OperationState, ResourceResult, SyncOperation, SyncResult,
@@ -155,7 +156,7 @@ async fn one(context: &Context, work: &mut Work, compared: Option<Compared>) -> 
         Move::Invalid { message } => {
             end(context, work, OperationPhase::Error, &message, Ending::default()).await
         }
-        Move::Begin => start(context, work, &operation, compared).await,
+        Move::Begin => Box::pin(start(context, work, &operation, compared)).await,
         Move::Retry { message, refresh } => {
             let mut new = work.app.clone();
             if let Some(state) = new.status.operation_state.as_mut() {
@@ -192,7 +193,7 @@ async fn one(context: &Context, work: &mut Work, compared: Option<Compared>) -> 
             {
                 return Next::Wait(wait);
             }
-            step(context, work, &operation, compared, Ending { terminate, timed_out }).await
+            Box::pin(step(context, work, &operation, compared, Ending { terminate, timed_out })).await
         }
     }
 }
@@ -229,10 +230,7 @@ async fn start(
     if let Some(compared) = compared.filter(|compared| fits(work, operation, compared, None)) {
         new.status.operation_state = Some(begin(&work.app, operation, &compared.targets, now));
         return match save(context, work, new, Also::default()).await {
-            Ok(()) => {
-                step(context, work, operation, Some(compared), Ending { terminate: false, timed_out: false })
-                    .await
-            }
+            Ok(()) => Box::pin(step(context, work, operation, Some(compared), Ending::default())).await,
             Err(next) => next,
         };
     }
@@ -612,7 +610,7 @@ async fn record(
     let phase = ended.phase.as_str();
     let over = rules::end_pass(&mut state, phase, &ended.message, ending.terminate, ending.timed_out, now);
     if over {
-        return finish(context, work, state, Some((resolved, operation, compared))).await;
+        return Box::pin(finish(context, work, state, Some((resolved, operation, compared)))).await;
     }
     let retrying = state.finished_at.is_some();
     new.status.operation_state = Some(state);
@@ -750,31 +748,40 @@ async fn note_message(context: &Context, work: &mut Work, message: String) -> Ne
 }
 
 /// Writes a new state and goes on with what was stored.
-async fn save(context: &Context, work: &mut Work, mut new: Application, also: Also) -> Result<(), Next> {
-    // Somebody may ask for the end of the operation while a pass runs: the request must survive our write.
-    if let Some(latest) = context.store.get(&work.key).and_then(|entry| entry.parse().ok())
-        && is_terminating(&latest)
-        && let Some(state) = new.status.operation_state.as_mut().filter(|state| state.phase == "Running")
-    {
-        "Terminating".clone_into(&mut state.phase);
-        "operation is terminating".clone_into(&mut state.message);
-    }
-    let old = work.app.clone();
-    match Box::pin(persist::write(context, &work.object, &old, &mut new, also)).await {
-        Written::Stored(stored) => {
-            work.adopt(stored);
-            Ok(())
+fn save<'a>(
+    context: &'a Context,
+    work: &'a mut Work,
+    mut new: Application,
+    also: Also,
+) -> BoxFuture<'a, Result<(), Next>> {
+    // Boxed here, once: it holds two applications, and nearly every step waits for it.
+    Box::pin(async move {
+        // Somebody may ask for the end of the operation while a pass runs: the request must survive our
+        // write.
+        if let Some(latest) = context.store.get(&work.key).and_then(|entry| entry.parse().ok())
+            && is_terminating(&latest)
+            && let Some(state) = new.status.operation_state.as_mut().filter(|state| state.phase == "Running")
+        {
+            "Terminating".clone_into(&mut state.phase);
+            "operation is terminating".clone_into(&mut state.message);
         }
-        Written::Gone => Err(Next::Stop),
-        Written::Conflict => {
-            persist::read_again(context, &work.key).await;
-            Err(Next::Wait(SignedDuration::from_millis(100)))
+        let old = work.app.clone();
+        match persist::write(context, &work.object, &old, &mut new, also).await {
+            Written::Stored(stored) => {
+                work.adopt(stored);
+                Ok(())
+            }
+            Written::Gone => Err(Next::Stop),
+            Written::Conflict => {
+                persist::read_again(context, &work.key).await;
+                Err(Next::Wait(SignedDuration::from_millis(100)))
+            }
+            Written::Failed(error) => {
+                tracing::warn!(application = %work.key, error, "the operation's state could not be written");
+                Err(Next::Wait(SignedDuration::from_secs(2)))
+            }
         }
-        Written::Failed(error) => {
-            tracing::warn!(application = %work.key, error, "the operation's state could not be written");
-            Err(Next::Wait(SignedDuration::from_secs(2)))
-        }
-    }
+    })
 }
 
 fn is_terminating(app: &Application) -> bool {

@@ -97,7 +97,7 @@ pub(crate) async fn run(context: &Context, key: &AppKey) {
         return;
     }
     if work.app.metadata.deletion_timestamp.is_some() && work.app.operation.is_none() {
-        crate::deletion::run(context, &mut work).await;
+        Box::pin(crate::deletion::run(context, &mut work)).await;
         return;
     }
     let now = context.clock.now();
@@ -107,7 +107,7 @@ pub(crate) async fn run(context: &Context, key: &AppKey) {
     let refresh = refresh::decide(&work.app, requested, intervals, seen, now);
     let mut compared = None;
     if let Some(refresh) = refresh {
-        let Ok(result) = reconcile(context, &mut work, refresh).await else {
+        let Ok(result) = Box::pin(reconcile(context, &mut work, refresh)).await else {
             // The other writer's version is read now, so that the next round does not meet it again (F11).
             persist::read_again(context, key).await;
             work.memory.lock().request(refresh.level);
@@ -117,7 +117,7 @@ pub(crate) async fn run(context: &Context, key: &AppKey) {
         compared = result;
     }
     if work.app.operation.is_some() && !context.read_only {
-        operate::run(context, &mut work, compared).await;
+        Box::pin(operate::run(context, &mut work, compared)).await;
     }
     if let Some(due) = refresh::next_due(&work.app, intervals, work.memory.lock().reconciled, now) {
         // A refresh that was due and could not be made stays due; it must not spin.
@@ -219,7 +219,7 @@ async fn reconcile(context: &Context, work: &mut Work, refresh: Refresh) -> Resu
         work.memory.lock().reconciled = Some(now);
     }
     let old = work.app.clone();
-    let written = Box::pin(persist::write(context, &work.object, &old, &mut new, also)).await;
+    let written = persist::write(context, &work.object, &old, &mut new, also).await;
     let labels = ReconcileLabels {
         namespace: work.key.namespace.to_string(),
         dest_server: work.app.spec.destination.server.clone(),
