@@ -196,7 +196,11 @@ fn escape(bytes: &[u8], part: Part) -> String {
     let mut escaped = String::with_capacity(bytes.len());
     for &byte in bytes {
         if must_escape(byte, part) {
-            escaped.push_str(&format!("%{byte:02X}"));
+            escaped.push('%');
+            for nibble in [byte >> 4, byte & 0x0f] {
+                let digit = char::from_digit(u32::from(nibble), 16).unwrap_or('0');
+                escaped.push(digit.to_ascii_uppercase());
+            }
         } else {
             escaped.push(char::from(byte));
         }

@@ -147,9 +147,9 @@ fn judge(
     // An object may be here for no better reason than that a hook has its name. Without a target and without
     // our mark it is somebody else's, and nothing of ours may delete it (law 3).
     let is_foreign = is_extra
-        && live.as_ref().is_some_and(|live| {
-            input.tracking.claim(live.metadata()).as_deref() != Some(input.instance)
-        });
+        && live
+            .as_ref()
+            .is_some_and(|live| input.tracking.claim(live.metadata()).as_deref() != Some(input.instance));
     let self_referenced =
         !is_foreign && input.tracking.is_self_referenced(target.as_deref(), live.as_deref());
     let is_managed_namespace = input.managed_namespace.is_some()
