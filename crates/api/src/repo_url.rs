@@ -83,8 +83,14 @@ pub fn same(a: &str, b: &str) -> bool {
 
 /// Whether a URL is spoken to over SSH: something without `/` and `:`, an `@`, and no further `@` (REP-15).
 pub fn is_ssh(url: &str) -> bool {
+    ssh_user(url).is_some()
+}
+
+/// The user of a URL that is spoken to over SSH, which may be empty; `None` for every other URL (REP-15).
+pub fn ssh_user(url: &str) -> Option<&str> {
     let rest = url.strip_prefix("ssh://").unwrap_or(url);
-    rest.rsplit_once('@').is_some_and(|(user, host)| !user.contains(['/', ':']) && !host.is_empty())
+    let (user, host) = rest.rsplit_once('@')?;
+    (!user.contains(['/', ':']) && !host.is_empty()).then_some(user)
 }
 
 /// A URL as it may be shown: user information removed, scp forms unchanged (REP-18).

@@ -135,6 +135,28 @@ pub(super) const ROWS: &[Operation] = &[
         },
     },
     Operation {
+        name: "repos.normalize_url",
+        summary: "The spelling of a URL that decides which repository is meant.",
+        stability: Stability::Stable,
+        spec: &["EVAL-201", "REP-15"],
+        input: &[required("url", Shape::Text)],
+        result: &[
+            required("normalized", Shape::Text),
+            required("ssh", Shape::Bool),
+            required("sshUser", Shape::Text),
+        ],
+        example: (
+            r#"{"url":"ssh://git@git.acme.test/Shop/UI.git"}"#,
+            r#"{"normalized":"git@git.acme.test/shop/ui","ssh":true,"sshUser":"git"}"#,
+        ),
+        run: |input| {
+            let url = input.text("url");
+            let user = repo_url::ssh_user(url);
+            let (normalized, ssh) = (repo_url::normalize(url), user.is_some());
+            Ok(json!({"normalized": normalized, "ssh": ssh, "sshUser": user.unwrap_or_default()}))
+        },
+    },
+    Operation {
         name: "repos.parse_bool",
         summary: "A boolean of a Secret.",
         stability: Stability::Stable,
