@@ -68,13 +68,15 @@ impl Drop for Place {
             let mut state = self.gates.state.lock();
             let Some(gate) = state.get_mut(&self.url) else { return };
             gate.inside = gate.inside.saturating_sub(1);
-            let next = gate.outside.pop_front();
-            if gate.inside == 0 && gate.outside.is_empty() {
-                state.remove(&self.url);
+            if gate.inside == 0 {
+                // Who is called may find nothing left to do and never come in, and then would call nobody. So
+                // the last one out calls all: whenever somebody stands outside, somebody is inside.
+                state.remove(&self.url).map(|gate| gate.outside).unwrap_or_default()
+            } else {
+                gate.outside.pop_front().into_iter().collect()
             }
-            next
         };
-        if let Some(key) = next {
+        for key in next {
             self.gates.queue.add(key, Priority::Routine);
         }
     }
@@ -99,6 +101,21 @@ mod tests {
         assert_eq!(*queue.next().await.unwrap().key(), key("c"));
         assert_eq!(queue.depth(), 0);
         drop(second);
+        assert!(gates.state.lock().is_empty());
+    }
+
+    #[tokio::test]
+    async fn ctl_141_nobody_is_left_outside_an_empty_gate() {
+        let queue = Queue::new();
+        let gates = Gates::new(1, queue.clone());
+        let key = |name| AppKey::new("argocd", name);
+        let inside = gates.enter(&key("a"), ["slow"]).unwrap();
+        assert!(gates.enter(&key("b"), ["slow"]).is_none());
+        assert!(gates.enter(&key("c"), ["slow"]).is_none());
+        drop(inside);
+        // The first one called finds nothing to do and never enters; the second is called all the same.
+        let called = [queue.next().await.unwrap().key().clone(), queue.next().await.unwrap().key().clone()];
+        assert_eq!(called, [key("b"), key("c")]);
         assert!(gates.state.lock().is_empty());
     }
 }
