@@ -416,7 +416,7 @@ impl<S: Sink> Follower<'_, S> {
     fn page(&mut self, bytes: &[u8]) -> Result<PageMetadata, ApiError> {
         let page: Page<'_> =
             serde_json::from_slice(bytes).map_err(|error| ApiError::malformed("list", &error))?;
-        for item in page.items.unwrap_or_default() {
+        for item in page.items {
             let raw = item.get().as_bytes();
             let head: Head<'_> = serde_json::from_slice(raw)
                 .map_err(|error| ApiError::malformed("read a listed object", &error))?;

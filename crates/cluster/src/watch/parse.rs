@@ -143,8 +143,13 @@ struct EventRaw<'a> {
 pub(crate) struct Page<'a> {
     #[serde(default)]
     pub(crate) metadata: PageMetadata,
-    #[serde(borrow, default)]
-    pub(crate) items: Option<Vec<&'a RawValue>>,
+    /// Must be there: an answer without it is no list, not an empty one (INV-1). Servers write `null` for none.
+    #[serde(borrow, deserialize_with = "null_as_none")]
+    pub(crate) items: Vec<&'a RawValue>,
+}
+
+fn null_as_none<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<&'de RawValue>, D::Error> {
+    Ok(Option::deserialize(deserializer)?.unwrap_or_default())
 }
 
 /// Where a page ends and which state it shows.
@@ -207,6 +212,15 @@ mod tests {
         assert!(matches!(event.object.metadata.name.0, Cow::Borrowed("a")));
         assert_eq!(event.object.metadata.creation_timestamp.as_str(), "");
         assert_eq!(event.object.metadata.labels.unwrap().get(), r#"{"x":"y"}"#);
+    }
+
+    #[test]
+    fn f7_an_answer_without_items_is_no_empty_list() {
+        let items = |text: &str| serde_json::from_str::<Page<'_>>(text).map(|page| page.items.len());
+        assert_eq!(items(r#"{"metadata":{"resourceVersion":"9"},"items":null}"#).unwrap(), 0);
+        assert_eq!(items(r#"{"metadata":{"resourceVersion":"9"},"items":[{}]}"#).unwrap(), 1);
+        assert!(items("{}").is_err());
+        assert!(items(r#"{"metadata":{"resourceVersion":"9"}}"#).is_err());
     }
 
     #[test]
