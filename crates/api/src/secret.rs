@@ -45,7 +45,7 @@ impl Wipe for Vec<u8> {
 /// assert_eq!(password.expose(), "hunter2");
 /// ```
 #[derive(Clone, Default)]
-pub struct Secret<T: Wipe>(T);
+pub struct Secret<T: Wipe = String>(T);
 
 impl<T: Wipe> Secret<T> {
     /// Hides a value.
@@ -96,6 +96,12 @@ impl<'de, T: Wipe + Deserialize<'de>> Deserialize<'de> for Secret<T> {
 impl From<&str> for Secret<String> {
     fn from(text: &str) -> Self {
         Self(text.to_owned())
+    }
+}
+
+impl From<String> for Secret<String> {
+    fn from(text: String) -> Self {
+        Self(text)
     }
 }
 

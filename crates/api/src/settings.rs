@@ -326,6 +326,11 @@ impl Settings {
         self.data.cm.get(&format!("{name}.enable")).is_none_or(|value| value == "true")
     }
 
+    /// `application.sourceOverrides.strictMerge` (RND-58).
+    pub fn strict_overrides(&self) -> bool {
+        self.cm_text("application.sourceOverrides.strictMerge") == "true"
+    }
+
     /// `kustomize.buildOptions` (RND-87).
     pub fn kustomize_build_options(&self) -> &str {
         self.cm_text("kustomize.buildOptions")

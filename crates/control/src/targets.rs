@@ -132,15 +132,8 @@ async fn load_one(
             instance_name: request.instance.to_owned(),
             destination_namespace: request.destination_namespace.to_owned(),
             project: request.project.to_owned(),
-            enabled: EnabledTools {
-                helm: settings.renderer_enabled("helm"),
-                kustomize: settings.renderer_enabled("kustomize"),
-                jsonnet: settings.renderer_enabled("jsonnet"),
-            },
-            strict_overrides: settings
-                .cm()
-                .get("application.sourceOverrides.strictMerge")
-                .is_some_and(|v| v == "true"),
+            enabled: EnabledTools::from(settings),
+            strict_overrides: settings.strict_overrides(),
             ..RenderRequest::default()
         },
         budget: Budget::default(),

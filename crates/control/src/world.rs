@@ -159,7 +159,7 @@ impl World {
         let matching = self.settings.template_matching();
         let found = repository::resolve(&self.repositories, &self.templates, url, project, matching)
             .map_err(|error| error.to_string())?;
-        Ok(source_repository(&found))
+        Ok(tiphys_source::Repository::from(&found))
     }
 
     /// Compiled ignore rules of an application with those of the system (ENG-64).
@@ -171,29 +171,6 @@ impl World {
         rules: &[tiphys_api::application::IgnoreDifference],
     ) -> Result<IgnoreRules, String> {
         IgnoreRules::compile(rules, self.settings.cm()).map_err(|error| error.to_string())
-    }
-}
-
-fn source_repository(found: &Repository) -> tiphys_source::Repository {
-    let credentials = &found.credentials;
-    let secret = |text: &str| tiphys_source::Secret::from(text);
-    tiphys_source::Repository {
-        username: credentials.username.clone(),
-        password: secret(credentials.password.expose()),
-        bearer_token: secret(credentials.bearer_token.expose()),
-        ssh_private_key: secret(credentials.ssh_private_key.expose()),
-        force_http_basic_auth: credentials.force_http_basic_auth,
-        insecure: found.is_insecure(),
-        tls: tiphys_source::Tls {
-            client_certificate: credentials.tls_client_cert_data.clone(),
-            client_key: secret(credentials.tls_client_cert_key.expose()),
-            roots: String::new(),
-        },
-        proxy: secret(&credentials.proxy),
-        no_proxy: credentials.no_proxy.clone(),
-        project: found.project.clone(),
-        depth: u32::try_from(found.depth).unwrap_or(0),
-        ..tiphys_source::Repository::anonymous(&found.url)
     }
 }
 

@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use serde_json::Value;
 use tiphys_api::application::ApplicationSource;
+use tiphys_api::settings::Settings;
 
 use crate::{Reason, RenderError, Tree, directory, kind, links, manifests, overrides};
 
@@ -42,6 +43,16 @@ pub struct EnabledTools {
     pub kustomize: bool,
     /// `jsonnet.enable`.
     pub jsonnet: bool,
+}
+
+impl From<&Settings> for EnabledTools {
+    fn from(settings: &Settings) -> Self {
+        Self {
+            helm: settings.renderer_enabled("helm"),
+            kustomize: settings.renderer_enabled("kustomize"),
+            jsonnet: settings.renderer_enabled("jsonnet"),
+        }
+    }
 }
 
 impl Default for EnabledTools {

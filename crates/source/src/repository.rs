@@ -2,6 +2,7 @@
 
 use sha2::{Digest, Sha256};
 use tiphys_api::repo_url::{self, RepoUrl};
+use tiphys_api::repository;
 
 use crate::{Secret, SourceError};
 
@@ -43,6 +44,31 @@ pub struct Repository {
     pub project: String,
     /// Commits of history to fetch; 0 leaves the choice to us.
     pub depth: u32,
+}
+
+impl From<&repository::Repository> for Repository {
+    /// The repository that a Secret declares.
+    fn from(found: &repository::Repository) -> Self {
+        let credentials = &found.credentials;
+        Self {
+            username: credentials.username.clone(),
+            password: credentials.password.clone(),
+            bearer_token: credentials.bearer_token.clone(),
+            ssh_private_key: credentials.ssh_private_key.clone(),
+            force_http_basic_auth: credentials.force_http_basic_auth,
+            insecure: found.is_insecure(),
+            tls: Tls {
+                client_certificate: credentials.tls_client_cert_data.clone(),
+                client_key: credentials.tls_client_cert_key.clone(),
+                roots: String::new(),
+            },
+            proxy: Secret::from(credentials.proxy.as_str()),
+            no_proxy: credentials.no_proxy.clone(),
+            project: found.project.clone(),
+            depth: u32::try_from(found.depth).unwrap_or(0),
+            ..Self::anonymous(&found.url)
+        }
+    }
 }
 
 /// How a repository is reached.

@@ -1,10 +1,9 @@
-//! The cluster an application's objects live in, and the repositories they come from, as their crates want them.
+//! The cluster an application's objects live in.
 
 use std::sync::Arc;
 
 use tiphys_api::Application;
 use tiphys_api::names::IN_CLUSTER_SERVER;
-use tiphys_api::repository::Repository;
 use tiphys_cluster::{ApiError, Connection, Discovery, Kinds, Target, Writer};
 use tiphys_engine::seen::Seen;
 use tiphys_object::{Object, ResourceKey};
@@ -55,29 +54,5 @@ impl Destination {
             Err(ApiError::NotServed(_)) => Ok(None),
             other => Ok(other?),
         }
-    }
-}
-
-/// A repository as the source crate wants it.
-pub(super) fn source_repository(found: &Repository) -> tiphys_source::Repository {
-    let credentials = &found.credentials;
-    let secret = |text: &str| tiphys_source::Secret::from(text);
-    tiphys_source::Repository {
-        username: credentials.username.clone(),
-        password: secret(credentials.password.expose()),
-        bearer_token: secret(credentials.bearer_token.expose()),
-        ssh_private_key: secret(credentials.ssh_private_key.expose()),
-        force_http_basic_auth: credentials.force_http_basic_auth,
-        insecure: found.is_insecure(),
-        tls: tiphys_source::Tls {
-            client_certificate: credentials.tls_client_cert_data.clone(),
-            client_key: secret(credentials.tls_client_cert_key.expose()),
-            roots: String::new(),
-        },
-        proxy: secret(&credentials.proxy),
-        no_proxy: credentials.no_proxy.clone(),
-        project: found.project.clone(),
-        depth: u32::try_from(found.depth).unwrap_or(0),
-        ..tiphys_source::Repository::anonymous(&found.url)
     }
 }

@@ -295,15 +295,8 @@ impl Subject<'_> {
             project: self.app.project().to_owned(),
             kube_version: self.destination.kinds.server_version().to_owned(),
             api_versions: self.destination.kinds.api_versions().into(),
-            enabled: EnabledTools {
-                helm: settings.renderer_enabled("helm"),
-                kustomize: settings.renderer_enabled("kustomize"),
-                jsonnet: settings.renderer_enabled("jsonnet"),
-            },
-            strict_overrides: settings
-                .cm()
-                .get("application.sourceOverrides.strictMerge")
-                .is_some_and(|value| value == "true"),
+            enabled: EnabledTools::from(settings),
+            strict_overrides: settings.strict_overrides(),
             ..RenderRequest::default()
         }
     }

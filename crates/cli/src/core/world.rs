@@ -18,7 +18,7 @@ use tiphys_policy::project::{EffectiveInputs, effective};
 use tiphys_policy::spec_check::{Facts, ProjectLookup, check};
 
 use crate::app::summary::Windows;
-use crate::core::{Core, destination};
+use crate::core::Core;
 use crate::failure::Failure;
 
 /// What decisions about applications depend on.
@@ -164,7 +164,7 @@ impl World {
         let matching = self.settings.template_matching();
         let found = repository::resolve(&self.repositories, &self.templates, url, project, matching)
             .map_err(|error| Failure::generic(error.to_string()))?;
-        Ok(destination::source_repository(&found))
+        Ok(tiphys_source::Repository::from(&found))
     }
 
     /// Where an application is shown (CLI-442); empty when no address is configured.

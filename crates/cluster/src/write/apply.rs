@@ -86,10 +86,13 @@ impl Writer {
         };
         let applied = match method {
             ApplyMethod::ClientSide => {
-                self.apply_client_side(permit, &resource, &target, desired, options).await
+                let modified = with_last_applied(desired)?;
+                self.write_until_settled(permit, &resource, &target, &modified, options, false).await
             }
             ApplyMethod::ServerSide => self.apply_server_side(&resource, &target, desired, options).await,
-            ApplyMethod::Replace => self.replace(permit, &resource, &target, desired, options).await,
+            ApplyMethod::Replace => {
+                self.write_until_settled(permit, &resource, &target, desired, options, true).await
+            }
         }?;
         let is_definition = target.gvk.group == "apiextensions.k8s.io";
         if is_definition && !options.is_dry_run && applied.outcome != Outcome::Unchanged {
@@ -98,27 +101,32 @@ impl Writer {
         Ok(applied)
     }
 
-    async fn apply_client_side(
+    /// Writes by a three-way patch or a replacement; reads again when what was known has changed meanwhile.
+    async fn write_until_settled(
         &self,
         permit: &Permit,
         resource: &ApiResource,
         target: &Target,
-        desired: &Value,
+        body: &Value,
         options: &ApplyOptions,
+        is_replaced: bool,
     ) -> Result<Applied, ApiError> {
-        let modified = with_last_applied(desired)?;
         let mut attempt = 1;
         let mut known = options.known.clone();
         loop {
             let was_known = known != Known::Nothing;
-            let result = self.apply_once(permit, resource, target, &modified, options, &known).await;
+            let result = if is_replaced {
+                self.replace_once(resource, target, body, options, &known).await
+            } else {
+                self.apply_once(permit, resource, target, body, options, &known).await
+            };
             known = Known::Nothing;
             match result {
                 Err(error) if is_outdated(&error, was_known) && attempt < CONFLICT_ATTEMPTS_MAX => {
                     attempt += 1;
                 }
                 Err(error) if options.is_forced && is_worth_forcing(&error) => {
-                    return self.recreate(permit, resource, target, &modified, options).await;
+                    return self.recreate(permit, resource, target, body, options).await;
                 }
                 other => return other,
             }
@@ -134,17 +142,11 @@ impl Writer {
         options: &ApplyOptions,
         known: &Known,
     ) -> Result<Applied, ApiError> {
-        let live = match self.read_unless_known(resource, target, known).await {
-            Ok(Some(live)) => live,
-            Ok(None) => {
-                if options.is_dry_run {
-                    return Ok(applied(resource, target, Outcome::Created, &[], None));
-                }
-                let path = write_path(&resource.path(&target.namespace, None), options);
-                let answer = self.send("create", Method::POST, &path, modified, JSON).await?;
-                return finished(resource, target, Outcome::Created, &answer);
+        let Some(live) = self.read_unless_known(resource, target, known).await? else {
+            if options.is_dry_run {
+                return Ok(applied(resource, target, Outcome::Created, &[], None));
             }
-            Err(error) => return Err(error),
+            return self.create_as(Outcome::Created, resource, target, modified, options).await;
         };
         if is_other_role(&target.gvk, modified, &live) {
             // The role of a binding cannot be changed (ENG-177).
@@ -201,32 +203,6 @@ impl Writer {
         finished(resource, target, Outcome::ServerSideApplied, &answer)
     }
 
-    async fn replace(
-        &self,
-        permit: &Permit,
-        resource: &ApiResource,
-        target: &Target,
-        desired: &Value,
-        options: &ApplyOptions,
-    ) -> Result<Applied, ApiError> {
-        let mut attempt = 1;
-        let mut known = options.known.clone();
-        loop {
-            let was_known = known != Known::Nothing;
-            let result = self.replace_once(resource, target, desired, options, &known).await;
-            known = Known::Nothing;
-            match result {
-                Err(error) if is_outdated(&error, was_known) && attempt < CONFLICT_ATTEMPTS_MAX => {
-                    attempt += 1;
-                }
-                Err(error) if options.is_forced && is_worth_forcing(&error) => {
-                    return self.recreate(permit, resource, target, desired, options).await;
-                }
-                other => return other,
-            }
-        }
-    }
-
     async fn replace_once(
         &self,
         resource: &ApiResource,
@@ -235,17 +211,11 @@ impl Writer {
         options: &ApplyOptions,
         known: &Known,
     ) -> Result<Applied, ApiError> {
-        let live = match self.read_unless_known(resource, target, known).await {
-            Ok(Some(live)) => live,
-            Ok(None) => {
-                if options.is_dry_run {
-                    return Ok(applied(resource, target, Outcome::Created, &[], None));
-                }
-                let path = write_path(&resource.path(&target.namespace, None), options);
-                let answer = self.send("create", Method::POST, &path, desired, JSON).await?;
-                return finished(resource, target, Outcome::Created, &answer);
+        let Some(live) = self.read_unless_known(resource, target, known).await? else {
+            if options.is_dry_run {
+                return Ok(applied(resource, target, Outcome::Created, &[], None));
             }
-            Err(error) => return Err(error),
+            return self.create_as(Outcome::Created, resource, target, desired, options).await;
         };
         // Deleting one of these deletes everything inside; they are changed in place.
         let kind = target.gvk.kind.as_str();
@@ -285,9 +255,20 @@ impl Writer {
         tokio::time::timeout(GONE_TIMEOUT, gone)
             .await
             .map_err(|_elapsed| ApiError::Timeout { what: "wait for the deletion", after: GONE_TIMEOUT })??;
+        self.create_as(Outcome::Replaced, resource, target, desired, options).await
+    }
+
+    async fn create_as(
+        &self,
+        outcome: Outcome,
+        resource: &ApiResource,
+        target: &Target,
+        body: &Value,
+        options: &ApplyOptions,
+    ) -> Result<Applied, ApiError> {
         let path = write_path(&resource.path(&target.namespace, None), options);
-        let answer = self.send("create", Method::POST, &path, desired, JSON).await?;
-        finished(resource, target, Outcome::Replaced, &answer)
+        let answer = self.send("create", Method::POST, &path, body, JSON).await?;
+        finished(resource, target, outcome, &answer)
     }
 
     /// Waits for a definition to be served; running out of time is only logged (ENG-179).

@@ -9,7 +9,6 @@ use crate::eval::shape::{Member, Shape, default, optional, required};
 use repository::Repositories;
 use serde_json::{Value, json};
 use tiphys_api::application::ApplicationSource;
-use tiphys_api::settings::Settings;
 use tiphys_render::EnabledTools;
 use tiphys_render::eval::{self as render, EvalError, Inputs};
 
@@ -163,14 +162,6 @@ fn fault(problem: EvalError) -> Fault {
     if problem.reason.is_empty() { fault } else { fault.with_reason(problem.reason) }
 }
 
-fn enabled(settings: &Settings) -> EnabledTools {
-    EnabledTools {
-        helm: settings.renderer_enabled("helm"),
-        kustomize: settings.renderer_enabled("kustomize"),
-        jsonnet: settings.renderer_enabled("jsonnet"),
-    }
-}
-
 fn manifests(input: &mut Input) -> Result<Value, Fault> {
     let sources: Vec<ApplicationSource> = match input.get("sources") {
         Value::Null => vec![world::typed("source", input.need("source")?)?],
@@ -183,7 +174,7 @@ fn manifests(input: &mut Input) -> Result<Value, Fault> {
         project: input.text("projectName").to_owned(),
         kube_version: input.text("kubeVersion").to_owned(),
         api_versions: input.texts("apiVersions").into_iter().map(str::to_owned).collect(),
-        enabled: enabled(&world::settings(input)),
+        enabled: EnabledTools::from(&world::settings(input)),
         ..Inputs::default()
     };
     let results =
