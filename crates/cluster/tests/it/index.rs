@@ -60,7 +60,10 @@ async fn eng_25_tracked_objects_are_managed_and_their_changes_are_events() {
     assert!(is_managed && !is_deleted && applications.contains("it-app"));
     let managed = started.index.managed("it-app");
     assert_eq!(managed.objects.len(), 1);
-    assert!(managed.incomplete.is_empty(), "{:?}", managed.incomplete);
+    // Another test makes kinds of this group meanwhile.
+    let is_ours = |kind: &tiphys_object::GroupKind| kind.group != "it.example.com";
+    let incomplete: Vec<_> = managed.incomplete.iter().filter(|(kind, _)| is_ours(kind)).collect();
+    assert!(incomplete.is_empty(), "{incomplete:?}");
     let text = String::from_utf8(managed.objects[0].raw().to_vec()).unwrap();
     assert!(!text.contains("managedFields") && text.contains("\"k\":\"v\""), "{text}");
     let foreign = ResourceKey::new("", "ConfigMap", "it-index", "foreign");

@@ -186,8 +186,10 @@ async fn f10_a_sync_through_a_bad_connection() {
     let births = Births::watch(&world.api, &ns, &[JOBS]).await;
     let count = AtomicUsize::new(0);
     proxy.fault(move |method, _| {
-        let number = count.fetch_add(1, Ordering::SeqCst);
-        match (number % 12, method == Method::GET) {
+        // Of every twelve requests about two fail, in an order without a period: one that divides the
+        // number of requests of an attempt would fail every attempt at the same place.
+        let number = count.fetch_add(1, Ordering::SeqCst) as u32;
+        match ((number.wrapping_mul(0x9E37_79B9) >> 16) % 12, method == Method::GET) {
             (0, _) => Fault::Refuse(500),
             (3, _) => Fault::Refuse(429),
             (_, false) => Fault::Delay(Duration::from_millis(200)),
