@@ -702,7 +702,7 @@ pub struct ApplicationStatus {
     pub reconciled_at: Option<String>,
     /// Running or last operation.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub operation_state: Option<OperationState>,
+    pub operation_state: Option<Box<OperationState>>,
     /// Type of the only source.
     #[serde(skip_serializing_if = "String::is_empty", deserialize_with = "null_as_default")]
     pub source_type: String,
@@ -738,7 +738,7 @@ pub struct Application {
     pub status: ApplicationStatus,
     /// The requested operation.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub operation: Option<Operation>,
+    pub operation: Option<Box<Operation>>,
 }
 
 /// The members of standard metadata that the product reads.

@@ -28,5 +28,5 @@ pub use objects::{ObjectEvent, ObjectQuery, watch_objects};
 pub use watch::Jitter;
 pub use write::{
     Applied, ApplyMethod, ApplyOptions, DeleteOptions, Deleted, Known, Outcome, Permit, Propagation, Target,
-    Writer, hinted,
+    Writer, hinted, without_values,
 };

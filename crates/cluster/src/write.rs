@@ -18,7 +18,7 @@ use tiphys_api::names::FIELD_MANAGER;
 use tiphys_object::{Gvk, Object, access};
 
 pub use apply::{ApplyMethod, ApplyOptions, Known};
-pub use message::{Outcome, hinted};
+pub use message::{Outcome, hinted, without_values};
 
 use crate::connection::{Answer, Call, Connection, Impersonation, encode};
 use crate::error::ApiError;

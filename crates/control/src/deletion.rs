@@ -23,6 +23,7 @@ use crate::decide::operation::shown;
 use crate::decide::refresh::{Level, Reason, Refresh, RefreshKind};
 use crate::decide::status::{condition, merge_conditions};
 use crate::events::Note;
+use crate::execute;
 use crate::operate::{self, WrittenObjects};
 use crate::pass::{self, Resolved, Unresolved, Work};
 use crate::persist::{self, Also};
@@ -75,6 +76,7 @@ pub(crate) async fn run(context: &Context, work: &mut Work) {
         match step {
             Step::Done => return,
             Step::Wait(wait) => {
+                show_error(context, work, None).await;
                 look_again(context, work, wait);
                 return;
             }
@@ -355,7 +357,7 @@ async fn hooks(
                 match resolved.destination.writer.create(&Permit::checked(), &object.to_value()).await {
                     Ok(_) => {}
                     Err(error) if error.is_already_exists() => {}
-                    Err(error) => return Err(error.to_string()),
+                    Err(error) => return Err(execute::in_words(&error, object.gvk(), [&object])),
                 }
             }
             Ok(Step::Wait(SignedDuration::from_millis(500)))
@@ -420,20 +422,28 @@ async fn release(context: &Context, work: &mut Work, names: &[&str]) -> Result<b
 
 /// Shows why a deletion does not go on (CTL-79).
 async fn failed(context: &Context, work: &mut Work, error: &str) {
+    if show_error(context, work, Some(error)).await {
+        let note =
+            Note::warning("StatusRefreshed", format!("Unable to delete application resources: {error}"));
+        context.note(&work.object, &work.app, &note);
+    }
+}
+
+/// Writes the condition `DeletionError`, or its end; says whether anything was to be written.
+async fn show_error(context: &Context, work: &mut Work, error: Option<&str>) -> bool {
     let old = work.app.clone();
     let mut new = old.clone();
-    let found = vec![condition("DeletionError", error)];
+    let found = error.map(|error| condition("DeletionError", error)).into_iter().collect();
     let now = shown(context.clock.now());
     new.status.conditions = merge_conditions(&old.status.conditions, &["DeletionError"], found, &now);
     if new.status.conditions == old.status.conditions {
-        return;
+        return false;
     }
-    let note = Note::warning("StatusRefreshed", format!("Unable to delete application resources: {error}"));
-    context.note(&work.object, &work.app, &note);
     let object = Arc::clone(&work.object);
     if let persist::Written::Stored(stored) =
         persist::write(context, &object, &old, &mut new, Also::default()).await
     {
         work.adopt(stored);
     }
+    true
 }

@@ -5,10 +5,10 @@ use std::sync::Arc;
 use tiphys_api::names::finalizer;
 use tiphys_cluster::{
     ApiError, ApplyMethod, ApplyOptions, DeleteOptions, Deleted, Known, Permit, Propagation, Target, Writer,
-    hinted,
+    hinted, without_values,
 };
 use tiphys_engine::sync::{self, Action, Op, Outcome};
-use tiphys_object::Object;
+use tiphys_object::{Gvk, Object};
 
 use crate::pass::{self, Resolved};
 use crate::world::World;
@@ -36,9 +36,23 @@ impl Done {
         Self { outcome, wrote: Wrote::Nothing }
     }
 
-    fn failed(error: &ApiError, kind: &str) -> Self {
-        Self::outcome(Outcome::failed(hinted(error, kind)))
+    fn failed(error: &ApiError, action: &Action) -> Self {
+        let objects = [&action.manifest, &action.live].into_iter().flatten();
+        Self::outcome(Outcome::failed(in_words(error, &action.gvk, objects)))
     }
+}
+
+/// A failure in words; one about a Secret shows nothing of what its objects hold (SEC-37).
+pub(crate) fn in_words<'a>(
+    error: &ApiError,
+    gvk: &Gvk,
+    objects: impl IntoIterator<Item = &'a Arc<Object>>,
+) -> String {
+    let text = hinted(error, &gvk.kind);
+    if gvk.kind != "Secret" || !gvk.group.is_empty() {
+        return text;
+    }
+    objects.into_iter().fold(text, |text, object| without_values(&text, &object.to_value()))
 }
 
 /// Carries an action out. Every write is checked against the project once more, with the object that is
@@ -48,7 +62,7 @@ pub(crate) async fn run(writer: &Writer, resolved: &Resolved, world: &World, act
     if action.op == Op::Read {
         return match writer.get(&target).await {
             Ok(object) => Done::outcome(Outcome::Object(object)),
-            Err(error) => Done::failed(&error, &action.gvk.kind),
+            Err(error) => Done::failed(&error, action),
         };
     }
     let Some(subject) = action.manifest.as_ref().or(action.live.as_ref()) else {
@@ -77,7 +91,7 @@ pub(crate) async fn run(writer: &Writer, resolved: &Resolved, world: &World, act
         Op::Prune | Op::Delete => delete(writer, &permit, &target, action).await,
         Op::RemoveFinalizer => match writer.remove_finalizer(&permit, &target, finalizer::HOOK).await {
             Ok(_) => Done::outcome(Outcome::done()),
-            Err(error) => Done::failed(&error, &action.gvk.kind),
+            Err(error) => Done::failed(&error, action),
         },
     }
 }
@@ -101,6 +115,7 @@ async fn apply(writer: &Writer, permit: &Permit, action: &Action) -> Done {
     if let Some(manager) = &action.migrate_from {
         let target = Target::new(action.gvk.clone(), &action.key.namespace, &action.key.name);
         if let Err(error) = writer.migrate_client_side_apply(permit, &target, manager).await {
+            let error = in_words(&error, &action.gvk, [manifest].into_iter().chain(&action.live));
             let message =
                 format!("Failed to perform client-side apply migration for {}: {error}", action.key);
             return Done::outcome(Outcome::Failed { message });
@@ -116,7 +131,7 @@ async fn apply(writer: &Writer, permit: &Permit, action: &Action) -> Done {
                 wrote: applied.object.as_ref().filter(|_| changed).map_or(Wrote::Nothing, version),
             }
         }
-        Err(error) => Done::failed(&error, &action.gvk.kind),
+        Err(error) => Done::failed(&error, action),
     }
 }
 
@@ -139,6 +154,6 @@ async fn delete(writer: &Writer, permit: &Permit, target: &Target, action: &Acti
     match writer.delete(permit, target, &options).await {
         Ok(Deleted::Accepted) => Done { outcome: Outcome::done(), wrote: Wrote::Deletion },
         Ok(Deleted::Absent) => Done::outcome(Outcome::NotFound),
-        Err(error) => Done::failed(&error, &action.gvk.kind),
+        Err(error) => Done::failed(&error, action),
     }
 }

@@ -166,7 +166,7 @@ async fn one(context: &Context, work: &mut Work, compared: Option<Compared>) -> 
                 if refresh {
                     // The attempt looks for the newest commits, also where the operation named one.
                     for operation in
-                        [Some(&mut state.operation), new.operation.as_mut()].into_iter().flatten()
+                        [Some(&mut state.operation), new.operation.as_deref_mut()].into_iter().flatten()
                     {
                         if let Some(sync) = operation.sync.as_mut() {
                             sync.revision.clear();
@@ -213,12 +213,12 @@ async fn start(
 ) -> Next {
     let now = context.clock.now();
     let mut new = work.app.clone();
-    new.status.operation_state = Some(OperationState {
+    new.status.operation_state = Some(Box::new(OperationState {
         operation: operation.clone(),
         phase: "Running".to_owned(),
         started_at: start_time(&work.app, now),
         ..OperationState::default()
-    });
+    }));
     if operation.sync.is_none() {
         let message = "Invalid operation request: no operation specified";
         return match save(context, work, new, Also::default()).await {
@@ -228,7 +228,7 @@ async fn start(
     }
     // What the state of the operation before this one recorded says nothing about this one.
     if let Some(compared) = compared.filter(|compared| fits(work, operation, compared, None)) {
-        new.status.operation_state = Some(begin(&work.app, operation, &compared.targets, now));
+        new.status.operation_state = Some(Box::new(begin(&work.app, operation, &compared.targets, now)));
         return match save(context, work, new, Also::default()).await {
             Ok(()) => Box::pin(step(context, work, operation, Some(compared), Ending::default())).await,
             Err(next) => next,
@@ -639,10 +639,12 @@ async fn end(
     ending: Ending,
 ) -> Next {
     let now = context.clock.now();
-    let mut state = work.app.status.operation_state.clone().unwrap_or_else(|| OperationState {
-        operation: work.app.operation.clone().unwrap_or_default(),
-        started_at: shown(now),
-        ..OperationState::default()
+    let mut state = work.app.status.operation_state.clone().unwrap_or_else(|| {
+        Box::new(OperationState {
+            operation: work.app.operation.as_deref().cloned().unwrap_or_default(),
+            started_at: shown(now),
+            ..OperationState::default()
+        })
     });
     let terminating = ending.terminate || state.phase == "Terminating";
     if !rules::end_pass(&mut state, phase.as_str(), message, terminating, ending.timed_out, now) {
@@ -660,7 +662,7 @@ async fn end(
 async fn finish(
     context: &Context,
     work: &mut Work,
-    state: OperationState,
+    state: Box<OperationState>,
     done: Option<(&Resolved, &Operation, &Compared)>,
 ) -> Next {
     let now = context.clock.now();

@@ -570,8 +570,8 @@ fn auto_sync(
         autosync::Decision::Start(operation) => {
             error(new, Vec::new());
             let state = operate::begin(&work.app, &operation, &compared.targets, now);
-            new.operation = Some(*operation);
-            new.status.operation_state = Some(state);
+            new.operation = Some(operation);
+            new.status.operation_state = Some(Box::new(state));
             true
         }
     }

@@ -17,6 +17,8 @@ pub mod quantity;
 pub mod selector;
 pub mod strategic;
 pub mod structured;
+mod text_map;
 
 pub use key::{GroupKind, Gvk, KeyError, ResourceKey};
 pub use object::{Metadata, Object, ObjectError, OwnerReference};
+pub use text_map::TextMap;

@@ -4,14 +4,12 @@
 //! is being compared or changed: [`Object::to_value`] makes one, [`Object::from_value`] ends it. Reading the
 //! record skips everything but `metadata`, at about 1 GB/s.
 
-use std::collections::BTreeMap;
-
 use bytes::Bytes;
 use serde::{Deserialize, Deserializer};
 use serde_json::Value;
 use smol_str::SmolStr;
 
-use crate::{Gvk, ResourceKey};
+use crate::{Gvk, ResourceKey, TextMap};
 
 /// A reference to the owner of an object.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
@@ -64,12 +62,12 @@ pub struct Metadata {
     /// Deletion time, RFC 3339, empty unless the object is going.
     #[serde(deserialize_with = "lenient")]
     pub deletion_timestamp: SmolStr,
-    /// Annotations.
+    /// Annotations, without the one that repeats the whole object.
     #[serde(deserialize_with = "text_map")]
-    pub annotations: BTreeMap<SmolStr, SmolStr>,
+    pub annotations: TextMap,
     /// Labels.
     #[serde(deserialize_with = "text_map")]
-    pub labels: BTreeMap<SmolStr, SmolStr>,
+    pub labels: TextMap,
     /// Owners.
     #[serde(deserialize_with = "null_as_empty")]
     pub owner_references: Vec<OwnerReference>,
@@ -79,26 +77,49 @@ pub struct Metadata {
 }
 
 fn lenient<'de, D: Deserializer<'de>>(deserializer: D) -> Result<SmolStr, D::Error> {
-    #[derive(Deserialize)]
-    #[serde(untagged)]
-    enum Text {
-        Text(SmolStr),
-        Other(serde::de::IgnoredAny),
-    }
     Ok(match Option::deserialize(deserializer)? {
-        Some(Text::Text(text)) => text,
-        Some(Text::Other(_)) | None => SmolStr::default(),
+        Some(MaybeText::Text(text)) => text,
+        Some(MaybeText::Other(_)) | None => SmolStr::default(),
     })
 }
 
-fn text_map<'de, D: Deserializer<'de>>(d: D) -> Result<BTreeMap<SmolStr, SmolStr>, D::Error> {
-    // A map with a value that is no text reads as empty: such an object has no owner, and is no error (TRK-26).
-    let map: Option<BTreeMap<SmolStr, Value>> = Option::deserialize(d)?;
-    Ok(map
-        .unwrap_or_default()
-        .into_iter()
-        .filter_map(|(key, value)| value.as_str().map(|text| (key, SmolStr::new(text))))
-        .collect())
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum MaybeText {
+    Text(SmolStr),
+    Other(serde::de::IgnoredAny),
+}
+
+/// A copy of the whole object that `kubectl apply` leaves on it; whoever needs it reads the tree.
+const LAST_APPLIED: &str = "kubectl.kubernetes.io/last-applied-configuration";
+
+/// Texts by key; values of other types are no texts (TRK-26).
+fn text_map<'de, D: Deserializer<'de>>(d: D) -> Result<TextMap, D::Error> {
+    struct Texts;
+    impl<'de> serde::de::Visitor<'de> for Texts {
+        type Value = TextMap;
+
+        fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+            f.write_str("a map of texts")
+        }
+
+        fn visit_unit<E: serde::de::Error>(self) -> Result<TextMap, E> {
+            Ok(TextMap::default())
+        }
+
+        fn visit_map<A: serde::de::MapAccess<'de>>(self, mut map: A) -> Result<TextMap, A::Error> {
+            let mut entries = Vec::new();
+            while let Some(key) = map.next_key::<SmolStr>()? {
+                if key == LAST_APPLIED {
+                    map.next_value::<serde::de::IgnoredAny>()?;
+                } else if let MaybeText::Text(value) = map.next_value()? {
+                    entries.push((key, value));
+                }
+            }
+            Ok(entries.into_iter().collect())
+        }
+    }
+    d.deserialize_any(Texts)
 }
 
 fn null_as_empty<'de, D: Deserializer<'de>, T: Deserialize<'de>>(d: D) -> Result<Vec<T>, D::Error> {
@@ -142,7 +163,8 @@ impl Object {
     /// # Errors
     /// When the tree's metadata does not have the usual shape.
     pub fn from_value(value: &Value) -> Result<Self, ObjectError> {
-        Self::from_bytes(serde_json::to_vec(value)?.into())
+        // Exactly as many bytes as there are: a grown buffer may keep twice as many for as long as it lives.
+        Self::from_bytes(Bytes::copy_from_slice(&serde_json::to_vec(value)?))
     }
 
     /// The object as a momentary tree.

@@ -97,7 +97,7 @@ pub(super) async fn rollback(session: &Session<'_>) -> Result<Ended, Failure> {
     let limits = Limits::of(session, &name);
     let work = Work { session, core: &core, world: &world };
     let awaited = Box::pin(until(work, wait, &limits)).await?;
-    judge(awaited.operation_state.as_ref())
+    judge(awaited.operation_state.as_deref())
 }
 
 /// The entry an id names; without one the last but one (CLI-451).

@@ -132,7 +132,7 @@ async fn sync_one(work: Work<'_>, request: &SyncRequest, name: &AppName) -> Resu
     let limits = Limits::of(session, name);
     let awaited = Box::pin(until(work, wait, &limits)).await?;
     if let Some(stored) = awaited.stored {
-        request.judge(&stored.app, awaited.operation_state.as_ref(), request.is_partial(&labelled))?;
+        request.judge(&stored.app, awaited.operation_state.as_deref(), request.is_partial(&labelled))?;
     }
     Ok(Next::Application)
 }

@@ -91,7 +91,7 @@ pub(super) struct Awaited {
     /// The application as last seen; `None` when it is gone.
     pub(super) stored: Option<Stored>,
     /// The operation state when the goal was reached (CLI-516).
-    pub(super) operation_state: Option<OperationState>,
+    pub(super) operation_state: Option<Box<OperationState>>,
 }
 
 /// Waits for one application and prints progress and result.

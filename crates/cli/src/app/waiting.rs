@@ -59,7 +59,7 @@ pub(crate) struct Wait {
     /// Whether an operation that changes the cluster was seen (CLI-516).
     pub(crate) saw_operation: bool,
     /// The operation state last seen; the final refresh may lose it (CLI-516).
-    pub(crate) operation_state: Option<OperationState>,
+    pub(crate) operation_state: Option<Box<OperationState>>,
 }
 
 impl Wait {

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
 
 use smol_str::SmolStr;
-use tiphys_object::{GroupKind, Gvk, Metadata, Object, ResourceKey};
+use tiphys_object::{GroupKind, Gvk, Metadata, Object, ResourceKey, TextMap};
 
 use super::record::{Derived, Extra, KindId, NamespaceId, Owner, Record, Slot, Uid};
 use super::{Claims, Derive, KindState};
@@ -563,8 +563,9 @@ impl Claims {
     }
 }
 
-fn texts(raw: Option<&serde_json::value::RawValue>) -> BTreeMap<SmolStr, SmolStr> {
-    raw.and_then(|raw| serde_json::from_str(raw.get()).ok()).unwrap_or_default()
+fn texts(raw: Option<&serde_json::value::RawValue>) -> TextMap {
+    let map: Option<BTreeMap<SmolStr, SmolStr>> = raw.and_then(|raw| serde_json::from_str(raw.get()).ok());
+    map.unwrap_or_default().into_iter().collect()
 }
 
 #[cfg(test)]

@@ -1,5 +1,9 @@
 //! Texts of results, as `kubectl` writes them (ENG-180).
 
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD as BASE64;
+use serde_json::Value;
+
 use crate::error::ApiError;
 use crate::kinds::ApiResource;
 
@@ -38,6 +42,55 @@ pub(super) fn success(resource: &ApiResource, name: &str, outcome: Outcome, warn
     let mut parts: Vec<&str> = vec![&text];
     parts.extend(warnings.iter().map(String::as_str));
     parts.join(". ")
+}
+
+/// What API servers write before they quote the object: JSON readers before 1.23, server-side apply today.
+const QUOTES_OBJECT: [&str; 2] = [", error found in #", ", got &value"];
+/// Shorter values cannot be told from other words of a message.
+const VALUE_BYTES_MIN: usize = 4;
+
+/// The text of a failure about a Secret, without anything the Secret holds (SEC-37).
+pub fn without_values(text: &str, secret: &Value) -> String {
+    let mut text = text.to_owned();
+    if let Some(end) = QUOTES_OBJECT.iter().filter_map(|quotes| text.find(quotes)).min() {
+        text.truncate(end);
+        text.push_str(" (the rest shows what is secret)");
+    }
+    let mut values = Vec::new();
+    for part in ["data", "stringData"] {
+        match &secret[part] {
+            Value::Object(map) => map.values().for_each(|value| texts(value, &mut values)),
+            other => texts(other, &mut values),
+        }
+    }
+    values.sort_by_key(|value| std::cmp::Reverse(value.len()));
+    for value in values {
+        if text.contains(value.as_str()) {
+            text = text.replace(value.as_str(), "++++++++");
+        }
+    }
+    text
+}
+
+/// All texts in a value, also decoded. Nested keys count: what is no valid Secret has them anywhere.
+fn texts(value: &Value, found: &mut Vec<String>) {
+    match value {
+        Value::String(text) => {
+            let decoded = BASE64.decode(text).ok().and_then(|bytes| String::from_utf8(bytes).ok());
+            found.extend(decoded.into_iter().chain([text.clone()]).filter(|t| t.len() >= VALUE_BYTES_MIN));
+        }
+        Value::Array(items) => items.iter().for_each(|item| texts(item, found)),
+        Value::Object(map) => {
+            for (key, value) in map {
+                texts(&Value::String(key.clone()), found);
+                texts(value, found);
+            }
+        }
+        Value::Number(number) => {
+            found.extend(Some(number.to_string()).filter(|text| text.len() >= VALUE_BYTES_MIN));
+        }
+        Value::Null | Value::Bool(_) => {}
+    }
 }
 
 /// The text of a failure with a hint where we know one; the original text stays in front (ENG-180).
@@ -91,6 +144,28 @@ mod tests {
         assert_eq!(success(&namespace, "n", Outcome::Updated, &[]), "Namespace/n updated");
         let warned = success(&service, "web", Outcome::Created, &["old version".to_owned()]);
         assert_eq!(warned, "service/web created. old version");
+    }
+
+    #[test]
+    fn sec_37_errors_about_secrets_show_nothing_of_them() {
+        let secret = serde_json::json!({"data": {"key": "aHVudGVyMg==", "bad": ["hunter3"]},
+            "stringData": {"key": {"hunter4": 55_555}}});
+        for (text, shown) in [
+            (
+                "illegal base64 data, error found in #10 byte of ...|hunter2|..., bigger context",
+                "illegal base64 data",
+            ),
+            (
+                ".stringData.key: expected string, got &value.v{map[hunter4:55555]}",
+                ".stringData.key: expected string",
+            ),
+            ("bad hunter2, aHVudGVyMg==, hunter3, hunter4 and 55555", "bad ++++++++, ++++++++, ++++++++"),
+            ("data.key is wrong", "data.key is wrong"),
+        ] {
+            let text = without_values(text, &secret);
+            assert!(text.starts_with(shown), "{text}");
+            assert!(!text.contains("hunter") && !text.contains("55555"), "{text}");
+        }
     }
 
     #[test]

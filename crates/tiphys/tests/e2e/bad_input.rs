@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use tokio::net::TcpListener;
 
 use crate::api::{CONFIG_MAPS, NAMESPACES};
-use crate::fixtures::{automated, config_map, file, manual};
+use crate::fixtures::{automated, automated_with, config_map, file, manual};
 use crate::git::Repo;
 use crate::world::{Setup, World, conditions, is_over, result_of};
 
@@ -286,5 +286,47 @@ async fn eng_180_an_unknown_kind() {
     );
     assert!(!world.exists(CONFIG_MAPS, &ns, "good").await);
     bystander.syncs(&world, "1").await;
+    world.finish().await;
+}
+
+/// SEC-37: what cannot be a Secret is refused without showing its values anywhere.
+#[tokio::test]
+async fn sec_37_invalid_secrets_do_not_show_their_values() {
+    let Some(mut world) = World::start("badsecret").await else { return };
+    let ns = world.namespace("ns").await;
+    let secret = |name: &str, key: &str, value: Value| json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": name}, key: {"password": value}});
+    let bad = [
+        secret("base64", "data", json!("!canary-hunter2")),
+        secret("number", "stringData", json!({"canary-hunter2": "canary-hunter2"})),
+        secret("list", "data", json!(["canary-hunter2"])),
+    ];
+    for (way, options) in
+        [("client", &[][..]), ("server", &["ServerSideApply=true"]), ("replace", &["Replace=true"])]
+    {
+        for object in &bad {
+            let name = format!("{}-{way}", object["metadata"]["name"].as_str().unwrap());
+            let repo = world.repo(&name, &[("secret.yaml", &file(std::slice::from_ref(object)))]).await;
+            let mut change = automated_with(options);
+            change["spec"]["syncPolicy"]["retry"] = json!({"limit": 0});
+            let app = world.create(&name, &repo, ".", &ns, &change).await;
+            let seen = world
+                .until_app(&app, "fails", |app| {
+                    !conditions(app, "ComparisonError").is_empty()
+                        || !conditions(app, "SyncError").is_empty()
+                        || app["status"]["operationState"]["phase"] == "Failed"
+                })
+                .await;
+            let text = seen["status"].to_string();
+            assert!(!text.contains("hunter2"), "{text}");
+            println!(
+                "{name}: {} {}",
+                seen["status"]["conditions"], seen["status"]["operationState"]["syncResult"]
+            );
+        }
+    }
+    for event in world.api.list("v1/events", &world.cp).await {
+        assert!(!event.to_string().contains("hunter2"), "{event}");
+    }
+    assert!(!world.program.log().contains("hunter2"));
     world.finish().await;
 }

@@ -1,7 +1,7 @@
 //! An API server that drops, lags, refuses and answers empty: nothing is pruned, nothing stalls for good.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
 use std::time::Duration;
 
 use http::Method;
@@ -184,11 +184,11 @@ async fn f10_a_sync_through_a_bad_connection() {
     let Some((mut world, proxy)) = behind_proxy("flaky").await else { return };
     let ns = world.namespace("ns").await;
     let births = Births::watch(&world.api, &ns, &[JOBS]).await;
-    let count = AtomicUsize::new(0);
+    let count = AtomicU32::new(0);
     proxy.fault(move |method, _| {
         // Of every twelve requests about two fail, in an order without a period: one that divides the
         // number of requests of an attempt would fail every attempt at the same place.
-        let number = count.fetch_add(1, Ordering::SeqCst) as u32;
+        let number = count.fetch_add(1, Ordering::SeqCst);
         match ((number.wrapping_mul(0x9E37_79B9) >> 16) % 12, method == Method::GET) {
             (0, _) => Fault::Refuse(500),
             (3, _) => Fault::Refuse(429),
