@@ -40,6 +40,8 @@ impl<T> Calm<T> {
     /// Accounts for a read and plans a pause when there was too much of them.
     fn account(&mut self, bytes: usize) {
         if bytes >= LARGE_READ_BYTES {
+            // The small reads between those of a list belong to it.
+            self.credit = self.credit.saturating_add(1).min(BURST_READS);
             return;
         }
         let now = Instant::now();
@@ -134,5 +136,19 @@ mod tests {
             client.read_exact(&mut buffer[..1]).await.unwrap();
         }
         assert!(begun.elapsed() >= PAUSE * 2, "{:?}", begun.elapsed());
+    }
+    #[tokio::test(start_paused = true)]
+    async fn b6_the_small_reads_of_a_list_are_not_paced() {
+        let (mut server, client) = tokio::io::duplex(1 << 16);
+        let mut client = Calm::new(client);
+        let mut buffer = [0_u8; LARGE_READ_BYTES];
+        let begun = Instant::now();
+        for _ in 0..2 * BURST_READS {
+            for bytes in [LARGE_READ_BYTES, 1] {
+                server.write_all(&buffer[..bytes]).await.unwrap();
+                client.read_exact(&mut buffer[..bytes]).await.unwrap();
+            }
+        }
+        assert_eq!(begun.elapsed(), Duration::ZERO);
     }
 }
