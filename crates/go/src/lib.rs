@@ -8,7 +8,8 @@
 //! - [`yaml`], [`json`]: reading and writing documents.
 //! - [`glob`], [`path_match`], [`doublestar`], [`regexp`]: matching text.
 //! - [`semver`], [`duration`], [`time`], [`cron`]: versions and time.
-//! - [`shlex`], [`fasttemplate`]: words of a command line, the simplest of the template languages.
+//! - [`shlex`], [`fasttemplate`], [`jsonpath`]: words of a command line, the simplest of the template languages,
+//!   and what `kubectl -o jsonpath` takes.
 
 pub mod cron;
 pub mod doublestar;
@@ -16,6 +17,7 @@ pub mod duration;
 pub mod fasttemplate;
 pub mod glob;
 pub mod json;
+pub mod jsonpath;
 mod number;
 pub mod path_match;
 pub mod regexp;

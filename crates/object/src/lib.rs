@@ -16,6 +16,7 @@ mod object;
 pub mod quantity;
 pub mod selector;
 pub mod strategic;
+pub mod structural;
 pub mod structured;
 mod text_map;
 

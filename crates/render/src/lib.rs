@@ -15,6 +15,7 @@ pub mod eval;
 pub mod kind;
 pub mod links;
 pub mod manifests;
+mod name_hash;
 pub mod overrides;
 pub mod refresh;
 mod request;
@@ -23,5 +24,6 @@ pub mod version;
 
 pub use error::{Code, Reason, RenderError};
 pub use manifests::parse_manifests;
+pub use name_hash::{NameHashError, name_hash};
 pub use request::{Budget, ContentKind, EnabledTools, RenderRequest, Rendered, SourceType, render};
 pub use tree::{Entry, EntryKind, MemoryEntry, MemoryTree, PathError, Tree, TreeError, TreePath};

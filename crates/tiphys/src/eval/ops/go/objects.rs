@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 use tiphys_object::quantity::Quantity;
 use tiphys_object::selector::Selector;
 use tiphys_object::strategic::{self, Conflicts, UnknownFields};
+use tiphys_object::structural::Structural;
 use tiphys_object::structured::{self, Applied, ApplyRequest, Types};
 use tiphys_object::{Gvk, json_patch, merge_patch};
 
@@ -26,6 +27,22 @@ pub(super) const ROWS: &[Operation] = &[
         run: |input| {
             let document = input.take("document");
             Ok(json!({"document": json_patch::apply(document, input.get("patch")).map_err(Fault::invalid)?}))
+        },
+    },
+    Operation {
+        name: "go.kustomize_hash",
+        summary: "The suffix kustomize gives to the name of a generated object.",
+        stability: Stability::Stable,
+        spec: &["EVAL-775", "DEP-20"],
+        input: &[required("object", Shape::Map)],
+        result: &[required("hash", Shape::Text)],
+        example: (
+            r#"{"object":{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"c"},"data":{"a":"1"}}}"#,
+            r#"{"hash":"h29d89cmmt"}"#,
+        ),
+        run: |input| {
+            let hash = tiphys_render::name_hash(input.get("object"));
+            Ok(json!({"hash": hash.map_err(Fault::invalid)?}))
         },
     },
     Operation {
@@ -64,6 +81,25 @@ pub(super) const ROWS: &[Operation] = &[
             r#"{"canonical":"1500m","value":2,"milli":1500,"cmp":0}"#,
         ),
         run: read_quantity,
+    },
+    Operation {
+        name: "go.schema_default",
+        summary: "A custom resource with defaults filled in and unknown members pruned.",
+        stability: Stability::Stable,
+        spec: &["EVAL-773", "DEP-20"],
+        input: &[required("schema", Shape::Map), required("object", Shape::Map)],
+        result: &[required("object", Shape::Map)],
+        example: (
+            r#"{"schema":{"type":"object","properties":{"spec":{"type":"object","properties":{"n":{"type":"integer","default":1}}}}},"object":{"spec":{"x":2}}}"#,
+            r#"{"object":{"spec":{"n":1}}}"#,
+        ),
+        run: |input| {
+            let schema = Structural::new(input.get("schema")).map_err(Fault::invalid)?;
+            let mut object = input.take("object");
+            schema.fill_in(&mut object);
+            schema.prune(&mut object);
+            Ok(json!({"object": object}))
+        },
     },
     Operation {
         name: "go.selector",

@@ -4,6 +4,7 @@ use crate::eval::fault::Fault;
 use crate::eval::operation::{Input, Operation, Stability};
 use crate::eval::shape::{Shape, default, required};
 use serde_json::{Value, json};
+use tiphys_go::jsonpath::JsonPath;
 use tiphys_go::{doublestar, fasttemplate, regexp, shlex};
 
 /// The rows of this part.
@@ -38,6 +39,27 @@ pub(super) const ROWS: &[Operation] = &[
         result: &[required("output", Shape::Text)],
         example: (r#"{"template":"{{ a }}-{{ b }}","values":{"a":"1"}}"#, r#"{"output":"1-{{ b }}"}"#),
         run: fill_in,
+    },
+    Operation {
+        name: "go.jsonpath",
+        summary: "What kubectl's JSONPath printer prints.",
+        stability: Stability::Stable,
+        spec: &["EVAL-772", "DEP-20"],
+        input: &[
+            required("template", Shape::Text),
+            required("data", Shape::Any),
+            default("allowMissing", Shape::Bool, "false"),
+        ],
+        result: &[required("output", Shape::Text)],
+        example: (
+            r#"{"template":"{range .l[*]}{.n} {end}","data":{"l":[{"n":"a"},{"n":"b"}]}}"#,
+            r#"{"output":"a b "}"#,
+        ),
+        run: |input| {
+            let path = JsonPath::new(input.text("template")).map_err(Fault::invalid)?;
+            let printed = path.print(input.get("data"), input.flag("allowMissing"));
+            Ok(json!({"output": printed.map_err(Fault::invalid)?}))
+        },
     },
     Operation {
         name: "go.regexp",
