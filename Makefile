@@ -1,7 +1,7 @@
 # The front door. `make demo` and `make test` set up what they need and say what is missing.
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test testbed check bench clean
+.PHONY: help demo test testbed check bench oracles fuzz clean
 
 help: ## what can be made
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -23,6 +23,15 @@ check: need-cargo ## formatting, lints, licences and advisories
 
 bench: need-testbed ## the ruler: workloads against a release build
 	@bench/run $(BENCH_ARGS)
+
+oracles: need-cargo ## the original Go libraries as a program (target/oracle), for differential tests
+	@hack/need go
+	@mkdir -p target
+	cd hack/oracle && go build -o ../../target/oracle .
+
+fuzz: oracles ## generated inputs to the original libraries and to tiphys; FUZZ_ARGS="jsonpath --inputs 1000000"
+	cargo build --release --locked --bin tiphys
+	hack/oracle/fuzz $(FUZZ_ARGS)
 
 clean: ## what was built here; the control plane's programs stay in the user's cache
 	cargo clean

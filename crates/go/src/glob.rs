@@ -84,6 +84,16 @@ enum Instruction {
     Jump(usize),
 }
 
+impl Instruction {
+    fn is_fond_of_nothing(&self) -> bool {
+        match self {
+            Self::Single => true,
+            Self::Range { negated, .. } | Self::List { negated, .. } => *negated,
+            Self::Exact(_) | Self::Any | Self::Super | Self::Fork(_) | Self::Jump(_) => false,
+        }
+    }
+}
+
 impl Glob {
     /// Compiles a pattern; `*` and `?` do not match any of the separators.
     pub fn new(pattern: &str, separators: &[char]) -> Result<Self, GlobError> {
@@ -97,6 +107,10 @@ impl Glob {
             Shape::Affixes { prefix, suffix } => return text.starts_with(prefix) && text.ends_with(suffix),
             Shape::Program(program) => program,
         };
+        // A lone `?` or negated class matches the empty text: the library takes its end for a character.
+        if text.is_empty() && matches!(program.as_slice(), [one] if one.is_fond_of_nothing()) {
+            return true;
+        }
         let mut threads = Threads::new(program.len());
         threads.enter(program, 0);
         for character in text.chars() {

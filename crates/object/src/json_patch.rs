@@ -84,9 +84,10 @@ pub fn apply(mut document: Value, patch: &Value) -> Result<Value, JsonPatchError
     Ok(document)
 }
 
-/// The container that holds the last segment of a path, and that segment unescaped.
+/// The container that holds the last segment of a path, and that segment unescaped. What stands before the
+/// first slash does not count, as in the original.
 fn parent<'a>(document: &'a mut Value, path: &str) -> Option<(&'a mut Value, String)> {
-    let mut segments = path.strip_prefix('/')?.split('/').map(unescape);
+    let mut segments = path.split_once('/')?.1.split('/').map(unescape);
     let mut key = segments.next()?;
     let mut container = document;
     for next in segments {

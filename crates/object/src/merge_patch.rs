@@ -18,6 +18,10 @@ pub struct NotObjects;
 /// assert_eq!(apply(json!({"a": 1, "b": 2}), &json!({"a": null, "c": 3})), json!({"b": 2, "c": 3}));
 /// ```
 pub fn apply(document: Value, patch: &Value) -> Value {
+    if patch.is_array() { without_nulls(patch) } else { merge(document, patch) }
+}
+
+fn merge(document: Value, patch: &Value) -> Value {
     match (document, patch) {
         (Value::Object(mut members), Value::Object(changes)) => {
             for (name, change) in changes {
@@ -25,7 +29,7 @@ pub fn apply(document: Value, patch: &Value) -> Value {
                     members.remove(name);
                 } else {
                     let before = members.remove(name).unwrap_or(Value::Null);
-                    members.insert(name.clone(), apply(before, change));
+                    members.insert(name.clone(), merge(before, change));
                 }
             }
             Value::Object(members)

@@ -69,6 +69,9 @@ pub struct Quantity {
     written: Option<String>,
 }
 
+/// Amounts from here on are not given as integers.
+const OUTSIDE: i64 = 9_200_000_000_000_000_000;
+
 impl Quantity {
     /// Reads a quantity.
     ///
@@ -118,7 +121,7 @@ impl Quantity {
             }
             Amount::Large(decimal) => decimal.scaled(exponent),
         }
-        .filter(|found| found.unsigned_abs() < 9_200_000_000_000_000_000)
+        .filter(|found| found.unsigned_abs() < OUTSIDE.unsigned_abs())
     }
 }
 

@@ -78,11 +78,11 @@ fn content(object: &Value, kind: &str, more: &[&str], optional: &str) -> String 
 /// A member as the original reads it: scalars as text, lists as nothing.
 fn part(object: &Value, name: &str) -> Value {
     match object.get(name) {
-        None | Some(Value::Null) => "".into(),
+        None => "".into(),
         Some(Value::Array(_)) => Value::Null,
         Some(Value::Object(map)) => Value::Object(map.clone()),
         Some(Value::String(text)) => text.as_str().into(),
-        Some(scalar @ (Value::Bool(_) | Value::Number(_))) => scalar.to_string().into(),
+        Some(scalar @ (Value::Null | Value::Bool(_) | Value::Number(_))) => scalar.to_string().into(),
     }
 }
 

@@ -1,6 +1,7 @@
 //! From Go's spelling of an expression to that of the `regex` crate.
 
 use super::RegexpError;
+use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
 /// Largest count in `a{n}`.
@@ -123,9 +124,6 @@ impl<'p> Translator<'p> {
             if !valid {
                 return syntax("invalid named capture", whole);
             }
-            if self.names.iter().any(|known| known == name) {
-                return syntax("duplicate capture group name", name);
-            }
             self.names.push(name.to_owned());
             self.out.push('(');
             self.rest = rest;
@@ -143,12 +141,24 @@ impl<'p> Translator<'p> {
         if rest.is_empty() || !known(on) || !known(off) || off.is_empty() {
             return syntax("invalid or unsupported Perl syntax", whole);
         }
+        // The library underneath refuses a flag that is set twice, or set and unset; the last one counts.
+        let mut last = BTreeMap::new();
+        last.extend(on.chars().map(|flag| (flag, true)));
+        if flags.contains('-') {
+            last.extend(off.chars().map(|flag| (flag, false)));
+        }
+        let of = |wanted: bool| last.iter().filter(move |(_, set)| **set == wanted).map(|(flag, _)| flag);
+        let mut flags: String = of(true).collect();
+        if last.values().any(|set| !set) {
+            flags.push('-');
+            flags.extend(of(false));
+        }
         if rest.starts_with(')') {
             if !flags.is_empty() {
-                self.out.extend(["(?", flags, ")"]);
+                self.out.extend(["(?", flags.as_str(), ")"]);
             }
         } else {
-            self.out.extend(["(?", flags, ":"]);
+            self.out.extend(["(?", flags.as_str(), ":"]);
         }
         self.rest = rest.get(1..).unwrap_or_default();
         Ok(())

@@ -135,7 +135,10 @@ impl Reader<'_> {
             }
             Piece::LongYear => self.fields.year = self.digits(4, 4)?.parse().ok()?,
             Piece::Year => {
-                let year: i16 = self.digits(2, 2)?.parse().ok()?;
+                // Any number of two characters, a sign included.
+                let (text, rest) = self.rest.split_at_checked(2)?;
+                self.rest = rest;
+                let year: i16 = text.parse().ok()?;
                 self.fields.year = if year >= 69 { year + 1_900 } else { year + 2_000 };
             }
             Piece::HalfDay { upper } => self.half_day(upper)?,

@@ -185,7 +185,7 @@ impl Decimal {
         let nano =
             digits.try_fold(0_u128, |sum, digit| sum.checked_mul(10)?.checked_add(u128::from(digit)))?;
         let wide = u128::from(divisor.unsigned_abs());
-        let magnitude = i64::try_from(nano.div_ceil(wide)).ok()?;
+        let magnitude = i64::try_from(nano.div_ceil(wide)).ok().filter(|found| *found < super::OUTSIDE)?;
         if !self.negative {
             return Some(magnitude);
         }
