@@ -19,7 +19,11 @@ fn folder() -> Option<PathBuf> {
 /// A row of the older format as a request: its operation, input and expected result.
 fn request_of(file: &str, row: &Value, template_data: &Value) -> (String, Value, Option<Value>) {
     if row.get("op").is_some() {
-        return (row["op"].as_str().unwrap_or_default().to_owned(), row["input"].clone(), row.get("result").cloned());
+        return (
+            row["op"].as_str().unwrap_or_default().to_owned(),
+            row["input"].clone(),
+            row.get("result").cloned(),
+        );
     }
     let result = |member: &str, name: &str| row.get(member).map(|value| json!({name: value}));
     let expected = || row.get("error").is_none();
