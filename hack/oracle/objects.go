@@ -176,7 +176,7 @@ func selects(in struct {
 		selector, err = labels.Parse(text)
 	} else {
 		var given metav1.LabelSelector
-		if err := json.Unmarshal(in.Selector, &given); err != nil {
+		if err := kjson.UnmarshalCaseSensitivePreserveInts(in.Selector, &given); err != nil {
 			return nil, err
 		}
 		selector, err = metav1.LabelSelectorAsSelector(&given)

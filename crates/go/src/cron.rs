@@ -80,7 +80,12 @@ pub fn zone(name: &str) -> Result<TimeZone, CronError> {
     if name.is_empty() {
         return Ok(TimeZone::UTC);
     }
-    TimeZoneDatabase::bundled().get(name).map_err(|_unknown| CronError::Zone(name.to_owned()))
+    // Names are paths of files in the original, where two slashes are one.
+    let parts: Vec<&str> = name.split('/').collect();
+    let joined: Vec<&str> = parts.iter().copied().filter(|part| !part.is_empty()).collect();
+    let is_absolute = parts.first().is_some_and(|first| first.is_empty());
+    let path = if is_absolute { name.to_owned() } else { joined.join("/") };
+    TimeZoneDatabase::bundled().get(&path).map_err(|_unknown| CronError::Zone(name.to_owned()))
 }
 
 /// The next times of a schedule after an instant, at most `count` (EVAL-755).
@@ -132,8 +137,15 @@ impl Schedule {
 
     /// The first run after an instant; `None` when there is none within five years.
     pub fn next_after(&self, instant: Timestamp) -> Option<Timestamp> {
-        let every_field = [self.minutes, self.hours, self.days, self.months, self.weekdays];
-        if every_field.iter().any(|bits| bits.values == 0) {
+        let never = |bits: Bits| bits.values == 0;
+        // A field of commas only names nothing. Of the two fields about days one is enough, where both count.
+        let one_is_enough = !self.days.every && !self.weekdays.every;
+        let no_day = match (never(self.days), never(self.weekdays)) {
+            (true, true) => true,
+            (false, false) => false,
+            _ => !one_is_enough,
+        };
+        if never(self.minutes) || never(self.hours) || never(self.months) || no_day {
             return None;
         }
         Search { schedule: self, at: instant.as_second() + 1, aligned: false, steps: 0 }.run()

@@ -52,9 +52,23 @@ fn without_nulls(value: &Value) -> Value {
 
 /// The merge patch that turns `original` into `modified`. Null stands for an empty object.
 ///
+/// Of two lists of the same length the patches of their members are a list.
+///
 /// # Errors
-/// When one document is neither an object nor null.
+/// When one document is neither an object nor null, and they are not two such lists.
 pub fn create(original: &Value, modified: &Value) -> Result<Value, NotObjects> {
+    if let (Value::Array(original), Value::Array(modified)) = (original, modified) {
+        if original.len() != modified.len() {
+            return Err(NotObjects);
+        }
+        let patches =
+            original.iter().zip(modified).map(|(original, modified)| create_one(original, modified));
+        return Ok(Value::Array(patches.collect::<Result<_, _>>()?));
+    }
+    create_one(original, modified)
+}
+
+fn create_one(original: &Value, modified: &Value) -> Result<Value, NotObjects> {
     let empty = Map::new();
     let original = members_of(original)?.unwrap_or(&empty);
     let modified = members_of(modified)?.unwrap_or(&empty);

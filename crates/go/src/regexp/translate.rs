@@ -107,6 +107,11 @@ impl<'p> Translator<'p> {
     }
 
     fn group(&mut self) -> Result<(), RegexpError> {
+        // Flags that set nothing are nothing: what follows still belongs to what stands before.
+        if let Some(rest) = self.rest.strip_prefix("(?)") {
+            self.rest = rest;
+            return Ok(());
+        }
         self.operand = false;
         self.repeated = false;
         let whole = self.rest;

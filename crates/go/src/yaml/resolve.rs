@@ -104,8 +104,18 @@ fn dotted(text: &str) -> Option<Scalar> {
     match text {
         ".inf" | ".Inf" | ".INF" => Some(Scalar::Float(f64::INFINITY)),
         ".nan" | ".NaN" | ".NAN" => Some(Scalar::Float(f64::NAN)),
-        _ => float(text),
+        _ => float(&without_underscores(text)?),
     }
+}
+
+/// The text without underscores; each must stand between digits.
+fn without_underscores(text: &str) -> Option<String> {
+    let is_digit = |byte: Option<&u8>| byte.is_some_and(u8::is_ascii_digit);
+    let bytes = text.as_bytes();
+    let fits =
+        |at: usize| is_digit(at.checked_sub(1).and_then(|at| bytes.get(at))) && is_digit(bytes.get(at + 1));
+    let all_fit = text.match_indices('_').all(|(at, _)| fits(at));
+    all_fit.then(|| text.replace('_', ""))
 }
 
 fn number(text: &str) -> Option<Scalar> {

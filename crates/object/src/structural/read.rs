@@ -131,6 +131,25 @@ pub(super) fn node(schema: &Value, path: &mut Path) -> Result<Node, SchemaError>
         None => None,
         Some(schema) => Some(Box::new(path.within("not", |path| node(schema, path))?)),
     };
+    for name in JUDGING {
+        let fits = |value: &Value| match name {
+            "maximum" | "minimum" | "multipleOf" => value.is_number(),
+            _ => value.is_i64(),
+        };
+        if !members.get(name).is_none_or(fits) {
+            return Err(path.fail(format!("{name} must be a number")));
+        }
+    }
+    for (name, is_text) in
+        [("required", true), ("x-kubernetes-list-map-keys", true), ("x-kubernetes-validations", false)]
+    {
+        let fits = |item: &Value| item.is_null() || if is_text { item.is_string() } else { item.is_object() };
+        if !members.list(name, path)?.iter().all(fits) {
+            return Err(path.fail(format!("{name} has an item of the wrong type")));
+        }
+    }
+    members.text("x-kubernetes-list-type", path)?;
+    members.text("x-kubernetes-map-type", path)?;
     let has_more = JUDGING.iter().any(|name| members.get(name).is_some())
         || ["exclusiveMaximum", "exclusiveMinimum", "uniqueItems"]
             .into_iter()
