@@ -82,10 +82,11 @@ pub fn zone(name: &str) -> Result<TimeZone, CronError> {
     }
     // Names are paths of files in the original, where two slashes are one.
     let parts: Vec<&str> = name.split('/').collect();
-    let joined: Vec<&str> = parts.iter().copied().filter(|part| !part.is_empty()).collect();
-    let is_absolute = parts.first().is_some_and(|first| first.is_empty());
-    let path = if is_absolute { name.to_owned() } else { joined.join("/") };
-    TimeZoneDatabase::bundled().get(&path).map_err(|_unknown| CronError::Zone(name.to_owned()))
+    let path = parts.iter().copied().filter(|part| !part.is_empty()).collect::<Vec<&str>>().join("/");
+    let is_open = name.starts_with('/') || name.ends_with('/');
+    // Case counts, as it does in names of files.
+    let found = TimeZoneDatabase::bundled().get(&path).ok().filter(|zone| zone.iana_name() == Some(&path));
+    found.filter(|_| !is_open).ok_or_else(|| CronError::Zone(name.to_owned()))
 }
 
 /// The next times of a schedule after an instant, at most `count` (EVAL-755).

@@ -107,7 +107,9 @@ pub(super) fn node(schema: &Value, path: &mut Path) -> Result<Node, SchemaError>
         Some(Value::Array(_)) => {
             return Err(path.fail("OpenAPIV3Schema 'items' must be a schema, but is an array"));
         }
-        Some(items) => Some(Box::new(path.within("items", |path| node(items, path))?)),
+        Some(items @ Value::Object(_)) => Some(Box::new(path.within("items", |path| node(items, path))?)),
+        // What is neither a schema nor a list of schemas is passed over by API servers.
+        Some(_) => None,
     };
     let properties = match members.get("properties") {
         None => BTreeMap::new(),
