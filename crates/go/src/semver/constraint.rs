@@ -79,7 +79,7 @@ impl Constraint {
     pub fn parse(text: &str) -> Result<Self, SemverError> {
         let improper = |part: &str| SemverError::Constraint(part.to_owned());
         let shapes = SHAPES.as_ref().map_err(|_broken| improper(text))?;
-        let text = shapes.range.replace_all(text, ">=$1, <=$2");
+        let text = shapes.range.replace_all(text, ">= $1, <= $2 ");
         let mut groups = Vec::new();
         for part in text.split("||") {
             if !shapes.list.is_match(part) {
