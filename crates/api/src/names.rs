@@ -11,7 +11,7 @@ pub const IN_CLUSTER_NAME: &str = "in-cluster";
 /// Field manager of every server-side apply (ENG-2).
 pub const FIELD_MANAGER: &str = "argocd-controller";
 /// `kubectl`'s record of the last applied manifest.
-pub const LAST_APPLIED: &str = "kubectl.kubernetes.io/last-applied-configuration";
+pub use tiphys_object::LAST_APPLIED;
 
 /// `ConfigMap` with the settings.
 pub const SETTINGS_CONFIG_MAP: &str = "argocd-cm";

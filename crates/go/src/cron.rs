@@ -81,12 +81,12 @@ pub fn zone(name: &str) -> Result<TimeZone, CronError> {
         return Ok(TimeZone::UTC);
     }
     // Names are paths of files in the original, where two slashes are one.
-    let parts: Vec<&str> = name.split('/').collect();
-    let path = parts.iter().copied().filter(|part| !part.is_empty()).collect::<Vec<&str>>().join("/");
-    let is_open = name.starts_with('/') || name.ends_with('/');
+    let path = name.split('/').filter(|part| !part.is_empty()).collect::<Vec<&str>>().join("/");
+    let names_a_file = !name.starts_with('/') && !name.ends_with('/');
     // Case counts, as it does in names of files.
-    let found = TimeZoneDatabase::bundled().get(&path).ok().filter(|zone| zone.iana_name() == Some(&path));
-    found.filter(|_| !is_open).ok_or_else(|| CronError::Zone(name.to_owned()))
+    let is_exact = |zone: &TimeZone| names_a_file && zone.iana_name() == Some(&path);
+    let found = TimeZoneDatabase::bundled().get(&path).ok().filter(is_exact);
+    found.ok_or_else(|| CronError::Zone(name.to_owned()))
 }
 
 /// The next times of a schedule after an instant, at most `count` (EVAL-755).
@@ -139,13 +139,9 @@ impl Schedule {
     /// The first run after an instant; `None` when there is none within five years.
     pub fn next_after(&self, instant: Timestamp) -> Option<Timestamp> {
         let never = |bits: Bits| bits.values == 0;
-        // A field of commas only names nothing. Of the two fields about days one is enough, where both count.
-        let one_is_enough = !self.days.every && !self.weekdays.every;
-        let no_day = match (never(self.days), never(self.weekdays)) {
-            (true, true) => true,
-            (false, false) => false,
-            _ => !one_is_enough,
-        };
+        // A field of commas only names nothing; of the two about days it takes as many as in `has_day`.
+        let (day, weekday) = (never(self.days), never(self.weekdays));
+        let no_day = if self.days.every || self.weekdays.every { day || weekday } else { day && weekday };
         if never(self.minutes) || never(self.hours) || never(self.months) || no_day {
             return None;
         }

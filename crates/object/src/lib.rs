@@ -21,5 +21,5 @@ pub mod structured;
 mod text_map;
 
 pub use key::{GroupKind, Gvk, KeyError, ResourceKey};
-pub use object::{Metadata, Object, ObjectError, OwnerReference};
+pub use object::{LAST_APPLIED, Metadata, Object, ObjectError, OwnerReference};
 pub use text_map::TextMap;

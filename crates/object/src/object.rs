@@ -90,8 +90,9 @@ enum MaybeText {
     Other(serde::de::IgnoredAny),
 }
 
-/// A copy of the whole object that `kubectl apply` leaves on it; whoever needs it reads the tree.
-const LAST_APPLIED: &str = "kubectl.kubernetes.io/last-applied-configuration";
+/// The annotation with a copy of the whole object that `kubectl apply` leaves on it. [`Metadata`] does not keep it;
+/// whoever needs it reads the tree.
+pub const LAST_APPLIED: &str = "kubectl.kubernetes.io/last-applied-configuration";
 
 /// Texts by key; values of other types are no texts (TRK-26).
 fn text_map<'de, D: Deserializer<'de>>(d: D) -> Result<TextMap, D::Error> {

@@ -137,6 +137,7 @@ mod tests {
         }
         assert!(begun.elapsed() >= PAUSE * 2, "{:?}", begun.elapsed());
     }
+
     #[tokio::test(start_paused = true)]
     async fn b6_the_small_reads_of_a_list_are_not_paced() {
         let (mut server, client) = tokio::io::duplex(1 << 16);
