@@ -1,0 +1,25 @@
+//! A Kubernetes API server inside the process, for demo, rehearsal and tests.
+//!
+//! What question does it answer: what would an API server say to this request, and what would then be in the
+//! cluster? [`Sim`] is one server: a state that is only ever changed by requests, by the built-in controllers
+//! (namespaces, garbage collection, simulated workloads) and by the passing of time. The core is pure: time
+//! comes in through a [`Clock`], randomness through a seed, and no request waits for another. `kubectl` and Go
+//! clients speak to it over TLS through [`Server`]; code in the same process may call [`Sim::handle`].
+//!
+//! The same contract suite (`tests/contract`) runs against this and against a real kube-apiserver; a difference
+//! is a bug here. What is deliberately absent: authorization (whoever has the token may do everything),
+//! admission webhooks, aggregated API servers, protobuf, and containers that really run.
+
+mod crd;
+mod defaults;
+mod discovery;
+mod openapi;
+mod resource;
+mod status;
+mod strategy;
+mod strict;
+mod table;
+mod validate;
+
+pub use resource::{Registry, Resource, Scope};
+pub use status::{Cause, FieldError, Status};
