@@ -33,3 +33,8 @@ pub(crate) fn aggregated(registry: &Registry, core: bool) -> Value {
     let _ = (registry, core);
     Value::Null
 }
+
+/// `GET /version`.
+pub(crate) fn version() -> Value {
+    Value::Null
+}
