@@ -9,8 +9,7 @@ static TEXT: &str = include_str!("../../data/builtin-resources.txt");
 const READ: &[&str] = &["get", "list"];
 const CREATE: &[&str] = &["create"];
 const SINGLE: &[&str] = &["create", "delete", "get", "list", "patch", "update", "watch"];
-const ALL: &[&str] =
-    &["create", "delete", "deletecollection", "get", "list", "patch", "update", "watch"];
+const ALL: &[&str] = &["create", "delete", "deletecollection", "get", "list", "patch", "update", "watch"];
 
 /// All built-in resources. The text is our own, so a line that does not parse is left out; a test counts them.
 pub(super) fn resources() -> Vec<Resource> {
