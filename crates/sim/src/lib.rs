@@ -19,7 +19,10 @@ mod status;
 mod strategy;
 mod strict;
 mod table;
+mod tree;
 mod validate;
 
 pub use resource::{Registry, Resource, Scope};
 pub use status::{Cause, FieldError, Status};
+#[cfg(test)]
+mod probe;
