@@ -35,6 +35,7 @@ mod store;
 mod strategy;
 mod strict;
 mod table;
+mod tree;
 mod validate;
 mod watch;
 mod write;
@@ -45,3 +46,5 @@ pub use resource::{Registry, Resource, Scope};
 pub use server::Server;
 pub use sim::{Body, Options, Sim, SimError};
 pub use status::{Cause, FieldError, Status};
+#[cfg(test)]
+mod probe;
