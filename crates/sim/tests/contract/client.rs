@@ -82,7 +82,12 @@ impl Client {
         headers: &[(String, String)],
         body: Bytes,
     ) -> Result<Answer, String> {
-        let (parts, body) = self.send(method, path, headers, body).await?.into_parts();
+        let sent = match self.send(method.clone(), path, headers, body.clone()).await {
+            // The server gives up a connection after a body that is too large; it has not seen this request.
+            Err(error) if error.contains("GoAway") => self.send(method, path, headers, body).await,
+            sent => sent,
+        };
+        let (parts, body) = sent?.into_parts();
         let body = body.collect().await.map_err(|error| format!("{error:?}"))?.to_bytes();
         Ok(Answer { status: parts.status, headers: parts.headers, body })
     }

@@ -27,6 +27,7 @@ static RULES: LazyLock<Vec<Rule>> = LazyLock::new(|| {
         rule(r"(?:LIVE|MERGED)-(\d+)", "number"),
         rule(r#"resourceVersion"?: "(\d+)""#, "version#"),
         rule(r"resource version: (\d+)", "version"),
+        rule(r"ResourceVersion in record \((\d+)\)", "version"),
         rule(r"resource version: <version> \((\d+)\)", "version"),
         rule(r"resource version: <version>, current: (\d+)", "version"),
         // The service range of the test bed and the addresses of simulated Pods.
@@ -35,7 +36,7 @@ static RULES: LazyLock<Vec<Rule>> = LazyLock::new(|| {
         rule(r"[nN]odePort(?:: +| {2,}\S+ +|: )(3[0-2]\d{3})\b", "port"),
         // Hashes of templates come from Go's way to print a struct: nobody relies on their value.
         rule(&format!(r"-({GENERATED}{{8,10}})\b"), "hash#"),
-        rule(&format!(r"-({GENERATED}{{5}})\b"), "random#"),
+        rule(&format!(r"[-_]({GENERATED}{{5}})\b"), "random#"),
         rule(r"\.([0-9a-f]{16})\b", "event#"),
     ]
 });

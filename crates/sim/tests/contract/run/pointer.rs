@@ -17,13 +17,16 @@ pub(crate) fn select(step: &Map<String, Value>, body: &Value, normal: &mut Norma
     for path in texts(step, "only") {
         let mut found = Vec::new();
         find(&body, &parts(&path), &mut found);
-        // Members that are treated by their names keep them.
+        // Members that are treated by their names keep them, also below the kind of a list.
         let name = path.rsplit('/').next().unwrap_or_default().replace("~1", "/");
+        let is_top = path.matches('/').count() == 1;
         let found: Vec<Value> = found
             .into_iter()
-            .map(|value| match normal.value(&Value::Object(Map::from_iter([(name.clone(), value)]))) {
-                Value::Object(members) => members.into_values().next().unwrap_or_default(),
-                other => other,
+            .map(|value| {
+                let mut around = Map::new();
+                around.extend(body.get("kind").filter(|_| is_top).map(|kind| ("kind".to_owned(), kind.clone())));
+                around.insert(name.clone(), value);
+                normal.value(&Value::Object(around)).get(&name).cloned().unwrap_or_default()
             })
             .collect();
         let value = match (path.contains('*'), found.first()) {
