@@ -247,8 +247,3 @@ mod tests {
         );
     }
 }
-
-/// `GET /version`.
-pub(crate) fn version() -> Value {
-    Value::Null
-}

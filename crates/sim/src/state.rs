@@ -96,7 +96,8 @@ impl State {
 
     /// Where the objects of a resource are.
     pub(crate) fn kind(&mut self, resource: &Resource) -> Arc<Kind> {
-        let kind = Kind { group: resource.group.clone(), plural: resource.plural.clone() };
+        let (group, plural) = resource.storage();
+        let kind = Kind { group: group.into(), plural: plural.into() };
         Arc::clone(self.kinds.entry(kind.clone()).or_insert_with(|| Arc::new(kind)))
     }
 
@@ -114,7 +115,8 @@ impl State {
 
     /// Any resource whose objects are at a place; of several versions, one.
     pub(crate) fn resource_of(&self, kind: &Kind) -> Option<Arc<Resource>> {
-        self.registry.iter().find(|one| one.group == kind.group && one.plural == kind.plural).cloned()
+        let is_stored_there = |one: &&Arc<Resource>| one.group == kind.group && one.plural == kind.plural;
+        self.registry.iter().find(is_stored_there).cloned()
     }
 
     /// Stores an object, and tells the controllers.
