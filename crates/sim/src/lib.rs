@@ -46,5 +46,3 @@ pub use resource::{Registry, Resource, Scope};
 pub use server::Server;
 pub use sim::{Body, Options, Sim, SimError};
 pub use status::{Cause, FieldError, Status};
-#[cfg(test)]
-mod probe;

@@ -98,7 +98,7 @@ impl Sim {
         let mut state = State::new(options.seed);
         state.speed = if options.speed > 0.0 { options.speed } else { 1.0 };
         if let Some(directory) = &options.data {
-            crate::persist::open(&mut state, directory)?;
+            crate::persist::open(&mut state, directory, options.seed)?;
         }
         controllers::begin(&mut state, now);
         let (changed, _) = watch::channel(state.store.version());
@@ -321,3 +321,6 @@ fn quoted(text: &str) -> String {
     quoted.push('"');
     quoted
 }
+
+#[cfg(test)]
+mod tests;
