@@ -1,4 +1,4 @@
-//! OpenAPI documents, made from the types of built-in resources and the schemas of definitions.
+//! `OpenAPI` documents, made from the types of built-in resources and the schemas of definitions.
 //!
 //! Version 3 has an index and one document per group version; version 2 is all of them in one, in the older
 //! language. Clients take from them how lists are merged, which parameters an operation has, and what
@@ -6,6 +6,7 @@
 //! Making a document is a walk over the types below its kinds: nothing is kept, the caller may.
 
 use serde_json::{Value, json};
+use tiphys_object::access::ensure_object;
 use xxhash_rust::xxh3::Xxh3;
 
 use crate::resource::Registry;
@@ -68,6 +69,11 @@ pub(crate) fn v2(registry: &Registry) -> Value {
         }
     }
     merged.into_document()
+}
+
+/// Adds a member to an object.
+fn set(object: &mut Value, member: &str, content: impl Into<Value>) {
+    ensure_object(object).insert(member.to_owned(), content.into());
 }
 
 mod component;

@@ -5,7 +5,7 @@ use tiphys_object::Gvk;
 use tiphys_object::builtin::{Field, OmitWhen, Schema, Shape, StructType};
 use tiphys_object::structured::{Merging, Relation};
 
-use super::{custom, extension};
+use super::{custom, extension, set};
 use crate::resource::{Resource, Subresource};
 
 const QUANTITY: &str = "io.k8s.apimachinery.pkg.api.resource.Quantity";
@@ -70,7 +70,7 @@ impl Components {
             },
         };
         if let Some(schema) = self.schemas.get_mut(&name) {
-            schema["x-kubernetes-group-version-kind"] = json!([kind_of(gvk)]);
+            set(schema, "x-kubernetes-group-version-kind", json!([kind_of(gvk)]));
         }
         name
     }
@@ -90,10 +90,10 @@ impl Components {
         }
         let names = Names { object: custom::name(gvk), list: custom::name(list) };
         let mut object = custom::object(schema);
-        object["x-kubernetes-group-version-kind"] = json!([kind_of(gvk)]);
+        set(&mut object, "x-kubernetes-group-version-kind", json!([kind_of(gvk)]));
         self.schemas.insert(names.object.clone(), object);
         let mut listed = custom::list(&reference(&names.object));
-        listed["x-kubernetes-group-version-kind"] = json!([kind_of(list)]);
+        set(&mut listed, "x-kubernetes-group-version-kind", json!([kind_of(list)]));
         self.schemas.insert(names.list.clone(), listed);
         names
     }
@@ -168,16 +168,16 @@ impl Components {
             schema = json!({"allOf": [schema]});
         }
         if let Some(default) = merging.default_of(field.name) {
-            schema["default"] = default.clone();
+            set(&mut schema, "default", default.clone());
         }
         match merging.member(field.name) {
-            Some(Relation::Set) => schema["x-kubernetes-list-type"] = json!("set"),
+            Some(Relation::Set) => set(&mut schema, "x-kubernetes-list-type", "set"),
             Some(Relation::Keyed(keys)) => {
-                schema["x-kubernetes-list-type"] = json!("map");
-                schema["x-kubernetes-list-map-keys"] = json!(keys);
+                set(&mut schema, "x-kubernetes-list-type", "map");
+                set(&mut schema, "x-kubernetes-list-map-keys", json!(keys));
             }
-            Some(Relation::Atomic) => schema["x-kubernetes-map-type"] = json!("atomic"),
-            Some(Relation::Granular) => schema["x-kubernetes-map-type"] = json!("granular"),
+            Some(Relation::Atomic) => set(&mut schema, "x-kubernetes-map-type", "atomic"),
+            Some(Relation::Granular) => set(&mut schema, "x-kubernetes-map-type", "granular"),
             None => {}
         }
         add_patch(field, &mut schema);
@@ -277,10 +277,10 @@ fn add_patch(field: &Field, schema: &mut Value) {
     let strategies: Vec<&str> =
         strategies.iter().filter(|(_, is_set)| *is_set).map(|(name, _)| *name).collect();
     if !strategies.is_empty() {
-        schema["x-kubernetes-patch-strategy"] = json!(strategies.join(","));
+        set(schema, "x-kubernetes-patch-strategy", strategies.join(","));
     }
     if !patch.merge_key.is_empty() {
-        schema["x-kubernetes-patch-merge-key"] = json!(patch.merge_key);
+        set(schema, "x-kubernetes-patch-merge-key", patch.merge_key);
     }
 }
 

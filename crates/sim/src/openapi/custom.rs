@@ -4,6 +4,7 @@ use serde_json::{Map, Value, json};
 use tiphys_object::Gvk;
 
 use super::component::reference;
+use super::set;
 
 const OBJECT_META: &str = "io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta";
 const LIST_META: &str = "io.k8s.apimachinery.pkg.apis.meta.v1.ListMeta";
@@ -24,7 +25,7 @@ pub(super) fn object(schema: &Value) -> Value {
         _ => json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true}),
     };
     complete(&mut found, 0);
-    found["type"] = json!("object");
+    set(&mut found, "type", json!("object"));
     add_members(&mut found);
     found
 }
@@ -57,7 +58,8 @@ fn complete(schema: &mut Value, depth: usize) {
     }
     if is_set(members, "x-kubernetes-embedded-resource") {
         add_members(schema);
-        schema["required"] = required_with_kind(schema.get("required"));
+        let required = required_with_kind(schema.get("required"));
+        set(schema, "required", required);
     }
 }
 
@@ -74,14 +76,14 @@ fn required_with_kind(before: Option<&Value>) -> Value {
 /// `apiVersion`, `kind` and `metadata`.
 fn add_members(schema: &mut Value) {
     if !schema.get("properties").is_some_and(Value::is_object) {
-        schema["properties"] = json!({});
+        set(schema, "properties", json!({}));
     }
     let Some(properties) = schema.get_mut("properties").and_then(Value::as_object_mut) else { return };
     for name in ["apiVersion", "kind"] {
         let described = properties.get(name).and_then(|before| before.get("description")).cloned();
         let mut text = json!({"type": "string"});
         if let Some(description) = described {
-            text["description"] = description;
+            set(&mut text, "description", description);
         }
         properties.insert(name.to_owned(), text);
     }

@@ -3,6 +3,7 @@
 use serde_json::{Map, Value, json};
 
 use super::component::{Names, reference};
+use super::set;
 use crate::resource::{Resource, Scope, Subresource};
 
 const STATUS: &str = "io.k8s.apimachinery.pkg.apis.meta.v1.Status";
@@ -136,10 +137,13 @@ fn operation(resource: &Resource, names: &Names, operation: &Operation, suffix: 
     };
     let mut found = describe(resource, operation, answer, suffix);
     if let Some(body) = body(operation.verb, &names.object, resource.custom.is_none()) {
-        found["requestBody"] = body;
+        set(&mut found, "requestBody", body);
     }
-    found["x-kubernetes-group-version-kind"] =
-        json!({"group": resource.group, "version": resource.version, "kind": resource.kind});
+    set(
+        &mut found,
+        "x-kubernetes-group-version-kind",
+        json!({"group": resource.group, "version": resource.version, "kind": resource.kind}),
+    );
     found
 }
 
@@ -165,10 +169,13 @@ fn below(resource: &Resource, names: &Names, subresource: &Subresource) -> Vec<(
             if !sent.is_empty()
                 && let Some(body) = body(one.verb, &sent, resource.custom.is_none())
             {
-                found["requestBody"] = body;
+                set(&mut found, "requestBody", body);
             }
-            found["x-kubernetes-group-version-kind"] =
-                json!({"group": group, "version": version, "kind": kind});
+            set(
+                &mut found,
+                "x-kubernetes-group-version-kind",
+                json!({"group": group, "version": version, "kind": kind}),
+            );
             (one.method, found)
         })
         .collect()
@@ -197,13 +204,10 @@ fn describe(resource: &Resource, operation: &Operation, answer: &str, suffix: &s
             "401": {"description": "Unauthorized"}},
         "x-kubernetes-action": operation.action});
     if !operation.parameters.is_empty() {
-        found["parameters"] = operation
-            .parameters
-            .iter()
-            .map(|(name, r#type)| {
-                json!({"name": name, "in": "query", "schema": {"type": r#type, "uniqueItems": true}})
-            })
-            .collect();
+        let parameters = operation.parameters.iter().map(|(name, r#type)| {
+            json!({"name": name, "in": "query", "schema": {"type": r#type, "uniqueItems": true}})
+        });
+        set(&mut found, "parameters", parameters.collect::<Vec<Value>>());
     }
     found
 }

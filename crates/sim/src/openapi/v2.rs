@@ -2,6 +2,8 @@
 
 use serde_json::{Map, Value, json};
 
+use super::set;
+
 const FROM: &str = "#/components/schemas/";
 const TO: &str = "#/definitions/";
 
@@ -115,7 +117,7 @@ fn operation(operation: Value) -> Value {
             if let Some(content) = response.as_object_mut().and_then(|one| one.remove("content"))
                 && let Some(schema) = content.pointer("/application~1json/schema")
             {
-                response["schema"] = definition(schema.clone());
+                set(response, "schema", definition(schema.clone()));
             }
         }
     }
