@@ -43,13 +43,11 @@ pub(crate) fn demo(args: &[OsString]) -> ExitCode {
         Ok(demo) => demo,
         Err(code) => return code,
     };
-    match demo.verb {
-        Some(verb) => crate::run::block_on(ask(verb)),
-        None => {
-            crate::run::init_log(&demo.start.loglevel, "text");
-            crate::run::block_on(run(demo.start, began))
-        }
+    if let Some(verb) = demo.verb {
+        return crate::run::block_on(ask(verb));
     }
+    crate::run::init_log(&demo.start.loglevel, "text");
+    crate::run::block_on(run(demo.start, began))
 }
 
 /// How the user called us, for commands to copy.

@@ -71,11 +71,7 @@ impl Piped {
             // The runtime ends; nobody is there to read it.
             Err(_ended) => Vec::new(),
         };
-        Ok(Output {
-            code: status.code(),
-            stdout,
-            stderr: String::from_utf8_lossy(&stderr).into_owned(),
-        })
+        Ok(Output { code: status.code(), stdout, stderr: String::from_utf8_lossy(&stderr).into_owned() })
     }
 
     /// Sends all of the input and reads all of the output, within the deadline.

@@ -30,7 +30,8 @@ pub(crate) async fn read_head(stream: &mut (impl AsyncRead + Unpin)) -> Option<H
 
 /// Length of the head with its empty line.
 fn end_of_head(bytes: &[u8]) -> Option<usize> {
-    let of = |mark: &[u8]| bytes.windows(mark.len()).position(|window| window == mark).map(|at| at + mark.len());
+    let of =
+        |mark: &[u8]| bytes.windows(mark.len()).position(|window| window == mark).map(|at| at + mark.len());
     of(b"\r\n\r\n").or_else(|| of(b"\n\n"))
 }
 

@@ -23,7 +23,8 @@ pub(crate) struct Cluster {
 }
 
 impl Cluster {
-    pub(crate) async fn start(_options: &Options<'_>) -> anyhow::Result<Self> {
+    pub(crate) async fn start(options: &Options<'_>) -> anyhow::Result<Self> {
+        tracing::debug!(seed = options.seed, data = ?options.data, speed = options.speed, "a testbed in its place");
         let path = std::env::var_os("TIPHYS_DEMO_KUBECONFIG").context("no cluster")?;
         let kubeconfig = tokio::fs::read_to_string(path).await?;
         Ok(Self { kubeconfig })
@@ -33,7 +34,8 @@ impl Cluster {
     /// shows them.
     pub(crate) fn write_kubeconfig(&self, path: &Path) -> anyhow::Result<()> {
         let parsed = tiphys_go::yaml::parse(&self.kubeconfig, Dialect::Sigs, &Limits::default());
-        let mut config = parsed.ok().flatten().context("the kubeconfig of the embedded API cannot be read")?;
+        let mut config =
+            parsed.ok().flatten().context("the kubeconfig of the embedded API cannot be read")?;
         let context = config.pointer_mut("/contexts/0/context").and_then(Value::as_object_mut);
         let context = context.ok_or_else(|| anyhow!("the kubeconfig of the embedded API has no context"))?;
         context.insert("namespace".to_owned(), NAMESPACE.into());

@@ -135,7 +135,8 @@ pub(crate) async fn ask(verb: &Verb, program: &str, temporary: &Path) -> anyhow:
         .context("the demo does not answer")?
         .with_context(|| format!("cannot speak with the demo in {}", directory.display()))?;
     // Where the directory had to be named it has to be named again.
-    let data = manipulate.data.as_ref().map_or_else(String::new, |data| format!(" --data {}", data.display()));
+    let data =
+        manipulate.data.as_ref().map_or_else(String::new, |data| format!(" --data {}", data.display()));
     let words = |text: String| text.replace("{program}", program).replace("{data}", &data);
     match serde_json::from_str::<Answer>(&text).context("the demo's answer cannot be read")? {
         Answer::Lines(lines) => Ok(lines.into_iter().map(words).collect()),

@@ -198,9 +198,10 @@ fn read_record(path: &Path) -> anyhow::Result<State> {
         Err(error) => return Err(error).with_context(unreadable),
     }
     match serde_json::from_str::<Record>(&text) {
-        Ok(record) if record.format != FORMAT => {
-            Ok(State::Damaged(format!("its {RECORD} has form {}, this version reads {FORMAT}", record.format)))
-        }
+        Ok(record) if record.format != FORMAT => Ok(State::Damaged(format!(
+            "its {RECORD} has form {}, this version reads {FORMAT}",
+            record.format
+        ))),
         Ok(record) if Scenario::named(&record.scenario).is_none() => {
             Ok(State::Damaged(format!("its {RECORD} names the unknown scenario {:?}", record.scenario)))
         }
@@ -215,7 +216,8 @@ fn read_record(path: &Path) -> anyhow::Result<State> {
 /// Takes the lock of a directory, and writes down who has it.
 fn lock(path: &Path) -> anyhow::Result<File> {
     let mut options = std::fs::OpenOptions::new();
-    let opened = options.read(true).write(true).create(true).truncate(false).mode(0o600).open(path.join(LOCK));
+    let opened =
+        options.read(true).write(true).create(true).truncate(false).mode(0o600).open(path.join(LOCK));
     let mut file = opened.with_context(|| format!("cannot write to {}", path.display()))?;
     match file.try_lock() {
         Ok(()) => {}

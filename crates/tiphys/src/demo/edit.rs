@@ -14,7 +14,8 @@ pub(crate) fn crash(text: &str) -> Option<String> {
     let edited = marker.replace(text, "${1}crashloop").into_owned();
     let path = "/spec/template/metadata/annotations";
     let behaves = |manifest: &Value| manifest.pointer(path)?.get(SIMULATION)?.as_str().map(str::to_owned);
-    let changed = workloads(text)?.iter().filter_map(behaves).ne(workloads(&edited)?.iter().filter_map(behaves));
+    let changed =
+        workloads(text)?.iter().filter_map(behaves).ne(workloads(&edited)?.iter().filter_map(behaves));
     changed.then_some(edited)
 }
 
@@ -25,7 +26,8 @@ pub(crate) fn scale(text: &str, replicas: Option<u32>) -> Option<(String, u32, u
     let old = found.get(2)?.as_str().parse::<u32>().ok()?;
     let new = replicas.unwrap_or(old.saturating_add(1));
     let edited = line.replace(text, format!("${{1}}{new}")).into_owned();
-    let has = |workload: &Value| workload.pointer("/spec/replicas").and_then(Value::as_u64) == Some(new.into());
+    let has =
+        |workload: &Value| workload.pointer("/spec/replicas").and_then(Value::as_u64) == Some(new.into());
     workloads(&edited)?.iter().any(has).then_some((edited, old, new))
 }
 
@@ -35,9 +37,7 @@ fn workloads(text: &str) -> Option<Vec<Value>> {
     for document in tiphys_go::yaml::split_documents(text) {
         let manifest = tiphys_go::yaml::parse(&document, Dialect::Sigs, &Limits::default()).ok()?;
         let kind = |manifest: &Value| manifest.get("kind").and_then(Value::as_str).map(str::to_owned);
-        found.extend(
-            manifest.filter(|m| matches!(kind(m).as_deref(), Some("Deployment" | "StatefulSet"))),
-        );
+        found.extend(manifest.filter(|m| matches!(kind(m).as_deref(), Some("Deployment" | "StatefulSet"))));
     }
     Some(found)
 }

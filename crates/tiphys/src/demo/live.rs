@@ -10,9 +10,7 @@ use axum::Router;
 use axum::routing::get;
 use axum::serve::ListenerExt as _;
 use serde_json::{Value, json};
-use tiphys_cluster::{
-    ApplyMethod, ApplyOptions, Connection, Discovery, Permit, Target, Writer,
-};
+use tiphys_cluster::{ApplyMethod, ApplyOptions, Connection, Discovery, Permit, Target, Writer};
 use tiphys_control::http::Endpoints;
 use tiphys_control::{Controller, ControllerOptions};
 use tokio::net::TcpListener;
@@ -209,8 +207,7 @@ async fn fill(
 /// What every installation has: namespace, settings and custom resources.
 async fn install(writer: &Writer) -> anyhow::Result<()> {
     let options = ApplyOptions { method: ApplyMethod::ServerSide, ..ApplyOptions::default() };
-    let namespace =
-        json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}});
+    let namespace = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}});
     let settings = json!({
         "apiVersion": "v1",
         "kind": "ConfigMap",

@@ -22,7 +22,8 @@ pub(crate) fn text(place: &Place<'_>, scenario: Scenario, took: Duration) -> Str
     let kubeconfig = quoted(&place.directory.join("kubeconfig"));
     let data = place.data.map_or_else(String::new, |data| format!(" --data {}", quoted(data)));
     let (verb, then) = scenario.advice();
-    let end = if data.is_empty() { "Ctrl-C stops and removes everything" } else { "Ctrl-C stops, --data keeps it" };
+    let end =
+        if data.is_empty() { "Ctrl-C stops and removes everything" } else { "Ctrl-C stops, --data keeps it" };
     let column = place.url.len();
     let list = format!("{program} app list --core");
     format!(
@@ -47,7 +48,11 @@ pub(crate) fn print(text: &str) {
 fn quoted(path: &Path) -> String {
     let text = path.display().to_string();
     let is_plain = |c: char| c.is_alphanumeric() || "/._-+:@%".contains(c);
-    if !text.is_empty() && text.chars().all(is_plain) { text } else { format!("'{}'", text.replace('\'', r"'\''")) }
+    if !text.is_empty() && text.chars().all(is_plain) {
+        text
+    } else {
+        format!("'{}'", text.replace('\'', r"'\''"))
+    }
 }
 
 #[cfg(test)]
@@ -72,6 +77,8 @@ Try:  tiphys demo break guestbook     then `fix guestbook` and watch it heal    
         assert_eq!(text(&place, Scenario::Guestbook, Duration::from_millis(1432)), expected);
         let kept = Place { data: Some(Path::new("my data")), ..place };
         let text = text(&kept, Scenario::Drift, Duration::ZERO);
-        assert!(text.contains("demo drift healed --data 'my data'     then watch it heal        Ctrl-C stops, --data keeps it"));
+        assert!(text.contains(
+            "demo drift healed --data 'my data'     then watch it heal        Ctrl-C stops, --data keeps it"
+        ));
     }
 }

@@ -38,8 +38,12 @@ pub(crate) type Change = (String, Option<String>);
 
 /// Environment of every git process of the demo: nothing of the user's settings counts.
 pub(crate) fn environment(home: &Path) -> Vec<(OsString, OsString)> {
-    let settings =
-        [("safe.directory", "*"), ("http.receivepack", "true"), ("gc.auto", "0"), ("receive.autogc", "false")];
+    let settings = [
+        ("safe.directory", "*"),
+        ("http.receivepack", "true"),
+        ("gc.auto", "0"),
+        ("receive.autogc", "false"),
+    ];
     let mut all: Vec<(OsString, OsString)> = vec![
         ("PATH".into(), std::env::var_os("PATH").unwrap_or_default()),
         ("HOME".into(), home.into()),
@@ -175,7 +179,8 @@ impl Repository {
             stdout_bytes_max: ANSWER_BYTES_MAX,
         };
         let name = arguments.first().unwrap_or(&"");
-        let started = exec::start(invocation).context("cannot start `git`, which the demo needs; install it")?;
+        let started =
+            exec::start(invocation).context("cannot start `git`, which the demo needs; install it")?;
         let output = started.converse(input).await.with_context(|| format!("`git {name}` failed"))?;
         if output.code != Some(0) {
             bail!("`git {name}` failed: {}", output.stderr.trim());

@@ -59,13 +59,19 @@ impl Running {
         for path in self.files(app).await? {
             let text = self.repository.read(BRANCH, &path).await.unwrap_or_default();
             if let Some(edited) = edit::crash(&text) {
-                change = Some((path, edited, "its Pods crash", "new Pods crash, and the old ones go on serving"));
+                change =
+                    Some((path, edited, "its Pods crash", "new Pods crash, and the old ones go on serving"));
                 break;
             }
         }
         let (path, text, what, effect) = change.unwrap_or_else(|| {
             let path = format!("{}/broken.yaml", app.folder).trim_start_matches("./").to_owned();
-            (path, UNREADABLE.to_owned(), "a file that cannot be read", "an error is shown, and nothing is touched")
+            (
+                path,
+                UNREADABLE.to_owned(),
+                "a file that cannot be read",
+                "an error is shown, and nothing is touched",
+            )
         });
         let message = message("break", &app.name, &format!("Break {}: {what}", app.name));
         let commit = self.push(&message, &[(path.clone(), Some(text))]).await?;
@@ -116,14 +122,20 @@ impl Running {
             let what = format!("data.{key} to \"changed by hand\"");
             (target, json!({"data": {key: "changed by hand"}}), what)
         } else {
-            bail!("{} has no Deployment, StatefulSet or ConfigMap that could drift; try another one", app.name);
+            bail!(
+                "{} has no Deployment, StatefulSet or ConfigMap that could drift; try another one",
+                app.name
+            );
         };
         // The person at the terminal changes this, as `kubectl` would: no project governs it.
         self.writer.merge_patch(&Permit::checked(), target, None, &patch).await?;
         let effect = if app.self_heal {
             "self-heal is on: Tiphys sets it back".to_owned()
         } else {
-            format!("self-heal is off: {0} stays OutOfSync until `{{program}} demo fix {0}{{data}}` syncs it", app.name)
+            format!(
+                "self-heal is off: {0} stays OutOfSync until `{{program}} demo fix {0}{{data}}` syncs it",
+                app.name
+            )
         };
         let (kind, ns, name) = (&target.gvk.kind, &target.namespace, &target.name);
         Ok(vec![

@@ -17,7 +17,7 @@ fn cli_1004_a_temporary_directory_goes_with_its_demo() {
     let directory = Directory::temporary(parent.path()).unwrap();
     let path = directory.path().to_owned();
     assert_eq!(std::fs::metadata(&path).unwrap().mode() & 0o777, 0o700);
-    assert_eq!(running(parent.path()), [path.clone()]);
+    assert_eq!(running(parent.path()), std::slice::from_ref(&path));
     let second = Directory::temporary(parent.path()).unwrap();
     assert_ne!(second.path(), path);
     assert!(path.exists());
@@ -82,8 +82,12 @@ fn cli_1004_a_foreign_directory_is_never_touched() {
 #[test]
 fn cli_1004_a_damaged_directory_is_refused_with_the_way_out() {
     let parent = tempfile::tempdir().unwrap();
-    for text in ["", "{", "{\"format\":1}", "{\"format\":9,\"scenario\":\"waves\",\"seed\":1,\"repository\":\"\",\"is_complete\":true}"]
-    {
+    for text in [
+        "",
+        "{",
+        "{\"format\":1}",
+        "{\"format\":9,\"scenario\":\"waves\",\"seed\":1,\"repository\":\"\",\"is_complete\":true}",
+    ] {
         std::fs::write(parent.path().join(RECORD), text).unwrap();
         let refused = refusal(parent.path(), false);
         assert!(refused.contains("--reset"), "{refused}");
