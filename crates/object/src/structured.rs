@@ -4,7 +4,7 @@
 //! longer, and keeps the books in `metadata.managedFields`. [`update`] is the bookkeeping of any other write.
 //! [`predict`] is the part of a forced apply that a comparison needs: the object, without the books.
 //! What identifies the items of a list, and which values are taken as a whole, comes from the schema of the
-//! built-in types, see [`Types`].
+//! built-in types or that of a custom resource, see [`Types`].
 //!
 //! Deviation: entries written at another API version of the same kind are read as if their fields were those of
 //! this version, since nothing here converts objects; entries of a version that the built-in kind does not have
@@ -12,6 +12,7 @@
 
 mod check;
 mod compare;
+mod custom;
 mod extent;
 mod hint;
 mod items;
@@ -27,6 +28,7 @@ use serde_json::{Map, Value};
 use crate::fields::{FieldSet, PathElement};
 use crate::{Gvk, access};
 use check::{Lenience, check};
+pub use custom::SchemaTypes;
 use hint::Hint;
 use managers::{ManagerKey, Managers, Operation, Owned, Time};
 use schema::Type;
@@ -52,9 +54,11 @@ const UNOWNED_METADATA: &[&str] = &[
 
 /// Where the types of an object come from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Types {
+pub enum Types<'a> {
     /// The built-in types. Other kinds are refused.
     Builtin,
+    /// The schema of a custom resource.
+    Schema(&'a SchemaTypes),
     /// The object itself: maps are merged member by member, everything else is one value.
     Deduced,
 }
@@ -69,7 +73,7 @@ pub struct ApplyRequest<'a> {
     /// Whether fields are taken from other managers.
     pub force: bool,
     /// Where the types come from.
-    pub types: Types,
+    pub types: Types<'a>,
 }
 
 /// What came of an apply.
@@ -162,7 +166,7 @@ pub fn update(
     live: Option<&Value>,
     new: &Value,
     manager: &str,
-    types: Types,
+    types: Types<'_>,
 ) -> Result<Value, StructuredError> {
     update_through(live, new, (manager, ""), types)
 }
@@ -277,11 +281,12 @@ struct Merger<'a> {
     api_version: String,
 }
 
-impl Merger<'_> {
-    fn new(object: &Value, types: Types) -> Result<Self, StructuredError> {
+impl<'a> Merger<'a> {
+    fn new(object: &Value, types: Types<'a>) -> Result<Self, StructuredError> {
         let gvk = Gvk::of(object);
         let of = match types {
             Types::Deduced => Type::DEDUCED,
+            Types::Schema(types) => Type::custom(types),
             Types::Builtin => {
                 Type::builtin(&gvk).ok_or_else(|| StructuredError::NoType { gvk: Box::new(gvk.clone()) })?
             }
@@ -291,7 +296,9 @@ impl Merger<'_> {
 
     /// Drops entries of versions that do not exist, and brings the others in line with the types.
     fn reconcile(&self, managers: &mut Managers) {
-        managers.retain(|_, owned| self.of.is_deduced() || self.has_version(&owned.version));
+        // Other versions of a custom resource are not known here.
+        let is_open = self.of.is_deduced() || self.of.is_custom();
+        managers.retain(|_, owned| is_open || self.has_version(&owned.version));
         for owned in managers.values_mut() {
             owned.fields = extent::reconciled(std::mem::take(&mut owned.fields), self.of);
         }

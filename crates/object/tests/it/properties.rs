@@ -115,7 +115,7 @@ fn whole_pod() -> impl Strategy<Value = Value> {
     })
 }
 
-fn applied(live: Option<&Value>, config: &Value, manager: &str, types: Types) -> Value {
+fn applied(live: Option<&Value>, config: &Value, manager: &str, types: Types<'_>) -> Value {
     match structured::apply(live, config, ApplyRequest { manager, subresource: "", force: true, types }).unwrap() {
         Applied::Object(object) => object,
         Applied::Conflicts(conflicts) => panic!("{conflicts:?}"),
