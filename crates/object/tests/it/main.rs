@@ -4,3 +4,5 @@
 mod golden;
 #[cfg(test)]
 mod properties;
+#[cfg(test)]
+mod protobuf;
