@@ -6,3 +6,5 @@ mod custom;
 mod golden;
 #[cfg(test)]
 mod properties;
+#[cfg(test)]
+mod protobuf;
