@@ -11,7 +11,9 @@ const SHOWN: usize = 2;
 
 pub(super) fn cells(row: &Row<'_>) -> Vec<Value> {
     // Version 1 keeps its metrics in several places.
-    let other = (row.text("/apiVersion") == "autoscaling/v1")
+    let other = row
+        .at("/spec/metrics")
+        .is_none()
         .then(|| view("autoscaling", "horizontalpodautoscalers", "autoscaling/v2", row.object.clone()));
     let row = &Row { object: other.as_ref().unwrap_or(row.object), now: row.now };
     let reference =
