@@ -99,6 +99,12 @@ impl Resource {
         }
     }
 
+    /// An object of the same [storage](Self::storage), in whatever version, as this resource shows it. Built-in
+    /// autoscalers and Events change their members, everything else only its `apiVersion`.
+    pub fn view(&self, object: Value) -> Value {
+        view(&self.group, &self.plural, &self.api_version(), object)
+    }
+
     /// `v1`, or `apps/v1`.
     pub fn api_version(&self) -> String {
         if self.group.is_empty() {
@@ -247,6 +253,9 @@ impl Registry {
 mod builtin;
 mod subresource;
 mod version;
+mod view;
+
+pub(crate) use view::view;
 
 #[cfg(test)]
 mod tests;

@@ -164,6 +164,15 @@ fn autoscalers_show_two_metrics() {
 }
 
 #[test]
+fn autoscalers_of_version_1_show_their_metrics_too() {
+    let object = json!({"apiVersion": "autoscaling/v1", "metadata": {"name": "h", "annotations": {
+        "autoscaling.alpha.kubernetes.io/metrics": "[{\"type\":\"Pods\",\"pods\":{\"targetAverageValue\":\"10\"}}]"}},
+        "spec": {"maxReplicas": 3, "targetCPUUtilizationPercentage": 50}});
+    let row = cells("autoscaling", "v1", "horizontalpodautoscalers", &object);
+    assert_eq!(row[2], "cpu: <unknown>/50%, <unknown>/10");
+}
+
+#[test]
 fn kinds_without_columns_show_when_they_were_made() {
     let object = json!({"metadata": {"name": "r", "creationTimestamp": "2026-01-01T00:00:00Z"}});
     let row = cells("rbac.authorization.k8s.io", "v1", "clusterroles", &object);
