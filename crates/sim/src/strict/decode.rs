@@ -57,6 +57,23 @@ pub(super) fn metadata(value: &mut Value) -> Result<(), String> {
     }
 }
 
+/// Writes `2.0` as Go does: `2`.
+pub(super) fn whole_numbers(value: &mut Value) {
+    match value {
+        Value::Object(members) => members.values_mut().for_each(whole_numbers),
+        Value::Array(items) => items.iter_mut().for_each(whole_numbers),
+        Value::Number(number) => {
+            let float = number.as_f64().filter(|float| number.is_f64() && float.fract() == 0.0);
+            if let Some(float) = float.filter(|float| float.abs() < 9.0e15) {
+                #[expect(clippy::cast_possible_truncation, reason = "integral, and inside the range of i64")]
+                let whole = float as i64;
+                *number = whole.into();
+            }
+        }
+        _ => {}
+    }
+}
+
 impl Decoder {
     fn members(
         &mut self,
