@@ -25,6 +25,8 @@ static RULES: LazyLock<Vec<Rule>> = LazyLock::new(|| {
         rule(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d\.\d+ [+-]\d{4}", "time"),
         rule(r"\w{3}, \d\d \w{3} \d{4} \d\d:\d\d:\d\d \+0000", "time"),
         rule(r"(?:LIVE|MERGED)-(\d+)", "number"),
+        // Time, process and line of a warning that kubectl logs.
+        rule(r"(?m)^[EIW](\d{4} \d\d:\d\d:\d\d\.\d+ +\d+ \S+:\d+)\]", "log"),
         // What a patch made, as Go prints its structs: the order of members means nothing.
         rule(r#"Invalid value: ("\{.*\}"): "#, "object"),
         rule(r#"Invalid value: (\[\{.*?\}\]): "#, "object"),
