@@ -20,6 +20,8 @@ mod merge;
 mod remove;
 mod schema;
 
+pub use schema::{Merging, Relation};
+
 use serde_json::{Map, Value};
 
 use crate::fields::{FieldSet, PathElement};

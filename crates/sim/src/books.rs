@@ -40,8 +40,12 @@ pub(crate) fn apply(
     force: bool,
     writer: Writer<'_>,
 ) -> Result<Value, Status> {
-    let request =
-        ApplyRequest { manager: writer.manager, subresource: writer.subresource, force, types: types(resource) };
+    let request = ApplyRequest {
+        manager: writer.manager,
+        subresource: writer.subresource,
+        force,
+        types: types(resource),
+    };
     let said = own_part(resource, config, writer.subresource);
     match structured::apply(live, &said, request) {
         Ok(Applied::Object(mut object)) => {

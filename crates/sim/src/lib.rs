@@ -19,6 +19,7 @@ mod defaults;
 mod delete;
 mod discovery;
 mod dispatch;
+mod fault;
 mod logs;
 mod openapi;
 mod persist;
@@ -41,6 +42,7 @@ mod watch;
 mod write;
 
 pub use clock::{Clock, Rng};
+pub use fault::{Fault, Faults};
 pub use persist::DataError;
 pub use resource::{Registry, Resource, Scope};
 pub use server::Server;

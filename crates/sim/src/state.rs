@@ -165,10 +165,12 @@ impl State {
 
     /// Addresses and ports that are taken are not drawn again.
     pub(crate) fn restore_numbers(&mut self, key: &Key, object: &Value) {
-        let read = |text: &str| text.parse::<std::net::Ipv4Addr>().ok().map(|address| {
-            let [_, _, high, low] = address.octets();
-            u32::from_be_bytes([0, 0, high, low])
-        });
+        let read = |text: &str| {
+            text.parse::<std::net::Ipv4Addr>().ok().map(|address| {
+                let [_, _, high, low] = address.octets();
+                u32::from_be_bytes([0, 0, high, low])
+            })
+        };
         if key.kind.group.is_empty() && key.kind.plural == "services" {
             if let Some(address) = read(access::text_at(object, &["spec", "clusterIP"])) {
                 self.draw.address = self.draw.address.max(address);

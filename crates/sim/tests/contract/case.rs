@@ -8,14 +8,26 @@ use tiphys_go::yaml;
 
 /// Members of a step that say what it does; a step has one of them.
 pub(crate) const VERBS: [&str; 14] = [
-    "get", "post", "put", "delete", "head", "options", "send", "merge", "json", "strategic", "apply", "until",
-    "watch", "kubectl",
+    "get",
+    "post",
+    "put",
+    "delete",
+    "head",
+    "options",
+    "send",
+    "merge",
+    "json",
+    "strategic",
+    "apply",
+    "until",
+    "watch",
+    "kubectl",
 ];
 /// Members that say how.
-const DETAILS: [&str; 27] = [
+const DETAILS: [&str; 28] = [
     "body", "text", "type", "accept", "table", "headers", "save", "only", "drop", "quiet", "has", "gone",
     "count", "events", "while", "seconds", "stdin", "files", "keep", "lines", "first", "parse", "sort",
-    "repeat", "about", "without", "exact",
+    "repeat", "about", "without", "exact", "unordered",
 ];
 
 /// A script, and where its answers are.

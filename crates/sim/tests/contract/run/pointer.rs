@@ -2,11 +2,17 @@
 
 use serde_json::{Map, Value};
 
-use crate::normal::Normal;
+use crate::normal::{Normal, settle};
 
 /// What a step compares of a body: all of it, or what `only` names, without what `drop` names.
 pub(crate) fn select(step: &Map<String, Value>, body: &Value, normal: &mut Normal) -> Value {
     let mut body = body.clone();
+    let unordered = step.contains_key("unordered");
+    settle(&mut body, unordered);
+    if unordered {
+        // It has the causes in its own order.
+        drop_at(&mut body, &parts("/message"));
+    }
     for path in texts(step, "drop") {
         drop_at(&mut body, &parts(&path));
     }
@@ -24,7 +30,9 @@ pub(crate) fn select(step: &Map<String, Value>, body: &Value, normal: &mut Norma
             .into_iter()
             .map(|value| {
                 let mut around = Map::new();
-                around.extend(body.get("kind").filter(|_| is_top).map(|kind| ("kind".to_owned(), kind.clone())));
+                around.extend(
+                    body.get("kind").filter(|_| is_top).map(|kind| ("kind".to_owned(), kind.clone())),
+                );
                 around.insert(name.clone(), value);
                 normal.value(&Value::Object(around)).get(&name).cloned().unwrap_or_default()
             })
