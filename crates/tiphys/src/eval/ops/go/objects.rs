@@ -213,9 +213,11 @@ fn merge_structured(input: &mut Input) -> Result<Value, Fault> {
     let live = Some(input.get("live")).filter(|live| !live.is_null());
     let applied = match input.text("operation") {
         "update" => structured::update(live, config, manager, types).map(Applied::Object),
-        "apply" => {
-            structured::apply(live, config, ApplyRequest { manager, subresource: "", force: input.flag("force"), types })
-        }
+        "apply" => structured::apply(
+            live,
+            config,
+            ApplyRequest { manager, subresource: "", force: input.flag("force"), types },
+        ),
         other => return Err(Fault::invalid(format!("unknown operation {other:?}"))),
     };
     Ok(match applied.map_err(Fault::invalid)? {
