@@ -70,6 +70,8 @@ pub struct ApplyRequest<'a> {
     pub manager: &'a str,
     /// The subresource the apply went through; empty for the object itself.
     pub subresource: &'a str,
+    /// The time that what is owned from here on gets; `None` leaves it out.
+    pub time: Option<&'a str>,
     /// Whether fields are taken from other managers.
     pub force: bool,
     /// Where the types come from.
@@ -81,7 +83,7 @@ pub struct ApplyRequest<'a> {
 pub enum Applied {
     /// The object with its books. Entries that this apply wrote have no time.
     Object(Value),
-    /// Other managers own fields that would change; sorted.
+    /// Other managers own fields that would change; of one manager after the other, in the order of field sets.
     Conflicts(Vec<Conflict>),
 }
 
@@ -157,7 +159,7 @@ pub fn apply(
         managers.insert(key, Owned { version: merger.api_version.clone(), fields, time });
     }
     let mut object = if is_same { std::mem::take(&mut live) } else { object };
-    set_books(&mut object, managers::encode(managers));
+    set_books(&mut object, managers::encode(managers, request.time));
     Ok(Applied::Object(object))
 }
 
@@ -168,16 +170,29 @@ pub fn update(
     manager: &str,
     types: Types<'_>,
 ) -> Result<Value, StructuredError> {
-    update_through(live, new, (manager, ""), types)
+    update_through(live, new, UpdateRequest { manager, subresource: "", time: None, types })
 }
 
-/// [`update`] of a manager through a subresource.
+/// Who updates, and how.
+#[derive(Clone, Copy, Debug)]
+pub struct UpdateRequest<'a> {
+    /// Name of the manager.
+    pub manager: &'a str,
+    /// The subresource the update went through; empty for the object itself.
+    pub subresource: &'a str,
+    /// The time that what is owned from here on gets; `None` leaves it out.
+    pub time: Option<&'a str>,
+    /// Where the types come from.
+    pub types: Types<'a>,
+}
+
+/// [`update`], with everything that an entry of the books has.
 pub fn update_through(
     live: Option<&Value>,
     new: &Value,
-    (manager, subresource): (&str, &str),
-    types: Types,
+    request: UpdateRequest<'_>,
 ) -> Result<Value, StructuredError> {
+    let UpdateRequest { manager, subresource, time, types } = request;
     let merger = Merger::new(new, types)?;
     let is_reset = match access::at(new, &["metadata", "managedFields"]) {
         Some(Value::Array(entries)) => match entries.as_slice() {
@@ -203,7 +218,7 @@ pub fn update_through(
         merger.reconcile(&mut managers);
         merger.record_update(&live, &object, &mut managers, (manager, subresource));
     }
-    set_books(&mut object, managers::encode(managers));
+    set_books(&mut object, managers::encode(managers, time));
     Ok(object)
 }
 
@@ -354,7 +369,6 @@ impl<'a> Merger<'a> {
             }
             !owned.fields.is_empty()
         });
-        conflicts.sort();
         conflicts
     }
 

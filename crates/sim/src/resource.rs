@@ -6,6 +6,7 @@ use std::sync::Arc;
 use serde_json::Value;
 use smol_str::SmolStr;
 use tiphys_object::structural::Structural;
+use tiphys_object::structured::SchemaTypes;
 
 /// Whether objects of a resource live in namespaces.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -67,6 +68,8 @@ pub struct Custom {
     pub schema: Value,
     /// The same, for defaults and pruning.
     pub structural: Structural,
+    /// The same, for merging.
+    pub types: SchemaTypes,
     /// `additionalPrinterColumns`, as written.
     pub columns: Value,
     /// Whether unknown members are kept everywhere.

@@ -116,7 +116,13 @@ fn whole_pod() -> impl Strategy<Value = Value> {
 }
 
 fn applied(live: Option<&Value>, config: &Value, manager: &str, types: Types<'_>) -> Value {
-    match structured::apply(live, config, ApplyRequest { manager, subresource: "", force: true, types }).unwrap() {
+    match structured::apply(
+        live,
+        config,
+        ApplyRequest { manager, subresource: "", time: None, force: true, types },
+    )
+    .unwrap()
+    {
         Applied::Object(object) => object,
         Applied::Conflicts(conflicts) => panic!("{conflicts:?}"),
     }

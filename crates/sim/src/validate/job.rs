@@ -27,7 +27,9 @@ pub(super) fn job(object: &Value, old: Option<&Value>) -> Vec<FieldError> {
     let Some(before) = old.and_then(|old| old.get("spec")) else { return errors };
     let is_indexed = text(spec, &["completionMode"]) == "Indexed";
     let suspended = flag(before, &["suspend"]);
-    for name in ["completions", "selector", "template", "completionMode", "podFailurePolicy", "backoffLimitPerIndex"] {
+    for name in
+        ["completions", "selector", "template", "completionMode", "podFailurePolicy", "backoffLimitPerIndex"]
+    {
         // What an old server did not know of, and scheduling of Jobs that have not begun, may change.
         if spec.get(name) == before.get(name)
             || (name == "completions" && is_indexed)
@@ -48,7 +50,12 @@ fn same_but_scheduling(spec: &Value, before: &Value) -> bool {
             members.retain(|name, _| {
                 !matches!(
                     name.as_str(),
-                    "labels" | "annotations" | "nodeSelector" | "tolerations" | "affinity" | "schedulingGates"
+                    "labels"
+                        | "annotations"
+                        | "nodeSelector"
+                        | "tolerations"
+                        | "affinity"
+                        | "schedulingGates"
                 )
             });
         }
@@ -58,7 +65,8 @@ fn same_but_scheduling(spec: &Value, before: &Value) -> bool {
 }
 
 fn of_spec(spec: &Value, field: &str) -> Vec<FieldError> {
-    let numbers = ["parallelism", "completions", "activeDeadlineSeconds", "backoffLimit", "ttlSecondsAfterFinished"];
+    let numbers =
+        ["parallelism", "completions", "activeDeadlineSeconds", "backoffLimit", "ttlSecondsAfterFinished"];
     let mut errors = at_least_zero(spec, field, &numbers);
     if text(spec, &["completionMode"]) == "Indexed" && integer(spec, &["completions"]).is_none() {
         let problem = "when completion mode is Indexed";
@@ -88,8 +96,7 @@ pub(super) fn cron_job(object: &Value) -> Vec<FieldError> {
         let problem = "cannot use TZ or CRON_TZ in schedule, use timeZone field instead";
         errors.push(FieldError::invalid("spec.schedule", &json!(schedule), problem));
     } else if !schedule.starts_with('@') && fields.len() != 5 {
-        let problem =
-            format!("expected exactly 5 fields, found {}: [{}]", fields.len(), fields.join(" "));
+        let problem = format!("expected exactly 5 fields, found {}: [{}]", fields.len(), fields.join(" "));
         errors.push(FieldError::invalid("spec.schedule", &json!(schedule), &problem));
     }
     let zone = text(spec, &["timeZone"]);

@@ -45,7 +45,9 @@ fn mutable(object: &Value) -> Value {
         }
     }
     if let Value::Object(members) = &mut spec {
-        for name in ["activeDeadlineSeconds", "tolerations", "terminationGracePeriodSeconds", "ephemeralContainers"] {
+        for name in
+            ["activeDeadlineSeconds", "tolerations", "terminationGracePeriodSeconds", "ephemeralContainers"]
+        {
             members.remove(name);
         }
         if members.contains_key("schedulingGates") {
@@ -72,7 +74,11 @@ fn spec(spec: &Value, field: &str) -> Vec<FieldError> {
     errors.extend(container::all(spec, field, &known));
     let policy = text(spec, &["restartPolicy"]);
     if !policy.is_empty() && !RESTART_POLICIES.contains(&policy) {
-        errors.push(FieldError::not_supported(format!("{field}.restartPolicy"), &json!(policy), &RESTART_POLICIES));
+        errors.push(FieldError::not_supported(
+            format!("{field}.restartPolicy"),
+            &json!(policy),
+            &RESTART_POLICIES,
+        ));
     }
     let policy = text(spec, &["dnsPolicy"]);
     if !policy.is_empty() && !DNS_POLICIES.contains(&policy) {
@@ -112,7 +118,8 @@ fn toleration(toleration: &Value, field: &str) -> Vec<FieldError> {
         errors.push(FieldError::not_supported(at, &json!(operator), &["Equal", "Exists"]));
     }
     if key.is_empty() && operator != "Exists" {
-        let problem = "operator must be Exists when `key` is empty, which means \"match all values and all keys\"";
+        let problem =
+            "operator must be Exists when `key` is empty, which means \"match all values and all keys\"";
         errors.push(FieldError::invalid(format!("{field}.operator"), &json!(operator), problem));
     }
     let effect = text(toleration, &["effect"]);
@@ -201,7 +208,8 @@ pub(super) fn is_field_path(path: &str) -> bool {
         "status.podIP",
         "status.podIPs",
     ];
-    let is_keyed = ["metadata.annotations['", "metadata.labels['"].iter().any(|start| path.starts_with(start));
+    let is_keyed =
+        ["metadata.annotations['", "metadata.labels['"].iter().any(|start| path.starts_with(start));
     KNOWN.contains(&path) || (is_keyed && path.ends_with("']"))
 }
 

@@ -30,7 +30,8 @@ pub(super) fn validate(selector: &Value, field: &str) -> Vec<FieldError> {
         }
         let key = text(expression, &["key"]);
         let problems = names::qualified(key);
-        errors.extend(problems.iter().map(|one| FieldError::invalid(format!("{field}.key"), &json!(key), one)));
+        errors
+            .extend(problems.iter().map(|one| FieldError::invalid(format!("{field}.key"), &json!(key), one)));
     }
     errors
 }

@@ -102,7 +102,8 @@ fn finish(
 
 /// Numbers that are not below zero.
 pub(super) fn at_least_zero(holder: &Value, field: &str, names: &[&str]) -> Vec<FieldError> {
-    let below = names.iter().filter_map(|name| Some((name, integer(holder, &[name]).filter(|found| *found < 0)?)));
+    let below =
+        names.iter().filter_map(|name| Some((name, integer(holder, &[name]).filter(|found| *found < 0)?)));
     let error = |(name, found): (&&str, i64)| {
         FieldError::invalid(format!("{field}.{name}"), &json!(found), "must be greater than or equal to 0")
     };
