@@ -54,7 +54,8 @@ pub(crate) fn fill_in(definition: &mut Value) {
     if let Some(status) = tree::made(definition, &["status"]) {
         status.entry("acceptedNames").or_insert_with(|| json!({"plural": "", "kind": ""}));
         status.entry("conditions").or_insert(Value::Null);
-        status.insert("storedVersions".to_owned(), if stored.is_empty() { Value::Null } else { json!(stored) });
+        status
+            .insert("storedVersions".to_owned(), if stored.is_empty() { Value::Null } else { json!(stored) });
     }
     let Some(Value::Array(versions)) = definition.pointer_mut("/spec/versions") else { return };
     for version in versions.iter_mut().filter_map(Value::as_object_mut) {
@@ -88,7 +89,8 @@ fn resource(definition: &Value, spec: &Value, version: &Value, served: &[SmolStr
         items(spec, &["names", name]).iter().filter_map(Value::as_str).map(SmolStr::from).collect()
     };
     let has = |name: &str| tree::at(version, &["subresources", name]).is_some_and(|one| !one.is_null());
-    let path = |name: &str| text(version, &["subresources", "scale", name]).trim_start_matches('.').to_owned();
+    let path =
+        |name: &str| text(version, &["subresources", "scale", name]).trim_start_matches('.').to_owned();
     let scale = has("scale").then(|| Scale {
         spec_replicas: path("specReplicasPath"),
         status_replicas: path("statusReplicasPath"),
@@ -146,7 +148,10 @@ pub(crate) fn status(definition: &Value, registry: &Registry, now: &str) -> Valu
 /// A copy of an object without some members.
 fn without(value: &Value, gone: &[&str]) -> Map<String, Value> {
     let members = value.as_object().into_iter().flatten();
-    members.filter(|(name, _)| !gone.contains(&name.as_str())).map(|(name, one)| (name.clone(), one.clone())).collect()
+    members
+        .filter(|(name, _)| !gone.contains(&name.as_str()))
+        .map(|(name, one)| (name.clone(), one.clone()))
+        .collect()
 }
 
 #[cfg(test)]
@@ -155,7 +160,8 @@ mod tests {
 
     #[test]
     fn clients_prefer_stable_versions_with_high_numbers() {
-        let mut names = vec!["foo", "v1beta1", "v2", "v10", "v1", "v11alpha2", "bar", "v11beta2", "v12alpha1"];
+        let mut names =
+            vec!["foo", "v1beta1", "v2", "v10", "v1", "v11alpha2", "bar", "v11beta2", "v12alpha1"];
         names.sort_by_key(|name| Reverse(priority(name)));
         assert_eq!(names, ["v10", "v2", "v1", "v11beta2", "v1beta1", "v12alpha1", "v11alpha2", "bar", "foo"]);
     }

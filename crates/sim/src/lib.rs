@@ -13,6 +13,8 @@
 mod crd;
 mod defaults;
 mod discovery;
+#[cfg(test)]
+mod golden;
 mod openapi;
 mod resource;
 mod status;
@@ -24,5 +26,3 @@ mod validate;
 
 pub use resource::{Registry, Resource, Scope};
 pub use status::{Cause, FieldError, Status};
-#[cfg(test)]
-mod probe;

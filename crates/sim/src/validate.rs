@@ -50,7 +50,8 @@ pub(crate) fn update(resource: &Resource, old: &Value, new: &Value) -> Vec<Field
     if let Some(custom) = &resource.custom {
         let mut errors = metadata::update(old, new);
         // Where there is a subresource for the status, nothing else changes it, and it changes nothing else.
-        let status = new.get("status").filter(|status| resource.has_status && old.get("status") != Some(status));
+        let status =
+            new.get("status").filter(|status| resource.has_status && old.get("status") != Some(status));
         match status {
             Some(status) => errors.extend(schema::status(&custom.schema, status, old.get("status"))),
             None => errors.extend(schema::validate(&custom.schema, new, Some(old))),

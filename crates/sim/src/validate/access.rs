@@ -15,7 +15,10 @@ pub(super) fn role(object: &Value, is_namespaced: bool) -> Vec<FieldError> {
         let field = format!("rules[{at}]");
         let lacks = |name: &str| items(rule, &[name]).is_empty();
         if lacks("verbs") {
-            errors.push(FieldError::required(format!("{field}.verbs"), "verbs must contain at least one value"));
+            errors.push(FieldError::required(
+                format!("{field}.verbs"),
+                "verbs must contain at least one value",
+            ));
         }
         if !lacks("nonResourceURLs") {
             let urls = format!("{field}.nonResourceURLs");
@@ -63,12 +66,8 @@ pub(super) fn binding(object: &Value, is_namespaced: bool, old: Option<&Value>) 
     }
     if let Some(old) = old.filter(|old| old.get("roleRef") != object.get("roleRef")) {
         let _ = old;
-        let reference = format!(
-            "{{\"APIGroup\":{},\"Kind\":{},\"Name\":{}}}",
-            json!(group),
-            json!(kind),
-            json!(name)
-        );
+        let reference =
+            format!("{{\"APIGroup\":{},\"Kind\":{},\"Name\":{}}}", json!(group), json!(kind), json!(name));
         errors.push(FieldError {
             reason: "FieldValueInvalid",
             field: "roleRef".to_owned(),

@@ -30,7 +30,9 @@ pub(super) fn all(spec: &Value, field: &str, volumes: &[&str]) -> Vec<FieldError
             } else {
                 let at_name = format!("{field}.name");
                 let problems = names::dns_label(name);
-                errors.extend(problems.iter().map(|one| FieldError::invalid(at_name.clone(), &json!(name), one)));
+                errors.extend(
+                    problems.iter().map(|one| FieldError::invalid(at_name.clone(), &json!(name), one)),
+                );
                 if seen.contains(&name) {
                     errors.push(FieldError::duplicate(at_name, &json!(name)));
                 }
@@ -47,7 +49,8 @@ fn one(container: &Value, field: &str, volumes: &[&str]) -> Vec<FieldError> {
     let image = text(container, &["image"]);
     if image.is_empty() {
         errors.push(FieldError::required(format!("{field}.image"), ""));
-    } else if image.trim() != image {
+    } else if image.trim() != image && !field.contains("template") {
+        // Templates may say what Pods may not.
         let problem = "must not have leading or trailing whitespace";
         errors.push(FieldError::invalid(format!("{field}.image"), &json!(image), problem));
     }
@@ -61,7 +64,11 @@ fn one(container: &Value, field: &str, volumes: &[&str]) -> Vec<FieldError> {
     errors.extend(mounts(container, field, volumes));
     let policy = text(container, &["imagePullPolicy"]);
     if !policy.is_empty() && !PULL_POLICIES.contains(&policy) {
-        errors.push(FieldError::not_supported(format!("{field}.imagePullPolicy"), &json!(policy), &PULL_POLICIES));
+        errors.push(FieldError::not_supported(
+            format!("{field}.imagePullPolicy"),
+            &json!(policy),
+            &PULL_POLICIES,
+        ));
     }
     errors.extend(resources(container, field));
     errors
@@ -171,7 +178,9 @@ fn source(from: &Value, has_value: bool, field: &str) -> Vec<FieldError> {
         }
     }
     let problem = match (said.len(), has_value) {
-        (0, _) => "must specify one of: `fieldRef`, `resourceFieldRef`, `configMapKeyRef`, `secretKeyRef` or `fileKeyRef`",
+        (0, _) => {
+            "must specify one of: `fieldRef`, `resourceFieldRef`, `configMapKeyRef`, `secretKeyRef` or `fileKeyRef`"
+        }
         (_, true) => "may not be specified when `value` is not empty",
         (1, _) => return errors,
         _ => "may not have more than one field specified at a time",
@@ -224,7 +233,8 @@ fn probe(probe: &Value, field: &str, is_vital: bool) -> Vec<FieldError> {
     if said.is_empty() {
         errors.push(FieldError::required(field, "must specify a handler type"));
     }
-    let numbers = ["initialDelaySeconds", "timeoutSeconds", "periodSeconds", "successThreshold", "failureThreshold"];
+    let numbers =
+        ["initialDelaySeconds", "timeoutSeconds", "periodSeconds", "successThreshold", "failureThreshold"];
     errors.extend(workload::at_least_zero(probe, field, &numbers));
     if let Some(found) = integer(probe, &["successThreshold"]).filter(|found| is_vital && *found != 1) {
         errors.push(FieldError::invalid(format!("{field}.successThreshold"), &json!(found), "must be 1"));
@@ -240,7 +250,10 @@ fn resources(container: &Value, field: &str) -> Vec<FieldError> {
             let field = format!("{field}.resources.{list}[{name}]");
             let amount = amount.as_str().unwrap_or("");
             if !is_standard(name) {
-                for problem in ["must be a standard resource type or fully qualified", "must be a standard resource for containers"] {
+                for problem in [
+                    "must be a standard resource type or fully qualified",
+                    "must be a standard resource for containers",
+                ] {
                     errors.push(FieldError::invalid(field.clone(), &json!(name), problem));
                 }
             }
@@ -269,5 +282,7 @@ pub(super) fn is_less(a: &str, b: &str) -> bool {
 }
 
 fn is_standard(name: &str) -> bool {
-    name.contains('/') || name.starts_with("hugepages-") || matches!(name, "cpu" | "memory" | "ephemeral-storage")
+    name.contains('/')
+        || name.starts_with("hugepages-")
+        || matches!(name, "cpu" | "memory" | "ephemeral-storage")
 }

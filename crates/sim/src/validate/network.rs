@@ -37,7 +37,9 @@ pub(super) fn ingress(object: &Value) -> Vec<FieldError> {
     let class = text(spec, &["ingressClassName"]);
     if !class.is_empty() {
         let problems = names::dns_subdomain(class);
-        errors.extend(problems.iter().map(|one| FieldError::invalid("spec.ingressClassName", &json!(class), one)));
+        errors.extend(
+            problems.iter().map(|one| FieldError::invalid("spec.ingressClassName", &json!(class), one)),
+        );
     }
     errors
 }
@@ -65,7 +67,9 @@ fn rule(rule: &Value, field: &str) -> Vec<FieldError> {
         errors.push(FieldError::invalid(format!("{field}.host"), &json!(host), problem));
     } else if !host.is_empty() {
         let problems = host_problems(host);
-        errors.extend(problems.iter().map(|one| FieldError::invalid(format!("{field}.host"), &json!(host), one)));
+        errors.extend(
+            problems.iter().map(|one| FieldError::invalid(format!("{field}.host"), &json!(host), one)),
+        );
     }
     let Some(http) = rule.get("http").filter(|http| !http.is_null()) else { return errors };
     let paths = items(http, &["paths"]);
@@ -100,7 +104,9 @@ fn path(path: &Value, field: &str) -> Vec<FieldError> {
                 errors.push(invalid("must be an absolute path"));
             }
         }
-        other => errors.push(FieldError::not_supported(format!("{field}.pathType"), &json!(other), &PATH_TYPES)),
+        other => {
+            errors.push(FieldError::not_supported(format!("{field}.pathType"), &json!(other), &PATH_TYPES));
+        }
     }
     let backend = path.get("backend").unwrap_or(&Value::Null);
     errors.extend(self::backend(backend, &format!("{field}.backend")));
@@ -131,7 +137,9 @@ fn backend(backend: &Value, field: &str) -> Vec<FieldError> {
     match (has_name, number) {
         (false, 0) => errors.push(FieldError::required(field, "port name or number is required")),
         (true, 0) => {}
-        (true, _) => errors.push(FieldError::invalid(field, &json!(""), "cannot set both port name & port number")),
+        (true, _) => {
+            errors.push(FieldError::invalid(field, &json!(""), "cannot set both port name & port number"));
+        }
         (false, found) => {
             errors.extend(super::container::port_number(found, format!("{field}.service.port.number")));
         }
@@ -152,7 +160,8 @@ pub(super) fn class(object: &Value, old: Option<&Value>) -> Vec<FieldError> {
 /// Errors of a network policy.
 pub(super) fn policy(object: &Value) -> Vec<FieldError> {
     let spec = object.get("spec").unwrap_or(&Value::Null);
-    let mut errors = super::selector::validate(spec.get("podSelector").unwrap_or(&Value::Null), "spec.podSelector");
+    let mut errors =
+        super::selector::validate(spec.get("podSelector").unwrap_or(&Value::Null), "spec.podSelector");
     for (list, member) in [("ingress", "from"), ("egress", "to")] {
         for (at, rule) in items(spec, &[list]).iter().enumerate() {
             for (index, peer) in items(rule, &[member]).iter().enumerate() {
@@ -173,7 +182,11 @@ fn peer(peer: &Value, field: &str) -> Vec<FieldError> {
     let has = |name: &str| peer.get(name).is_some_and(|one| !one.is_null());
     let has_selector = has("podSelector") || has("namespaceSelector");
     if !has("ipBlock") {
-        return if has_selector { Vec::new() } else { vec![FieldError::required(field, "must specify a peer")] };
+        return if has_selector {
+            Vec::new()
+        } else {
+            vec![FieldError::required(field, "must specify a peer")]
+        };
     }
     if has_selector {
         return vec![FieldError::forbidden(field, "may not specify both ipBlock and another peer")];

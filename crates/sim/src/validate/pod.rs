@@ -6,6 +6,9 @@ use super::{container, metadata, names};
 use crate::status::FieldError;
 use crate::tree::{self, integer, items, text};
 
+/// What is wrong with a name.
+type Rule = fn(&str) -> Vec<String>;
+
 const RESTART_POLICIES: [&str; 3] = ["Always", "OnFailure", "Never"];
 const DNS_POLICIES: [&str; 4] = ["ClusterFirstWithHostNet", "ClusterFirst", "Default", "None"];
 
@@ -45,7 +48,9 @@ fn mutable(object: &Value) -> Value {
         }
     }
     if let Value::Object(members) = &mut spec {
-        for name in ["activeDeadlineSeconds", "tolerations", "terminationGracePeriodSeconds", "ephemeralContainers"] {
+        for name in
+            ["activeDeadlineSeconds", "tolerations", "terminationGracePeriodSeconds", "ephemeralContainers"]
+        {
             members.remove(name);
         }
         if members.contains_key("schedulingGates") {
@@ -72,14 +77,17 @@ fn spec(spec: &Value, field: &str) -> Vec<FieldError> {
     errors.extend(container::all(spec, field, &known));
     let policy = text(spec, &["restartPolicy"]);
     if !policy.is_empty() && !RESTART_POLICIES.contains(&policy) {
-        errors.push(FieldError::not_supported(format!("{field}.restartPolicy"), &json!(policy), &RESTART_POLICIES));
+        errors.push(FieldError::not_supported(
+            format!("{field}.restartPolicy"),
+            &json!(policy),
+            &RESTART_POLICIES,
+        ));
     }
     let policy = text(spec, &["dnsPolicy"]);
     if !policy.is_empty() && !DNS_POLICIES.contains(&policy) {
         errors.push(FieldError::not_supported(format!("{field}.dnsPolicy"), &json!(policy), &DNS_POLICIES));
     }
     errors.extend(metadata::labels(spec, &["nodeSelector"], &format!("{field}.nodeSelector")));
-    type Rule = fn(&str) -> Vec<String>;
     let named: [(&str, Rule); 4] = [
         ("serviceAccountName", names::dns_subdomain),
         ("nodeName", names::dns_subdomain),
@@ -112,7 +120,8 @@ fn toleration(toleration: &Value, field: &str) -> Vec<FieldError> {
         errors.push(FieldError::not_supported(at, &json!(operator), &["Equal", "Exists"]));
     }
     if key.is_empty() && operator != "Exists" {
-        let problem = "operator must be Exists when `key` is empty, which means \"match all values and all keys\"";
+        let problem =
+            "operator must be Exists when `key` is empty, which means \"match all values and all keys\"";
         errors.push(FieldError::invalid(format!("{field}.operator"), &json!(operator), problem));
     }
     let effect = text(toleration, &["effect"]);
@@ -201,7 +210,8 @@ pub(super) fn is_field_path(path: &str) -> bool {
         "status.podIP",
         "status.podIPs",
     ];
-    let is_keyed = ["metadata.annotations['", "metadata.labels['"].iter().any(|start| path.starts_with(start));
+    let is_keyed =
+        ["metadata.annotations['", "metadata.labels['"].iter().any(|start| path.starts_with(start));
     KNOWN.contains(&path) || (is_keyed && path.ends_with("']"))
 }
 

@@ -3,8 +3,8 @@
 use serde_json::{Value, json};
 
 use super::container::is_less;
-use super::workload::share;
 use super::immutable;
+use super::workload::share;
 use crate::status::FieldError;
 use crate::tree::{integer, members, text};
 
@@ -38,7 +38,8 @@ pub(super) fn autoscaler(object: &Value) -> Vec<FieldError> {
         .iter()
         .any(|metric| matches!(text(metric, &["type"]), "Object" | "External"));
     if least == Some(0) && !has_outside {
-        let problem = "must specify at least one Object or External metric to support scaling to zero replicas";
+        let problem =
+            "must specify at least one Object or External metric to support scaling to zero replicas";
         errors.push(FieldError::forbidden("spec.metrics", problem));
     }
     errors
@@ -78,7 +79,8 @@ pub(super) fn priority(object: &Value, old: Option<&Value>) -> Vec<FieldError> {
             errors.push(FieldError::forbidden("value", "may not be changed in an update."));
         }
         if old.get("preemptionPolicy") != object.get("preemptionPolicy") {
-            errors.push(immutable("preemptionPolicy", object.get("preemptionPolicy").unwrap_or(&Value::Null)));
+            errors
+                .push(immutable("preemptionPolicy", object.get("preemptionPolicy").unwrap_or(&Value::Null)));
         }
         return errors;
     }
@@ -115,7 +117,8 @@ pub(super) fn quota(object: &Value) -> Vec<FieldError> {
 /// Errors of a lease.
 pub(super) fn lease(object: &Value) -> Vec<FieldError> {
     let found = integer(object, &["spec", "leaseDurationSeconds"]).filter(|seconds| *seconds <= 0);
-    let error = |seconds| FieldError::invalid("spec.leaseDurationSeconds", &json!(seconds), "must be greater than 0");
+    let error =
+        |seconds| FieldError::invalid("spec.leaseDurationSeconds", &json!(seconds), "must be greater than 0");
     found.map(error).into_iter().collect()
 }
 

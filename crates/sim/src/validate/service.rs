@@ -37,7 +37,9 @@ pub(super) fn validate(object: &Value, old: Option<&Value>) -> Vec<FieldError> {
             errors.push(FieldError::required("spec.externalName", ""));
         } else {
             let problems = names::dns_subdomain(name);
-            errors.extend(problems.iter().map(|one| FieldError::invalid("spec.externalName", &json!(name), one)));
+            errors.extend(
+                problems.iter().map(|one| FieldError::invalid("spec.externalName", &json!(name), one)),
+            );
         }
     }
     let is_named = ports.len() > 1;
@@ -57,7 +59,11 @@ pub(super) fn validate(object: &Value, old: Option<&Value>) -> Vec<FieldError> {
     }
     for (at, family) in items(spec, &["ipFamilies"]).iter().enumerate() {
         if !matches!(family.as_str(), Some("IPv4" | "IPv6")) {
-            errors.push(FieldError::not_supported(format!("spec.ipFamilies[{at}]"), family, &["IPv4", "IPv6"]));
+            errors.push(FieldError::not_supported(
+                format!("spec.ipFamilies[{at}]"),
+                family,
+                &["IPv4", "IPv6"],
+            ));
         }
     }
     if kind.is_empty() {

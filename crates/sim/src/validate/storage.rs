@@ -108,7 +108,8 @@ pub(super) fn volume(object: &Value, old: Option<&Value>) -> Vec<FieldError> {
     if found.is_empty() {
         errors.push(FieldError::required("spec", "must specify a volume type"));
     }
-    let others = found.keys().filter(|name| *name != "hostPath").skip(usize::from(!found.contains_key("hostPath")));
+    let others =
+        found.keys().filter(|name| *name != "hostPath").skip(usize::from(!found.contains_key("hostPath")));
     for name in others {
         errors.push(FieldError::forbidden(format!("spec.{name}"), "may not specify more than 1 volume type"));
     }
@@ -130,14 +131,10 @@ pub(super) fn volume(object: &Value, old: Option<&Value>) -> Vec<FieldError> {
 pub(super) fn class(object: &Value, old: Option<&Value>) -> Vec<FieldError> {
     let mut errors = Vec::new();
     if let Some(old) = old {
-        for name in ["parameters", "provisioner", "reclaimPolicy"] {
+        for name in ["parameters", "provisioner", "reclaimPolicy", "volumeBindingMode"] {
             if object.get(name) != old.get(name) {
-                let problem = format!("updates to {name} are forbidden.");
-                errors.push(FieldError::forbidden(name, &problem));
+                errors.push(immutable(name, object.get(name).unwrap_or(&Value::Null)));
             }
-        }
-        if object.get("volumeBindingMode") != old.get("volumeBindingMode") {
-            errors.push(immutable("volumeBindingMode", object.get("volumeBindingMode").unwrap_or(&Value::Null)));
         }
         return errors;
     }
