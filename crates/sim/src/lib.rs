@@ -20,6 +20,8 @@ mod delete;
 mod discovery;
 mod dispatch;
 mod fault;
+#[cfg(test)]
+mod golden;
 mod logs;
 mod openapi;
 mod persist;
