@@ -338,8 +338,9 @@ fn amount(bytes: &[u8]) -> Result<Value, ProtobufError> {
             amount = text(payload)?;
         }
     }
-    let canonical =
-        quantity::canonical_text(&amount).map_err(|_error| ProtobufError::Content("a quantity"))?.into_owned();
+    let canonical = quantity::canonical_text(&amount)
+        .map_err(|_error| ProtobufError::Content("a quantity"))?
+        .into_owned();
     Ok(Value::from(canonical))
 }
 
