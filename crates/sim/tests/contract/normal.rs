@@ -215,10 +215,13 @@ pub(crate) fn settle(value: &mut Value, unordered: bool) {
                 match name.as_str() {
                     // Entries of one operation are in the order of their seconds.
                     "managedFields" => items.sort_by_key(|entry| {
-                        ["operation", "manager", "subresource", "apiVersion"].map(|key| entry[key].to_string())
+                        ["operation", "manager", "subresource", "apiVersion"]
+                            .map(|key| entry[key].to_string())
                     }),
                     // Managers in conflict are in the order of a Go map, and so are some rules of schemas.
-                    "causes" if unordered || items.iter().all(|one| one["reason"] == "FieldManagerConflict") => {
+                    "causes"
+                        if unordered || items.iter().all(|one| one["reason"] == "FieldManagerConflict") =>
+                    {
                         items.sort_by_key(Value::to_string);
                     }
                     _ => {}

@@ -52,7 +52,14 @@ impl Target {
         let limits = tiphys_go::yaml::Limits::default();
         let kubeconfig =
             tiphys_go::yaml::parse(kubeconfig, tiphys_go::yaml::Dialect::Sigs, &limits).unwrap().unwrap();
-        Self { client: Client::new(&kubeconfig), kubeconfig, kubectl: kubectl::find(), patience, is_real, _server: None }
+        Self {
+            client: Client::new(&kubeconfig),
+            kubeconfig,
+            kubectl: kubectl::find(),
+            patience,
+            is_real,
+            _server: None,
+        }
     }
 }
 
