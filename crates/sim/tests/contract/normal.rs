@@ -29,7 +29,7 @@ static RULES: LazyLock<Vec<Rule>> = LazyLock::new(|| {
         rule(r"(?m)^[EIW](\d{4} \d\d:\d\d:\d\d\.\d+ +\d+ \S+:\d+)\]", "log"),
         // What a patch made, as Go prints its structs: the order of members means nothing.
         rule(r#"Invalid value: ("\{.*\}"): "#, "object"),
-        rule(r#"Invalid value: (\[\{.*?\}\]): "#, "object"),
+        rule(r"Invalid value: (\[\{.*?\}\]): ", "object"),
         rule(r#"resourceVersion"?: "(\d+)""#, "version#"),
         rule(r"resource version: (\d+)", "version"),
         rule(r"ResourceVersion in record \((\d+)\)", "version"),
