@@ -1,10 +1,12 @@
 //! The Kubernetes API of the demo, inside the process.
 
+use std::net::{Ipv4Addr, SocketAddr};
 use std::path::Path;
 
 use anyhow::{Context as _, anyhow};
 use serde_json::Value;
 use tiphys_go::yaml::{Dialect, Limits};
+use tiphys_sim::{Server, Sim};
 
 use super::directory::write_private;
 use super::scenario::NAMESPACE;
@@ -19,21 +21,28 @@ pub(crate) struct Options<'a> {
 
 /// A running API server.
 pub(crate) struct Cluster {
-    kubeconfig: String,
+    server: Server,
 }
 
 impl Cluster {
+    /// Starts it on a free port of the loopback address, whatever else listens where.
     pub(crate) async fn start(options: &Options<'_>) -> anyhow::Result<Self> {
-        tracing::debug!(seed = options.seed, data = ?options.data, speed = options.speed, "a testbed in its place");
-        let path = std::env::var_os("TIPHYS_DEMO_KUBECONFIG").context("no cluster")?;
-        let kubeconfig = tokio::fs::read_to_string(path).await?;
-        Ok(Self { kubeconfig })
+        let sim = Sim::new(tiphys_sim::Options {
+            seed: options.seed,
+            data: options.data.map(Path::to_owned),
+            speed: options.speed,
+            ..tiphys_sim::Options::default()
+        })
+        .context("the embedded API cannot start; `--reset` starts anew in the directory of --data")?;
+        let address = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
+        let server = Server::start(sim, address).await.context("the embedded API cannot listen")?;
+        Ok(Self { server })
     }
 
     /// Writes the kubeconfig, with the Applications' namespace as its own, so that `kubectl get applications`
     /// shows them.
     pub(crate) fn write_kubeconfig(&self, path: &Path) -> anyhow::Result<()> {
-        let parsed = tiphys_go::yaml::parse(&self.kubeconfig, Dialect::Sigs, &Limits::default());
+        let parsed = tiphys_go::yaml::parse(&self.server.kubeconfig(), Dialect::Sigs, &Limits::default());
         let mut config =
             parsed.ok().flatten().context("the kubeconfig of the embedded API cannot be read")?;
         let context = config.pointer_mut("/contexts/0/context").and_then(Value::as_object_mut);
@@ -43,6 +52,8 @@ impl Cluster {
         write_private(path, text.as_bytes()).context("cannot write the kubeconfig")
     }
 
-    #[expect(clippy::unused_async, reason = "the embedded server ends in its own time")]
-    pub(crate) async fn stop(self) {}
+    /// Ends it. Connections end with their clients.
+    pub(crate) fn stop(&self) {
+        self.server.stop();
+    }
 }

@@ -155,7 +155,7 @@ impl Live {
         }
         self.tasks.close();
         self.tasks.wait().await;
-        self.cluster.stop().await;
+        self.cluster.stop();
     }
 }
 
@@ -206,7 +206,6 @@ async fn fill(
 
 /// What every installation has: namespace, settings and custom resources.
 async fn install(writer: &Writer) -> anyhow::Result<()> {
-    let options = ApplyOptions { method: ApplyMethod::ServerSide, ..ApplyOptions::default() };
     let namespace = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}});
     let settings = json!({
         "apiVersion": "v1",
@@ -218,8 +217,14 @@ async fn install(writer: &Writer) -> anyhow::Result<()> {
         },
         "data": {"timeout.reconciliation": POLL, "timeout.reconciliation.jitter": "0s"},
     });
-    for manifest in [namespace, settings].into_iter().chain(tiphys_api::crd::manifests()) {
-        // These are the installation's own objects.
+    // These are the installation's own objects. Those of an earlier run may have been changed since.
+    for manifest in [namespace, settings] {
+        if writer.get(&Target::of(&manifest)).await?.is_none() {
+            writer.create(&Permit::checked(), &manifest).await?;
+        }
+    }
+    let options = ApplyOptions { method: ApplyMethod::Replace, ..ApplyOptions::default() };
+    for manifest in tiphys_api::crd::manifests() {
         writer.apply(&Permit::checked(), &manifest, &options).await?;
     }
     Ok(())
