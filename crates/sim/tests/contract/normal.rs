@@ -29,7 +29,7 @@ static RULES: LazyLock<Vec<Rule>> = LazyLock::new(|| {
         rule(r"(?m)^[EIW](\d{4} \d\d:\d\d:\d\d\.\d+ +\d+ \S+:\d+)\]", "log"),
         // What a patch made, as Go prints its structs: the order of members means nothing.
         rule(r#"Invalid value: ("\{.*\}"): "#, "object"),
-        rule(r#"Invalid value: (\[\{.*?\}\]): "#, "object"),
+        rule(r"Invalid value: (\[\{.*?\}\]): ", "object"),
         rule(r#"resourceVersion"?: "(\d+)""#, "version#"),
         rule(r"resource version: (\d+)", "version"),
         rule(r"ResourceVersion in record \((\d+)\)", "version"),
@@ -48,7 +48,7 @@ static RULES: LazyLock<Vec<Rule>> = LazyLock::new(|| {
 static TIME: LazyLock<Regex> =
     LazyLock::new(|| Regex::new(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?(?:Z|[+-]\d\d:\d\d)").unwrap());
 static AGE: LazyLock<Regex> =
-    LazyLock::new(|| Regex::new(r"(?m)(^|\s|\()(?:\d+[smh](?:\d+[sm])?|<unknown>)(\s|$|\))").unwrap());
+    LazyLock::new(|| Regex::new(r"(?m)(^|\s|\()(?:\d+[smhdy](?:\d+[smhd])?|<unknown>)(\s|$|\))").unwrap());
 static BLANKS: LazyLock<Regex> = LazyLock::new(|| Regex::new(r"(\S) {2,}").unwrap());
 static TRAILING: LazyLock<Regex> = LazyLock::new(|| Regex::new(r"(?m) +$").unwrap());
 
