@@ -141,7 +141,7 @@ fn show(object: &Object) -> Shown {
     }
 }
 
-/// The error condition, else what a failed operation says.
+/// The error condition, else what an operation says that failed or is tried again.
 fn problem(app: &Value) -> String {
     let conditions = app.pointer("/status/conditions").and_then(Value::as_array);
     let errors = conditions.into_iter().flatten().filter_map(|condition| {
@@ -153,10 +153,12 @@ fn problem(app: &Value) -> String {
     }
     let state = app.pointer("/status/operationState");
     let part = |name: &str| state.and_then(|state| state.get(name)?.as_str()).unwrap_or("");
-    if matches!(part("phase"), "Failed" | "Error") {
-        return part("message").to_owned();
+    let is_retried = state.and_then(|state| state.get("retryCount")?.as_u64()).is_some_and(|count| count > 0);
+    match part("phase") {
+        "Failed" | "Error" => part("message").to_owned(),
+        "Running" if is_retried => part("message").to_owned(),
+        _ => String::new(),
     }
-    String::new()
 }
 
 /// Prints a line for each change of state, for a person who watches.

@@ -223,9 +223,18 @@ async fn install(writer: &Writer) -> anyhow::Result<()> {
             writer.create(&Permit::checked(), &manifest).await?;
         }
     }
-    let options = ApplyOptions { method: ApplyMethod::Replace, ..ApplyOptions::default() };
-    for manifest in tiphys_api::crd::manifests() {
-        writer.apply(&Permit::checked(), &manifest, &options).await?;
+    let definitions = tiphys_api::crd::manifests();
+    futures::future::try_join_all(definitions.iter().map(|manifest| define(writer, manifest))).await?;
+    Ok(())
+}
+
+/// Creates a custom resource definition, or brings it to the state of this version.
+async fn define(writer: &Writer, manifest: &Value) -> anyhow::Result<()> {
+    if writer.get(&Target::of(manifest)).await?.is_none() {
+        writer.create(&Permit::checked(), manifest).await?;
+    } else {
+        let options = ApplyOptions { method: ApplyMethod::Replace, ..ApplyOptions::default() };
+        writer.apply(&Permit::checked(), manifest, &options).await?;
     }
     Ok(())
 }
