@@ -5,6 +5,7 @@
 //
 //	go run . > ../../crates/object/data/builtin-types.txt
 //	go run . structured > ../../crates/object/data/structured-types.txt
+//	go run . protobuf > ../../crates/object/testdata/protobuf.jsonl
 //
 // after moving the three k8s.io requirements of go.mod together.
 package main
@@ -17,6 +18,7 @@ import (
 	"reflect"
 	"runtime/debug"
 	"sort"
+	"strconv"
 	"strings"
 
 	"k8s.io/client-go/kubernetes/scheme"
@@ -24,10 +26,11 @@ import (
 
 const header = `# Types of the Kubernetes client scheme (k8s.io/api %s). Made by hack/builtin-types, which says how; do not edit.
 # k <apiVersion> <kind> <struct>
-# t <struct> <member>...   member = name:shape[:flags]
+# t <struct> <member>...   member = name:shape[:flags][=merge key]
 # shape: s text, b bool, i32 i64 integers, q quantity, T time, M time with microseconds, I integer or text,
 #        B base64 bytes, A any JSON, @x struct, *x pointer, [x list, {x map
-# flags: o left out when empty, z left out when zero, m merge, r replace, k retain keys, =x merge key
+# flags: o left out when empty, z left out when zero, m merge, r replace, k retain keys,
+#        1 protobuf field, 2.1 field 1 of the message in field 2, w its lists are messages with the items in field 1
 `
 
 // leaves are the types whose JSON form is their own business.
@@ -45,13 +48,22 @@ type table map[string][]string
 
 func main() {
 	out := bufio.NewWriter(os.Stdout)
-	if len(os.Args) > 1 && os.Args[1] == "structured" {
-		if err := printStructured(out); err != nil {
-			fmt.Fprintln(os.Stderr, err)
-			os.Exit(1)
-		}
-	} else {
+	var err error
+	switch strings.Join(os.Args[1:], " ") {
+	case "":
 		printTypes(out)
+	case "structured":
+		err = printStructured(out)
+	case "protobuf":
+		err = printSamples(out, 1, 45)
+	case "protobuf many":
+		err = printSamples(out, 40, 1_000)
+	default:
+		err = fmt.Errorf("unknown: %q", os.Args[1:])
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
 	}
 	if err := out.Flush(); err != nil {
 		fmt.Fprintln(os.Stderr, err)
@@ -113,14 +125,53 @@ func (t table) add(goType reflect.Type) {
 	t[name] = members
 }
 
-// member is one field of a struct under its JSON name.
+// member is one field of a struct under its JSON name. Its place is the protobuf field, after those of the messages
+// whose members JSON shows one level higher; members that protobuf does not write have none.
 type member struct {
-	name, options string
-	field         reflect.StructField
+	name, options, place string
+	field                reflect.StructField
+}
+
+// absent is the place of what protobuf does not write, for example the members of an inlined TypeMeta.
+const absent = "-"
+
+// place is the number of the protobuf field inside the messages that are inlined in JSON.
+func place(outer string, field reflect.StructField) string {
+	tag := strings.Split(field.Tag.Get("protobuf"), ",")
+	if len(tag) < 2 || outer == absent {
+		return absent
+	}
+	if number, err := strconv.ParseUint(tag[1], 10, 8); err != nil || number == 0 {
+		panic(fmt.Sprintf("field %s has the number %s", field.Name, tag[1]))
+	}
+	inner := strings.TrimPrefix(outer+"."+tag[1], ".")
+	if strings.Count(inner, ".") > 2 {
+		panic(fmt.Sprintf("field %s is too deep: %s", field.Name, inner))
+	}
+	return inner
+}
+
+// isWrapped says whether lists of the type are messages of their own.
+func isWrapped(goType reflect.Type) bool {
+	if _, isLeaf := leaves[goType.PkgPath()+"."+goType.Name()]; isLeaf {
+		return false
+	}
+	switch goType.Kind() {
+	case reflect.Pointer, reflect.Map:
+		return isWrapped(goType.Elem())
+	case reflect.Slice:
+		_, found := goType.MethodByName("Marshal")
+		return found
+	}
+	return false
 }
 
 // flatten lists the members of a struct, those of inlined structs included.
 func flatten(goType reflect.Type) []member {
+	return flattenAt(goType, "")
+}
+
+func flattenAt(goType reflect.Type, outer string) []member {
 	var members []member
 	for i := range goType.NumField() {
 		field := goType.Field(i)
@@ -133,12 +184,12 @@ func flatten(goType reflect.Type) []member {
 			if embedded.Kind() == reflect.Pointer {
 				embedded = embedded.Elem()
 			}
-			members = append(members, flatten(embedded)...)
+			members = append(members, flattenAt(embedded, place(outer, field))...)
 			continue
 		case name == "":
 			name = field.Name
 		}
-		members = append(members, member{name, options, field})
+		members = append(members, member{name, options, place(outer, field), field})
 	}
 	return members
 }
@@ -147,7 +198,7 @@ func (t table) members(goType reflect.Type) []string {
 	var members []string
 	for _, found := range flatten(goType) {
 		member := found.name + ":" + t.shape(found.field.Type)
-		if flags := flags(found.field, found.options); flags != "" {
+		if flags := flags(found); flags != "" {
 			member += ":" + flags
 		}
 		members = append(members, member)
@@ -160,9 +211,9 @@ func memberName(member string) string {
 	return name
 }
 
-func flags(field reflect.StructField, options string) string {
+func flags(found member) string {
 	var flags strings.Builder
-	for _, option := range strings.Split(options, ",") {
+	for _, option := range strings.Split(found.options, ",") {
 		switch option {
 		case "omitempty":
 			flags.WriteString("o")
@@ -170,7 +221,7 @@ func flags(field reflect.StructField, options string) string {
 			flags.WriteString("z")
 		}
 	}
-	for _, strategy := range strings.Split(field.Tag.Get("patchStrategy"), ",") {
+	for _, strategy := range strings.Split(found.field.Tag.Get("patchStrategy"), ",") {
 		switch strategy {
 		case "merge":
 			flags.WriteString("m")
@@ -180,7 +231,13 @@ func flags(field reflect.StructField, options string) string {
 			flags.WriteString("k")
 		}
 	}
-	if key := field.Tag.Get("patchMergeKey"); key != "" {
+	if isWrapped(found.field.Type) {
+		flags.WriteString("w")
+	}
+	if found.place != absent {
+		flags.WriteString(found.place)
+	}
+	if key := found.field.Tag.Get("patchMergeKey"); key != "" {
 		flags.WriteString("=" + key)
 	}
 	return flags.String()

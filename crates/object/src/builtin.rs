@@ -2,16 +2,19 @@
 //!
 //! Objects are never parsed into Go-like structs: one table says which members a built-in type has, what JSON
 //! shape each takes, whether it is left out when empty and how strategic merge patches treat it.
-//! [`Schema::of`] finds a type, [`canonicalize`] re-writes an object the way its type would encode it. The
-//! table is `data/builtin-types.txt`, made by `hack/builtin-types`; it is read once, on first use.
+//! [`Schema::of`] finds a type, [`canonicalize`] re-writes an object the way its type would encode it,
+//! [`decode_protobuf`] reads what Go clients send. The table is `data/builtin-types.txt`, made by
+//! `hack/builtin-types`; it is read once, on first use.
 //! Custom resources, `CustomResourceDefinition` and `APIService` are deliberately absent.
 
 mod canonical;
+mod protobuf;
 mod table;
 mod time;
 
 pub use canonical::{Canonical, canonicalize};
-pub use table::{Field, OmitWhen, Patch, Schema, Shape, StructType};
+pub use protobuf::{ProtobufError, decode_protobuf};
+pub use table::{Field, OmitWhen, Patch, Place, Schema, Shape, StructType};
 
 use crate::Gvk;
 

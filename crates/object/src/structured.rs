@@ -4,7 +4,7 @@
 //! longer, and keeps the books in `metadata.managedFields`. [`update`] is the bookkeeping of any other write.
 //! [`predict`] is the part of a forced apply that a comparison needs: the object, without the books.
 //! What identifies the items of a list, and which values are taken as a whole, comes from the schema of the
-//! built-in types, see [`Types`].
+//! built-in types or that of a custom resource, see [`Types`].
 //!
 //! Deviation: entries written at another API version of the same kind are read as if their fields were those of
 //! this version, since nothing here converts objects; entries of a version that the built-in kind does not have
@@ -12,6 +12,7 @@
 
 mod check;
 mod compare;
+mod custom;
 mod extent;
 mod hint;
 mod items;
@@ -27,6 +28,7 @@ use serde_json::{Map, Value};
 use crate::fields::{FieldSet, PathElement};
 use crate::{Gvk, access};
 use check::{Lenience, check};
+pub use custom::SchemaTypes;
 use hint::Hint;
 use managers::{ManagerKey, Managers, Operation, Owned, Time};
 use schema::Type;
@@ -52,9 +54,11 @@ const UNOWNED_METADATA: &[&str] = &[
 
 /// Where the types of an object come from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Types {
+pub enum Types<'a> {
     /// The built-in types. Other kinds are refused.
     Builtin,
+    /// The schema of a custom resource.
+    Schema(&'a SchemaTypes),
     /// The object itself: maps are merged member by member, everything else is one value.
     Deduced,
 }
@@ -66,10 +70,12 @@ pub struct ApplyRequest<'a> {
     pub manager: &'a str,
     /// The subresource the apply went through; empty for the object itself.
     pub subresource: &'a str,
+    /// The time that what is owned from here on gets; `None` leaves it out.
+    pub time: Option<&'a str>,
     /// Whether fields are taken from other managers.
     pub force: bool,
     /// Where the types come from.
-    pub types: Types,
+    pub types: Types<'a>,
 }
 
 /// What came of an apply.
@@ -77,7 +83,7 @@ pub struct ApplyRequest<'a> {
 pub enum Applied {
     /// The object with its books. Entries that this apply wrote have no time.
     Object(Value),
-    /// Other managers own fields that would change; sorted.
+    /// Other managers own fields that would change; of one manager after the other, in the order of field sets.
     Conflicts(Vec<Conflict>),
 }
 
@@ -153,7 +159,7 @@ pub fn apply(
         managers.insert(key, Owned { version: merger.api_version.clone(), fields, time });
     }
     let mut object = if is_same { std::mem::take(&mut live) } else { object };
-    set_books(&mut object, managers::encode(managers));
+    set_books(&mut object, managers::encode(managers, request.time));
     Ok(Applied::Object(object))
 }
 
@@ -162,18 +168,31 @@ pub fn update(
     live: Option<&Value>,
     new: &Value,
     manager: &str,
-    types: Types,
+    types: Types<'_>,
 ) -> Result<Value, StructuredError> {
-    update_through(live, new, (manager, ""), types)
+    update_through(live, new, UpdateRequest { manager, subresource: "", time: None, types })
 }
 
-/// [`update`] of a manager through a subresource.
+/// Who updates, and how.
+#[derive(Clone, Copy, Debug)]
+pub struct UpdateRequest<'a> {
+    /// Name of the manager.
+    pub manager: &'a str,
+    /// The subresource the update went through; empty for the object itself.
+    pub subresource: &'a str,
+    /// The time that what is owned from here on gets; `None` leaves it out.
+    pub time: Option<&'a str>,
+    /// Where the types come from.
+    pub types: Types<'a>,
+}
+
+/// [`update`], with everything that an entry of the books has.
 pub fn update_through(
     live: Option<&Value>,
     new: &Value,
-    (manager, subresource): (&str, &str),
-    types: Types,
+    request: UpdateRequest<'_>,
 ) -> Result<Value, StructuredError> {
+    let UpdateRequest { manager, subresource, time, types } = request;
     let merger = Merger::new(new, types)?;
     let is_reset = match access::at(new, &["metadata", "managedFields"]) {
         Some(Value::Array(entries)) => match entries.as_slice() {
@@ -199,7 +218,7 @@ pub fn update_through(
         merger.reconcile(&mut managers);
         merger.record_update(&live, &object, &mut managers, (manager, subresource));
     }
-    set_books(&mut object, managers::encode(managers));
+    set_books(&mut object, managers::encode(managers, time));
     Ok(object)
 }
 
@@ -277,11 +296,12 @@ struct Merger<'a> {
     api_version: String,
 }
 
-impl Merger<'_> {
-    fn new(object: &Value, types: Types) -> Result<Self, StructuredError> {
+impl<'a> Merger<'a> {
+    fn new(object: &Value, types: Types<'a>) -> Result<Self, StructuredError> {
         let gvk = Gvk::of(object);
         let of = match types {
             Types::Deduced => Type::DEDUCED,
+            Types::Schema(types) => Type::custom(types),
             Types::Builtin => {
                 Type::builtin(&gvk).ok_or_else(|| StructuredError::NoType { gvk: Box::new(gvk.clone()) })?
             }
@@ -291,7 +311,9 @@ impl Merger<'_> {
 
     /// Drops entries of versions that do not exist, and brings the others in line with the types.
     fn reconcile(&self, managers: &mut Managers) {
-        managers.retain(|_, owned| self.of.is_deduced() || self.has_version(&owned.version));
+        // Other versions of a custom resource are not known here.
+        let is_open = self.of.is_deduced() || self.of.is_custom();
+        managers.retain(|_, owned| is_open || self.has_version(&owned.version));
         for owned in managers.values_mut() {
             owned.fields = extent::reconciled(std::mem::take(&mut owned.fields), self.of);
         }
@@ -347,7 +369,6 @@ impl Merger<'_> {
             }
             !owned.fields.is_empty()
         });
-        conflicts.sort();
         conflicts
     }
 

@@ -1,9 +1,11 @@
 //! `metadata.managedFields`: who owns what, on every write.
 
 use jiff::Timestamp;
-use serde_json::{Value, json};
+use serde_json::Value;
 use tiphys_object::access;
-use tiphys_object::structured::{self, Applied, ApplyRequest, StructuredError, Types};
+use tiphys_object::structured::{
+    self, Applied, ApplyRequest, Conflict, StructuredError, Types, UpdateRequest,
+};
 
 use crate::clock::seconds;
 use crate::resource::Resource;
@@ -17,19 +19,23 @@ pub(crate) struct Writer<'a> {
     pub(crate) now: Timestamp,
 }
 
-fn types(resource: &Resource) -> Types {
-    if resource.custom.is_some() { Types::Deduced } else { Types::Builtin }
+fn types(resource: &Resource) -> Types<'_> {
+    match &resource.custom {
+        Some(custom) => Types::Schema(&custom.types),
+        None => Types::Builtin,
+    }
 }
 
 /// Brings the books of a written object up to date. Where its types are not known it has none.
 pub(crate) fn update(resource: &Resource, live: Option<&Value>, new: Value, writer: Writer<'_>) -> Value {
-    match structured::update_through(live, &new, (writer.manager, writer.subresource), types(resource)) {
-        Ok(mut object) => {
-            date(&mut object, writer.now);
-            object
-        }
-        Err(_no_type) => new,
-    }
+    let time = seconds(writer.now);
+    let request = UpdateRequest {
+        manager: writer.manager,
+        subresource: writer.subresource,
+        time: Some(&time),
+        types: types(resource),
+    };
+    structured::update_through(live, &new, request).unwrap_or(new)
 }
 
 /// Server-side apply of `config` onto `live`.
@@ -40,33 +46,21 @@ pub(crate) fn apply(
     force: bool,
     writer: Writer<'_>,
 ) -> Result<Value, Status> {
+    let time = seconds(writer.now);
     let request = ApplyRequest {
         manager: writer.manager,
         subresource: writer.subresource,
+        time: Some(&time),
         force,
         types: types(resource),
     };
     let said = own_part(resource, config, writer.subresource);
     match structured::apply(live, &said, request) {
-        Ok(Applied::Object(mut object)) => {
-            date(&mut object, writer.now);
-            Ok(object)
-        }
+        Ok(Applied::Object(object)) => Ok(object),
         Ok(Applied::Conflicts(conflicts)) => {
-            let count = conflicts.len();
-            let noun = if count == 1 { "conflict" } else { "conflicts" };
-            let mut text = format!("Apply failed with {count} {noun}:");
-            let mut last = String::new();
-            for conflict in &conflicts {
-                if count == 1 {
-                    text = format!("{text} {}: {}", conflict.message, conflict.field);
-                } else if last == conflict.message {
-                    text = format!("{text}\n- {}", conflict.field);
-                } else {
-                    text = format!("{text} {}:\n- {}", conflict.message, conflict.field);
-                    last.clone_from(&conflict.message);
-                }
-            }
+            let mut conflicts = conflicts;
+            conflicts.sort_by(|one, other| one.message.cmp(&other.message));
+            let text = conflict_text(&conflicts);
             let causes = conflicts.into_iter().map(|conflict| Cause {
                 reason: "FieldManagerConflict".to_owned(),
                 message: conflict.message,
@@ -108,13 +102,19 @@ fn own_part(resource: &Resource, config: &Value, subresource: &str) -> Value {
     config
 }
 
-/// Entries that were written now get their time.
-fn date(object: &mut Value, now: Timestamp) {
-    let time = seconds(now);
-    let entries = access::metadata_mut(object).get_mut("managedFields").and_then(Value::as_array_mut);
-    for entry in entries.into_iter().flatten() {
-        if entry.get("time").is_none() {
-            access::ensure_object(entry).insert("time".to_owned(), json!(time));
-        }
+/// What a person reads about conflicts: the fields, by the manager that owns them.
+fn conflict_text(conflicts: &[Conflict]) -> String {
+    if let [one] = conflicts {
+        return format!("Apply failed with 1 conflict: {}: {}", one.message, one.field);
     }
+    let mut lines = Vec::new();
+    let mut last = "";
+    for conflict in conflicts {
+        if conflict.message != last {
+            lines.push(format!("{}:", conflict.message.replacen("conflict with", "conflicts with", 1)));
+            last = &conflict.message;
+        }
+        lines.push(format!("- {}", conflict.field));
+    }
+    format!("Apply failed with {} conflicts: {}", conflicts.len(), lines.join("\n"))
 }

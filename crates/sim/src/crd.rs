@@ -13,6 +13,7 @@ use std::sync::Arc;
 use serde_json::{Map, Value, json};
 use smol_str::SmolStr;
 use tiphys_object::structural::Structural;
+use tiphys_object::structured::SchemaTypes;
 
 use crate::resource::{Custom, Registry, Resource, Scale, Scope};
 use crate::status::FieldError;
@@ -54,7 +55,8 @@ pub(crate) fn fill_in(definition: &mut Value) {
     if let Some(status) = tree::made(definition, &["status"]) {
         status.entry("acceptedNames").or_insert_with(|| json!({"plural": "", "kind": ""}));
         status.entry("conditions").or_insert(Value::Null);
-        status.insert("storedVersions".to_owned(), if stored.is_empty() { Value::Null } else { json!(stored) });
+        status
+            .insert("storedVersions".to_owned(), if stored.is_empty() { Value::Null } else { json!(stored) });
     }
     let Some(Value::Array(versions)) = definition.pointer_mut("/spec/versions") else { return };
     for version in versions.iter_mut().filter_map(Value::as_object_mut) {
@@ -88,18 +90,21 @@ fn resource(definition: &Value, spec: &Value, version: &Value, served: &[SmolStr
         items(spec, &["names", name]).iter().filter_map(Value::as_str).map(SmolStr::from).collect()
     };
     let has = |name: &str| tree::at(version, &["subresources", name]).is_some_and(|one| !one.is_null());
-    let path = |name: &str| text(version, &["subresources", "scale", name]).trim_start_matches('.').to_owned();
+    let path =
+        |name: &str| text(version, &["subresources", "scale", name]).trim_start_matches('.').to_owned();
     let scale = has("scale").then(|| Scale {
         spec_replicas: path("specReplicasPath"),
         status_replicas: path("statusReplicasPath"),
         selector: Some(path("labelSelectorPath")).filter(|selector| !selector.is_empty()),
     });
+    let preserves_unknown = flag(spec, &["preserveUnknownFields"]);
     let custom = Custom {
+        types: SchemaTypes::new(&schema, preserves_unknown),
         definition: text(definition, &["metadata", "name"]).to_owned(),
         schema,
         structural,
         columns: version.get("additionalPrinterColumns").cloned().unwrap_or(Value::Null),
-        preserves_unknown: flag(spec, &["preserveUnknownFields"]),
+        preserves_unknown,
         served: served.to_vec(),
     };
     let is_cluster = text(spec, &["scope"]) == "Cluster";
@@ -146,7 +151,10 @@ pub(crate) fn status(definition: &Value, registry: &Registry, now: &str) -> Valu
 /// A copy of an object without some members.
 fn without(value: &Value, gone: &[&str]) -> Map<String, Value> {
     let members = value.as_object().into_iter().flatten();
-    members.filter(|(name, _)| !gone.contains(&name.as_str())).map(|(name, one)| (name.clone(), one.clone())).collect()
+    members
+        .filter(|(name, _)| !gone.contains(&name.as_str()))
+        .map(|(name, one)| (name.clone(), one.clone()))
+        .collect()
 }
 
 #[cfg(test)]
@@ -155,7 +163,8 @@ mod tests {
 
     #[test]
     fn clients_prefer_stable_versions_with_high_numbers() {
-        let mut names = vec!["foo", "v1beta1", "v2", "v10", "v1", "v11alpha2", "bar", "v11beta2", "v12alpha1"];
+        let mut names =
+            vec!["foo", "v1beta1", "v2", "v10", "v1", "v11alpha2", "bar", "v11beta2", "v12alpha1"];
         names.sort_by_key(|name| Reverse(priority(name)));
         assert_eq!(names, ["v10", "v2", "v1", "v11beta2", "v1beta1", "v12alpha1", "v11alpha2", "bar", "foo"]);
     }

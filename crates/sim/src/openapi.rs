@@ -71,6 +71,15 @@ pub(crate) fn v2(registry: &Registry) -> Value {
     merged.into_document()
 }
 
+/// `Content-Type` of an answer with [`v2_protobuf`]. Clients ask with an `@` before `v1.0`, which they would not
+/// take in an answer.
+pub(crate) const V2_PROTOBUF: &str = "application/com.github.proto-openapi.spec.v2.v1.0+protobuf";
+
+/// `GET /openapi/v2` with an `Accept` of `application/com.github.proto-openapi.spec.v2@v1.0+protobuf`.
+pub(crate) fn v2_protobuf(registry: &Registry) -> Vec<u8> {
+    protobuf::document(&v2(registry))
+}
+
 /// Adds a member to an object.
 fn set(object: &mut Value, member: &str, content: impl Into<Value>) {
     ensure_object(object).insert(member.to_owned(), content.into());
@@ -80,6 +89,7 @@ mod component;
 mod custom;
 mod extension;
 mod path;
+mod protobuf;
 mod v2;
 
 #[cfg(test)]

@@ -17,9 +17,8 @@ use crate::store::{Kind, Objects, Stored};
 
 /// An object as a version of its resource shows it.
 pub(crate) fn present(resource: &Resource, stored: &Stored) -> Value {
-    let mut tree = stored.tree();
+    let mut tree = resource.view(stored.tree());
     if let Some(members) = tree.as_object_mut() {
-        members.insert("apiVersion".to_owned(), json!(api_version(resource)));
         members.insert("kind".to_owned(), json!(resource.kind));
     }
     tree

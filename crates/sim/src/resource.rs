@@ -6,6 +6,7 @@ use std::sync::Arc;
 use serde_json::Value;
 use smol_str::SmolStr;
 use tiphys_object::structural::Structural;
+use tiphys_object::structured::SchemaTypes;
 
 /// Whether objects of a resource live in namespaces.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -67,6 +68,8 @@ pub struct Custom {
     pub schema: Value,
     /// The same, for defaults and pruning.
     pub structural: Structural,
+    /// The same, for merging.
+    pub types: SchemaTypes,
     /// `additionalPrinterColumns`, as written.
     pub columns: Value,
     /// Whether unknown members are kept everywhere.
@@ -97,6 +100,12 @@ impl Resource {
             ("events.k8s.io", "events") => ("", "events"),
             own => own,
         }
+    }
+
+    /// An object of the same [storage](Self::storage), in whatever version, as this resource shows it. Built-in
+    /// autoscalers and Events change their members, everything else only its `apiVersion`.
+    pub fn view(&self, object: Value) -> Value {
+        view(&self.group, &self.plural, &self.api_version(), object)
     }
 
     /// `v1`, or `apps/v1`.
@@ -247,6 +256,9 @@ impl Registry {
 mod builtin;
 mod subresource;
 mod version;
+mod view;
+
+pub(crate) use view::view;
 
 #[cfg(test)]
 mod tests;

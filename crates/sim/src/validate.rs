@@ -1,15 +1,25 @@
 //! Rules that objects must keep, with the words of an API server.
 //!
 //! Custom resources are held against the schema of their definition; what built-in kinds must keep is written out
-//! for the kinds that people and sync tools meet, see the list in `create`. Deliberately absent: rules in CEL
+//! for the kinds that people and sync tools meet, see `builtin`. Deliberately absent: rules in CEL
 //! (`x-kubernetes-validations`), for which no interpreter is at hand, and checks that need other objects.
 //! Errors come in the order in which a server looks; where the server's order is that of a random map, by name.
 
+mod access;
 mod config;
+mod container;
 mod errors;
+mod job;
 mod metadata;
 mod names;
+mod network;
+mod pod;
+mod policy;
 mod schema;
+mod selector;
+mod service;
+mod storage;
+mod workload;
 
 use serde_json::Value;
 
@@ -40,7 +50,8 @@ pub(crate) fn update(resource: &Resource, old: &Value, new: &Value) -> Vec<Field
     if let Some(custom) = &resource.custom {
         let mut errors = metadata::update(old, new);
         // Where there is a subresource for the status, nothing else changes it, and it changes nothing else.
-        let status = new.get("status").filter(|status| resource.has_status && old.get("status") != Some(status));
+        let status =
+            new.get("status").filter(|status| resource.has_status && old.get("status") != Some(status));
         match status {
             Some(status) => errors.extend(schema::status(&custom.schema, status, old.get("status"))),
             None => errors.extend(schema::validate(&custom.schema, new, Some(old))),
@@ -69,6 +80,30 @@ fn builtin(resource: &Resource, object: &Value, old: Option<&Value>) -> Vec<Fiel
     match (resource.group.as_str(), resource.kind.as_str()) {
         ("", "ConfigMap") => config::config_map(object, old),
         ("", "Secret") => config::secret(object, old),
+        ("", "Pod") => pod::pod(object, old),
+        ("", "Service") => service::validate(object, old),
+        ("", "PersistentVolumeClaim") => storage::claim(object, old),
+        ("", "PersistentVolume") => storage::volume(object, old),
+        ("", "Namespace") => policy::namespace(object, old),
+        ("", "ResourceQuota") => policy::quota(object),
+        ("apps", kind @ ("Deployment" | "ReplicaSet" | "StatefulSet" | "DaemonSet")) => {
+            workload::validate(kind, object, old)
+        }
+        ("apps", "ControllerRevision") => policy::revision(object, old),
+        ("batch", "Job") => job::job(object, old),
+        ("batch", "CronJob") => job::cron_job(object),
+        ("rbac.authorization.k8s.io", "Role") => access::role(object, true),
+        ("rbac.authorization.k8s.io", "ClusterRole") => access::role(object, false),
+        ("rbac.authorization.k8s.io", "RoleBinding") => access::binding(object, true, old),
+        ("rbac.authorization.k8s.io", "ClusterRoleBinding") => access::binding(object, false, old),
+        ("networking.k8s.io", "Ingress") => network::ingress(object),
+        ("networking.k8s.io", "IngressClass") => network::class(object, old),
+        ("networking.k8s.io", "NetworkPolicy") => network::policy(object),
+        ("autoscaling", "HorizontalPodAutoscaler") => policy::autoscaler(object),
+        ("policy", "PodDisruptionBudget") => policy::budget(object),
+        ("scheduling.k8s.io", "PriorityClass") => policy::priority(object, old),
+        ("storage.k8s.io", "StorageClass") => storage::class(object, old),
+        ("coordination.k8s.io", "Lease") => policy::lease(object),
         _ => Vec::new(),
     }
 }

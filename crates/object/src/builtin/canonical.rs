@@ -142,7 +142,7 @@ fn replace(text: &mut String, canonical: Option<String>) {
 }
 
 /// Whether the encoder leaves the member out. Structs are never empty, pointers only when null.
-fn is_left_out(value: &Value, field: &Field) -> bool {
+pub(super) fn is_left_out(value: &Value, field: &Field) -> bool {
     if field.omit == OmitWhen::Never {
         return false;
     }
@@ -158,8 +158,8 @@ fn is_left_out(value: &Value, field: &Field) -> bool {
     }
 }
 
-/// What the encoder writes for a value that was null.
-fn zero(shape: Shape) -> Value {
+/// What the encoder writes for a zero value.
+pub(super) fn zero(shape: Shape) -> Value {
     match shape {
         Shape::Text => Value::from(""),
         Shape::Bool => Value::from(false),

@@ -46,6 +46,16 @@ impl StructType {
         let at = self.fields.binary_search_by(|field| field.name.cmp(name)).ok()?;
         self.fields.get(at)
     }
+
+    /// The member that protobuf has at a place.
+    pub fn field_at(&self, place: Place) -> Option<&Field> {
+        self.fields.iter().find(|field| field.place == place)
+    }
+
+    /// Whether protobuf has a message at a place whose members JSON shows among those of this struct.
+    pub fn is_inlined(&self, place: Place) -> bool {
+        self.fields.iter().any(|field| place != field.place && place.holds(field.place))
+    }
 }
 
 /// One member of a struct.
@@ -59,6 +69,35 @@ pub struct Field {
     pub omit: OmitWhen,
     /// How a strategic merge patch treats it.
     pub patch: Patch,
+    /// Where protobuf has it.
+    pub place: Place,
+    /// Whether protobuf makes a message of each list in it, with the items in field 1.
+    pub is_wrapped: bool,
+}
+
+/// Field numbers that lead to a member in protobuf: messages that JSON inlines, then the member; zeros behind.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Place([u8; 3]);
+
+impl Place {
+    /// The place of a field of the message at this place; `None` where no type has one.
+    #[must_use]
+    pub fn inner(self, number: u32) -> Option<Self> {
+        let mut numbers = self.0;
+        *numbers.iter_mut().find(|number| **number == 0)? = u8::try_from(number).ok()?;
+        Some(Self(numbers))
+    }
+
+    /// Whether a place is this one or inside the message at this one.
+    fn holds(self, inner: Self) -> bool {
+        self.0.iter().zip(inner.0).all(|(outer, inner)| *outer == 0 || *outer == inner)
+    }
+
+    /// Reads `2.1`; nothing is the place of what protobuf does not have.
+    fn read(text: &str) -> Option<Self> {
+        let mut numbers = text.split('.').filter(|number| !number.is_empty());
+        numbers.try_fold(Self::default(), |place, number| place.inner(number.parse().ok()?))
+    }
 }
 
 /// When the encoder of a type leaves a member out.
@@ -211,7 +250,8 @@ impl Reader {
             retain_keys: flags.contains('k'),
             merge_key,
         };
-        Some(Field { name, shape, omit, patch })
+        let place = Place::read(flags.trim_start_matches(|one: char| one.is_ascii_lowercase()))?;
+        Some(Field { name, shape, omit, patch, place, is_wrapped: flags.contains('w') })
     }
 
     fn shape(&mut self, text: &'static str) -> Option<Shape> {
@@ -259,6 +299,14 @@ mod tests {
         let words: usize =
             TEXT.lines().filter(|line| line.starts_with("t ")).map(|line| line.split(' ').count() - 2).sum();
         assert_eq!(TABLE.structs.iter().map(|found| found.fields.len()).sum::<usize>(), words);
+        let placed = words
+            - TABLE
+                .structs
+                .iter()
+                .flat_map(|found| &found.fields)
+                .filter(|field| field.place == Place::default())
+                .count();
+        assert!(placed > words * 4 / 5, "protobuf has {placed} of {words} members");
         for found in &TABLE.structs {
             assert!(found.fields.is_sorted_by(|a, b| a.name < b.name), "{}", found.name);
         }

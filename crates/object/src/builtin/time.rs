@@ -33,6 +33,13 @@ pub(super) fn to_utc(text: &str, precision: Precision) -> Option<String> {
     write(seconds - offset_seconds, fraction.filter(|_| precision == Precision::Micros))
 }
 
+/// A moment since 1970 as its type writes it: with six digits when microseconds are given. `None` outside of the
+/// years that have four digits.
+pub(super) fn from_unix(seconds: i64, micros: Option<u32>) -> Option<String> {
+    let digits = micros.map(|micros| format!("{micros:06}"));
+    write(seconds, digits.as_ref().map(String::as_bytes))
+}
+
 struct Reader<'a> {
     rest: &'a [u8],
 }

@@ -23,6 +23,13 @@ pub(super) fn element(list: &ListType<'_>, item: &Value) -> Result<PathElement, 
             found.sort_unstable();
             found
         }),
+        Items::Named(keys) => key_of(item, |item| {
+            let value = |key: &str| item.get(key).or_else(|| list.item.default_of(key)).cloned();
+            let said = keys.iter().filter_map(|key| Some((key.clone(), ItemValue::new(value(key)?))));
+            let mut found: Vec<(SmolStr, ItemValue)> = said.collect();
+            found.sort_unstable();
+            found
+        }),
         Items::Recorded(keys) => key_of(item, |item| keys.of(item)),
     }
 }

@@ -120,8 +120,8 @@ pub(super) fn decode(entries: Option<&Value>) -> Result<Managers, StructuredErro
 }
 
 /// The entries as the API server lists them: appliers first, older ones first. Entries of this operation carry
-/// no time, since nobody here knows it.
-pub(super) fn encode(managers: Managers) -> Option<Value> {
+/// the time given, or none.
+pub(super) fn encode(managers: Managers, now: Option<&str>) -> Option<Value> {
     let mut entries: Vec<(ManagerKey, Owned)> = managers.into_iter().collect();
     entries.sort_by(|(key_a, a), (key_b, b)| {
         (key_a.operation, &a.time, &key_a.manager, &a.version, &key_a.subresource).cmp(&(
@@ -132,11 +132,11 @@ pub(super) fn encode(managers: Managers) -> Option<Value> {
             &key_b.subresource,
         ))
     });
-    let entries: Vec<Value> = entries.into_iter().map(|(key, owned)| entry(key, owned)).collect();
+    let entries: Vec<Value> = entries.into_iter().map(|(key, owned)| entry(key, owned, now)).collect();
     (!entries.is_empty()).then_some(Value::Array(entries))
 }
 
-fn entry(key: ManagerKey, owned: Owned) -> Value {
+fn entry(key: ManagerKey, owned: Owned, now: Option<&str>) -> Value {
     let mut entry = Map::new();
     let mut put = |name: &str, value: Value| entry.insert(name.to_owned(), value);
     put("apiVersion", Value::from(owned.version));
@@ -153,7 +153,12 @@ fn entry(key: ManagerKey, owned: Owned) -> Value {
     if !key.subresource.is_empty() {
         put("subresource", Value::from(key.subresource));
     }
-    if let Time::Recorded(time) = owned.time {
+    let time = match owned.time {
+        Time::Recorded(time) => Some(time),
+        Time::Now => now.map(str::to_owned),
+        Time::Unsaid => None,
+    };
+    if let Some(time) = time {
         put("time", Value::from(time));
     }
     Value::Object(entry)

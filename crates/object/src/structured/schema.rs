@@ -10,6 +10,9 @@ use std::sync::LazyLock;
 
 use serde_json::Value;
 
+use smol_str::SmolStr;
+
+use super::custom::{ItemsNode, ListNode, MapNode, Node, SchemaTypes};
 use super::hint::{Hint, ItemHint, Keys};
 use crate::Gvk;
 use crate::builtin::{Schema, Shape, StructType};
@@ -73,6 +76,8 @@ pub(super) struct Type<'a>(Inner<'a>);
 enum Inner<'a> {
     Known(Shape, Option<&'static Relation>),
     Root(&'static StructType),
+    /// Told by the schema of a definition.
+    Custom(&'a Node),
     /// Maps are granular, the rest is one value.
     Deduced,
     /// As deduced, but something is known about lists.
@@ -112,6 +117,8 @@ pub(super) enum Items<'a> {
     Set,
     /// Some of their members.
     Keyed(&'static [&'static str]),
+    /// The same, told by a definition.
+    Named(&'a [SmolStr]),
     /// The same, known from records only.
     Recorded(&'a Keys),
 }
@@ -127,6 +134,7 @@ enum Members<'a> {
     Named(&'static StructType, Option<&'static Relations>),
     All(Type<'a>),
     Hinted(&'a Hint),
+    Custom(&'a MapNode),
 }
 
 impl<'a> Type<'a> {
@@ -135,6 +143,16 @@ impl<'a> Type<'a> {
     /// The type of a built-in kind.
     pub(super) fn builtin(gvk: &Gvk) -> Option<Self> {
         Some(Self(Inner::Root(Schema::of(gvk)?)))
+    }
+
+    /// The type of a custom resource.
+    pub(super) fn custom(types: &'a SchemaTypes) -> Self {
+        Self(Inner::Custom(&types.root))
+    }
+
+    /// Whether the type is that of a custom resource.
+    pub(super) fn is_custom(self) -> bool {
+        matches!(self.0, Inner::Custom(_))
     }
 
     /// A deduced type, with what is known about its lists.
@@ -149,21 +167,28 @@ impl<'a> Type<'a> {
             Inner::Known(shape, relation) => known_atom(shape, relation, value),
             Inner::Deduced => open_atom(Self::DEDUCED, false, value),
             Inner::Hinted(hint) => hinted_atom(hint, value),
+            Inner::Custom(node) => custom_atom(node, value),
             Inner::Whole => open_atom(Self(Inner::Whole), true, value),
         }
     }
 
     /// What a key of an item is when the item leaves it out.
-    pub(super) fn default_of(self, key: &str) -> Option<&'static Value> {
-        let Atom::Map(MapType { members: Members::Named(_, relations), .. }) = self.atom(None) else {
-            return None;
-        };
-        relations?.defaults.iter().find(|(name, _)| *name == key).map(|(_, value)| value)
+    pub(super) fn default_of(self, key: &str) -> Option<&'a Value> {
+        match self.atom(None) {
+            Atom::Map(MapType { members: Members::Named(_, relations), .. }) => {
+                relations?.defaults.iter().find(|(name, _)| *name == key).map(|(_, value)| value)
+            }
+            Atom::Map(MapType { members: Members::Custom(map), .. }) => map.defaults.get(key),
+            _ => None,
+        }
     }
 
     /// Whether the type says nothing about what is below.
     pub(super) fn is_deduced(self) -> bool {
-        matches!(self.0, Inner::Deduced | Inner::Hinted(_) | Inner::Known(Shape::Any, _))
+        matches!(
+            self.0,
+            Inner::Deduced | Inner::Hinted(_) | Inner::Known(Shape::Any, _) | Inner::Custom(Node::Deduced)
+        )
     }
 }
 
@@ -177,12 +202,20 @@ impl Items<'_> {
 impl<'a> MapType<'a> {
     /// Whether the type names this member.
     pub(super) fn declares(&self, name: &str) -> bool {
-        matches!(self.members, Members::Named(known, _) if known.field(name).is_some())
+        match self.members {
+            Members::Named(known, _) => known.field(name).is_some(),
+            Members::Custom(map) => map.members.contains_key(name),
+            Members::All(_) | Members::Hinted(_) => false,
+        }
     }
 
     /// Whether members that the type does not name may be there.
     pub(super) fn is_open(&self) -> bool {
-        !matches!(self.members, Members::Named(..))
+        match self.members {
+            Members::Named(..) => false,
+            Members::Custom(map) => map.rest.is_some(),
+            Members::All(_) | Members::Hinted(_) => true,
+        }
     }
 
     /// The type of a member; a member that is not known has a deduced one.
@@ -190,6 +223,10 @@ impl<'a> MapType<'a> {
         match self.members {
             Members::All(element) => element,
             Members::Hinted(hint) => hinted(hint.member(name)),
+            Members::Custom(map) => {
+                let member = map.members.get(name).or(map.rest.as_deref());
+                member.map_or(Type::DEDUCED, |node| Type(Inner::Custom(node)))
+            }
             Members::Named(known, relations) => known.field(name).map_or(Type::DEDUCED, |field| {
                 let relation = relations.and_then(|relations| {
                     relations.members.iter().find(|(member, _)| *member == name).map(|(_, relation)| relation)
@@ -216,6 +253,29 @@ fn hinted_atom<'a>(hint: &'a Hint, value: Option<&Value>) -> Atom<'a> {
         _ => return open_atom(Type::DEDUCED, false, value),
     };
     Atom::List(ListType { item: hinted(hint.item()), items })
+}
+
+fn custom_atom<'a>(node: &'a Node, value: Option<&Value>) -> Atom<'a> {
+    match node {
+        Node::Scalar(scalar) => Atom::Scalar(*scalar),
+        Node::Deduced => open_atom(Type::DEDUCED, false, value),
+        // Every built-in kind has the same metadata.
+        Node::Metadata => Schema::of(&Gvk::new("", "v1", "ConfigMap"))
+            .and_then(|known| known.field("metadata"))
+            .map_or_else(
+                || open_atom(Type::DEDUCED, false, value),
+                |field| known_atom(field.shape, None, value),
+            ),
+        Node::List(ListNode { item, items }) => Atom::List(ListType {
+            item: Type(Inner::Custom(item)),
+            items: match items {
+                ItemsNode::Atomic => Items::Atomic,
+                ItemsNode::Set => Items::Set,
+                ItemsNode::Keyed(keys) => Items::Named(keys),
+            },
+        }),
+        Node::Map(map) => Atom::Map(MapType { is_atomic: map.is_atomic, members: Members::Custom(map) }),
+    }
 }
 
 fn known_atom(shape: Shape, relation: Option<&'static Relation>, value: Option<&Value>) -> Atom<'static> {

@@ -115,8 +115,14 @@ fn whole_pod() -> impl Strategy<Value = Value> {
     })
 }
 
-fn applied(live: Option<&Value>, config: &Value, manager: &str, types: Types) -> Value {
-    match structured::apply(live, config, ApplyRequest { manager, subresource: "", force: true, types }).unwrap() {
+fn applied(live: Option<&Value>, config: &Value, manager: &str, types: Types<'_>) -> Value {
+    match structured::apply(
+        live,
+        config,
+        ApplyRequest { manager, subresource: "", time: None, force: true, types },
+    )
+    .unwrap()
+    {
         Applied::Object(object) => object,
         Applied::Conflicts(conflicts) => panic!("{conflicts:?}"),
     }

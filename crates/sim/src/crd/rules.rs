@@ -6,9 +6,7 @@ use super::{names, schema};
 use crate::resource::Scope;
 use crate::status::FieldError;
 use crate::tree::{self, flag, items, text};
-use crate::validate::{
-    dns_1035_label, dns_subdomain, immutable, metadata_create_with, metadata_update,
-};
+use crate::validate::{dns_1035_label, dns_subdomain, immutable, metadata_create_with, metadata_update};
 
 const COLUMN_TYPES: [&str; 5] = ["boolean", "date", "integer", "number", "string"];
 const COLUMN_FORMATS: [&str; 9] =
@@ -69,7 +67,8 @@ fn of_spec(spec: &Value) -> Vec<FieldError> {
             errors.push(FieldError::required(field, ""));
         }
     }
-    let same = |name: &str| versions.windows(2).all(|pair| matches!(pair, [a, b] if a.get(name) == b.get(name)));
+    let same =
+        |name: &str| versions.windows(2).all(|pair| matches!(pair, [a, b] if a.get(name) == b.get(name)));
     for (at, version) in versions.iter().enumerate() {
         errors.extend(of_version(version, &format!("spec.versions[{at}]"), &same));
     }
@@ -80,7 +79,8 @@ fn of_spec(spec: &Value) -> Vec<FieldError> {
         message: format!("Invalid value: [{}]: {problem}", shown.join(",")),
     };
     let name = |version: &Value| text(version, &["name"]).to_owned();
-    let is_twice = |(at, one): (usize, &Value)| versions.iter().take(at).any(|other| name(other) == name(one));
+    let is_twice =
+        |(at, one): (usize, &Value)| versions.iter().take(at).any(|other| name(other) == name(one));
     if versions.iter().enumerate().any(is_twice) {
         errors.push(invalid("must contain unique version names"));
     }
@@ -230,7 +230,10 @@ fn conversion(spec: &Value) -> Vec<FieldError> {
         )],
         "None" => Vec::new(),
         "Webhook" if !is_set("webhook") => vec![
-            FieldError::required("spec.conversion.webhookClientConfig", "required when strategy is set to Webhook"),
+            FieldError::required(
+                "spec.conversion.webhookClientConfig",
+                "required when strategy is set to Webhook",
+            ),
             FieldError::required("spec.conversion.conversionReviewVersions", ""),
         ],
         "Webhook" => Vec::new(),

@@ -15,7 +15,9 @@ pub(super) fn validate(schema: &Value, field: &str) -> Vec<FieldError> {
     let mut unread = None;
     match Structural::new(schema) {
         Ok(_) => {}
-        Err(SchemaError::NotStructural(problems)) => errors.extend(problems.iter().map(|one| told(one, field, schema))),
+        Err(SchemaError::NotStructural(problems)) => {
+            errors.extend(problems.iter().map(|one| told(one, field, schema)))
+        }
         Err(other) => {
             unread = Some(FieldError::invalid(field, &json!(""), &other.to_string()));
         }
@@ -75,7 +77,10 @@ fn node(schema: &Value, field: &str, is_root: bool, errors: &mut Vec<FieldError>
     }
     for (name, below) in properties.into_iter().flatten() {
         let field = format!("{field}.properties[{name}]");
-        if is_root && matches!(name.as_str(), "apiVersion" | "kind" | "metadata") && below.get("default").is_some() {
+        if is_root
+            && matches!(name.as_str(), "apiVersion" | "kind" | "metadata")
+            && below.get("default").is_some()
+        {
             let problem = format!("must not be set in top-level {name}");
             errors.push(FieldError::forbidden(format!("{field}.default"), &problem));
         }

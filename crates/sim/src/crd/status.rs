@@ -47,16 +47,18 @@ pub(super) fn status(definition: &Value, registry: &Registry, now: &str) -> Valu
         accepted.insert("categories".to_owned(), categories.clone());
     }
     let (names_accepted, established) = match &conflict {
-        None => {
-            (("True", "NoConflicts", "no conflicts found"), ("True", "InitialNamesAccepted", "the initial names have been accepted"))
-        }
+        None => (
+            ("True", "NoConflicts", "no conflicts found"),
+            ("True", "InitialNamesAccepted", "the initial names have been accepted"),
+        ),
         Some((reason, message)) => {
             (("False", *reason, message.as_str()), ("False", "NotAccepted", "not all names are accepted"))
         }
     };
     let conditions = [
         condition(definition, "NamesAccepted", names_accepted, now),
-        established_before(definition).unwrap_or_else(|| condition(definition, "Established", established, now)),
+        established_before(definition)
+            .unwrap_or_else(|| condition(definition, "Established", established, now)),
     ];
     let mut status = without(tree::at(definition, &["status"]).unwrap_or(&Value::Null), &[]);
     status.insert("acceptedNames".to_owned(), Value::Object(accepted));
@@ -70,12 +72,18 @@ pub(super) fn status(definition: &Value, registry: &Registry, now: &str) -> Valu
 /// Once established, a definition stays so.
 fn established_before(definition: &Value) -> Option<Value> {
     let known = items(definition, &["status", "conditions"]).iter();
-    let mut known = known.filter(|one| text(one, &["type"]) == "Established" && text(one, &["status"]) == "True");
+    let mut known =
+        known.filter(|one| text(one, &["type"]) == "Established" && text(one, &["status"]) == "True");
     known.next().cloned()
 }
 
 /// A condition; its time is that of its last change.
-fn condition(definition: &Value, kind: &str, (status, reason, message): (&str, &str, &str), now: &str) -> Value {
+fn condition(
+    definition: &Value,
+    kind: &str,
+    (status, reason, message): (&str, &str, &str),
+    now: &str,
+) -> Value {
     let before = items(definition, &["status", "conditions"]).iter().find(|one| text(one, &["type"]) == kind);
     let since = before.filter(|one| text(one, &["status"]) == status);
     let time = since.map_or(now, |one| text(one, &["lastTransitionTime"]));

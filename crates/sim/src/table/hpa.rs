@@ -2,12 +2,20 @@
 
 use serde_json::Value;
 
+use crate::resource::view;
+
 use super::row::{NONE, Row, UNKNOWN, UNSET};
 
 /// Metrics that the cell shows before it says how many more there are.
 const SHOWN: usize = 2;
 
 pub(super) fn cells(row: &Row<'_>) -> Vec<Value> {
+    // Version 1 keeps its metrics in several places.
+    let other = row
+        .at("/spec/metrics")
+        .is_none()
+        .then(|| view("autoscaling", "horizontalpodautoscalers", "autoscaling/v2", row.object.clone()));
+    let row = &Row { object: other.as_ref().unwrap_or(row.object), now: row.now };
     let reference =
         format!("{}/{}", row.text("/spec/scaleTargetRef/kind"), row.text("/spec/scaleTargetRef/name"));
     vec![
@@ -22,10 +30,6 @@ pub(super) fn cells(row: &Row<'_>) -> Vec<Value> {
 }
 
 fn targets(row: &Row<'_>) -> String {
-    if let Some(target) = row.plain("/spec/targetCPUUtilizationPercentage") {
-        let current = row.plain("/status/currentCPUUtilizationPercentage");
-        return format!("cpu: {}/{target}%", percent(current));
-    }
     let mut statuses = row.items("/status/currentMetrics");
     let all: Vec<String> = row.items("/spec/metrics").map(|spec| metric(&spec, statuses.next())).collect();
     let shown = all.get(..SHOWN.min(all.len())).unwrap_or_default().join(", ");

@@ -164,6 +164,15 @@ fn autoscalers_show_two_metrics() {
 }
 
 #[test]
+fn autoscalers_of_version_1_show_their_metrics_too() {
+    let object = json!({"apiVersion": "autoscaling/v1", "metadata": {"name": "h", "annotations": {
+        "autoscaling.alpha.kubernetes.io/metrics": "[{\"type\":\"Pods\",\"pods\":{\"targetAverageValue\":\"10\"}}]"}},
+        "spec": {"maxReplicas": 3, "targetCPUUtilizationPercentage": 50}});
+    let row = cells("autoscaling", "v1", "horizontalpodautoscalers", &object);
+    assert_eq!(row[2], "cpu: <unknown>/50%, <unknown>/10");
+}
+
+#[test]
 fn kinds_without_columns_show_when_they_were_made() {
     let object = json!({"metadata": {"name": "r", "creationTimestamp": "2026-01-01T00:00:00Z"}});
     let row = cells("rbac.authorization.k8s.io", "v1", "clusterroles", &object);
@@ -178,6 +187,7 @@ fn custom_resources_have_the_columns_of_their_definition() {
         definition: "widgets.example.com".to_owned(),
         schema: Value::Null,
         structural: Structural::default(),
+        types: tiphys_object::structured::SchemaTypes::new(&serde_json::Value::Null, true),
         columns: json!([
             {"name": "Size", "type": "integer", "jsonPath": ".spec.size"},
             {"name": "Ready", "type": "string", "jsonPath": ".status.conditions[?(@.type==\"Ready\")].status"},

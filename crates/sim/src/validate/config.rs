@@ -95,7 +95,9 @@ fn secret_type(object: &Value) -> Vec<FieldError> {
         }
         "kubernetes.io/dockercfg" => json_member(object, ".dockercfg"),
         "kubernetes.io/dockerconfigjson" => json_member(object, ".dockerconfigjson"),
-        "kubernetes.io/basic-auth" if !has("username") && !has("password") => missing(&["username", "password"]),
+        "kubernetes.io/basic-auth" if !has("username") && !has("password") => {
+            missing(&["username", "password"])
+        }
         "kubernetes.io/ssh-auth" => missing(&["ssh-privatekey"]),
         "kubernetes.io/tls" => missing(&["tls.crt", "tls.key"]),
         _ => Vec::new(),
@@ -115,5 +117,9 @@ fn json_member(object: &Value, key: &str) -> Vec<FieldError> {
         Err(_) if bytes.is_empty() => "unexpected end of JSON input",
         Err(_) => "invalid character looking for beginning of value",
     };
-    vec![FieldError { reason: "FieldValueInvalid", field, message: format!("Invalid value: \"<secret contents redacted>\": {why}") }]
+    vec![FieldError {
+        reason: "FieldValueInvalid",
+        field,
+        message: format!("Invalid value: \"<secret contents redacted>\": {why}"),
+    }]
 }

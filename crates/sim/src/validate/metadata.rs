@@ -17,7 +17,7 @@ fn name_rule(resource: &Resource) -> fn(&str) -> Vec<String> {
     }
     match (resource.group.as_str(), resource.kind.as_str()) {
         ("", "Namespace") => names::dns_label,
-        ("", "Service") => names::dns_1035_label,
+        ("", "Service") => names::dns_label,
         ("apps", "StatefulSet") => names::dns_subdomain,
         ("rbac.authorization.k8s.io" | "flowcontrol.apiserver.k8s.io", _) => names::path_segment,
         ("", "Event") | ("events.k8s.io", "Event") => names::dns_subdomain,
@@ -31,14 +31,23 @@ pub(crate) fn create(resource: &Resource, object: &Value) -> Vec<FieldError> {
 }
 
 /// The same with a rule for names.
-pub(crate) fn create_with(scope: Scope, object: &Value, rule: impl Fn(&str) -> Vec<String>) -> Vec<FieldError> {
+pub(crate) fn create_with(
+    scope: Scope,
+    object: &Value,
+    rule: impl Fn(&str) -> Vec<String>,
+) -> Vec<FieldError> {
     let mut errors = Vec::new();
     let name = tree::text(object, &["metadata", "name"]);
     let generated = tree::text(object, &["metadata", "generateName"]);
-    let invalid = |field: &str, text: &str, problem: &String| FieldError::invalid(field, &json!(text), problem);
+    let invalid =
+        |field: &str, text: &str, problem: &String| FieldError::invalid(field, &json!(text), problem);
     if !generated.is_empty() {
         // Letters follow a name that ends with a dash.
-        let shown = if generated.ends_with('-') { format!("{}a", generated.trim_end_matches('-')) } else { generated.to_owned() };
+        let shown = if generated.ends_with('-') {
+            format!("{}a", generated.trim_end_matches('-'))
+        } else {
+            generated.to_owned()
+        };
         errors.extend(rule(&shown).iter().map(|one| invalid("metadata.generateName", generated, one)));
     }
     if name.is_empty() {
@@ -119,7 +128,8 @@ pub(super) fn labels(object: &Value, path: &[&str], field: &str) -> Vec<FieldErr
     for (key, value) in tree::members(object, path).into_iter().flatten() {
         let text = value.as_str().unwrap_or("");
         errors.extend(names::qualified(key).iter().map(|one| FieldError::invalid(field, &json!(key), one)));
-        errors.extend(names::label_value(text).iter().map(|one| FieldError::invalid(field, &json!(text), one)));
+        errors
+            .extend(names::label_value(text).iter().map(|one| FieldError::invalid(field, &json!(text), one)));
     }
     errors
 }

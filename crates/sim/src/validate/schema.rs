@@ -30,7 +30,8 @@ pub(super) fn status(schema: &Value, status: &Value, old: Option<&Value>) -> Vec
     let Some(schema) = schema.get("properties").and_then(|all| all.get("status")) else { return Vec::new() };
     let mut errors = node(schema, status, old, "").errors;
     for error in &mut errors {
-        error.field = if error.field == "<nil>" { "status".to_owned() } else { format!("status.{}", error.field) };
+        error.field =
+            if error.field == "<nil>" { "status".to_owned() } else { format!("status.{}", error.field) };
     }
     errors
 }
@@ -149,7 +150,8 @@ fn types(schema: &Value, value: &Value, format: &str, path: &str) -> Outcome {
     if !is_numeric && !format.is_empty() && matches!(found, "string" | "array") {
         return fine;
     }
-    let is_whole = value.as_f64().is_some_and(|number| number.fract() == 0.0 && number.abs() <= LARGEST_WHOLE);
+    let is_whole =
+        value.as_f64().is_some_and(|number| number.fract() == 0.0 && number.abs() <= LARGEST_WHOLE);
     let fits = wanted.contains(&found)
         || (found == "number" && is_whole && wanted.contains(&"integer"))
         || (found == "integer" && wanted.contains(&"number"));

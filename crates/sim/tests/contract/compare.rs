@@ -51,7 +51,8 @@ fn lines(path: &str, recorded: &str, found: &str, all: &mut Vec<String>) {
     }
 }
 
-fn short(value: &Value) -> String {
+/// One line of a tree.
+pub(crate) fn short(value: &Value) -> String {
     let text = value.to_string();
     match text.char_indices().nth(600) {
         Some((end, _)) => format!("{}…", text.split_at(end).0),

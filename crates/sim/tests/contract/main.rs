@@ -31,8 +31,13 @@ mod target;
 use target::Target;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_embedded_server_answers_as_recorded() {
+    suite::run(Target::embedded().await).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_real_server_answers_as_recorded() {
-    if let Some(target) = Target::real().await {
+    if let Some(target) = Target::real() {
         suite::run(target).await;
     }
 }

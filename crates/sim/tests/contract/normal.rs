@@ -25,6 +25,8 @@ static RULES: LazyLock<Vec<Rule>> = LazyLock::new(|| {
         rule(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d\.\d+ [+-]\d{4}", "time"),
         rule(r"\w{3}, \d\d \w{3} \d{4} \d\d:\d\d:\d\d \+0000", "time"),
         rule(r"(?:LIVE|MERGED)-(\d+)", "number"),
+        // Time, process and line of a warning that kubectl logs.
+        rule(r"(?m)^[EIW](\d{4} \d\d:\d\d:\d\d\.\d+ +\d+ \S+:\d+)\]", "log"),
         // What a patch made, as Go prints its structs: the order of members means nothing.
         rule(r#"Invalid value: ("\{.*\}"): "#, "object"),
         rule(r#"Invalid value: (\[\{.*?\}\]): "#, "object"),
@@ -213,10 +215,13 @@ pub(crate) fn settle(value: &mut Value, unordered: bool) {
                 match name.as_str() {
                     // Entries of one operation are in the order of their seconds.
                     "managedFields" => items.sort_by_key(|entry| {
-                        ["operation", "manager", "subresource", "apiVersion"].map(|key| entry[key].to_string())
+                        ["operation", "manager", "subresource", "apiVersion"]
+                            .map(|key| entry[key].to_string())
                     }),
                     // Managers in conflict are in the order of a Go map, and so are some rules of schemas.
-                    "causes" if unordered || items.iter().all(|one| one["reason"] == "FieldManagerConflict") => {
+                    "causes"
+                        if unordered || items.iter().all(|one| one["reason"] == "FieldManagerConflict") =>
+                    {
                         items.sort_by_key(Value::to_string);
                     }
                     _ => {}

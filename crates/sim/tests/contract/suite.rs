@@ -6,7 +6,7 @@ use futures::StreamExt;
 use serde_json::{Value, json};
 
 use crate::case::Case;
-use crate::compare::{differences, print};
+use crate::compare::{differences, print, short};
 use crate::run::Runner;
 use crate::target::{Target, setting};
 
@@ -78,13 +78,25 @@ fn compare(recorded: &[Value], answers: &[Value], outcome: &mut Outcome) {
             continue;
         }
         let mut found = Vec::new();
-        differences("", recorded, answer, &mut found);
+        if recorded["status"] == answer["status"] && recorded["exit"] == answer["exit"] {
+            differences("", recorded, answer, &mut found);
+        } else {
+            found.push(format!("recorded {}, found {}", brief(recorded), brief(answer)));
+        }
         if found.is_empty() {
             outcome.equal += 1;
         }
         let step = answer["step"].as_str().unwrap_or_default();
         outcome.differences.extend(found.into_iter().map(|text| format!("{} {step}: {text}", index + 1)));
     }
+}
+
+/// Code and message: where the codes differ the rest differs anyway.
+fn brief(answer: &Value) -> String {
+    let body = ["body", "stderr", "stdout", "last", "failed"].iter().find_map(|member| answer.get(*member));
+    let body = body.unwrap_or(&Value::Null);
+    let status = answer.get("status").or(answer.get("exit")).unwrap_or(&Value::Null);
+    format!("{status} {}", short(body.get("message").unwrap_or(body)))
 }
 
 fn report(outcomes: &[Outcome]) {

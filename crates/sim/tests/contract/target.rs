@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use serde_json::Value;
+use tiphys_sim::{Options, Server, Sim};
 
 use crate::client::Client;
 use crate::kubectl;
@@ -19,30 +20,46 @@ pub(crate) struct Target {
     pub(crate) patience: Duration,
     /// Whether its answers are those that the others must give.
     pub(crate) is_real: bool,
+    /// The embedded server, which ends with this.
+    _server: Option<Server>,
 }
 
 impl Target {
     /// The control plane named by the environment; says so when there is none.
-    pub(crate) async fn real() -> Option<Self> {
+    pub(crate) fn real() -> Option<Self> {
         let Some(path) = setting("TIPHYS_TEST_KUBECONFIG") else {
             println!("skipped: no real control plane (make test starts one)");
             return None;
         };
         let text = std::fs::read_to_string(path).unwrap();
         let target = Self::new(&text, Duration::from_secs(30), true);
-        let version = target.client.get("/version").await.unwrap();
-        if version["gitVersion"].as_str().is_some_and(|version| version.contains("tiphys")) {
+        if target.kubeconfig["current-context"] == "tiphys" {
             println!("skipped: TIPHYS_TEST_KUBECONFIG names an embedded server");
             return None;
         }
         Some(target)
     }
 
+    /// A fresh server in this process.
+    pub(crate) async fn embedded() -> Self {
+        let sim = Sim::new(Options { seed: 1, ..Options::default() }).unwrap();
+        let server = Server::start(sim, "127.0.0.1:0".parse().unwrap()).await.unwrap();
+        let target = Self::new(&server.kubeconfig(), Duration::from_secs(6), false);
+        Self { _server: Some(server), ..target }
+    }
+
     fn new(kubeconfig: &str, patience: Duration, is_real: bool) -> Self {
         let limits = tiphys_go::yaml::Limits::default();
         let kubeconfig =
             tiphys_go::yaml::parse(kubeconfig, tiphys_go::yaml::Dialect::Sigs, &limits).unwrap().unwrap();
-        Self { client: Client::new(&kubeconfig), kubeconfig, kubectl: kubectl::find(), patience, is_real }
+        Self {
+            client: Client::new(&kubeconfig),
+            kubeconfig,
+            kubectl: kubectl::find(),
+            patience,
+            is_real,
+            _server: None,
+        }
     }
 }
 

@@ -55,21 +55,31 @@ fn fits(format: &str, found: &str) -> bool {
         "email" => matches(r"^[^@\s]+@[^@\s]+$", found) || matches(r"^.*<[^@\s]+@[^@\s]+>$", found),
         "hostname" => {
             found.len() <= 255
-                && matches(r"^([a-zA-Z0-9]([-a-zA-Z0-9]{0,61}[a-zA-Z0-9])?\.)*[a-zA-Z0-9]([-a-zA-Z0-9]{0,61}[a-zA-Z0-9])?$", found)
+                && matches(
+                    r"^([a-zA-Z0-9]([-a-zA-Z0-9]{0,61}[a-zA-Z0-9])?\.)*[a-zA-Z0-9]([-a-zA-Z0-9]{0,61}[a-zA-Z0-9])?$",
+                    found,
+                )
         }
         "ipv4" => found.parse::<Ipv4Addr>().is_ok(),
         "ipv6" => found.parse::<Ipv6Addr>().is_ok(),
         "cidr" => found.split_once('/').is_some_and(|(address, bits)| {
-            let most = address.parse::<IpAddr>().map_or(0, |address| if address.is_ipv4() { 32 } else { 128 });
+            let most =
+                address.parse::<IpAddr>().map_or(0, |address| if address.is_ipv4() { 32 } else { 128 });
             most > 0 && bits.parse::<u8>().is_ok_and(|bits| bits <= most)
         }),
         "mac" => matches(r"(?i)^([0-9a-f]{2}[:-]){5}[0-9a-f]{2}$", found),
         "uuid" => matches(r"(?i)^[0-9a-f]{8}-?[0-9a-f]{4}-?[0-9a-f]{4}-?[0-9a-f]{4}-?[0-9a-f]{12}$", found),
         "uuid3" => matches(r"(?i)^[0-9a-f]{8}-?[0-9a-f]{4}-?3[0-9a-f]{3}-?[0-9a-f]{4}-?[0-9a-f]{12}$", found),
-        "uuid4" => matches(r"(?i)^[0-9a-f]{8}-?[0-9a-f]{4}-?4[0-9a-f]{3}-?[89ab][0-9a-f]{3}-?[0-9a-f]{12}$", found),
-        "uuid5" => matches(r"(?i)^[0-9a-f]{8}-?[0-9a-f]{4}-?5[0-9a-f]{3}-?[89ab][0-9a-f]{3}-?[0-9a-f]{12}$", found),
+        "uuid4" => {
+            matches(r"(?i)^[0-9a-f]{8}-?[0-9a-f]{4}-?4[0-9a-f]{3}-?[89ab][0-9a-f]{3}-?[0-9a-f]{12}$", found)
+        }
+        "uuid5" => {
+            matches(r"(?i)^[0-9a-f]{8}-?[0-9a-f]{4}-?5[0-9a-f]{3}-?[89ab][0-9a-f]{3}-?[0-9a-f]{12}$", found)
+        }
         "byte" => STANDARD.decode(found.replace(['\r', '\n'], "")).is_ok(),
-        "date" => matches(r"^[0-9]{4}-[0-9]{2}-[0-9]{2}$", found) && found.parse::<jiff::civil::Date>().is_ok(),
+        "date" => {
+            matches(r"^[0-9]{4}-[0-9]{2}-[0-9]{2}$", found) && found.parse::<jiff::civil::Date>().is_ok()
+        }
         "date-time" | "datetime" => is_time(found),
         "duration" => is_duration(found),
         "k8s-short-name" => names::dns_label(found).is_empty(),
@@ -80,12 +90,15 @@ fn fits(format: &str, found: &str) -> bool {
 
 /// A time as in RFC 3339, a bare date included.
 fn is_time(found: &str) -> bool {
-    matches(r"(?i)^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}(\.[0-9]+)?(z|[+-][0-9]{2}:[0-9]{2})$", found)
-        && found.to_uppercase().parse::<jiff::Timestamp>().is_ok()
+    matches(
+        r"(?i)^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}(\.[0-9]+)?(z|[+-][0-9]{2}:[0-9]{2})$",
+        found,
+    ) && found.to_uppercase().parse::<jiff::Timestamp>().is_ok()
 }
 
 /// Numbers with units, as Go and Scala write them.
 fn is_duration(found: &str) -> bool {
-    let units = "ns|us|µs|ms|s|m|h|d|w|nanos?|micros?|millis?|secs?|seconds?|mins?|minutes?|hours?|hrs?|days?|weeks?";
+    let units =
+        "ns|us|µs|ms|s|m|h|d|w|nanos?|micros?|millis?|secs?|seconds?|mins?|minutes?|hours?|hrs?|days?|weeks?";
     matches(&format!(r"^[+-]?(0|([0-9]+(\.[0-9]*)?|\.[0-9]+)\s*({units}))+$"), found.trim())
 }

@@ -44,7 +44,11 @@ pub(super) fn number(schema: &Value, number: &Number, format: &str, path: &str) 
             let message = format!("Invalid value: {}: {problem}", plain(step));
             outcome.errors.push(FieldError { reason: "FieldValueInvalid", field: shown(path), message });
         } else if (ratio - ratio.round()).abs() > f64::EPSILON {
-            outcome.errors.push(value_error(path, &value, &format!("should be a multiple of {}", plain(step))));
+            outcome.errors.push(value_error(
+                path,
+                &value,
+                &format!("should be a multiple of {}", plain(step)),
+            ));
         }
     }
     for (name, exclusive, word) in
@@ -56,7 +60,11 @@ pub(super) fn number(schema: &Value, number: &Number, format: &str, path: &str) 
         let order = if name == "minimum" { order } else { order.reverse() };
         if order.is_lt() || (is_open && order.is_eq()) {
             let equal = if is_open { "" } else { " or equal to" };
-            outcome.errors.push(value_error(path, &value, &format!("should be {word}{equal} {}", plain(limit))));
+            outcome.errors.push(value_error(
+                path,
+                &value,
+                &format!("should be {word}{equal} {}", plain(limit)),
+            ));
         }
     }
     outcome.judged += 1;
@@ -76,7 +84,12 @@ fn range(schema: &Value, number: &Number, format: &str, path: &str) -> Option<Fi
     let whole = number.as_i64();
     let fits = match format {
         "int32" => whole.is_some_and(|found| i32::try_from(found).is_ok()),
-        _ => whole.is_some() || number.as_f64().is_some_and(|float| number.is_f64() && float.fract() == 0.0 && float.abs() < 9.2e18),
+        _ => {
+            whole.is_some()
+                || number
+                    .as_f64()
+                    .is_some_and(|float| number.is_f64() && float.fract() == 0.0 && float.abs() < 9.2e18)
+        }
     };
     if fits {
         return None;

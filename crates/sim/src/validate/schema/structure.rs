@@ -40,9 +40,8 @@ fn before<'a>(schema: &Value, item: &Value, old: Option<&'a Value>) -> Option<&'
         return None;
     }
     let keys = items(schema, &["x-kubernetes-list-map-keys"]);
-    let same = |other: &&Value| {
-        keys.iter().filter_map(Value::as_str).all(|key| other.get(key) == item.get(key))
-    };
+    let same =
+        |other: &&Value| keys.iter().filter_map(Value::as_str).all(|key| other.get(key) == item.get(key));
     old?.as_array()?.iter().find(same)
 }
 

@@ -216,13 +216,14 @@ fn merge_structured(input: &mut Input) -> Result<Value, Fault> {
         "apply" => structured::apply(
             live,
             config,
-            ApplyRequest { manager, subresource: "", force: input.flag("force"), types },
+            ApplyRequest { manager, subresource: "", time: None, force: input.flag("force"), types },
         ),
         other => return Err(Fault::invalid(format!("unknown operation {other:?}"))),
     };
     Ok(match applied.map_err(Fault::invalid)? {
         Applied::Object(object) => json!({"object": without_times(object), "conflicts": []}),
-        Applied::Conflicts(conflicts) => {
+        Applied::Conflicts(mut conflicts) => {
+            conflicts.sort();
             let shown = |conflict: structured::Conflict| json!({"field": conflict.field, "message": conflict.message});
             json!({"object": null, "conflicts": conflicts.into_iter().map(shown).collect::<Vec<Value>>()})
         }
