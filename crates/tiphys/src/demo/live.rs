@@ -77,13 +77,29 @@ impl Live {
         let data = (!directory.is_temporary()).then(|| paths.cluster());
         let options = cluster::Options { seed, data: data.as_deref(), speed: start.speed };
         let former_url = record.as_ref().map(|record| record.repository.as_str());
-        let (cluster, ()) =
-            tokio::try_join!(Cluster::start(&options), fill(&repository, scenario, &url, former_url))?;
+        let cluster = match former_url {
+            None => tokio::try_join!(Cluster::start(&options), repository.create(scenario, &url))?.0,
+            Some(former) => {
+                // A directory that the cluster refuses is left as it is.
+                let cluster = Cluster::start(&options).await?;
+                if former != url {
+                    repository.readdress(former, &url).await?;
+                }
+                cluster
+            }
+        };
         cluster.write_kubeconfig(&paths.kubeconfig())?;
         let connection = Connection::from_kubeconfig(Some(&paths.kubeconfig()), None).await?;
         let discovery = Discovery::new(connection.clone());
         let writer = Writer::new(connection.clone(), discovery.clone());
         install(&writer).await.context("the embedded API refuses the installation")?;
+        // Before the controller looks: it shall see no Application with a former address.
+        discovery.refresh().await?;
+        let mut names: Vec<_> = scenario.names().into_iter().map(str::to_owned).collect();
+        match former_url {
+            None => create(&writer, scenario, &url).await?,
+            Some(former) => names = readdress(&connection, &discovery, &writer, former, &url).await?,
+        }
         let controller = Controller::start(ControllerOptions {
             namespace: NAMESPACE.to_owned(),
             connection: connection.clone(),
@@ -96,12 +112,6 @@ impl Live {
         server.follow(controller.clone()).await?;
         endpoints.ready(controller.clone());
         let (tasks, cancel) = (TaskTracker::new(), CancellationToken::new());
-        discovery.refresh().await?;
-        let mut names: Vec<_> = scenario.names().into_iter().map(str::to_owned).collect();
-        match former_url {
-            None => create(&writer, scenario, &url).await?,
-            Some(former) => names = readdress(&connection, &discovery, &writer, former, &url).await?,
-        }
         let shown = applications::follow(&connection, &discovery, &tasks, &cancel).await?;
         applications::compared(shown.clone(), &names, PATIENCE).await?;
         directory.write(scenario, seed, &url, true)?;
@@ -188,20 +198,6 @@ fn serve(listener: TcpListener, endpoints: &Endpoints, server: &GitServer) -> Jo
             tracing::error!(%error, "the HTTP endpoints ended");
         }
     })
-}
-
-/// Makes the repository, or moves an earlier one to a new address.
-async fn fill(
-    repository: &Repository,
-    scenario: Scenario,
-    url: &str,
-    former: Option<&str>,
-) -> anyhow::Result<()> {
-    match former {
-        None => repository.create(scenario, url).await,
-        Some(former) if former == url => Ok(()),
-        Some(former) => repository.readdress(former, url).await,
-    }
 }
 
 /// What every installation has: namespace, settings and custom resources.
