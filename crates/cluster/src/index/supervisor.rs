@@ -56,6 +56,7 @@ impl Supervisor {
         let cancel = self.cancel.clone();
         // Cancel-safe: nothing is kept over the end of the index.
         tokio::select! {
+            biased;
             () = cancel.cancelled() => {}
             () = self.supervise() => {}
         }
@@ -96,8 +97,10 @@ impl Supervisor {
             }
             let aged = Instant::now() + DISCOVERY_AGE;
             let next = retry.into_iter().chain(follow_ups.first().copied()).min().unwrap_or(aged);
-            // Cancel-safe: each branch only waits.
+            // Cancel-safe: each branch only waits. In this order, so that equal histories lead to equal acts; all
+            // of them are rare.
             tokio::select! {
+                biased;
                 () = discovery.hinted() => {
                     tokio::time::sleep(HINT_DELAY).await;
                     let now = Instant::now();
