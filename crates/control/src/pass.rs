@@ -26,6 +26,7 @@ use crate::metrics::ReconcileLabels;
 use crate::operate;
 use crate::persist::{self, Also, Written};
 use crate::store::AppKey;
+use crate::surroundings::Compute;
 use crate::targets::{self, TargetError, TargetRequest};
 use crate::world::World;
 
@@ -58,6 +59,7 @@ pub(crate) struct Work {
     pub(crate) memory: Arc<Mutex<AppMemory>>,
     pub(crate) world: Arc<World>,
     pub(crate) tracking: Arc<TrackingSettings>,
+    pub(crate) compute: Compute,
 }
 
 /// What a valid spec resolves to.
@@ -75,6 +77,7 @@ impl Work {
             project: &resolved.project,
             destination: &resolved.destination,
             tracking: &self.tracking,
+            compute: self.compute,
         }
     }
 
@@ -150,6 +153,7 @@ fn load(context: &Context, key: &AppKey) -> Option<Work> {
         memory: entry.memory,
         world,
         tracking,
+        compute: context.compute,
     })
 }
 
