@@ -109,6 +109,15 @@ impl JsonPath {
     pub fn print(&self, data: &Value, allow_missing: bool) -> Result<String, JsonPathError> {
         run::print(&self.nodes, data, allow_missing)
     }
+
+    /// The first value that the first part of the template finds, which is what a column of a custom resource
+    /// shows. Members may be missing.
+    ///
+    /// # Errors
+    /// As [`JsonPath::print`].
+    pub fn first(&self, data: &Value) -> Result<Option<Value>, JsonPathError> {
+        run::first(&self.nodes, data)
+    }
 }
 
 #[cfg(test)]
@@ -131,6 +140,16 @@ mod tests {
         let data = json!({"l": []});
         assert_eq!(print("{range .l[*]}x{end}y", &data).unwrap(), "y");
         assert_eq!(print("{range .l[*]}{.n}{end}", &data).unwrap_err(), "n is not found");
+    }
+
+    #[test]
+    fn dep_20_the_first_value_keeps_its_type() {
+        let data = json!({"l": [{"t": "A", "n": 7}, {"t": "B"}], "empty": []});
+        let first = |template: &str| JsonPath::new(template).unwrap().first(&data).unwrap();
+        assert_eq!(first("{.l[?(@.t==\"A\")].n}"), Some(json!(7)));
+        assert_eq!(first("{.l[*].t}"), Some(json!("A")));
+        assert_eq!(first("{.l[1]}"), Some(json!({"t": "B"})));
+        assert_eq!((first("{.nothing.x}"), first("{.empty[*]}")), (None, None));
     }
 
     #[test]

@@ -10,16 +10,41 @@
 //! is a bug here. What is deliberately absent: authorization (whoever has the token may do everything),
 //! admission webhooks, aggregated API servers, protobuf, and containers that really run.
 
+mod answer;
+mod books;
+mod clock;
+mod controllers;
 mod crd;
 mod defaults;
+mod delete;
 mod discovery;
+mod dispatch;
+mod logs;
 mod openapi;
+mod persist;
+mod read;
+mod request;
 mod resource;
+mod select;
+mod server;
+mod sim;
+mod special;
+mod state;
 mod status;
+mod store;
 mod strategy;
 mod strict;
 mod table;
+mod tree;
 mod validate;
+mod watch;
+mod write;
 
+pub use clock::{Clock, Rng};
+pub use persist::DataError;
 pub use resource::{Registry, Resource, Scope};
+pub use server::Server;
+pub use sim::{Body, Options, Sim, SimError};
 pub use status::{Cause, FieldError, Status};
+#[cfg(test)]
+mod probe;

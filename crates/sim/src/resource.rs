@@ -1,6 +1,6 @@
 //! What the server serves: built-in resources, and those that custom resource definitions add.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
 use serde_json::Value;
@@ -75,11 +75,85 @@ pub struct Custom {
     pub served: Vec<SmolStr>,
 }
 
+/// A path below an object, as discovery shows it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Subresource {
+    /// Last part of the path, for example `log`.
+    pub name: &'static str,
+    /// Group of the kind that is sent and answered; empty means that of the resource.
+    pub group: &'static str,
+    /// Its version; empty means that of the resource.
+    pub version: &'static str,
+    /// The kind; empty means that of the resource.
+    pub kind: &'static str,
+    /// Verbs, sorted.
+    pub verbs: &'static [&'static str],
+}
+
+impl Resource {
+    /// Group and plural under which objects are stored: resources that show the same objects share them.
+    pub fn storage(&self) -> (&str, &str) {
+        match (self.group.as_str(), self.plural.as_str()) {
+            ("events.k8s.io", "events") => ("", "events"),
+            own => own,
+        }
+    }
+
+    /// `v1`, or `apps/v1`.
+    pub fn api_version(&self) -> String {
+        if self.group.is_empty() {
+            self.version.to_string()
+        } else {
+            format!("{}/{}", self.group, self.version)
+        }
+    }
+
+    /// Whether requests with this verb are answered.
+    pub fn has_verb(&self, verb: &str) -> bool {
+        self.verbs.iter().any(|one| one == verb)
+    }
+
+    /// Everything that is served below objects, in the order of discovery.
+    pub fn subresources(&self) -> Vec<Subresource> {
+        let status = self.has_status.then_some(subresource::STATUS);
+        let scale = self.scale.as_ref().map(|_| subresource::SCALE);
+        let mut found: Vec<Subresource> = status.into_iter().chain(scale).collect();
+        if self.custom.is_none() {
+            found.extend_from_slice(subresource::others(&self.group, &self.plural));
+            found.sort_unstable_by_key(|one| one.name);
+        }
+        found
+    }
+}
+
+/// The versions of one group that are served.
+#[derive(Clone, Debug)]
+pub struct Group<'a> {
+    /// Name; empty is the core group.
+    pub name: &'a str,
+    /// The preferred version first.
+    pub versions: Vec<GroupVersion<'a>>,
+}
+
+/// The resources of one version of a group.
+#[derive(Clone, Debug)]
+pub struct GroupVersion<'a> {
+    /// Name of the version.
+    pub name: &'a str,
+    /// By plural.
+    pub resources: Vec<&'a Arc<Resource>>,
+}
+
+/// Three names: group and version, then plural or kind.
+type Names = (SmolStr, SmolStr, SmolStr);
+
 /// Everything that is served, found by path and by kind.
 #[derive(Clone, Debug, Default)]
 pub struct Registry {
-    /// By group, version and plural, in the order of discovery.
-    resources: BTreeMap<(SmolStr, SmolStr, SmolStr), Arc<Resource>>,
+    /// By group, version and plural.
+    resources: BTreeMap<Names, Arc<Resource>>,
+    /// The plural by group, version and kind.
+    plurals: HashMap<Names, SmolStr>,
 }
 
 impl Registry {
@@ -95,13 +169,24 @@ impl Registry {
     /// Adds or replaces a resource.
     pub fn insert(&mut self, resource: Resource) {
         let key = (resource.group.clone(), resource.version.clone(), resource.plural.clone());
-        self.resources.insert(key, Arc::new(resource));
+        let kind = (resource.group.clone(), resource.version.clone(), resource.kind.clone());
+        let plural = resource.plural.clone();
+        if let Some(before) = self.resources.insert(key, Arc::new(resource))
+            && before.kind != kind.2
+        {
+            self.plurals.remove(&(before.group.clone(), before.version.clone(), before.kind.clone()));
+        }
+        self.plurals.insert(kind, plural);
     }
 
     /// Removes every resource that a definition added.
     pub fn remove_definition(&mut self, definition: &str) {
         self.resources.retain(|_, resource| {
             resource.custom.as_ref().is_none_or(|custom| custom.definition != definition)
+        });
+        let resources = &self.resources;
+        self.plurals.retain(|(group, version, _), plural| {
+            resources.contains_key(&(group.clone(), version.clone(), plural.clone()))
         });
     }
 
@@ -112,13 +197,56 @@ impl Registry {
 
     /// The resource of a kind.
     pub fn by_kind(&self, group: &str, version: &str, kind: &str) -> Option<&Arc<Resource>> {
-        self.iter().find(|one| one.group == group && one.version == version && one.kind == kind)
+        let plural = self.plurals.get(&(group.into(), version.into(), kind.into()))?;
+        self.find(group, version, plural)
     }
 
     /// All resources, by group, version and plural.
     pub fn iter(&self) -> impl Iterator<Item = &Arc<Resource>> {
         self.resources.values()
     }
+
+    /// All groups in the order of discovery: built-in ones as a server ranks them, then the others by name.
+    pub fn groups(&self) -> Vec<Group<'_>> {
+        let mut groups: Vec<Group<'_>> = Vec::new();
+        for resource in self.resources.values() {
+            if groups.last().is_none_or(|last| last.name != resource.group) {
+                groups.push(Group { name: &resource.group, versions: Vec::new() });
+            }
+            let Some(group) = groups.last_mut() else { continue };
+            if group.versions.last().is_none_or(|last| last.name != resource.version) {
+                group.versions.push(GroupVersion { name: &resource.version, resources: Vec::new() });
+            }
+            if let Some(version) = group.versions.last_mut() {
+                version.resources.push(resource);
+            }
+        }
+        for group in &mut groups {
+            group.versions.sort_by_cached_key(|one| version::rank(one.name));
+        }
+        groups.sort_by_key(|group| (builtin::group_rank(group.name), group.name));
+        groups
+    }
+
+    /// One group; `None` when nothing of it is served.
+    pub fn group(&self, name: &str) -> Option<Group<'_>> {
+        self.groups().into_iter().find(|group| group.name == name)
+    }
+
+    /// The resources of one version of a group, by plural; empty when it is not served.
+    pub fn of_version<'a>(&'a self, group: &str, version: &str) -> impl Iterator<Item = &'a Arc<Resource>> {
+        let (group, version) = (SmolStr::from(group), SmolStr::from(version));
+        let start = (group.clone(), version.clone(), SmolStr::default());
+        self.resources
+            .range(start..)
+            .map(|(_, resource)| resource)
+            .take_while(move |resource| resource.group == group && resource.version == version)
+    }
 }
 
 mod builtin;
+mod subresource;
+pub mod version;
+
+#[cfg(test)]
+mod tests;

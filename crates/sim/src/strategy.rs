@@ -1,8 +1,14 @@
 //! What a server does to an object between reading and storing it: systems fields, generation, status.
 
-use serde_json::Value;
+mod assign;
+mod pod;
+mod rules;
 
+use serde_json::{Value, json};
+
+use crate::crd;
 use crate::resource::Resource;
+use crate::tree::{self, Members};
 
 /// What numbers and addresses are drawn from; implemented by the state.
 pub(crate) trait Draw {
@@ -14,11 +20,49 @@ pub(crate) trait Draw {
     fn uid(&mut self) -> String;
 }
 
+/// Metadata that no write changes.
+const KEPT_METADATA: [&str; 5] =
+    ["uid", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds", "selfLink"];
+
 /// Readies an object for its creation: drops what a creator may not say (status), assigns what is assigned
 /// (generation 1, cluster addresses, node ports, `spec.finalizers` of namespaces, labels and selectors of Jobs,
-/// the data of `stringData`). uid, creationTimestamp, name, and resourceVersion are the caller's work.
+/// the data of `stringData`). uid, creationTimestamp, name, and resourceVersion are the caller's work, done
+/// before: the labels of Jobs name both. A missing uid is drawn.
 pub(crate) fn prepare_create(resource: &Resource, object: &mut Value, draw: &mut dyn Draw) {
-    let _ = (resource, object, draw);
+    if tree::text(object, &["metadata", "uid"]).is_empty() {
+        let uid = draw.uid();
+        if let Some(metadata) = tree::made(object, &["metadata"]) {
+            metadata.insert("uid".to_owned(), uid.into());
+        }
+    }
+    if let Some(metadata) = tree::made(object, &["metadata"]) {
+        for name in ["deletionTimestamp", "deletionGracePeriodSeconds", "selfLink", "generation"] {
+            metadata.remove(name);
+        }
+        if rules::has_generation(resource) {
+            metadata.insert("generation".to_owned(), json!(1));
+        }
+    }
+    drop_status(resource, object);
+    if rules::is(resource, "apiextensions.k8s.io", "CustomResourceDefinition") {
+        crd::fill_in(object);
+    }
+    assign::on_create(resource, object, draw);
+    pod::on_create(resource, object, draw);
+}
+
+/// The status of a new object is what its type says without one.
+fn drop_status(resource: &Resource, object: &mut Value) {
+    if !resource.has_status || !rules::drops_status(resource) {
+        return;
+    }
+    let initial = rules::initial_status(resource);
+    if let Some(members) = object.as_object_mut() {
+        match initial {
+            Some(status) => members.insert("status".to_owned(), status),
+            None => members.remove("status"),
+        };
+    }
 }
 
 /// Readies a change: `status` keeps the old status (or, on the status subresource, everything else), immutable
@@ -30,5 +74,47 @@ pub(crate) fn prepare_update(
     subresource: &str,
     draw: &mut dyn Draw,
 ) {
-    let _ = (resource, old, new, subresource, draw);
+    keep_metadata(old, new);
+    match subresource {
+        "status" => rules::keep_all_but_status(resource, old, new),
+        _ if resource.has_status => keep_member(old, new, "status"),
+        _ => {}
+    }
+    if rules::is(resource, "apiextensions.k8s.io", "CustomResourceDefinition") {
+        crd::fill_in(new);
+    }
+    if subresource != "status" {
+        assign::on_update(resource, old, new, draw);
+        pod::on_update(resource, old, new);
+    }
+    let generation = tree::integer(old, &["metadata", "generation"]);
+    let rises = subresource != "status" && rules::has_generation(resource) && rules::differs(resource, old, new);
+    if let Some(metadata) = tree::made(new, &["metadata"]) {
+        match generation {
+            Some(found) => metadata.insert("generation".to_owned(), json!(found + i64::from(rises))),
+            None => metadata.remove("generation"),
+        };
+    }
+}
+
+fn keep_metadata(old: &Value, new: &mut Value) {
+    let kept = old.get("metadata").and_then(Value::as_object);
+    let Some(metadata) = tree::made(new, &["metadata"]) else { return };
+    for name in KEPT_METADATA {
+        copy(kept, metadata, name);
+    }
+}
+
+/// Sets a member to what it was before, also when it was not there.
+fn copy(from: Option<&Members>, to: &mut Members, name: &str) {
+    match from.and_then(|from| from.get(name)) {
+        Some(value) => to.insert(name.to_owned(), value.clone()),
+        None => to.remove(name),
+    };
+}
+
+fn keep_member(old: &Value, new: &mut Value, name: &str) {
+    if let Some(members) = new.as_object_mut() {
+        copy(old.as_object(), members, name);
+    }
 }

@@ -1,19 +1,53 @@
 //! Reading objects strictly: unknown and doubled members (`fieldValidation`), and values of the wrong type.
+//!
+//! Built-in kinds are read along the table of their types, custom resources along their schema. Two kinds are in
+//! no table, `CustomResourceDefinition` and `APIService`; they are taken as written.
+//! Deviation: a value of the wrong type is described with the plain type (`string`), where the server has a name
+//! for some texts and maps (`v1.PullPolicy`).
+
+mod decode;
+mod text;
+mod unknown;
 
 use serde_json::Value;
+use tiphys_object::Gvk;
+use tiphys_object::builtin::{self, Schema};
 
+use crate::defaults;
 use crate::resource::Resource;
 
 /// Problems that `fieldValidation=Strict` refuses and `Warn` warns about, as the server words them: `unknown
 /// field "spec.x"`, `duplicate field "spec.y"`. `text` is the JSON that was sent.
 pub(crate) fn problems(resource: &Resource, text: &str, object: &Value) -> Vec<String> {
-    let _ = (resource, text, object);
-    Vec::new()
+    if let Some(custom) = &resource.custom {
+        let mut problems = text::duplicates(text);
+        problems.extend(unknown::members(custom, object));
+        return problems;
+    }
+    match Schema::of(&gvk(resource)) {
+        Some(schema) => text::problems(text, schema),
+        None => text::duplicates(text),
+    }
 }
 
 /// Drops members that a built-in kind does not have, and turns values into what the Go type holds; an error is
 /// the text of the decoder, for example `json: cannot unmarshal string into Go struct field …`.
-pub(crate) fn decode(resource: &Resource, object: Value) -> Result<Value, String> {
-    let _ = resource;
+pub(crate) fn decode(resource: &Resource, mut object: Value) -> Result<Value, String> {
+    let gvk = gvk(resource);
+    let Some(schema) = Schema::of(&gvk).filter(|_| resource.custom.is_none()) else {
+        if let Some(metadata) = object.get_mut("metadata") {
+            decode::metadata(metadata)?;
+        }
+        return Ok(object);
+    };
+    decode::object(&mut object, schema)?;
+    let (mut object, _) = builtin::canonicalize(object, &gvk);
+    if let Value::Object(members) = &mut object {
+        defaults::complete(members, schema);
+    }
     Ok(object)
+}
+
+fn gvk(resource: &Resource) -> Gvk {
+    Gvk::new(resource.group.as_str(), resource.version.as_str(), resource.kind.as_str())
 }

@@ -49,14 +49,36 @@ impl Stop {
     }
 }
 
-/// Runs a template and prints its results.
-pub(super) fn print(parts: &[Part], data: &Value, allow_missing: bool) -> Result<String, JsonPathError> {
+/// The first value of the first part.
+pub(super) fn first(parts: &[Part], data: &Value) -> Result<Option<Value>, JsonPathError> {
+    let found = results(parts, data, true)?;
+    Ok(found.first().and_then(|values| values.first()).map(|found| match found {
+        Found::Nothing => Value::Null,
+        Found::Data(value) => (*value).clone(),
+        Found::Text(value) => Value::from(*value),
+        Found::Int(value) => Value::from(*value),
+        Found::Float(value) => Value::from(*value),
+        Found::Bool(value) => Value::from(*value),
+        Found::Byte(value) => Value::from(*value),
+    }))
+}
+
+fn results<'a>(
+    parts: &'a [Part],
+    data: &'a Value,
+    allow_missing: bool,
+) -> Result<Vec<Vec<Found<'a>>>, JsonPathError> {
     let mut run = Run { parts, allow_missing, values: 0, begins: 0, loops: 0, ends: 0, last_end: None };
     let mut results = Vec::new();
     let data = if data.is_null() { Found::Nothing } else { Found::Data(data) };
     run.from(0, &data, &mut results).map_err(|stop| stop.error)?;
+    Ok(results)
+}
+
+/// Runs a template and prints its results.
+pub(super) fn print(parts: &[Part], data: &Value, allow_missing: bool) -> Result<String, JsonPathError> {
     let mut text = String::new();
-    for values in &results {
+    for values in &results(parts, data, allow_missing)? {
         for (place, value) in values.iter().enumerate() {
             if place > 0 {
                 text.push(' ');

@@ -1,0 +1,158 @@
+//! Answers: in which form the caller wants objects, and how they leave.
+
+use bytes::Bytes;
+use jiff::Timestamp;
+use serde_json::{Value, json};
+
+use crate::resource::Resource;
+use crate::status::Status;
+use crate::store::bytes_of;
+use crate::table::{IncludeObject, table};
+
+/// The form in which objects are asked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Form {
+    /// As they are.
+    Plain,
+    /// As rows of a table.
+    Table(IncludeObject),
+    /// Only their metadata.
+    Metadata,
+}
+
+/// What is answered to a request that was carried out.
+#[derive(Debug)]
+pub(crate) enum Reply {
+    /// An object, with warnings for the caller.
+    Object {
+        /// HTTP code.
+        code: u16,
+        /// The object.
+        value: Value,
+        /// Texts of `Warning` headers.
+        warnings: Vec<String>,
+    },
+    /// Bytes of some type.
+    Bytes {
+        /// Media type.
+        content_type: &'static str,
+        /// The body.
+        bytes: Bytes,
+    },
+    /// A stream of changes.
+    Watch(Box<crate::watch::Watch>),
+    /// Lines of a pod's log.
+    Log(Box<crate::logs::Log>),
+}
+
+impl Reply {
+    pub(crate) fn ok(value: Value) -> Self {
+        Self::Object { code: 200, value, warnings: Vec::new() }
+    }
+}
+
+/// Picks the form out of an `Accept` header: of the media types in order of preference the first that can be
+/// given.
+pub(crate) fn negotiate(accept: &str, include: Option<&str>) -> Result<Form, Status> {
+    let include = match include {
+        None | Some("" | "Metadata") => IncludeObject::Metadata,
+        Some("None") => IncludeObject::None,
+        Some("Object") => IncludeObject::Object,
+        Some(other) => {
+            return Err(Status::bad_request(format!(
+                "unrecognized includeObject value: {other:?}; None, Metadata and Object are known"
+            )));
+        }
+    };
+    if accept.trim().is_empty() {
+        return Ok(Form::Plain);
+    }
+    for media in accept.split(',') {
+        let mut parts = media.split(';').map(str::trim);
+        let kind = parts.next().unwrap_or("").to_lowercase();
+        if !matches!(
+            kind.as_str(),
+            "application/json" | "application/*" | "*/*" | "application/yaml" | "application/json-seq"
+        ) {
+            continue;
+        }
+        let shape = parts.find_map(|part| part.strip_prefix("as="));
+        match shape {
+            None => return Ok(Form::Plain),
+            Some("Table") => return Ok(Form::Table(include)),
+            Some("PartialObjectMetadata" | "PartialObjectMetadataList") => return Ok(Form::Metadata),
+            Some(_) => {}
+        }
+    }
+    let message = "only the following media types are accepted: application/json, application/yaml, \
+                   application/json;stream=watch";
+    Err(Status::new(406, "NotAcceptable", message))
+}
+
+/// One object in a form.
+pub(crate) fn one(form: Form, resource: &Resource, object: Value, now: Timestamp) -> Value {
+    match form {
+        Form::Plain => object,
+        Form::Metadata => metadata_of(&object),
+        Form::Table(include) => {
+            let version = object.pointer("/metadata/resourceVersion").cloned().unwrap_or(Value::Null);
+            table(resource, &[object], json!({"resourceVersion": version}), include, now)
+        }
+    }
+}
+
+/// A list in a form; `metadata` is that of the list.
+pub(crate) fn list(
+    form: Form,
+    resource: &Resource,
+    mut objects: Vec<Value>,
+    metadata: Value,
+    now: Timestamp,
+) -> Value {
+    match form {
+        Form::Plain => {
+            if resource.custom.is_none() {
+                for object in &mut objects {
+                    if let Some(members) = object.as_object_mut() {
+                        members.remove("apiVersion");
+                        members.remove("kind");
+                    }
+                }
+            }
+            json!({"kind": resource.list_kind, "apiVersion": api_version(resource), "metadata": metadata,
+                "items": objects})
+        }
+        Form::Metadata => {
+            let items: Vec<Value> = objects.iter().map(metadata_of).collect();
+            json!({"kind": "PartialObjectMetadataList", "apiVersion": "meta.k8s.io/v1", "metadata": metadata,
+                "items": items})
+        }
+        Form::Table(include) => table(resource, &objects, metadata, include, now),
+    }
+}
+
+/// `PartialObjectMetadata` of an object.
+pub(crate) fn metadata_of(object: &Value) -> Value {
+    json!({"kind": "PartialObjectMetadata", "apiVersion": "meta.k8s.io/v1",
+        "metadata": object.get("metadata").cloned().unwrap_or_else(|| json!({}))})
+}
+
+/// `group/version` of a resource.
+pub(crate) fn api_version(resource: &Resource) -> String {
+    if resource.group.is_empty() {
+        resource.version.to_string()
+    } else {
+        format!("{}/{}", resource.group, resource.version)
+    }
+}
+
+/// The bytes of an object as they leave.
+pub(crate) fn body(value: &Value, accept: &str) -> (&'static str, Bytes) {
+    let first = accept.split([',', ';']).next().unwrap_or("").trim();
+    if first == "application/yaml" {
+        if let Ok(text) = tiphys_go::yaml::to_string(value) {
+            return ("application/yaml", Bytes::from(text));
+        }
+    }
+    ("application/json", bytes_of(value))
+}

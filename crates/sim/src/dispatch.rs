@@ -1,0 +1,175 @@
+//! Which request is answered by what.
+
+use bytes::Bytes;
+use http::Method;
+use serde_json::Value;
+
+use crate::answer::{self, Form, Reply};
+use crate::request::{Place, Request};
+use crate::resource::{Resource, Scope};
+use crate::state::State;
+use crate::status::Status;
+use crate::store::bytes_of;
+use crate::{delete, discovery, logs, openapi, read, special, watch, write};
+
+const JSON: &str = "application/json";
+const AGGREGATED: &str = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList";
+
+/// Answers a request.
+pub(crate) fn dispatch(state: &mut State, request: &Request, server: &str) -> Result<Reply, Status> {
+    let path: Vec<&str> = request.path.iter().map(String::as_str).collect();
+    match path.as_slice() {
+        ["healthz" | "livez" | "readyz", ..] => {
+            Ok(Reply::Bytes { content_type: "text/plain; charset=utf-8", bytes: Bytes::from_static(b"ok") })
+        }
+        ["version"] => Ok(Reply::ok(discovery::version())),
+        [] => Ok(Reply::ok(serde_json::json!({"paths": ["/api", "/api/v1", "/apis", "/healthz", "/livez",
+            "/openapi/v2", "/openapi/v3", "/readyz", "/version"]}))),
+        ["openapi", "v2"] => document(state, "openapi/v2", JSON, |state| Some(openapi::v2(&state.registry))),
+        ["openapi", "v3"] => {
+            document(state, "openapi/v3", JSON, |state| Some(openapi::index(&state.registry)))
+        }
+        ["openapi", "v3", "api", version] => {
+            let name = format!("openapi/v3/{version}");
+            document(state, &name, JSON, |state| openapi::document(&state.registry, "", version))
+        }
+        ["openapi", "v3", "apis", group, version] => {
+            let name = format!("openapi/v3/{group}/{version}");
+            document(state, &name, JSON, |state| openapi::document(&state.registry, group, version))
+        }
+        ["api"] if is_aggregated(request) => document(state, "aggregated/api", AGGREGATED, |state| {
+            Some(discovery::aggregated(&state.registry, true))
+        }),
+        ["apis"] if is_aggregated(request) => document(state, "aggregated/apis", AGGREGATED, |state| {
+            Some(discovery::aggregated(&state.registry, false))
+        }),
+        ["api"] => Ok(Reply::ok(discovery::core_versions(server))),
+        ["apis"] => document(state, "apis", JSON, |state| Some(discovery::groups(&state.registry))),
+        ["apis", group] => {
+            let found = discovery::group(&state.registry, group);
+            found.map(Reply::ok).ok_or_else(Status::no_such_path)
+        }
+        ["api", version] => {
+            let found = discovery::resources(&state.registry, "", version);
+            found.map(Reply::ok).ok_or_else(Status::no_such_path)
+        }
+        ["apis", group, version] => {
+            let found = discovery::resources(&state.registry, group, version);
+            found.map(Reply::ok).ok_or_else(Status::no_such_path)
+        }
+        _ => objects(state, request),
+    }
+}
+
+fn is_aggregated(request: &Request) -> bool {
+    request.accept.contains("as=APIGroupDiscoveryList") && request.accept.contains("v=v2;")
+        || request.accept.ends_with("v=v2") && request.accept.contains("APIGroupDiscoveryList")
+}
+
+/// A document that is made once for what is served.
+fn document(
+    state: &mut State,
+    name: &str,
+    content_type: &'static str,
+    make: impl FnOnce(&State) -> Option<Value>,
+) -> Result<Reply, Status> {
+    if let Some(bytes) = state.documents.get(name) {
+        return Ok(Reply::Bytes { content_type, bytes: bytes.clone() });
+    }
+    let bytes = make(state).map(|document| bytes_of(&document)).ok_or_else(Status::no_such_path)?;
+    state.documents.insert(name.to_owned(), bytes.clone());
+    Ok(Reply::Bytes { content_type, bytes })
+}
+
+/// Requests about objects.
+fn objects(state: &mut State, request: &Request) -> Result<Reply, Status> {
+    let mut place = Place::parse(&request.path).ok_or_else(Status::no_such_path)?;
+    let is_old_watch = place.version == "watch" || request.path.get(2).is_some_and(|one| one == "watch");
+    if is_old_watch {
+        return Err(Status::no_such_path());
+    }
+    let resource = read::resource(state, &place)?;
+    if resource.scope == Scope::Cluster && !place.namespace.is_empty() {
+        return Err(Status::no_such_path());
+    }
+    let is_write = request.method != Method::GET;
+    if resource.scope == Scope::Namespaced
+        && place.namespace.is_empty()
+        && (!place.name.is_empty() || is_write)
+    {
+        if place.name.is_empty() && !special::is_review(&resource) {
+            // Only reading goes over all namespaces.
+            return Err(not_allowed(&resource, request));
+        }
+        if !place.name.is_empty() {
+            return Err(Status::no_such_path());
+        }
+    }
+    let form = answer::negotiate(&request.accept, request.query.get("includeObject"))?;
+    if !place.subresource.is_empty() && place.subresource != "status" {
+        return subresource(state, request, &resource, &place);
+    }
+    if place.subresource == "status" && !resource.has_status {
+        return Err(Status::no_such_path());
+    }
+    let is_watch = request.query.flag("watch");
+    match (&request.method, place.name.is_empty()) {
+        (&Method::GET, true) if special::is_review(&resource) => Err(not_allowed(&resource, request)),
+        (&Method::GET, _) if is_watch => watch::watch(state, request, &resource, &place, form),
+        (&Method::GET, true) => read::list(state, request, &resource, &place, form),
+        (&Method::GET | &Method::HEAD, false) => read::get(state, request, &resource, &place, form),
+        (&Method::POST, true) if special::is_review(&resource) => special::review(request, &resource),
+        (&Method::POST, true) => write::create(state, request, &resource, &place, form),
+        (&Method::PUT, false) => write::replace(state, request, &resource, &place, form),
+        (&Method::PATCH, false) => write::patch(state, request, &resource, &place, form),
+        (&Method::DELETE, false) if place.subresource.is_empty() => {
+            delete::delete(state, request, &resource, &place)
+        }
+        (&Method::DELETE, true) => {
+            place.name = "".into();
+            delete::delete_collection(state, request, &resource, &place, form)
+        }
+        _ => Err(not_allowed(&resource, request)),
+    }
+}
+
+fn not_allowed(resource: &Resource, request: &Request) -> Status {
+    let mut status = Status::new(
+        405,
+        "MethodNotAllowed",
+        "the server does not allow this method on the requested resource",
+    );
+    let _ = (resource, request);
+    status.details.clear();
+    status
+}
+
+fn subresource(
+    state: &mut State,
+    request: &Request,
+    resource: &Resource,
+    place: &Place,
+) -> Result<Reply, Status> {
+    match (resource.plural.as_str(), place.subresource.as_str(), &request.method) {
+        (_, "scale", &Method::GET | &Method::PUT | &Method::PATCH) => {
+            special::scale(state, request, resource, place)
+        }
+        ("pods", "log", &Method::GET) => logs::log(state, request, place),
+        ("pods", "exec" | "attach" | "portforward" | "proxy", _) => {
+            Err(special::no_container(&place.subresource))
+        }
+        ("pods", "eviction" | "binding", &Method::POST) | ("serviceaccounts", "token", &Method::POST) => {
+            special::post(state, request, resource, place)
+        }
+        ("namespaces", "finalize", &Method::PUT) => special::finalize(state, request, resource, place),
+        ("certificatesigningrequests", "approval", _) | ("pods", "resize" | "ephemeralcontainers", _) => {
+            match request.method {
+                Method::GET => read::get(state, request, resource, place, Form::Plain),
+                Method::PUT => write::replace(state, request, resource, place, Form::Plain),
+                Method::PATCH => write::patch(state, request, resource, place, Form::Plain),
+                _ => Err(not_allowed(resource, request)),
+            }
+        }
+        _ => Err(Status::no_such_path()),
+    }
+}

@@ -1,0 +1,251 @@
+//! `get` and `list`.
+
+use std::sync::Arc;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use serde_json::{Map, Value, json};
+use smol_str::SmolStr;
+
+use crate::answer::{self, Form, Reply, api_version};
+use crate::request::{Place, Query, Request};
+use crate::resource::Resource;
+use crate::select::Filter;
+use crate::state::State;
+use crate::status::{Cause, Status};
+use crate::store::{Kind, Objects, Stored};
+
+/// An object as a version of its resource shows it.
+pub(crate) fn present(resource: &Resource, stored: &Stored) -> Value {
+    let mut tree = stored.tree();
+    if let Some(members) = tree.as_object_mut() {
+        members.insert("apiVersion".to_owned(), json!(api_version(resource)));
+        members.insert("kind".to_owned(), json!(resource.kind));
+    }
+    tree
+}
+
+/// `GET` of one object.
+pub(crate) fn get(
+    state: &mut State,
+    request: &Request,
+    resource: &Resource,
+    place: &Place,
+    form: Form,
+) -> Result<Reply, Status> {
+    wait_version(state, &request.query)?;
+    let key = state.key(resource, &place.namespace, &place.name);
+    let stored = state.store.get(&key);
+    let stored = stored.ok_or_else(|| Status::not_found(&resource.group, &resource.plural, &place.name))?;
+    Ok(Reply::ok(answer::one(form, resource, present(resource, stored), request.now)))
+}
+
+/// `GET` of a collection.
+pub(crate) fn list(
+    state: &mut State,
+    request: &Request,
+    resource: &Resource,
+    place: &Place,
+    form: Form,
+) -> Result<Reply, Status> {
+    let filter = Filter::parse(&request.query, resource)?;
+    let page = Page::parse(state, &request.query)?;
+    let kind = state.kind(resource);
+    let snapshot = page.snapshot(state, &kind)?;
+    let objects = match &snapshot {
+        Some(objects) => Some(objects),
+        None => state.store.objects(&kind),
+    };
+    let mut found = Vec::new();
+    let mut next = None;
+    let mut remaining = 0_u64;
+    let limit = page.limit.unwrap_or(usize::MAX);
+    for (path, stored) in
+        objects.into_iter().flat_map(|all| within(all, &place.namespace, page.start.as_deref()))
+    {
+        if found.len() >= limit {
+            if next.is_none() {
+                next = Some(path.clone());
+            }
+            remaining += 1;
+            if filter.is_everything() {
+                continue;
+            }
+            break;
+        }
+        let object = present(resource, stored);
+        if filter.matches(&object) {
+            found.push(object);
+        }
+    }
+    let mut metadata = Map::new();
+    metadata.insert("resourceVersion".to_owned(), json!(page.version.to_string()));
+    if let Some(next) = next {
+        metadata.insert("continue".to_owned(), json!(token(page.version, &next)));
+        if filter.is_everything() {
+            metadata.insert("remainingItemCount".to_owned(), json!(remaining));
+        }
+    }
+    Ok(Reply::ok(answer::list(form, resource, found, Value::Object(metadata), request.now)))
+}
+
+/// Objects of one namespace, or all when it is empty, from a path on.
+pub(crate) fn within<'a>(
+    objects: &'a Objects,
+    namespace: &str,
+    start: Option<&str>,
+) -> impl Iterator<Item = (&'a SmolStr, &'a Stored)> {
+    let prefix = if namespace.is_empty() { String::new() } else { format!("{namespace}/") };
+    let begin = start.filter(|start| *start > prefix.as_str()).unwrap_or(&prefix).to_owned();
+    objects
+        .range(SmolStr::from(begin)..)
+        .take_while(move |(path, _)| prefix.is_empty() || path.starts_with(&prefix))
+}
+
+/// Which part of a list is asked for, as of when.
+struct Page {
+    limit: Option<usize>,
+    /// The path to go on from.
+    start: Option<String>,
+    version: u64,
+    is_current: bool,
+}
+
+impl Page {
+    fn parse(state: &State, query: &Query) -> Result<Self, Status> {
+        let limit = query.number("limit")?.filter(|limit| *limit > 0);
+        let limit = limit.and_then(|limit| usize::try_from(limit).ok());
+        let text = query.get("resourceVersion").unwrap_or("");
+        let rule = query.get("resourceVersionMatch").unwrap_or("");
+        let current = state.store.version();
+        if let Some(given) = query.get("continue").filter(|given| !given.is_empty()) {
+            if !rule.is_empty() {
+                return Err(list_options_invalid(
+                    "resourceVersionMatch",
+                    "resourceVersionMatch is forbidden when continue is provided",
+                ));
+            }
+            if !matches!(text, "" | "0") {
+                return Err(Status::bad_request(
+                    "specifying resource version is not allowed when using continue",
+                ));
+            }
+            let (version, start) = read_token(given).ok_or_else(|| {
+                Status::bad_request("continue key is not valid: it was not made by this server")
+            })?;
+            return Ok(Self { limit, start: Some(start), version, is_current: version == current });
+        }
+        let asked = version_of(text)?;
+        match rule {
+            "" => {}
+            "Exact" | "NotOlderThan" if text.is_empty() => {
+                return Err(list_options_invalid(
+                    "resourceVersionMatch",
+                    "resourceVersionMatch is forbidden unless resourceVersion is provided",
+                ));
+            }
+            "Exact" if asked == 0 => {
+                return Err(list_options_invalid(
+                    "resourceVersionMatch",
+                    "resourceVersionMatch \"exact\" is forbidden for resourceVersion \"0\"",
+                ));
+            }
+            "Exact" | "NotOlderThan" => {}
+            other => {
+                let message = format!(
+                    "Unsupported value: {other:?}: supported values: \"Exact\", \"NotOlderThan\", \"\""
+                );
+                return Err(list_options("FieldValueNotSupported", "resourceVersionMatch", &message));
+            }
+        }
+        if asked > current {
+            return Err(too_large(asked, current));
+        }
+        let is_exact = rule == "Exact" || (rule.is_empty() && limit.is_some() && asked > 0);
+        let version = if is_exact { asked } else { current };
+        Ok(Self { limit, start: None, version, is_current: version == current })
+    }
+
+    /// The objects as of an earlier version; `None` when the present ones are meant.
+    fn snapshot(&self, state: &State, kind: &Kind) -> Result<Option<Objects>, Status> {
+        if self.is_current {
+            return Ok(None);
+        }
+        state.store.objects_at(kind, self.version).map(Some).map_err(|_compacted| {
+            if self.start.is_some() {
+                Status::expired(
+                    "The provided continue parameter is too old to display a consistent list result. You can \
+                     start a new list without the continue parameter, or use the continue token in this response \
+                     to retrieve the remainder of the results. Continuing with the provided token results in an \
+                     inconsistent list - objects that were created, modified, or deleted between the time the \
+                     first chunk was returned and now may show up in the list.",
+                )
+            } else {
+                Status::expired(format!(
+                    "The resourceVersion for the provided list is too old: {} ({})",
+                    self.version,
+                    state.store.compacted()
+                ))
+            }
+        })
+    }
+}
+
+/// A resource version out of a query; empty is 0.
+pub(crate) fn version_of(text: &str) -> Result<u64, Status> {
+    if text.is_empty() {
+        return Ok(0);
+    }
+    text.parse().map_err(|_error| {
+        Status::bad_request(format!(
+            "resourceVersion: Invalid value: {text:?}: strconv.ParseUint: parsing {text:?}: invalid syntax"
+        ))
+    })
+}
+
+/// Refuses versions that are not there yet.
+fn wait_version(state: &State, query: &Query) -> Result<(), Status> {
+    let asked = version_of(query.get("resourceVersion").unwrap_or(""))?;
+    let current = state.store.version();
+    if asked > current { Err(too_large(asked, current)) } else { Ok(()) }
+}
+
+fn too_large(asked: u64, current: u64) -> Status {
+    let message = format!("Too large resource version: {asked}, current: {current}");
+    let cause = Cause {
+        reason: "ResourceVersionTooLarge".to_owned(),
+        message: "Too large resource version".to_owned(),
+        field: String::new(),
+    };
+    let mut status = Status::new(504, "Timeout", format!("Timeout: {message}")).caused_by([cause]);
+    status.details.insert("retryAfterSeconds".to_owned(), json!(1));
+    status
+}
+
+fn list_options_invalid(field: &str, why: &str) -> Status {
+    list_options("FieldValueForbidden", field, &format!("Forbidden: {why}"))
+}
+
+/// A refusal of the options of a list.
+pub(crate) fn list_options(reason: &'static str, field: &str, message: &str) -> Status {
+    let errors = [crate::status::FieldError { reason, field: field.to_owned(), message: message.to_owned() }];
+    Status::invalid("meta.k8s.io", "ListOptions", "", &errors)
+}
+
+fn token(version: u64, start: &str) -> String {
+    let inner = json!({"v": "meta.k8s.io/v1", "rv": version, "start": start});
+    URL_SAFE_NO_PAD.encode(inner.to_string())
+}
+
+fn read_token(text: &str) -> Option<(u64, String)> {
+    let bytes = URL_SAFE_NO_PAD.decode(text.trim_end_matches('=')).ok()?;
+    let inner: Value = serde_json::from_slice(&bytes).ok()?;
+    let version = inner.get("rv")?.as_u64()?;
+    Some((version, inner.get("start")?.as_str()?.to_owned()))
+}
+
+/// The resource at a place.
+pub(crate) fn resource(state: &State, place: &Place) -> Result<Arc<Resource>, Status> {
+    let found = state.registry.find(&place.group, &place.version, &place.plural);
+    found.cloned().ok_or_else(Status::no_such_path)
+}

@@ -1,0 +1,323 @@
+//! The server as a value: state behind a lock, requests in, answers out.
+
+use std::convert::Infallible;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use futures::StreamExt as _;
+use http::{Response, header};
+use http_body_util::combinators::UnsyncBoxBody;
+use http_body_util::{BodyExt as _, Full, StreamBody};
+use hyper::body::Frame;
+use parking_lot::Mutex;
+use tokio::sync::watch::{self, Receiver, Sender};
+use tokio::time::Instant;
+
+use crate::answer::{Reply, body};
+use crate::clock::Clock;
+use crate::controllers;
+use crate::dispatch::dispatch;
+use crate::logs::Log;
+use crate::request::Request;
+use crate::state::State;
+use crate::status::Status;
+use crate::watch::Watch;
+
+/// Bytes a request may have.
+pub(crate) const BODY_BYTES_MAX: usize = 3 << 20;
+/// Time between two bookmarks of a quiet watch.
+const BOOKMARK_PERIOD: Duration = Duration::from_secs(60);
+
+/// The body of an answer.
+pub type Body = UnsyncBoxBody<Bytes, Infallible>;
+
+/// How a server begins.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// What uids, names and addresses are drawn from.
+    pub seed: u64,
+    /// Where time comes from.
+    pub clock: Clock,
+    /// Where objects are kept; `None` is memory only.
+    pub data: Option<PathBuf>,
+    /// How fast simulated workloads are: 2 halves every delay.
+    pub speed: f64,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self { seed: 1, clock: Clock::System, data: None, speed: 1.0 }
+    }
+}
+
+/// Why a server cannot begin.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum SimError {
+    /// The data directory cannot be used.
+    #[error("{0}")]
+    Data(#[from] crate::persist::DataError),
+}
+
+/// An API server. Cloning is cheap and gives the same server.
+#[derive(Clone)]
+pub struct Sim {
+    shared: Arc<Shared>,
+}
+
+struct Shared {
+    state: Mutex<State>,
+    clock: Clock,
+    /// The version of the last write, for watches and controllers to wait on.
+    changed: Sender<u64>,
+    address: Mutex<String>,
+    _controllers: Mutex<Option<tokio::task::JoinHandle<()>>>,
+}
+
+impl std::fmt::Debug for Sim {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Sim").finish_non_exhaustive()
+    }
+}
+
+impl Drop for Shared {
+    fn drop(&mut self) {
+        if let Some(task) = self._controllers.lock().take() {
+            task.abort();
+        }
+    }
+}
+
+impl Sim {
+    /// A server with what its data directory holds, or with nothing but the namespaces every cluster has. Its
+    /// controllers run on the current runtime.
+    pub fn new(options: Options) -> Result<Self, SimError> {
+        let now = options.clock.now();
+        let mut state = State::new(options.seed);
+        state.speed = if options.speed > 0.0 { options.speed } else { 1.0 };
+        if let Some(directory) = &options.data {
+            crate::persist::open(&mut state, directory)?;
+        }
+        controllers::begin(&mut state, now);
+        let (changed, _) = watch::channel(state.store.version());
+        let shared = Arc::new(Shared {
+            state: Mutex::new(state),
+            clock: options.clock,
+            changed,
+            address: Mutex::default(),
+            _controllers: Mutex::default(),
+        });
+        let task = tokio::spawn(run_controllers(Arc::downgrade(&shared), shared.changed.subscribe()));
+        *shared._controllers.lock() = Some(task);
+        Ok(Self { shared })
+    }
+
+    /// Answers a request. The body of a watch or of a followed log goes on until its time is over.
+    pub fn handle(&self, request: http::Request<Bytes>) -> Response<Body> {
+        let (parts, bytes) = request.into_parts();
+        if bytes.len() > BODY_BYTES_MAX {
+            let message = format!("Request entity too large: limit is {BODY_BYTES_MAX}");
+            return refusal(&Status::new(413, "RequestEntityTooLarge", message));
+        }
+        let request = Request::new(&parts, bytes, self.shared.clock.now());
+        let address = self.shared.address.lock().clone();
+        let reply = self.with_state(|state| dispatch(state, &request, &address));
+        match reply {
+            Err(status) => refusal(&status),
+            Ok(Reply::Object { code, value, warnings }) => {
+                let (content_type, bytes) = body(&value, &request.accept);
+                let mut response = plain(code, content_type, bytes);
+                for warning in warnings {
+                    let text = format!("299 - {}", quoted(&warning));
+                    if let Ok(value) = http::HeaderValue::from_str(&text) {
+                        response.headers_mut().append(header::WARNING, value);
+                    }
+                }
+                response
+            }
+            Ok(Reply::Bytes { content_type, bytes }) => plain(200, content_type, bytes),
+            Ok(Reply::Watch(watch)) => self.watch(*watch),
+            Ok(Reply::Log(log)) => self.log(*log),
+        }
+    }
+
+    /// Forgets the history: watches from earlier versions and pages of earlier lists are refused from here on.
+    pub fn compact(&self) {
+        self.shared.state.lock().store.compact();
+    }
+
+    /// The version of the last write.
+    pub fn version(&self) -> u64 {
+        self.shared.state.lock().store.version()
+    }
+
+    /// The server's time.
+    pub fn now(&self) -> jiff::Timestamp {
+        self.shared.clock.now()
+    }
+
+    pub(crate) fn set_address(&self, address: String) {
+        *self.shared.address.lock() = address;
+    }
+
+    /// Works on the state, and tells everybody who waits when something was written.
+    fn with_state<T>(&self, work: impl FnOnce(&mut State) -> T) -> T {
+        let (result, version) = {
+            let mut state = self.shared.state.lock();
+            let result = work(&mut state);
+            (result, state.store.version())
+        };
+        tell(&self.shared.changed, version);
+        result
+    }
+
+    fn watch(&self, watch: Watch) -> Response<Body> {
+        let lasts = Duration::from_secs(watch.seconds);
+        let follow = Follow {
+            sim: self.clone(),
+            changed: self.shared.changed.subscribe(),
+            end: Instant::now() + lasts,
+            bookmark: Instant::now() + BOOKMARK_PERIOD,
+            watch,
+        };
+        let lines = futures::stream::unfold(follow, |mut follow| async move {
+            let lines = follow.next().await?;
+            Some((lines, follow))
+        });
+        stream("application/json", lines)
+    }
+
+    fn log(&self, log: Log) -> Response<Body> {
+        let clock = self.shared.clock;
+        let lines = futures::stream::unfold((log, false), move |(mut log, is_over)| async move {
+            if is_over {
+                return None;
+            }
+            let mut lines = log.advance(clock.now());
+            if !log.follows {
+                return Some((lines, (log, true)));
+            }
+            while lines.is_empty() {
+                let wait = Duration::try_from(log.wait(clock.now())).unwrap_or(Duration::from_secs(1));
+                tokio::time::sleep(wait).await;
+                lines = log.advance(clock.now());
+            }
+            Some((lines, (log, false)))
+        });
+        stream("text/plain", lines)
+    }
+}
+
+/// A watch that is being told.
+struct Follow {
+    sim: Sim,
+    changed: Receiver<u64>,
+    end: Instant,
+    bookmark: Instant,
+    watch: Watch,
+}
+
+impl Follow {
+    async fn next(&mut self) -> Option<Vec<u8>> {
+        loop {
+            // Seen before looking, so that a write in between is not missed.
+            self.changed.borrow_and_update();
+            let lines = {
+                let state = self.sim.shared.state.lock();
+                self.watch.advance(&state, self.sim.shared.clock.now())?
+            };
+            if !lines.is_empty() {
+                return Some(lines);
+            }
+            tokio::select! {
+                biased;
+                () = tokio::time::sleep_until(self.end) => return None,
+                changed = self.changed.changed() => changed.ok()?,
+                () = tokio::time::sleep_until(self.bookmark), if self.watch.has_bookmarks => {
+                    self.bookmark = Instant::now() + BOOKMARK_PERIOD;
+                    return Some(self.watch.bookmark());
+                }
+            }
+        }
+    }
+}
+
+/// Lets the controllers work whenever something changed or their time has come.
+async fn run_controllers(shared: std::sync::Weak<Shared>, mut changed: Receiver<u64>) {
+    loop {
+        changed.borrow_and_update();
+        let Some(held) = shared.upgrade() else { return };
+        let (wake, version, is_done) = {
+            let mut state = held.state.lock();
+            let now = held.clock.now();
+            let is_done = controllers::step(&mut state, now);
+            (state.timers.first().map(|(time, _)| time.duration_since(now)), state.store.version(), is_done)
+        };
+        tell(&held.changed, version);
+        drop(held);
+        if !is_done {
+            tokio::task::yield_now().await;
+            continue;
+        }
+        let wait =
+            wake.map_or(Duration::from_secs(3_600), |wait| Duration::try_from(wait).unwrap_or_default());
+        // Wake-ups due now still let others run first.
+        let wait = wait.max(Duration::from_millis(1));
+        tokio::select! {
+            biased;
+            changed = changed.changed() => if changed.is_err() { return },
+            () = tokio::time::sleep(wait) => {}
+        }
+    }
+}
+
+fn tell(changed: &Sender<u64>, version: u64) {
+    changed.send_if_modified(|told| {
+        let is_new = *told != version;
+        *told = version;
+        is_new
+    });
+}
+
+fn refusal(status: &Status) -> Response<Body> {
+    let mut response = plain(status.code, "application/json", crate::store::bytes_of(&status.to_value()));
+    if let Some(seconds) = status.details.get("retryAfterSeconds").and_then(serde_json::Value::as_u64) {
+        response.headers_mut().insert(header::RETRY_AFTER, seconds.into());
+    }
+    response
+}
+
+pub(crate) fn plain(code: u16, content_type: &'static str, bytes: Bytes) -> Response<Body> {
+    let mut response = Response::new(Full::new(bytes).boxed_unsync());
+    *response.status_mut() =
+        http::StatusCode::from_u16(code).unwrap_or(http::StatusCode::INTERNAL_SERVER_ERROR);
+    response.headers_mut().insert(header::CONTENT_TYPE, http::HeaderValue::from_static(content_type));
+    response.headers_mut().insert(header::CACHE_CONTROL, http::HeaderValue::from_static("no-cache, private"));
+    response
+}
+
+fn stream(
+    content_type: &'static str,
+    lines: impl futures::Stream<Item = Vec<u8>> + Send + 'static,
+) -> Response<Body> {
+    let frames = lines.map(|lines| Ok::<_, Infallible>(Frame::data(Bytes::from(lines))));
+    let mut response = Response::new(StreamBody::new(frames).boxed_unsync());
+    response.headers_mut().insert(header::CONTENT_TYPE, http::HeaderValue::from_static(content_type));
+    response.headers_mut().insert(header::CACHE_CONTROL, http::HeaderValue::from_static("no-cache, private"));
+    response
+}
+
+/// A quoted string of a header.
+fn quoted(text: &str) -> String {
+    let mut quoted = String::from("\"");
+    for letter in text.chars() {
+        if matches!(letter, '"' | '\\') {
+            quoted.push('\\');
+        }
+        quoted.push(if letter.is_control() { ' ' } else { letter });
+    }
+    quoted.push('"');
+    quoted
+}

@@ -1,0 +1,219 @@
+//! Requests that are not about one stored object as it is: scales, evictions, bindings, tokens, reviews.
+
+use jiff::SignedDuration;
+use serde_json::{Value, json};
+use tiphys_object::access;
+
+use crate::answer::{Form, Reply};
+use crate::clock::seconds;
+use crate::read::present;
+use crate::request::{Place, Request};
+use crate::resource::{Resource, Scale};
+use crate::state::State;
+use crate::status::{FieldError, Status};
+use crate::write::{self, Booking, Options, update_object};
+
+/// Who everybody is that has the token.
+pub(crate) const USER: &str = "tiphys-demo-admin";
+const GROUPS: [&str; 2] = ["system:masters", "system:authenticated"];
+
+/// Whether a resource is a question and not a thing.
+pub(crate) fn is_review(resource: &Resource) -> bool {
+    matches!(resource.group.as_str(), "authorization.k8s.io" | "authentication.k8s.io")
+}
+
+/// `POST` of a review: everybody may do everything.
+pub(crate) fn review(request: &Request, resource: &Resource) -> Result<Reply, Status> {
+    let options = Options::parse(request, "CreateOptions")?;
+    let write::Body { mut object, warnings } = write::read_body(request, resource, options.validation)?;
+    let user = json!({"username": USER, "uid": USER, "groups": GROUPS});
+    let status = match resource.plural.as_str() {
+        "selfsubjectreviews" => json!({"userInfo": user}),
+        "tokenreviews" if access::text_at(&object, &["spec", "token"]).is_empty() => {
+            json!({"user": {}, "error": "spec.token: Required value"})
+        }
+        "tokenreviews" => json!({"user": {}, "error": "[invalid bearer token]"}),
+        "selfsubjectrulesreviews" => json!({
+            "resourceRules": [{"verbs": ["*"], "apiGroups": ["*"], "resources": ["*"]}],
+            "nonResourceRules": [{"verbs": ["*"], "nonResourceURLs": ["*"]}],
+            "incomplete": false,
+        }),
+        _ => json!({"allowed": true}),
+    };
+    let metadata = json!({"creationTimestamp": null});
+    let members = access::ensure_object(&mut object);
+    members.insert("status".to_owned(), status);
+    members.entry("metadata").or_insert(metadata);
+    Ok(Reply::Object { code: 201, value: object, warnings })
+}
+
+/// `GET`, `PUT` and `PATCH` of the scale of an object.
+pub(crate) fn scale(
+    state: &mut State,
+    request: &Request,
+    resource: &Resource,
+    place: &Place,
+) -> Result<Reply, Status> {
+    let paths = resource.scale.clone().ok_or_else(Status::no_such_path)?;
+    let key = state.key(resource, &place.namespace, &place.name);
+    let stored = state.store.get(&key);
+    let stored = stored.ok_or_else(|| Status::not_found(&resource.group, &resource.plural, &place.name))?;
+    let old = present(resource, stored);
+    let shown = scale_of(&old, &paths);
+    if request.method == http::Method::GET {
+        return Ok(Reply::ok(shown));
+    }
+    let is_put = request.method == http::Method::PUT;
+    let options = Options::parse(request, if is_put { "UpdateOptions" } else { "PatchOptions" })?;
+    let wanted =
+        if is_put { write::json_tree(&request.body)? } else { write::patched_scale(request, &shown)? };
+    let replicas = access::at(&wanted, &["spec", "replicas"]).cloned().unwrap_or(json!(0));
+    let Some(count) = replicas.as_i64() else {
+        return Err(Status::bad_request(format!(
+            "Scale in version \"v1\" cannot be handled as a Scale: spec.replicas is not a number: {replicas}"
+        )));
+    };
+    if count < 0 {
+        let error = FieldError::invalid("spec.replicas", &replicas, "must be greater than or equal to 0");
+        return Err(Status::invalid("autoscaling", "Scale", &place.name, &[error]));
+    }
+    let mut new = old.clone();
+    let version = access::text_at(&wanted, &["metadata", "resourceVersion"]);
+    if !version.is_empty() {
+        access::metadata_mut(&mut new).insert("resourceVersion".to_owned(), json!(version));
+    }
+    set_at(&mut new, &paths.spec_replicas, json!(count));
+    let changed =
+        update_object(state, request, resource, &key, &old, new, "scale", &options, Booking::Update)?;
+    Ok(Reply::ok(scale_of(&changed, &paths)))
+}
+
+fn at<'a>(object: &'a Value, path: &str) -> Option<&'a Value> {
+    path.trim_start_matches('.').split('.').try_fold(object, |value, member| value.get(member))
+}
+
+fn set_at(object: &mut Value, path: &str, value: Value) {
+    let mut place = object;
+    for member in path.trim_start_matches('.').split('.') {
+        place = access::ensure_object(place).entry(member).or_insert(Value::Null);
+    }
+    *place = value;
+}
+
+fn scale_of(object: &Value, paths: &Scale) -> Value {
+    let metadata = object.get("metadata").cloned().unwrap_or(Value::Null);
+    let mut shown = json!({});
+    for member in ["name", "namespace", "uid", "resourceVersion", "creationTimestamp"] {
+        if let Some(value) = metadata.get(member) {
+            shown[member] = value.clone();
+        }
+    }
+    let number = |path: &str| at(object, path).and_then(Value::as_i64).unwrap_or(0);
+    let mut spec = json!({});
+    if at(object, &paths.spec_replicas).is_some_and(|count| count != 0) {
+        spec = json!({"replicas": number(&paths.spec_replicas)});
+    }
+    let mut status = json!({"replicas": number(&paths.status_replicas)});
+    match paths.selector.as_deref().and_then(|path| at(object, path)) {
+        Some(Value::String(text)) => status["selector"] = json!(text),
+        Some(selector @ Value::Object(_)) => {
+            if let Ok(selector) = tiphys_object::selector::Selector::from_object(selector) {
+                status["selector"] = json!(selector.to_string());
+            }
+        }
+        _ => {}
+    }
+    json!({"kind": "Scale", "apiVersion": "autoscaling/v1", "metadata": shown, "spec": spec, "status": status})
+}
+
+/// `POST` to a subresource of an object.
+pub(crate) fn post(
+    state: &mut State,
+    request: &Request,
+    resource: &Resource,
+    place: &Place,
+) -> Result<Reply, Status> {
+    let key = state.key(resource, &place.namespace, &place.name);
+    let found = state.store.get(&key).map(|stored| present(resource, stored));
+    let Some(object) = found else {
+        return Err(Status::not_found(&resource.group, &resource.plural, &place.name));
+    };
+    let success = |code: u16| {
+        Ok(Reply::Object {
+            code,
+            value: json!({"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "code": code}),
+            warnings: Vec::new(),
+        })
+    };
+    match (resource.plural.as_str(), place.subresource.as_str()) {
+        ("pods", "eviction") => {
+            let options = crate::delete::Options::in_background();
+            crate::delete::delete_object(state, resource, &key, object, &options, request.now);
+            success(201)
+        }
+        ("pods", "binding") => {
+            let binding = write::json_tree(&request.body)?;
+            let node = access::text_at(&binding, &["target", "name"]).to_owned();
+            let mut pod = object;
+            set_at(&mut pod, "spec.nodeName", json!(node));
+            state.commit(&key, pod);
+            success(201)
+        }
+        ("serviceaccounts", "token") => {
+            let mut asked = write::json_tree(&request.body)?;
+            let seconds_asked = access::at(&asked, &["spec", "expirationSeconds"]).and_then(Value::as_i64);
+            let lasts = seconds_asked.unwrap_or(3_600);
+            if lasts < 600 {
+                let error = FieldError::invalid(
+                    "spec.expirationSeconds",
+                    &json!(lasts),
+                    "may not specify a duration less than 10 minutes",
+                );
+                return Err(Status::invalid("authentication.k8s.io", "TokenRequest", &place.name, &[error]));
+            }
+            let until = request.now.checked_add(SignedDuration::from_secs(lasts)).unwrap_or(request.now);
+            let token = state.draw.rng.suffix(48);
+            asked["kind"] = json!("TokenRequest");
+            asked["apiVersion"] = json!("authentication.k8s.io/v1");
+            asked["status"] = json!({"token": token, "expirationTimestamp": seconds(until)});
+            Ok(Reply::Object { code: 201, value: asked, warnings: Vec::new() })
+        }
+        _ => Err(Status::no_such_path()),
+    }
+}
+
+/// `PUT` of `finalize`: the finalizers of a namespace.
+pub(crate) fn finalize(
+    state: &mut State,
+    request: &Request,
+    resource: &Resource,
+    place: &Place,
+) -> Result<Reply, Status> {
+    let options = Options::parse(request, "UpdateOptions")?;
+    let key = state.key(resource, "", &place.name);
+    let old = state.store.get(&key).map(|stored| present(resource, stored));
+    let Some(old) = old else {
+        return Err(Status::not_found("", "namespaces", &place.name));
+    };
+    let asked = write::json_tree(&request.body)?;
+    let mut new = old.clone();
+    let kept = access::at(&asked, &["spec", "finalizers"]).cloned().unwrap_or(Value::Null);
+    set_at(&mut new, "spec.finalizers", kept);
+    let changed =
+        update_object(state, request, resource, &key, &old, new, "finalize", &options, Booking::Update)?;
+    Ok(Reply::ok(changed))
+}
+
+/// A request for what nobody here can do: containers do not run.
+pub(crate) fn no_container(subresource: &str) -> Status {
+    Status::new(
+        501,
+        "NotImplemented",
+        format!("{subresource} needs a running container; this server simulates them"),
+    )
+}
+
+/// The form in which a scale leaves; it has no table.
+pub(crate) fn plain(_form: Form) -> Form {
+    Form::Plain
+}

@@ -1,0 +1,231 @@
+//! Watches: a place in the log that moves on.
+//!
+//! A watch has no queue of its own. It remembers the version it has told about, and reads on in the log of the
+//! store when there is something new; a watch that is too slow for the log is told so (410) and ends.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use jiff::Timestamp;
+use serde_json::{Value, json};
+use smol_str::SmolStr;
+
+use crate::answer::{self, Form, Reply, api_version};
+use crate::read::{list_options, present, version_of, within};
+use crate::request::{Place, Request};
+use crate::resource::Resource;
+use crate::select::Filter;
+use crate::state::State;
+use crate::status::Status;
+use crate::store::{Event, Kind, Stored, bytes_of};
+
+/// Changes told at once at most.
+const BATCH_MAX: usize = 256;
+/// Seconds a watch lasts when nobody says.
+const SECONDS_DEFAULT: i64 = 1_800;
+
+/// A watch that has been accepted.
+#[derive(Debug)]
+pub(crate) struct Watch {
+    resource: Arc<Resource>,
+    kind: Arc<Kind>,
+    namespace: SmolStr,
+    name: Option<SmolStr>,
+    filter: Filter,
+    form: Form,
+    /// Version up to which everything has been told.
+    told: u64,
+    initial: VecDeque<Value>,
+    /// The bookmark that ends the initial events.
+    end_of_initial: Option<u64>,
+    /// Whether the caller wants bookmarks.
+    pub(crate) has_bookmarks: bool,
+    has_columns: bool,
+    is_over: bool,
+    /// How long it lasts.
+    pub(crate) seconds: u64,
+}
+
+/// `GET` with `watch`.
+pub(crate) fn watch(
+    state: &mut State,
+    request: &Request,
+    resource: &Arc<Resource>,
+    place: &Place,
+    form: Form,
+) -> Result<Reply, Status> {
+    let query = &request.query;
+    let filter = Filter::parse(query, resource)?;
+    let asked = version_of(query.get("resourceVersion").unwrap_or(""))?;
+    let rule = query.get("resourceVersionMatch").unwrap_or("");
+    let streams = query.get("sendInitialEvents").is_some();
+    if streams && rule != "NotOlderThan" {
+        let message = "Forbidden: sendInitialEvents requires setting resourceVersionMatch to NotOlderThan";
+        return Err(list_options("FieldValueForbidden", "resourceVersionMatch", message));
+    }
+    if !streams && !rule.is_empty() {
+        let message =
+            "Forbidden: resourceVersionMatch is forbidden for watch unless sendInitialEvents is provided";
+        return Err(list_options("FieldValueForbidden", "resourceVersionMatch", message));
+    }
+    let wants_initial = query.flag("sendInitialEvents") || (!streams && asked == 0);
+    let seconds = query.number("timeoutSeconds")?.filter(|seconds| *seconds > 0).unwrap_or(SECONDS_DEFAULT);
+    let mut watch = Watch {
+        kind: state.kind(resource),
+        resource: Arc::clone(resource),
+        namespace: place.namespace.clone(),
+        name: (!place.name.is_empty()).then(|| place.name.clone()),
+        filter,
+        form,
+        told: asked,
+        initial: VecDeque::new(),
+        end_of_initial: None,
+        has_bookmarks: query.flag("allowWatchBookmarks"),
+        has_columns: false,
+        is_over: false,
+        seconds: u64::try_from(seconds).unwrap_or(0),
+    };
+    if wants_initial {
+        watch.begin(state);
+        if query.flag("sendInitialEvents") {
+            watch.end_of_initial = Some(state.store.version());
+        }
+    } else if streams && asked == 0 {
+        watch.told = state.store.version();
+    }
+    Ok(Reply::Watch(Box::new(watch)))
+}
+
+impl Watch {
+    /// Everything there is, as additions.
+    fn begin(&mut self, state: &State) {
+        self.told = state.store.version();
+        let objects = state.store.objects(&self.kind);
+        let found: Vec<Value> = objects
+            .into_iter()
+            .flat_map(|objects| within(objects, &self.namespace, None))
+            .map(|(_, stored)| present(&self.resource, stored))
+            .filter(|object| self.is_asked_for(object))
+            .collect();
+        self.initial = found.into();
+    }
+
+    fn is_asked_for(&self, object: &Value) -> bool {
+        self.name.as_ref().is_none_or(|name| tiphys_object::access::name(object) == name.as_str())
+            && self.filter.matches(object)
+    }
+
+    /// The next lines to tell, as bytes; none when nothing is new. `None` when the watch has ended.
+    pub(crate) fn advance(&mut self, state: &State, now: Timestamp) -> Option<Vec<u8>> {
+        if self.is_over {
+            return None;
+        }
+        let mut lines = Vec::new();
+        let mut told = 0;
+        while let Some(object) = self.initial.pop_front() {
+            self.tell(&mut lines, "ADDED", object, now);
+            told += 1;
+            if told >= BATCH_MAX {
+                return Some(lines);
+            }
+        }
+        if let Some(version) = self.end_of_initial.take() {
+            let mut bookmark = self.bookmark_at(version);
+            if let Some(metadata) = bookmark.get_mut("metadata") {
+                metadata["annotations"] = json!({"k8s.io/initial-events-end": "true"});
+            }
+            self.line(&mut lines, "BOOKMARK", &bookmark);
+        }
+        if self.told >= state.store.version() {
+            return Some(lines);
+        }
+        match state.store.events_after(self.told) {
+            Err(_compacted) => {
+                self.is_over = true;
+                let message =
+                    format!("too old resource version: {} ({})", self.told, state.store.compacted());
+                self.line(&mut lines, "ERROR", &Status::expired(message).to_value());
+            }
+            Ok(events) => {
+                for event in events {
+                    self.told = event.version;
+                    if let Some((kind, object)) = self.seen(event) {
+                        self.tell(&mut lines, kind, object, now);
+                        told += 1;
+                        if told >= BATCH_MAX {
+                            break;
+                        }
+                    }
+                }
+            }
+        }
+        Some(lines)
+    }
+
+    /// What a write looks like to this watch.
+    fn seen(&self, event: &Event) -> Option<(&'static str, Value)> {
+        if *event.key.kind != *self.kind
+            || !(self.namespace.is_empty() || self.namespace == event.key.namespace)
+        {
+            return None;
+        }
+        let now = present(&self.resource, &event.after);
+        let before = event.before.as_ref().map(|before| present(&self.resource, before));
+        let was = before.as_ref().is_some_and(|before| self.is_asked_for(before));
+        if event.is_deletion {
+            return was.then_some(("DELETED", now));
+        }
+        match (was, self.is_asked_for(&now)) {
+            (false, true) => Some(("ADDED", now)),
+            (true, true) => Some(("MODIFIED", now)),
+            // It no longer fits: for this watch it is gone, as it was.
+            (true, false) => before.map(|before| ("DELETED", at_version(before, &event.after))),
+            (false, false) => None,
+        }
+    }
+
+    fn tell(&mut self, lines: &mut Vec<u8>, kind: &str, object: Value, now: Timestamp) {
+        let mut shown = answer::one(self.form, &self.resource, object, now);
+        if matches!(self.form, Form::Table(_)) {
+            // Columns are told once.
+            if self.has_columns {
+                if let Some(members) = shown.as_object_mut() {
+                    members.insert("columnDefinitions".to_owned(), Value::Null);
+                }
+            }
+            self.has_columns = true;
+        }
+        self.line(lines, kind, &shown);
+    }
+
+    fn line(&self, lines: &mut Vec<u8>, kind: &str, object: &Value) {
+        let line = bytes_of(&json!({"type": kind, "object": object}));
+        lines.extend_from_slice(&line);
+        lines.push(b'\n');
+    }
+
+    /// A bookmark line for where the watch is.
+    pub(crate) fn bookmark(&self) -> Vec<u8> {
+        let mut lines = Vec::new();
+        self.line(&mut lines, "BOOKMARK", &self.bookmark_at(self.told));
+        lines
+    }
+
+    fn bookmark_at(&self, version: u64) -> Value {
+        let metadata = json!({"resourceVersion": version.to_string(), "creationTimestamp": null});
+        match self.form {
+            Form::Plain => json!({"kind": self.resource.kind, "apiVersion": api_version(&self.resource),
+                "metadata": metadata}),
+            Form::Metadata => json!({"kind": "PartialObjectMetadata", "apiVersion": "meta.k8s.io/v1",
+                "metadata": metadata}),
+            Form::Table(_) => json!({"kind": "Table", "apiVersion": "meta.k8s.io/v1",
+                "metadata": {"resourceVersion": version.to_string()}, "columnDefinitions": null, "rows": []}),
+        }
+    }
+}
+
+fn at_version(mut object: Value, after: &Stored) -> Value {
+    tiphys_object::access::metadata_mut(&mut object)
+        .insert("resourceVersion".to_owned(), json!(after.version.to_string()));
+    object
+}
