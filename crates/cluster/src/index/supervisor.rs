@@ -86,10 +86,7 @@ impl Supervisor {
                             "cluster cannot be discovered"
                         );
                     }
-                    self.index.shared.status.send_modify(|status| {
-                        status.error = Some(reason);
-                        status.changes += 1;
-                    });
+                    self.index.set_status(|status| status.error = Some(reason));
                     let wait = RETRY_FIRST.saturating_mul(1 << failures.min(6)).min(RETRY_MAX);
                     failures += 1;
                     retry = Some(Instant::now() + wait);
@@ -154,11 +151,10 @@ impl Supervisor {
                 self.start(key, &resource);
             }
         }
-        let was_planned = self.index.shared.status.borrow().is_planned;
-        self.index.shared.status.send_modify(|status| {
+        let was_planned = self.index.shared.status.lock().is_planned;
+        self.index.set_status(|status| {
             status.is_planned = true;
             status.error = None;
-            status.changes += 1;
         });
         if is_changed {
             events.push(IndexEvent::KindsChanged);
