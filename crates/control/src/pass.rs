@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 use parking_lot::Mutex;
-use tiphys_api::application::{Application, ApplicationStatus, Condition, HealthStatus, Summary};
+use tiphys_api::application::{Application, ApplicationStatus, Condition, HealthStatus, Summary, SyncResult};
 use tiphys_api::{AppProject, names};
 use tiphys_engine::deletion::is_deletion_hook;
 use tiphys_engine::tracking::TrackingSettings;
@@ -25,6 +25,7 @@ use crate::memory::{AppMemory, Targets};
 use crate::metrics::ReconcileLabels;
 use crate::operate;
 use crate::persist::{self, Also, Written};
+use crate::queue::Priority;
 use crate::store::AppKey;
 use crate::surroundings::Compute;
 use crate::targets::{self, TargetError, TargetRequest};
@@ -192,7 +193,12 @@ async fn reconcile(context: &Context, work: &mut Work, refresh: Refresh) -> Resu
                     // What could not be known may be known soon; nothing else may wake the application.
                     work.memory.lock().wake = now.checked_add(DUE_AGAIN).ok();
                 }
-                if !context.read_only && compared.comparison.failed.is_none() {
+                if refresh.level < Level::Latest && is_outdated(work, &compared) {
+                    // Something else was synced since these revisions were resolved: what the branch means now
+                    // is asked first, or the application would go back to an older commit (INV-3).
+                    work.memory.lock().request(Level::Latest);
+                    context.queue.add(work.key.clone(), Priority::Routine);
+                } else if !context.read_only && compared.comparison.failed.is_none() {
                     also.operation = auto_sync(work, &mut new, &compared, &resolved, now);
                 }
                 Some((compared, resolved))
@@ -581,15 +587,26 @@ fn auto_sync(
     }
 }
 
+/// Whether the last sync, if there was one, was to other revisions than those of a comparison.
+fn is_outdated(work: &Work, compared: &Compared) -> bool {
+    let state = work.app.status.operation_state.as_ref();
+    let Some(result) = state.and_then(|state| state.sync_result.as_ref()) else { return false };
+    !synced_revisions(result).eq(compared.targets.revisions.iter())
+}
+
+fn synced_revisions(result: &SyncResult) -> impl Iterator<Item = &String> {
+    let single = result.sources.is_empty().then_some(&result.revision);
+    let several = if result.sources.is_empty() { &[][..] } else { &result.revisions };
+    single.into_iter().chain(several)
+}
+
 /// False only when the manifests are known to be those of the last sync (CTL-39).
 fn may_have_changes(work: &Work, compared: &Compared) -> bool {
     let Some(result) = work.app.status.operation_state.as_ref().and_then(|state| state.sync_result.as_ref())
     else {
         return true;
     };
-    let synced: Vec<&String> =
-        if result.sources.is_empty() { vec![&result.revision] } else { result.revisions.iter().collect() };
-    let same_revisions = synced.into_iter().eq(compared.targets.revisions.iter());
+    let same_revisions = synced_revisions(result).eq(compared.targets.revisions.iter());
     !same_revisions && !same_manifests(work, &compared.targets)
 }
 
