@@ -2,15 +2,22 @@
 //!
 //! `serve [--port N] KUBECONFIG` writes a kubeconfig and serves until it is stopped; with `-- COMMAND…` behind it
 //! the command runs with `KUBECONFIG` and `TIPHYS_TEST_KUBECONFIG` set, and its exit code is that of the program.
-#![allow(clippy::unwrap_used, clippy::print_stderr, clippy::allow_attributes, reason = "a tool of developers")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::print_stderr,
+    clippy::allow_attributes,
+    reason = "a tool of developers"
+)]
 
 use std::process::ExitCode;
 
 #[tokio::main]
 async fn main() -> ExitCode {
     let mut words: Vec<String> = std::env::args().skip(1).collect();
-    let command = words.iter().position(|word| word == "--").map(|at| words.split_off(at)).unwrap_or_default();
-    let port = words.iter().position(|word| word == "--port").map(|at| words.drain(at..at + 2).last().unwrap());
+    let command =
+        words.iter().position(|word| word == "--").map(|at| words.split_off(at)).unwrap_or_default();
+    let port =
+        words.iter().position(|word| word == "--port").map(|at| words.drain(at..at + 2).last().unwrap());
     let [path] = words.as_slice() else {
         eprintln!("serve [--port N] KUBECONFIG [-- COMMAND…]");
         return ExitCode::from(2);

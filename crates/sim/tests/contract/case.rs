@@ -8,8 +8,20 @@ use tiphys_go::yaml;
 
 /// Members of a step that say what it does; a step has one of them.
 pub(crate) const VERBS: [&str; 14] = [
-    "get", "post", "put", "delete", "head", "options", "send", "merge", "json", "strategic", "apply", "until",
-    "watch", "kubectl",
+    "get",
+    "post",
+    "put",
+    "delete",
+    "head",
+    "options",
+    "send",
+    "merge",
+    "json",
+    "strategic",
+    "apply",
+    "until",
+    "watch",
+    "kubectl",
 ];
 /// Members that say how.
 const DETAILS: [&str; 27] = [

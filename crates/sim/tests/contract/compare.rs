@@ -30,7 +30,9 @@ pub(crate) fn differences(path: &str, recorded: &Value, found: &Value, all: &mut
                 all.push(format!("{path}/{index}: too much, found {}", short(value)));
             }
         }
-        (Value::String(recorded), Value::String(found)) if recorded.contains('\n') || found.contains('\n') => {
+        (Value::String(recorded), Value::String(found))
+            if recorded.contains('\n') || found.contains('\n') =>
+        {
             lines(path, recorded, found, all);
         }
         _ if recorded == found => {}

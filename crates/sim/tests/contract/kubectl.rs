@@ -93,7 +93,9 @@ pub(crate) async fn finish(child: Child) -> Output {
                 code: output.status.code(),
             }
         }
-        Err(_) => Output { stdout: String::new(), stderr: format!("still running after {PATIENCE:?}"), code: None },
+        Err(_) => {
+            Output { stdout: String::new(), stderr: format!("still running after {PATIENCE:?}"), code: None }
+        }
     }
 }
 

@@ -144,7 +144,9 @@ impl Normal {
         let text = value.as_str().unwrap_or_default();
         Some(match name {
             "resourceVersion" if is_number(text) => json!(self.placeholder("version#", text)),
-            "pod-template-hash" | "controller-revision-hash" | "controller.kubernetes.io/hash" if value.is_string() => {
+            "pod-template-hash" | "controller-revision-hash" | "controller.kubernetes.io/hash"
+                if value.is_string() =>
+            {
                 let hash = text.rsplit('-').next().unwrap_or_default();
                 let placeholder = self.placeholder("hash#", hash);
                 json!(self.text(text).replace(hash, &placeholder))
@@ -208,9 +210,9 @@ fn is_number(text: &str) -> bool {
 
 /// A moment of this run is a placeholder; one that a case wrote stays.
 fn moment(text: &str) -> String {
-    let near = text.parse::<Timestamp>().is_ok_and(|time| {
-        Timestamp::now().duration_since(time).abs() < SignedDuration::from_hours(12)
-    });
+    let near = text
+        .parse::<Timestamp>()
+        .is_ok_and(|time| Timestamp::now().duration_since(time).abs() < SignedDuration::from_hours(12));
     if !near {
         return text.to_owned();
     }

@@ -258,9 +258,10 @@ impl<'a> Runner<'a> {
 
     fn remember_made(&mut self, method: &Method, path: &str, answer: &Answer) {
         let path = path.split('?').next().unwrap_or_default();
-        let outside = self.variables.iter().all(|(name, value)| {
-            !name.starts_with("ns") || !path.contains(&format!("/namespaces/{value}/"))
-        });
+        let outside = self
+            .variables
+            .iter()
+            .all(|(name, value)| !name.starts_with("ns") || !path.contains(&format!("/namespaces/{value}/")));
         if !outside || answer.status != 201 {
             return;
         }
@@ -295,4 +296,3 @@ fn letters(text: &str, count: usize) -> String {
     }
     letters
 }
-

@@ -22,9 +22,9 @@ impl Runner<'_> {
         }
         let arguments: Vec<String> =
             kubectl::words(step["kubectl"].as_str().unwrap()).iter().map(|word| self.fill(word)).collect();
-        let stdin = step.get("stdin").map(|stdin| {
-            self.fill(&stdin.as_str().map_or_else(|| stdin.to_string(), ToOwned::to_owned))
-        });
+        let stdin = step
+            .get("stdin")
+            .map(|stdin| self.fill(&stdin.as_str().map_or_else(|| stdin.to_string(), ToOwned::to_owned)));
         let end = Instant::now() + self.target.patience;
         let output = loop {
             let child = kubectl::start(&program, &arguments, self.folder.path(), stdin.as_deref()).await;
@@ -45,7 +45,13 @@ impl Runner<'_> {
     }
 
     /// Reads a number of lines while other steps are done.
-    async fn follow(&mut self, step: &Step, mut reader: Lines, lines: usize, answers: &mut Vec<Value>) -> Output {
+    async fn follow(
+        &mut self,
+        step: &Step,
+        mut reader: Lines,
+        lines: usize,
+        answers: &mut Vec<Value>,
+    ) -> Output {
         reader.read_to(number(step, "first").unwrap_or(0), self.target.patience).await;
         for inner in case::inner(step) {
             self.step(&inner, answers).await;

@@ -24,7 +24,9 @@ pub(crate) fn select(step: &Map<String, Value>, body: &Value, normal: &mut Norma
             .into_iter()
             .map(|value| {
                 let mut around = Map::new();
-                around.extend(body.get("kind").filter(|_| is_top).map(|kind| ("kind".to_owned(), kind.clone())));
+                around.extend(
+                    body.get("kind").filter(|_| is_top).map(|kind| ("kind".to_owned(), kind.clone())),
+                );
                 around.insert(name.clone(), value);
                 normal.value(&Value::Object(around)).get(&name).cloned().unwrap_or_default()
             })

@@ -115,9 +115,8 @@ impl Runner<'_> {
 /// Sends every line of a body as JSON, or as text where it is none.
 async fn read(mut body: Incoming, sender: mpsc::UnboundedSender<Value>) {
     let mut rest = Vec::new();
-    let parse = |line: &[u8]| {
-        serde_json::from_slice(line).unwrap_or_else(|_| json!(String::from_utf8_lossy(line)))
-    };
+    let parse =
+        |line: &[u8]| serde_json::from_slice(line).unwrap_or_else(|_| json!(String::from_utf8_lossy(line)));
     while let Some(Ok(frame)) = body.frame().await {
         rest.extend_from_slice(frame.data_ref().map(AsRef::as_ref).unwrap_or_default());
         while let Some(end) = rest.iter().position(|byte| *byte == b'\n') {
@@ -133,9 +132,9 @@ async fn read(mut body: Incoming, sender: mpsc::UnboundedSender<Value>) {
 /// Whether everything of one tree is in another; items of lists may be anywhere.
 fn contains(found: &Value, wanted: &Value) -> bool {
     match (found, wanted) {
-        (Value::Object(found), Value::Object(wanted)) => wanted
-            .iter()
-            .all(|(name, wanted)| found.get(name).is_some_and(|found| contains(found, wanted))),
+        (Value::Object(found), Value::Object(wanted)) => {
+            wanted.iter().all(|(name, wanted)| found.get(name).is_some_and(|found| contains(found, wanted)))
+        }
         (Value::Array(found), Value::Array(wanted)) => {
             wanted.iter().all(|wanted| found.iter().any(|found| contains(found, wanted)))
         }
