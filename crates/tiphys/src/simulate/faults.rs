@@ -42,8 +42,7 @@ const KINDS: [&str; 5] = ["configmaps", "deployments", "jobs", "secrets", "names
 impl Faults {
     /// Some faults, or none in one run of eight.
     pub(super) fn choose(chance: &mut Chance) -> Self {
-        let mut faults =
-            Self { latency: Duration::from_millis(chance.within(0, 30)), ..Self::default() };
+        let mut faults = Self { latency: Duration::from_millis(chance.within(0, 30)), ..Self::default() };
         if chance.permille(125) {
             return faults;
         }

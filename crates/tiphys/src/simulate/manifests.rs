@@ -38,8 +38,8 @@ pub(super) fn change(chance: &mut Chance, files: &mut Files, path: &str, namespa
         }
         8 => {
             if let Some(name) = chance.pick(&own) {
-                // Whoever reads it meets an error, never an empty answer.
-                files.insert(name.clone(), Bytes::from_static(b"{\"apiVersion\": \"v1\", \"kind\": [}"));
+                // Whoever reads it meets an error, never an empty answer: it looks like an object (RND-92).
+                files.insert(name.clone(), Bytes::from_static(b"apiVersion: v1\nkind: [\nmetadata: {}\n"));
             }
         }
         _ => {
@@ -100,29 +100,29 @@ fn config(name: &str, value: &str) -> Value {
 
 fn workload(name: &str, replicas: u64, value: &str) -> Value {
     json!({"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": name},
-        "spec": {
-            "replicas": replicas,
-            "selector": {"matchLabels": {"app": name}},
-            "template": {
-                "metadata": {"labels": {"app": name}},
-                "spec": {"containers": [{"name": "main", "image": format!("example.com/web:{value}")}]},
-            },
-        }})
+    "spec": {
+        "replicas": replicas,
+        "selector": {"matchLabels": {"app": name}},
+        "template": {
+            "metadata": {"labels": {"app": name}},
+            "spec": {"containers": [{"name": "main", "image": format!("example.com/web:{value}")}]},
+        },
+    }})
 }
 
 fn hook(chance: &mut Chance, name: &str, value: &str) -> Value {
     let phase = chance.pick(&["PreSync", "Sync", "PostSync"]).copied();
     let policy = chance.pick(&["BeforeHookCreation", "HookSucceeded", "HookFailed"]).copied();
     json!({"apiVersion": "batch/v1", "kind": "Job",
-        "metadata": {"name": name, "annotations": {
-            "argocd.argoproj.io/hook": phase,
-            "argocd.argoproj.io/hook-delete-policy": policy,
+    "metadata": {"name": name, "annotations": {
+        "argocd.argoproj.io/hook": phase,
+        "argocd.argoproj.io/hook-delete-policy": policy,
+    }},
+    "spec": {
+        "backoffLimit": 0,
+        "template": {"spec": {
+            "restartPolicy": "Never",
+            "containers": [{"name": "main", "image": format!("example.com/job:{value}")}],
         }},
-        "spec": {
-            "backoffLimit": 0,
-            "template": {"spec": {
-                "restartPolicy": "Never",
-                "containers": [{"name": "main", "image": format!("example.com/job:{value}")}],
-            }},
-        }})
+    }})
 }

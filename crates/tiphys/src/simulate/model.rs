@@ -161,7 +161,13 @@ pub(super) fn owner_of(object: &Value) -> Option<String> {
     let id = annotation(object, "argocd.argoproj.io/tracking-id")?;
     let (app, about) = id.split_once(':')?;
     let key = key_of(object, "");
-    (about == format!("{}/{}:{}/{}", key.group, key.kind, key.namespace, key.name)).then(|| app.to_owned())
+    // Of an object without a namespace the annotation names that of the destination.
+    let (kind, place) = about.split_once(':')?;
+    let (namespace, name) = place.split_once('/')?;
+    let is_own = kind == format!("{}/{}", key.group, key.kind)
+        && name == key.name.as_str()
+        && (namespace == key.namespace.as_str() || key.namespace.is_empty());
+    is_own.then(|| app.to_owned())
 }
 
 /// An annotation of an object.

@@ -136,7 +136,9 @@ fn equal(wires: &Wires, app: &App) -> Result<(), String> {
             return Err(format!("{key} should be {object}, it is {found:?}"));
         }
     }
-    let extra = owned.iter().find(|found| !is_hook(found) && !wanted.iter().any(|(key, _)| *key == key_of(found, "")));
+    let extra = owned
+        .iter()
+        .find(|found| !is_hook(found) && !wanted.iter().any(|(key, _)| *key == key_of(found, "")));
     match extra {
         Some(extra) => Err(format!("{} is left over", key_of(extra, ""))),
         None => Ok(()),

@@ -220,7 +220,8 @@ impl Users {
         let spec = json!({"spec": rules.manifest(&app.project)["spec"]});
         versions.push((now, rules));
         drop(observer);
-        let path = format!("/apis/argoproj.io/v1alpha1/namespaces/{CONTROL_PLANE}/appprojects/{}", app.project);
+        let path =
+            format!("/apis/argoproj.io/v1alpha1/namespaces/{CONTROL_PLANE}/appprojects/{}", app.project);
         let (status, _) = self.wires.direct(Method::PATCH, &path, MERGE, &spec);
         format!("changes project {}: {spec}: {status}", app.project)
     }
@@ -237,10 +238,10 @@ impl Users {
     }
 
     fn change_policy(&mut self, app: &App) -> String {
-        let automated = self.chance.permille(700).then(|| Automated {
-            prune: self.chance.permille(700),
-            self_heal: self.chance.permille(700),
-        });
+        let automated = self
+            .chance
+            .permille(700)
+            .then(|| Automated { prune: self.chance.permille(700), self_heal: self.chance.permille(700) });
         let policy = automated.map(|with| json!({"prune": with.prune, "selfHeal": with.self_heal}));
         let patch = json!({"spec": {"syncPolicy": {"automated": policy}}});
         if let Some(app) = self.wires.observer.lock().model.apps.get_mut(&app.name) {

@@ -1,8 +1,8 @@
 //! One run: an installation, its users and its troubles, in one thread and from one seed.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 
 use http::Method;
@@ -31,6 +31,22 @@ const SERVER: &str = "https://kubernetes.default.svc";
 const INCLUSIONS: &str = "- apiGroups: ['']\n  kinds: [ConfigMap, Secret, Namespace]\n\
                           - apiGroups: [apps]\n  kinds: [Deployment]\n- apiGroups: [batch]\n  kinds: [Job]\n";
 
+/// The definitions of Applications and projects. Their schemas take milliseconds to read and say nothing about
+/// the controller, so every object is let through.
+static DEFINITIONS: LazyLock<Vec<Value>> = LazyLock::new(|| {
+    let mut definitions = tiphys_api::crd::manifests();
+    definitions.retain(|definition| definition["spec"]["names"]["kind"] != "ApplicationSet");
+    for definition in &mut definitions {
+        for version in definition["spec"]["versions"].as_array_mut().into_iter().flatten() {
+            version["schema"] = json!({"openAPIV3Schema": {
+                "type": "object",
+                "x-kubernetes-preserve-unknown-fields": true,
+            }});
+        }
+    }
+    definitions
+});
+
 /// What came of a run.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Outcome {
@@ -57,7 +73,7 @@ pub(super) fn run(seed: u64, prints: bool) -> std::io::Result<Outcome> {
         let _guard = tracing::subscriber::set_default(reader);
         let mut world = World::begin(seed, canary, prints);
         world.live().await;
-        world.end(&seen)
+        Ok(world.end(&seen))
     })
 }
 
@@ -96,8 +112,7 @@ impl World {
             say(Duration::ZERO, &format!("{faults:?}"));
         }
         let wires = Arc::new(Wires::new(sim, observer, faults, chance.fork(), prints));
-        let users =
-            Users { wires: Arc::clone(&wires), servers, chance: chance.fork(), history: Vec::new() };
+        let users = Users { wires: Arc::clone(&wires), servers, chance: chance.fork(), history: Vec::new() };
         let clock = Clock::of_timers(began);
         let mut world = Self { wires, users, chance, clock, running: None, crashes: 0, prints };
         world.install();
@@ -106,18 +121,15 @@ impl World {
 
     /// Definitions, settings, projects, repositories and applications.
     fn install(&mut self) {
-        let post = |target: &str, body: &Value| {
-            self.wires.direct(Method::POST, target, "application/json", body);
-        };
-        for definition in tiphys_api::crd::manifests() {
-            post("/apis/apiextensions.k8s.io/v1/customresourcedefinitions", &definition);
+        for definition in DEFINITIONS.iter() {
+            self.post("/apis/apiextensions.k8s.io/v1/customresourcedefinitions", definition);
         }
         let namespace = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": CONTROL_PLANE}});
-        post("/api/v1/namespaces", &namespace);
+        self.post("/api/v1/namespaces", &namespace);
         let settings = json!({"apiVersion": "v1", "kind": "ConfigMap",
             "metadata": {"name": "argocd-cm", "labels": {"app.kubernetes.io/part-of": "argocd"}},
             "data": {"resource.inclusions": INCLUSIONS}});
-        post(&format!("/api/v1/namespaces/{CONTROL_PLANE}/configmaps"), &settings);
+        self.post(&format!("/api/v1/namespaces/{CONTROL_PLANE}/configmaps"), &settings);
         let apps = self.chance.within(1, 4);
         let namespaces: BTreeSet<String> = (0..apps).map(|number| format!("team-{number}")).collect();
         let rules = Rules {
@@ -126,11 +138,18 @@ impl World {
             denied_kinds: BTreeSet::new(),
         };
         let projects = format!("/apis/argoproj.io/v1alpha1/namespaces/{CONTROL_PLANE}/appprojects");
-        post(&projects, &rules.manifest("team"));
+        self.post(&projects, &rules.manifest("team"));
         let versions = BTreeMap::from([("team".to_owned(), vec![(Duration::ZERO, rules)])]);
         self.wires.observer.lock().model.projects = versions;
         for number in 0..apps {
             self.add_app(number);
+        }
+    }
+
+    fn post(&self, target: &str, body: &Value) {
+        let (status, answer) = self.wires.direct(Method::POST, target, "application/json", body);
+        if status != 201 {
+            self.tell(&format!("{target}: {status} {answer}"));
         }
     }
 
