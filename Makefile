@@ -1,4 +1,4 @@
-# The front door. `make demo` and `make test` set up what they need and say what is missing.
+# The front door: every target sets up what it needs and says what is missing.
 
 .DEFAULT_GOAL := help
 .PHONY: help demo test testbed check bench oracles fuzz clean
@@ -6,8 +6,9 @@
 help: ## what can be made
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
-demo: need-testbed ## Tiphys at work on a real control plane; Ctrl-C removes everything
-	@hack/demo/demo $(DEMO_ARGS)
+demo: need-cargo ## Tiphys at work, in one process without a cluster; Ctrl-C removes everything
+	@cargo build --locked -p tiphys
+	@$${CARGO_TARGET_DIR:-target}/debug/tiphys demo $(DEMO_ARGS)
 
 test: need-testbed ## all tests, end-to-end ones against a real control plane
 	@hack/test $(TEST_ARGS)

@@ -20,6 +20,8 @@ mod merge;
 mod remove;
 mod schema;
 
+pub use schema::{Merging, Relation};
+
 use serde_json::{Map, Value};
 
 use crate::fields::{FieldSet, PathElement};
@@ -62,6 +64,8 @@ pub enum Types {
 pub struct ApplyRequest<'a> {
     /// Name of the manager.
     pub manager: &'a str,
+    /// The subresource the apply went through; empty for the object itself.
+    pub subresource: &'a str,
     /// Whether fields are taken from other managers.
     pub force: bool,
     /// Where the types come from.
@@ -128,10 +132,11 @@ pub fn apply(
     check(&live, merger.of, Lenience { duplicates: true, unknown: false })?;
     if managers.is_empty() {
         let nothing = empty_of(config);
-        merger.record_update(&nothing, &live, &mut managers, BEFORE_FIRST_APPLY);
+        merger.record_update(&nothing, &live, &mut managers, (BEFORE_FIRST_APPLY, ""));
     }
     merger.reconcile(&mut managers);
-    let key = ManagerKey::new(request.manager, Operation::Apply, &merger.api_version);
+    let mut key = ManagerKey::new(request.manager, Operation::Apply, &merger.api_version);
+    request.subresource.clone_into(&mut key.subresource);
     let own = extent::fields(config, merger.of);
     let before = managers.remove(&key);
     let others = managers.values().fold(FieldSet::default(), |all, owned| all.union(&owned.fields));
@@ -159,6 +164,16 @@ pub fn update(
     manager: &str,
     types: Types,
 ) -> Result<Value, StructuredError> {
+    update_through(live, new, (manager, ""), types)
+}
+
+/// [`update`] of a manager through a subresource.
+pub fn update_through(
+    live: Option<&Value>,
+    new: &Value,
+    (manager, subresource): (&str, &str),
+    types: Types,
+) -> Result<Value, StructuredError> {
     let merger = Merger::new(new, types)?;
     let is_reset = match access::at(new, &["metadata", "managedFields"]) {
         Some(Value::Array(entries)) => match entries.as_slice() {
@@ -182,7 +197,7 @@ pub fn update(
         check(&object, merger.of, lenience)?;
         check(&live, merger.of, lenience)?;
         merger.reconcile(&mut managers);
-        merger.record_update(&live, &object, &mut managers, manager);
+        merger.record_update(&live, &object, &mut managers, (manager, subresource));
     }
     set_books(&mut object, managers::encode(managers));
     Ok(object)
@@ -337,14 +352,21 @@ impl Merger<'_> {
     }
 
     /// Gives everything that changed to the one who changed it.
-    fn record_update(&self, before: &Value, after: &Value, managers: &mut Managers, manager: &str) {
+    fn record_update(
+        &self,
+        before: &Value,
+        after: &Value,
+        managers: &mut Managers,
+        (manager, subresource): (&str, &str),
+    ) {
         self.hand_over(before, after, managers);
         let changes = compare::compare(before, after, self.of);
         let fields = without_unowned(changes.modified.union(&changes.added));
         if fields.is_empty() {
             return;
         }
-        let key = ManagerKey::new(manager, Operation::Update, &self.api_version);
+        let mut key = ManagerKey::new(manager, Operation::Update, &self.api_version);
+        subresource.clone_into(&mut key.subresource);
         let owned = managers.entry(key).or_default();
         owned.version.clone_from(&self.api_version);
         owned.fields = fields.union(&owned.fields);

@@ -23,7 +23,7 @@ fn types(resource: &Resource) -> Types {
 
 /// Brings the books of a written object up to date. Where its types are not known it has none.
 pub(crate) fn update(resource: &Resource, live: Option<&Value>, new: Value, writer: Writer<'_>) -> Value {
-    match structured::update(live, &new, writer.manager, types(resource)) {
+    match structured::update_through(live, &new, (writer.manager, writer.subresource), types(resource)) {
         Ok(mut object) => {
             date(&mut object, writer.now);
             object
@@ -40,8 +40,14 @@ pub(crate) fn apply(
     force: bool,
     writer: Writer<'_>,
 ) -> Result<Value, Status> {
-    let request = ApplyRequest { manager: writer.manager, force, types: types(resource) };
-    match structured::apply(live, config, request) {
+    let request = ApplyRequest {
+        manager: writer.manager,
+        subresource: writer.subresource,
+        force,
+        types: types(resource),
+    };
+    let said = own_part(resource, config, writer.subresource);
+    match structured::apply(live, &said, request) {
         Ok(Applied::Object(mut object)) => {
             date(&mut object, writer.now);
             Ok(object)
@@ -84,6 +90,22 @@ pub(crate) fn apply(
             Err(Status::new(500, "", message))
         }
     }
+}
+
+/// What an apply may say at all: no status, or through the status subresource nothing else.
+fn own_part(resource: &Resource, config: &Value, subresource: &str) -> Value {
+    let mut config = config.clone();
+    let Some(members) = config.as_object_mut().filter(|_| resource.has_status) else { return config };
+    if subresource == "status" {
+        members.retain(|member, _| matches!(member.as_str(), "apiVersion" | "kind" | "metadata" | "status"));
+        let metadata = members.get_mut("metadata").and_then(Value::as_object_mut);
+        if let Some(metadata) = metadata {
+            metadata.retain(|member, _| matches!(member.as_str(), "name" | "namespace" | "managedFields"));
+        }
+    } else {
+        members.remove("status");
+    }
+    config
 }
 
 /// Entries that were written now get their time.

@@ -1,30 +1,162 @@
 //! Custom resource definitions: what they add, and whether they may.
+//!
+//! Definitions are in no table of types: members that nobody knows are kept as written.
 
-use serde_json::Value;
+mod names;
+mod rules;
+mod schema;
+mod status;
 
-use crate::resource::{Registry, Resource};
+use std::cmp::Reverse;
+use std::sync::Arc;
+
+use serde_json::{Map, Value, json};
+use smol_str::SmolStr;
+use tiphys_object::structural::Structural;
+
+use crate::resource::{Custom, Registry, Resource, Scale, Scope};
 use crate::status::FieldError;
+use crate::tree::{self, default_to, flag, items, text};
 
-/// Defaults of a definition (names.singular, names.listKind, conversion, …), as the server fills them in.
+/// Verbs of custom resources, as discovery prints them.
+const VERBS: [&str; 8] = ["delete", "deletecollection", "get", "list", "patch", "create", "update", "watch"];
+
+/// Defaults of a definition (names.singular, names.listKind, conversion, …), as the server fills them in, and the
+/// version that is stored among those of the status.
 pub(crate) fn fill_in(definition: &mut Value) {
-    let _ = definition;
+    let kind = text(definition, &["spec", "names", "kind"]).to_owned();
+    if let Some(names) = tree::made(definition, &["spec", "names"]) {
+        default_to(names, "singular", kind.to_lowercase());
+        if !kind.is_empty() {
+            default_to(names, "listKind", format!("{kind}List"));
+        }
+    }
+    if let Some(spec) = tree::existing(definition, &["spec"]) {
+        if spec.get("conversion").is_none_or(Value::is_null) {
+            spec.insert("conversion".to_owned(), json!({"strategy": "None"}));
+        }
+        if spec.get("preserveUnknownFields") == Some(&json!(false)) {
+            spec.remove("preserveUnknownFields");
+        }
+    }
+    let service = ["spec", "conversion", "webhook", "clientConfig", "service"];
+    if let Some(service) = tree::existing(definition, &service) {
+        default_to(service, "port", 443);
+    }
+    let mut stored = items(definition, &["status", "storedVersions"]).to_vec();
+    let versions = items(definition, &["spec", "versions"]);
+    let storage = versions.iter().find(|version| flag(version, &["storage"]));
+    if let Some(name) = storage.and_then(|version| version.get("name"))
+        && !stored.contains(name)
+    {
+        stored.push(name.clone());
+    }
+    if let Some(status) = tree::made(definition, &["status"]) {
+        status.entry("acceptedNames").or_insert_with(|| json!({"plural": "", "kind": ""}));
+        status.entry("conditions").or_insert(Value::Null);
+        status.insert("storedVersions".to_owned(), if stored.is_empty() { Value::Null } else { json!(stored) });
+    }
+    let Some(Value::Array(versions)) = definition.pointer_mut("/spec/versions") else { return };
+    for version in versions.iter_mut().filter_map(Value::as_object_mut) {
+        for name in ["served", "storage"] {
+            version.entry(name).or_insert(json!(false));
+        }
+    }
 }
 
 /// Errors of a definition.
 pub(crate) fn validate(definition: &Value, old: Option<&Value>) -> Vec<FieldError> {
-    let _ = (definition, old);
-    Vec::new()
+    rules::validate(definition, old)
 }
 
-/// The resources that a valid definition adds, one per served version.
+/// The resources that a valid definition adds, one per served version. A version whose schema cannot be read is
+/// left out.
 pub(crate) fn resources(definition: &Value) -> Vec<Resource> {
-    let _ = definition;
-    Vec::new()
+    let spec = definition.get("spec").unwrap_or(&Value::Null);
+    let versions = items(spec, &["versions"]);
+    let mut served: Vec<SmolStr> =
+        versions.iter().filter(|one| flag(one, &["served"])).map(|one| text(one, &["name"]).into()).collect();
+    served.sort_by_key(|name| Reverse(priority(name)));
+    let is_served = |version: &&Value| flag(version, &["served"]);
+    versions.iter().filter(is_served).filter_map(|one| resource(definition, spec, one, &served)).collect()
+}
+
+fn resource(definition: &Value, spec: &Value, version: &Value, served: &[SmolStr]) -> Option<Resource> {
+    let schema = tree::at(version, &["schema", "openAPIV3Schema"]).cloned().unwrap_or(Value::Null);
+    let structural = Structural::new(&schema).ok()?;
+    let names = |name: &str| -> Vec<SmolStr> {
+        items(spec, &["names", name]).iter().filter_map(Value::as_str).map(SmolStr::from).collect()
+    };
+    let has = |name: &str| tree::at(version, &["subresources", name]).is_some_and(|one| !one.is_null());
+    let path = |name: &str| text(version, &["subresources", "scale", name]).trim_start_matches('.').to_owned();
+    let scale = has("scale").then(|| Scale {
+        spec_replicas: path("specReplicasPath"),
+        status_replicas: path("statusReplicasPath"),
+        selector: Some(path("labelSelectorPath")).filter(|selector| !selector.is_empty()),
+    });
+    let custom = Custom {
+        definition: text(definition, &["metadata", "name"]).to_owned(),
+        schema,
+        structural,
+        columns: version.get("additionalPrinterColumns").cloned().unwrap_or(Value::Null),
+        preserves_unknown: flag(spec, &["preserveUnknownFields"]),
+        served: served.to_vec(),
+    };
+    let is_cluster = text(spec, &["scope"]) == "Cluster";
+    Some(Resource {
+        group: text(spec, &["group"]).into(),
+        version: text(version, &["name"]).into(),
+        plural: text(spec, &["names", "plural"]).into(),
+        singular: text(spec, &["names", "singular"]).into(),
+        kind: text(spec, &["names", "kind"]).into(),
+        list_kind: text(spec, &["names", "listKind"]).into(),
+        scope: if is_cluster { Scope::Cluster } else { Scope::Namespaced },
+        short_names: names("shortNames"),
+        categories: names("categories"),
+        verbs: VERBS.into_iter().map(SmolStr::new_static).collect(),
+        has_status: has("status"),
+        scale,
+        custom: Some(Arc::new(custom)),
+    })
+}
+
+/// Rank of a version: stable ones before beta before alpha, higher numbers first, other names last by the alphabet.
+fn priority(name: &str) -> (u8, u64, u64, Reverse<SmolStr>) {
+    let last = (0, 0, 0, Reverse(name.into()));
+    let number = |text: &str| text.parse::<u64>().ok().filter(|_| !text.starts_with(['0', '+']));
+    let Some(rest) = name.strip_prefix('v') else { return last };
+    let none = Reverse(SmolStr::default());
+    for (word, rank) in [("alpha", 1), ("beta", 2)] {
+        if let Some((major, minor)) = rest.split_once(word) {
+            return match (number(major), number(minor)) {
+                (Some(major), Some(minor)) => (rank, major, minor, none),
+                _ => last,
+            };
+        }
+    }
+    number(rest).map_or(last, |major| (3, major, 0, none))
 }
 
 /// The status that the definition gets: accepted names, stored versions, and the conditions `NamesAccepted` and
 /// `Established` (each false with a reason when names are taken by somebody else in `registry`).
 pub(crate) fn status(definition: &Value, registry: &Registry, now: &str) -> Value {
-    let _ = (definition, registry, now);
-    Value::Null
+    status::status(definition, registry, now)
+}
+
+/// A copy of an object without some members.
+fn without(value: &Value, gone: &[&str]) -> Map<String, Value> {
+    let members = value.as_object().into_iter().flatten();
+    members.filter(|(name, _)| !gone.contains(&name.as_str())).map(|(name, one)| (name.clone(), one.clone())).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn clients_prefer_stable_versions_with_high_numbers() {
+        let mut names = vec!["foo", "v1beta1", "v2", "v10", "v1", "v11alpha2", "bar", "v11beta2", "v12alpha1"];
+        names.sort_by_key(|name| Reverse(priority(name)));
+        assert_eq!(names, ["v10", "v2", "v1", "v11beta2", "v1beta1", "v12alpha1", "v11alpha2", "bar", "foo"]);
+    }
 }

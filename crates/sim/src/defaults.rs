@@ -9,7 +9,6 @@ mod rows;
 mod structs;
 mod workloads;
 
-
 use serde_json::{Map, Value};
 use tiphys_object::Gvk;
 use tiphys_object::builtin::{Schema, Shape, StructType};

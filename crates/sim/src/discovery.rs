@@ -5,6 +5,7 @@
 
 use serde_json::{Map, Value, json};
 use smol_str::SmolStr;
+use tiphys_object::access::ensure_object;
 
 use crate::resource::{Group, Registry, Resource, Scope, Subresource};
 
@@ -48,10 +49,10 @@ pub(crate) fn resources(registry: &Registry, group: &str, version: &str) -> Opti
     }
     let mut answer = json!({"kind": "APIResourceList"});
     if !group.is_empty() {
-        answer["apiVersion"] = json!("v1");
+        ensure_object(&mut answer).insert("apiVersion".to_owned(), json!("v1"));
     }
-    answer["groupVersion"] = json!(group_version(group, version));
-    answer["resources"] = Value::Array(listed);
+    ensure_object(&mut answer).insert("groupVersion".to_owned(), json!(group_version(group, version)));
+    ensure_object(&mut answer).insert("resources".to_owned(), Value::Array(listed));
     Some(answer)
 }
 
@@ -131,7 +132,7 @@ fn add_names(listed: &mut Value, resource: &Resource) {
         [("shortNames", &resource.short_names), ("categories", &resource.categories)];
     for (member, names) in names {
         if !names.is_empty() {
-            listed[member] = json!(names);
+            ensure_object(listed).insert(member.to_owned(), json!(names));
         }
     }
 }
@@ -168,7 +169,7 @@ fn discovered(resource: &Resource) -> Value {
         })
         .collect();
     if !below.is_empty() {
-        found["subresources"] = Value::Array(below);
+        ensure_object(&mut found).insert("subresources".to_owned(), Value::Array(below));
     }
     found
 }

@@ -19,6 +19,7 @@ mod defaults;
 mod delete;
 mod discovery;
 mod dispatch;
+mod fault;
 mod logs;
 mod openapi;
 mod persist;
@@ -42,10 +43,9 @@ mod watch;
 mod write;
 
 pub use clock::{Clock, Rng};
+pub use fault::{Fault, Faults};
 pub use persist::DataError;
 pub use resource::{Registry, Resource, Scope};
 pub use server::Server;
 pub use sim::{Body, Options, Sim, SimError};
 pub use status::{Cause, FieldError, Status};
-#[cfg(test)]
-mod probe;

@@ -49,13 +49,21 @@ pub(crate) fn list(
     form: Form,
 ) -> Result<Reply, Status> {
     let filter = Filter::parse(&request.query, resource)?;
-    let page = Page::parse(state, &request.query)?;
+    let mut page = Page::parse(state, &request.query)?;
+    if request.fault.writes_behind > 0 && page.is_current {
+        page.version = behind_version(state, request.fault.writes_behind);
+        page.is_current = false;
+    }
+    if request.fault.is_expired && page.start.is_some() {
+        return Err(page.expired(state));
+    }
     let kind = state.kind(resource);
     let snapshot = page.snapshot(state, &kind)?;
     let objects = match &snapshot {
         Some(objects) => Some(objects),
         None => state.store.objects(&kind),
     };
+    let objects = objects.filter(|_| !request.fault.is_empty);
     let mut found = Vec::new();
     let mut next = None;
     let mut remaining = 0_u64;
@@ -171,24 +179,31 @@ impl Page {
         if self.is_current {
             return Ok(None);
         }
-        state.store.objects_at(kind, self.version).map(Some).map_err(|_compacted| {
-            if self.start.is_some() {
-                Status::expired(
-                    "The provided continue parameter is too old to display a consistent list result. You can \
+        state.store.objects_at(kind, self.version).map(Some).map_err(|_compacted| self.expired(state))
+    }
+
+    fn expired(&self, state: &State) -> Status {
+        if self.start.is_some() {
+            Status::expired(
+                "The provided continue parameter is too old to display a consistent list result. You can \
                      start a new list without the continue parameter, or use the continue token in this response \
                      to retrieve the remainder of the results. Continuing with the provided token results in an \
                      inconsistent list - objects that were created, modified, or deleted between the time the \
                      first chunk was returned and now may show up in the list.",
-                )
-            } else {
-                Status::expired(format!(
-                    "The resourceVersion for the provided list is too old: {} ({})",
-                    self.version,
-                    state.store.compacted()
-                ))
-            }
-        })
+            )
+        } else {
+            Status::expired(format!(
+                "The resourceVersion for the provided list is too old: {} ({})",
+                self.version,
+                state.store.compacted()
+            ))
+        }
     }
+}
+
+/// A version some writes ago, as far as the log reaches.
+fn behind_version(state: &State, behind: u64) -> u64 {
+    state.store.version().saturating_sub(behind).max(state.store.compacted())
 }
 
 /// A resource version out of a query; empty is 0.

@@ -6,6 +6,7 @@ use jiff::Timestamp;
 use percent_encoding::percent_decode_str;
 use smol_str::SmolStr;
 
+use crate::fault::Fault;
 use crate::status::Status;
 
 /// A request whose body has been read.
@@ -21,6 +22,7 @@ pub(crate) struct Request {
     pub(crate) agent: String,
     pub(crate) body: Bytes,
     pub(crate) now: Timestamp,
+    pub(crate) fault: Fault,
 }
 
 /// Parameters of the query, in order.
@@ -40,7 +42,7 @@ pub(crate) struct Place {
 }
 
 impl Request {
-    pub(crate) fn new(parts: &http::request::Parts, body: Bytes, now: Timestamp) -> Self {
+    pub(crate) fn new(parts: &http::request::Parts, body: Bytes, now: Timestamp, fault: Fault) -> Self {
         let path = parts.uri.path().trim_matches('/');
         let path = path
             .split('/')
@@ -59,6 +61,7 @@ impl Request {
             agent: agent.to_owned(),
             body,
             now,
+            fault,
         }
     }
 

@@ -246,7 +246,7 @@ impl Registry {
 
 mod builtin;
 mod subresource;
-pub mod version;
+mod version;
 
 #[cfg(test)]
 mod tests;

@@ -153,7 +153,7 @@ async fn answer(
         }
         Err(_gone) => return Ok(refuse(&Status::bad_request("the body of the request ended early"))),
     };
-    Ok(sim.handle(Request::from_parts(parts, bytes)))
+    Ok(sim.call(Request::from_parts(parts, bytes)).await)
 }
 
 fn refuse(status: &Status) -> Response<Body> {

@@ -18,6 +18,7 @@ use crate::answer::{Reply, body};
 use crate::clock::Clock;
 use crate::controllers;
 use crate::dispatch::dispatch;
+use crate::fault::{Fault, Faults};
 use crate::logs::Log;
 use crate::request::Request;
 use crate::signal::{Signal, Waiter};
@@ -73,7 +74,8 @@ struct Shared {
     /// The version of the last write, for watches and controllers to wait on.
     changed: Signal,
     address: Mutex<String>,
-    _controllers: Mutex<Option<tokio::task::JoinHandle<()>>>,
+    faults: Mutex<Option<Faults>>,
+    controllers_task: Mutex<Option<tokio::task::JoinHandle<()>>>,
 }
 
 impl std::fmt::Debug for Sim {
@@ -84,7 +86,7 @@ impl std::fmt::Debug for Sim {
 
 impl Drop for Shared {
     fn drop(&mut self) {
-        if let Some(task) = self._controllers.lock().take() {
+        if let Some(task) = self.controllers_task.lock().take() {
             task.abort();
         }
     }
@@ -98,7 +100,7 @@ impl Sim {
         let mut state = State::new(options.seed);
         state.speed = if options.speed > 0.0 { options.speed } else { 1.0 };
         if let Some(directory) = &options.data {
-            crate::persist::open(&mut state, directory)?;
+            crate::persist::open(&mut state, directory, options.seed)?;
         }
         controllers::begin(&mut state, now);
         let changed = Signal::default();
@@ -107,21 +109,52 @@ impl Sim {
             clock: options.clock,
             changed,
             address: Mutex::default(),
-            _controllers: Mutex::default(),
+            faults: Mutex::default(),
+            controllers_task: Mutex::default(),
         });
         let task = tokio::spawn(run_controllers(Arc::downgrade(&shared), shared.changed.waiter()));
-        *shared._controllers.lock() = Some(task);
+        *shared.controllers_task.lock() = Some(task);
         Ok(Self { shared })
     }
 
     /// Answers a request. The body of a watch or of a followed log goes on until its time is over.
     pub fn handle(&self, request: http::Request<Bytes>) -> Response<Body> {
+        self.handle_with(request, Fault::default())
+    }
+
+    /// The same, with a fault. Its delay is the caller's to wait for: see [`Sim::call`].
+    pub fn handle_with(&self, request: http::Request<Bytes>, fault: Fault) -> Response<Body> {
+        if let Some(status) = &fault.refused {
+            return refusal(status);
+        }
+        let forgotten = fault.forgotten.clone();
+        let response = self.carry_out(request, fault);
+        forgotten.map_or(response, |status| refusal(&status))
+    }
+
+    /// Answers a request with the fault that is due, if faults have been set.
+    pub async fn call(&self, request: http::Request<Bytes>) -> Response<Body> {
+        let is_watch = request.uri().query().is_some_and(|query| query.contains("watch="));
+        let fault = self.shared.faults.lock().as_mut().map(|faults| faults.next(request.method(), is_watch));
+        let fault = fault.unwrap_or_default();
+        if !fault.delay.is_zero() {
+            tokio::time::sleep(fault.delay).await;
+        }
+        self.handle_with(request, fault)
+    }
+
+    /// Sets what goes wrong from here on with requests from outside; `None` is nothing.
+    pub fn set_faults(&self, faults: Option<Faults>) {
+        *self.shared.faults.lock() = faults;
+    }
+
+    fn carry_out(&self, request: http::Request<Bytes>, fault: Fault) -> Response<Body> {
         let (parts, bytes) = request.into_parts();
         if bytes.len() > BODY_BYTES_MAX {
             let message = format!("Request entity too large: limit is {BODY_BYTES_MAX}");
             return refusal(&Status::new(413, "RequestEntityTooLarge", message));
         }
-        let request = Request::new(&parts, bytes, self.shared.clock.now());
+        let request = Request::new(&parts, bytes, self.shared.clock.now(), fault);
         let address = self.shared.address.lock().clone();
         let reply = self.with_state(|state| dispatch(state, &request, &address));
         match reply {
@@ -313,3 +346,6 @@ fn quoted(text: &str) -> String {
     quoted.push('"');
     quoted
 }
+
+#[cfg(test)]
+mod tests;

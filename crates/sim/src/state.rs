@@ -33,6 +33,10 @@ pub(crate) struct State {
     pub(crate) ending: BTreeMap<Key, Timestamp>,
     /// Numbers of roll-outs, and since when they have been so.
     pub(crate) progress: BTreeMap<Key, (Progress, Timestamp)>,
+    /// Where writes are written down.
+    pub(crate) journal: Option<crate::persist::Journal>,
+    /// What keeps other processes out of the data directory.
+    pub(crate) lock: Option<std::fs::File>,
     /// When controllers want to look at objects again.
     pub(crate) timers: BTreeSet<(Timestamp, Key)>,
     kinds: BTreeMap<Kind, Arc<Kind>>,
@@ -89,6 +93,8 @@ impl State {
             starting: BTreeMap::new(),
             ending: BTreeMap::new(),
             progress: BTreeMap::new(),
+            journal: None,
+            lock: None,
             timers: BTreeSet::new(),
             kinds: BTreeMap::new(),
         }
@@ -127,6 +133,7 @@ impl State {
         self.wake_owners(&object);
         let stored = self.store.put(key, object);
         self.dirty.insert(key.clone());
+        crate::persist::record(self, key);
         stored
     }
 
@@ -134,6 +141,7 @@ impl State {
     pub(crate) fn erase(&mut self, key: &Key) -> Option<Stored> {
         let removed = self.store.remove(key);
         if let Some(last) = &removed {
+            crate::persist::record(self, key);
             let last = last.tree();
             self.wake_owners(&last);
             let uid = access::uid(&last).to_owned();
@@ -153,6 +161,30 @@ impl State {
             self.dirty.insert(key.clone());
         }
         removed
+    }
+
+    /// Addresses and ports that are taken are not drawn again.
+    pub(crate) fn restore_numbers(&mut self, key: &Key, object: &Value) {
+        let read = |text: &str| {
+            text.parse::<std::net::Ipv4Addr>().ok().map(|address| {
+                let [_, _, high, low] = address.octets();
+                u32::from_be_bytes([0, 0, high, low])
+            })
+        };
+        if key.kind.group.is_empty() && key.kind.plural == "services" {
+            if let Some(address) = read(access::text_at(object, &["spec", "clusterIP"])) {
+                self.draw.address = self.draw.address.max(address);
+            }
+            let ports = access::at(object, &["spec", "ports"]).and_then(Value::as_array);
+            for port in ports.into_iter().flatten().filter_map(|port| port.get("nodePort")?.as_u64()) {
+                self.draw.port = self.draw.port.max(u16::try_from(port).unwrap_or(0));
+            }
+        }
+        if key.kind.group.is_empty() && key.kind.plural == "pods" {
+            if let Some(address) = read(access::text_at(object, &["status", "podIP"])) {
+                self.draw.pod_address = self.draw.pod_address.max(address);
+            }
+        }
     }
 
     /// The controllers of owners look at them again when a dependent changes.

@@ -88,7 +88,8 @@ pub(crate) fn prepare_update(
         pod::on_update(resource, old, new);
     }
     let generation = tree::integer(old, &["metadata", "generation"]);
-    let rises = subresource != "status" && rules::has_generation(resource) && rules::differs(resource, old, new);
+    let rises =
+        subresource != "status" && rules::has_generation(resource) && rules::differs(resource, old, new);
     if let Some(metadata) = tree::made(new, &["metadata"]) {
         match generation {
             Some(found) => metadata.insert("generation".to_owned(), json!(found + i64::from(rises))),

@@ -38,6 +38,7 @@ pub(crate) fn decode(resource: &Resource, mut object: Value) -> Result<Value, St
         if let Some(metadata) = object.get_mut("metadata") {
             decode::metadata(metadata)?;
         }
+        decode::whole_numbers(&mut object);
         return Ok(object);
     };
     decode::object(&mut object, schema)?;

@@ -6,6 +6,7 @@
 
 use jiff::Timestamp;
 use serde_json::{Map, Value, json};
+use tiphys_object::access;
 
 use crate::resource::{Custom, Resource};
 use row::Row;
@@ -29,15 +30,15 @@ pub(crate) fn table(
     include: IncludeObject,
     now: Timestamp,
 ) -> Value {
-    let (definitions, cells): (Value, Box<dyn Fn(&Row<'_>) -> Vec<Value>>) = match &resource.custom {
+    let (definitions, cells): (Value, Cells) = match &resource.custom {
         Some(custom) => custom_table(custom),
         None => match printer::of(&resource.group, &resource.plural) {
             Some(printer) => (column::definitions(printer.columns), Box::new(printer.cells)),
             None => (column::definitions("Name|Created At:date"), Box::new(name_and_creation)),
         },
     };
-    let rows: Vec<Value> = objects
-        .iter()
+    let rows: Vec<Value> = ordered(resource, objects)
+        .into_iter()
         .map(|object| {
             let cells = cells(&Row { object, now });
             let mut row = Map::new();
@@ -49,8 +50,27 @@ pub(crate) fn table(
             Value::Object(row)
         })
         .collect();
-    json!({"kind": "Table", "apiVersion": "meta.k8s.io/v1", "metadata": metadata,
-        "columnDefinitions": definitions, "rows": rows})
+    let members = [
+        ("kind", "Table".into()),
+        ("apiVersion", "meta.k8s.io/v1".into()),
+        ("metadata", metadata),
+        ("columnDefinitions", definitions),
+        ("rows", Value::Array(rows)),
+    ];
+    Value::Object(members.into_iter().map(|(name, value)| (name.to_owned(), value)).collect())
+}
+
+/// Makes the cells of a row.
+type Cells = Box<dyn Fn(&Row<'_>) -> Vec<Value>>;
+
+/// The order of rows: that of the list, but flow schemas come in the order they are matched in.
+fn ordered<'a>(resource: &Resource, objects: &'a [Value]) -> Vec<&'a Value> {
+    let mut objects: Vec<&Value> = objects.iter().collect();
+    if resource.plural == "flowschemas" && resource.custom.is_none() {
+        let precedence = |object: &Value| object.pointer("/spec/matchingPrecedence").and_then(Value::as_i64);
+        objects.sort_by_key(|object| (precedence(object), access::name(object).to_owned()));
+    }
+    objects
 }
 
 fn included(object: &Value, include: IncludeObject) -> Value {
@@ -66,7 +86,7 @@ fn name_and_creation(row: &Row<'_>) -> Vec<Value> {
     vec![row.name(), row.text("/metadata/creationTimestamp").into()]
 }
 
-fn custom_table(custom: &Custom) -> (Value, Box<dyn Fn(&Row<'_>) -> Vec<Value>>) {
+fn custom_table(custom: &Custom) -> (Value, Cells) {
     let columns = custom::read(&custom.columns);
     let mut definitions = vec![column::definition("Name", "string", "name", "", 0)];
     definitions.extend(columns.iter().map(custom::Column::definition));

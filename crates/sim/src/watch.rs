@@ -17,7 +17,7 @@ use crate::resource::Resource;
 use crate::select::Filter;
 use crate::state::State;
 use crate::status::Status;
-use crate::store::{Event, Kind, Stored, bytes_of};
+use crate::store::{Compacted, Event, Kind, Stored, bytes_of};
 
 /// Changes told at once at most.
 const BATCH_MAX: usize = 256;
@@ -42,6 +42,10 @@ pub(crate) struct Watch {
     pub(crate) has_bookmarks: bool,
     has_columns: bool,
     is_over: bool,
+    ends_after: Option<u32>,
+    skips_every: Option<u32>,
+    events: u32,
+    is_expired: bool,
     /// How long it lasts.
     pub(crate) seconds: u64,
 }
@@ -83,6 +87,10 @@ pub(crate) fn watch(
         has_bookmarks: query.flag("allowWatchBookmarks"),
         has_columns: false,
         is_over: false,
+        ends_after: request.fault.ends_after,
+        skips_every: request.fault.skips_every,
+        events: 0,
+        is_expired: request.fault.is_expired && asked > 0,
         seconds: u64::try_from(seconds).unwrap_or(0),
     };
     if wants_initial {
@@ -136,10 +144,12 @@ impl Watch {
             }
             self.line(&mut lines, "BOOKMARK", &bookmark);
         }
-        if self.told >= state.store.version() {
+        if self.told >= state.store.version() && !self.is_expired {
             return Some(lines);
         }
-        match state.store.events_after(self.told) {
+        let events = state.store.events_after(self.told);
+        let events = if self.is_expired { Err(Compacted) } else { events };
+        match events {
             Err(_compacted) => {
                 self.is_over = true;
                 let message =
@@ -150,6 +160,14 @@ impl Watch {
                 for event in events {
                     self.told = event.version;
                     if let Some((kind, object)) = self.seen(event) {
+                        self.events += 1;
+                        if self.ends_after.is_some_and(|count| self.events > count) {
+                            self.is_over = true;
+                            break;
+                        }
+                        if self.skips_every.is_some_and(|every| every > 0 && self.events % every == 0) {
+                            continue;
+                        }
                         self.tell(&mut lines, kind, object, now);
                         told += 1;
                         if told >= BATCH_MAX {

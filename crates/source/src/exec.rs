@@ -2,7 +2,9 @@
 //!
 //! A child gets an argument vector, an environment that holds what the caller lists and nothing else, no
 //! standard input, limits on its output, and a deadline: its whole process group is asked to end, and killed
-//! when it does not (RND-20).
+//! when it does not (RND-20). [`start`] is for the few that are spoken with while they run.
+
+mod piped;
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -12,6 +14,8 @@ use std::time::Duration;
 use rustix::process::{Pid, Signal, kill_process_group};
 use tokio::io::{AsyncRead, AsyncReadExt};
 use tokio::process::Command;
+
+pub use piped::{Piped, start};
 
 /// Bytes of standard error that are kept; the rest is read and dropped.
 const STDERR_BYTES_MAX: usize = 16 * 1024;

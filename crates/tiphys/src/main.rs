@@ -3,6 +3,7 @@
 use std::ffi::OsString;
 use std::process::ExitCode;
 
+mod demo;
 mod install;
 mod run;
 
@@ -13,6 +14,9 @@ const HELP: &str = "\
 Tiphys keeps Kubernetes clusters equal to what Git declares.
 
 Usage: tiphys <command> [flags]
+
+Try it
+  demo      a working system in one process, without a cluster
 
 Run it
   run       all components in the foreground, against the cluster of a kubeconfig
@@ -39,6 +43,7 @@ fn main() -> ExitCode {
     match args.first().and_then(|verb| verb.to_str()) {
         Some("eval") => tiphys::eval::run(rest),
         Some("simulate") => tiphys::simulate::run(rest),
+        Some("demo") => demo::demo(rest),
         Some("run") => run::run(rest),
         Some("serve") => run::serve(rest),
         Some("install") => install::install(rest),

@@ -94,7 +94,8 @@ pub(crate) fn serve(args: &[OsString]) -> ExitCode {
     start(serve.run, Some(port))
 }
 
-fn parse<T: Parser>(name: &str, args: &[OsString]) -> Result<T, ExitCode> {
+/// Reads arguments; a usage error or a help text is printed here, and its exit code returned.
+pub(crate) fn parse<T: Parser>(name: &str, args: &[OsString]) -> Result<T, ExitCode> {
     let words = std::iter::once(OsString::from(name)).chain(args.iter().cloned());
     T::try_parse_from(words).map_err(|error| {
         let code = if error.use_stderr() { 2 } else { 0 };
@@ -105,7 +106,12 @@ fn parse<T: Parser>(name: &str, args: &[OsString]) -> Result<T, ExitCode> {
 }
 
 fn start(run: Run, metrics_port: Option<u16>) -> ExitCode {
-    init_log(&run);
+    init_log(&run.loglevel, &run.logformat);
+    block_on(main(run, metrics_port))
+}
+
+/// Runs the process's one future, with threads and memory as a controller wants them.
+pub(crate) fn block_on(work: impl Future<Output = anyhow::Result<()>>) -> ExitCode {
     // Huge pages make the small allocations of a controller twice as large in memory as they are; a kernel
     // that cannot switch them off costs memory, nothing else.
     if let Err(error) = rustix::thread::disable_transparent_huge_pages(true) {
@@ -121,20 +127,21 @@ fn start(run: Run, metrics_port: Option<u16>) -> ExitCode {
         Ok(runtime) => runtime,
         Err(error) => return crate::fail(&format!("cannot start: {error}"), 20),
     };
-    match runtime.block_on(main(run, metrics_port)) {
+    match runtime.block_on(work) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => crate::fail(&format!("{error:#}"), 20),
     }
 }
 
-fn init_log(run: &Run) {
+/// Begins the log on standard error.
+pub(crate) fn init_log(level: &str, format: &str) {
     let filter = tracing_subscriber::EnvFilter::new(format!(
-        "warn,kube_client=error,tiphys={0},tiphys_control={0},tiphys_cluster={0},tiphys_source={0},tiphys_engine={0}",
-        run.loglevel
+        "warn,kube_client=error,tiphys={level},tiphys_control={level},tiphys_cluster={level},\
+         tiphys_source={level},tiphys_engine={level}"
     ));
     let builder = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr);
     // A second subscriber cannot be: this runs once.
-    if run.logformat == "json" {
+    if format == "json" {
         drop(builder.json().flatten_event(true).try_init());
     } else {
         use std::io::IsTerminal as _;

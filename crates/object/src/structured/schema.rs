@@ -26,13 +26,43 @@ struct Relations {
     defaults: Vec<(&'static str, Value)>,
 }
 
-/// How a member is merged where its shape does not say it.
+/// How a member of a built-in type is merged where its shape does not say it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-enum Relation {
+pub enum Relation {
+    /// As one value.
     Atomic,
+    /// Member by member, although its type is one value elsewhere.
     Granular,
+    /// As a set of values.
     Set,
+    /// Item by item; these members identify one.
     Keyed(Box<[&'static str]>),
+}
+
+/// What structured merge knows about one built-in struct beyond its members.
+#[derive(Clone, Copy, Debug)]
+pub struct Merging(Option<&'static Relations>);
+
+impl Merging {
+    /// Of the struct with this short name, see [`StructType::name`].
+    pub fn of(name: &str) -> Self {
+        Self(TABLE.get(name))
+    }
+
+    /// Whether the struct is one value.
+    pub fn is_atomic(self) -> bool {
+        self.0.is_some_and(|found| found.is_atomic)
+    }
+
+    /// How a member is merged; `None` when its shape says it.
+    pub fn member(self, name: &str) -> Option<&'static Relation> {
+        self.0?.members.iter().find(|(member, _)| *member == name).map(|(_, relation)| relation)
+    }
+
+    /// What a member is when an item leaves it out; only members that identify items have one.
+    pub fn default_of(self, name: &str) -> Option<&'static Value> {
+        self.0?.defaults.iter().find(|(member, _)| *member == name).map(|(_, value)| value)
+    }
 }
 
 /// The type of a value.

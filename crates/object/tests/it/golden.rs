@@ -120,7 +120,7 @@ fn eval_774_smd() {
             let object = structured::update(live, &input["config"], manager, types).ok()?;
             return Some(json!({"object": object, "conflicts": []}));
         }
-        let request = ApplyRequest { manager, force: input["force"] == json!(true), types };
+        let request = ApplyRequest { manager, subresource: "", force: input["force"] == json!(true), types };
         Some(match structured::apply(live, &input["config"], request).ok()? {
             Applied::Object(object) => json!({"object": object, "conflicts": []}),
             Applied::Conflicts(conflicts) => {

@@ -116,7 +116,7 @@ fn whole_pod() -> impl Strategy<Value = Value> {
 }
 
 fn applied(live: Option<&Value>, config: &Value, manager: &str, types: Types) -> Value {
-    match structured::apply(live, config, ApplyRequest { manager, force: true, types }).unwrap() {
+    match structured::apply(live, config, ApplyRequest { manager, subresource: "", force: true, types }).unwrap() {
         Applied::Object(object) => object,
         Applied::Conflicts(conflicts) => panic!("{conflicts:?}"),
     }

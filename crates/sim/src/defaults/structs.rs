@@ -8,7 +8,9 @@ use crate::tree::{self, Members, default_to, lacks};
 /// Sets what follows from several members of a struct.
 pub(super) fn fill_in(members: &mut Members, name: &str) {
     match name {
-        "core/v1.Container" | "core/v1.EphemeralContainer" => pull_policy(members, "image", "imagePullPolicy"),
+        "core/v1.Container" | "core/v1.EphemeralContainer" => {
+            pull_policy(members, "image", "imagePullPolicy")
+        }
         "core/v1.ImageVolumeSource" => pull_policy(members, "reference", "pullPolicy"),
         "core/v1.Volume" => volume(members),
         "core/v1.PodSpec" => workloads::pod_spec(members),
@@ -76,7 +78,9 @@ fn is_reference(image: &str) -> bool {
         && !name.contains(char::is_whitespace)
         && !path.is_empty()
         && !path.contains(|letter: char| letter.is_ascii_uppercase())
-        && path.split('/').all(|part| !part.is_empty() && part.starts_with(|c: char| c.is_ascii_alphanumeric()))
+        && path
+            .split('/')
+            .all(|part| !part.is_empty() && part.starts_with(|c: char| c.is_ascii_alphanumeric()))
 }
 
 fn volume(members: &mut Members) {
@@ -182,9 +186,8 @@ fn node_status(members: &mut Members) {
 }
 
 fn network_policy(members: &mut Members) {
-    let is_empty = |members: &Members, name: &str| {
-        members.get(name).and_then(Value::as_array).is_none_or(Vec::is_empty)
-    };
+    let is_empty =
+        |members: &Members, name: &str| members.get(name).and_then(Value::as_array).is_none_or(Vec::is_empty);
     if is_empty(members, "policyTypes") {
         let types =
             if is_empty(members, "egress") { json!(["Ingress"]) } else { json!(["Ingress", "Egress"]) };

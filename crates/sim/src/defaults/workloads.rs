@@ -69,7 +69,8 @@ fn requests_from_limits(resources: Option<&mut Value>) {
 }
 
 pub(super) fn replication_controller(members: &mut Members) {
-    let Some(labels) = members.get("spec").and_then(|spec| spec.pointer("/template/metadata/labels")).cloned()
+    let Some(labels) =
+        members.get("spec").and_then(|spec| spec.pointer("/template/metadata/labels")).cloned()
     else {
         return;
     };
@@ -137,8 +138,7 @@ pub(super) fn job_spec(members: &mut Members) {
         members.insert("completions".to_owned(), json!(1));
     }
     let limit = if is_unset(members, "backoffLimitPerIndex") { 6 } else { i32::MAX };
-    let replacement =
-        if is_unset(members, "podFailurePolicy") { "TerminatingOrFailed" } else { "Failed" };
+    let replacement = if is_unset(members, "podFailurePolicy") { "TerminatingOrFailed" } else { "Failed" };
     for (name, default) in [
         ("parallelism", json!(1)),
         ("backoffLimit", json!(limit)),

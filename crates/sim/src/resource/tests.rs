@@ -59,11 +59,8 @@ fn groups_are_ranked_and_versions_are_by_stability() {
     registry.insert(custom("argoproj.io", "v1alpha1", "applications", "Application"));
     let groups = registry.groups();
     let names: Vec<&str> = groups.iter().map(|group| group.name).collect();
-    assert_eq!(names.get(..4).unwrap(), ["", "apiregistration.k8s.io", "apps", "events.k8s.io"]);
-    assert_eq!(
-        names.get(names.len() - 3..).unwrap(),
-        ["flowcontrol.apiserver.k8s.io", "argoproj.io", "example.com"]
-    );
+    assert!(names.starts_with(&["", "apiregistration.k8s.io", "apps", "events.k8s.io"]));
+    assert!(names.ends_with(&["flowcontrol.apiserver.k8s.io", "argoproj.io", "example.com"]));
     let versions = |name| -> Vec<&str> {
         registry.group(name).unwrap().versions.iter().map(|version| version.name).collect()
     };

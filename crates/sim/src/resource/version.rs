@@ -4,7 +4,7 @@ use std::cmp::Reverse;
 
 /// How stable a version says it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Stability {
+pub(super) enum Stability {
     /// `v1`.
     Stable,
     /// `v1beta1`.
@@ -16,10 +16,10 @@ pub enum Stability {
 }
 
 /// Sort key of a version; what a client should prefer comes first.
-pub type Rank = (Stability, Reverse<u64>, Reverse<u64>, String);
+pub(super) type Rank = (Stability, Reverse<u64>, Reverse<u64>, String);
 
 /// The place of a version among the versions of its group.
-pub fn rank(version: &str) -> Rank {
+pub(super) fn rank(version: &str) -> Rank {
     match parse(version) {
         Some((stability, major, minor)) => (stability, Reverse(major), Reverse(minor), String::new()),
         None => (Stability::Unknown, Reverse(0), Reverse(0), version.to_owned()),

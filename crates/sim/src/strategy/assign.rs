@@ -113,7 +113,8 @@ fn finalizer(object: &mut Value, name: &str) {
 /// The phase of a volume began when the volume did.
 fn volume(object: &mut Value) {
     finalizer(object, "kubernetes.io/pv-protection");
-    let created = tree::at(object, &["metadata", "creationTimestamp"]).filter(|time| time.is_string()).cloned();
+    let created =
+        tree::at(object, &["metadata", "creationTimestamp"]).filter(|time| time.is_string()).cloned();
     if let (Some(created), Some(status)) = (created, tree::made(object, &["status"])) {
         status.insert("lastPhaseTransitionTime".to_owned(), created);
     }

@@ -57,8 +57,29 @@ pub(super) fn metadata(value: &mut Value) -> Result<(), String> {
     }
 }
 
+/// Writes `2.0` as Go does: `2`.
+pub(super) fn whole_numbers(value: &mut Value) {
+    match value {
+        Value::Object(members) => members.values_mut().for_each(whole_numbers),
+        Value::Array(items) => items.iter_mut().for_each(whole_numbers),
+        Value::Number(number) => {
+            let float = number.as_f64().filter(|float| number.is_f64() && float.fract() == 0.0);
+            if let Some(float) = float.filter(|float| float.abs() < 9.0e15) {
+                #[expect(clippy::cast_possible_truncation, reason = "integral, and inside the range of i64")]
+                let whole = float as i64;
+                *number = whole.into();
+            }
+        }
+        _ => {}
+    }
+}
+
 impl Decoder {
-    fn members(&mut self, members: &mut Map<String, Value>, schema: &'static StructType) -> Result<(), String> {
+    fn members(
+        &mut self,
+        members: &mut Map<String, Value>,
+        schema: &'static StructType,
+    ) -> Result<(), String> {
         self.structs.push(schema.name());
         members.retain(|name, value| !value.is_null() && schema.field(name).is_some());
         for (name, value) in members.iter_mut() {
@@ -128,13 +149,16 @@ impl Decoder {
             Value::Array(_) => "array".to_owned(),
             Value::String(_) => "string".to_owned(),
             Value::Bool(_) => "bool".to_owned(),
-            Value::Number(number) if matches!(shape, Shape::Int32 | Shape::Int64 | Shape::IntOrText) => format!("number {number}"),
+            Value::Number(number) if matches!(shape, Shape::Int32 | Shape::Int64 | Shape::IntOrText) => {
+                format!("number {number}")
+            }
             Value::Number(_) | Value::Null => "number".to_owned(),
         };
         let holder = self.structs.last().map_or("", |name| name.rsplit('.').next().unwrap_or(name));
         let member = self.path.last().copied().unwrap_or("");
         let named = NAMED.iter().find(|(one, name, _)| *one == holder && *name == member);
-        let of = named.filter(|_| shape == Shape::Text).map_or_else(|| go_type(shape), |found| found.2.to_owned());
+        let of =
+            named.filter(|_| shape == Shape::Text).map_or_else(|| go_type(shape), |found| found.2.to_owned());
         let path = self.path.join(".");
         format!("json: cannot unmarshal {kind} into Go struct field {holder}.{path} of type {of}")
     }
@@ -191,7 +215,8 @@ fn amount(value: &Value) -> Result<(), String> {
     Err(if is_number && only_known && !text.ends_with('.') && !text.contains("..") {
         "unable to parse quantity's suffix".to_owned()
     } else {
-        "quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'".to_owned()
+        "quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'"
+            .to_owned()
     })
 }
 
@@ -200,7 +225,17 @@ fn time(text: &str, shape: Shape) -> Result<(), String> {
     let is_micro = shape == Shape::MicroTime;
     let layout = if is_micro { "2006-01-02T15:04:05.000000Z07:00" } else { "2006-01-02T15:04:05Z07:00" };
     let pieces: [(&str, usize); 11] = [
-        ("2006", 4), ("-", 1), ("01", 2), ("-", 1), ("02", 2), ("T", 1), ("15", 2), (":", 1), ("04", 2), (":", 1), ("05", 2),
+        ("2006", 4),
+        ("-", 1),
+        ("01", 2),
+        ("-", 1),
+        ("02", 2),
+        ("T", 1),
+        ("15", 2),
+        (":", 1),
+        ("04", 2),
+        (":", 1),
+        ("05", 2),
     ];
     let fail = |rest: &str, piece: &str| {
         Err(format!("parsing time {text:?} as {layout:?}: cannot parse {rest:?} as {piece:?}"))
@@ -208,13 +243,15 @@ fn time(text: &str, shape: Shape) -> Result<(), String> {
     let mut rest = text;
     for (piece, length) in pieces {
         let Some((head, tail)) = rest.split_at_checked(length) else { return fail(rest, piece) };
-        let is_read = if length == 1 { head == piece } else { head.bytes().all(|byte| byte.is_ascii_digit()) };
+        let is_read =
+            if length == 1 { head == piece } else { head.bytes().all(|byte| byte.is_ascii_digit()) };
         if !is_read {
             return fail(rest, piece);
         }
         rest = tail;
     }
-    let fraction = rest.strip_prefix('.').map_or(0, |tail| tail.bytes().take_while(u8::is_ascii_digit).count());
+    let fraction =
+        rest.strip_prefix('.').map_or(0, |tail| tail.bytes().take_while(u8::is_ascii_digit).count());
     if is_micro && fraction != 6 {
         return fail(rest, ".000000");
     }
@@ -244,7 +281,11 @@ fn base64_problem(text: &str) -> Option<String> {
         Some(at) => match at % 4 {
             0 | 1 => at,
             2 => {
-                if stripped.as_bytes().get(at + 1) == Some(&b'=') { at + 2 } else { stripped.len() }
+                if stripped.as_bytes().get(at + 1) == Some(&b'=') {
+                    at + 2
+                } else {
+                    stripped.len()
+                }
             }
             _ => at + 1,
         },

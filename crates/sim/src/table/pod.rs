@@ -33,9 +33,9 @@ pub(super) fn cells(row: &Row<'_>) -> Vec<Value> {
     }
     let phase = row.text("/status/phase");
     if row.is_terminating() && row.text("/status/reason") == "NodeLost" {
-        summary.reason = "Unknown".to_owned();
+        "Unknown".clone_into(&mut summary.reason);
     } else if row.is_terminating() && !matches!(phase, "Succeeded" | "Failed") {
-        summary.reason = "Terminating".to_owned();
+        "Terminating".clone_into(&mut summary.reason);
     }
     let restarts = match summary.last_restart {
         Some(last) if summary.restarts != 0 => {

@@ -22,8 +22,8 @@ fn row_of(resource: &Resource, object: &Value) -> Vec<Value> {
 }
 
 /// The status column of a Pod with these statuses.
-fn pod(spec: Value, status: Value) -> (String, String, String) {
-    let mut spec = spec;
+fn pod(spec: &Value, status: &Value) -> (String, String, String) {
+    let mut spec = spec.clone();
     spec["containers"] = json!([{"name": "a"}, {"name": "b"}]);
     let object = json!({"metadata": {"name": "p"}, "spec": spec, "status": status});
     let row = cells("", "v1", "pods", &object);
@@ -31,7 +31,7 @@ fn pod(spec: Value, status: Value) -> (String, String, String) {
     (text(1), text(2), text(3))
 }
 
-fn is(found: (String, String, String), wanted: (&str, &str, &str)) {
+fn is(found: &(String, String, String), wanted: (&str, &str, &str)) {
     assert_eq!((found.0.as_str(), found.1.as_str(), found.2.as_str()), wanted);
 }
 
@@ -41,18 +41,18 @@ fn a_pod_shows_what_its_worst_container_does() {
         {"restartCount": 7, "state": {"waiting": {"reason": "CrashLoopBackOff"}},
             "lastState": {"terminated": {"exitCode": 1, "finishedAt": "2026-01-01T23:00:00Z"}}},
         {"restartCount": 2, "ready": true, "state": {"running": {}}}]});
-    is(pod(json!({}), crashed), ("1/2", "CrashLoopBackOff", "9 (60m ago)"));
+    is(&pod(&json!({}), &crashed), ("1/2", "CrashLoopBackOff", "9 (60m ago)"));
     let ended = json!({"phase": "Failed", "containerStatuses": [
         {"state": {"terminated": {"exitCode": 3}}}, {"state": {"terminated": {"exitCode": 0, "signal": 9}}}]});
-    is(pod(json!({}), ended), ("0/2", "ExitCode:3", "0"));
+    is(&pod(&json!({}), &ended), ("0/2", "ExitCode:3", "0"));
     let half = |ready: &str| {
         json!({"phase": "Running", "conditions": [{"type": "Ready", "status": ready}], "containerStatuses": [
             {"state": {"terminated": {"exitCode": 0, "reason": "Completed"}}},
             {"ready": true, "state": {"running": {}}}]})
     };
-    is(pod(json!({}), half("True")), ("1/2", "Running", "0"));
-    is(pod(json!({}), half("False")), ("1/2", "NotReady", "0"));
-    is(pod(json!({}), json!({"phase": "Failed", "reason": "Evicted"})), ("0/2", "Evicted", "0"));
+    is(&pod(&json!({}), &half("True")), ("1/2", "Running", "0"));
+    is(&pod(&json!({}), &half("False")), ("1/2", "NotReady", "0"));
+    is(&pod(&json!({}), &json!({"phase": "Failed", "reason": "Evicted"})), ("0/2", "Evicted", "0"));
 }
 
 #[test]
@@ -61,15 +61,15 @@ fn a_pod_shows_its_init_containers_first() {
     let starting = json!({"phase": "Pending", "initContainerStatuses": [
         {"name": "i", "started": true, "ready": true, "restartCount": 4, "state": {"running": {}}},
         {"name": "j", "restartCount": 1, "state": {"running": {}}}]});
-    is(pod(spec.clone(), starting), ("1/3", "Init:1/2", "5"));
+    is(&pod(&spec, &starting), ("1/3", "Init:1/2", "5"));
     let failed = json!({"phase": "Pending", "initContainerStatuses": [
         {"name": "j", "state": {"terminated": {"exitCode": 2}}}]});
-    is(pod(spec.clone(), failed), ("0/3", "Init:ExitCode:2", "0"));
+    is(&pod(&spec, &failed), ("0/3", "Init:ExitCode:2", "0"));
     let running = json!({"phase": "Running", "initContainerStatuses": [
         {"name": "i", "started": true, "ready": true, "restartCount": 4, "state": {"running": {}}},
         {"name": "j", "restartCount": 5, "state": {"terminated": {"exitCode": 0}}}],
         "containerStatuses": [{"ready": true, "state": {"running": {}}}]});
-    is(pod(spec, running), ("2/3", "Running", "4"));
+    is(&pod(&spec, &running), ("2/3", "Running", "4"));
 }
 
 #[test]

@@ -24,10 +24,10 @@ pub(crate) const VERBS: [&str; 14] = [
     "kubectl",
 ];
 /// Members that say how.
-const DETAILS: [&str; 27] = [
+const DETAILS: [&str; 28] = [
     "body", "text", "type", "accept", "table", "headers", "save", "only", "drop", "quiet", "has", "gone",
     "count", "events", "while", "seconds", "stdin", "files", "keep", "lines", "first", "parse", "sort",
-    "repeat", "about", "without", "exact",
+    "repeat", "about", "without", "exact", "unordered",
 ];
 
 /// A script, and where its answers are.

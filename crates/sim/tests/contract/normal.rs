@@ -25,6 +25,9 @@ static RULES: LazyLock<Vec<Rule>> = LazyLock::new(|| {
         rule(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d\.\d+ [+-]\d{4}", "time"),
         rule(r"\w{3}, \d\d \w{3} \d{4} \d\d:\d\d:\d\d \+0000", "time"),
         rule(r"(?:LIVE|MERGED)-(\d+)", "number"),
+        // What a patch made, as Go prints its structs: the order of members means nothing.
+        rule(r#"Invalid value: ("\{.*\}"): "#, "object"),
+        rule(r#"Invalid value: (\[\{.*?\}\]): "#, "object"),
         rule(r#"resourceVersion"?: "(\d+)""#, "version#"),
         rule(r"resource version: (\d+)", "version"),
         rule(r"ResourceVersion in record \((\d+)\)", "version"),
@@ -152,15 +155,6 @@ impl Normal {
                 json!(self.text(text).replace(hash, &placeholder))
             }
             "nodePort" | "healthCheckNodePort" if value.is_u64() => json!("<port>"),
-            // Entries of one operation are in the order of their seconds, which a busy machine shifts.
-            "managedFields" => {
-                let mut entries: Vec<Value> =
-                    value.as_array().into_iter().flatten().map(|entry| self.value(entry)).collect();
-                entries.sort_by_key(|entry| {
-                    ["operation", "manager", "subresource", "apiVersion"].map(|key| entry[key].to_string())
-                });
-                json!(entries)
-            }
             // A hash of what the storage layer is made of.
             "storageVersionHash" => return None,
             // Prose of the Kubernetes project, which only people read.
@@ -206,6 +200,31 @@ impl Normal {
 
 fn is_number(text: &str) -> bool {
     !text.is_empty() && text != "0" && text.bytes().all(|byte| byte.is_ascii_digit())
+}
+
+/// Lists whose order is that of a busy machine or of a Go map, in an order of their own.
+pub(crate) fn settle(value: &mut Value, unordered: bool) {
+    match value {
+        Value::Array(items) => items.iter_mut().for_each(|item| settle(item, unordered)),
+        Value::Object(members) => {
+            for (name, member) in members.iter_mut() {
+                settle(member, unordered);
+                let Some(items) = member.as_array_mut() else { continue };
+                match name.as_str() {
+                    // Entries of one operation are in the order of their seconds.
+                    "managedFields" => items.sort_by_key(|entry| {
+                        ["operation", "manager", "subresource", "apiVersion"].map(|key| entry[key].to_string())
+                    }),
+                    // Managers in conflict are in the order of a Go map, and so are some rules of schemas.
+                    "causes" if unordered || items.iter().all(|one| one["reason"] == "FieldManagerConflict") => {
+                        items.sort_by_key(Value::to_string);
+                    }
+                    _ => {}
+                }
+            }
+        }
+        _ => {}
+    }
 }
 
 /// A moment of this run is a placeholder; one that a case wrote stays.

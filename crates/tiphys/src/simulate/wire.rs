@@ -1,7 +1,6 @@
 //! The way between a controller and the API server: everything that passes is observed, and some of it goes
 //! wrong.
 
-use std::collections::{BTreeMap, VecDeque};
 use std::hash::Hasher as _;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -13,7 +12,7 @@ use http_body_util::combinators::UnsyncBoxBody;
 use http_body_util::{BodyExt as _, Full};
 use parking_lot::Mutex;
 use serde_json::{Value, json};
-use tiphys_sim::Sim;
+use tiphys_sim::{Fault, Sim};
 use tokio::sync::Notify;
 use tokio::time::Instant;
 
@@ -25,10 +24,8 @@ use super::watching;
 pub(super) type Error = Box<dyn std::error::Error + Send + Sync>;
 pub(super) type Body = UnsyncBoxBody<Bytes, Error>;
 
-/// Age of the oldest answer that a stale read gives (F3).
-const STALE_MAX: Duration = Duration::from_mins(1);
-/// Older answers to reads that are kept for each target.
-const OLD_ANSWERS: usize = 8;
+/// Writes by which a stale read is late at most (F3).
+const STALE_WRITES_MAX: u64 = 30;
 
 /// What all ways share; it outlives the controllers.
 pub(super) struct Wires {
@@ -47,7 +44,6 @@ pub(super) struct State {
     pub(super) requests: u64,
     /// Hash of everything that was asked, with its time.
     trace: std::hash::DefaultHasher,
-    old: BTreeMap<String, VecDeque<(Duration, Bytes)>>,
 }
 
 impl Wires {
@@ -60,7 +56,7 @@ impl Wires {
     ) -> Self {
         // The keys of this hasher are fixed.
         let trace = std::hash::DefaultHasher::new();
-        let state = State { faults, chance, requests: 0, trace, old: BTreeMap::new() };
+        let state = State { faults, chance, requests: 0, trace };
         let (crash, origin) = (Notify::new(), Instant::now());
         Self { sim, observer, state: Mutex::new(state), crash, origin, prints }
     }
@@ -70,7 +66,6 @@ impl Wires {
         let mut state = self.state.lock();
         let latency = state.faults.latency;
         state.faults = Faults { latency, ..Faults::default() };
-        state.old.clear();
     }
 
     /// A number that is equal for equal histories.
@@ -240,33 +235,24 @@ impl Wire {
     }
 
     fn read(&self, request: Request<Bytes>, stale: bool) -> Response<Body> {
-        let target = request.uri().to_string();
         let path = request.uri().path().to_owned();
-        let (mut parts, body) = self.wires.sim.handle(request).into_parts();
+        let (fault, missing) = {
+            let mut state = self.wires.state.lock();
+            let State { faults, chance, .. } = &mut *state;
+            let fault = Fault {
+                writes_behind: if stale { chance.within(1, STALE_WRITES_MAX) } else { 0 },
+                is_empty: faults.emptied.take_if(|kind| path.ends_with(&format!("/{kind}"))).is_some(),
+                ..Fault::default()
+            };
+            (fault, faults.missing_group.clone())
+        };
+        if missing.as_ref().is_some_and(|group| path == format!("/apis/{group}/v1")) {
+            return refusal(503);
+        }
+        let (mut parts, body) = self.wires.sim.handle_with(request, fault).into_parts();
         let (_, mut bytes) = whole(Response::new(body));
-        let mut state = self.wires.state.lock();
-        if parts.status == StatusCode::OK && state.faults.stale_read > 0 {
-            let now = self.wires.now();
-            let old = state.old.entry(target).or_default();
-            old.retain(|(at, _)| now.saturating_sub(*at) <= STALE_MAX);
-            if stale && let Some((_, older)) = old.front() {
-                bytes = older.clone();
-            } else {
-                old.push_back((now, bytes.clone()));
-                old.truncate(OLD_ANSWERS);
-            }
-        }
-        if let Some(kind) = state.faults.emptied.take_if(|kind| path.ends_with(&format!("/{kind}"))) {
-            tracing::trace!(kind, "an empty list");
-            bytes = emptied(&bytes);
-        }
-        if let Some(group) = &state.faults.missing_group {
-            if path == format!("/apis/{group}/v1") {
-                return refusal(503);
-            }
-            if path == "/apis" {
-                bytes = without_group(&bytes, group);
-            }
+        if let Some(group) = missing.filter(|_| path == "/apis") {
+            bytes = without_group(&bytes, &group);
         }
         parts.headers.remove(http::header::CONTENT_LENGTH);
         Response::from_parts(parts, full(bytes))
@@ -331,18 +317,6 @@ fn refusal(code: u16) -> Response<Body> {
     let mut response = Response::new(full(Bytes::from(status.to_string())));
     *response.status_mut() = StatusCode::from_u16(code).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
     response
-}
-
-/// The same list without its objects.
-fn emptied(bytes: &Bytes) -> Bytes {
-    let Ok(mut list) = serde_json::from_slice::<Value>(bytes) else { return bytes.clone() };
-    if let Some(items) = list.get_mut("items") {
-        *items = json!([]);
-    }
-    if let Some(metadata) = list.get_mut("metadata").and_then(Value::as_object_mut) {
-        metadata.remove("continue");
-    }
-    Bytes::from(list.to_string())
 }
 
 /// Discovery as it is when a group's server does not answer.

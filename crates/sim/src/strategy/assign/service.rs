@@ -55,9 +55,7 @@ fn needs_address(spec: &Members) -> bool {
 fn needs_node_port(spec: &Members) -> bool {
     match kind(spec) {
         "NodePort" => true,
-        "LoadBalancer" => {
-            spec.get("allocateLoadBalancerNodePorts").and_then(Value::as_bool).unwrap_or(true)
-        }
+        "LoadBalancer" => spec.get("allocateLoadBalancerNodePorts").and_then(Value::as_bool).unwrap_or(true),
         _ => false,
     }
 }
@@ -206,7 +204,10 @@ fn drop_unneeded(before: &Members, spec: &mut Members) {
         });
         let Some(Value::Array(ports)) = spec.get_mut("ports") else { return };
         let same = ports.len() == old.len()
-            && ports.iter().zip(&old).all(|(port, old)| tree::integer(port, &["nodePort"]).unwrap_or(0) == *old);
+            && ports
+                .iter()
+                .zip(&old)
+                .all(|(port, old)| tree::integer(port, &["nodePort"]).unwrap_or(0) == *old);
         if same {
             for port in ports.iter_mut().filter_map(Value::as_object_mut) {
                 port.remove("nodePort");

@@ -2,11 +2,17 @@
 
 use serde_json::{Map, Value};
 
-use crate::normal::Normal;
+use crate::normal::{Normal, settle};
 
 /// What a step compares of a body: all of it, or what `only` names, without what `drop` names.
 pub(crate) fn select(step: &Map<String, Value>, body: &Value, normal: &mut Normal) -> Value {
     let mut body = body.clone();
+    let unordered = step.contains_key("unordered");
+    settle(&mut body, unordered);
+    if unordered {
+        // It has the causes in its own order.
+        drop_at(&mut body, &parts("/message"));
+    }
     for path in texts(step, "drop") {
         drop_at(&mut body, &parts(&path));
     }

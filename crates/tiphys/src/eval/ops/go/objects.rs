@@ -214,7 +214,7 @@ fn merge_structured(input: &mut Input) -> Result<Value, Fault> {
     let applied = match input.text("operation") {
         "update" => structured::update(live, config, manager, types).map(Applied::Object),
         "apply" => {
-            structured::apply(live, config, ApplyRequest { manager, force: input.flag("force"), types })
+            structured::apply(live, config, ApplyRequest { manager, subresource: "", force: input.flag("force"), types })
         }
         other => return Err(Fault::invalid(format!("unknown operation {other:?}"))),
     };
