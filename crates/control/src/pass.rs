@@ -26,6 +26,7 @@ use crate::metrics::ReconcileLabels;
 use crate::operate;
 use crate::persist::{self, Also, Written};
 use crate::queue::Priority;
+use crate::rendering;
 use crate::store::AppKey;
 use crate::surroundings::Compute;
 use crate::targets::{self, TargetError, TargetRequest};
@@ -403,6 +404,7 @@ fn target_request<'a>(
         sources,
         pinned,
         level: refresh.level,
+        listed_since: work.memory.lock().named_at,
         kind: refresh.kind,
         instance: &work.instance,
         destination_namespace: &work.app.spec.destination.namespace,
@@ -462,7 +464,13 @@ fn invalid(new: &mut Application, conditions: Vec<Condition>, now: Timestamp) {
 
 /// Targets could not be made: sync status and resources are unknown, health stays (ENG-53).
 fn repository_failed(new: &mut Application, error: String, now: Timestamp) {
-    let found = vec![condition("ComparisonError", error)];
+    // A failure that is answered from memory for an hour, and then is not, is one failure: a settled
+    // installation writes nothing (INV-5).
+    let known = new.status.conditions.iter().find(|known| {
+        known.r#type == "ComparisonError" && rendering::is_same_failure(&known.message, &error)
+    });
+    let text = known.map_or(error, |known| known.message.clone());
+    let found = vec![condition("ComparisonError", text)];
     let spec_clean = merge_conditions(&new.status.conditions, &SPEC_TYPES, Vec::new(), "");
     new.status.conditions = merge_conditions(&spec_clean, &COMPARISON_TYPES, found, &shown(now));
     "Unknown".clone_into(&mut new.status.sync.status);

@@ -30,6 +30,8 @@ const FAILURES_MAX: u64 = 10_000;
 const ATTEMPTS_MAX: u32 = 3;
 /// How long a failure is answered from memory (RND-145).
 const FAILURE_PAUSE: Duration = Duration::from_hours(1);
+/// What the text of a failure begins with that is answered from memory (RND-145).
+const CACHED: &str = "Manifest generation error (cached): ";
 /// Time one rendering may take (RND-20).
 const RENDER_TIMEOUT: Duration = Duration::from_secs(90);
 
@@ -115,7 +117,7 @@ impl Renders {
                 return Ok((hit, false));
             }
             if let Some(failure) = self.failure(&wide).filter(|failure| failure.attempts >= ATTEMPTS_MAX) {
-                return Err(format!("Manifest generation error (cached): {}", failure.text));
+                return Err(format!("{CACHED}{}", failure.text));
             }
         }
         self.run(tree, task, narrow, wide).await.map(|rendered| (rendered, true))
@@ -169,6 +171,11 @@ impl Renders {
             }
         }
     }
+}
+
+/// Whether two texts tell of the same failure, answered from memory or not.
+pub(crate) fn is_same_failure(one: &str, other: &str) -> bool {
+    one.replacen(CACHED, "", 1) == other.replacen(CACHED, "", 1)
 }
 
 type Stamped = (Vec<Arc<Object>>, SourceType, bool);

@@ -113,6 +113,8 @@ impl SourceOptions {
 pub enum Freshness {
     /// One within its time to live.
     Cached,
+    /// One within its time to live that began at this time of the clock, counted from its start, or later.
+    Since(Duration),
     /// One that began after the request did.
     Fetch,
 }
@@ -254,6 +256,7 @@ impl Sources {
         let arrived = options.clock.elapsed();
         let oldest = match freshness {
             Freshness::Cached => arrived.saturating_sub(options.revision_ttl),
+            Freshness::Since(time) => arrived.saturating_sub(options.revision_ttl).max(time),
             Freshness::Fetch => arrived.saturating_sub(FRESH_FOR),
         };
         let listing = self.listing(repository);
@@ -266,7 +269,7 @@ impl Sources {
                 _ => None,
             }
         };
-        if freshness == Freshness::Cached
+        if freshness != Freshness::Fetch
             && let Some(list) = usable()
         {
             return Ok(list);
