@@ -23,6 +23,8 @@ pub(super) struct Faults {
     pub(super) gone: u64,
     /// F5: the history and all continue tokens are thrown away.
     pub(super) compact: u64,
+    /// F5: lists come in pages of this many objects, and never as a stream.
+    pub(super) page: Option<u64>,
     /// F6: lists and watches of this kind are refused with a status.
     pub(super) refused: Option<(String, u16)>,
     /// F7: one list of this kind is empty.
@@ -59,6 +61,7 @@ impl Faults {
                 5 => {
                     faults.gone = chance.within(10, 200);
                     faults.compact = chance.within(0, 30);
+                    faults.page = chance.permille(500).then(|| chance.within(1, 3));
                 }
                 6 => faults.refused = chance.pick(&KINDS).map(|kind| ((*kind).to_owned(), 403)),
                 7 => faults.emptied = chance.pick(&KINDS).map(|kind| (*kind).to_owned()),

@@ -1,11 +1,13 @@
 //! Watches on their way to a controller: events that are lost, doubled or late, and ends with 410.
 
+use std::collections::VecDeque;
 use std::sync::Arc;
 
 use bytes::{Bytes, BytesMut};
 use futures::StreamExt as _;
 use http_body_util::{BodyExt as _, StreamBody};
 use hyper::body::Frame;
+use tokio::time::Instant;
 
 use super::wire::{Body, Error, Wires};
 
@@ -14,6 +16,9 @@ const GONE: &str = r#"{"type":"ERROR","object":{"kind":"Status","apiVersion":"v1
 struct Watching<B> {
     wires: Arc<Wires>,
     inner: B,
+    /// What is on its way, and when it arrives.
+    held: VecDeque<(Instant, Bytes)>,
+    has_ended: bool,
     partial: BytesMut,
     /// The list that a streaming watch begins with; lists arrive whole or not at all.
     is_initial: bool,
@@ -29,12 +34,29 @@ where
     B::Error: Into<Error>,
 {
     let kind = path.rsplit('/').next().unwrap_or_default().to_owned();
-    let watching = Watching { wires, inner, partial: BytesMut::new(), is_initial, kind, is_over: false };
+    let watching = Watching {
+        wires,
+        inner,
+        held: VecDeque::new(),
+        has_ended: false,
+        partial: BytesMut::new(),
+        is_initial,
+        kind,
+        is_over: false,
+    };
     let frames = futures::stream::unfold(watching, |mut watching| async move {
         let bytes = watching.next().await?;
         Some((bytes.map(Frame::data), watching))
     });
     StreamBody::new(frames.boxed()).boxed_unsync()
+}
+
+/// Waits until what is held is due; for ever when nothing is.
+async fn arrival(due: Option<Instant>) {
+    match due {
+        Some(due) => tokio::time::sleep_until(due).await,
+        None => std::future::pending().await,
+    }
 }
 
 impl<B> Watching<B>
@@ -44,18 +66,27 @@ where
 {
     async fn next(&mut self) -> Option<Result<Bytes, Error>> {
         loop {
-            if self.is_over {
+            if self.is_over || (self.has_ended && self.held.is_empty()) {
                 return None;
             }
-            let data = match self.inner.frame().await? {
-                Ok(frame) => frame.into_data().unwrap_or_default(),
-                Err(error) => return Some(Err(error.into())),
+            let due = self.held.front().map(|(due, _)| *due);
+            // Both branches are cancel-safe: a frame that is not there yet stays in the body.
+            let data = tokio::select! {
+                biased;
+                () = arrival(due) => self.held.pop_front().map(|(_, data)| data).unwrap_or_default(),
+                frame = self.inner.frame(), if !self.has_ended => {
+                    match frame {
+                        None => self.has_ended = true,
+                        Some(Ok(frame)) => {
+                            let due = Instant::now() + self.wires.state.lock().faults.watch_delay;
+                            self.held.push_back((due, frame.into_data().unwrap_or_default()));
+                        }
+                        Some(Err(error)) => return Some(Err(error.into())),
+                    }
+                    continue;
+                }
             };
             self.partial.extend_from_slice(&data);
-            let delay = self.wires.state.lock().faults.watch_delay;
-            if !delay.is_zero() {
-                tokio::time::sleep(delay).await;
-            }
             let passed = self.lines();
             if !passed.is_empty() {
                 return Some(Ok(passed));

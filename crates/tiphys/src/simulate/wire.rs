@@ -1,6 +1,7 @@
 //! The way between a controller and the API server: everything that passes is observed, and some of it goes
 //! wrong.
 
+use std::collections::BTreeSet;
 use std::hash::Hasher as _;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -42,6 +43,8 @@ pub(super) struct State {
     pub(super) faults: Faults,
     pub(super) chance: Chance,
     pub(super) requests: u64,
+    /// Objects that are being written.
+    under_way: BTreeSet<String>,
     /// Hash of everything that was asked, with its time.
     trace: std::hash::DefaultHasher,
 }
@@ -56,7 +59,7 @@ impl Wires {
     ) -> Self {
         // The keys of this hasher are fixed.
         let trace = std::hash::DefaultHasher::new();
-        let state = State { faults, chance, requests: 0, trace };
+        let state = State { faults, chance, requests: 0, under_way: BTreeSet::new(), trace };
         let (crash, origin) = (Notify::new(), Instant::now());
         Self { sim, observer, state: Mutex::new(state), crash, origin, prints }
     }
@@ -154,6 +157,11 @@ impl Wire {
             return std::future::pending().await;
         }
         self.wires.note(&request);
+        let request = self.paged(request);
+        if self.refuses_streams(&request) {
+            return Ok(refusal(400));
+        }
+        let _turn = Turn::take(&self.wires, &request);
         self.travel().await;
         let fate = self.fate(&request);
         match fate {
@@ -170,6 +178,23 @@ impl Wire {
         }
         self.travel().await;
         Ok(response)
+    }
+
+    /// The same request for smaller pages (F5).
+    fn paged(&self, mut request: Request<Bytes>) -> Request<Bytes> {
+        let Some(page) = self.wires.state.lock().faults.page else { return request };
+        let target = request.uri().to_string();
+        let Some((head, tail)) = target.split_once("limit=") else { return request };
+        let rest = tail.trim_start_matches(|letter: char| letter.is_ascii_digit());
+        if let Ok(uri) = format!("{head}limit={page}{rest}").parse() {
+            *request.uri_mut() = uri;
+        }
+        request
+    }
+
+    fn refuses_streams(&self, request: &Request<Bytes>) -> bool {
+        let is_stream = request.uri().query().is_some_and(|query| query.contains("sendInitialEvents"));
+        is_stream && self.wires.state.lock().faults.page.is_some()
     }
 
     async fn travel(&self) {
@@ -293,6 +318,37 @@ impl State {
 
 pub(super) fn full(bytes: Bytes) -> Body {
     Full::new(bytes).map_err(|never| match never {}).boxed_unsync()
+}
+
+/// A write that is under way: nobody else of ours may write the same object meanwhile (INV-4).
+struct Turn {
+    wires: Arc<Wires>,
+    object: String,
+}
+
+impl Turn {
+    fn take(wires: &Arc<Wires>, request: &Request<Bytes>) -> Option<Self> {
+        if request.method() == Method::GET {
+            return None;
+        }
+        let mut object = request.uri().path().to_owned();
+        if request.method() == Method::POST {
+            let body: Value = serde_json::from_slice(request.body()).unwrap_or(Value::Null);
+            object.push('/');
+            object.push_str(body.pointer("/metadata/name").and_then(Value::as_str).unwrap_or("?"));
+        }
+        if !wires.state.lock().under_way.insert(object.clone()) && !object.contains("/events/") {
+            let text = format!("two writes of {object} at the same time");
+            wires.observer.lock().broken(wires.now(), "INV-4", text);
+        }
+        Some(Self { wires: Arc::clone(wires), object })
+    }
+}
+
+impl Drop for Turn {
+    fn drop(&mut self) {
+        self.wires.state.lock().under_way.remove(&self.object);
+    }
 }
 
 fn is_watch(request: &Request<Bytes>) -> bool {

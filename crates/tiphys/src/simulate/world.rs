@@ -202,6 +202,12 @@ impl World {
             if self.chance.permille(300) {
                 self.push_webhook();
             }
+            // Between two requests, too.
+            let crash = self.wires.state.lock().faults.crash;
+            if self.chance.permille(crash * 10) {
+                self.crash();
+                self.start().await;
+            }
         }
         self.wires.calm();
         self.users.calm();
