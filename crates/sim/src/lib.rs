@@ -31,6 +31,7 @@ mod request;
 mod resource;
 mod select;
 mod server;
+mod signal;
 mod sim;
 mod special;
 mod state;

@@ -12,7 +12,7 @@ use axum::serve::ListenerExt as _;
 use serde_json::{Value, json};
 use tiphys_cluster::{ApplyMethod, ApplyOptions, Connection, Discovery, Permit, Target, Writer};
 use tiphys_control::http::Endpoints;
-use tiphys_control::{Controller, ControllerOptions};
+use tiphys_control::{Controller, ControllerOptions, Surroundings};
 use tokio::net::TcpListener;
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
@@ -107,6 +107,7 @@ impl Live {
             env: environment(),
             read_only: false,
             workers: 0,
+            surroundings: Surroundings::default(),
         })
         .await?;
         server.follow(controller.clone()).await?;
