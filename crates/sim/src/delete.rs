@@ -75,10 +75,7 @@ impl Options {
         options.grace = request.query.number("gracePeriodSeconds")?;
         let mut orphans = request.query.get("orphanDependents").map(|text| text != "false");
         if !request.body.is_empty() {
-            let body = match request.media_type().as_str() {
-                "application/yaml" => crate::write::yaml_tree(&request.body)?,
-                _ => crate::write::json_tree(&request.body)?,
-            };
+            let body = crate::write::body_tree(request, "v1", "DeleteOptions")?;
             let kind = access::text(&body, "kind");
             if !matches!(kind, "" | "DeleteOptions") {
                 return Err(Status::bad_request(format!(

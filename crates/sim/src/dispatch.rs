@@ -25,6 +25,10 @@ pub(crate) fn dispatch(state: &mut State, request: &Request, server: &str) -> Re
         ["version"] => Ok(Reply::ok(discovery::version())),
         [] => Ok(Reply::ok(serde_json::json!({"paths": ["/api", "/api/v1", "/apis", "/healthz", "/livez",
             "/openapi/v2", "/openapi/v3", "/readyz", "/version"]}))),
+        ["openapi", "v2"] if wants_protobuf(request) => {
+            let make = |state: &State| Some(openapi::v2_protobuf(&state.registry).into());
+            kept(state, "openapi/v2/protobuf", openapi::V2_PROTOBUF, make)
+        }
         ["openapi", "v2"] => document(state, "openapi/v2", JSON, |state| Some(openapi::v2(&state.registry))),
         ["openapi", "v3"] => {
             document(state, "openapi/v3", JSON, |state| Some(openapi::index(&state.registry)))
@@ -66,17 +70,33 @@ fn is_aggregated(request: &Request) -> bool {
         || request.accept.ends_with("v=v2") && request.accept.contains("APIGroupDiscoveryList")
 }
 
-/// A document that is made once for what is served.
+/// Whether the first of the media types that are accepted is the message of `OpenAPI`, which has two names.
+fn wants_protobuf(request: &Request) -> bool {
+    let first = request.accept.split([',', ';']).next().unwrap_or("").trim();
+    first.replace('@', ".") == openapi::V2_PROTOBUF
+}
+
+/// A document of JSON.
 fn document(
     state: &mut State,
     name: &str,
     content_type: &'static str,
     make: impl FnOnce(&State) -> Option<Value>,
 ) -> Result<Reply, Status> {
+    kept(state, name, content_type, |state| make(state).map(|document| bytes_of(&document)))
+}
+
+/// A document that is made once for what is served.
+fn kept(
+    state: &mut State,
+    name: &str,
+    content_type: &'static str,
+    make: impl FnOnce(&State) -> Option<Bytes>,
+) -> Result<Reply, Status> {
     if let Some(bytes) = state.documents.get(name) {
         return Ok(Reply::Bytes { content_type, bytes: bytes.clone() });
     }
-    let bytes = make(state).map(|document| bytes_of(&document)).ok_or_else(Status::no_such_path)?;
+    let bytes = make(state).ok_or_else(Status::no_such_path)?;
     state.documents.insert(name.to_owned(), bytes.clone());
     Ok(Reply::Bytes { content_type, bytes })
 }

@@ -8,7 +8,8 @@
 //!
 //! The same contract suite (`tests/contract`) runs against this and against a real kube-apiserver; a difference
 //! is a bug here. What is deliberately absent: authorization (whoever has the token may do everything),
-//! admission webhooks, aggregated API servers, protobuf, and containers that really run.
+//! admission webhooks, aggregated API servers, answers in protobuf (bodies are read), and containers that really
+//! run.
 
 mod answer;
 mod books;

@@ -65,8 +65,11 @@ pub(crate) fn scale(
     }
     let is_put = request.method == http::Method::PUT;
     let options = Options::parse(request, if is_put { "UpdateOptions" } else { "PatchOptions" })?;
-    let wanted =
-        if is_put { write::json_tree(&request.body)? } else { write::patched_scale(request, &shown)? };
+    let wanted = if is_put {
+        write::body_tree(request, "autoscaling/v1", "Scale")?
+    } else {
+        write::patched_scale(request, &shown)?
+    };
     let replicas = access::at(&wanted, &["spec", "replicas"]).cloned().unwrap_or(json!(0));
     let Some(count) = replicas.as_i64() else {
         return Err(Status::bad_request(format!(
@@ -152,7 +155,7 @@ pub(crate) fn post(
             success(201)
         }
         ("pods", "binding") => {
-            let binding = write::json_tree(&request.body)?;
+            let binding = write::body_tree(request, "v1", "Binding")?;
             let node = access::text_at(&binding, &["target", "name"]).to_owned();
             let mut pod = object;
             set_at(&mut pod, "spec.nodeName", json!(node));
@@ -160,7 +163,7 @@ pub(crate) fn post(
             success(201)
         }
         ("serviceaccounts", "token") => {
-            let mut asked = write::json_tree(&request.body)?;
+            let mut asked = write::body_tree(request, "authentication.k8s.io/v1", "TokenRequest")?;
             let seconds_asked = access::at(&asked, &["spec", "expirationSeconds"]).and_then(Value::as_i64);
             let lasts = seconds_asked.unwrap_or(3_600);
             if lasts < 600 {
@@ -195,7 +198,7 @@ pub(crate) fn finalize(
     let Some(old) = old else {
         return Err(Status::not_found("", "namespaces", &place.name));
     };
-    let asked = write::json_tree(&request.body)?;
+    let asked = write::body_tree(request, "v1", "Namespace")?;
     let mut new = old.clone();
     let kept = access::at(&asked, &["spec", "finalizers"]).cloned().unwrap_or(Value::Null);
     set_at(&mut new, "spec.finalizers", kept);

@@ -2,7 +2,8 @@
 
 use serde_json::Value;
 use tiphys_go::yaml::{self, Dialect, Limits};
-use tiphys_object::access;
+use tiphys_object::builtin::decode_protobuf;
+use tiphys_object::{Gvk, access};
 
 use crate::answer::api_version;
 use crate::request::Request;
@@ -10,6 +11,8 @@ use crate::resource::Resource;
 use crate::status::Status;
 use crate::strict;
 
+/// What Go clients send of built-in kinds.
+const PROTOBUF: &str = "application/vnd.kubernetes.protobuf";
 /// Values one body may hold.
 const NODES_MAX: usize = 1_000_000;
 /// Nesting of one body.
@@ -35,30 +38,42 @@ pub(crate) struct Body {
 
 /// Reads the body of a create or update.
 pub(crate) fn read(request: &Request, resource: &Resource, validation: Validation) -> Result<Body, Status> {
-    let (tree, text) = tree(request)?;
-    let tree = named_kind(resource, tree)?;
-    decode(resource, tree, &text, validation)
+    let media = request.media_type();
+    if media == PROTOBUF && resource.custom.is_some() {
+        return Err(unknown_format("application/json, application/yaml"));
+    }
+    let tree = named_kind(resource, tree(request, &api_version(resource), &resource.kind)?)?;
+    match media.as_str() {
+        // A type has read it: there is nothing unknown in it any more.
+        PROTOBUF => decode(resource, tree, "", Validation::Ignore),
+        "application/yaml" => {
+            let text = tree.to_string();
+            decode(resource, tree, &text, validation)
+        }
+        _ => decode(resource, tree, &String::from_utf8_lossy(&request.body), validation),
+    }
 }
 
-/// The tree of a body, and its JSON text.
-pub(crate) fn tree(request: &Request) -> Result<(Value, String), Status> {
+/// The tree of a body, which is expected to be of some kind.
+pub(crate) fn tree(request: &Request, api_version: &str, kind: &str) -> Result<Value, Status> {
     match request.media_type().as_str() {
-        "" | "application/json" => {
-            let text = String::from_utf8_lossy(&request.body).into_owned();
-            Ok((json_tree(&request.body)?, text))
+        "" | "application/json" => json_tree(&request.body),
+        "application/yaml" => yaml_tree(&request.body),
+        PROTOBUF => {
+            decode_protobuf(&request.body, Some(&Gvk::from_api_version(api_version, kind))).map_err(|error| {
+                Status::bad_request(format!(
+                    "the object provided is unrecognized (must be of type {kind}): {error}"
+                ))
+            })
         }
-        "application/yaml" => {
-            let tree = yaml_tree(&request.body)?;
-            let text = tree.to_string();
-            Ok((tree, text))
-        }
-        _ => Err(Status::new(
-            415,
-            "UnsupportedMediaType",
-            "the body of the request was in an unknown format - accepted media types include: application/json, \
-             application/yaml, application/vnd.kubernetes.protobuf",
-        )),
+        _ => Err(unknown_format("application/json, application/yaml, application/vnd.kubernetes.protobuf")),
     }
+}
+
+fn unknown_format(known: &str) -> Status {
+    let message =
+        format!("the body of the request was in an unknown format - accepted media types include: {known}");
+    Status::new(415, "UnsupportedMediaType", message)
 }
 
 /// JSON with bounds.
