@@ -7,7 +7,7 @@ use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use serde_json::{Map, Value, json};
 use smol_str::SmolStr;
 
-use crate::answer::{self, Form, Reply, api_version};
+use crate::answer::{self, Form, Reply};
 use crate::request::{Place, Query, Request};
 use crate::resource::Resource;
 use crate::select::Filter;
@@ -142,7 +142,9 @@ impl Page {
             })?;
             return Ok(Self { limit, start: Some(start), version, is_current: version == current });
         }
-        let asked = version_of(text)?;
+        let asked = version_of(text).map_err(|status| {
+            Status::bad_request(format!("invalid resource version: {}", status.message))
+        })?;
         match rule {
             "" => {}
             "Exact" | "NotOlderThan" if text.is_empty() => {
@@ -219,7 +221,12 @@ pub(crate) fn version_of(text: &str) -> Result<u64, Status> {
 
 /// Refuses versions that are not there yet.
 fn wait_version(state: &State, query: &Query) -> Result<(), Status> {
-    let asked = version_of(query.get("resourceVersion").unwrap_or(""))?;
+    let asked = version_of(query.get("resourceVersion").unwrap_or(""));
+    let asked = asked.map_err(|mut status| {
+        status.code = 500;
+        status.reason = "";
+        status
+    })?;
     let current = state.store.version();
     if asked > current { Err(too_large(asked, current)) } else { Ok(()) }
 }
@@ -261,5 +268,11 @@ fn read_token(text: &str) -> Option<(u64, String)> {
 /// The resource at a place.
 pub(crate) fn resource(state: &State, place: &Place) -> Result<Arc<Resource>, Status> {
     let found = state.registry.find(&place.group, &place.version, &place.plural);
-    found.cloned().ok_or_else(Status::no_such_path)
+    found.cloned().ok_or_else(|| missing(state, &place.group))
+}
+
+/// Groups of custom resources, and groups that are not there, answer with less than built-in ones.
+pub(crate) fn missing(state: &State, group: &str) -> Status {
+    let is_builtin = state.registry.iter().any(|one| one.group == group && one.custom.is_none());
+    if is_builtin { Status::no_such_path() } else { Status::no_such_page() }
 }

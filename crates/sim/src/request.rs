@@ -44,9 +44,10 @@ pub(crate) struct Place {
 impl Request {
     pub(crate) fn new(parts: &http::request::Parts, body: Bytes, now: Timestamp, fault: Fault) -> Self {
         let path = parts.uri.path().trim_matches('/');
+        // Between two slashes is an empty name; the root has none.
         let path = path
             .split('/')
-            .filter(|segment| !segment.is_empty())
+            .filter(|_| !path.is_empty())
             .map(|segment| percent_decode_str(segment).decode_utf8_lossy().into_owned())
             .collect();
         let agent = header_of(&parts.headers, &header::USER_AGENT);
@@ -107,8 +108,11 @@ impl Query {
     pub(crate) fn number(&self, name: &str) -> Result<Option<i64>, Status> {
         match self.get(name) {
             None | Some("") => Ok(None),
-            Some(text) => text.parse().map(Some).map_err(|_error| {
-                Status::bad_request(format!("strconv.ParseInt: parsing {text:?}: invalid syntax"))
+            Some(text) => text.parse().map(Some).map_err(|error: std::num::ParseIntError| {
+                use std::num::IntErrorKind::{NegOverflow, PosOverflow};
+                let is_out = matches!(error.kind(), PosOverflow | NegOverflow);
+                let why = if is_out { "value out of range" } else { "invalid syntax" };
+                Status::bad_request(format!("strconv.ParseInt: parsing {text:?}: {why}"))
             }),
         }
     }

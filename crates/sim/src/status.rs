@@ -34,14 +34,38 @@ pub struct Status {
     pub reason: &'static str,
     /// What a person reads.
     pub message: String,
-    /// `details` of the object; an empty map is left out.
+    /// `details` of the object; an empty map is left out unless the status is a generic one.
     pub details: Map<String, Value>,
+    shape: Shape,
+}
+
+/// How a refusal is written.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Shape {
+    #[default]
+    Object,
+    /// With details also when there are none, as the machinery in front of all resources answers.
+    Detailed,
+    /// The message and nothing else.
+    Text,
 }
 
 impl Status {
     /// A status without details.
     pub fn new(code: u16, reason: &'static str, message: impl Into<String>) -> Self {
-        Self { code, reason, message: message.into(), details: Map::new() }
+        Self { code, reason, message: message.into(), details: Map::new(), shape: Shape::Object }
+    }
+
+    /// The same with details, though there is nothing in them.
+    #[must_use]
+    pub(crate) fn detailed(mut self) -> Self {
+        self.shape = Shape::Detailed;
+        self
+    }
+
+    /// The text that stands for the object where nobody answers.
+    pub(crate) fn as_text(&self) -> Option<&str> {
+        (self.shape == Shape::Text).then_some(self.message.as_str())
     }
 
     /// The object on the wire.
@@ -51,7 +75,7 @@ impl Status {
         if !self.reason.is_empty() {
             object["reason"] = json!(self.reason);
         }
-        if !self.details.is_empty() {
+        if !self.details.is_empty() || self.shape == Shape::Detailed {
             object["details"] = Value::Object(self.details.clone());
         }
         object["code"] = json!(self.code);
@@ -100,7 +124,17 @@ impl Status {
 
     /// `404`: nothing is served there.
     pub fn no_such_path() -> Self {
-        Self::new(404, "NotFound", "the server could not find the requested resource")
+        Self::new(404, "NotFound", "the server could not find the requested resource").detailed()
+    }
+
+    /// `404`: not even a group of resources is there.
+    pub fn no_such_page() -> Self {
+        Self { shape: Shape::Text, ..Self::new(404, "", "404 page not found\n") }
+    }
+
+    /// `422` to a patch that cannot be carried out.
+    pub(crate) fn rejected() -> Self {
+        Self::new(422, "Invalid", "the server rejected our request due to an error in our request").detailed()
     }
 
     /// `409`: the name is taken.
@@ -134,7 +168,13 @@ impl Status {
 
     /// `422`: the object breaks rules. `kind` is the kind, not the plural.
     pub fn invalid(group: &str, kind: &str, name: &str, errors: &[FieldError]) -> Self {
-        let texts: Vec<String> = errors.iter().map(FieldError::to_string).collect();
+        let mut texts: Vec<String> = Vec::new();
+        for text in errors.iter().map(FieldError::to_string) {
+            // What is said twice is one reason, and two causes.
+            if !texts.contains(&text) {
+                texts.push(text);
+            }
+        }
         let why = match texts.as_slice() {
             [] => String::new(),
             [one] => one.clone(),

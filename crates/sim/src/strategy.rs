@@ -36,7 +36,7 @@ pub(crate) fn prepare_create(resource: &Resource, object: &mut Value, draw: &mut
         }
     }
     if let Some(metadata) = tree::made(object, &["metadata"]) {
-        for name in ["deletionTimestamp", "deletionGracePeriodSeconds", "selfLink", "generation"] {
+        for name in ["deletionTimestamp", "deletionGracePeriodSeconds", "selfLink"] {
             metadata.remove(name);
         }
         if rules::has_generation(resource) {
@@ -49,6 +49,21 @@ pub(crate) fn prepare_create(resource: &Resource, object: &mut Value, draw: &mut
     }
     assign::on_create(resource, object, draw);
     pod::on_create(resource, object, draw);
+}
+
+/// Sets what a write through a resource or subresource does not change to what it is in `live`.
+pub(crate) fn keep_reset(resource: &Resource, live: &Value, said: &mut Value, subresource: &str) {
+    match subresource {
+        "status" => rules::keep_all_but_status(resource, live, said),
+        "approval" => {}
+        _ if resource.has_status => keep_member(live, said, "status"),
+        _ => {}
+    }
+}
+
+/// An object of a kind of which nothing has been said.
+pub(crate) fn empty(resource: &Resource) -> Value {
+    rules::empty(resource)
 }
 
 /// The status of a new object is what its type says without one.

@@ -38,8 +38,15 @@ const CONDITIONAL: &[(&str, &str)] = &[
 impl Options {
     /// Reads `dryRun`, `fieldManager` and `fieldValidation`; `kind` is how refusals call the options.
     pub(crate) fn parse(request: &Request, kind: &str) -> Result<Self, Status> {
-        let mut errors = Vec::new();
-        let is_dry = dry_run(request, &mut errors);
+        Self::parse_after(request, kind, Vec::new())
+    }
+
+    /// The same with errors that were found before.
+    pub(crate) fn parse_after(
+        request: &Request,
+        kind: &str,
+        mut errors: Vec<FieldError>,
+    ) -> Result<Self, Status> {
         let manager = request.query.get("fieldManager").unwrap_or("");
         if manager.len() > 128 {
             let message = "Too long: may not be more than 128 bytes".to_owned();
@@ -49,13 +56,18 @@ impl Options {
                 message,
             });
         }
-        if manager.chars().any(|letter| !letter.is_ascii_graphic() && letter != ' ' && letter.is_control()) {
-            errors.push(FieldError::invalid(
-                "fieldManager",
-                &json!(manager),
-                "should only contain printable characters",
-            ));
+        for (at, letter) in manager.char_indices().filter(|(_, letter)| letter.is_control()) {
+            errors.push(FieldError {
+                reason: "FieldValueInvalid",
+                field: "fieldManager".to_owned(),
+                message: format!(
+                    "Invalid value: {}: invalid character U+{:04X} (at position {at})",
+                    go_quoted(manager),
+                    u32::from(letter)
+                ),
+            });
         }
+        let is_dry = dry_run(request, &mut errors);
         let validation = match request.query.get("fieldValidation").unwrap_or("") {
             "" | "Warn" => Validation::Warn,
             "Ignore" => Validation::Ignore,
@@ -72,6 +84,23 @@ impl Options {
             Err(Status::invalid("meta.k8s.io", kind, "", &errors))
         }
     }
+}
+
+/// A text as Go quotes it.
+fn go_quoted(text: &str) -> String {
+    let mut quoted = String::from("\"");
+    for letter in text.chars() {
+        match letter {
+            '"' | '\\' => quoted.extend(['\\', letter]),
+            '\n' => quoted.push_str("\\n"),
+            '\r' => quoted.push_str("\\r"),
+            '\t' => quoted.push_str("\\t"),
+            letter if letter.is_control() => quoted.push_str(&format!("\\x{:02x}", u32::from(letter))),
+            letter => quoted.push(letter),
+        }
+    }
+    quoted.push('"');
+    quoted
 }
 
 /// Reads `dryRun`.
@@ -93,6 +122,10 @@ pub(crate) fn create(
 ) -> Result<Reply, Status> {
     let options = Options::parse(request, "CreateOptions")?;
     let Body { object, warnings } = body::read(request, resource, options.validation)?;
+    if !matches!(access::text_at(&object, &["metadata", "resourceVersion"]), "" | "0") {
+        let message = "resourceVersion should not be set on objects to be created";
+        return Err(Status::new(500, "", message));
+    }
     let made = create_object(state, request, resource, place, object, &options, Booking::Update)?;
     let value = answer::one(form, resource, made, request.now);
     Ok(Reply::Object { code: 201, value, warnings })
@@ -134,6 +167,10 @@ pub(crate) fn create_object(
     check_namespace(state, resource, &namespace, &name)?;
     state.stamp(&mut object, request.now);
     default(resource, &mut object);
+    if booking == Booking::Update {
+        let writer = Writer { manager: request.manager(), subresource: "", now: request.now };
+        object = books::update(resource, None, object, writer);
+    }
     strategy::prepare_create(resource, &mut object, &mut state.draw);
     if is_definition(resource) {
         finish_definition(state, &mut object, None, request)?;
@@ -142,10 +179,6 @@ pub(crate) fn create_object(
     let key = state.key(resource, &namespace, &name);
     if state.store.get(&key).is_some() {
         return Err(Status::already_exists(&resource.group, &resource.plural, &name));
-    }
-    if booking == Booking::Update {
-        let writer = Writer { manager: request.manager(), subresource: "", now: request.now };
-        object = books::update(resource, None, object, writer);
     }
     if options.is_dry {
         return Ok(object);
@@ -164,28 +197,34 @@ pub(crate) fn replace(
 ) -> Result<Reply, Status> {
     let options = Options::parse(request, "UpdateOptions")?;
     let Body { mut object, warnings } = body::read(request, resource, options.validation)?;
+    check_name(&object, place)?;
     settle_place(resource, place, &mut object)?;
-    let name = access::name(&object);
-    if name != place.name {
-        let message = if name.is_empty() {
-            "resource name may not be empty".to_owned()
-        } else {
-            format!("the name of the object ({name}) does not match the name on the URL ({})", place.name)
-        };
-        return Err(Status::bad_request(message));
+    let version = access::text_at(&object, &["metadata", "resourceVersion"]);
+    if !version.is_empty() && version.parse::<u64>().is_err() {
+        let message = format!("strconv.ParseUint: parsing {version:?}: invalid syntax");
+        return Err(Status::new(500, "", message));
     }
     let key = state.key(resource, &place.namespace, &place.name);
     let Some(old) = state.store.get(&key) else {
+        if makes_by_update(resource) && matches!(version, "" | "0") && place.subresource.is_empty() {
+            let made = create_object(state, request, resource, place, object, &options, Booking::Update)?;
+            let value = answer::one(form, resource, made, request.now);
+            return Ok(Reply::Object { code: 201, value, warnings });
+        }
         return Err(Status::not_found(&resource.group, &resource.plural, &place.name));
     };
     let old = crate::read::present(resource, old);
     if access::text_at(&object, &["metadata", "resourceVersion"]).is_empty() && wants_version(resource) {
+        let (kind, zero) = match resource.custom {
+            Some(_) => (&resource.plural, "0"),
+            None => (&resource.kind, "0x0"),
+        };
         let error = FieldError {
             reason: "FieldValueInvalid",
             field: "metadata.resourceVersion".to_owned(),
-            message: "Invalid value: 0x0: must be specified for an update".to_owned(),
+            message: format!("Invalid value: {zero}: must be specified for an update"),
         };
-        return Err(Status::invalid(&resource.group, &resource.kind, &place.name, &[error]));
+        return Err(Status::invalid(&resource.group, kind, &place.name, &[error]));
     }
     let changed = update_object(
         state,
@@ -200,6 +239,32 @@ pub(crate) fn replace(
     )?;
     let value = answer::one(form, resource, changed, request.now);
     Ok(Reply::Object { code: 200, value, warnings })
+}
+
+/// The name in an object is that of the path.
+pub(crate) fn check_name(object: &Value, place: &Place) -> Result<(), Status> {
+    let (name, wanted) = (access::name(object), &place.name);
+    if name == wanted {
+        return Ok(());
+    }
+    Err(Status::bad_request(if name.is_empty() {
+        format!("the name of the object ({wanted} based on URL) was undeterminable: name must be provided")
+    } else {
+        format!("the name of the object ({name}) does not match the name on the URL ({wanted})")
+    }))
+}
+
+/// Kinds whose objects a replacement makes when they are not there.
+fn makes_by_update(resource: &Resource) -> bool {
+    let kinds: &[&str] = match resource.group.as_str() {
+        "" => &["Endpoints", "Event", "LimitRange", "Service"],
+        "events.k8s.io" => &["Event"],
+        "coordination.k8s.io" => &["Lease", "LeaseCandidate"],
+        "node.k8s.io" => &["RuntimeClass"],
+        "rbac.authorization.k8s.io" => &["ClusterRole", "ClusterRoleBinding", "Role", "RoleBinding"],
+        _ => &[],
+    };
+    resource.custom.is_none() && kinds.contains(&resource.kind.as_str())
 }
 
 fn wants_version(resource: &Resource) -> bool {
@@ -223,8 +288,12 @@ pub(crate) fn update_object(
     options: &Options,
     booking: Booking,
 ) -> Result<Value, Status> {
-    check_preconditions(resource, key, old, &new)?;
+    check_preconditions(resource, key, old, &new, &request.method)?;
     default(resource, &mut new);
+    if booking == Booking::Update {
+        let writer = Writer { manager: request.manager(), subresource, now: request.now };
+        new = books::update(resource, Some(old), new, writer);
+    }
     strategy::prepare_update(resource, old, &mut new, subresource, &mut state.draw);
     carry_over(old, &mut new);
     if is_definition(resource) && subresource.is_empty() {
@@ -232,10 +301,6 @@ pub(crate) fn update_object(
     }
     refuse_invalid(resource, &key.name, validate::update(resource, old, &new))?;
     check_new_finalizers(resource, key, old, &new)?;
-    if booking == Booking::Update {
-        let writer = Writer { manager: request.manager(), subresource, now: request.now };
-        new = books::update(resource, Some(old), new, writer);
-    }
     if options.is_dry {
         return Ok(new);
     }
@@ -293,10 +358,31 @@ fn carry_over(old: &Value, new: &mut Value) {
 }
 
 /// Version and uid that the writer believes in.
-fn check_preconditions(resource: &Resource, key: &Key, old: &Value, new: &Value) -> Result<(), Status> {
+fn check_preconditions(
+    resource: &Resource,
+    key: &Key,
+    old: &Value,
+    new: &Value,
+    method: &http::Method,
+) -> Result<(), Status> {
     let (uid, old_uid) = (access::uid(new), access::uid(old));
     if !uid.is_empty() && uid != old_uid {
-        let why = format!("Precondition failed: UID in precondition: {uid}, UID in object meta: {old_uid}");
+        if method == http::Method::PATCH {
+            // Only a replacement says whom it means; a patch changes what must not change, and two rules see it.
+            let error = FieldError::invalid("metadata.uid", &json!(uid), "field is immutable");
+            let errors = [error.clone(), error];
+            return Err(Status::invalid(&resource.group, &resource.kind, &key.name, &errors));
+        }
+        let group = match resource.group.as_str() {
+            "" => String::new(),
+            group => format!("{group}/"),
+        };
+        let why = format!(
+            "StorageError: invalid object, Code: 4, Key: /registry/{group}{}/{}, ResourceVersion: 0, \
+             AdditionalErrorMsg: Precondition failed: UID in precondition: {uid}, UID in object meta: {old_uid}",
+            resource.plural,
+            key.path()
+        );
         return Err(Status::conflict(&resource.group, &resource.plural, &key.name, &why));
     }
     let version = access::text_at(new, &["metadata", "resourceVersion"]);
