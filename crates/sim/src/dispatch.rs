@@ -130,6 +130,9 @@ fn objects(state: &mut State, request: &Request) -> Result<Reply, Status> {
         }
     }
     guard_namespaces(request, &place)?;
+    if !request.query.flag("watch") {
+        request.query.check_timeout()?;
+    }
     let form = answer::negotiate(&request.accept, request.query.get("includeObject"))?;
     if !place.subresource.is_empty() && place.subresource != "status" {
         return subresource(state, request, &resource, &place);

@@ -15,7 +15,7 @@ use crate::status::{Cause, FieldError, Status};
 use crate::store::Key;
 use crate::{crd, defaults, strategy, validate};
 
-pub(crate) use body::{Body, Validation, read as read_body, tree as body_tree};
+pub(crate) use body::{Body, Validation, json_value, read as read_body, tree as body_tree};
 pub(crate) use patch::{patch, patched_scale};
 
 /// Options every write has.

@@ -147,6 +147,15 @@ fn owners(object: &Value) -> Vec<FieldError> {
                 errors.push(FieldError::invalid(format!("{field}.{name}"), &json!(""), problem));
             }
         }
+        let version = tree::text(reference, &["apiVersion"]);
+        if version.matches('/').count() > 1 {
+            let problem = "version must not be empty";
+            errors.push(FieldError::invalid(format!("{field}.apiVersion"), &json!(version), problem));
+        }
+        if version == "v1" && tree::text(reference, &["kind"]) == "Event" {
+            let problem = "/v1, Kind=Event is disallowed from being an owner";
+            errors.push(FieldError::invalid(field, reference, problem));
+        }
         if !tree::flag(reference, &["controller"]) {
             continue;
         }

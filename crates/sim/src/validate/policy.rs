@@ -131,3 +131,17 @@ pub(super) fn revision(object: &Value, old: Option<&Value>) -> Vec<FieldError> {
         _ => Vec::new(),
     }
 }
+
+/// An event is where the object is that it is about, unless it says when it was in the newer way.
+pub(super) fn event(object: &Value) -> Vec<FieldError> {
+    if object.get("eventTime").is_some_and(|time| !time.is_null()) {
+        return Vec::new();
+    }
+    let about = text(object, &["involvedObject", "namespace"]);
+    let is_in = text(object, &["metadata", "namespace"]);
+    let is_fine = if about.is_empty() { matches!(is_in, "" | "default") } else { about == is_in };
+    if is_fine {
+        return Vec::new();
+    }
+    vec![FieldError::invalid("involvedObject.namespace", &json!(about), "does not match event.namespace")]
+}
