@@ -84,9 +84,11 @@ pub(crate) fn negotiate(accept: &str, include: Option<&str>) -> Result<Form, Sta
             Some(_) => {}
         }
     }
-    let message = "only the following media types are accepted: application/json, application/yaml, \
-                   application/json;stream=watch";
-    Err(Status::new(406, "NotAcceptable", message))
+    let known = ["application/json", "application/yaml", "application/vnd.kubernetes.protobuf"];
+    let streams = "application/json;stream=watch, application/vnd.kubernetes.protobuf;stream=watch";
+    let message =
+        format!("406: Not Acceptable\n\nAvailable representations: {}, {streams}", known.join(", "));
+    Err(Status::new(406, "NotAcceptable", message).detailed())
 }
 
 /// One object in a form.

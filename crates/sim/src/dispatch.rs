@@ -61,8 +61,30 @@ pub(crate) fn dispatch(state: &mut State, request: &Request, server: &str) -> Re
             let found = discovery::resources(&state.registry, group, version);
             found.map(Reply::ok).ok_or_else(|| read::missing(state, group))
         }
-        _ => objects(state, request),
+        _ => {
+            let mut reply = objects(state, request)?;
+            if let Reply::Object { warnings, .. } = &mut reply {
+                warnings.splice(0..0, deprecation(state, request));
+            }
+            Ok(reply)
+        }
     }
+}
+
+/// What somebody who uses a deprecated resource is told.
+fn deprecation(state: &State, request: &Request) -> Option<String> {
+    let place = Place::parse(&request.path)?;
+    if place.group.is_empty() {
+        return match place.plural.as_str() {
+            "endpoints" => {
+                Some("v1 Endpoints is deprecated in v1.33+; use discovery.k8s.io/v1 EndpointSlice".to_owned())
+            }
+            "componentstatuses" => Some("v1 ComponentStatus is deprecated in v1.19+".to_owned()),
+            _ => None,
+        };
+    }
+    let resource = read::resource(state, &place).ok()?;
+    resource.custom.as_ref()?.warning.clone()
 }
 
 fn is_aggregated(request: &Request) -> bool {

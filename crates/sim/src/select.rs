@@ -74,9 +74,10 @@ impl Filter {
     pub(crate) fn parse(query: &Query, resource: &Resource) -> Result<Self, Status> {
         let labels = match query.get("labelSelector") {
             None | Some("") => None,
-            Some(text) => {
-                Some(text.parse::<Selector>().map_err(|error| Status::bad_request(labels_problem(text, &error)))?)
-            }
+            Some(text) => Some(
+                text.parse::<Selector>()
+                    .map_err(|error| Status::bad_request(labels_problem(text, &error)))?,
+            ),
         };
         let fields = fields(query.get("fieldSelector").unwrap_or(""), resource)?;
         let name = fields

@@ -142,7 +142,7 @@ async fn answer(
 ) -> Result<Response<Body>, Infallible> {
     let (parts, body) = request.into_parts();
     let given = parts.headers.get(header::AUTHORIZATION).map(http::HeaderValue::as_bytes).unwrap_or_default();
-    if given.is_empty() {
+    if !given.starts_with(b"Bearer ") {
         if let Some(status) = crate::request::refuse_anonymous(&parts) {
             return Ok(refuse(&status));
         }

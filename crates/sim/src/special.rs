@@ -5,6 +5,7 @@ use serde_json::{Value, json};
 use tiphys_object::access;
 
 use crate::answer::{Form, Reply};
+use crate::books::{self, Writer};
 use crate::clock::seconds;
 use crate::read::present;
 use crate::request::{Place, Request};
@@ -65,11 +66,23 @@ pub(crate) fn scale(
     }
     let is_put = request.method == http::Method::PUT;
     let options = Options::parse(request, if is_put { "UpdateOptions" } else { "PatchOptions" })?;
+    if request.media_type() == "application/apply-patch+yaml" {
+        let config = write::applied_scale(request, resource, place, &paths.spec_replicas)?;
+        let writer = Writer { manager: request.manager(), subresource: "scale", now: request.now };
+        let force = request.query.flag("force");
+        let new = books::apply(resource, Some(&old), &config, &place.namespace, force, writer)?;
+        let changed =
+            update_object(state, request, resource, &key, &old, new, "scale", &options, Booking::Done)?;
+        return Ok(Reply::ok(scale_of(&changed, &paths)));
+    }
     let wanted = if is_put {
         write::body_tree(request, "autoscaling/v1", "Scale")?
     } else {
         write::patched_scale(request, &shown)?
     };
+    if is_put {
+        write::check_name(&wanted, place)?;
+    }
     let replicas = access::at(&wanted, &["spec", "replicas"]).cloned().unwrap_or(json!(0));
     let Some(count) = replicas.as_i64() else {
         return Err(Status::bad_request(format!(
@@ -172,7 +185,7 @@ pub(crate) fn post(
                     &json!(lasts),
                     "may not specify a duration less than 10 minutes",
                 );
-                return Err(Status::invalid("authentication.k8s.io", "TokenRequest", &place.name, &[error]));
+                return Err(Status::invalid("authentication.k8s.io", "TokenRequest", "", &[error]));
             }
             let until = request.now.checked_add(SignedDuration::from_secs(lasts)).unwrap_or(request.now);
             let token = state.draw.rng.suffix(48);

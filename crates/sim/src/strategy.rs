@@ -44,7 +44,7 @@ pub(crate) fn prepare_create(resource: &Resource, object: &mut Value, draw: &mut
         }
     }
     drop_status(resource, object);
-    if rules::is(resource, "apiextensions.k8s.io", "CustomResourceDefinition") {
+    if is_definition(resource) {
         crd::fill_in(object);
     }
     assign::on_create(resource, object, draw);
@@ -59,6 +59,26 @@ pub(crate) fn keep_reset(resource: &Resource, live: &Value, said: &mut Value, su
         _ if resource.has_status => keep_member(live, said, "status"),
         _ => {}
     }
+}
+
+/// Defaults that are in no table, and what another form of the same object stands for.
+pub(crate) fn fill_in(resource: &Resource, object: &mut Value) {
+    if rules::is(resource, "", "Secret") {
+        assign::encode_texts(object);
+    } else if is_definition(resource) {
+        crd::fill_in(object);
+    } else if rules::is(resource, "apiregistration.k8s.io", "APIService") {
+        if let Some(service) = tree::existing(object, &["spec", "service"]) {
+            tree::default_to(service, "port", 443);
+        }
+        if let Some(members) = object.as_object_mut() {
+            members.entry("status").or_insert_with(|| json!({}));
+        }
+    }
+}
+
+fn is_definition(resource: &Resource) -> bool {
+    rules::is(resource, "apiextensions.k8s.io", "CustomResourceDefinition")
 }
 
 /// An object of a kind of which nothing has been said.
@@ -95,7 +115,7 @@ pub(crate) fn prepare_update(
         _ if resource.has_status => keep_member(old, new, "status"),
         _ => {}
     }
-    if rules::is(resource, "apiextensions.k8s.io", "CustomResourceDefinition") {
+    if is_definition(resource) {
         crd::fill_in(new);
     }
     if subresource != "status" {

@@ -16,7 +16,7 @@ use crate::store::Key;
 use crate::{crd, defaults, strategy, validate};
 
 pub(crate) use body::{Body, Validation, json_value, read as read_body, tree as body_tree};
-pub(crate) use patch::{patch, patched_scale};
+pub(crate) use patch::{applied_scale, patch, patched_scale};
 
 /// Options every write has.
 #[derive(Clone, Debug)]
@@ -173,18 +173,23 @@ pub(crate) fn create_object(
     }
     strategy::prepare_create(resource, &mut object, &mut state.draw);
     if is_definition(resource) {
-        finish_definition(state, &mut object, None, request)?;
+        check_definition(&object, None)?;
     }
     refuse_invalid(resource, &name, validate::create(resource, &object))?;
     let key = state.key(resource, &namespace, &name);
     if state.store.get(&key).is_some() {
         return Err(Status::already_exists(&resource.group, &resource.plural, &name));
     }
+    prune_for_storage(resource, &mut object);
     if options.is_dry {
         return Ok(object);
     }
     let stored = state.commit(&key, object);
-    Ok(crate::read::present(resource, &stored))
+    let made = crate::read::present(resource, &stored);
+    if is_definition(resource) {
+        establish(state, &key, made.clone(), request);
+    }
+    Ok(made)
 }
 
 /// `PUT` of one object or of its status.
@@ -297,7 +302,7 @@ pub(crate) fn update_object(
     strategy::prepare_update(resource, old, &mut new, subresource, &mut state.draw);
     carry_over(old, &mut new);
     if is_definition(resource) && subresource.is_empty() {
-        finish_definition(state, &mut new, Some(old), request)?;
+        check_definition(&new, Some(old))?;
     }
     refuse_invalid(resource, &key.name, validate::update(resource, old, &new))?;
     check_new_finalizers(resource, key, old, &new)?;
@@ -312,8 +317,13 @@ pub(crate) fn update_object(
         state.erase(key);
         return Ok(new);
     }
+    prune_for_storage(resource, &mut new);
     let stored = state.commit(key, new);
-    Ok(crate::read::present(resource, &stored))
+    let changed = crate::read::present(resource, &stored);
+    if is_definition(resource) && subresource.is_empty() {
+        establish(state, key, changed.clone(), request);
+    }
+    Ok(changed)
 }
 
 /// Whether nothing but finalizers keeps a terminating object: no time of grace, no contents.
@@ -425,7 +435,17 @@ fn default(resource: &Resource, object: &mut Value) {
             }
             custom.structural.fill_in(object);
         }
-        None => defaults::fill_in(&gvk(resource), object),
+        None => {
+            defaults::fill_in(&gvk(resource), object);
+            strategy::fill_in(resource, object);
+        }
+    }
+}
+
+/// Takes away what the version that custom objects are stored in does not know.
+fn prune_for_storage(resource: &Resource, object: &mut Value) {
+    if let Some(stored) = resource.custom.as_ref().and_then(|custom| custom.stored_as.as_ref()) {
+        stored.prune(object);
     }
 }
 
@@ -438,28 +458,32 @@ pub(crate) fn is_definition(resource: &Resource) -> bool {
     resource.group == "apiextensions.k8s.io" && resource.plural == "customresourcedefinitions"
 }
 
-/// Defaults, rules and status of a definition.
-fn finish_definition(
-    state: &State,
-    definition: &mut Value,
-    old: Option<&Value>,
-    request: &Request,
-) -> Result<(), Status> {
-    crd::fill_in(definition);
-    let name = access::name(definition).to_owned();
+/// Rules of a definition.
+fn check_definition(definition: &Value, old: Option<&Value>) -> Result<(), Status> {
     let errors = crd::validate(definition, old);
-    if !errors.is_empty() {
-        return Err(Status::invalid("apiextensions.k8s.io", "CustomResourceDefinition", &name, &errors));
+    if errors.is_empty() {
+        return Ok(());
     }
-    if old.is_none() {
-        let kept = [smol_str::SmolStr::from(crate::controllers::CRD_CLEANUP)];
-        crate::state::set_finalizers(definition, &kept);
+    let name = access::name(definition);
+    Err(Status::invalid("apiextensions.k8s.io", "CustomResourceDefinition", name, &errors))
+}
+
+/// What controllers of definitions do right after a write, before anybody asks again: names, status, finalizer.
+fn establish(state: &mut State, key: &Key, mut definition: Value, request: &Request) {
+    let before = definition.clone();
+    let cleanup = smol_str::SmolStr::from(crate::controllers::CRD_CLEANUP);
+    let mut kept = finalizers(&definition);
+    if !is_terminating(&definition) && !kept.contains(&cleanup) {
+        kept.push(cleanup);
+        crate::state::set_finalizers(&mut definition, &kept);
     }
-    let status = crd::status(definition, &state.registry, &crate::clock::seconds(request.now));
+    let status = crd::status(&definition, &state.registry, &crate::clock::seconds(request.now));
     if !status.is_null() {
-        access::ensure_object(definition).insert("status".to_owned(), status);
+        access::ensure_object(&mut definition).insert("status".to_owned(), status);
     }
-    Ok(())
+    if definition != before {
+        state.commit(key, definition);
+    }
 }
 
 fn refuse_invalid(resource: &Resource, name: &str, errors: Vec<FieldError>) -> Result<(), Status> {

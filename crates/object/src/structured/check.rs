@@ -26,12 +26,7 @@ pub(super) fn check(value: &Value, of: Type<'_>, lenience: Lenience) -> Result<(
 }
 
 /// On failure the path leads to the value at fault.
-fn walk(
-    value: &Value,
-    of: Type<'_>,
-    lenience: Lenience,
-    path: &mut Vec<PathElement>,
-) -> Result<(), String> {
+fn walk(value: &Value, of: Type<'_>, lenience: Lenience, path: &mut Vec<PathElement>) -> Result<(), String> {
     match of.atom(Some(value)) {
         _ if value.is_null() => Ok(()),
         Atom::Scalar(scalar) => match (scalar, value) {

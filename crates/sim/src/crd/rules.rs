@@ -76,7 +76,10 @@ fn of_spec(spec: &Value) -> Vec<FieldError> {
     let invalid = |problem: &str| FieldError {
         reason: "FieldValueInvalid",
         field: "spec.versions".to_owned(),
-        message: format!("Invalid value: [{}]: {problem}", shown.join(",")),
+        message: match shown.as_slice() {
+            [] => format!("Invalid value: null: {problem}"),
+            _ => format!("Invalid value: [{}]: {problem}", shown.join(",")),
+        },
     };
     let name = |version: &Value| text(version, &["name"]).to_owned();
     let is_twice =
@@ -277,7 +280,15 @@ fn stored(definition: &Value) -> Vec<FieldError> {
         );
         FieldError::invalid(format!("status.storedVersions[{at}]"), name, &problem)
     };
-    gone.map(error).collect()
+    let mut errors: Vec<FieldError> = gone.map(error).collect();
+    let storage = versions.iter().rev().find(|version| flag(version, &["storage"]));
+    if let Some(name) = storage.map(|version| text(version, &["name"]))
+        && !stored.iter().any(|one| one == name)
+    {
+        let problem = format!("must have the storage version {name}");
+        errors.push(FieldError::invalid("status.storedVersions", &json!(stored), &problem));
+    }
+    errors
 }
 
 /// Groups of the community need an approval.

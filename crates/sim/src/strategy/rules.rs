@@ -101,10 +101,8 @@ pub(super) fn empty(resource: &Resource) -> Value {
         defaults::complete(&mut members, schema);
     } else if is(resource, "apiextensions.k8s.io", "CustomResourceDefinition") {
         let names = json!({"plural": "", "kind": ""});
-        members.insert(
-            "spec".to_owned(),
-            json!({"group": "", "names": names, "scope": "", "versions": null}),
-        );
+        members
+            .insert("spec".to_owned(), json!({"group": "", "names": names, "scope": "", "versions": null}));
     } else if is(resource, "apiregistration.k8s.io", "APIService") {
         members.insert("spec".to_owned(), json!({"groupPriorityMinimum": 0, "versionPriority": 0}));
         members.insert("status".to_owned(), json!({}));

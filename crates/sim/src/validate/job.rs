@@ -16,7 +16,7 @@ pub(super) fn job(object: &Value, old: Option<&Value>) -> Vec<FieldError> {
     let labels = tree::at(spec, &["template", "metadata", "labels"]).unwrap_or(&Value::Null);
     if !selector::matches(found, labels) {
         let problem = "`selector` does not match template `labels`";
-        errors.insert(0, FieldError::invalid("spec.template.metadata.labels", labels, problem));
+        errors.push(FieldError::invalid("spec.template.metadata.labels", labels, problem));
     }
     let name = text(object, &["metadata", "name"]);
     let generated = json!({"controller-uid": uid, "batch.kubernetes.io/controller-uid": uid, "job-name": name,

@@ -21,6 +21,9 @@ const STATEFUL_SET_MUTABLE: [&str; 7] = [
 pub(super) fn validate(kind: &str, object: &Value, old: Option<&Value>) -> Vec<FieldError> {
     let spec = object.get("spec").unwrap_or(&Value::Null);
     let mut errors = Vec::new();
+    if let Some(old) = old.filter(|old| old.get("status") != object.get("status") && kind == "Deployment") {
+        return deployment_status(object, old);
+    }
     if kind == "StatefulSet" {
         errors.extend(stateful_set(spec));
     }
@@ -53,6 +56,39 @@ pub(super) fn validate(kind: &str, object: &Value, old: Option<&Value>) -> Vec<F
         errors.push(FieldError::invalid("spec.template.metadata.labels", labels, problem));
     }
     finish(kind, spec, errors, object, old)
+}
+
+/// Numbers in the status of a Deployment, which no write of the Deployment itself changes.
+fn deployment_status(object: &Value, old: &Value) -> Vec<FieldError> {
+    let status = object.get("status").unwrap_or(&Value::Null);
+    let numbers =
+        ["replicas", "updatedReplicas", "readyReplicas", "availableReplicas", "unavailableReplicas"];
+    let mut errors = at_least_zero(status, "status", &numbers);
+    let count = |name: &str| tree::integer(status, &[name]).unwrap_or(0);
+    for name in ["updatedReplicas", "readyReplicas", "availableReplicas"] {
+        if count(name) > count("replicas") {
+            let problem = "cannot be greater than status.replicas";
+            errors.push(FieldError::invalid(
+                format!("status.{name}"),
+                &serde_json::json!(count(name)),
+                problem,
+            ));
+        }
+    }
+    if count("availableReplicas") > count("readyReplicas") {
+        let problem = "cannot be greater than readyReplicas";
+        let shown = serde_json::json!(count("availableReplicas"));
+        errors.push(FieldError::invalid("status.availableReplicas", &shown, problem));
+    }
+    let collisions = |of: &Value| tree::integer(of, &["status", "collisionCount"]);
+    if let Some(was) = collisions(old) {
+        let now = collisions(object);
+        if now.is_none_or(|now| now < was) {
+            let shown = serde_json::json!(now);
+            errors.push(FieldError::invalid("status.collisionCount", &shown, "cannot be decremented"));
+        }
+    }
+    errors
 }
 
 /// The template, what rolls it out, and what may not change.

@@ -64,11 +64,8 @@ pub(crate) fn tree(request: &Request, api_version: &str, kind: &str) -> Result<V
         "application/yaml" => {
             yaml_text(&request.body).map_err(|error| unrecognized(kind, &error, &request.body))
         }
-        PROTOBUF => {
-            decode_protobuf(&request.body, Some(&Gvk::from_api_version(api_version, kind))).map_err(|error| {
-                unrecognized(kind, &error.to_string(), &request.body)
-            })
-        }
+        PROTOBUF => decode_protobuf(&request.body, Some(&Gvk::from_api_version(api_version, kind)))
+            .map_err(|error| unrecognized(kind, &error.to_string(), &request.body)),
         _ => Err(unknown_format("application/json, application/yaml, application/vnd.kubernetes.protobuf")),
     }
 }
@@ -82,7 +79,9 @@ fn unknown_format(known: &str) -> Status {
 /// A body of which not even the kind can be told.
 fn unrecognized(kind: &str, why: &str, body: &[u8]) -> Status {
     let summary = summary(body);
-    Status::bad_request(format!("the object provided is unrecognized (must be of type {kind}): {why} ({summary})"))
+    Status::bad_request(format!(
+        "the object provided is unrecognized (must be of type {kind}): {why} ({summary})"
+    ))
 }
 
 /// The beginning of a body: as it is when it looks like JSON, otherwise in hexadecimal digits.
@@ -108,7 +107,8 @@ fn summary(body: &[u8]) -> String {
 
 /// JSON with bounds; an error is the text of the reader. Null is an object without members.
 pub(crate) fn json_tree(bytes: &[u8]) -> Result<Value, String> {
-    let tree = json_value(bytes).map_err(|error| format!("couldn't get version/kind; json parse error: {error}"))?;
+    let tree =
+        json_value(bytes).map_err(|error| format!("couldn't get version/kind; json parse error: {error}"))?;
     match tree {
         Value::Null => Ok(Value::Object(Map::new())),
         Value::Object(_) => Ok(tree),
@@ -250,7 +250,8 @@ fn check_builtin_kind(resource: &Resource, given: &str, kind: &str) -> Result<()
         given => Gvk::from_api_version(given, kind),
     };
     let item = Gvk::new(&gvk.group, &gvk.version, kind.strip_suffix("List").unwrap_or(kind));
-    let is_known = [&gvk, &item].into_iter().any(is_builtin) || (gvk.group == resource.group && kind == resource.kind && gvk.version == resource.version);
+    let is_known = [&gvk, &item].into_iter().any(is_builtin)
+        || (gvk.group == resource.group && kind == resource.kind && gvk.version == resource.version);
     let version = gvk.version.to_string();
     if !is_known {
         let why = format!(
@@ -262,9 +263,9 @@ fn check_builtin_kind(resource: &Resource, given: &str, kind: &str) -> Result<()
     if gvk.group == resource.group && kind == resource.kind {
         return Err(KindProblem::Version(given.to_owned()));
     }
-    let package = if resource.group.is_empty() { "core" } else { resource.group.split('.').next().unwrap_or("") };
-    let why =
-        format!("converting ({version}.{kind}) to ({package}.{}): unknown conversion", resource.kind);
+    let package =
+        if resource.group.is_empty() { "core" } else { resource.group.split('.').next().unwrap_or("") };
+    let why = format!("converting ({version}.{kind}) to ({package}.{}): unknown conversion", resource.kind);
     Err(KindProblem::Unfit { kind: kind.to_owned(), version, why })
 }
 

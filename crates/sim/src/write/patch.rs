@@ -71,7 +71,9 @@ fn decode_patched(resource: &Resource, patched: Patched, validation: Validation)
     let refuse = |why: String| {
         let why = match why.rsplit_once(" of type ") {
             // A converter of trees reads these, not the reader of JSON.
-            Some((_, kind)) if is_strategic && why.starts_with("json: ") => format!("unrecognized type: {kind}"),
+            Some((_, kind)) if is_strategic && why.starts_with("json: ") => {
+                format!("unrecognized type: {kind}")
+            }
             _ => why,
         };
         refused_patch(&shown, &why)
@@ -203,9 +205,10 @@ fn find<'a>(value: &'a Value, is_meant: &dyn Fn(&Value) -> bool, in_list: bool) 
     }
     match value {
         Value::Object(members) => members.values().find_map(|one| find(one, is_meant, in_list)),
-        Value::Array(items) => {
-            items.iter().find(|one| is_meant(one)).or_else(|| items.iter().find_map(|one| find(one, is_meant, in_list)))
-        }
+        Value::Array(items) => items
+            .iter()
+            .find(|one| is_meant(one))
+            .or_else(|| items.iter().find_map(|one| find(one, is_meant, in_list))),
         _ => None,
     }
 }
@@ -229,6 +232,26 @@ pub(crate) fn patched_scale(request: &Request, shown: &Value) -> Result<Value, S
             Err(Status::new(415, "UnsupportedMediaType", "the body of the request was in an unknown format"))
         }
     }
+}
+
+/// What an applied scale says about the object that it is of.
+pub(crate) fn applied_scale(
+    request: &Request,
+    resource: &Resource,
+    place: &Place,
+    path: &str,
+) -> Result<Value, Status> {
+    let scale = body::yaml_tree(&request.body)?;
+    let mut config = json!({"apiVersion": answer::api_version(resource), "kind": resource.kind,
+        "metadata": {"name": place.name, "namespace": place.namespace}});
+    if let Some(replicas) = access::at(&scale, &["spec", "replicas"]) {
+        let mut below = &mut config;
+        for member in path.trim_start_matches('.').split('.') {
+            below = access::ensure_object(below).entry(member).or_insert(Value::Null);
+        }
+        below.clone_from(replicas);
+    }
+    Ok(config)
 }
 
 /// Server-side apply.
