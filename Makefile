@@ -1,7 +1,7 @@
 # The front door: every target sets up what it needs and says what is missing.
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test testbed check bench oracles fuzz clean
+.PHONY: help demo test testbed check bench oracles fuzz simulate clean
 
 help: ## what can be made
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -33,6 +33,10 @@ oracles: need-cargo ## the original Go libraries as a program (target/oracle), f
 fuzz: oracles ## generated inputs to the original libraries and to tiphys; FUZZ_ARGS="jsonpath --inputs 1000000"
 	cargo build --release --locked --bin tiphys
 	hack/oracle/fuzz $(FUZZ_ARGS)
+
+simulate: need-cargo ## whole installations from seeds, with faults; SEEDS=100000, SIMULATE_ARGS="--from 7"
+	cargo build --release --locked -p tiphys --bin tiphys
+	@$${CARGO_TARGET_DIR:-target}/release/tiphys simulate --seeds $${SEEDS:-1000} $(SIMULATE_ARGS)
 
 clean: ## what was built here; the control plane's programs stay in the user's cache
 	cargo clean

@@ -15,7 +15,9 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use http::{HeaderMap, HeaderName, HeaderValue, Request};
+use bytes::Bytes;
+use http::{HeaderMap, HeaderName, HeaderValue, Request, Response};
+use http_body_util::BodyExt as _;
 use hyper_util::client::legacy::connect::proxy::{SocksV5, Tunnel};
 use hyper_util::client::legacy::connect::{self, Connect, HttpConnector};
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
@@ -94,10 +96,18 @@ pub struct Connection {
 }
 
 struct Shared {
-    config: kube::Config,
     server: String,
+    default_namespace: String,
     calls: kube::Client,
-    lanes: Mutex<Vec<Lane>>,
+    streams: Streams,
+}
+
+/// What long-running answers travel over.
+enum Streams {
+    /// HTTP connections, opened as they are needed.
+    Lanes { config: Box<kube::Config>, lanes: Mutex<Vec<Lane>> },
+    /// The service that answers calls too; it has room for all.
+    Service,
 }
 
 #[derive(Clone)]
@@ -155,10 +165,38 @@ impl Connection {
         }
         let calls = client(&config, Traffic::Calls)?;
         let server = config.cluster_url.to_string().trim_end_matches('/').to_owned();
+        let default_namespace = config.default_namespace.clone();
+        let streams = Streams::Lanes { config: Box::new(config), lanes: Mutex::default() };
         Ok(Self {
-            shared: Arc::new(Shared { config, server, calls, lanes: Mutex::default() }),
+            shared: Arc::new(Shared { server, default_namespace, calls, streams }),
             impersonation: None,
         })
+    }
+
+    /// A way to an API server in this process: requests go to a function, without sockets and TLS. Their
+    /// targets are paths. An error is a connection that broke. Needs a runtime.
+    pub fn over<F, A, B>(server: &str, answer: F) -> Self
+    where
+        F: Fn(Request<Bytes>) -> A + Clone + Send + Sync + 'static,
+        A: Future<Output = Result<Response<B>, BoxError>> + Send + 'static,
+        B: hyper::body::Body<Data = Bytes> + Send + 'static,
+        B::Error: Into<BoxError>,
+    {
+        let service = tower::service_fn(move |request: Request<Body>| {
+            let answer = answer.clone();
+            async move {
+                let (parts, body) = request.into_parts();
+                let bytes = body.collect().await?.to_bytes();
+                answer(Request::from_parts(parts, bytes)).await
+            }
+        });
+        let shared = Shared {
+            server: server.trim_end_matches('/').to_owned(),
+            default_namespace: "default".to_owned(),
+            calls: kube::Client::new(service, "default"),
+            streams: Streams::Service,
+        };
+        Self { shared: Arc::new(shared), impersonation: None }
     }
 
     /// URL of the API server, without a trailing slash.
@@ -168,7 +206,7 @@ impl Connection {
 
     /// Namespace of the context or of the pod.
     pub fn default_namespace(&self) -> &str {
-        &self.shared.config.default_namespace
+        &self.shared.default_namespace
     }
 
     /// The same connection, with requests made as somebody else (DEP-38). Texts that cannot be header values
@@ -184,14 +222,17 @@ impl Connection {
 
     /// Room for one stream, on a new lane when all are full.
     pub(crate) fn stream_slot(&self) -> Result<StreamSlot, ConnectError> {
-        let mut lanes = self.shared.lanes.lock();
+        let Streams::Lanes { config, lanes } = &self.shared.streams else {
+            return Ok(StreamSlot { client: self.shared.calls.clone(), _room: None });
+        };
+        let mut lanes = lanes.lock();
         for lane in lanes.iter() {
             if let Ok(room) = Arc::clone(&lane.free).try_acquire_owned() {
                 return Ok(StreamSlot { client: lane.client.clone(), _room: Some(room) });
             }
         }
         let lane = Lane {
-            client: client(&self.shared.config, Traffic::Watches)?,
+            client: client(config, Traffic::Watches)?,
             free: Arc::new(Semaphore::new(LANE_STREAMS_MAX)),
         };
         let room = Arc::clone(&lane.free).try_acquire_owned().ok();
@@ -285,4 +326,30 @@ where
         .map_err(BoxError::from)
         .service(tower::service_fn(move |request: Request<Body>| transport.request(request)));
     Ok(ClientBuilder::new(service, config.default_namespace.clone()).build())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn sty_73_a_function_can_be_the_server() {
+        let answer = async |request: Request<Bytes>| {
+            if request.uri().path() == "/broken" {
+                return Err(BoxError::from("connection reset"));
+            }
+            let text = format!("{} {}", request.uri(), request.headers()["impersonate-user"].to_str()?);
+            Ok(Response::new(http_body_util::Full::new(Bytes::from(text))))
+        };
+        let connection = Connection::over("https://kubernetes.default.svc/", answer);
+        assert_eq!(connection.server(), "https://kubernetes.default.svc");
+        let identity = Impersonation { user: "me".to_owned(), groups: Vec::new() };
+        let connection = connection.impersonating(&identity).unwrap();
+        let get = |path: &str| Call::get("test", path, Duration::from_secs(1));
+        assert_eq!(connection.call(&get("/a?b=c")).await.unwrap().bytes, "/a?b=c me");
+        assert_eq!(connection.call(&get("/broken")).await.err().map(|error| error.code()), Some(0));
+        let slots: Vec<_> = (0..1000).map(|_| connection.stream_slot().unwrap()).collect();
+        let mut body = connection.open_stream(&slots[999], &get("/w")).await.unwrap();
+        assert_eq!(body.frame().await.unwrap().unwrap().into_data().unwrap(), "/w me");
+    }
 }

@@ -27,7 +27,7 @@ use parking_lot::Mutex;
 use serde_json::Value;
 use smol_str::SmolStr;
 use tiphys_object::{GroupKind, Metadata, ResourceKey};
-use tokio::sync::{Semaphore, mpsc, watch};
+use tokio::sync::{Notify, Semaphore, mpsc, watch};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
@@ -155,7 +155,10 @@ struct Shared {
     options: IndexOptions,
     filter: Mutex<ResourceFilter>,
     state: Mutex<State>,
-    status: watch::Sender<Status>,
+    status: Mutex<Status>,
+    /// Told about every change of the status. Unlike a watch channel it wakes in the order of waiting, so that
+    /// equal histories go on equally.
+    told: Notify,
     events: mpsc::Sender<IndexEvent>,
     lists: Arc<Semaphore>,
     /// Counts requests to list everything again.
@@ -169,8 +172,6 @@ struct Status {
     is_planned: bool,
     /// Why discovery fails at the moment.
     error: Option<String>,
-    /// Grows with every change of a kind's state.
-    changes: u64,
 }
 
 impl ClusterIndex {
@@ -191,7 +192,8 @@ impl ClusterIndex {
                 discovery,
                 filter: Mutex::new(options.filter.clone()),
                 state: Mutex::new(State::new(options.claims.clone(), Arc::clone(&options.derive))),
-                status: watch::Sender::new(Status::default()),
+                status: Mutex::default(),
+                told: Notify::new(),
                 events,
                 lists: Arc::new(Semaphore::new(options.lists_max.max(1))),
                 relist: watch::Sender::new(0),
@@ -208,10 +210,11 @@ impl ClusterIndex {
     /// # Errors
     /// The reason, when the cluster cannot be discovered.
     pub async fn ready(&self) -> Result<(), String> {
-        let mut status = self.shared.status.subscribe();
         loop {
+            // Asked for before looking, so that no change in between is missed.
+            let told = self.shared.told.notified();
             {
-                let status = status.borrow_and_update();
+                let status = self.shared.status.lock();
                 if let Some(error) = status.error.as_ref().filter(|_| !status.is_planned) {
                     return Err(error.clone());
                 }
@@ -219,9 +222,7 @@ impl ClusterIndex {
                     return Ok(());
                 }
             }
-            if status.changed().await.is_err() {
-                return Err("the index was stopped".to_owned());
-            }
+            told.await;
         }
     }
 
@@ -237,7 +238,7 @@ impl ClusterIndex {
 
     /// Why the cluster cannot be discovered at the moment.
     pub fn error(&self) -> Option<String> {
-        self.shared.status.borrow().error.clone()
+        self.shared.status.lock().error.clone()
     }
 
     /// State of every watched kind.
@@ -281,7 +282,12 @@ impl ClusterIndex {
     }
 
     fn note_change(&self) {
-        self.shared.status.send_modify(|status| status.changes += 1);
+        self.shared.told.notify_waiters();
+    }
+
+    fn set_status(&self, change: impl FnOnce(&mut Status)) {
+        change(&mut self.shared.status.lock());
+        self.note_change();
     }
 }
 

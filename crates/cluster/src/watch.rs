@@ -160,6 +160,7 @@ pub(crate) async fn follow<S: Sink>(source: &Source, sink: &mut S, cancel: &Canc
     };
     // Cancel-safe: a cancelled follower is dropped as a whole.
     tokio::select! {
+        biased;
         () = cancel.cancelled() => {}
         () = follower.run() => {}
     }

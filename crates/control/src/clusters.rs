@@ -1,7 +1,7 @@
 //! The destination clusters in use: one connection, index and writer each, started when first needed
 //! (ENG-19).
 
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -10,7 +10,7 @@ use smol_str::SmolStr;
 use tiphys_api::cluster::{Cluster, Clusters};
 use tiphys_api::names::{IN_CLUSTER_SERVER, annotation};
 use tiphys_cluster::{
-    Claims, ClusterIndex, Connection, Derived, Discovery, IndexEvent, IndexOptions, Writer,
+    Claims, ClusterIndex, Connection, Derived, Discovery, IndexEvent, IndexOptions, Jitter, Writer,
 };
 use tiphys_engine::health;
 use tiphys_object::{GroupKind, Metadata};
@@ -74,7 +74,7 @@ type Slot = Arc<OnceCell<Arc<Destination>>>;
 /// snapshot cannot bring an older configuration back.
 struct Slots {
     configured: Clusters,
-    used: HashMap<String, Slot>,
+    used: BTreeMap<String, Slot>,
 }
 
 /// All destination clusters. Cheap to share behind `Arc`.
@@ -84,6 +84,7 @@ pub(crate) struct Pool {
     events: mpsc::Sender<ClusterEvent>,
     tracker: TaskTracker,
     cancel: CancellationToken,
+    jitter: Jitter,
 }
 
 impl Pool {
@@ -94,9 +95,10 @@ impl Pool {
         tracker: TaskTracker,
         cancel: CancellationToken,
         configured: Clusters,
+        jitter: Jitter,
     ) -> Self {
-        let slots = Mutex::new(Slots { configured, used: HashMap::new() });
-        Self { home, slots, events, tracker, cancel }
+        let slots = Mutex::new(Slots { configured, used: BTreeMap::new() });
+        Self { home, slots, events, tracker, cancel, jitter }
     }
 
     /// The destination with this server, started now when it was not in use (ENG-19). One that was just
@@ -173,7 +175,7 @@ impl Pool {
             health: health::assess(value, &overrides).map(|h| (SmolStr::new(h.status.as_str()), h.message)),
             ..Derived::default()
         });
-        let mut options = IndexOptions::new(&cluster.server, claims(world), derive, jitter());
+        let mut options = IndexOptions::new(&cluster.server, claims(world), derive, Arc::clone(&self.jitter));
         options.filter = world.filter.clone();
         options.namespaces = cluster.namespaces.iter().map(SmolStr::new).collect();
         options.cluster_resources = cluster.namespaces.is_empty() || cluster.cluster_resources;
@@ -192,8 +194,9 @@ impl Pool {
         self.tracker.spawn(async move {
             // Both branches are cancel-safe; what is not forwarded when a cluster stops concerns nobody.
             while let Some(event) = tokio::select! {
-                event = receiver.recv() => event,
+                biased;
                 () = stop.cancelled() => None,
+                event = receiver.recv() => event,
             } {
                 if events.send(ClusterEvent { server: server.clone(), event }).await.is_err() {
                     return;
@@ -221,15 +224,6 @@ fn is_same_connection(a: &Cluster, b: &Cluster) -> bool {
         && a.namespaces == b.namespaces
         && a.cluster_resources == b.cluster_resources
         && a.refresh_requested_at == b.refresh_requested_at
-}
-
-/// A number from 0 to 1 out of the hasher's random keys; spreads waits, decides nothing.
-pub(crate) fn jitter() -> Arc<dyn Fn() -> f64 + Send + Sync> {
-    use std::hash::{BuildHasher, RandomState};
-    Arc::new(|| {
-        let bits = RandomState::new().hash_one(0_u8) >> 32;
-        f64::from(u32::try_from(bits).unwrap_or(0)) / (f64::from(u32::MAX) + 1.0)
-    })
 }
 
 /// An error with its causes in one line.

@@ -21,6 +21,7 @@ use tiphys_policy::project::{Resource, Target, kind_permitted, live_permitted};
 use crate::clusters::Destination;
 use crate::decide::status::condition;
 use crate::memory::{AppMemory, Targets, Verdict};
+use crate::surroundings::Compute;
 use crate::world::World;
 
 /// Everything a comparison found out.
@@ -41,6 +42,7 @@ pub(crate) struct Subject<'a> {
     pub(crate) project: &'a AppProject,
     pub(crate) destination: &'a Destination,
     pub(crate) tracking: &'a TrackingSettings,
+    pub(crate) compute: Compute,
 }
 
 impl Subject<'_> {
@@ -153,17 +155,17 @@ pub(crate) async fn run(subject: &Subject<'_>, targets: Targets, memory: &Mutex<
             managed_namespace_changed: compare::managed_namespace_changed(subject.app),
         };
         let mut memory = memory.lock();
-        on_cpu(targets.objects.len(), || compare::compare(&input, &mut memory.diffs))
+        on_cpu(subject.compute, targets.objects.len(), || compare::compare(&input, &mut memory.diffs))
     };
-    on_cpu(comparison.resources.len(), || shape(subject, targets, comparison, memory))
+    on_cpu(subject.compute, comparison.resources.len(), || shape(subject, targets, comparison, memory))
 }
 
 /// Objects that are compared without telling the runtime that the thread is busy: about a millisecond.
 const INLINE_MAX: usize = 30;
 
 /// Runs work that takes long for many objects in a way that other tasks of this thread go on (STY-80).
-fn on_cpu<T>(objects: usize, work: impl FnOnce() -> T) -> T {
-    if objects > INLINE_MAX { tokio::task::block_in_place(work) } else { work() }
+fn on_cpu<T>(compute: Compute, objects: usize, work: impl FnOnce() -> T) -> T {
+    if objects > INLINE_MAX { compute.here(work) } else { work() }
 }
 
 /// Live objects of targets that no claim leads to: from the index, or read where it keeps no text.

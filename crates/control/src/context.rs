@@ -21,6 +21,7 @@ use crate::metrics::Metrics;
 use crate::queue::{Priority, Queue};
 use crate::rendering::Renders;
 use crate::store::{AppKey, AppStore};
+use crate::surroundings::Compute;
 use crate::world::World;
 
 /// Shared state of one controller.
@@ -35,6 +36,7 @@ pub(crate) struct Context {
     pub(crate) clusters: Arc<Pool>,
     pub(crate) home: Writer,
     pub(crate) clock: Clock,
+    pub(crate) compute: Compute,
     pub(crate) metrics: Metrics,
     /// Full: the event is dropped and counted; events are best effort.
     pub(crate) events: mpsc::Sender<Value>,

@@ -14,13 +14,13 @@ use tiphys_cluster::{
     watch_objects,
 };
 use tiphys_object::{Gvk, Object};
-use tiphys_source::{Clock, SourceOptions, Sources};
+use tiphys_source::{SourceError, SourceOptions, Sources};
 use tokio::sync::mpsc;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-use crate::clusters::{ClusterEvent, Pool, chain, jitter};
+use crate::clusters::{ClusterEvent, Pool, chain};
 use crate::context::{Context, Progress};
 use crate::decide::refresh::Level;
 use crate::gate::Gates;
@@ -29,6 +29,7 @@ use crate::pass;
 use crate::queue::{Priority, Queue};
 use crate::rendering::Renders;
 use crate::store::{AppKey, AppStore, Change};
+use crate::surroundings::Surroundings;
 use crate::world::{World, WorldData};
 
 /// Objects of a watch that may wait; when full, the watch stalls, which is the backpressure we want.
@@ -67,6 +68,8 @@ pub struct ControllerOptions {
     pub read_only: bool,
     /// Number of workers; 0 takes the settings' number of status processors.
     pub workers: usize,
+    /// What is taken from the machine.
+    pub surroundings: Surroundings,
 }
 
 /// A running controller.
@@ -75,7 +78,24 @@ pub struct Controller {
     context: Arc<Context>,
     tracker: TaskTracker,
     cancel: CancellationToken,
+    /// Drops what writes, wherever it waits.
+    abandoned: CancellationToken,
     quiet: mpsc::Sender<Quiet>,
+}
+
+/// How much a controller holds; every number has a bound (INV-10).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Sizes {
+    /// Applications known.
+    pub applications: usize,
+    /// Applications that wait for a worker.
+    pub waiting: usize,
+    /// Keys and timers of the queue, outdated ones included.
+    pub timers: usize,
+    /// Bytes of rendered objects.
+    pub rendered_bytes: u64,
+    /// Events that wait to be written.
+    pub events: usize,
 }
 
 /// Applications whose revision moved without their files.
@@ -116,6 +136,9 @@ impl Controller {
     pub async fn start(options: ControllerOptions) -> Result<Self, StartError> {
         let tracker = TaskTracker::new();
         let cancel = CancellationToken::new();
+        // A start that fails or is given up leaves no watch behind.
+        let guard = cancel.clone().drop_guard();
+        let surroundings = options.surroundings;
         let connection = options.connection.clone();
         let discovery = Discovery::new(connection.clone());
         let mut kinds = discovery.kinds().await.map_err(|error| StartError::Cluster(chain(&error)))?;
@@ -151,7 +174,13 @@ impl Controller {
                 label_selector: labels.to_owned(),
                 field_selector: String::new(),
             };
-            tracker.spawn(watch_objects(connection.clone(), query, sender, jitter(), cancel.clone()));
+            tracker.spawn(watch_objects(
+                connection.clone(),
+                query,
+                sender,
+                surroundings.random.jitter(),
+                cancel.clone(),
+            ));
             receiver
         };
         let mut inputs = Inputs {
@@ -164,6 +193,7 @@ impl Controller {
                 ..WorldData::default()
             },
             known_hosts_file: options.cache_dir.join("ssh_known_hosts"),
+            writes_known_hosts: surroundings.repositories.is_none(),
         };
         inputs.first().await.map_err(StartError::Cluster)?;
         let world = World::build(&inputs.data, None);
@@ -172,17 +202,17 @@ impl Controller {
         }
         let (event_sender, event_receiver) = mpsc::channel(EVENTS_MAX);
         let (cluster_sender, cluster_receiver) = mpsc::channel(WATCH_EVENTS_MAX);
-        let clock = Clock::real();
-        let known_hosts_file = inputs.known_hosts_file.clone();
-        let sources = Sources::new(SourceOptions {
-            known_hosts_file: known_hosts_file.clone(),
+        let clock = surroundings.clock.clone();
+        let source_options = SourceOptions {
+            known_hosts_file: inputs.known_hosts_file.clone(),
             path: options.env.get("PATH").cloned().unwrap_or_default(),
             revision_ttl: revision_ttl(&world),
             clock: clock.clone(),
             ..SourceOptions::new(&options.cache_dir)
-        })
-        .map_err(|error| StartError::Cache(error.to_string()))?;
-        write_known_hosts(&known_hosts_file, &world.known_hosts).await;
+        };
+        let sources =
+            sources(source_options, &surroundings).map_err(|error| StartError::Cache(error.to_string()))?;
+        inputs.write_known_hosts(&world.known_hosts).await;
         let workers = match options.workers {
             0 => world.settings.controller().status_processors.max(1),
             workers => workers,
@@ -198,13 +228,15 @@ impl Controller {
                 tracker.clone(),
                 cancel.clone(),
                 world.clusters.clone(),
+                surroundings.random.jitter(),
             )),
             world: ArcSwap::from_pointee(world),
             sources,
-            renders: Renders::new(std::thread::available_parallelism().map_or(2, usize::from)),
+            renders: Renders::new(surroundings.compute, clock.clone()),
             gates: Gates::new(workers.div_ceil(2), queue),
             home,
             clock,
+            compute: surroundings.compute,
             metrics: Metrics::new(),
             events: event_sender,
             read_only: options.read_only,
@@ -220,16 +252,19 @@ impl Controller {
             label_selector: String::new(),
             field_selector: String::new(),
         };
-        tracker.spawn(watch_objects(connection, query, sender, jitter(), cancel.clone()));
+        tracker.spawn(watch_objects(connection, query, sender, surroundings.random.jitter(), cancel.clone()));
         tracker.spawn(follow_applications(Arc::clone(&context), receiver));
         tracker.spawn(follow_clusters(Arc::clone(&context), cluster_receiver, cancel.clone()));
         tracker.spawn(inputs.follow(Arc::clone(&context)));
-        tracker.spawn(write_events(Arc::clone(&context), event_receiver, cancel.clone()));
+        let abandoned = CancellationToken::new();
+        let events = write_events(Arc::clone(&context), event_receiver, cancel.clone());
+        tracker.spawn(abandoned.clone().run_until_cancelled_owned(events));
         tracker.spawn(follow_quiet(Arc::clone(&context), quiet_receiver, cancel.clone()));
         for _ in 0..workers {
-            tracker.spawn(work(Arc::clone(&context)));
+            tracker.spawn(abandoned.clone().run_until_cancelled_owned(work(Arc::clone(&context))));
         }
-        Ok(Self { context, tracker, cancel, quiet })
+        guard.disarm();
+        Ok(Self { context, tracker, cancel, abandoned, quiet })
     }
 
     /// Stops: no new work is begun, what runs is finished or left to the next start, at most eight seconds.
@@ -240,6 +275,14 @@ impl Controller {
         if tokio::time::timeout(STOP_TIMEOUT, self.tracker.wait()).await.is_err() {
             tracing::warn!("some work did not end in time; the next start goes on with it");
         }
+    }
+
+    /// Ends as a crash would: nothing is finished and nothing is waited for.
+    pub fn abandon(self) {
+        self.abandoned.cancel();
+        self.cancel.cancel();
+        self.context.queue.close();
+        self.tracker.close();
     }
 
     /// Acts on a push: applications whose files changed are compared now, those of which only the revision
@@ -301,6 +344,18 @@ impl Controller {
         let clusters: Vec<ClusterInfo> =
             self.context.clusters.in_use().iter().map(|d| cluster_info(d)).collect();
         self.context.metrics.scrape(&apps, &clusters, self.context.queue.depth())
+    }
+
+    /// How much is held now.
+    pub fn sizes(&self) -> Sizes {
+        let context = &self.context;
+        Sizes {
+            applications: context.store.len(),
+            waiting: context.queue.depth(),
+            timers: context.queue.size(),
+            rendered_bytes: context.renders.bytes(),
+            events: context.events.max_capacity() - context.events.capacity(),
+        }
     }
 
     /// Number of items worked on so far; what waits.
@@ -379,10 +434,11 @@ fn revision_ttl(world: &World) -> Duration {
     if soft.is_zero() { Duration::from_mins(3) } else { soft * 9 / 10 }
 }
 
-/// Writes the file that `ssh` reads host keys from; without it no host is trusted.
-async fn write_known_hosts(file: &std::path::Path, text: &str) {
-    if let Err(error) = tokio::fs::write(file, text).await {
-        tracing::error!(%error, "the SSH known hosts cannot be written; SSH repositories will fail");
+/// Repositories as the surroundings have them.
+fn sources(options: SourceOptions, surroundings: &Surroundings) -> Result<Sources, SourceError> {
+    match &surroundings.repositories {
+        Some(repositories) => Ok(Sources::in_memory(options, repositories.clone())),
+        None => Sources::new(options),
     }
 }
 
@@ -393,6 +449,8 @@ struct Inputs {
     projects: mpsc::Receiver<ObjectEvent>,
     data: WorldData,
     known_hosts_file: std::path::PathBuf,
+    /// Whether `ssh` may ever run.
+    writes_known_hosts: bool,
 }
 
 #[derive(Clone, Copy)]
@@ -435,21 +493,33 @@ impl Inputs {
                     None => std::future::pending().await,
                 }
             };
-            // Every branch is cancel-safe: receiving from a channel and sleeping.
+            // Every branch is cancel-safe: receiving from a channel and sleeping. The wait comes first, so that
+            // no flood of events holds a snapshot back.
             let (kind, event) = tokio::select! {
-                event = self.config_maps.recv() => (Kind::ConfigMap, event),
-                event = self.secrets.recv() => (Kind::Secret, event),
-                event = self.projects.recv() => (Kind::Project, event),
+                biased;
                 () = wait => {
                     due = None;
                     self.swap(&context).await;
                     continue;
                 }
+                event = self.config_maps.recv() => (Kind::ConfigMap, event),
+                event = self.secrets.recv() => (Kind::Secret, event),
+                event = self.projects.recv() => (Kind::Project, event),
             };
             let Some(event) = event else { return };
             if self.data.take(kind, event) && due.is_none() {
                 due = Some(Instant::now() + WORLD_DELAY);
             }
+        }
+    }
+
+    /// Writes the file that `ssh` reads host keys from; without it no host is trusted.
+    async fn write_known_hosts(&self, text: &str) {
+        if !self.writes_known_hosts {
+            return;
+        }
+        if let Err(error) = tokio::fs::write(&self.known_hosts_file, text).await {
+            tracing::error!(%error, "the SSH known hosts cannot be written; SSH repositories will fail");
         }
     }
 
@@ -461,7 +531,7 @@ impl Inputs {
             tracing::warn!(warning, "a setting cannot be read");
         }
         if world.known_hosts != old.known_hosts {
-            write_known_hosts(&self.known_hosts_file, &world.known_hosts).await;
+            self.write_known_hosts(&world.known_hosts).await;
         }
         context.clusters.reconfigure(&world, &old);
         if world.settings.cm() != old.settings.cm() || world.clusters != old.clusters {
@@ -563,8 +633,9 @@ async fn follow_clusters(
 ) {
     // Both branches are cancel-safe.
     while let Some(event) = tokio::select! {
-        event = events.recv() => event,
+        biased;
         () = cancel.cancelled() => None,
+        event = events.recv() => event,
     } {
         match event.event {
             IndexEvent::Changed { applications, is_managed, .. } => {
@@ -614,8 +685,9 @@ async fn follow_quiet(context: Arc<Context>, mut pushes: mpsc::Receiver<Quiet>, 
     loop {
         // Both branches are cancel-safe.
         let first = tokio::select! {
-            push = pushes.recv() => push,
+            biased;
             () = cancel.cancelled() => None,
+            push = pushes.recv() => push,
         };
         let Some(first) = first else { return };
         waiting.extend(first.keys);

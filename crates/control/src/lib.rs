@@ -23,8 +23,10 @@ mod persist;
 pub mod queue;
 mod rendering;
 mod store;
+mod surroundings;
 mod targets;
 pub mod webhook;
 mod world;
 
-pub use controller::{Controller, ControllerOptions, StartError};
+pub use controller::{Controller, ControllerOptions, Sizes, StartError};
+pub use surroundings::{Compute, Random, Surroundings};

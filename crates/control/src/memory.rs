@@ -3,6 +3,7 @@
 
 use std::collections::HashMap;
 use std::sync::Arc;
+use std::time::Duration;
 
 use jiff::Timestamp;
 use smol_str::SmolStr;
@@ -37,6 +38,9 @@ pub(crate) struct AppMemory {
     pub(crate) not_before: Option<Timestamp>,
     /// All results of the running attempt: the status may have room for a part only.
     pub(crate) ledger: Option<LedgerCopy>,
+    /// When an operation that names its revision began, on the clock's time since its start. A listing of
+    /// references from before says nothing about what is newer (INV-3).
+    pub(crate) named_at: Option<Duration>,
     /// Renderings of the last successful sync (CTL-39).
     pub(crate) synced_ids: Option<Vec<[u8; 32]>>,
 }

@@ -93,6 +93,11 @@ fn result_of(app: &Application, operation: &Operation, targets: &Targets) -> Syn
     }
 }
 
+/// Whether an operation says to which revision, instead of the newest one.
+fn names_revision(sync: &SyncOperation) -> bool {
+    !sync.revision.is_empty() || !sync.revisions.is_empty()
+}
+
 /// The sources of an operation: its own, else those of the spec (CTL-47); and whether there are several.
 fn sources_of(app: &Application, operation: &Operation) -> (Vec<ApplicationSource>, bool) {
     let sync = operation.sync.as_ref();
@@ -212,6 +217,9 @@ async fn start(
     compared: Option<Compared>,
 ) -> Next {
     let now = context.clock.now();
+    if operation.sync.as_ref().is_some_and(names_revision) {
+        work.memory.lock().named_at = Some(context.clock.elapsed());
+    }
     let mut new = work.app.clone();
     new.status.operation_state = Some(Box::new(OperationState {
         operation: operation.clone(),

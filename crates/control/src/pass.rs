@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 use parking_lot::Mutex;
-use tiphys_api::application::{Application, ApplicationStatus, Condition, HealthStatus, Summary};
+use tiphys_api::application::{Application, ApplicationStatus, Condition, HealthStatus, Summary, SyncResult};
 use tiphys_api::{AppProject, names};
 use tiphys_engine::deletion::is_deletion_hook;
 use tiphys_engine::tracking::TrackingSettings;
@@ -25,7 +25,10 @@ use crate::memory::{AppMemory, Targets};
 use crate::metrics::ReconcileLabels;
 use crate::operate;
 use crate::persist::{self, Also, Written};
+use crate::queue::Priority;
+use crate::rendering;
 use crate::store::AppKey;
+use crate::surroundings::Compute;
 use crate::targets::{self, TargetError, TargetRequest};
 use crate::world::World;
 
@@ -58,6 +61,7 @@ pub(crate) struct Work {
     pub(crate) memory: Arc<Mutex<AppMemory>>,
     pub(crate) world: Arc<World>,
     pub(crate) tracking: Arc<TrackingSettings>,
+    pub(crate) compute: Compute,
 }
 
 /// What a valid spec resolves to.
@@ -75,6 +79,7 @@ impl Work {
             project: &resolved.project,
             destination: &resolved.destination,
             tracking: &self.tracking,
+            compute: self.compute,
         }
     }
 
@@ -150,6 +155,7 @@ fn load(context: &Context, key: &AppKey) -> Option<Work> {
         memory: entry.memory,
         world,
         tracking,
+        compute: context.compute,
     })
 }
 
@@ -188,7 +194,12 @@ async fn reconcile(context: &Context, work: &mut Work, refresh: Refresh) -> Resu
                     // What could not be known may be known soon; nothing else may wake the application.
                     work.memory.lock().wake = now.checked_add(DUE_AGAIN).ok();
                 }
-                if !context.read_only && compared.comparison.failed.is_none() {
+                if refresh.level < Level::Latest && is_outdated(work, &compared) {
+                    // Something else was synced since these revisions were resolved: what the branch means now
+                    // is asked first, or the application would go back to an older commit (INV-3).
+                    work.memory.lock().request(Level::Latest);
+                    context.queue.add(work.key.clone(), Priority::Routine);
+                } else if !context.read_only && compared.comparison.failed.is_none() {
                     also.operation = auto_sync(work, &mut new, &compared, &resolved, now);
                 }
                 Some((compared, resolved))
@@ -393,6 +404,7 @@ fn target_request<'a>(
         sources,
         pinned,
         level: refresh.level,
+        listed_since: work.memory.lock().named_at,
         kind: refresh.kind,
         instance: &work.instance,
         destination_namespace: &work.app.spec.destination.namespace,
@@ -452,7 +464,13 @@ fn invalid(new: &mut Application, conditions: Vec<Condition>, now: Timestamp) {
 
 /// Targets could not be made: sync status and resources are unknown, health stays (ENG-53).
 fn repository_failed(new: &mut Application, error: String, now: Timestamp) {
-    let found = vec![condition("ComparisonError", error)];
+    // A failure that is answered from memory for an hour, and then is not, is one failure: a settled
+    // installation writes nothing (INV-5).
+    let known = new.status.conditions.iter().find(|known| {
+        known.r#type == "ComparisonError" && rendering::is_same_failure(&known.message, &error)
+    });
+    let text = known.map_or(error, |known| known.message.clone());
+    let found = vec![condition("ComparisonError", text)];
     let spec_clean = merge_conditions(&new.status.conditions, &SPEC_TYPES, Vec::new(), "");
     new.status.conditions = merge_conditions(&spec_clean, &COMPARISON_TYPES, found, &shown(now));
     "Unknown".clone_into(&mut new.status.sync.status);
@@ -577,15 +595,26 @@ fn auto_sync(
     }
 }
 
+/// Whether the last sync, if there was one, was to other revisions than those of a comparison.
+fn is_outdated(work: &Work, compared: &Compared) -> bool {
+    let state = work.app.status.operation_state.as_ref();
+    let Some(result) = state.and_then(|state| state.sync_result.as_ref()) else { return false };
+    !synced_revisions(result).eq(compared.targets.revisions.iter())
+}
+
+fn synced_revisions(result: &SyncResult) -> impl Iterator<Item = &String> {
+    let single = result.sources.is_empty().then_some(&result.revision);
+    let several = if result.sources.is_empty() { &[][..] } else { &result.revisions };
+    single.into_iter().chain(several)
+}
+
 /// False only when the manifests are known to be those of the last sync (CTL-39).
 fn may_have_changes(work: &Work, compared: &Compared) -> bool {
     let Some(result) = work.app.status.operation_state.as_ref().and_then(|state| state.sync_result.as_ref())
     else {
         return true;
     };
-    let synced: Vec<&String> =
-        if result.sources.is_empty() { vec![&result.revision] } else { result.revisions.iter().collect() };
-    let same_revisions = synced.into_iter().eq(compared.targets.revisions.iter());
+    let same_revisions = synced_revisions(result).eq(compared.targets.revisions.iter());
     !same_revisions && !same_manifests(work, &compared.targets)
 }
 

@@ -148,6 +148,12 @@ impl<K: Clone + Eq + Hash> Queue<K> {
         state.urgent.len() + state.routine.len()
     }
 
+    /// Number of keys, timers and list entries, outdated ones included.
+    pub fn size(&self) -> usize {
+        let state = self.shared.state.lock();
+        state.keys.len() + state.timers.len() + state.urgent.len() + state.routine.len()
+    }
+
     /// The next ready key, held until the lease is dropped; `None` once the queue is closed. Cancel-safe.
     pub async fn next(&self) -> Option<Lease<K>> {
         loop {
@@ -169,6 +175,7 @@ impl<K: Clone + Eq + Hash> Queue<K> {
             match wake {
                 Some(at) => {
                     tokio::select! {
+                        biased;
                         () = changed => {}
                         () = tokio::time::sleep_until(at) => {}
                     }

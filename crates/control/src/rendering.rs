@@ -15,7 +15,10 @@ use sha2::{Digest, Sha256};
 use tiphys_engine::tracking::TrackingSettings;
 use tiphys_object::Object;
 use tiphys_render::{Budget, Entry, RenderRequest, SourceType, Tree, TreeError, TreePath, render};
+use tiphys_source::Clock;
 use tokio::sync::Semaphore;
+
+use crate::surroundings::Compute;
 
 /// Version of the renderers; part of every key.
 const RENDERER_VERSION: &str = "1";
@@ -27,6 +30,8 @@ const FAILURES_MAX: u64 = 10_000;
 const ATTEMPTS_MAX: u32 = 3;
 /// How long a failure is answered from memory (RND-145).
 const FAILURE_PAUSE: Duration = Duration::from_hours(1);
+/// What the text of a failure begins with that is answered from memory (RND-145).
+const CACHED: &str = "Manifest generation error (cached): ";
 /// Time one rendering may take (RND-20).
 const RENDER_TIMEOUT: Duration = Duration::from_secs(90);
 
@@ -46,6 +51,8 @@ pub(crate) struct RenderedSource {
 struct Failure {
     text: String,
     attempts: u32,
+    /// When the last attempt failed, on the clock's time since its start.
+    at: Duration,
 }
 
 /// What is rendered: the request, and what the objects are stamped with.
@@ -66,19 +73,28 @@ pub(crate) struct Renders {
     done: Cache<[u8; 32], Arc<RenderedSource>>,
     failed: Cache<[u8; 32], Failure>,
     slots: Arc<Semaphore>,
+    compute: Compute,
+    clock: Clock,
 }
 
 impl Renders {
-    /// A cache whose renderings run on at most `parallelism` threads.
-    pub(crate) fn new(parallelism: usize) -> Self {
+    /// An empty cache.
+    pub(crate) fn new(compute: Compute, clock: Clock) -> Self {
         Self {
             done: Cache::builder()
                 .max_capacity(CACHE_BYTES_MAX)
                 .weigher(|_, rendered: &Arc<RenderedSource>| rendered.bytes)
                 .build(),
-            failed: Cache::builder().max_capacity(FAILURES_MAX).time_to_live(FAILURE_PAUSE).build(),
-            slots: Arc::new(Semaphore::new(parallelism.max(1))),
+            failed: Cache::builder().max_capacity(FAILURES_MAX).build(),
+            slots: Arc::new(Semaphore::new(compute.parallelism().max(1))),
+            compute,
+            clock,
         }
+    }
+
+    /// Bytes of rendered objects that are kept, about.
+    pub(crate) fn bytes(&self) -> u64 {
+        self.done.weighted_size()
     }
 
     /// The objects of a source; says whether they were rendered now.
@@ -100,11 +116,17 @@ impl Renders {
             if let Some(hit) = hit.or_else(|| self.done.get(&wide)) {
                 return Ok((hit, false));
             }
-            if let Some(failure) = self.failed.get(&wide).filter(|failure| failure.attempts >= ATTEMPTS_MAX) {
-                return Err(format!("Manifest generation error (cached): {}", failure.text));
+            if let Some(failure) = self.failure(&wide).filter(|failure| failure.attempts >= ATTEMPTS_MAX) {
+                return Err(format!("{CACHED}{}", failure.text));
             }
         }
         self.run(tree, task, narrow, wide).await.map(|rendered| (rendered, true))
+    }
+
+    /// A failure that is not too long ago to count.
+    fn failure(&self, key: &[u8; 32]) -> Option<Failure> {
+        let now = self.clock.elapsed();
+        self.failed.get(key).filter(|failure| now.saturating_sub(failure.at) < FAILURE_PAUSE)
     }
 
     async fn run(
@@ -117,7 +139,7 @@ impl Renders {
         let Ok(_slot) = self.slots.acquire().await else { return Err("shutting down".to_owned()) };
         let cancelled = Arc::new(AtomicBool::new(false));
         task.budget.cancelled = Some(Arc::clone(&cancelled));
-        let job = tokio::task::spawn_blocking(move || render_stamped(tree.as_ref(), &task));
+        let job = self.compute.run(move || render_stamped(tree.as_ref(), &task));
         let ended = tokio::time::timeout(RENDER_TIMEOUT, job).await;
         let outcome = match ended {
             Err(_) => {
@@ -141,13 +163,19 @@ impl Renders {
                 // Failures that say nothing about the content do not count towards the pause (RND-146).
                 if !transient {
                     let attempts =
-                        self.failed.get(&wide).map_or(0, |failure| failure.attempts).saturating_add(1);
-                    self.failed.insert(wide, Failure { text: text.clone(), attempts });
+                        self.failure(&wide).map_or(0, |failure| failure.attempts).saturating_add(1);
+                    let at = self.clock.elapsed();
+                    self.failed.insert(wide, Failure { text: text.clone(), attempts, at });
                 }
                 Err(text)
             }
         }
     }
+}
+
+/// Whether two texts tell of the same failure, answered from memory or not.
+pub(crate) fn is_same_failure(one: &str, other: &str) -> bool {
+    one.replacen(CACHED, "", 1) == other.replacen(CACHED, "", 1)
 }
 
 type Stamped = (Vec<Arc<Object>>, SourceType, bool);

@@ -175,6 +175,11 @@ impl AppStore {
         self.state.read().by_project.get(project).into_iter().flatten().cloned().collect()
     }
 
+    /// Number of applications.
+    pub(crate) fn len(&self) -> usize {
+        self.state.read().apps.len()
+    }
+
     /// Keys of all applications, sorted. For start-up, settings changes and metrics only.
     pub(crate) fn keys(&self) -> Vec<AppKey> {
         let mut keys: Vec<AppKey> = self.state.read().apps.keys().cloned().collect();

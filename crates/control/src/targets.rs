@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
+use std::time::Duration;
 
 use tiphys_api::application::ApplicationSource;
 use tiphys_engine::tracking::TrackingSettings;
@@ -23,6 +24,8 @@ pub(crate) struct TargetRequest<'a> {
     /// Revisions to use instead of resolving, one per source; empty resolves.
     pub(crate) pinned: &'a [String],
     pub(crate) level: Level,
+    /// Listings of references that began before this time of the clock are not used.
+    pub(crate) listed_since: Option<Duration>,
     pub(crate) kind: RefreshKind,
     pub(crate) instance: &'a str,
     pub(crate) destination_namespace: &'a str,
@@ -116,7 +119,11 @@ async fn load_one(
     let repo = request.world.repository(&source.repo_url, request.project).map_err(manifests)?;
     let pinned = request.pinned.get(index).filter(|revision| !revision.is_empty());
     let wanted = pinned.map_or(source.target_revision.as_str(), String::as_str);
-    let freshness = if request.level >= Level::ForceLatest { Freshness::Fetch } else { Freshness::Cached };
+    let freshness = match request.listed_since {
+        _ if request.level >= Level::ForceLatest => Freshness::Fetch,
+        Some(time) => Freshness::Since(time),
+        None => Freshness::Cached,
+    };
     let resolved = sources.resolve_tag(&repo, wanted, &source.tag_prefix, freshness).await;
     let commit = resolved.map_err(|error| repository(error.to_string()))?.commit;
     if request.sources.len() > 1 && source.path.is_empty() {

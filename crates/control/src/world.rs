@@ -3,7 +3,7 @@
 //! Built by a pure function from the `ConfigMaps`, Secrets and `AppProjects` of the control plane's namespace.
 //! The shell swaps a new snapshot in when one of them changes; a pass takes one at its start and keeps it.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use base64::Engine as _;
@@ -52,7 +52,7 @@ pub(crate) struct World {
     /// Clusters, the local one included.
     pub(crate) clusters: Clusters,
     /// Effective projects by name.
-    pub(crate) projects: HashMap<String, Arc<AppProject>>,
+    pub(crate) projects: BTreeMap<String, Arc<AppProject>>,
     /// Repositories with their credentials.
     pub(crate) repositories: Vec<Repository>,
     /// Credential templates.

@@ -22,7 +22,9 @@ pub(crate) struct Writer<'a> {
 fn types(resource: &Resource) -> Types<'_> {
     match &resource.custom {
         Some(custom) => Types::Schema(&custom.types),
-        None => Types::Builtin,
+        None if tiphys_object::builtin::is_builtin(&crate::write::gvk(resource)) => Types::Builtin,
+        // Definitions and API services: their lists are single values, as deduced ones are.
+        None => Types::Deduced,
     }
 }
 

@@ -43,12 +43,16 @@ fn walk(value: &mut Value, shape: Shape) {
         }
         (Shape::List(_), Value::Array(items)) => {
             if let Some(element) = shape.element() {
-                items.iter_mut().for_each(|item| walk(item, element));
+                for item in items {
+                    walk(item, element);
+                }
             }
         }
         (Shape::Map(_), Value::Object(members)) => {
             if let Some(element) = shape.element() {
-                members.values_mut().for_each(|item| walk(item, element));
+                for item in members.values_mut() {
+                    walk(item, element);
+                }
             }
         }
         _ => {}
@@ -83,12 +87,16 @@ fn complete_value(value: &mut Value, shape: Shape) {
         }
         (Shape::List(_), Value::Array(items)) => {
             if let Some(element) = shape.element() {
-                items.iter_mut().for_each(|item| complete_value(item, element));
+                for item in items {
+                    complete_value(item, element);
+                }
             }
         }
         (Shape::Map(_), Value::Object(members)) => {
             if let Some(element) = shape.element() {
-                members.values_mut().for_each(|item| complete_value(item, element));
+                for item in members.values_mut() {
+                    complete_value(item, element);
+                }
             }
         }
         _ => {}

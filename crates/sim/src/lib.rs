@@ -22,6 +22,8 @@ mod delete;
 mod discovery;
 mod dispatch;
 mod fault;
+#[cfg(test)]
+mod golden;
 mod logs;
 mod openapi;
 mod persist;
@@ -30,6 +32,7 @@ mod request;
 mod resource;
 mod select;
 mod server;
+mod signal;
 mod sim;
 mod special;
 mod state;

@@ -12,7 +12,6 @@ use http_body_util::combinators::UnsyncBoxBody;
 use http_body_util::{BodyExt as _, Full, StreamBody};
 use hyper::body::Frame;
 use parking_lot::Mutex;
-use tokio::sync::watch::{self, Receiver, Sender};
 use tokio::time::Instant;
 
 use crate::answer::{Reply, body};
@@ -22,6 +21,7 @@ use crate::dispatch::dispatch;
 use crate::fault::{Fault, Faults};
 use crate::logs::Log;
 use crate::request::Request;
+use crate::signal::{Signal, Waiter};
 use crate::state::State;
 use crate::status::Status;
 use crate::watch::Watch;
@@ -72,7 +72,7 @@ struct Shared {
     state: Mutex<State>,
     clock: Clock,
     /// The version of the last write, for watches and controllers to wait on.
-    changed: Sender<u64>,
+    changed: Signal,
     address: Mutex<String>,
     faults: Mutex<Option<Faults>>,
     controllers_task: Mutex<Option<tokio::task::JoinHandle<()>>>,
@@ -105,7 +105,7 @@ impl Sim {
         controllers::begin(&mut state, now);
         // What was before is no history: no client has seen it.
         state.store.compact();
-        let (changed, _) = watch::channel(state.store.version());
+        let changed = Signal::default();
         let shared = Arc::new(Shared {
             state: Mutex::new(state),
             clock: options.clock,
@@ -114,7 +114,7 @@ impl Sim {
             faults: Mutex::default(),
             controllers_task: Mutex::default(),
         });
-        let task = tokio::spawn(runcontrollers_task(Arc::downgrade(&shared), shared.changed.subscribe()));
+        let task = tokio::spawn(run_controllers(Arc::downgrade(&shared), shared.changed.waiter()));
         *shared.controllers_task.lock() = Some(task);
         Ok(Self { shared })
     }
@@ -205,7 +205,7 @@ impl Sim {
             let result = work(&mut state);
             (result, state.store.version())
         };
-        tell(&self.shared.changed, version);
+        self.shared.changed.tell(version);
         result
     }
 
@@ -213,7 +213,7 @@ impl Sim {
         let lasts = Duration::from_secs(watch.seconds);
         let follow = Follow {
             sim: self.clone(),
-            changed: self.shared.changed.subscribe(),
+            changed: self.shared.changed.waiter(),
             end: Instant::now() + lasts,
             bookmark: Instant::now() + BOOKMARK_PERIOD,
             watch,
@@ -249,7 +249,7 @@ impl Sim {
 /// A watch that is being told.
 struct Follow {
     sim: Sim,
-    changed: Receiver<u64>,
+    changed: Waiter,
     end: Instant,
     bookmark: Instant,
     watch: Watch,
@@ -259,7 +259,7 @@ impl Follow {
     async fn next(&mut self) -> Option<Vec<u8>> {
         loop {
             // Seen before looking, so that a write in between is not missed.
-            self.changed.borrow_and_update();
+            self.changed.look();
             let lines = {
                 let state = self.sim.shared.state.lock();
                 self.watch.advance(&state, self.sim.shared.clock.now())?
@@ -270,7 +270,7 @@ impl Follow {
             tokio::select! {
                 biased;
                 () = tokio::time::sleep_until(self.end) => return None,
-                changed = self.changed.changed() => changed.ok()?,
+                () = self.changed.changed() => {}
                 () = tokio::time::sleep_until(self.bookmark), if self.watch.has_bookmarks => {
                     self.bookmark = Instant::now() + BOOKMARK_PERIOD;
                     return Some(self.watch.bookmark());
@@ -281,9 +281,9 @@ impl Follow {
 }
 
 /// Lets the controllers work whenever something changed or their time has come.
-async fn runcontrollers_task(shared: std::sync::Weak<Shared>, mut changed: Receiver<u64>) {
+async fn run_controllers(shared: std::sync::Weak<Shared>, mut changed: Waiter) {
     loop {
-        changed.borrow_and_update();
+        changed.look();
         let Some(held) = shared.upgrade() else { return };
         let (wake, version, is_done) = {
             let mut state = held.state.lock();
@@ -291,7 +291,7 @@ async fn runcontrollers_task(shared: std::sync::Weak<Shared>, mut changed: Recei
             let is_done = controllers::step(&mut state, now);
             (state.timers.first().map(|(time, _)| time.duration_since(now)), state.store.version(), is_done)
         };
-        tell(&held.changed, version);
+        held.changed.tell(version);
         drop(held);
         if !is_done {
             tokio::task::yield_now().await;
@@ -303,18 +303,10 @@ async fn runcontrollers_task(shared: std::sync::Weak<Shared>, mut changed: Recei
         let wait = wait.max(Duration::from_millis(1));
         tokio::select! {
             biased;
-            changed = changed.changed() => if changed.is_err() { return },
+            () = changed.changed() => {}
             () = tokio::time::sleep(wait) => {}
         }
     }
-}
-
-fn tell(changed: &Sender<u64>, version: u64) {
-    changed.send_if_modified(|told| {
-        let is_new = *told != version;
-        *told = version;
-        is_new
-    });
 }
 
 fn refusal(status: &Status) -> Response<Body> {

@@ -1,4 +1,4 @@
-//! Time as an argument: the real clock, and one that tests set.
+//! Time as an argument: the real clock, one that tests set, and one that follows the timers of the runtime.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -14,6 +14,7 @@ pub struct Clock(Kind);
 enum Kind {
     Real { origin: Instant },
     Manual(Arc<Mutex<State>>),
+    Timers { began: Timestamp, origin: tokio::time::Instant },
 }
 
 #[derive(Debug)]
@@ -39,11 +40,18 @@ impl Clock {
         (Self(Kind::Manual(Arc::clone(&state))), ManualClock(state))
     }
 
+    /// A clock that begins at a time of day and goes as the timers of the runtime do: where the runtime's time
+    /// is paused, an hour of sleeping is an hour of this clock and no time at all (STY-74).
+    pub fn of_timers(began: Timestamp) -> Self {
+        Self(Kind::Timers { began, origin: tokio::time::Instant::now() })
+    }
+
     /// The time of day.
     pub fn now(&self) -> Timestamp {
         match &self.0 {
             Kind::Real { .. } => Timestamp::now(),
             Kind::Manual(state) => state.lock().now,
+            Kind::Timers { began, origin } => later(*began, origin.elapsed()),
         }
     }
 
@@ -52,6 +60,7 @@ impl Clock {
         match &self.0 {
             Kind::Real { origin } => origin.elapsed(),
             Kind::Manual(state) => state.lock().elapsed,
+            Kind::Timers { origin, .. } => origin.elapsed(),
         }
     }
 }
@@ -61,7 +70,11 @@ impl ManualClock {
     pub fn advance(&self, by: Duration) {
         let mut state = self.0.lock();
         state.elapsed += by;
-        let by = SignedDuration::try_from(by).unwrap_or(SignedDuration::MAX);
-        state.now = state.now.saturating_add(by).unwrap_or(Timestamp::MAX);
+        state.now = later(state.now, by);
     }
+}
+
+fn later(time: Timestamp, by: Duration) -> Timestamp {
+    let by = SignedDuration::try_from(by).unwrap_or(SignedDuration::MAX);
+    time.saturating_add(by).unwrap_or(Timestamp::MAX)
 }

@@ -13,6 +13,7 @@ use tiphys_api::repo_url;
 use tiphys_render::{Tree, TreeError};
 
 use crate::git::Git;
+use crate::memory::{Fetched, MemoryRepositories};
 use crate::refs::{check_revision, is_commit_sha};
 use crate::store::{Store, blocking, parse_commit};
 use crate::tree::{ChangesError, GitTree, changed_files};
@@ -112,6 +113,8 @@ impl SourceOptions {
 pub enum Freshness {
     /// One within its time to live.
     Cached,
+    /// One within its time to live that began at this time of the clock, counted from its start, or later.
+    Since(Duration),
     /// One that began after the request did.
     Fetch,
 }
@@ -131,13 +134,23 @@ pub struct Sources(Arc<Shared>);
 
 struct Shared {
     options: Arc<SourceOptions>,
-    git: Git,
+    backend: Backend,
     /// By normalised URL, then by raw URL and credentials.
     listings: Mutex<BTreeMap<String, BTreeMap<String, Arc<Listing>>>>,
-    stores: Mutex<BTreeMap<String, (u64, Arc<Store>)>>,
     uses: AtomicU64,
     listings_made: AtomicU64,
 }
+
+/// Where content comes from.
+enum Backend {
+    /// Servers, and a cache on disk.
+    Git { git: Box<Git>, stores: Stores },
+    /// Values, for simulations.
+    Memory(Fetched),
+}
+
+/// Repositories on disk by key, with the number of their last use.
+type Stores = Mutex<BTreeMap<String, (u64, Arc<Store>)>>;
 
 #[derive(Default)]
 struct Listing {
@@ -169,15 +182,24 @@ impl Sources {
     /// When the directory cannot be written.
     pub fn new(options: SourceOptions) -> Result<Self, SourceError> {
         let options = Arc::new(options);
-        let git = Git::new(Arc::clone(&options))?;
-        Ok(Self(Arc::new(Shared {
+        let git = Box::new(Git::new(Arc::clone(&options))?);
+        Ok(Self::with(options, Backend::Git { git, stores: Mutex::default() }))
+    }
+
+    /// Sources whose servers are values in memory. Nothing is read from or written to the disk, no process and
+    /// no thread is started; resolving, remembered listings and time limits are those of real servers.
+    pub fn in_memory(options: SourceOptions, repositories: MemoryRepositories) -> Self {
+        Self::with(Arc::new(options), Backend::Memory(Fetched::new(repositories)))
+    }
+
+    fn with(options: Arc<SourceOptions>, backend: Backend) -> Self {
+        Self(Arc::new(Shared {
             options,
-            git,
+            backend,
             listings: Mutex::default(),
-            stores: Mutex::default(),
             uses: AtomicU64::new(0),
             listings_made: AtomicU64::new(0),
-        })))
+        }))
     }
 
     /// The commit a revision means, 40 hex digits (RND-30).
@@ -209,8 +231,13 @@ impl Sources {
         match list.resolve(revision, tag_prefix) {
             Resolution::Commit { commit, warning } => Ok(Resolved { commit, warning }),
             Resolution::Abbreviated => {
-                let store = self.store(repository);
-                match store.expand(&self.0.git, repository, revision, &list).await? {
+                let found = match &self.0.backend {
+                    Backend::Git { git, stores } => {
+                        self.store(stores, repository).expand(git, repository, revision, &list).await?
+                    }
+                    Backend::Memory(fetched) => fetched.expand(repository, revision),
+                };
+                match found {
                     Some(commit) => Ok(Resolved { commit, warning: None }),
                     None => Err(SourceError::RevisionNotFound { revision: revision.to_owned() }),
                 }
@@ -229,6 +256,7 @@ impl Sources {
         let arrived = options.clock.elapsed();
         let oldest = match freshness {
             Freshness::Cached => arrived.saturating_sub(options.revision_ttl),
+            Freshness::Since(time) => arrived.saturating_sub(options.revision_ttl).max(time),
             Freshness::Fetch => arrived.saturating_sub(FRESH_FOR),
         };
         let listing = self.listing(repository);
@@ -241,7 +269,7 @@ impl Sources {
                 _ => None,
             }
         };
-        if freshness == Freshness::Cached
+        if freshness != Freshness::Fetch
             && let Some(list) = usable()
         {
             return Ok(list);
@@ -261,10 +289,7 @@ impl Sources {
         let began = options.clock.elapsed();
         let epoch = listing.state.lock().epoch;
         self.0.listings_made.fetch_add(1, Ordering::Relaxed);
-        let result = match self.0.git.list(repository).await {
-            Ok(text) => blocking(move || RefList::parse(&text)).await.map(Arc::new),
-            Err(error) => Err(error),
-        };
+        let result = self.ask(repository).await.map(Arc::new);
         let mut state = listing.state.lock();
         match &result {
             Ok(list) => {
@@ -281,15 +306,33 @@ impl Sources {
         result
     }
 
+    async fn ask(&self, repository: &Repository) -> Result<RefList, SourceError> {
+        match &self.0.backend {
+            Backend::Git { git, .. } => {
+                let text = git.list(repository).await?;
+                blocking(move || RefList::parse(&text)).await
+            }
+            Backend::Memory(fetched) => {
+                RefList::parse(&fetched.list(repository, self.0.options.request_timeout).await?)
+            }
+        }
+    }
+
     /// Files of a commit. Fetches the commit when the cache lacks it.
     ///
     /// Content is served only when the present credentials listed the refs within the time to live (REP-63).
     pub async fn tree(&self, repository: &Repository, commit: &str) -> Result<Arc<dyn Tree>, SourceError> {
         let id = parse_commit(commit)?;
         self.list_refs(repository, Freshness::Cached).await?;
-        let store = self.store(repository);
+        let (git, stores) = match &self.0.backend {
+            Backend::Git { git, stores } => (git, stores),
+            Backend::Memory(fetched) => {
+                return fetched.tree(repository, commit, self.0.options.exec_timeout).await;
+            }
+        };
+        let store = self.store(stores, repository);
         for last in [false, true] {
-            let generation = store.commit(&self.0.git, repository, commit).await?;
+            let generation = store.commit(git, repository, commit).await?;
             let found = Arc::clone(&generation);
             let data = blocking(move || Ok(found.objects().commit(id))).await?;
             match data {
@@ -311,9 +354,13 @@ impl Sources {
     ) -> Result<Vec<String>, SourceError> {
         let (before, after) = (parse_commit(from)?, parse_commit(to)?);
         self.list_refs(repository, Freshness::Cached).await?;
-        let store = self.store(repository);
-        let old = store.commit(&self.0.git, repository, from).await?;
-        let new = store.commit(&self.0.git, repository, to).await?;
+        let (git, stores) = match &self.0.backend {
+            Backend::Git { git, stores } => (git, stores),
+            Backend::Memory(fetched) => return fetched.changed_files(repository, from, to),
+        };
+        let store = self.store(stores, repository);
+        let old = store.commit(git, repository, from).await?;
+        let new = store.commit(git, repository, to).await?;
         blocking(move || {
             // Both commits are read through the repository of the newer one, where it has them.
             let before = old.objects().commit(before).map_err(|error| damaged(&error))?;
@@ -344,7 +391,13 @@ impl Sources {
         let commit = self.resolve(repository, commit, Freshness::Cached).await?;
         let id = parse_commit(&commit)?;
         let list = self.list_refs(repository, Freshness::Cached).await?;
-        let generation = self.store(repository).commit(&self.0.git, repository, &commit).await?;
+        let (git, stores) = match &self.0.backend {
+            Backend::Git { git, stores } => (git, stores),
+            Backend::Memory(fetched) => {
+                return metadata::read(fetched.metadata(repository, &commit)?, list.tags_of(&commit));
+            }
+        };
+        let generation = self.store(stores, repository).commit(git, repository, &commit).await?;
         blocking(move || {
             let data = generation.objects().commit(id).map_err(|error| damaged(&error))?;
             let tags = list.tags_of(&data.id.to_string());
@@ -388,10 +441,10 @@ impl Sources {
         Arc::clone(group.entry(repository.listing_key()).or_default())
     }
 
-    fn store(&self, repository: &Repository) -> Arc<Store> {
+    fn store(&self, stores: &Stores, repository: &Repository) -> Arc<Store> {
         let key = repository.store_key();
         let now = self.0.uses.fetch_add(1, Ordering::Relaxed);
-        let mut stores = self.0.stores.lock();
+        let mut stores = stores.lock();
         if !stores.contains_key(&key) && stores.len() >= self.0.options.stores_max {
             let oldest = stores.iter().min_by_key(|(_, (used, _))| *used).map(|(key, _)| key.clone());
             if let Some((_, store)) = oldest.and_then(|key| stores.remove(&key)) {
@@ -407,7 +460,7 @@ impl Sources {
     }
 }
 
-fn listing_group(url: &str) -> String {
+pub(crate) fn listing_group(url: &str) -> String {
     let normalized = repo_url::normalize(url);
     if normalized.is_empty() { url.to_owned() } else { normalized }
 }

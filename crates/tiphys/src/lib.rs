@@ -1,6 +1,7 @@
 //! The parts of the binary that its own tests reach without starting a process.
 //!
-//! [`eval`] is the scriptable door to every decision of the product. Everything else of the binary is wiring and
-//! lives in `main.rs`.
+//! [`eval`] is the scriptable door to every decision of the product, [`simulate`] runs whole installations from
+//! seeds. Everything else of the binary is wiring and lives in `main.rs`.
 
 pub mod eval;
+pub mod simulate;

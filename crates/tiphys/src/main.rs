@@ -42,6 +42,7 @@ fn main() -> ExitCode {
     let rest = args.get(1..).unwrap_or_default();
     match args.first().and_then(|verb| verb.to_str()) {
         Some("eval") => tiphys::eval::run(rest),
+        Some("simulate") => tiphys::simulate::run(rest),
         Some("demo") => demo::demo(rest),
         Some("run") => run::run(rest),
         Some("serve") => run::serve(rest),

@@ -80,7 +80,7 @@ impl ClusterIndex {
     /// The live objects of an application by its instance name (ENG-25).
     pub fn managed(&self, instance: &str) -> Managed {
         let cluster_error = {
-            let status = self.shared.status.borrow();
+            let status = self.shared.status.lock();
             if status.is_planned {
                 None
             } else {

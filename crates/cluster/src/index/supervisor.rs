@@ -56,6 +56,7 @@ impl Supervisor {
         let cancel = self.cancel.clone();
         // Cancel-safe: nothing is kept over the end of the index.
         tokio::select! {
+            biased;
             () = cancel.cancelled() => {}
             () = self.supervise() => {}
         }
@@ -85,10 +86,7 @@ impl Supervisor {
                             "cluster cannot be discovered"
                         );
                     }
-                    self.index.shared.status.send_modify(|status| {
-                        status.error = Some(reason);
-                        status.changes += 1;
-                    });
+                    self.index.set_status(|status| status.error = Some(reason));
                     let wait = RETRY_FIRST.saturating_mul(1 << failures.min(6)).min(RETRY_MAX);
                     failures += 1;
                     retry = Some(Instant::now() + wait);
@@ -96,8 +94,10 @@ impl Supervisor {
             }
             let aged = Instant::now() + DISCOVERY_AGE;
             let next = retry.into_iter().chain(follow_ups.first().copied()).min().unwrap_or(aged);
-            // Cancel-safe: each branch only waits.
+            // Cancel-safe: each branch only waits. In this order, so that equal histories lead to equal acts; all
+            // of them are rare.
             tokio::select! {
+                biased;
                 () = discovery.hinted() => {
                     tokio::time::sleep(HINT_DELAY).await;
                     let now = Instant::now();
@@ -151,11 +151,10 @@ impl Supervisor {
                 self.start(key, &resource);
             }
         }
-        let was_planned = self.index.shared.status.borrow().is_planned;
-        self.index.shared.status.send_modify(|status| {
+        let was_planned = self.index.shared.status.lock().is_planned;
+        self.index.set_status(|status| {
             status.is_planned = true;
             status.error = None;
-            status.changes += 1;
         });
         if is_changed {
             events.push(IndexEvent::KindsChanged);

@@ -16,7 +16,7 @@ pub(super) fn validate(schema: &Value, field: &str) -> Vec<FieldError> {
     match Structural::new(schema) {
         Ok(_) => {}
         Err(SchemaError::NotStructural(problems)) => {
-            errors.extend(problems.iter().map(|one| told(one, field, schema)))
+            errors.extend(problems.iter().map(|one| told(one, field, schema)));
         }
         Err(other) => {
             unread = Some(FieldError::invalid(field, &json!(""), &other.to_string()));

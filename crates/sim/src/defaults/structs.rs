@@ -9,7 +9,7 @@ use crate::tree::{self, Members, default_to, lacks};
 pub(super) fn fill_in(members: &mut Members, name: &str) {
     match name {
         "core/v1.Container" | "core/v1.EphemeralContainer" => {
-            pull_policy(members, "image", "imagePullPolicy")
+            pull_policy(members, "image", "imagePullPolicy");
         }
         "core/v1.ImageVolumeSource" => pull_policy(members, "reference", "pullPolicy"),
         "core/v1.Volume" => volume(members),

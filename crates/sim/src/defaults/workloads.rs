@@ -20,7 +20,9 @@ pub(super) fn pod(object: &mut Value) {
     let Some(spec) = tree::existing(object, &["spec"]) else { return };
     for list in ["containers", "initContainers"] {
         if let Some(Value::Array(containers)) = spec.get_mut(list) {
-            containers.iter_mut().for_each(|container| requests_from_limits(container.get_mut("resources")));
+            for container in containers {
+                requests_from_limits(container.get_mut("resources"));
+            }
         }
     }
     requests_from_limits(spec.get_mut("resources"));
@@ -77,15 +79,15 @@ pub(super) fn replication_controller(members: &mut Members) {
     if let Some(Value::Object(spec)) = members.get_mut("spec") {
         spec.entry("selector").or_insert_with(|| labels.clone());
     }
-    metadata_labels(members, labels);
+    metadata_labels(members, &labels);
 }
 
-fn metadata_labels(members: &mut Members, labels: Value) {
+fn metadata_labels(members: &mut Members, labels: &Value) {
     let metadata = members.entry("metadata").or_insert_with(|| json!({}));
     if let Value::Object(metadata) = metadata {
         let is_empty = metadata.get("labels").and_then(Value::as_object).is_none_or(Map::is_empty);
         if is_empty && labels.as_object().is_some_and(|labels| !labels.is_empty()) {
-            metadata.insert("labels".to_owned(), labels);
+            metadata.insert("labels".to_owned(), labels.clone());
         }
     }
 }
@@ -131,7 +133,7 @@ pub(super) fn stateful_set_strategy(members: &mut Members) {
     }
 }
 
-/// A Job by itself; the template of a CronJob stays as it is.
+/// A Job by itself; the template of a `CronJob` stays as it is.
 pub(super) fn job_spec(members: &mut Members) {
     let is_unset = |members: &Members, name: &str| members.get(name).is_none_or(Value::is_null);
     if is_unset(members, "completions") && is_unset(members, "parallelism") {

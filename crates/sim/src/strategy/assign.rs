@@ -11,7 +11,7 @@ use crate::tree::{self, Members};
 
 mod service;
 
-/// The annotation that counts changes of a DaemonSet's template.
+/// The annotation that counts changes of a `DaemonSet`'s template.
 const TEMPLATE_GENERATION: &str = "deprecated.daemonset.template.generation";
 
 /// What is assigned to a new object.

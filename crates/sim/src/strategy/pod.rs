@@ -32,15 +32,25 @@ pub(super) fn on_create(resource: &Resource, object: &mut Value, draw: &mut dyn 
         }
         tolerate(spec);
         priority(spec);
+        if spec
+            .get("terminationGracePeriodSeconds")
+            .and_then(Value::as_i64)
+            .is_some_and(|seconds| seconds < 0)
+        {
+            spec.insert("terminationGracePeriodSeconds".to_owned(), json!(1));
+        }
     }
     let class = class(object);
     let created = tree::at(object, &["metadata", "creationTimestamp"]).cloned();
     let is_gated = !tree::items(object, &["spec", "schedulingGates"]).is_empty();
     let mut status = json!({"phase": "Pending", "qosClass": class});
     if is_gated {
-        status["conditions"] = json!([{"type": "PodScheduled", "status": "False", "reason": "SchedulingGated",
+        let conditions = json!([{"type": "PodScheduled", "status": "False", "reason": "SchedulingGated",
             "message": "Scheduling is blocked due to non-empty scheduling gates",
             "lastProbeTime": null, "lastTransitionTime": created}]);
+        if let Value::Object(members) = &mut status {
+            members.insert("conditions".to_owned(), conditions);
+        }
     }
     if let Some(members) = object.as_object_mut() {
         members.insert("status".to_owned(), status);

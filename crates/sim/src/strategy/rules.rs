@@ -125,6 +125,8 @@ pub(super) fn keep_all_but_status(resource: &Resource, old: &Value, new: &mut Va
     };
     let metadata = old.get("metadata").and_then(Value::as_object);
     if let Some(target) = tree::made(new, &["metadata"]) {
-        kept.iter().for_each(|name| copy(metadata, target, name));
+        for name in kept {
+            copy(metadata, target, name);
+        }
     }
 }

@@ -291,7 +291,7 @@ fn base64_problem(text: &str) -> Option<String> {
         },
     };
     // Stray bits in the last character are no error.
-    if at == stripped.len() && stripped.len() % 4 == 0 {
+    if at == stripped.len() && stripped.len().is_multiple_of(4) {
         return None;
     }
     Some(format!("illegal base64 data at input byte {at}"))

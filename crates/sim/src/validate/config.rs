@@ -1,4 +1,4 @@
-//! ConfigMaps and Secrets.
+//! `ConfigMap`s and Secrets.
 
 use serde_json::{Value, json};
 
@@ -9,7 +9,7 @@ use crate::tree;
 /// Bytes of all values together.
 const MOST_DATA: usize = 1024 * 1024;
 
-/// Errors of a ConfigMap.
+/// Errors of a `ConfigMap`.
 pub(super) fn config_map(object: &Value, old: Option<&Value>) -> Vec<FieldError> {
     let mut errors = Vec::new();
     if let Some(old) = old.filter(|old| tree::flag(old, &["immutable"])) {
@@ -30,7 +30,7 @@ pub(super) fn config_map(object: &Value, old: Option<&Value>) -> Vec<FieldError>
         size += value.as_str().map_or(0, str::len) / 4 * 3;
     }
     if size > MOST_DATA {
-        errors.push(super::too_long("", MOST_DATA));
+        errors.push(super::too_long("[]", MOST_DATA));
     }
     errors
 }
@@ -113,9 +113,11 @@ fn json_member(object: &Value, key: &str) -> Vec<FieldError> {
     let bytes = base64::engine::general_purpose::STANDARD.decode(text).unwrap_or_default();
     let why = match serde_json::from_slice::<Value>(&bytes) {
         Ok(Value::Object(_) | Value::Null) => return Vec::new(),
-        Ok(_) => "json: cannot unmarshal value into Go value of type map[string]interface {}",
-        Err(_) if bytes.is_empty() => "unexpected end of JSON input",
-        Err(_) => "invalid character looking for beginning of value",
+        Ok(_) => "json: cannot unmarshal value into Go value of type map[string]interface {}".to_owned(),
+        Err(_) => match bytes.iter().find(|byte| !byte.is_ascii_whitespace()) {
+            None | Some(b'{') => "unexpected end of JSON input".to_owned(),
+            Some(byte) => format!("invalid character '{}' looking for beginning of value", char::from(*byte)),
+        },
     };
     vec![FieldError {
         reason: "FieldValueInvalid",

@@ -16,11 +16,8 @@ fn name_rule(resource: &Resource) -> fn(&str) -> Vec<String> {
         return names::dns_subdomain;
     }
     match (resource.group.as_str(), resource.kind.as_str()) {
-        ("", "Namespace") => names::dns_label,
-        ("", "Service") => names::dns_label,
-        ("apps", "StatefulSet") => names::dns_subdomain,
+        ("", "Namespace" | "Service") => names::dns_label,
         ("rbac.authorization.k8s.io" | "flowcontrol.apiserver.k8s.io", _) => names::path_segment,
-        ("", "Event") | ("events.k8s.io", "Event") => names::dns_subdomain,
         _ => names::dns_subdomain,
     }
 }

@@ -145,7 +145,7 @@ pub(crate) fn label_value(text: &str) -> Vec<String> {
     problems
 }
 
-/// A key of a ConfigMap or Secret.
+/// A key of a `ConfigMap` or Secret.
 pub(crate) fn config_key(text: &str) -> Vec<String> {
     let mut problems = Vec::new();
     if text.len() > 253 {

@@ -105,7 +105,7 @@ fn path(path: &Value, field: &str) -> Vec<FieldError> {
             }
         }
         other => {
-            errors.push(FieldError::not_supported(format!("{field}.pathType"), &json!(other), &PATH_TYPES))
+            errors.push(FieldError::not_supported(format!("{field}.pathType"), &json!(other), &PATH_TYPES));
         }
     }
     let backend = path.get("backend").unwrap_or(&Value::Null);
@@ -138,7 +138,7 @@ fn backend(backend: &Value, field: &str) -> Vec<FieldError> {
         (false, 0) => errors.push(FieldError::required(field, "port name or number is required")),
         (true, 0) => {}
         (true, _) => {
-            errors.push(FieldError::invalid(field, &json!(""), "cannot set both port name & port number"))
+            errors.push(FieldError::invalid(field, &json!(""), "cannot set both port name & port number"));
         }
         (false, found) => {
             errors.extend(super::container::port_number(found, format!("{field}.service.port.number")));

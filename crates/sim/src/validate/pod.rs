@@ -6,6 +6,9 @@ use super::{container, metadata, names};
 use crate::status::FieldError;
 use crate::tree::{self, integer, items, text};
 
+/// What is wrong with a name.
+type Rule = fn(&str) -> Vec<String>;
+
 const RESTART_POLICIES: [&str; 3] = ["Always", "OnFailure", "Never"];
 const DNS_POLICIES: [&str; 4] = ["ClusterFirstWithHostNet", "ClusterFirst", "Default", "None"];
 
@@ -85,7 +88,6 @@ fn spec(spec: &Value, field: &str) -> Vec<FieldError> {
         errors.push(FieldError::not_supported(format!("{field}.dnsPolicy"), &json!(policy), &DNS_POLICIES));
     }
     errors.extend(metadata::labels(spec, &["nodeSelector"], &format!("{field}.nodeSelector")));
-    type Rule = fn(&str) -> Vec<String>;
     let named: [(&str, Rule); 4] = [
         ("serviceAccountName", names::dns_subdomain),
         ("nodeName", names::dns_subdomain),

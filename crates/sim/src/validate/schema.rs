@@ -223,7 +223,9 @@ fn alternatives(schema: &Value, value: &Value, old: Option<&Value>, path: &str) 
         let found: Vec<Outcome> = all.iter().map(judge).collect();
         let valid = found.iter().filter(|one| one.is_valid()).count();
         let count = found.len();
-        found.into_iter().for_each(|one| outcome.merge(one));
+        for one in found {
+            outcome.merge(one);
+        }
         if valid != count {
             let none = if valid == 0 { ". None validated" } else { "" };
             outcome.errors.push(whole(&format!("validate all the schemas (allOf){none}")));

@@ -36,6 +36,17 @@ pub(super) fn validate(selector: &Value, field: &str) -> Vec<FieldError> {
     errors
 }
 
+/// An error about a whole selector, which is printed in the order of its type.
+pub(super) fn invalid(field: &str, selector: &Value, problem: &str) -> FieldError {
+    let member = |name: &str| {
+        let said = selector.get(name).filter(|said| !said.is_null());
+        said.map(|said| format!("\"{name}\":{said}"))
+    };
+    let shown: Vec<String> = ["matchLabels", "matchExpressions"].into_iter().filter_map(member).collect();
+    let message = format!("Invalid value: {{{}}}: {problem}", shown.join(","));
+    FieldError { reason: "FieldValueInvalid", field: field.to_owned(), message }
+}
+
 /// Whether a selector says nothing.
 pub(super) fn is_empty(selector: &Value) -> bool {
     members(selector, &["matchLabels"]).is_none_or(serde_json::Map::is_empty)

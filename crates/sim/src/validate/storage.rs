@@ -131,17 +131,10 @@ pub(super) fn volume(object: &Value, old: Option<&Value>) -> Vec<FieldError> {
 pub(super) fn class(object: &Value, old: Option<&Value>) -> Vec<FieldError> {
     let mut errors = Vec::new();
     if let Some(old) = old {
-        for name in ["parameters", "provisioner", "reclaimPolicy"] {
+        for name in ["parameters", "provisioner", "reclaimPolicy", "volumeBindingMode"] {
             if object.get(name) != old.get(name) {
-                let problem = format!("updates to {name} are forbidden.");
-                errors.push(FieldError::forbidden(name, &problem));
+                errors.push(immutable(name, object.get(name).unwrap_or(&Value::Null)));
             }
-        }
-        if object.get("volumeBindingMode") != old.get("volumeBindingMode") {
-            errors.push(immutable(
-                "volumeBindingMode",
-                object.get("volumeBindingMode").unwrap_or(&Value::Null),
-            ));
         }
         return errors;
     }

@@ -1,12 +1,12 @@
-//! Deployments, ReplicaSets, StatefulSets and DaemonSets.
+//! Deployments, `ReplicaSet`s, `StatefulSet`s and `DaemonSet`s.
 
 use serde_json::{Map, Value, json};
 
-use super::{immutable, pod, selector};
+use super::{pod, selector};
 use crate::status::FieldError;
 use crate::tree::{self, integer, text};
 
-/// Members of a StatefulSet that may change.
+/// Members of a `StatefulSet` that may change.
 const STATEFUL_SET_MUTABLE: [&str; 7] = [
     "replicas",
     "ordinals",
@@ -37,16 +37,12 @@ pub(super) fn validate(kind: &str, object: &Value, old: Option<&Value>) -> Vec<F
             let is_broken = !problems.is_empty();
             errors.extend(problems);
             if is_broken && kind == "Deployment" {
-                errors.push(FieldError::invalid("spec.selector", found, "invalid label selector"));
+                errors.push(selector::invalid("spec.selector", found, "invalid label selector"));
                 return finish(kind, spec, errors, object, old);
             }
             if selector::is_empty(found) {
-                let name = match kind {
-                    "Deployment" | "ReplicaSet" => kind.to_lowercase(),
-                    other => other.to_lowercase(),
-                };
-                let problem = format!("empty selector is invalid for {name}");
-                errors.push(FieldError::invalid("spec.selector", found, &problem));
+                let problem = format!("empty selector is invalid for {}", kind.to_lowercase());
+                errors.push(selector::invalid("spec.selector", found, &problem));
                 return finish(kind, spec, errors, object, old);
             }
         }
@@ -95,7 +91,8 @@ fn finish(
             ));
         }
     } else if old.pointer("/spec/selector") != object.pointer("/spec/selector") {
-        errors.push(immutable("spec.selector", spec.get("selector").unwrap_or(&Value::Null)));
+        let found = spec.get("selector").unwrap_or(&Value::Null);
+        errors.push(selector::invalid("spec.selector", found, "field is immutable"));
     }
     errors
 }

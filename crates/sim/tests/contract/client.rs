@@ -14,7 +14,7 @@ use rustls::pki_types::pem::PemObject;
 use serde_json::Value;
 
 pub(crate) struct Client {
-    client: Legacy<HttpsConnector<HttpConnector>, Full<Bytes>>,
+    http: Legacy<HttpsConnector<HttpConnector>, Full<Bytes>>,
     pub(crate) server: String,
     token: String,
 }
@@ -44,11 +44,11 @@ impl Client {
             .with_tls_config(tls)
             .https_or_http()
             .enable_all_versions();
-        let client = Legacy::builder(TokioExecutor::new())
+        let http = Legacy::builder(TokioExecutor::new())
             .pool_timer(TokioTimer::new())
             .timer(TokioTimer::new())
             .build(connector.build());
-        Self { client, server, token: token.to_owned() }
+        Self { http, server, token: token.to_owned() }
     }
 
     /// Sends a request and waits for the head of the answer.
@@ -71,7 +71,7 @@ impl Client {
             request = request.header(header::USER_AGENT, "contract/1.0");
         }
         let request = request.body(Full::new(body)).map_err(|error| error.to_string())?;
-        self.client.request(request).await.map_err(|error| format!("{error:?}"))
+        self.http.request(request).await.map_err(|error| format!("{error:?}"))
     }
 
     /// Sends a request and reads the whole answer.

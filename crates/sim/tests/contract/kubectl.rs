@@ -10,7 +10,10 @@ use tokio::process::{Child, Command};
 use crate::target::setting;
 
 /// The longest any command may take.
-const PATIENCE: Duration = Duration::from_secs(60);
+const PATIENCE: Duration = Duration::from_mins(1);
+
+/// The oldest minor version of `kubectl` whose words are those of the recorded one.
+const MINOR_MIN: u32 = 36;
 
 /// What a command left behind.
 pub(crate) struct Output {
@@ -34,7 +37,20 @@ pub(crate) fn find() -> Option<PathBuf> {
     }
     let path = setting("PATH").unwrap_or_default();
     folders.extend(path.split(':').map(PathBuf::from));
-    folders.into_iter().map(|folder| folder.join("kubectl")).find(|program| program.is_file())
+    folders.into_iter().map(|folder| folder.join("kubectl")).find(|program| is_usable(program))
+}
+
+/// Whether this is a `kubectl` that says what the recorded one says.
+fn is_usable(program: &Path) -> bool {
+    if !program.is_file() {
+        return false;
+    }
+    #[expect(clippy::disallowed_methods, reason = "tests start programs")]
+    let output = std::process::Command::new(program).args(["version", "--client", "--output=json"]).output();
+    let Ok(output) = output else { return false };
+    let version: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap_or_default();
+    let minor = version["clientVersion"]["minor"].as_str().unwrap_or_default();
+    minor.trim_end_matches('+').parse().is_ok_and(|minor: u32| minor >= MINOR_MIN)
 }
 
 /// Words of a command line: blanks part them, quotes hold them together.
@@ -103,20 +119,20 @@ pub(crate) async fn finish(child: Child) -> Output {
 pub(crate) struct Lines {
     child: Child,
     reader: BufReader<tokio::process::ChildStdout>,
-    lines: String,
+    text: String,
     count: usize,
 }
 
 impl Lines {
     pub(crate) fn new(mut child: Child) -> Self {
         let reader = BufReader::new(child.stdout.take().unwrap());
-        Self { child, reader, lines: String::new(), count: 0 }
+        Self { child, reader, text: String::new(), count: 0 }
     }
 
     /// Reads until there are this many lines.
     pub(crate) async fn read_to(&mut self, count: usize, patience: Duration) {
         let reading = async {
-            while self.count < count && self.reader.read_line(&mut self.lines).await.unwrap_or(0) > 0 {
+            while self.count < count && self.reader.read_line(&mut self.text).await.unwrap_or(0) > 0 {
                 self.count += 1;
             }
         };
@@ -130,6 +146,6 @@ impl Lines {
         if let Some(mut pipe) = self.child.stderr.take() {
             drop(pipe.read_to_string(&mut stderr).await);
         }
-        Output { stdout: self.lines, stderr, code: None }
+        Output { stdout: self.text, stderr, code: None }
     }
 }

@@ -25,11 +25,8 @@ static RULES: LazyLock<Vec<Rule>> = LazyLock::new(|| {
         rule(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d\.\d+ [+-]\d{4}", "time"),
         rule(r"\w{3}, \d\d \w{3} \d{4} \d\d:\d\d:\d\d \+0000", "time"),
         rule(r"(?:LIVE|MERGED)-(\d+)", "number"),
-        // Time, process and line of a warning that kubectl logs.
-        rule(r"(?m)^[EIW](\d{4} \d\d:\d\d:\d\d\.\d+ +\d+ \S+:\d+)\]", "log"),
-        // What a patch made, as Go prints its structs: the order of members means nothing.
         rule(r#"Invalid value: ("\{.*\}"): "#, "object"),
-        rule(r#"Invalid value: (\[\{.*?\}\]): "#, "object"),
+        rule(r"Invalid value: (\[\{.*?\}\]): ", "object"),
         rule(r#"resourceVersion"?: "(\d+)""#, "version#"),
         rule(r"resource version: (\d+)", "version"),
         rule(r"ResourceVersion in record \((\d+)\)", "version"),
@@ -48,9 +45,13 @@ static RULES: LazyLock<Vec<Rule>> = LazyLock::new(|| {
 static TIME: LazyLock<Regex> =
     LazyLock::new(|| Regex::new(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?(?:Z|[+-]\d\d:\d\d)").unwrap());
 static AGE: LazyLock<Regex> =
-    LazyLock::new(|| Regex::new(r"(?m)(^|\s|\()(?:\d+[smh](?:\d+[sm])?|<unknown>)(\s|$|\))").unwrap());
+    LazyLock::new(|| Regex::new(r"(?m)(^|\s|\()(?:\d+[smhdy](?:\d+[smhd])?|<unknown>)(\s|$|\))").unwrap());
 static BLANKS: LazyLock<Regex> = LazyLock::new(|| Regex::new(r"(\S) {2,}").unwrap());
 static TRAILING: LazyLock<Regex> = LazyLock::new(|| Regex::new(r"(?m) +$").unwrap());
+
+/// What kubectl's libraries log, for example when a watch ends a moment before a wait does.
+static LOGGED: LazyLock<Regex> =
+    LazyLock::new(|| Regex::new(r"(?m)^[EIW]\d{4} \d\d:\d\d:\d\d\.\d+ .*\n?").unwrap());
 
 /// The placeholders of one case.
 #[derive(Default)]
@@ -83,7 +84,7 @@ impl Normal {
 
     /// What a program printed for people: also without ages, and columns as wide as they may be.
     pub(crate) fn printed(&mut self, text: &str) -> String {
-        let text = self.text(text);
+        let text = self.text(&LOGGED.replace_all(text, ""));
         // Two, because neighbours share the blank between them.
         let text = AGE.replace_all(&text, "${1}<age>${2}");
         let text = AGE.replace_all(&text, "${1}<age>${2}");

@@ -154,8 +154,8 @@ impl<'a> Runner<'a> {
         let patience = self.target.patience;
         let call = self.target.client.call(method.clone(), &path, &headers, body.into());
         match tokio::time::timeout(patience, call).await {
-            Err(_) => refuse(format!("no answer after {patience:?}")),
-            Ok(Err(error)) => refuse(error),
+            Err(_) => refuse(&format!("no answer after {patience:?}")),
+            Ok(Err(error)) => refuse(&error),
             Ok(Ok(answer)) => {
                 self.remember_made(&method, &path, &answer);
                 self.answer(step, &answer)
@@ -273,7 +273,7 @@ impl<'a> Runner<'a> {
 }
 
 /// An answer that there is none.
-fn refuse(error: String) -> Step {
+fn refuse(error: &str) -> Step {
     Map::from_iter([("failed".to_owned(), json!(error))])
 }
 

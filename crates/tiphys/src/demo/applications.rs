@@ -141,22 +141,25 @@ fn show(object: &Object) -> Shown {
     }
 }
 
-/// The error condition, else what a failed operation says.
+/// The error condition, else what an operation says that failed or will be tried again.
 fn problem(app: &Value) -> String {
     let conditions = app.pointer("/status/conditions").and_then(Value::as_array);
-    let errors = conditions.into_iter().flatten().filter_map(|condition| {
+    let mut errors = conditions.into_iter().flatten().filter_map(|condition| {
         let kind = condition.get("type")?.as_str()?;
-        kind.ends_with("Error").then(|| condition.get("message")?.as_str()).flatten()
+        // A sync error repeats what its operation says.
+        let is_error = kind.ends_with("Error") && kind != "SyncError";
+        is_error.then(|| condition.get("message")?.as_str()).flatten()
     });
-    if let Some(message) = errors.into_iter().next() {
+    if let Some(message) = errors.next() {
         return message.to_owned();
     }
     let state = app.pointer("/status/operationState");
     let part = |name: &str| state.and_then(|state| state.get(name)?.as_str()).unwrap_or("");
-    if matches!(part("phase"), "Failed" | "Error") {
-        return part("message").to_owned();
+    match (part("phase"), part("message")) {
+        ("Failed" | "Error", message) => message.to_owned(),
+        ("Running", message) if message.contains("Retrying attempt") => message.to_owned(),
+        _ => String::new(),
     }
-    String::new()
 }
 
 /// Prints a line for each change of state, for a person who watches.

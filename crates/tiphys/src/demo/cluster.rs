@@ -33,7 +33,7 @@ impl Cluster {
             speed: options.speed,
             ..tiphys_sim::Options::default()
         })
-        .context("the embedded API cannot start; `--reset` starts anew in the directory of --data")?;
+        .map_err(|error| anyhow!("the embedded API cannot start: {error}"))?;
         let address = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
         let server = Server::start(sim, address).await.context("the embedded API cannot listen")?;
         Ok(Self { server })

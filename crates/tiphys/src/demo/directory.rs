@@ -91,13 +91,15 @@ impl Directory {
                 path.display()
             );
         }
-        let lock = lock(&path)?;
-        let record = match state {
-            State::Damaged(why) if !reset => bail!(
+        if let (State::Damaged(why), false) = (&state, reset) {
+            bail!(
                 "{} cannot be used: {why}; nothing in it was touched; start anew in it with --reset, \
                  or name another directory with --data",
                 path.display()
-            ),
+            );
+        }
+        let lock = lock(&path)?;
+        let record = match state {
             State::Known(record) if record.is_complete && !reset => Some(record),
             State::Known(_) | State::Damaged(_) => {
                 // Asked for, or it never was ready.

@@ -12,7 +12,7 @@ use axum::serve::ListenerExt as _;
 use serde_json::{Value, json};
 use tiphys_cluster::{ApplyMethod, ApplyOptions, Connection, Discovery, Permit, Target, Writer};
 use tiphys_control::http::Endpoints;
-use tiphys_control::{Controller, ControllerOptions};
+use tiphys_control::{Controller, ControllerOptions, Surroundings};
 use tokio::net::TcpListener;
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
@@ -77,13 +77,29 @@ impl Live {
         let data = (!directory.is_temporary()).then(|| paths.cluster());
         let options = cluster::Options { seed, data: data.as_deref(), speed: start.speed };
         let former_url = record.as_ref().map(|record| record.repository.as_str());
-        let (cluster, ()) =
-            tokio::try_join!(Cluster::start(&options), fill(&repository, scenario, &url, former_url))?;
+        let cluster = match former_url {
+            None => tokio::try_join!(Cluster::start(&options), repository.create(scenario, &url))?.0,
+            Some(former) => {
+                // A directory that the cluster refuses is left as it is.
+                let cluster = Cluster::start(&options).await?;
+                if former != url {
+                    repository.readdress(former, &url).await?;
+                }
+                cluster
+            }
+        };
         cluster.write_kubeconfig(&paths.kubeconfig())?;
         let connection = Connection::from_kubeconfig(Some(&paths.kubeconfig()), None).await?;
         let discovery = Discovery::new(connection.clone());
         let writer = Writer::new(connection.clone(), discovery.clone());
         install(&writer).await.context("the embedded API refuses the installation")?;
+        // Before the controller looks: it shall see no Application with a former address.
+        discovery.refresh().await?;
+        let mut names: Vec<_> = scenario.names().into_iter().map(str::to_owned).collect();
+        match former_url {
+            None => create(&writer, scenario, &url).await?,
+            Some(former) => names = readdress(&connection, &discovery, &writer, former, &url).await?,
+        }
         let controller = Controller::start(ControllerOptions {
             namespace: NAMESPACE.to_owned(),
             connection: connection.clone(),
@@ -91,17 +107,12 @@ impl Live {
             env: environment(),
             read_only: false,
             workers: 0,
+            surroundings: Surroundings::default(),
         })
         .await?;
         server.follow(controller.clone()).await?;
         endpoints.ready(controller.clone());
         let (tasks, cancel) = (TaskTracker::new(), CancellationToken::new());
-        discovery.refresh().await?;
-        let mut names: Vec<_> = scenario.names().into_iter().map(str::to_owned).collect();
-        match former_url {
-            None => create(&writer, scenario, &url).await?,
-            Some(former) => names = readdress(&connection, &discovery, &writer, former, &url).await?,
-        }
         let shown = applications::follow(&connection, &discovery, &tasks, &cancel).await?;
         applications::compared(shown.clone(), &names, PATIENCE).await?;
         directory.write(scenario, seed, &url, true)?;
@@ -190,20 +201,6 @@ fn serve(listener: TcpListener, endpoints: &Endpoints, server: &GitServer) -> Jo
     })
 }
 
-/// Makes the repository, or moves an earlier one to a new address.
-async fn fill(
-    repository: &Repository,
-    scenario: Scenario,
-    url: &str,
-    former: Option<&str>,
-) -> anyhow::Result<()> {
-    match former {
-        None => repository.create(scenario, url).await,
-        Some(former) if former == url => Ok(()),
-        Some(former) => repository.readdress(former, url).await,
-    }
-}
-
 /// What every installation has: namespace, settings and custom resources.
 async fn install(writer: &Writer) -> anyhow::Result<()> {
     let namespace = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}});
@@ -223,9 +220,18 @@ async fn install(writer: &Writer) -> anyhow::Result<()> {
             writer.create(&Permit::checked(), &manifest).await?;
         }
     }
-    let options = ApplyOptions { method: ApplyMethod::Replace, ..ApplyOptions::default() };
-    for manifest in tiphys_api::crd::manifests() {
-        writer.apply(&Permit::checked(), &manifest, &options).await?;
+    let definitions = tiphys_api::crd::manifests();
+    futures::future::try_join_all(definitions.iter().map(|manifest| define(writer, manifest))).await?;
+    Ok(())
+}
+
+/// Creates a custom resource definition, or brings it to the state of this version.
+async fn define(writer: &Writer, manifest: &Value) -> anyhow::Result<()> {
+    if writer.get(&Target::of(manifest)).await?.is_none() {
+        writer.create(&Permit::checked(), manifest).await?;
+    } else {
+        let options = ApplyOptions { method: ApplyMethod::Replace, ..ApplyOptions::default() };
+        writer.apply(&Permit::checked(), manifest, &options).await?;
     }
     Ok(())
 }

@@ -59,10 +59,12 @@ struct App {
     name: &'static str,
     namespace: &'static str,
     self_heal: bool,
+    /// Attempts after the first; without a number the product's default counts.
+    retries: Option<u32>,
 }
 
 const fn app(name: &'static str) -> App {
-    App { name, namespace: name, self_heal: true }
+    App { name, namespace: name, self_heal: true, retries: None }
 }
 
 impl Scenario {
@@ -133,12 +135,23 @@ impl Scenario {
             Self::Guestbook => vec![App { namespace: NAMESPACE, ..app("apps") }],
             Self::Waves => vec![app("waves")],
             Self::Drift => vec![app("healed"), App { self_heal: false, ..app("watched") }],
-            Self::Failures => ["crashing", "hooked", "unknown-kind", "unreadable"].map(app).into(),
+            Self::Failures => ["crashing", "hooked", "unknown-kind", "unreadable"]
+                .map(|name| App { retries: Some(1), ..app(name) })
+                .into(),
         }
     }
 }
 
 fn application(app: &App, repository: &str) -> Value {
+    let mut policy = json!({
+        "automated": {"prune": true, "selfHeal": app.self_heal},
+        "syncOptions": ["CreateNamespace=true"],
+    });
+    if let (Some(retries), Some(policy)) = (app.retries, policy.as_object_mut()) {
+        let retry =
+            json!({"limit": retries, "backoff": {"duration": "2s", "factor": 2, "maxDuration": "10s"}});
+        policy.insert("retry".to_owned(), retry);
+    }
     json!({
         "apiVersion": "argoproj.io/v1alpha1",
         "kind": "Application",
@@ -151,10 +164,7 @@ fn application(app: &App, repository: &str) -> Value {
             "project": "default",
             "source": {"repoURL": repository, "targetRevision": BRANCH, "path": app.name},
             "destination": {"server": "https://kubernetes.default.svc", "namespace": app.namespace},
-            "syncPolicy": {
-                "automated": {"prune": true, "selfHeal": app.self_heal},
-                "syncOptions": ["CreateNamespace=true"],
-            },
+            "syncPolicy": policy,
         },
     })
 }

@@ -17,6 +17,7 @@
 #[path = "../e2e/api.rs"]
 mod api;
 mod directory;
+mod git_server;
 mod process;
 mod scenarios;
 mod story;

@@ -68,12 +68,12 @@ async fn cli_1002_failures_are_shown_and_can_be_fixed() {
         app["status"]["sync"]["status"] == "Unknown"
     });
     let app = app.await;
-    assert!(condition(&app, "ComparisonError").contains("unreadable/settings.yaml"), "{app:#}");
+    assert!(condition(&app, "ComparisonError").contains("\"settings.yaml\""), "{app:#}");
     let refused =
         |app: &Value| app["status"]["operationState"]["phase"].as_str().is_some_and(|p| p == "Failed");
     let app = demo.until(crate::api::APPS, "argocd", "unknown-kind", "refused", refused).await;
     let said = app["status"]["operationState"].to_string();
-    assert!(said.contains("databases.example.com"), "{said}");
+    assert!(said.contains("Make sure the \\\"Database\\\" CRD is installed"), "{said}");
     for name in ["crashing", "hooked", "unknown-kind", "unreadable"] {
         place.verb(&["fix", name]).await;
     }

@@ -65,7 +65,7 @@ async fn cli_1000_what_is_pushed_is_there_and_what_is_changed_by_hand_is_healed(
     // A manifest that cannot be read is shown, and nothing is touched.
     demo.until_app("guestbook", "Synced", "Healthy").await;
     let before = demo.api.get(DEPLOYMENTS, "guestbook", "guestbook").await.unwrap();
-    clone.push("guestbook/service.yaml", Some("kind: [")).await;
+    clone.push("guestbook/service.yaml", Some("apiVersion: v1\nkind: Service\nmetadata: [")).await;
     let broken = demo.until_app("guestbook", "Unknown", "Healthy").await;
     assert_eq!(broken["status"]["conditions"][0]["type"], "ComparisonError");
     let after = demo.api.get(DEPLOYMENTS, "guestbook", "guestbook").await.unwrap();

@@ -2,3 +2,4 @@
 
 mod examples;
 mod golden;
+mod simulate;

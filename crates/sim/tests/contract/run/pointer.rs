@@ -66,7 +66,9 @@ fn find(value: &Value, parts: &[String], found: &mut Vec<Value>) {
         Value::Object(members) if part == "*" => members.values().for_each(|item| find(item, rest, found)),
         Value::Array(items) => {
             let item = part.parse::<usize>().ok().and_then(|index| items.get(index));
-            item.into_iter().for_each(|item| find(item, rest, found));
+            if let Some(item) = item {
+                find(item, rest, found);
+            }
         }
         Value::Object(members) => members.get(part).into_iter().for_each(|item| find(item, rest, found)),
         _ => {}
@@ -84,7 +86,9 @@ fn drop_at(value: &mut Value, parts: &[String]) {
         Value::Object(members) if part == "*" => members.values_mut().for_each(|item| drop_at(item, rest)),
         Value::Array(items) => {
             let item = part.parse::<usize>().ok().and_then(|index| items.get_mut(index));
-            item.into_iter().for_each(|item| drop_at(item, rest));
+            if let Some(item) = item {
+                drop_at(item, rest);
+            }
         }
         Value::Object(members) => members.get_mut(part).into_iter().for_each(|item| drop_at(item, rest)),
         _ => {}

@@ -57,7 +57,7 @@ impl Runner<'_> {
             }
             tokio::time::sleep(POLL).await;
         };
-        let mut answer = refuse("does not come true".to_owned());
+        let mut answer = refuse("does not come true");
         answer.insert("last".to_owned(), self.normal.value(&last));
         answer
     }
@@ -68,8 +68,8 @@ impl Runner<'_> {
         let headers = self.headers("watch", step);
         let sent = self.target.client.send(Method::GET, &path, &headers, Bytes::new());
         let response = match tokio::time::timeout(self.target.patience, sent).await {
-            Err(_) => return refuse("no answer to the watch".to_owned()),
-            Ok(Err(error)) => return refuse(error),
+            Err(_) => return refuse("no answer to the watch"),
+            Ok(Err(error)) => return refuse(&error),
             Ok(Ok(response)) => response,
         };
         let (parts, body) = response.into_parts();

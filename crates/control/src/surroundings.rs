@@ -1,0 +1,137 @@
+//! What a controller takes from the machine it runs on. Simulations replace it, so that a whole installation
+//! runs in one thread from a seed (law 10).
+
+use std::sync::Arc;
+
+use parking_lot::Mutex;
+use tiphys_cluster::Jitter;
+use tiphys_source::{Clock, MemoryRepositories};
+
+/// Clock, chance, threads and repositories of a controller.
+#[derive(Clone)]
+pub struct Surroundings {
+    /// Tells the time. Timers are those of the runtime.
+    pub clock: Clock,
+    /// Spreads waits; decides nothing.
+    pub random: Random,
+    /// Where long computations run.
+    pub compute: Compute,
+    /// Repositories in place of those that URLs name.
+    pub repositories: Option<MemoryRepositories>,
+}
+
+impl Default for Surroundings {
+    /// The machine as it is.
+    fn default() -> Self {
+        Self {
+            clock: Clock::real(),
+            random: Random::default(),
+            compute: Compute::threads(),
+            repositories: None,
+        }
+    }
+}
+
+/// A source of chance. Cloning gives another handle to the same one.
+#[derive(Clone, Debug, Default)]
+pub struct Random {
+    /// State of a seeded source; without one the hasher's random keys are taken.
+    seeded: Option<Arc<Mutex<u64>>>,
+}
+
+impl Random {
+    /// A source whose numbers follow from a seed.
+    pub fn seeded(seed: u64) -> Self {
+        Self { seeded: Some(Arc::new(Mutex::new(seed))) }
+    }
+
+    /// A number from 0 (included) to 1 (excluded).
+    pub fn fraction(&self) -> f64 {
+        use std::hash::{BuildHasher, RandomState};
+        let bits = match &self.seeded {
+            Some(state) => split_mix(&mut state.lock()),
+            None => RandomState::new().hash_one(0_u8),
+        };
+        f64::from(u32::try_from(bits >> 32).unwrap_or(0)) / (f64::from(u32::MAX) + 1.0)
+    }
+
+    /// The same source for those who spread waits.
+    pub(crate) fn jitter(&self) -> Jitter {
+        let random = self.clone();
+        Arc::new(move || random.fraction())
+    }
+}
+
+/// The next number of the `SplitMix64` generator.
+fn split_mix(state: &mut u64) -> u64 {
+    *state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
+    let mut mixed = *state;
+    mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    mixed ^ (mixed >> 31)
+}
+
+/// Where computations run that take longer than a task may (STY-80).
+#[derive(Clone, Copy, Debug)]
+pub struct Compute {
+    /// How many run at the same time; `None` runs them where they are asked for.
+    threads: Option<usize>,
+}
+
+impl Compute {
+    /// On threads of their own, as many as the machine has processors.
+    pub fn threads() -> Self {
+        Self { threads: Some(std::thread::available_parallelism().map_or(2, usize::from)) }
+    }
+
+    /// In the task that asks, which holds everything else up meanwhile.
+    pub fn inline() -> Self {
+        Self { threads: None }
+    }
+
+    /// How many computations run at the same time.
+    pub(crate) fn parallelism(self) -> usize {
+        self.threads.unwrap_or(1)
+    }
+
+    /// Runs a computation.
+    ///
+    /// # Errors
+    /// A text, when it panics.
+    pub(crate) async fn run<T: Send + 'static>(
+        self,
+        work: impl FnOnce() -> T + Send + 'static,
+    ) -> Result<T, String> {
+        if self.threads.is_some() {
+            return tokio::task::spawn_blocking(work).await.map_err(|panic| panic.to_string());
+        }
+        std::panic::catch_unwind(std::panic::AssertUnwindSafe(work))
+            .map_err(|_panic| "it panicked".to_owned())
+    }
+
+    /// Runs a computation on this thread, telling other tasks of it to go elsewhere.
+    pub(crate) fn here<T>(self, work: impl FnOnce() -> T) -> T {
+        if self.threads.is_some() { tokio::task::block_in_place(work) } else { work() }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sty_73_a_seed_decides_all_numbers() {
+        let (one, two) = (Random::seeded(7), Random::seeded(7));
+        let numbers = |random: &Random| [(); 100].map(|()| random.fraction().to_bits());
+        assert_eq!(numbers(&one), numbers(&two));
+        assert_ne!(numbers(&one), numbers(&Random::seeded(8)));
+        assert!((0..100).all(|_| (0.0..1.0).contains(&Random::default().fraction())));
+    }
+
+    #[tokio::test]
+    async fn sty_80_a_panic_of_a_computation_is_an_error() {
+        assert_eq!(Compute::inline().run(|| 7).await, Ok(7));
+        assert!(Compute::inline().run(|| panic!("boom")).await.is_err());
+        assert!(Compute::threads().run(|| panic!("boom")).await.is_err());
+    }
+}

@@ -1,0 +1,120 @@
+//! An installation for tests.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use bytes::Bytes;
+use http::{Method, Request};
+use http_body_util::BodyExt as _;
+use serde_json::{Value, json};
+use tiphys_cluster::Connection;
+use tiphys_control::{Compute, Controller, ControllerOptions, Random, Surroundings};
+use tiphys_sim::{Options, Sim};
+use tiphys_source::{Clock, MemoryRepositories};
+
+const BEGIN: &str = "2026-01-01T00:00:00Z";
+pub(crate) const URL: &str = "https://git.example/shop.git";
+const APPLICATIONS: &str = "/apis/argoproj.io/v1alpha1/namespaces/argocd/applications";
+
+pub(crate) struct World {
+    pub(crate) servers: MemoryRepositories,
+    sim: Sim,
+    _controller: Controller,
+}
+
+impl World {
+    /// A controller that runs; needs a runtime whose time is paused.
+    pub(crate) async fn start() -> Self {
+        let began = BEGIN.parse().unwrap();
+        let clock = tiphys_sim::Clock::virtual_from(began);
+        let sim = Sim::new(Options { clock, ..Options::default() }).unwrap();
+        let servers = MemoryRepositories::default();
+        for definition in tiphys_api::crd::manifests() {
+            ask(&sim, Method::POST, "/apis/apiextensions.k8s.io/v1/customresourcedefinitions", &definition);
+        }
+        let namespace = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "argocd"}});
+        ask(&sim, Method::POST, "/api/v1/namespaces", &namespace);
+        let server = sim.clone();
+        let answer = move |request: Request<Bytes>| {
+            let server = server.clone();
+            async move { Ok(server.call(request).await) }
+        };
+        let controller = Controller::start(ControllerOptions {
+            namespace: "argocd".to_owned(),
+            connection: Connection::over("https://kubernetes.default.svc", answer),
+            cache_dir: "/nowhere".into(),
+            env: BTreeMap::new(),
+            read_only: false,
+            workers: 2,
+            surroundings: Surroundings {
+                clock: Clock::of_timers(began),
+                random: Random::seeded(1),
+                compute: Compute::inline(),
+                repositories: Some(servers.clone()),
+            },
+        });
+        let controller = controller.await.unwrap();
+        Self { servers, sim, _controller: controller }
+    }
+
+    /// Commits one `ConfigMap` that holds a value; returns the commit.
+    pub(crate) fn commit(&self, value: &str) -> String {
+        let object = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "shop"},
+            "data": {"value": value}});
+        let files = BTreeMap::from([("shop/shop.yaml".to_owned(), Bytes::from(object.to_string()))]);
+        self.servers.commit(URL, "main", files, 0).unwrap()
+    }
+
+    /// Makes the application `shop`, which is synced by itself.
+    pub(crate) fn create(&self) {
+        let app = json!({"apiVersion": "argoproj.io/v1alpha1", "kind": "Application",
+            "metadata": {"name": "shop", "namespace": "argocd"},
+            "spec": {"project": "default",
+                "source": {"repoURL": URL, "path": "shop", "targetRevision": "main"},
+                "destination": {"server": "https://kubernetes.default.svc", "namespace": "default"},
+                "syncPolicy": {"automated": {"prune": true, "selfHeal": true}}}});
+        self.ask(Method::POST, APPLICATIONS, &app);
+    }
+
+    /// Asks for a sync to a revision; an empty one means the newest.
+    pub(crate) fn sync(&self, revision: &str) {
+        let patch = json!({"operation": {"sync": {"revision": revision}}});
+        self.ask(Method::PATCH, &format!("{APPLICATIONS}/shop"), &patch);
+    }
+
+    /// Revision of the last operation.
+    pub(crate) fn synced(&self) -> String {
+        let app = self.get(&format!("{APPLICATIONS}/shop"));
+        let revision = app.pointer("/status/operationState/syncResult/revision");
+        revision.and_then(Value::as_str).unwrap_or_default().to_owned()
+    }
+
+    /// The value in the cluster.
+    pub(crate) fn value(&self) -> String {
+        let object = self.get("/api/v1/namespaces/default/configmaps/shop");
+        object.pointer("/data/value").and_then(Value::as_str).unwrap_or_default().to_owned()
+    }
+
+    pub(crate) async fn pass(&self, time: Duration) {
+        tokio::time::sleep(time).await;
+    }
+
+    pub(crate) fn get(&self, target: &str) -> Value {
+        self.ask(Method::GET, target, &Value::Null)
+    }
+
+    fn ask(&self, method: Method, target: &str, body: &Value) -> Value {
+        ask(&self.sim, method, target, body)
+    }
+}
+
+fn ask(sim: &Sim, method: Method, target: &str, body: &Value) -> Value {
+    use futures::FutureExt as _;
+    let kind = if method == Method::PATCH { "application/merge-patch+json" } else { "application/json" };
+    let bytes = if body.is_null() { Bytes::new() } else { Bytes::from(body.to_string()) };
+    let request = Request::builder().method(method).uri(target).header("content-type", kind).body(bytes);
+    let response = sim.handle(request.unwrap());
+    assert!(response.status().is_success() || body.is_null(), "{target}: {}", response.status());
+    let body = response.into_body().collect().now_or_never().unwrap().unwrap().to_bytes();
+    serde_json::from_slice(&body).unwrap()
+}

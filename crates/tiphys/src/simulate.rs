@@ -1,0 +1,182 @@
+//! `tiphys simulate`: whole installations in one thread each, from seeds (STY-73).
+//!
+//! What question does it answer: is there a history of users' acts and faults in which an invariant breaks? A
+//! run is the real controller with an API server in the process, repositories in memory and a clock that
+//! stands still while something is to be done; everything that happens follows from the seed. Each write is
+//! judged by an observer that shares no decision with the product. The same seed gives the same history, so
+//! a seed is all that a failure report needs.
+
+mod chance;
+mod faults;
+mod log;
+mod manifests;
+mod model;
+mod observer;
+mod settled;
+mod users;
+mod watching;
+mod wire;
+mod world;
+
+use std::ffi::OsString;
+use std::io::Write as _;
+use std::process::ExitCode;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use clap::Parser;
+use parking_lot::Mutex;
+use world::Outcome;
+
+/// Run whole installations from seeds and check the invariants after every step.
+#[derive(Parser, Debug)]
+#[command(name = "tiphys simulate", disable_version_flag = true)]
+struct Arguments {
+    /// How many seeds to run
+    #[arg(long, default_value_t = 1000)]
+    seeds: u64,
+    /// The first seed
+    #[arg(long, default_value_t = 1)]
+    from: u64,
+    /// Run this seed only
+    #[arg(long)]
+    seed: Option<u64>,
+    /// Show everything that happens
+    #[arg(long)]
+    verbose: bool,
+    /// Run every seed twice and compare the histories
+    #[arg(long)]
+    twice: bool,
+    /// Seeds that run at the same time; 0 takes one per processor
+    #[arg(long, default_value_t = 0)]
+    jobs: usize,
+    /// Failing seeds after which to stop
+    #[arg(long, default_value_t = 10)]
+    failures: u64,
+}
+
+/// Sums over all runs.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Totals {
+    /// Seeds that ran.
+    pub seeds: u64,
+    /// Seeds in which an invariant broke.
+    pub failed: u64,
+    /// Requests of controllers.
+    pub requests: u64,
+    /// Requests that changed something.
+    pub writes: u64,
+    /// Objects applied.
+    pub applies: u64,
+    /// Objects deleted.
+    pub deletions: u64,
+    /// Times a controller died.
+    pub crashes: u64,
+    /// Virtual seconds.
+    pub seconds: u64,
+}
+
+/// Carries out `tiphys simulate`.
+pub fn run(args: &[OsString]) -> ExitCode {
+    let words = std::iter::once(OsString::from("tiphys simulate")).chain(args.iter().cloned());
+    let arguments = match Arguments::try_parse_from(words) {
+        Ok(arguments) => arguments,
+        Err(error) => {
+            let code = if error.use_stderr() { 2 } else { 0 };
+            // Nothing is to be done when the terminal is gone.
+            drop(error.print());
+            return ExitCode::from(code);
+        }
+    };
+    let (from, count) = arguments.seed.map_or((arguments.from, arguments.seeds), |seed| (seed, 1));
+    let began = tokio::time::Instant::now();
+    let totals = many(&arguments, from, count);
+    let took = began.elapsed();
+    show(&format!(
+        "{} seeds from {from} in {:.1} s: {} failed; {} virtual hours, {} requests, {} writes, {} applies, \
+         {} deletions, {} crashes",
+        totals.seeds,
+        took.as_secs_f64(),
+        totals.failed,
+        totals.seconds / 3600,
+        totals.requests,
+        totals.writes,
+        totals.applies,
+        totals.deletions,
+        totals.crashes,
+    ));
+    if totals.failed == 0 { ExitCode::SUCCESS } else { ExitCode::from(1) }
+}
+
+/// Runs seeds on some threads; the order in which they end is the only thing that is left to chance.
+fn many(arguments: &Arguments, from: u64, count: u64) -> Totals {
+    let jobs = match arguments.jobs {
+        0 => std::thread::available_parallelism().map_or(1, usize::from),
+        jobs => jobs,
+    };
+    let next = AtomicU64::new(0);
+    let totals = Mutex::new(Totals::default());
+    std::thread::scope(|scope| {
+        for _ in 0..jobs {
+            scope.spawn(|| {
+                loop {
+                    let number = next.fetch_add(1, Ordering::Relaxed);
+                    if number >= count || totals.lock().failed >= arguments.failures {
+                        return;
+                    }
+                    let seed = from.wrapping_add(number);
+                    let failed = one(seed, arguments.verbose, arguments.twice);
+                    add(&mut totals.lock(), &failed);
+                }
+            });
+        }
+    });
+    totals.into_inner()
+}
+
+fn one(seed: u64, verbose: bool, twice: bool) -> Outcome {
+    let mut outcome = match world::run(seed, verbose) {
+        Ok(outcome) => outcome,
+        Err(error) => return failed(format!("the runtime cannot be made: {error}")),
+    };
+    if twice && world::run(seed, false).is_ok_and(|again| again.trace != outcome.trace) {
+        outcome.violations.extend(failed("the same seed gave another history".to_owned()).violations);
+    }
+    if !outcome.violations.is_empty() {
+        for violation in &outcome.violations {
+            let at = violation.at.as_secs_f64();
+            show(&format!("seed {seed} at {at:.3} s: {}: {}", violation.invariant, violation.text));
+        }
+        show(&format!("replay: tiphys simulate --seed {seed} --verbose"));
+    }
+    outcome
+}
+
+fn failed(text: String) -> Outcome {
+    let violation = observer::Violation { at: std::time::Duration::ZERO, invariant: "simulation", text };
+    Outcome { violations: vec![violation], ..Outcome::default() }
+}
+
+fn add(totals: &mut Totals, outcome: &Outcome) {
+    totals.seeds += 1;
+    totals.failed += u64::from(!outcome.violations.is_empty());
+    totals.requests += outcome.requests;
+    totals.writes += outcome.writes;
+    totals.applies += outcome.applies;
+    totals.deletions += outcome.deletions;
+    totals.crashes += outcome.crashes;
+    totals.seconds += outcome.took.as_secs();
+}
+
+/// Runs seeds one after another and gives back the sums; what breaks is printed. For tests.
+pub fn seeds(from: u64, count: u64, twice: bool) -> Totals {
+    let mut totals = Totals::default();
+    for number in 0..count {
+        add(&mut totals, &one(from.wrapping_add(number), false, twice));
+    }
+    totals
+}
+
+fn show(text: &str) {
+    // A closed pipe ends quietly (CLI-1106).
+    let _ = writeln!(std::io::stdout(), "{text}");
+}

@@ -1,0 +1,190 @@
+//! What should be: applications, projects and the objects that a commit declares, known independently of the
+//! product's own reading of them.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use tiphys_object::ResourceKey;
+use tiphys_source::MemoryRepositories;
+
+/// The namespace with the Applications.
+pub(super) const CONTROL_PLANE: &str = "argocd";
+/// The branch everything follows.
+pub(super) const MAIN: &str = "refs/heads/main";
+
+/// An application of the world, as its user made it.
+#[derive(Clone, Debug)]
+pub(super) struct App {
+    pub(super) name: String,
+    pub(super) url: String,
+    pub(super) path: String,
+    pub(super) namespace: String,
+    pub(super) project: String,
+    pub(super) automated: Option<Automated>,
+    /// Whether its deletion takes its objects along.
+    pub(super) cascades: bool,
+    /// Whether its user deleted it.
+    pub(super) deleted: bool,
+}
+
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Automated {
+    pub(super) prune: bool,
+    pub(super) self_heal: bool,
+}
+
+impl App {
+    /// The Application object.
+    pub(super) fn manifest(&self) -> Value {
+        let finalizers: &[&str] =
+            if self.cascades { &["resources-finalizer.argocd.argoproj.io"] } else { &[] };
+        let mut policy = json!({"syncOptions": ["CreateNamespace=true"]});
+        if let Some(automated) = self.automated {
+            let automated = json!({"prune": automated.prune, "selfHeal": automated.self_heal});
+            policy["automated"] = automated;
+        }
+        json!({
+            "apiVersion": "argoproj.io/v1alpha1", "kind": "Application",
+            "metadata": {"name": self.name, "namespace": CONTROL_PLANE, "finalizers": finalizers},
+            "spec": {
+                "project": self.project,
+                "source": {"repoURL": self.url, "path": self.path, "targetRevision": "main"},
+                "destination": {"server": "https://kubernetes.default.svc", "namespace": self.namespace},
+                "syncPolicy": policy,
+            },
+        })
+    }
+}
+
+/// What a project permits: a state that was in force from some time on.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Rules {
+    pub(super) namespaces: BTreeSet<String>,
+    /// Kinds without a namespace.
+    pub(super) cluster_kinds: BTreeSet<String>,
+    /// Kinds in namespaces that are forbidden.
+    pub(super) denied_kinds: BTreeSet<String>,
+}
+
+impl Rules {
+    /// The `AppProject` object.
+    pub(super) fn manifest(&self, name: &str) -> Value {
+        let destination = |namespace: &String| json!({"server": "*", "namespace": namespace});
+        let kind = |kind: &String| json!({"group": "*", "kind": kind});
+        json!({
+            "apiVersion": "argoproj.io/v1alpha1", "kind": "AppProject",
+            "metadata": {"name": name, "namespace": CONTROL_PLANE},
+            "spec": {
+                "sourceRepos": ["*"],
+                "destinations": self.namespaces.iter().map(destination).collect::<Vec<_>>(),
+                "clusterResourceWhitelist": self.cluster_kinds.iter().map(kind).collect::<Vec<_>>(),
+                "namespaceResourceBlacklist": self.denied_kinds.iter().map(kind).collect::<Vec<_>>(),
+            },
+        })
+    }
+
+    /// Whether an object is permitted. Namespaces and kinds here are plain names.
+    pub(super) fn permit(&self, key: &ResourceKey) -> bool {
+        if key.namespace.is_empty() {
+            return self.cluster_kinds.contains(key.kind.as_str());
+        }
+        self.namespaces.contains(key.namespace.as_str()) && !self.denied_kinds.contains(key.kind.as_str())
+    }
+}
+
+/// Everything that should be.
+#[derive(Debug, Default)]
+pub(super) struct Model {
+    pub(super) servers: MemoryRepositories,
+    pub(super) apps: BTreeMap<String, App>,
+    /// Rules of projects with the times from which they were in force.
+    pub(super) projects: BTreeMap<String, Vec<(Duration, Rules)>>,
+    /// Commits that a force-push made the newest, by URL.
+    pub(super) forced: BTreeSet<(String, String)>,
+    /// A text that only Secrets may hold.
+    pub(super) canary: String,
+}
+
+impl Model {
+    /// Objects that a commit declares for an application; `None` when a file cannot be read.
+    pub(super) fn declared(&self, app: &App, commit: &str) -> Option<BTreeMap<ResourceKey, Value>> {
+        let files = self.servers.files(&app.url, commit)?;
+        let directory = format!("{}/", app.path);
+        let mut declared = BTreeMap::new();
+        for (path, content) in files.iter() {
+            let Some(name) = path.strip_prefix(&directory).filter(|name| !name.contains('/')) else {
+                continue;
+            };
+            if !std::path::Path::new(name).extension().is_some_and(|extension| extension == "yaml") {
+                continue;
+            }
+            let text = std::str::from_utf8(content).ok()?;
+            for document in text.split("\n---\n") {
+                let object: Value = serde_json::from_str(document).ok()?;
+                declared.insert(key_of(&object, &app.namespace), object);
+            }
+        }
+        Some(declared)
+    }
+
+    /// Whether the rules of a project permit an object, or did so until a short time ago.
+    pub(super) fn permitted(&self, project: &str, key: &ResourceKey, now: Duration, lag: Duration) -> bool {
+        let Some(rules) = self.projects.get(project) else { return project == "default" };
+        let ends = rules.iter().skip(1).map(|(from, _)| *from).chain([Duration::MAX]);
+        rules.iter().zip(ends).any(|((_, rules), end)| end.saturating_add(lag) >= now && rules.permit(key))
+    }
+
+    /// The newest commit of an application's branch.
+    pub(super) fn head(&self, app: &App) -> Option<String> {
+        self.servers.get_ref(&app.url, MAIN)
+    }
+}
+
+/// Kinds of this world that live in no namespace.
+const CLUSTER_KINDS: [&str; 3] = ["Namespace", "ClusterRole", "CustomResourceDefinition"];
+
+/// Key of an object; one that names no namespace gets the given one.
+pub(super) fn key_of(object: &Value, default_namespace: &str) -> ResourceKey {
+    let text = |pointer: &str| object.pointer(pointer).and_then(Value::as_str).unwrap_or_default();
+    let group = text("/apiVersion").split_once('/').map_or("", |(group, _)| group);
+    let namespace = match text("/metadata/namespace") {
+        _ if CLUSTER_KINDS.contains(&text("/kind")) => "",
+        "" => default_namespace,
+        namespace => namespace,
+    };
+    ResourceKey::new(group, text("/kind"), namespace, text("/metadata/name"))
+}
+
+/// The application that an object's tracking annotation names, when the annotation is about this very object.
+pub(super) fn owner_of(object: &Value) -> Option<String> {
+    let id = annotation(object, "argocd.argoproj.io/tracking-id")?;
+    let (app, about) = id.split_once(':')?;
+    let key = key_of(object, "");
+    // Of an object without a namespace the annotation names that of the destination.
+    let (kind, place) = about.split_once(':')?;
+    let (namespace, name) = place.split_once('/')?;
+    let is_own = kind == format!("{}/{}", key.group, key.kind)
+        && name == key.name.as_str()
+        && (namespace == key.namespace.as_str() || key.namespace.is_empty());
+    is_own.then(|| app.to_owned())
+}
+
+/// An annotation of an object.
+pub(super) fn annotation<'a>(object: &'a Value, name: &str) -> Option<&'a str> {
+    object.pointer("/metadata/annotations")?.get(name)?.as_str()
+}
+
+/// Whether everything that `wanted` says is so in `found`.
+pub(super) fn holds(found: &Value, wanted: &Value) -> bool {
+    match (found, wanted) {
+        (Value::Object(found), Value::Object(wanted)) => {
+            wanted.iter().all(|(name, wanted)| found.get(name).is_some_and(|found| holds(found, wanted)))
+        }
+        (Value::Array(found), Value::Array(wanted)) => {
+            found.len() == wanted.len()
+                && found.iter().zip(wanted).all(|(found, wanted)| holds(found, wanted))
+        }
+        (found, wanted) => found == wanted,
+    }
+}

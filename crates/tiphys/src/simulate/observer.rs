@@ -1,0 +1,330 @@
+//! Watches every write of a controller and says which invariant it breaks (reliability section 1).
+//!
+//! Nothing here uses the product's decisions: what is permitted, declared and owned is found out from the
+//! model and from the cluster's state at the moment of the write.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+use http::Method;
+use serde_json::Value;
+use tiphys_object::ResourceKey;
+
+use super::model::{App, Model, annotation, holds, key_of, owner_of};
+use super::wire::Wires;
+
+/// How long a controller may go on by settings that were changed: a pass keeps its snapshot, and the watch
+/// needs its time.
+pub(super) const SETTINGS_LAG: Duration = Duration::from_mins(2);
+/// Violations that are kept of one run.
+const VIOLATIONS_MAX: usize = 20;
+
+const HOOK: &str = "argocd.argoproj.io/hook";
+const LAST_APPLIED: &str = "kubectl.kubernetes.io/last-applied-configuration";
+const APPLICATIONS: &str = "/apis/argoproj.io/v1alpha1/namespaces/argocd/applications/";
+
+/// One write.
+#[derive(Debug)]
+pub(super) struct Call {
+    pub(super) at: Duration,
+    pub(super) method: Method,
+    pub(super) path: String,
+    pub(super) is_dry_run: bool,
+    pub(super) body: Value,
+    /// The object before.
+    pub(super) live: Option<Value>,
+    pub(super) status: u16,
+    /// The answer.
+    pub(super) stored: Value,
+}
+
+/// A broken invariant.
+#[derive(Clone, Debug)]
+pub(super) struct Violation {
+    pub(super) at: Duration,
+    pub(super) invariant: &'static str,
+    pub(super) text: String,
+}
+
+/// What was seen so far.
+#[derive(Debug)]
+pub(super) struct Observer {
+    pub(super) model: Model,
+    pub(super) violations: Vec<Violation>,
+    pub(super) writes: u64,
+    pub(super) last_write: Duration,
+    pub(super) last_write_text: String,
+    /// How long settings that were changed may be in use.
+    pub(super) lag: Duration,
+    /// Texts that only Secrets may hold.
+    canaries: Vec<String>,
+    /// Applications as they were at the last write that concerned them.
+    applications: BTreeMap<String, Value>,
+    /// When applications went.
+    gone: BTreeMap<String, Duration>,
+    /// Last revision an application was synced or compared to, by name and which of the two.
+    revisions: BTreeMap<(String, &'static str), String>,
+    hooks: BTreeSet<String>,
+    pub(super) deletions: u64,
+    pub(super) applies: u64,
+}
+
+impl Observer {
+    pub(super) fn new(model: Model) -> Self {
+        use base64::Engine as _;
+        let encoded = base64::engine::general_purpose::STANDARD.encode(&model.canary);
+        Self {
+            canaries: vec![model.canary.clone(), encoded],
+            model,
+            violations: Vec::new(),
+            writes: 0,
+            last_write: Duration::ZERO,
+            last_write_text: String::new(),
+            lag: SETTINGS_LAG,
+            applications: BTreeMap::new(),
+            gone: BTreeMap::new(),
+            revisions: BTreeMap::new(),
+            hooks: BTreeSet::new(),
+            deletions: 0,
+            applies: 0,
+        }
+    }
+
+    pub(super) fn broken(&mut self, at: Duration, invariant: &'static str, text: String) {
+        if self.violations.len() < VIOLATIONS_MAX {
+            self.violations.push(Violation { at, invariant, text });
+        }
+    }
+
+    /// Forgets what was applied from a repository whose branch was moved by force.
+    pub(super) fn forget_revisions(&mut self, names: &BTreeSet<String>) {
+        self.revisions.retain(|(name, _), _| !names.contains(name));
+    }
+
+    /// Takes the state of the world right before a write.
+    pub(super) fn before(&mut self, wires: &Wires, call: &Call) {
+        let name = match call.live.as_ref().map_or_else(|| owner_of(&call.body), owner_of) {
+            Some(name) => name,
+            None => match call.path.strip_prefix(APPLICATIONS) {
+                Some(rest) => rest.split('/').next().unwrap_or_default().to_owned(),
+                None => return,
+            },
+        };
+        if let Some(app) = wires.get(&format!("{APPLICATIONS}{name}")) {
+            self.applications.insert(name, app);
+        }
+    }
+
+    /// An application is made, maybe again.
+    pub(super) fn born(&mut self, name: &str) {
+        self.gone.remove(name);
+        self.applications.remove(name);
+        self.forget_revisions(&BTreeSet::from([name.to_owned()]));
+    }
+
+    /// An application is not there any more.
+    pub(super) fn died(&mut self, name: &str, at: Duration) {
+        self.gone.insert(name.to_owned(), at);
+    }
+
+    /// Judges a write.
+    pub(super) fn after(&mut self, _wires: &Wires, call: &Call) {
+        if !(200..300).contains(&call.status) {
+            return;
+        }
+        self.no_secrets(call);
+        if call.is_dry_run {
+            return;
+        }
+        self.writes += 1;
+        self.last_write = call.at;
+        self.last_write_text = format!("{} {} {}", call.method, call.path, call.body);
+        if call.path.ends_with("/events") || call.path.contains("/appprojects") {
+            return;
+        }
+        if call.path.starts_with(APPLICATIONS) {
+            self.application_written(call);
+            return;
+        }
+        let object = call.live.as_ref().unwrap_or(&call.stored);
+        let subject = if call.method == Method::DELETE { object } else { &call.stored };
+        let key = key_of(subject, "");
+        let Some(owner) = owner_of(subject) else {
+            self.unowned(call, &key);
+            return;
+        };
+        let Some(app) = self.applications.get(&owner).cloned() else {
+            self.broken(call.at, "INV-1", format!("a write for an unknown application: {}", show(call)));
+            return;
+        };
+        if self.gone.get(&owner).is_some_and(|gone| call.at.saturating_sub(*gone) > self.lag) {
+            self.broken(call.at, "INV-1", format!("a write for an application long gone: {}", show(call)));
+        }
+        self.permitted(call, &app, &key);
+        let Some(declared) = self.model.apps.get(&owner).cloned() else { return };
+        if call.method == Method::DELETE {
+            self.deletions += 1;
+            self.deleted(call, &declared, &app, object, &key);
+        } else {
+            self.applies += 1;
+            self.applied(call, &declared, &app, &key);
+        }
+    }
+
+    /// Writes to objects that carry no mark of ours: only the destination's namespace.
+    fn unowned(&mut self, call: &Call, key: &ResourceKey) {
+        let is_destination = key.kind.as_str() == "Namespace"
+            && call.method != Method::DELETE
+            && self.model.apps.values().any(|app| app.namespace == key.name.as_str());
+        if is_destination {
+            let apps = self.model.apps.values().filter(|app| app.namespace == key.name.as_str());
+            let projects: BTreeSet<&str> = apps.map(|app| app.project.as_str()).collect();
+            if !projects.iter().any(|name| self.model.permitted(name, key, call.at, self.lag)) {
+                self.broken(call.at, "INV-6", format!("no project permits {}", show(call)));
+            }
+        } else {
+            let invariant = if call.method == Method::DELETE { "INV-1" } else { "INV-2" };
+            self.broken(call.at, invariant, format!("a write to an object of nobody: {}", show(call)));
+        }
+    }
+
+    /// INV-6: the project of the application permits exactly this object.
+    fn permitted(&mut self, call: &Call, app: &Value, key: &ResourceKey) {
+        let project = app.pointer("/spec/project").and_then(Value::as_str).unwrap_or("default");
+        if !self.model.permitted(project, key, call.at, self.lag) {
+            self.broken(call.at, "INV-6", format!("project {project} does not permit {}", show(call)));
+        }
+    }
+
+    /// INV-1: somebody decided about this deletion by two witnesses.
+    fn deleted(&mut self, call: &Call, declared: &App, app: &Value, object: &Value, key: &ResourceKey) {
+        if annotation(object, HOOK).is_some() {
+            return;
+        }
+        let is_going = app.pointer("/metadata/deletionTimestamp").is_some();
+        let cascades = app.pointer("/metadata/finalizers").and_then(Value::as_array).is_some_and(|all| {
+            all.iter().any(|name| {
+                name.as_str().is_some_and(|name| name.starts_with("resources-finalizer.argocd.argoproj.io"))
+            })
+        });
+        if is_going && cascades {
+            return;
+        }
+        let (revision, state) = recorded(app);
+        let prunes = state.pointer("/operation/sync/prune") == Some(&Value::Bool(true));
+        let witness = self.model.declared(declared, revision);
+        let text = |why: &str| format!("{why} (revision {revision:?}): {}", show(call));
+        match witness {
+            None => self.broken(call.at, "INV-1", text("deleted without a complete render")),
+            Some(objects) if objects.contains_key(key) => {
+                self.broken(call.at, "INV-1", text("deleted although it is declared"));
+            }
+            Some(_) if !prunes => self.broken(call.at, "INV-1", text("pruned without being asked to")),
+            Some(_) => {}
+        }
+    }
+
+    /// INV-2: what is stored now is what the recorded revision declares.
+    fn applied(&mut self, call: &Call, declared: &App, app: &Value, key: &ResourceKey) {
+        if only_finalizers(&call.body) {
+            return;
+        }
+        let (revision, state) = recorded(app);
+        let text = |why: &str| format!("{why} (revision {revision:?}): {}", show(call));
+        if app.pointer("/metadata/deletionTimestamp").is_some() && app.get("operation").is_none() {
+            self.broken(call.at, "INV-2", text("applied for an application that is being deleted"));
+            return;
+        }
+        let Some(wanted) = self.model.declared(declared, revision).and_then(|mut all| all.remove(key)) else {
+            self.broken(call.at, "INV-2", text("applied although it is not declared"));
+            return;
+        };
+        if !holds(&call.stored, &wanted) {
+            self.broken(call.at, "INV-2", text(&format!("applied otherwise than declared: {wanted}")));
+        }
+        if let Some(last) = annotation(&call.stored, LAST_APPLIED)
+            && serde_json::from_str(last).ok().is_none_or(|last: Value| !holds(&last, &wanted))
+        {
+            self.broken(call.at, "INV-2", text(&format!("the record says otherwise: {wanted}")));
+        }
+        if call.method == Method::POST && annotation(&wanted, HOOK).is_some() {
+            let started = state.get("startedAt").map(Value::to_string).unwrap_or_default();
+            let retries = state.get("retryCount").map(Value::to_string).unwrap_or_default();
+            let run = format!("{} {key} {started} {retries}", declared.name);
+            if !self.hooks.insert(run) {
+                self.broken(call.at, "INV-9", text("a hook runs twice in one attempt"));
+            }
+        }
+    }
+
+    /// INV-3 and INV-4: what a write to an Application says about its operations.
+    fn application_written(&mut self, call: &Call) {
+        let name = call.path.strip_prefix(APPLICATIONS).unwrap_or_default().to_owned();
+        let Some(declared) = self.model.apps.get(&name).cloned() else { return };
+        let (_, before) = call.live.as_ref().map(recorded).unwrap_or(("", &Value::Null));
+        let (revision, after) = recorded(&call.stored);
+        let started = |state: &Value| state.get("startedAt").cloned();
+        if started(after).is_some() && started(before) != started(after) {
+            let runs = before.get("phase").and_then(Value::as_str) == Some("Running");
+            if runs && before.get("finishedAt").is_none_or(Value::is_null) {
+                let text = format!("an operation began while another one ran: {}", show(call));
+                self.broken(call.at, "INV-4", text);
+            }
+        }
+        let automated = after.pointer("/operation/initiatedBy/automated") == Some(&Value::Bool(true));
+        self.moved(call, &declared, "operation", revision, !automated);
+        let compared = call.stored.pointer("/status/sync/revision").and_then(Value::as_str);
+        self.moved(call, &declared, "comparison", compared.unwrap_or_default(), false);
+        let is_going = call.stored.pointer("/metadata/deletionTimestamp").is_some();
+        if is_going && call.stored.pointer("/metadata/finalizers").is_none() {
+            self.died(&name, call.at);
+        }
+        self.applications.insert(name, call.stored.clone());
+    }
+
+    /// INV-3: no step back along the branch, unless somebody asked for it.
+    fn moved(&mut self, call: &Call, app: &App, what: &'static str, revision: &str, asked: bool) {
+        if revision.is_empty() {
+            return;
+        }
+        let key = (app.name.clone(), what);
+        let old = self.revisions.insert(key, revision.to_owned());
+        let Some(old) = old.filter(|old| old != revision) else { return };
+        let was_forced = self.model.forced.contains(&(app.url.clone(), revision.to_owned()));
+        if !asked && !was_forced && self.model.servers.is_ancestor(&app.url, revision, &old) {
+            let text = format!("{} went back from {old} to {revision} ({what}): {}", app.name, show(call));
+            self.broken(call.at, "INV-3", text);
+        }
+    }
+
+    /// INV-7: what is written outside of Secrets shows nothing of them.
+    fn no_secrets(&mut self, call: &Call) {
+        if call.path.contains("/secrets") {
+            return;
+        }
+        let text = call.body.to_string();
+        if self.canaries.iter().any(|canary| text.contains(canary) || call.path.contains(canary)) {
+            self.broken(call.at, "INV-7", format!("a secret is shown by {} {}", call.method, call.path));
+        }
+    }
+}
+
+/// The recorded revision and the state of an application's last operation.
+fn recorded(app: &Value) -> (&str, &Value) {
+    let state = app.pointer("/status/operationState").unwrap_or(&Value::Null);
+    (state.pointer("/syncResult/revision").and_then(Value::as_str).unwrap_or_default(), state)
+}
+
+fn only_finalizers(body: &Value) -> bool {
+    let members = |value: &Value| value.as_object().map(|map| map.keys().cloned().collect::<Vec<_>>());
+    members(body).is_some_and(|names| names == ["metadata"])
+        && body.get("metadata").and_then(members).is_some_and(|names| {
+            names.iter().all(|name| matches!(name.as_str(), "finalizers" | "resourceVersion" | "uid"))
+        })
+}
+
+/// A write in one line, bounded.
+fn show(call: &Call) -> String {
+    let body: String = call.body.to_string().chars().take(600).collect();
+    format!("{} {} {body} -> {}", call.method, call.path, call.status)
+}

@@ -1,0 +1,146 @@
+//! The end of a run: a fixed point in bounded time, no writes after it, and the state it should be in (INV-5).
+
+use std::time::Duration;
+
+use serde_json::Value;
+
+use super::model::{App, Model, holds, key_of, owner_of};
+use super::users::{path_of, typed};
+use super::wire::Wires;
+use super::world::World;
+
+/// Time in which everything comes to rest once nothing goes wrong any more.
+const BOUND: Duration = Duration::from_mins(45);
+/// Time after which everything was listed again (ENG-10).
+const RESYNC: Duration = Duration::from_mins(70);
+/// Time without a write that counts as rest.
+const REST: Duration = Duration::from_mins(12);
+/// Time without a write that is demanded after that.
+const SILENCE: Duration = Duration::from_mins(20);
+
+/// Waits for the fixed point and checks it.
+pub(super) async fn wait(world: &mut World, loses_events: bool) {
+    if loses_events {
+        world.pass(RESYNC).await;
+    }
+    let begun = world.wires.now();
+    loop {
+        world.pass(Duration::from_mins(1)).await;
+        let now = world.wires.now();
+        let last = world.wires.observer.lock().last_write;
+        if now.saturating_sub(last) >= REST && now.saturating_sub(begun) >= REST {
+            break;
+        }
+        if now.saturating_sub(begun) > BOUND {
+            let mut observer = world.wires.observer.lock();
+            let text = format!("no rest; the last write at {last:?}: {}", observer.last_write_text);
+            observer.broken(now, "INV-5", text);
+            return;
+        }
+    }
+    let writes = world.wires.observer.lock().writes;
+    world.pass(SILENCE).await;
+    {
+        let now = world.wires.now();
+        let mut observer = world.wires.observer.lock();
+        if observer.writes != writes {
+            let text = format!("a write after the fixed point: {}", observer.last_write_text);
+            observer.broken(now, "INV-5", text);
+        }
+    }
+    let apps: Vec<App> = world.wires.observer.lock().model.apps.values().cloned().collect();
+    for app in apps {
+        let why = if app.deleted { gone(&world.wires, &app) } else { equal(&world.wires, &app) };
+        if let Err(why) = why {
+            let now = world.wires.now();
+            world.wires.observer.lock().broken(now, "INV-5", format!("{}: {why}", app.name));
+        }
+    }
+}
+
+/// Collections in which applications have objects.
+fn collections(app: &App) -> [(&'static str, String); 5] {
+    let namespace = &app.namespace;
+    [
+        ("configmaps", format!("/api/v1/namespaces/{namespace}/configmaps")),
+        ("secrets", format!("/api/v1/namespaces/{namespace}/secrets")),
+        ("deployments", format!("/apis/apps/v1/namespaces/{namespace}/deployments")),
+        ("jobs", format!("/apis/batch/v1/namespaces/{namespace}/jobs")),
+        ("namespaces", "/api/v1/namespaces".to_owned()),
+    ]
+}
+
+/// Objects of an application in the cluster.
+fn owned(wires: &Wires, app: &App) -> Vec<Value> {
+    let mut found = Vec::new();
+    for (plural, path) in collections(app) {
+        let list = wires.get(&path).unwrap_or(Value::Null);
+        let items = list.get("items").and_then(Value::as_array).into_iter().flatten();
+        let items = items.map(|item| typed(item, plural));
+        found.extend(items.filter(|item| owner_of(item).as_ref() == Some(&app.name)));
+    }
+    found
+}
+
+/// A deleted application is gone, with its objects where they go along.
+fn gone(wires: &Wires, app: &App) -> Result<(), String> {
+    if !is_free(wires, app) {
+        return Ok(());
+    }
+    if let Some(left) = wires.get(&path_of(&app.name)) {
+        return Err(format!("still there: {}", left["metadata"]));
+    }
+    Ok(())
+}
+
+/// Whether its project permits everything that the application could have.
+fn is_free(wires: &Wires, app: &App) -> bool {
+    let observer = wires.observer.lock();
+    let Some(versions) = observer.model.projects.get(&app.project) else { return true };
+    versions.last().is_some_and(|(_, rules)| {
+        rules.namespaces.contains(&app.namespace)
+            && rules.cluster_kinds.contains("Namespace")
+            && rules.denied_kinds.is_empty()
+    })
+}
+
+/// An application that is synced by itself holds exactly what its newest commit declares.
+fn equal(wires: &Wires, app: &App) -> Result<(), String> {
+    let heals = app.automated.is_some_and(|automated| automated.prune && automated.self_heal);
+    let (head, declared) = {
+        let observer = wires.observer.lock();
+        let model: &Model = &observer.model;
+        let Some(head) = model.head(app) else { return Ok(()) };
+        let Some(declared) = model.declared(app, &head) else { return Ok(()) };
+        (head, declared)
+    };
+    let is_hook = |object: &Value| super::model::annotation(object, "argocd.argoproj.io/hook").is_some();
+    let wanted: Vec<_> = declared.into_iter().filter(|(_, object)| !is_hook(object)).collect();
+    // A source that declares nothing is not synced by itself: that would remove everything.
+    if !heals || wanted.is_empty() || !is_free(wires, app) {
+        return Ok(());
+    }
+    let live = wires.get(&path_of(&app.name)).ok_or("the application is missing")?;
+    let text = |pointer: &str| live.pointer(pointer).and_then(Value::as_str).unwrap_or_default();
+    // A sync that failed, for example at its hook, is not tried again at the same commit.
+    if matches!(text("/status/operationState/phase"), "Failed" | "Error") {
+        return Ok(());
+    }
+    if text("/status/sync/status") != "Synced" || text("/status/sync/revision") != head {
+        return Err(format!("not in sync with {head}: {}", live["status"]));
+    }
+    let owned = owned(wires, app);
+    for (key, object) in &wanted {
+        let found = owned.iter().find(|found| key_of(found, "") == *key);
+        if !found.is_some_and(|found| holds(found, object)) {
+            return Err(format!("{key} should be {object}, it is {found:?}"));
+        }
+    }
+    let extra = owned
+        .iter()
+        .find(|found| !is_hook(found) && !wanted.iter().any(|(key, _)| *key == key_of(found, "")));
+    match extra {
+        Some(extra) => Err(format!("{} is left over", key_of(extra, ""))),
+        None => Ok(()),
+    }
+}

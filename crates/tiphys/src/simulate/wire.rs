@@ -1,0 +1,389 @@
+//! The way between a controller and the API server: everything that passes is observed, and some of it goes
+//! wrong.
+
+use std::collections::BTreeSet;
+use std::hash::Hasher as _;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use bytes::Bytes;
+use http::{Method, Request, Response, StatusCode};
+use http_body_util::combinators::UnsyncBoxBody;
+use http_body_util::{BodyExt as _, Full};
+use parking_lot::Mutex;
+use serde_json::{Value, json};
+use tiphys_sim::{Fault, Sim};
+use tokio::sync::Notify;
+use tokio::time::Instant;
+
+use super::chance::Chance;
+use super::faults::Faults;
+use super::observer::{Call, Observer};
+use super::watching;
+
+pub(super) type Error = Box<dyn std::error::Error + Send + Sync>;
+pub(super) type Body = UnsyncBoxBody<Bytes, Error>;
+
+/// Writes by which a stale read is late at most (F3).
+const STALE_WRITES_MAX: u64 = 30;
+
+/// What all ways share; it outlives the controllers.
+pub(super) struct Wires {
+    pub(super) sim: Sim,
+    pub(super) observer: Arc<Mutex<Observer>>,
+    pub(super) state: Mutex<State>,
+    /// Told when a controller has to die.
+    pub(super) crash: Notify,
+    pub(super) origin: Instant,
+    pub(super) prints: bool,
+}
+
+pub(super) struct State {
+    pub(super) faults: Faults,
+    pub(super) chance: Chance,
+    pub(super) requests: u64,
+    /// Objects that are being written.
+    under_way: BTreeSet<String>,
+    /// Hash of everything that was asked, with its time.
+    trace: std::hash::DefaultHasher,
+}
+
+impl Wires {
+    pub(super) fn new(
+        sim: Sim,
+        observer: Arc<Mutex<Observer>>,
+        faults: Faults,
+        chance: Chance,
+        prints: bool,
+    ) -> Self {
+        // The keys of this hasher are fixed.
+        let trace = std::hash::DefaultHasher::new();
+        let state = State { faults, chance, requests: 0, under_way: BTreeSet::new(), trace };
+        let (crash, origin) = (Notify::new(), Instant::now());
+        Self { sim, observer, state: Mutex::new(state), crash, origin, prints }
+    }
+
+    /// From now on everything works.
+    pub(super) fn calm(&self) {
+        let mut state = self.state.lock();
+        let latency = state.faults.latency;
+        state.faults = Faults { latency, ..Faults::default() };
+    }
+
+    /// A number that is equal for equal histories.
+    pub(super) fn trace(&self) -> u64 {
+        self.state.lock().trace.finish()
+    }
+
+    pub(super) fn now(&self) -> Duration {
+        self.origin.elapsed()
+    }
+
+    /// A request that meets no fault and is not the controller's.
+    pub(super) fn direct(&self, method: Method, target: &str, kind: &str, body: &Value) -> (u16, Value) {
+        let bytes = if body.is_null() { Bytes::new() } else { Bytes::from(body.to_string()) };
+        let request = Request::builder()
+            .method(method)
+            .uri(target)
+            .header(http::header::CONTENT_TYPE, kind)
+            .header(http::header::ACCEPT, "application/json")
+            .body(bytes)
+            .unwrap_or_default();
+        let (status, bytes) = whole(self.sim.handle(request));
+        (status.as_u16(), serde_json::from_slice(&bytes).unwrap_or(Value::Null))
+    }
+
+    /// An object as it is now.
+    pub(super) fn get(&self, target: &str) -> Option<Value> {
+        let (status, object) = self.direct(Method::GET, target, "application/json", &Value::Null);
+        (status == 200).then_some(object)
+    }
+
+    fn note(&self, request: &Request<Bytes>) {
+        let mut state = self.state.lock();
+        state.requests += 1;
+        let now = self.now();
+        state.trace.write_u128(now.as_nanos());
+        state.trace.write(request.method().as_str().as_bytes());
+        state.trace.write(request.uri().to_string().as_bytes());
+        state.trace.write(request.body());
+        if self.prints {
+            print(now, request);
+        }
+    }
+}
+
+#[expect(clippy::print_stderr, reason = "--verbose shows what is asked")]
+fn print(now: Duration, request: &Request<Bytes>) {
+    let body = String::from_utf8_lossy(request.body());
+    eprintln!("{:10.3} asks   {} {} {body}", now.as_secs_f64(), request.method(), request.uri());
+}
+
+/// A whole answer that is there already.
+fn whole<B>(response: Response<B>) -> (StatusCode, Bytes)
+where
+    B: hyper::body::Body<Data = Bytes> + Unpin,
+{
+    use futures::FutureExt as _;
+    let (parts, body) = response.into_parts();
+    let collected = body.collect().now_or_never().and_then(Result::ok);
+    (parts.status, collected.map(http_body_util::Collected::to_bytes).unwrap_or_default())
+}
+
+/// One controller's way.
+#[derive(Clone)]
+pub(super) struct Wire {
+    pub(super) wires: Arc<Wires>,
+    /// Whether the controller at the end of it is dead.
+    pub(super) is_cut: Arc<AtomicBool>,
+}
+
+/// What happens to a request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Fate {
+    Answered,
+    Crash,
+    CrashAfter,
+    Lost,
+    AnswerLost,
+    Refused(u16),
+    Stale,
+}
+
+impl Wire {
+    pub(super) async fn handle(self, request: Request<Bytes>) -> Result<Response<Body>, Error> {
+        if self.is_cut.load(Ordering::Relaxed) {
+            return std::future::pending().await;
+        }
+        self.wires.note(&request);
+        let request = self.paged(request);
+        if self.refuses_streams(&request) {
+            return Ok(refusal(400));
+        }
+        let _turn = Turn::take(&self.wires, &request);
+        self.travel().await;
+        let fate = self.fate(&request);
+        match fate {
+            Fate::Crash => return self.die().await,
+            Fate::Lost => return Err("connection reset".into()),
+            Fate::Refused(code) => return Ok(refusal(code)),
+            Fate::Answered | Fate::CrashAfter | Fate::AnswerLost | Fate::Stale => {}
+        }
+        let response = self.answer(request, fate == Fate::Stale);
+        match fate {
+            Fate::CrashAfter => return self.die().await,
+            Fate::AnswerLost => return Err("connection reset".into()),
+            _ => {}
+        }
+        self.travel().await;
+        Ok(response)
+    }
+
+    /// The same request for smaller pages (F5).
+    fn paged(&self, mut request: Request<Bytes>) -> Request<Bytes> {
+        let Some(page) = self.wires.state.lock().faults.page else { return request };
+        let target = request.uri().to_string();
+        let Some((head, tail)) = target.split_once("limit=") else { return request };
+        let rest = tail.trim_start_matches(|letter: char| letter.is_ascii_digit());
+        if let Ok(uri) = format!("{head}limit={page}{rest}").parse() {
+            *request.uri_mut() = uri;
+        }
+        request
+    }
+
+    fn refuses_streams(&self, request: &Request<Bytes>) -> bool {
+        let is_stream = request.uri().query().is_some_and(|query| query.contains("sendInitialEvents"));
+        is_stream && self.wires.state.lock().faults.page.is_some()
+    }
+
+    async fn travel(&self) {
+        let wait = {
+            let mut state = self.wires.state.lock();
+            let micros = u64::try_from(state.faults.latency.as_micros()).unwrap_or(0);
+            Duration::from_micros(state.chance.below(micros))
+        };
+        if !wait.is_zero() {
+            tokio::time::sleep(wait).await;
+        }
+    }
+
+    /// Ends the controller here.
+    async fn die(&self) -> Result<Response<Body>, Error> {
+        self.is_cut.store(true, Ordering::Relaxed);
+        self.wires.crash.notify_one();
+        std::future::pending().await
+    }
+
+    fn fate(&self, request: &Request<Bytes>) -> Fate {
+        let is_read = request.method() == Method::GET;
+        let is_watch = is_watch(request);
+        let mut state = self.wires.state.lock();
+        let State { faults, chance, .. } = &mut *state;
+        if chance.permille(faults.crash) {
+            Fate::Crash
+        } else if !is_read && chance.permille(faults.crash_after_write) {
+            Fate::CrashAfter
+        } else if chance.permille(faults.lost_answer) {
+            if chance.permille(500) { Fate::Lost } else { Fate::AnswerLost }
+        } else if chance.permille(faults.refused_call) {
+            Fate::Refused(if chance.permille(500) { 500 } else { 429 })
+        } else if let Some((kind, code)) = &faults.refused
+            && is_read
+            && is_collection_of(request, kind)
+        {
+            Fate::Refused(*code)
+        } else if is_read && !is_watch && chance.permille(faults.stale_read) {
+            Fate::Stale
+        } else {
+            Fate::Answered
+        }
+    }
+
+    fn answer(&self, request: Request<Bytes>, stale: bool) -> Response<Body> {
+        let wires = &self.wires;
+        if wires.state.lock().chance_of_compaction() {
+            wires.sim.compact();
+        }
+        if is_watch(&request) {
+            let path = request.uri().path().to_owned();
+            let is_initial = request.uri().query().is_some_and(|query| query.contains("sendInitialEvents"));
+            let response = wires.sim.handle(request);
+            let (parts, body) = response.into_parts();
+            let body = watching::body(Arc::clone(wires), body, &path, is_initial);
+            return Response::from_parts(parts, body);
+        }
+        if request.method() == Method::GET {
+            return self.read(request, stale);
+        }
+        self.write(request)
+    }
+
+    fn read(&self, request: Request<Bytes>, stale: bool) -> Response<Body> {
+        let path = request.uri().path().to_owned();
+        let (fault, missing) = {
+            let mut state = self.wires.state.lock();
+            let State { faults, chance, .. } = &mut *state;
+            let fault = Fault {
+                writes_behind: if stale { chance.within(1, STALE_WRITES_MAX) } else { 0 },
+                is_empty: faults.emptied.take_if(|kind| path.ends_with(&format!("/{kind}"))).is_some(),
+                ..Fault::default()
+            };
+            (fault, faults.missing_group.clone())
+        };
+        if missing.as_ref().is_some_and(|group| path == format!("/apis/{group}/v1")) {
+            return refusal(503);
+        }
+        let (mut parts, body) = self.wires.sim.handle_with(request, fault).into_parts();
+        let (_, mut bytes) = whole(Response::new(body));
+        if let Some(group) = missing.filter(|_| path == "/apis") {
+            bytes = without_group(&bytes, &group);
+        }
+        parts.headers.remove(http::header::CONTENT_LENGTH);
+        Response::from_parts(parts, full(bytes))
+    }
+
+    fn write(&self, request: Request<Bytes>) -> Response<Body> {
+        let wires = &self.wires;
+        let mut call = Call {
+            at: wires.now(),
+            method: request.method().clone(),
+            path: request.uri().path().to_owned(),
+            is_dry_run: request.uri().query().is_some_and(|query| query.contains("dryRun=All")),
+            body: serde_json::from_slice(request.body()).unwrap_or(Value::Null),
+            live: None,
+            status: 0,
+            stored: Value::Null,
+        };
+        if call.method != Method::POST {
+            call.live = wires.get(&call.path);
+        }
+        let mut observer = wires.observer.lock();
+        observer.before(wires, &call);
+        let (parts, body) = wires.sim.handle(request).into_parts();
+        let (_, bytes) = whole(Response::new(body));
+        call.status = parts.status.as_u16();
+        call.stored = serde_json::from_slice(&bytes).unwrap_or(Value::Null);
+        observer.after(wires, &call);
+        drop(observer);
+        Response::from_parts(parts, full(bytes))
+    }
+}
+
+impl State {
+    fn chance_of_compaction(&mut self) -> bool {
+        self.chance.permille(self.faults.compact)
+    }
+}
+
+pub(super) fn full(bytes: Bytes) -> Body {
+    Full::new(bytes).map_err(|never| match never {}).boxed_unsync()
+}
+
+/// A write that is under way: nobody else of ours may write the same object meanwhile (INV-4).
+struct Turn {
+    wires: Arc<Wires>,
+    object: String,
+}
+
+impl Turn {
+    fn take(wires: &Arc<Wires>, request: &Request<Bytes>) -> Option<Self> {
+        if request.method() == Method::GET {
+            return None;
+        }
+        let mut object = request.uri().path().to_owned();
+        if request.method() == Method::POST {
+            let body: Value = serde_json::from_slice(request.body()).unwrap_or(Value::Null);
+            object.push('/');
+            object.push_str(body.pointer("/metadata/name").and_then(Value::as_str).unwrap_or("?"));
+        }
+        if !wires.state.lock().under_way.insert(object.clone()) && !object.contains("/events/") {
+            let text = format!("two writes of {object} at the same time");
+            wires.observer.lock().broken(wires.now(), "INV-4", text);
+        }
+        Some(Self { wires: Arc::clone(wires), object })
+    }
+}
+
+impl Drop for Turn {
+    fn drop(&mut self) {
+        self.wires.state.lock().under_way.remove(&self.object);
+    }
+}
+
+fn is_watch(request: &Request<Bytes>) -> bool {
+    request.uri().query().is_some_and(|query| query.contains("watch=true"))
+}
+
+fn is_collection_of(request: &Request<Bytes>, plural: &str) -> bool {
+    // The control plane's own settings stay readable: without them no controller starts.
+    let path = request.uri().path();
+    path.ends_with(&format!("/{plural}")) && !path.contains("/namespaces/argocd/")
+}
+
+fn refusal(code: u16) -> Response<Body> {
+    let reason = match code {
+        403 => "Forbidden",
+        429 => "TooManyRequests",
+        503 => "ServiceUnavailable",
+        _ => "InternalError",
+    };
+    let status = json!({"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Failure",
+        "message": "the simulation refuses", "reason": reason, "code": code});
+    let mut response = Response::new(full(Bytes::from(status.to_string())));
+    *response.status_mut() = StatusCode::from_u16(code).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+    response
+}
+
+/// Discovery as it is when a group's server does not answer.
+fn without_group(bytes: &Bytes, group: &str) -> Bytes {
+    let Ok(mut root) = serde_json::from_slice::<Value>(bytes) else { return bytes.clone() };
+    let items = root.get_mut("items").and_then(Value::as_array_mut).into_iter().flatten();
+    for item in items.filter(|item| item.pointer("/metadata/name").is_some_and(|name| name == group)) {
+        for version in item.get_mut("versions").and_then(Value::as_array_mut).into_iter().flatten() {
+            version["freshness"] = json!("Stale");
+            version["resources"] = json!([]);
+        }
+    }
+    Bytes::from(root.to_string())
+}

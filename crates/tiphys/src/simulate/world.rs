@@ -1,0 +1,348 @@
+//! One run: an installation, its users and its troubles, in one thread and from one seed.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, LazyLock};
+use std::time::Duration;
+
+use http::Method;
+use jiff::Timestamp;
+use parking_lot::Mutex;
+use serde_json::{Value, json};
+use tiphys_cluster::Connection;
+use tiphys_control::{Compute, Controller, ControllerOptions, Random, Surroundings};
+use tiphys_source::{Clock, MemoryRepositories};
+
+use super::chance::Chance;
+use super::faults::Faults;
+use super::log;
+use super::manifests;
+use super::model::{App, Automated, CONTROL_PLANE, Model, Rules};
+use super::observer::{Observer, Violation};
+use super::settled;
+use super::users::Users;
+use super::wire::{Wire, Wires};
+
+/// The time of day at which every run begins.
+const BEGIN: &str = "2026-01-01T00:00:00Z";
+/// Where the cluster is, as settings name it.
+const SERVER: &str = "https://kubernetes.default.svc";
+/// Kinds that are watched; a world without all others starts and idles cheaply.
+const INCLUSIONS: &str = "- apiGroups: ['']\n  kinds: [ConfigMap, Secret, Namespace]\n\
+                          - apiGroups: [apps]\n  kinds: [Deployment]\n- apiGroups: [batch]\n  kinds: [Job]\n";
+
+/// The definitions of Applications and projects. Their schemas take milliseconds to read and say nothing about
+/// the controller, so every object is let through.
+static DEFINITIONS: LazyLock<Vec<Value>> = LazyLock::new(|| {
+    let mut definitions = tiphys_api::crd::manifests();
+    definitions.retain(|definition| definition["spec"]["names"]["kind"] != "ApplicationSet");
+    for definition in &mut definitions {
+        for version in definition["spec"]["versions"].as_array_mut().into_iter().flatten() {
+            version["schema"] = json!({"openAPIV3Schema": {
+                "type": "object",
+                "x-kubernetes-preserve-unknown-fields": true,
+            }});
+        }
+    }
+    definitions
+});
+
+/// What came of a run.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Outcome {
+    pub(super) violations: Vec<Violation>,
+    /// Equal for equal histories.
+    pub(super) trace: u64,
+    pub(super) requests: u64,
+    pub(super) writes: u64,
+    pub(super) deletions: u64,
+    pub(super) applies: u64,
+    pub(super) crashes: u64,
+    /// Virtual time.
+    pub(super) took: Duration,
+}
+
+/// Runs a seed to its end.
+pub(super) fn run(seed: u64, prints: bool) -> std::io::Result<Outcome> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build()?;
+    runtime.block_on(async {
+        let canary = format!("canary-{:08x}", seed & 0xffff_ffff);
+        let seen = Arc::new(log::Seen::default());
+        let origin = tokio::time::Instant::now();
+        let reader = log::Reader { canary: canary.clone(), seen: Arc::clone(&seen), origin, prints };
+        let _guard = tracing::subscriber::set_default(reader);
+        let mut world = World::begin(seed, canary, prints);
+        world.live().await;
+        Ok(world.end(&seen))
+    })
+}
+
+/// An installation under test.
+pub(super) struct World {
+    pub(super) wires: Arc<Wires>,
+    pub(super) users: Users,
+    chance: Chance,
+    clock: Clock,
+    running: Option<Running>,
+    crashes: u64,
+    prints: bool,
+}
+
+struct Running {
+    controller: Controller,
+    is_cut: Arc<AtomicBool>,
+}
+
+impl World {
+    fn begin(seed: u64, canary: String, prints: bool) -> Self {
+        let mut chance = Chance::new(seed);
+        let began: Timestamp = BEGIN.parse().unwrap_or_default();
+        let options = tiphys_sim::Options {
+            seed,
+            clock: tiphys_sim::Clock::virtual_from(began),
+            ..tiphys_sim::Options::default()
+        };
+        #[expect(clippy::expect_used, reason = "a simulation without its server is nothing")]
+        let sim = tiphys_sim::Sim::new(options).expect("a server in memory has nothing to fail at");
+        let servers = MemoryRepositories::default();
+        let model = Model { servers: servers.clone(), canary, ..Model::default() };
+        let observer = Arc::new(Mutex::new(Observer::new(model)));
+        let faults = Faults::choose(&mut chance.fork());
+        if prints {
+            say(Duration::ZERO, &format!("{faults:?}"));
+        }
+        let wires = Arc::new(Wires::new(sim, observer, faults, chance.fork(), prints));
+        let users = Users { wires: Arc::clone(&wires), servers, chance: chance.fork(), history: Vec::new() };
+        let clock = Clock::of_timers(began);
+        let mut world = Self { wires, users, chance, clock, running: None, crashes: 0, prints };
+        world.install();
+        world
+    }
+
+    /// Definitions, settings, projects, repositories and applications.
+    fn install(&mut self) {
+        for definition in DEFINITIONS.iter() {
+            self.post("/apis/apiextensions.k8s.io/v1/customresourcedefinitions", definition);
+        }
+        let namespace = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": CONTROL_PLANE}});
+        self.post("/api/v1/namespaces", &namespace);
+        let settings = json!({"apiVersion": "v1", "kind": "ConfigMap",
+            "metadata": {"name": "argocd-cm", "labels": {"app.kubernetes.io/part-of": "argocd"}},
+            "data": {"resource.inclusions": INCLUSIONS}});
+        self.post(&format!("/api/v1/namespaces/{CONTROL_PLANE}/configmaps"), &settings);
+        let apps = self.chance.within(1, 4);
+        let namespaces: BTreeSet<String> = (0..apps).map(|number| format!("team-{number}")).collect();
+        let rules = Rules {
+            namespaces,
+            cluster_kinds: BTreeSet::from(["Namespace".to_owned()]),
+            denied_kinds: BTreeSet::new(),
+        };
+        let projects = format!("/apis/argoproj.io/v1alpha1/namespaces/{CONTROL_PLANE}/appprojects");
+        self.post(&projects, &rules.manifest("team"));
+        let versions = BTreeMap::from([("team".to_owned(), vec![(Duration::ZERO, rules)])]);
+        self.wires.observer.lock().model.projects = versions;
+        for number in 0..apps {
+            self.add_app(number);
+        }
+    }
+
+    fn post(&self, target: &str, body: &Value) {
+        let (status, answer) = self.wires.direct(Method::POST, target, "application/json", body);
+        if status != 201 {
+            self.tell(&format!("{target}: {status} {answer}"));
+        }
+    }
+
+    fn add_app(&mut self, number: u64) {
+        let chance = &mut self.chance;
+        // Two repositories at most, so that applications share one.
+        let url = format!("https://git.example/{}.git", chance.below(2));
+        let automated = chance
+            .permille(800)
+            .then(|| Automated { prune: chance.permille(800), self_heal: chance.permille(700) });
+        let app = App {
+            name: format!("app-{number}"),
+            path: format!("apps/{number}"),
+            namespace: format!("team-{number}"),
+            project: if chance.permille(700) { "team" } else { "default" }.to_owned(),
+            cascades: chance.permille(700),
+            automated,
+            deleted: false,
+            url: url.clone(),
+        };
+        let canary = self.wires.observer.lock().model.canary.clone();
+        let head = self.users.servers.get_ref(&url, super::model::MAIN);
+        let mut files = head
+            .and_then(|head| self.users.servers.files(&url, &head))
+            .map(|files| (*files).clone())
+            .unwrap_or_default();
+        files.extend(manifests::first(chance, &app.path, &app.namespace, &canary));
+        self.users.push(&url, files);
+        self.users.create(&app);
+        self.wires.observer.lock().model.apps.insert(app.name.clone(), app);
+    }
+
+    /// Users act while things go wrong; then nobody acts, and everything works.
+    async fn live(&mut self) {
+        let loses_events = self.wires.state.lock().faults.loses_events();
+        if loses_events {
+            // What was lost is found when everything is listed again.
+            self.wires.observer.lock().lag = Duration::from_mins(75);
+        }
+        self.start().await;
+        for _ in 0..self.chance.within(4, 24) {
+            let wait = match self.chance.below(10) {
+                0..=4 => self.chance.within(0, 5_000),
+                5..=8 => self.chance.within(5_000, 90_000),
+                _ => self.chance.within(90_000, 600_000),
+            };
+            self.pass(Duration::from_millis(wait)).await;
+            let done = self.users.act();
+            self.tell(&done);
+            if self.chance.permille(300) {
+                self.push_webhook();
+            }
+            // Between two requests, too.
+            let crash = self.wires.state.lock().faults.crash;
+            if self.chance.permille(crash * 10) {
+                self.crash();
+                self.start().await;
+            }
+        }
+        self.wires.calm();
+        self.users.calm();
+        self.tell("calm");
+        settled::wait(self, loses_events).await;
+    }
+
+    /// Lets time pass, and starts a controller anew when it dies meanwhile.
+    pub(super) async fn pass(&mut self, time: Duration) {
+        let end = tokio::time::Instant::now() + time;
+        loop {
+            // Both branches are cancel-safe.
+            tokio::select! {
+                biased;
+                () = self.wires.crash.notified() => {
+                    self.crash();
+                    self.start().await;
+                }
+                () = tokio::time::sleep_until(end) => break,
+            }
+        }
+        self.bounded();
+    }
+
+    fn crash(&mut self) {
+        self.crashes += 1;
+        self.tell("crash");
+        if let Some(running) = self.running.take() {
+            running.is_cut.store(true, Ordering::Relaxed);
+            running.controller.abandon();
+        }
+    }
+
+    /// Starts controllers until one runs, as a kubelet would.
+    async fn start(&mut self) {
+        loop {
+            let is_cut = Arc::new(AtomicBool::new(false));
+            let wire = Wire { wires: Arc::clone(&self.wires), is_cut: Arc::clone(&is_cut) };
+            let connection = Connection::over(SERVER, move |request| wire.clone().handle(request));
+            let options = ControllerOptions {
+                namespace: CONTROL_PLANE.to_owned(),
+                connection,
+                cache_dir: "/nowhere".into(),
+                env: BTreeMap::new(),
+                read_only: false,
+                workers: 4,
+                surroundings: Surroundings {
+                    clock: self.clock.clone(),
+                    random: Random::seeded(self.chance.below(u64::MAX)),
+                    compute: Compute::inline(),
+                    repositories: Some(self.users.servers.clone()),
+                },
+            };
+            let started = tokio::select! {
+                biased;
+                () = self.wires.crash.notified() => {
+                    self.crashes += 1;
+                    None
+                }
+                started = Controller::start(options) => Some(started),
+            };
+            match started {
+                Some(Ok(controller)) => {
+                    self.tell("start");
+                    self.running = Some(Running { controller, is_cut });
+                    return;
+                }
+                Some(Err(error)) => self.tell(&format!("no start: {error}")),
+                None => self.tell("crash at the start"),
+            }
+            is_cut.store(true, Ordering::Relaxed);
+            tokio::time::sleep(Duration::from_secs(1)).await;
+        }
+    }
+
+    fn push_webhook(&mut self) {
+        let Some((url, _)) = self.users.chance.pick(&self.users.history).cloned() else { return };
+        let Some(running) = &self.running else { return };
+        let push = tiphys_control::webhook::Push {
+            web_urls: vec![url.trim_end_matches(".git").to_owned()],
+            revision: "main".to_owned(),
+            touched_head: true,
+            ..tiphys_control::webhook::Push::default()
+        };
+        let concerned = running.controller.pushed(&push);
+        self.tell(&format!("a push to {url} concerns {concerned}"));
+    }
+
+    /// INV-10: nothing grows beyond its bound.
+    fn bounded(&mut self) {
+        let Some(running) = &self.running else { return };
+        let sizes = running.controller.sizes();
+        let apps = self.wires.observer.lock().model.apps.len();
+        let fits = sizes.applications <= apps
+            && sizes.waiting <= apps
+            && sizes.timers <= 16 * (apps + 1)
+            && sizes.events <= 1000
+            && sizes.rendered_bytes <= 4 << 20;
+        if !fits {
+            self.wires.observer.lock().broken(self.wires.now(), "INV-10", format!("{sizes:?}"));
+        }
+    }
+
+    pub(super) fn tell(&self, text: &str) {
+        if self.prints {
+            say(self.wires.now(), text);
+        }
+    }
+
+    fn end(self, seen: &log::Seen) -> Outcome {
+        let at = self.wires.now();
+        if let Some(running) = self.running {
+            running.controller.abandon();
+        }
+        let mut observer = self.wires.observer.lock();
+        if seen.canary.load(Ordering::Relaxed) {
+            observer.broken(at, "INV-7", "a secret is in the log".to_owned());
+        }
+        if seen.bug.load(Ordering::Relaxed) {
+            observer.broken(at, "bug", "the log says that a pass ended unexpectedly".to_owned());
+        }
+        Outcome {
+            violations: std::mem::take(&mut observer.violations),
+            trace: self.wires.trace(),
+            requests: self.wires.state.lock().requests,
+            writes: observer.writes,
+            deletions: observer.deletions,
+            applies: observer.applies,
+            crashes: self.crashes,
+            took: at,
+        }
+    }
+}
+
+#[expect(clippy::print_stderr, reason = "--verbose shows what happens")]
+fn say(now: Duration, text: &str) {
+    eprintln!("{:10.3} world  {text}", now.as_secs_f64());
+}
