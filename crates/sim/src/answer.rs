@@ -56,16 +56,6 @@ impl Reply {
 /// Picks the form out of an `Accept` header: of the media types in order of preference the first that can be
 /// given.
 pub(crate) fn negotiate(accept: &str, include: Option<&str>) -> Result<Form, Status> {
-    let include = match include {
-        None | Some("" | "Metadata") => IncludeObject::Metadata,
-        Some("None") => IncludeObject::None,
-        Some("Object") => IncludeObject::Object,
-        Some(other) => {
-            return Err(Status::bad_request(format!(
-                "unrecognized includeObject value: {other:?}; None, Metadata and Object are known"
-            )));
-        }
-    };
     if accept.trim().is_empty() {
         return Ok(Form::Plain);
     }
@@ -78,17 +68,39 @@ pub(crate) fn negotiate(accept: &str, include: Option<&str>) -> Result<Form, Sta
         ) {
             continue;
         }
-        let shape = parts.find_map(|part| part.strip_prefix("as="));
+        let parts: Vec<&str> = parts.collect();
+        let shape = parts.iter().find_map(|part| part.strip_prefix("as="));
+        if shape.is_some() && !parts.iter().any(|part| matches!(*part, "v=v1" | "v=v1beta1")) {
+            continue;
+        }
         match shape {
             None => return Ok(Form::Plain),
-            Some("Table") => return Ok(Form::Table(include)),
+            Some("Table") => return included(include).map(Form::Table),
             Some("PartialObjectMetadata" | "PartialObjectMetadataList") => return Ok(Form::Metadata),
             Some(_) => {}
         }
     }
+    Err(not_acceptable())
+}
+
+/// None of the media types that the caller takes can be given.
+pub(crate) fn not_acceptable() -> Status {
     let message = "only the following media types are accepted: application/json, application/yaml, \
-                   application/json;stream=watch";
-    Err(Status::new(406, "NotAcceptable", message))
+                   application/vnd.kubernetes.protobuf";
+    Status::new(406, "NotAcceptable", message)
+}
+
+/// How much of an object goes with its row.
+fn included(asked: Option<&str>) -> Result<IncludeObject, Status> {
+    match asked {
+        None | Some("" | "Metadata") => Ok(IncludeObject::Metadata),
+        Some("None") => Ok(IncludeObject::None),
+        Some("Object") => Ok(IncludeObject::Object),
+        Some(other) => Err(Status::bad_request(format!(
+            "Unable to convert to Table as requested: includeObject: Invalid value: {other:?}: must be \
+             'Metadata', 'Object', 'None', or empty"
+        ))),
+    }
 }
 
 /// One object in a form.

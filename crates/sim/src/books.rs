@@ -8,6 +8,7 @@ use tiphys_object::structured::{
 };
 
 use crate::clock::seconds;
+use crate::last_applied;
 use crate::resource::Resource;
 use crate::status::{Cause, Status};
 
@@ -58,7 +59,13 @@ pub(crate) fn apply(
     };
     let said = own_part(resource, config, writer.subresource);
     match structured::apply(live, &said, request) {
-        Ok(Applied::Object(object)) => Ok(object),
+        Ok(Applied::Object(mut object)) => {
+            last_applied::renew(writer.manager, live, config, &mut object);
+            Ok(object)
+        }
+        Ok(Applied::Conflicts(conflicts)) if last_applied::allows(writer.manager, live, &conflicts) => {
+            self::apply(resource, live, config, true, writer)
+        }
         Ok(Applied::Conflicts(conflicts)) => {
             let mut conflicts = conflicts;
             conflicts.sort_by(|one, other| one.message.cmp(&other.message));

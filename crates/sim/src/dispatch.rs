@@ -49,6 +49,7 @@ pub(crate) fn dispatch(state: &mut State, request: &Request, server: &str) -> Re
         ["apis"] if is_aggregated(request) => document(state, "aggregated/apis", AGGREGATED, |state| {
             Some(discovery::aggregated(&state.registry, false))
         }),
+        ["api" | "apis"] if !wants_plain(request) => Err(answer::not_acceptable()),
         ["api"] => Ok(Reply::ok(discovery::core_versions(server))),
         ["apis"] => document(state, "apis", JSON, |state| Some(discovery::groups(&state.registry))),
         ["apis", group] => {
@@ -70,6 +71,23 @@ pub(crate) fn dispatch(state: &mut State, request: &Request, server: &str) -> Re
 fn is_aggregated(request: &Request) -> bool {
     request.accept.contains("as=APIGroupDiscoveryList") && request.accept.contains("v=v2;")
         || request.accept.ends_with("v=v2") && request.accept.contains("APIGroupDiscoveryList")
+}
+
+/// Whether one of the media types that are accepted is of no special shape.
+fn wants_plain(request: &Request) -> bool {
+    request.accept.split(',').any(|media| !media.contains("as="))
+}
+
+/// What callers of an old resource are told with every answer.
+pub(crate) fn deprecation(request: &Request) -> Option<&'static str> {
+    let place = Place::parse(&request.path)?;
+    match (place.group.as_str(), place.version.as_str(), place.plural.as_str()) {
+        ("", "v1", "componentstatuses") => Some("v1 ComponentStatus is deprecated in v1.19+"),
+        ("", "v1", "endpoints") => {
+            Some("v1 Endpoints is deprecated in v1.33+; use discovery.k8s.io/v1 EndpointSlice")
+        }
+        _ => None,
+    }
 }
 
 /// Whether the first of the media types that are accepted is the message of `OpenAPI`, which has two names.
@@ -135,10 +153,11 @@ fn objects(state: &mut State, request: &Request) -> Result<Reply, Status> {
     if place.subresource == "status" && !resource.has_status {
         return Err(Status::no_such_path());
     }
-    let is_watch = is_watched || request.query.flag("watch");
+    let is_watch = request.query.flag("watch");
     match (&request.method, place.name.is_empty()) {
         (&Method::GET, true) if special::is_review(&resource) => Err(not_allowed(&resource, request)),
-        (&Method::GET, _) if is_watch => watch::watch(state, request, &resource, &place, form),
+        // With a name it is that object that is asked for, not its changes.
+        (&Method::GET, is_many) if is_watched || (is_watch && is_many) => watch::watch(state, request, &resource, &place, form),
         (&Method::GET, true) => read::list(state, request, &resource, &place, form),
         (&Method::GET | &Method::HEAD, false) => read::get(state, request, &resource, &place, form),
         (&Method::POST, true) if special::is_review(&resource) => special::review(request, &resource),

@@ -24,6 +24,7 @@ mod dispatch;
 mod fault;
 #[cfg(test)]
 mod golden;
+mod last_applied;
 mod logs;
 mod openapi;
 mod persist;

@@ -17,7 +17,7 @@ use tokio::time::Instant;
 use crate::answer::{Reply, body};
 use crate::clock::Clock;
 use crate::controllers;
-use crate::dispatch::dispatch;
+use crate::dispatch::{deprecation, dispatch};
 use crate::fault::{Fault, Faults};
 use crate::logs::Log;
 use crate::request::Request;
@@ -159,16 +159,22 @@ impl Sim {
         let request = Request::new(&parts, bytes, self.shared.clock.now(), fault);
         let address = self.shared.address.lock().clone();
         let reply = self.with_state(|state| dispatch(state, &request, &address));
+        let mut response = self.answer(reply, &request);
+        if let Some(text) = deprecation(&request) {
+            warn(&mut response, text);
+        }
+        response
+    }
+
+    /// What leaves for a reply.
+    fn answer(&self, reply: Result<Reply, Status>, request: &Request) -> Response<Body> {
         match reply {
             Err(status) => refusal(&status),
             Ok(Reply::Object { code, value, warnings }) => {
                 let (content_type, bytes) = body(&value, &request.accept);
                 let mut response = plain(code, content_type, bytes);
                 for warning in warnings {
-                    let text = format!("299 - {}", quoted(&warning));
-                    if let Ok(value) = http::HeaderValue::from_str(&text) {
-                        response.headers_mut().append(header::WARNING, value);
-                    }
+                    warn(&mut response, &warning);
                 }
                 response
             }
@@ -335,6 +341,13 @@ fn stream(
     response.headers_mut().insert(header::CONTENT_TYPE, http::HeaderValue::from_static(content_type));
     response.headers_mut().insert(header::CACHE_CONTROL, http::HeaderValue::from_static("no-cache, private"));
     response
+}
+
+/// Adds a warning for the caller.
+fn warn(response: &mut Response<Body>, text: &str) {
+    if let Ok(value) = http::HeaderValue::from_str(&format!("299 - {}", quoted(text))) {
+        response.headers_mut().append(header::WARNING, value);
+    }
 }
 
 /// A quoted string of a header.

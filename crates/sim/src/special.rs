@@ -26,6 +26,7 @@ pub(crate) fn is_review(resource: &Resource) -> bool {
 pub(crate) fn review(request: &Request, resource: &Resource) -> Result<Reply, Status> {
     let options = Options::parse(request, "CreateOptions")?;
     let write::Body { mut object, warnings } = write::read_body(request, resource, options.validation)?;
+    check_review(resource, &object)?;
     let user = json!({"username": USER, "uid": USER, "groups": GROUPS});
     let status = match resource.plural.as_str() {
         "selfsubjectreviews" => json!({"userInfo": user}),
@@ -40,11 +41,33 @@ pub(crate) fn review(request: &Request, resource: &Resource) -> Result<Reply, St
         }),
         _ => json!({"allowed": true}),
     };
-    let metadata = json!({"creationTimestamp": null});
     let members = access::ensure_object(&mut object);
     members.insert("status".to_owned(), status);
-    members.entry("metadata").or_insert(metadata);
+    let metadata = access::member_object_mut(members, "metadata");
+    metadata.remove("creationTimestamp");
+    if resource.plural == "selfsubjectreviews" {
+        metadata.insert("creationTimestamp".to_owned(), json!(seconds(request.now)));
+    }
     Ok(Reply::Object { code: 201, value: object, warnings })
+}
+
+/// What a question about access must say.
+fn check_review(resource: &Resource, review: &Value) -> Result<(), Status> {
+    if !resource.plural.ends_with("accessreviews") {
+        return Ok(());
+    }
+    let has = |member: &str| access::at(review, &["spec", member]).is_some_and(|value| !value.is_null());
+    let mut errors = Vec::new();
+    if !has("resourceAttributes") && !has("nonResourceAttributes") {
+        let why = "exactly one of nonResourceAttributes or resourceAttributes must be specified";
+        errors.push(FieldError::invalid("spec.resourceAttributes", &Value::Null, why));
+    }
+    let names_nobody = access::text_at(review, &["spec", "user"]).is_empty() && !has("groups");
+    if resource.plural != "selfsubjectaccessreviews" && names_nobody {
+        let why = "at least one of user or group must be specified";
+        errors.push(FieldError::invalid("spec.user", &json!(""), why));
+    }
+    if errors.is_empty() { Ok(()) } else { Err(Status::invalid(&resource.group, "", "", &errors)) }
 }
 
 /// `GET`, `PUT` and `PATCH` of the scale of an object.

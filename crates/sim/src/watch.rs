@@ -65,10 +65,6 @@ pub(crate) fn watch(
     let asked = version_of(query.get("resourceVersion").unwrap_or(""))
         .map_err(|status| Status::new(500, "", status.message))?;
     let streams = query.get("sendInitialEvents").is_some();
-    let one = (!place.name.is_empty()).then(|| state.key(resource, &place.namespace, &place.name));
-    if one.is_some_and(|key| state.store.get(&key).is_none()) {
-        return Err(Status::not_found(&resource.group, &resource.plural, &place.name));
-    }
     let wants_initial = query.flag("sendInitialEvents") || (!streams && asked == 0);
     let seconds = query.number("timeoutSeconds")?.filter(|seconds| *seconds > 0).unwrap_or(SECONDS_DEFAULT);
     let mut watch = Watch {

@@ -131,8 +131,7 @@ fn start(state: &mut State, key: &Key, mut pod: Value, now: Timestamp) {
     let time = seconds(now);
     super::set_status(
         &mut pod,
-        json!({"hostIP": "127.0.0.1", "hostIPs": [{"ip": "127.0.0.1"}], "podIP": address,
-            "podIPs": [{"ip": address}], "startTime": time}),
+        json!({"podIP": address, "podIPs": [{"ip": address}], "startTime": time}),
     );
     super::set_condition(&mut pod, "Initialized", true, "", "", now);
     match behaviour(&pod) {
@@ -240,8 +239,8 @@ fn run(pod: &mut Value, is_ready: bool, now: Timestamp) {
         access::at(pod, &["status", "containerStatuses", "0", "state", "running", "startedAt"]).cloned();
     let time = started.unwrap_or_else(|| json!(access::text_at(pod, &["status", "startTime"])));
     let statuses = containers(pod, |_| {
-        json!({"ready": is_ready, "started": true, "restartCount": 0,
-            "state": {"running": {"startedAt": time}}, "lastState": {}})
+        json!({"ready": is_ready, "restartCount": 0, "state": {"running": {"startedAt": time}},
+            "lastState": {}})
     });
     super::set_status(pod, json!({"phase": "Running", "containerStatuses": statuses}));
     let reason = if is_ready { "" } else { "ContainersNotReady" };

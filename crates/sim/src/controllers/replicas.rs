@@ -4,7 +4,7 @@ use jiff::Timestamp;
 use serde_json::{Value, json};
 use tiphys_object::access;
 
-use super::{controlled, create, delete, emit, number, pod_of, set_status, write};
+use super::{controlled, create, delete, emit, number, pod_of, set_count, set_status, write};
 use crate::state::{State, condition, is_terminating};
 use crate::store::Key;
 
@@ -47,6 +47,8 @@ pub(super) fn reconcile(state: &mut State, key: &Key, mut set: Value, now: Times
         json!({"replicas": pods.len(), "fullyLabeledReplicas": pods.len(), "readyReplicas": ready,
             "availableReplicas": ready, "observedGeneration": generation}),
     );
+    let ending = controlled(state, &set, "", "pods").iter().filter(|(_, pod)| is_terminating(pod)).count();
+    set_count(&mut set, "terminatingReplicas", i64::try_from(ending).unwrap_or(i64::MAX));
     write(state, key, set);
 }
 

@@ -97,15 +97,17 @@ fn make_set(state: &mut State, deployment: &Value, sets: &[Set], now: Timestamp)
     } else {
         desired.min((desired + surge - total).max(0))
     };
-    let set = json!({
+    let mut set = json!({
         "metadata": {"name": name, "namespace": access::namespace(deployment), "labels": labels,
             "ownerReferences": [owner_reference(deployment)],
             "annotations": {REVISION: revision.to_string(),
                 "deployment.kubernetes.io/desired-replicas": desired.to_string(),
                 "deployment.kubernetes.io/max-replicas": (desired + surge).to_string()}},
-        "spec": {"replicas": begin, "selector": selector, "template": template,
-            "minReadySeconds": deployment.pointer("/spec/minReadySeconds").cloned().unwrap_or(json!(0))},
+        "spec": {"replicas": begin, "selector": selector, "template": template},
     });
+    if let Some(least) = number(deployment, &["spec", "minReadySeconds"]).filter(|least| *least > 0) {
+        set["spec"]["minReadySeconds"] = json!(least);
+    }
     let key = create(state, "apps", "v1", "replicasets", set, now)?;
     if begin > 0 {
         let message = format!("Scaled up replica set {name} from 0 to {begin}");
@@ -236,6 +238,7 @@ fn report(state: &mut State, key: &Key, deployment: &mut Value, sets: &[Set], ha
             "readyReplicas": ready, "availableReplicas": available,
             "unavailableReplicas": (desired.max(all) - available).max(0)}),
     );
+    super::set_count(deployment, "terminatingReplicas", sum("terminatingReplicas"));
     if all == 0 {
         // Go leaves out a zero here, unlike in ReplicaSets.
         set_status(deployment, json!({"replicas": null}));
