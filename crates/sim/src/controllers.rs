@@ -111,6 +111,9 @@ fn look(state: &mut State, key: &Key, now: Timestamp) {
             endpoints::wake(state, key);
         }
         ("", "services") if !ends => endpoints::reconcile(state, key, &object, now),
+        // Nothing here uses a claim or a volume longer than it is there.
+        ("", "persistentvolumeclaims") if ends => garbage::release(state, key, "kubernetes.io/pvc-protection", now),
+        ("", "persistentvolumes") if ends => garbage::release(state, key, "kubernetes.io/pv-protection", now),
         ("", "persistentvolumeclaims") if !ends => sets::bind_claim(state, key, object),
         ("", "events") => expire(state, key, &object, now),
         ("apps", "deployments") if !ends => rollout::reconcile(state, key, object, now),
