@@ -39,6 +39,8 @@ pub(crate) enum Reply {
         /// The body.
         bytes: Bytes,
     },
+    /// Nothing, with the code that says so.
+    Nothing,
     /// A stream of changes.
     Watch(Box<crate::watch::Watch>),
     /// Lines of a pod's log.

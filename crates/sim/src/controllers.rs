@@ -3,6 +3,7 @@
 //! Each step looks at objects that changed, or whose time has come, and writes what follows. Nothing here waits:
 //! what has to happen later is a timer of the state. The same state and the same time give the same writes.
 
+mod claims;
 mod cron;
 mod endpoints;
 mod garbage;
@@ -30,6 +31,9 @@ use crate::{defaults, strategy};
 pub(crate) const CRD_CLEANUP: &str = "customresourcecleanup.apiextensions.k8s.io";
 /// The node that runs everything.
 pub(crate) const NODE: &str = "node-0";
+/// Its labels.
+const NODE_LABELS: [(&str, &str); 3] =
+    [("kubernetes.io/os", "linux"), ("kubernetes.io/hostname", NODE), ("kubernetes.io/arch", "amd64")];
 /// Objects looked at in one step at most; requests come in between.
 const STEP_MAX: usize = 64;
 /// How long Events are kept.
@@ -63,9 +67,10 @@ pub(crate) fn begin(state: &mut State, now: Timestamp) {
 fn node_object(now: Timestamp) -> Value {
     let room = json!({"cpu": "1k", "memory": "1Ti", "pods": "100k", "ephemeral-storage": "1Ti"});
     let time = seconds(now);
+    let labels: Map<String, Value> =
+        NODE_LABELS.iter().map(|(label, value)| ((*label).to_owned(), json!(value))).collect();
     json!({
-        "metadata": {"name": NODE, "labels": {"kubernetes.io/os": "linux", "kubernetes.io/hostname": NODE,
-            "kubernetes.io/arch": "amd64"}},
+        "metadata": {"name": NODE, "labels": labels},
         "spec": {},
         "status": {"allocatable": room, "capacity": room,
             "conditions": [{"type": "Ready", "status": "True", "reason": "KubeletReady",
@@ -96,7 +101,12 @@ pub(crate) fn step(state: &mut State, now: Timestamp) -> bool {
 
 /// Does what one object asks for.
 fn look(state: &mut State, key: &Key, now: Timestamp) {
-    let Some(object) = state.tree(key) else { return };
+    let Some(object) = state.tree(key) else {
+        if is_kind(&key.kind, "", "pods") {
+            endpoints::wake(state, key);
+        }
+        return;
+    };
     if garbage::collect(state, key, &object, now) {
         return;
     }
@@ -111,10 +121,8 @@ fn look(state: &mut State, key: &Key, now: Timestamp) {
             endpoints::wake(state, key);
         }
         ("", "services") if !ends => endpoints::reconcile(state, key, &object, now),
-        // Nothing here uses a claim or a volume longer than it is there.
-        ("", "persistentvolumeclaims") if ends => garbage::release(state, key, "kubernetes.io/pvc-protection", now),
-        ("", "persistentvolumes") if ends => garbage::release(state, key, "kubernetes.io/pv-protection", now),
-        ("", "persistentvolumeclaims") if !ends => sets::bind_claim(state, key, object),
+        ("", "persistentvolumeclaims") => claims::reconcile(state, key, object, now),
+        ("", "persistentvolumes") if ends => garbage::release(state, key, claims::VOLUME_PROTECTION, now),
         ("", "events") => expire(state, key, &object, now),
         ("apps", "deployments") if !ends => rollout::reconcile(state, key, object, now),
         ("apps", "replicasets") if !ends => replicas::reconcile(state, key, object, now),
@@ -304,7 +312,7 @@ fn put_text(members: &mut Map<String, Value>, member: &str, text: &str) {
 /// Records what a controller did, for `kubectl describe`.
 fn emit(state: &mut State, about: &Value, reason: &str, message: &str, source: &str, now: Timestamp) {
     let kind =
-        if matches!(reason, "BackOff" | "BackoffLimitExceeded" | "Failed") { "Warning" } else { "Normal" };
+        if matches!(reason, "BackOff" | "BackoffLimitExceeded" | "Failed" | "FailedScheduling") { "Warning" } else { "Normal" };
     let time = seconds(now);
     let namespace = match access::namespace(about) {
         "" => "default",

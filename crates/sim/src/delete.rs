@@ -79,7 +79,8 @@ impl Options {
             let kind = access::text(&body, "kind");
             if !matches!(kind, "" | "DeleteOptions") {
                 return Err(Status::bad_request(format!(
-                    "the body of a deletion has to be DeleteOptions, not {kind}"
+                    "no kind {kind:?} is registered for version {:?} in scheme \"pkg/runtime/scheme.go:111\"",
+                    access::text(&body, "apiVersion")
                 )));
             }
             if let Some(text) = body.get("propagationPolicy").and_then(Value::as_str) {
@@ -114,7 +115,7 @@ impl Options {
             "Background" => Some(Propagation::Background),
             "Foreground" => Some(Propagation::Foreground),
             other => {
-                let known = ["Background", "Foreground", "Orphan", "nil"];
+                let known = ["Foreground", "Background", "Orphan", "nil"];
                 errors.push(FieldError::not_supported("propagationPolicy", &json!(other), &known));
                 None
             }
@@ -190,15 +191,13 @@ pub(crate) fn delete_collection(
             .collect(),
         None => Vec::new(),
     };
-    let mut deleted = Vec::new();
-    for object in found {
-        let key = state.key(resource, access::namespace(&object), access::name(&object));
-        deleted.push(match carry_out(state, request, resource, &key, object, &options) {
-            Outcome::Gone(object) | Outcome::Waits(object) => object,
-        });
-    }
+    // The answer is the list as it was before anything went.
     let metadata = json!({"resourceVersion": state.store.version().to_string()});
-    Ok(Reply::ok(crate::answer::list(form, resource, deleted, metadata, request.now)))
+    for object in &found {
+        let key = state.key(resource, access::namespace(object), access::name(object));
+        carry_out(state, request, resource, &key, object.clone(), &options);
+    }
+    Ok(Reply::ok(crate::answer::list(form, resource, found, metadata, request.now)))
 }
 
 fn returns_object(resource: &Resource) -> bool {
@@ -206,18 +205,20 @@ fn returns_object(resource: &Resource) -> bool {
 }
 
 fn check(resource: &Resource, name: &str, old: &Value, options: &Options) -> Result<(), Status> {
-    let refuse = |what: &str, given: &str, found: &str| {
-        let why =
-            format!("Precondition failed: {what} in precondition: {given}, {what} in object meta: {found}");
-        Err(Status::conflict(&resource.group, &resource.plural, name, &why))
+    let refuse = |what: &str, given: &str, found: &str, guess: &str| {
+        let why = format!(
+            "the {what} in the precondition ({given}) does not match the {what} in record ({found}). The \
+             object might have been {guess}"
+        );
+        Err(Status::conflict(&resource.group, &resource.kind, name, &why))
     };
     let uid = access::uid(old);
     if !options.uid.is_empty() && options.uid != uid {
-        return refuse("UID", &options.uid, uid);
+        return refuse("UID", &options.uid, uid, "deleted and then recreated");
     }
     let version = access::text_at(old, &["metadata", "resourceVersion"]);
     if !options.version.is_empty() && options.version != version {
-        return refuse("ResourceVersion", &options.version, version);
+        return refuse("ResourceVersion", &options.version, version, "modified");
     }
     Ok(())
 }
@@ -264,6 +265,13 @@ pub(crate) fn delete_object(
         _ => grace,
     };
     if kept.is_empty() && !has_contents && grace_left == 0 {
+        if resource.group.is_empty() && resource.plural == "pods" {
+            // What may have a time of grace is marked before it goes, even when the time is none.
+            mark(&mut object, 0, now, was_terminating, false);
+            let marked = state.commit(key, object);
+            state.erase(key);
+            return Outcome::Gone(present(resource, &marked));
+        }
         if let Some(last) = state.erase(key) {
             return Outcome::Gone(present(resource, &last));
         }

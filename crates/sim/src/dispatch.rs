@@ -1,5 +1,7 @@
 //! Which request is answered by what.
 
+use std::borrow::Cow;
+
 use bytes::Bytes;
 use http::Method;
 use serde_json::Value;
@@ -103,11 +105,8 @@ fn kept(
 
 /// Requests about objects.
 fn objects(state: &mut State, request: &Request) -> Result<Reply, Status> {
-    let mut place = Place::parse(&request.path).ok_or_else(Status::no_such_path)?;
-    let is_old_watch = place.version == "watch" || request.path.get(2).is_some_and(|one| one == "watch");
-    if is_old_watch {
-        return Err(Status::no_such_path());
-    }
+    let (path, is_watched) = watched(request);
+    let mut place = Place::parse(&path).ok_or_else(Status::no_such_path)?;
     let resource = read::resource(state, &place)?;
     if resource.scope == Scope::Cluster && !place.namespace.is_empty() {
         return Err(Status::no_such_path());
@@ -125,6 +124,10 @@ fn objects(state: &mut State, request: &Request) -> Result<Reply, Status> {
             return Err(Status::no_such_path());
         }
     }
+    let is_collection_deletion = request.method == Method::DELETE && place.name.is_empty();
+    if is_collection_deletion && !resource.verbs.iter().any(|verb| verb == "deletecollection") {
+        return Err(not_allowed(&resource, request));
+    }
     let form = answer::negotiate(&request.accept, request.query.get("includeObject"))?;
     if !place.subresource.is_empty() && place.subresource != "status" {
         return subresource(state, request, &resource, &place);
@@ -132,7 +135,7 @@ fn objects(state: &mut State, request: &Request) -> Result<Reply, Status> {
     if place.subresource == "status" && !resource.has_status {
         return Err(Status::no_such_path());
     }
-    let is_watch = request.query.flag("watch");
+    let is_watch = is_watched || request.query.flag("watch");
     match (&request.method, place.name.is_empty()) {
         (&Method::GET, true) if special::is_review(&resource) => Err(not_allowed(&resource, request)),
         (&Method::GET, _) if is_watch => watch::watch(state, request, &resource, &place, form),
@@ -151,6 +154,17 @@ fn objects(state: &mut State, request: &Request) -> Result<Reply, Status> {
         }
         _ => Err(not_allowed(&resource, request)),
     }
+}
+
+/// The path without the `watch` behind the version, which is the old way to ask for one; whether it was there.
+fn watched(request: &Request) -> (Cow<'_, [String]>, bool) {
+    let at = if request.path.first().is_some_and(|root| root == "api") { 2 } else { 3 };
+    if request.method != Method::GET || request.path.get(at).is_none_or(|word| word != "watch") {
+        return (Cow::Borrowed(&request.path), false);
+    }
+    let mut path = request.path.clone();
+    path.remove(at);
+    (Cow::Owned(path), true)
 }
 
 fn not_allowed(resource: &Resource, request: &Request) -> Status {

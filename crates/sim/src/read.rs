@@ -12,7 +12,7 @@ use crate::request::{Place, Query, Request};
 use crate::resource::Resource;
 use crate::select::Filter;
 use crate::state::State;
-use crate::status::{Cause, Status};
+use crate::status::{Cause, FieldError, Status};
 use crate::store::{Kind, Objects, Stored};
 
 /// An object as a version of its resource shows it.
@@ -120,6 +120,7 @@ struct Page {
 
 impl Page {
     fn parse(state: &State, query: &Query) -> Result<Self, Status> {
+        query.number("timeoutSeconds")?;
         let limit = query.number("limit")?.filter(|limit| *limit > 0);
         let limit = limit.and_then(|limit| usize::try_from(limit).ok());
         let text = query.get("resourceVersion").unwrap_or("");
@@ -143,6 +144,9 @@ impl Page {
             return Ok(Self { limit, start: Some(start), version, is_current: version == current });
         }
         let asked = version_of(text)?;
+        if query.get("sendInitialEvents").is_some() {
+            return Err(no_initial_events(text, rule));
+        }
         match rule {
             "" => {}
             "Exact" | "NotOlderThan" if text.is_empty() => {
@@ -234,6 +238,17 @@ fn too_large(asked: u64, current: u64) -> Status {
     let mut status = Status::new(504, "Timeout", format!("Timeout: {message}")).caused_by([cause]);
     status.details.insert("retryAfterSeconds".to_owned(), json!(1));
     status
+}
+
+/// A list that asks for what only a watch has.
+fn no_initial_events(version: &str, rule: &str) -> Status {
+    let mut errors = Vec::new();
+    if !rule.is_empty() && version.is_empty() {
+        let why = "resourceVersionMatch is forbidden unless resourceVersion is provided";
+        errors.push(FieldError::forbidden("resourceVersionMatch", why));
+    }
+    errors.push(FieldError::forbidden("sendInitialEvents", "sendInitialEvents is forbidden for list"));
+    Status::invalid("meta.k8s.io", "ListOptions", "", &errors)
 }
 
 fn list_options_invalid(field: &str, why: &str) -> Status {

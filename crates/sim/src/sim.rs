@@ -103,6 +103,8 @@ impl Sim {
             crate::persist::open(&mut state, directory, options.seed)?;
         }
         controllers::begin(&mut state, now);
+        // What was before is no history: no client has seen it.
+        state.store.compact();
         let changed = Signal::default();
         let shared = Arc::new(Shared {
             state: Mutex::new(state),
@@ -171,6 +173,7 @@ impl Sim {
                 response
             }
             Ok(Reply::Bytes { content_type, bytes }) => plain(200, content_type, bytes),
+            Ok(Reply::Nothing) => plain(204, "application/json", Bytes::new()),
             Ok(Reply::Watch(watch)) => self.watch(*watch),
             Ok(Reply::Log(log)) => self.log(*log),
         }

@@ -51,7 +51,7 @@ impl Status {
         if !self.reason.is_empty() {
             object["reason"] = json!(self.reason);
         }
-        if !self.details.is_empty() {
+        if !self.details.is_empty() || self.reason == "MethodNotAllowed" {
             object["details"] = Value::Object(self.details.clone());
         }
         object["code"] = json!(self.code);
@@ -134,7 +134,13 @@ impl Status {
 
     /// `422`: the object breaks rules. `kind` is the kind, not the plural.
     pub fn invalid(group: &str, kind: &str, name: &str, errors: &[FieldError]) -> Self {
-        let texts: Vec<String> = errors.iter().map(FieldError::to_string).collect();
+        // Equal texts are told once; their causes all stay.
+        let mut texts: Vec<String> = Vec::new();
+        for text in errors.iter().map(FieldError::to_string) {
+            if !texts.contains(&text) {
+                texts.push(text);
+            }
+        }
         let why = match texts.as_slice() {
             [] => String::new(),
             [one] => one.clone(),

@@ -11,12 +11,12 @@ use serde_json::{Value, json};
 use smol_str::SmolStr;
 
 use crate::answer::{self, Form, Reply, api_version};
-use crate::read::{list_options, present, version_of, within};
-use crate::request::{Place, Request};
+use crate::read::{present, version_of, within};
+use crate::request::{Place, Query, Request};
 use crate::resource::Resource;
 use crate::select::Filter;
 use crate::state::State;
-use crate::status::Status;
+use crate::status::{FieldError, Status};
 use crate::store::{Compacted, Event, Kind, Stored, bytes_of};
 
 /// Changes told at once at most.
@@ -60,17 +60,14 @@ pub(crate) fn watch(
 ) -> Result<Reply, Status> {
     let query = &request.query;
     let filter = Filter::parse(query, resource)?;
-    let asked = version_of(query.get("resourceVersion").unwrap_or(""))?;
-    let rule = query.get("resourceVersionMatch").unwrap_or("");
+    check_options(query)?;
+    // A version that is no number is an error without a reason here, unlike in lists.
+    let asked = version_of(query.get("resourceVersion").unwrap_or(""))
+        .map_err(|status| Status::new(500, "", status.message))?;
     let streams = query.get("sendInitialEvents").is_some();
-    if streams && rule != "NotOlderThan" {
-        let message = "Forbidden: sendInitialEvents requires setting resourceVersionMatch to NotOlderThan";
-        return Err(list_options("FieldValueForbidden", "resourceVersionMatch", message));
-    }
-    if !streams && !rule.is_empty() {
-        let message =
-            "Forbidden: resourceVersionMatch is forbidden for watch unless sendInitialEvents is provided";
-        return Err(list_options("FieldValueForbidden", "resourceVersionMatch", message));
+    let one = (!place.name.is_empty()).then(|| state.key(resource, &place.namespace, &place.name));
+    if one.is_some_and(|key| state.store.get(&key).is_none()) {
+        return Err(Status::not_found(&resource.group, &resource.plural, &place.name));
     }
     let wants_initial = query.flag("sendInitialEvents") || (!streams && asked == 0);
     let seconds = query.number("timeoutSeconds")?.filter(|seconds| *seconds > 0).unwrap_or(SECONDS_DEFAULT);
@@ -102,6 +99,28 @@ pub(crate) fn watch(
         watch.told = state.store.version();
     }
     Ok(Reply::Watch(Box::new(watch)))
+}
+
+/// What may be said about initial events.
+fn check_options(query: &Query) -> Result<(), Status> {
+    let rule = query.get("resourceVersionMatch").unwrap_or("");
+    let streams = query.get("sendInitialEvents").is_some();
+    let mut errors = Vec::new();
+    if streams && rule != "NotOlderThan" {
+        let why = "sendInitialEvents requires setting resourceVersionMatch to NotOlderThan";
+        errors.push(FieldError::forbidden("resourceVersionMatch", why));
+        if !rule.is_empty() {
+            errors.push(FieldError::not_supported("resourceVersionMatch", &json!(rule), &["NotOlderThan"]));
+        }
+    }
+    if !streams && !rule.is_empty() {
+        let why = "resourceVersionMatch is forbidden for watch unless sendInitialEvents is provided";
+        errors.push(FieldError::forbidden("resourceVersionMatch", why));
+    }
+    if errors.is_empty() {
+        return Ok(());
+    }
+    Err(Status::invalid("meta.k8s.io", "ListOptions", "", &errors))
 }
 
 impl Watch {
@@ -230,7 +249,7 @@ impl Watch {
     }
 
     fn bookmark_at(&self, version: u64) -> Value {
-        let metadata = json!({"resourceVersion": version.to_string(), "creationTimestamp": null});
+        let metadata = json!({"resourceVersion": version.to_string()});
         match self.form {
             Form::Plain => json!({"kind": self.resource.kind, "apiVersion": api_version(&self.resource),
                 "metadata": metadata}),

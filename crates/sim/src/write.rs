@@ -134,14 +134,19 @@ pub(crate) fn create_object(
     check_namespace(state, resource, &namespace, &name)?;
     state.stamp(&mut object, request.now);
     default(resource, &mut object);
+    crate::admission::check(state, resource, &object)?;
     strategy::prepare_create(resource, &mut object, &mut state.draw);
     if is_definition(resource) {
         finish_definition(state, &mut object, None, request)?;
     }
     refuse_invalid(resource, &name, validate::create(resource, &object))?;
     let key = state.key(resource, &namespace, &name);
-    if state.store.get(&key).is_some() {
-        return Err(Status::already_exists(&resource.group, &resource.plural, &name));
+    if let Some(there) = state.store.get(&key) {
+        let mut status = Status::already_exists(&resource.group, &resource.plural, &name);
+        if is_terminating(&there.tree()) {
+            status.message = format!("object is being deleted: {}", status.message);
+        }
+        return Err(status);
     }
     if booking == Booking::Update {
         let writer = Writer { manager: request.manager(), subresource: "", now: request.now };
@@ -326,8 +331,9 @@ fn check_new_finalizers(resource: &Resource, key: &Key, old: &Value, new: &Value
         "no new finalizers can be added if the object is being deleted, found new finalizers []string{{{}}}",
         added.iter().map(|one| format!("{one:?}")).collect::<Vec<_>>().join(", ")
     );
+    // A server looks twice: at what all objects share, and at the kind.
     let error = FieldError::forbidden("metadata.finalizers", &why);
-    Err(Status::invalid(&resource.group, &resource.kind, &key.name, &[error]))
+    Err(Status::invalid(&resource.group, &resource.kind, &key.name, &[error.clone(), error]))
 }
 
 /// Fills in, and prunes what a custom resource may not hold.

@@ -10,16 +10,16 @@ use super::{create, is_kind, owner_reference, write};
 use crate::state::{State, is_terminating};
 use crate::store::Key;
 
-/// Services of a pod's namespace look again.
+/// Services and claims of a pod's namespace look again.
 pub(super) fn wake(state: &mut State, pod: &Key) {
-    let services: Vec<Key> = state
+    let others: Vec<Key> = state
         .store
         .index
         .in_namespace(&pod.namespace)
-        .filter(|key| is_kind(&key.kind, "", "services"))
+        .filter(|key| is_kind(&key.kind, "", "services") || is_kind(&key.kind, "", "persistentvolumeclaims"))
         .cloned()
         .collect();
-    state.dirty.extend(services);
+    state.dirty.extend(others);
 }
 
 pub(super) fn reconcile(state: &mut State, key: &Key, service: &Value, now: Timestamp) {

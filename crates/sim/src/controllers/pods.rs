@@ -97,6 +97,10 @@ fn start(state: &mut State, key: &Key, mut pod: Value, now: Timestamp) {
         return;
     }
     if access::text_at(&pod, &["spec", "nodeName"]).is_empty() {
+        if !fits(&pod) {
+            hold(state, key, pod, now);
+            return;
+        }
         let spec = access::member_object_mut(access::ensure_object(&mut pod), "spec");
         spec.insert("nodeName".to_owned(), json!(NODE));
         super::set_condition(&mut pod, "PodScheduled", true, "", "", now);
@@ -152,7 +156,37 @@ fn start(state: &mut State, key: &Key, mut pod: Value, now: Timestamp) {
         }
         Behaviour::Fail => finish(&mut pod, false, now),
     }
+    sort_conditions(&mut pod);
     write(state, key, pod);
+}
+
+/// Conditions are in the order of a life backwards, as a kubelet writes them.
+fn sort_conditions(pod: &mut Value) {
+    let order = ["Initialized", "Ready", "ContainersReady", "PodScheduled"];
+    if let Some(Value::Array(list)) = pod.pointer_mut("/status/conditions") {
+        list.sort_by_key(|one| order.iter().position(|kind| *kind == access::text(one, "type")));
+    }
+}
+
+/// Whether the node has the labels that a pod selects.
+fn fits(pod: &Value) -> bool {
+    let selector = access::at(pod, &["spec", "nodeSelector"]).and_then(Value::as_object);
+    let has = |(label, value): (&String, &Value)| {
+        super::NODE_LABELS.iter().any(|(known, text)| known == label && *value == *text)
+    };
+    selector.into_iter().flatten().all(has)
+}
+
+/// A pod that has no place waits.
+fn hold(state: &mut State, key: &Key, mut pod: Value, now: Timestamp) {
+    let message = "0/1 nodes are available: 1 node(s) didn't match Pod's node affinity/selector. no new claims \
+                   to deallocate, preemption: 0/1 nodes are available: 1 Preemption is not helpful for scheduling.";
+    super::set_condition(&mut pod, "PodScheduled", false, "Unschedulable", message, now);
+    super::set_status(&mut pod, json!({"phase": "Pending"}));
+    if state.tree(key).is_some_and(|old| old != pod) {
+        emit(state, &pod, "FailedScheduling", message, "default-scheduler", now);
+        write(state, key, pod);
+    }
 }
 
 /// A running pod becomes ready, or its job is done.

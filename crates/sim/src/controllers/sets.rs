@@ -1,4 +1,4 @@
-//! StatefulSets and DaemonSets, and the claims of the former.
+//! StatefulSets and DaemonSets.
 
 use jiff::Timestamp;
 use serde_json::{Value, json};
@@ -202,18 +202,4 @@ pub(super) fn daemon(state: &mut State, key: &Key, mut set: Value, now: Timestam
         status.insert(member.to_owned(), json!(count));
     }
     write(state, key, set);
-}
-
-/// Claims are bound at once: there is room for everything.
-pub(super) fn bind_claim(state: &mut State, key: &Key, mut claim: Value) {
-    if access::text_at(&claim, &["status", "phase"]) == "Bound" {
-        return;
-    }
-    let volume = format!("pvc-{}", access::uid(&claim));
-    let capacity = claim.pointer("/spec/resources/requests").cloned().unwrap_or_else(|| json!({}));
-    let modes = claim.pointer("/spec/accessModes").cloned().unwrap_or_else(|| json!([]));
-    access::member_object_mut(access::ensure_object(&mut claim), "spec")
-        .insert("volumeName".to_owned(), json!(volume));
-    set_status(&mut claim, json!({"phase": "Bound", "capacity": capacity, "accessModes": modes}));
-    write(state, key, claim);
 }
