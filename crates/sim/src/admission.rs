@@ -18,7 +18,8 @@ pub(crate) fn check(state: &mut State, resource: &Resource, object: &Value) -> R
     let name = access::name(object);
     let namespace = access::namespace(object);
     let refuse = |why: String| {
-        Err(Status::new(403, "Forbidden", format!("pods {name:?} is forbidden: {why}")).about(name, "", "pods"))
+        Err(Status::new(403, "Forbidden", format!("pods {name:?} is forbidden: {why}"))
+            .about(name, "", "pods"))
     };
     let class = access::text_at(object, &["spec", "priorityClassName"]);
     if !class.is_empty() && !STOCK_CLASSES.contains(&class) {

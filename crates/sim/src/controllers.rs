@@ -316,8 +316,11 @@ fn put_text(members: &mut Map<String, Value>, member: &str, text: &str) {
 
 /// Records what a controller did, for `kubectl describe`.
 fn emit(state: &mut State, about: &Value, reason: &str, message: &str, source: &str, now: Timestamp) {
-    let kind =
-        if matches!(reason, "BackOff" | "BackoffLimitExceeded" | "Failed" | "FailedScheduling") { "Warning" } else { "Normal" };
+    let kind = if matches!(reason, "BackOff" | "BackoffLimitExceeded" | "Failed" | "FailedScheduling") {
+        "Warning"
+    } else {
+        "Normal"
+    };
     let time = seconds(now);
     let namespace = match access::namespace(about) {
         "" => "default",

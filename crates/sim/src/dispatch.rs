@@ -167,7 +167,7 @@ fn objects(state: &mut State, request: &Request) -> Result<Reply, Status> {
         (&Method::DELETE, false) if place.subresource.is_empty() => {
             delete::delete(state, request, &resource, &place)
         }
-        (&Method::DELETE, true) => {
+        (&Method::DELETE, true) if resource.has_verb("deletecollection") => {
             place.name = "".into();
             delete::delete_collection(state, request, &resource, &place, form)
         }

@@ -261,7 +261,7 @@ impl Observer {
     fn application_written(&mut self, call: &Call) {
         let name = call.path.strip_prefix(APPLICATIONS).unwrap_or_default().to_owned();
         let Some(declared) = self.model.apps.get(&name).cloned() else { return };
-        let (_, before) = call.live.as_ref().map(recorded).unwrap_or(("", &Value::Null));
+        let (_, before) = call.live.as_ref().map_or(("", &Value::Null), recorded);
         let (revision, after) = recorded(&call.stored);
         let started = |state: &Value| state.get("startedAt").cloned();
         if started(after).is_some() && started(before) != started(after) {

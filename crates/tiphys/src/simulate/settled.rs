@@ -88,7 +88,7 @@ fn gone(wires: &Wires, app: &App) -> Result<(), String> {
         return Ok(());
     }
     if let Some(left) = wires.get(&path_of(&app.name)) {
-        return Err(format!("still there: {}", left["metadata"]));
+        return Err(format!("still there: {}", left.get("metadata").unwrap_or(&Value::Null)));
     }
     Ok(())
 }
@@ -127,7 +127,7 @@ fn equal(wires: &Wires, app: &App) -> Result<(), String> {
         return Ok(());
     }
     if text("/status/sync/status") != "Synced" || text("/status/sync/revision") != head {
-        return Err(format!("not in sync with {head}: {}", live["status"]));
+        return Err(format!("not in sync with {head}: {}", live.get("status").unwrap_or(&Value::Null)));
     }
     let owned = owned(wires, app);
     for (key, object) in &wanted {
