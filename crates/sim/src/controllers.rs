@@ -102,9 +102,7 @@ pub(crate) fn step(state: &mut State, now: Timestamp) -> bool {
 /// Does what one object asks for.
 fn look(state: &mut State, key: &Key, now: Timestamp) {
     let Some(object) = state.tree(key) else {
-        if is_kind(&key.kind, "", "pods") {
-            endpoints::wake(state, key);
-        }
+        forget(state, key);
         return;
     };
     if garbage::collect(state, key, &object, now) {
@@ -131,6 +129,16 @@ fn look(state: &mut State, key: &Key, now: Timestamp) {
         ("batch", "jobs") if !ends => jobs::reconcile(state, key, object, now),
         ("batch", "cronjobs") if !ends => cron::reconcile(state, key, object, now),
         _ => {}
+    }
+}
+
+/// What is known about an object goes with it.
+fn forget(state: &mut State, key: &Key) {
+    state.starting.remove(key);
+    state.ending.remove(key);
+    state.progress.remove(key);
+    if is_kind(&key.kind, "", "pods") {
+        endpoints::wake(state, key);
     }
 }
 

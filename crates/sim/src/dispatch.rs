@@ -12,13 +12,14 @@ use crate::resource::{Resource, Scope};
 use crate::state::State;
 use crate::status::Status;
 use crate::store::bytes_of;
-use crate::{delete, discovery, logs, openapi, read, special, watch, write};
+use crate::{access, delete, discovery, logs, openapi, read, special, watch, write};
 
 const JSON: &str = "application/json";
 const AGGREGATED: &str = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList";
 
 /// Answers a request.
 pub(crate) fn dispatch(state: &mut State, request: &Request, server: &str) -> Result<Reply, Status> {
+    access::authorize(state, request)?;
     let path: Vec<&str> = request.path.iter().map(String::as_str).collect();
     match path.as_slice() {
         ["healthz" | "livez" | "readyz", ..] => {
@@ -160,7 +161,7 @@ fn objects(state: &mut State, request: &Request) -> Result<Reply, Status> {
         (&Method::GET, is_many) if is_watched || (is_watch && is_many) => watch::watch(state, request, &resource, &place, form),
         (&Method::GET, true) => read::list(state, request, &resource, &place, form),
         (&Method::GET | &Method::HEAD, false) => read::get(state, request, &resource, &place, form),
-        (&Method::POST, true) if special::is_review(&resource) => special::review(request, &resource),
+        (&Method::POST, true) if special::is_review(&resource) => special::review(state, request, &resource),
         (&Method::POST, true) => write::create(state, request, &resource, &place, form),
         (&Method::PUT, false) => write::replace(state, request, &resource, &place, form),
         (&Method::PATCH, false) => write::patch(state, request, &resource, &place, form),

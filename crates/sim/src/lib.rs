@@ -11,6 +11,7 @@
 //! admission webhooks, aggregated API servers, answers in protobuf (bodies are read), and containers that really
 //! run.
 
+mod access;
 mod admission;
 mod answer;
 mod books;

@@ -4,6 +4,7 @@ use jiff::SignedDuration;
 use serde_json::{Value, json};
 use tiphys_object::access;
 
+use crate::access::{User, Wish, may};
 use crate::answer::{Form, Reply};
 use crate::clock::seconds;
 use crate::read::present;
@@ -22,12 +23,15 @@ pub(crate) fn is_review(resource: &Resource) -> bool {
     matches!(resource.group.as_str(), "authorization.k8s.io" | "authentication.k8s.io")
 }
 
-/// `POST` of a review: everybody may do everything.
-pub(crate) fn review(request: &Request, resource: &Resource) -> Result<Reply, Status> {
+/// `POST` of a review.
+pub(crate) fn review(state: &State, request: &Request, resource: &Resource) -> Result<Reply, Status> {
     let options = Options::parse(request, "CreateOptions")?;
     let write::Body { mut object, warnings } = write::read_body(request, resource, options.validation)?;
     check_review(resource, &object)?;
-    let user = json!({"username": USER, "uid": USER, "groups": GROUPS});
+    let user = match &request.user {
+        Some(user) => json!({"username": user.name, "groups": user.groups}),
+        None => json!({"username": USER, "uid": USER, "groups": GROUPS}),
+    };
     let status = match resource.plural.as_str() {
         "selfsubjectreviews" => json!({"userInfo": user}),
         "tokenreviews" if access::text_at(&object, &["spec", "token"]).is_empty() => {
@@ -39,7 +43,7 @@ pub(crate) fn review(request: &Request, resource: &Resource) -> Result<Reply, St
             "nonResourceRules": [{"verbs": ["*"], "nonResourceURLs": ["*"]}],
             "incomplete": false,
         }),
-        _ => json!({"allowed": true}),
+        _ => json!({"allowed": is_allowed(state, request, resource, &object)}),
     };
     let members = access::ensure_object(&mut object);
     members.insert("status".to_owned(), status);
@@ -49,6 +53,30 @@ pub(crate) fn review(request: &Request, resource: &Resource) -> Result<Reply, St
         metadata.insert("creationTimestamp".to_owned(), json!(seconds(request.now)));
     }
     Ok(Reply::Object { code: 201, value: object, warnings })
+}
+
+/// The answer to a question about access. Paths that are no resources are open to everybody.
+fn is_allowed(state: &State, request: &Request, resource: &Resource, review: &Value) -> bool {
+    let spec = |path: &str| access::text_at(review, &["spec", path]).to_owned();
+    let asked = if resource.plural == "selfsubjectaccessreviews" {
+        request.user.clone()
+    } else {
+        let groups = access::at(review, &["spec", "groups"]).and_then(Value::as_array);
+        let groups = groups.into_iter().flatten().filter_map(Value::as_str).map(str::to_owned).collect();
+        Some(User::new(&spec("user"), groups))
+    };
+    let Some(user) = asked else { return true };
+    let Some(attributes) = access::at(review, &["spec", "resourceAttributes"]) else { return true };
+    let text = |member: &str| access::text(attributes, member);
+    let wish = Wish {
+        verb: text("verb"),
+        group: text("group"),
+        resource: text("resource"),
+        subresource: text("subresource"),
+        namespace: text("namespace"),
+        name: text("name"),
+    };
+    may(state, &user, &wish)
 }
 
 /// What a question about access must say.

@@ -47,8 +47,13 @@ pub(super) fn reconcile(state: &mut State, key: &Key, mut cron_job: Value, now: 
                 while let Some(next) = schedule.next_after(due).filter(|next| *next <= now) {
                     due = next;
                 }
-                let may_start = active.is_empty()
-                    || access::text_at(&cron_job, &["spec", "concurrencyPolicy"]) != "Forbid";
+                let policy = access::text_at(&cron_job, &["spec", "concurrencyPolicy"]);
+                let may_start = active.is_empty() || policy != "Forbid";
+                if policy == "Replace" {
+                    for (job, _) in jobs.iter().filter(|(_, job)| !is_over(job)) {
+                        delete(state, job, now);
+                    }
+                }
                 if may_start {
                     start(state, &cron_job, due, now);
                     set_status(&mut cron_job, json!({"lastScheduleTime": seconds(due)}));

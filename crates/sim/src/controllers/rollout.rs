@@ -14,6 +14,18 @@ use crate::state::{State, condition};
 use crate::store::Key;
 
 const REVISION: &str = "deployment.kubernetes.io/revision";
+const REVISION_HISTORY: &str = "deployment.kubernetes.io/revision-history";
+const DESIRED: &str = "deployment.kubernetes.io/desired-replicas";
+const MAX: &str = "deployment.kubernetes.io/max-replicas";
+/// Annotations that a ReplicaSet does not take over from its Deployment.
+const NOT_COPIED: [&str; 6] = [
+    tiphys_object::LAST_APPLIED,
+    REVISION,
+    REVISION_HISTORY,
+    DESIRED,
+    MAX,
+    "deprecated.deployment.rollback.to",
+];
 const HASH: &str = "pod-template-hash";
 const SOURCE: &str = "deployment-controller";
 
@@ -101,10 +113,10 @@ fn make_set(state: &mut State, deployment: &Value, sets: &[Set], now: Timestamp)
         "metadata": {"name": name, "namespace": access::namespace(deployment), "labels": labels,
             "ownerReferences": [owner_reference(deployment)],
             "annotations": {REVISION: revision.to_string(),
-                "deployment.kubernetes.io/desired-replicas": desired.to_string(),
-                "deployment.kubernetes.io/max-replicas": (desired + surge).to_string()}},
+                DESIRED: desired.to_string(), MAX: (desired + surge).to_string()}},
         "spec": {"replicas": begin, "selector": selector, "template": template},
     });
+    copy_annotations(deployment, &mut set);
     if let Some(least) = number(deployment, &["spec", "minReadySeconds"]).filter(|least| *least > 0) {
         set["spec"]["minReadySeconds"] = json!(least);
     }
@@ -121,11 +133,28 @@ fn make_set(state: &mut State, deployment: &Value, sets: &[Set], now: Timestamp)
 fn revise(state: &mut State, deployment: &mut Value, sets: &mut [Set]) {
     let Some((new, old)) = sets.split_last_mut() else { return };
     let highest = old.iter().map(Set::revision).max().unwrap_or(0);
-    if new.revision() <= highest {
+    let revision = new.revision();
+    if revision <= highest {
+        let history = match access::annotation(&new.object, REVISION_HISTORY) {
+            Some(before) => format!("{before},{revision}"),
+            None => revision.to_string(),
+        };
+        access::set_annotation(&mut new.object, REVISION_HISTORY, &history);
         access::set_annotation(&mut new.object, REVISION, &(highest + 1).to_string());
-        write(state, &new.key, new.object.clone());
     }
+    copy_annotations(deployment, &mut new.object);
+    write(state, &new.key, new.object.clone());
     access::set_annotation(deployment, REVISION, &new.revision().to_string());
+}
+
+/// What people note down at a Deployment is found again at its ReplicaSet, for example the cause of a change.
+fn copy_annotations(deployment: &Value, set: &mut Value) {
+    let annotations = access::at(deployment, &["metadata", "annotations"]).and_then(Value::as_object);
+    for (key, text) in annotations.into_iter().flatten().filter_map(|(key, text)| Some((key, text.as_str()?))) {
+        if !NOT_COPIED.contains(&key.as_str()) {
+            access::set_annotation(set, key, text);
+        }
+    }
 }
 
 fn is_recreate(deployment: &Value) -> bool {
@@ -160,6 +189,10 @@ fn resize(state: &mut State, deployment: &Value, set: &mut Set, count: i64, now:
     if let Some(spec) = set.object.get_mut("spec").and_then(Value::as_object_mut) {
         spec.insert("replicas".to_owned(), json!(count));
     }
+    let desired = number(deployment, &["spec", "replicas"]).unwrap_or(1);
+    let (surge, _) = margins(deployment, desired);
+    access::set_annotation(&mut set.object, DESIRED, &desired.to_string());
+    access::set_annotation(&mut set.object, MAX, &(desired + surge).to_string());
     let generation = number(&set.object, &["metadata", "generation"]).unwrap_or(1);
     access::metadata_mut(&mut set.object).insert("generation".to_owned(), json!(generation + 1));
     write(state, &set.key, set.object.clone());
