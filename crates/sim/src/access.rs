@@ -121,10 +121,12 @@ pub(crate) fn may(state: &State, user: &User, wish: &Wish<'_>) -> bool {
         return true;
     }
     let everywhere = objects(state, "clusterrolebindings");
-    let here = objects(state, "rolebindings").filter(|binding| {
-        !wish.namespace.is_empty() && access::namespace(binding) == wish.namespace
-    });
-    everywhere.chain(here).filter(|binding| is_bound(binding, user)).any(|binding| allows(state, &binding, wish))
+    let here = objects(state, "rolebindings")
+        .filter(|binding| !wish.namespace.is_empty() && access::namespace(binding) == wish.namespace);
+    everywhere
+        .chain(here)
+        .filter(|binding| is_bound(binding, user))
+        .any(|binding| allows(state, &binding, wish))
 }
 
 fn objects<'a>(state: &'a State, plural: &str) -> impl Iterator<Item = Value> + use<'a> {
@@ -186,6 +188,8 @@ fn covers(rule: &Value, wish: &Wish<'_>) -> bool {
     let names = rule.get("resourceNames").and_then(Value::as_array).is_some_and(|names| !names.is_empty());
     any("verbs", &|verb| verb == "*" || verb == wish.verb)
         && any("apiGroups", &|group| group == "*" || group == wish.group)
-        && any("resources", &|one| one == "*" || one == full || (!wish.subresource.is_empty() && one == below))
+        && any("resources", &|one| {
+            one == "*" || one == full || (!wish.subresource.is_empty() && one == below)
+        })
         && (!names || any("resourceNames", &|name| name == wish.name))
 }

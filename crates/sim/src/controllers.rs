@@ -272,7 +272,8 @@ fn set_status(object: &mut Value, members: Value) {
 
 /// Sets a number of the status that is there even when it is 0.
 fn set_count(object: &mut Value, member: &str, count: i64) {
-    access::member_object_mut(access::ensure_object(object), "status").insert(member.to_owned(), json!(count));
+    access::member_object_mut(access::ensure_object(object), "status")
+        .insert(member.to_owned(), json!(count));
 }
 
 /// Sets a condition; its time of transition moves only when its status does.

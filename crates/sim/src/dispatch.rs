@@ -158,7 +158,9 @@ fn objects(state: &mut State, request: &Request) -> Result<Reply, Status> {
     match (&request.method, place.name.is_empty()) {
         (&Method::GET, true) if special::is_review(&resource) => Err(not_allowed(&resource, request)),
         // With a name it is that object that is asked for, not its changes.
-        (&Method::GET, is_many) if is_watched || (is_watch && is_many) => watch::watch(state, request, &resource, &place, form),
+        (&Method::GET, is_many) if is_watched || (is_watch && is_many) => {
+            watch::watch(state, request, &resource, &place, form)
+        }
         (&Method::GET, true) => read::list(state, request, &resource, &place, form),
         (&Method::GET | &Method::HEAD, false) => read::get(state, request, &resource, &place, form),
         (&Method::POST, true) if special::is_review(&resource) => special::review(state, request, &resource),

@@ -4,8 +4,8 @@
 //! the annotation up to date as long as there is one.
 
 use serde_json::{Value, json};
-use tiphys_object::access;
 use tiphys_object::LAST_APPLIED;
+use tiphys_object::access;
 use tiphys_object::structured::Conflict;
 
 /// The manager whose applies are meant.
@@ -46,7 +46,9 @@ fn has(tree: &Value, path: &str) -> bool {
                 .is_some_and(|rest| (rest.is_empty() || rest.starts_with(['.', '['])) && has(member, rest))
         });
     }
-    let Some((step, rest)) = path.strip_prefix('[').and_then(|path| path.split_once(']')) else { return false };
+    let Some((step, rest)) = path.strip_prefix('[').and_then(|path| path.split_once(']')) else {
+        return false;
+    };
     let Some(items) = tree.as_array() else { return false };
     if let Some(text) = step.strip_prefix('=') {
         return items.iter().any(|item| item.to_string() == text);

@@ -129,10 +129,7 @@ fn start(state: &mut State, key: &Key, mut pod: Value, now: Timestamp) {
     state.starting.remove(key);
     let address = state.draw.pod_ip();
     let time = seconds(now);
-    super::set_status(
-        &mut pod,
-        json!({"podIP": address, "podIPs": [{"ip": address}], "startTime": time}),
-    );
+    super::set_status(&mut pod, json!({"podIP": address, "podIPs": [{"ip": address}], "startTime": time}));
     super::set_condition(&mut pod, "Initialized", true, "", "", now);
     match behaviour(&pod) {
         Behaviour::Good => {

@@ -150,7 +150,8 @@ fn revise(state: &mut State, deployment: &mut Value, sets: &mut [Set]) {
 /// What people note down at a Deployment is found again at its ReplicaSet, for example the cause of a change.
 fn copy_annotations(deployment: &Value, set: &mut Value) {
     let annotations = access::at(deployment, &["metadata", "annotations"]).and_then(Value::as_object);
-    for (key, text) in annotations.into_iter().flatten().filter_map(|(key, text)| Some((key, text.as_str()?))) {
+    for (key, text) in annotations.into_iter().flatten().filter_map(|(key, text)| Some((key, text.as_str()?)))
+    {
         if !NOT_COPIED.contains(&key.as_str()) {
             access::set_annotation(set, key, text);
         }

@@ -85,7 +85,8 @@ fn finalizers(object: &Value) -> Vec<FieldError> {
         let problem = "finalizer orphan and foregroundDeletion cannot be both set";
         errors.push(FieldError::invalid(field, &json!(list), problem));
     }
-    for (index, finalizer) in list.iter().enumerate().filter_map(|(index, one)| Some((index, one.as_str()?))) {
+    for (index, finalizer) in list.iter().enumerate().filter_map(|(index, one)| Some((index, one.as_str()?)))
+    {
         if !finalizer.contains('/') && !["orphan", "foregroundDeletion", "kubernetes"].contains(&finalizer) {
             let problem = "name is neither a standard finalizer name nor is it fully qualified";
             errors.push(FieldError::invalid(format!("{field}[{index}]"), &json!(finalizer), problem));
