@@ -163,10 +163,10 @@ pub(crate) fn api_version(resource: &Resource) -> String {
 /// The bytes of an object as they leave.
 pub(crate) fn body(value: &Value, accept: &str) -> (&'static str, Bytes) {
     let first = accept.split([',', ';']).next().unwrap_or("").trim();
-    if first == "application/yaml" {
-        if let Ok(text) = tiphys_go::yaml::to_string(value) {
-            return ("application/yaml", Bytes::from(text));
-        }
+    if first == "application/yaml"
+        && let Ok(text) = tiphys_go::yaml::to_string(value)
+    {
+        return ("application/yaml", Bytes::from(text));
     }
     ("application/json", bytes_of(value))
 }

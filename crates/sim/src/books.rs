@@ -64,7 +64,7 @@ pub(crate) fn apply(
             Ok(object)
         }
         Ok(Applied::Conflicts(conflicts)) if last_applied::allows(writer.manager, live, &conflicts) => {
-            self::apply(resource, live, config, true, writer)
+            apply(resource, live, config, true, writer)
         }
         Ok(Applied::Conflicts(conflicts)) => {
             let mut conflicts = conflicts;

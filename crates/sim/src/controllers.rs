@@ -112,7 +112,7 @@ fn look(state: &mut State, key: &Key, now: Timestamp) {
     match (key.kind.group.as_str(), key.kind.plural.as_str()) {
         ("", "namespaces") => namespaces::reconcile(state, key, object, now),
         ("apiextensions.k8s.io", "customresourcedefinitions") if ends => {
-            namespaces::clean_definition(state, key, object, now);
+            namespaces::clean_definition(state, key, &object, now);
         }
         ("", "pods") => {
             pods::reconcile(state, key, object, now);

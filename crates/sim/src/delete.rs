@@ -52,11 +52,6 @@ pub(crate) struct Options {
 }
 
 impl Options {
-    /// Deletes at once, dependents in the background: what the built-in controllers do.
-    pub(crate) fn at_once() -> Self {
-        Self { propagation: Some(Propagation::Background), grace: Some(0), ..Self::default() }
-    }
-
     /// Deletes with the object's own grace, dependents in the background.
     pub(crate) fn in_background() -> Self {
         Self { propagation: Some(Propagation::Background), ..Self::default() }
@@ -164,7 +159,7 @@ pub(crate) fn delete(
         Outcome::Gone(_) => {
             let mut details = json!({"name": place.name, "kind": resource.plural, "uid": uid});
             if !resource.group.is_empty() {
-                details["group"] = json!(resource.group);
+                access::ensure_object(&mut details).insert("group".to_owned(), json!(resource.group));
             }
             json!({"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "details": details})
         }

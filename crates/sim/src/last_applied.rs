@@ -3,7 +3,7 @@
 //! The manager called `kubectl` takes over, without a conflict, the fields that its annotation names, and keeps
 //! the annotation up to date as long as there is one.
 
-use serde_json::{Value, json};
+use serde_json::Value;
 use tiphys_object::LAST_APPLIED;
 use tiphys_object::access;
 use tiphys_object::structured::Conflict;
@@ -51,17 +51,22 @@ fn has(tree: &Value, path: &str) -> bool {
     };
     let Some(items) = tree.as_array() else { return false };
     if let Some(text) = step.strip_prefix('=') {
-        return items.iter().any(|item| item.to_string() == text);
+        return items.iter().any(|item| is_written(item, text));
     }
     let keys: Vec<(&str, &str)> = step.split(',').filter_map(|pair| pair.split_once('=')).collect();
     items.iter().any(|item| {
         let is_meant = |(key, text): &(&str, &str)| match item.get(*key) {
-            Some(value) => value.to_string() == *text,
+            Some(value) => is_written(value, text),
             // What defaults fill in is not there yet.
-            None => *text == json!("TCP").to_string(),
+            None => *text == "\"TCP\"",
         };
         keys.iter().all(is_meant) && has(item, rest)
     })
+}
+
+/// Whether a value is written so in a path.
+fn is_written(value: &Value, text: &str) -> bool {
+    serde_json::from_str::<Value>(text).is_ok_and(|written| written == *value)
 }
 
 #[cfg(test)]

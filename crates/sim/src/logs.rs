@@ -167,12 +167,11 @@ impl Log {
     }
 
     fn line(&self, number: i64, end: i64, text: &mut String) {
-        use std::fmt::Write as _;
         let passed = SignedDuration::from_secs(number.saturating_mul(LINE_SECONDS));
         let time = self.started.checked_add(passed).unwrap_or(Timestamp::MAX);
         if self.has_times {
-            // Writing into a string cannot fail.
-            drop(write!(text, "{} ", seconds(time)));
+            text.push_str(&seconds(time));
+            text.push(' ');
         }
         let is_last = self.ended.is_some() && number + 1 == end;
         let message = match (number, is_last, self.fails) {

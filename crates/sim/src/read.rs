@@ -7,7 +7,7 @@ use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use serde_json::{Map, Value, json};
 use smol_str::SmolStr;
 
-use crate::answer::{self, Form, Reply, api_version};
+use crate::answer::{self, Form, Reply};
 use crate::request::{Place, Query, Request};
 use crate::resource::Resource;
 use crate::select::Filter;
@@ -259,7 +259,7 @@ fn list_options_invalid(field: &str, why: &str) -> Status {
 
 /// A refusal of the options of a list.
 pub(crate) fn list_options(reason: &'static str, field: &str, message: &str) -> Status {
-    let errors = [crate::status::FieldError { reason, field: field.to_owned(), message: message.to_owned() }];
+    let errors = [FieldError { reason, field: field.to_owned(), message: message.to_owned() }];
     Status::invalid("meta.k8s.io", "ListOptions", "", &errors)
 }
 

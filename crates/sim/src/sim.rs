@@ -29,7 +29,7 @@ use crate::watch::Watch;
 /// Bytes a request may have.
 pub(crate) const BODY_BYTES_MAX: usize = 3 << 20;
 /// Time between two bookmarks of a quiet watch.
-const BOOKMARK_PERIOD: Duration = Duration::from_secs(60);
+const BOOKMARK_PERIOD: Duration = Duration::from_mins(1);
 
 /// The body of an answer.
 pub type Body = UnsyncBoxBody<Bytes, Infallible>;
@@ -303,8 +303,7 @@ async fn run_controllers(shared: std::sync::Weak<Shared>, mut changed: Waiter) {
             tokio::task::yield_now().await;
             continue;
         }
-        let wait =
-            wake.map_or(Duration::from_secs(3_600), |wait| Duration::try_from(wait).unwrap_or_default());
+        let wait = wake.map_or(Duration::from_hours(1), |wait| Duration::try_from(wait).unwrap_or_default());
         // Wake-ups due now still let others run first.
         let wait = wait.max(Duration::from_millis(1));
         tokio::select! {

@@ -1,11 +1,11 @@
 //! Requests that are not about one stored object as it is: scales, evictions, bindings, tokens, reviews.
 
 use jiff::SignedDuration;
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 use tiphys_object::access;
 
 use crate::access::{User, Wish, may};
-use crate::answer::{Form, Reply};
+use crate::answer::Reply;
 use crate::clock::seconds;
 use crate::read::present;
 use crate::request::{Place, Request};
@@ -156,10 +156,10 @@ fn set_at(object: &mut Value, path: &str, value: Value) {
 
 fn scale_of(object: &Value, paths: &Scale) -> Value {
     let metadata = object.get("metadata").cloned().unwrap_or(Value::Null);
-    let mut shown = json!({});
+    let mut shown = Map::new();
     for member in ["name", "namespace", "uid", "resourceVersion", "creationTimestamp"] {
         if let Some(value) = metadata.get(member) {
-            shown[member] = value.clone();
+            shown.insert(member.to_owned(), value.clone());
         }
     }
     let number = |path: &str| at(object, path).and_then(Value::as_i64).unwrap_or(0);
@@ -167,15 +167,17 @@ fn scale_of(object: &Value, paths: &Scale) -> Value {
     if at(object, &paths.spec_replicas).is_some_and(|count| count != 0) {
         spec = json!({"replicas": number(&paths.spec_replicas)});
     }
-    let mut status = json!({"replicas": number(&paths.status_replicas)});
-    match paths.selector.as_deref().and_then(|path| at(object, path)) {
-        Some(Value::String(text)) => status["selector"] = json!(text),
+    let mut status = Map::new();
+    status.insert("replicas".to_owned(), json!(number(&paths.status_replicas)));
+    let selector = match paths.selector.as_deref().and_then(|path| at(object, path)) {
+        Some(Value::String(text)) => Some(text.clone()),
         Some(selector @ Value::Object(_)) => {
-            if let Ok(selector) = tiphys_object::selector::Selector::from_object(selector) {
-                status["selector"] = json!(selector.to_string());
-            }
+            tiphys_object::selector::Selector::from_object(selector).ok().map(|selector| selector.to_string())
         }
-        _ => {}
+        _ => None,
+    };
+    if let Some(selector) = selector {
+        status.insert("selector".to_owned(), json!(selector));
     }
     json!({"kind": "Scale", "apiVersion": "autoscaling/v1", "metadata": shown, "spec": spec, "status": status})
 }
@@ -227,9 +229,11 @@ pub(crate) fn post(
             }
             let until = request.now.checked_add(SignedDuration::from_secs(lasts)).unwrap_or(request.now);
             let token = state.draw.rng.suffix(48);
-            asked["kind"] = json!("TokenRequest");
-            asked["apiVersion"] = json!("authentication.k8s.io/v1");
-            asked["status"] = json!({"token": token, "expirationTimestamp": seconds(until)});
+            let status = json!({"token": token, "expirationTimestamp": seconds(until)});
+            let members = access::ensure_object(&mut asked);
+            members.insert("kind".to_owned(), json!("TokenRequest"));
+            members.insert("apiVersion".to_owned(), json!("authentication.k8s.io/v1"));
+            members.insert("status".to_owned(), status);
             Ok(Reply::Object { code: 201, value: asked, warnings: Vec::new() })
         }
         _ => Err(Status::no_such_path()),
@@ -265,9 +269,4 @@ pub(crate) fn no_container(subresource: &str) -> Status {
         "NotImplemented",
         format!("{subresource} needs a running container; this server simulates them"),
     )
-}
-
-/// The form in which a scale leaves; it has no table.
-pub(crate) fn plain(_form: Form) -> Form {
-    Form::Plain
 }

@@ -157,7 +157,7 @@ impl Watch {
             if let Some(metadata) = bookmark.get_mut("metadata") {
                 metadata["annotations"] = json!({"k8s.io/initial-events-end": "true"});
             }
-            self.line(&mut lines, "BOOKMARK", &bookmark);
+            line(&mut lines, "BOOKMARK", &bookmark);
         }
         if self.told >= state.store.version() && !self.is_expired {
             return Some(lines);
@@ -169,7 +169,7 @@ impl Watch {
                 self.is_over = true;
                 let message =
                     format!("too old resource version: {} ({})", self.told, state.store.compacted());
-                self.line(&mut lines, "ERROR", &Status::expired(message).to_value());
+                line(&mut lines, "ERROR", &Status::expired(message).to_value());
             }
             Ok(events) => {
                 for event in events {
@@ -180,7 +180,10 @@ impl Watch {
                             self.is_over = true;
                             break;
                         }
-                        if self.skips_every.is_some_and(|every| every > 0 && self.events % every == 0) {
+                        if self
+                            .skips_every
+                            .is_some_and(|every| every > 0 && self.events.is_multiple_of(every))
+                        {
                             continue;
                         }
                         self.tell(&mut lines, kind, object, now);
@@ -221,26 +224,20 @@ impl Watch {
         let mut shown = answer::one(self.form, &self.resource, object, now);
         if matches!(self.form, Form::Table(_)) {
             // Columns are told once.
-            if self.has_columns {
-                if let Some(members) = shown.as_object_mut() {
-                    members.insert("columnDefinitions".to_owned(), Value::Null);
-                }
+            if self.has_columns
+                && let Some(members) = shown.as_object_mut()
+            {
+                members.insert("columnDefinitions".to_owned(), Value::Null);
             }
             self.has_columns = true;
         }
-        self.line(lines, kind, &shown);
-    }
-
-    fn line(&self, lines: &mut Vec<u8>, kind: &str, object: &Value) {
-        let line = bytes_of(&json!({"type": kind, "object": object}));
-        lines.extend_from_slice(&line);
-        lines.push(b'\n');
+        line(lines, kind, &shown);
     }
 
     /// A bookmark line for where the watch is.
     pub(crate) fn bookmark(&self) -> Vec<u8> {
         let mut lines = Vec::new();
-        self.line(&mut lines, "BOOKMARK", &self.bookmark_at(self.told));
+        line(&mut lines, "BOOKMARK", &self.bookmark_at(self.told));
         lines
     }
 
@@ -255,6 +252,12 @@ impl Watch {
                 "metadata": {"resourceVersion": version.to_string()}, "columnDefinitions": null, "rows": []}),
         }
     }
+}
+
+fn line(lines: &mut Vec<u8>, kind: &str, object: &Value) {
+    let line = bytes_of(&json!({"type": kind, "object": object}));
+    lines.extend_from_slice(&line);
+    lines.push(b'\n');
 }
 
 fn at_version(mut object: Value, after: &Stored) -> Value {

@@ -117,9 +117,9 @@ fn report(state: &State, namespace: &mut Value, left: &[Key], now: Timestamp) {
 }
 
 /// A definition goes after its last object.
-pub(super) fn clean_definition(state: &mut State, key: &Key, definition: Value, now: Timestamp) {
-    let group = access::text_at(&definition, &["spec", "group"]);
-    let plural = access::text_at(&definition, &["spec", "names", "plural"]);
+pub(super) fn clean_definition(state: &mut State, key: &Key, definition: &Value, now: Timestamp) {
+    let group = access::text_at(definition, &["spec", "group"]);
+    let plural = access::text_at(definition, &["spec", "names", "plural"]);
     let kind = Kind { group: group.into(), plural: plural.into() };
     let paths: Vec<(String, String)> = state
         .store

@@ -68,14 +68,11 @@ pub(super) fn reconcile(state: &mut State, key: &Key, pod: Value, now: Timestamp
 
 /// A pod that is being deleted ends a moment later.
 fn end(state: &mut State, key: &Key, mut pod: Value, now: Timestamp) {
-    let due = match state.ending.get(key) {
-        Some(due) => *due,
-        None => {
-            let due = after(state, now, STOP);
-            state.ending.insert(key.clone(), due);
-            wake_at(state, due, key);
-            return;
-        }
+    let Some(due) = state.ending.get(key).copied() else {
+        let due = after(state, now, STOP);
+        state.ending.insert(key.clone(), due);
+        wake_at(state, due, key);
+        return;
     };
     if due > now {
         return;
@@ -114,15 +111,13 @@ fn start(state: &mut State, key: &Key, mut pod: Value, now: Timestamp) {
         state.starting.insert(key.clone(), due);
         return;
     }
-    let due = match state.starting.get(key) {
-        Some(due) => *due,
-        None => {
-            let due = after(state, now, START);
-            state.starting.insert(key.clone(), due);
-            wake_at(state, due, key);
-            due
-        }
-    };
+    let known = state.starting.get(key).copied();
+    let due = known.unwrap_or_else(|| {
+        let due = after(state, now, START);
+        state.starting.insert(key.clone(), due);
+        wake_at(state, due, key);
+        due
+    });
     if due > now {
         return;
     }
@@ -222,9 +217,10 @@ fn containers(pod: &Value, one: impl Fn(&Value) -> Value) -> Value {
         .flatten()
         .map(|container| {
             let mut status = one(container);
-            status["name"] = json!(access::text(container, "name"));
-            status["image"] = json!(access::text(container, "image"));
-            status["imageID"] = json!("");
+            let members = access::ensure_object(&mut status);
+            members.insert("name".to_owned(), json!(access::text(container, "name")));
+            members.insert("image".to_owned(), json!(access::text(container, "image")));
+            members.insert("imageID".to_owned(), json!(""));
             status
         })
         .collect();

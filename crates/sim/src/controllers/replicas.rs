@@ -1,4 +1,4 @@
-//! ReplicaSets: as many pods as are wanted.
+//! `ReplicaSets`: as many pods as are wanted.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! Deployments: one ReplicaSet per template, and the way from the old ones to the new.
+//! Deployments: one `ReplicaSet` per template, and the way from the old ones to the new.
 
 use std::time::Duration;
 
@@ -17,7 +17,7 @@ const REVISION: &str = "deployment.kubernetes.io/revision";
 const REVISION_HISTORY: &str = "deployment.kubernetes.io/revision-history";
 const DESIRED: &str = "deployment.kubernetes.io/desired-replicas";
 const MAX: &str = "deployment.kubernetes.io/max-replicas";
-/// Annotations that a ReplicaSet does not take over from its Deployment.
+/// Annotations that a `ReplicaSet` does not take over from its Deployment.
 const NOT_COPIED: [&str; 6] = [
     tiphys_object::LAST_APPLIED,
     REVISION,
@@ -29,7 +29,7 @@ const NOT_COPIED: [&str; 6] = [
 const HASH: &str = "pod-template-hash";
 const SOURCE: &str = "deployment-controller";
 
-/// A ReplicaSet of a Deployment.
+/// A `ReplicaSet` of a Deployment.
 struct Set {
     key: Key,
     object: Value,
@@ -57,11 +57,12 @@ pub(super) fn reconcile(state: &mut State, key: &Key, mut deployment: Value, now
     sets.sort_by_key(Set::revision);
     let is_paused = access::at(&deployment, &["spec", "paused"]) == Some(&Value::Bool(true));
     let mut current = position(&deployment, &sets);
-    if current.is_none() && !is_paused {
-        if let Some(made) = make_set(state, &deployment, &sets, now) {
-            sets.push(made);
-            current = sets.len().checked_sub(1);
-        }
+    if current.is_none()
+        && !is_paused
+        && let Some(made) = make_set(state, &deployment, &sets, now)
+    {
+        sets.push(made);
+        current = sets.len().checked_sub(1);
     }
     if let Some(index) = current {
         let new = sets.remove(index);
@@ -74,7 +75,7 @@ pub(super) fn reconcile(state: &mut State, key: &Key, mut deployment: Value, now
     write(state, key, deployment);
 }
 
-/// The template, as it identifies a ReplicaSet.
+/// The template, as it identifies a `ReplicaSet`.
 fn template_of(object: &Value) -> Value {
     let mut template = access::at(object, &["spec", "template"]).cloned().unwrap_or(Value::Null);
     if let Some(labels) = template.pointer_mut("/metadata/labels").and_then(Value::as_object_mut) {
@@ -118,7 +119,8 @@ fn make_set(state: &mut State, deployment: &Value, sets: &[Set], now: Timestamp)
     });
     copy_annotations(deployment, &mut set);
     if let Some(least) = number(deployment, &["spec", "minReadySeconds"]).filter(|least| *least > 0) {
-        set["spec"]["minReadySeconds"] = json!(least);
+        let spec = access::member_object_mut(access::ensure_object(&mut set), "spec");
+        spec.insert("minReadySeconds".to_owned(), json!(least));
     }
     let key = create(state, "apps", "v1", "replicasets", set, now)?;
     if begin > 0 {
@@ -129,7 +131,7 @@ fn make_set(state: &mut State, deployment: &Value, sets: &[Set], now: Timestamp)
     Some(Set { key, object })
 }
 
-/// The current ReplicaSet has the highest revision, and the Deployment carries it.
+/// The current `ReplicaSet` has the highest revision, and the Deployment carries it.
 fn revise(state: &mut State, deployment: &mut Value, sets: &mut [Set]) {
     let Some((new, old)) = sets.split_last_mut() else { return };
     let highest = old.iter().map(Set::revision).max().unwrap_or(0);
@@ -147,7 +149,7 @@ fn revise(state: &mut State, deployment: &mut Value, sets: &mut [Set]) {
     access::set_annotation(deployment, REVISION, &new.revision().to_string());
 }
 
-/// What people note down at a Deployment is found again at its ReplicaSet, for example the cause of a change.
+/// What people note down at a Deployment is found again at its `ReplicaSet`, for example the cause of a change.
 fn copy_annotations(deployment: &Value, set: &mut Value) {
     let annotations = access::at(deployment, &["metadata", "annotations"]).and_then(Value::as_object);
     for (key, text) in annotations.into_iter().flatten().filter_map(|(key, text)| Some((key, text.as_str()?)))
