@@ -79,7 +79,7 @@ impl Options {
                 )));
             }
             if let Some(text) = body.get("propagationPolicy").and_then(Value::as_str) {
-                policy = text.to_owned();
+                text.clone_into(&mut policy);
             }
             if let Some(grace) = body.get("gracePeriodSeconds").and_then(Value::as_i64) {
                 options.grace = Some(grace);
@@ -94,8 +94,8 @@ impl Options {
                     errors.push(FieldError::not_supported("dryRun", &json!([value]), &["All"]));
                 }
             }
-            options.uid = access::text_at(&body, &["preconditions", "uid"]).to_owned();
-            options.version = access::text_at(&body, &["preconditions", "resourceVersion"]).to_owned();
+            access::text_at(&body, &["preconditions", "uid"]).clone_into(&mut options.uid);
+            access::text_at(&body, &["preconditions", "resourceVersion"]).clone_into(&mut options.version);
         }
         if orphans.is_some() && !policy.is_empty() {
             errors.push(FieldError::invalid(

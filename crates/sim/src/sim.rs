@@ -95,6 +95,7 @@ impl Drop for Shared {
 impl Sim {
     /// A server with what its data directory holds, or with nothing but the namespaces every cluster has. Its
     /// controllers run on the current runtime.
+    #[expect(clippy::needless_pass_by_value, reason = "options are made for one server")]
     pub fn new(options: Options) -> Result<Self, SimError> {
         let now = options.clock.now();
         let mut state = State::new(options.seed);

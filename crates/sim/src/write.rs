@@ -139,7 +139,7 @@ pub(crate) fn create_object(
     if is_definition(resource) {
         finish_definition(state, &mut object, None, request)?;
     }
-    refuse_invalid(resource, &name, validate::create(resource, &object))?;
+    refuse_invalid(resource, &name, &validate::create(resource, &object))?;
     let key = state.key(resource, &namespace, &name);
     if let Some(there) = state.store.get(&key) {
         let mut status = Status::already_exists(&resource.group, &resource.plural, &name);
@@ -235,7 +235,7 @@ pub(crate) fn update_object(
     if is_definition(resource) && subresource.is_empty() {
         finish_definition(state, &mut new, Some(old), request)?;
     }
-    refuse_invalid(resource, &key.name, validate::update(resource, old, &new))?;
+    refuse_invalid(resource, &key.name, &validate::update(resource, old, &new))?;
     check_new_finalizers(resource, key, old, &new)?;
     if booking == Booking::Update {
         let writer = Writer { manager: request.manager(), subresource, now: request.now };
@@ -382,11 +382,11 @@ fn finish_definition(
     Ok(())
 }
 
-fn refuse_invalid(resource: &Resource, name: &str, errors: Vec<FieldError>) -> Result<(), Status> {
+fn refuse_invalid(resource: &Resource, name: &str, errors: &[FieldError]) -> Result<(), Status> {
     if errors.is_empty() {
         return Ok(());
     }
-    Err(Status::invalid(&resource.group, &resource.kind, name, &errors))
+    Err(Status::invalid(&resource.group, &resource.kind, name, errors))
 }
 
 /// Name and namespace of the path, and those of the object, are one.
