@@ -30,6 +30,8 @@ use crate::persist::{self, Also};
 
 /// Longest time until a deletion is looked at again (CTL-79).
 const LOOK_AGAIN: SignedDuration = SignedDuration::from_secs(30);
+/// By how much a watch may be late (F3).
+const LATE_MAX: SignedDuration = SignedDuration::from_mins(2);
 /// Time until a pass that failed is tried again.
 const RETRY: SignedDuration = SignedDuration::from_secs(5);
 
@@ -116,7 +118,7 @@ async fn step(context: &Context, work: &Work) -> Result<Step, String> {
         return hooks(context, work, &resolved, HookType::PreDelete, &[finalizer::PRE_DELETE]).await;
     }
     if CASCADE.iter().any(|name| has(name)) {
-        return cascade(work, &resolved).await;
+        return cascade(context, work, &resolved).await;
     }
     if has(finalizer::POST_DELETE) {
         return hooks(context, work, &resolved, HookType::PostDelete, &[finalizer::POST_DELETE]).await;
@@ -159,7 +161,7 @@ async fn check_spec(context: &Context, work: &Work) -> Result<(), String> {
 }
 
 /// Deletes the managed objects of the highest wave (CTL-78 step 3).
-async fn cascade(work: &Work, resolved: &Resolved) -> Result<Step, String> {
+async fn cascade(context: &Context, work: &Work, resolved: &Resolved) -> Result<Step, String> {
     let subject = work.subject(resolved);
     if resolved.destination.is_stopped() {
         return Err("Failed to load live state: the configuration of the cluster changed".to_owned());
@@ -184,6 +186,7 @@ async fn cascade(work: &Work, resolved: &Resolved) -> Result<Step, String> {
         .filter(|object| subject.is_visible(&object.key()))
         .filter(|object| work.tracking.is_self_referenced(None, Some(object)))
         .collect();
+    release_hooks(work, resolved, &live).await?;
     let time = |text: Option<&str>| text.and_then(|text| text.parse::<Timestamp>().ok());
     let facts = DeletionFacts {
         live,
@@ -199,8 +202,8 @@ async fn cascade(work: &Work, resolved: &Resolved) -> Result<Step, String> {
     };
     match next_deletion(&facts) {
         DeletionStep::Done => {
-            confirm_empty(work, resolved).await?;
-            Ok(Step::Release(&CASCADE))
+            let is_empty = confirm_empty(context, work, resolved).await?;
+            Ok(if is_empty { Step::Release(&CASCADE) } else { Step::Wait(RETRY) })
         }
         DeletionStep::Wait { why } => {
             tracing::debug!(application = %work.key, why, "the deletion waits");
@@ -216,13 +219,32 @@ async fn cascade(work: &Work, resolved: &Resolved) -> Result<Step, String> {
     }
 }
 
-/// One list that shows nothing of a kind at all is not believed: what the status knew of it is asked for once
-/// more before the last finalizer goes (F7).
-async fn confirm_empty(work: &Work, resolved: &Resolved) -> Result<(), String> {
+/// Hooks of a sync that was not finished keep their finalizer until somebody has seen their result. Nobody will
+/// any more, and without this the deletion would wait for ever.
+async fn release_hooks(work: &Work, resolved: &Resolved, live: &[Arc<Object>]) -> Result<(), String> {
+    let keeps = |object: &Object| object.metadata().finalizers.iter().any(|name| name == finalizer::HOOK);
+    for object in live.iter().filter(|object| object.is_terminating() && keeps(object)) {
+        pass::permitted(object, !object.namespace().is_empty(), resolved, &work.world)?;
+        let target = Target::new(object.gvk().clone(), object.namespace(), object.name());
+        let writer = &resolved.destination.writer;
+        let removed = writer.remove_finalizer(&Permit::checked(), &target, finalizer::HOOK).await;
+        removed.map_err(|error| error.to_string())?;
+    }
+    Ok(())
+}
+
+/// One list that shows nothing of a kind at all is not believed, and neither is a watch that may be late: what
+/// the status knew of such kinds, and all it knew when a sync has just ended, is asked for once more before the
+/// last finalizer goes (F3, F7). `false` means that the watch has not shown something yet.
+async fn confirm_empty(context: &Context, work: &Work, resolved: &Resolved) -> Result<bool, String> {
     let counts = resolved.destination.index.counts();
+    let state = work.app.status.operation_state.as_ref();
+    let finished = state.and_then(|state| state.finished_at.as_deref()?.parse::<Timestamp>().ok());
+    let is_fresh = finished.is_some_and(|at| context.clock.now().duration_since(at) < LATE_MAX);
     for r in work.app.status.resources.iter().filter(|r| !r.hook) {
         let gvk = Gvk::new(&r.group, &r.version, &r.kind);
-        if counts.get(&gvk.group_kind()).copied() != Some(0) {
+        let is_suspicious = counts.get(&gvk.group_kind()).copied() == Some(0);
+        if !is_fresh && !is_suspicious {
             continue;
         }
         let target = Target::new(gvk, &r.namespace, &r.name);
@@ -230,6 +252,9 @@ async fn confirm_empty(work: &Work, resolved: &Resolved) -> Result<(), String> {
         if let Some(live) = live
             .filter(|live| work.tracking.claim(live.metadata()).as_deref() == Some(work.instance.as_str()))
         {
+            if !is_suspicious {
+                return Ok(false);
+            }
             resolved.destination.index.relist();
             return Err(format!(
                 "Failed to load live state: {} exists, but the list of its kind is empty",
@@ -237,7 +262,7 @@ async fn confirm_empty(work: &Work, resolved: &Resolved) -> Result<(), String> {
             ));
         }
     }
-    Ok(())
+    Ok(true)
 }
 
 /// Deletes objects together and waits until the index has seen it.
@@ -404,9 +429,14 @@ async fn release(context: &Context, work: &mut Work, names: &[&str]) -> Result<b
     // Applications are the installation's own objects.
     match context.home.merge_patch(&Permit::checked(), &target, None, &patch).await {
         Ok(stored) => {
+            if stored.metadata().finalizers.is_empty() {
+                // It is gone, and its version may be that of before: the store would keep the finalizers.
+                context.store.remove(&work.key);
+                return Ok(false);
+            }
             persist::remember(context, &stored);
             work.adopt(stored);
-            Ok(!work.app.metadata.finalizers.is_empty())
+            Ok(true)
         }
         Err(error) if error.is_not_found() => Ok(false),
         Err(error) if error.is_conflict() => {

@@ -19,7 +19,7 @@ const PREFIX_BYTES_MAX: usize = 253;
 #[non_exhaustive]
 pub enum SelectorError {
     /// The text does not follow the grammar.
-    #[error("found {found:?}, expected: {expected}")]
+    #[error("found '{found}', expected: {expected}")]
     Syntax {
         /// Word that does not fit.
         found: String,

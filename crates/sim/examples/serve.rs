@@ -17,7 +17,7 @@ async fn main() -> ExitCode {
     let command =
         words.iter().position(|word| word == "--").map(|at| words.split_off(at)).unwrap_or_default();
     let port =
-        words.iter().position(|word| word == "--port").map(|at| words.drain(at..at + 2).last().unwrap());
+        words.iter().position(|word| word == "--port").map(|at| words.drain(at..at + 2).next_back().unwrap());
     let [path] = words.as_slice() else {
         eprintln!("serve [--port N] KUBECONFIG [-- COMMAND…]");
         return ExitCode::from(2);

@@ -39,6 +39,8 @@ pub(crate) enum Reply {
         /// The body.
         bytes: Bytes,
     },
+    /// Nothing, with the code that says so.
+    Nothing,
     /// A stream of changes.
     Watch(Box<crate::watch::Watch>),
     /// Lines of a pod's log.
@@ -54,19 +56,10 @@ impl Reply {
 /// Picks the form out of an `Accept` header: of the media types in order of preference the first that can be
 /// given.
 pub(crate) fn negotiate(accept: &str, include: Option<&str>) -> Result<Form, Status> {
-    let include = match include {
-        None | Some("" | "Metadata") => IncludeObject::Metadata,
-        Some("None") => IncludeObject::None,
-        Some("Object") => IncludeObject::Object,
-        Some(other) => {
-            return Err(Status::bad_request(format!(
-                "unrecognized includeObject value: {other:?}; None, Metadata and Object are known"
-            )));
-        }
-    };
     if accept.trim().is_empty() {
         return Ok(Form::Plain);
     }
+    let mut is_produced = false;
     for media in accept.split(',') {
         let mut parts = media.split(';').map(str::trim);
         let kind = parts.next().unwrap_or("").to_lowercase();
@@ -76,19 +69,47 @@ pub(crate) fn negotiate(accept: &str, include: Option<&str>) -> Result<Form, Sta
         ) {
             continue;
         }
-        let shape = parts.find_map(|part| part.strip_prefix("as="));
+        is_produced = true;
+        let parts: Vec<&str> = parts.collect();
+        let shape = parts.iter().find_map(|part| part.strip_prefix("as="));
+        if shape.is_some() && !parts.iter().any(|part| matches!(*part, "v=v1" | "v=v1beta1")) {
+            continue;
+        }
         match shape {
             None => return Ok(Form::Plain),
-            Some("Table") => return Ok(Form::Table(include)),
+            Some("Table") => return included(include).map(Form::Table),
             Some("PartialObjectMetadata" | "PartialObjectMetadataList") => return Ok(Form::Metadata),
             Some(_) => {}
         }
+    }
+    if is_produced {
+        return Err(not_acceptable());
     }
     let known = ["application/json", "application/yaml", "application/vnd.kubernetes.protobuf"];
     let streams = "application/json;stream=watch, application/vnd.kubernetes.protobuf;stream=watch";
     let message =
         format!("406: Not Acceptable\n\nAvailable representations: {}, {streams}", known.join(", "));
     Err(Status::new(406, "NotAcceptable", message).detailed())
+}
+
+/// None of the media types that the caller takes can be given.
+pub(crate) fn not_acceptable() -> Status {
+    let message = "only the following media types are accepted: application/json, application/yaml, \
+                   application/vnd.kubernetes.protobuf";
+    Status::new(406, "NotAcceptable", message)
+}
+
+/// How much of an object goes with its row.
+fn included(asked: Option<&str>) -> Result<IncludeObject, Status> {
+    match asked {
+        None | Some("" | "Metadata") => Ok(IncludeObject::Metadata),
+        Some("None") => Ok(IncludeObject::None),
+        Some("Object") => Ok(IncludeObject::Object),
+        Some(other) => Err(Status::bad_request(format!(
+            "Unable to convert to Table as requested: includeObject: Invalid value: {other:?}: must be \
+             'Metadata', 'Object', 'None', or empty"
+        ))),
+    }
 }
 
 /// One object in a form.
@@ -151,10 +172,10 @@ pub(crate) fn api_version(resource: &Resource) -> String {
 /// The bytes of an object as they leave.
 pub(crate) fn body(value: &Value, accept: &str) -> (&'static str, Bytes) {
     let first = accept.split([',', ';']).next().unwrap_or("").trim();
-    if first == "application/yaml" {
-        if let Ok(text) = tiphys_go::yaml::to_string(value) {
-            return ("application/yaml", Bytes::from(text));
-        }
+    if first == "application/yaml"
+        && let Ok(text) = tiphys_go::yaml::to_string(value)
+    {
+        return ("application/yaml", Bytes::from(text));
     }
     ("application/json", bytes_of(value))
 }

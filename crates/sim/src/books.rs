@@ -8,6 +8,7 @@ use tiphys_object::structured::{
 };
 
 use crate::clock::seconds;
+use crate::last_applied;
 use crate::resource::Resource;
 use crate::status::{Cause, Status};
 use crate::strategy;
@@ -41,7 +42,8 @@ pub(crate) fn update(resource: &Resource, live: Option<&Value>, mut new: Value, 
     let request = UpdateRequest {
         manager: writer.manager,
         subresource: writer.subresource,
-        time: Some(&time),
+        // The scale of a custom resource is written without one.
+        time: Some(time.as_str()).filter(|_| resource.custom.is_none() || writer.subresource != "scale"),
         types: types(resource),
     };
     if let Ok(booked) = structured::update_through(Some(live), &said, request) {
@@ -73,7 +75,13 @@ pub(crate) fn apply(
     };
     let said = own_part(resource, config, writer.subresource);
     match structured::apply(live, &said, request) {
-        Ok(Applied::Object(object)) => Ok(object),
+        Ok(Applied::Object(mut object)) => {
+            last_applied::renew(writer.manager, live, config, &mut object);
+            Ok(object)
+        }
+        Ok(Applied::Conflicts(conflicts)) if last_applied::allows(writer.manager, live, &conflicts) => {
+            apply(resource, live, config, namespace, true, writer)
+        }
         Ok(Applied::Conflicts(conflicts)) => {
             let mut conflicts = conflicts;
             conflicts.sort_by(|one, other| one.message.cmp(&other.message));

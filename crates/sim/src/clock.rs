@@ -104,8 +104,8 @@ mod tests {
             let uuid = one.uuid();
             assert_eq!(uuid, other.uuid());
             assert_eq!(uuid.len(), 36);
-            assert_eq!(&uuid[14..15], "4");
-            assert!("89ab".contains(&uuid[19..20]));
+            assert_eq!(uuid.get(14..15), Some("4"));
+            assert!(uuid.get(19..20).is_some_and(|digit| "89ab".contains(digit)));
         }
     }
 }

@@ -3,6 +3,7 @@
 //! Each step looks at objects that changed, or whose time has come, and writes what follows. Nothing here waits:
 //! what has to happen later is a timer of the state. The same state and the same time give the same writes.
 
+mod claims;
 mod cron;
 mod endpoints;
 mod garbage;
@@ -30,6 +31,9 @@ use crate::{defaults, strategy};
 pub(crate) const CRD_CLEANUP: &str = "customresourcecleanup.apiextensions.k8s.io";
 /// The node that runs everything.
 pub(crate) const NODE: &str = "node-0";
+/// Its labels.
+const NODE_LABELS: [(&str, &str); 3] =
+    [("kubernetes.io/os", "linux"), ("kubernetes.io/hostname", NODE), ("kubernetes.io/arch", "amd64")];
 /// Objects looked at in one step at most; requests come in between.
 const STEP_MAX: usize = 64;
 /// How long Events are kept.
@@ -63,9 +67,10 @@ pub(crate) fn begin(state: &mut State, now: Timestamp) {
 fn node_object(now: Timestamp) -> Value {
     let room = json!({"cpu": "1k", "memory": "1Ti", "pods": "100k", "ephemeral-storage": "1Ti"});
     let time = seconds(now);
+    let labels: Map<String, Value> =
+        NODE_LABELS.iter().map(|(label, value)| ((*label).to_owned(), json!(value))).collect();
     json!({
-        "metadata": {"name": NODE, "labels": {"kubernetes.io/os": "linux", "kubernetes.io/hostname": NODE,
-            "kubernetes.io/arch": "amd64"}},
+        "metadata": {"name": NODE, "labels": labels},
         "spec": {},
         "status": {"allocatable": room, "capacity": room,
             "conditions": [{"type": "Ready", "status": "True", "reason": "KubeletReady",
@@ -96,7 +101,10 @@ pub(crate) fn step(state: &mut State, now: Timestamp) -> bool {
 
 /// Does what one object asks for.
 fn look(state: &mut State, key: &Key, now: Timestamp) {
-    let Some(object) = state.tree(key) else { return };
+    let Some(object) = state.tree(key) else {
+        forget(state, key);
+        return;
+    };
     if garbage::collect(state, key, &object, now) {
         return;
     }
@@ -104,14 +112,15 @@ fn look(state: &mut State, key: &Key, now: Timestamp) {
     match (key.kind.group.as_str(), key.kind.plural.as_str()) {
         ("", "namespaces") => namespaces::reconcile(state, key, object, now),
         ("apiextensions.k8s.io", "customresourcedefinitions") if ends => {
-            namespaces::clean_definition(state, key, object, now);
+            namespaces::clean_definition(state, key, &object, now);
         }
         ("", "pods") => {
             pods::reconcile(state, key, object, now);
             endpoints::wake(state, key);
         }
         ("", "services") if !ends => endpoints::reconcile(state, key, &object, now),
-        ("", "persistentvolumeclaims") if !ends => sets::bind_claim(state, key, object),
+        ("", "persistentvolumeclaims") => claims::reconcile(state, key, object, now),
+        ("", "persistentvolumes") if ends => garbage::release(state, key, claims::VOLUME_PROTECTION, now),
         ("", "events") => expire(state, key, &object, now),
         ("apps", "deployments") if !ends => rollout::reconcile(state, key, object, now),
         ("apps", "replicasets") if !ends => replicas::reconcile(state, key, object, now),
@@ -120,6 +129,16 @@ fn look(state: &mut State, key: &Key, now: Timestamp) {
         ("batch", "jobs") if !ends => jobs::reconcile(state, key, object, now),
         ("batch", "cronjobs") if !ends => cron::reconcile(state, key, object, now),
         _ => {}
+    }
+}
+
+/// What is known about an object goes with it.
+fn forget(state: &mut State, key: &Key) {
+    state.starting.remove(key);
+    state.ending.remove(key);
+    state.progress.remove(key);
+    if is_kind(&key.kind, "", "pods") {
+        endpoints::wake(state, key);
     }
 }
 
@@ -251,6 +270,12 @@ fn set_status(object: &mut Value, members: Value) {
     }
 }
 
+/// Sets a number of the status that is there even when it is 0.
+fn set_count(object: &mut Value, member: &str, count: i64) {
+    access::member_object_mut(access::ensure_object(object), "status")
+        .insert(member.to_owned(), json!(count));
+}
+
 /// Sets a condition; its time of transition moves only when its status does.
 fn set_condition(object: &mut Value, kind: &str, is_true: bool, reason: &str, message: &str, now: Timestamp) {
     let time = seconds(now);
@@ -300,8 +325,11 @@ fn put_text(members: &mut Map<String, Value>, member: &str, text: &str) {
 
 /// Records what a controller did, for `kubectl describe`.
 fn emit(state: &mut State, about: &Value, reason: &str, message: &str, source: &str, now: Timestamp) {
-    let kind =
-        if matches!(reason, "BackOff" | "BackoffLimitExceeded" | "Failed") { "Warning" } else { "Normal" };
+    let kind = if matches!(reason, "BackOff" | "BackoffLimitExceeded" | "Failed" | "FailedScheduling") {
+        "Warning"
+    } else {
+        "Normal"
+    };
     let time = seconds(now);
     let namespace = match access::namespace(about) {
         "" => "default",

@@ -172,6 +172,18 @@ pub(crate) fn status(definition: &Value, registry: &Registry, now: &str) -> Valu
     status::status(definition, registry, now)
 }
 
+/// A definition that is deleted says so before its objects go.
+pub(crate) fn mark_pending(definition: &mut Value, now: &str) {
+    let Some(status) = tree::made(definition, &["status"]) else { return };
+    let conditions = status.entry("conditions").or_insert_with(|| json!([]));
+    if let Value::Array(conditions) = conditions {
+        conditions.retain(|one| text(one, &["type"]) != "Terminating");
+        let message = "CustomResourceDefinition marked for deletion; CustomResource deletion will begin soon";
+        conditions.push(json!({"type": "Terminating", "status": "True", "lastTransitionTime": now,
+            "reason": "InstanceDeletionPending", "message": message}));
+    }
+}
+
 /// A copy of an object without some members.
 fn without(value: &Value, gone: &[&str]) -> Map<String, Value> {
     let members = value.as_object().into_iter().flatten();

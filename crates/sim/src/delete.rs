@@ -52,11 +52,6 @@ pub(crate) struct Options {
 }
 
 impl Options {
-    /// Deletes at once, dependents in the background: what the built-in controllers do.
-    pub(crate) fn at_once() -> Self {
-        Self { propagation: Some(Propagation::Background), grace: Some(0), ..Self::default() }
-    }
-
     /// Deletes with the object's own grace, dependents in the background.
     pub(crate) fn in_background() -> Self {
         Self { propagation: Some(Propagation::Background), ..Self::default() }
@@ -79,11 +74,12 @@ impl Options {
             let kind = access::text(&body, "kind");
             if !matches!(kind, "" | "DeleteOptions") {
                 return Err(Status::bad_request(format!(
-                    "the body of a deletion has to be DeleteOptions, not {kind}"
+                    "no kind {kind:?} is registered for version {:?} in scheme \"pkg/runtime/scheme.go:111\"",
+                    access::text(&body, "apiVersion")
                 )));
             }
             if let Some(text) = body.get("propagationPolicy").and_then(Value::as_str) {
-                policy = text.to_owned();
+                text.clone_into(&mut policy);
             }
             if let Some(grace) = body.get("gracePeriodSeconds").and_then(Value::as_i64) {
                 options.grace = Some(grace);
@@ -98,8 +94,8 @@ impl Options {
                     errors.push(FieldError::not_supported("dryRun", &json!([value]), &["All"]));
                 }
             }
-            options.uid = access::text_at(&body, &["preconditions", "uid"]).to_owned();
-            options.version = access::text_at(&body, &["preconditions", "resourceVersion"]).to_owned();
+            access::text_at(&body, &["preconditions", "uid"]).clone_into(&mut options.uid);
+            access::text_at(&body, &["preconditions", "resourceVersion"]).clone_into(&mut options.version);
         }
         if orphans.is_some() && !policy.is_empty() {
             errors.push(FieldError::invalid(
@@ -114,7 +110,7 @@ impl Options {
             "Background" => Some(Propagation::Background),
             "Foreground" => Some(Propagation::Foreground),
             other => {
-                let known = ["Background", "Foreground", "Orphan", "nil"];
+                let known = ["Foreground", "Background", "Orphan", "nil"];
                 errors.push(FieldError::not_supported("propagationPolicy", &json!(other), &known));
                 None
             }
@@ -163,7 +159,7 @@ pub(crate) fn delete(
         Outcome::Gone(_) => {
             let mut details = json!({"name": place.name, "kind": resource.plural, "uid": uid});
             if !resource.group.is_empty() {
-                details["group"] = json!(resource.group);
+                access::ensure_object(&mut details).insert("group".to_owned(), json!(resource.group));
             }
             json!({"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "details": details})
         }
@@ -190,15 +186,13 @@ pub(crate) fn delete_collection(
             .collect(),
         None => Vec::new(),
     };
-    let mut deleted = Vec::new();
-    for object in found {
-        let key = state.key(resource, access::namespace(&object), access::name(&object));
-        deleted.push(match carry_out(state, request, resource, &key, object, &options) {
-            Outcome::Gone(object) | Outcome::Waits(object) => object,
-        });
-    }
+    // The answer is the list as it was before anything went.
     let metadata = json!({"resourceVersion": state.store.version().to_string()});
-    Ok(Reply::ok(crate::answer::list(form, resource, deleted, metadata, request.now)))
+    for object in &found {
+        let key = state.key(resource, access::namespace(object), access::name(object));
+        carry_out(state, request, resource, &key, object.clone(), &options);
+    }
+    Ok(Reply::ok(crate::answer::list(form, resource, found, metadata, request.now)))
 }
 
 fn returns_object(resource: &Resource) -> bool {
@@ -206,18 +200,20 @@ fn returns_object(resource: &Resource) -> bool {
 }
 
 fn check(resource: &Resource, name: &str, old: &Value, options: &Options) -> Result<(), Status> {
-    let refuse = |what: &str, given: &str, found: &str| {
-        let why =
-            format!("Precondition failed: {what} in precondition: {given}, {what} in object meta: {found}");
-        Err(Status::conflict(&resource.group, &resource.plural, name, &why))
+    let refuse = |what: &str, given: &str, found: &str, guess: &str| {
+        let why = format!(
+            "the {what} in the precondition ({given}) does not match the {what} in record ({found}). The \
+             object might have been {guess}"
+        );
+        Err(Status::conflict(&resource.group, &resource.kind, name, &why))
     };
     let uid = access::uid(old);
     if !options.uid.is_empty() && options.uid != uid {
-        return refuse("UID", &options.uid, uid);
+        return refuse("UID", &options.uid, uid, "deleted and then recreated");
     }
     let version = access::text_at(old, &["metadata", "resourceVersion"]);
     if !options.version.is_empty() && options.version != version {
-        return refuse("ResourceVersion", &options.version, version);
+        return refuse("ResourceVersion", &options.version, version, "modified");
     }
     Ok(())
 }
@@ -264,10 +260,20 @@ pub(crate) fn delete_object(
         _ => grace,
     };
     if kept.is_empty() && !has_contents && grace_left == 0 {
+        if resource.group.is_empty() && resource.plural == "pods" {
+            // What may have a time of grace is marked before it goes, even when the time is none.
+            mark(&mut object, 0, now, was_terminating, false);
+            let marked = state.commit(key, object);
+            state.erase(key);
+            return Outcome::Gone(present(resource, &marked));
+        }
         if let Some(last) = state.erase(key) {
             return Outcome::Gone(present(resource, &last));
         }
         return Outcome::Gone(object);
+    }
+    if crate::write::is_definition(resource) && !was_terminating {
+        crate::crd::mark_pending(&mut object, &seconds(now));
     }
     if !was_terminating || grace_before != Some(grace_left) {
         mark(&mut object, grace_left, now, was_terminating, is_namespace);

@@ -1,5 +1,7 @@
 //! Which request is answered by what.
 
+use std::borrow::Cow;
+
 use bytes::Bytes;
 use http::Method;
 use serde_json::Value;
@@ -10,13 +12,14 @@ use crate::resource::{Resource, Scope};
 use crate::state::State;
 use crate::status::Status;
 use crate::store::bytes_of;
-use crate::{delete, discovery, logs, openapi, read, special, watch, write};
+use crate::{access, delete, discovery, logs, openapi, read, special, watch, write};
 
 const JSON: &str = "application/json";
 const AGGREGATED: &str = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList";
 
 /// Answers a request.
 pub(crate) fn dispatch(state: &mut State, request: &Request, server: &str) -> Result<Reply, Status> {
+    access::authorize(state, request)?;
     let path: Vec<&str> = request.path.iter().map(String::as_str).collect();
     match path.as_slice() {
         ["healthz" | "livez" | "readyz", ..] => {
@@ -47,6 +50,7 @@ pub(crate) fn dispatch(state: &mut State, request: &Request, server: &str) -> Re
         ["apis"] if is_aggregated(request) => document(state, "aggregated/apis", AGGREGATED, |state| {
             Some(discovery::aggregated(&state.registry, false))
         }),
+        ["api" | "apis"] if !wants_plain(request) => Err(answer::not_acceptable()),
         ["api"] => Ok(Reply::ok(discovery::core_versions(server))),
         ["apis"] => document(state, "apis", JSON, |state| Some(discovery::groups(&state.registry))),
         ["apis", group] => {
@@ -64,25 +68,16 @@ pub(crate) fn dispatch(state: &mut State, request: &Request, server: &str) -> Re
         _ => {
             let mut reply = objects(state, request)?;
             if let Reply::Object { warnings, .. } = &mut reply {
-                warnings.splice(0..0, deprecation(state, request));
+                warnings.splice(0..0, custom_deprecation(state, request));
             }
             Ok(reply)
         }
     }
 }
 
-/// What somebody who uses a deprecated resource is told.
-fn deprecation(state: &State, request: &Request) -> Option<String> {
+/// What callers of a deprecated version of a custom resource are told.
+fn custom_deprecation(state: &State, request: &Request) -> Option<String> {
     let place = Place::parse(&request.path)?;
-    if place.group.is_empty() {
-        return match place.plural.as_str() {
-            "endpoints" => {
-                Some("v1 Endpoints is deprecated in v1.33+; use discovery.k8s.io/v1 EndpointSlice".to_owned())
-            }
-            "componentstatuses" => Some("v1 ComponentStatus is deprecated in v1.19+".to_owned()),
-            _ => None,
-        };
-    }
     let resource = read::resource(state, &place).ok()?;
     resource.custom.as_ref()?.warning.clone()
 }
@@ -90,6 +85,23 @@ fn deprecation(state: &State, request: &Request) -> Option<String> {
 fn is_aggregated(request: &Request) -> bool {
     request.accept.contains("as=APIGroupDiscoveryList") && request.accept.contains("v=v2;")
         || request.accept.ends_with("v=v2") && request.accept.contains("APIGroupDiscoveryList")
+}
+
+/// Whether one of the media types that are accepted is of no special shape.
+fn wants_plain(request: &Request) -> bool {
+    request.accept.split(',').any(|media| !media.contains("as="))
+}
+
+/// What callers of an old resource are told with every answer.
+pub(crate) fn deprecation(request: &Request) -> Option<&'static str> {
+    let place = Place::parse(&request.path)?;
+    match (place.group.as_str(), place.version.as_str(), place.plural.as_str()) {
+        ("", "v1", "componentstatuses") => Some("v1 ComponentStatus is deprecated in v1.19+"),
+        ("", "v1", "endpoints") => {
+            Some("v1 Endpoints is deprecated in v1.33+; use discovery.k8s.io/v1 EndpointSlice")
+        }
+        _ => None,
+    }
 }
 
 /// Whether the first of the media types that are accepted is the message of `OpenAPI`, which has two names.
@@ -125,14 +137,11 @@ fn kept(
 
 /// Requests about objects.
 fn objects(state: &mut State, request: &Request) -> Result<Reply, Status> {
-    let mut place = Place::parse(&request.path).ok_or_else(|| match request.path.first() {
+    let (path, is_watched) = watched(request);
+    let mut place = Place::parse(&path).ok_or_else(|| match request.path.first() {
         Some(root) if root == "api" || root == "apis" => Status::no_such_path(),
         _ => Status::no_such_page(),
     })?;
-    let is_old_watch = place.version == "watch" || request.path.get(2).is_some_and(|one| one == "watch");
-    if is_old_watch {
-        return Err(Status::no_such_path());
-    }
     let resource = read::resource(state, &place)?;
     let is_found = resource.scope == Scope::Namespaced || place.namespace.is_empty();
     if !is_found || (!place.name.is_empty() && has_no_names(&resource)) {
@@ -155,6 +164,10 @@ fn objects(state: &mut State, request: &Request) -> Result<Reply, Status> {
     if !request.query.flag("watch") {
         request.query.check_timeout()?;
     }
+    let is_collection_deletion = request.method == Method::DELETE && place.name.is_empty();
+    if is_collection_deletion && !resource.verbs.iter().any(|verb| verb == "deletecollection") {
+        return Err(not_allowed(&resource, request));
+    }
     let form = answer::negotiate(&request.accept, request.query.get("includeObject"))?;
     if !place.subresource.is_empty() && place.subresource != "status" {
         return subresource(state, request, &resource, &place);
@@ -165,22 +178,36 @@ fn objects(state: &mut State, request: &Request) -> Result<Reply, Status> {
     let is_watch = request.query.flag("watch");
     match (&request.method, place.name.is_empty()) {
         (&Method::GET, true) if special::is_review(&resource) => Err(not_allowed(&resource, request)),
-        (&Method::GET, _) if is_watch => watch::watch(state, request, &resource, &place, form),
+        // With a name it is that object that is asked for, not its changes.
+        (&Method::GET, is_many) if is_watched || (is_watch && is_many) => {
+            watch::watch(state, request, &resource, &place, form)
+        }
         (&Method::GET, true) => read::list(state, request, &resource, &place, form),
         (&Method::GET | &Method::HEAD, false) => read::get(state, request, &resource, &place, form),
-        (&Method::POST, true) if special::is_review(&resource) => special::review(request, &resource),
+        (&Method::POST, true) if special::is_review(&resource) => special::review(state, request, &resource),
         (&Method::POST, true) => write::create(state, request, &resource, &place, form),
         (&Method::PUT, false) => write::replace(state, request, &resource, &place, form),
         (&Method::PATCH, false) => write::patch(state, request, &resource, &place, form),
         (&Method::DELETE, false) if place.subresource.is_empty() => {
             delete::delete(state, request, &resource, &place)
         }
-        (&Method::DELETE, true) => {
+        (&Method::DELETE, true) if resource.has_verb("deletecollection") => {
             place.name = "".into();
             delete::delete_collection(state, request, &resource, &place, form)
         }
         _ => Err(not_allowed(&resource, request)),
     }
+}
+
+/// The path without the `watch` behind the version, which is the old way to ask for one; whether it was there.
+fn watched(request: &Request) -> (Cow<'_, [String]>, bool) {
+    let at = if request.path.first().is_some_and(|root| root == "api") { 2 } else { 3 };
+    if request.method != Method::GET || request.path.get(at).is_none_or(|word| word != "watch") {
+        return (Cow::Borrowed(&request.path), false);
+    }
+    let mut path = request.path.clone();
+    path.remove(at);
+    (Cow::Owned(path), true)
 }
 
 fn not_allowed(resource: &Resource, request: &Request) -> Status {

@@ -11,6 +11,8 @@
 //! admission webhooks, aggregated API servers, answers in protobuf (bodies are read), and containers that really
 //! run.
 
+mod access;
+mod admission;
 mod answer;
 mod books;
 mod clock;
@@ -23,6 +25,7 @@ mod dispatch;
 mod fault;
 #[cfg(test)]
 mod golden;
+mod last_applied;
 mod logs;
 mod openapi;
 mod persist;

@@ -8,7 +8,7 @@ use crate::answer::Reply;
 use crate::clock::seconds;
 use crate::request::{Place, Request};
 use crate::state::State;
-use crate::status::Status;
+use crate::status::{FieldError, Status};
 
 /// Seconds between two lines.
 const LINE_SECONDS: i64 = 5;
@@ -31,9 +31,13 @@ pub(crate) struct Log {
 
 /// `GET` of the log of a pod.
 pub(crate) fn log(state: &mut State, request: &Request, place: &Place) -> Result<Reply, Status> {
+    let range = Range::parse(request, &place.name)?;
     let key = state.builtin_key("", "pods", &place.namespace, &place.name);
     let pod = state.tree(&key).ok_or_else(|| Status::not_found("", "pods", &place.name))?;
     let container = container(&pod, request.query.get("container").unwrap_or(""), &place.name)?;
+    if access::text_at(&pod, &["spec", "nodeName"]).is_empty() {
+        return Ok(Reply::Nothing);
+    }
     let name = access::text(container, "name").to_owned();
     let statuses = access::at(&pod, &["status", "containerStatuses"]).and_then(Value::as_array);
     let status = statuses.into_iter().flatten().find(|one| access::text(one, "name") == name);
@@ -74,20 +78,42 @@ pub(crate) fn log(state: &mut State, request: &Request, place: &Place) -> Result
     };
     let lines = log.lines_until(request.now);
     log.next = (lines - LINES_MAX).max(0);
-    if let Some(tail) = request.query.number("tailLines")? {
-        if tail < 0 {
-            return Err(Status::bad_request("tailLines must be greater than or equal to 0"));
-        }
+    if let Some(tail) = range.tail {
         log.next = log.next.max(lines - tail);
     }
-    if let Some(since) = request.query.number("sinceSeconds")? {
-        if since < 1 {
-            return Err(Status::bad_request("sinceSeconds must be greater than 0"));
-        }
+    if let Some(since) = range.since_seconds {
         let age = request.now.duration_since(started).as_secs();
         log.next = log.next.max((age - since).div_euclid(LINE_SECONDS) + 1);
     }
     Ok(Reply::Log(Box::new(log)))
+}
+
+/// Which part of a log is asked for.
+struct Range {
+    tail: Option<i64>,
+    since_seconds: Option<i64>,
+}
+
+impl Range {
+    fn parse(request: &Request, pod: &str) -> Result<Self, Status> {
+        let tail = request.query.number("tailLines")?;
+        let since_seconds = request.query.number("sinceSeconds")?;
+        let limit_bytes = request.query.number("limitBytes")?;
+        let mut errors = Vec::new();
+        let mut check = |field: &str, given: Option<i64>, least: i64, why: &str| {
+            if let Some(given) = given.filter(|given| *given < least) {
+                errors.push(FieldError::invalid(field, &Value::from(given), why));
+            }
+        };
+        check("tailLines", tail, 0, "must be greater than or equal to 0");
+        check("limitBytes", limit_bytes, 1, "must be greater than 0");
+        check("sinceSeconds", since_seconds, 1, "must be greater than 0");
+        if errors.is_empty() {
+            Ok(Self { tail, since_seconds })
+        } else {
+            Err(Status::invalid("", "PodLogOptions", pod, &errors))
+        }
+    }
 }
 
 fn container<'a>(pod: &'a Value, asked: &str, pod_name: &str) -> Result<&'a Value, Status> {
@@ -141,12 +167,11 @@ impl Log {
     }
 
     fn line(&self, number: i64, end: i64, text: &mut String) {
-        use std::fmt::Write as _;
         let passed = SignedDuration::from_secs(number.saturating_mul(LINE_SECONDS));
         let time = self.started.checked_add(passed).unwrap_or(Timestamp::MAX);
         if self.has_times {
-            // Writing into a string cannot fail.
-            drop(write!(text, "{} ", seconds(time)));
+            text.push_str(&seconds(time));
+            text.push(' ');
         }
         let is_last = self.ended.is_some() && number + 1 == end;
         let message = match (number, is_last, self.fails) {

@@ -13,7 +13,7 @@ use crate::resource::Registry;
 use component::Components;
 
 /// Rises when documents change although nothing that is served does: clients keep documents by their hash.
-const EDITION: u64 = 1;
+const EDITION: u64 = 2;
 
 /// `GET /openapi/v3`: the paths of the documents, each with a hash of its content.
 pub(crate) fn index(registry: &Registry) -> Value {

@@ -35,7 +35,9 @@ pub(crate) fn get(
     wait_version(state, &request.query)?;
     let key = state.key(resource, &place.namespace, &place.name);
     let stored = state.store.get(&key);
-    let stored = stored.ok_or_else(|| Status::not_found(&resource.group, &resource.plural, &place.name))?;
+    // These have no storage, and call themselves so.
+    let called = if resource.plural == "componentstatuses" { "componentstatus" } else { &resource.plural };
+    let stored = stored.ok_or_else(|| Status::not_found(&resource.group, called, &place.name))?;
     Ok(Reply::ok(answer::one(form, resource, present(resource, stored), request.now)))
 }
 
@@ -123,6 +125,7 @@ struct Page {
 
 impl Page {
     fn parse(state: &State, query: &Query) -> Result<Self, Status> {
+        query.number("timeoutSeconds")?;
         let limit = query.number("limit")?.filter(|limit| *limit > 0);
         let limit = limit.and_then(|limit| usize::try_from(limit).ok());
         let text = query.get("resourceVersion").unwrap_or("");
@@ -247,12 +250,6 @@ fn list_errors(query: &Query, text: &str, rule: &str, continues: bool) -> Vec<Fi
         errors.push(FieldError::forbidden("sendInitialEvents", why));
     }
     errors
-}
-
-/// A refusal of the options of a list.
-pub(crate) fn list_options(reason: &'static str, field: &str, message: &str) -> Status {
-    let errors = [FieldError { reason, field: field.to_owned(), message: message.to_owned() }];
-    Status::invalid("meta.k8s.io", "ListOptions", "", &errors)
 }
 
 fn token(version: u64, start: &str) -> String {

@@ -6,6 +6,7 @@ use jiff::Timestamp;
 use percent_encoding::percent_decode_str;
 use smol_str::SmolStr;
 
+use crate::access::User;
 use crate::fault::Fault;
 use crate::status::Status;
 
@@ -20,6 +21,8 @@ pub(crate) struct Request {
     pub(crate) content_type: String,
     /// What the manager of fields is called when the query does not say.
     pub(crate) agent: String,
+    /// Who the caller acts as; `None` is itself.
+    pub(crate) user: Option<User>,
     pub(crate) body: Bytes,
     pub(crate) now: Timestamp,
     pub(crate) fault: Fault,
@@ -60,6 +63,7 @@ impl Request {
             accept: header_of(&parts.headers, &header::ACCEPT),
             content_type: header_of(&parts.headers, &header::CONTENT_TYPE),
             agent: agent.to_owned(),
+            user: impersonated(&parts.headers),
             body,
             now,
             fault,
@@ -78,6 +82,12 @@ impl Request {
             _ => &self.agent,
         }
     }
+}
+
+fn impersonated(headers: &HeaderMap) -> Option<User> {
+    let name = headers.get("impersonate-user")?.to_str().ok()?;
+    let groups = headers.get_all("impersonate-group").iter().filter_map(|group| group.to_str().ok());
+    Some(User::new(name, groups.map(str::to_owned).collect()))
 }
 
 fn header_of(headers: &HeaderMap, name: &header::HeaderName) -> String {

@@ -14,8 +14,6 @@ use crate::validate::names;
 pub(crate) struct Filter {
     labels: Option<Selector>,
     fields: Vec<Field>,
-    /// Given when the filter asks for one name.
-    pub(crate) name: Option<String>,
 }
 
 #[derive(Clone, Debug)]
@@ -80,11 +78,7 @@ impl Filter {
             ),
         };
         let fields = fields(query.get("fieldSelector").unwrap_or(""), resource)?;
-        let name = fields
-            .iter()
-            .find(|field| field.is_equal && field.path == ["metadata", "name"])
-            .map(|field| field.value.clone());
-        Ok(Self { labels, fields, name })
+        Ok(Self { labels, fields })
     }
 
     /// Whether everything is asked for.

@@ -17,7 +17,7 @@ use tokio::time::Instant;
 use crate::answer::{Reply, body};
 use crate::clock::Clock;
 use crate::controllers;
-use crate::dispatch::dispatch;
+use crate::dispatch::{deprecation, dispatch};
 use crate::fault::{Fault, Faults};
 use crate::logs::Log;
 use crate::request::Request;
@@ -29,7 +29,7 @@ use crate::watch::Watch;
 /// Bytes a request may have.
 pub(crate) const BODY_BYTES_MAX: usize = 3 << 20;
 /// Time between two bookmarks of a quiet watch.
-const BOOKMARK_PERIOD: Duration = Duration::from_secs(60);
+const BOOKMARK_PERIOD: Duration = Duration::from_mins(1);
 
 /// The body of an answer.
 pub type Body = UnsyncBoxBody<Bytes, Infallible>;
@@ -95,6 +95,7 @@ impl Drop for Shared {
 impl Sim {
     /// A server with what its data directory holds, or with nothing but the namespaces every cluster has. Its
     /// controllers run on the current runtime.
+    #[expect(clippy::needless_pass_by_value, reason = "options are made for one server")]
     pub fn new(options: Options) -> Result<Self, SimError> {
         let now = options.clock.now();
         let mut state = State::new(options.seed);
@@ -103,6 +104,8 @@ impl Sim {
             crate::persist::open(&mut state, directory, options.seed)?;
         }
         controllers::begin(&mut state, now);
+        // What was before is no history: no client has seen it.
+        state.store.compact();
         let changed = Signal::default();
         let shared = Arc::new(Shared {
             state: Mutex::new(state),
@@ -157,20 +160,27 @@ impl Sim {
         let request = Request::new(&parts, bytes, self.shared.clock.now(), fault);
         let address = self.shared.address.lock().clone();
         let reply = self.with_state(|state| dispatch(state, &request, &address));
+        let mut response = self.answer(reply, &request);
+        if let Some(text) = deprecation(&request) {
+            warn(&mut response, text);
+        }
+        response
+    }
+
+    /// What leaves for a reply.
+    fn answer(&self, reply: Result<Reply, Status>, request: &Request) -> Response<Body> {
         match reply {
             Err(status) => refusal_as(&status, &request.accept),
             Ok(Reply::Object { code, value, warnings }) => {
                 let (content_type, bytes) = body(&value, &request.accept);
                 let mut response = plain(code, content_type, bytes);
                 for warning in warnings {
-                    let text = format!("299 - {}", quoted(&warning));
-                    if let Ok(value) = http::HeaderValue::from_str(&text) {
-                        response.headers_mut().append(header::WARNING, value);
-                    }
+                    warn(&mut response, &warning);
                 }
                 response
             }
             Ok(Reply::Bytes { content_type, bytes }) => plain(200, content_type, bytes),
+            Ok(Reply::Nothing) => plain(204, "application/json", Bytes::new()),
             Ok(Reply::Watch(watch)) => self.watch(*watch),
             Ok(Reply::Log(log)) => self.log(*log),
         }
@@ -294,8 +304,7 @@ async fn run_controllers(shared: std::sync::Weak<Shared>, mut changed: Waiter) {
             tokio::task::yield_now().await;
             continue;
         }
-        let wait =
-            wake.map_or(Duration::from_secs(3_600), |wait| Duration::try_from(wait).unwrap_or_default());
+        let wait = wake.map_or(Duration::from_hours(1), |wait| Duration::try_from(wait).unwrap_or_default());
         // Wake-ups due now still let others run first.
         let wait = wait.max(Duration::from_millis(1));
         tokio::select! {
@@ -341,6 +350,13 @@ fn stream(
     response.headers_mut().insert(header::CONTENT_TYPE, http::HeaderValue::from_static(content_type));
     response.headers_mut().insert(header::CACHE_CONTROL, http::HeaderValue::from_static("no-cache, private"));
     response
+}
+
+/// Adds a warning for the caller.
+fn warn(response: &mut Response<Body>, text: &str) {
+    if let Ok(value) = http::HeaderValue::from_str(&format!("299 - {}", quoted(text))) {
+        response.headers_mut().append(header::WARNING, value);
+    }
 }
 
 /// A quoted string of a header.

@@ -1,10 +1,11 @@
 //! Requests that are not about one stored object as it is: scales, evictions, bindings, tokens, reviews.
 
 use jiff::SignedDuration;
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 use tiphys_object::access;
 
-use crate::answer::{Form, Reply};
+use crate::access::{User, Wish, may};
+use crate::answer::Reply;
 use crate::books::{self, Writer};
 use crate::clock::seconds;
 use crate::read::present;
@@ -23,11 +24,15 @@ pub(crate) fn is_review(resource: &Resource) -> bool {
     matches!(resource.group.as_str(), "authorization.k8s.io" | "authentication.k8s.io")
 }
 
-/// `POST` of a review: everybody may do everything.
-pub(crate) fn review(request: &Request, resource: &Resource) -> Result<Reply, Status> {
+/// `POST` of a review.
+pub(crate) fn review(state: &State, request: &Request, resource: &Resource) -> Result<Reply, Status> {
     let options = Options::parse(request, "CreateOptions")?;
     let write::Body { mut object, warnings } = write::read_body(request, resource, options.validation)?;
-    let user = json!({"username": USER, "uid": USER, "groups": GROUPS});
+    check_review(resource, &object)?;
+    let user = match &request.user {
+        Some(user) => json!({"username": user.name, "groups": user.groups}),
+        None => json!({"username": USER, "uid": USER, "groups": GROUPS}),
+    };
     let status = match resource.plural.as_str() {
         "selfsubjectreviews" => json!({"userInfo": user}),
         "tokenreviews" if access::text_at(&object, &["spec", "token"]).is_empty() => {
@@ -39,13 +44,59 @@ pub(crate) fn review(request: &Request, resource: &Resource) -> Result<Reply, St
             "nonResourceRules": [{"verbs": ["*"], "nonResourceURLs": ["*"]}],
             "incomplete": false,
         }),
-        _ => json!({"allowed": true}),
+        _ => json!({"allowed": is_allowed(state, request, resource, &object)}),
     };
-    let metadata = json!({"creationTimestamp": null});
     let members = access::ensure_object(&mut object);
     members.insert("status".to_owned(), status);
-    members.entry("metadata").or_insert(metadata);
+    let metadata = access::member_object_mut(members, "metadata");
+    metadata.remove("creationTimestamp");
+    if resource.plural == "selfsubjectreviews" {
+        metadata.insert("creationTimestamp".to_owned(), json!(seconds(request.now)));
+    }
     Ok(Reply::Object { code: 201, value: object, warnings })
+}
+
+/// The answer to a question about access. Paths that are no resources are open to everybody.
+fn is_allowed(state: &State, request: &Request, resource: &Resource, review: &Value) -> bool {
+    let spec = |path: &str| access::text_at(review, &["spec", path]).to_owned();
+    let asked = if resource.plural == "selfsubjectaccessreviews" {
+        request.user.clone()
+    } else {
+        let groups = access::at(review, &["spec", "groups"]).and_then(Value::as_array);
+        let groups = groups.into_iter().flatten().filter_map(Value::as_str).map(str::to_owned).collect();
+        Some(User::new(&spec("user"), groups))
+    };
+    let Some(user) = asked else { return true };
+    let Some(attributes) = access::at(review, &["spec", "resourceAttributes"]) else { return true };
+    let text = |member: &str| access::text(attributes, member);
+    let wish = Wish {
+        verb: text("verb"),
+        group: text("group"),
+        resource: text("resource"),
+        subresource: text("subresource"),
+        namespace: text("namespace"),
+        name: text("name"),
+    };
+    may(state, &user, &wish)
+}
+
+/// What a question about access must say.
+fn check_review(resource: &Resource, review: &Value) -> Result<(), Status> {
+    if !resource.plural.ends_with("accessreviews") {
+        return Ok(());
+    }
+    let has = |member: &str| access::at(review, &["spec", member]).is_some_and(|value| !value.is_null());
+    let mut errors = Vec::new();
+    if !has("resourceAttributes") && !has("nonResourceAttributes") {
+        let why = "exactly one of nonResourceAttributes or resourceAttributes must be specified";
+        errors.push(FieldError::invalid("spec.resourceAttributes", &Value::Null, why));
+    }
+    let names_nobody = access::text_at(review, &["spec", "user"]).is_empty() && !has("groups");
+    if resource.plural != "selfsubjectaccessreviews" && names_nobody {
+        let why = "at least one of user or group must be specified";
+        errors.push(FieldError::invalid("spec.user", &json!(""), why));
+    }
+    if errors.is_empty() { Ok(()) } else { Err(Status::invalid(&resource.group, "", "", &errors)) }
 }
 
 /// `GET`, `PUT` and `PATCH` of the scale of an object.
@@ -118,10 +169,10 @@ fn set_at(object: &mut Value, path: &str, value: Value) {
 
 fn scale_of(object: &Value, paths: &Scale) -> Value {
     let metadata = object.get("metadata").cloned().unwrap_or(Value::Null);
-    let mut shown = json!({});
+    let mut shown = Map::new();
     for member in ["name", "namespace", "uid", "resourceVersion", "creationTimestamp"] {
         if let Some(value) = metadata.get(member) {
-            shown[member] = value.clone();
+            shown.insert(member.to_owned(), value.clone());
         }
     }
     let number = |path: &str| at(object, path).and_then(Value::as_i64).unwrap_or(0);
@@ -129,15 +180,17 @@ fn scale_of(object: &Value, paths: &Scale) -> Value {
     if at(object, &paths.spec_replicas).is_some_and(|count| count != 0) {
         spec = json!({"replicas": number(&paths.spec_replicas)});
     }
-    let mut status = json!({"replicas": number(&paths.status_replicas)});
-    match paths.selector.as_deref().and_then(|path| at(object, path)) {
-        Some(Value::String(text)) => status["selector"] = json!(text),
+    let mut status = Map::new();
+    status.insert("replicas".to_owned(), json!(number(&paths.status_replicas)));
+    let selector = match paths.selector.as_deref().and_then(|path| at(object, path)) {
+        Some(Value::String(text)) => Some(text.clone()),
         Some(selector @ Value::Object(_)) => {
-            if let Ok(selector) = tiphys_object::selector::Selector::from_object(selector) {
-                status["selector"] = json!(selector.to_string());
-            }
+            tiphys_object::selector::Selector::from_object(selector).ok().map(|selector| selector.to_string())
         }
-        _ => {}
+        _ => None,
+    };
+    if let Some(selector) = selector {
+        status.insert("selector".to_owned(), json!(selector));
     }
     json!({"kind": "Scale", "apiVersion": "autoscaling/v1", "metadata": shown, "spec": spec, "status": status})
 }
@@ -189,9 +242,11 @@ pub(crate) fn post(
             }
             let until = request.now.checked_add(SignedDuration::from_secs(lasts)).unwrap_or(request.now);
             let token = state.draw.rng.suffix(48);
-            asked["kind"] = json!("TokenRequest");
-            asked["apiVersion"] = json!("authentication.k8s.io/v1");
-            asked["status"] = json!({"token": token, "expirationTimestamp": seconds(until)});
+            let status = json!({"token": token, "expirationTimestamp": seconds(until)});
+            let members = access::ensure_object(&mut asked);
+            members.insert("kind".to_owned(), json!("TokenRequest"));
+            members.insert("apiVersion".to_owned(), json!("authentication.k8s.io/v1"));
+            members.insert("status".to_owned(), status);
             Ok(Reply::Object { code: 201, value: asked, warnings: Vec::new() })
         }
         _ => Err(Status::no_such_path()),
@@ -227,9 +282,4 @@ pub(crate) fn no_container(subresource: &str) -> Status {
         "NotImplemented",
         format!("{subresource} needs a running container; this server simulates them"),
     )
-}
-
-/// The form in which a scale leaves; it has no table.
-pub(crate) fn plain(_form: Form) -> Form {
-    Form::Plain
 }

@@ -183,10 +183,11 @@ impl State {
                 self.draw.port = self.draw.port.max(u16::try_from(port).unwrap_or(0));
             }
         }
-        if key.kind.group.is_empty() && key.kind.plural == "pods" {
-            if let Some(address) = read(access::text_at(object, &["status", "podIP"])) {
-                self.draw.pod_address = self.draw.pod_address.max(address);
-            }
+        if key.kind.group.is_empty()
+            && key.kind.plural == "pods"
+            && let Some(address) = read(access::text_at(object, &["status", "podIP"]))
+        {
+            self.draw.pod_address = self.draw.pod_address.max(address);
         }
     }
 

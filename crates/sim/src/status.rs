@@ -70,16 +70,20 @@ impl Status {
 
     /// The object on the wire.
     pub fn to_value(&self) -> Value {
-        let mut object = json!({"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Failure",
-            "message": self.message});
+        let mut object = Map::new();
+        object.insert("kind".to_owned(), json!("Status"));
+        object.insert("apiVersion".to_owned(), json!("v1"));
+        object.insert("metadata".to_owned(), json!({}));
+        object.insert("status".to_owned(), json!("Failure"));
+        object.insert("message".to_owned(), json!(self.message));
         if !self.reason.is_empty() {
-            object["reason"] = json!(self.reason);
+            object.insert("reason".to_owned(), json!(self.reason));
         }
         if !self.details.is_empty() || self.shape == Shape::Detailed {
-            object["details"] = Value::Object(self.details.clone());
+            object.insert("details".to_owned(), Value::Object(self.details.clone()));
         }
-        object["code"] = json!(self.code);
-        object
+        object.insert("code".to_owned(), json!(self.code));
+        Value::Object(object)
     }
 
     /// With the object that the request was about.
@@ -168,9 +172,9 @@ impl Status {
 
     /// `422`: the object breaks rules. `kind` is the kind, not the plural.
     pub fn invalid(group: &str, kind: &str, name: &str, errors: &[FieldError]) -> Self {
+        // Equal texts are told once; their causes all stay.
         let mut texts: Vec<String> = Vec::new();
         for text in errors.iter().map(FieldError::to_string) {
-            // What is said twice is one reason, and two causes.
             if !texts.contains(&text) {
                 texts.push(text);
             }

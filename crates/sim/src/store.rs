@@ -120,11 +120,6 @@ impl Store {
         self.objects.get(kind)
     }
 
-    /// Kinds that have objects.
-    pub(crate) fn kinds(&self) -> impl Iterator<Item = &Arc<Kind>> {
-        self.objects.iter().filter(|(_, objects)| !objects.is_empty()).map(|(kind, _)| kind)
-    }
-
     /// All objects, to be written down.
     pub(crate) fn all(&self) -> impl Iterator<Item = (&Arc<Kind>, &Stored)> {
         self.objects.iter().flat_map(|(kind, objects)| objects.values().map(move |stored| (kind, stored)))

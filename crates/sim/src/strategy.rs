@@ -65,6 +65,8 @@ pub(crate) fn keep_reset(resource: &Resource, live: &Value, said: &mut Value, su
 pub(crate) fn fill_in(resource: &Resource, object: &mut Value) {
     if rules::is(resource, "", "Secret") {
         assign::encode_texts(object);
+    } else if rules::is(resource, "apps", "DaemonSet") {
+        assign::count_templates(object);
     } else if is_definition(resource) {
         crd::fill_in(object);
     } else if rules::is(resource, "apiregistration.k8s.io", "APIService") {

@@ -50,12 +50,15 @@ pub(crate) fn table(
             Value::Object(row)
         })
         .collect();
+    // Kinds without columns of their own have no rows at all rather than none.
+    let is_plain = resource.custom.is_none() && printer::of(&resource.group, &resource.plural).is_none();
+    let rows = if rows.is_empty() && is_plain { Value::Null } else { Value::Array(rows) };
     let members = [
         ("kind", "Table".into()),
         ("apiVersion", "meta.k8s.io/v1".into()),
         ("metadata", metadata),
         ("columnDefinitions", definitions),
-        ("rows", Value::Array(rows)),
+        ("rows", rows),
     ];
     Value::Object(members.into_iter().map(|(name, value)| (name.to_owned(), value)).collect())
 }

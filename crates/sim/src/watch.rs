@@ -11,12 +11,12 @@ use serde_json::{Value, json};
 use smol_str::SmolStr;
 
 use crate::answer::{self, Form, Reply, api_version};
-use crate::read::{list_options, present, version_of, within};
-use crate::request::{Place, Request};
+use crate::read::{present, version_of, within};
+use crate::request::{Place, Query, Request};
 use crate::resource::Resource;
 use crate::select::Filter;
 use crate::state::State;
-use crate::status::Status;
+use crate::status::{FieldError, Status};
 use crate::store::{Compacted, Event, Kind, Stored, bytes_of};
 
 /// Changes told at once at most.
@@ -60,18 +60,11 @@ pub(crate) fn watch(
 ) -> Result<Reply, Status> {
     let query = &request.query;
     let filter = Filter::parse(query, resource)?;
-    let asked = version_of(query.get("resourceVersion").unwrap_or(""))?;
-    let rule = query.get("resourceVersionMatch").unwrap_or("");
+    check_options(query)?;
+    // A version that is no number is an error without a reason here, unlike in lists.
+    let asked = version_of(query.get("resourceVersion").unwrap_or(""))
+        .map_err(|status| Status::new(500, "", status.message))?;
     let streams = query.get("sendInitialEvents").is_some();
-    if streams && rule != "NotOlderThan" {
-        let message = "Forbidden: sendInitialEvents requires setting resourceVersionMatch to NotOlderThan";
-        return Err(list_options("FieldValueForbidden", "resourceVersionMatch", message));
-    }
-    if !streams && !rule.is_empty() {
-        let message =
-            "Forbidden: resourceVersionMatch is forbidden for watch unless sendInitialEvents is provided";
-        return Err(list_options("FieldValueForbidden", "resourceVersionMatch", message));
-    }
     let wants_initial = query.flag("sendInitialEvents") || (!streams && asked == 0);
     let seconds = query.number("timeoutSeconds")?.filter(|seconds| *seconds > 0).unwrap_or(SECONDS_DEFAULT);
     let mut watch = Watch {
@@ -102,6 +95,28 @@ pub(crate) fn watch(
         watch.told = state.store.version();
     }
     Ok(Reply::Watch(Box::new(watch)))
+}
+
+/// What may be said about initial events.
+fn check_options(query: &Query) -> Result<(), Status> {
+    let rule = query.get("resourceVersionMatch").unwrap_or("");
+    let streams = query.get("sendInitialEvents").is_some();
+    let mut errors = Vec::new();
+    if streams && rule != "NotOlderThan" {
+        let why = "sendInitialEvents requires setting resourceVersionMatch to NotOlderThan";
+        errors.push(FieldError::forbidden("resourceVersionMatch", why));
+        if !rule.is_empty() {
+            errors.push(FieldError::not_supported("resourceVersionMatch", &json!(rule), &["NotOlderThan"]));
+        }
+    }
+    if !streams && !rule.is_empty() {
+        let why = "resourceVersionMatch is forbidden for watch unless sendInitialEvents is provided";
+        errors.push(FieldError::forbidden("resourceVersionMatch", why));
+    }
+    if errors.is_empty() {
+        return Ok(());
+    }
+    Err(Status::invalid("meta.k8s.io", "ListOptions", "", &errors))
 }
 
 impl Watch {
@@ -142,7 +157,7 @@ impl Watch {
             if let Some(metadata) = bookmark.get_mut("metadata") {
                 metadata["annotations"] = json!({"k8s.io/initial-events-end": "true"});
             }
-            self.line(&mut lines, "BOOKMARK", &bookmark);
+            line(&mut lines, "BOOKMARK", &bookmark);
         }
         if self.told >= state.store.version() && !self.is_expired {
             return Some(lines);
@@ -154,7 +169,7 @@ impl Watch {
                 self.is_over = true;
                 let message =
                     format!("too old resource version: {} ({})", self.told, state.store.compacted());
-                self.line(&mut lines, "ERROR", &Status::expired(message).to_value());
+                line(&mut lines, "ERROR", &Status::expired(message).to_value());
             }
             Ok(events) => {
                 for event in events {
@@ -165,7 +180,10 @@ impl Watch {
                             self.is_over = true;
                             break;
                         }
-                        if self.skips_every.is_some_and(|every| every > 0 && self.events % every == 0) {
+                        if self
+                            .skips_every
+                            .is_some_and(|every| every > 0 && self.events.is_multiple_of(every))
+                        {
                             continue;
                         }
                         self.tell(&mut lines, kind, object, now);
@@ -206,31 +224,25 @@ impl Watch {
         let mut shown = answer::one(self.form, &self.resource, object, now);
         if matches!(self.form, Form::Table(_)) {
             // Columns are told once.
-            if self.has_columns {
-                if let Some(members) = shown.as_object_mut() {
-                    members.insert("columnDefinitions".to_owned(), Value::Null);
-                }
+            if self.has_columns
+                && let Some(members) = shown.as_object_mut()
+            {
+                members.insert("columnDefinitions".to_owned(), Value::Null);
             }
             self.has_columns = true;
         }
-        self.line(lines, kind, &shown);
-    }
-
-    fn line(&self, lines: &mut Vec<u8>, kind: &str, object: &Value) {
-        let line = bytes_of(&json!({"type": kind, "object": object}));
-        lines.extend_from_slice(&line);
-        lines.push(b'\n');
+        line(lines, kind, &shown);
     }
 
     /// A bookmark line for where the watch is.
     pub(crate) fn bookmark(&self) -> Vec<u8> {
         let mut lines = Vec::new();
-        self.line(&mut lines, "BOOKMARK", &self.bookmark_at(self.told));
+        line(&mut lines, "BOOKMARK", &self.bookmark_at(self.told));
         lines
     }
 
     fn bookmark_at(&self, version: u64) -> Value {
-        let metadata = json!({"resourceVersion": version.to_string(), "creationTimestamp": null});
+        let metadata = json!({"resourceVersion": version.to_string()});
         match self.form {
             Form::Plain => json!({"kind": self.resource.kind, "apiVersion": api_version(&self.resource),
                 "metadata": metadata}),
@@ -240,6 +252,12 @@ impl Watch {
                 "metadata": {"resourceVersion": version.to_string()}, "columnDefinitions": null, "rows": []}),
         }
     }
+}
+
+fn line(lines: &mut Vec<u8>, kind: &str, object: &Value) {
+    let line = bytes_of(&json!({"type": kind, "object": object}));
+    lines.extend_from_slice(&line);
+    lines.push(b'\n');
 }
 
 fn at_version(mut object: Value, after: &Stored) -> Value {

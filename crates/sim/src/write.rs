@@ -171,14 +171,19 @@ pub(crate) fn create_object(
         let writer = Writer { manager: request.manager(), subresource: "", now: request.now };
         object = books::update(resource, None, object, writer);
     }
+    crate::admission::check(state, resource, &object)?;
     strategy::prepare_create(resource, &mut object, &mut state.draw);
     if is_definition(resource) {
         check_definition(&object, None)?;
     }
-    refuse_invalid(resource, &name, validate::create(resource, &object))?;
+    refuse_invalid(resource, &name, &validate::create(resource, &object))?;
     let key = state.key(resource, &namespace, &name);
-    if state.store.get(&key).is_some() {
-        return Err(Status::already_exists(&resource.group, &resource.plural, &name));
+    if let Some(there) = state.store.get(&key) {
+        let mut status = Status::already_exists(&resource.group, &resource.plural, &name);
+        if is_terminating(&there.tree()) {
+            status.message = format!("object is being deleted: {}", status.message);
+        }
+        return Err(status);
     }
     prune_for_storage(resource, &mut object);
     if options.is_dry {
@@ -304,7 +309,7 @@ pub(crate) fn update_object(
     if is_definition(resource) && subresource.is_empty() {
         check_definition(&new, Some(old))?;
     }
-    refuse_invalid(resource, &key.name, validate::update(resource, old, &new))?;
+    refuse_invalid(resource, &key.name, &validate::update(resource, old, &new))?;
     check_new_finalizers(resource, key, old, &new)?;
     if options.is_dry {
         return Ok(new);
@@ -422,8 +427,9 @@ fn check_new_finalizers(resource: &Resource, key: &Key, old: &Value, new: &Value
         "no new finalizers can be added if the object is being deleted, found new finalizers []string{{{}}}",
         added.iter().map(|one| format!("{one:?}")).collect::<Vec<_>>().join(", ")
     );
+    // A server looks twice: at what all objects share, and at the kind.
     let error = FieldError::forbidden("metadata.finalizers", &why);
-    Err(Status::invalid(&resource.group, &resource.kind, &key.name, &[error]))
+    Err(Status::invalid(&resource.group, &resource.kind, &key.name, &[error.clone(), error]))
 }
 
 /// Fills in, and prunes what a custom resource may not hold.
@@ -486,11 +492,11 @@ fn establish(state: &mut State, key: &Key, mut definition: Value, request: &Requ
     }
 }
 
-fn refuse_invalid(resource: &Resource, name: &str, errors: Vec<FieldError>) -> Result<(), Status> {
+fn refuse_invalid(resource: &Resource, name: &str, errors: &[FieldError]) -> Result<(), Status> {
     if errors.is_empty() {
         return Ok(());
     }
-    Err(Status::invalid(&resource.group, &resource.kind, name, &errors))
+    Err(Status::invalid(&resource.group, &resource.kind, name, errors))
 }
 
 /// Name and namespace of the path, and those of the object, are one.

@@ -1,5 +1,7 @@
 //! The controller from outside: against an API server in the process, repositories in memory and a clock that
 //! stands still while something is to be done.
 
+#![expect(clippy::unwrap_used, reason = "helpers of tests count as no tests")]
+
 mod revisions;
 mod world;

@@ -12,7 +12,8 @@ fn eng_209_custom_resources_are_merged_by_the_schema_of_their_definition() {
     let mut live: Option<Value> = None;
     for step in golden["steps"].as_array().unwrap() {
         let manager = step[0].as_str().unwrap();
-        let request = ApplyRequest { manager, force: true, types: Types::Schema(&types) };
+        let request =
+            ApplyRequest { manager, subresource: "", time: None, force: true, types: Types::Schema(&types) };
         let Applied::Object(mut object) = structured::apply(live.as_ref(), &step[1], request).unwrap() else {
             panic!("a forced apply has no conflicts")
         };
@@ -37,7 +38,13 @@ fn eng_209_a_member_that_the_schema_does_not_know_is_refused() {
         &json!({"type": "object", "properties": {"spec": {"type": "object", "properties": {"a": {"type": "string"}}}}}),
         false,
     );
-    let request = ApplyRequest { manager: "m", force: false, types: Types::Schema(&types) };
+    let request = ApplyRequest {
+        manager: "m",
+        subresource: "",
+        time: None,
+        force: false,
+        types: Types::Schema(&types),
+    };
     let config = json!({"apiVersion": "a.b/v1", "kind": "C", "metadata": {"name": "n"}, "spec": {"b": 1}});
     assert!(structured::apply(None, &config, request).is_err());
     let fine = json!({"apiVersion": "a.b/v1", "kind": "C", "metadata": {"name": "n"}, "spec": {"a": "x"}});

@@ -1,4 +1,4 @@
-//! CronJobs: a Job whenever the schedule says so.
+//! `CronJobs`: a Job whenever the schedule says so.
 
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
@@ -37,25 +37,28 @@ pub(super) fn reconcile(state: &mut State, key: &Key, mut cron_job: Value, now: 
         })
         .collect();
     let is_suspended = access::at(&cron_job, &["spec", "suspend"]) == Some(&Value::Bool(true));
-    if !is_suspended {
-        if let Some(due) = schedule.next_after(last) {
-            if due > now {
-                wake_at(state, due, key);
-            } else {
-                // Of times that were missed only the last counts.
-                let mut due = due;
-                while let Some(next) = schedule.next_after(due).filter(|next| *next <= now) {
-                    due = next;
+    if !is_suspended && let Some(due) = schedule.next_after(last) {
+        if due > now {
+            wake_at(state, due, key);
+        } else {
+            // Of times that were missed only the last counts.
+            let mut due = due;
+            while let Some(next) = schedule.next_after(due).filter(|next| *next <= now) {
+                due = next;
+            }
+            let policy = access::text_at(&cron_job, &["spec", "concurrencyPolicy"]);
+            let may_start = active.is_empty() || policy != "Forbid";
+            if policy == "Replace" {
+                for (job, _) in jobs.iter().filter(|(_, job)| !is_over(job)) {
+                    delete(state, job, now);
                 }
-                let may_start = active.is_empty()
-                    || access::text_at(&cron_job, &["spec", "concurrencyPolicy"]) != "Forbid";
-                if may_start {
-                    start(state, &cron_job, due, now);
-                    set_status(&mut cron_job, json!({"lastScheduleTime": seconds(due)}));
-                }
-                if let Some(next) = schedule.next_after(now) {
-                    wake_at(state, next, key);
-                }
+            }
+            if may_start {
+                start(state, &cron_job, due, now);
+                set_status(&mut cron_job, json!({"lastScheduleTime": seconds(due)}));
+            }
+            if let Some(next) = schedule.next_after(now) {
+                wake_at(state, next, key);
             }
         }
     }

@@ -1,7 +1,7 @@
-//! Endpoints and EndpointSlices of services.
+//! Endpoints and `EndpointSlices` of services.
 
 use jiff::Timestamp;
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 use tiphys_object::access;
 use tiphys_object::selector::Selector;
 
@@ -10,16 +10,16 @@ use super::{create, is_kind, owner_reference, write};
 use crate::state::{State, is_terminating};
 use crate::store::Key;
 
-/// Services of a pod's namespace look again.
+/// Services and claims of a pod's namespace look again.
 pub(super) fn wake(state: &mut State, pod: &Key) {
-    let services: Vec<Key> = state
+    let others: Vec<Key> = state
         .store
         .index
         .in_namespace(&pod.namespace)
-        .filter(|key| is_kind(&key.kind, "", "services"))
+        .filter(|key| is_kind(&key.kind, "", "services") || is_kind(&key.kind, "", "persistentvolumeclaims"))
         .cloned()
         .collect();
-    state.dirty.extend(services);
+    state.dirty.extend(others);
 }
 
 pub(super) fn reconcile(state: &mut State, key: &Key, service: &Value, now: Timestamp) {
@@ -118,34 +118,32 @@ fn endpoints(state: &mut State, key: &Key, service: &Value, pods: &[Value], now:
             "nodeName": access::text_at(pod, &["spec", "nodeName"]), "targetRef": target(pod)})
     };
     let (ready, waiting): (Vec<&Value>, Vec<&Value>) = pods.iter().partition(|pod| is_ready(pod));
-    let mut subset = json!({"ports": ports(service, pods)});
+    let mut subset = Map::new();
+    subset.insert("ports".to_owned(), json!(ports(service, pods)));
     for (member, list) in [("addresses", ready), ("notReadyAddresses", waiting)] {
         if !list.is_empty() {
-            subset[member] = list.into_iter().map(address).collect();
+            subset.insert(member.to_owned(), list.into_iter().map(address).collect());
         }
     }
     let subsets = if pods.is_empty() { Value::Null } else { json!([subset]) };
     let place = state.builtin_key("", "endpoints", &key.namespace, &key.name);
-    match state.tree(&place) {
-        Some(mut known) => {
-            let members = access::ensure_object(&mut known);
-            if subsets.is_null() {
-                members.remove("subsets");
-            } else {
-                members.insert("subsets".to_owned(), subsets);
-            }
-            write(state, &place, known);
+    if let Some(mut known) = state.tree(&place) {
+        let members = access::ensure_object(&mut known);
+        if subsets.is_null() {
+            members.remove("subsets");
+        } else {
+            members.insert("subsets".to_owned(), subsets);
         }
-        None => {
-            let labels = service.pointer("/metadata/labels").cloned();
-            let mut made = json!({"metadata": {"name": key.name, "namespace": key.namespace}});
-            if let Some(labels) = labels {
-                made["metadata"]["labels"] = labels;
-            }
-            if !subsets.is_null() {
-                made["subsets"] = subsets;
-            }
-            create(state, "", "v1", "endpoints", made, now);
+        write(state, &place, known);
+    } else {
+        let labels = service.pointer("/metadata/labels").cloned();
+        let mut made = json!({"metadata": {"name": key.name, "namespace": key.namespace}});
+        if let Some(labels) = labels {
+            access::metadata_mut(&mut made).insert("labels".to_owned(), labels);
         }
+        if !subsets.is_null() {
+            access::ensure_object(&mut made).insert("subsets".to_owned(), subsets);
+        }
+        create(state, "", "v1", "endpoints", made, now);
     }
 }

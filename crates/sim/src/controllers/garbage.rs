@@ -32,13 +32,9 @@ pub(super) fn collect(state: &mut State, key: &Key, object: &Value, now: Timesta
     }
     let (mut present, mut waiting) = (0, 0);
     for owner in owners {
-        match owner_of(state, key, owner) {
-            Some(owner) => {
-                let goes_first =
-                    is_terminating(&owner) && finalizers(&owner).iter().any(|one| one == FOREGROUND);
-                if goes_first { waiting += 1 } else { present += 1 }
-            }
-            None => {}
+        if let Some(owner) = owner_of(state, key, owner) {
+            let goes_first = is_terminating(&owner) && finalizers(&owner).iter().any(|one| one == FOREGROUND);
+            if goes_first { waiting += 1 } else { present += 1 }
         }
     }
     if present > 0 {

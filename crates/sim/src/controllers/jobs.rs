@@ -122,7 +122,8 @@ fn make(
         let mut prefix = format!("{}-", access::name(job));
         let mut pod = pod_of(&template, job, ("generateName", &prefix), &[]);
         if is_indexed {
-            let index = (0..).map(|index: u32| index.to_string()).find(|index| !taken.contains(index));
+            let mut indexes = (0..=taken.len()).map(|index| index.to_string());
+            let index = indexes.find(|index| !taken.contains(index));
             let index = index.unwrap_or_default();
             prefix = format!("{}-{index}-", access::name(job));
             access::metadata_mut(&mut pod).insert("generateName".to_owned(), json!(prefix));

@@ -20,8 +20,15 @@ pub(super) fn reconcile(state: &mut State, key: &Key, mut namespace: Value, now:
     let held: Vec<Key> = state.store.index.in_namespace(&key.name).cloned().collect();
     if held.is_empty() {
         let spec = access::member_object_mut(access::ensure_object(&mut namespace), "spec");
-        spec.remove("finalizers");
-        if finalizers(&namespace).is_empty() {
+        let others = spec.get("finalizers").and_then(Value::as_array).into_iter().flatten();
+        let others: Vec<Value> = others.filter(|one| *one != "kubernetes").cloned().collect();
+        let is_held = !others.is_empty();
+        if is_held {
+            spec.insert("finalizers".to_owned(), json!(others));
+        } else {
+            spec.remove("finalizers");
+        }
+        if finalizers(&namespace).is_empty() && !is_held {
             state.erase(key);
         } else {
             super::write(state, key, namespace);
@@ -117,9 +124,9 @@ fn report(state: &State, namespace: &mut Value, left: &[Key], now: Timestamp) {
 }
 
 /// A definition goes after its last object.
-pub(super) fn clean_definition(state: &mut State, key: &Key, definition: Value, now: Timestamp) {
-    let group = access::text_at(&definition, &["spec", "group"]);
-    let plural = access::text_at(&definition, &["spec", "names", "plural"]);
+pub(super) fn clean_definition(state: &mut State, key: &Key, definition: &Value, now: Timestamp) {
+    let group = access::text_at(definition, &["spec", "group"]);
+    let plural = access::text_at(definition, &["spec", "names", "plural"]);
     let kind = Kind { group: group.into(), plural: plural.into() };
     let paths: Vec<(String, String)> = state
         .store

@@ -68,14 +68,11 @@ pub(super) fn reconcile(state: &mut State, key: &Key, pod: Value, now: Timestamp
 
 /// A pod that is being deleted ends a moment later.
 fn end(state: &mut State, key: &Key, mut pod: Value, now: Timestamp) {
-    let due = match state.ending.get(key) {
-        Some(due) => *due,
-        None => {
-            let due = after(state, now, STOP);
-            state.ending.insert(key.clone(), due);
-            wake_at(state, due, key);
-            return;
-        }
+    let Some(due) = state.ending.get(key).copied() else {
+        let due = after(state, now, STOP);
+        state.ending.insert(key.clone(), due);
+        wake_at(state, due, key);
+        return;
     };
     if due > now {
         return;
@@ -97,6 +94,10 @@ fn start(state: &mut State, key: &Key, mut pod: Value, now: Timestamp) {
         return;
     }
     if access::text_at(&pod, &["spec", "nodeName"]).is_empty() {
+        if !fits(&pod) {
+            hold(state, key, pod, now);
+            return;
+        }
         let spec = access::member_object_mut(access::ensure_object(&mut pod), "spec");
         spec.insert("nodeName".to_owned(), json!(NODE));
         super::set_condition(&mut pod, "PodScheduled", true, "", "", now);
@@ -110,26 +111,20 @@ fn start(state: &mut State, key: &Key, mut pod: Value, now: Timestamp) {
         state.starting.insert(key.clone(), due);
         return;
     }
-    let due = match state.starting.get(key) {
-        Some(due) => *due,
-        None => {
-            let due = after(state, now, START);
-            state.starting.insert(key.clone(), due);
-            wake_at(state, due, key);
-            due
-        }
-    };
+    let known = state.starting.get(key).copied();
+    let due = known.unwrap_or_else(|| {
+        let due = after(state, now, START);
+        state.starting.insert(key.clone(), due);
+        wake_at(state, due, key);
+        due
+    });
     if due > now {
         return;
     }
     state.starting.remove(key);
     let address = state.draw.pod_ip();
     let time = seconds(now);
-    super::set_status(
-        &mut pod,
-        json!({"hostIP": "127.0.0.1", "hostIPs": [{"ip": "127.0.0.1"}], "podIP": address,
-            "podIPs": [{"ip": address}], "startTime": time}),
-    );
+    super::set_status(&mut pod, json!({"podIP": address, "podIPs": [{"ip": address}], "startTime": time}));
     super::set_condition(&mut pod, "Initialized", true, "", "", now);
     match behaviour(&pod) {
         Behaviour::Good => {
@@ -152,7 +147,37 @@ fn start(state: &mut State, key: &Key, mut pod: Value, now: Timestamp) {
         }
         Behaviour::Fail => finish(&mut pod, false, now),
     }
+    sort_conditions(&mut pod);
     write(state, key, pod);
+}
+
+/// Conditions are in the order of a life backwards, as a kubelet writes them.
+fn sort_conditions(pod: &mut Value) {
+    let order = ["Initialized", "Ready", "ContainersReady", "PodScheduled"];
+    if let Some(Value::Array(list)) = pod.pointer_mut("/status/conditions") {
+        list.sort_by_key(|one| order.iter().position(|kind| *kind == access::text(one, "type")));
+    }
+}
+
+/// Whether the node has the labels that a pod selects.
+fn fits(pod: &Value) -> bool {
+    let selector = access::at(pod, &["spec", "nodeSelector"]).and_then(Value::as_object);
+    let has = |(label, value): (&String, &Value)| {
+        super::NODE_LABELS.iter().any(|(known, text)| known == label && *value == *text)
+    };
+    selector.into_iter().flatten().all(has)
+}
+
+/// A pod that has no place waits.
+fn hold(state: &mut State, key: &Key, mut pod: Value, now: Timestamp) {
+    let message = "0/1 nodes are available: 1 node(s) didn't match Pod's node affinity/selector. no new claims \
+                   to deallocate, preemption: 0/1 nodes are available: 1 Preemption is not helpful for scheduling.";
+    super::set_condition(&mut pod, "PodScheduled", false, "Unschedulable", message, now);
+    super::set_status(&mut pod, json!({"phase": "Pending"}));
+    if state.tree(key).is_some_and(|old| old != pod) {
+        emit(state, &pod, "FailedScheduling", message, "default-scheduler", now);
+        write(state, key, pod);
+    }
 }
 
 /// A running pod becomes ready, or its job is done.
@@ -192,9 +217,10 @@ fn containers(pod: &Value, one: impl Fn(&Value) -> Value) -> Value {
         .flatten()
         .map(|container| {
             let mut status = one(container);
-            status["name"] = json!(access::text(container, "name"));
-            status["image"] = json!(access::text(container, "image"));
-            status["imageID"] = json!("");
+            let members = access::ensure_object(&mut status);
+            members.insert("name".to_owned(), json!(access::text(container, "name")));
+            members.insert("image".to_owned(), json!(access::text(container, "image")));
+            members.insert("imageID".to_owned(), json!(""));
             status
         })
         .collect();
@@ -206,8 +232,8 @@ fn run(pod: &mut Value, is_ready: bool, now: Timestamp) {
         access::at(pod, &["status", "containerStatuses", "0", "state", "running", "startedAt"]).cloned();
     let time = started.unwrap_or_else(|| json!(access::text_at(pod, &["status", "startTime"])));
     let statuses = containers(pod, |_| {
-        json!({"ready": is_ready, "started": true, "restartCount": 0,
-            "state": {"running": {"startedAt": time}}, "lastState": {}})
+        json!({"ready": is_ready, "restartCount": 0, "state": {"running": {"startedAt": time}},
+            "lastState": {}})
     });
     super::set_status(pod, json!({"phase": "Running", "containerStatuses": statuses}));
     let reason = if is_ready { "" } else { "ContainersNotReady" };

@@ -1,10 +1,14 @@
-//! ReplicaSets: as many pods as are wanted.
+//! `ReplicaSets`: as many pods as are wanted.
+
+use std::time::Duration;
 
 use jiff::Timestamp;
 use serde_json::{Value, json};
 use tiphys_object::access;
 
-use super::{controlled, create, delete, emit, number, pod_of, set_status, write};
+use super::{
+    after_real, controlled, create, delete, emit, number, pod_of, set_count, set_status, wake_at, write,
+};
 use crate::state::{State, condition, is_terminating};
 use crate::store::Key;
 
@@ -41,13 +45,39 @@ pub(super) fn reconcile(state: &mut State, key: &Key, mut set: Value, now: Times
     }
     let pods = active_pods(state, &set);
     let ready = pods.iter().filter(|(_, pod)| is_ready(pod)).count();
+    let available = available(state, key, &set, &pods, now);
     let generation = number(&set, &["metadata", "generation"]);
     set_status(
         &mut set,
         json!({"replicas": pods.len(), "fullyLabeledReplicas": pods.len(), "readyReplicas": ready,
-            "availableReplicas": ready, "observedGeneration": generation}),
+            "availableReplicas": available, "observedGeneration": generation}),
     );
+    let ending = controlled(state, &set, "", "pods").iter().filter(|(_, pod)| is_terminating(pod)).count();
+    set_count(&mut set, "terminatingReplicas", i64::try_from(ending).unwrap_or(i64::MAX));
     write(state, key, set);
+}
+
+/// Pods that have been ready for as long as the set asks for; it is woken when that comes true for more of them.
+fn available(state: &mut State, key: &Key, set: &Value, pods: &[(Key, Value)], now: Timestamp) -> usize {
+    let least = number(set, &["spec", "minReadySeconds"]).unwrap_or(0);
+    let least = Duration::from_secs(u64::try_from(least).unwrap_or(0));
+    let mut count = 0;
+    for (_, pod) in pods.iter().filter(|(_, pod)| is_ready(pod)) {
+        let since = ready_since(pod).unwrap_or(now);
+        let due = after_real(since, least);
+        if due <= now {
+            count += 1;
+        } else {
+            wake_at(state, due, key);
+        }
+    }
+    count
+}
+
+fn ready_since(pod: &Value) -> Option<Timestamp> {
+    let conditions = access::at(pod, &["status", "conditions"])?.as_array()?;
+    let ready = conditions.iter().find(|one| access::text(one, "type") == "Ready")?;
+    access::text(ready, "lastTransitionTime").parse().ok()
 }
 
 /// Pods of an owner that neither end nor have ended.

@@ -1,4 +1,4 @@
-//! Deployments: one ReplicaSet per template, and the way from the old ones to the new.
+//! Deployments: one `ReplicaSet` per template, and the way from the old ones to the new.
 
 use std::time::Duration;
 
@@ -14,10 +14,22 @@ use crate::state::{State, condition};
 use crate::store::Key;
 
 const REVISION: &str = "deployment.kubernetes.io/revision";
+const REVISION_HISTORY: &str = "deployment.kubernetes.io/revision-history";
+const DESIRED: &str = "deployment.kubernetes.io/desired-replicas";
+const MAX: &str = "deployment.kubernetes.io/max-replicas";
+/// Annotations that a `ReplicaSet` does not take over from its Deployment.
+const NOT_COPIED: [&str; 6] = [
+    tiphys_object::LAST_APPLIED,
+    REVISION,
+    REVISION_HISTORY,
+    DESIRED,
+    MAX,
+    "deprecated.deployment.rollback.to",
+];
 const HASH: &str = "pod-template-hash";
 const SOURCE: &str = "deployment-controller";
 
-/// A ReplicaSet of a Deployment.
+/// A `ReplicaSet` of a Deployment.
 struct Set {
     key: Key,
     object: Value,
@@ -45,11 +57,12 @@ pub(super) fn reconcile(state: &mut State, key: &Key, mut deployment: Value, now
     sets.sort_by_key(Set::revision);
     let is_paused = access::at(&deployment, &["spec", "paused"]) == Some(&Value::Bool(true));
     let mut current = position(&deployment, &sets);
-    if current.is_none() && !is_paused {
-        if let Some(made) = make_set(state, &deployment, &sets, now) {
-            sets.push(made);
-            current = sets.len().checked_sub(1);
-        }
+    if current.is_none()
+        && !is_paused
+        && let Some(made) = make_set(state, &deployment, &sets, now)
+    {
+        sets.push(made);
+        current = sets.len().checked_sub(1);
     }
     if let Some(index) = current {
         let new = sets.remove(index);
@@ -62,7 +75,7 @@ pub(super) fn reconcile(state: &mut State, key: &Key, mut deployment: Value, now
     write(state, key, deployment);
 }
 
-/// The template, as it identifies a ReplicaSet.
+/// The template, as it identifies a `ReplicaSet`.
 fn template_of(object: &Value) -> Value {
     let mut template = access::at(object, &["spec", "template"]).cloned().unwrap_or(Value::Null);
     if let Some(labels) = template.pointer_mut("/metadata/labels").and_then(Value::as_object_mut) {
@@ -97,15 +110,18 @@ fn make_set(state: &mut State, deployment: &Value, sets: &[Set], now: Timestamp)
     } else {
         desired.min((desired + surge - total).max(0))
     };
-    let set = json!({
+    let mut set = json!({
         "metadata": {"name": name, "namespace": access::namespace(deployment), "labels": labels,
             "ownerReferences": [owner_reference(deployment)],
             "annotations": {REVISION: revision.to_string(),
-                "deployment.kubernetes.io/desired-replicas": desired.to_string(),
-                "deployment.kubernetes.io/max-replicas": (desired + surge).to_string()}},
-        "spec": {"replicas": begin, "selector": selector, "template": template,
-            "minReadySeconds": deployment.pointer("/spec/minReadySeconds").cloned().unwrap_or(json!(0))},
+                DESIRED: desired.to_string(), MAX: (desired + surge).to_string()}},
+        "spec": {"replicas": begin, "selector": selector, "template": template},
     });
+    copy_annotations(deployment, &mut set);
+    if let Some(least) = number(deployment, &["spec", "minReadySeconds"]).filter(|least| *least > 0) {
+        let spec = access::member_object_mut(access::ensure_object(&mut set), "spec");
+        spec.insert("minReadySeconds".to_owned(), json!(least));
+    }
     let key = create(state, "apps", "v1", "replicasets", set, now)?;
     if begin > 0 {
         let message = format!("Scaled up replica set {name} from 0 to {begin}");
@@ -115,15 +131,33 @@ fn make_set(state: &mut State, deployment: &Value, sets: &[Set], now: Timestamp)
     Some(Set { key, object })
 }
 
-/// The current ReplicaSet has the highest revision, and the Deployment carries it.
+/// The current `ReplicaSet` has the highest revision, and the Deployment carries it.
 fn revise(state: &mut State, deployment: &mut Value, sets: &mut [Set]) {
     let Some((new, old)) = sets.split_last_mut() else { return };
     let highest = old.iter().map(Set::revision).max().unwrap_or(0);
-    if new.revision() <= highest {
+    let revision = new.revision();
+    if revision <= highest {
+        let history = match access::annotation(&new.object, REVISION_HISTORY) {
+            Some(before) => format!("{before},{revision}"),
+            None => revision.to_string(),
+        };
+        access::set_annotation(&mut new.object, REVISION_HISTORY, &history);
         access::set_annotation(&mut new.object, REVISION, &(highest + 1).to_string());
-        write(state, &new.key, new.object.clone());
     }
+    copy_annotations(deployment, &mut new.object);
+    write(state, &new.key, new.object.clone());
     access::set_annotation(deployment, REVISION, &new.revision().to_string());
+}
+
+/// What people note down at a Deployment is found again at its `ReplicaSet`, for example the cause of a change.
+fn copy_annotations(deployment: &Value, set: &mut Value) {
+    let annotations = access::at(deployment, &["metadata", "annotations"]).and_then(Value::as_object);
+    for (key, text) in annotations.into_iter().flatten().filter_map(|(key, text)| Some((key, text.as_str()?)))
+    {
+        if !NOT_COPIED.contains(&key.as_str()) {
+            access::set_annotation(set, key, text);
+        }
+    }
 }
 
 fn is_recreate(deployment: &Value) -> bool {
@@ -158,6 +192,10 @@ fn resize(state: &mut State, deployment: &Value, set: &mut Set, count: i64, now:
     if let Some(spec) = set.object.get_mut("spec").and_then(Value::as_object_mut) {
         spec.insert("replicas".to_owned(), json!(count));
     }
+    let desired = number(deployment, &["spec", "replicas"]).unwrap_or(1);
+    let (surge, _) = margins(deployment, desired);
+    access::set_annotation(&mut set.object, DESIRED, &desired.to_string());
+    access::set_annotation(&mut set.object, MAX, &(desired + surge).to_string());
     let generation = number(&set.object, &["metadata", "generation"]).unwrap_or(1);
     access::metadata_mut(&mut set.object).insert("generation".to_owned(), json!(generation + 1));
     write(state, &set.key, set.object.clone());
@@ -236,6 +274,7 @@ fn report(state: &mut State, key: &Key, deployment: &mut Value, sets: &[Set], ha
             "readyReplicas": ready, "availableReplicas": available,
             "unavailableReplicas": (desired.max(all) - available).max(0)}),
     );
+    super::set_count(deployment, "terminatingReplicas", sum("terminatingReplicas"));
     if all == 0 {
         // Go leaves out a zero here, unlike in ReplicaSets.
         set_status(deployment, json!({"replicas": null}));

@@ -1,4 +1,4 @@
-//! StatefulSets and DaemonSets, and the claims of the former.
+//! `StatefulSets` and `DaemonSets`.
 
 use jiff::Timestamp;
 use serde_json::{Value, json};
@@ -21,7 +21,7 @@ fn revision_of(owner: &Value) -> String {
     format!("{}-{}", access::name(owner), hash_of(&template))
 }
 
-/// A ControllerRevision for each template there has been.
+/// A `ControllerRevision` for each template there has been.
 fn keep_revision(state: &mut State, owner: &Value, name: &str, now: Timestamp) {
     let known = controlled(state, owner, "apps", "controllerrevisions");
     if known.iter().any(|(key, _)| key.name == name) {
@@ -49,12 +49,11 @@ pub(super) fn stateful(state: &mut State, key: &Key, mut set: Value, now: Timest
             break;
         }
         let name = format!("{}-{number}", access::name(&set));
-        match pods.iter().find(|(key, _)| key.name == name) {
-            Some((_, pod)) => goes_on = is_parallel || (is_ready(pod) && !is_terminating(pod)),
-            None => {
-                make_stateful(state, &set, number, &update, now);
-                goes_on = is_parallel;
-            }
+        if let Some((_, pod)) = pods.iter().find(|(key, _)| key.name == name) {
+            goes_on = is_parallel || (is_ready(pod) && !is_terminating(pod));
+        } else {
+            make_stateful(state, &set, number, &update, now);
+            goes_on = is_parallel;
         }
     }
     // Too many: the last one first, one after the other.
@@ -202,18 +201,4 @@ pub(super) fn daemon(state: &mut State, key: &Key, mut set: Value, now: Timestam
         status.insert(member.to_owned(), json!(count));
     }
     write(state, key, set);
-}
-
-/// Claims are bound at once: there is room for everything.
-pub(super) fn bind_claim(state: &mut State, key: &Key, mut claim: Value) {
-    if access::text_at(&claim, &["status", "phase"]) == "Bound" {
-        return;
-    }
-    let volume = format!("pvc-{}", access::uid(&claim));
-    let capacity = claim.pointer("/spec/resources/requests").cloned().unwrap_or_else(|| json!({}));
-    let modes = claim.pointer("/spec/accessModes").cloned().unwrap_or_else(|| json!([]));
-    access::member_object_mut(access::ensure_object(&mut claim), "spec")
-        .insert("volumeName".to_owned(), json!(volume));
-    set_status(&mut claim, json!({"phase": "Bound", "capacity": capacity, "accessModes": modes}));
-    write(state, key, claim);
 }

@@ -21,11 +21,15 @@ pub(super) fn pod(object: &mut Value) {
     for list in ["containers", "initContainers"] {
         if let Some(Value::Array(containers)) = spec.get_mut(list) {
             for container in containers {
-                requests_from_limits(container.get_mut("resources"));
+                if let Some(resources) = container.get_mut("resources") {
+                    requests_from_limits(resources);
+                }
             }
         }
     }
-    requests_from_limits(spec.get_mut("resources"));
+    if let Some(resources) = spec.get_mut("resources") {
+        requests_from_limits(resources);
+    }
     if spec.get("enableServiceLinks").is_none_or(Value::is_null) {
         spec.insert("enableServiceLinks".to_owned(), json!(true));
     }
@@ -59,8 +63,8 @@ pub(super) fn stateful_set(members: &mut Members) {
     }
 }
 
-fn requests_from_limits(resources: Option<&mut Value>) {
-    let Some(Value::Object(resources)) = resources else { return };
+fn requests_from_limits(resources: &mut Value) {
+    let Value::Object(resources) = resources else { return };
     let Some(Value::Object(limits)) = resources.get("limits").cloned() else { return };
     let requests = resources.entry("requests").or_insert_with(|| Value::Object(Map::new()));
     if let Value::Object(requests) = requests {

@@ -138,7 +138,9 @@ impl Components {
         let mut properties = Map::new();
         let mut required = Vec::new();
         for field in known.fields() {
-            properties.insert(field.name.to_owned(), self.field(field, merging));
+            let mut schema = self.field(field, merging);
+            enums::add(known.name(), field.name, &mut schema);
+            properties.insert(field.name.to_owned(), schema);
             if is_required(known.name(), field) {
                 required.push(field.name);
             }
@@ -284,4 +286,5 @@ fn add_patch(field: &Field, schema: &mut Value) {
     }
 }
 
+mod enums;
 mod required;

@@ -21,7 +21,7 @@ fn with_widgets(schema: Value) -> Registry {
         definition: "widgets.example.com".to_owned(),
         schema,
         structural: Structural::default(),
-        types: tiphys_object::structured::SchemaTypes::new(&serde_json::Value::Null, true),
+        types: tiphys_object::structured::SchemaTypes::new(&Value::Null, true),
         columns: Value::Null,
         preserves_unknown: false,
         served: Vec::new(),

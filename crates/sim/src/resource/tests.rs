@@ -9,7 +9,7 @@ fn custom(group: &str, version: &str, plural: &str, kind: &str) -> Resource {
         definition: format!("{plural}.{group}"),
         schema: Value::Null,
         structural: Structural::default(),
-        types: tiphys_object::structured::SchemaTypes::new(&serde_json::Value::Null, true),
+        types: SchemaTypes::new(&serde_json::Value::Null, true),
         columns: Value::Null,
         preserves_unknown: true,
         served: vec![version.into()],

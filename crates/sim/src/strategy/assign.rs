@@ -177,6 +177,13 @@ fn node(object: &mut Value) {
     }
 }
 
+/// A count of templates is always there, though it begins with nothing.
+pub(super) fn count_templates(object: &mut Value) {
+    if tree::text(object, &["metadata", "annotations", TEMPLATE_GENERATION]).is_empty() {
+        template_generation(object, 0);
+    }
+}
+
 fn template_generation(object: &mut Value, count: i64) {
     if let Some(annotations) = tree::made(object, &["metadata", "annotations"]) {
         annotations.insert(TEMPLATE_GENERATION.to_owned(), json!(count.to_string()));

@@ -85,6 +85,9 @@ pub(super) fn initial_status(resource: &Resource) -> Option<Value> {
     if resource.custom.is_some() {
         return None;
     }
+    if is(resource, "apiregistration.k8s.io", "APIService") {
+        return Some(json!({}));
+    }
     let gvk = gvk(resource);
     let mut members = Map::new();
     defaults::complete(&mut members, Schema::of(&gvk)?);
@@ -99,6 +102,10 @@ pub(super) fn empty(resource: &Resource) -> Value {
     let mut members = Map::new();
     if let Some(schema) = Schema::of(&gvk).filter(|_| resource.custom.is_none()) {
         defaults::complete(&mut members, schema);
+        if is(resource, "apps", "ControllerRevision") {
+            // Anything may stand there, and nothing is no value of it.
+            members.remove("data");
+        }
     } else if is(resource, "apiextensions.k8s.io", "CustomResourceDefinition") {
         let names = json!({"plural": "", "kind": ""});
         members

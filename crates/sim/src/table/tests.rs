@@ -187,7 +187,7 @@ fn custom_resources_have_the_columns_of_their_definition() {
         definition: "widgets.example.com".to_owned(),
         schema: Value::Null,
         structural: Structural::default(),
-        types: tiphys_object::structured::SchemaTypes::new(&serde_json::Value::Null, true),
+        types: tiphys_object::structured::SchemaTypes::new(&Value::Null, true),
         columns: json!([
             {"name": "Size", "type": "integer", "jsonPath": ".spec.size"},
             {"name": "Ready", "type": "string", "jsonPath": ".status.conditions[?(@.type==\"Ready\")].status"},

@@ -38,6 +38,11 @@ pub(super) fn job(object: &Value, old: Option<&Value>) -> Vec<FieldError> {
             continue;
         }
         // Deviation: the server prints its own types, which are long and unlike those of the manifest.
+        if name == "selector" && !selector::matches(found, labels) {
+            // What is wrong with a changed selector is found twice.
+            let problem = "`selector` does not match template `labels`";
+            errors.push(FieldError::invalid("spec.template.metadata.labels", labels, problem));
+        }
         let below = if name == "template" { "template.spec" } else { name };
         let path: Vec<&str> = below.split('.').collect();
         errors.push(immutable(&format!("spec.{below}"), tree::at(spec, &path).unwrap_or(&Value::Null)));

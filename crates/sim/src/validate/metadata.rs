@@ -68,9 +68,29 @@ pub(crate) fn create_with(
     }
     errors.extend(maps(object));
     errors.extend(owners(object));
-    for finalizer in tree::items(object, &["metadata", "finalizers"]).iter().filter_map(Value::as_str) {
+    errors.extend(finalizers(object));
+    errors
+}
+
+/// Finalizers have a domain, but for three; two of them exclude each other.
+fn finalizers(object: &Value) -> Vec<FieldError> {
+    let field = "metadata.finalizers";
+    let list = tree::items(object, &["metadata", "finalizers"]);
+    let mut errors = Vec::new();
+    for finalizer in list.iter().filter_map(Value::as_str) {
         let problems = names::qualified(finalizer);
-        errors.extend(problems.iter().map(|one| invalid("metadata.finalizers", finalizer, one)));
+        errors.extend(problems.iter().map(|one| FieldError::invalid(field, &json!(finalizer), one)));
+    }
+    if ["orphan", "foregroundDeletion"].iter().all(|one| list.iter().any(|known| known == one)) {
+        let problem = "finalizer orphan and foregroundDeletion cannot be both set";
+        errors.push(FieldError::invalid(field, &json!(list), problem));
+    }
+    for (index, finalizer) in list.iter().enumerate().filter_map(|(index, one)| Some((index, one.as_str()?)))
+    {
+        if !finalizer.contains('/') && !["orphan", "foregroundDeletion", "kubernetes"].contains(&finalizer) {
+            let problem = "name is neither a standard finalizer name nor is it fully qualified";
+            errors.push(FieldError::invalid(format!("{field}[{index}]"), &json!(finalizer), problem));
+        }
     }
     errors
 }
@@ -89,7 +109,9 @@ pub(crate) fn update(old: &Value, new: &Value) -> Vec<FieldError> {
                 "no new finalizers can be added if the object is being deleted, found new finalizers []string{{{}}}",
                 shown.join(", ")
             );
-            errors.push(FieldError::forbidden("metadata.finalizers", &problem));
+            // A server looks twice: at what all objects share, and at the kind.
+            let error = FieldError::forbidden("metadata.finalizers", &problem);
+            errors.extend([error.clone(), error]);
         }
     }
     for name in ["name", "namespace", "uid"] {

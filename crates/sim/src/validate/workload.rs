@@ -64,27 +64,23 @@ fn deployment_status(object: &Value, old: &Value) -> Vec<FieldError> {
     let numbers =
         ["replicas", "updatedReplicas", "readyReplicas", "availableReplicas", "unavailableReplicas"];
     let mut errors = at_least_zero(status, "status", &numbers);
-    let count = |name: &str| tree::integer(status, &[name]).unwrap_or(0);
+    let count = |name: &str| integer(status, &[name]).unwrap_or(0);
     for name in ["updatedReplicas", "readyReplicas", "availableReplicas"] {
         if count(name) > count("replicas") {
             let problem = "cannot be greater than status.replicas";
-            errors.push(FieldError::invalid(
-                format!("status.{name}"),
-                &serde_json::json!(count(name)),
-                problem,
-            ));
+            errors.push(FieldError::invalid(format!("status.{name}"), &json!(count(name)), problem));
         }
     }
     if count("availableReplicas") > count("readyReplicas") {
         let problem = "cannot be greater than readyReplicas";
-        let shown = serde_json::json!(count("availableReplicas"));
+        let shown = json!(count("availableReplicas"));
         errors.push(FieldError::invalid("status.availableReplicas", &shown, problem));
     }
-    let collisions = |of: &Value| tree::integer(of, &["status", "collisionCount"]);
+    let collisions = |of: &Value| integer(of, &["status", "collisionCount"]);
     if let Some(was) = collisions(old) {
         let now = collisions(object);
         if now.is_none_or(|now| now < was) {
-            let shown = serde_json::json!(now);
+            let shown = json!(now);
             errors.push(FieldError::invalid("status.collisionCount", &shown, "cannot be decremented"));
         }
     }

@@ -302,3 +302,51 @@ pub(crate) fn decode_text(
     }
     Ok(Body { object, warnings: problems })
 }
+
+#[cfg(test)]
+mod tests {
+    use bytes::Bytes;
+    use http::{Method, Request, header};
+    use http_body_util::BodyExt as _;
+
+    use super::*;
+    use crate::{Options, Sim};
+
+    async fn call(sim: &Sim, method: Method, path: &str, body: &'static [u8]) -> (u16, Value) {
+        let request = Request::builder().method(method).uri(path).header(header::CONTENT_TYPE, PROTOBUF);
+        let response = sim.handle(request.body(Bytes::from_static(body)).unwrap());
+        let code = response.status().as_u16();
+        let bytes = response.into_body().collect().await.unwrap().to_bytes();
+        (code, serde_json::from_slice(&bytes).unwrap())
+    }
+
+    #[tokio::test]
+    async fn bodies_may_be_protobuf() {
+        let sim = Sim::new(Options::default()).unwrap();
+        let maps = "/api/v1/namespaces/default/configmaps";
+        let map =
+            b"k8s\0\x0a\x0f\x0a\x02v1\x12\x09ConfigMap\x12\x0d\x0a\x03\x0a\x01a\x12\x06\x0a\x01k\x12\x01v";
+        let (code, made) = call(&sim, Method::POST, maps, map).await;
+        assert_eq!((code, &made["data"]["k"]), (201, &Value::from("v")), "{made:#}");
+        let (code, status) = call(&sim, Method::POST, "/api/v1/namespaces/default/secrets", map).await;
+        assert_eq!(code, 400, "{status:#}");
+        assert_eq!(call(&sim, Method::POST, maps, &map[..30]).await.0, 400);
+        let options = b"k8s\0\x0a\x13\x0a\x02v1\x12\x0dDeleteOptions\x12\x07\x22\x05Wrong";
+        let path = "/api/v1/namespaces/default/configmaps/a";
+        assert_eq!(call(&sim, Method::DELETE, path, options).await.0, 422);
+        assert_eq!(call(&sim, Method::DELETE, path, &options[..25]).await.0, 200);
+    }
+
+    #[tokio::test]
+    async fn openapi_may_be_asked_for_as_protobuf() {
+        let sim = Sim::new(Options::default()).unwrap();
+        for spelling in ["v2@v1.0", "v2.v1.0"] {
+            let accept = format!("application/com.github.proto-openapi.spec.{spelling}+protobuf");
+            let request = Request::get("/openapi/v2").header(header::ACCEPT, accept);
+            let response = sim.handle(request.body(Bytes::new()).unwrap());
+            assert_eq!(response.headers()[header::CONTENT_TYPE], crate::openapi::V2_PROTOBUF);
+            let bytes = response.into_body().collect().await.unwrap().to_bytes();
+            assert_eq!(&bytes[..5], b"\x0a\x032.0");
+        }
+    }
+}

@@ -20,14 +20,12 @@ struct Rule {
 static RULES: LazyLock<Vec<Rule>> = LazyLock::new(|| {
     let rule = |pattern: &str, placeholder| Rule { pattern: Regex::new(pattern).unwrap(), placeholder };
     vec![
+        rule(r"-----BEGIN CERTIFICATE-----[^-]*-----END CERTIFICATE-----(?:\n|\\n)?", "certificate"),
         rule(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}", "uid#"),
         // Headers of files that `diff` prints, and dates of `kubectl describe`.
         rule(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d\.\d+ [+-]\d{4}", "time"),
         rule(r"\w{3}, \d\d \w{3} \d{4} \d\d:\d\d:\d\d \+0000", "time"),
         rule(r"(?:LIVE|MERGED)-(\d+)", "number"),
-        // Time, process and line of a warning that kubectl logs.
-        rule(r"(?m)^[EIW](\d{4} \d\d:\d\d:\d\d\.\d+ +\d+ \S+:\d+)\]", "log"),
-        // What a patch made, as Go prints its structs: the order of members means nothing.
         rule(r#"Invalid value: ("\{.*\}"): "#, "object"),
         rule(r"Invalid value: (\[\{.*?\}\]): ", "object"),
         rule(r#"resourceVersion"?: "(\d+)""#, "version#"),
@@ -51,6 +49,10 @@ static AGE: LazyLock<Regex> =
     LazyLock::new(|| Regex::new(r"(?m)(^|\s|\()(?:\d+[smhdy](?:\d+[smhd])?|<unknown>)(\s|$|\))").unwrap());
 static BLANKS: LazyLock<Regex> = LazyLock::new(|| Regex::new(r"(\S) {2,}").unwrap());
 static TRAILING: LazyLock<Regex> = LazyLock::new(|| Regex::new(r"(?m) +$").unwrap());
+
+/// What kubectl's libraries log, for example when a watch ends a moment before a wait does.
+static LOGGED: LazyLock<Regex> =
+    LazyLock::new(|| Regex::new(r"(?m)^[EIW]\d{4} \d\d:\d\d:\d\d\.\d+ .*\n?").unwrap());
 
 /// The placeholders of one case.
 #[derive(Default)]
@@ -83,7 +85,7 @@ impl Normal {
 
     /// What a program printed for people: also without ages, and columns as wide as they may be.
     pub(crate) fn printed(&mut self, text: &str) -> String {
-        let text = self.text(text);
+        let text = self.text(&LOGGED.replace_all(text, ""));
         // Two, because neighbours share the blank between them.
         let text = AGE.replace_all(&text, "${1}<age>${2}");
         let text = AGE.replace_all(&text, "${1}<age>${2}");
@@ -193,6 +195,11 @@ impl Normal {
 
     fn bookmark(&mut self, object: &Value) -> Value {
         let mut object = object.clone();
+        // Go writes out the members that an empty object of the kind must have; nobody reads more of a
+        // bookmark than its metadata.
+        if let Some(members) = object.as_object_mut() {
+            members.retain(|member, _| !matches!(member.as_str(), "spec" | "status"));
+        }
         if object["metadata"]["resourceVersion"].as_str().is_some_and(is_number) {
             object["metadata"]["resourceVersion"] = json!("<bookmark-version>");
         }

@@ -6,7 +6,7 @@ use std::path::Path;
 use anyhow::{Context as _, anyhow};
 use serde_json::Value;
 use tiphys_go::yaml::{Dialect, Limits};
-use tiphys_sim::{Server, Sim};
+use tiphys_sim::{Faults, Server, Sim};
 
 use super::directory::write_private;
 use super::scenario::NAMESPACE;
@@ -21,6 +21,7 @@ pub(crate) struct Options<'a> {
 
 /// A running API server.
 pub(crate) struct Cluster {
+    sim: Sim,
     server: Server,
 }
 
@@ -35,8 +36,8 @@ impl Cluster {
         })
         .map_err(|error| anyhow!("the embedded API cannot start: {error}"))?;
         let address = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
-        let server = Server::start(sim, address).await.context("the embedded API cannot listen")?;
-        Ok(Self { server })
+        let server = Server::start(sim.clone(), address).await.context("the embedded API cannot listen")?;
+        Ok(Self { sim, server })
     }
 
     /// Writes the kubeconfig, with the Applications' namespace as its own, so that `kubectl get applications`
@@ -50,6 +51,11 @@ impl Cluster {
         context.insert("namespace".to_owned(), NAMESPACE.into());
         let text = tiphys_go::yaml::to_string(&config)?;
         write_private(path, text.as_bytes()).context("cannot write the kubeconfig")
+    }
+
+    /// From here on so many of a thousand requests go wrong.
+    pub(crate) fn set_faults(&self, seed: u64, per_mille: u16) {
+        self.sim.set_faults((per_mille > 0).then(|| Faults::new(seed, per_mille)));
     }
 
     /// Ends it. Connections end with their clients.

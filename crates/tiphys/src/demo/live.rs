@@ -126,6 +126,7 @@ impl Live {
         let socket = control::listen(directory.path())?;
         tasks.spawn(control::serve(socket, running.clone(), cancel.clone()));
         let is_new = record.is_none();
+        cluster.set_faults(seed, start.faults);
         Ok(Self { cluster, controller, server, http, tasks, cancel, shown, url, running, scenario, is_new })
     }
 

@@ -56,6 +56,9 @@ pub(crate) struct Start {
     /// How much faster than outside time runs for simulated workloads
     #[arg(long, value_name = "X", default_value_t = 1.0, value_parser = speed)]
     pub(crate) speed: f64,
+    /// Of a thousand requests to the embedded API how many go wrong, once the demo is ready
+    #[arg(long, value_name = "N", default_value_t = 0, value_parser = clap::value_parser!(u16).range(..=1000))]
+    pub(crate) faults: u16,
     /// End by itself: `ready`, or a time after that, for example 30s
     #[arg(long, value_name = "ready|DURATION", value_parser = end)]
     pub(crate) exit_after: Option<End>,

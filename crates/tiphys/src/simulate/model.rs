@@ -116,7 +116,7 @@ impl Model {
             let Some(name) = path.strip_prefix(&directory).filter(|name| !name.contains('/')) else {
                 continue;
             };
-            if !std::path::Path::new(name).extension().is_some_and(|extension| extension == "yaml") {
+            if std::path::Path::new(name).extension().is_none_or(|extension| extension != "yaml") {
                 continue;
             }
             let text = std::str::from_utf8(content).ok()?;

@@ -226,7 +226,7 @@ impl Observer {
 
     /// INV-2: what is stored now is what the recorded revision declares.
     fn applied(&mut self, call: &Call, declared: &App, app: &Value, key: &ResourceKey) {
-        if only_finalizers(&call.body) {
+        if only_finalizers(&call.body) || call.body.is_array() {
             return;
         }
         let (revision, state) = recorded(app);
@@ -261,11 +261,14 @@ impl Observer {
     fn application_written(&mut self, call: &Call) {
         let name = call.path.strip_prefix(APPLICATIONS).unwrap_or_default().to_owned();
         let Some(declared) = self.model.apps.get(&name).cloned() else { return };
-        let (_, before) = call.live.as_ref().map(recorded).unwrap_or(("", &Value::Null));
+        let (_, before) = call.live.as_ref().map_or(("", &Value::Null), recorded);
         let (revision, after) = recorded(&call.stored);
         let started = |state: &Value| state.get("startedAt").cloned();
         if started(after).is_some() && started(before) != started(after) {
-            let runs = before.get("phase").and_then(Value::as_str) == Some("Running");
+            // The first state of an operation may be written again when the answer was lost.
+            let is_first = before.get("syncResult").is_none_or(Value::is_null)
+                && call.live.as_ref().and_then(|live| live.get("operation")) == call.stored.get("operation");
+            let runs = before.get("phase").and_then(Value::as_str) == Some("Running") && !is_first;
             if runs && before.get("finishedAt").is_none_or(Value::is_null) {
                 let text = format!("an operation began while another one ran: {}", show(call));
                 self.broken(call.at, "INV-4", text);
