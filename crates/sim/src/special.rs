@@ -243,14 +243,37 @@ pub(crate) fn post(
             let until = request.now.checked_add(SignedDuration::from_secs(lasts)).unwrap_or(request.now);
             let token = state.draw.rng.suffix(48);
             let status = json!({"token": token, "expirationTimestamp": seconds(until)});
+            let said = asked.get("spec").cloned().unwrap_or_default();
             let members = access::ensure_object(&mut asked);
             members.insert("kind".to_owned(), json!("TokenRequest"));
             members.insert("apiVersion".to_owned(), json!("authentication.k8s.io/v1"));
+            members
+                .insert("metadata".to_owned(), token_metadata(request, place, access::uid(&object), &said));
+            let spec = access::member_object_mut(members, "spec");
+            spec.insert("expirationSeconds".to_owned(), json!(lasts));
+            spec.entry("boundObjectRef").or_insert(Value::Null);
+            spec.entry("audiences").or_insert_with(|| json!(["https://kubernetes.default.svc"]));
             members.insert("status".to_owned(), status);
             Ok(Reply::Object { code: 201, value: asked, warnings: Vec::new() })
         }
         _ => Err(Status::no_such_path()),
     }
+}
+
+/// Metadata of a token, whose books tell which members of the request were said.
+fn token_metadata(request: &Request, place: &Place, uid: &str, said: &Value) -> Value {
+    let fields: Map<String, Value> = said
+        .as_object()
+        .into_iter()
+        .flatten()
+        .filter(|(_, value)| !value.is_null())
+        .map(|(name, _)| (format!("f:{name}"), json!({})))
+        .collect();
+    let time = seconds(request.now);
+    let entry = json!({"manager": request.manager(), "operation": "Update", "subresource": "token", "time": time,
+        "apiVersion": "authentication.k8s.io/v1", "fieldsType": "FieldsV1", "fieldsV1": {"f:spec": fields}});
+    json!({"name": place.name, "namespace": place.namespace, "uid": uid, "creationTimestamp": time,
+        "managedFields": [entry]})
 }
 
 /// `PUT` of `finalize`: the finalizers of a namespace.

@@ -120,7 +120,8 @@ pub(crate) fn prepare_update(
     if is_definition(resource) {
         crd::fill_in(new);
     }
-    if subresource != "status" {
+    // The finalizers of a namespace have a path of their own, and nothing else goes through it.
+    if subresource != "status" && subresource != "finalize" {
         assign::on_update(resource, old, new, draw);
         pod::on_update(resource, old, new);
     }

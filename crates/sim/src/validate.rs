@@ -104,6 +104,7 @@ fn builtin(resource: &Resource, object: &Value, old: Option<&Value>) -> Vec<Fiel
         ("policy", "PodDisruptionBudget") => policy::budget(object),
         ("scheduling.k8s.io", "PriorityClass") => policy::priority(object, old),
         ("storage.k8s.io", "StorageClass") => storage::class(object, old),
+        ("certificates.k8s.io", "CertificateSigningRequest") => policy::signing_request(object),
         ("coordination.k8s.io", "Lease") => policy::lease(object),
         _ => Vec::new(),
     }

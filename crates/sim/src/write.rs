@@ -3,6 +3,8 @@
 mod body;
 mod patch;
 
+use std::fmt::Write as _;
+
 use serde_json::{Value, json};
 use tiphys_object::access;
 
@@ -15,7 +17,7 @@ use crate::status::{Cause, FieldError, Status};
 use crate::store::Key;
 use crate::{crd, defaults, strategy, validate};
 
-pub(crate) use body::{Body, Validation, json_value, read as read_body, tree as body_tree};
+pub(crate) use body::{Body, Validation, json_value, options_tree, read as read_body, tree as body_tree};
 pub(crate) use patch::{applied_scale, patch, patched_scale};
 
 /// Options every write has.
@@ -95,7 +97,9 @@ fn go_quoted(text: &str) -> String {
             '\n' => quoted.push_str("\\n"),
             '\r' => quoted.push_str("\\r"),
             '\t' => quoted.push_str("\\t"),
-            letter if letter.is_control() => quoted.push_str(&format!("\\x{:02x}", u32::from(letter))),
+            letter if letter.is_control() => {
+                let _infallible = write!(quoted, "\\x{:02x}", u32::from(letter));
+            }
             letter => quoted.push(letter),
         }
     }
@@ -434,17 +438,14 @@ fn check_new_finalizers(resource: &Resource, key: &Key, old: &Value, new: &Value
 
 /// Fills in, and prunes what a custom resource may not hold.
 fn default(resource: &Resource, object: &mut Value) {
-    match &resource.custom {
-        Some(custom) => {
-            if !custom.preserves_unknown {
-                custom.structural.prune(object);
-            }
-            custom.structural.fill_in(object);
+    if let Some(custom) = &resource.custom {
+        if !custom.preserves_unknown {
+            custom.structural.prune(object);
         }
-        None => {
-            defaults::fill_in(&gvk(resource), object);
-            strategy::fill_in(resource, object);
-        }
+        custom.structural.fill_in(object);
+    } else {
+        defaults::fill_in(&gvk(resource), object);
+        strategy::fill_in(resource, object);
     }
 }
 

@@ -24,7 +24,11 @@ fn name_rule(resource: &Resource) -> fn(&str) -> Vec<String> {
 
 /// Errors in the metadata of a new object.
 pub(crate) fn create(resource: &Resource, object: &Value) -> Vec<FieldError> {
-    create_with(resource.scope, object, name_rule(resource))
+    let mut errors = create_with(resource.scope, object, name_rule(resource));
+    if resource.custom.is_none() {
+        errors.extend(unqualified_finalizers(object));
+    }
+    errors
 }
 
 /// The same with a rule for names.
@@ -72,7 +76,7 @@ pub(crate) fn create_with(
     errors
 }
 
-/// Finalizers have a domain, but for three; two of them exclude each other.
+/// Finalizers are qualified names; two of them exclude each other.
 fn finalizers(object: &Value) -> Vec<FieldError> {
     let field = "metadata.finalizers";
     let list = tree::items(object, &["metadata", "finalizers"]);
@@ -85,6 +89,14 @@ fn finalizers(object: &Value) -> Vec<FieldError> {
         let problem = "finalizer orphan and foregroundDeletion cannot be both set";
         errors.push(FieldError::invalid(field, &json!(list), problem));
     }
+    errors
+}
+
+/// Those of built-in kinds are well known or have a domain.
+fn unqualified_finalizers(object: &Value) -> Vec<FieldError> {
+    let field = "metadata.finalizers";
+    let list = tree::items(object, &["metadata", "finalizers"]);
+    let mut errors = Vec::new();
     for (index, finalizer) in list.iter().enumerate().filter_map(|(index, one)| Some((index, one.as_str()?)))
     {
         if !finalizer.contains('/') && !["orphan", "foregroundDeletion", "kubernetes"].contains(&finalizer) {

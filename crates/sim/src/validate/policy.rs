@@ -121,7 +121,7 @@ pub(super) fn quota(object: &Value) -> Vec<FieldError> {
     let mut errors = Vec::new();
     for (name, amount) in members(object, &["spec", "hard"]).into_iter().flatten() {
         let mut invalid = |value: &Value, problem: &str| {
-            errors.push(FieldError::invalid(format!("spec.hard[{name}]"), value, problem))
+            errors.push(FieldError::invalid(format!("spec.hard[{name}]"), value, problem));
         };
         for problem in qualified(name) {
             invalid(&json!(name), &problem);
@@ -194,4 +194,16 @@ pub(super) fn event(object: &Value) -> Vec<FieldError> {
         return Vec::new();
     }
     vec![FieldError::invalid("involvedObject.namespace", &json!(about), "does not match event.namespace")]
+}
+
+/// A request for a certificate is one in PEM.
+pub(super) fn signing_request(object: &Value) -> Vec<FieldError> {
+    use base64::Engine as _;
+    let request = text(object, &["spec", "request"]);
+    let decoded = base64::engine::general_purpose::STANDARD.decode(request).unwrap_or_default();
+    if String::from_utf8_lossy(&decoded).contains("-----BEGIN CERTIFICATE REQUEST-----") {
+        return Vec::new();
+    }
+    let problem = "PEM block type must be CERTIFICATE REQUEST";
+    vec![FieldError::invalid("spec.request", &json!(request), problem)]
 }

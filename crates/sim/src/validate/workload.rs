@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value, json};
 
-use super::{pod, selector};
+use super::{immutable, pod, selector};
 use crate::status::FieldError;
 use crate::tree::{self, integer, text};
 
@@ -124,7 +124,10 @@ fn finish(
         }
     } else if old.pointer("/spec/selector") != object.pointer("/spec/selector") {
         let found = spec.get("selector").unwrap_or(&Value::Null);
-        errors.push(selector::invalid("spec.selector", found, "field is immutable"));
+        errors.push(match found {
+            Value::Null => immutable("spec.selector", found),
+            found => selector::invalid("spec.selector", found, "field is immutable"),
+        });
     }
     errors
 }

@@ -70,6 +70,14 @@ pub(crate) fn tree(request: &Request, api_version: &str, kind: &str) -> Result<V
     }
 }
 
+/// The options that a deletion sends; what cannot be read is refused without saying what it should be.
+pub(crate) fn options_tree(request: &Request) -> Result<Value, Status> {
+    match request.media_type().as_str() {
+        "" | "application/json" => json_tree(&request.body).map_err(Status::bad_request),
+        _ => tree(request, "v1", "DeleteOptions"),
+    }
+}
+
 fn unknown_format(known: &str) -> Status {
     let message =
         format!("the body of the request was in an unknown format - accepted media types include: {known}");
@@ -240,6 +248,19 @@ pub(crate) fn named_kind(resource: &Resource, mut tree: Value) -> Result<Value, 
     members.insert("apiVersion".to_owned(), Value::from(expected));
     members.insert("kind".to_owned(), Value::from(resource.kind.as_str()));
     Ok(tree)
+}
+
+/// The kind that an object has become, when that is another built-in one.
+pub(crate) fn other_kind(resource: &Resource, tree: &Value) -> Option<Resource> {
+    let gvk = Gvk::of(tree);
+    if resource.custom.is_some() || gvk.kind == resource.kind || !is_builtin(&gvk) {
+        return None;
+    }
+    let mut other = resource.clone();
+    other.group = gvk.group;
+    other.version = gvk.version;
+    other.kind = gvk.kind;
+    Some(other)
 }
 
 /// Refuses a kind that is not quite that of the resource.

@@ -69,15 +69,14 @@ fn decode_patched(resource: &Resource, patched: Patched, validation: Validation)
     let Patched { object, shown, is_strategic, warnings } = patched;
     let text = object.to_string();
     let refuse = |why: String| {
-        let why = match why.rsplit_once(" of type ") {
-            // A converter of trees reads these, not the reader of JSON.
-            Some((_, kind)) if is_strategic && why.starts_with("json: ") => {
-                format!("unrecognized type: {kind}")
-            }
-            _ => why,
-        };
-        refused_patch(&shown, &why)
+        let converted = is_strategic.then(|| converter_problem(&why)).flatten();
+        refused_patch(&shown, &converted.unwrap_or(why))
     };
+    if let Some(other) = body::other_kind(resource, &object)
+        && let Err(why) = crate::strict::decode(&other, object.clone())
+    {
+        return Err(refuse(why));
+    }
     let object = match body::named_kind(resource, object) {
         Ok(object) => object,
         Err(KindProblem::Version(given)) if resource.custom.is_some() => {
@@ -91,6 +90,18 @@ fn decode_patched(resource: &Resource, patched: Patched, validation: Validation)
     let mut body = body::decode_text(resource, object, &text, validation).map_err(refuse)?;
     body.warnings.extend(warnings);
     Ok(body)
+}
+
+/// The words of the converter of trees, which reads what a strategic patch made, for those of the reader of JSON.
+fn converter_problem(why: &str) -> Option<String> {
+    let (said, kind) = why.strip_prefix("json: cannot unmarshal ")?.rsplit_once(" of type ")?;
+    // Go turns a number into a text, though not as anybody would expect.
+    let is_number = said.starts_with("number") && kind == "string";
+    Some(if is_number {
+        "cannot convert int64 to string".to_owned()
+    } else {
+        format!("unrecognized type: {kind}")
+    })
 }
 
 fn refused_patch(shown: &str, why: &str) -> Status {
@@ -156,7 +167,7 @@ fn patched(
         }
         "application/merge-patch+json" => merge_patch::apply(old.clone(), &patch),
         _ => strategic::apply(&gvk(resource), old.clone(), &patch, strategic::Options::default())
-            .map_err(|error| refuse_strategic(error, &patch))?,
+            .map_err(|error| refuse_strategic(&error, &patch))?,
     };
     let shown = if is_strategic { go_text(&patch) } else { object.to_string() };
     Ok(Patched { object, shown, is_strategic, warnings })
@@ -177,9 +188,9 @@ fn odd_members(operations: &[Value]) -> Vec<String> {
 
 /// Most of what is wrong with a strategic patch is only found when it is carried out, and taken for the server's
 /// fault.
-fn refuse_strategic(error: StrategicError, patch: &Value) -> Status {
+fn refuse_strategic(error: &StrategicError, patch: &Value) -> Status {
     let failed = |why: String| Status::new(500, "", why);
-    match &error {
+    match error {
         StrategicError::NoMergeKey(key) => {
             let item = find(patch, &|one| one.is_object() && one.get(key).is_none(), true);
             let item = item.map_or_else(String::new, go_text);
