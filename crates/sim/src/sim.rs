@@ -170,7 +170,13 @@ impl Sim {
     /// What leaves for a reply.
     fn answer(&self, reply: Result<Reply, Status>, request: &Request) -> Response<Body> {
         match reply {
-            Err(status) => refusal_as(&status, &request.accept),
+            Err(status) => {
+                let mut response = refusal_as(&status, &request.accept);
+                for warning in &status.warnings {
+                    warn(&mut response, warning);
+                }
+                response
+            }
             Ok(Reply::Object { code, value, warnings }) => {
                 let (content_type, bytes) = body(&value, &request.accept);
                 let mut response = plain(code, content_type, bytes);

@@ -292,7 +292,11 @@ pub(crate) fn finalize(
     let asked = write::body_tree(request, "v1", "Namespace")?;
     let mut new = old.clone();
     let kept = access::at(&asked, &["spec", "finalizers"]).cloned().unwrap_or(Value::Null);
-    set_at(&mut new, "spec.finalizers", kept);
+    if kept.as_array().is_some_and(Vec::is_empty) {
+        access::member_object_mut(access::ensure_object(&mut new), "spec").remove("finalizers");
+    } else {
+        set_at(&mut new, "spec.finalizers", kept);
+    }
     let changed =
         update_object(state, request, resource, &key, &old, new, "finalize", &options, Booking::Update)?;
     Ok(Reply::ok(changed))

@@ -37,6 +37,8 @@ pub struct Status {
     /// `details` of the object; an empty map is left out unless the status is a generic one.
     pub details: Map<String, Value>,
     shape: Shape,
+    /// Texts of `Warning` headers.
+    pub(crate) warnings: Vec<String>,
 }
 
 /// How a refusal is written.
@@ -53,7 +55,14 @@ enum Shape {
 impl Status {
     /// A status without details.
     pub fn new(code: u16, reason: &'static str, message: impl Into<String>) -> Self {
-        Self { code, reason, message: message.into(), details: Map::new(), shape: Shape::Object }
+        Self {
+            code,
+            reason,
+            message: message.into(),
+            details: Map::new(),
+            shape: Shape::Object,
+            warnings: Vec::new(),
+        }
     }
 
     /// The same with details, though there is nothing in them.

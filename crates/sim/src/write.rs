@@ -1,6 +1,7 @@
 //! `create`, `update` and what they share with patches: admission, books, storing.
 
 mod body;
+mod check;
 mod patch;
 
 use std::fmt::Write as _;
@@ -11,13 +12,18 @@ use tiphys_object::access;
 use crate::answer::{self, Form, Reply};
 use crate::books::{self, Writer};
 use crate::request::{Place, Request};
-use crate::resource::{Resource, Scope};
+use crate::resource::Resource;
 use crate::state::{State, finalizers, is_terminating};
-use crate::status::{Cause, FieldError, Status};
+use crate::status::{FieldError, Status};
 use crate::store::Key;
 use crate::{crd, defaults, strategy, validate};
 
 pub(crate) use body::{Body, Validation, json_value, options_tree, read as read_body, tree as body_tree};
+use check::{
+    check_definition, check_namespace, check_new_finalizers, check_preconditions, makes_by_update,
+    refuse_invalid, wants_version,
+};
+pub(crate) use check::{check_name, settle_place};
 pub(crate) use patch::{applied_scale, patch, patched_scale};
 
 /// Options every write has.
@@ -26,16 +32,6 @@ pub(crate) struct Options {
     pub(crate) is_dry: bool,
     pub(crate) validation: Validation,
 }
-
-/// Kinds whose definition wants a version with every replacement.
-const CONDITIONAL: &[(&str, &str)] = &[
-    ("admissionregistration.k8s.io", "mutatingwebhookconfigurations"),
-    ("admissionregistration.k8s.io", "validatingwebhookconfigurations"),
-    ("apiextensions.k8s.io", "customresourcedefinitions"),
-    ("coordination.k8s.io", "leases"),
-    ("discovery.k8s.io", "endpointslices"),
-    ("policy", "poddisruptionbudgets"),
-];
 
 impl Options {
     /// Reads `dryRun`, `fieldManager` and `fieldValidation`; `kind` is how refusals call the options.
@@ -255,37 +251,6 @@ pub(crate) fn replace(
     Ok(Reply::Object { code: 200, value, warnings })
 }
 
-/// The name in an object is that of the path.
-pub(crate) fn check_name(object: &Value, place: &Place) -> Result<(), Status> {
-    let (name, wanted) = (access::name(object), &place.name);
-    if name == wanted {
-        return Ok(());
-    }
-    Err(Status::bad_request(if name.is_empty() {
-        format!("the name of the object ({wanted} based on URL) was undeterminable: name must be provided")
-    } else {
-        format!("the name of the object ({name}) does not match the name on the URL ({wanted})")
-    }))
-}
-
-/// Kinds whose objects a replacement makes when they are not there.
-fn makes_by_update(resource: &Resource) -> bool {
-    let kinds: &[&str] = match resource.group.as_str() {
-        "" => &["Endpoints", "Event", "LimitRange", "Service"],
-        "events.k8s.io" => &["Event"],
-        "coordination.k8s.io" => &["Lease", "LeaseCandidate"],
-        "node.k8s.io" => &["RuntimeClass"],
-        "rbac.authorization.k8s.io" => &["ClusterRole", "ClusterRoleBinding", "Role", "RoleBinding"],
-        _ => &[],
-    };
-    resource.custom.is_none() && kinds.contains(&resource.kind.as_str())
-}
-
-fn wants_version(resource: &Resource) -> bool {
-    resource.custom.is_some()
-        || CONDITIONAL.iter().any(|(group, plural)| resource.group == *group && resource.plural == *plural)
-}
-
 /// Puts a changed object in the place of the old one. What comes back is the object as it then is.
 #[expect(
     clippy::too_many_arguments,
@@ -376,66 +341,6 @@ fn carry_over(old: &Value, new: &mut Value) {
     metadata.remove("selfLink");
 }
 
-/// Version and uid that the writer believes in.
-fn check_preconditions(
-    resource: &Resource,
-    key: &Key,
-    old: &Value,
-    new: &Value,
-    method: &http::Method,
-) -> Result<(), Status> {
-    let (uid, old_uid) = (access::uid(new), access::uid(old));
-    if !uid.is_empty() && uid != old_uid {
-        if method == http::Method::PATCH {
-            // Only a replacement says whom it means; a patch changes what must not change, and two rules see it.
-            let error = FieldError::invalid("metadata.uid", &json!(uid), "field is immutable");
-            let errors = [error.clone(), error];
-            return Err(Status::invalid(&resource.group, &resource.kind, &key.name, &errors));
-        }
-        let group = match resource.group.as_str() {
-            "" => String::new(),
-            group => format!("{group}/"),
-        };
-        let why = format!(
-            "StorageError: invalid object, Code: 4, Key: /registry/{group}{}/{}, ResourceVersion: 0, \
-             AdditionalErrorMsg: Precondition failed: UID in precondition: {uid}, UID in object meta: {old_uid}",
-            resource.plural,
-            key.path()
-        );
-        return Err(Status::conflict(&resource.group, &resource.plural, &key.name, &why));
-    }
-    let version = access::text_at(new, &["metadata", "resourceVersion"]);
-    if !version.is_empty()
-        && version != "0"
-        && version != access::text_at(old, &["metadata", "resourceVersion"])
-    {
-        let why =
-            "the object has been modified; please apply your changes to the latest version and try again";
-        return Err(Status::conflict(&resource.group, &resource.plural, &key.name, why));
-    }
-    Ok(())
-}
-
-/// An object that is being deleted gets no more finalizers.
-fn check_new_finalizers(resource: &Resource, key: &Key, old: &Value, new: &Value) -> Result<(), Status> {
-    if !is_terminating(old) {
-        return Ok(());
-    }
-    let before = finalizers(old);
-    let added: Vec<String> =
-        finalizers(new).into_iter().filter(|one| !before.contains(one)).map(String::from).collect();
-    if added.is_empty() {
-        return Ok(());
-    }
-    let why = format!(
-        "no new finalizers can be added if the object is being deleted, found new finalizers []string{{{}}}",
-        added.iter().map(|one| format!("{one:?}")).collect::<Vec<_>>().join(", ")
-    );
-    // A server looks twice: at what all objects share, and at the kind.
-    let error = FieldError::forbidden("metadata.finalizers", &why);
-    Err(Status::invalid(&resource.group, &resource.kind, &key.name, &[error.clone(), error]))
-}
-
 /// Fills in, and prunes what a custom resource may not hold.
 fn default(resource: &Resource, object: &mut Value) {
     if let Some(custom) = &resource.custom {
@@ -465,16 +370,6 @@ pub(crate) fn is_definition(resource: &Resource) -> bool {
     resource.group == "apiextensions.k8s.io" && resource.plural == "customresourcedefinitions"
 }
 
-/// Rules of a definition.
-fn check_definition(definition: &Value, old: Option<&Value>) -> Result<(), Status> {
-    let errors = crd::validate(definition, old);
-    if errors.is_empty() {
-        return Ok(());
-    }
-    let name = access::name(definition);
-    Err(Status::invalid("apiextensions.k8s.io", "CustomResourceDefinition", name, &errors))
-}
-
 /// What controllers of definitions do right after a write, before anybody asks again: names, status, finalizer.
 fn establish(state: &mut State, key: &Key, mut definition: Value, request: &Request) {
     let before = definition.clone();
@@ -490,65 +385,5 @@ fn establish(state: &mut State, key: &Key, mut definition: Value, request: &Requ
     }
     if definition != before {
         state.commit(key, definition);
-    }
-}
-
-fn refuse_invalid(resource: &Resource, name: &str, errors: &[FieldError]) -> Result<(), Status> {
-    if errors.is_empty() {
-        return Ok(());
-    }
-    Err(Status::invalid(&resource.group, &resource.kind, name, errors))
-}
-
-/// Name and namespace of the path, and those of the object, are one.
-pub(crate) fn settle_place(resource: &Resource, place: &Place, object: &mut Value) -> Result<(), Status> {
-    let namespace = access::namespace(object);
-    if resource.scope == Scope::Cluster {
-        if !namespace.is_empty() {
-            return Err(Status::bad_request(
-                "the namespace of the provided object does not match the namespace sent on the request",
-            ));
-        }
-        return Ok(());
-    }
-    if !namespace.is_empty() && namespace != place.namespace {
-        return Err(Status::bad_request(
-            "the namespace of the provided object does not match the namespace sent on the request",
-        ));
-    }
-    access::metadata_mut(object).insert("namespace".to_owned(), json!(place.namespace));
-    Ok(())
-}
-
-/// New objects need a namespace that is there to stay.
-fn check_namespace(
-    state: &mut State,
-    resource: &Resource,
-    namespace: &str,
-    name: &str,
-) -> Result<(), Status> {
-    if resource.scope == Scope::Cluster {
-        return Ok(());
-    }
-    match state.namespace_is_terminating(namespace) {
-        Some(false) => Ok(()),
-        None => Err(Status::not_found("", "namespaces", namespace)),
-        Some(true) => {
-            let plural = match resource.group.as_str() {
-                "" => resource.plural.to_string(),
-                group => format!("{}.{group}", resource.plural),
-            };
-            let why = format!(
-                "unable to create new content in namespace {namespace} because it is being terminated"
-            );
-            let cause = Cause {
-                reason: "NamespaceTerminating".to_owned(),
-                message: format!("namespace {namespace} is being terminated"),
-                field: "metadata.namespace".to_owned(),
-            };
-            Err(Status::new(403, "Forbidden", format!("{plural} {name:?} is forbidden: {why}"))
-                .about(name, &resource.group, &resource.plural)
-                .caused_by([cause]))
-        }
     }
 }

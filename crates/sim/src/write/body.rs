@@ -43,7 +43,12 @@ pub(crate) fn read(request: &Request, resource: &Resource, validation: Validatio
         return Err(unknown_format("application/json, application/yaml"));
     }
     let tree = tree(request, &api_version(resource), &resource.kind)?;
-    let tree = named_kind(resource, tree).map_err(|problem| problem.status(resource, &request.body))?;
+    let unknown = unknown_version(resource, &tree).filter(|_| validation == Validation::Warn);
+    let tree = named_kind(resource, tree).map_err(|problem| {
+        let mut status = problem.status(resource, &request.body);
+        status.warnings.extend(unknown.into_iter().flatten());
+        status
+    })?;
     match media.as_str() {
         // A type has read it: there is nothing unknown in it any more.
         PROTOBUF => decode(resource, tree, "", Validation::Ignore),
@@ -166,10 +171,26 @@ pub(crate) fn yaml_tree(bytes: &[u8]) -> Result<Value, Status> {
 
 /// YAML with bounds.
 fn yaml_text(bytes: &[u8]) -> Result<Value, String> {
-    let text = yaml::decode_text(bytes).map_err(|error| error.to_string())?;
+    let text = yaml::decode_text(bytes).map_err(|error| yaml_problem(&error))?;
     let limits = Limits { nodes_max: NODES_MAX, depth_max: DEPTH_MAX };
-    let tree = yaml::parse(&text, Dialect::Sigs, &limits).map_err(|error| error.to_string())?;
+    let tree = yaml::parse(&text, Dialect::Sigs, &limits).map_err(|error| yaml_problem(&error))?;
     Ok(tree.unwrap_or(Value::Null))
+}
+
+/// The text of Go's reader, which counts lines from nothing when words are in an order that makes no sense.
+fn yaml_problem(error: &yaml::YamlError) -> String {
+    let expected = ["node content", "<document start>", "key", "'-' indicator", "',' or ']'", "',' or '}'"];
+    match error {
+        yaml::YamlError::Syntax { line, problem }
+            if expected.iter().any(|one| problem.strip_prefix("did not find expected ") == Some(*one)) =>
+        {
+            match line.saturating_sub(1) {
+                0 => format!("yaml: {problem}"),
+                line => format!("yaml: line {line}: {problem}"),
+            }
+        }
+        other => other.to_string(),
+    }
 }
 
 /// What is wrong with the kind that a body names.
@@ -248,6 +269,17 @@ pub(crate) fn named_kind(resource: &Resource, mut tree: Value) -> Result<Value, 
     members.insert("apiVersion".to_owned(), Value::from(expected));
     members.insert("kind".to_owned(), Value::from(resource.kind.as_str()));
     Ok(tree)
+}
+
+/// Of a version of a custom resource that nobody defines, every member is unknown.
+fn unknown_version(resource: &Resource, tree: &Value) -> Option<Vec<String>> {
+    let given = access::text(tree, "apiVersion");
+    if resource.custom.is_none() || given.is_empty() || given == api_version(resource) {
+        return None;
+    }
+    let members = tree.as_object()?.keys();
+    let unknown = members.filter(|name| !matches!(name.as_str(), "apiVersion" | "kind" | "metadata"));
+    Some(unknown.map(|name| format!("unknown field {name:?}")).collect())
 }
 
 /// The kind that an object has become, when that is another built-in one.
