@@ -26,21 +26,18 @@ async fn main() -> ExitCode {
     let address = format!("127.0.0.1:{}", port.as_deref().unwrap_or("0")).parse().unwrap();
     let server = tiphys_sim::Server::start(sim, address).await.unwrap();
     std::fs::write(path, server.kubeconfig()).unwrap();
-    match command.get(1..) {
-        Some([program, arguments @ ..]) => {
-            let status = tokio::process::Command::new(program)
-                .args(arguments)
-                .env("KUBECONFIG", path)
-                .env("TIPHYS_TEST_KUBECONFIG", path)
-                .env("TIPHYS_TEST_CLUSTER", "embedded")
-                .status()
-                .await
-                .unwrap();
-            ExitCode::from(u8::try_from(status.code().unwrap_or(1)).unwrap_or(1))
-        }
-        _ => {
-            eprintln!("serving at {}; export KUBECONFIG={path}", server.address());
-            std::future::pending().await
-        }
+    if let Some([program, arguments @ ..]) = command.get(1..) {
+        let status = tokio::process::Command::new(program)
+            .args(arguments)
+            .env("KUBECONFIG", path)
+            .env("TIPHYS_TEST_KUBECONFIG", path)
+            .env("TIPHYS_TEST_CLUSTER", "embedded")
+            .status()
+            .await
+            .unwrap();
+        ExitCode::from(u8::try_from(status.code().unwrap_or(1)).unwrap_or(1))
+    } else {
+        eprintln!("serving at {}; export KUBECONFIG={path}", server.address());
+        std::future::pending().await
     }
 }
