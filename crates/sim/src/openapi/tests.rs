@@ -44,7 +44,10 @@ fn types_say_how_their_lists_are_merged() {
     );
     assert_eq!(pod["required"], json!(["containers"]));
     let port = schema(&apps, "io.k8s.api.core.v1.ContainerPort");
-    assert_eq!(port["properties"]["protocol"], json!({"type": "string", "default": "TCP"}));
+    assert_eq!(
+        port["properties"]["protocol"],
+        json!({"type": "string", "default": "TCP", "enum": ["SCTP", "TCP", "UDP"]})
+    );
     let meta = schema(&apps, "io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta");
     assert_eq!(meta["properties"]["finalizers"]["x-kubernetes-list-type"], "set");
     let selector = schema(&apps, "io.k8s.apimachinery.pkg.apis.meta.v1.LabelSelector");

@@ -24,7 +24,11 @@ fn name_rule(resource: &Resource) -> fn(&str) -> Vec<String> {
 
 /// Errors in the metadata of a new object.
 pub(crate) fn create(resource: &Resource, object: &Value) -> Vec<FieldError> {
-    create_with(resource.scope, object, name_rule(resource))
+    let mut errors = create_with(resource.scope, object, name_rule(resource));
+    if resource.custom.is_none() {
+        errors.extend(short_finalizers(object));
+    }
+    errors
 }
 
 /// The same with a rule for names.
@@ -72,7 +76,22 @@ pub(crate) fn create_with(
     errors
 }
 
-/// Finalizers have a domain, but for three; two of them exclude each other.
+/// Finalizers of built-in kinds have a domain, but for three.
+fn short_finalizers(object: &Value) -> Vec<FieldError> {
+    let field = "metadata.finalizers";
+    let list = tree::items(object, &["metadata", "finalizers"]);
+    let mut errors = Vec::new();
+    for (index, finalizer) in list.iter().enumerate().filter_map(|(index, one)| Some((index, one.as_str()?)))
+    {
+        if !finalizer.contains('/') && !["orphan", "foregroundDeletion", "kubernetes"].contains(&finalizer) {
+            let problem = "name is neither a standard finalizer name nor is it fully qualified";
+            errors.push(FieldError::invalid(format!("{field}[{index}]"), &json!(finalizer), problem));
+        }
+    }
+    errors
+}
+
+/// Finalizers are names; two of them exclude each other.
 fn finalizers(object: &Value) -> Vec<FieldError> {
     let field = "metadata.finalizers";
     let list = tree::items(object, &["metadata", "finalizers"]);
@@ -84,13 +103,6 @@ fn finalizers(object: &Value) -> Vec<FieldError> {
     if ["orphan", "foregroundDeletion"].iter().all(|one| list.iter().any(|known| known == one)) {
         let problem = "finalizer orphan and foregroundDeletion cannot be both set";
         errors.push(FieldError::invalid(field, &json!(list), problem));
-    }
-    for (index, finalizer) in list.iter().enumerate().filter_map(|(index, one)| Some((index, one.as_str()?)))
-    {
-        if !finalizer.contains('/') && !["orphan", "foregroundDeletion", "kubernetes"].contains(&finalizer) {
-            let problem = "name is neither a standard finalizer name nor is it fully qualified";
-            errors.push(FieldError::invalid(format!("{field}[{index}]"), &json!(finalizer), problem));
-        }
     }
     errors
 }
