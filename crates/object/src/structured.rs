@@ -21,6 +21,7 @@ mod merge;
 mod remove;
 mod schema;
 
+pub use check::go_text;
 pub use schema::{Merging, Relation};
 
 use serde_json::{Map, Value};
@@ -111,8 +112,8 @@ pub enum StructuredError {
     Invalid {
         /// Where the value is.
         path: String,
-        /// What is wrong with it.
-        why: &'static str,
+        /// What is wrong with it, in the words of an API server.
+        why: String,
     },
     /// The books of the live object cannot be read, or an applied object has some.
     #[error("metadata.managedFields: {why}")]

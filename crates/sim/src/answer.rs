@@ -59,6 +59,7 @@ pub(crate) fn negotiate(accept: &str, include: Option<&str>) -> Result<Form, Sta
     if accept.trim().is_empty() {
         return Ok(Form::Plain);
     }
+    let mut is_produced = false;
     for media in accept.split(',') {
         let mut parts = media.split(';').map(str::trim);
         let kind = parts.next().unwrap_or("").to_lowercase();
@@ -68,6 +69,7 @@ pub(crate) fn negotiate(accept: &str, include: Option<&str>) -> Result<Form, Sta
         ) {
             continue;
         }
+        is_produced = true;
         let parts: Vec<&str> = parts.collect();
         let shape = parts.iter().find_map(|part| part.strip_prefix("as="));
         if shape.is_some() && !parts.iter().any(|part| matches!(*part, "v=v1" | "v=v1beta1")) {
@@ -80,7 +82,14 @@ pub(crate) fn negotiate(accept: &str, include: Option<&str>) -> Result<Form, Sta
             Some(_) => {}
         }
     }
-    Err(not_acceptable())
+    if is_produced {
+        return Err(not_acceptable());
+    }
+    let known = ["application/json", "application/yaml", "application/vnd.kubernetes.protobuf"];
+    let streams = "application/json;stream=watch, application/vnd.kubernetes.protobuf;stream=watch";
+    let message =
+        format!("406: Not Acceptable\n\nAvailable representations: {}, {streams}", known.join(", "));
+    Err(Status::new(406, "NotAcceptable", message).detailed())
 }
 
 /// None of the media types that the caller takes can be given.

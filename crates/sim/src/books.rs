@@ -11,6 +11,7 @@ use crate::clock::seconds;
 use crate::last_applied;
 use crate::resource::Resource;
 use crate::status::{Cause, Status};
+use crate::strategy;
 
 /// Who writes, and through which subresource.
 #[derive(Clone, Copy, Debug)]
@@ -29,23 +30,38 @@ fn types(resource: &Resource) -> Types<'_> {
     }
 }
 
-/// Brings the books of a written object up to date. Where its types are not known it has none.
-pub(crate) fn update(resource: &Resource, live: Option<&Value>, new: Value, writer: Writer<'_>) -> Value {
+/// Brings the books of a written object up to date; `new` is what was sent, with defaults but without anything
+/// that is assigned to it. What the writer cannot change through this resource is nobody's. Where the types are not
+/// known there are no books.
+pub(crate) fn update(resource: &Resource, live: Option<&Value>, mut new: Value, writer: Writer<'_>) -> Value {
     let time = seconds(writer.now);
+    let empty = strategy::empty(resource);
+    let live = live.unwrap_or(&empty);
+    let mut said = new.clone();
+    strategy::keep_reset(resource, live, &mut said, writer.subresource);
     let request = UpdateRequest {
         manager: writer.manager,
         subresource: writer.subresource,
-        time: Some(&time),
+        // The scale of a custom resource is written without one.
+        time: Some(time.as_str()).filter(|_| resource.custom.is_none() || writer.subresource != "scale"),
         types: types(resource),
     };
-    structured::update_through(live, &new, request).unwrap_or(new)
+    if let Ok(booked) = structured::update_through(Some(live), &said, request) {
+        let metadata = access::metadata_mut(&mut new);
+        match booked.pointer("/metadata/managedFields") {
+            Some(books) => metadata.insert("managedFields".to_owned(), books.clone()),
+            None => metadata.remove("managedFields"),
+        };
+    }
+    new
 }
 
-/// Server-side apply of `config` onto `live`.
+/// Server-side apply of `config` onto `live`; `namespace` is the one that was sent.
 pub(crate) fn apply(
     resource: &Resource,
     live: Option<&Value>,
     config: &Value,
+    namespace: &str,
     force: bool,
     writer: Writer<'_>,
 ) -> Result<Value, Status> {
@@ -64,7 +80,7 @@ pub(crate) fn apply(
             Ok(object)
         }
         Ok(Applied::Conflicts(conflicts)) if last_applied::allows(writer.manager, live, &conflicts) => {
-            apply(resource, live, config, true, writer)
+            apply(resource, live, config, namespace, true, writer)
         }
         Ok(Applied::Conflicts(conflicts)) => {
             let mut conflicts = conflicts;
@@ -81,15 +97,10 @@ pub(crate) fn apply(
             Err(Status::bad_request("metadata.managedFields must be nil"))
         }
         Err(error) => {
-            let place = match access::namespace(config) {
-                "" => format!("/{}", access::name(config)),
-                namespace => format!("{namespace}/{}", access::name(config)),
-            };
-            let message = format!(
-                "failed to create typed patch object ({place}; {}, Kind={}): {error}",
-                access::text(config, "apiVersion"),
-                access::text(config, "kind"),
-            );
+            // The namespace as it was sent, which is mostly not at all.
+            let place = format!("{namespace}/{}", access::name(config));
+            let kind = format!("{}/{}, Kind={}", resource.group, resource.version, resource.kind);
+            let message = format!("failed to create typed patch object ({place}; {kind}): {error}");
             Err(Status::new(500, "", message))
         }
     }

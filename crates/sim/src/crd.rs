@@ -106,6 +106,8 @@ fn resource(definition: &Value, spec: &Value, version: &Value, served: &[SmolStr
         columns: version.get("additionalPrinterColumns").cloned().unwrap_or(Value::Null),
         preserves_unknown,
         served: served.to_vec(),
+        stored_as: stored_as(spec, version).filter(|_| !preserves_unknown),
+        warning: flag(version, &["deprecated"]).then(|| warning(spec, version)),
     };
     let is_cluster = text(spec, &["scope"]) == "Cluster";
     Some(Resource {
@@ -123,6 +125,28 @@ fn resource(definition: &Value, spec: &Value, version: &Value, served: &[SmolStr
         scale,
         custom: Some(Arc::new(custom)),
     })
+}
+
+/// The schema of the version that objects are stored in, when it is another than this one.
+fn stored_as(spec: &Value, version: &Value) -> Option<Structural> {
+    let stored = items(spec, &["versions"]).iter().find(|one| flag(one, &["storage"]))?;
+    if stored.get("name") == version.get("name") {
+        return None;
+    }
+    Structural::new(tree::at(stored, &["schema", "openAPIV3Schema"])?).ok()
+}
+
+/// What is said about a deprecated version.
+fn warning(spec: &Value, version: &Value) -> String {
+    match text(version, &["deprecationWarning"]) {
+        "" => format!(
+            "{}/{} {} is deprecated",
+            text(spec, &["group"]),
+            text(version, &["name"]),
+            text(spec, &["names", "kind"])
+        ),
+        said => said.to_owned(),
+    }
 }
 
 /// Rank of a version: stable ones before beta before alpha, higher numbers first, other names last by the alphabet.
@@ -146,6 +170,18 @@ fn priority(name: &str) -> (u8, u64, u64, Reverse<SmolStr>) {
 /// `Established` (each false with a reason when names are taken by somebody else in `registry`).
 pub(crate) fn status(definition: &Value, registry: &Registry, now: &str) -> Value {
     status::status(definition, registry, now)
+}
+
+/// A definition that is deleted says so before its objects go.
+pub(crate) fn mark_pending(definition: &mut Value, now: &str) {
+    let Some(status) = tree::made(definition, &["status"]) else { return };
+    let conditions = status.entry("conditions").or_insert_with(|| json!([]));
+    if let Value::Array(conditions) = conditions {
+        conditions.retain(|one| text(one, &["type"]) != "Terminating");
+        let message = "CustomResourceDefinition marked for deletion; CustomResource deletion will begin soon";
+        conditions.push(json!({"type": "Terminating", "status": "True", "lastTransitionTime": now,
+            "reason": "InstanceDeletionPending", "message": message}));
+    }
 }
 
 /// A copy of an object without some members.

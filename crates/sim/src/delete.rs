@@ -70,7 +70,7 @@ impl Options {
         options.grace = request.query.number("gracePeriodSeconds")?;
         let mut orphans = request.query.get("orphanDependents").map(|text| text != "false");
         if !request.body.is_empty() {
-            let body = crate::write::body_tree(request, "v1", "DeleteOptions")?;
+            let body = crate::write::options_tree(request)?;
             let kind = access::text(&body, "kind");
             if !matches!(kind, "" | "DeleteOptions") {
                 return Err(Status::bad_request(format!(
@@ -201,6 +201,12 @@ fn returns_object(resource: &Resource) -> bool {
 
 fn check(resource: &Resource, name: &str, old: &Value, options: &Options) -> Result<(), Status> {
     let refuse = |what: &str, given: &str, found: &str, guess: &str| {
+        if resource.group.is_empty() && resource.plural == "namespaces" {
+            let why = format!(
+                "Precondition failed: {what} in precondition: {given}, {what} in object meta: {found}"
+            );
+            return Err(Status::conflict("", "namespaces", name, &why));
+        }
         let why = format!(
             "the {what} in the precondition ({given}) does not match the {what} in record ({found}). The \
              object might have been {guess}"
@@ -271,6 +277,9 @@ pub(crate) fn delete_object(
             return Outcome::Gone(present(resource, &last));
         }
         return Outcome::Gone(object);
+    }
+    if crate::write::is_definition(resource) && !was_terminating {
+        crate::crd::mark_pending(&mut object, &seconds(now));
     }
     if !was_terminating || grace_before != Some(grace_left) {
         mark(&mut object, grace_left, now, was_terminating, is_namespace);

@@ -55,7 +55,7 @@ pub(crate) fn dispatch(state: &mut State, request: &Request, server: &str) -> Re
         ["apis"] => document(state, "apis", JSON, |state| Some(discovery::groups(&state.registry))),
         ["apis", group] => {
             let found = discovery::group(&state.registry, group);
-            found.map(Reply::ok).ok_or_else(Status::no_such_path)
+            found.map(Reply::ok).ok_or_else(|| read::missing(state, group))
         }
         ["api", version] => {
             let found = discovery::resources(&state.registry, "", version);
@@ -63,10 +63,23 @@ pub(crate) fn dispatch(state: &mut State, request: &Request, server: &str) -> Re
         }
         ["apis", group, version] => {
             let found = discovery::resources(&state.registry, group, version);
-            found.map(Reply::ok).ok_or_else(Status::no_such_path)
+            found.map(Reply::ok).ok_or_else(|| read::missing(state, group))
         }
-        _ => objects(state, request),
+        _ => {
+            let mut reply = objects(state, request)?;
+            if let Reply::Object { warnings, .. } = &mut reply {
+                warnings.splice(0..0, custom_deprecation(state, request));
+            }
+            Ok(reply)
+        }
     }
+}
+
+/// What callers of a deprecated version of a custom resource are told.
+fn custom_deprecation(state: &State, request: &Request) -> Option<String> {
+    let place = Place::parse(&request.path)?;
+    let resource = read::resource(state, &place).ok()?;
+    resource.custom.as_ref()?.warning.clone()
 }
 
 fn is_aggregated(request: &Request) -> bool {
@@ -125,10 +138,14 @@ fn kept(
 /// Requests about objects.
 fn objects(state: &mut State, request: &Request) -> Result<Reply, Status> {
     let (path, is_watched) = watched(request);
-    let mut place = Place::parse(&path).ok_or_else(Status::no_such_path)?;
+    let mut place = Place::parse(&path).ok_or_else(|| match request.path.first() {
+        Some(root) if root == "api" || root == "apis" => Status::no_such_path(),
+        _ => Status::no_such_page(),
+    })?;
     let resource = read::resource(state, &place)?;
-    if resource.scope == Scope::Cluster && !place.namespace.is_empty() {
-        return Err(Status::no_such_path());
+    let is_found = resource.scope == Scope::Namespaced || place.namespace.is_empty();
+    if !is_found || (!place.name.is_empty() && has_no_names(&resource)) {
+        return Err(read::missing(state, &resource.group));
     }
     let is_write = request.method != Method::GET;
     if resource.scope == Scope::Namespaced
@@ -143,12 +160,16 @@ fn objects(state: &mut State, request: &Request) -> Result<Reply, Status> {
             return Err(Status::no_such_path());
         }
     }
+    guard_namespaces(request, &place)?;
+    if !request.query.flag("watch") {
+        request.query.check_timeout()?;
+    }
     let form = answer::negotiate(&request.accept, request.query.get("includeObject"))?;
     if !place.subresource.is_empty() && place.subresource != "status" {
         return subresource(state, request, &resource, &place);
     }
     if place.subresource == "status" && !resource.has_status {
-        return Err(Status::no_such_path());
+        return Err(no_subresource(&resource, &place));
     }
     let is_watch = request.query.flag("watch");
     match (&request.method, place.name.is_empty()) {
@@ -186,14 +207,33 @@ fn watched(request: &Request) -> (Cow<'_, [String]>, bool) {
 }
 
 fn not_allowed(resource: &Resource, request: &Request) -> Status {
-    let mut status = Status::new(
-        405,
-        "MethodNotAllowed",
-        "the server does not allow this method on the requested resource",
-    );
     let _ = (resource, request);
-    status.details.clear();
-    status
+    let message = "the server does not allow this method on the requested resource";
+    Status::new(405, "MethodNotAllowed", message).detailed()
+}
+
+/// Objects of these are only ever made, in a collection.
+fn has_no_names(resource: &Resource) -> bool {
+    resource.custom.is_none() && resource.group.is_empty() && resource.plural == "bindings"
+}
+
+/// Custom resources take the subresource they do not have for an object that is not there.
+fn no_subresource(resource: &Resource, place: &Place) -> Status {
+    match resource.custom {
+        Some(_) => Status::not_found(&resource.group, &resource.plural, &place.name),
+        None => Status::no_such_path(),
+    }
+}
+
+/// Namespaces that every cluster has stay.
+fn guard_namespaces(request: &Request, place: &Place) -> Result<(), Status> {
+    let is_namespace = place.group.is_empty() && place.plural == "namespaces" && place.subresource.is_empty();
+    let is_kept = matches!(place.name.as_str(), "default" | "kube-system" | "kube-public");
+    if request.method != Method::DELETE || !is_namespace || !is_kept {
+        return Ok(());
+    }
+    let message = format!("namespaces {:?} is forbidden: this namespace may not be deleted", place.name);
+    Err(Status::new(403, "Forbidden", message).about(&place.name, "", "namespaces"))
 }
 
 fn subresource(
@@ -222,6 +262,6 @@ fn subresource(
                 _ => Err(not_allowed(resource, request)),
             }
         }
-        _ => Err(Status::no_such_path()),
+        _ => Err(no_subresource(resource, place)),
     }
 }

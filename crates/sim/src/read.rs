@@ -56,7 +56,7 @@ pub(crate) fn list(
         page.is_current = false;
     }
     if request.fault.is_expired && page.start.is_some() {
-        return Err(page.expired(state));
+        return Err(page.expired());
     }
     let kind = state.kind(resource);
     let snapshot = page.snapshot(state, &kind)?;
@@ -89,6 +89,9 @@ pub(crate) fn list(
     }
     let mut metadata = Map::new();
     metadata.insert("resourceVersion".to_owned(), json!(page.version.to_string()));
+    if resource.custom.is_some() && form == Form::Plain {
+        metadata.insert("continue".to_owned(), json!(""));
+    }
     if let Some(next) = next {
         metadata.insert("continue".to_owned(), json!(token(page.version, &next)));
         if filter.is_everything() {
@@ -127,53 +130,30 @@ impl Page {
         let limit = limit.and_then(|limit| usize::try_from(limit).ok());
         let text = query.get("resourceVersion").unwrap_or("");
         let rule = query.get("resourceVersionMatch").unwrap_or("");
+        let given = query.get("continue").filter(|given| !given.is_empty());
+        let errors = list_errors(query, text, rule, given.is_some());
+        if !errors.is_empty() {
+            return Err(Status::invalid("meta.k8s.io", "ListOptions", "", &errors));
+        }
         let current = state.store.version();
-        if let Some(given) = query.get("continue").filter(|given| !given.is_empty()) {
-            if !rule.is_empty() {
-                return Err(list_options_invalid(
-                    "resourceVersionMatch",
-                    "resourceVersionMatch is forbidden when continue is provided",
-                ));
-            }
+        if let Some(given) = given {
             if !matches!(text, "" | "0") {
                 return Err(Status::bad_request(
                     "specifying resource version is not allowed when using continue",
                 ));
             }
-            let (version, start) = read_token(given).ok_or_else(|| {
-                Status::bad_request("continue key is not valid: it was not made by this server")
+            let (version, start) = read_token(given).map_err(|why| {
+                Status::bad_request(format!("invalid continue token: continue key is not valid: {why}"))
             })?;
             return Ok(Self { limit, start: Some(start), version, is_current: version == current });
         }
-        let asked = version_of(text)?;
-        if query.get("sendInitialEvents").is_some() {
-            return Err(no_initial_events(text, rule));
-        }
-        match rule {
-            "" => {}
-            "Exact" | "NotOlderThan" if text.is_empty() => {
-                return Err(list_options_invalid(
-                    "resourceVersionMatch",
-                    "resourceVersionMatch is forbidden unless resourceVersion is provided",
-                ));
-            }
-            "Exact" if asked == 0 => {
-                return Err(list_options_invalid(
-                    "resourceVersionMatch",
-                    "resourceVersionMatch \"exact\" is forbidden for resourceVersion \"0\"",
-                ));
-            }
-            "Exact" | "NotOlderThan" => {}
-            other => {
-                let message = format!(
-                    "Unsupported value: {other:?}: supported values: \"Exact\", \"NotOlderThan\", \"\""
-                );
-                return Err(list_options("FieldValueNotSupported", "resourceVersionMatch", &message));
-            }
-        }
+        let asked = version_of(text)
+            .map_err(|status| Status::bad_request(format!("invalid resource version: {}", status.message)))?;
         if asked > current {
             return Err(too_large(asked, current));
         }
+        // Whatever is there, in one piece: no pages are kept of it.
+        let limit = limit.filter(|_| text != "0");
         let is_exact = rule == "Exact" || (rule.is_empty() && limit.is_some() && asked > 0);
         let version = if is_exact { asked } else { current };
         Ok(Self { limit, start: None, version, is_current: version == current })
@@ -184,10 +164,10 @@ impl Page {
         if self.is_current {
             return Ok(None);
         }
-        state.store.objects_at(kind, self.version).map(Some).map_err(|_compacted| self.expired(state))
+        state.store.objects_at(kind, self.version).map(Some).map_err(|_compacted| self.expired())
     }
 
-    fn expired(&self, state: &State) -> Status {
+    fn expired(&self) -> Status {
         if self.start.is_some() {
             Status::expired(
                 "The provided continue parameter is too old to display a consistent list result. You can \
@@ -197,11 +177,7 @@ impl Page {
                      first chunk was returned and now may show up in the list.",
             )
         } else {
-            Status::expired(format!(
-                "The resourceVersion for the provided list is too old: {} ({})",
-                self.version,
-                state.store.compacted()
-            ))
+            Status::expired("The resourceVersion for the provided list is too old.")
         }
     }
 }
@@ -225,7 +201,12 @@ pub(crate) fn version_of(text: &str) -> Result<u64, Status> {
 
 /// Refuses versions that are not there yet.
 fn wait_version(state: &State, query: &Query) -> Result<(), Status> {
-    let asked = version_of(query.get("resourceVersion").unwrap_or(""))?;
+    let asked = version_of(query.get("resourceVersion").unwrap_or(""));
+    let asked = asked.map_err(|mut status| {
+        status.code = 500;
+        status.reason = "";
+        status
+    })?;
     let current = state.store.version();
     if asked > current { Err(too_large(asked, current)) } else { Ok(()) }
 }
@@ -242,25 +223,33 @@ fn too_large(asked: u64, current: u64) -> Status {
     status
 }
 
-/// A list that asks for what only a watch has.
-fn no_initial_events(version: &str, rule: &str) -> Status {
+/// What is wrong with the options of a list.
+fn list_errors(query: &Query, text: &str, rule: &str, continues: bool) -> Vec<FieldError> {
+    let field = "resourceVersionMatch";
     let mut errors = Vec::new();
-    if !rule.is_empty() && version.is_empty() {
-        let why = "resourceVersionMatch is forbidden unless resourceVersion is provided";
-        errors.push(FieldError::forbidden("resourceVersionMatch", why));
+    if !rule.is_empty() {
+        if text.is_empty() {
+            let why = "resourceVersionMatch is forbidden unless resourceVersion is provided";
+            errors.push(FieldError::forbidden(field, why));
+        }
+        if continues {
+            let why = "resourceVersionMatch is forbidden when continue is provided";
+            errors.push(FieldError::forbidden(field, why));
+        }
+        if !matches!(rule, "Exact" | "NotOlderThan") {
+            let known = ["Exact", "NotOlderThan", ""];
+            errors.push(FieldError::not_supported(field, &json!(rule), &known));
+        }
+        if rule == "Exact" && text == "0" {
+            let why = "resourceVersionMatch \"exact\" is forbidden for resourceVersion \"0\"";
+            errors.push(FieldError::forbidden(field, why));
+        }
     }
-    errors.push(FieldError::forbidden("sendInitialEvents", "sendInitialEvents is forbidden for list"));
-    Status::invalid("meta.k8s.io", "ListOptions", "", &errors)
-}
-
-fn list_options_invalid(field: &str, why: &str) -> Status {
-    list_options("FieldValueForbidden", field, &format!("Forbidden: {why}"))
-}
-
-/// A refusal of the options of a list.
-pub(crate) fn list_options(reason: &'static str, field: &str, message: &str) -> Status {
-    let errors = [FieldError { reason, field: field.to_owned(), message: message.to_owned() }];
-    Status::invalid("meta.k8s.io", "ListOptions", "", &errors)
+    if query.get("sendInitialEvents").is_some_and(|said| !said.is_empty()) {
+        let why = "sendInitialEvents is forbidden for list";
+        errors.push(FieldError::forbidden("sendInitialEvents", why));
+    }
+    errors
 }
 
 fn token(version: u64, start: &str) -> String {
@@ -268,15 +257,31 @@ fn token(version: u64, start: &str) -> String {
     URL_SAFE_NO_PAD.encode(inner.to_string())
 }
 
-fn read_token(text: &str) -> Option<(u64, String)> {
-    let bytes = URL_SAFE_NO_PAD.decode(text.trim_end_matches('=')).ok()?;
-    let inner: Value = serde_json::from_slice(&bytes).ok()?;
-    let version = inner.get("rv")?.as_u64()?;
-    Some((version, inner.get("start")?.as_str()?.to_owned()))
+fn read_token(text: &str) -> Result<(u64, String), String> {
+    let bytes = URL_SAFE_NO_PAD.decode(text.trim_end_matches('=')).map_err(|error| match error {
+        base64::DecodeError::InvalidByte(at, _) => format!("illegal base64 data at input byte {at}"),
+        _ => format!("illegal base64 data at input byte {}", text.len()),
+    })?;
+    if let Some(first) = bytes.first().filter(|first| !first.is_ascii()) {
+        return Err(format!("invalid character '\\u{first:04x}' looking for beginning of value"));
+    }
+    let inner = crate::write::json_value(&bytes)?;
+    let version = inner.get("rv").and_then(Value::as_u64);
+    let start = inner.get("start").and_then(Value::as_str);
+    let (Some(version), Some(start)) = (version, start) else {
+        return Err("server sent invalid token".to_owned());
+    };
+    Ok((version, start.to_owned()))
 }
 
 /// The resource at a place.
 pub(crate) fn resource(state: &State, place: &Place) -> Result<Arc<Resource>, Status> {
     let found = state.registry.find(&place.group, &place.version, &place.plural);
-    found.cloned().ok_or_else(Status::no_such_path)
+    found.cloned().ok_or_else(|| missing(state, &place.group))
+}
+
+/// Groups of custom resources, and groups that are not there, answer with less than built-in ones.
+pub(crate) fn missing(state: &State, group: &str) -> Status {
+    let is_builtin = state.registry.iter().any(|one| one.group == group && one.custom.is_none());
+    if is_builtin { Status::no_such_path() } else { Status::no_such_page() }
 }

@@ -47,9 +47,10 @@ pub(crate) struct Place {
 impl Request {
     pub(crate) fn new(parts: &http::request::Parts, body: Bytes, now: Timestamp, fault: Fault) -> Self {
         let path = parts.uri.path().trim_matches('/');
+        // Between two slashes is an empty name; the root has none.
         let path = path
             .split('/')
-            .filter(|segment| !segment.is_empty())
+            .filter(|_| !path.is_empty())
             .map(|segment| percent_decode_str(segment).decode_utf8_lossy().into_owned())
             .collect();
         let agent = header_of(&parts.headers, &header::USER_AGENT);
@@ -93,9 +94,20 @@ fn header_of(headers: &HeaderMap, name: &header::HeaderName) -> String {
     headers.get(name).and_then(|value| value.to_str().ok()).unwrap_or("").to_owned()
 }
 
+/// Whether every `%` of a pair begins an escape.
+fn is_sound(pair: &str) -> bool {
+    let is_escape = |rest: &str| {
+        let digits = rest.as_bytes().get(..2);
+        digits.is_some_and(|digits| digits.iter().all(u8::is_ascii_hexdigit))
+    };
+    !pair.contains(';') && pair.split('%').skip(1).all(is_escape)
+}
+
 impl Query {
     fn parse(text: &str) -> Self {
-        Self(form_urlencoded::parse(text.as_bytes()).into_owned().collect())
+        // What is not escaped as it should be is as if it had not been sent.
+        let sound = text.split('&').filter(|pair| is_sound(pair));
+        Self(sound.flat_map(|pair| form_urlencoded::parse(pair.as_bytes()).into_owned()).collect())
     }
 
     /// The first value of a parameter.
@@ -113,15 +125,50 @@ impl Query {
         self.get(name).is_some_and(|text| !matches!(text.to_lowercase().as_str(), "false" | "0"))
     }
 
+    /// Refuses a `timeout` that is no duration.
+    pub(crate) fn check_timeout(&self) -> Result<(), Status> {
+        match self.get("timeout") {
+            Some(text) if !text.is_empty() && !is_duration(text) => Err(Status::bad_request(format!(
+                "invalid timeout specified in the request URL - time: invalid duration {text:?}"
+            ))),
+            _ => Ok(()),
+        }
+    }
+
     /// A number, as Kubernetes reads it out of a query.
     pub(crate) fn number(&self, name: &str) -> Result<Option<i64>, Status> {
         match self.get(name) {
             None | Some("") => Ok(None),
-            Some(text) => text.parse().map(Some).map_err(|_error| {
-                Status::bad_request(format!("strconv.ParseInt: parsing {text:?}: invalid syntax"))
+            Some(text) => text.parse().map(Some).map_err(|error: std::num::ParseIntError| {
+                use std::num::IntErrorKind::{NegOverflow, PosOverflow};
+                let is_out = matches!(error.kind(), PosOverflow | NegOverflow);
+                let why = if is_out { "value out of range" } else { "invalid syntax" };
+                Status::bad_request(format!("strconv.ParseInt: parsing {text:?}: {why}"))
             }),
         }
     }
+}
+
+/// Whether Go reads a text as a duration: numbers with units.
+fn is_duration(text: &str) -> bool {
+    let mut rest = text.strip_prefix(['+', '-']).unwrap_or(text);
+    if rest == "0" {
+        return true;
+    }
+    while !rest.is_empty() {
+        let number = rest.trim_start_matches(|letter: char| letter.is_ascii_digit() || letter == '.');
+        let units = ["ns", "us", "\u{b5}s", "ms", "s", "m", "h"];
+        let after = units.iter().find_map(|unit| {
+            let after = number.strip_prefix(unit)?;
+            (after.is_empty() || after.starts_with(|letter: char| letter.is_ascii_digit() || letter == '.'))
+                .then_some(after)
+        });
+        match after {
+            Some(after) if number.len() < rest.len() => rest = after,
+            _ => return false,
+        }
+    }
+    !text.is_empty()
 }
 
 impl Place {
@@ -154,6 +201,45 @@ impl Place {
         }
         Some(place)
     }
+}
+
+/// What somebody without a token is told: nobody but the token's owner may do anything but ask how the server is.
+pub(crate) fn refuse_anonymous(parts: &http::request::Parts) -> Option<Status> {
+    let request = Request::new(parts, Bytes::new(), Timestamp::UNIX_EPOCH, Fault::default());
+    if let Some("healthz" | "livez" | "readyz" | "version") = request.path.first().map(String::as_str) {
+        return None;
+    }
+    let Some(place) = Place::parse(&request.path) else {
+        let verb = request.method.as_str().to_lowercase();
+        let path = parts.uri.path();
+        let message = format!("forbidden: User \"system:anonymous\" cannot {verb} path {path:?}");
+        return Some(Status::new(403, "Forbidden", message).detailed());
+    };
+    let verb = match (&request.method, place.name.is_empty()) {
+        (&Method::GET | &Method::HEAD, _) if request.query.flag("watch") => "watch",
+        (&Method::GET | &Method::HEAD, true) => "list",
+        (&Method::GET | &Method::HEAD, false) => "get",
+        (&Method::POST, _) => "create",
+        (&Method::PUT, _) => "update",
+        (&Method::PATCH, _) => "patch",
+        (&Method::DELETE, true) => "deletecollection",
+        (&Method::DELETE, false) => "delete",
+        _ => "",
+    };
+    let group = if place.group.is_empty() { String::new() } else { format!(".{}", place.group) };
+    let subject = format!("{}{group}", place.plural);
+    let named = if place.name.is_empty() { subject } else { format!("{subject} {:?}", place.name) };
+    let sub = if place.subresource.is_empty() { String::new() } else { format!("/{}", place.subresource) };
+    let scope = if place.namespace.is_empty() {
+        "at the cluster scope".to_owned()
+    } else {
+        format!("in the namespace {:?}", place.namespace)
+    };
+    let message = format!(
+        "{named} is forbidden: User \"system:anonymous\" cannot {verb} resource \"{}{sub}\" in API group {:?} {scope}",
+        place.plural, place.group
+    );
+    Some(Status::new(403, "Forbidden", message).about(&place.name, &place.group, &place.plural))
 }
 
 #[cfg(test)]

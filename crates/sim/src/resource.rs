@@ -76,6 +76,10 @@ pub struct Custom {
     pub preserves_unknown: bool,
     /// All served versions, the one clients should prefer first.
     pub served: Vec<SmolStr>,
+    /// Schema of the version that objects are stored in, when that is another one that prunes.
+    pub stored_as: Option<Structural>,
+    /// What whoever uses a deprecated version is told.
+    pub warning: Option<String>,
 }
 
 /// A path below an object, as discovery shows it.

@@ -2,11 +2,12 @@
 
 use serde_json::Value;
 use tiphys_object::access;
-use tiphys_object::selector::Selector;
+use tiphys_object::selector::{Selector, SelectorError};
 
 use crate::request::Query;
 use crate::resource::Resource;
 use crate::status::Status;
+use crate::validate::names;
 
 /// What a list or watch is about.
 #[derive(Clone, Debug)]
@@ -73,7 +74,7 @@ impl Filter {
             None | Some("") => None,
             Some(text) => Some(
                 text.parse::<Selector>()
-                    .map_err(|error| Status::bad_request(format!("unable to parse requirement: {error}")))?,
+                    .map_err(|error| Status::bad_request(labels_problem(text, &error)))?,
             ),
         };
         let fields = fields(query.get("fieldSelector").unwrap_or(""), resource)?;
@@ -108,6 +109,33 @@ impl Field {
             Some(other) => other.to_string(),
         };
         (found == self.value) == self.is_equal
+    }
+}
+
+/// What a real server says about a selector.
+fn labels_problem(text: &str, error: &SelectorError) -> String {
+    match error {
+        SelectorError::Syntax { found, expected } => {
+            let expected = expected.replace("end of string", "'end of string'");
+            if expected == "'('" {
+                return format!("unable to parse requirement: found '{found}' expected: '('");
+            }
+            let is_between = expected.contains("end of string") || expected.contains("after");
+            let prefix = if is_between { "" } else { "unable to parse requirement: " };
+            format!("{prefix}found '{found}', expected: {expected}")
+        }
+        SelectorError::Key(key) => {
+            let why = names::qualified(key).into_iter().next().unwrap_or_default();
+            format!("unable to parse requirement: <nil>: Invalid value: {key:?}: {why}")
+        }
+        SelectorError::Value(value) => {
+            let why = names::label_value(value).into_iter().next().unwrap_or_default();
+            let key = text.split(',').find(|term| term.contains(value.as_str())).unwrap_or("");
+            let end = |letter: char| matches!(letter, '=' | '!' | ' ' | '<' | '>');
+            let key = key.trim().split(end).next().unwrap_or("");
+            format!("unable to parse requirement: values[0][{key}]: Invalid value: {value:?}: {why}")
+        }
+        other => format!("unable to parse requirement: {other}"),
     }
 }
 

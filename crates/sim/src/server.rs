@@ -9,7 +9,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
 use http::{Request, Response, header};
-use http_body_util::{BodyExt as _, LengthLimitError, Limited};
+use http_body_util::{BodyExt as _, Full, LengthLimitError, Limited};
 use hyper::body::Incoming;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioExecutor, TokioIo};
@@ -142,7 +142,11 @@ async fn answer(
 ) -> Result<Response<Body>, Infallible> {
     let (parts, body) = request.into_parts();
     let given = parts.headers.get(header::AUTHORIZATION).map(http::HeaderValue::as_bytes).unwrap_or_default();
-    if !is_equal(given, expected.as_bytes()) {
+    if !given.starts_with(b"Bearer ") {
+        if let Some(status) = crate::request::refuse_anonymous(&parts) {
+            return Ok(refuse(&status));
+        }
+    } else if !is_equal(given, expected.as_bytes()) {
         return Ok(refuse(&Status::new(401, "Unauthorized", "Unauthorized")));
     }
     let bytes: Bytes = match Limited::new(body, BODY_BYTES_MAX).collect().await {
@@ -153,7 +157,9 @@ async fn answer(
         }
         Err(_gone) => return Ok(refuse(&Status::bad_request("the body of the request ended early"))),
     };
-    Ok(sim.call(Request::from_parts(parts, bytes)).await)
+    let is_head = parts.method == http::Method::HEAD;
+    let response = sim.call(Request::from_parts(parts, bytes)).await;
+    Ok(if is_head { response.map(|_body| Full::new(Bytes::new()).boxed_unsync()) } else { response })
 }
 
 fn refuse(status: &Status) -> Response<Body> {

@@ -170,7 +170,7 @@ impl Sim {
     /// What leaves for a reply.
     fn answer(&self, reply: Result<Reply, Status>, request: &Request) -> Response<Body> {
         match reply {
-            Err(status) => refusal(&status),
+            Err(status) => refusal_as(&status, &request.accept),
             Ok(Reply::Object { code, value, warnings }) => {
                 let (content_type, bytes) = body(&value, &request.accept);
                 let mut response = plain(code, content_type, bytes);
@@ -316,7 +316,16 @@ async fn run_controllers(shared: std::sync::Weak<Shared>, mut changed: Waiter) {
 }
 
 fn refusal(status: &Status) -> Response<Body> {
-    let mut response = plain(status.code, "application/json", crate::store::bytes_of(&status.to_value()));
+    refusal_as(status, "")
+}
+
+/// A refusal in the form that is asked for.
+fn refusal_as(status: &Status, accept: &str) -> Response<Body> {
+    if let Some(text) = status.as_text() {
+        return plain(status.code, "text/plain; charset=utf-8", Bytes::from(text.to_owned()));
+    }
+    let (content_type, bytes) = body(&status.to_value(), accept);
+    let mut response = plain(status.code, content_type, bytes);
     if let Some(seconds) = status.details.get("retryAfterSeconds").and_then(serde_json::Value::as_u64) {
         response.headers_mut().insert(header::RETRY_AFTER, seconds.into());
     }

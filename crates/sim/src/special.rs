@@ -6,6 +6,7 @@ use tiphys_object::access;
 
 use crate::access::{User, Wish, may};
 use crate::answer::Reply;
+use crate::books::{self, Writer};
 use crate::clock::seconds;
 use crate::read::present;
 use crate::request::{Place, Request};
@@ -116,11 +117,23 @@ pub(crate) fn scale(
     }
     let is_put = request.method == http::Method::PUT;
     let options = Options::parse(request, if is_put { "UpdateOptions" } else { "PatchOptions" })?;
+    if request.media_type() == "application/apply-patch+yaml" {
+        let config = write::applied_scale(request, resource, place, &paths.spec_replicas)?;
+        let writer = Writer { manager: request.manager(), subresource: "scale", now: request.now };
+        let force = request.query.flag("force");
+        let new = books::apply(resource, Some(&old), &config, &place.namespace, force, writer)?;
+        let changed =
+            update_object(state, request, resource, &key, &old, new, "scale", &options, Booking::Done)?;
+        return Ok(Reply::ok(scale_of(&changed, &paths)));
+    }
     let wanted = if is_put {
         write::body_tree(request, "autoscaling/v1", "Scale")?
     } else {
         write::patched_scale(request, &shown)?
     };
+    if is_put {
+        write::check_name(&wanted, place)?;
+    }
     let replicas = access::at(&wanted, &["spec", "replicas"]).cloned().unwrap_or(json!(0));
     let Some(count) = replicas.as_i64() else {
         return Err(Status::bad_request(format!(
@@ -225,19 +238,42 @@ pub(crate) fn post(
                     &json!(lasts),
                     "may not specify a duration less than 10 minutes",
                 );
-                return Err(Status::invalid("authentication.k8s.io", "TokenRequest", &place.name, &[error]));
+                return Err(Status::invalid("authentication.k8s.io", "TokenRequest", "", &[error]));
             }
             let until = request.now.checked_add(SignedDuration::from_secs(lasts)).unwrap_or(request.now);
             let token = state.draw.rng.suffix(48);
             let status = json!({"token": token, "expirationTimestamp": seconds(until)});
+            let said = asked.get("spec").cloned().unwrap_or_default();
             let members = access::ensure_object(&mut asked);
             members.insert("kind".to_owned(), json!("TokenRequest"));
             members.insert("apiVersion".to_owned(), json!("authentication.k8s.io/v1"));
+            members
+                .insert("metadata".to_owned(), token_metadata(request, place, access::uid(&object), &said));
+            let spec = access::member_object_mut(members, "spec");
+            spec.insert("expirationSeconds".to_owned(), json!(lasts));
+            spec.entry("boundObjectRef").or_insert(Value::Null);
+            spec.entry("audiences").or_insert_with(|| json!(["https://kubernetes.default.svc"]));
             members.insert("status".to_owned(), status);
             Ok(Reply::Object { code: 201, value: asked, warnings: Vec::new() })
         }
         _ => Err(Status::no_such_path()),
     }
+}
+
+/// Metadata of a token, whose books tell which members of the request were said.
+fn token_metadata(request: &Request, place: &Place, uid: &str, said: &Value) -> Value {
+    let fields: Map<String, Value> = said
+        .as_object()
+        .into_iter()
+        .flatten()
+        .filter(|(_, value)| !value.is_null())
+        .map(|(name, _)| (format!("f:{name}"), json!({})))
+        .collect();
+    let time = seconds(request.now);
+    let entry = json!({"manager": request.manager(), "operation": "Update", "subresource": "token", "time": time,
+        "apiVersion": "authentication.k8s.io/v1", "fieldsType": "FieldsV1", "fieldsV1": {"f:spec": fields}});
+    json!({"name": place.name, "namespace": place.namespace, "uid": uid, "creationTimestamp": time,
+        "managedFields": [entry]})
 }
 
 /// `PUT` of `finalize`: the finalizers of a namespace.

@@ -34,14 +34,38 @@ pub struct Status {
     pub reason: &'static str,
     /// What a person reads.
     pub message: String,
-    /// `details` of the object; an empty map is left out.
+    /// `details` of the object; an empty map is left out unless the status is a generic one.
     pub details: Map<String, Value>,
+    shape: Shape,
+}
+
+/// How a refusal is written.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Shape {
+    #[default]
+    Object,
+    /// With details also when there are none, as the machinery in front of all resources answers.
+    Detailed,
+    /// The message and nothing else.
+    Text,
 }
 
 impl Status {
     /// A status without details.
     pub fn new(code: u16, reason: &'static str, message: impl Into<String>) -> Self {
-        Self { code, reason, message: message.into(), details: Map::new() }
+        Self { code, reason, message: message.into(), details: Map::new(), shape: Shape::Object }
+    }
+
+    /// The same with details, though there is nothing in them.
+    #[must_use]
+    pub(crate) fn detailed(mut self) -> Self {
+        self.shape = Shape::Detailed;
+        self
+    }
+
+    /// The text that stands for the object where nobody answers.
+    pub(crate) fn as_text(&self) -> Option<&str> {
+        (self.shape == Shape::Text).then_some(self.message.as_str())
     }
 
     /// The object on the wire.
@@ -55,7 +79,7 @@ impl Status {
         if !self.reason.is_empty() {
             object.insert("reason".to_owned(), json!(self.reason));
         }
-        if !self.details.is_empty() || self.reason == "MethodNotAllowed" {
+        if !self.details.is_empty() || self.shape == Shape::Detailed {
             object.insert("details".to_owned(), Value::Object(self.details.clone()));
         }
         object.insert("code".to_owned(), json!(self.code));
@@ -104,7 +128,17 @@ impl Status {
 
     /// `404`: nothing is served there.
     pub fn no_such_path() -> Self {
-        Self::new(404, "NotFound", "the server could not find the requested resource")
+        Self::new(404, "NotFound", "the server could not find the requested resource").detailed()
+    }
+
+    /// `404`: not even a group of resources is there.
+    pub fn no_such_page() -> Self {
+        Self { shape: Shape::Text, ..Self::new(404, "", "404 page not found\n") }
+    }
+
+    /// `422` to a patch that cannot be carried out.
+    pub(crate) fn rejected() -> Self {
+        Self::new(422, "Invalid", "the server rejected our request due to an error in our request").detailed()
     }
 
     /// `409`: the name is taken.

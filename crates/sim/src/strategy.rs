@@ -36,7 +36,7 @@ pub(crate) fn prepare_create(resource: &Resource, object: &mut Value, draw: &mut
         }
     }
     if let Some(metadata) = tree::made(object, &["metadata"]) {
-        for name in ["deletionTimestamp", "deletionGracePeriodSeconds", "selfLink", "generation"] {
+        for name in ["deletionTimestamp", "deletionGracePeriodSeconds", "selfLink"] {
             metadata.remove(name);
         }
         if rules::has_generation(resource) {
@@ -44,11 +44,48 @@ pub(crate) fn prepare_create(resource: &Resource, object: &mut Value, draw: &mut
         }
     }
     drop_status(resource, object);
-    if rules::is(resource, "apiextensions.k8s.io", "CustomResourceDefinition") {
+    if is_definition(resource) {
         crd::fill_in(object);
     }
     assign::on_create(resource, object, draw);
     pod::on_create(resource, object, draw);
+}
+
+/// Sets what a write through a resource or subresource does not change to what it is in `live`.
+pub(crate) fn keep_reset(resource: &Resource, live: &Value, said: &mut Value, subresource: &str) {
+    match subresource {
+        "status" => rules::keep_all_but_status(resource, live, said),
+        "approval" => {}
+        _ if resource.has_status => keep_member(live, said, "status"),
+        _ => {}
+    }
+}
+
+/// Defaults that are in no table, and what another form of the same object stands for.
+pub(crate) fn fill_in(resource: &Resource, object: &mut Value) {
+    if rules::is(resource, "", "Secret") {
+        assign::encode_texts(object);
+    } else if rules::is(resource, "apps", "DaemonSet") {
+        assign::count_templates(object);
+    } else if is_definition(resource) {
+        crd::fill_in(object);
+    } else if rules::is(resource, "apiregistration.k8s.io", "APIService") {
+        if let Some(service) = tree::existing(object, &["spec", "service"]) {
+            tree::default_to(service, "port", 443);
+        }
+        if let Some(members) = object.as_object_mut() {
+            members.entry("status").or_insert_with(|| json!({}));
+        }
+    }
+}
+
+fn is_definition(resource: &Resource) -> bool {
+    rules::is(resource, "apiextensions.k8s.io", "CustomResourceDefinition")
+}
+
+/// An object of a kind of which nothing has been said.
+pub(crate) fn empty(resource: &Resource) -> Value {
+    rules::empty(resource)
 }
 
 /// The status of a new object is what its type says without one.
@@ -80,10 +117,11 @@ pub(crate) fn prepare_update(
         _ if resource.has_status => keep_member(old, new, "status"),
         _ => {}
     }
-    if rules::is(resource, "apiextensions.k8s.io", "CustomResourceDefinition") {
+    if is_definition(resource) {
         crd::fill_in(new);
     }
-    if subresource != "status" {
+    // The finalizers of a namespace have a path of their own, and nothing else goes through it.
+    if subresource != "status" && subresource != "finalize" {
         assign::on_update(resource, old, new, draw);
         pod::on_update(resource, old, new);
     }

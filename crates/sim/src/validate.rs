@@ -11,7 +11,7 @@ mod container;
 mod errors;
 mod job;
 mod metadata;
-mod names;
+pub(crate) mod names;
 mod network;
 mod pod;
 mod policy;
@@ -84,6 +84,7 @@ fn builtin(resource: &Resource, object: &Value, old: Option<&Value>) -> Vec<Fiel
         ("", "Service") => service::validate(object, old),
         ("", "PersistentVolumeClaim") => storage::claim(object, old),
         ("", "PersistentVolume") => storage::volume(object, old),
+        ("", "Event") => policy::event(object),
         ("", "Namespace") => policy::namespace(object, old),
         ("", "ResourceQuota") => policy::quota(object),
         ("apps", kind @ ("Deployment" | "ReplicaSet" | "StatefulSet" | "DaemonSet")) => {
@@ -103,6 +104,7 @@ fn builtin(resource: &Resource, object: &Value, old: Option<&Value>) -> Vec<Fiel
         ("policy", "PodDisruptionBudget") => policy::budget(object),
         ("scheduling.k8s.io", "PriorityClass") => policy::priority(object, old),
         ("storage.k8s.io", "StorageClass") => storage::class(object, old),
+        ("certificates.k8s.io", "CertificateSigningRequest") => policy::signing_request(object),
         ("coordination.k8s.io", "Lease") => policy::lease(object),
         _ => Vec::new(),
     }

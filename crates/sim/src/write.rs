@@ -3,6 +3,8 @@
 mod body;
 mod patch;
 
+use std::fmt::Write as _;
+
 use serde_json::{Value, json};
 use tiphys_object::access;
 
@@ -15,8 +17,8 @@ use crate::status::{Cause, FieldError, Status};
 use crate::store::Key;
 use crate::{crd, defaults, strategy, validate};
 
-pub(crate) use body::{Body, Validation, read as read_body, tree as body_tree};
-pub(crate) use patch::{patch, patched_scale};
+pub(crate) use body::{Body, Validation, json_value, options_tree, read as read_body, tree as body_tree};
+pub(crate) use patch::{applied_scale, patch, patched_scale};
 
 /// Options every write has.
 #[derive(Clone, Debug)]
@@ -38,8 +40,15 @@ const CONDITIONAL: &[(&str, &str)] = &[
 impl Options {
     /// Reads `dryRun`, `fieldManager` and `fieldValidation`; `kind` is how refusals call the options.
     pub(crate) fn parse(request: &Request, kind: &str) -> Result<Self, Status> {
-        let mut errors = Vec::new();
-        let is_dry = dry_run(request, &mut errors);
+        Self::parse_after(request, kind, Vec::new())
+    }
+
+    /// The same with errors that were found before.
+    pub(crate) fn parse_after(
+        request: &Request,
+        kind: &str,
+        mut errors: Vec<FieldError>,
+    ) -> Result<Self, Status> {
         let manager = request.query.get("fieldManager").unwrap_or("");
         if manager.len() > 128 {
             let message = "Too long: may not be more than 128 bytes".to_owned();
@@ -49,13 +58,18 @@ impl Options {
                 message,
             });
         }
-        if manager.chars().any(|letter| !letter.is_ascii_graphic() && letter != ' ' && letter.is_control()) {
-            errors.push(FieldError::invalid(
-                "fieldManager",
-                &json!(manager),
-                "should only contain printable characters",
-            ));
+        for (at, letter) in manager.char_indices().filter(|(_, letter)| letter.is_control()) {
+            errors.push(FieldError {
+                reason: "FieldValueInvalid",
+                field: "fieldManager".to_owned(),
+                message: format!(
+                    "Invalid value: {}: invalid character U+{:04X} (at position {at})",
+                    go_quoted(manager),
+                    u32::from(letter)
+                ),
+            });
         }
+        let is_dry = dry_run(request, &mut errors);
         let validation = match request.query.get("fieldValidation").unwrap_or("") {
             "" | "Warn" => Validation::Warn,
             "Ignore" => Validation::Ignore,
@@ -72,6 +86,25 @@ impl Options {
             Err(Status::invalid("meta.k8s.io", kind, "", &errors))
         }
     }
+}
+
+/// A text as Go quotes it.
+fn go_quoted(text: &str) -> String {
+    let mut quoted = String::from("\"");
+    for letter in text.chars() {
+        match letter {
+            '"' | '\\' => quoted.extend(['\\', letter]),
+            '\n' => quoted.push_str("\\n"),
+            '\r' => quoted.push_str("\\r"),
+            '\t' => quoted.push_str("\\t"),
+            letter if letter.is_control() => {
+                let _infallible = write!(quoted, "\\x{:02x}", u32::from(letter));
+            }
+            letter => quoted.push(letter),
+        }
+    }
+    quoted.push('"');
+    quoted
 }
 
 /// Reads `dryRun`.
@@ -93,6 +126,10 @@ pub(crate) fn create(
 ) -> Result<Reply, Status> {
     let options = Options::parse(request, "CreateOptions")?;
     let Body { object, warnings } = body::read(request, resource, options.validation)?;
+    if !matches!(access::text_at(&object, &["metadata", "resourceVersion"]), "" | "0") {
+        let message = "resourceVersion should not be set on objects to be created";
+        return Err(Status::new(500, "", message));
+    }
     let made = create_object(state, request, resource, place, object, &options, Booking::Update)?;
     let value = answer::one(form, resource, made, request.now);
     Ok(Reply::Object { code: 201, value, warnings })
@@ -134,10 +171,14 @@ pub(crate) fn create_object(
     check_namespace(state, resource, &namespace, &name)?;
     state.stamp(&mut object, request.now);
     default(resource, &mut object);
+    if booking == Booking::Update {
+        let writer = Writer { manager: request.manager(), subresource: "", now: request.now };
+        object = books::update(resource, None, object, writer);
+    }
     crate::admission::check(state, resource, &object)?;
     strategy::prepare_create(resource, &mut object, &mut state.draw);
     if is_definition(resource) {
-        finish_definition(state, &mut object, None, request)?;
+        check_definition(&object, None)?;
     }
     refuse_invalid(resource, &name, &validate::create(resource, &object))?;
     let key = state.key(resource, &namespace, &name);
@@ -148,15 +189,16 @@ pub(crate) fn create_object(
         }
         return Err(status);
     }
-    if booking == Booking::Update {
-        let writer = Writer { manager: request.manager(), subresource: "", now: request.now };
-        object = books::update(resource, None, object, writer);
-    }
+    prune_for_storage(resource, &mut object);
     if options.is_dry {
         return Ok(object);
     }
     let stored = state.commit(&key, object);
-    Ok(crate::read::present(resource, &stored))
+    let made = crate::read::present(resource, &stored);
+    if is_definition(resource) {
+        establish(state, &key, made.clone(), request);
+    }
+    Ok(made)
 }
 
 /// `PUT` of one object or of its status.
@@ -169,28 +211,34 @@ pub(crate) fn replace(
 ) -> Result<Reply, Status> {
     let options = Options::parse(request, "UpdateOptions")?;
     let Body { mut object, warnings } = body::read(request, resource, options.validation)?;
+    check_name(&object, place)?;
     settle_place(resource, place, &mut object)?;
-    let name = access::name(&object);
-    if name != place.name {
-        let message = if name.is_empty() {
-            "resource name may not be empty".to_owned()
-        } else {
-            format!("the name of the object ({name}) does not match the name on the URL ({})", place.name)
-        };
-        return Err(Status::bad_request(message));
+    let version = access::text_at(&object, &["metadata", "resourceVersion"]);
+    if !version.is_empty() && version.parse::<u64>().is_err() {
+        let message = format!("strconv.ParseUint: parsing {version:?}: invalid syntax");
+        return Err(Status::new(500, "", message));
     }
     let key = state.key(resource, &place.namespace, &place.name);
     let Some(old) = state.store.get(&key) else {
+        if makes_by_update(resource) && matches!(version, "" | "0") && place.subresource.is_empty() {
+            let made = create_object(state, request, resource, place, object, &options, Booking::Update)?;
+            let value = answer::one(form, resource, made, request.now);
+            return Ok(Reply::Object { code: 201, value, warnings });
+        }
         return Err(Status::not_found(&resource.group, &resource.plural, &place.name));
     };
     let old = crate::read::present(resource, old);
     if access::text_at(&object, &["metadata", "resourceVersion"]).is_empty() && wants_version(resource) {
+        let (kind, zero) = match resource.custom {
+            Some(_) => (&resource.plural, "0"),
+            None => (&resource.kind, "0x0"),
+        };
         let error = FieldError {
             reason: "FieldValueInvalid",
             field: "metadata.resourceVersion".to_owned(),
-            message: "Invalid value: 0x0: must be specified for an update".to_owned(),
+            message: format!("Invalid value: {zero}: must be specified for an update"),
         };
-        return Err(Status::invalid(&resource.group, &resource.kind, &place.name, &[error]));
+        return Err(Status::invalid(&resource.group, kind, &place.name, &[error]));
     }
     let changed = update_object(
         state,
@@ -205,6 +253,32 @@ pub(crate) fn replace(
     )?;
     let value = answer::one(form, resource, changed, request.now);
     Ok(Reply::Object { code: 200, value, warnings })
+}
+
+/// The name in an object is that of the path.
+pub(crate) fn check_name(object: &Value, place: &Place) -> Result<(), Status> {
+    let (name, wanted) = (access::name(object), &place.name);
+    if name == wanted {
+        return Ok(());
+    }
+    Err(Status::bad_request(if name.is_empty() {
+        format!("the name of the object ({wanted} based on URL) was undeterminable: name must be provided")
+    } else {
+        format!("the name of the object ({name}) does not match the name on the URL ({wanted})")
+    }))
+}
+
+/// Kinds whose objects a replacement makes when they are not there.
+fn makes_by_update(resource: &Resource) -> bool {
+    let kinds: &[&str] = match resource.group.as_str() {
+        "" => &["Endpoints", "Event", "LimitRange", "Service"],
+        "events.k8s.io" => &["Event"],
+        "coordination.k8s.io" => &["Lease", "LeaseCandidate"],
+        "node.k8s.io" => &["RuntimeClass"],
+        "rbac.authorization.k8s.io" => &["ClusterRole", "ClusterRoleBinding", "Role", "RoleBinding"],
+        _ => &[],
+    };
+    resource.custom.is_none() && kinds.contains(&resource.kind.as_str())
 }
 
 fn wants_version(resource: &Resource) -> bool {
@@ -228,19 +302,19 @@ pub(crate) fn update_object(
     options: &Options,
     booking: Booking,
 ) -> Result<Value, Status> {
-    check_preconditions(resource, key, old, &new)?;
+    check_preconditions(resource, key, old, &new, &request.method)?;
     default(resource, &mut new);
-    strategy::prepare_update(resource, old, &mut new, subresource, &mut state.draw);
-    carry_over(old, &mut new);
-    if is_definition(resource) && subresource.is_empty() {
-        finish_definition(state, &mut new, Some(old), request)?;
-    }
-    refuse_invalid(resource, &key.name, &validate::update(resource, old, &new))?;
-    check_new_finalizers(resource, key, old, &new)?;
     if booking == Booking::Update {
         let writer = Writer { manager: request.manager(), subresource, now: request.now };
         new = books::update(resource, Some(old), new, writer);
     }
+    strategy::prepare_update(resource, old, &mut new, subresource, &mut state.draw);
+    carry_over(old, &mut new);
+    if is_definition(resource) && subresource.is_empty() {
+        check_definition(&new, Some(old))?;
+    }
+    refuse_invalid(resource, &key.name, &validate::update(resource, old, &new))?;
+    check_new_finalizers(resource, key, old, &new)?;
     if options.is_dry {
         return Ok(new);
     }
@@ -252,8 +326,13 @@ pub(crate) fn update_object(
         state.erase(key);
         return Ok(new);
     }
+    prune_for_storage(resource, &mut new);
     let stored = state.commit(key, new);
-    Ok(crate::read::present(resource, &stored))
+    let changed = crate::read::present(resource, &stored);
+    if is_definition(resource) && subresource.is_empty() {
+        establish(state, key, changed.clone(), request);
+    }
+    Ok(changed)
 }
 
 /// Whether nothing but finalizers keeps a terminating object: no time of grace, no contents.
@@ -298,10 +377,31 @@ fn carry_over(old: &Value, new: &mut Value) {
 }
 
 /// Version and uid that the writer believes in.
-fn check_preconditions(resource: &Resource, key: &Key, old: &Value, new: &Value) -> Result<(), Status> {
+fn check_preconditions(
+    resource: &Resource,
+    key: &Key,
+    old: &Value,
+    new: &Value,
+    method: &http::Method,
+) -> Result<(), Status> {
     let (uid, old_uid) = (access::uid(new), access::uid(old));
     if !uid.is_empty() && uid != old_uid {
-        let why = format!("Precondition failed: UID in precondition: {uid}, UID in object meta: {old_uid}");
+        if method == http::Method::PATCH {
+            // Only a replacement says whom it means; a patch changes what must not change, and two rules see it.
+            let error = FieldError::invalid("metadata.uid", &json!(uid), "field is immutable");
+            let errors = [error.clone(), error];
+            return Err(Status::invalid(&resource.group, &resource.kind, &key.name, &errors));
+        }
+        let group = match resource.group.as_str() {
+            "" => String::new(),
+            group => format!("{group}/"),
+        };
+        let why = format!(
+            "StorageError: invalid object, Code: 4, Key: /registry/{group}{}/{}, ResourceVersion: 0, \
+             AdditionalErrorMsg: Precondition failed: UID in precondition: {uid}, UID in object meta: {old_uid}",
+            resource.plural,
+            key.path()
+        );
         return Err(Status::conflict(&resource.group, &resource.plural, &key.name, &why));
     }
     let version = access::text_at(new, &["metadata", "resourceVersion"]);
@@ -338,14 +438,21 @@ fn check_new_finalizers(resource: &Resource, key: &Key, old: &Value, new: &Value
 
 /// Fills in, and prunes what a custom resource may not hold.
 fn default(resource: &Resource, object: &mut Value) {
-    match &resource.custom {
-        Some(custom) => {
-            if !custom.preserves_unknown {
-                custom.structural.prune(object);
-            }
-            custom.structural.fill_in(object);
+    if let Some(custom) = &resource.custom {
+        if !custom.preserves_unknown {
+            custom.structural.prune(object);
         }
-        None => defaults::fill_in(&gvk(resource), object),
+        custom.structural.fill_in(object);
+    } else {
+        defaults::fill_in(&gvk(resource), object);
+        strategy::fill_in(resource, object);
+    }
+}
+
+/// Takes away what the version that custom objects are stored in does not know.
+fn prune_for_storage(resource: &Resource, object: &mut Value) {
+    if let Some(stored) = resource.custom.as_ref().and_then(|custom| custom.stored_as.as_ref()) {
+        stored.prune(object);
     }
 }
 
@@ -358,28 +465,32 @@ pub(crate) fn is_definition(resource: &Resource) -> bool {
     resource.group == "apiextensions.k8s.io" && resource.plural == "customresourcedefinitions"
 }
 
-/// Defaults, rules and status of a definition.
-fn finish_definition(
-    state: &State,
-    definition: &mut Value,
-    old: Option<&Value>,
-    request: &Request,
-) -> Result<(), Status> {
-    crd::fill_in(definition);
-    let name = access::name(definition).to_owned();
+/// Rules of a definition.
+fn check_definition(definition: &Value, old: Option<&Value>) -> Result<(), Status> {
     let errors = crd::validate(definition, old);
-    if !errors.is_empty() {
-        return Err(Status::invalid("apiextensions.k8s.io", "CustomResourceDefinition", &name, &errors));
+    if errors.is_empty() {
+        return Ok(());
     }
-    if old.is_none() {
-        let kept = [smol_str::SmolStr::from(crate::controllers::CRD_CLEANUP)];
-        crate::state::set_finalizers(definition, &kept);
+    let name = access::name(definition);
+    Err(Status::invalid("apiextensions.k8s.io", "CustomResourceDefinition", name, &errors))
+}
+
+/// What controllers of definitions do right after a write, before anybody asks again: names, status, finalizer.
+fn establish(state: &mut State, key: &Key, mut definition: Value, request: &Request) {
+    let before = definition.clone();
+    let cleanup = smol_str::SmolStr::from(crate::controllers::CRD_CLEANUP);
+    let mut kept = finalizers(&definition);
+    if !is_terminating(&definition) && !kept.contains(&cleanup) {
+        kept.push(cleanup);
+        crate::state::set_finalizers(&mut definition, &kept);
     }
-    let status = crd::status(definition, &state.registry, &crate::clock::seconds(request.now));
+    let status = crd::status(&definition, &state.registry, &crate::clock::seconds(request.now));
     if !status.is_null() {
-        access::ensure_object(definition).insert("status".to_owned(), status);
+        access::ensure_object(&mut definition).insert("status".to_owned(), status);
     }
-    Ok(())
+    if definition != before {
+        state.commit(key, definition);
+    }
 }
 
 fn refuse_invalid(resource: &Resource, name: &str, errors: &[FieldError]) -> Result<(), Status> {

@@ -26,29 +26,31 @@ pub(super) fn check(value: &Value, of: Type<'_>, lenience: Lenience) -> Result<(
 }
 
 /// On failure the path leads to the value at fault.
-fn walk(
-    value: &Value,
-    of: Type<'_>,
-    lenience: Lenience,
-    path: &mut Vec<PathElement>,
-) -> Result<(), &'static str> {
+fn walk(value: &Value, of: Type<'_>, lenience: Lenience, path: &mut Vec<PathElement>) -> Result<(), String> {
     match of.atom(Some(value)) {
         _ if value.is_null() => Ok(()),
         Atom::Scalar(scalar) => match (scalar, value) {
             (Scalar::Number | Scalar::Any, Value::Number(_))
             | (Scalar::Text | Scalar::Any, Value::String(_))
             | (Scalar::Bool | Scalar::Any, Value::Bool(_)) => Ok(()),
-            (Scalar::Number, _) => Err("expected a number"),
-            (Scalar::Text, _) => Err("expected a text"),
-            (Scalar::Bool, _) => Err("expected true or false"),
-            (Scalar::Any, _) => Err("expected a scalar"),
+            (Scalar::Number, _) => Err(format!("expected numeric (int or float), got {}", go_type(value))),
+            (Scalar::Text, _) => {
+                let shown = go_literal(value);
+                Err(format!("expected string, got &value.valueUnstructured{{Value:{shown}}}"))
+            }
+            (Scalar::Bool, _) => Err(format!("expected boolean, got &{{{}}}", go_text(value))),
+            (Scalar::Any, _) => Err(format!("expected any scalar, got &{{{}}}", go_text(value))),
         },
         Atom::List(list) => {
-            let Value::Array(items) = value else { return Err("expected a list") };
+            let Value::Array(items) = value else {
+                return Err(format!("expected list, got &{{{}}}", go_text(value)));
+            };
             walk_items(items, &list, lenience, path)
         }
         Atom::Map(map) => {
-            let Value::Object(members) = value else { return Err("expected a map") };
+            let Value::Object(members) = value else {
+                return Err(format!("expected map, got &{{{}}}", go_text(value)));
+            };
             walk_members(members, &map, lenience, path)
         }
     }
@@ -59,16 +61,15 @@ fn walk_items(
     list: &ListType<'_>,
     lenience: Lenience,
     path: &mut Vec<PathElement>,
-) -> Result<(), &'static str> {
+) -> Result<(), String> {
     let mut seen = BTreeSet::new();
     for (item, index) in items.iter().zip(0..) {
         let step = if list.items.is_atomic() {
             PathElement::Index(index)
         } else {
-            let element = element(list, item)?;
+            let element = element(list, item).map_err(|why| format!("element {index}: {why}"))?;
             if !seen.insert(element.clone()) && !lenience.duplicates {
-                path.push(element);
-                return Err("the list has two entries for this key");
+                return Err(format!("duplicate entries for key {}", element.shown()));
             }
             element
         };
@@ -84,14 +85,64 @@ fn walk_members(
     map: &MapType<'_>,
     lenience: Lenience,
     path: &mut Vec<PathElement>,
-) -> Result<(), &'static str> {
+) -> Result<(), String> {
     for (name, member) in members {
         path.push(PathElement::Field(name.into()));
         if !lenience.unknown && !map.is_open() && !map.declares(name) {
-            return Err("the type has no such field");
+            return Err("field not declared in schema".to_owned());
         }
         walk(member, map.member(name), lenience, path)?;
         path.pop();
     }
     Ok(())
+}
+
+/// A value as Go prints it among others.
+pub fn go_text(value: &Value) -> String {
+    match value {
+        Value::Null => "<nil>".to_owned(),
+        Value::String(text) => text.clone(),
+        Value::Array(items) => {
+            let items: Vec<String> = items.iter().map(go_text).collect();
+            format!("[{}]", items.join(" "))
+        }
+        Value::Object(members) => {
+            let mut shown: Vec<String> =
+                members.iter().map(|(name, value)| format!("{name}:{}", go_text(value))).collect();
+            shown.sort_unstable();
+            format!("map[{}]", shown.join(" "))
+        }
+        scalar => scalar.to_string(),
+    }
+}
+
+/// A value as Go source has it.
+fn go_literal(value: &Value) -> String {
+    match value {
+        Value::Null => "interface {}(nil)".to_owned(),
+        Value::Array(items) => {
+            let items: Vec<String> = items.iter().map(go_literal).collect();
+            format!("[]interface {{}}{{{}}}", items.join(", "))
+        }
+        Value::Object(members) => {
+            let mut shown: Vec<String> =
+                members.iter().map(|(name, value)| format!("{name:?}:{}", go_literal(value))).collect();
+            shown.sort_unstable();
+            format!("map[string]interface {{}}{{{}}}", shown.join(", "))
+        }
+        scalar => scalar.to_string(),
+    }
+}
+
+/// The Go type that a decoder makes of a value.
+fn go_type(value: &Value) -> &'static str {
+    match value {
+        Value::Null => "<nil>",
+        Value::Bool(_) => "bool",
+        Value::Number(number) if number.is_f64() => "float64",
+        Value::Number(_) => "int64",
+        Value::String(_) => "string",
+        Value::Array(_) => "[]interface {}",
+        Value::Object(_) => "map[string]interface {}",
+    }
 }

@@ -284,7 +284,7 @@ fn known_atom(shape: Shape, relation: Option<&'static Relation>, value: Option<&
         Shape::Bool => Atom::Scalar(Scalar::Bool),
         Shape::Int32 | Shape::Int64 => Atom::Scalar(Scalar::Number),
         Shape::Quantity | Shape::Time | Shape::MicroTime | Shape::IntOrText => Atom::Scalar(Scalar::Any),
-        Shape::Any => open_atom(Type::DEDUCED, false, value),
+        Shape::Any => open_atom(Type(Inner::Whole), true, value),
         Shape::Pointer(_) => shape.element().map_or_else(
             || open_atom(Type::DEDUCED, false, value),
             |inner| known_atom(inner, relation, value),

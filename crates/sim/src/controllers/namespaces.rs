@@ -20,8 +20,15 @@ pub(super) fn reconcile(state: &mut State, key: &Key, mut namespace: Value, now:
     let held: Vec<Key> = state.store.index.in_namespace(&key.name).cloned().collect();
     if held.is_empty() {
         let spec = access::member_object_mut(access::ensure_object(&mut namespace), "spec");
-        spec.remove("finalizers");
-        if finalizers(&namespace).is_empty() {
+        let others = spec.get("finalizers").and_then(Value::as_array).into_iter().flatten();
+        let others: Vec<Value> = others.filter(|one| *one != "kubernetes").cloned().collect();
+        let is_held = !others.is_empty();
+        if is_held {
+            spec.insert("finalizers".to_owned(), json!(others));
+        } else {
+            spec.remove("finalizers");
+        }
+        if finalizers(&namespace).is_empty() && !is_held {
             state.erase(key);
         } else {
             super::write(state, key, namespace);

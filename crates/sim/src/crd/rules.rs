@@ -76,7 +76,12 @@ fn of_spec(spec: &Value) -> Vec<FieldError> {
     let invalid = |problem: &str| FieldError {
         reason: "FieldValueInvalid",
         field: "spec.versions".to_owned(),
-        message: format!("Invalid value: [{}]: {problem}", shown.join(",")),
+        message: match shown.as_slice() {
+            [] if spec.get("versions").is_none_or(Value::is_null) => {
+                format!("Invalid value: null: {problem}")
+            }
+            _ => format!("Invalid value: [{}]: {problem}", shown.join(",")),
+        },
     };
     let name = |version: &Value| text(version, &["name"]).to_owned();
     let is_twice =
@@ -265,19 +270,29 @@ fn stored(definition: &Value) -> Vec<FieldError> {
         let problem = "must have at least one stored version";
         return vec![FieldError::invalid("status.storedVersions", &Value::Null, problem)];
     }
-    let versions = items(definition, &["spec", "versions"]);
-    let is_gone = |name: &Value| versions.iter().all(|version| version.get("name") != Some(name));
-    let gone = stored.iter().enumerate().filter(|(_, name)| is_gone(name));
-    let error = |(at, name): (usize, &Value)| {
+    let mut errors = Vec::new();
+    let mut left: Vec<&Value> = stored.iter().collect();
+    for version in items(definition, &["spec", "versions"]) {
+        let name = text(version, &["name"]);
+        let at = left.iter().position(|one| *one == name);
+        if at.is_none() && flag(version, &["storage"]) {
+            let problem = format!("must have the storage version {name}");
+            errors.push(FieldError::invalid("status.storedVersions", &json!(stored), &problem));
+        }
+        if let Some(at) = at {
+            left.remove(at);
+        }
+    }
+    for (at, name) in stored.iter().enumerate().filter(|(_, name)| left.contains(name)) {
         let shown = name.as_str().unwrap_or("");
         let problem = format!(
             "missing from spec.versions; {shown} was previously a storage version, and must remain in spec.versions \
              until a storage migration ensures no data remains persisted in {shown} and removes {shown} from \
              status.storedVersions"
         );
-        FieldError::invalid(format!("status.storedVersions[{at}]"), name, &problem)
-    };
-    gone.map(error).collect()
+        errors.push(FieldError::invalid(format!("status.storedVersions[{at}]"), name, &problem));
+    }
+    errors
 }
 
 /// Groups of the community need an approval.

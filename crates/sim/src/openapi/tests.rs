@@ -25,6 +25,8 @@ fn with_widgets(schema: Value) -> Registry {
         columns: Value::Null,
         preserves_unknown: false,
         served: Vec::new(),
+        stored_as: None,
+        warning: None,
     }));
     registry.insert(widget);
     registry

@@ -13,6 +13,8 @@ fn custom(group: &str, version: &str, plural: &str, kind: &str) -> Resource {
         columns: Value::Null,
         preserves_unknown: true,
         served: vec![version.into()],
+        stored_as: None,
+        warning: None,
     };
     Resource {
         group: group.into(),

@@ -73,7 +73,7 @@ pub(super) fn on_update(resource: &Resource, old: &Value, new: &mut Value, draw:
 }
 
 /// Texts of a Secret become data.
-fn encode_texts(object: &mut Value) {
+pub(super) fn encode_texts(object: &mut Value) {
     let Some(members) = object.as_object_mut() else { return };
     let Some(Value::Object(texts)) = members.remove("stringData") else { return };
     let data = members.entry("data").or_insert_with(|| Value::Object(Map::new()));
@@ -174,6 +174,13 @@ fn node(object: &mut Value) {
         && !taints.contains(&taint)
     {
         taints.push(taint);
+    }
+}
+
+/// A count of templates is always there, though it begins with nothing.
+pub(super) fn count_templates(object: &mut Value) {
+    if tree::text(object, &["metadata", "annotations", TEMPLATE_GENERATION]).is_empty() {
+        template_generation(object, 0);
     }
 }
 

@@ -1,6 +1,6 @@
 //! Which kinds have a generation, and what makes it rise; what a status write may change.
 
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 use tiphys_object::Gvk;
 use tiphys_object::builtin::Schema;
 
@@ -85,12 +85,42 @@ pub(super) fn initial_status(resource: &Resource) -> Option<Value> {
     if resource.custom.is_some() {
         return None;
     }
-    let gvk = Gvk::new(resource.group.as_str(), resource.version.as_str(), resource.kind.as_str());
+    if is(resource, "apiregistration.k8s.io", "APIService") {
+        return Some(json!({}));
+    }
+    let gvk = gvk(resource);
     let mut members = Map::new();
     defaults::complete(&mut members, Schema::of(&gvk)?);
     let mut object = Value::Object(members);
     defaults::fill_in(&gvk, &mut object);
     object.get_mut("status").map(Value::take)
+}
+
+/// What the type of a kind holds before anything is set.
+pub(super) fn empty(resource: &Resource) -> Value {
+    let gvk = gvk(resource);
+    let mut members = Map::new();
+    if let Some(schema) = Schema::of(&gvk).filter(|_| resource.custom.is_none()) {
+        defaults::complete(&mut members, schema);
+        if is(resource, "apps", "ControllerRevision") {
+            // Anything may stand there, and nothing is no value of it.
+            members.remove("data");
+        }
+    } else if is(resource, "apiextensions.k8s.io", "CustomResourceDefinition") {
+        let names = json!({"plural": "", "kind": ""});
+        members
+            .insert("spec".to_owned(), json!({"group": "", "names": names, "scope": "", "versions": null}));
+    } else if is(resource, "apiregistration.k8s.io", "APIService") {
+        members.insert("spec".to_owned(), json!({"groupPriorityMinimum": 0, "versionPriority": 0}));
+        members.insert("status".to_owned(), json!({}));
+    }
+    members.insert("apiVersion".to_owned(), Value::from(gvk.api_version().as_str()));
+    members.insert("kind".to_owned(), Value::from(resource.kind.as_str()));
+    Value::Object(members)
+}
+
+fn gvk(resource: &Resource) -> Gvk {
+    Gvk::new(resource.group.as_str(), resource.version.as_str(), resource.kind.as_str())
 }
 
 /// What a write to the status leaves as it was.

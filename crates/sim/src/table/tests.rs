@@ -197,6 +197,8 @@ fn custom_resources_have_the_columns_of_their_definition() {
             {"name": "Wrong", "type": "integer", "jsonPath": ".metadata.name"}]),
         preserves_unknown: true,
         served: Vec::new(),
+        stored_as: None,
+        warning: None,
     };
     let object = json!({"metadata": {"name": "w", "creationTimestamp": "2026-01-01T00:00:00Z"},
         "spec": {"size": 3}, "status": {"conditions": [{"type": "Ready", "status": "True"}]}});

@@ -16,7 +16,7 @@ pub(super) fn job(object: &Value, old: Option<&Value>) -> Vec<FieldError> {
     let labels = tree::at(spec, &["template", "metadata", "labels"]).unwrap_or(&Value::Null);
     if !selector::matches(found, labels) {
         let problem = "`selector` does not match template `labels`";
-        errors.insert(0, FieldError::invalid("spec.template.metadata.labels", labels, problem));
+        errors.push(FieldError::invalid("spec.template.metadata.labels", labels, problem));
     }
     let name = text(object, &["metadata", "name"]);
     let generated = json!({"controller-uid": uid, "batch.kubernetes.io/controller-uid": uid, "job-name": name,
@@ -38,6 +38,11 @@ pub(super) fn job(object: &Value, old: Option<&Value>) -> Vec<FieldError> {
             continue;
         }
         // Deviation: the server prints its own types, which are long and unlike those of the manifest.
+        if name == "selector" && !selector::matches(found, labels) {
+            // What is wrong with a changed selector is found twice.
+            let problem = "`selector` does not match template `labels`";
+            errors.push(FieldError::invalid("spec.template.metadata.labels", labels, problem));
+        }
         let below = if name == "template" { "template.spec" } else { name };
         let path: Vec<&str> = below.split('.').collect();
         errors.push(immutable(&format!("spec.{below}"), tree::at(spec, &path).unwrap_or(&Value::Null)));

@@ -26,7 +26,7 @@ fn name_rule(resource: &Resource) -> fn(&str) -> Vec<String> {
 pub(crate) fn create(resource: &Resource, object: &Value) -> Vec<FieldError> {
     let mut errors = create_with(resource.scope, object, name_rule(resource));
     if resource.custom.is_none() {
-        errors.extend(short_finalizers(object));
+        errors.extend(unqualified_finalizers(object));
     }
     errors
 }
@@ -76,22 +76,7 @@ pub(crate) fn create_with(
     errors
 }
 
-/// Finalizers of built-in kinds have a domain, but for three.
-fn short_finalizers(object: &Value) -> Vec<FieldError> {
-    let field = "metadata.finalizers";
-    let list = tree::items(object, &["metadata", "finalizers"]);
-    let mut errors = Vec::new();
-    for (index, finalizer) in list.iter().enumerate().filter_map(|(index, one)| Some((index, one.as_str()?)))
-    {
-        if !finalizer.contains('/') && !["orphan", "foregroundDeletion", "kubernetes"].contains(&finalizer) {
-            let problem = "name is neither a standard finalizer name nor is it fully qualified";
-            errors.push(FieldError::invalid(format!("{field}[{index}]"), &json!(finalizer), problem));
-        }
-    }
-    errors
-}
-
-/// Finalizers are names; two of them exclude each other.
+/// Finalizers are qualified names; two of them exclude each other.
 fn finalizers(object: &Value) -> Vec<FieldError> {
     let field = "metadata.finalizers";
     let list = tree::items(object, &["metadata", "finalizers"]);
@@ -103,6 +88,21 @@ fn finalizers(object: &Value) -> Vec<FieldError> {
     if ["orphan", "foregroundDeletion"].iter().all(|one| list.iter().any(|known| known == one)) {
         let problem = "finalizer orphan and foregroundDeletion cannot be both set";
         errors.push(FieldError::invalid(field, &json!(list), problem));
+    }
+    errors
+}
+
+/// Those of built-in kinds are well known or have a domain.
+fn unqualified_finalizers(object: &Value) -> Vec<FieldError> {
+    let field = "metadata.finalizers";
+    let list = tree::items(object, &["metadata", "finalizers"]);
+    let mut errors = Vec::new();
+    for (index, finalizer) in list.iter().enumerate().filter_map(|(index, one)| Some((index, one.as_str()?)))
+    {
+        if !finalizer.contains('/') && !["orphan", "foregroundDeletion", "kubernetes"].contains(&finalizer) {
+            let problem = "name is neither a standard finalizer name nor is it fully qualified";
+            errors.push(FieldError::invalid(format!("{field}[{index}]"), &json!(finalizer), problem));
+        }
     }
     errors
 }
@@ -180,6 +180,15 @@ fn owners(object: &Value) -> Vec<FieldError> {
             if tree::text(reference, &[name]).is_empty() {
                 errors.push(FieldError::invalid(format!("{field}.{name}"), &json!(""), problem));
             }
+        }
+        let version = tree::text(reference, &["apiVersion"]);
+        if version.matches('/').count() > 1 {
+            let problem = "version must not be empty";
+            errors.push(FieldError::invalid(format!("{field}.apiVersion"), &json!(version), problem));
+        }
+        if version == "v1" && tree::text(reference, &["kind"]) == "Event" {
+            let problem = "/v1, Kind=Event is disallowed from being an owner";
+            errors.push(FieldError::invalid(field, reference, problem));
         }
         if !tree::flag(reference, &["controller"]) {
             continue;

@@ -87,7 +87,7 @@ fn path(path: &Value, field: &str) -> Vec<FieldError> {
     let said = text(path, &["path"]);
     let invalid = |problem: &str| FieldError::invalid(format!("{field}.path"), &json!(said), problem);
     match text(path, &["pathType"]) {
-        "" => errors.push(FieldError::required(format!("{field}.pathType"), "pathType must be specified")),
+        "" => return vec![FieldError::required(format!("{field}.pathType"), "pathType must be specified")],
         "Exact" | "Prefix" => {
             if !said.starts_with('/') {
                 errors.push(invalid("must be an absolute path"));

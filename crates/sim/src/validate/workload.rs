@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value, json};
 
-use super::{pod, selector};
+use super::{immutable, pod, selector};
 use crate::status::FieldError;
 use crate::tree::{self, integer, text};
 
@@ -21,6 +21,9 @@ const STATEFUL_SET_MUTABLE: [&str; 7] = [
 pub(super) fn validate(kind: &str, object: &Value, old: Option<&Value>) -> Vec<FieldError> {
     let spec = object.get("spec").unwrap_or(&Value::Null);
     let mut errors = Vec::new();
+    if let Some(old) = old.filter(|old| old.get("status") != object.get("status") && kind == "Deployment") {
+        return deployment_status(object, old);
+    }
     if kind == "StatefulSet" {
         errors.extend(stateful_set(spec));
     }
@@ -53,6 +56,35 @@ pub(super) fn validate(kind: &str, object: &Value, old: Option<&Value>) -> Vec<F
         errors.push(FieldError::invalid("spec.template.metadata.labels", labels, problem));
     }
     finish(kind, spec, errors, object, old)
+}
+
+/// Numbers in the status of a Deployment, which no write of the Deployment itself changes.
+fn deployment_status(object: &Value, old: &Value) -> Vec<FieldError> {
+    let status = object.get("status").unwrap_or(&Value::Null);
+    let numbers =
+        ["replicas", "updatedReplicas", "readyReplicas", "availableReplicas", "unavailableReplicas"];
+    let mut errors = at_least_zero(status, "status", &numbers);
+    let count = |name: &str| integer(status, &[name]).unwrap_or(0);
+    for name in ["updatedReplicas", "readyReplicas", "availableReplicas"] {
+        if count(name) > count("replicas") {
+            let problem = "cannot be greater than status.replicas";
+            errors.push(FieldError::invalid(format!("status.{name}"), &json!(count(name)), problem));
+        }
+    }
+    if count("availableReplicas") > count("readyReplicas") {
+        let problem = "cannot be greater than readyReplicas";
+        let shown = json!(count("availableReplicas"));
+        errors.push(FieldError::invalid("status.availableReplicas", &shown, problem));
+    }
+    let collisions = |of: &Value| integer(of, &["status", "collisionCount"]);
+    if let Some(was) = collisions(old) {
+        let now = collisions(object);
+        if now.is_none_or(|now| now < was) {
+            let shown = json!(now);
+            errors.push(FieldError::invalid("status.collisionCount", &shown, "cannot be decremented"));
+        }
+    }
+    errors
 }
 
 /// The template, what rolls it out, and what may not change.
@@ -92,7 +124,10 @@ fn finish(
         }
     } else if old.pointer("/spec/selector") != object.pointer("/spec/selector") {
         let found = spec.get("selector").unwrap_or(&Value::Null);
-        errors.push(selector::invalid("spec.selector", found, "field is immutable"));
+        errors.push(match found {
+            Value::Null => immutable("spec.selector", found),
+            found => selector::invalid("spec.selector", found, "field is immutable"),
+        });
     }
     errors
 }

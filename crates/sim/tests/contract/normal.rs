@@ -28,6 +28,8 @@ static RULES: LazyLock<Vec<Rule>> = LazyLock::new(|| {
         rule(r"(?:LIVE|MERGED)-(\d+)", "number"),
         rule(r#"Invalid value: ("\{.*\}"): "#, "object"),
         rule(r"Invalid value: (\[\{.*?\}\]): ", "object"),
+        // Go prints its own structs side by side, with members that no manifest has.
+        rule(r"(?s)for bound claims\n((?:@@ .*)?)$", "diff"),
         rule(r#"resourceVersion"?: "(\d+)""#, "version#"),
         rule(r"resource version: (\d+)", "version"),
         rule(r"ResourceVersion in record \((\d+)\)", "version"),

@@ -188,6 +188,10 @@ pub(in super::super) fn scale(resource: &Resource, object: &Value) -> Vec<FieldE
     let mut errors = Vec::new();
     for path in [&scale.spec_replicas, &scale.status_replicas] {
         let steps: Vec<&str> = path.split('.').collect();
+        if let Some(problem) = accessor_problem(object, path, &steps) {
+            errors.push(FieldError::invalid(format!(".{path}"), &json!(0), &problem));
+            continue;
+        }
         let Some(found) = integer(object, &steps) else { continue };
         let problem = match found {
             ..0 => "should be a non-negative integer".to_owned(),
@@ -197,4 +201,28 @@ pub(in super::super) fn scale(resource: &Resource, object: &Value) -> Vec<FieldE
         errors.push(FieldError::invalid(format!(".{path}"), &json!(found), &problem));
     }
     errors
+}
+
+/// What a walk along a path says about something on the way that has no members.
+fn accessor_problem(object: &Value, path: &str, steps: &[&str]) -> Option<String> {
+    let mut found = object;
+    for step in steps {
+        match found {
+            Value::Object(members) => found = members.get(*step)?,
+            Value::Null => return None,
+            other => {
+                let kind = match other {
+                    Value::Array(_) => "[]interface {}",
+                    Value::String(_) => "string",
+                    Value::Bool(_) => "bool",
+                    _ => "int64",
+                };
+                let shown = tiphys_object::structured::go_text(other);
+                return Some(format!(
+                    ".{path} accessor error: {shown} is of the type {kind}, expected map[string]interface{{}}"
+                ));
+            }
+        }
+    }
+    None
 }
