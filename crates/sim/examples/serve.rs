@@ -35,8 +35,9 @@ async fn main() -> ExitCode {
             .status()
             .await
             .unwrap();
-        return ExitCode::from(u8::try_from(status.code().unwrap_or(1)).unwrap_or(1));
+        ExitCode::from(u8::try_from(status.code().unwrap_or(1)).unwrap_or(1))
+    } else {
+        eprintln!("serving at {}; export KUBECONFIG={path}", server.address());
+        std::future::pending().await
     }
-    eprintln!("serving at {}; export KUBECONFIG={path}", server.address());
-    std::future::pending().await
 }

@@ -62,9 +62,7 @@ impl Wish<'_> {
 /// Refuses what the user that a request is made as may not do.
 pub(crate) fn authorize(state: &State, request: &Request) -> Result<(), Status> {
     let Some(user) = &request.user else { return Ok(()) };
-    let Some(place) = Place::parse(&request.path).filter(|place| place.version != "watch") else {
-        return Ok(());
-    };
+    let Some(place) = Place::parse(&request.path) else { return Ok(()) };
     let wish = wish(request, &place);
     if may(state, user, &wish) {
         return Ok(());
@@ -118,6 +116,10 @@ fn wish<'a>(request: &Request, place: &'a Place) -> Wish<'a> {
 /// Whether a role that is bound to a user allows something.
 pub(crate) fn may(state: &State, user: &User, wish: &Wish<'_>) -> bool {
     if user.groups.iter().any(|group| group == MASTERS) {
+        return true;
+    }
+    // Everybody may ask about itself.
+    if wish.verb == "create" && wish.resource.starts_with("selfsubject") {
         return true;
     }
     let everywhere = objects(state, "clusterrolebindings");
@@ -192,4 +194,57 @@ fn covers(rule: &Value, wish: &Wish<'_>) -> bool {
             one == "*" || one == full || (!wish.subresource.is_empty() && one == below)
         })
         && (!names || any("resourceNames", &|name| name == wish.name))
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::{User, Wish, may};
+    use crate::state::State;
+
+    fn with(objects: &[(&str, Value)]) -> State {
+        let mut state = State::new(1);
+        for (plural, object) in objects {
+            let text = |member: &str| object["metadata"][member].as_str().unwrap_or_default().to_owned();
+            let key =
+                state.builtin_key("rbac.authorization.k8s.io", plural, &text("namespace"), &text("name"));
+            state.commit(&key, object.clone());
+        }
+        state
+    }
+
+    #[test]
+    fn rights_come_from_the_roles_that_are_bound() {
+        let state = with(&[
+            (
+                "roles",
+                json!({"metadata": {"name": "r", "namespace": "a"}, "rules": [
+                    {"verbs": ["get"], "apiGroups": [""], "resources": ["pods", "*/log"], "resourceNames": ["p"]}]}),
+            ),
+            (
+                "rolebindings",
+                json!({"metadata": {"name": "b", "namespace": "a"}, "roleRef": {"kind": "Role", "name": "r"},
+                    "subjects": [{"kind": "ServiceAccount", "namespace": "a", "name": "bot"}]}),
+            ),
+            (
+                "clusterrolebindings",
+                json!({"metadata": {"name": "c"}, "roleRef": {"kind": "ClusterRole", "name": "view"},
+                    "subjects": [{"kind": "Group", "name": "readers"}]}),
+            ),
+        ]);
+        let pod = Wish { verb: "get", resource: "pods", namespace: "a", name: "p", ..Wish::default() };
+        let bot = User::new("system:serviceaccount:a:bot", Vec::new());
+        let reader = User::new("eve", vec!["readers".to_owned()]);
+        let nobody = User::new("nobody", Vec::new());
+        assert!(may(&state, &bot, &pod));
+        assert!(may(&state, &bot, &Wish { subresource: "log", ..pod.clone() }));
+        assert!(!may(&state, &bot, &Wish { name: "q", ..pod.clone() }));
+        assert!(!may(&state, &bot, &Wish { namespace: "b", ..pod.clone() }));
+        assert!(!may(&state, &bot, &Wish { verb: "delete", ..pod.clone() }));
+        assert!(may(&state, &reader, &Wish { namespace: "b", ..pod.clone() }));
+        assert!(!may(&state, &reader, &Wish { resource: "secrets", ..pod.clone() }));
+        assert!(!may(&state, &nobody, &pod));
+        assert!(may(&state, &User::new("root", vec!["system:masters".to_owned()]), &pod));
+    }
 }

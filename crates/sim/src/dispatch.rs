@@ -164,10 +164,6 @@ fn objects(state: &mut State, request: &Request) -> Result<Reply, Status> {
     if !request.query.flag("watch") {
         request.query.check_timeout()?;
     }
-    let is_collection_deletion = request.method == Method::DELETE && place.name.is_empty();
-    if is_collection_deletion && !resource.verbs.iter().any(|verb| verb == "deletecollection") {
-        return Err(not_allowed(&resource, request));
-    }
     let form = answer::negotiate(&request.accept, request.query.get("includeObject"))?;
     if !place.subresource.is_empty() && place.subresource != "status" {
         return subresource(state, request, &resource, &place);

@@ -121,7 +121,12 @@ fn foreground(state: &mut State, key: &Key, object: &Value, now: Timestamp) -> b
 /// Takes a finalizer off; the object goes when it was the last one.
 pub(super) fn release(state: &mut State, key: &Key, finalizer: &str, now: Timestamp) {
     let Some(mut object) = state.tree(key) else { return };
-    let kept: Vec<SmolStr> = finalizers(&object).into_iter().filter(|one| one != finalizer).collect();
+    let held = finalizers(&object);
+    let kept: Vec<SmolStr> = held.iter().filter(|one| *one != finalizer).cloned().collect();
+    if !kept.is_empty() && kept.len() == held.len() {
+        // Others hold it: there is nothing to do until they let go.
+        return;
+    }
     set_finalizers(&mut object, &kept);
     let is_pod = super::is_kind(&key.kind, "", "pods");
     let is_namespace = super::is_kind(&key.kind, "", "namespaces");

@@ -51,6 +51,13 @@ async fn a_deployment_becomes_available_on_the_virtual_clock() {
 #[tokio::test(start_paused = true)]
 async fn a_quiet_server_writes_nothing() {
     let sim = Sim::new(options()).unwrap();
+    // Something that waits for somebody else is no reason to be busy.
+    let volume = json!({"apiVersion": "v1", "kind": "PersistentVolume",
+        "metadata": {"name": "held", "finalizers": ["example.com/hold"]},
+        "spec": {"capacity": {"storage": "1Gi"}, "accessModes": ["ReadWriteOnce"], "hostPath": {"path": "/x"}}});
+    let path = "/api/v1/persistentvolumes";
+    assert_eq!(call(&sim, Method::POST, path, &volume).await.0, 201);
+    assert_eq!(call(&sim, Method::DELETE, &format!("{path}/held"), &Value::Null).await.0, 200);
     tokio::time::sleep(std::time::Duration::from_secs(5)).await;
     let before = sim.version();
     tokio::time::sleep(std::time::Duration::from_hours(10)).await;

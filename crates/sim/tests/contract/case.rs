@@ -24,7 +24,7 @@ pub(crate) const VERBS: [&str; 14] = [
     "kubectl",
 ];
 /// Members that say how.
-const DETAILS: [&str; 28] = [
+const DETAILS: [&str; 29] = [
     "body",
     "text",
     "type",
@@ -53,6 +53,8 @@ const DETAILS: [&str; 28] = [
     "without",
     "exact",
     "unordered",
+    // The answer is that of a server that has forgotten its first writes; a fresh real one has not.
+    "aged",
 ];
 
 /// A script, and where its answers are.

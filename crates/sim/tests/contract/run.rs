@@ -130,7 +130,9 @@ impl<'a> Runner<'a> {
     ) -> Pin<Box<dyn Future<Output = ()> + Send + 'b>> {
         Box::pin(async move {
             let verb = VERBS.into_iter().find(|verb| step.contains_key(*verb)).unwrap();
+            let is_too_young = self.target.is_real && is_set(step, "aged");
             let mut answer = match verb {
+                _ if is_too_young => Map::from_iter([("skipped".to_owned(), json!(true))]),
                 "until" => self.until(step).await,
                 "watch" => self.watch(step, answers).await,
                 "kubectl" => self.kubectl(step, answers).await,
