@@ -113,7 +113,14 @@ pub fn decide(
     if compared.ignore_differences != app.spec.ignore_differences {
         return normal(Level::Latest, Reason::IgnoreRulesChanged);
     }
-    requested.map(|level| Refresh { level, kind: RefreshKind::Normal, reason: Reason::Internal })
+    // After a comparison that failed, the recorded revisions are those of an older one that did not. Comparing
+    // with them would hide the error until the next look at the branch, and bring it back then (INV-5).
+    let least = if status.sync.status == "Unknown" { Level::Latest } else { Level::Tree };
+    requested.map(|level| Refresh {
+        level: level.max(least),
+        kind: RefreshKind::Normal,
+        reason: Reason::Internal,
+    })
 }
 
 /// When the periodic refresh is due again; `None` without an interval.
@@ -184,6 +191,14 @@ mod tests {
         assert_eq!(decide(&app(|_| {}), Some(Level::Recent), SOFT, None, now).unwrap().level, Level::Recent);
         let rules = app(|v| v["spec"]["ignoreDifferences"] = json!([{"kind": "*", "jsonPointers": ["/a"]}]));
         assert_eq!(decide(&rules, None, SOFT, None, now).unwrap().reason, Reason::IgnoreRulesChanged);
+    }
+
+    #[test]
+    fn inv_5_after_a_failed_comparison_the_revisions_are_resolved_again() {
+        let now = at("2026-01-01T00:00:10Z");
+        let failed = app(|v| v["status"]["sync"]["status"] = json!("Unknown"));
+        assert_eq!(decide(&failed, Some(Level::Recent), SOFT, None, now).unwrap().level, Level::Latest);
+        assert_eq!(decide(&failed, None, SOFT, None, now), None);
     }
 
     #[test]
