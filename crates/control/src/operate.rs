@@ -198,7 +198,34 @@ async fn one(context: &Context, work: &mut Work, compared: Option<Compared>) -> 
             {
                 return Next::Wait(wait);
             }
+            if let Err(next) = confirm(context, work).await {
+                return next;
+            }
             Box::pin(step(context, work, &operation, compared, Ending { terminate, timed_out })).await
+        }
+    }
+}
+
+/// An operation that another process began, or that a list shows, goes on only if it is what is stored: the
+/// application may have been deleted since.
+async fn confirm(context: &Context, work: &Work) -> Result<(), Next> {
+    let started = work.app.status.operation_state.as_ref().map(|state| state.started_at.clone());
+    if work.memory.lock().confirmed == started {
+        return Ok(());
+    }
+    match persist::confirm(context, &work.object).await {
+        Written::Stored(_) => {
+            work.memory.lock().confirmed = started;
+            Ok(())
+        }
+        Written::Gone => Err(Next::Stop),
+        Written::Conflict => {
+            persist::read_again(context, &work.key).await;
+            Err(Next::Wait(SignedDuration::from_millis(100)))
+        }
+        Written::Failed(error) => {
+            tracing::warn!(application = %work.key, error, "the operation's state could not be confirmed");
+            Err(Next::Wait(SignedDuration::from_secs(2)))
         }
     }
 }
@@ -778,7 +805,7 @@ fn save<'a>(
         let old = work.app.clone();
         match persist::write(context, &work.object, &old, &mut new, also).await {
             Written::Stored(stored) => {
-                work.adopt(stored);
+                work.adopt_written(stored);
                 Ok(())
             }
             Written::Gone => Err(Next::Stop),

@@ -90,6 +90,17 @@ impl Work {
             self.object = stored;
         }
     }
+
+    /// The same, of what a write of ours was answered with: an operation that it shows is the stored one.
+    pub(crate) fn adopt_written(&mut self, stored: Arc<Object>) {
+        // A write of nothing was never sent.
+        let was_sent = !Arc::ptr_eq(&stored, &self.object);
+        self.adopt(stored);
+        if was_sent {
+            self.memory.lock().confirmed =
+                self.app.status.operation_state.as_ref().map(|state| state.started_at.clone());
+        }
+    }
 }
 
 /// Works on one application until there is nothing to do now, and sets the time of the next look.
@@ -248,7 +259,7 @@ async fn reconcile(context: &Context, work: &mut Work, refresh: Refresh) -> Resu
     );
     match written {
         Written::Stored(stored) => {
-            work.adopt(stored);
+            work.adopt_written(stored);
             if started_operation && let Some((compared, _)) = &found {
                 let text = format!("Initiated automated sync to '{}'", compared.targets.revisions.join(", "));
                 context.note(&work.object, &work.app, &Note::normal("OperationStarted", text));

@@ -108,6 +108,27 @@ pub(crate) fn remember(context: &Context, stored: &Arc<Object>) {
     }
 }
 
+/// Whether an application is stored exactly as it was seen here. A change of nothing that names the version asks
+/// the API server itself; a list or a read may come from a copy that is behind (F3).
+pub(crate) async fn confirm(context: &Context, object: &Arc<Object>) -> Written {
+    if context.read_only {
+        return Written::Stored(Arc::clone(object));
+    }
+    let metadata = object.metadata();
+    let patch = json!({"metadata": {"uid": metadata.uid, "resourceVersion": metadata.resource_version}});
+    let target = Target::new(Context::application_gvk(), object.namespace(), object.name());
+    // Applications are the installation's own objects.
+    match context.home.merge_patch(&Permit::checked(), &target, None, &patch).await {
+        Ok(stored) => Written::Stored(stored),
+        Err(error) if error.is_not_found() => {
+            context.store.remove(&AppKey::new(object.namespace(), object.name()));
+            Written::Gone
+        }
+        Err(error) if error.is_conflict() => Written::Conflict,
+        Err(error) => Written::Failed(error.to_string()),
+    }
+}
+
 /// Reads an application and takes it into the store.
 pub(crate) async fn read_again(context: &Context, key: &AppKey) {
     let target = Target::new(Context::application_gvk(), &key.namespace, &key.name);
