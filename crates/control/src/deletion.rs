@@ -8,7 +8,7 @@ use jiff::{SignedDuration, Timestamp};
 use serde_json::json;
 use tiphys_api::application::Application;
 use tiphys_api::names::{annotation, finalizer};
-use tiphys_cluster::{DeleteOptions, Permit, Propagation, Target};
+use tiphys_cluster::{DeleteOptions, Permit, Propagation, Seen, Target};
 use tiphys_engine::deletion::{
     DeletionFacts, DeletionHook, DeletionStep, HookStep, hooks_to_clean_up, is_deletion_hook, next_deletion,
     next_hooks,
@@ -245,6 +245,11 @@ async fn confirm_empty(context: &Context, work: &Work, resolved: &Resolved) -> R
         let gvk = Gvk::new(&r.group, &r.version, &r.kind);
         let is_suspicious = counts.get(&gvk.group_kind()).copied() == Some(0);
         if !is_fresh && !is_suspicious {
+            continue;
+        }
+        let key = ResourceKey::new(&r.group, &r.kind, &r.namespace, &r.name);
+        // What the watch has shown was decided upon: it is kept, or waits for its turn.
+        if matches!(resolved.destination.index.get(&key), Seen::Present(_) | Seen::Reference { .. }) {
             continue;
         }
         let target = Target::new(gvk, &r.namespace, &r.name);
