@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-use super::model::{App, Model, holds, key_of, owner_of};
+use super::model::{App, Model, Rules, holds, key_of, owner_of};
 use super::users::{path_of, typed};
 use super::wire::Wires;
 use super::world::World;
@@ -93,7 +93,9 @@ fn gone(wires: &Wires, app: &App, loses_events: bool) -> Result<(), String> {
     if let Some(left) = wires.get(&path_of(&app.name)) {
         return Err(format!("still there: {}", left.get("metadata").unwrap_or(&Value::Null)));
     }
-    match owned(wires, app).first().filter(|_| app.cascades && !loses_events) {
+    // What the project did not permit at the time is not the application's to delete (CTL-15).
+    let goes_along = app.cascades && !loses_events && was_always_free(wires, app);
+    match owned(wires, app).first().filter(|_| goes_along) {
         Some(left) => Err(format!("{} outlives its application", key_of(left, ""))),
         None => Ok(()),
     }
@@ -103,11 +105,20 @@ fn gone(wires: &Wires, app: &App, loses_events: bool) -> Result<(), String> {
 fn is_free(wires: &Wires, app: &App) -> bool {
     let observer = wires.observer.lock();
     let Some(versions) = observer.model.projects.get(&app.project) else { return true };
-    versions.last().is_some_and(|(_, rules)| {
-        rules.namespaces.contains(&app.namespace)
-            && rules.cluster_kinds.contains("Namespace")
-            && rules.denied_kinds.is_empty()
-    })
+    versions.last().is_some_and(|(_, rules)| permits_all(rules, app))
+}
+
+/// The same, at all times so far.
+fn was_always_free(wires: &Wires, app: &App) -> bool {
+    let observer = wires.observer.lock();
+    let Some(versions) = observer.model.projects.get(&app.project) else { return true };
+    versions.iter().all(|(_, rules)| permits_all(rules, app))
+}
+
+fn permits_all(rules: &Rules, app: &App) -> bool {
+    rules.namespaces.contains(&app.namespace)
+        && rules.cluster_kinds.contains("Namespace")
+        && rules.denied_kinds.is_empty()
 }
 
 /// An application that is synced by itself holds exactly what its newest commit declares.
