@@ -32,6 +32,7 @@ use crate::metrics::SyncLabels;
 use crate::pass::{self, CompareError, Override, Resolved, Unresolved, Work};
 use crate::persist::{self, Also, Written};
 use crate::queue::Priority;
+use crate::store::AppKey;
 use crate::world::World;
 
 /// Longest time until a running operation is looked at again (CTL-45).
@@ -213,21 +214,9 @@ async fn confirm(context: &Context, work: &Work) -> Result<(), Next> {
     if work.memory.lock().confirmed == started {
         return Ok(());
     }
-    match persist::confirm(context, &work.object).await {
-        Written::Stored(_) => {
-            work.memory.lock().confirmed = started;
-            Ok(())
-        }
-        Written::Gone => Err(Next::Stop),
-        Written::Conflict => {
-            persist::read_again(context, &work.key).await;
-            Err(Next::Wait(SignedDuration::from_millis(100)))
-        }
-        Written::Failed(error) => {
-            tracing::warn!(application = %work.key, error, "the operation's state could not be confirmed");
-            Err(Next::Wait(SignedDuration::from_secs(2)))
-        }
-    }
+    stored(context, &work.key, persist::confirm(context, &work.object).await).await?;
+    work.memory.lock().confirmed = started;
+    Ok(())
 }
 
 #[derive(Clone, Copy, Default)]
@@ -803,22 +792,27 @@ fn save<'a>(
             "operation is terminating".clone_into(&mut state.message);
         }
         let old = work.app.clone();
-        match persist::write(context, &work.object, &old, &mut new, also).await {
-            Written::Stored(stored) => {
-                work.adopt_written(stored);
-                Ok(())
-            }
-            Written::Gone => Err(Next::Stop),
-            Written::Conflict => {
-                persist::read_again(context, &work.key).await;
-                Err(Next::Wait(SignedDuration::from_millis(100)))
-            }
-            Written::Failed(error) => {
-                tracing::warn!(application = %work.key, error, "the operation's state could not be written");
-                Err(Next::Wait(SignedDuration::from_secs(2)))
-            }
-        }
+        let written = persist::write(context, &work.object, &old, &mut new, also).await;
+        let stored = stored(context, &work.key, written).await?;
+        work.adopt_written(stored);
+        Ok(())
     })
+}
+
+/// The stored application, or what follows when it could not be written or confirmed.
+async fn stored(context: &Context, key: &AppKey, written: Written) -> Result<Arc<Object>, Next> {
+    match written {
+        Written::Stored(stored) => Ok(stored),
+        Written::Gone => Err(Next::Stop),
+        Written::Conflict => {
+            persist::read_again(context, key).await;
+            Err(Next::Wait(SignedDuration::from_millis(100)))
+        }
+        Written::Failed(error) => {
+            tracing::warn!(application = %key, error, "the operation's state could not be written");
+            Err(Next::Wait(SignedDuration::from_secs(2)))
+        }
+    }
 }
 
 fn is_terminating(app: &Application) -> bool {
