@@ -1,5 +1,7 @@
 //! A plain HTTP client with a token: what goes over the wire is what a case says.
 
+use std::time::Duration;
+
 use base64::Engine as _;
 use bytes::Bytes;
 use http::{HeaderMap, Method, Request, Response, StatusCode, header};
@@ -18,6 +20,11 @@ pub(crate) struct Client {
     pub(crate) server: String,
     token: String,
 }
+
+/// Times a request is sent while the server gives up connections.
+const TRIES_MAX: u32 = 10;
+/// Time between two of them.
+const PAUSE: Duration = Duration::from_millis(50);
 
 /// A whole answer.
 pub(crate) struct Answer {
@@ -82,12 +89,18 @@ impl Client {
         headers: &[(String, String)],
         body: Bytes,
     ) -> Result<Answer, String> {
-        let sent = match self.send(method.clone(), path, headers, body.clone()).await {
-            // The server gives up a connection after a body that is too large; it has not seen this request.
-            Err(error) if error.contains("GoAway") => self.send(method, path, headers, body).await,
-            sent => sent,
+        let mut tries = 0;
+        let sent = loop {
+            tries += 1;
+            match self.send(method.clone(), path, headers, body.clone()).await {
+                // The server gives up a connection after a body that is too large; it has not seen this request.
+                Err(error) if error.contains("GoAway") && tries < TRIES_MAX => {
+                    tokio::time::sleep(PAUSE).await;
+                }
+                sent => break sent?,
+            }
         };
-        let (parts, body) = sent?.into_parts();
+        let (parts, body) = sent.into_parts();
         let body = body.collect().await.map_err(|error| format!("{error:?}"))?.to_bytes();
         Ok(Answer { status: parts.status, headers: parts.headers, body })
     }
