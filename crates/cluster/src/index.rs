@@ -118,7 +118,8 @@ pub enum KindState {
 /// Something that concerns an application happened.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum IndexEvent {
-    /// An object was added, changed or removed after the first list of its kind.
+    /// An object was added, changed or removed after the first list of its kind, or is in the first list of a
+    /// kind that came when others were watched already.
     Changed {
         /// The object.
         key: ResourceKey,

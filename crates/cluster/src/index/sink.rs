@@ -18,12 +18,14 @@ pub(super) struct IndexSink {
     pub(super) gvk: Gvk,
     /// Namespace of the watch; empty for all.
     pub(super) scope: SmolStr,
+    /// Whether the kind came when others were watched already: then nobody waits for its first list.
+    is_late: bool,
     pending: Vec<IndexEvent>,
 }
 
 impl IndexSink {
-    pub(super) fn new(index: ClusterIndex, kind: KindId, gvk: Gvk, scope: SmolStr) -> Self {
-        Self { index, kind, gvk, scope, pending: Vec::new() }
+    pub(super) fn new(index: ClusterIndex, kind: KindId, gvk: Gvk, scope: SmolStr, is_late: bool) -> Self {
+        Self { index, kind, gvk, scope, is_late, pending: Vec::new() }
     }
 
     fn set_state(&mut self, new: KindState) {
@@ -105,8 +107,9 @@ impl Sink for IndexSink {
         if !listed {
             self.hint_discovery();
         }
-        // Whoever waits for the first list looks at everything when it is complete.
-        if let Some(change) = change.filter(|_| !is_first) {
+        // Whoever waits for the first lists looks at everything when they are complete. A kind that comes later is
+        // waited for by nobody: who wrote its objects a moment ago has to hear what became of them since.
+        if let Some(change) = change.filter(|_| !is_first || self.is_late) {
             self.push(change);
         }
         Ok(())

@@ -74,7 +74,6 @@ impl Supervisor {
             match &snapshot {
                 Ok(kinds) => {
                     failures = 0;
-                    changes.mark_unchanged();
                     self.reconcile(kinds).await;
                 }
                 Err(error) => {
@@ -223,7 +222,9 @@ impl Supervisor {
             resync: shared.options.resync,
             jitter: Arc::clone(&shared.options.jitter),
         };
-        let mut sink = IndexSink::new(self.index.clone(), kind, resource.gvk.clone(), key.namespace.clone());
+        let is_late = shared.status.lock().is_planned;
+        let (gvk, scope) = (resource.gvk.clone(), key.namespace.clone());
+        let mut sink = IndexSink::new(self.index.clone(), kind, gvk, scope, is_late);
         let cancel = self.cancel.child_token();
         let stop = cancel.clone();
         self.tracker.spawn(async move { follow(&source, &mut sink, &stop).await });

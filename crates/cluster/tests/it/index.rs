@@ -1,9 +1,10 @@
 //! The watch index against a real API server.
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use serde_json::json;
-use tiphys_cluster::{ApplyOptions, IndexEvent, KindState, Permit, Seen, Target};
+use tiphys_cluster::{ApplyOptions, IndexEvent, KindState, Permit, ResourceFilter, Seen, Target};
 use tiphys_object::{Gvk, ResourceKey};
 
 use crate::support::{Bed, TRACKING};
@@ -93,11 +94,17 @@ async fn eng_30_descendants_belong_to_the_application_of_their_owner() {
     let mut started = bed.index();
     started.index.ready().await.unwrap();
     bed.writer.apply(&permit, &deployment, &ApplyOptions::default()).await.unwrap();
-    let is_replica_set = |event: &IndexEvent| {
+    let is_ours = |event: &IndexEvent| {
         matches!(event, IndexEvent::Changed { key, applications, .. }
-            if key.kind == "ReplicaSet" && applications.contains("it-tree"))
+            if ["Deployment", "ReplicaSet"].contains(&key.kind.as_str()) && applications.contains("it-tree"))
     };
-    started.event(is_replica_set).await;
+    // A ReplicaSet carries the annotations of its Deployment, and each kind has a watch of its own: either may be
+    // told first.
+    let mut told = BTreeSet::new();
+    while told.len() < 2 {
+        let IndexEvent::Changed { key, .. } = started.event(is_ours).await else { panic!() };
+        told.insert(key.kind);
+    }
     let root = ResourceKey::new("apps", "Deployment", "it-tree", "web");
     let nodes = started.index.tree(std::slice::from_ref(&root));
     assert_eq!(nodes[0].key, root);
@@ -147,6 +154,23 @@ async fn eng_16_new_definitions_are_watched_and_removed_ones_leave() {
     bed.remove(&target).await;
     started.event(is_gadget(false)).await;
     assert!(started.index.managed("gadgets").objects.is_empty());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn eng_16_objects_in_the_first_list_of_a_kind_that_comes_later_are_events() {
+    let Some(bed) = Bed::connect("eng_16_first_list").await else { return };
+    bed.namespace("it-late").await;
+    let target = Target::new(Gvk::new("", "v1", "ConfigMap"), "it-late", "ours");
+    bed.remove(&target).await;
+    bed.writer.create(&Permit::checked(), &config_map("it-late", "ours", "it-late")).await.unwrap();
+    let without = ResourceFilter::parse("- {apiGroups: [''], kinds: [ConfigMap]}", "").unwrap();
+    let mut started = bed.index_with(|options| options.filter = without);
+    started.index.ready().await.unwrap();
+    let key = ResourceKey::new("", "ConfigMap", "it-late", "ours");
+    assert!(matches!(started.index.get(&key), Seen::Unknown(_)));
+    started.index.set_filter(ResourceFilter::default());
+    let is_told = |event: &IndexEvent| matches!(event, IndexEvent::Changed { key: told, .. } if *told == key);
+    started.event(is_told).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -1,7 +1,5 @@
 //! Waves: what waits for what, in which order objects go.
 
-use std::time::Duration;
-
 use serde_json::{Value, json};
 
 use crate::api::{CONFIG_MAPS, DEPLOYMENTS};
@@ -121,21 +119,9 @@ async fn eng_152_namespaces_and_definitions_come_first() {
     let kind = format!("{group}/v1/sails");
     let live = world.api.get(&kind, &ns, "main").await.unwrap();
     assert_eq!(live["spec"]["area"], 12);
-    // The kind is followed from now on: edits are healed. One that comes before the first list of the new kind waits
-    // for the periodic comparison, so it is made again.
-    let look = || async {
-        world.api.patch(&kind, &ns, "main", &json!({"spec": {"area": 1}})).await;
-        let mut area = json!(1);
-        for _ in 0..50 {
-            tokio::time::sleep(Duration::from_millis(100)).await;
-            area = world.api.get(&kind, &ns, "main").await.unwrap()["spec"]["area"].take();
-            if area == 12 {
-                break;
-            }
-        }
-        area
-    };
-    world.until("an edited sail is healed", look, |area| area == 12).await;
+    // The kind is followed from now on: edits are healed.
+    world.api.patch(&kind, &ns, "main", &json!({"spec": {"area": 1}})).await;
+    world.until_object(&kind, &ns, "main", "is healed", |sail| sail["spec"]["area"] == 12).await;
     let definitions = "apiextensions.k8s.io/v1/customresourcedefinitions";
     world.kill().await;
     world.api.delete(definitions, "", &format!("sails.{group}")).await;
