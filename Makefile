@@ -1,7 +1,7 @@
 # The front door: every target sets up what it needs and says what is missing.
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-embedded testbed check bench oracles fuzz simulate clean
+.PHONY: help demo test testbed check bench oracles fuzz simulate clean
 
 help: ## what can be made
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -12,9 +12,6 @@ demo: need-cargo ## Tiphys at work, in one process without a cluster; Ctrl-C rem
 
 test: need-testbed ## all tests, end-to-end ones against a real control plane
 	@hack/test $(TEST_ARGS)
-
-test-embedded: need-testbed ## the same, and what needs a cluster once more on the embedded API server
-	@TIPHYS_TEST_EMBEDDED=1 hack/test
 
 testbed: need-testbed ## the programs of the real control plane (etcd, kube-apiserver, kwok, …)
 	@hack/testbed/testbed build
