@@ -37,6 +37,7 @@ pub(crate) fn decode(resource: &Resource, mut object: Value) -> Result<Value, St
     let Some(schema) = Schema::of(&gvk).filter(|_| resource.custom.is_none()) else {
         if let Some(metadata) = object.get_mut("metadata") {
             decode::metadata(metadata)?;
+            *metadata = canonical_metadata(metadata.take());
         }
         decode::whole_numbers(&mut object);
         return Ok(object);
@@ -47,6 +48,13 @@ pub(crate) fn decode(resource: &Resource, mut object: Value) -> Result<Value, St
         defaults::complete(members, schema);
     }
     Ok(object)
+}
+
+/// Metadata of a kind without a type, as its Go type writes it again: without what is empty.
+fn canonical_metadata(metadata: Value) -> Value {
+    let carrier = Value::Object([("metadata".to_owned(), metadata)].into_iter().collect());
+    let (mut carrier, _) = builtin::canonicalize(carrier, &Gvk::new("", "v1", "ConfigMap"));
+    carrier.get_mut("metadata").map(Value::take).unwrap_or_default()
 }
 
 fn gvk(resource: &Resource) -> Gvk {
