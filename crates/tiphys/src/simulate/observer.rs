@@ -127,6 +127,11 @@ impl Observer {
         self.gone.insert(name.to_owned(), at);
     }
 
+    /// When an application was last seen to be gone.
+    pub(super) fn gone_at(&self, name: &str) -> Option<Duration> {
+        self.gone.get(name).copied()
+    }
+
     /// Judges a write.
     pub(super) fn after(&mut self, _wires: &Wires, call: &Call) {
         if !(200..300).contains(&call.status) {
@@ -282,7 +287,8 @@ impl Observer {
         let compared = call.stored.pointer("/status/sync/revision").and_then(Value::as_str);
         self.moved(call, &declared, "comparison", compared.unwrap_or_default(), false);
         let is_going = call.stored.pointer("/metadata/deletionTimestamp").is_some();
-        if is_going && call.stored.pointer("/metadata/finalizers").is_none() {
+        let finalizers = call.stored.pointer("/metadata/finalizers").and_then(Value::as_array);
+        if is_going && finalizers.is_none_or(Vec::is_empty) {
             self.died(&name, call.at);
         }
         self.applications.insert(name, call.stored.clone());

@@ -72,15 +72,19 @@ fn collections(app: &App) -> [(&'static str, String); 5] {
 }
 
 /// Objects of an application in the cluster.
-fn owned(wires: &Wires, app: &App) -> Vec<Value> {
+///
+/// # Errors
+/// When a list cannot be read: nothing follows from that.
+fn owned(wires: &Wires, app: &App) -> Result<Vec<Value>, String> {
     let mut found = Vec::new();
     for (plural, path) in collections(app) {
-        let list = wires.get(&path).unwrap_or(Value::Null);
-        let items = list.get("items").and_then(Value::as_array).into_iter().flatten();
+        let list = wires.get(&path);
+        let items = list.as_ref().and_then(|list| list.get("items")?.as_array());
+        let items = items.ok_or_else(|| format!("{path} cannot be listed"))?.iter();
         let items = items.map(|item| typed(item, plural));
         found.extend(items.filter(|item| owner_of(item).as_ref() == Some(&app.name)));
     }
-    found
+    Ok(found)
 }
 
 /// A deleted application is gone, with its objects where they go along.
@@ -94,8 +98,8 @@ fn gone(wires: &Wires, app: &App, loses_events: bool) -> Result<(), String> {
         return Err(format!("still there: {}", left.get("metadata").unwrap_or(&Value::Null)));
     }
     // What the project did not permit at the time is not the application's to delete (CTL-15).
-    let goes_along = app.cascades && !loses_events && was_always_free(wires, app);
-    match owned(wires, app).first().filter(|_| goes_along) {
+    let goes_along = app.cascades && !loses_events && was_free(wires, app);
+    match owned(wires, app)?.first().filter(|_| goes_along) {
         Some(left) => Err(format!("{} outlives its application", key_of(left, ""))),
         None => Ok(()),
     }
@@ -108,11 +112,17 @@ fn is_free(wires: &Wires, app: &App) -> bool {
     versions.last().is_some_and(|(_, rules)| permits_all(rules, app))
 }
 
-/// The same, at all times so far.
-fn was_always_free(wires: &Wires, app: &App) -> bool {
+/// The same, when the application went: under all rules that its controller may have known then.
+fn was_free(wires: &Wires, app: &App) -> bool {
     let observer = wires.observer.lock();
     let Some(versions) = observer.model.projects.get(&app.project) else { return true };
-    versions.iter().all(|(_, rules)| permits_all(rules, app))
+    let Some(end) = observer.gone_at(&app.name) else { return true };
+    let ends = versions.iter().skip(1).map(|(from, _)| *from).chain([Duration::MAX]);
+    let mut in_force = versions
+        .iter()
+        .zip(ends)
+        .filter(|((from, _), until)| *from <= end && *until >= end.saturating_sub(observer.lag));
+    in_force.all(|((_, rules), _)| permits_all(rules, app))
 }
 
 fn permits_all(rules: &Rules, app: &App) -> bool {
@@ -146,7 +156,7 @@ fn equal(wires: &Wires, app: &App) -> Result<(), String> {
     if text("/status/sync/status") != "Synced" || text("/status/sync/revision") != head {
         return Err(format!("not in sync with {head}: {}", live.get("status").unwrap_or(&Value::Null)));
     }
-    let owned = owned(wires, app);
+    let owned = owned(wires, app)?;
     for (key, object) in &wanted {
         let found = owned.iter().find(|found| key_of(found, "") == *key);
         if !found.is_some_and(|found| holds(found, object)) {
