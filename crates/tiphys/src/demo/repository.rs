@@ -115,10 +115,15 @@ impl Repository {
         Ok(text.split_terminator('\0').filter(inside).map(str::to_owned).collect())
     }
 
-    /// Text of a file at a revision; `None` when there is no such file.
-    pub(crate) async fn read(&self, revision: &str, path: &str) -> Option<String> {
+    /// Text of a file at a revision; `None` when there is no such file. Not to know is an error: a caller may
+    /// take the absence of a file for a reason to remove it.
+    pub(crate) async fn read(&self, revision: &str, path: &str) -> anyhow::Result<Option<String>> {
+        let listed = ["ls-tree", "-z", "--full-tree", "--name-only", revision, "--", path];
+        if self.git(&listed, b"").await?.is_empty() {
+            return Ok(None);
+        }
         let name = format!("{revision}:{path}");
-        self.git(&["cat-file", "blob", "--end-of-options", &name], b"").await.ok()
+        self.git(&["cat-file", "blob", "--end-of-options", &name], b"").await.map(Some)
     }
 
     /// The commit that broke an application and was not taken back.
@@ -145,7 +150,7 @@ impl Repository {
         let text = self.git(&listed, b"").await?;
         let mut changes = Vec::new();
         for path in text.split_terminator('\0') {
-            changes.push((path.to_owned(), self.read(&format!("{commit}^"), path).await));
+            changes.push((path.to_owned(), self.read(&format!("{commit}^"), path).await?));
         }
         Ok(changes)
     }
@@ -154,7 +159,7 @@ impl Repository {
     pub(crate) async fn readdress(&self, old: &str, new: &str) -> anyhow::Result<()> {
         let mut changes = Vec::new();
         for path in self.files(".").await? {
-            if let Some(text) = self.read(BRANCH, &path).await.filter(|text| text.contains(old)) {
+            if let Some(text) = self.read(BRANCH, &path).await?.filter(|text| text.contains(old)) {
                 changes.push((path, Some(text.replace(old, new))));
             }
         }
@@ -180,7 +185,7 @@ impl Repository {
         };
         let name = arguments.first().unwrap_or(&"");
         let started =
-            exec::start(invocation).context("cannot start `git`, which the demo needs; install it")?;
+            exec::start(&invocation).context("cannot start `git`, which the demo needs; install it")?;
         let output = started.converse(input).await.with_context(|| format!("`git {name}` failed"))?;
         if output.code != Some(0) {
             bail!("`git {name}` failed: {}", output.stderr.trim());
@@ -238,12 +243,16 @@ mod tests {
         let (_folder, repository) = repository(Scenario::Guestbook).await;
         let files = repository.files("shop").await.unwrap();
         assert_eq!(files.len(), 5);
-        let text = repository.read(BRANCH, "apps/shop.yaml").await.unwrap();
+        let text = repository.read(BRANCH, "apps/shop.yaml").await.unwrap().unwrap();
         assert!(text.contains("repoURL: http://127.0.0.1:1/git/demo.git\n"));
         repository.readdress("http://127.0.0.1:1/", "http://127.0.0.1:2/").await.unwrap();
-        let text = repository.read(BRANCH, "apps/shop.yaml").await.unwrap();
+        let text = repository.read(BRANCH, "apps/shop.yaml").await.unwrap().unwrap();
         assert!(text.contains("repoURL: http://127.0.0.1:2/git/demo.git\n"));
-        assert_eq!(repository.read(BRANCH, "missing").await, None);
+        assert_eq!(repository.read(BRANCH, "missing").await.unwrap(), None);
+        assert!(
+            repository.read("no-such-branch", "apps/shop.yaml").await.is_err(),
+            "not to know is no absence"
+        );
     }
 
     #[tokio::test]
@@ -255,7 +264,7 @@ mod tests {
         assert_eq!(changes, [("unknown-kind/database.yaml".to_owned(), None)]);
         repository.commit(&message("fix", "unknown-kind", "Fix unknown-kind"), &changes).await.unwrap();
         assert_eq!(repository.open_break("unknown-kind").await.unwrap(), None);
-        assert_eq!(repository.read(BRANCH, "unknown-kind/database.yaml").await, None);
+        assert_eq!(repository.read(BRANCH, "unknown-kind/database.yaml").await.unwrap(), None);
         assert!(repository.open_break("crashing").await.unwrap().is_some());
     }
 
@@ -265,6 +274,6 @@ mod tests {
         let path = "a \"b\" \\ ü/c\nd.yaml".to_owned();
         let change = (path.clone(), Some("no newline\ndone".to_owned()));
         repository.commit("x", &[change]).await.unwrap();
-        assert_eq!(repository.read(BRANCH, &path).await.as_deref(), Some("no newline\ndone"));
+        assert_eq!(repository.read(BRANCH, &path).await.unwrap().as_deref(), Some("no newline\ndone"));
     }
 }

@@ -57,7 +57,7 @@ impl Running {
         }
         let mut change = None;
         for path in self.files(app).await? {
-            let text = self.repository.read(BRANCH, &path).await.unwrap_or_default();
+            let Some(text) = self.repository.read(BRANCH, &path).await? else { continue };
             if let Some(edited) = edit::crash(&text) {
                 change =
                     Some((path, edited, "its Pods crash", "new Pods crash, and the old ones go on serving"));
@@ -146,7 +146,7 @@ impl Running {
 
     async fn scale(&self, app: &App, replicas: Option<u32>) -> anyhow::Result<Vec<String>> {
         for path in self.files(app).await? {
-            let text = self.repository.read(BRANCH, &path).await.unwrap_or_default();
+            let Some(text) = self.repository.read(BRANCH, &path).await? else { continue };
             let Some((edited, old, new)) = edit::scale(&text, replicas) else { continue };
             if old == new {
                 bail!("{path} has {old} replicas already");
