@@ -21,7 +21,7 @@ mod merge;
 mod remove;
 mod schema;
 
-pub use check::go_text;
+pub use check::{go_text, go_type};
 pub use schema::{Merging, Relation};
 
 use serde_json::{Map, Value};

@@ -142,7 +142,7 @@ pub(crate) fn list(
                     }
                 }
             }
-            json!({"kind": resource.list_kind, "apiVersion": api_version(resource), "metadata": metadata,
+            json!({"kind": resource.list_kind, "apiVersion": resource.api_version(), "metadata": metadata,
                 "items": objects})
         }
         Form::Metadata => {
@@ -158,15 +158,6 @@ pub(crate) fn list(
 pub(crate) fn metadata_of(object: &Value) -> Value {
     json!({"kind": "PartialObjectMetadata", "apiVersion": "meta.k8s.io/v1",
         "metadata": object.get("metadata").cloned().unwrap_or_else(|| json!({}))})
-}
-
-/// `group/version` of a resource.
-pub(crate) fn api_version(resource: &Resource) -> String {
-    if resource.group.is_empty() {
-        resource.version.to_string()
-    } else {
-        format!("{}/{}", resource.group, resource.version)
-    }
 }
 
 /// The bytes of an object as they leave.

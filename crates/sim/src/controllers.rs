@@ -172,7 +172,7 @@ fn create(
         return None;
     }
     let members = access::ensure_object(&mut object);
-    members.insert("apiVersion".to_owned(), json!(crate::answer::api_version(&resource)));
+    members.insert("apiVersion".to_owned(), json!(resource.api_version()));
     members.insert("kind".to_owned(), json!(resource.kind));
     let prefix = access::text_at(&object, &["metadata", "generateName"]).to_owned();
     if access::name(&object).is_empty() {
@@ -249,10 +249,6 @@ fn pod_of(template: &Value, owner: &Value, name: (&str, &str), labels: &[(&str, 
         all.insert((*label).to_owned(), json!(value));
     }
     json!({"metadata": metadata, "spec": template.get("spec").cloned().unwrap_or(Value::Null)})
-}
-
-fn number(object: &Value, path: &[&str]) -> Option<i64> {
-    access::at(object, path).and_then(Value::as_i64)
 }
 
 /// Sets members of the status; those that are 0 or null are removed, as Go leaves them out.

@@ -7,7 +7,6 @@ mod rules;
 mod schema;
 mod status;
 
-use std::cmp::Reverse;
 use std::sync::Arc;
 
 use serde_json::{Map, Value, json};
@@ -76,14 +75,11 @@ pub(crate) fn validate(definition: &Value, old: Option<&Value>) -> Vec<FieldErro
 pub(crate) fn resources(definition: &Value) -> Vec<Resource> {
     let spec = definition.get("spec").unwrap_or(&Value::Null);
     let versions = items(spec, &["versions"]);
-    let mut served: Vec<SmolStr> =
-        versions.iter().filter(|one| flag(one, &["served"])).map(|one| text(one, &["name"]).into()).collect();
-    served.sort_by_key(|name| Reverse(priority(name)));
     let is_served = |version: &&Value| flag(version, &["served"]);
-    versions.iter().filter(is_served).filter_map(|one| resource(definition, spec, one, &served)).collect()
+    versions.iter().filter(is_served).filter_map(|one| resource(definition, spec, one)).collect()
 }
 
-fn resource(definition: &Value, spec: &Value, version: &Value, served: &[SmolStr]) -> Option<Resource> {
+fn resource(definition: &Value, spec: &Value, version: &Value) -> Option<Resource> {
     let schema = tree::at(version, &["schema", "openAPIV3Schema"]).cloned().unwrap_or(Value::Null);
     let structural = Structural::new(&schema).ok()?;
     let names = |name: &str| -> Vec<SmolStr> {
@@ -105,7 +101,6 @@ fn resource(definition: &Value, spec: &Value, version: &Value, served: &[SmolStr
         structural,
         columns: version.get("additionalPrinterColumns").cloned().unwrap_or(Value::Null),
         preserves_unknown,
-        served: served.to_vec(),
         stored_as: stored_as(spec, version).filter(|_| !preserves_unknown),
         warning: flag(version, &["deprecated"]).then(|| warning(spec, version)),
     };
@@ -149,23 +144,6 @@ fn warning(spec: &Value, version: &Value) -> String {
     }
 }
 
-/// Rank of a version: stable ones before beta before alpha, higher numbers first, other names last by the alphabet.
-fn priority(name: &str) -> (u8, u64, u64, Reverse<SmolStr>) {
-    let last = (0, 0, 0, Reverse(name.into()));
-    let number = |text: &str| text.parse::<u64>().ok().filter(|_| !text.starts_with(['0', '+']));
-    let Some(rest) = name.strip_prefix('v') else { return last };
-    let none = Reverse(SmolStr::default());
-    for (word, rank) in [("alpha", 1), ("beta", 2)] {
-        if let Some((major, minor)) = rest.split_once(word) {
-            return match (number(major), number(minor)) {
-                (Some(major), Some(minor)) => (rank, major, minor, none),
-                _ => last,
-            };
-        }
-    }
-    number(rest).map_or(last, |major| (3, major, 0, none))
-}
-
 /// The status that the definition gets: accepted names, stored versions, and the conditions `NamesAccepted` and
 /// `Established` (each false with a reason when names are taken by somebody else in `registry`).
 pub(crate) fn status(definition: &Value, registry: &Registry, now: &str) -> Value {
@@ -191,17 +169,4 @@ fn without(value: &Value, gone: &[&str]) -> Map<String, Value> {
         .filter(|(name, _)| !gone.contains(&name.as_str()))
         .map(|(name, one)| (name.clone(), one.clone()))
         .collect()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn clients_prefer_stable_versions_with_high_numbers() {
-        let mut names =
-            vec!["foo", "v1beta1", "v2", "v10", "v1", "v11alpha2", "bar", "v11beta2", "v12alpha1"];
-        names.sort_by_key(|name| Reverse(priority(name)));
-        assert_eq!(names, ["v10", "v2", "v1", "v11beta2", "v1beta1", "v12alpha1", "v11alpha2", "bar", "foo"]);
-    }
 }

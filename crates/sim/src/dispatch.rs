@@ -154,7 +154,7 @@ fn objects(state: &mut State, request: &Request) -> Result<Reply, Status> {
     {
         if place.name.is_empty() && !special::is_review(&resource) {
             // Only reading goes over all namespaces.
-            return Err(not_allowed(&resource, request));
+            return Err(not_allowed());
         }
         if !place.name.is_empty() {
             return Err(Status::no_such_path());
@@ -173,7 +173,7 @@ fn objects(state: &mut State, request: &Request) -> Result<Reply, Status> {
     }
     let is_watch = request.query.flag("watch");
     match (&request.method, place.name.is_empty()) {
-        (&Method::GET, true) if special::is_review(&resource) => Err(not_allowed(&resource, request)),
+        (&Method::GET, true) if special::is_review(&resource) => Err(not_allowed()),
         // With a name it is that object that is asked for, not its changes.
         (&Method::GET, is_many) if is_watched || (is_watch && is_many) => {
             watch::watch(state, request, &resource, &place, form)
@@ -191,7 +191,7 @@ fn objects(state: &mut State, request: &Request) -> Result<Reply, Status> {
             place.name = "".into();
             delete::delete_collection(state, request, &resource, &place, form)
         }
-        _ => Err(not_allowed(&resource, request)),
+        _ => Err(not_allowed()),
     }
 }
 
@@ -206,8 +206,7 @@ fn watched(request: &Request) -> (Cow<'_, [String]>, bool) {
     (Cow::Owned(path), true)
 }
 
-fn not_allowed(resource: &Resource, request: &Request) -> Status {
-    let _ = (resource, request);
+fn not_allowed() -> Status {
     let message = "the server does not allow this method on the requested resource";
     Status::new(405, "MethodNotAllowed", message).detailed()
 }
@@ -259,7 +258,7 @@ fn subresource(
                 Method::GET => read::get(state, request, resource, place, Form::Plain),
                 Method::PUT => write::replace(state, request, resource, place, Form::Plain),
                 Method::PATCH => write::patch(state, request, resource, place, Form::Plain),
-                _ => Err(not_allowed(resource, request)),
+                _ => Err(not_allowed()),
             }
         }
         _ => Err(no_subresource(resource, place)),

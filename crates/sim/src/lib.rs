@@ -7,9 +7,9 @@
 //! clients speak to it over TLS through [`Server`]; code in the same process may call [`Sim::handle`].
 //!
 //! The same contract suite (`tests/contract`) runs against this and against a real kube-apiserver; a difference
-//! is a bug here. What is deliberately absent: authorization (whoever has the token may do everything),
-//! admission webhooks, aggregated API servers, answers in protobuf (bodies are read), and containers that really
-//! run.
+//! is a bug here. What is deliberately absent: CEL rules, admission and conversion webhooks, aggregated
+//! API servers, quotas, answers in protobuf (bodies are read), and containers that really run. Whoever has the
+//! token may do everything; a caller it impersonates may do what RBAC grants.
 
 mod access;
 mod admission;
@@ -51,7 +51,6 @@ mod write;
 pub use clock::{Clock, Rng};
 pub use fault::{Fault, Faults};
 pub use persist::DataError;
-pub use resource::{Registry, Resource, Scope};
 pub use server::Server;
 pub use sim::{Body, Options, Sim, SimError};
 pub use status::{Cause, FieldError, Status};

@@ -1,6 +1,6 @@
 //! What the server serves: built-in resources, and those that custom resource definitions add.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use serde_json::Value;
@@ -10,7 +10,7 @@ use tiphys_object::structured::SchemaTypes;
 
 /// Whether objects of a resource live in namespaces.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Scope {
+pub(crate) enum Scope {
     /// In a namespace.
     Namespaced,
     /// In the cluster as a whole.
@@ -19,7 +19,7 @@ pub enum Scope {
 
 /// One resource at one version.
 #[derive(Clone, Debug)]
-pub struct Resource {
+pub(crate) struct Resource {
     /// API group; empty is the core group.
     pub group: SmolStr,
     /// Version.
@@ -50,7 +50,7 @@ pub struct Resource {
 
 /// Where the numbers of a scale are.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Scale {
+pub(crate) struct Scale {
     /// Member path, without a leading dot: `spec.replicas`.
     pub spec_replicas: String,
     /// `status.replicas`.
@@ -61,7 +61,7 @@ pub struct Scale {
 
 /// What one version of a definition says about its objects.
 #[derive(Clone, Debug)]
-pub struct Custom {
+pub(crate) struct Custom {
     /// Name of the definition.
     pub definition: String,
     /// Schema as it was written (`openAPIV3Schema`); null without one.
@@ -74,8 +74,6 @@ pub struct Custom {
     pub columns: Value,
     /// Whether unknown members are kept everywhere.
     pub preserves_unknown: bool,
-    /// All served versions, the one clients should prefer first.
-    pub served: Vec<SmolStr>,
     /// Schema of the version that objects are stored in, when that is another one that prunes.
     pub stored_as: Option<Structural>,
     /// What whoever uses a deprecated version is told.
@@ -84,7 +82,7 @@ pub struct Custom {
 
 /// A path below an object, as discovery shows it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Subresource {
+pub(crate) struct Subresource {
     /// Last part of the path, for example `log`.
     pub name: &'static str,
     /// Group of the kind that is sent and answered; empty means that of the resource.
@@ -99,7 +97,7 @@ pub struct Subresource {
 
 impl Resource {
     /// Group and plural under which objects are stored: resources that show the same objects share them.
-    pub fn storage(&self) -> (&str, &str) {
+    pub(crate) fn storage(&self) -> (&str, &str) {
         match (self.group.as_str(), self.plural.as_str()) {
             ("events.k8s.io", "events") => ("", "events"),
             own => own,
@@ -108,12 +106,12 @@ impl Resource {
 
     /// An object of the same [storage](Self::storage), in whatever version, as this resource shows it. Built-in
     /// autoscalers and Events change their members, everything else only its `apiVersion`.
-    pub fn view(&self, object: Value) -> Value {
+    pub(crate) fn view(&self, object: Value) -> Value {
         view(&self.group, &self.plural, &self.api_version(), object)
     }
 
     /// `v1`, or `apps/v1`.
-    pub fn api_version(&self) -> String {
+    pub(crate) fn api_version(&self) -> String {
         if self.group.is_empty() {
             self.version.to_string()
         } else {
@@ -122,12 +120,12 @@ impl Resource {
     }
 
     /// Whether requests with this verb are answered.
-    pub fn has_verb(&self, verb: &str) -> bool {
+    pub(crate) fn has_verb(&self, verb: &str) -> bool {
         self.verbs.iter().any(|one| one == verb)
     }
 
     /// Everything that is served below objects, in the order of discovery.
-    pub fn subresources(&self) -> Vec<Subresource> {
+    pub(crate) fn subresources(&self) -> Vec<Subresource> {
         let status = self.has_status.then_some(subresource::STATUS);
         let scale = self.scale.as_ref().map(|_| subresource::SCALE);
         let mut found: Vec<Subresource> = status.into_iter().chain(scale).collect();
@@ -141,7 +139,7 @@ impl Resource {
 
 /// The versions of one group that are served.
 #[derive(Clone, Debug)]
-pub struct Group<'a> {
+pub(crate) struct Group<'a> {
     /// Name; empty is the core group.
     pub name: &'a str,
     /// The preferred version first.
@@ -150,28 +148,26 @@ pub struct Group<'a> {
 
 /// The resources of one version of a group.
 #[derive(Clone, Debug)]
-pub struct GroupVersion<'a> {
+pub(crate) struct GroupVersion<'a> {
     /// Name of the version.
     pub name: &'a str,
     /// By plural.
     pub resources: Vec<&'a Arc<Resource>>,
 }
 
-/// Three names: group and version, then plural or kind.
+/// Group, version and plural.
 type Names = (SmolStr, SmolStr, SmolStr);
 
-/// Everything that is served, found by path and by kind.
+/// Everything that is served, found by path.
 #[derive(Clone, Debug, Default)]
-pub struct Registry {
+pub(crate) struct Registry {
     /// By group, version and plural.
     resources: BTreeMap<Names, Arc<Resource>>,
-    /// The plural by group, version and kind.
-    plurals: HashMap<Names, SmolStr>,
 }
 
 impl Registry {
     /// The built-in resources.
-    pub fn builtin() -> Self {
+    pub(crate) fn builtin() -> Self {
         let mut registry = Self::default();
         for resource in builtin::resources() {
             registry.insert(resource);
@@ -180,47 +176,30 @@ impl Registry {
     }
 
     /// Adds or replaces a resource.
-    pub fn insert(&mut self, resource: Resource) {
+    pub(crate) fn insert(&mut self, resource: Resource) {
         let key = (resource.group.clone(), resource.version.clone(), resource.plural.clone());
-        let kind = (resource.group.clone(), resource.version.clone(), resource.kind.clone());
-        let plural = resource.plural.clone();
-        if let Some(before) = self.resources.insert(key, Arc::new(resource))
-            && before.kind != kind.2
-        {
-            self.plurals.remove(&(before.group.clone(), before.version.clone(), before.kind.clone()));
-        }
-        self.plurals.insert(kind, plural);
+        self.resources.insert(key, Arc::new(resource));
     }
 
     /// Removes every resource that a definition added.
-    pub fn remove_definition(&mut self, definition: &str) {
+    pub(crate) fn remove_definition(&mut self, definition: &str) {
         self.resources.retain(|_, resource| {
             resource.custom.as_ref().is_none_or(|custom| custom.definition != definition)
-        });
-        let resources = &self.resources;
-        self.plurals.retain(|(group, version, _), plural| {
-            resources.contains_key(&(group.clone(), version.clone(), plural.clone()))
         });
     }
 
     /// The resource at a path.
-    pub fn find(&self, group: &str, version: &str, plural: &str) -> Option<&Arc<Resource>> {
+    pub(crate) fn find(&self, group: &str, version: &str, plural: &str) -> Option<&Arc<Resource>> {
         self.resources.get(&(group.into(), version.into(), plural.into()))
     }
 
-    /// The resource of a kind.
-    pub fn by_kind(&self, group: &str, version: &str, kind: &str) -> Option<&Arc<Resource>> {
-        let plural = self.plurals.get(&(group.into(), version.into(), kind.into()))?;
-        self.find(group, version, plural)
-    }
-
     /// All resources, by group, version and plural.
-    pub fn iter(&self) -> impl Iterator<Item = &Arc<Resource>> {
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &Arc<Resource>> {
         self.resources.values()
     }
 
     /// All groups in the order of discovery: built-in ones as a server ranks them, then the others by name.
-    pub fn groups(&self) -> Vec<Group<'_>> {
+    pub(crate) fn groups(&self) -> Vec<Group<'_>> {
         let mut groups: Vec<Group<'_>> = Vec::new();
         for resource in self.resources.values() {
             if groups.last().is_none_or(|last| last.name != resource.group) {
@@ -242,12 +221,16 @@ impl Registry {
     }
 
     /// One group; `None` when nothing of it is served.
-    pub fn group(&self, name: &str) -> Option<Group<'_>> {
+    pub(crate) fn group(&self, name: &str) -> Option<Group<'_>> {
         self.groups().into_iter().find(|group| group.name == name)
     }
 
     /// The resources of one version of a group, by plural; empty when it is not served.
-    pub fn of_version<'a>(&'a self, group: &str, version: &str) -> impl Iterator<Item = &'a Arc<Resource>> {
+    pub(crate) fn of_version<'a>(
+        &'a self,
+        group: &str,
+        version: &str,
+    ) -> impl Iterator<Item = &'a Arc<Resource>> {
         let (group, version) = (SmolStr::from(group), SmolStr::from(version));
         let start = (group.clone(), version.clone(), SmolStr::default());
         self.resources

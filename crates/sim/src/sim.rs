@@ -58,7 +58,7 @@ impl Default for Options {
 #[non_exhaustive]
 pub enum SimError {
     /// The data directory cannot be used.
-    #[error("{0}")]
+    #[error(transparent)]
     Data(#[from] crate::persist::DataError),
 }
 

@@ -13,7 +13,7 @@ use crate::request::{Place, Request};
 use crate::resource::{Resource, Scale};
 use crate::state::State;
 use crate::status::{FieldError, Status};
-use crate::write::{self, Booking, Options, update_object};
+use crate::write::{self, Booking, Change, Options, update_object};
 
 /// Who everybody is that has the token.
 pub(crate) const USER: &str = "tiphys-demo-admin";
@@ -122,8 +122,8 @@ pub(crate) fn scale(
         let writer = Writer { manager: request.manager(), subresource: "scale", now: request.now };
         let force = request.query.flag("force");
         let new = books::apply(resource, Some(&old), &config, &place.namespace, force, writer)?;
-        let changed =
-            update_object(state, request, resource, &key, &old, new, "scale", &options, Booking::Done)?;
+        let change = Change { key: &key, old: &old, new, subresource: "scale", booking: Booking::Done };
+        let changed = update_object(state, request, resource, &options, change)?;
         return Ok(Reply::ok(scale_of(&changed, &paths)));
     }
     let wanted = if is_put {
@@ -150,8 +150,8 @@ pub(crate) fn scale(
         access::metadata_mut(&mut new).insert("resourceVersion".to_owned(), json!(version));
     }
     set_at(&mut new, &paths.spec_replicas, json!(count));
-    let changed =
-        update_object(state, request, resource, &key, &old, new, "scale", &options, Booking::Update)?;
+    let change = Change { key: &key, old: &old, new, subresource: "scale", booking: Booking::Update };
+    let changed = update_object(state, request, resource, &options, change)?;
     Ok(Reply::ok(scale_of(&changed, &paths)))
 }
 
@@ -297,8 +297,8 @@ pub(crate) fn finalize(
     } else {
         set_at(&mut new, "spec.finalizers", kept);
     }
-    let changed =
-        update_object(state, request, resource, &key, &old, new, "finalize", &options, Booking::Update)?;
+    let change = Change { key: &key, old: &old, new, subresource: "finalize", booking: Booking::Update };
+    let changed = update_object(state, request, resource, &options, change)?;
     Ok(Reply::ok(changed))
 }
 

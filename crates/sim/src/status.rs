@@ -54,7 +54,7 @@ enum Shape {
 
 impl Status {
     /// A status without details.
-    pub fn new(code: u16, reason: &'static str, message: impl Into<String>) -> Self {
+    pub(crate) fn new(code: u16, reason: &'static str, message: impl Into<String>) -> Self {
         Self {
             code,
             reason,
@@ -78,7 +78,7 @@ impl Status {
     }
 
     /// The object on the wire.
-    pub fn to_value(&self) -> Value {
+    pub(crate) fn to_value(&self) -> Value {
         let mut object = Map::new();
         object.insert("kind".to_owned(), json!("Status"));
         object.insert("apiVersion".to_owned(), json!("v1"));
@@ -97,7 +97,7 @@ impl Status {
 
     /// With the object that the request was about.
     #[must_use]
-    pub fn about(mut self, name: &str, group: &str, kind: &str) -> Self {
+    pub(crate) fn about(mut self, name: &str, group: &str, kind: &str) -> Self {
         for (member, text) in [("name", name), ("group", group), ("kind", kind)] {
             if !text.is_empty() {
                 self.details.insert(member.to_owned(), json!(text));
@@ -108,7 +108,7 @@ impl Status {
 
     /// With causes.
     #[must_use]
-    pub fn caused_by(mut self, causes: impl IntoIterator<Item = Cause>) -> Self {
+    pub(crate) fn caused_by(mut self, causes: impl IntoIterator<Item = Cause>) -> Self {
         let causes: Vec<Value> = causes
             .into_iter()
             .map(|cause| {
@@ -130,18 +130,18 @@ impl Status {
     }
 
     /// `404`: no such object.
-    pub fn not_found(group: &str, plural: &str, name: &str) -> Self {
+    pub(crate) fn not_found(group: &str, plural: &str, name: &str) -> Self {
         let message = format!("{} {name:?} not found", qualified(group, plural));
         Self::new(404, "NotFound", message).about(name, group, plural)
     }
 
     /// `404`: nothing is served there.
-    pub fn no_such_path() -> Self {
+    pub(crate) fn no_such_path() -> Self {
         Self::new(404, "NotFound", "the server could not find the requested resource").detailed()
     }
 
     /// `404`: not even a group of resources is there.
-    pub fn no_such_page() -> Self {
+    pub(crate) fn no_such_page() -> Self {
         Self { shape: Shape::Text, ..Self::new(404, "", "404 page not found\n") }
     }
 
@@ -151,36 +151,30 @@ impl Status {
     }
 
     /// `409`: the name is taken.
-    pub fn already_exists(group: &str, plural: &str, name: &str) -> Self {
+    pub(crate) fn already_exists(group: &str, plural: &str, name: &str) -> Self {
         let message = format!("{} {name:?} already exists", qualified(group, plural));
         Self::new(409, "AlreadyExists", message).about(name, group, plural)
     }
 
     /// `409`: the object is not as the caller believes.
-    pub fn conflict(group: &str, plural: &str, name: &str, why: &str) -> Self {
+    pub(crate) fn conflict(group: &str, plural: &str, name: &str, why: &str) -> Self {
         let message =
             format!("Operation cannot be fulfilled on {} {name:?}: {why}", qualified(group, plural));
         Self::new(409, "Conflict", message).about(name, group, plural)
     }
 
     /// `400`.
-    pub fn bad_request(message: impl Into<String>) -> Self {
+    pub(crate) fn bad_request(message: impl Into<String>) -> Self {
         Self::new(400, "BadRequest", message)
     }
 
-    /// `405`.
-    pub fn method_not_allowed(group: &str, plural: &str, verb: &str) -> Self {
-        let message = format!("{verb} is not supported on resources of kind {:?}", qualified(group, plural));
-        Self::new(405, "MethodNotAllowed", message).about("", group, plural)
-    }
-
     /// `410`: what was asked for is too old.
-    pub fn expired(message: impl Into<String>) -> Self {
+    pub(crate) fn expired(message: impl Into<String>) -> Self {
         Self::new(410, "Expired", message)
     }
 
     /// `422`: the object breaks rules. `kind` is the kind, not the plural.
-    pub fn invalid(group: &str, kind: &str, name: &str, errors: &[FieldError]) -> Self {
+    pub(crate) fn invalid(group: &str, kind: &str, name: &str, errors: &[FieldError]) -> Self {
         // Equal texts are told once; their causes all stay.
         let mut texts: Vec<String> = Vec::new();
         for text in errors.iter().map(FieldError::to_string) {
@@ -205,20 +199,20 @@ impl Status {
 
 impl FieldError {
     /// `Required value`, with more text where there is some.
-    pub fn required(field: impl Into<String>, detail: &str) -> Self {
+    pub(crate) fn required(field: impl Into<String>, detail: &str) -> Self {
         let message =
             if detail.is_empty() { "Required value".to_owned() } else { format!("Required value: {detail}") };
         Self { reason: "FieldValueRequired", field: field.into(), message }
     }
 
     /// `Invalid value: …`.
-    pub fn invalid(field: impl Into<String>, value: &Value, detail: &str) -> Self {
+    pub(crate) fn invalid(field: impl Into<String>, value: &Value, detail: &str) -> Self {
         let message = format!("Invalid value: {value}: {detail}");
         Self { reason: "FieldValueInvalid", field: field.into(), message }
     }
 
     /// `Unsupported value: …`.
-    pub fn not_supported(field: impl Into<String>, value: &Value, supported: &[&str]) -> Self {
+    pub(crate) fn not_supported(field: impl Into<String>, value: &Value, supported: &[&str]) -> Self {
         let listed: Vec<String> = supported.iter().map(|one| format!("{one:?}")).collect();
         let message = if listed.is_empty() {
             format!("Unsupported value: {value}")
@@ -229,12 +223,12 @@ impl FieldError {
     }
 
     /// `Forbidden: …`.
-    pub fn forbidden(field: impl Into<String>, detail: &str) -> Self {
+    pub(crate) fn forbidden(field: impl Into<String>, detail: &str) -> Self {
         Self { reason: "FieldValueForbidden", field: field.into(), message: format!("Forbidden: {detail}") }
     }
 
     /// `Duplicate value: …`.
-    pub fn duplicate(field: impl Into<String>, value: &Value) -> Self {
+    pub(crate) fn duplicate(field: impl Into<String>, value: &Value) -> Self {
         let message = format!("Duplicate value: {value}");
         Self { reason: "FieldValueDuplicate", field: field.into(), message }
     }

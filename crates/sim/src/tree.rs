@@ -5,15 +5,7 @@ use serde_json::{Map, Value};
 /// The members of an object.
 pub(crate) type Members = Map<String, Value>;
 
-/// The value at a path of members.
-pub(crate) fn at<'a>(value: &'a Value, path: &[&str]) -> Option<&'a Value> {
-    path.iter().try_fold(value, |value, name| value.get(name))
-}
-
-/// The text at a path; empty without one.
-pub(crate) fn text<'a>(value: &'a Value, path: &[&str]) -> &'a str {
-    at(value, path).and_then(Value::as_str).unwrap_or("")
-}
+pub(crate) use tiphys_object::access::{at, text_at as text};
 
 /// The integer at a path.
 pub(crate) fn integer(value: &Value, path: &[&str]) -> Option<i64> {

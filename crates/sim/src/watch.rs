@@ -10,7 +10,7 @@ use jiff::Timestamp;
 use serde_json::{Value, json};
 use smol_str::SmolStr;
 
-use crate::answer::{self, Form, Reply, api_version};
+use crate::answer::{self, Form, Reply};
 use crate::read::{present, version_of, within};
 use crate::request::{Place, Query, Request};
 use crate::resource::Resource;
@@ -244,7 +244,7 @@ impl Watch {
     fn bookmark_at(&self, version: u64) -> Value {
         let metadata = json!({"resourceVersion": version.to_string()});
         match self.form {
-            Form::Plain => json!({"kind": self.resource.kind, "apiVersion": api_version(&self.resource),
+            Form::Plain => json!({"kind": self.resource.kind, "apiVersion": self.resource.api_version(),
                 "metadata": metadata}),
             Form::Metadata => json!({"kind": "PartialObjectMetadata", "apiVersion": "meta.k8s.io/v1",
                 "metadata": metadata}),

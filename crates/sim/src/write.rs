@@ -236,37 +236,36 @@ pub(crate) fn replace(
         };
         return Err(Status::invalid(&resource.group, kind, &place.name, &[error]));
     }
-    let changed = update_object(
-        state,
-        request,
-        resource,
-        &key,
-        &old,
-        object,
-        &place.subresource,
-        &options,
-        Booking::Update,
-    )?;
+    let subresource = &place.subresource;
+    let change = Change { key: &key, old: &old, new: object, subresource, booking: Booking::Update };
+    let changed = update_object(state, request, resource, &options, change)?;
     let value = answer::one(form, resource, changed, request.now);
     Ok(Reply::Object { code: 200, value, warnings })
 }
 
+/// What becomes of one object.
+pub(crate) struct Change<'a> {
+    /// Where it is stored.
+    pub key: &'a Key,
+    /// As it is, in the version of the request.
+    pub old: &'a Value,
+    /// As it was asked for.
+    pub new: Value,
+    /// Part of it that may change; empty for the object itself.
+    pub subresource: &'a str,
+    /// What happens to its `managedFields`.
+    pub booking: Booking,
+}
+
 /// Puts a changed object in the place of the old one. What comes back is the object as it then is.
-#[expect(
-    clippy::too_many_arguments,
-    reason = "one choke point for all writes; a struct of these would be used once"
-)]
 pub(crate) fn update_object(
     state: &mut State,
     request: &Request,
     resource: &Resource,
-    key: &Key,
-    old: &Value,
-    mut new: Value,
-    subresource: &str,
     options: &Options,
-    booking: Booking,
+    change: Change<'_>,
 ) -> Result<Value, Status> {
+    let Change { key, old, mut new, subresource, booking } = change;
     check_preconditions(resource, key, old, &new, &request.method)?;
     default(resource, &mut new);
     if booking == Booking::Update {

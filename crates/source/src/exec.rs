@@ -13,7 +13,7 @@ use std::time::Duration;
 
 use rustix::process::{Pid, Signal, kill_process_group};
 use tokio::io::{AsyncRead, AsyncReadExt};
-use tokio::process::Command;
+use tokio::process::{Child, Command};
 
 pub use piped::{Piped, start};
 
@@ -82,18 +82,7 @@ pub enum ExecError {
 
 /// Runs a child to its end. Dropping the future kills the child's process group.
 pub async fn run(invocation: Invocation) -> Result<Output, ExecError> {
-    let mut child = Command::new(&invocation.program)
-        .args(&invocation.arguments)
-        .env_clear()
-        .envs(invocation.environment)
-        .current_dir(&invocation.directory)
-        .stdin(Stdio::null())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .process_group(0)
-        .kill_on_drop(true)
-        .spawn()
-        .map_err(ExecError::Start)?;
+    let mut child = spawn(&invocation, Stdio::null())?;
     let mut group = Group::of(&child);
     let (stdout, stderr) = (child.stdout.take(), child.stderr.take());
     let limit = invocation.stdout_bytes_max;
@@ -119,11 +108,27 @@ pub async fn run(invocation: Invocation) -> Result<Output, ExecError> {
     }
 }
 
+/// Starts a child in a process group of its own.
+fn spawn(invocation: &Invocation, stdin: Stdio) -> Result<Child, ExecError> {
+    Command::new(&invocation.program)
+        .args(&invocation.arguments)
+        .env_clear()
+        .envs(invocation.environment.iter().map(|(name, value)| (name, value)))
+        .current_dir(&invocation.directory)
+        .stdin(stdin)
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .process_group(0)
+        .kill_on_drop(true)
+        .spawn()
+        .map_err(ExecError::Start)
+}
+
 /// The process group of a child; killed when dropped before the child ended.
 struct Group(Option<Pid>);
 
 impl Group {
-    fn of(child: &tokio::process::Child) -> Self {
+    fn of(child: &Child) -> Self {
         Self(child.id().and_then(|id| i32::try_from(id).ok()).and_then(Pid::from_raw))
     }
 

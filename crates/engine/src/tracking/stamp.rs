@@ -3,6 +3,7 @@
 use serde_json::{Map, Value};
 use tiphys_api::names::annotation;
 use tiphys_go::json::print_go;
+use tiphys_object::structured::go_type;
 use tiphys_object::{Gvk, access};
 
 use super::{TrackingId, TrackingMethod, TrackingSettings};
@@ -215,18 +216,6 @@ fn check_text_map(object: &Value, member: &str) -> Result<(), String> {
             print_go(other),
             go_type(other)
         )),
-    }
-}
-
-fn go_type(value: &Value) -> &'static str {
-    match value {
-        Value::Null => "<nil>",
-        Value::Bool(_) => "bool",
-        Value::Number(number) if number.is_f64() => "float64",
-        Value::Number(_) => "int64",
-        Value::String(_) => "string",
-        Value::Array(_) => "[]interface {}",
-        Value::Object(_) => "map[string]interface {}",
     }
 }
 

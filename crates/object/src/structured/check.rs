@@ -134,8 +134,8 @@ fn go_literal(value: &Value) -> String {
     }
 }
 
-/// The Go type that a decoder makes of a value.
-fn go_type(value: &Value) -> &'static str {
+/// The Go type that a decoder makes of a value, as `%T` prints it.
+pub fn go_type(value: &Value) -> &'static str {
     match value {
         Value::Null => "<nil>",
         Value::Bool(_) => "bool",

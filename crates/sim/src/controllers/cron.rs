@@ -6,10 +6,11 @@ use serde_json::{Value, json};
 use tiphys_go::cron;
 use tiphys_object::access;
 
-use super::{controlled, create, delete, number, owner_reference, set_status, wake_at, write};
+use super::{controlled, create, delete, owner_reference, set_status, wake_at, write};
 use crate::clock::seconds;
 use crate::state::{State, condition};
 use crate::store::Key;
+use crate::tree::integer;
 
 pub(super) fn reconcile(state: &mut State, key: &Key, mut cron_job: Value, now: Timestamp) {
     let zone = match access::text_at(&cron_job, &["spec", "timeZone"]) {
@@ -93,7 +94,7 @@ fn clean_up(state: &mut State, cron_job: &Value, jobs: &[(Key, Value)], now: Tim
     for (kind, member, usual) in
         [("Complete", "successfulJobsHistoryLimit", 3), ("Failed", "failedJobsHistoryLimit", 1)]
     {
-        let limit = number(cron_job, &["spec", member]).unwrap_or(usual);
+        let limit = integer(cron_job, &["spec", member]).unwrap_or(usual);
         let mut over: Vec<&(Key, Value)> =
             jobs.iter().filter(|(_, job)| condition(job, kind) == Some("True")).collect();
         over.sort_by_key(|(_, job)| access::text_at(job, &["metadata", "creationTimestamp"]).to_owned());

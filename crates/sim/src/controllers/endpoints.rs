@@ -9,6 +9,7 @@ use super::replicas::is_ready;
 use super::{create, is_kind, owner_reference, write};
 use crate::state::{State, is_terminating};
 use crate::store::Key;
+use crate::tree::integer;
 
 /// Services and claims of a pod's namespace look again.
 pub(super) fn wake(state: &mut State, pod: &Key) {
@@ -96,7 +97,7 @@ fn slice(state: &mut State, key: &Key, service: &Value, pods: &[Value], now: Tim
         if !is_same {
             members.insert("endpoints".to_owned(), json!(endpoints));
             members.insert("ports".to_owned(), json!(ports(service, pods)));
-            let generation = super::number(&slice, &["metadata", "generation"]).unwrap_or(1);
+            let generation = integer(&slice, &["metadata", "generation"]).unwrap_or(1);
             access::metadata_mut(&mut slice).insert("generation".to_owned(), json!(generation + 1));
             write(state, &slice_key, slice);
         }

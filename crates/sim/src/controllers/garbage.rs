@@ -8,6 +8,7 @@ use tiphys_object::access;
 use crate::delete::{FOREGROUND, ORPHAN, Options};
 use crate::state::{State, finalizers, is_terminating, set_finalizers};
 use crate::store::Key;
+use crate::tree::integer;
 
 /// Deletes an object without owners, and works on the finalizers of one that is being deleted. Whether the
 /// object needs no further look.
@@ -130,7 +131,7 @@ pub(super) fn release(state: &mut State, key: &Key, finalizer: &str, now: Timest
     set_finalizers(&mut object, &kept);
     let is_pod = super::is_kind(&key.kind, "", "pods");
     let is_namespace = super::is_kind(&key.kind, "", "namespaces");
-    let grace = super::number(&object, &["metadata", "deletionGracePeriodSeconds"]).unwrap_or(0);
+    let grace = integer(&object, &["metadata", "deletionGracePeriodSeconds"]).unwrap_or(0);
     if kept.is_empty() && !(is_pod && grace > 0) && !is_namespace {
         state.erase(key);
     } else {

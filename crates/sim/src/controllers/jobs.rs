@@ -6,10 +6,11 @@ use jiff::Timestamp;
 use serde_json::{Value, json};
 use tiphys_object::access;
 
-use super::{controlled, create, delete, emit, number, pod_of, set_condition, set_status, wake_at, write};
+use super::{controlled, create, delete, emit, pod_of, set_condition, set_status, wake_at, write};
 use crate::clock::seconds;
 use crate::state::{State, condition, is_terminating};
 use crate::store::Key;
+use crate::tree::integer;
 
 const SOURCE: &str = "job-controller";
 /// The back-off doubles from here with each failure.
@@ -49,9 +50,9 @@ pub(super) fn reconcile(state: &mut State, key: &Key, mut job: Value, now: Times
                 && !matches!(access::text_at(pod, &["status", "phase"]), "Succeeded" | "Failed")
         })
         .collect();
-    let wanted = usize::try_from(number(&job, &["spec", "completions"]).unwrap_or(1)).unwrap_or(1);
-    let parallel = usize::try_from(number(&job, &["spec", "parallelism"]).unwrap_or(1)).unwrap_or(1);
-    let limit = usize::try_from(number(&job, &["spec", "backoffLimit"]).unwrap_or(6)).unwrap_or(6);
+    let wanted = usize::try_from(integer(&job, &["spec", "completions"]).unwrap_or(1)).unwrap_or(1);
+    let parallel = usize::try_from(integer(&job, &["spec", "parallelism"]).unwrap_or(1)).unwrap_or(1);
+    let limit = usize::try_from(integer(&job, &["spec", "backoffLimit"]).unwrap_or(6)).unwrap_or(6);
     let mut running = active.len();
     if failed > limit {
         let message = "Job has reached the specified backoff limit";
@@ -175,7 +176,7 @@ fn probe_times(job: &mut Value, now: Timestamp) {
 }
 
 fn is_late(state: &mut State, key: &Key, job: &Value, now: Timestamp) -> bool {
-    let Some(limit) = number(job, &["spec", "activeDeadlineSeconds"]) else { return false };
+    let Some(limit) = integer(job, &["spec", "activeDeadlineSeconds"]) else { return false };
     let started = access::text_at(job, &["status", "startTime"]).parse().unwrap_or(now);
     let due = super::after_real(started, Duration::from_secs(u64::try_from(limit).unwrap_or(0)));
     if due > now {
@@ -186,7 +187,7 @@ fn is_late(state: &mut State, key: &Key, job: &Value, now: Timestamp) -> bool {
 
 /// Jobs that are over go when they say so.
 fn expire(state: &mut State, key: &Key, job: &Value, now: Timestamp) {
-    let Some(lasts) = number(job, &["spec", "ttlSecondsAfterFinished"]) else { return };
+    let Some(lasts) = integer(job, &["spec", "ttlSecondsAfterFinished"]) else { return };
     let conditions = access::at(job, &["status", "conditions"]).and_then(Value::as_array);
     let ended = conditions
         .into_iter()

@@ -6,18 +6,17 @@ use jiff::Timestamp;
 use serde_json::{Value, json};
 use tiphys_object::access;
 
-use super::{
-    after_real, controlled, create, delete, emit, number, pod_of, set_count, set_status, wake_at, write,
-};
+use super::{after_real, controlled, create, delete, emit, pod_of, set_count, set_status, wake_at, write};
 use crate::state::{State, condition, is_terminating};
 use crate::store::Key;
+use crate::tree::integer;
 
 /// Pods made or deleted in one look; the rest follows with the next.
 const BURST_MAX: i64 = 100;
 
 pub(super) fn reconcile(state: &mut State, key: &Key, mut set: Value, now: Timestamp) {
     let mut pods = active_pods(state, &set);
-    let wanted = number(&set, &["spec", "replicas"]).unwrap_or(1);
+    let wanted = integer(&set, &["spec", "replicas"]).unwrap_or(1);
     let have = i64::try_from(pods.len()).unwrap_or(i64::MAX);
     if have < wanted {
         let template = access::at(&set, &["spec", "template"]).cloned().unwrap_or(Value::Null);
@@ -46,7 +45,7 @@ pub(super) fn reconcile(state: &mut State, key: &Key, mut set: Value, now: Times
     let pods = active_pods(state, &set);
     let ready = pods.iter().filter(|(_, pod)| is_ready(pod)).count();
     let available = available(state, key, &set, &pods, now);
-    let generation = number(&set, &["metadata", "generation"]);
+    let generation = integer(&set, &["metadata", "generation"]);
     set_status(
         &mut set,
         json!({"replicas": pods.len(), "fullyLabeledReplicas": pods.len(), "readyReplicas": ready,
@@ -59,7 +58,7 @@ pub(super) fn reconcile(state: &mut State, key: &Key, mut set: Value, now: Times
 
 /// Pods that have been ready for as long as the set asks for; it is woken when that comes true for more of them.
 fn available(state: &mut State, key: &Key, set: &Value, pods: &[(Key, Value)], now: Timestamp) -> usize {
-    let least = number(set, &["spec", "minReadySeconds"]).unwrap_or(0);
+    let least = integer(set, &["spec", "minReadySeconds"]).unwrap_or(0);
     let least = Duration::from_secs(u64::try_from(least).unwrap_or(0));
     let mut count = 0;
     for (_, pod) in pods.iter().filter(|(_, pod)| is_ready(pod)) {

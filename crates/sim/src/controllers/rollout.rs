@@ -7,11 +7,11 @@ use serde_json::{Value, json};
 use tiphys_object::access;
 
 use super::{
-    controlled, create, delete, emit, hash_of, number, owner_reference, set_condition, set_status, wake_at,
-    write,
+    controlled, create, delete, emit, hash_of, owner_reference, set_condition, set_status, wake_at, write,
 };
 use crate::state::{State, condition};
 use crate::store::Key;
+use crate::tree::integer;
 
 const REVISION: &str = "deployment.kubernetes.io/revision";
 const REVISION_HISTORY: &str = "deployment.kubernetes.io/revision-history";
@@ -37,11 +37,11 @@ struct Set {
 
 impl Set {
     fn wanted(&self) -> i64 {
-        number(&self.object, &["spec", "replicas"]).unwrap_or(0)
+        integer(&self.object, &["spec", "replicas"]).unwrap_or(0)
     }
 
     fn count(&self, member: &str) -> i64 {
-        number(&self.object, &["status", member]).unwrap_or(0)
+        integer(&self.object, &["status", member]).unwrap_or(0)
     }
 
     fn revision(&self) -> i64 {
@@ -101,7 +101,7 @@ fn make_set(state: &mut State, deployment: &Value, sets: &[Set], now: Timestamp)
         .insert(HASH.to_owned(), json!(hash));
     let labels = template.pointer("/metadata/labels").cloned().unwrap_or(Value::Null);
     let name = format!("{}-{hash}", access::name(deployment));
-    let desired = number(deployment, &["spec", "replicas"]).unwrap_or(1);
+    let desired = integer(deployment, &["spec", "replicas"]).unwrap_or(1);
     let (surge, _) = margins(deployment, desired);
     let revision = sets.iter().map(Set::revision).max().unwrap_or(0) + 1;
     let total: i64 = sets.iter().map(Set::wanted).sum();
@@ -118,7 +118,7 @@ fn make_set(state: &mut State, deployment: &Value, sets: &[Set], now: Timestamp)
         "spec": {"replicas": begin, "selector": selector, "template": template},
     });
     copy_annotations(deployment, &mut set);
-    if let Some(least) = number(deployment, &["spec", "minReadySeconds"]).filter(|least| *least > 0) {
+    if let Some(least) = integer(deployment, &["spec", "minReadySeconds"]).filter(|least| *least > 0) {
         let spec = access::member_object_mut(access::ensure_object(&mut set), "spec");
         spec.insert("minReadySeconds".to_owned(), json!(least));
     }
@@ -192,11 +192,11 @@ fn resize(state: &mut State, deployment: &Value, set: &mut Set, count: i64, now:
     if let Some(spec) = set.object.get_mut("spec").and_then(Value::as_object_mut) {
         spec.insert("replicas".to_owned(), json!(count));
     }
-    let desired = number(deployment, &["spec", "replicas"]).unwrap_or(1);
+    let desired = integer(deployment, &["spec", "replicas"]).unwrap_or(1);
     let (surge, _) = margins(deployment, desired);
     access::set_annotation(&mut set.object, DESIRED, &desired.to_string());
     access::set_annotation(&mut set.object, MAX, &(desired + surge).to_string());
-    let generation = number(&set.object, &["metadata", "generation"]).unwrap_or(1);
+    let generation = integer(&set.object, &["metadata", "generation"]).unwrap_or(1);
     access::metadata_mut(&mut set.object).insert("generation".to_owned(), json!(generation + 1));
     write(state, &set.key, set.object.clone());
     let way = if count > before { "up" } else { "down" };
@@ -206,7 +206,7 @@ fn resize(state: &mut State, deployment: &Value, set: &mut Set, count: i64, now:
 
 /// One step of the way from the old sets to the new one, which is the last.
 fn scale(state: &mut State, deployment: &Value, sets: &mut [Set], now: Timestamp) {
-    let desired = number(deployment, &["spec", "replicas"]).unwrap_or(1);
+    let desired = integer(deployment, &["spec", "replicas"]).unwrap_or(1);
     let (surge, unavailable) = margins(deployment, desired);
     let Some((new, old)) = sets.split_last_mut() else { return };
     if is_recreate(deployment) {
@@ -251,7 +251,7 @@ fn scale(state: &mut State, deployment: &Value, sets: &mut [Set], now: Timestamp
 
 /// Old sets beyond the history go.
 fn clean_up(state: &mut State, deployment: &Value, sets: &[Set], now: Timestamp) {
-    let limit = number(deployment, &["spec", "revisionHistoryLimit"]).unwrap_or(10);
+    let limit = integer(deployment, &["spec", "revisionHistoryLimit"]).unwrap_or(10);
     let limit = usize::try_from(limit).unwrap_or(0);
     let Some((_, old)) = sets.split_last() else { return };
     let idle: Vec<&Set> = old.iter().filter(|set| set.wanted() == 0 && set.count("replicas") == 0).collect();
@@ -261,13 +261,13 @@ fn clean_up(state: &mut State, deployment: &Value, sets: &[Set], now: Timestamp)
 }
 
 fn report(state: &mut State, key: &Key, deployment: &mut Value, sets: &[Set], has_new: bool, now: Timestamp) {
-    let desired = number(deployment, &["spec", "replicas"]).unwrap_or(1);
+    let desired = integer(deployment, &["spec", "replicas"]).unwrap_or(1);
     let (_, unavailable) = margins(deployment, desired);
     let sum = |member: &str| sets.iter().map(|set| set.count(member)).sum::<i64>();
     let (all, ready, available) = (sum("replicas"), sum("readyReplicas"), sum("availableReplicas"));
     let new = if has_new { sets.last() } else { None };
     let updated = new.map_or(0, |set| set.count("replicas"));
-    let generation = number(deployment, &["metadata", "generation"]);
+    let generation = integer(deployment, &["metadata", "generation"]);
     set_status(
         deployment,
         json!({"observedGeneration": generation, "replicas": all, "updatedReplicas": updated,
@@ -306,10 +306,10 @@ fn progress(
     counts: (i64, i64),
     now: Timestamp,
 ) {
-    let deadline = number(deployment, &["spec", "progressDeadlineSeconds"]).unwrap_or(600);
+    let deadline = integer(deployment, &["spec", "progressDeadlineSeconds"]).unwrap_or(600);
     let deadline = Duration::from_secs(u64::try_from(deadline).unwrap_or(600));
     // A roll-out has progressed when its numbers changed.
-    let mark = (counts, number(deployment, &["metadata", "generation"]).unwrap_or(0));
+    let mark = (counts, integer(deployment, &["metadata", "generation"]).unwrap_or(0));
     let known = state.progress.get(key).copied();
     let since = match known {
         Some((old, since)) if old == mark => since,

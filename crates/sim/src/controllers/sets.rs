@@ -5,9 +5,10 @@ use serde_json::{Value, json};
 use tiphys_object::access;
 
 use super::replicas::is_ready;
-use super::{NODE, controlled, create, delete, hash_of, number, owner_reference, pod_of, set_status, write};
+use super::{NODE, controlled, create, delete, hash_of, owner_reference, pod_of, set_status, write};
 use crate::state::{State, is_terminating};
 use crate::store::Key;
+use crate::tree::integer;
 
 const REVISION: &str = "controller-revision-hash";
 
@@ -27,7 +28,7 @@ fn keep_revision(state: &mut State, owner: &Value, name: &str, now: Timestamp) {
     if known.iter().any(|(key, _)| key.name == name) {
         return;
     }
-    let number = known.iter().filter_map(|(_, one)| number(one, &["revision"])).max().unwrap_or(0) + 1;
+    let number = known.iter().filter_map(|(_, one)| integer(one, &["revision"])).max().unwrap_or(0) + 1;
     let labels = owner.pointer("/spec/template/metadata/labels").cloned().unwrap_or(Value::Null);
     let data = json!({"spec": {"template": owner.pointer("/spec/template").cloned().unwrap_or(Value::Null)}});
     let revision = json!({"metadata": {"name": name, "namespace": access::namespace(owner), "labels": labels,
@@ -36,8 +37,8 @@ fn keep_revision(state: &mut State, owner: &Value, name: &str, now: Timestamp) {
 }
 
 pub(super) fn stateful(state: &mut State, key: &Key, mut set: Value, now: Timestamp) {
-    let wanted = number(&set, &["spec", "replicas"]).unwrap_or(1);
-    let first = number(&set, &["spec", "ordinals", "start"]).unwrap_or(0);
+    let wanted = integer(&set, &["spec", "replicas"]).unwrap_or(1);
+    let first = integer(&set, &["spec", "ordinals", "start"]).unwrap_or(0);
     let is_parallel = access::text_at(&set, &["spec", "podManagementPolicy"]) == "Parallel";
     let update = revision_of(&set);
     keep_revision(state, &set, &update, now);
@@ -117,7 +118,7 @@ fn replace_outdated(state: &mut State, set: &Value, pods: &[(Key, Value)], updat
     if access::text_at(set, &["spec", "updateStrategy", "type"]) == "OnDelete" {
         return;
     }
-    let partition = number(set, &["spec", "updateStrategy", "rollingUpdate", "partition"]).unwrap_or(0);
+    let partition = integer(set, &["spec", "updateStrategy", "rollingUpdate", "partition"]).unwrap_or(0);
     for (key, pod) in pods.iter().rev() {
         if ordinal(&key.name) < partition {
             return;
@@ -135,7 +136,7 @@ fn replace_outdated(state: &mut State, set: &Value, pods: &[(Key, Value)], updat
 }
 
 fn stateful_status(state: &State, set: &mut Value, update: &str) {
-    let wanted = number(set, &["spec", "replicas"]).unwrap_or(1);
+    let wanted = integer(set, &["spec", "replicas"]).unwrap_or(1);
     let pods = controlled(state, set, "", "pods");
     let count = |test: &dyn Fn(&Value) -> bool| pods.iter().filter(|(_, pod)| test(pod)).count();
     let is_updated = |pod: &Value| access::label(pod, REVISION) == Some(update);
@@ -146,7 +147,7 @@ fn stateful_status(state: &State, set: &mut Value, update: &str) {
     let before = access::text_at(set, &["status", "currentRevision"]).to_owned();
     let current = if is_done || before.is_empty() { update.to_owned() } else { before };
     let on_current = count(&|pod| access::label(pod, REVISION) == Some(current.as_str()));
-    let generation = number(set, &["metadata", "generation"]);
+    let generation = integer(set, &["metadata", "generation"]);
     set_status(
         set,
         json!({"observedGeneration": generation, "replicas": total, "readyReplicas": ready,
@@ -167,7 +168,7 @@ pub(super) fn daemon(state: &mut State, key: &Key, mut set: Value, now: Timestam
     if pods.is_empty() {
         let template = access::at(&set, &["spec", "template"]).cloned().unwrap_or(Value::Null);
         let prefix = format!("{}-", access::name(&set));
-        let generation = number(&set, &["metadata", "generation"]).unwrap_or(1).to_string();
+        let generation = integer(&set, &["metadata", "generation"]).unwrap_or(1).to_string();
         let labels = [(REVISION, short.as_str()), ("pod-template-generation", generation.as_str())];
         let mut pod = pod_of(&template, &set, ("generateName", &prefix), &labels);
         if let Some(spec) = pod.get_mut("spec").and_then(Value::as_object_mut) {
@@ -184,7 +185,7 @@ pub(super) fn daemon(state: &mut State, key: &Key, mut set: Value, now: Timestam
     let pods = controlled(state, &set, "", "pods");
     let ready = pods.iter().filter(|(_, pod)| is_ready(pod) && !is_terminating(pod)).count();
     let updated = pods.iter().filter(|(_, pod)| access::label(pod, REVISION) == Some(short.as_str())).count();
-    let generation = number(&set, &["metadata", "generation"]);
+    let generation = integer(&set, &["metadata", "generation"]);
     set_status(
         &mut set,
         json!({"observedGeneration": generation, "updatedNumberScheduled": updated, "numberAvailable": ready,

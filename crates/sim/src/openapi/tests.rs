@@ -24,7 +24,6 @@ fn with_widgets(schema: Value) -> Registry {
         types: tiphys_object::structured::SchemaTypes::new(&Value::Null, true),
         columns: Value::Null,
         preserves_unknown: false,
-        served: Vec::new(),
         stored_as: None,
         warning: None,
     }));

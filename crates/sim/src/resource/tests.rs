@@ -12,7 +12,6 @@ fn custom(group: &str, version: &str, plural: &str, kind: &str) -> Resource {
         types: SchemaTypes::new(&serde_json::Value::Null, true),
         columns: Value::Null,
         preserves_unknown: true,
-        served: vec![version.into()],
         stored_as: None,
         warning: None,
     };
@@ -34,12 +33,10 @@ fn custom(group: &str, version: &str, plural: &str, kind: &str) -> Resource {
 }
 
 #[test]
-fn resources_are_found_by_path_and_by_kind() {
+fn resources_are_found_by_path() {
     let registry = Registry::builtin();
     let deployment = registry.find("apps", "v1", "deployments").unwrap();
     assert_eq!((deployment.kind.as_str(), deployment.scope), ("Deployment", Scope::Namespaced));
-    assert_eq!(registry.by_kind("apps", "v1", "Deployment").unwrap().plural, "deployments");
-    assert!(registry.by_kind("apps", "v1", "deployments").is_none());
     assert!(registry.find("apps", "v1beta1", "deployments").is_none());
     assert_eq!(registry.find("", "v1", "endpoints").unwrap().singular, "endpoints");
     assert!(!registry.find("", "v1", "namespaces").unwrap().has_verb("deletecollection"));
@@ -77,11 +74,10 @@ fn a_definition_goes_with_all_its_versions() {
     registry.insert(custom("example.com", "v1", "widgets", "Widget"));
     registry.insert(custom("example.com", "v2", "widgets", "Widget"));
     registry.insert(custom("example.com", "v1", "widgets", "Gadget"));
-    assert!(registry.by_kind("example.com", "v1", "Widget").is_none());
-    assert!(registry.by_kind("example.com", "v1", "Gadget").is_some());
+    assert_eq!(registry.find("example.com", "v1", "widgets").unwrap().kind, "Gadget");
     registry.remove_definition("widgets.example.com");
     assert!(registry.group("example.com").is_none());
-    assert!(registry.by_kind("example.com", "v2", "Widget").is_none());
+    assert!(registry.find("example.com", "v2", "widgets").is_none());
     assert_eq!(registry.iter().count(), Registry::builtin().iter().count());
 }
 

@@ -196,7 +196,6 @@ fn custom_resources_have_the_columns_of_their_definition() {
             {"name": "None", "type": "string", "jsonPath": ".none"},
             {"name": "Wrong", "type": "integer", "jsonPath": ".metadata.name"}]),
         preserves_unknown: true,
-        served: Vec::new(),
         stored_as: None,
         warning: None,
     };

@@ -5,7 +5,6 @@ use tiphys_go::yaml::{self, Dialect, Limits};
 use tiphys_object::builtin::{decode_protobuf, is_builtin};
 use tiphys_object::{Gvk, access};
 
-use crate::answer::api_version;
 use crate::request::Request;
 use crate::resource::Resource;
 use crate::status::{FieldError, Status};
@@ -42,7 +41,7 @@ pub(crate) fn read(request: &Request, resource: &Resource, validation: Validatio
     if media == PROTOBUF && resource.custom.is_some() {
         return Err(unknown_format("application/json, application/yaml"));
     }
-    let tree = tree(request, &api_version(resource), &resource.kind)?;
+    let tree = tree(request, &resource.api_version(), &resource.kind)?;
     let unknown = unknown_version(resource, &tree).filter(|_| validation == Validation::Warn);
     let tree = named_kind(resource, tree).map_err(|problem| {
         let mut status = problem.status(resource, &request.body);
@@ -215,7 +214,7 @@ impl KindProblem {
             )),
             Self::Version(given) => Status::bad_request(format!(
                 "the API version in the data ({given}) does not match the expected API version ({})",
-                api_version(resource)
+                resource.api_version()
             )),
             Self::Custom { kind, name } => {
                 let why = format!("must be {}", resource.kind);
@@ -246,7 +245,7 @@ pub(crate) fn named_kind(resource: &Resource, mut tree: Value) -> Result<Value, 
             )));
         }
     }
-    let expected = api_version(resource);
+    let expected = resource.api_version();
     let given = access::text(&tree, "apiVersion").to_owned();
     let kind = access::text(&tree, "kind").to_owned();
     if given.matches('/').count() > 1 {
@@ -274,7 +273,7 @@ pub(crate) fn named_kind(resource: &Resource, mut tree: Value) -> Result<Value, 
 /// Of a version of a custom resource that nobody defines, every member is unknown.
 fn unknown_version(resource: &Resource, tree: &Value) -> Option<Vec<String>> {
     let given = access::text(tree, "apiVersion");
-    if resource.custom.is_none() || given.is_empty() || given == api_version(resource) {
+    if resource.custom.is_none() || given.is_empty() || given == resource.api_version() {
         return None;
     }
     let members = tree.as_object()?.keys();

@@ -13,7 +13,9 @@ use crate::state::State;
 use crate::status::{FieldError, Status};
 
 use super::body::{self, Body, KindProblem};
-use super::{Booking, Options, Validation, check_name, create_object, gvk, settle_place, update_object};
+use super::{
+    Booking, Change, Options, Validation, check_name, create_object, gvk, settle_place, update_object,
+};
 
 /// `PATCH` of one object or of its status.
 pub(crate) fn patch(
@@ -42,17 +44,9 @@ pub(crate) fn patch(
     let Body { mut object, warnings } = decode_patched(resource, patched, options.validation)?;
     check_name(&object, place)?;
     settle_place(resource, place, &mut object)?;
-    let changed = update_object(
-        state,
-        request,
-        resource,
-        &key,
-        &old,
-        object,
-        &place.subresource,
-        &options,
-        Booking::Update,
-    )?;
+    let subresource = &place.subresource;
+    let change = Change { key: &key, old: &old, new: object, subresource, booking: Booking::Update };
+    let changed = update_object(state, request, resource, &options, change)?;
     Ok(Reply::Object { code: 200, value: answer::one(form, resource, changed, request.now), warnings })
 }
 
@@ -80,7 +74,7 @@ fn decode_patched(resource: &Resource, patched: Patched, validation: Validation)
     let object = match body::named_kind(resource, object) {
         Ok(object) => object,
         Err(KindProblem::Version(given)) if resource.custom.is_some() => {
-            let expected = answer::api_version(resource);
+            let expected = resource.api_version();
             return Err(Status::bad_request(format!(
                 "the API version in the data ({given}) does not match the expected API version ({expected})"
             )));
@@ -253,7 +247,7 @@ pub(crate) fn applied_scale(
     path: &str,
 ) -> Result<Value, Status> {
     let scale = body::yaml_tree(&request.body)?;
-    let mut config = json!({"apiVersion": answer::api_version(resource), "kind": resource.kind,
+    let mut config = json!({"apiVersion": resource.api_version(), "kind": resource.kind,
         "metadata": {"name": place.name, "namespace": place.namespace}});
     if let Some(replicas) = access::at(&scale, &["spec", "replicas"]) {
         let mut below = &mut config;
@@ -281,7 +275,7 @@ fn apply(
     let mut config = body::yaml_tree(&request.body)?;
     let (version, kind) = (access::text(&config, "apiVersion"), access::text(&config, "kind"));
     let gvk = Gvk::from_api_version(version, kind);
-    if kind.is_empty() || kind != resource.kind || version != answer::api_version(resource) {
+    if kind.is_empty() || kind != resource.kind || version != resource.api_version() {
         let message = format!("invalid object type: {}/{}, Kind={kind}", gvk.group, gvk.version);
         return Err(Status::bad_request(message));
     }
@@ -311,8 +305,8 @@ fn apply(
     let (code, applied) = match old {
         Some(old) => {
             let subresource = &place.subresource;
-            let done = Booking::Done;
-            (200, update_object(state, request, resource, &key, &old, object, subresource, &options, done)?)
+            let change = Change { key: &key, old: &old, new: object, subresource, booking: Booking::Done };
+            (200, update_object(state, request, resource, &options, change)?)
         }
         None if !place.subresource.is_empty() => {
             return Err(Status::not_found(&resource.group, &resource.plural, &place.name));

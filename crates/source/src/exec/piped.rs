@@ -3,10 +3,10 @@
 use std::process::Stdio;
 use std::time::Duration;
 
-use tokio::process::{Child, ChildStderr, ChildStdin, ChildStdout, Command};
+use tokio::process::{Child, ChildStderr, ChildStdin, ChildStdout};
 use tokio::task::JoinHandle;
 
-use super::{ExecError, Group, Invocation, Output, STDERR_BYTES_MAX, read_all, read_some};
+use super::{ExecError, Group, Invocation, Output, STDERR_BYTES_MAX, read_all, read_some, spawn};
 
 /// A running child with open pipes. Dropping it kills the child's process group.
 ///
@@ -23,19 +23,8 @@ pub struct Piped {
 }
 
 /// Starts a child whose input and output are pipes. Needs a runtime.
-pub fn start(invocation: Invocation) -> Result<Piped, ExecError> {
-    let mut child = Command::new(&invocation.program)
-        .args(&invocation.arguments)
-        .env_clear()
-        .envs(invocation.environment)
-        .current_dir(&invocation.directory)
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .process_group(0)
-        .kill_on_drop(true)
-        .spawn()
-        .map_err(ExecError::Start)?;
+pub fn start(invocation: &Invocation) -> Result<Piped, ExecError> {
+    let mut child = spawn(invocation, Stdio::piped())?;
     let stderr: Option<ChildStderr> = child.stderr.take();
     Ok(Piped {
         group: Group::of(&child),
@@ -116,7 +105,7 @@ mod tests {
     #[tokio::test]
     async fn sty_113_a_conversation_sends_and_reads_everything() {
         let input = vec![b'x'; 300_000];
-        let output = start(invocation("cat; echo end >&2; exit 4")).unwrap().converse(&input).await.unwrap();
+        let output = start(&invocation("cat; echo end >&2; exit 4")).unwrap().converse(&input).await.unwrap();
         assert_eq!(output.code, Some(4));
         assert_eq!(output.stdout.len(), input.len());
         assert_eq!(output.stderr, "end\n");
@@ -125,14 +114,14 @@ mod tests {
     #[tokio::test]
     async fn sty_113_a_child_that_reads_nothing_still_answers() {
         let input = vec![b'x'; 300_000];
-        let output = start(invocation("echo no; exit 1")).unwrap().converse(&input).await.unwrap();
+        let output = start(&invocation("echo no; exit 1")).unwrap().converse(&input).await.unwrap();
         assert_eq!((output.code, output.stdout.as_slice()), (Some(1), b"no\n".as_slice()));
     }
 
     #[tokio::test]
     async fn sty_113_a_conversation_has_a_deadline() {
         let slow = Invocation { deadline: Duration::from_millis(20), ..invocation("exec sleep 60") };
-        let error = start(slow).unwrap().converse(b"").await.unwrap_err();
+        let error = start(&slow).unwrap().converse(b"").await.unwrap_err();
         assert!(matches!(error, ExecError::FatalTimeout { .. }), "{error}");
     }
 }

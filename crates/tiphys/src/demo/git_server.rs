@@ -150,7 +150,7 @@ impl GitServer {
             set("CONTENT_LENGTH", &length);
         }
         environment.push(("GIT_PROJECT_ROOT".into(), self.shared.root.clone().into()));
-        let mut child = exec::start(Invocation {
+        let mut child = exec::start(&Invocation {
             program: "git".into(),
             arguments: vec!["http-backend".into()],
             environment,
