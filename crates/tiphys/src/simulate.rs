@@ -28,6 +28,7 @@ use std::process::ExitCode;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use clap::Parser;
+use faults::{Death, Troubles};
 use parking_lot::Mutex;
 use world::Outcome;
 
@@ -50,6 +51,15 @@ struct Arguments {
     /// Run every seed twice and compare the histories
     #[arg(long)]
     twice: bool,
+    /// Run every seed once for each request of its controller, which dies there; nothing else goes wrong
+    #[arg(long, conflicts_with = "twice")]
+    crash_points: bool,
+    /// The only thing that goes wrong: the controller dies before this request is carried out
+    #[arg(long, requires = "seed", conflicts_with = "crash_points")]
+    crash_before: Option<u64>,
+    /// The only thing that goes wrong: the controller dies after this request was carried out
+    #[arg(long, requires = "seed", conflicts_with_all = ["crash_points", "crash_before"])]
+    crash_after: Option<u64>,
     /// Seeds that run at the same time; 0 takes one per processor
     #[arg(long, default_value_t = 0)]
     jobs: usize,
@@ -63,7 +73,9 @@ struct Arguments {
 pub struct Totals {
     /// Seeds that ran.
     pub seeds: u64,
-    /// Seeds in which an invariant broke.
+    /// Runs: several of one seed when all points are tried at which its controller can die.
+    pub runs: u64,
+    /// Runs in which an invariant broke.
     pub failed: u64,
     /// Requests of controllers.
     pub requests: u64,
@@ -96,9 +108,10 @@ pub fn run(args: &[OsString]) -> ExitCode {
     let totals = many(&arguments, from, count);
     let took = began.elapsed();
     show(&format!(
-        "{} seeds from {from} in {:.1} s: {} failed; {} virtual hours, {} requests, {} writes, {} applies, \
-         {} deletions, {} crashes",
+        "{} seeds from {from}, {} runs in {:.1} s: {} failed; {} virtual hours, {} requests, {} writes, \
+         {} applies, {} deletions, {} crashes",
         totals.seeds,
+        totals.runs,
         took.as_secs_f64(),
         totals.failed,
         totals.seconds / 3600,
@@ -117,6 +130,7 @@ fn many(arguments: &Arguments, from: u64, count: u64) -> Totals {
         0 => std::thread::available_parallelism().map_or(1, usize::from),
         jobs => jobs,
     };
+    let plan = plan(arguments);
     let next = AtomicU64::new(0);
     let totals = Mutex::new(Totals::default());
     std::thread::scope(|scope| {
@@ -128,8 +142,8 @@ fn many(arguments: &Arguments, from: u64, count: u64) -> Totals {
                         return;
                     }
                     let seed = from.wrapping_add(number);
-                    let failed = one(seed, arguments.verbose, arguments.twice);
-                    add(&mut totals.lock(), &failed);
+                    let sums = one(seed, &plan);
+                    add(&mut totals.lock(), &sums);
                 }
             });
         }
@@ -137,22 +151,70 @@ fn many(arguments: &Arguments, from: u64, count: u64) -> Totals {
     totals.into_inner()
 }
 
-fn one(seed: u64, verbose: bool, twice: bool) -> Outcome {
-    let mut outcome = match world::run(seed, verbose) {
-        Ok(outcome) => outcome,
-        Err(error) => return failed(format!("the runtime cannot be made: {error}")),
+/// What is done with each seed.
+struct Plan {
+    verbose: bool,
+    kind: PlanKind,
+}
+
+enum PlanKind {
+    /// It runs.
+    Once,
+    /// It runs twice, and the histories are compared.
+    Twice,
+    /// It runs with this death.
+    Death(Death),
+    /// It runs once for every place where its controller can die (F1, F2).
+    EveryDeath,
+}
+
+fn plan(arguments: &Arguments) -> Plan {
+    let kind = match (arguments.crash_before, arguments.crash_after) {
+        (Some(request), _) => PlanKind::Death(Death { request, is_after: false }),
+        (None, Some(request)) => PlanKind::Death(Death { request, is_after: true }),
+        (None, None) if arguments.crash_points => PlanKind::EveryDeath,
+        (None, None) if arguments.twice => PlanKind::Twice,
+        (None, None) => PlanKind::Once,
     };
-    if twice && world::run(seed, false).is_ok_and(|again| again.trace != outcome.trace) {
-        outcome.violations.extend(failed("the same seed gave another history".to_owned()).violations);
-    }
-    if !outcome.violations.is_empty() {
-        for violation in &outcome.violations {
-            let at = violation.at.as_secs_f64();
-            show(&format!("seed {seed} at {at:.3} s: {}: {}", violation.invariant, violation.text));
+    Plan { verbose: arguments.verbose, kind }
+}
+
+/// Does with a seed what is planned.
+fn one(seed: u64, plan: &Plan) -> Totals {
+    let mut totals = Totals { seeds: 1, ..Totals::default() };
+    let verbose = plan.verbose;
+    match plan.kind {
+        PlanKind::Once => {
+            tell(&mut totals, seed, Troubles::OfSeed, &observed(seed, Troubles::OfSeed, verbose));
         }
-        show(&format!("replay: tiphys simulate --seed {seed} --verbose"));
+        PlanKind::Twice => {
+            let mut outcome = observed(seed, Troubles::OfSeed, verbose);
+            if observed(seed, Troubles::OfSeed, false).trace != outcome.trace {
+                outcome.violations.extend(failed("the same seed gave another history".to_owned()).violations);
+            }
+            tell(&mut totals, seed, Troubles::OfSeed, &outcome);
+        }
+        PlanKind::Death(death) => {
+            let troubles = Troubles::Only(Some(death));
+            tell(&mut totals, seed, troubles, &observed(seed, troubles, verbose));
+        }
+        PlanKind::EveryDeath => {
+            let whole = observed(seed, Troubles::Only(None), verbose);
+            tell(&mut totals, seed, Troubles::Only(None), &whole);
+            let before = (1..=whole.requests).map(|request| Death { request, is_after: false });
+            let after = whole.writing.iter().map(|&request| Death { request, is_after: true });
+            for death in before.chain(after) {
+                let troubles = Troubles::Only(Some(death));
+                tell(&mut totals, seed, troubles, &observed(seed, troubles, verbose));
+            }
+        }
     }
-    outcome
+    totals
+}
+
+fn observed(seed: u64, troubles: Troubles, verbose: bool) -> Outcome {
+    world::run(seed, troubles, verbose)
+        .unwrap_or_else(|error| failed(format!("the runtime cannot be made: {error}")))
 }
 
 fn failed(text: String) -> Outcome {
@@ -160,8 +222,9 @@ fn failed(text: String) -> Outcome {
     Outcome { violations: vec![violation], ..Outcome::default() }
 }
 
-fn add(totals: &mut Totals, outcome: &Outcome) {
-    totals.seeds += 1;
+/// Counts a run, and prints what broke in it.
+fn tell(totals: &mut Totals, seed: u64, troubles: Troubles, outcome: &Outcome) {
+    totals.runs += 1;
     totals.failed += u64::from(!outcome.violations.is_empty());
     totals.requests += outcome.requests;
     totals.writes += outcome.writes;
@@ -169,13 +232,49 @@ fn add(totals: &mut Totals, outcome: &Outcome) {
     totals.deletions += outcome.deletions;
     totals.crashes += outcome.crashes;
     totals.seconds += outcome.took.as_secs();
+    for violation in &outcome.violations {
+        let at = violation.at.as_secs_f64();
+        show(&format!("seed {seed} at {at:.3} s: {}: {}", violation.invariant, violation.text));
+    }
+    if !outcome.violations.is_empty() {
+        let death = match troubles {
+            Troubles::Only(Some(Death { request, is_after: false })) => format!(" --crash-before {request}"),
+            Troubles::Only(Some(Death { request, is_after: true })) => format!(" --crash-after {request}"),
+            // No request has this number.
+            Troubles::Only(None) => " --crash-before 0".to_owned(),
+            Troubles::OfSeed => String::new(),
+        };
+        show(&format!("replay: tiphys simulate --seed {seed}{death} --verbose"));
+    }
+}
+
+fn add(totals: &mut Totals, sums: &Totals) {
+    totals.seeds += sums.seeds;
+    totals.runs += sums.runs;
+    totals.failed += sums.failed;
+    totals.requests += sums.requests;
+    totals.writes += sums.writes;
+    totals.applies += sums.applies;
+    totals.deletions += sums.deletions;
+    totals.crashes += sums.crashes;
+    totals.seconds += sums.seconds;
 }
 
 /// Runs seeds one after another and gives back the sums; what breaks is printed. For tests.
 pub fn seeds(from: u64, count: u64, twice: bool) -> Totals {
+    let kind = if twice { PlanKind::Twice } else { PlanKind::Once };
+    all(from, count, &Plan { verbose: false, kind })
+}
+
+/// The same for every place where the controller of a seed can die (F1, F2). For tests.
+pub fn crash_points(from: u64, count: u64) -> Totals {
+    all(from, count, &Plan { verbose: false, kind: PlanKind::EveryDeath })
+}
+
+fn all(from: u64, count: u64, plan: &Plan) -> Totals {
     let mut totals = Totals::default();
     for number in 0..count {
-        add(&mut totals, &one(from.wrapping_add(number), false, twice));
+        add(&mut totals, &one(from.wrapping_add(number), plan));
     }
     totals
 }

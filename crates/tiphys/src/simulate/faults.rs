@@ -4,11 +4,34 @@ use std::time::Duration;
 
 use super::chance::Chance;
 
+/// Where a controller dies: at a request, counted from 1 over the whole run.
+///
+/// Between two requests a controller changes nothing outside of itself. So a death before a request is carried
+/// out stands for all deaths since the one before it, and one after a write for those that leave its answer
+/// unheard: together they are all there are (F1, F2).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Death {
+    pub(super) request: u64,
+    /// Whether the request is carried out.
+    pub(super) is_after: bool,
+}
+
+/// What goes wrong in a run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Troubles {
+    /// Whatever the seed says.
+    OfSeed,
+    /// Nothing but delays, and one death at most.
+    Only(Option<Death>),
+}
+
 /// Faults of one run. Rates are per thousand requests, or per thousand watch events.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Faults {
     /// F1: the controller dies at a request, before it is answered.
     pub(super) crash: u64,
+    /// F1, F2: the controller dies at this request.
+    pub(super) death: Option<Death>,
     /// F2: the controller dies after a write took effect, before it hears so.
     pub(super) crash_after_write: u64,
     /// F3: a read is answered as it was some time ago.
@@ -76,6 +99,11 @@ impl Faults {
             *code = 500;
         }
         faults
+    }
+
+    /// What is left of these faults when only one death may happen.
+    pub(super) fn only(&self, death: Option<Death>) -> Self {
+        Self { latency: self.latency, death, ..Self::default() }
     }
 
     /// Whether a list may still hold back what was lost, so that only listing again repairs it.

@@ -43,6 +43,8 @@ pub(super) struct State {
     pub(super) faults: Faults,
     pub(super) chance: Chance,
     pub(super) requests: u64,
+    /// The numbers of those that write.
+    pub(super) writing: Vec<u64>,
     /// Objects that are being written.
     under_way: BTreeSet<String>,
     /// Hash of everything that was asked, with its time.
@@ -59,7 +61,8 @@ impl Wires {
     ) -> Self {
         // The keys of this hasher are fixed.
         let trace = std::hash::DefaultHasher::new();
-        let state = State { faults, chance, requests: 0, under_way: BTreeSet::new(), trace };
+        let state =
+            State { faults, chance, requests: 0, writing: Vec::new(), under_way: BTreeSet::new(), trace };
         let (crash, origin) = (Notify::new(), Instant::now());
         Self { sim, observer, state: Mutex::new(state), crash, origin, prints }
     }
@@ -67,8 +70,7 @@ impl Wires {
     /// From now on everything works.
     pub(super) fn calm(&self) {
         let mut state = self.state.lock();
-        let latency = state.faults.latency;
-        state.faults = Faults { latency, ..Faults::default() };
+        state.faults = state.faults.only(state.faults.death);
     }
 
     /// A number that is equal for equal histories.
@@ -100,9 +102,14 @@ impl Wires {
         (status == 200).then_some(object)
     }
 
-    fn note(&self, request: &Request<Bytes>) {
+    /// Notes a request; its number.
+    fn note(&self, request: &Request<Bytes>) -> u64 {
         let mut state = self.state.lock();
         state.requests += 1;
+        let number = state.requests;
+        if request.method() != Method::GET {
+            state.writing.push(number);
+        }
         let now = self.now();
         state.trace.write_u128(now.as_nanos());
         state.trace.write(request.method().as_str().as_bytes());
@@ -111,6 +118,7 @@ impl Wires {
         if self.prints {
             print(now, request);
         }
+        number
     }
 }
 
@@ -156,14 +164,14 @@ impl Wire {
         if self.is_cut.load(Ordering::Relaxed) {
             return std::future::pending().await;
         }
-        self.wires.note(&request);
+        let number = self.wires.note(&request);
         let request = self.paged(request);
         if self.refuses_streams(&request) {
             return Ok(refusal(400));
         }
         let _turn = Turn::take(&self.wires, &request);
         self.travel().await;
-        let fate = self.fate(&request);
+        let fate = self.fate(&request, number);
         match fate {
             Fate::Crash => return self.die().await,
             Fate::Lost => return Err("connection reset".into()),
@@ -215,12 +223,14 @@ impl Wire {
         std::future::pending().await
     }
 
-    fn fate(&self, request: &Request<Bytes>) -> Fate {
+    fn fate(&self, request: &Request<Bytes>, number: u64) -> Fate {
         let is_read = request.method() == Method::GET;
         let is_watch = is_watch(request);
         let mut state = self.wires.state.lock();
         let State { faults, chance, .. } = &mut *state;
-        if chance.permille(faults.crash) {
+        if let Some(death) = faults.death.filter(|death| death.request == number) {
+            if death.is_after { Fate::CrashAfter } else { Fate::Crash }
+        } else if chance.permille(faults.crash) {
             Fate::Crash
         } else if !is_read && chance.permille(faults.crash_after_write) {
             Fate::CrashAfter

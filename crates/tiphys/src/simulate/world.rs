@@ -14,7 +14,7 @@ use tiphys_control::{Compute, Controller, ControllerOptions, Random, Surrounding
 use tiphys_source::{Clock, MemoryRepositories};
 
 use super::chance::Chance;
-use super::faults::Faults;
+use super::faults::{Faults, Troubles};
 use super::log;
 use super::manifests;
 use super::model::{App, Automated, CONTROL_PLANE, Model, Rules};
@@ -54,6 +54,8 @@ pub(super) struct Outcome {
     /// Equal for equal histories.
     pub(super) trace: u64,
     pub(super) requests: u64,
+    /// The numbers of the requests that write.
+    pub(super) writing: Vec<u64>,
     pub(super) writes: u64,
     pub(super) deletions: u64,
     pub(super) applies: u64,
@@ -63,7 +65,7 @@ pub(super) struct Outcome {
 }
 
 /// Runs a seed to its end.
-pub(super) fn run(seed: u64, prints: bool) -> std::io::Result<Outcome> {
+pub(super) fn run(seed: u64, troubles: Troubles, prints: bool) -> std::io::Result<Outcome> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build()?;
     runtime.block_on(async {
         let canary = format!("canary-{:08x}", seed & 0xffff_ffff);
@@ -71,7 +73,7 @@ pub(super) fn run(seed: u64, prints: bool) -> std::io::Result<Outcome> {
         let origin = tokio::time::Instant::now();
         let reader = log::Reader { canary: canary.clone(), seen: Arc::clone(&seen), origin, prints };
         let _guard = tracing::subscriber::set_default(reader);
-        let mut world = World::begin(seed, canary, prints);
+        let mut world = World::begin(seed, troubles, canary, prints);
         world.live().await;
         Ok(world.end(&seen))
     })
@@ -94,7 +96,7 @@ struct Running {
 }
 
 impl World {
-    fn begin(seed: u64, canary: String, prints: bool) -> Self {
+    fn begin(seed: u64, troubles: Troubles, canary: String, prints: bool) -> Self {
         let mut chance = Chance::new(seed);
         let began: Timestamp = BEGIN.parse().unwrap_or_default();
         let options = tiphys_sim::Options {
@@ -107,7 +109,10 @@ impl World {
         let servers = MemoryRepositories::default();
         let model = Model { servers: servers.clone(), canary, ..Model::default() };
         let observer = Arc::new(Mutex::new(Observer::new(model)));
-        let faults = Faults::choose(&mut chance.fork());
+        let mut faults = Faults::choose(&mut chance.fork());
+        if let Troubles::Only(death) = troubles {
+            faults = faults.only(death);
+        }
         if prints {
             say(Duration::ZERO, &format!("{faults:?}"));
         }
@@ -329,10 +334,13 @@ impl World {
         if seen.bug.load(Ordering::Relaxed) {
             observer.broken(at, "bug", "the log says that a pass ended unexpectedly".to_owned());
         }
+        let trace = self.wires.trace();
+        let mut state = self.wires.state.lock();
         Outcome {
             violations: std::mem::take(&mut observer.violations),
-            trace: self.wires.trace(),
-            requests: self.wires.state.lock().requests,
+            trace,
+            requests: state.requests,
+            writing: std::mem::take(&mut state.writing),
             writes: observer.writes,
             deletions: observer.deletions,
             applies: observer.applies,
