@@ -60,6 +60,10 @@ func serverSideApply(in struct {
 	if live.Object == nil {
 		live.SetGroupVersionKind(kind)
 	}
+	// A server converts before it compares.
+	if live.GroupVersionKind() != kind {
+		return nil, errors.New("oracle: two objects of different kinds")
+	}
 	types := managedfields.TypeConverter(builtinTypes)
 	if in.Types == "deduced" {
 		types = managedfields.NewDeducedTypeConverter()

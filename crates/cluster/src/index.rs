@@ -26,13 +26,13 @@ use std::time::Duration;
 use parking_lot::Mutex;
 use serde_json::Value;
 use smol_str::SmolStr;
-use tiphys_object::{GroupKind, Metadata, ResourceKey};
+use tiphys_object::{GroupKind, Gvk, Metadata, ResourceKey};
 use tokio::sync::{Notify, Semaphore, mpsc, watch};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use crate::connection::Connection;
-use crate::kinds::{Discovery, ResourceFilter};
+use crate::kinds::{ApiResource, Discovery, ResourceFilter, Served};
 use crate::watch::Jitter;
 
 pub use query::{Managed, ParentRef, Seen, TreeNode};
@@ -246,6 +246,51 @@ impl ClusterIndex {
     pub fn kind_states(&self) -> BTreeMap<GroupKind, KindState> {
         let state = self.shared.state.lock();
         state.kinds.iter().filter_map(|store| Some((store.group_kind.clone(), store.state()?))).collect()
+    }
+
+    /// Where objects of a kind are watched: in no namespace when they are left out, in `""` when everywhere
+    /// (ENG-4, ENG-7, ENG-21).
+    fn scopes(&self, resource: &ApiResource) -> BTreeSet<SmolStr> {
+        let options = &self.shared.options;
+        let everywhere = || BTreeSet::from([SmolStr::default()]);
+        if !self.shared.filter.lock().is_included(&resource.gvk.group_kind(), &options.server) {
+            BTreeSet::new()
+        } else if options.namespaces.is_empty() {
+            everywhere()
+        } else if resource.is_namespaced() {
+            options.namespaces.iter().cloned().collect()
+        } else if options.cluster_resources {
+            everywhere()
+        } else {
+            BTreeSet::new()
+        }
+    }
+
+    /// Why objects of a kind may exist that the index knows nothing of, because it does not watch the kind
+    /// although it should. `None` when it is watched, left out by settings, or not served (ENG-5).
+    pub fn unwatched(&self, gvk: &Gvk) -> Option<String> {
+        let group_kind = gvk.group_kind();
+        let is_watched = {
+            let state = self.shared.state.lock();
+            let store = state.kind_id(&group_kind).and_then(|kind| state.store(kind));
+            store.is_some_and(|store| !store.watches.is_empty())
+        };
+        if is_watched {
+            return None;
+        }
+        let Some(kinds) = self.shared.discovery.snapshot() else {
+            return Some("the cluster was not discovered".to_owned());
+        };
+        match kinds.preferred(&group_kind) {
+            Some(resource) if resource.is_watchable() && !self.scopes(resource).is_empty() => {
+                Some("not listed yet".to_owned())
+            }
+            Some(_) => None,
+            None => match kinds.served(gvk) {
+                Served::Unknown => Some(format!("the API group {:?} does not answer", gvk.group.as_str())),
+                Served::Yes(_) | Served::No => None,
+            },
+        }
     }
 
     /// Number of objects of every watched kind.

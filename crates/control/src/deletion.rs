@@ -2,6 +2,7 @@
 //!
 //! A pass works on a fresh object and does one step; deletions of live objects and the requeue bring the next.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use jiff::{SignedDuration, Timestamp};
@@ -179,6 +180,12 @@ async fn cascade(context: &Context, work: &Work, resolved: &Resolved) -> Result<
     if let Some((kind, why)) = doubtful {
         return Err(format!("Failed to load live state: {kind}: {why}"));
     }
+    // Of a kind that cannot be discovered, nothing is listed at all.
+    for gvk in recorded_kinds(&work.app) {
+        if let Some(why) = resolved.destination.index.unwatched(&gvk) {
+            return Err(format!("Failed to load live state: {}: {why}", gvk.group_kind()));
+        }
+    }
     // Copies that merely carry our mark are not ours (TRK-94b).
     let live: Vec<Arc<Object>> = found
         .objects
@@ -217,6 +224,14 @@ async fn cascade(context: &Context, work: &Work, resolved: &Resolved) -> Result<
             Ok(Step::Wait(SignedDuration::from_millis(100)))
         }
     }
+}
+
+/// Kinds this application has or had objects of, as far as its status knows.
+fn recorded_kinds(app: &Application) -> BTreeSet<Gvk> {
+    let compared = app.status.resources.iter().map(|r| Gvk::new(&r.group, &r.version, &r.kind));
+    let result = app.status.operation_state.as_ref().and_then(|state| state.sync_result.as_ref());
+    let synced = result.iter().flat_map(|result| &result.resources);
+    compared.chain(synced.map(|r| Gvk::new(&r.group, &r.version, &r.kind))).collect()
 }
 
 /// Hooks of a sync that was not finished keep their finalizer until somebody has seen their result. Nobody will

@@ -1,6 +1,6 @@
 //! Decides which kinds are watched, and starts and stops their watches.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -174,25 +174,10 @@ impl Supervisor {
 
     /// Kinds to watch, and where (ENG-4, ENG-7, ENG-21).
     fn wanted(&self, kinds: &Kinds) -> BTreeMap<WatchKey, Arc<ApiResource>> {
-        let options = &self.index.shared.options;
-        let filter = self.index.shared.filter.lock().clone();
         let mut wanted = BTreeMap::new();
         for resource in kinds.watchable() {
-            let group_kind = resource.gvk.group_kind();
-            if !filter.is_included(&group_kind, &options.server) {
-                continue;
-            }
-            let scopes: BTreeSet<SmolStr> = if options.namespaces.is_empty() {
-                BTreeSet::from([SmolStr::default()])
-            } else if resource.is_namespaced() {
-                options.namespaces.iter().cloned().collect()
-            } else if options.cluster_resources {
-                BTreeSet::from([SmolStr::default()])
-            } else {
-                BTreeSet::new()
-            };
-            for namespace in scopes {
-                let key = WatchKey { group_kind: group_kind.clone(), namespace };
+            for namespace in self.index.scopes(resource) {
+                let key = WatchKey { group_kind: resource.gvk.group_kind(), namespace };
                 wanted.insert(key, Arc::clone(resource));
             }
         }

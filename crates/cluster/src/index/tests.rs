@@ -107,6 +107,27 @@ async fn f6_a_refused_kind_is_unknown_and_the_others_work() {
 }
 
 #[tokio::test]
+async fn f8_a_group_that_cannot_be_discovered_is_unwatched_and_not_empty() {
+    let deployment = Gvk::new("apps", "v1", "Deployment");
+    for (is_refused, reason) in
+        [(true, Some("the API group \"apps\" does not answer".to_owned())), (false, None)]
+    {
+        let fake = Fake::start(move |request, _| {
+            if request == "GET /apis" && is_refused {
+                return Reply::refused(500, "InternalError");
+            }
+            discovery(request, &[("configmaps", "ConfigMap")])
+                .unwrap_or_else(|| Reply::stream(added(1) + &bookmark(7)))
+        })
+        .await;
+        let started = start(&fake);
+        started.index.ready().await.unwrap();
+        assert_eq!(started.index.unwatched(&deployment), reason);
+        assert_eq!(started.index.unwatched(&Gvk::new("", "v1", "ConfigMap")), None);
+    }
+}
+
+#[tokio::test]
 async fn f7_an_empty_list_is_read_again_before_it_is_believed() {
     let fake = Fake::start(|request, before| {
         discovery(request, &[("configmaps", "ConfigMap")]).unwrap_or_else(|| {

@@ -64,6 +64,8 @@ pub(super) struct Events<'t> {
     /// Boxed because libyaml keeps a pointer to the parser inside it.
     parser: Box<MaybeUninit<unsafe_sys::yaml_parser_t>>,
     event: Option<unsafe_sys::yaml_event_t>,
+    /// What closes each open flow collection, the innermost last.
+    flow: Vec<char>,
     text: PhantomData<&'t str>,
 }
 
@@ -83,7 +85,7 @@ impl<'t> Events<'t> {
             unsafe_sys::yaml_parser_set_encoding(parser.as_mut_ptr(), unsafe_sys::YAML_UTF8_ENCODING);
             unsafe_sys::yaml_parser_set_input_string(parser.as_mut_ptr(), text.as_ptr(), text.len() as u64);
         }
-        Ok(Self { parser, event: None, text: PhantomData })
+        Ok(Self { parser, event: None, flow: Vec::new(), text: PhantomData })
     }
 
     /// Goes on to the next event.
@@ -99,7 +101,20 @@ impl<'t> Events<'t> {
         if parsed.fail {
             return Err(self.problem());
         }
-        borrowed(self.event.insert(event))
+        follow_flow(&mut self.flow, &event);
+        let line = event.start_mark.line + 1;
+        let read = borrowed(self.event.insert(event))?;
+        match (&read, self.flow.last()) {
+            // A question mark in the middle ends the scalar for Go's parsers, and nothing that may follow one
+            // begins with it; libyaml takes it for a part of the scalar.
+            (Event::Scalar(scalar), Some(end))
+                if scalar.plain && scalar.value.rfind('?').is_some_and(|at| at > 0) =>
+            {
+                let text = format!("did not find expected ',' or '{end}'");
+                Err(Problem { line, at: scalar.span.0, text })
+            }
+            _ => Ok(read),
+        }
     }
 
     fn drop_event(&mut self) {
@@ -172,6 +187,31 @@ fn borrowed(event: &unsafe_sys::yaml_event_t) -> Result<Event<'_>, Problem> {
         }
     };
     Ok(read)
+}
+
+/// Keeps track of open flow collections. Only they are inside of one another; a block ends when none is open.
+fn follow_flow(open: &mut Vec<char>, event: &unsafe_sys::yaml_event_t) {
+    let data = &event.data;
+    // SAFETY: each member of the union is read only under the type that says it is the one in use.
+    let is_flow = unsafe {
+        match event.type_ {
+            unsafe_sys::YAML_SEQUENCE_START_EVENT => {
+                data.sequence_start.style == unsafe_sys::YAML_FLOW_SEQUENCE_STYLE
+            }
+            unsafe_sys::YAML_MAPPING_START_EVENT => {
+                data.mapping_start.style == unsafe_sys::YAML_FLOW_MAPPING_STYLE
+            }
+            _ => false,
+        }
+    };
+    match event.type_ {
+        unsafe_sys::YAML_SEQUENCE_START_EVENT if is_flow => open.push(']'),
+        unsafe_sys::YAML_MAPPING_START_EVENT if is_flow => open.push('}'),
+        unsafe_sys::YAML_SEQUENCE_END_EVENT | unsafe_sys::YAML_MAPPING_END_EVENT => {
+            open.pop();
+        }
+        _ => {}
+    }
 }
 
 /// Reads a C string; null is none.

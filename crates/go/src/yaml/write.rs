@@ -109,6 +109,10 @@ impl Writer {
             if key.len() > KEY_CHARS_MAX - 2 && json_spelled(key) > KEY_CHARS_MAX {
                 return Err(YamlError::Key("longer than 1024 characters".to_owned()));
             }
+            // JSON leaves this character as it is, and in YAML it ends a line.
+            if key.contains('\u{85}') {
+                return Err(YamlError::Key("of several lines".to_owned()));
+            }
             self.line();
             if key.len() <= SIMPLE_KEY_BYTES_MAX && !has_break(key) {
                 self.text(key, Place::SimpleKey)?;

@@ -64,7 +64,7 @@ fn lists_conflict(left: &[Value], right: &[Value], meta: Meta, how: Patch) -> Re
         return Ok(true);
     }
     if !holds_objects {
-        let (left, right) = (without_repeats(left.to_vec()), without_repeats(right.to_vec()));
+        let (left, right) = (without_repeats(left), without_repeats(right));
         let (left, right) = (sorted(&left, "")?, sorted(&right, "")?);
         return Ok(left != right);
     }

@@ -263,7 +263,7 @@ impl Diff {
         let with_order = self.with_order
             && ((self.with_deletions && !deletions.is_empty()) || (self.with_changes && changed));
         let order = if with_order { after.to_vec() } else { Vec::new() };
-        Ok(Lists { items, deletions: without_repeats(deletions), order })
+        Ok(Lists { items, deletions: without_repeats(&deletions), order })
     }
 }
 

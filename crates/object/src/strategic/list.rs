@@ -86,8 +86,7 @@ pub(super) fn identity<'a>(item: &'a Value, merge_key: &str) -> Result<&'a Value
 pub(super) fn printed(value: &Value) -> Cow<'_, str> {
     match value {
         Value::String(text) => Cow::Borrowed(text),
-        Value::Null => Cow::Borrowed("<nil>"),
-        other => Cow::Owned(other.to_string()),
+        other => Cow::Owned(tiphys_go::json::print_go(other)),
     }
 }
 
@@ -213,27 +212,46 @@ pub(super) fn interleave(
 }
 
 /// Removes repeated scalars; the last item takes the place of a removed one, except in very long lists.
-pub(super) fn without_repeats(mut items: Vec<Value>) -> Vec<Value> {
+pub(super) fn without_repeats(items: &[Value]) -> Vec<Value> {
+    joined(&[], items).0
+}
+
+/// Two lists of scalars in one without repetitions, and the first one as it is afterwards.
+///
+/// The last item takes the place of a removed one, except in very long lists. The original does that in the
+/// memory of the first list when the second one fits behind it, and looks at that again when it puts items in
+/// order. Its lists come from a JSON decoder, which doubles their memory whenever it is full.
+pub(super) fn joined(before: &[Value], change: &[Value]) -> (Vec<Value>, Vec<Value>) {
+    let mut items: Vec<Value> = before.iter().chain(change).cloned().collect();
     let mut seen = HashSet::new();
     if items.iter().all(|item| seen.insert(item)) {
-        return items;
+        return (items, before.to_vec());
     }
     if items.len() > QUADRATIC_MAX {
         let mut kept = HashSet::new();
         items.retain(|item| kept.insert(item.clone()));
-        return items;
+        return (items, before.to_vec());
     }
+    let is_shared = !before.is_empty() && items.len() <= before.len().next_power_of_two();
+    let mut length = items.len();
     let mut at = 0;
-    while at < items.len() {
+    while at < length {
         let mut other = at + 1;
-        while other < items.len() {
+        while other < length {
             if items.get(at) == items.get(other) {
-                items.swap_remove(other);
+                length -= 1;
+                if let Some(last) = items.get(length).cloned()
+                    && let Some(place) = items.get_mut(other)
+                {
+                    *place = last;
+                }
             } else {
                 other += 1;
             }
         }
         at += 1;
     }
-    items
+    let server = if is_shared { items.get(..before.len()).unwrap_or(before) } else { before }.to_vec();
+    items.truncate(length);
+    (items, server)
 }

@@ -5,8 +5,7 @@ use std::collections::{HashMap, HashSet};
 use serde_json::{Map, Value};
 
 use super::list::{
-    Elements, Order, elements, identities, identity, interleave, is_deletion, keyed, split, type_of,
-    without_repeats,
+    Elements, Order, elements, identities, identity, interleave, is_deletion, joined, keyed, split, type_of,
 };
 use super::meta::Meta;
 use super::{DELETE_FROM_PRIMITIVE_LIST, DIRECTIVE, RETAIN_KEYS, SET_ELEMENT_ORDER, StrategicError};
@@ -191,8 +190,8 @@ impl Merge {
         match elements(list.name, &before, &change)? {
             None => Ok(before),
             Some(Elements::Scalars) => {
-                let merged = without_repeats(before.iter().chain(&change).cloned().collect());
-                list.arrange(merged, &change, &before)
+                let (merged, server) = joined(&before, &change);
+                list.arrange(merged, &change, &server)
             }
             Some(Elements::Objects) if list.merge_key.is_empty() => {
                 Err(StrategicError::NoMergeKey(list.name.to_owned()))

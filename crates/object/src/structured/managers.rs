@@ -139,7 +139,9 @@ pub(super) fn encode(managers: Managers, now: Option<&str>) -> Option<Value> {
 fn entry(key: ManagerKey, owned: Owned, now: Option<&str>) -> Value {
     let mut entry = Map::new();
     let mut put = |name: &str, value: Value| entry.insert(name.to_owned(), value);
-    put("apiVersion", Value::from(owned.version));
+    if !owned.version.is_empty() {
+        put("apiVersion", Value::from(owned.version));
+    }
     put("fieldsType", Value::from("FieldsV1"));
     put("fieldsV1", owned.fields.to_value());
     put("manager", Value::from(key.manager));

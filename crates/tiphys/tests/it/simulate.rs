@@ -2,7 +2,7 @@
 
 use std::hash::{BuildHasher as _, RandomState};
 
-use tiphys::simulate::seeds;
+use tiphys::simulate::{crash_points, seeds};
 
 #[test]
 fn sty_73_fixed_seeds_break_no_invariant() {
@@ -10,6 +10,12 @@ fn sty_73_fixed_seeds_break_no_invariant() {
     assert_eq!((totals.seeds, totals.failed), (12, 0), "a replay is named above");
     // A world in which nothing happens proves nothing.
     assert!(totals.applies > 50 && totals.deletions > 5 && totals.crashes > 5, "{totals:?}");
+}
+
+#[test]
+fn f8_a_deletion_waits_for_groups_that_cannot_be_discovered() {
+    // Groups were not discovered when this seed's application was deleted: its Deployment stayed behind.
+    assert_eq!(seeds(13_214, 1, false).failed, 0);
 }
 
 #[test]
@@ -22,4 +28,12 @@ fn sty_73_fresh_seeds_break_no_invariant() {
 #[test]
 fn sty_73_the_same_seed_gives_the_same_history() {
     assert_eq!(seeds(1000, 6, true).failed, 0);
+}
+
+#[test]
+fn f1_a_controller_may_die_at_every_request_of_a_seed() {
+    let totals = crash_points(7, 1);
+    assert_eq!(totals.failed, 0, "a replay is named above");
+    // One run without a death; some requests are not made again when the controller dies before.
+    assert!(totals.runs > 200 && totals.crashes >= totals.runs - 1, "{totals:?}");
 }
