@@ -60,9 +60,9 @@ func serverSideApply(in struct {
 	if live.Object == nil {
 		live.SetGroupVersionKind(kind)
 	}
-	// A server converts before it compares.
-	if live.GroupVersionKind() != kind {
-		return nil, errors.New("oracle: two objects of different kinds")
+	isOdd := kind.Version == "" || kind.Kind == "" || kind.GroupVersion().String() != config.GetAPIVersion()
+	if isOdd || live.GroupVersionKind() != kind || !hasBooks(live) || !hasBooks(config) {
+		return nil, errors.New("oracle: nothing that a server gets this far")
 	}
 	types := managedfields.TypeConverter(builtinTypes)
 	if in.Types == "deduced" {
@@ -106,4 +106,48 @@ func serverSideApply(in struct {
 		}
 	}
 	return object{"object": result.Object, "conflicts": []object{}}, nil
+}
+
+// hasBooks says whether an object's managedFields, if there are any, are of its own version and written as they
+// should be. A server converts other versions first and refuses or drops the rest before it merges.
+func hasBooks(of *unstructured.Unstructured) bool {
+	metadata, found := of.Object["metadata"]
+	if !found {
+		return true
+	}
+	members, ok := metadata.(map[string]any)
+	if !ok {
+		return false
+	}
+	books, found := members["managedFields"]
+	if !found {
+		return true
+	}
+	list, ok := books.([]any)
+	if !ok {
+		return false
+	}
+	for _, item := range list {
+		book, ok := item.(map[string]any)
+		if !ok || book["apiVersion"] != of.Object["apiVersion"] {
+			return false
+		}
+		for name, value := range book {
+			_, isText := value.(string)
+			_, isObject := value.(map[string]any)
+			switch name {
+			case "manager", "operation", "apiVersion", "time", "fieldsType", "subresource":
+				if !isText {
+					return false
+				}
+			case "fieldsV1":
+				if !isObject {
+					return false
+				}
+			default:
+				return false
+			}
+		}
+	}
+	return true
 }

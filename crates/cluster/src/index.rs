@@ -26,10 +26,12 @@ use std::time::Duration;
 use parking_lot::Mutex;
 use serde_json::Value;
 use smol_str::SmolStr;
-use tiphys_object::{GroupKind, Gvk, Metadata, ResourceKey};
+use tiphys_object::{GroupKind, Gvk, Metadata, Object, ResourceKey};
 use tokio::sync::{Notify, Semaphore, mpsc, watch};
+use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
+use tracing::warn;
 
 use crate::connection::Connection;
 use crate::kinds::{ApiResource, Discovery, ResourceFilter, Served};
@@ -162,8 +164,22 @@ struct Shared {
     told: Notify,
     events: mpsc::Sender<IndexEvent>,
     lists: Arc<Semaphore>,
-    /// Counts requests to list everything again.
+    /// Counts requests to list something again.
     relist: watch::Sender<u64>,
+    doubts: Mutex<Doubts>,
+}
+
+/// Time between two lists of a kind that are made for objects the list before lacked.
+const DOUBT_PERIOD: Duration = Duration::from_mins(10);
+
+/// Lists that are not believed any more.
+#[derive(Debug, Default)]
+struct Doubts {
+    /// What is to be listed again; everything when it is not only some kinds.
+    kinds: BTreeSet<GroupKind>,
+    is_everything: bool,
+    /// When a kind was last listed again for an object that its list lacked.
+    listed: BTreeMap<GroupKind, Instant>,
 }
 
 /// Progress of the index as a whole.
@@ -198,6 +214,7 @@ impl ClusterIndex {
                 events,
                 lists: Arc::new(Semaphore::new(options.lists_max.max(1))),
                 relist: watch::Sender::new(0),
+                doubts: Mutex::default(),
                 options,
             }),
         };
@@ -319,6 +336,42 @@ impl ClusterIndex {
 
     /// Lists everything again, keeping what is known meanwhile.
     pub fn relist(&self) {
+        self.shared.doubts.lock().is_everything = true;
+        self.shared.relist.send_modify(|count| *count += 1);
+    }
+
+    /// Tells the index of an object that exists although it knows nothing of it. Where the list of the kind is
+    /// as new as the object, that list was wrong, and the kind is listed again (F7) — not more often than every
+    /// [`DOUBT_PERIOD`], in case the API server goes on contradicting itself.
+    pub fn contradict(&self, object: &Object) {
+        let group_kind = object.gvk().group_kind();
+        if !matches!(self.get(&object.key()), Seen::Absent) {
+            return;
+        }
+        let Some(KindState::Complete { resource_version }) = self.kind_state(&group_kind) else { return };
+        // Versions are numbers wherever they can be compared at all.
+        let (Ok(listed), Ok(own)) =
+            (resource_version.parse::<u64>(), object.metadata().resource_version.parse::<u64>())
+        else {
+            return;
+        };
+        if own > listed {
+            return;
+        }
+        let mut doubts = self.shared.doubts.lock();
+        let now = Instant::now();
+        if doubts.listed.get(&group_kind).is_some_and(|at| now.duration_since(*at) < DOUBT_PERIOD) {
+            return;
+        }
+        warn!(
+            server = self.shared.options.server.as_str(),
+            kind = %group_kind,
+            object = %object.key(),
+            "an object exists that its list lacks; the kind is listed again"
+        );
+        doubts.listed.insert(group_kind.clone(), now);
+        doubts.kinds.insert(group_kind);
+        drop(doubts);
         self.shared.relist.send_modify(|count| *count += 1);
     }
 

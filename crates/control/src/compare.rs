@@ -224,6 +224,9 @@ async fn look_up(
     // What is not read in time stays unknown.
     let mut reading = std::pin::pin!(reading.take_until(tokio::time::sleep(READ_TIMEOUT)));
     while let Some((key, seen)) = reading.next().await {
+        if let Seen::Present(object) = &seen {
+            subject.destination.index.contradict(object);
+        }
         found.insert(key, seen);
     }
     found

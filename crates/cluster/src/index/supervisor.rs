@@ -109,17 +109,24 @@ impl Supervisor {
                     snapshot = discovery.refresh().await;
                 }
                 Ok(()) = changes.changed() => snapshot = discovery.kinds().await,
-                Ok(()) = relist.changed() => self.stop_all(),
+                Ok(()) = relist.changed() => self.stop_doubted(),
             }
         }
     }
 
-    /// Watches are started anew at the next look; what they know stays.
-    fn stop_all(&mut self) {
-        for running in self.running.values() {
-            running.cancel.cancel();
-        }
-        self.running.clear();
+    /// Watches whose lists are doubted are started anew at the next look; what they know stays.
+    fn stop_doubted(&mut self) {
+        let (kinds, is_everything) = {
+            let mut doubts = self.index.shared.doubts.lock();
+            (std::mem::take(&mut doubts.kinds), std::mem::take(&mut doubts.is_everything))
+        };
+        self.running.retain(|key, running| {
+            let is_doubted = is_everything || kinds.contains(&key.group_kind);
+            if is_doubted {
+                running.cancel.cancel();
+            }
+            !is_doubted
+        });
     }
 
     /// Makes the running watches those that should run.

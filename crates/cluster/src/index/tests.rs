@@ -107,6 +107,36 @@ async fn f6_a_refused_kind_is_unknown_and_the_others_work() {
 }
 
 #[tokio::test]
+async fn f7_an_object_that_its_list_lacked_makes_the_kind_be_listed_again() {
+    let fake = Fake::start(|request, count| {
+        discovery(request, &[("configmaps", "ConfigMap")])
+            .unwrap_or_else(|| Reply::stream(if count == 0 { bookmark(7) } else { added(1) + &bookmark(8) }))
+    })
+    .await;
+    let started = start(&fake);
+    started.index.ready().await.unwrap();
+    let key = ResourceKey::new("", "ConfigMap", "n", "o0");
+    assert!(matches!(started.index.get(&key), Seen::Absent));
+    let object = |version: u32| {
+        let mut value: Value = serde_json::from_str(&item("o0", version)).unwrap();
+        value["apiVersion"] = "v1".into();
+        value["kind"] = "ConfigMap".into();
+        Object::from_value(&value).unwrap()
+    };
+    let lists = |requests: &[String]| requests.iter().filter(|one| one.contains("/configmaps")).count();
+    // What is newer than the list may be on its way.
+    started.index.contradict(&object(9));
+    started.index.contradict(&object(1));
+    requested(&fake, |requests| lists(requests) == 2).await;
+    let wait = async {
+        while !matches!(started.index.get(&key), Seen::Present(_)) {
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+    };
+    tokio::time::timeout(Duration::from_secs(10), wait).await.unwrap();
+}
+
+#[tokio::test]
 async fn f8_a_group_that_cannot_be_discovered_is_unwatched_and_not_empty() {
     let deployment = Gvk::new("apps", "v1", "Deployment");
     for (is_refused, reason) in

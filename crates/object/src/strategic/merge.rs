@@ -318,6 +318,9 @@ impl List<'_> {
     /// the same memory, so that an appended item takes the place a deleted one left, and a place left empty
     /// shows what was last then.
     fn server_order(&self, before: &[Value], change: &[Value]) -> Result<Vec<Value>, StrategicError> {
+        if self.merge_key.is_empty() {
+            return Ok(joined(before, change).1);
+        }
         let mut kept: Vec<Option<&Value>> =
             identities(before, self.merge_key)?.into_iter().map(Some).collect();
         let all = kept.clone();

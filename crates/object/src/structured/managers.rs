@@ -144,7 +144,9 @@ fn entry(key: ManagerKey, owned: Owned, now: Option<&str>) -> Value {
     }
     put("fieldsType", Value::from("FieldsV1"));
     put("fieldsV1", owned.fields.to_value());
-    put("manager", Value::from(key.manager));
+    if !key.manager.is_empty() {
+        put("manager", Value::from(key.manager));
+    }
     put(
         "operation",
         Value::from(match key.operation {

@@ -19,6 +19,12 @@ fn f8_a_deletion_waits_for_groups_that_cannot_be_discovered() {
 }
 
 #[test]
+fn f7_a_first_list_that_was_empty_is_made_again() {
+    // The first list of Deployments was empty in this seed, and a Deployment that left Git stayed.
+    assert_eq!(seeds(29_862, 1, false).failed, 0);
+}
+
+#[test]
 fn sty_73_fresh_seeds_break_no_invariant() {
     let from = RandomState::new().hash_one(0_u8) >> 16;
     println!("fresh seeds from {from}");
