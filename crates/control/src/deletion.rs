@@ -2,7 +2,7 @@
 //!
 //! A pass works on a fresh object and does one step; deletions of live objects and the requeue bring the next.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashSet};
 use std::sync::Arc;
 
 use jiff::{SignedDuration, Timestamp};
@@ -186,6 +186,7 @@ async fn cascade(context: &Context, work: &Work, resolved: &Resolved) -> Result<
             return Err(format!("Failed to load live state: {}: {why}", gvk.group_kind()));
         }
     }
+    let seen: HashSet<ResourceKey> = found.objects.iter().map(|object| object.key()).collect();
     // Copies that merely carry our mark are not ours (TRK-94b).
     let live: Vec<Arc<Object>> = found
         .objects
@@ -209,7 +210,7 @@ async fn cascade(context: &Context, work: &Work, resolved: &Resolved) -> Result<
     };
     match next_deletion(&facts) {
         DeletionStep::Done => {
-            let is_empty = confirm_empty(context, work, resolved).await?;
+            let is_empty = confirm_empty(context, work, resolved, &seen).await?;
             Ok(if is_empty { Step::Release(&CASCADE) } else { Step::Wait(RETRY) })
         }
         DeletionStep::Wait { why } => {
@@ -250,8 +251,16 @@ async fn release_hooks(work: &Work, resolved: &Resolved, live: &[Arc<Object>]) -
 
 /// One list that shows nothing of a kind at all is not believed, and neither is a watch that may be late: what
 /// the status knew of such kinds, and all it knew when a sync has just ended, is asked for once more before the
-/// last finalizer goes (F3, F7). `false` means that the watch has not shown something yet.
-async fn confirm_empty(context: &Context, work: &Work, resolved: &Resolved) -> Result<bool, String> {
+/// last finalizer goes (F3, F7). `decided` are the objects that the decision was made for; `false` means that it
+/// is to be made again, because the watch has shown something since, or has not shown something yet.
+async fn confirm_empty(
+    context: &Context,
+    work: &Work,
+    resolved: &Resolved,
+    decided: &HashSet<ResourceKey>,
+) -> Result<bool, String> {
+    let is_ours =
+        |object: &Object| work.tracking.claim(object.metadata()).as_deref() == Some(work.instance.as_str());
     let counts = resolved.destination.index.counts();
     let state = work.app.status.operation_state.as_ref();
     let finished = state.and_then(|state| state.finished_at.as_deref()?.parse::<Timestamp>().ok());
@@ -263,15 +272,22 @@ async fn confirm_empty(context: &Context, work: &Work, resolved: &Resolved) -> R
             continue;
         }
         let key = ResourceKey::new(&r.group, &r.kind, &r.namespace, &r.name);
-        // What the watch has shown was decided upon: it is kept, or waits for its turn.
-        if matches!(resolved.destination.index.get(&key), Seen::Present(_) | Seen::Reference { .. }) {
-            continue;
+        match resolved.destination.index.get(&key) {
+            // It came while others were asked for. What has an owner goes with it.
+            Seen::Present(object)
+                if is_ours(&object)
+                    && object.metadata().owner_references.is_empty()
+                    && !decided.contains(&key) =>
+            {
+                return Ok(false);
+            }
+            // What was decided upon is kept, or waits for its turn.
+            Seen::Present(_) | Seen::Reference { .. } => continue,
+            Seen::Absent | Seen::Unknown(_) => {}
         }
         let target = Target::new(gvk, &r.namespace, &r.name);
         let live = resolved.destination.writer.get(&target).await.map_err(|error| error.to_string())?;
-        if let Some(live) = live
-            .filter(|live| work.tracking.claim(live.metadata()).as_deref() == Some(work.instance.as_str()))
-        {
+        if let Some(live) = live.filter(|live| is_ours(live)) {
             if !is_suspicious {
                 return Ok(false);
             }

@@ -236,6 +236,8 @@ async fn start(
     if operation.sync.as_ref().is_some_and(names_revision) {
         work.memory.lock().named_at = Some(context.clock.elapsed());
     }
+    // What is seen here may be old: another operation may have begun since (INV-4, F3).
+    let first = Also { exclusive: true, ..Also::default() };
     let mut new = work.app.clone();
     new.status.operation_state = Some(Box::new(OperationState {
         operation: operation.clone(),
@@ -245,7 +247,7 @@ async fn start(
     }));
     if operation.sync.is_none() {
         let message = "Invalid operation request: no operation specified";
-        return match save(context, work, new, Also::default()).await {
+        return match save(context, work, new, first).await {
             Ok(()) => end(context, work, OperationPhase::Error, message, Ending::default()).await,
             Err(next) => next,
         };
@@ -253,12 +255,12 @@ async fn start(
     // What the state of the operation before this one recorded says nothing about this one.
     if let Some(compared) = compared.filter(|compared| fits(work, operation, compared, None)) {
         new.status.operation_state = Some(Box::new(begin(&work.app, operation, &compared.targets, now)));
-        return match save(context, work, new, Also::default()).await {
+        return match save(context, work, new, first).await {
             Ok(()) => Box::pin(step(context, work, operation, Some(compared), Ending::default())).await,
             Err(next) => next,
         };
     }
-    match save(context, work, new, Also::default()).await {
+    match save(context, work, new, first).await {
         Ok(()) => Next::Again,
         Err(next) => next,
     }

@@ -25,6 +25,18 @@ fn f7_a_first_list_that_was_empty_is_made_again() {
 }
 
 #[test]
+fn f3_an_object_that_shows_up_during_the_last_look_is_deleted_too() {
+    // The watch was 43 seconds late in this seed, and told of a Deployment between two reads of that look.
+    assert_eq!(seeds(35_310, 1, false).failed, 0);
+}
+
+#[test]
+fn inv_4_an_operation_that_is_over_does_not_begin_again_from_an_old_list() {
+    // After a crash, the list was 44 seconds old in this seed, and showed an operation that had long ended.
+    assert_eq!(seeds(36_991, 1, false).failed, 0);
+}
+
+#[test]
 fn sty_73_fresh_seeds_break_no_invariant() {
     let from = RandomState::new().hash_one(0_u8) >> 16;
     println!("fresh seeds from {from}");
