@@ -89,6 +89,7 @@ pub(super) fn build<C: Cluster>(
     for task in &mut tasks {
         ledger.read_into(task);
         adopt(facts, ledger, task);
+        forget_predecessor(facts, task);
     }
     if let NamespaceFound::Unknown(error) = namespace {
         let text = format!("namespace auto creation failed: {error}");
@@ -322,6 +323,19 @@ fn adopt(facts: &SyncFacts, ledger: &mut Ledger, task: &mut Task) {
     let is_ours = |live: &Arc<Object>| live.annotation(annotation::OPERATION_ID) == Some(mark.as_str());
     if task.live.as_ref().is_some_and(is_ours) {
         ledger.record(task, Some(ResultCode::Synced), OperationPhase::Running, "");
+    }
+}
+
+/// What an earlier attempt left under the name of a hook that was submitted already is an old view of it: its
+/// end is not that of the hook that runs now (INV-9, F3). Without a live object the hook is read and waited for.
+fn forget_predecessor(facts: &SyncFacts, task: &mut Task) {
+    if !task.hook || !task.is_running() || facts.operation.dry_run {
+        return;
+    }
+    let ours = operation_id(facts.started_at, facts.attempt, task.phase);
+    let mark = task.live.as_ref().and_then(|live| live.annotation(annotation::OPERATION_ID));
+    if mark.is_some_and(|mark| mark != ours) {
+        task.live = None;
     }
 }
 

@@ -75,6 +75,32 @@ fn inv_9_hooks_of_other_attempts_and_phases_run_again() {
 }
 
 #[test]
+fn inv_9_the_end_of_an_earlier_hook_of_the_same_name_is_not_that_of_the_running_one() {
+    let live = hook(&[("tiphys.dev/operation-id", &mark(1, SyncPhase::PreSync))]);
+    let mut facts = facts(&live);
+    facts.results = vec![ResourceResult {
+        group: "batch".to_owned(),
+        kind: "Job".to_owned(),
+        namespace: "n".to_owned(),
+        name: "h".to_owned(),
+        status: "Synced".to_owned(),
+        hook_phase: "Running".to_owned(),
+        hook_type: "PreSync".to_owned(),
+        sync_phase: "PreSync".to_owned(),
+        ..ResourceResult::default()
+    }];
+    // The watch still shows the one before, which has ended.
+    let mut pass = Pass::start(facts, Plain(HealthCode::Healthy));
+    let Step::Do(reads) = pass.next(Vec::new()) else { panic!("the server is asked") };
+    assert_eq!(reads[0].op, Op::Read);
+    let Step::Finish(end) = pass.next(vec![Outcome::Object(Some(hook(&[])))]) else { panic!("it is there") };
+    assert_eq!(
+        (end.phase, end.message.as_str()),
+        (OperationPhase::Running, "waiting for completion of hook batch/Job/h")
+    );
+}
+
+#[test]
 fn eng_150_hooks_are_submitted_named_held_and_marked() {
     let mut facts = facts(&hook(&[]));
     facts.resources.clear();
