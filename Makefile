@@ -34,7 +34,7 @@ fuzz: oracles ## generated inputs to the original libraries and to tiphys; FUZZ_
 	cargo build --release --locked --bin tiphys
 	hack/oracle/fuzz $(FUZZ_ARGS)
 
-simulate: need-cargo ## whole installations from seeds, with faults; SEEDS=100000, SIMULATE_ARGS="--from 7"
+simulate: need-cargo ## whole installations from seeds, with faults; SEEDS=100000, SIMULATE_ARGS="--from 7 --crash-points"
 	cargo build --release --locked -p tiphys --bin tiphys
 	@$${CARGO_TARGET_DIR:-target}/release/tiphys simulate --seeds $${SEEDS:-1000} $(SIMULATE_ARGS)
 
