@@ -50,7 +50,13 @@ impl FieldSet {
             }
             let fault = || FieldsError { at: key.clone() };
             let Some(element) = PathElement::parse(key).map_err(|_malformed| fault())? else { continue };
-            let Value::Object(below) = below else { return Err(fault()) };
+            let nothing = Map::new();
+            let below = match below {
+                Value::Object(below) => below,
+                // Go reads it as nothing below.
+                Value::Null => &nothing,
+                _ => return Err(fault()),
+            };
             let depth = depth.checked_sub(1).ok_or_else(fault)?;
             let (child, is_child_member) = Self::parse_node(below, depth)?;
             if !child.is_empty() {
@@ -196,6 +202,7 @@ mod tests {
             ]
         );
         assert_eq!(set(&json!({"f:a": {"x:unknown": {}}})), FieldSet::default());
+        assert_eq!(set(&json!({"f:a": {"f:b": null}})), set(&json!({"f:a": {"f:b": {}}})));
         for malformed in
             [json!([]), json!({"f:a": 1}), json!({"k:{": {}}), json!({"fa": {}}), json!({"i:x": {}})]
         {
