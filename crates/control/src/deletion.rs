@@ -2,14 +2,14 @@
 //!
 //! A pass works on a fresh object and does one step; deletions of live objects and the requeue bring the next.
 
-use std::collections::{BTreeSet, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::sync::Arc;
 
 use jiff::{SignedDuration, Timestamp};
 use serde_json::json;
 use tiphys_api::application::Application;
 use tiphys_api::names::{annotation, finalizer};
-use tiphys_cluster::{DeleteOptions, Permit, Propagation, Seen, Target};
+use tiphys_cluster::{ApiError, DeleteOptions, Permit, Propagation, Seen, Target};
 use tiphys_engine::deletion::{
     DeletionFacts, DeletionHook, DeletionStep, HookStep, hooks_to_clean_up, is_deletion_hook, next_deletion,
     next_hooks,
@@ -181,7 +181,7 @@ async fn cascade(context: &Context, work: &Work, resolved: &Resolved) -> Result<
         return Err(format!("Failed to load live state: {kind}: {why}"));
     }
     // Of a kind that cannot be discovered, nothing is listed at all.
-    for gvk in recorded_kinds(&work.app) {
+    for gvk in recorded(&work.app).into_values().collect::<BTreeSet<Gvk>>() {
         if let Some(why) = resolved.destination.index.unwatched(&gvk) {
             return Err(format!("Failed to load live state: {}: {why}", gvk.group_kind()));
         }
@@ -227,12 +227,20 @@ async fn cascade(context: &Context, work: &Work, resolved: &Resolved) -> Result<
     }
 }
 
-/// Kinds this application has or had objects of, as far as its status knows.
-fn recorded_kinds(app: &Application) -> BTreeSet<Gvk> {
-    let compared = app.status.resources.iter().map(|r| Gvk::new(&r.group, &r.version, &r.kind));
+/// Objects this application has or had, as far as its status knows: what was compared, and what the last sync
+/// made, which may not have been compared yet.
+fn recorded(app: &Application) -> BTreeMap<ResourceKey, Gvk> {
     let result = app.status.operation_state.as_ref().and_then(|state| state.sync_result.as_ref());
-    let synced = result.iter().flat_map(|result| &result.resources);
-    compared.chain(synced.map(|r| Gvk::new(&r.group, &r.version, &r.kind))).collect()
+    let synced = result.iter().flat_map(|result| &result.resources).filter(|r| r.hook_type.is_empty());
+    let synced = synced.map(|r| (&r.group, &r.version, &r.kind, &r.namespace, &r.name));
+    let compared = app.status.resources.iter().filter(|r| !r.hook);
+    let compared = compared.map(|r| (&r.group, &r.version, &r.kind, &r.namespace, &r.name));
+    synced
+        .chain(compared)
+        .map(|(group, version, kind, namespace, name)| {
+            (ResourceKey::new(group, kind, namespace, name), Gvk::new(group, version, kind))
+        })
+        .collect()
 }
 
 /// Hooks of a sync that was not finished keep their finalizer until somebody has seen their result. Nobody will
@@ -265,13 +273,11 @@ async fn confirm_empty(
     let state = work.app.status.operation_state.as_ref();
     let finished = state.and_then(|state| state.finished_at.as_deref()?.parse::<Timestamp>().ok());
     let is_fresh = finished.is_some_and(|at| context.clock.now().duration_since(at) < LATE_MAX);
-    for r in work.app.status.resources.iter().filter(|r| !r.hook) {
-        let gvk = Gvk::new(&r.group, &r.version, &r.kind);
+    for (key, gvk) in recorded(&work.app) {
         let is_suspicious = counts.get(&gvk.group_kind()).copied() == Some(0);
         if !is_fresh && !is_suspicious {
             continue;
         }
-        let key = ResourceKey::new(&r.group, &r.kind, &r.namespace, &r.name);
         match resolved.destination.index.get(&key) {
             // It came while others were asked for. What has an owner goes with it.
             Seen::Present(object)
@@ -285,9 +291,15 @@ async fn confirm_empty(
             Seen::Present(_) | Seen::Reference { .. } => continue,
             Seen::Absent | Seen::Unknown(_) => {}
         }
-        let target = Target::new(gvk, &r.namespace, &r.name);
-        let live = resolved.destination.writer.get(&target).await.map_err(|error| error.to_string())?;
-        if let Some(live) = live.filter(|live| is_ours(live)) {
+        let target = Target::new(gvk, &key.namespace, &key.name);
+        let live = match resolved.destination.writer.get(&target).await {
+            Ok(live) => live,
+            // The kind went with all its objects.
+            Err(ApiError::NotServed(_)) => continue,
+            Err(error) => return Err(error.to_string()),
+        };
+        // Results of a sync name a namespace for objects that are in none.
+        if let Some(live) = live.filter(|live| is_ours(live) && !decided.contains(&live.key())) {
             if !is_suspicious {
                 return Ok(false);
             }
@@ -467,14 +479,17 @@ async fn release(context: &Context, work: &mut Work, names: &[&str]) -> Result<b
         Ok(stored) => {
             if stored.metadata().finalizers.is_empty() {
                 // It is gone, and its version may be that of before: the store would keep the finalizers.
-                context.store.remove(&work.key);
+                context.store.bury(&work.key, &work.object.metadata().uid);
                 return Ok(false);
             }
             persist::remember(context, &stored);
             work.adopt(stored);
             Ok(true)
         }
-        Err(error) if error.is_not_found() => Ok(false),
+        Err(error) if error.is_not_found() => {
+            context.store.bury(&work.key, &work.object.metadata().uid);
+            Ok(false)
+        }
         Err(error) if error.is_conflict() => {
             let latest = context.home.get(&target).await.map_err(|error| error.to_string())?;
             let Some(latest) = latest else { return Ok(false) };

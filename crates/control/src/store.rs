@@ -4,7 +4,7 @@
 //! remembers between passes. Look-ups by instance name, repository and destination are indexes; nothing walks
 //! all applications per event.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeSet, HashMap, HashSet, VecDeque};
 use std::fmt;
 use std::sync::Arc;
 
@@ -80,7 +80,14 @@ struct State {
     by_instance: HashMap<SmolStr, AppKey>,
     by_repository: HashMap<SmolStr, BTreeSet<AppKey>>,
     by_project: HashMap<SmolStr, BTreeSet<AppKey>>,
+    /// Uids of applications that the API server itself said are gone, the oldest first: a late watch goes on
+    /// telling of them (F3).
+    gone: VecDeque<SmolStr>,
+    gone_uids: HashSet<SmolStr>,
 }
+
+/// Applications that are remembered to be gone: far more than go while a watch is late.
+const GONE_MAX: usize = 10_000;
 
 /// The store; one writer (the watch and the workers' own writes), many readers.
 #[derive(Default)]
@@ -101,6 +108,9 @@ impl AppStore {
         let mut app: Application = serde_json::from_slice(object.raw())?;
         let key = AppKey::new(object.namespace(), object.name());
         let mut state = self.state.write();
+        if state.gone_uids.contains(object.metadata().uid.as_str()) {
+            return Ok(Change::None);
+        }
         let old = state.apps.get(&key);
         if old.is_some_and(|old| !is_newer(&object, &old.object)) {
             return Ok(Change::None);
@@ -150,6 +160,23 @@ impl AppStore {
         state.unindex(key, &entry.declared);
         state.by_instance.remove(&entry.instance);
         Some(entry)
+    }
+
+    /// Forgets an application of which the API server said that it is gone: older news of it do not bring it
+    /// back, and one of the same name is another one.
+    pub(crate) fn bury(&self, key: &AppKey, uid: &str) {
+        if self.get(key).is_some_and(|known| known.object.metadata().uid == uid) {
+            self.remove(key);
+        }
+        let mut state = self.state.write();
+        if !uid.is_empty() && state.gone_uids.insert(uid.into()) {
+            state.gone.push_back(uid.into());
+            if state.gone.len() > GONE_MAX
+                && let Some(oldest) = state.gone.pop_front()
+            {
+                state.gone_uids.remove(&oldest);
+            }
+        }
     }
 
     /// One application.
@@ -275,6 +302,18 @@ mod tests {
         store.remove(&AppKey::new("argocd", "a"));
         assert_eq!(store.update(object(3, |_| {}), name).unwrap(), Change::None);
         assert!(store.keys().is_empty());
+    }
+
+    #[test]
+    fn f3_an_application_that_is_gone_does_not_come_back_by_a_late_watch() {
+        let store = AppStore::default();
+        upsert(&store, object(5, |_| {}));
+        store.bury(&AppKey::new("argocd", "a"), "u");
+        assert_eq!(upsert(&store, object(4, |_| {})), Change::None);
+        assert!(store.keys().is_empty());
+        assert_eq!(upsert(&store, object(7, |v| v["metadata"]["uid"] = json!("v"))), Change::Declared);
+        store.bury(&AppKey::new("argocd", "a"), "u");
+        assert_eq!(store.len(), 1, "it is another one");
     }
 
     #[test]

@@ -43,6 +43,13 @@ fn inv_9_a_hook_is_not_over_because_its_predecessor_was() {
 }
 
 #[test]
+fn inv_1_an_application_that_is_gone_deletes_nothing_more() {
+    // In this seed a sync during the deletion made an object again, which a late watch told of when the
+    // application was gone, and then told of the application.
+    assert_eq!(seeds(54_855, 1, false).failed, 0);
+}
+
+#[test]
 fn sty_73_fresh_seeds_break_no_invariant() {
     let from = RandomState::new().hash_one(0_u8) >> 16;
     println!("fresh seeds from {from}");
