@@ -164,15 +164,16 @@ enum PlanKind {
     Twice,
     /// It runs with this death.
     Death(Death),
-    /// It runs once for every place where its controller can die (F1, F2).
-    EveryDeath,
+    /// It runs once for every place where its controller can die (F1, F2); or only for those around a write, from
+    /// which the others differ in time alone.
+    EveryDeath { only_writes: bool },
 }
 
 fn plan(arguments: &Arguments) -> Plan {
     let kind = match (arguments.crash_before, arguments.crash_after) {
         (Some(request), _) => PlanKind::Death(Death { request, is_after: false }),
         (None, Some(request)) => PlanKind::Death(Death { request, is_after: true }),
-        (None, None) if arguments.crash_points => PlanKind::EveryDeath,
+        (None, None) if arguments.crash_points => PlanKind::EveryDeath { only_writes: false },
         (None, None) if arguments.twice => PlanKind::Twice,
         (None, None) => PlanKind::Once,
     };
@@ -198,10 +199,11 @@ fn one(seed: u64, plan: &Plan) -> Totals {
             let troubles = Troubles::Only(Some(death));
             tell(&mut totals, seed, troubles, &observed(seed, troubles, verbose));
         }
-        PlanKind::EveryDeath => {
+        PlanKind::EveryDeath { only_writes } => {
             let whole = observed(seed, Troubles::Only(None), verbose);
             tell(&mut totals, seed, Troubles::Only(None), &whole);
-            let before = (1..=whole.requests).map(|request| Death { request, is_after: false });
+            let points = if only_writes { whole.writing.clone() } else { (1..=whole.requests).collect() };
+            let before = points.into_iter().map(|request| Death { request, is_after: false });
             let after = whole.writing.iter().map(|&request| Death { request, is_after: true });
             for death in before.chain(after) {
                 let troubles = Troubles::Only(Some(death));
@@ -266,9 +268,9 @@ pub fn seeds(from: u64, count: u64, twice: bool) -> Totals {
     all(from, count, &Plan { verbose: false, kind })
 }
 
-/// The same for every place where the controller of a seed can die (F1, F2). For tests.
+/// The same for every write before and after which the controller of a seed can die (F1, F2). For tests.
 pub fn crash_points(from: u64, count: u64) -> Totals {
-    all(from, count, &Plan { verbose: false, kind: PlanKind::EveryDeath })
+    all(from, count, &Plan { verbose: false, kind: PlanKind::EveryDeath { only_writes: true } })
 }
 
 fn all(from: u64, count: u64, plan: &Plan) -> Totals {

@@ -55,7 +55,8 @@ pub struct ApplyOptions {
 
 /// What is known of the live object before an apply.
 ///
-/// It may be a little old: what it says wrongly the server answers with a refusal, and then the object is read.
+/// It may be a little old: what it says wrongly the server answers with a refusal, since every change names the
+/// version it was made for, and then the object is read.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Known {
     /// Nothing; it is read.
@@ -152,12 +153,17 @@ impl Writer {
             // The role of a binding cannot be changed (ENG-177).
             return self.recreate(permit, resource, target, modified, options).await;
         }
-        let (patch, kind) = three_way(&target.gvk, modified, &live)?;
+        let (mut patch, kind) = three_way(&target.gvk, modified, &live)?;
         if is_empty_patch(&patch) {
             return Ok(applied(resource, target, Outcome::Unchanged, &[], Some(live)));
         }
         if options.is_dry_run {
             return Ok(applied(resource, target, Outcome::Configured, &[], None));
+        }
+        // A patch made for an older state would leave out what has to change since (F3).
+        if matches!(known, Known::Present(_)) {
+            let version = live.metadata().resource_version.as_str();
+            access::metadata_mut(&mut patch).insert("resourceVersion".to_owned(), version.into());
         }
         let path = write_path(&resource.path(&target.namespace, Some(&target.name)), options);
         let answer = self.send("patch", Method::PATCH, &path, &patch, kind).await?;

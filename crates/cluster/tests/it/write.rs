@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use serde_json::json;
 use tiphys_cluster::{
-    ApiError, ApplyMethod, ApplyOptions, DeleteOptions, Deleted, ObjectEvent, ObjectQuery, Outcome, Permit,
-    Served, Target, watch_objects,
+    ApiError, ApplyMethod, ApplyOptions, DeleteOptions, Deleted, Known, ObjectEvent, ObjectQuery, Outcome,
+    Permit, Served, Target, watch_objects,
 };
 use tiphys_object::Gvk;
 use tokio::sync::mpsc;
@@ -40,6 +40,28 @@ async fn eng_180_client_side_apply_creates_configures_and_leaves_alone() {
     );
     let live = bed.writer.get(&Target::of(&first)).await.unwrap().unwrap();
     assert_eq!(live.to_value()["data"]["k"], "two");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn f3_a_patch_for_an_older_state_is_made_anew() {
+    let Some(bed) = Bed::connect("f3_older_state").await else { return };
+    bed.namespace("it-write").await;
+    let permit = Permit::checked();
+    let mut first = config_map("late", "one");
+    bed.remove(&Target::of(&first)).await;
+    bed.writer.apply(&permit, &first, &ApplyOptions::default()).await.unwrap();
+    let seen = bed.writer.get(&Target::of(&first)).await.unwrap().unwrap();
+    // Somebody else applies another manifest, which the caller has not seen.
+    let mut second = config_map("late", "two");
+    second["data"]["more"] = "x".into();
+    bed.writer.apply(&permit, &second, &ApplyOptions::default()).await.unwrap();
+    first["data"]["own"] = "y".into();
+    let options = ApplyOptions { known: Known::Present(seen), ..ApplyOptions::default() };
+    bed.writer.apply(&permit, &first, &options).await.unwrap();
+    let live = bed.writer.get(&Target::of(&first)).await.unwrap().unwrap().to_value();
+    assert_eq!(live["data"], json!({"k": "one", "own": "y"}));
+    let record = &live["metadata"]["annotations"]["kubectl.kubernetes.io/last-applied-configuration"];
+    assert!(!record.as_str().unwrap().contains("more"));
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -62,9 +62,9 @@ fn sty_73_the_same_seed_gives_the_same_history() {
 }
 
 #[test]
-fn f1_a_controller_may_die_at_every_request_of_a_seed() {
-    let totals = crash_points(7, 1);
+fn f1_a_controller_may_die_around_every_write_of_a_seed() {
+    let totals = crash_points(9, 1);
     assert_eq!(totals.failed, 0, "a replay is named above");
     // One run without a death; some requests are not made again when the controller dies before.
-    assert!(totals.runs > 200 && totals.crashes >= totals.runs - 1, "{totals:?}");
+    assert!(totals.runs > 50 && totals.crashes >= totals.runs - 1, "{totals:?}");
 }
