@@ -61,7 +61,12 @@ pub(crate) async fn run(writer: &Writer, resolved: &Resolved, world: &World, act
     let target = Target::new(action.gvk.clone(), &action.key.namespace, &action.key.name);
     if action.op == Op::Read {
         return match writer.get(&target).await {
-            Ok(object) => Done::outcome(Outcome::Object(object)),
+            Ok(object) => {
+                if let Some(object) = &object {
+                    resolved.destination.index.contradict(object);
+                }
+                Done::outcome(Outcome::Object(object))
+            }
             Err(error) => Done::failed(&error, action),
         };
     }

@@ -795,7 +795,14 @@ fn save<'a>(
         }
         let old = work.app.clone();
         let written = persist::write(context, &work.object, &old, &mut new, also).await;
-        let stored = stored(context, &work.key, written).await?;
+        let stored = match stored(context, &work.key, written).await {
+            Ok(stored) => stored,
+            Err(next) => {
+                // It may have been written all the same: what is stored is asked for before anything follows (INV-9).
+                work.memory.lock().confirmed = None;
+                return Err(next);
+            }
+        };
         work.adopt_written(stored);
         Ok(())
     })

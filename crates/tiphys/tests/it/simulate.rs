@@ -25,6 +25,18 @@ fn f7_a_first_list_that_was_empty_is_made_again() {
 }
 
 #[test]
+fn f7_a_hook_that_its_list_lacks_is_found() {
+    // The first list of Jobs was empty in this seed, and a sync waited for its hook for ever.
+    assert_eq!(seeds(78_189, 1, false).failed, 0);
+}
+
+#[test]
+fn inv_9_a_state_whose_answer_was_lost_is_asked_for() {
+    // The retry of an operation was recorded in this seed, its answer lost, and a hook ran in between.
+    assert_eq!(seeds(88_396, 1, false).failed, 0);
+}
+
+#[test]
 fn f3_an_object_that_shows_up_during_the_last_look_is_deleted_too() {
     // The watch was 43 seconds late in this seed, and told of a Deployment between two reads of that look.
     assert_eq!(seeds(35_310, 1, false).failed, 0);
