@@ -82,8 +82,7 @@ pub(crate) async fn write(
             Written::Stored(stored)
         }
         Err(error) if error.is_not_found() => {
-            let key = AppKey::new(&old.metadata.namespace, &old.metadata.name);
-            context.store.bury(&key, &object.metadata().uid);
+            context.store.remove(&AppKey::new(&old.metadata.namespace, &old.metadata.name));
             Written::Gone
         }
         Err(error) if error.is_conflict() => Written::Conflict,
@@ -122,7 +121,7 @@ pub(crate) async fn confirm(context: &Context, object: &Arc<Object>) -> Written 
     match context.home.merge_patch(&Permit::checked(), &target, None, &patch).await {
         Ok(stored) => Written::Stored(stored),
         Err(error) if error.is_not_found() => {
-            context.store.bury(&AppKey::new(object.namespace(), object.name()), &metadata.uid);
+            context.store.remove(&AppKey::new(object.namespace(), object.name()));
             Written::Gone
         }
         Err(error) if error.is_conflict() => Written::Conflict,

@@ -80,7 +80,7 @@ struct State {
     by_instance: HashMap<SmolStr, AppKey>,
     by_repository: HashMap<SmolStr, BTreeSet<AppKey>>,
     by_project: HashMap<SmolStr, BTreeSet<AppKey>>,
-    /// Uids of applications that the API server itself said are gone, the oldest first: a late watch goes on
+    /// Uids of applications whose end was written here, the oldest first: a late watch goes on
     /// telling of them (F3).
     gone: VecDeque<SmolStr>,
     gone_uids: HashSet<SmolStr>,
@@ -155,20 +155,17 @@ impl AppStore {
 
     /// Forgets an application.
     pub(crate) fn remove(&self, key: &AppKey) -> Option<AppEntry> {
-        let mut state = self.state.write();
-        let entry = state.apps.remove(key)?;
-        state.unindex(key, &entry.declared);
-        state.by_instance.remove(&entry.instance);
-        Some(entry)
+        self.state.write().remove(key)
     }
 
-    /// Forgets an application of which the API server said that it is gone: older news of it do not bring it
-    /// back, and one of the same name is another one.
+    /// Forgets an application whose last finalizer the API server has taken: older news of it do not bring it
+    /// back, and one of the same name is another one. Not for a mere 404, which may also come from a definition
+    /// that is not served at the moment.
     pub(crate) fn bury(&self, key: &AppKey, uid: &str) {
-        if self.get(key).is_some_and(|known| known.object.metadata().uid == uid) {
-            self.remove(key);
-        }
         let mut state = self.state.write();
+        if state.apps.get(key).is_some_and(|known| known.object.metadata().uid == uid) {
+            state.remove(key);
+        }
         if !uid.is_empty() && state.gone_uids.insert(uid.into()) {
             state.gone.push_back(uid.into());
             if state.gone.len() > GONE_MAX
@@ -216,6 +213,13 @@ impl AppStore {
 }
 
 impl State {
+    fn remove(&mut self, key: &AppKey) -> Option<AppEntry> {
+        let entry = self.apps.remove(key)?;
+        self.unindex(key, &entry.declared);
+        self.by_instance.remove(&entry.instance);
+        Some(entry)
+    }
+
     fn index(&mut self, key: &AppKey, app: &Application, instance: &SmolStr) {
         self.by_instance.insert(instance.clone(), key.clone());
         for source in app.sources() {
