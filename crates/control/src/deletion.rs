@@ -173,16 +173,17 @@ async fn cascade(context: &Context, work: &Work, resolved: &Resolved) -> Result<
     }
     // The live list is the witness here. A kind this application had objects of must be completely listed.
     let status = &work.app.status.resources;
+    let kinds: BTreeSet<Gvk> = recorded(&work.app).map(|(_, gvk, _)| gvk).collect();
     let doubtful = found.incomplete.iter().find(|(kind, _)| {
-        status.iter().any(|r| r.group == kind.group.as_str() && r.kind == kind.kind.as_str())
+        kinds.iter().any(|gvk| gvk.group_kind() == *kind)
             || found.objects.iter().any(|object| object.gvk().group_kind() == *kind)
     });
     if let Some((kind, why)) = doubtful {
         return Err(format!("Failed to load live state: {kind}: {why}"));
     }
     // Of a kind that cannot be discovered, nothing is listed at all.
-    for gvk in recorded(&work.app).into_values().collect::<BTreeSet<Gvk>>() {
-        if let Some(why) = resolved.destination.index.unwatched(&gvk) {
+    for gvk in &kinds {
+        if let Some(why) = resolved.destination.index.unwatched(gvk) {
             return Err(format!("Failed to load live state: {}: {why}", gvk.group_kind()));
         }
     }
@@ -227,20 +228,18 @@ async fn cascade(context: &Context, work: &Work, resolved: &Resolved) -> Result<
     }
 }
 
-/// Objects this application has or had, as far as its status knows: what was compared, and what the last sync
-/// made, which may not have been compared yet.
-fn recorded(app: &Application) -> BTreeMap<ResourceKey, Gvk> {
+/// Objects this application has or had, as far as its status knows, and whether they are hooks: what was compared,
+/// and what the last sync made, which may not have been compared yet.
+fn recorded(app: &Application) -> impl Iterator<Item = (ResourceKey, Gvk, bool)> {
     let result = app.status.operation_state.as_ref().and_then(|state| state.sync_result.as_ref());
-    let synced = result.iter().flat_map(|result| &result.resources).filter(|r| r.hook_type.is_empty());
-    let synced = synced.map(|r| (&r.group, &r.version, &r.kind, &r.namespace, &r.name));
-    let compared = app.status.resources.iter().filter(|r| !r.hook);
-    let compared = compared.map(|r| (&r.group, &r.version, &r.kind, &r.namespace, &r.name));
-    synced
-        .chain(compared)
-        .map(|(group, version, kind, namespace, name)| {
-            (ResourceKey::new(group, kind, namespace, name), Gvk::new(group, version, kind))
-        })
-        .collect()
+    let synced = result.into_iter().flat_map(|result| &result.resources);
+    let synced =
+        synced.map(|r| (&r.group, &r.version, &r.kind, &r.namespace, &r.name, !r.hook_type.is_empty()));
+    let compared = app.status.resources.iter();
+    let compared = compared.map(|r| (&r.group, &r.version, &r.kind, &r.namespace, &r.name, r.hook));
+    synced.chain(compared).map(|(group, version, kind, namespace, name, is_hook)| {
+        (ResourceKey::new(group, kind, namespace, name), Gvk::new(group, version, kind), is_hook)
+    })
 }
 
 /// Hooks of a sync that was not finished keep their finalizer until somebody has seen their result. Nobody will
@@ -273,7 +272,10 @@ async fn confirm_empty(
     let state = work.app.status.operation_state.as_ref();
     let finished = state.and_then(|state| state.finished_at.as_deref()?.parse::<Timestamp>().ok());
     let is_fresh = finished.is_some_and(|at| context.clock.now().duration_since(at) < LATE_MAX);
-    for (key, gvk) in recorded(&work.app) {
+    // Each once; with the version it was compared in.
+    let objects: BTreeMap<ResourceKey, Gvk> =
+        recorded(&work.app).filter(|(_, _, is_hook)| !is_hook).map(|(key, gvk, _)| (key, gvk)).collect();
+    for (key, gvk) in objects {
         let is_suspicious = counts.get(&gvk.group_kind()).copied() == Some(0);
         if !is_fresh && !is_suspicious {
             continue;
@@ -486,10 +488,7 @@ async fn release(context: &Context, work: &mut Work, names: &[&str]) -> Result<b
             work.adopt(stored);
             Ok(true)
         }
-        Err(error) if error.is_not_found() => {
-            context.store.bury(&work.key, &work.object.metadata().uid);
-            Ok(false)
-        }
+        Err(error) if error.is_not_found() => Ok(false),
         Err(error) if error.is_conflict() => {
             let latest = context.home.get(&target).await.map_err(|error| error.to_string())?;
             let Some(latest) = latest else { return Ok(false) };
