@@ -51,6 +51,20 @@ fn mark(attempt: i64, phase: SyncPhase) -> String {
     operation_id(jiff::Timestamp::default(), attempt, phase)
 }
 
+/// The recorded result of the hook.
+fn recorded(hook_phase: &str) -> ResourceResult {
+    ResourceResult {
+        group: "batch".to_owned(),
+        kind: "Job".to_owned(),
+        namespace: "n".to_owned(),
+        name: "h".to_owned(),
+        status: "Synced".to_owned(),
+        hook_phase: hook_phase.to_owned(),
+        sync_phase: "PreSync".to_owned(),
+        ..ResourceResult::default()
+    }
+}
+
 #[test]
 fn inv_9_a_hook_of_this_attempt_is_adopted_and_not_run_again() {
     let ours = mark(2, SyncPhase::PreSync);
@@ -78,17 +92,7 @@ fn inv_9_hooks_of_other_attempts_and_phases_run_again() {
 fn inv_9_the_end_of_an_earlier_hook_of_the_same_name_is_not_that_of_the_running_one() {
     let live = hook(&[("tiphys.dev/operation-id", &mark(1, SyncPhase::PreSync))]);
     let mut facts = facts(&live);
-    facts.results = vec![ResourceResult {
-        group: "batch".to_owned(),
-        kind: "Job".to_owned(),
-        namespace: "n".to_owned(),
-        name: "h".to_owned(),
-        status: "Synced".to_owned(),
-        hook_phase: "Running".to_owned(),
-        hook_type: "PreSync".to_owned(),
-        sync_phase: "PreSync".to_owned(),
-        ..ResourceResult::default()
-    }];
+    facts.results = vec![recorded("Running")];
     // The watch still shows the one before, which has ended.
     let mut pass = Pass::start(facts, Plain(HealthCode::Healthy));
     let Step::Do(reads) = pass.next(Vec::new()) else { panic!("the server is asked") };
@@ -118,16 +122,7 @@ fn eng_150_hooks_are_submitted_named_held_and_marked() {
 fn sty_13_a_finished_hook_counts_by_its_recorded_result() {
     let mut facts = facts(&hook(&[]));
     facts.resources.clear();
-    facts.results = vec![ResourceResult {
-        group: "batch".to_owned(),
-        kind: "Job".to_owned(),
-        namespace: "n".to_owned(),
-        name: "h".to_owned(),
-        status: "Synced".to_owned(),
-        hook_phase: "Succeeded".to_owned(),
-        sync_phase: "PreSync".to_owned(),
-        ..ResourceResult::default()
-    }];
+    facts.results = vec![recorded("Succeeded")];
     let mut pass = Pass::start(facts, Plain(HealthCode::Healthy));
     let Step::Finish(end) = pass.next(Vec::new()) else { panic!("nothing is left") };
     assert_eq!(end.message, "successfully synced (no more tasks)");
