@@ -35,10 +35,14 @@ impl Timestamp {
             return Some(read);
         }
         let zoned = rest.0.starts_with(['T', 't']);
-        if !zoned && !rest.0.starts_with(' ') {
+        if zoned {
+            rest.skip();
+        } else if rest.0.starts_with(' ') {
+            // Go's blank in a layout stands for any number of blanks.
+            rest.0 = rest.0.trim_start_matches(' ');
+        } else {
             return None;
         }
-        rest.skip();
         read.hour = rest.digits(1, 2)?;
         read.minute = rest.after(':')?.digits(1, 2)?;
         read.second = rest.after(':')?.digits(1, 2)?;
