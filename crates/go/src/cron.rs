@@ -178,10 +178,15 @@ impl Search<'_> {
     /// Each `find_` moves to the next allowed value and says whether it did so without wrapping around.
     fn find_month(&mut self) -> Option<bool> {
         while !self.schedule.months.has(self.local()?.month()) {
+            if !self.aligned {
+                self.aligned = true;
+                self.at = self.midnight(self.local()?.date().first_of_month())?;
+            }
+            // The clock goes on in the next month, where it need not be midnight: a zone may have moved it.
             let local = self.local()?;
-            let first = Date::new(local.year(), local.month(), 1).ok()?;
-            self.aligned = true;
-            self.at = self.midnight(first.checked_add(1.month()).ok()?)?;
+            let next = local.date().first_of_month().checked_add(1.month()).ok()?;
+            let next = next.checked_add(i64::from(local.day() - 1).days()).ok()?;
+            self.at = self.instant(next.to_datetime(local.time()))?;
             self.step()?;
             if self.local()?.month() == 1 {
                 return Some(false);

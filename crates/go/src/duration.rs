@@ -76,7 +76,8 @@ fn nanoseconds(text: &str) -> Option<i64> {
     let mut total: u64 = 0;
     while !rest.is_empty() {
         let (part, after) = one_part(rest)?;
-        total = total.checked_add(part).filter(|total| *total <= 1 << 63)?;
+        // Go wraps: twice 2^63 is none at all.
+        total = Some(total.wrapping_add(part)).filter(|total| *total <= 1 << 63)?;
         rest = after;
     }
     if negative { 0_i64.checked_sub_unsigned(total) } else { i64::try_from(total).ok() }

@@ -3,6 +3,9 @@
 //! Follows `strconv.FormatFloat` with the shortest digits that read back as the same number, `encoding/json`
 //! and `fmt` of Go 1.26.
 
+use std::fmt::LowerExp;
+use std::str::FromStr;
+
 /// From this decimal exponent on `g` writes an exponent.
 const PLAIN_EXPONENT_END: i32 = 6;
 
@@ -11,8 +14,7 @@ pub(crate) fn general(value: f64) -> String {
     if !value.is_finite() {
         return not_finite(value);
     }
-    let digits = Digits::of(&format!("{value:e}"));
-    digits.general()
+    Digits::of(&shortest(&value)).general()
 }
 
 /// Spells a float with the digits that tell 32-bit floats apart, otherwise as [`general`].
@@ -22,17 +24,24 @@ pub(crate) fn general_32(value: f64) -> String {
     if !narrow.is_finite() {
         return not_finite(f64::from(narrow));
     }
-    Digits::of(&format!("{narrow:e}")).general()
+    Digits::of(&shortest(&narrow)).general()
 }
 
 /// Spells a finite float as `encoding/json` does: plain digits from 1e-6 up to 1e21.
 pub(crate) fn json(value: f64) -> String {
-    let magnitude = value.abs();
-    if magnitude != 0.0 && !(1e-6..1e21).contains(&magnitude) {
-        let digits = Digits::of(&format!("{value:e}"));
-        return digits.scientific(1);
-    }
-    format!("{value}")
+    let (magnitude, digits) = (value.abs(), Digits::of(&shortest(&value)));
+    if magnitude != 0.0 && !(1e-6..1e21).contains(&magnitude) { digits.scientific(1) } else { digits.plain() }
+}
+
+/// The fewest digits that read back as the same number, such as `-1.25e-7`.
+///
+/// Of two that are equally near, Rust's `{:e}` takes the larger and Go the even one, as `{:.15e}` does.
+fn shortest<F: LowerExp + FromStr + PartialEq>(value: &F) -> String {
+    let text = format!("{value:e}");
+    let digits = text.bytes().take_while(|byte| *byte != b'e').filter(u8::is_ascii_digit).count();
+    let nearest = format!("{value:.*e}", digits.saturating_sub(1));
+    // Just above a power of two, the nearest of so many digits may be that of another number.
+    if nearest.parse::<F>().is_ok_and(|read| read == *value) { nearest } else { text }
 }
 
 fn not_finite(value: f64) -> String {
@@ -53,7 +62,7 @@ struct Digits {
 }
 
 impl Digits {
-    /// Takes apart what Rust's `{:e}` printed, such as `-1.25e-7`.
+    /// Takes apart what [`shortest`] printed, such as `-1.25e-7`.
     fn of(text: &str) -> Self {
         let (negative, text) = match text.strip_prefix('-') {
             Some(rest) => (true, rest),
