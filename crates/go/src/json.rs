@@ -12,8 +12,8 @@ mod read;
 
 pub(crate) use print::number_json;
 pub use print::{print_go, to_string_go, to_string_unescaped};
-pub(crate) use read::decode_with;
 pub use read::{DEPTH_MAX, JsonError, decode_go, decode_kubernetes};
+pub(crate) use read::{decode_go_first, decode_with};
 use serde_json::Value;
 
 /// One document read the two ways Go programs read it, in JSON and in `%v` spelling.

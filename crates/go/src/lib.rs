@@ -10,6 +10,7 @@
 //! - [`semver`], [`duration`], [`time`], [`cron`]: versions and time.
 //! - [`shlex`], [`fasttemplate`], [`jsonpath`]: words of a command line, the simplest of the template languages,
 //!   and what `kubectl -o jsonpath` takes.
+//! - [`strvals`]: Helm's `--set`.
 
 pub mod cron;
 pub mod doublestar;
@@ -23,5 +24,6 @@ pub mod path_match;
 pub mod regexp;
 pub mod semver;
 pub mod shlex;
+pub mod strvals;
 pub mod time;
 pub mod yaml;

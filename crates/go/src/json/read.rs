@@ -44,6 +44,13 @@ pub fn decode_go(text: &[u8]) -> Result<Value, JsonError> {
     decode_with(text, float_number)
 }
 
+/// Reads the value a text begins with, as [`decode_go`] does, and says how many bytes it takes.
+pub(crate) fn decode_go_first(text: &[u8]) -> Result<(Value, usize), JsonError> {
+    let mut reader = Reader { text, at: 0, number: float_number };
+    let value = reader.value(0)?;
+    Ok((value, reader.at))
+}
+
 /// Reads a document with a rule of the caller's for numbers.
 pub(crate) fn decode_with(text: &[u8], number: NumberRule) -> Result<Value, JsonError> {
     let mut reader = Reader { text, at: 0, number };

@@ -10,9 +10,11 @@
 use serde_json::{Value, json};
 use std::path::Path;
 use tiphys_go::glob::Glob;
+use tiphys_go::strvals::Reading;
 use tiphys_go::time;
 use tiphys_go::{
-    cron, doublestar, duration, fasttemplate, json as go_json, path_match, regexp, semver, shlex, yaml,
+    cron, doublestar, duration, fasttemplate, json as go_json, path_match, regexp, semver, shlex, strvals,
+    yaml,
 };
 
 const FOLDER: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../golden/go-compat");
@@ -244,6 +246,32 @@ fn eval_771_fasttemplate_agrees() {
             }
             let value = |name: &str| row["input"]["values"].get(name).and_then(Value::as_str);
             Ok(json!({ "output": fasttemplate::render(text(row, "template"), tags, value).map_err(told)? }))
+        },
+        result,
+    );
+}
+
+#[test]
+fn eval_764_strvals_agrees() {
+    family(
+        "strvals.jsonl",
+        |row| {
+            let mut values = row["input"]["base"].as_object().unwrap().clone();
+            let file = |path: &str| {
+                let content = row["input"]["files"].get(path).and_then(Value::as_str);
+                content.map(str::to_owned).ok_or_else(|| format!("no file {path:?}"))
+            };
+            for given in row["input"]["args"].as_array().unwrap() {
+                let reading = match given["flag"].as_str().unwrap() {
+                    "set" => Reading::Typed,
+                    "set-string" => Reading::Text,
+                    "set-json" => Reading::Json,
+                    "set-literal" => Reading::Literal,
+                    _ => Reading::File(&file),
+                };
+                strvals::set(&mut values, reading, given["value"].as_str().unwrap()).map_err(told)?;
+            }
+            Ok(json!({ "values": values }))
         },
         result,
     );

@@ -5,6 +5,7 @@ use crate::eval::operation::{Input, Operation, Stability};
 use crate::eval::shape::{Shape, default, required};
 use serde_json::{Value, json};
 use tiphys_go::jsonpath::JsonPath;
+use tiphys_go::strvals::{self, Reading};
 use tiphys_go::{doublestar, fasttemplate, regexp, shlex};
 
 /// The rows of this part.
@@ -96,7 +97,52 @@ pub(super) const ROWS: &[Operation] = &[
         example: (r#"{"text":"a \"b c\" # d"}"#, r#"{"words":["a","b c"]}"#),
         run: split,
     },
+    Operation {
+        name: "go.strvals",
+        summary: "Values after Helm's --set and its relatives.",
+        stability: Stability::Stable,
+        spec: &["EVAL-764", "RND-97"],
+        input: &[
+            default("base", Shape::Map, "{}"),
+            required(
+                "args",
+                Shape::List(&Shape::Members(&[
+                    required("flag", Shape::Text),
+                    required("value", Shape::Text),
+                ])),
+            ),
+            default("files", Shape::TextMap, "{}"),
+        ],
+        result: &[required("values", Shape::Map)],
+        example: (
+            r#"{"base":{"a":{"b":1}},"args":[{"flag":"set","value":"a.c={x,2}"}]}"#,
+            r#"{"values":{"a":{"b":1,"c":["x",2]}}}"#,
+        ),
+        run: set_values,
+    },
 ];
+
+fn set_values(input: &mut Input) -> Result<Value, Fault> {
+    let Value::Object(mut values) = input.take("base") else { return Err(Fault::invalid("base is no map")) };
+    let files = input.get("files");
+    let file = |path: &str| {
+        let content = files.get(path).and_then(Value::as_str);
+        content.map(str::to_owned).ok_or_else(|| format!("no file {path:?}"))
+    };
+    for argument in input.list("args") {
+        let member = |name: &str| argument.get(name).and_then(Value::as_str).unwrap_or_default();
+        let reading = match member("flag") {
+            "set" => Reading::Typed,
+            "set-string" => Reading::Text,
+            "set-json" => Reading::Json,
+            "set-literal" => Reading::Literal,
+            "set-file" => Reading::File(&file),
+            other => return Err(Fault::invalid(format!("unknown flag {other:?}"))),
+        };
+        strvals::set(&mut values, reading, member("value")).map_err(Fault::invalid)?;
+    }
+    Ok(json!({"values": values}))
+}
 
 fn split(input: &mut Input) -> Result<Value, Fault> {
     let words = match input.text("library") {
