@@ -209,8 +209,8 @@ impl<'t> Reader<'t> {
                 Ok(Built::Scalar(scalar.value))
             }
             Step::List { anchor, .. } => self.anchored(anchor, |reader| reader.list(depth)),
-            Step::Mapping { anchor, .. } => self.anchored(anchor, |reader| match reader.dialect {
-                Dialect::Sigs => reader.mapping(depth),
+            Step::Mapping { anchor, at } => self.anchored(anchor, |reader| match reader.dialect {
+                Dialect::Sigs => reader.mapping(at, depth),
                 Dialect::V3 => reader.strict_mapping(depth),
             }),
             Step::Alias(name) => self.alias(&name),
@@ -270,7 +270,7 @@ impl<'t> Reader<'t> {
     }
 
     /// Builds a mapping in which the last of equal keys wins and a merge overwrites what stands before it.
-    fn mapping(&mut self, depth: usize) -> Result<Value, YamlError> {
+    fn mapping(&mut self, start: u64, depth: usize) -> Result<Value, YamlError> {
         let mut members = Map::new();
         loop {
             let step = self.step()?;
@@ -278,7 +278,7 @@ impl<'t> Reader<'t> {
                 return Ok(Value::Object(members));
             }
             if depth == 0 && members.is_empty() {
-                self.root_key(&step)?;
+                self.root_key(start, &step)?;
             }
             match self.key(step)? {
                 Key::Merge => {
@@ -331,15 +331,16 @@ impl<'t> Reader<'t> {
     ///
     /// A list or mapping in brackets without a key inside (`[]`, `{}`, `{? a : b}`) is forgotten as a possible
     /// key when it is closed. The document then consists of it, and what follows is never looked at.
-    fn root_key(&mut self, step: &Step) -> Result<(), YamlError> {
+    /// Inside of a mapping in brackets of its own it is a key like any other.
+    fn root_key(&mut self, mapping: u64, step: &Step) -> Result<(), YamlError> {
         let (at, open, close) = match step {
-            Step::List { at, .. } => (*at, "[", ']'),
-            Step::Mapping { at, .. } => (*at, "{", '}'),
+            Step::List { at, .. } if *at == mapping => (*at, "[", ']'),
+            Step::Mapping { at, .. } if *at == mapping => (*at, "{", '}'),
             _ => return Ok(()),
         };
         let inside = slice(self.text, (at + 1, self.text.len() as u64));
         if slice(self.text, (at, at + 1)) == open && inside.trim_start().starts_with([close, '?']) {
-            let value = if open == "[" { self.list(1)? } else { self.mapping(1)? };
+            let value = if open == "[" { self.list(1)? } else { self.mapping(at, 1)? };
             self.lost_key = Some(value);
             return Err(YamlError::Key("a list or mapping".to_owned()));
         }
