@@ -11,8 +11,9 @@ use serde_json::{Map, Number, Value};
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Colons inside plain text that are put back one by one before the text is given up.
-const LONE_COLONS_MAX: usize = 64;
+/// Bytes that are read again because of a [`Mend`] before the text is given up, and the fewest times.
+const MEND_BYTES_MAX: usize = 64 << 20;
+const MENDS_MIN: usize = 64;
 
 /// Reads the first document; `None` when there is none.
 pub(super) fn first_document(
@@ -22,29 +23,66 @@ pub(super) fn first_document(
 ) -> Result<Option<Value>, YamlError> {
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     let mut reader = Reader::new(text, dialect, limits)?;
-    let outcome = reader.document();
-    if reader.lone_colon.is_none() {
+    let (mut outcome, mut mend) = (reader.document(), reader.mend);
+    if mend.is_none() {
         return outcome;
     }
-    // libyaml refuses `{a:, b: 1}`, where the Go parsers take `a:` for text. Such a colon is replaced by a
-    // character that the text does not contain and put back in what is read.
     let Some(stand_in) = ('\u{e000}'..='\u{f8ff}').find(|candidate| !text.contains(*candidate)) else {
         return outcome;
     };
-    let mut patched = text.to_owned();
-    let (mut outcome, mut colon) = (outcome, reader.lone_colon);
-    for _ in 0..LONE_COLONS_MAX {
-        let Some(at) = colon.and_then(|at| usize::try_from(at).ok()) else { break };
-        if patched.get(at..=at) != Some(":") {
-            break;
-        }
-        patched.replace_range(at..=at, stand_in.encode_utf8(&mut [0; 4]));
-        let mut reader = Reader::new(&patched, dialect, limits)?;
+    let mut mended = text.to_owned();
+    for _ in 0..(MEND_BYTES_MAX / text.len().max(1)).max(MENDS_MIN) {
+        let Some(needed) = mend else { break };
+        needed.carry_out(&mut mended, stand_in);
+        let mut reader = Reader::new(&mended, dialect, limits)?;
         reader.stand_in = Some(stand_in);
         outcome = reader.document();
-        colon = reader.lone_colon;
+        mend = reader.mend;
     }
     outcome
+}
+
+/// A place that libyaml refuses and the Go parsers read.
+#[derive(Debug, Clone, Copy)]
+enum Mend {
+    /// The colon of `{a:, b: 1}`, which belongs to plain text. A character that the text does not contain
+    /// stands for it and is put back in what is read.
+    Colon(usize),
+    /// The backslash of `"it\'s"`, which says nothing. It is left out, and so are others up to the closing quote.
+    Quote(usize),
+}
+
+impl Mend {
+    /// What can be done about a problem, if anything.
+    fn of(problem: &Problem, text: &str) -> Option<Self> {
+        let at = usize::try_from(problem.at).ok()?;
+        let rest = text.get(at..)?;
+        match problem.text.as_str() {
+            "found unexpected ':'" if rest.starts_with(':') => Some(Self::Colon(at)),
+            "found unknown escape character" if rest.starts_with("\\'") => Some(Self::Quote(at)),
+            _ => None,
+        }
+    }
+
+    fn carry_out(self, text: &mut String, stand_in: char) {
+        match self {
+            Self::Colon(at) => text.replace_range(at..=at, stand_in.encode_utf8(&mut [0; 4])),
+            Self::Quote(at) => {
+                let mut kept = String::new();
+                let mut characters = text.get(at..).unwrap_or_default().chars();
+                let mut length = 0;
+                while let Some(character) = characters.next().filter(|character| *character != '"') {
+                    let escaped = if character == '\\' { characters.next() } else { None };
+                    length += character.len_utf8() + escaped.map_or(0, char::len_utf8);
+                    if escaped != Some('\'') {
+                        kept.push(character);
+                    }
+                    kept.extend(escaped);
+                }
+                text.replace_range(at..at + length, &kept);
+            }
+        }
+    }
 }
 
 impl From<Problem> for YamlError {
@@ -113,10 +151,10 @@ struct Reader<'t> {
     text: &'t str,
     /// Whether the text contains `\/` at all, see [`has_slash_escape`].
     slashes: bool,
-    /// Stands for a colon, see [`first_document`].
+    /// Stands for a colon, see [`Mend`].
     stand_in: Option<char>,
-    /// Where the parser met a colon that belongs to plain text.
-    lone_colon: Option<u64>,
+    /// What would have made the parser go on.
+    mend: Option<Mend>,
     /// The value of a document that begins with a key its parser lost, see [`Reader::root_key`].
     lost_key: Option<Value>,
 }
@@ -132,7 +170,7 @@ impl<'t> Reader<'t> {
             text,
             slashes: text.contains("\\/"),
             stand_in: None,
-            lone_colon: None,
+            mend: None,
             lost_key: None,
         })
     }
@@ -160,9 +198,7 @@ impl<'t> Reader<'t> {
         let event = match self.events.next() {
             Ok(event) => event,
             Err(problem) => {
-                if problem.text == "found unexpected ':'" {
-                    self.lone_colon = Some(problem.at);
-                }
+                self.mend = Mend::of(&problem, self.text);
                 return Err(problem.into());
             }
         };
@@ -234,10 +270,13 @@ impl<'t> Reader<'t> {
         self.anchors.insert(anchor.clone(), Anchored::Open);
         let before = self.nodes_left;
         let value = build(self)?;
-        // The copy that is kept costs as much as the tree, so nested anchors cannot multiply for free.
-        let nodes = before - self.nodes_left;
-        self.spend(nodes)?;
-        self.anchors.insert(anchor, Anchored::Tree { value: value.clone(), nodes });
+        // A node inside may have taken the name over.
+        if matches!(self.anchors.get(&anchor), Some(Anchored::Open)) {
+            // The copy that is kept costs as much as the tree, so nested anchors cannot multiply for free.
+            let nodes = before - self.nodes_left;
+            self.spend(nodes)?;
+            self.anchors.insert(anchor, Anchored::Tree { value: value.clone(), nodes });
+        }
         Ok(Built::Tree(value))
     }
 
@@ -329,8 +368,8 @@ impl<'t> Reader<'t> {
 
     /// Reads the first key of the document when it is one that the Go parsers lose track of.
     ///
-    /// A list or mapping in brackets without a key inside (`[]`, `{}`, `{? a : b}`) is forgotten as a possible
-    /// key when it is closed. The document then consists of it, and what follows is never looked at.
+    /// A list or mapping in brackets without a possible key inside (`[]`, `{}`, `{? a : b}`) is forgotten as a
+    /// possible key when it is closed. The document then consists of it, and what follows is never looked at.
     /// Inside of a mapping in brackets of its own it is a key like any other.
     fn root_key(&mut self, mapping: u64, step: &Step) -> Result<(), YamlError> {
         let (at, open, close) = match step {
@@ -341,7 +380,9 @@ impl<'t> Reader<'t> {
         let inside = slice(self.text, (at + 1, self.text.len() as u64));
         if slice(self.text, (at, at + 1)) == open && inside.trim_start().starts_with([close, '?']) {
             let value = if open == "[" { self.list(1)? } else { self.mapping(at, 1)? };
-            self.lost_key = Some(value);
+            // What stands behind a comma can be a key.
+            let entries = value.as_array().map(Vec::len).or_else(|| value.as_object().map(Map::len));
+            self.lost_key = Some(value).filter(|_| entries <= Some(1));
             return Err(YamlError::Key("a list or mapping".to_owned()));
         }
         Ok(())
