@@ -11,6 +11,8 @@ use serde_json::{Map, Number, Value};
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 
+/// Blanks and line breaks of YAML.
+const BLANKS: [char; 7] = [' ', '\t', '\n', '\r', '\u{85}', '\u{2028}', '\u{2029}'];
 /// Bytes that are read again because of a [`Mend`] before the text is given up, and the fewest times.
 const MEND_BYTES_MAX: usize = 64 << 20;
 const MENDS_MIN: usize = 64;
@@ -378,7 +380,9 @@ impl<'t> Reader<'t> {
             _ => return Ok(()),
         };
         let inside = slice(self.text, (at + 1, self.text.len() as u64));
-        if slice(self.text, (at, at + 1)) == open && inside.trim_start().starts_with([close, '?']) {
+        if slice(self.text, (at, at + 1)) == open
+            && inside.trim_start_matches(BLANKS).starts_with([close, '?'])
+        {
             let value = if open == "[" { self.list(1)? } else { self.mapping(at, 1)? };
             // What stands behind a comma can be a key.
             let entries = value.as_array().map(Vec::len).or_else(|| value.as_object().map(Map::len));
