@@ -32,8 +32,25 @@ pub enum Reading<'r> {
     Json,
     /// `--set-literal`: what follows the first `=` is one text, whatever is in it.
     Literal,
-    /// `--set-file`: values name files; gives a file's content, or says why there is none.
-    File(&'r dyn Fn(&str) -> Result<String, String>),
+    /// `--set-file`: values name files, whose content is the value.
+    File(ReadFile<'r>),
+}
+
+/// Gives the content of the file of a name, or says why there is none.
+pub type ReadFile<'r> = &'r dyn Fn(&str) -> Result<String, String>;
+
+impl<'r> Reading<'r> {
+    /// How the values of a flag of Helm's are read, by its name without dashes; `None` for other flags.
+    pub fn of_flag(flag: &str, read: ReadFile<'r>) -> Option<Self> {
+        match flag {
+            "set" => Some(Self::Typed),
+            "set-string" => Some(Self::Text),
+            "set-json" => Some(Self::Json),
+            "set-literal" => Some(Self::Literal),
+            "set-file" => Some(Self::File(read)),
+            _ => None,
+        }
+    }
 }
 
 /// Why a text cannot be set.
@@ -235,21 +252,18 @@ impl Parser<'_> {
                     Some(other) => return Err(kind(index.to_string(), other, "a list").into()),
                 }
             }
-            Some(_) => match list.get_mut(at) {
-                Some(Value::Object(inner)) => return self.nested(inner, dots),
+            Some(_) => {
                 // Whatever else stands there gives way.
-                Some(other) => {
-                    let mut inner = Map::new();
-                    let done = self.nested(&mut inner, dots);
-                    *other = Value::Object(inner);
-                    return done;
+                if let Some(other) = list.get_mut(at).filter(|there| !there.is_object()) {
+                    *other = Value::Object(Map::new());
                 }
-                None => {
-                    let mut inner = Map::new();
-                    self.nested(&mut inner, dots)?;
-                    Value::Object(inner)
+                if let Some(Value::Object(inner)) = list.get_mut(at) {
+                    return self.nested(inner, dots);
                 }
-            },
+                let mut inner = Map::new();
+                self.nested(&mut inner, dots)?;
+                Value::Object(inner)
+            }
         };
         self.set_index(list, index, made)
     }

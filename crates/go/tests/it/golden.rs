@@ -262,13 +262,7 @@ fn eval_764_strvals_agrees() {
                 content.map(str::to_owned).ok_or_else(|| format!("no file {path:?}"))
             };
             for given in row["input"]["args"].as_array().unwrap() {
-                let reading = match given["flag"].as_str().unwrap() {
-                    "set" => Reading::Typed,
-                    "set-string" => Reading::Text,
-                    "set-json" => Reading::Json,
-                    "set-literal" => Reading::Literal,
-                    _ => Reading::File(&file),
-                };
+                let reading = Reading::of_flag(given["flag"].as_str().unwrap(), &file).unwrap();
                 strvals::set(&mut values, reading, given["value"].as_str().unwrap()).map_err(told)?;
             }
             Ok(json!({ "values": values }))

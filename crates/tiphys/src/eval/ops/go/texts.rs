@@ -131,14 +131,9 @@ fn set_values(input: &mut Input) -> Result<Value, Fault> {
     };
     for argument in input.list("args") {
         let member = |name: &str| argument.get(name).and_then(Value::as_str).unwrap_or_default();
-        let reading = match member("flag") {
-            "set" => Reading::Typed,
-            "set-string" => Reading::Text,
-            "set-json" => Reading::Json,
-            "set-literal" => Reading::Literal,
-            "set-file" => Reading::File(&file),
-            other => return Err(Fault::invalid(format!("unknown flag {other:?}"))),
-        };
+        let flag = member("flag");
+        let reading = Reading::of_flag(flag, &file);
+        let reading = reading.ok_or_else(|| Fault::invalid(format!("unknown flag {flag:?}")))?;
         strvals::set(&mut values, reading, member("value")).map_err(Fault::invalid)?;
     }
     Ok(json!({"values": values}))
