@@ -422,3 +422,29 @@ fn kind(at: String, value: &Value, wanted: &'static str) -> StrvalsError {
     };
     StrvalsError::Kind { at, found, wanted }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn given(text: &str) -> Result<Map<String, Value>, StrvalsError> {
+        let mut values = Map::new();
+        set(&mut values, Reading::Typed, text).map(|()| values)
+    }
+
+    #[test]
+    fn a_short_text_cannot_fill_the_memory() {
+        let padded = |lists: usize| format!("a{}=x", "[65535]".repeat(lists));
+        assert!(given(&padded(16)).is_ok());
+        assert_eq!(given(&padded(17)), Err(StrvalsError::Padding));
+    }
+
+    #[test]
+    fn a_path_has_an_end() {
+        let nested = |lists: usize| format!("a{}=x", "[0]".repeat(lists));
+        assert!(given(&nested(MARKS_MAX)).is_ok());
+        assert_eq!(given(&nested(MARKS_MAX + 1)), Err(StrvalsError::Deep(MARKS_MAX)));
+        assert_eq!(given(&nested(100_000)), Err(StrvalsError::Deep(MARKS_MAX)));
+        assert_eq!(given(&format!("{}a=x", "a.".repeat(DOTS_MAX + 1))), Err(StrvalsError::Deep(DOTS_MAX)));
+    }
+}
