@@ -335,7 +335,7 @@ impl ClusterIndex {
     }
 
     /// Lists everything again, keeping what is known meanwhile.
-    pub fn relist(&self) {
+    fn relist(&self) {
         self.shared.doubts.lock().is_everything = true;
         self.shared.relist.send_modify(|count| *count += 1);
     }

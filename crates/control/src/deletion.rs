@@ -305,7 +305,7 @@ async fn confirm_empty(
             if !is_suspicious {
                 return Ok(false);
             }
-            resolved.destination.index.relist();
+            resolved.destination.index.contradict(&live);
             return Err(format!(
                 "Failed to load live state: {} exists, but the list of its kind is empty",
                 live.key()

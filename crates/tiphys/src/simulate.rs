@@ -226,14 +226,19 @@ fn failed(text: String) -> Outcome {
 
 /// Counts a run, and prints what broke in it.
 fn tell(totals: &mut Totals, seed: u64, troubles: Troubles, outcome: &Outcome) {
-    totals.runs += 1;
-    totals.failed += u64::from(!outcome.violations.is_empty());
-    totals.requests += outcome.requests;
-    totals.writes += outcome.writes;
-    totals.applies += outcome.applies;
-    totals.deletions += outcome.deletions;
-    totals.crashes += outcome.crashes;
-    totals.seconds += outcome.took.as_secs();
+    let sums = Totals {
+        // Whoever plans the runs counts the seeds.
+        seeds: 0,
+        runs: 1,
+        failed: u64::from(!outcome.violations.is_empty()),
+        requests: outcome.requests,
+        writes: outcome.writes,
+        applies: outcome.applies,
+        deletions: outcome.deletions,
+        crashes: outcome.crashes,
+        seconds: outcome.took.as_secs(),
+    };
+    add(totals, &sums);
     for violation in &outcome.violations {
         let at = violation.at.as_secs_f64();
         show(&format!("seed {seed} at {at:.3} s: {}: {}", violation.invariant, violation.text));
