@@ -178,6 +178,44 @@ async fn f7_the_first_list_is_empty() {
     world.finish().await;
 }
 
+/// F7, for an application that was deleted while nobody looked: its deletion does not end early, and has that
+/// one kind listed again.
+#[tokio::test]
+async fn f7_a_deletion_meets_an_empty_list() {
+    const POLICIES: &str = "networking.k8s.io/v1/networkpolicies";
+    let Some((mut world, proxy)) = behind_proxy("emptydel").await else { return };
+    let ns = world.namespace("ns").await;
+    let policy = json!({
+        "apiVersion": "networking.k8s.io/v1",
+        "kind": "NetworkPolicy",
+        "metadata": {"name": "np"},
+        "spec": {"podSelector": {}},
+    });
+    let repo = world.repo("app", &[("all.yaml", &file(&[policy, config_map("cm", "1")]))]).await;
+    let mut change = automated();
+    change["metadata"] = json!({"finalizers": ["resources-finalizer.argocd.argoproj.io"]});
+    let app = world.create("app", &repo, ".", &ns, &change).await;
+    world.until_synced(&app).await;
+    world.kill().await;
+    world.api.delete(APPS, &world.cp, &app).await;
+    let lists = Arc::new((AtomicUsize::new(0), AtomicUsize::new(0)));
+    let count = Arc::clone(&lists);
+    proxy.fault(move |method, path| {
+        let is_first_of = |kind: &str, lists: &AtomicUsize| {
+            is_list(method, path, kind) && begins(path) && lists.fetch_add(1, Ordering::SeqCst) == 0
+        };
+        is_first_of("/api/v1/configmaps", &count.1);
+        let is_first = is_first_of("/apis/networking.k8s.io/v1/networkpolicies", &count.0);
+        if is_first { Fault::Empty } else { Fault::None }
+    });
+    world.restart().await;
+    world.until_gone(APPS, &world.cp, &app).await;
+    assert!(!world.exists(POLICIES, &ns, "np").await && !world.exists(CONFIG_MAPS, &ns, "cm").await);
+    assert_eq!(lists.0.load(Ordering::SeqCst), 2, "the lists of network policies");
+    assert_eq!(lists.1.load(Ordering::SeqCst), 1, "the lists of config maps");
+    world.finish().await;
+}
+
 /// F10, F11: every third request is refused, others are late.
 #[tokio::test]
 async fn f10_a_sync_through_a_bad_connection() {
