@@ -47,16 +47,20 @@ pub fn app_health(
     let mut errors: Vec<String> = Vec::new();
     let (mut has_resources, mut has_live) = (false, false);
     for resource in resources {
-        if is_skipped(resource) {
+        if is_hook_or_skipped(resource) {
             verdicts.push(None);
             continue;
         }
         has_resources = true;
+        has_live |= resource.live.is_some();
+        if resource.live.is_some_and(is_ignored) {
+            verdicts.push(None);
+            continue;
+        }
         let Some(live) = resource.live else {
             verdicts.push(Some(Health::new(HealthCode::Missing, "")));
             continue;
         };
-        has_live = true;
         if is_itself(live, application) {
             verdicts.push(None);
             continue;
@@ -85,12 +89,16 @@ pub fn app_health(
     }
 }
 
-/// Objects that the application's health never looks at (ENG-122).
-fn is_skipped(resource: &AppResource<'_>) -> bool {
+/// Objects that are none of the application's own: neither their health nor their presence says anything
+/// (ENG-122).
+fn is_hook_or_skipped(resource: &AppResource<'_>) -> bool {
     let live_role = resource.live.map(Role::of);
-    resource.target.map(Role::of) == Some(Role::Skipped)
-        || live_role.is_some_and(|role| role.is_hook())
-        || resource.live.is_some_and(|live| live.annotation(annotation::IGNORE_HEALTHCHECK) == Some("true"))
+    resource.target.map(Role::of) == Some(Role::Skipped) || live_role.is_some_and(|role| role.is_hook())
+}
+
+/// Objects whose health is not looked at, but which are there (ENG-122, ENG-124).
+fn is_ignored(live: &Object) -> bool {
+    live.annotation(annotation::IGNORE_HEALTHCHECK) == Some("true")
 }
 
 fn is_application(live: &Object) -> bool {
@@ -202,6 +210,18 @@ mod tests {
     fn eng_124_nothing_live_is_missing_and_nothing_at_all_is_healthy() {
         assert_eq!(run(&[None, None]).health, Health::new(HealthCode::Missing, ""));
         assert_eq!(run(&[]).health, Health::new(HealthCode::Healthy, ""));
+    }
+
+    #[test]
+    fn eng_124_an_application_with_a_live_but_ignored_object_is_not_missing() {
+        let ignored =
+            object("Pod", "a", "Degraded", &json!({"argocd.argoproj.io/ignore-healthcheck": "true"}));
+        let found = run(&[Some(&ignored), None]);
+        assert_eq!(found.health.status, HealthCode::Healthy);
+        assert_eq!(found.resources, [None, Some(Health::new(HealthCode::Missing, ""))]);
+        // Its own hook is nothing that was to be there.
+        let hook = object("Pod", "b", "Healthy", &json!({"argocd.argoproj.io/hook": "Sync"}));
+        assert_eq!(run(&[Some(&hook), None]).health.status, HealthCode::Missing);
     }
 
     #[test]

@@ -349,7 +349,7 @@ fn record_problems(
     }
     for task in tasks {
         if let Some(problem) = problems.get(&problem_key(task)) {
-            ledger.record(task, Some(ResultCode::SyncFailed), OperationPhase::Failed, problem.as_str());
+            ledger.record_invalid(task, problem.as_str());
         }
     }
 }

@@ -412,7 +412,8 @@ impl<C: Cluster> Pass<C> {
         if !open.is_empty() {
             return self.wait(Wait::Completion, &open, false);
         }
-        let failed = self.sync_fail_hooks(Task::is_unsuccessful);
+        // How the hooks that ran went is in their results; the text says only which could not run (ENG-184).
+        let failed = self.sync_fail_hooks(Task::could_not_be_applied);
         let text = if failed.is_empty() {
             text
         } else {

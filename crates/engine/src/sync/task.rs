@@ -104,6 +104,17 @@ impl Task {
         self.is_completed() && self.state != Some(OperationPhase::Succeeded)
     }
 
+    /// Whether the task was tried and nothing could be submitted: refused, or something stood in its way. A hook
+    /// that ran and failed, or vanished, was submitted (ENG-184).
+    pub(super) fn could_not_be_applied(&self) -> bool {
+        self.is_unsuccessful()
+            && match self.code {
+                None => true,
+                Some(ResultCode::SyncFailed) => self.state == Some(OperationPhase::Failed),
+                Some(ResultCode::Synced | ResultCode::Pruned | ResultCode::PruneSkipped) => false,
+            }
+    }
+
     /// Whether the live object still carries the hook finalizer.
     pub(super) fn has_live_finalizer(&self) -> bool {
         self.live.as_deref().is_some_and(|live| live.has_finalizer(finalizer::HOOK))
@@ -167,9 +178,19 @@ impl Ledger {
         state: OperationPhase,
         message: impl Into<String>,
     ) {
-        let message = message.into();
         task.code = code;
         task.state = Some(state);
+        self.write(task, message.into());
+    }
+
+    /// Records why a task never ran: its outcome is a failure, and it has no phase of its own (ENG-190).
+    pub(super) fn record_invalid(&mut self, task: &mut Task, message: impl Into<String>) {
+        task.code = Some(ResultCode::SyncFailed);
+        task.state = None;
+        self.write(task, message.into());
+    }
+
+    fn write(&mut self, task: &mut Task, message: String) {
         if !message.is_empty() {
             task.message = message;
         }

@@ -255,8 +255,8 @@ fn eng_158_unserved_and_denied_kinds_make_tasks_invalid() {
     assert_eq!(
         results(&input),
         [
-            "/ConfigMap/web/c Sync SyncFailed/Failed not here",
-            "example.com/W/web/w Sync SyncFailed/Failed the server could not find the requested resource",
+            "/ConfigMap/web/c Sync SyncFailed/ not here",
+            "example.com/W/web/w Sync SyncFailed/ the server could not find the requested resource",
         ]
     );
     input["operation"]["sync"]["syncOptions"] = json!(["SkipDryRunOnMissingResource=true"]);
@@ -513,6 +513,46 @@ fn eng_184_sync_fail_hooks_run_and_may_fail() {
              unsuccessfully, reason: no\none or more SyncFail hooks failed, reason: nor this",
         ]
     );
+}
+
+#[test]
+fn eng_190_what_was_recorded_before_it_ran_has_no_phase_of_its_own() {
+    let targets = [
+        object("example.com/v1", "W", "w", &json!({})),
+        job("h", "PreSync", ""),
+        config_map("c", &json!({})),
+        config_map("d", &json!({})),
+    ];
+    let mut input = input(&json!({}), &targets);
+    input["model"] = json!({"unservedKinds": ["example.com/W"], "denied": {"batch/Job": "no jobs here"}});
+    assert_eq!(
+        results(&input),
+        [
+            "batch/Job/web/h PreSync SyncFailed/ no jobs here",
+            "example.com/W/web/w Sync SyncFailed/ the server could not find the requested resource",
+        ]
+    );
+    // What ran and failed has one, in a dry run and for real.
+    input["targets"] = json!(targets[2..]);
+    input["model"] = json!({"dryRunErrors": {"/ConfigMap/web/c": "bad"}});
+    assert_eq!(results(&input), ["/ConfigMap/web/c Sync SyncFailed/Failed bad"]);
+    input["model"] = json!({"applyErrors": {"/ConfigMap/web/c": "bad"}});
+    assert_eq!(results(&input)[0], "/ConfigMap/web/c Sync SyncFailed/Failed bad");
+}
+
+#[test]
+fn eng_184_hooks_that_ran_do_not_extend_the_text() {
+    let targets = [config_map("c", &json!({})), job("f", "SyncFail", ""), job("g", "SyncFail", "")];
+    let mut input = input(&json!({}), &targets);
+    let text = "one or more synchronization tasks completed unsuccessfully, reason: no";
+    let end = |input: &Value| run(input).unwrap()["final"]["message"].as_str().unwrap().to_owned();
+    input["model"] = json!({"applyErrors": {"/ConfigMap/web/c": "no"}});
+    assert_eq!(end(&input), text);
+    input["model"]["health"] = json!({"batch/Job/web/f": ["Degraded"]});
+    assert_eq!(end(&input), text, "a hook that ran and failed");
+    input["model"]["health"] = json!({"batch/Job/web/f": ["Progressing"]});
+    input["model"]["removedAfterPass"] = json!({"batch/Job/web/f": 2});
+    assert_eq!(end(&input), text, "a hook that vanished");
 }
 
 #[test]
