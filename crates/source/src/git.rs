@@ -15,12 +15,12 @@ use std::time::Duration;
 
 use tokio::sync::Semaphore;
 
-use crate::exec::{self, ExecError, Invocation};
 use crate::http::{Direct, Http, HttpError, Increment};
 use crate::repository::Transport;
 use crate::sources::SourceOptions;
 use crate::{Repository, SourceError};
 use credentials::Access;
+use tiphys_exec::{ExecError, Invocation, Limits};
 
 pub(crate) use credentials::{HttpCredentials, roots_file};
 
@@ -189,10 +189,11 @@ impl Git {
             deadline: command.deadline,
             grace: self.options.exec_fatal_timeout,
             stdout_bytes_max,
+            limits: Limits::default(),
         };
         let arguments = command.arguments;
         let context = failure::Context { arguments, repository, cache_dir: &self.options.cache_dir };
-        match exec::run(invocation).await {
+        match tiphys_exec::run(invocation).await {
             Ok(output) if output.code == Some(0) => Ok(output.stdout),
             Ok(output) => Err(context.exited(output.code, &output.stderr)),
             Err(error) => Err(context.not_finished(&error)),

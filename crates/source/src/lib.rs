@@ -3,7 +3,7 @@
 //! [`Sources`] is the handle: it turns a revision into a commit ([`Sources::resolve`]), a commit into an
 //! immutable [`tiphys_render::Tree`] ([`Sources::tree`]), and answers what changed between two commits. What every
 //! push asks of an HTTP server is asked in-process; everything else is left to the `git` program, started through
-//! [`exec::run`] only. Objects are read in-process from one bare repository per (normalised URL, scope). There are
+//! [`tiphys_exec::run`] only. Objects are read in-process from one bare repository per (normalised URL, scope). There are
 //! no worktrees (DEP-52).
 //!
 //! Everything on disk is a cache: it may vanish at any time, and damage is answered by fetching again.
@@ -12,7 +12,6 @@
 mod clock;
 mod directory;
 mod error;
-pub mod exec;
 mod git;
 mod http;
 mod memory;
@@ -31,3 +30,4 @@ pub use refs::{RefList, Resolution};
 pub use repository::{Repository, Tls};
 pub use sources::{CommitReference, Freshness, Resolved, Retry, RevisionMetadata, SourceOptions, Sources};
 pub use tiphys_api::secret::Secret;
+pub use tiphys_exec as exec;

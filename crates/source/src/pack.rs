@@ -105,8 +105,8 @@ fn replace(path: &Path, content: &[u8]) -> std::io::Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::exec::{self, Invocation};
     use std::time::Duration;
+    use tiphys_exec::{self as exec, Invocation};
 
     /// An origin with one commit; packs with and without its file; an empty bare repository `b`.
     const WORLD: &str = "git init -q o && git init -q --bare --template= b && cd o && echo 1 > a && git add a \
@@ -128,6 +128,7 @@ mod tests {
             deadline: Duration::from_mins(1),
             grace: Duration::from_secs(1),
             stdout_bytes_max: 1000,
+            limits: exec::Limits::default(),
         })
         .await
         .unwrap();

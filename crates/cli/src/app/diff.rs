@@ -143,6 +143,7 @@ async fn external(
         deadline: DIFF_TIMEOUT,
         grace: DIFF_GRACE,
         stdout_bytes_max: DIFF_BYTES_MAX,
+        limits: exec::Limits::default(),
     };
     match exec::run(invocation).await {
         Ok(output) => {

@@ -4,8 +4,8 @@ use std::path::Path;
 
 use tiphys_api::repo_url;
 
-use crate::exec::ExecError;
 use crate::{Repository, SourceError};
+use tiphys_exec::ExecError;
 
 /// Characters of git's answer that are shown.
 const STDERR_CHARS_MAX: usize = 2000;
@@ -73,9 +73,10 @@ impl Context<'_> {
             ExecError::TooLarge { .. } => {
                 SourceError::Exhausted { text: format!("`{line}` failed: {error}") }
             }
-            ExecError::Start(cause) | ExecError::Read(cause) => {
+            ExecError::Start(cause) | ExecError::Limit(cause) | ExecError::Read(cause) => {
                 SourceError::Cache { text: format!("`{line}` failed: {error}: {}", cause.kind()) }
             }
+            other => SourceError::Cache { text: format!("`{line}` failed: {other}") },
         }
     }
 

@@ -50,6 +50,7 @@ async fn rnd_29_a_push_is_followed_without_git() {
         deadline: Duration::from_mins(1),
         grace: Duration::from_secs(1),
         stdout_bytes_max: 1 << 20,
+        limits: exec::Limits::default(),
     })
     .await
     .unwrap();
@@ -330,6 +331,7 @@ async fn certificate(world: &World) -> (String, String) {
         deadline: Duration::from_mins(1),
         grace: Duration::from_secs(1),
         stdout_bytes_max: 1 << 20,
+        limits: exec::Limits::default(),
     })
     .await
     .unwrap();

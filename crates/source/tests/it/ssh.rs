@@ -24,6 +24,7 @@ async fn run(directory: &Path, program: &str, arguments: &[&str]) -> String {
         deadline: Duration::from_secs(20),
         grace: Duration::from_secs(1),
         stdout_bytes_max: 10_000,
+        limits: exec::Limits::default(),
     })
     .await
     .unwrap();

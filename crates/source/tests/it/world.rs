@@ -69,6 +69,7 @@ impl World {
             deadline: Duration::from_mins(1),
             grace: Duration::from_secs(1),
             stdout_bytes_max: 1 << 20,
+            limits: exec::Limits::default(),
         })
         .await
         .unwrap();

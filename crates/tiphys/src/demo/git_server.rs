@@ -158,6 +158,7 @@ impl GitServer {
             deadline: ANSWER_TIMEOUT,
             grace: Duration::ZERO,
             stdout_bytes_max: 0,
+            limits: exec::Limits::default(),
         })?;
         if let Some(mut stdin) = child.take_stdin() {
             let body = body.into_data_stream().map_err(std::io::Error::other);

@@ -182,6 +182,7 @@ impl Repository {
             deadline: DEADLINE,
             grace: Duration::ZERO,
             stdout_bytes_max: ANSWER_BYTES_MAX,
+            limits: exec::Limits::default(),
         };
         let name = arguments.first().unwrap_or(&"");
         let started =

@@ -24,10 +24,10 @@ pub struct Piped {
 
 /// Starts a child whose input and output are pipes. Needs a runtime.
 pub fn start(invocation: &Invocation) -> Result<Piped, ExecError> {
-    let mut child = spawn(invocation, Stdio::piped())?;
+    let (mut child, group) = spawn(invocation, Stdio::piped())?;
     let stderr: Option<ChildStderr> = child.stderr.take();
     Ok(Piped {
-        group: Group::of(&child),
+        group,
         stdin: child.stdin.take(),
         stdout: child.stdout.take(),
         // Ends with the child, and is read all the time, so that the child never waits for it.
@@ -99,6 +99,7 @@ mod tests {
             deadline: Duration::from_secs(10),
             grace: Duration::ZERO,
             stdout_bytes_max: 1 << 20,
+            limits: crate::Limits::default(),
         }
     }
 

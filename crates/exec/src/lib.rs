@@ -1,9 +1,11 @@
 //! The one place where child processes start (STY-113).
 //!
 //! A child gets an argument vector, an environment that holds what the caller lists and nothing else, no
-//! standard input, limits on its output, and a deadline: its whole process group is asked to end, and killed
-//! when it does not (RND-20). [`start`] is for the few that are spoken with while they run.
+//! standard input, limits on its output and on what it uses of the machine ([`Limits`]), and a deadline: its whole
+//! process group is asked to end, and killed when it does not (RND-20). [`start`] is for the few that are spoken
+//! with while they run.
 
+mod limits;
 mod piped;
 
 use std::ffi::OsString;
@@ -15,6 +17,7 @@ use rustix::process::{Pid, Signal, kill_process_group};
 use tokio::io::{AsyncRead, AsyncReadExt};
 use tokio::process::{Child, Command};
 
+pub use limits::Limits;
 pub use piped::{Piped, start};
 
 /// Bytes of standard error that are kept; the rest is read and dropped.
@@ -37,6 +40,8 @@ pub struct Invocation {
     pub grace: Duration,
     /// Bytes of standard output.
     pub stdout_bytes_max: usize,
+    /// What it may use of the machine.
+    pub limits: Limits,
 }
 
 /// What a child that ran to its end left behind.
@@ -57,6 +62,9 @@ pub enum ExecError {
     /// The program could not be started.
     #[error("cannot start the program")]
     Start(#[source] std::io::Error),
+    /// The child could not be bound to its limits; it was killed.
+    #[error("cannot limit the program")]
+    Limit(#[source] std::io::Error),
     /// A pipe to the child broke.
     #[error("cannot read from the program")]
     Read(#[source] std::io::Error),
@@ -82,8 +90,7 @@ pub enum ExecError {
 
 /// Runs a child to its end. Dropping the future kills the child's process group.
 pub async fn run(invocation: Invocation) -> Result<Output, ExecError> {
-    let mut child = spawn(&invocation, Stdio::null())?;
-    let mut group = Group::of(&child);
+    let (mut child, mut group) = spawn(&invocation, Stdio::null())?;
     let (stdout, stderr) = (child.stdout.take(), child.stderr.take());
     let limit = invocation.stdout_bytes_max;
     let work = async {
@@ -108,9 +115,9 @@ pub async fn run(invocation: Invocation) -> Result<Output, ExecError> {
     }
 }
 
-/// Starts a child in a process group of its own.
-fn spawn(invocation: &Invocation, stdin: Stdio) -> Result<Child, ExecError> {
-    Command::new(&invocation.program)
+/// Starts a child in a process group of its own and binds it to its limits.
+fn spawn(invocation: &Invocation, stdin: Stdio) -> Result<(Child, Group), ExecError> {
+    let child = Command::new(&invocation.program)
         .args(&invocation.arguments)
         .env_clear()
         .envs(invocation.environment.iter().map(|(name, value)| (name, value)))
@@ -121,7 +128,13 @@ fn spawn(invocation: &Invocation, stdin: Stdio) -> Result<Child, ExecError> {
         .process_group(0)
         .kill_on_drop(true)
         .spawn()
-        .map_err(ExecError::Start)
+        .map_err(ExecError::Start)?;
+    let group = Group::of(&child);
+    if let Some(pid) = group.0 {
+        // A failure drops the group, which kills it.
+        invocation.limits.bind(pid).map_err(ExecError::Limit)?;
+    }
+    Ok((child, group))
 }
 
 /// The process group of a child; killed when dropped before the child ended.
@@ -192,6 +205,7 @@ mod tests {
             deadline,
             grace: Duration::from_millis(50),
             stdout_bytes_max: 100,
+            limits: Limits::default(),
         }
     }
 
