@@ -6,10 +6,12 @@
 //! is what git gets, and never prints its user information.
 
 mod generic;
+mod location;
 
 use std::fmt;
 
 use generic::GenericUrl;
+pub use location::{Location, Scheme, UrlError, has_dot_segment};
 
 /// A repository URL as written; printing leaves out user information (STY-111).
 #[derive(Clone, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -101,8 +103,13 @@ pub fn redact(url: &str) -> String {
             parsed.to_string()
         }
         Some(_) => url.to_owned(),
-        // A text that does not parse may carry a password all the same.
-        None => redact_text(url),
+        // A text that does not parse may carry a password all the same, and nobody knows where it ends.
+        None => {
+            match url.split_once("://").and_then(|(scheme, rest)| Some((scheme, rest.rsplit_once('@')?.1))) {
+                Some((scheme, rest)) => format!("{scheme}://{rest}"),
+                None => url.to_owned(),
+            }
+        }
     }
 }
 
@@ -178,6 +185,7 @@ mod tests {
     fn rep_18_user_information_is_removed() {
         assert_eq!(redact("https://tok@h/r"), "https://h/r");
         assert_eq!(redact("https://u:p@h:99999x/r"), "https://h:99999x/r");
+        assert_eq!(redact("https://u:p/w@h/r"), "https://h/r");
         assert_eq!(redact("git@github.com:o/r"), "git@github.com:o/r");
         assert_eq!(
             format!("{:?} {}", RepoUrl::new("https://u:p@h/r"), RepoUrl::new("https://u:p@h/r")),

@@ -9,6 +9,7 @@ mod controller;
 mod reader;
 
 use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use serde::Deserialize;
@@ -21,6 +22,10 @@ use reader::Reader;
 
 pub use controller::{Controller, LogFormat, SelfHeal};
 
+/// Key of `argocd-cmd-params-cm` with the directories of local repositories.
+const LOCAL_REPOSITORIES: &str = "reposerver.local.repositories";
+/// The variable of the same meaning; `--local-repositories` sets it.
+pub const LOCAL_REPOSITORIES_VARIABLE: &str = "ARGOCD_REPO_SERVER_LOCAL_REPOSITORIES";
 const TRACKING_METHOD: &str = "application.resourceTrackingMethod";
 
 /// What a snapshot is made from. Values of Secrets are decoded.
@@ -122,6 +127,7 @@ pub struct Settings {
     compare_options: CompareOptions,
     global_projects: Vec<GlobalProject>,
     application_namespaces: Vec<String>,
+    local_repositories: Vec<PathBuf>,
     warnings: Vec<String>,
 }
 
@@ -138,6 +144,9 @@ impl Settings {
         let controller = Controller::read(&mut reader);
         let application_namespaces =
             split_list(reader.text("application.namespaces", "ARGOCD_APPLICATION_NAMESPACES").unwrap_or(""));
+        let local = reader.text(LOCAL_REPOSITORIES, LOCAL_REPOSITORIES_VARIABLE).unwrap_or("");
+        let (local_repositories, relative): (Vec<String>, Vec<String>) =
+            split_list(local).into_iter().partition(|root| Path::new(root).is_absolute());
         let mut reader = Reader::with_warnings(&data.cm, &data.env, reader.into_warnings());
         let refresh_timeouts = RefreshTimeouts {
             soft: reader.duration(
@@ -157,6 +166,9 @@ impl Settings {
             ),
         };
         let mut warnings = reader.into_warnings();
+        warnings.extend(
+            relative.iter().map(|root| format!("{LOCAL_REPOSITORIES}: {root:?} is no absolute path")),
+        );
         if let Some(method) = data.cm.get(TRACKING_METHOD).filter(|name| !is_tracking_method(name)) {
             warnings.push(format!("{TRACKING_METHOD}: {method:?} is unknown, \"annotation\" is used"));
         }
@@ -169,6 +181,7 @@ impl Settings {
             compare_options,
             global_projects,
             application_namespaces,
+            local_repositories: local_repositories.into_iter().map(PathBuf::from).collect(),
             warnings,
         }
     }
@@ -216,6 +229,12 @@ impl Settings {
     /// `application.namespaces`: globs or `/regexes/` of namespaces whose Applications are processed (CTL-19).
     pub fn application_namespaces(&self) -> &[String] {
         &self.application_namespaces
+    }
+
+    /// `reposerver.local.repositories`: directories of this machine whose repositories Applications may name;
+    /// none by default (REP-60).
+    pub fn local_repositories(&self) -> &[PathBuf] {
+        &self.local_repositories
     }
 
     /// `resource.compareoptions`.

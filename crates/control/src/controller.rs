@@ -62,6 +62,8 @@ pub struct ControllerOptions {
     pub connection: Connection,
     /// Directory of the git cache.
     pub cache_dir: std::path::PathBuf,
+    /// Further folders of the installation: no repository of anybody (REP-60).
+    pub own_dirs: Vec<std::path::PathBuf>,
     /// Environment variables, read once at start.
     pub env: BTreeMap<String, String>,
     /// Look, but write nothing.
@@ -207,6 +209,8 @@ impl Controller {
             known_hosts_file: inputs.known_hosts_file.clone(),
             path: options.env.get("PATH").cloned().unwrap_or_default(),
             revision_ttl: revision_ttl(&world),
+            local_roots: world.settings.local_repositories().to_vec(),
+            own_dirs: options.own_dirs.clone(),
             clock: clock.clone(),
             ..SourceOptions::new(&options.cache_dir)
         };
@@ -532,6 +536,9 @@ impl Inputs {
         }
         if world.known_hosts != old.known_hosts {
             self.write_known_hosts(&world.known_hosts).await;
+        }
+        if world.settings.local_repositories() != old.settings.local_repositories() {
+            context.sources.set_local_roots(world.settings.local_repositories().to_vec());
         }
         context.clusters.reconfigure(&world, &old);
         if world.settings.cm() != old.settings.cm() || world.clusters != old.clusters {

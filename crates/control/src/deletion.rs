@@ -358,7 +358,7 @@ async fn load_hooks(
     hook_type: HookType,
 ) -> Result<Vec<DeletionHook>, String> {
     let refresh = Refresh { level: Level::Latest, kind: RefreshKind::Normal, reason: Reason::Internal };
-    let targets = pass::load_targets(context, work, refresh)
+    let targets = pass::load_targets(context, work, resolved, refresh)
         .await
         .map_err(|error| format!("Failed to load target state: {error}; {SKIP_HINT}"))?;
     let mut hooks = Vec::new();

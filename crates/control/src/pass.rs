@@ -29,7 +29,7 @@ use crate::queue::Priority;
 use crate::rendering;
 use crate::store::AppKey;
 use crate::surroundings::Compute;
-use crate::targets::{self, TargetError, TargetRequest};
+use crate::targets::{self, Admitted, TargetError, TargetRequest};
 use crate::world::World;
 
 /// Condition types that the check of the spec evaluates (CTL-17).
@@ -351,8 +351,10 @@ pub(crate) async fn compare_now(
         Vec::new()
     };
     let reusable = refresh.kind == RefreshKind::Normal && !recent.is_empty();
-    let request = target_request(work, refresh, sources, &recent);
-    let made_for = request.made_for();
+    let request = target_request(work, resolved, refresh, sources, &recent);
+    let load_failed = |text: String| CompareError::Failed(format!("Failed to load target state: {text}"));
+    let request = targets::admit(request).map_err(|error| load_failed(error.text))?;
+    let made_for = request.request().made_for();
     let known = work.memory.lock().targets.clone().filter(|known| {
         reusable && known.revisions == recent && known.sources == sources && known.made_for == made_for
     });
@@ -367,8 +369,7 @@ pub(crate) async fn compare_now(
                 if error.repository && refresh.level < Level::ForceLatest && within_grace(context, work) {
                     return Ok(None);
                 }
-                let text = format!("Failed to load target state: {}", error.text);
-                return Err(CompareError::Failed(text));
+                return Err(load_failed(error.text));
             }
         }
     };
@@ -406,6 +407,7 @@ pub(crate) async fn compare_local(
 
 fn target_request<'a>(
     work: &'a Work,
+    resolved: &'a Resolved,
     refresh: Refresh,
     sources: &'a [tiphys_api::application::ApplicationSource],
     pinned: &'a [String],
@@ -419,7 +421,7 @@ fn target_request<'a>(
         kind: refresh.kind,
         instance: &work.instance,
         destination_namespace: &work.app.spec.destination.namespace,
-        project: work.app.project(),
+        project: &resolved.project,
         tracking: Arc::clone(&work.tracking),
         world: &work.world,
     }
@@ -428,7 +430,7 @@ fn target_request<'a>(
 async fn load_sources(
     context: &Context,
     work: &Work,
-    request: &TargetRequest<'_>,
+    request: &Admitted<'_>,
     remember: bool,
 ) -> Result<Targets, TargetError> {
     let (targets, rendered) =
@@ -448,9 +450,11 @@ async fn load_sources(
 pub(crate) async fn load_targets(
     context: &Context,
     work: &Work,
+    resolved: &Resolved,
     refresh: Refresh,
 ) -> Result<Targets, String> {
-    let request = target_request(work, refresh, work.app.sources(), &[]);
+    let request = target_request(work, resolved, refresh, work.app.sources(), &[]);
+    let request = targets::admit(request).map_err(|error| error.text)?;
     load_sources(context, work, &request, false).await.map_err(|error| error.text)
 }
 

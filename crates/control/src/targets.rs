@@ -4,11 +4,13 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
+use tiphys_api::AppProject;
 use tiphys_api::application::ApplicationSource;
 use tiphys_engine::tracking::TrackingSettings;
 use tiphys_object::Object;
+use tiphys_policy::project::source_permitted;
 use tiphys_render::{Budget, EnabledTools, RenderRequest};
-use tiphys_source::{Freshness, Sources};
+use tiphys_source::{Freshness, SourceError, Sources};
 
 use crate::decide::refresh::{Level, RefreshKind};
 use crate::gate::Gates;
@@ -29,7 +31,8 @@ pub(crate) struct TargetRequest<'a> {
     pub(crate) kind: RefreshKind,
     pub(crate) instance: &'a str,
     pub(crate) destination_namespace: &'a str,
-    pub(crate) project: &'a str,
+    /// The effective project of the application.
+    pub(crate) project: &'a AppProject,
     pub(crate) tracking: Arc<TrackingSettings>,
     pub(crate) world: &'a World,
 }
@@ -39,7 +42,7 @@ impl TargetRequest<'_> {
     pub(crate) fn made_for(&self) -> String {
         let enabled = ["helm", "kustomize", "jsonnet"].map(|tool| self.world.settings.renderer_enabled(tool));
         let tracking = &self.tracking;
-        format!("{tracking:?} {:?} {:?} {enabled:?}", self.destination_namespace, self.project)
+        format!("{tracking:?} {:?} {:?} {enabled:?}", self.destination_namespace, self.project.name())
     }
 }
 
@@ -54,9 +57,34 @@ pub(crate) struct TargetError {
     pub(crate) busy: bool,
 }
 
+/// A request whose every source the project permits; targets are made of nothing else.
+pub(crate) struct Admitted<'a>(TargetRequest<'a>);
+
+/// Asks the project about every source that is about to become targets, wherever it comes from: the spec, an
+/// operation, a hydrator (REP-137, INV-6).
+///
+/// # Errors
+/// With the project's refusal.
+pub(crate) fn admit(request: TargetRequest<'_>) -> Result<Admitted<'_>, TargetError> {
+    let matching = request.world.settings.project_matching();
+    let refused =
+        |source: &ApplicationSource| source_permitted(request.project, &source.repo_url, matching).message;
+    match request.sources.iter().find_map(refused) {
+        Some(text) => Err(TargetError { text, repository: false, busy: false }),
+        None => Ok(Admitted(request)),
+    }
+}
+
+impl<'a> Admitted<'a> {
+    /// What was asked for.
+    pub(crate) fn request(&self) -> &TargetRequest<'a> {
+        &self.0
+    }
+}
+
 /// Makes the targets of all sources, one after another (CTL-43). Says how many renderings were made.
 pub(crate) async fn load(
-    request: &TargetRequest<'_>,
+    Admitted(request): &Admitted<'_>,
     sources: &Sources,
     renders: &Renders,
     gates: &Gates,
@@ -109,14 +137,19 @@ async fn load_one(
     renders: &Renders,
 ) -> Result<One, TargetError> {
     let manifests = |text: String| TargetError { text, repository: false, busy: false };
-    let repository = |text: String| TargetError { text, repository: true, busy: false };
+    let repository = |error: SourceError| {
+        // A URL that nobody may fetch is no trouble that passes.
+        let is_refused = matches!(error, SourceError::InvalidRepository { .. });
+        TargetError { text: error.to_string(), repository: !is_refused, busy: false }
+    };
     if !source.chart.is_empty() {
         return Err(manifests("charts from a Helm repository are not supported yet".to_owned()));
     }
     if source.repo_url.starts_with("oci://") {
         return Err(manifests("OCI artifacts are not supported yet".to_owned()));
     }
-    let repo = request.world.repository(&source.repo_url, request.project).map_err(manifests)?;
+    let project = request.project.name();
+    let repo = request.world.repository(&source.repo_url, project).map_err(manifests)?;
     let pinned = request.pinned.get(index).filter(|revision| !revision.is_empty());
     let wanted = pinned.map_or(source.target_revision.as_str(), String::as_str);
     let freshness = match request.listed_since {
@@ -125,12 +158,12 @@ async fn load_one(
         None => Freshness::Cached,
     };
     let resolved = sources.resolve_tag(&repo, wanted, &source.tag_prefix, freshness).await;
-    let commit = resolved.map_err(|error| repository(error.to_string()))?.commit;
+    let commit = resolved.map_err(repository)?.commit;
     if request.sources.len() > 1 && source.path.is_empty() {
         // Only the revision is contributed (RND-15).
         return Ok((commit, None));
     }
-    let tree = sources.tree(&repo, &commit).await.map_err(|error| repository(error.to_string()))?;
+    let tree = sources.tree(&repo, &commit).await.map_err(repository)?;
     let settings = &request.world.settings;
     let task = RenderTask {
         request: RenderRequest {
@@ -138,7 +171,7 @@ async fn load_one(
             revision: commit.clone(),
             instance_name: request.instance.to_owned(),
             destination_namespace: request.destination_namespace.to_owned(),
-            project: request.project.to_owned(),
+            project: project.to_owned(),
             enabled: EnabledTools::from(settings),
             strict_overrides: settings.strict_overrides(),
             ..RenderRequest::default()

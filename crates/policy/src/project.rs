@@ -24,6 +24,7 @@ pub use effective::{EffectiveInputs, effective};
 pub use integrity::{SignaturePolicy, SignaturePolicyError, signature_policy};
 pub use resource::{Resource, kind_permitted, live_permitted, orphan_ignored, resource_permitted};
 pub use service_account::{ServiceAccountError, impersonated_user, service_account};
+pub(crate) use source::source_refusal;
 pub use source::{helm_dependencies_permitted, source_matches, source_permitted};
 pub use validate::{Code, Violation, validate};
 

@@ -10,7 +10,7 @@ use tiphys_api::cluster::{Cluster, Clusters};
 use tiphys_api::repo_url;
 use tiphys_api::settings::ProjectMatching;
 
-use crate::project::{Target, destination_permitted, namespace_permitted, source_matches};
+use crate::project::{Target, destination_permitted, namespace_permitted, source_matches, source_refusal};
 
 /// Kind of a finding; the type of the condition.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -185,23 +185,22 @@ fn source_findings(
     matching: ProjectMatching,
 ) -> Vec<Finding> {
     let permitted = |url: &str| source_matches(&project.spec.source_repos, url, matching);
-    let refusal = |what: &str, url: &str| {
-        Finding::invalid(format!("{what} repo {url} is not permitted in project '{}'", project.name()))
-    };
+    let refusal = |what: &str, url: &str| Finding::invalid(source_refusal(what, project.name(), url));
+    let mut findings = vec![];
     if let Some(hydrator) = &application.spec.source_hydrator {
         let dry = hydrator_text(hydrator, "drySource", "repoURL");
         let sync = hydrator_text(hydrator, "syncSource", "repoURL");
-        let mut findings = vec![];
         if !permitted(dry) {
             findings.push(refusal("application", dry));
         }
         if !sync.is_empty() && sync != dry && !permitted(sync) {
             findings.push(refusal("sync source", sync));
         }
-        return findings;
     }
+    // Sources beside a hydrator are asked for too: nothing is rendered that was not (INV-6).
     let denied = application.sources().iter().filter(|source| !permitted(&source.repo_url));
-    denied.map(|source| refusal("application", &source.repo_url)).collect()
+    findings.extend(denied.map(|source| refusal("application", &source.repo_url)));
+    findings
 }
 
 fn check_destination<'a>(
@@ -332,6 +331,16 @@ mod tests {
         spec["sourceHydrator"] = json!({"drySource": {"repoURL": "https://h/ok"},
             "syncSource": {"repoURL": "https://h/no", "targetBranch": "b"}});
         assert_eq!(messages(&spec), ["sync source repo https://h/no is not permitted in project 'p'"]);
+    }
+
+    /// B10: what is rendered is asked for, also where a hydrator is named beside it.
+    #[test]
+    fn ctl_13_a_hydrator_does_not_hide_the_sources() {
+        let mut spec = good();
+        spec["source"] = json!({"repoURL": "https://me:secret@h/no", "path": "a"});
+        spec["sourceHydrator"] =
+            json!({"drySource": {"repoURL": "https://h/ok"}, "syncSource": {"targetBranch": "b"}});
+        assert_eq!(messages(&spec), ["application repo https://h/no is not permitted in project 'p'"]);
     }
 
     #[test]

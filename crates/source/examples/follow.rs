@@ -18,7 +18,9 @@ async fn main() -> Result<(), Box<dyn Error>> {
         return Err("usage: follow URL BRANCH CACHE_DIR".into());
     };
     let clock = Clock::real();
-    let sources = Sources::new(SourceOptions::new(cache.as_ref()))?;
+    let mut options = SourceOptions::new(cache.as_ref());
+    options.local_roots = vec!["/".into()];
+    let sources = Sources::new(options)?;
     let repository = Repository::anonymous(url);
     for line in std::io::stdin().lock().lines() {
         drop(line?);

@@ -14,6 +14,7 @@ mod directory;
 mod error;
 mod git;
 mod http;
+mod local;
 mod memory;
 mod pack;
 mod refs;

@@ -1,7 +1,7 @@
 //! A repository: its URL and how to get in (REP-70..76).
 
 use sha2::{Digest, Sha256};
-use tiphys_api::repo_url::{self, RepoUrl};
+use tiphys_api::repo_url::{self, Location, RepoUrl, Scheme};
 use tiphys_api::repository;
 
 use crate::{Secret, SourceError};
@@ -94,66 +94,27 @@ impl Repository {
             && (self.tls.client_certificate.is_empty() || self.tls.client_key.is_empty())
     }
 
-    /// Checks that the URL is one git may be given (RND-23, RND-34).
-    pub(crate) fn transport(&self) -> Result<Transport, SourceError> {
+    /// Where the URL leads, by our own grammar: it is one git may be given (RND-23, RND-34, SEC-58).
+    pub(crate) fn location(&self) -> Result<Location, SourceError> {
         let url = self.url.expose();
-        let fail = |why: &str| {
-            let text = format!("repository URL {:?} {why}", repo_url::redact(url));
-            Err(SourceError::InvalidRepository { text })
-        };
-        if url.is_empty() || url.starts_with('-') || url.chars().any(char::is_control) {
-            return fail("is not valid");
-        }
-        let lower = url.to_ascii_lowercase();
-        for (prefix, transport) in [
-            ("https://", Transport::Http),
-            ("http://", Transport::Http),
-            ("ssh://", Transport::Ssh),
-            ("git://", Transport::Git),
-            ("file://", Transport::Local),
-            ("/", Transport::Local),
-        ] {
-            if let Some(rest) = lower.strip_prefix(prefix) {
-                let host = rest.rsplit_once('@').map_or(rest, |(_, host)| host);
-                // `ssh://-oProxyCommand=…` would become an option of ssh.
-                return if transport != Transport::Local && host.starts_with('-') {
-                    fail("is not valid")
-                } else {
-                    Ok(transport)
-                };
-            }
-        }
-        if lower.contains("://") || lower.contains("::") {
-            return fail("has a scheme that is not supported");
-        }
-        // What is left can only be `user@host:path`.
-        match url.split_once(':') {
-            Some((host, path)) if repo_url::is_ssh(url) && !path.is_empty() => {
-                let host = host.rsplit_once('@').map_or(host, |(_, host)| host);
-                if host.is_empty() || host.starts_with('-') {
-                    fail("is not valid")
-                } else {
-                    Ok(Transport::Ssh)
-                }
-            }
-            _ => fail("has a scheme that is not supported"),
-        }
+        Location::parse(url).map_err(|error| SourceError::InvalidRepository {
+            text: format!("repository URL {:?} {error}", repo_url::redact(url)),
+        })
+    }
+
+    /// How the repository is reached.
+    pub(crate) fn transport(&self) -> Result<Transport, SourceError> {
+        Ok(match self.location()?.scheme() {
+            Scheme::Https | Scheme::Http => Transport::Http,
+            Scheme::Ssh => Transport::Ssh,
+            Scheme::Git => Transport::Git,
+            Scheme::File => Transport::Local,
+        })
     }
 
     /// Host of the URL without port, lower case; empty for local paths.
     pub(crate) fn host(&self) -> String {
-        let url = self.url.expose().to_ascii_lowercase();
-        let rest = match url.split_once("://") {
-            Some(("file", _)) => return String::new(),
-            Some((_, rest)) => rest.split('/').next().unwrap_or(rest).to_owned(),
-            None if url.starts_with('/') => return String::new(),
-            None => url,
-        };
-        let host = rest.rsplit_once('@').map_or(rest.as_str(), |(_, host)| host);
-        match host.strip_prefix('[').and_then(|inner| inner.split_once(']')) {
-            Some((inner, _)) => inner.to_owned(),
-            None => host.split(':').next().unwrap_or(host).to_owned(),
-        }
+        self.location().map(|location| location.host().to_owned()).unwrap_or_default()
     }
 
     /// Key of the ref list: raw URL and everything that decides what the server shows (RND-36).
@@ -225,6 +186,66 @@ mod tests {
             "host:path",
         ] {
             assert_eq!(transport(url), None, "{url:?}");
+        }
+    }
+
+    /// B9: the grammar of hosts and users is ours, not only that of the `git` and `ssh` of today.
+    #[test]
+    fn sec_58_urls_have_a_grammar_of_ours() {
+        let transport = |url: &str| Repository::anonymous(url).transport().ok();
+        for url in [
+            "https://h/a/../b",
+            "https://h/a/%2e%2E/b",
+            "https://h/a/%252e%252e/b",
+            "https://h/a/./b",
+            "https://h/a/..;/b",
+            "https://h/a?b",
+            "https://h/a#b",
+            "https://h/a%0ab",
+            "https://h%2fa@b%2fc/d",
+            "https://h%2f/a",
+            "https://h\\@evil/a",
+            "https:///a",
+            "https://h:port/a",
+            "https://h:99999/a",
+            "https://h:/a",
+            "https://-h/a",
+            "https://h./a",
+            "https://[::1/a",
+            "https://[x]/a",
+            "https://h a/b",
+            "https://\u{212a}.example/a",
+            "ssh://git@h%2doProxyCommand=x/a",
+            "ssh://git@h;touch x/a",
+            "ssh://git@$(touch x)/a",
+            "ssh://-oProxyCommand=x@h/a",
+            "ssh://g it@h/a",
+            "ssh://git@h",
+            "git@h:",
+            "git@h:-x",
+            "git@`touch x`:a",
+            "-oProxyCommand=x@h:a",
+            "git@h:../a",
+            "git://h",
+            "file://host/srv/r",
+            "file:///srv/../r",
+            "file:///srv/%2e%2e/r",
+            "/srv/../r",
+        ] {
+            assert_eq!(transport(url), None, "{url:?}");
+        }
+        for (url, expected) in [
+            ("https://user:p%2fw@h.example:8443/o/r.git/", Transport::Http),
+            ("http://[::1]:80/r", Transport::Http),
+            ("https://127.0.0.1/a%20b/%C3%A9", Transport::Http),
+            ("ssh://git@[::1]:22/r", Transport::Ssh),
+            ("git@[::1]:r", Transport::Ssh),
+            ("ssh://h_x.example/~user/r", Transport::Ssh),
+            ("org-123@h.example:o/r.git", Transport::Ssh),
+            ("git://h/r", Transport::Git),
+            ("file:///srv/a%20b", Transport::Local),
+        ] {
+            assert_eq!(transport(url), Some(expected), "{url:?}");
         }
     }
 

@@ -13,6 +13,7 @@ use tiphys_api::repo_url;
 use tiphys_render::{Tree, TreeError};
 
 use crate::git::Git;
+use crate::local;
 use crate::memory::{Fetched, MemoryRepositories};
 use crate::refs::{check_revision, is_commit_sha};
 use crate::store::{Store, blocking, parse_commit};
@@ -71,6 +72,10 @@ pub struct SourceOptions {
     pub retry: Retry,
     /// Whether git gets the built-in configuration (RND-24).
     pub builtin_git_config: bool,
+    /// Directories whose repositories may be named by path; none by default (REP-60).
+    pub local_roots: Vec<PathBuf>,
+    /// Folders of this installation, besides the cache, that hold no repository for anybody.
+    pub own_dirs: Vec<PathBuf>,
     /// Repositories kept on disk.
     pub stores_max: usize,
     /// Fetches into one directory before its newest commits are copied into a new one.
@@ -101,6 +106,8 @@ impl SourceOptions {
                 wait_max: Duration::from_secs(5),
             },
             builtin_git_config: true,
+            local_roots: Vec::new(),
+            own_dirs: Vec::new(),
             stores_max: 1000,
             fetches_max: 200,
             clock: Clock::real(),
@@ -137,6 +144,8 @@ struct Shared {
     backend: Backend,
     /// By normalised URL, then by raw URL and credentials.
     listings: Mutex<BTreeMap<String, BTreeMap<String, Arc<Listing>>>>,
+    /// Directories whose repositories may be named by path.
+    local_roots: Mutex<Arc<[PathBuf]>>,
     uses: AtomicU64,
     listings_made: AtomicU64,
 }
@@ -194,6 +203,7 @@ impl Sources {
 
     fn with(options: Arc<SourceOptions>, backend: Backend) -> Self {
         Self(Arc::new(Shared {
+            local_roots: Mutex::new(options.local_roots.clone().into()),
             options,
             backend,
             listings: Mutex::default(),
@@ -223,7 +233,7 @@ impl Sources {
         freshness: Freshness,
     ) -> Result<Resolved, SourceError> {
         check_revision(revision)?;
-        repository.transport()?;
+        self.admit(repository).await?;
         if is_commit_sha(revision) {
             return Ok(Resolved { commit: revision.to_owned(), warning: None });
         }
@@ -246,12 +256,32 @@ impl Sources {
         }
     }
 
+    /// Names the directories whose repositories may be named by path, from now on (REP-60).
+    pub fn set_local_roots(&self, roots: Vec<PathBuf>) {
+        *self.0.local_roots.lock() = roots.into();
+    }
+
+    /// Refuses what nobody may fetch, before anything is asked or answered from memory (RND-23, REP-60).
+    async fn admit(&self, repository: &Repository) -> Result<(), SourceError> {
+        let location = repository.location()?;
+        let Some(path) = location.local_path().map(Path::to_owned) else { return Ok(()) };
+        let shown = repo_url::redact(repository.url.expose());
+        let roots = Arc::clone(&self.0.local_roots.lock());
+        if roots.is_empty() {
+            return Err(local::refusal(&shown));
+        }
+        let mut own_dirs = self.0.options.own_dirs.clone();
+        own_dirs.push(self.0.options.cache_dir.clone());
+        blocking(move || local::check(&path, &shown, &roots, &own_dirs)).await
+    }
+
     /// All refs of a repository. Concurrent questions cost one listing (RND-36).
     pub async fn list_refs(
         &self,
         repository: &Repository,
         freshness: Freshness,
     ) -> Result<Arc<RefList>, SourceError> {
+        self.admit(repository).await?;
         let options = &self.0.options;
         let arrived = options.clock.elapsed();
         let oldest = match freshness {

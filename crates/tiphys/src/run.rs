@@ -42,6 +42,9 @@ struct Run {
     /// Directory of the git cache
     #[arg(long)]
     cache_dir: Option<PathBuf>,
+    /// Directories of this machine whose git repositories Applications may name, separated by commas
+    #[arg(long, value_name = "ROOT", value_delimiter = ',')]
+    local_repositories: Vec<String>,
     /// Run although an Argo CD application controller runs in the namespace
     #[arg(long)]
     force: bool,
@@ -169,7 +172,8 @@ async fn main(run: Run, metrics_port: Option<u16>) -> anyhow::Result<()> {
         namespace: run.namespace.clone(),
         connection,
         cache_dir: cache_dir(&run)?,
-        env: std::env::vars().collect::<BTreeMap<_, _>>(),
+        own_dirs: Vec::new(),
+        env: environment(&run),
         read_only: run.read_only,
         workers: 0,
         surroundings: Surroundings::default(),
@@ -193,6 +197,16 @@ async fn main(run: Run, metrics_port: Option<u16>) -> anyhow::Result<()> {
         server.abort();
     }
     Ok(())
+}
+
+/// The environment, with the settings that the command line overrides.
+fn environment(run: &Run) -> BTreeMap<String, String> {
+    let mut environment: BTreeMap<_, _> = std::env::vars().collect();
+    if !run.local_repositories.is_empty() {
+        let variable = tiphys_api::settings::LOCAL_REPOSITORIES_VARIABLE.to_owned();
+        environment.insert(variable, run.local_repositories.join(","));
+    }
+    environment
 }
 
 fn serve_http(listener: TcpListener, endpoints: &Endpoints) -> tokio::task::JoinHandle<()> {

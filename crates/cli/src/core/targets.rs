@@ -19,6 +19,7 @@ use tiphys_engine::mask::SecretMask;
 use tiphys_engine::normalize::IgnoreRules;
 use tiphys_engine::seen::Seen;
 use tiphys_object::{GroupKind, Object, ResourceKey, access};
+use tiphys_policy::project::source_permitted;
 use tiphys_render::{Budget, EnabledTools, RenderRequest, Tree, render};
 use tiphys_source::{Freshness, SourceOptions, Sources, read_directory};
 
@@ -237,6 +238,7 @@ fn open_sources(cache: &Path, world: &World, terminal: &Terminal) -> Result<Sour
     terminal.variable("PATH").clone_into(&mut options.path);
     options.exec_timeout = FETCH_TIMEOUT;
     options.tls_dir = None;
+    options.local_roots = world.settings.local_repositories().to_vec();
     options.proxy_environment = PROXY_VARIABLES
         .iter()
         .filter_map(|name| Some(((*name).to_owned(), terminal.env.get(*name)?.clone())))
@@ -273,6 +275,11 @@ impl Subject<'_> {
                 "Unimplemented",
                 "charts from a Helm repository are not supported yet",
             ));
+        }
+        let project = self.world.project(self.app)?;
+        let matching = self.world.settings.project_matching();
+        if let Some(why) = source_permitted(project, &source.repo_url, matching).message {
+            return Err(Failure::status("PermissionDenied", why));
         }
         let repository = self.world.repository(&source.repo_url, self.app.project())?;
         let wanted = if wanted.is_empty() { &source.target_revision } else { wanted };

@@ -4,4 +4,5 @@
 #![expect(clippy::unwrap_used, reason = "helpers of tests count as no tests")]
 
 mod revisions;
+mod rights;
 mod world;

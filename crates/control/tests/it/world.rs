@@ -15,6 +15,7 @@ use tiphys_source::{Clock, MemoryRepositories};
 const BEGIN: &str = "2026-01-01T00:00:00Z";
 pub(crate) const URL: &str = "https://git.example/shop.git";
 const APPLICATIONS: &str = "/apis/argoproj.io/v1alpha1/namespaces/argocd/applications";
+const PROJECTS: &str = "/apis/argoproj.io/v1alpha1/namespaces/argocd/appprojects";
 
 pub(crate) struct World {
     pub(crate) servers: MemoryRepositories,
@@ -43,6 +44,7 @@ impl World {
             namespace: "argocd".to_owned(),
             connection: Connection::over("https://kubernetes.default.svc", answer),
             cache_dir: "/nowhere".into(),
+            own_dirs: Vec::new(),
             env: BTreeMap::new(),
             read_only: false,
             workers: 2,
@@ -59,21 +61,54 @@ impl World {
 
     /// Commits one `ConfigMap` that holds a value; returns the commit.
     pub(crate) fn commit(&self, value: &str) -> String {
+        self.commit_to(URL, value)
+    }
+
+    /// The same, to any repository.
+    pub(crate) fn commit_to(&self, url: &str, value: &str) -> String {
         let object = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "shop"},
             "data": {"value": value}});
         let files = BTreeMap::from([("shop/shop.yaml".to_owned(), Bytes::from(object.to_string()))]);
-        self.servers.commit(URL, "main", files, 0).unwrap()
+        self.servers.commit(url, "main", files, 0).unwrap()
     }
 
     /// Makes the application `shop`, which is synced by itself.
     pub(crate) fn create(&self) {
-        let app = json!({"apiVersion": "argoproj.io/v1alpha1", "kind": "Application",
+        self.create_with(&json!({}));
+    }
+
+    /// Makes the application `shop` with something else in it, or changes it where it is.
+    pub(crate) fn create_with(&self, change: &Value) {
+        let target = format!("{APPLICATIONS}/shop");
+        if self.get(&target).pointer("/metadata/uid").is_some() {
+            self.ask(Method::PATCH, &target, change);
+            return;
+        }
+        let mut app = json!({"apiVersion": "argoproj.io/v1alpha1", "kind": "Application",
             "metadata": {"name": "shop", "namespace": "argocd"},
             "spec": {"project": "default",
                 "source": {"repoURL": URL, "path": "shop", "targetRevision": "main"},
                 "destination": {"server": "https://kubernetes.default.svc", "namespace": "default"},
                 "syncPolicy": {"automated": {"prune": true, "selfHeal": true}}}});
+        merge(&mut app, change);
         self.ask(Method::POST, APPLICATIONS, &app);
+    }
+
+    /// Makes a project.
+    pub(crate) fn project(&self, name: &str, spec: &Value) {
+        let project = json!({"apiVersion": "argoproj.io/v1alpha1", "kind": "AppProject",
+            "metadata": {"name": name, "namespace": "argocd"}, "spec": spec});
+        self.ask(Method::POST, PROJECTS, &project);
+    }
+
+    /// Asks for an operation.
+    pub(crate) fn operate(&self, operation: &Value) {
+        self.ask(Method::PATCH, &format!("{APPLICATIONS}/shop"), &json!({"operation": operation}));
+    }
+
+    /// The application `shop` as it is stored.
+    pub(crate) fn app(&self) -> Value {
+        self.get(&format!("{APPLICATIONS}/shop"))
     }
 
     /// Asks for a sync to a revision; an empty one means the newest.
@@ -105,6 +140,18 @@ impl World {
 
     fn ask(&self, method: Method, target: &str, body: &Value) -> Value {
         ask(&self.sim, method, target, body)
+    }
+}
+
+/// Puts the members of one object into another, at every depth.
+fn merge(into: &mut Value, change: &Value) {
+    match (into, change) {
+        (Value::Object(into), Value::Object(change)) => {
+            for (name, value) in change {
+                merge(into.entry(name).or_insert(Value::Null), value);
+            }
+        }
+        (into, change) => *into = change.clone(),
     }
 }
 

@@ -144,9 +144,59 @@ async fn rnd_151_metadata_of_a_commit() {
 #[tokio::test]
 async fn sty_56_a_missing_repository_shows_no_path_of_the_cache() {
     let world = World::with(&[("a", "1")]).await;
-    let missing = Repository::anonymous("/nonexistent/repository");
-    let error = world.sources.resolve(&missing, "HEAD", Freshness::Cached).await.unwrap_err();
+    let empty = tempfile::tempdir().unwrap();
+    let sources = world.restarted(|options| options.local_roots = vec![empty.path().to_owned()]);
+    let missing = Repository::anonymous(&empty.path().to_string_lossy());
+    let error = sources.resolve(&missing, "HEAD", Freshness::Cached).await.unwrap_err();
     assert!(error.is_transient());
     assert!(error.to_string().contains("failed exit status 128"), "{error}");
     assert!(!error.to_string().contains(&world.path().display().to_string()), "{error}");
+}
+
+/// B11: a project that may use every repository does not read the disk of the machine.
+#[tokio::test]
+async fn rep_60_local_repositories_are_read_only_below_named_roots() {
+    let world = World::with(&[("a", "")]).await;
+    let commit = world.git(&["rev-parse", "HEAD"]).await;
+    world.sources.tree(&world.local(), &commit).await.unwrap();
+    let cached = world.generations().pop().unwrap();
+    let outside = tempfile::tempdir().unwrap();
+    std::os::unix::fs::symlink(outside.path(), world.root().join("link")).unwrap();
+    let spelled =
+        |path: &std::path::Path| [format!("{}", path.display()), format!("file://{}", path.display())];
+    let check = async |sources: &tiphys_source::Sources, path: &std::path::Path, allowed: bool| {
+        for url in spelled(path) {
+            let repository = Repository::anonymous(&url);
+            for revision in ["HEAD", &commit] {
+                let asked = sources.resolve(&repository, revision, Freshness::Fetch).await;
+                let refused = matches!(&asked, Err(SourceError::InvalidRepository { .. }));
+                assert_eq!(!refused, allowed, "{url} {revision}: {asked:?}");
+            }
+            let refused = matches!(
+                sources.tree(&repository, &commit).await,
+                Err(SourceError::InvalidRepository { .. })
+            );
+            assert_eq!(!refused, allowed, "{url}");
+        }
+    };
+    let none = world.restarted(|options| options.local_roots = Vec::new());
+    check(&none, &world.origin(), false).await;
+    let root = world.restarted(|options| options.local_roots = vec![world.root()]);
+    check(&root, &world.origin(), true).await;
+    check(&root, &world.origin().join(".git"), true).await;
+    check(&root, &world.root().join("link"), false).await;
+    check(&root, &world.root().join("absent"), false).await;
+    check(&root, &world.path().join("originals"), false).await;
+    // Our own folders are nobody's repositories, whatever the operator names.
+    let all = world.restarted(|options| options.local_roots = vec!["/".into()]);
+    check(&all, &world.origin(), true).await;
+    check(&all, &cached, false).await;
+    let own = world.restarted(|options| {
+        options.local_roots = vec!["/".into()];
+        options.own_dirs = vec![world.root()];
+    });
+    check(&own, &world.origin(), false).await;
+    // What the operator takes back is refused at once.
+    all.set_local_roots(Vec::new());
+    check(&all, &world.origin(), false).await;
 }

@@ -106,6 +106,7 @@ fn options(directory: &Path) -> (SourceOptions, ManualClock) {
     let mut options = SourceOptions::new(&directory.join("cache"));
     options.known_hosts_file = directory.join("known_hosts");
     options.tls_dir = None;
+    options.local_roots = vec![directory.join("origin")];
     options.clock = clock;
     (options, manual)
 }

@@ -104,6 +104,7 @@ impl Live {
             namespace: NAMESPACE.to_owned(),
             connection: connection.clone(),
             cache_dir: paths.cache(),
+            own_dirs: vec![directory.path().to_owned()],
             env: environment(),
             read_only: false,
             workers: 0,

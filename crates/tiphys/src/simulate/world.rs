@@ -256,6 +256,7 @@ impl World {
                 namespace: CONTROL_PLANE.to_owned(),
                 connection,
                 cache_dir: "/nowhere".into(),
+                own_dirs: Vec::new(),
                 env: BTreeMap::new(),
                 read_only: false,
                 workers: 4,

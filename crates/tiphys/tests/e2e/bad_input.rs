@@ -68,7 +68,7 @@ async fn bad_input_repositories() {
     // More hanging ones than there are workers for repositories.
     let mut hanging = Vec::new();
     for number in 0..12 {
-        let change = with(json!({"repoURL": format!("{silent_url}?{number}")}));
+        let change = with(json!({"repoURL": format!("{silent_url}/{number}")}));
         hanging.push(world.create(&format!("hangs{number}"), &repo, "app", &ns, &change).await);
     }
     let refused = world

@@ -1,0 +1,74 @@
+//! A project is asked about the sources that are really rendered (REP-137, INV-6).
+
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+use crate::world::{URL, World};
+
+const MOMENT: Duration = Duration::from_secs(10);
+const OTHER: &str = "https://git.example/other.git";
+
+/// The application `shop` of a project that permits one repository only.
+async fn restricted(source: &Value) -> World {
+    let world = World::start().await;
+    world.commit("own");
+    world.commit_to(OTHER, "foreign");
+    world
+        .project("team", &json!({"sourceRepos": [URL], "destinations": [{"server": "*", "namespace": "*"}]}));
+    world.create_with(&json!({"spec": {"project": "team"}}));
+    world.pass(MOMENT).await;
+    assert_eq!(world.value(), "own");
+    world.operate(&json!({"sync": source}));
+    world.pass(MOMENT).await;
+    world
+}
+
+/// B10: an operation brings sources of its own.
+#[tokio::test(start_paused = true)]
+async fn rep_137_an_operation_cannot_bring_a_source_that_the_project_forbids() {
+    let other = json!({"repoURL": OTHER, "path": "shop", "targetRevision": "main"});
+    let own = json!({"repoURL": URL, "path": "shop", "targetRevision": "main"});
+    for source in [json!({"source": other}), json!({"sources": [own, other]})] {
+        let world = restricted(&source).await;
+        assert_eq!(world.value(), "own", "{source}");
+        let state = world.app().pointer("/status/operationState").cloned().unwrap();
+        assert_eq!(state["phase"], "Error", "{state}");
+        let message = state["message"].as_str().unwrap();
+        let expected = format!("application repo {OTHER} is not permitted in project 'team'");
+        assert!(message.contains(&expected), "{message}");
+    }
+}
+
+/// B10: the sources beside a hydrator are rendered, so they are asked for.
+#[tokio::test(start_paused = true)]
+async fn rep_137_a_hydrator_does_not_hide_the_source_that_is_rendered() {
+    let world = World::start().await;
+    world.commit_to(OTHER, "foreign");
+    world
+        .project("team", &json!({"sourceRepos": [URL], "destinations": [{"server": "*", "namespace": "*"}]}));
+    world.create_with(&json!({"spec": {"project": "team", "source": {"repoURL": OTHER},
+        "sourceHydrator": {"drySource": {"repoURL": URL, "path": "dry", "targetRevision": "main"},
+            "syncSource": {"targetBranch": "main", "path": "shop"}}}}));
+    world.pass(MOMENT).await;
+    assert_eq!(world.value(), "");
+    let conditions = world.app().pointer("/status/conditions").cloned().unwrap_or_default();
+    let expected = format!("application repo {OTHER} is not permitted in project 'team'");
+    assert!(conditions.to_string().contains(&expected), "{conditions}");
+}
+
+/// B11: the disk of the machine is nobody's repository, unless the operator says so; the error shows at once.
+#[tokio::test(start_paused = true)]
+async fn rep_60_a_local_path_is_a_comparison_error_at_once() {
+    for url in ["file:///etc", "/etc", "https://git.example/a/../shop.git"] {
+        let world = World::start().await;
+        world.commit("own");
+        world.create();
+        world.pass(MOMENT).await;
+        world.create_with(&json!({"spec": {"source": {"repoURL": url}}}));
+        world.pass(MOMENT).await;
+        let conditions = world.app().pointer("/status/conditions").cloned().unwrap_or_default();
+        assert!(conditions.to_string().contains("Error"), "{url}: {conditions}");
+        assert_eq!(world.value(), "own", "{url}");
+    }
+}
