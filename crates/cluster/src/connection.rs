@@ -9,6 +9,7 @@
 
 mod call;
 mod calm;
+mod reach;
 mod secret_config;
 
 use std::path::Path;
@@ -28,6 +29,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tower::{BoxError, ServiceBuilder, ServiceExt as _};
 
 use calm::Calm;
+use reach::Reach;
 
 pub(crate) use call::{Answer, Call, encode, status_error};
 
@@ -100,6 +102,7 @@ struct Shared {
     default_namespace: String,
     calls: kube::Client,
     streams: Streams,
+    reach: Reach,
 }
 
 /// What long-running answers travel over.
@@ -168,7 +171,7 @@ impl Connection {
         let default_namespace = config.default_namespace.clone();
         let streams = Streams::Lanes { config: Box::new(config), lanes: Mutex::default() };
         Ok(Self {
-            shared: Arc::new(Shared { server, default_namespace, calls, streams }),
+            shared: Arc::new(Shared { server, default_namespace, calls, streams, reach: Reach::default() }),
             impersonation: None,
         })
     }
@@ -195,6 +198,7 @@ impl Connection {
             default_namespace: "default".to_owned(),
             calls: kube::Client::new(service, "default"),
             streams: Streams::Service,
+            reach: Reach::default(),
         };
         Self { shared: Arc::new(shared), impersonation: None }
     }

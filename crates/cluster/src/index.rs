@@ -143,6 +143,8 @@ pub enum IndexEvent {
     },
     /// Discovery found kinds added or removed.
     KindsChanged,
+    /// The API server answers again after it answered nothing.
+    Reachable,
 }
 
 /// The watched content of one cluster. Cloning is cheap; the last clone does not stop the watches, the token
@@ -218,8 +220,11 @@ impl ClusterIndex {
                 options,
             }),
         };
+        let stop = cancel.clone();
         let supervisor = supervisor::Supervisor::new(index.clone(), tracker.clone(), cancel);
         tracker.spawn(supervisor.run());
+        let watching = index.clone();
+        tracker.spawn(async move { stop.run_until_cancelled(watch_over(watching)).await });
         index
     }
 
@@ -252,6 +257,11 @@ impl ClusterIndex {
     /// What the cluster serves.
     pub fn discovery(&self) -> &Discovery {
         &self.shared.discovery
+    }
+
+    /// Why the API server does not answer anything; then nobody should wait for it (CTL-141).
+    pub fn unreachable(&self) -> Option<String> {
+        self.shared.connection.unreachable()
     }
 
     /// Why the cluster cannot be discovered at the moment.
@@ -387,6 +397,16 @@ impl ClusterIndex {
     fn set_status(&self, change: impl FnOnce(&mut Status)) {
         change(&mut self.shared.status.lock());
         self.note_change();
+    }
+}
+
+/// Finds out when the API server answers nothing any more, and tells when it does again.
+async fn watch_over(index: ClusterIndex) {
+    let shared = &index.shared;
+    loop {
+        shared.connection.watch_over(&shared.options.jitter).await;
+        // Closed: nobody listens any more.
+        drop(shared.events.send(IndexEvent::Reachable).await);
     }
 }
 

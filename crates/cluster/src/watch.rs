@@ -40,6 +40,8 @@ const BACKOFF_FIRST: Duration = Duration::from_millis(500);
 const BACKOFF_MAX: Duration = Duration::from_secs(30);
 /// A watch that cannot be resumed for so long is no witness any more.
 const LOST_AFTER: Duration = Duration::from_mins(1);
+/// Time over which the watches of a server that answers again are spread.
+const BACK_SPREAD: Duration = Duration::from_secs(1);
 /// A watch that ends sooner is not reopened at once.
 const SESSION_MIN: Duration = Duration::from_secs(1);
 /// Bytes of one watch event.
@@ -190,6 +192,11 @@ impl<S: Sink> Follower<'_, S> {
                     // A gone version is repaired by listing, and waiting repairs nothing.
                     let wait = if error.is_gone() && self.failures == 1 { Duration::ZERO } else { wait };
                     tokio::time::sleep(self.spread(wait)).await;
+                    // A server that answers nothing is asked by one, not by every watch.
+                    if self.source.connection.unreachable().is_some() {
+                        self.source.connection.reachable().await;
+                        tokio::time::sleep(self.spread(BACK_SPREAD)).await;
+                    }
                 }
             }
         }
@@ -276,7 +283,13 @@ impl<S: Sink> Follower<'_, S> {
         loop {
             let is_initial = turn.is_some();
             let until = if is_initial { Instant::now() + INITIAL_SILENCE_MAX } else { deadline };
-            let Some(chunk) = next_chunk(&mut body, until).await? else { break };
+            // After a silence of the whole server nobody knows whether this connection still lives.
+            let chunk = tokio::select! {
+                biased;
+                chunk = next_chunk(&mut body, until) => chunk?,
+                reason = self.source.connection.lost() => return Err(ApiError::Unreachable { reason }),
+            };
+            let Some(chunk) = chunk else { break };
             let ended = self.lines(&mut lines, &chunk, is_initial)?;
             if ended == Ended::Doubted {
                 return Ok(());

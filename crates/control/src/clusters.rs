@@ -80,6 +80,8 @@ struct Slots {
 /// All destination clusters. Cheap to share behind `Arc`.
 pub(crate) struct Pool {
     home: Connection,
+    /// Ways that are given, by server.
+    given: BTreeMap<String, Connection>,
     slots: Mutex<Slots>,
     events: mpsc::Sender<ClusterEvent>,
     tracker: TaskTracker,
@@ -88,9 +90,10 @@ pub(crate) struct Pool {
 }
 
 impl Pool {
-    /// An empty pool; the local cluster is reached through `home`.
+    /// An empty pool; the local cluster is reached through `home`, others as `given` or as their Secrets say.
     pub(crate) fn new(
         home: Connection,
+        given: BTreeMap<String, Connection>,
         events: mpsc::Sender<ClusterEvent>,
         tracker: TaskTracker,
         cancel: CancellationToken,
@@ -98,7 +101,7 @@ impl Pool {
         jitter: Jitter,
     ) -> Self {
         let slots = Mutex::new(Slots { configured, used: BTreeMap::new() });
-        Self { home, slots, events, tracker, cancel, jitter }
+        Self { home, given, slots, events, tracker, cancel, jitter }
     }
 
     /// The destination with this server, started now when it was not in use (ENG-19). One that was just
@@ -110,6 +113,10 @@ impl Pool {
         let (cluster, slot) = self.slot(server).map_err(Unusable::Failed)?;
         let destination =
             slot.get_or_try_init(|| self.start(&cluster, world)).await.map_err(Unusable::Failed)?;
+        // Whoever needs it is woken when it answers again; until then nobody waits (CTL-141).
+        if let Some(reason) = destination.index.unreachable() {
+            return Err(Unusable::Failed(format!("cannot reach the API server: {reason}")));
+        }
         let wait = READY_WAIT.saturating_sub(destination.started.elapsed());
         match tokio::time::timeout(wait, destination.index.ready()).await {
             Ok(Ok(())) => Ok(Arc::clone(destination)),
@@ -166,6 +173,8 @@ impl Pool {
         let config = cluster.config.expose();
         let connection = if cluster.server == IN_CLUSTER_SERVER && config.trim().is_empty() {
             self.home.clone()
+        } else if let Some(given) = self.given.get(&cluster.server) {
+            given.clone()
         } else {
             Connection::from_cluster_secret(&cluster.server, config).await.map_err(|error| chain(&error))?
         };

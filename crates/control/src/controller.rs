@@ -23,12 +23,12 @@ use tokio_util::task::TaskTracker;
 use crate::clusters::{ClusterEvent, Pool, chain};
 use crate::context::{Context, Progress};
 use crate::decide::refresh::Level;
-use crate::gate::Gates;
+use crate::gate::{Gates, Limits};
 use crate::metrics::{AppInfo, ClusterInfo, Metrics};
 use crate::pass;
 use crate::queue::{Priority, Queue};
 use crate::rendering::Renders;
-use crate::store::{AppKey, AppStore, Change};
+use crate::store::{AppEntry, AppKey, AppStore, Change};
 use crate::surroundings::Surroundings;
 use crate::world::{World, WorldData};
 
@@ -68,7 +68,8 @@ pub struct ControllerOptions {
     pub env: BTreeMap<String, String>,
     /// Look, but write nothing.
     pub read_only: bool,
-    /// Number of workers; 0 takes the settings' number of status processors.
+    /// Number of workers, of which half may be busy with one cluster; 0 takes twice the settings' number of status
+    /// processors.
     pub workers: usize,
     /// What is taken from the machine.
     pub surroundings: Surroundings,
@@ -94,6 +95,8 @@ pub struct Sizes {
     pub waiting: usize,
     /// Keys and timers of the queue, outdated ones included.
     pub timers: usize,
+    /// Workers that are busy with applications of one cluster, at the busiest one (CTL-141).
+    pub busiest_cluster: usize,
     /// Bytes of rendered objects.
     pub rendered_bytes: u64,
     /// Events that wait to be written.
@@ -218,7 +221,8 @@ impl Controller {
             sources(source_options, &surroundings).map_err(|error| StartError::Cache(error.to_string()))?;
         inputs.write_known_hosts(&world.known_hosts).await;
         let workers = match options.workers {
-            0 => world.settings.controller().status_processors.max(1),
+            // So many may be busy with one cluster, and as many are there for all others (CTL-141).
+            0 => world.settings.controller().status_processors.max(1).saturating_mul(2),
             workers => workers,
         };
         let queue = Queue::new();
@@ -228,6 +232,7 @@ impl Controller {
             queue: queue.clone(),
             clusters: Arc::new(Pool::new(
                 connection.clone(),
+                surroundings.clusters.clone(),
                 cluster_sender,
                 tracker.clone(),
                 cancel.clone(),
@@ -237,7 +242,7 @@ impl Controller {
             world: ArcSwap::from_pointee(world),
             sources,
             renders: Renders::new(surroundings.compute, clock.clone()),
-            gates: Gates::new(workers.div_ceil(2), queue),
+            gates: Gates::new(Limits::of(workers), queue),
             home,
             clock,
             compute: surroundings.compute,
@@ -357,6 +362,7 @@ impl Controller {
             applications: context.store.len(),
             waiting: context.queue.depth(),
             timers: context.queue.size(),
+            busiest_cluster: context.gates.busiest_cluster(),
             rendered_bytes: context.renders.bytes(),
             events: context.events.max_capacity() - context.events.capacity(),
         }
@@ -667,18 +673,22 @@ async fn follow_clusters(
                     wake_unknown(&context, &event.server);
                 }
             }
-            IndexEvent::KindsChanged => wake_unknown(&context, &event.server),
+            IndexEvent::KindsChanged | IndexEvent::Reachable => wake_unknown(&context, &event.server),
         }
     }
 }
 
-/// Applications of a cluster that are not known to be in sync are compared again.
+/// Applications of a cluster that are not known to be in sync, or wait for it, are compared again.
 fn wake_unknown(context: &Context, server: &str) {
     let world = context.world.load();
     for key in context.store.keys() {
-        let Some(entry) = context.store.get(&key).filter(|entry| entry.sync_status != "Synced") else {
-            continue;
+        let waits = |entry: &AppEntry| {
+            let declared = &entry.declared;
+            entry.sync_status != "Synced"
+                || declared.operation.is_some()
+                || declared.metadata.deletion_timestamp.is_some()
         };
+        let Some(entry) = context.store.get(&key).filter(waits) else { continue };
         let destination = &entry.declared.spec.destination;
         if world.clusters.resolve(destination).is_ok_and(|cluster| cluster.server == server) {
             context.request(&key, Level::Recent, Priority::Routine);
@@ -738,7 +748,8 @@ async fn work(context: Arc<Context>) {
     loop {
         let Some(lease) = context.queue.next().await else { return };
         let key = lease.key().clone();
-        let ended = std::panic::AssertUnwindSafe(pass::run(&context, &key)).catch_unwind().await;
+        let ended =
+            std::panic::AssertUnwindSafe(pass::run(&context, &key, lease.priority())).catch_unwind().await;
         if ended.is_err() {
             tracing::error!(application = %key, "a pass ended unexpectedly; this is a bug");
             context.metrics.worked("panic");

@@ -40,12 +40,18 @@ const RETRY: SignedDuration = SignedDuration::from_secs(5);
 const SKIP_HINT: &str = "annotate the application with argocd.argoproj.io/deletion-skip-hooks=true to delete it \
                          without its hooks";
 
+/// What a user can do about a cluster that does not answer (CTL-78).
+const UNREACHED_HINT: &str = "the deletion goes on when the cluster answers; to leave the objects behind, remove the \
+                              finalizers of the application, or the cluster from the settings";
+
 /// What one pass came to.
 enum Step {
     /// A finalizer is done with and goes.
     Release(&'static [&'static str]),
     /// Something was deleted or is waited for.
     Wait(SignedDuration),
+    /// The cluster cannot be asked now, and why. It wakes the application when it can.
+    Blocked(String),
     /// Nothing is left to do.
     Done,
 }
@@ -78,6 +84,11 @@ pub(crate) async fn run(context: &Context, work: &mut Work) {
         };
         match step {
             Step::Done => return,
+            Step::Blocked(error) => {
+                failed(context, work, &error).await;
+                look_again(context, work, LOOK_AGAIN);
+                return;
+            }
             Step::Wait(wait) => {
                 show_error(context, work, None).await;
                 look_again(context, work, wait);
@@ -112,8 +123,9 @@ async fn step(context: &Context, work: &Work) -> Result<Step, String> {
     if work.world.clusters.resolve(&work.app.spec.destination).is_err() {
         return Ok(Step::Release(&ALL));
     }
-    let Some(resolved) = resolve(context, work).await? else {
-        return Ok(Step::Wait(SignedDuration::from_millis(500)));
+    let resolved = match resolve(context, work).await? {
+        Ok(resolved) => resolved,
+        Err(step) => return Ok(step),
     };
     if has(finalizer::PRE_DELETE) {
         return hooks(context, work, &resolved, HookType::PreDelete, &[finalizer::PRE_DELETE]).await;
@@ -132,8 +144,9 @@ async fn step(context: &Context, work: &Work) -> Result<Step, String> {
 }
 
 /// Project and destination of a deletion: a spec that is no longer permitted does not stop it (CTL-15), and
-/// what the project forbids is invisible to the cascade. `None` means that the cluster is not listed yet.
-async fn resolve(context: &Context, work: &Work) -> Result<Option<Resolved>, String> {
+/// what the project forbids is invisible to the cascade. Without an answer of the cluster nothing is called deleted:
+/// the finalizers stay, and what can be done is said.
+async fn resolve(context: &Context, work: &Work) -> Result<Result<Resolved, Step>, String> {
     let world = &work.world;
     let cluster = world.clusters.resolve(&work.app.spec.destination).map_err(|error| error.to_string())?;
     let name = work.app.project();
@@ -142,9 +155,9 @@ async fn resolve(context: &Context, work: &Work) -> Result<Option<Resolved>, Str
         .get(name)
         .ok_or_else(|| format!("Application referencing project {name} which does not exist"))?;
     match context.clusters.get(&cluster.server, world).await {
-        Ok(destination) => Ok(Some(Resolved { project: Arc::clone(project), destination })),
-        Err(Unusable::NotReady) => Ok(None),
-        Err(Unusable::Failed(error)) => Err(error),
+        Ok(destination) => Ok(Ok(Resolved { project: Arc::clone(project), destination })),
+        Err(Unusable::NotReady) => Ok(Err(Step::Wait(SignedDuration::from_millis(500)))),
+        Err(Unusable::Failed(error)) => Ok(Err(Step::Blocked(format!("{error}; {UNREACHED_HINT}")))),
     }
 }
 

@@ -1,7 +1,8 @@
-//! Keeps one slow repository from taking all workers (CTL-141, INV-13).
+//! Keeps one slow repository or cluster from taking all workers (CTL-141, INV-13, INV-16).
 //!
-//! At most half of the workers wait for one repository at the same time; whoever comes on top of that gives
-//! its worker back and is put into the queue again when a place becomes free. Nobody asks in a circle.
+//! A bounded number of workers is busy with one cluster, or waits for one repository, at the same time; whoever
+//! comes on top of that gives its worker back and is put into the queue again when a place becomes free. Nobody
+//! asks in a circle.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
@@ -11,73 +12,144 @@ use parking_lot::Mutex;
 use crate::queue::{Priority, Queue};
 use crate::store::AppKey;
 
-/// Counts who waits for which repository. Cloning is cheap.
+/// What applications share, and may find slow.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum Shared {
+    /// A repository, by URL.
+    Repository(String),
+    /// A destination cluster, by server.
+    Cluster(String),
+}
+
+/// How many workers may be inside.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Limits {
+    /// At one repository.
+    pub(crate) repository: usize,
+    /// At one cluster.
+    pub(crate) cluster: usize,
+}
+
+impl Limits {
+    /// At most half of the workers for one cluster, and of those half for one repository.
+    pub(crate) fn of(workers: usize) -> Self {
+        let cluster = (workers / 2).max(1);
+        Self { repository: cluster.div_ceil(2), cluster }
+    }
+}
+
+/// Counts who is where. Cloning is cheap.
 #[derive(Clone)]
 pub(crate) struct Gates {
-    state: Arc<Mutex<HashMap<String, Gate>>>,
+    state: Arc<Mutex<HashMap<Shared, Gate>>>,
     queue: Queue<AppKey>,
-    limit: usize,
+    limits: Limits,
 }
 
 #[derive(Default)]
 struct Gate {
     inside: usize,
-    /// Applications that found no place; bounded by their number, each stands once.
-    outside: VecDeque<AppKey>,
+    outside: Line,
 }
 
-/// A place at a repository; dropping it lets the next one in.
+/// Applications that found no place; bounded by their number, each stands once. Urgent ones go first.
+#[derive(Default)]
+struct Line {
+    standing: HashMap<AppKey, Priority>,
+    urgent: VecDeque<AppKey>,
+    routine: VecDeque<AppKey>,
+}
+
+impl Line {
+    fn push(&mut self, key: &AppKey, priority: Priority) {
+        if self.standing.get(key).is_some_and(|standing| *standing >= priority) {
+            return;
+        }
+        // One that is raised leaves an outdated entry behind, which is skipped.
+        self.standing.insert(key.clone(), priority);
+        match priority {
+            Priority::Urgent => self.urgent.push_back(key.clone()),
+            Priority::Routine => self.routine.push_back(key.clone()),
+        }
+    }
+
+    fn pop(&mut self) -> Option<(AppKey, Priority)> {
+        loop {
+            let (key, priority) = match self.urgent.pop_front() {
+                Some(key) => (key, Priority::Urgent),
+                None => (self.routine.pop_front()?, Priority::Routine),
+            };
+            if self.standing.get(&key) == Some(&priority) {
+                self.standing.remove(&key);
+                return Some((key, priority));
+            }
+        }
+    }
+}
+
+/// A place; dropping it lets the next one in.
 pub(crate) struct Place {
     gates: Gates,
-    url: String,
+    shared: Shared,
 }
 
 impl Gates {
-    /// At most `limit` at one repository; who is let in later goes through the queue.
-    pub(crate) fn new(limit: usize, queue: Queue<AppKey>) -> Self {
-        Self { state: Arc::default(), queue, limit: limit.max(1) }
+    /// Who is let in later goes through the queue.
+    pub(crate) fn new(limits: Limits, queue: Queue<AppKey>) -> Self {
+        Self { state: Arc::default(), queue, limits }
     }
 
-    /// A place at every one of the repositories, or none at all and a place in the line.
-    pub(crate) fn enter<'a>(
+    /// A place at every one of these, or none at all and a place in the line.
+    pub(crate) fn enter(
         &self,
         key: &AppKey,
-        urls: impl IntoIterator<Item = &'a str>,
+        priority: Priority,
+        all: impl IntoIterator<Item = Shared>,
     ) -> Option<Vec<Place>> {
         let mut places = Vec::new();
-        for url in urls {
+        for shared in all {
+            let limit = match shared {
+                Shared::Repository(_) => self.limits.repository,
+                Shared::Cluster(_) => self.limits.cluster,
+            };
             let mut state = self.state.lock();
-            let gate = state.entry(url.to_owned()).or_default();
-            if gate.inside >= self.limit {
-                if !gate.outside.contains(key) {
-                    gate.outside.push_back(key.clone());
-                }
+            let gate = state.entry(shared.clone()).or_default();
+            if gate.inside >= limit {
+                gate.outside.push(key, priority);
                 return None;
             }
             gate.inside += 1;
             drop(state);
-            places.push(Place { gates: self.clone(), url: url.to_owned() });
+            places.push(Place { gates: self.clone(), shared });
         }
         Some(places)
+    }
+
+    /// How many are inside at the busiest cluster.
+    pub(crate) fn busiest_cluster(&self) -> usize {
+        let state = self.state.lock();
+        let clusters = state.iter().filter(|(shared, _)| matches!(shared, Shared::Cluster(_)));
+        clusters.map(|(_, gate)| gate.inside).max().unwrap_or_default()
     }
 }
 
 impl Drop for Place {
     fn drop(&mut self) {
-        let next = {
+        let next: Vec<(AppKey, Priority)> = {
             let mut state = self.gates.state.lock();
-            let Some(gate) = state.get_mut(&self.url) else { return };
+            let Some(gate) = state.get_mut(&self.shared) else { return };
             gate.inside = gate.inside.saturating_sub(1);
             if gate.inside == 0 {
                 // Who is called may find nothing left to do and never come in, and then would call nobody. So
                 // the last one out calls all: whenever somebody stands outside, somebody is inside.
-                state.remove(&self.url).map(|gate| gate.outside).unwrap_or_default()
+                let gate = state.remove(&self.shared);
+                gate.into_iter().flat_map(|mut gate| std::iter::from_fn(move || gate.outside.pop())).collect()
             } else {
-                gate.outside.pop_front().into_iter().collect()
+                gate.outside.pop().into_iter().collect()
             }
         };
-        for key in next {
-            self.gates.queue.add(key, Priority::Routine);
+        for (key, priority) in next {
+            self.gates.queue.add(key, priority);
         }
     }
 }
@@ -86,16 +158,24 @@ impl Drop for Place {
 mod tests {
     use super::*;
 
+    fn gates(limit: usize) -> (Gates, Queue<AppKey>) {
+        let queue = Queue::new();
+        (Gates::new(Limits { repository: limit, cluster: limit }, queue.clone()), queue)
+    }
+
+    fn at(urls: &[&str]) -> Vec<Shared> {
+        urls.iter().map(|url| Shared::Repository((*url).to_owned())).collect()
+    }
+
     #[tokio::test]
     async fn ctl_141_one_repository_gets_its_share_only() {
-        let queue = Queue::new();
-        let gates = Gates::new(2, queue.clone());
+        let (gates, queue) = gates(2);
         let key = |name| AppKey::new("argocd", name);
-        let first = gates.enter(&key("a"), ["slow"]).unwrap();
-        let second = gates.enter(&key("b"), ["slow", "other"]).unwrap();
-        assert!(gates.enter(&key("c"), ["other", "slow"]).is_none());
-        assert!(gates.enter(&key("c"), ["slow"]).is_none());
-        assert!(gates.enter(&key("d"), ["other"]).is_some());
+        let first = gates.enter(&key("a"), Priority::Routine, at(&["slow"])).unwrap();
+        let second = gates.enter(&key("b"), Priority::Routine, at(&["slow", "other"])).unwrap();
+        assert!(gates.enter(&key("c"), Priority::Routine, at(&["other", "slow"])).is_none());
+        assert!(gates.enter(&key("c"), Priority::Routine, at(&["slow"])).is_none());
+        assert!(gates.enter(&key("d"), Priority::Routine, at(&["other"])).is_some());
         assert_eq!(queue.depth(), 0);
         drop(first);
         assert_eq!(*queue.next().await.unwrap().key(), key("c"));
@@ -106,16 +186,43 @@ mod tests {
 
     #[tokio::test]
     async fn ctl_141_nobody_is_left_outside_an_empty_gate() {
-        let queue = Queue::new();
-        let gates = Gates::new(1, queue.clone());
+        let (gates, queue) = gates(1);
         let key = |name| AppKey::new("argocd", name);
-        let inside = gates.enter(&key("a"), ["slow"]).unwrap();
-        assert!(gates.enter(&key("b"), ["slow"]).is_none());
-        assert!(gates.enter(&key("c"), ["slow"]).is_none());
+        let inside = gates.enter(&key("a"), Priority::Routine, at(&["slow"])).unwrap();
+        assert!(gates.enter(&key("b"), Priority::Routine, at(&["slow"])).is_none());
+        assert!(gates.enter(&key("c"), Priority::Routine, at(&["slow"])).is_none());
         drop(inside);
         // The first one called finds nothing to do and never enters; the second is called all the same.
         let called = [queue.next().await.unwrap().key().clone(), queue.next().await.unwrap().key().clone()];
         assert_eq!(called, [key("b"), key("c")]);
         assert!(gates.state.lock().is_empty());
+    }
+
+    #[tokio::test]
+    async fn ctl_141_urgent_applications_are_let_in_first_and_once() {
+        let (gates, queue) = gates(1);
+        let key = |name| AppKey::new("argocd", name);
+        let inside = gates.enter(&key("a"), Priority::Routine, at(&["slow"])).unwrap();
+        for name in ["b", "c"] {
+            assert!(gates.enter(&key(name), Priority::Routine, at(&["slow"])).is_none());
+        }
+        assert!(gates.enter(&key("c"), Priority::Urgent, at(&["slow"])).is_none());
+        drop(inside);
+        assert_eq!(queue.depth(), 2);
+        assert_eq!(*queue.next().await.unwrap().key(), key("c"));
+        assert_eq!(*queue.next().await.unwrap().key(), key("b"));
+    }
+
+    #[test]
+    fn ctl_141_half_of_the_workers_are_kept_from_every_cluster() {
+        let limits = Limits::of(40);
+        assert_eq!((limits.cluster, limits.repository), (20, 10));
+        assert_eq!((Limits::of(1).cluster, Limits::of(1).repository), (1, 1));
+        let (gates, _) = gates(1);
+        let key = AppKey::new("argocd", "a");
+        let _one = gates.enter(&key, Priority::Routine, [Shared::Cluster("a".to_owned())]);
+        // A cluster and a repository of the same name have nothing to do with each other.
+        assert!(gates.enter(&key, Priority::Routine, at(&["a"])).is_some());
+        assert_eq!(gates.busiest_cluster(), 1);
     }
 }

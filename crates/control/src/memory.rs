@@ -38,6 +38,8 @@ pub(crate) struct AppMemory {
     pub(crate) not_before: Option<Timestamp>,
     /// Start of the operation whose state this process has written, or has found to be the stored one.
     pub(crate) confirmed: Option<String>,
+    /// Since when the destination of the running operation does not answer, on the clock's time since its start.
+    pub(crate) unreached_since: Option<Duration>,
     /// All results of the running attempt: the status may have room for a part only.
     pub(crate) ledger: Option<LedgerCopy>,
     /// When an operation that names its revision began, on the clock's time since its start. A listing of

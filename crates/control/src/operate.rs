@@ -39,6 +39,8 @@ use crate::world::World;
 const LOOK_AGAIN: SignedDuration = SignedDuration::from_secs(30);
 /// Passes made in a row before other applications get their turn (CTL-141).
 const PASSES_IN_A_ROW: usize = 64;
+/// How long an operation waits for a destination that does not answer, before it ends or is retried (F12).
+const UNREACHED_MAX: Duration = Duration::from_secs(30);
 /// Longest time to wait until the index has seen our own writes.
 const SETTLE_MAX: Duration = Duration::from_secs(2);
 /// Time between two looks at the index while waiting.
@@ -309,13 +311,11 @@ async fn step(
                 conditions.iter().map(|c| format!("{}: {}", c.r#type, c.message)).collect();
             return end(context, work, OperationPhase::Error, &texts.join(";"), ending).await;
         }
-        // Not to know the cluster now is no result of the operation; its time-out decides when to give up.
+        // Not to know the cluster yet is no result of the operation.
         Err(Unresolved::NotReady) => return Next::Wait(SignedDuration::from_millis(500)),
-        Err(Unresolved::Unreachable(error)) => {
-            return note_message(context, work, format!("waiting for the destination cluster: {error}"))
-                .await;
-        }
+        Err(Unresolved::Unreachable(error)) => return unreached(context, work, &error, ending).await,
     };
+    work.memory.lock().unreached_since = None;
     let Some(sync) = operation.sync.clone() else { return Next::Stop };
     let state = work.app.status.operation_state.clone().unwrap_or_default();
     let now = context.clock.now();
@@ -376,6 +376,27 @@ async fn step(
     explain(&resolved, &mut ended);
     settle(&resolved, written).await;
     record(context, work, &resolved, operation, result, ended, ending, &compared).await
+}
+
+/// The destination does not answer. An operation waits a while for it and ends then; one that nobody waits for
+/// any more ends now (CTL-46, CTL-51).
+async fn unreached(context: &Context, work: &mut Work, error: &str, ending: Ending) -> Next {
+    let text = format!("{}{error}", rules::UNREACHED);
+    if ending.terminate {
+        let terminated = sync::message::TERMINATED;
+        let message = format!("{terminated}; hooks that run in the cluster were not stopped: {text}");
+        return end(context, work, OperationPhase::Failed, &message, ending).await;
+    }
+    let now = context.clock.elapsed();
+    let since = *work.memory.lock().unreached_since.get_or_insert(now);
+    let left = UNREACHED_MAX.saturating_sub(now.saturating_sub(since));
+    if left.is_zero() || work.app.metadata.deletion_timestamp.is_some() {
+        return end(context, work, OperationPhase::Error, &text, ending).await;
+    }
+    match note_message(context, work, format!("waiting for the destination cluster: {error}")).await {
+        Next::Wait(wait) => Next::Wait(wait.min(SignedDuration::try_from(left).unwrap_or(LOOK_AGAIN))),
+        next => next,
+    }
 }
 
 async fn compare_for(
@@ -596,7 +617,8 @@ pub(crate) async fn settle(resolved: &Resolved, mut written: WrittenObjects) {
                 (None, None) => false,
             }
         });
-        if written.is_empty() || tokio::time::Instant::now() >= deadline {
+        let is_over = tokio::time::Instant::now() >= deadline || index.unreachable().is_some();
+        if written.is_empty() || is_over {
             return;
         }
         tokio::time::sleep(SETTLE_POLL).await;
@@ -634,7 +656,8 @@ async fn record(
     keep_ledger(work, &state, &result.resources);
     state.sync_result = Some(result);
     let phase = ended.phase.as_str();
-    let over = rules::end_pass(&mut state, phase, &ended.message, ending.terminate, ending.timed_out, now);
+    let is_last = ending.terminate || work.app.metadata.deletion_timestamp.is_some();
+    let over = rules::end_pass(&mut state, phase, &ended.message, is_last, ending.timed_out, now);
     if over {
         return Box::pin(finish(context, work, state, Some((resolved, operation, compared)))).await;
     }
@@ -672,8 +695,10 @@ async fn end(
             ..OperationState::default()
         })
     });
-    let terminating = ending.terminate || state.phase == "Terminating";
-    if !rules::end_pass(&mut state, phase.as_str(), message, terminating, ending.timed_out, now) {
+    // An application that is being deleted waits for this end, and not for a retry.
+    let is_deleted = work.app.metadata.deletion_timestamp.is_some();
+    let is_last = ending.terminate || state.phase == "Terminating" || is_deleted;
+    if !rules::end_pass(&mut state, phase.as_str(), message, is_last, ending.timed_out, now) {
         let mut new = work.app.clone();
         new.status.operation_state = Some(state);
         return match save(context, work, new, Also::default()).await {
@@ -697,6 +722,7 @@ async fn finish(
         let mut memory = work.memory.lock();
         memory.ledger = None;
         memory.not_before = None;
+        memory.unreached_since = None;
     }
     let succeeded = state.phase == "Succeeded";
     new.status.history = rules::extend_history(&work.app, &state, now);

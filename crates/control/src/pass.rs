@@ -21,13 +21,14 @@ use crate::decide::operation::shown;
 use crate::decide::refresh::{self, Level, Refresh, RefreshKind};
 use crate::decide::status::{condition, merge_conditions};
 use crate::events::Note;
+use crate::gate::Shared;
 use crate::memory::{AppMemory, Targets};
 use crate::metrics::ReconcileLabels;
 use crate::operate;
 use crate::persist::{self, Also, Written};
 use crate::queue::Priority;
 use crate::rendering;
-use crate::store::AppKey;
+use crate::store::{AppEntry, AppKey};
 use crate::surroundings::Compute;
 use crate::targets::{self, Admitted, TargetError, TargetRequest};
 use crate::world::World;
@@ -55,6 +56,8 @@ const DUE_AGAIN: jiff::SignedDuration = jiff::SignedDuration::from_secs(10);
 /// An application with everything a pass works on.
 pub(crate) struct Work {
     pub(crate) key: AppKey,
+    /// How urgent the pass is.
+    pub(crate) priority: Priority,
     pub(crate) object: Arc<Object>,
     pub(crate) app: Application,
     pub(crate) instance: String,
@@ -104,8 +107,13 @@ impl Work {
 }
 
 /// Works on one application until there is nothing to do now, and sets the time of the next look.
-pub(crate) async fn run(context: &Context, key: &AppKey) {
-    let Some(mut work) = load(context, key) else { return };
+///
+/// Where too many are busy with the cluster already, nothing happens now: the gate brings the application back.
+pub(crate) async fn run(context: &Context, key: &AppKey, priority: Priority) {
+    let Some(entry) = context.store.get(key) else { return };
+    let cluster = cluster_of(&entry, &context.world.load());
+    let Some(_place) = context.gates.enter(key, priority, cluster.map(Shared::Cluster)) else { return };
+    let Some(mut work) = load(context, key, priority) else { return };
     let world = Arc::clone(&work.world);
     let enabled =
         tiphys_policy::project::namespace_enabled(&world.settings, &key.namespace, &context.namespace);
@@ -147,7 +155,13 @@ pub(crate) async fn run(context: &Context, key: &AppKey) {
     }
 }
 
-fn load(context: &Context, key: &AppKey) -> Option<Work> {
+/// The cluster that an application may make a worker wait for.
+fn cluster_of(entry: &AppEntry, world: &World) -> Option<String> {
+    let cluster = world.clusters.resolve(&entry.declared.spec.destination).ok()?;
+    Some(cluster.server.clone())
+}
+
+fn load(context: &Context, key: &AppKey, priority: Priority) -> Option<Work> {
     let entry = context.store.get(key)?;
     let world = context.world.load_full();
     let app = match entry.parse() {
@@ -160,6 +174,7 @@ fn load(context: &Context, key: &AppKey) -> Option<Work> {
     let tracking = Arc::new(compare::tracking_of(&app, &world));
     Some(Work {
         key: key.clone(),
+        priority,
         object: entry.object,
         app,
         instance: entry.instance.to_string(),
@@ -414,6 +429,7 @@ fn target_request<'a>(
 ) -> TargetRequest<'a> {
     TargetRequest {
         key: &work.key,
+        priority: work.priority,
         sources,
         pinned,
         level: refresh.level,

@@ -164,11 +164,11 @@ impl<K: Clone + Eq + Hash> Queue<K> {
                     return None;
                 }
                 state.fire_timers(Instant::now());
-                if let Some(key) = state.pop() {
+                if let Some((key, priority)) = state.pop() {
                     if !(state.urgent.is_empty() && state.routine.is_empty()) {
                         self.shared.changed.notify_one();
                     }
-                    return Some(Lease { key, queue: self.clone() });
+                    return Some(Lease { key, priority, queue: self.clone() });
                 }
                 state.timers.peek().map(|timer| timer.0.at)
             };
@@ -220,14 +220,14 @@ impl<K: Clone + Eq + Hash> State<K> {
         }
     }
 
-    fn pop(&mut self) -> Option<K> {
+    fn pop(&mut self) -> Option<(K, Priority)> {
         for priority in [Priority::Urgent, Priority::Routine] {
             while let Some(key) = self.list(priority).pop_front() {
                 let Some(entry) = self.keys.get_mut(&key) else { continue };
                 if entry.waiting == Some(priority) && !entry.held {
                     entry.waiting = None;
                     entry.held = true;
-                    return Some(key);
+                    return Some((key, priority));
                 }
             }
         }
@@ -250,6 +250,7 @@ impl<K: Clone + Eq + Hash> State<K> {
 /// A key held by a worker; dropping it lets others have the key.
 pub struct Lease<K: Clone + Eq + Hash> {
     key: K,
+    priority: Priority,
     queue: Queue<K>,
 }
 
@@ -257,6 +258,11 @@ impl<K: Clone + Eq + Hash> Lease<K> {
     /// The key.
     pub fn key(&self) -> &K {
         &self.key
+    }
+
+    /// How urgent it was.
+    pub fn priority(&self) -> Priority {
+        self.priority
     }
 }
 

@@ -1,13 +1,14 @@
 //! What a controller takes from the machine it runs on. Simulations replace it, so that a whole installation
 //! runs in one thread from a seed (law 10).
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use parking_lot::Mutex;
-use tiphys_cluster::Jitter;
+use tiphys_cluster::{Connection, Jitter};
 use tiphys_source::{Clock, MemoryRepositories};
 
-/// Clock, chance, threads and repositories of a controller.
+/// Clock, chance, threads, repositories and clusters of a controller.
 #[derive(Clone)]
 pub struct Surroundings {
     /// Tells the time. Timers are those of the runtime.
@@ -18,6 +19,8 @@ pub struct Surroundings {
     pub compute: Compute,
     /// Repositories in place of those that URLs name.
     pub repositories: Option<MemoryRepositories>,
+    /// Ways to destination clusters, by server, in place of what their Secrets say.
+    pub clusters: BTreeMap<String, Connection>,
 }
 
 impl Default for Surroundings {
@@ -28,6 +31,7 @@ impl Default for Surroundings {
             random: Random::default(),
             compute: Compute::threads(),
             repositories: None,
+            clusters: BTreeMap::new(),
         }
     }
 }

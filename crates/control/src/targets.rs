@@ -13,8 +13,9 @@ use tiphys_render::{Budget, EnabledTools, RenderRequest};
 use tiphys_source::{Freshness, SourceError, Sources};
 
 use crate::decide::refresh::{Level, RefreshKind};
-use crate::gate::Gates;
+use crate::gate::{Gates, Shared};
 use crate::memory::Targets;
+use crate::queue::Priority;
 use crate::rendering::{RenderTask, Renders};
 use crate::store::AppKey;
 use crate::world::World;
@@ -22,6 +23,7 @@ use crate::world::World;
 /// For whom targets are made, and how.
 pub(crate) struct TargetRequest<'a> {
     pub(crate) key: &'a AppKey,
+    pub(crate) priority: Priority,
     pub(crate) sources: &'a [ApplicationSource],
     /// Revisions to use instead of resolving, one per source; empty resolves.
     pub(crate) pinned: &'a [String],
@@ -90,7 +92,8 @@ pub(crate) async fn load(
     gates: &Gates,
 ) -> Result<(Targets, usize), TargetError> {
     let urls: BTreeSet<&str> = request.sources.iter().map(|source| source.repo_url.as_str()).collect();
-    let Some(_places) = gates.enter(request.key, urls) else {
+    let repositories = urls.into_iter().map(|url| Shared::Repository(url.to_owned()));
+    let Some(_places) = gates.enter(request.key, request.priority, repositories) else {
         let text = "too many applications wait for the repository".to_owned();
         return Err(TargetError { text, repository: true, busy: true });
     };

@@ -70,13 +70,16 @@ impl Call {
 }
 
 impl Connection {
-    /// Makes a request and reads the whole answer. Repeats it when the server asks for that (F10).
+    /// Makes a request and reads the whole answer. Repeats it when the server asks for that (F10). Ends early when
+    /// the server answers nothing at all (CTL-141).
     pub(crate) async fn call(&self, call: &Call) -> Result<Answer, ApiError> {
         let mut attempt = 1;
         loop {
-            let result = tokio::time::timeout(call.timeout, self.attempt(call))
-                .await
-                .map_err(|_elapsed| ApiError::Timeout { what: call.what, after: call.timeout })?;
+            let once = async {
+                let answer = tokio::time::timeout(call.timeout, self.attempt(call)).await;
+                answer.map_err(|_elapsed| ApiError::Timeout { what: call.what, after: call.timeout })?
+            };
+            let result = self.guarded(once).await;
             let Err(ApiError::Refused(refusal)) = &result else { return result };
             // 429 says that nothing was done; 503 says so only to reads.
             let repeat = refusal.code == 429 || (refusal.code == 503 && call.method == Method::GET);
@@ -89,7 +92,8 @@ impl Connection {
         }
     }
 
-    async fn attempt(&self, call: &Call) -> Result<Answer, ApiError> {
+    /// Makes a request once.
+    pub(super) async fn attempt(&self, call: &Call) -> Result<Answer, ApiError> {
         let request = call.request(self.impersonation())?;
         let response = send(self.call_client(), request).await?;
         let (parts, body) = response.into_parts();
@@ -111,9 +115,11 @@ impl Connection {
             let bytes = read_all(body, ANSWER_BYTES_MAX).await?;
             Err(refusal(parts.status, &parts.headers, &bytes))
         };
-        tokio::time::timeout(call.timeout, start)
-            .await
-            .map_err(|_elapsed| ApiError::Timeout { what: call.what, after: call.timeout })?
+        let head = async {
+            let head = tokio::time::timeout(call.timeout, start).await;
+            head.map_err(|_elapsed| ApiError::Timeout { what: call.what, after: call.timeout })?
+        };
+        self.guarded(head).await
     }
 }
 

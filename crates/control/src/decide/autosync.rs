@@ -7,6 +7,8 @@ use tiphys_api::application::{
 };
 use tiphys_api::settings::SelfHeal;
 
+use super::operation::UNREACHED;
+
 /// What the comparison found.
 #[derive(Clone, Debug)]
 pub struct Compared<'a> {
@@ -138,7 +140,9 @@ fn attempted(app: &Application, compared: &Compared<'_>) -> Attempted {
             same_source && (same_revision || !compared.may_have_changes)
         }
     };
-    if !same {
+    // What did not even reach the cluster was no attempt; it is made when the cluster answers again (F13).
+    let unreached = state.phase == "Error" && state.message.starts_with(UNREACHED);
+    if !same || unreached {
         return Attempted::No;
     }
     if state.phase != "Succeeded" {

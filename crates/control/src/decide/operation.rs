@@ -4,6 +4,9 @@ use jiff::{SignedDuration, Timestamp};
 use tiphys_api::Application;
 use tiphys_api::application::{Backoff, HistoryEntry, OperationState, RetryStrategy};
 
+/// Begins the message of an operation whose destination did not answer (CTL-46).
+pub const UNREACHED: &str = "Failed to get destination cluster: ";
+
 /// What to do with an application whose `.operation` is set (CTL-44).
 #[derive(Clone, Debug, PartialEq)]
 pub enum Move {
@@ -53,6 +56,11 @@ pub fn decide(app: &Application, sync_timeout: SignedDuration, now: Timestamp) -
     let Some(finished) = state.finished_at.as_deref() else {
         return Some(Move::Continue { terminate: false, timed_out: false });
     };
+    if app.metadata.deletion_timestamp.is_some() {
+        // The deletion waits for the end of the operation, and nobody waits for a retry any more.
+        let message = format!("not retried, because the application is being deleted: {}", state.message);
+        return Some(Move::Invalid { message });
+    }
     let finished = finished.parse::<Timestamp>().unwrap_or(now);
     Some(match retry_at(&operation.retry, finished, state.retry_count) {
         Err(message) => Move::Invalid { message },
@@ -219,6 +227,18 @@ mod tests {
             app(&json!({"sync": {}}), &json!({"phase": "Running", "startedAt": "2026-01-01T00:00:00Z"}));
         let decided = decide(&app, SignedDuration::from_secs(30), at("2026-01-01T00:01:00Z"));
         assert_eq!(decided, Some(Move::Continue { terminate: true, timed_out: true }));
+    }
+
+    #[test]
+    fn ctl_78_an_application_that_is_being_deleted_does_not_wait_for_a_retry() {
+        let state = json!({"phase": "Running", "startedAt": "2026-01-01T00:00:00Z",
+            "finishedAt": "2026-01-01T00:00:01Z", "retryCount": 1, "message": "boom"});
+        let mut app = app(&json!({"sync": {}, "retry": {"limit": 5}}), &state);
+        let now = at("2026-01-01T00:00:02Z");
+        assert!(matches!(decide(&app, SignedDuration::ZERO, now), Some(Move::WaitUntil(_))));
+        app.metadata.deletion_timestamp = Some("2026-01-01T00:00:02Z".to_owned());
+        let message = "not retried, because the application is being deleted: boom".to_owned();
+        assert_eq!(decide(&app, SignedDuration::ZERO, now), Some(Move::Invalid { message }));
     }
 
     #[test]

@@ -47,12 +47,13 @@ impl World {
             own_dirs: Vec::new(),
             env: BTreeMap::new(),
             read_only: false,
-            workers: 2,
+            workers: 4,
             surroundings: Surroundings {
                 clock: Clock::of_timers(began),
                 random: Random::seeded(1),
                 compute: Compute::inline(),
                 repositories: Some(servers.clone()),
+                clusters: BTreeMap::new(),
             },
         });
         let controller = controller.await.unwrap();
@@ -155,7 +156,7 @@ fn merge(into: &mut Value, change: &Value) {
     }
 }
 
-fn ask(sim: &Sim, method: Method, target: &str, body: &Value) -> Value {
+pub(crate) fn ask(sim: &Sim, method: Method, target: &str, body: &Value) -> Value {
     use futures::FutureExt as _;
     let kind = if method == Method::PATCH { "application/merge-patch+json" } else { "application/json" };
     let bytes = if body.is_null() { Bytes::new() } else { Bytes::from(body.to_string()) };

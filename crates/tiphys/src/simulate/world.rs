@@ -259,12 +259,13 @@ impl World {
                 own_dirs: Vec::new(),
                 env: BTreeMap::new(),
                 read_only: false,
-                workers: 4,
+                workers: 8,
                 surroundings: Surroundings {
                     clock: self.clock.clone(),
                     random: Random::seeded(self.chance.below(u64::MAX)),
                     compute: Compute::inline(),
                     repositories: Some(self.users.servers.clone()),
+                    clusters: BTreeMap::new(),
                 },
             };
             let started = tokio::select! {
