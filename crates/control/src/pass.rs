@@ -354,6 +354,8 @@ pub(crate) async fn compare_now(
     replaced: Option<Override<'_>>,
 ) -> Result<Option<Compared>, CompareError> {
     let app = &work.app;
+    check_hydrator(app)
+        .map_err(|text| CompareError::Failed(format!("Failed to load target state: {text}")))?;
     let sources = replaced.as_ref().map_or(app.sources(), |with| with.sources);
     let synced = &app.status.sync;
     let recent: Vec<String> = if !pinned.is_empty() {
@@ -388,8 +390,29 @@ pub(crate) async fn compare_now(
             }
         }
     };
+    let rendered = !targets.ids.is_empty();
     let subject = work.subject(resolved);
-    Ok(Some(compare::run(&subject, targets, &work.memory).await))
+    let compared = compare::run(&subject, targets, &work.memory).await;
+    let extra = compared.resources.iter().filter(|resource| resource.requires_pruning).count();
+    if !rendered && extra > 0 {
+        // Nothing was rendered, so nothing says that these objects are not wanted any more (INV-1, CTL-136).
+        return Err(CompareError::Failed(format!(
+            "Failed to load target state: no source of the application renders manifests (each has only 'ref'), \
+             but {extra} live objects belong to it; give a source a path, or delete the objects"
+        )));
+    }
+    Ok(Some(compared))
+}
+
+/// A hydrator replaces the sources (CTL-5). It does not run here, so what the application consists of is not
+/// known; rendering `source`, or nothing, in its place would have its objects deleted (INV-1).
+fn check_hydrator(app: &Application) -> Result<(), String> {
+    match &app.spec.source_hydrator {
+        None => Ok(()),
+        Some(_) => Err("spec.sourceHydrator is not supported yet; use spec.source with the branch and path \
+             that the hydrator writes to"
+            .to_owned()),
+    }
 }
 
 /// Compares manifests that came with the operation instead of those of the sources (CTL-42). They are stamped
@@ -469,6 +492,7 @@ pub(crate) async fn load_targets(
     resolved: &Resolved,
     refresh: Refresh,
 ) -> Result<Targets, String> {
+    check_hydrator(&work.app)?;
     let request = target_request(work, resolved, refresh, work.app.sources(), &[]);
     let request = targets::admit(request).map_err(|error| error.text)?;
     load_sources(context, work, &request, false).await.map_err(|error| error.text)

@@ -9,6 +9,7 @@ use tiphys_api::application::ApplicationSource;
 use tiphys_engine::tracking::TrackingSettings;
 use tiphys_object::Object;
 use tiphys_policy::project::source_permitted;
+use tiphys_render::eval::renders_nothing;
 use tiphys_render::{Budget, EnabledTools, RenderRequest};
 use tiphys_source::{Freshness, SourceError, Sources};
 
@@ -91,6 +92,11 @@ pub(crate) async fn load(
     renders: &Renders,
     gates: &Gates,
 ) -> Result<(Targets, usize), TargetError> {
+    if request.sources.is_empty() {
+        // No source is not an empty one: everything would count as removed (INV-1).
+        let text = "the application has no source".to_owned();
+        return Err(TargetError { text, repository: false, busy: false });
+    }
     let urls: BTreeSet<&str> = request.sources.iter().map(|source| source.repo_url.as_str()).collect();
     let repositories = urls.into_iter().map(|url| Shared::Repository(url.to_owned()));
     let Some(_places) = gates.enter(request.key, request.priority, repositories) else {
@@ -162,8 +168,7 @@ async fn load_one(
     };
     let resolved = sources.resolve_tag(&repo, wanted, &source.tag_prefix, freshness).await;
     let commit = resolved.map_err(repository)?.commit;
-    if request.sources.len() > 1 && source.path.is_empty() {
-        // Only the revision is contributed (RND-15).
+    if renders_nothing(source, request.sources.len() > 1) {
         return Ok((commit, None));
     }
     let tree = sources.tree(&repo, &commit).await.map_err(repository)?;

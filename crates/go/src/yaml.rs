@@ -21,7 +21,7 @@ mod write;
 
 use crate::json;
 use serde_json::{Number, Value};
-pub use split::split_documents;
+pub use split::{split_documents, split_documents_at};
 use std::borrow::Cow;
 
 /// Which Go library is followed when reading.
@@ -110,6 +110,17 @@ pub enum YamlError {
     /// JSON that is not JSON.
     #[error("error converting JSON to YAML")]
     Json(#[from] json::JsonError),
+}
+
+impl YamlError {
+    /// The same, for a text that begins after so many lines of a file.
+    #[must_use]
+    pub fn after_lines(self, lines: u64) -> Self {
+        match self {
+            Self::Syntax { line, problem } => Self::Syntax { line: line.saturating_add(lines), problem },
+            other => other,
+        }
+    }
 }
 
 /// Reads the first document of a text; `None` when there is none or it is null.

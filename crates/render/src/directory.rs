@@ -35,13 +35,17 @@ pub fn render(
         budget.check_time()?;
         let name = file.listed.name();
         let extension = extension(name);
+        if is_lfs_pointer(&content) {
+            return Err(lfs_pointer(&file.listed));
+        }
         let Ok(text) = manifests::decode_text(&content) else {
             if extension == "json" {
                 return Err(unmarshal(name, &ManifestError::Encoding));
             }
             // A binary file is not a manifest; it cannot hold the texts that RND-76 asks for either, unless it
             // is a broken one.
-            if objects_meant(&String::from_utf8_lossy(&content)) {
+            // The zeros are the other halves of UTF-16 without a byte order mark.
+            if objects_meant(&String::from_utf8_lossy(&content).replace('\0', "")) {
                 return Err(unmarshal(name, &ManifestError::Encoding));
             }
             continue;
@@ -78,8 +82,42 @@ pub fn render(
 }
 
 /// Whether a text looks as if it were meant as a manifest (RND-76).
+///
+/// Deviation: one line that begins with `apiVersion:` or `kind:` is enough. A manifest that somebody broke half
+/// way must never look like one that somebody removed.
 fn objects_meant(text: &str) -> bool {
-    ["apiVersion:", "kind:", "metadata:"].iter().all(|word| text.contains(word))
+    text.split(['\n', '\r']).any(begins_like_an_object)
+        || ["apiVersion:", "kind:", "metadata:"].iter().all(|word| text.contains(word))
+}
+
+/// Whether a line, without what may stand before a key in YAML and JSON, begins with one that all objects have.
+fn begins_like_an_object(line: &str) -> bool {
+    const BEFORE_KEYS: [char; 10] = [' ', '\t', '-', '?', '{', '[', ',', '"', '\'', '\u{feff}'];
+    const AFTER_KEYS: [char; 4] = ['"', '\'', ' ', '\t'];
+    let line = line.trim_start_matches(BEFORE_KEYS);
+    ["apiVersion", "kind"].iter().any(|key| {
+        line.strip_prefix(key).is_some_and(|rest| rest.trim_start_matches(AFTER_KEYS).starts_with(':'))
+    })
+}
+
+/// Whether a file is what Git keeps in place of one that is stored with Git LFS. The first line says so.
+fn is_lfs_pointer(content: &[u8]) -> bool {
+    const FIRST_LINES: [&[u8]; 3] = [
+        b"version https://git-lfs.github.com/spec/",
+        b"version https://hawser.github.com/spec/",
+        b"version http://git-media.io/v/",
+    ];
+    FIRST_LINES.iter().any(|line| content.starts_with(line))
+}
+
+/// The file's content is elsewhere; it is not known, which is not the same as no content (INV-1).
+fn lfs_pointer(path: &TreePath) -> RenderError {
+    let text = format!(
+        "Failed to unmarshal {:?}: {path} is a pointer to a file in Git LFS, which is not supported yet; \
+         store the file in the repository itself or exclude it",
+        path.name()
+    );
+    RenderError::new(Reason::ExecRequired, text)
 }
 
 fn unmarshal(name: &str, error: &dyn std::fmt::Display) -> RenderError {
@@ -204,7 +242,13 @@ impl Walk<'_> {
             let path = directory.child(&name);
             match entry.kind {
                 EntryKind::Directory if self.options.recurse => self.enter(&path, depth + 1)?,
-                EntryKind::Directory | EntryKind::Submodule => {}
+                EntryKind::Directory => {}
+                // What a submodule holds is not known, and what is not known is not empty (INV-1). One that
+                // the walk would not enter, or that is excluded by its own name, is left alone.
+                EntryKind::Submodule if self.options.recurse && !self.is_excluded(&path) => {
+                    return Err(TreeError::Submodule { path }.into());
+                }
+                EntryKind::Submodule => {}
                 EntryKind::File { .. } if self.is_wanted(&path) => {
                     self.found.push(Found { listed: path.clone(), real: path });
                 }
@@ -220,6 +264,7 @@ impl Walk<'_> {
         match links::resolve(self.tree, &path)? {
             Resolved::Found(real, entry) if entry.is_file() => self.found.push(Found { listed: path, real }),
             Resolved::Found(..) | Resolved::Missing => {}
+            Resolved::Submodule(path) => return Err(TreeError::Submodule { path }.into()),
             Resolved::Outside => {
                 return Err(RenderError::new(Reason::SymlinkOutOfBounds, "illegal filepath in symlink"));
             }
@@ -233,10 +278,11 @@ impl Walk<'_> {
         if !self.options.disable_extension_filter && !has_manifest_extension(path.name()) {
             return false;
         }
-        if self.exclude.is_set() && self.exclude.is_match(relative) {
-            return false;
-        }
-        !self.include.is_set() || self.include.is_match(relative)
+        !self.is_excluded(path) && (!self.include.is_set() || self.include.is_match(relative))
+    }
+
+    fn is_excluded(&self, path: &TreePath) -> bool {
+        path.relative_to(self.root).is_some_and(|relative| self.exclude.is_match(relative))
     }
 }
 

@@ -143,6 +143,11 @@ impl std::error::Error for RenderError {}
 
 impl From<TreeError> for RenderError {
     fn from(error: TreeError) -> Self {
-        Self::new(Reason::ContentUnavailable, error.to_string())
+        // A submodule stays one; the other failures are the store's, which fetching again may mend.
+        let reason = match error {
+            TreeError::Submodule { .. } => Reason::ExecRequired,
+            _ => Reason::ContentUnavailable,
+        };
+        Self::new(reason, error.to_string())
     }
 }

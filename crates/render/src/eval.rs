@@ -75,7 +75,7 @@ pub fn manifests<'a>(
             error
         };
         let (tree, revision) = tree(source).map_err(prefixed)?;
-        if several && source.path.is_empty() && source.chart.is_empty() {
+        if renders_nothing(source, several) {
             results.push(SourceResult { source_type: "", revision, objects: Vec::new() });
             continue;
         }
@@ -95,6 +95,12 @@ pub fn manifests<'a>(
         results.push(SourceResult { source_type: source_type.as_str(), revision, objects });
     }
     Ok(results)
+}
+
+/// Whether a source only contributes its revision: one with `ref` and neither path nor chart, alone or not, and
+/// of several also one without any of them (CTL-136, RND-15).
+pub fn renders_nothing(source: &ApplicationSource, several: bool) -> bool {
+    source.path.is_empty() && source.chart.is_empty() && (several || !source.r#ref.is_empty())
 }
 
 /// Whether a glob of a directory source matches a path (EVAL-706).
@@ -170,6 +176,28 @@ mod tests {
         let results = manifests(&sources, &Inputs::default(), |_| Ok((&tree, "r".to_owned()))).unwrap();
         let types: Vec<&str> = results.iter().map(|result| result.source_type).collect();
         assert_eq!(types, ["", "Directory"]);
+    }
+
+    /// CTL-136: a lone source with only `ref` rendered the root of its repository.
+    #[test]
+    fn ctl_136_a_lone_ref_source_renders_nothing() {
+        let tree = MemoryTree::from_files([("c.yaml", "kind: A"), ("a/c.yaml", "kind: A")]).unwrap();
+        let run = |source: Value| {
+            let sources = sources(json!([source]));
+            let mut results =
+                manifests(&sources, &Inputs::default(), |_| Ok((&tree, "r".to_owned()))).unwrap();
+            let only = results.remove(0);
+            (only.source_type, only.objects.len(), only.revision)
+        };
+        let revision = "r".to_owned();
+        assert_eq!(run(json!({"repoURL": "r", "ref": "values"})), ("", 0, revision.clone()));
+        // With a path it does both.
+        for path in [".", "a"] {
+            let both = run(json!({"repoURL": "r", "ref": "values", "path": path}));
+            assert_eq!(both, ("Directory", 1, revision.clone()), "{path}");
+        }
+        // A single source without a path is the root (RND-53).
+        assert_eq!(run(json!({"repoURL": "r"})), ("Directory", 1, revision));
     }
 
     #[test]

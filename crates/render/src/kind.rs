@@ -2,7 +2,7 @@
 
 use tiphys_api::application::ApplicationSource;
 
-use crate::{EnabledTools, Reason, RenderError, SourceType, Tree, TreePath};
+use crate::{EnabledTools, EntryKind, Reason, RenderError, SourceType, Tree, TreePath};
 
 /// Type of a source: the configured one, else what the names in the directory say.
 ///
@@ -20,7 +20,8 @@ pub fn source_type(
         return Ok(if is_enabled(explicit, enabled) { explicit } else { SourceType::Directory });
     }
     let names = tree.list(directory)?;
-    let files = names.iter().filter(|(_, entry)| !entry.is_directory()).map(|(name, _)| name.as_str());
+    let is_file = |kind: &EntryKind| matches!(kind, EntryKind::File { .. } | EntryKind::Symlink { .. });
+    let files = names.iter().filter(|(_, entry)| is_file(&entry.kind)).map(|(name, _)| name.as_str());
     Ok(type_of_names(files, enabled))
 }
 

@@ -63,6 +63,8 @@ pub enum Resolved {
     Found(TreePath, Entry),
     /// Nothing stands there, or a link points to nothing.
     Missing,
+    /// The path is, or leads through, this submodule, whose content is not here.
+    Submodule(TreePath),
     /// A step leaves the root.
     Outside,
     /// Too many links.
@@ -89,6 +91,7 @@ pub fn resolve(tree: &dyn Tree, path: &TreePath) -> Result<Resolved, TreeError> 
         let next = current.child(&name);
         match tree.entry(&next)? {
             None => return Ok(Resolved::Missing),
+            Some(Entry { kind: EntryKind::Submodule }) => return Ok(Resolved::Submodule(next)),
             Some(Entry { kind: EntryKind::Symlink { target } }) => {
                 links += 1;
                 if links > LINKS_MAX {
@@ -125,6 +128,7 @@ pub fn app_directory(tree: &dyn Tree, path: &str) -> Result<TreePath, RenderErro
     match resolve(tree, &parsed)? {
         Resolved::Found(directory, entry) if entry.is_directory() => Ok(directory),
         Resolved::Found(..) => fail(Reason::PathNotDirectory, "app path is not a directory"),
+        Resolved::Submodule(path) => Err(TreeError::Submodule { path }.into()),
         Resolved::Missing | Resolved::Loop => fail(Reason::PathNotFound, "app path does not exist"),
         Resolved::Outside => fail(Reason::PathOutsideRepo, "app path outside root"),
     }

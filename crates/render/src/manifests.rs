@@ -18,11 +18,17 @@ pub enum ManifestError {
         text: String,
     },
     /// A document is not a mapping.
-    #[error("failed to unmarshal manifest: the document is not a mapping")]
-    NotAMapping,
+    #[error("failed to unmarshal manifest: the document at line {line} is not a mapping")]
+    NotAMapping {
+        /// Where the document begins, counted from 1.
+        line: u64,
+    },
     /// A document has no kind.
-    #[error("failed to unmarshal manifest: Object 'Kind' is missing")]
-    KindMissing,
+    #[error("failed to unmarshal manifest: Object 'Kind' is missing in the document at line {line}")]
+    KindMissing {
+        /// Where the document begins, counted from 1.
+        line: u64,
+    },
     /// The documents unfold to more than the budget allows.
     #[error("the manifests have too many values")]
     TooLarge,
@@ -73,7 +79,7 @@ pub fn parse_manifests(text: &str, budget: &Budget) -> Result<Vec<Value>, Render
 /// `nodes_left` goes down by the size of what was read, so that many documents share one bound.
 pub fn parse_stream(text: &str, budget: &Budget, nodes_left: &mut usize) -> Stream {
     let mut stream = Stream::default();
-    for document in yaml::split_documents(text) {
+    for (before, document) in yaml::split_documents_at(text) {
         let limits = Limits { nodes_max: *nodes_left, depth_max: budget.depth };
         let value = match yaml::parse(&document, Dialect::Sigs, &limits) {
             Ok(None | Some(Value::Null)) => continue,
@@ -83,6 +89,7 @@ pub fn parse_stream(text: &str, budget: &Budget, nodes_left: &mut usize) -> Stre
                 return stream;
             }
             Err(error) => {
+                let error = error.after_lines(before);
                 stream.error = Some(ManifestError::Syntax { text: error.to_string() });
                 return stream;
             }
@@ -92,7 +99,7 @@ pub fn parse_stream(text: &str, budget: &Budget, nodes_left: &mut usize) -> Stre
             return stream;
         }
         *nodes_left = nodes_left.saturating_sub(weight(&value));
-        match check_object(&value) {
+        match check_object(&value, before + 1) {
             Ok(()) => stream.objects.push(value),
             Err(error) => {
                 stream.error = Some(error);
@@ -114,11 +121,11 @@ fn weight(value: &Value) -> usize {
 }
 
 /// A manifest is a mapping with a kind.
-fn check_object(value: &Value) -> Result<(), ManifestError> {
-    let Value::Object(members) = value else { return Err(ManifestError::NotAMapping) };
+fn check_object(value: &Value, line: u64) -> Result<(), ManifestError> {
+    let Value::Object(members) = value else { return Err(ManifestError::NotAMapping { line }) };
     match members.get("kind") {
         Some(Value::String(kind)) if !kind.is_empty() => Ok(()),
-        _ => Err(ManifestError::KindMissing),
+        _ => Err(ManifestError::KindMissing { line }),
     }
 }
 
@@ -228,8 +235,8 @@ mod tests {
     fn rnd_76_a_stream_ends_at_the_first_error() {
         let stream = parse("kind: A\n---\n# only a comment\n---\nx: 1\n---\nkind: B\n");
         assert_eq!(stream.objects, [json!({"kind": "A"})]);
-        assert_eq!(stream.error, Some(ManifestError::KindMissing));
-        assert_eq!(parse("- a\n").error, Some(ManifestError::NotAMapping));
+        assert_eq!(stream.error, Some(ManifestError::KindMissing { line: 5 }));
+        assert_eq!(parse("- a\n").error, Some(ManifestError::NotAMapping { line: 1 }));
     }
 
     #[test]

@@ -44,9 +44,10 @@ impl Entry {
         matches!(self.kind, EntryKind::File { .. })
     }
 
-    /// Whether the entry is a directory. A submodule, whose content is absent, counts as an empty one.
+    /// Whether the entry is a directory. A submodule, whose content is absent, is none: it must never pass for
+    /// an empty one.
     pub fn is_directory(&self) -> bool {
-        matches!(self.kind, EntryKind::Directory | EntryKind::Submodule)
+        matches!(self.kind, EntryKind::Directory)
     }
 }
 
@@ -70,6 +71,12 @@ pub enum TreeError {
     #[error("{path}: not a directory")]
     NotADirectory {
         /// The path.
+        path: TreePath,
+    },
+    /// The path is, or leads through, a submodule, whose content is not here.
+    #[error("{path} is a git submodule; submodules are not supported yet, so its content is not known")]
+    Submodule {
+        /// The path of the submodule.
         path: TreePath,
     },
     /// The file has more bytes than the caller wants.

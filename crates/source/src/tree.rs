@@ -300,7 +300,7 @@ impl Tree for GitTree {
                 };
                 members.iter().map(entry).collect()
             }
-            Some((GitKind::Commit, _)) => Ok(Vec::new()),
+            Some((GitKind::Commit, _)) => Err(TreeError::Submodule { path: path.clone() }),
             Some(_) => Err(TreeError::NotADirectory { path: path.clone() }),
             None => Err(TreeError::NotFound { path: path.clone() }),
         }

@@ -7,4 +7,5 @@ mod fleet;
 mod frozen;
 mod revisions;
 mod rights;
+mod unrendered;
 mod world;

@@ -107,20 +107,24 @@ impl World {
         self.ask(Method::PATCH, &format!("{APPLICATIONS}/shop"), &json!({"operation": operation}));
     }
 
-    /// The application `shop` as it is stored.
+    /// Patches the application.
+    pub(crate) fn change(&self, patch: &Value) {
+        self.ask(Method::PATCH, &format!("{APPLICATIONS}/shop"), patch);
+    }
+
+    /// The application as it is stored.
     pub(crate) fn app(&self) -> Value {
         self.get(&format!("{APPLICATIONS}/shop"))
     }
 
     /// Asks for a sync to a revision; an empty one means the newest.
     pub(crate) fn sync(&self, revision: &str) {
-        let patch = json!({"operation": {"sync": {"revision": revision}}});
-        self.ask(Method::PATCH, &format!("{APPLICATIONS}/shop"), &patch);
+        self.change(&json!({"operation": {"sync": {"revision": revision}}}));
     }
 
     /// Revision of the last operation.
     pub(crate) fn synced(&self) -> String {
-        let app = self.get(&format!("{APPLICATIONS}/shop"));
+        let app = self.app();
         let revision = app.pointer("/status/operationState/syncResult/revision");
         revision.and_then(Value::as_str).unwrap_or_default().to_owned()
     }

@@ -9,15 +9,26 @@ use std::borrow::Cow;
 /// end gets one, which is why the documents are [`Cow`]s. `---` that is not followed by a blank is content.
 /// Documents of blank lines only are not skipped; they read as no value.
 pub fn split_documents(text: &str) -> impl Iterator<Item = Cow<'_, str>> {
-    Documents { rest: Some(text.strip_prefix('\u{feff}').unwrap_or(text)) }
+    split_documents_at(text).map(|(_line, document)| document)
+}
+
+/// The same, each document with the number of lines before it.
+pub fn split_documents_at(text: &str) -> impl Iterator<Item = (u64, Cow<'_, str>)> {
+    Documents { rest: Some(text.strip_prefix('\u{feff}').unwrap_or(text)), lines: 0 }
 }
 
 struct Documents<'t> {
     rest: Option<&'t str>,
+    /// Lines before the rest.
+    lines: u64,
+}
+
+fn count_lines(text: &str) -> u64 {
+    text.bytes().filter(|byte| *byte == b'\n').count() as u64
 }
 
 impl<'t> Iterator for Documents<'t> {
-    type Item = Cow<'t, str>;
+    type Item = (u64, Cow<'t, str>);
 
     fn next(&mut self) -> Option<Self::Item> {
         loop {
@@ -26,14 +37,18 @@ impl<'t> Iterator for Documents<'t> {
             let (end, next) = next_separator(text);
             self.rest = next;
             let document = text.get(..end).unwrap_or_default();
+            let before = self.lines;
+            let taken = text.len().saturating_sub(next.map_or(0, str::len));
+            self.lines += count_lines(text.get(..taken).unwrap_or_default());
             if document.is_empty() {
                 continue;
             }
-            return Some(if document.ends_with('\n') {
+            let document = if document.ends_with('\n') {
                 Cow::Borrowed(document)
             } else {
                 Cow::Owned(format!("{document}\n"))
-            });
+            };
+            return Some((before, document));
         }
     }
 }

@@ -135,6 +135,103 @@ fn rnd_76_files_that_look_like_manifests_must_be_right() {
     assert!(text(run(&[("t.yaml", "kind: A\n---\nx: 1\n")])).contains("Object 'Kind' is missing"));
 }
 
+/// C15: one half of a manifest looked like no manifest at all, and its object was pruned.
+#[test]
+fn rnd_76_a_manifest_that_is_broken_half_way_is_an_error() {
+    for broken in [
+        "apiVersion: v1\nkind: ConfigMap\ndata: {",
+        "apiVersion: v1\nmetadata: {name: a}\n",
+        "\t# c\n  kind: A\n metadata: x",
+        "- kind: A\n  x: [",
+        "{\"kind\": \"A\",\n \"metadata\": {",
+        "{\n  \"apiVersion\" : \"v1\",\n",
+        "kind : [",
+        "'kind': {",
+        "x: 1\r  kind: A\r",
+    ] {
+        for name in ["t.yaml", "t.yml"] {
+            let error = run(&[(name, broken), ("good.yaml", "kind: B")]).unwrap_err();
+            assert_eq!(error.reason, Reason::ManifestUnmarshal, "{broken}");
+            assert!(error.message.starts_with(&format!("Failed to unmarshal {name:?}: ")), "{error}");
+            assert!(error.message.contains("line "), "{error}");
+        }
+    }
+    for ignored in ["# kind: A\n", "kinds: [", "mykind: A", "a: b: c", "\"kinda\": 1", "{{ kind }}: {"] {
+        assert_eq!(run(&[("t.yaml", ignored)]), Ok(vec![]), "{ignored}");
+    }
+}
+
+/// RND-76: the line is that of the file, whichever document it is in.
+#[test]
+fn rnd_76_errors_name_the_line_of_the_file() {
+    let wrong = text(run(&[("t.yaml", "kind: A\n---\nkind: B\n---\nx: 1\nkind: [\n")]));
+    assert!(wrong.contains("line 7:"), "{wrong}");
+    let kindless = text(run(&[("t.yaml", "---\nkind: A\n--- # two\nx: 1\n")]));
+    assert!(kindless.ends_with("Object 'Kind' is missing in the document at line 3"), "{kindless}");
+}
+
+/// RND-76: bytes that are no text may still be a manifest, in UTF-16 without its mark.
+#[test]
+fn rnd_76_a_manifest_in_another_encoding_is_an_error() {
+    let mut content: Vec<u8> = "kind: A\nname: \u{1f600}".encode_utf16().flat_map(u16::to_le_bytes).collect();
+    content.push(0xff);
+    let tree = MemoryTree::from_files([("a.yaml", content)]).unwrap();
+    let objects = render(&tree, &TreePath::root(), &DirectorySource::default(), true, &Budget::default());
+    assert_eq!(objects.unwrap_err().reason, Reason::ManifestUnmarshal);
+}
+
+/// C15, INV-1: a pointer in place of a manifest was ignored, and the object pruned.
+#[test]
+fn inv_1_a_git_lfs_pointer_is_an_error() {
+    let pointer = "version https://git-lfs.github.com/spec/v1\noid sha256:4d7a\nsize 12345\n";
+    for name in ["a.yaml", "a.yml", "a.json", "d/a.jsonnet"] {
+        let error = run(&[(name, pointer), ("b.yaml", "kind: B")]).unwrap_err();
+        assert_eq!(error.reason, Reason::ExecRequired);
+        assert!(error.message.contains(name) && error.message.contains("Git LFS"), "{error}");
+    }
+    let excluded = DirectorySource { exclude: "a.yaml".to_owned(), ..DirectorySource::default() };
+    let files = [("a.yaml", pointer), ("b.yaml", "kind: B"), ("logo.png", pointer)];
+    assert_eq!(run_with(&excluded, &files, &Budget::default()).map(|objects| objects.len()), Ok(1));
+    // A text about the format is none of its pointers.
+    let about = "kind: A\ndata: {x: 'version https://git-lfs.github.com/spec/v1'}\n";
+    assert_eq!(run(&[("a.yaml", about)]).map(|objects| objects.len()), Ok(1));
+}
+
+/// C15, INV-1: a submodule counted as an empty directory, and its objects were pruned.
+#[test]
+fn inv_1_a_submodule_below_the_path_is_an_error() {
+    let tree = MemoryTree::from_entries([
+        ("app/a.yaml", MemoryEntry::File("kind: A".into(), false)),
+        ("app/vendor/lib", MemoryEntry::Submodule),
+        ("linked/b.yaml", MemoryEntry::Symlink("../app/vendor/lib/b.yaml".to_owned())),
+        ("flat/a.yaml", MemoryEntry::File("kind: A".into(), false)),
+        ("flat/lib", MemoryEntry::Submodule),
+    ])
+    .unwrap();
+    let run = |path: &str, recurse: bool, exclude: &str| {
+        let mut request = crate::RenderRequest::default();
+        request.source.path = path.to_owned();
+        let exclude = exclude.to_owned();
+        request.source.directory = Some(DirectorySource { recurse, exclude, ..DirectorySource::default() });
+        crate::render(&request, &tree, &Budget::default()).map(|rendered| rendered.objects.len())
+    };
+    for (path, recurse, submodule) in [
+        ("app", true, "app/vendor/lib"),
+        ("app/vendor/lib", false, "app/vendor/lib"),
+        ("app/vendor/lib/deep", false, "app/vendor/lib"),
+        ("linked", false, "app/vendor/lib"),
+        ("flat", true, "flat/lib"),
+    ] {
+        let error = run(path, recurse, "").unwrap_err();
+        assert_eq!(error.reason, Reason::ExecRequired, "{path}");
+        assert!(error.message.starts_with(&format!("{submodule} is a git submodule")), "{error}");
+    }
+    // One that would not be entered says nothing about the objects.
+    assert_eq!(run("flat", false, ""), Ok(1));
+    assert_eq!(run("app", false, ""), Ok(1));
+    assert_eq!(run("app", true, "vendor/lib"), Ok(1));
+}
+
 #[test]
 fn rnd_78_jsonnet_is_refused_unless_disabled() {
     assert_eq!(run(&[("a.jsonnet", "{}")]).unwrap_err().reason, Reason::ExecRequired);

@@ -2,6 +2,7 @@
 
 use std::fs;
 
+use tiphys_api::application::DirectorySource;
 use tiphys_render::{Budget, EntryKind, RenderRequest, TreeError, TreePath, render};
 use tiphys_source::{Freshness, Repository, SourceError};
 
@@ -111,6 +112,27 @@ async fn rnd_54_escaping_links_are_found_by_commit() {
     for (commit, expected) in [(clean, None), (inside, None), (outside, Some(path("apps/a/outside")))] {
         let tree = world.sources.tree(&world.local(), &commit).await.unwrap();
         assert_eq!(tree.escaping_link(), Ok(expected));
+    }
+}
+
+/// C15, INV-1: what a submodule holds is not known; it was listed as an empty directory.
+#[tokio::test]
+async fn inv_1_a_submodule_is_not_an_empty_directory() {
+    let world = World::with(&[("apps/x.yaml", "kind: A\n")]).await;
+    let head = world.git(&["rev-parse", "HEAD"]).await;
+    let link = format!("160000,{head},apps/lib");
+    world.git(&["update-index", "--add", "--cacheinfo", &link]).await;
+    world.git(&["commit", "-q", "-m", "submodule"]).await;
+    let commit = world.git(&["rev-parse", "HEAD"]).await;
+    let tree = world.sources.tree(&world.local(), &commit).await.unwrap();
+    assert_eq!(tree.entry(&path("apps/lib")).unwrap().unwrap().kind, EntryKind::Submodule);
+    assert!(tree.list(&path("apps/lib")).is_err());
+    for (app, recurse, right) in [("apps", false, true), ("apps", true, false), ("apps/lib", false, false)] {
+        let mut request = RenderRequest::default();
+        request.source.path = app.to_owned();
+        let options = DirectorySource { recurse, ..DirectorySource::default() };
+        request.source.directory = Some(options);
+        assert_eq!(render(&request, &*tree, &Budget::default()).is_ok(), right, "{app} {recurse}");
     }
 }
 
