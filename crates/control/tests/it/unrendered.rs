@@ -30,7 +30,7 @@ async fn synced() -> World {
 }
 
 fn is_unknown_because(world: &World, why: &str) {
-    let app = world.application();
+    let app = world.app();
     let conditions = app.pointer("/status/conditions").unwrap_or(&Value::Null).to_string();
     assert_eq!(app.pointer("/status/sync/status"), Some(&json!("Unknown")), "{conditions}");
     assert!(conditions.contains(why), "{conditions}");
@@ -98,7 +98,7 @@ async fn ctl_136_a_lone_ref_source_renders_nothing() {
     world.create();
     world.change(&spec(&json!({"sources": [{"repoURL": URL, "ref": "values", "targetRevision": "main"}]})));
     world.pass(MOMENT).await;
-    let app = world.application();
+    let app = world.app();
     assert_eq!(app["status"]["sync"]["status"], "Synced", "{app}");
     assert_eq!(app["status"]["resources"].as_array().map_or(0, Vec::len), 0);
     assert!(world.get("/api/v1/namespaces/default/configmaps/other")["data"].is_null());
