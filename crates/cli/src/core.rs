@@ -9,7 +9,7 @@ mod targets;
 mod world;
 
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use serde_json::{Value, json};
@@ -82,13 +82,19 @@ impl Stored {
 
     /// The application as the API shows it.
     pub(crate) fn value(&self) -> Value {
-        crate::output::as_api(self.object.to_value())
+        // It was read as an Application, so that it is JSON is known.
+        crate::output::as_api(self.object.to_value().unwrap_or_default())
     }
 
     /// Its identity.
     pub(crate) fn name(&self) -> AppName {
         AppName { namespace: self.object.namespace().to_owned(), name: self.object.name().to_owned() }
     }
+}
+
+/// An object as a tree.
+pub(crate) fn value_of(object: &Object) -> Result<Value, Failure> {
+    object.to_value().map_err(|error| Failure::generic(format!("{} cannot be read: {error}", object.key())))
 }
 
 /// What happened to the application that is followed.
@@ -116,6 +122,7 @@ impl Follow {
                     self.was_there = true;
                     return Ok(Change::Now(Box::new(Stored::new(object)?)));
                 }
+                Some(ObjectEvent::Unreadable(bad)) => return Err(Failure::generic(bad.to_string())),
                 Some(ObjectEvent::Delete(_)) => return Ok(Change::Gone),
                 Some(ObjectEvent::Synced) if !self.was_there => return Ok(Change::Gone),
                 // The watch goes on by itself once the cluster answers again.
@@ -147,9 +154,15 @@ pub(crate) struct Core {
     /// Namespace of the settings.
     pub(crate) namespace: String,
     advises: bool,
+    left_out: Mutex<Vec<String>>,
 }
 
 impl Core {
+    /// What lists of Applications so far had to leave out, with the reasons.
+    pub(crate) fn left_out(&self) -> Vec<String> {
+        std::mem::take(&mut self.left_out.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
     /// Connects with the kubeconfig.
     pub(crate) async fn connect(place: &Place<'_>) -> Result<Self, Failure> {
         let context = (!place.context.is_empty()).then_some(place.context);
@@ -179,7 +192,14 @@ impl Core {
             // No settings there, or nobody may read them: that is not where the installation is.
             NAMESPACE.to_owned()
         };
-        Ok(Self { connection, discovery, writer, namespace, advises: place.advises })
+        Ok(Self {
+            connection,
+            discovery,
+            writer,
+            namespace,
+            advises: place.advises,
+            left_out: Mutex::default(),
+        })
     }
 
     /// Reads one object; `None` when it does not exist.
@@ -239,6 +259,11 @@ impl Core {
                     failure = Failure::status("Unavailable", why);
                     deadline = Instant::now() + LIST_PATIENCE;
                 }
+                // One that cannot be read does not hide the others; nothing else may look as if it were not there.
+                Ok(Some(ObjectEvent::Unreadable(bad))) if gvk.kind == "Application" => {
+                    self.left_out.lock().unwrap_or_else(PoisonError::into_inner).push(bad.to_string());
+                }
+                Ok(Some(ObjectEvent::Unreadable(bad))) => return Err(Failure::generic(bad.to_string())),
                 Ok(Some(ObjectEvent::Delete(_))) => {}
                 Ok(None) => return Err(Failure::generic("the list ended early")),
                 Err(_) => return Err(failure),
@@ -347,7 +372,7 @@ impl Core {
                 ));
             }
             let operation = make(&stored.app)?;
-            let mut value = stored.object.to_value();
+            let mut value = value_of(&stored.object)?;
             let members = access::ensure_object(&mut value);
             members.insert("operation".to_owned(), operation);
             if let Some(status) = members.get_mut("status").and_then(Value::as_object_mut) {

@@ -36,11 +36,23 @@ pub struct ObjectQuery {
     pub field_selector: String,
 }
 
+/// An object that exists and cannot be read.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{} {}/{} cannot be read: {reason}", key.kind, key.namespace, key.name)]
+pub struct Unreadable {
+    /// The object.
+    pub key: ResourceKey,
+    /// Why.
+    pub reason: String,
+}
+
 /// What happened to the objects followed.
 #[derive(Clone, Debug)]
 pub enum ObjectEvent {
     /// An object is there, like this: listed, added or changed.
     Upsert(Arc<Object>),
+    /// An object is there and cannot be read. The others go on (INV-15, INV-16).
+    Unreadable(Unreadable),
     /// An object is gone.
     Delete(ResourceKey),
     /// Every object that exists was sent; sent again after each new list.
@@ -115,27 +127,24 @@ impl Sink for ObjectSink {
         self.seen.clear();
     }
 
-    fn upsert<'a>(
-        &mut self,
-        head: &Head<'a>,
-        raw: &'a [u8],
-        form: Form,
-        listed: bool,
-    ) -> Result<(), ApiError> {
+    fn upsert<'a>(&mut self, head: &Head<'a>, raw: &'a [u8], form: Form, listed: bool) {
         let key = self.key(head);
         if listed {
             self.seen.insert(key.clone());
         }
         let version = SmolStr::new(head.metadata.resource_version.as_str());
         if self.known.get(&key) == Some(&version) {
-            return Ok(());
+            return;
         }
+        self.known.insert(key.clone(), version);
         let gvk = &self.resource.gvk;
-        let object = stored_object(form.object(raw)?, &gvk.api_version(), &gvk.kind)
-            .map_err(|error| ApiError::Malformed { what: "read an object", reason: error.to_string() })?;
-        self.known.insert(key, version);
-        self.pending.push(ObjectEvent::Upsert(Arc::new(object)));
-        Ok(())
+        let read = form.object(raw).map_err(|error| error.to_string()).and_then(|text| {
+            stored_object(text, &gvk.api_version(), &gvk.kind).map_err(|error| error.to_string())
+        });
+        self.pending.push(match read {
+            Ok(object) => ObjectEvent::Upsert(Arc::new(object)),
+            Err(reason) => ObjectEvent::Unreadable(Unreadable { key, reason }),
+        });
     }
 
     fn delete(&mut self, head: &Head<'_>, _raw: &[u8]) {
@@ -184,5 +193,61 @@ impl Sink for ObjectSink {
                 break;
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fake::{Fake, Reply};
+    use crate::kinds::Scope;
+
+    /// CTL-37, SEC-07: one tenant's Application does not end the Applications of the others.
+    #[tokio::test]
+    async fn ctl_37_an_application_that_is_nested_too_deep_is_one_bad_application() {
+        let fake = Fake::start(|_, _| {
+            let deep = format!("{}{}", "[".repeat(200), "]".repeat(200));
+            let line = |name: &str, spec: &str| {
+                format!(
+                    "{{\"type\":\"ADDED\",\"object\":{{\"metadata\":{{\"name\":\"{name}\",\"namespace\":\"n\",\"uid\":\"u\",\
+                     \"resourceVersion\":\"1\"}},\"spec\":{spec}}}}}\n"
+                )
+            };
+            let end = "{\"type\":\"BOOKMARK\",\"object\":{\"metadata\":{\"resourceVersion\":\"7\",\"annotations\":\
+                       {\"k8s.io/initial-events-end\":\"true\"}}}}\n";
+            Reply::stream(line("bad", &deep) + &line("good", "{}") + end)
+        })
+        .await;
+        let resource = ApiResource {
+            gvk: tiphys_object::Gvk::new("argoproj.io", "v1alpha1", "Application"),
+            plural: "applications".into(),
+            scope: Scope::Namespaced,
+            verbs: BTreeSet::new(),
+        };
+        let query = ObjectQuery {
+            resource: Arc::new(resource),
+            namespace: SmolStr::default(),
+            label_selector: String::new(),
+            field_selector: String::new(),
+        };
+        let (sender, mut events) = mpsc::channel(16);
+        let cancel = CancellationToken::new();
+        let _stop = cancel.clone().drop_guard();
+        tokio::spawn(watch_objects(fake.connection.clone(), query, sender, Arc::new(|| 0.0), cancel));
+        let mut seen = Vec::new();
+        loop {
+            let event = tokio::time::timeout(Duration::from_secs(20), events.recv()).await;
+            match event.unwrap_or_else(|_| panic!("never synced: {seen:?}")).unwrap() {
+                ObjectEvent::Upsert(object) => seen.push(format!("{} is good", object.name())),
+                ObjectEvent::Synced => break,
+                other => seen.push(format!("{other:?}")),
+            }
+        }
+        assert_eq!(seen.len(), 2, "{seen:?}");
+        assert!(
+            seen[0].contains("Unreadable") && seen[0].contains("bad") && seen[0].contains("spec"),
+            "{seen:?}"
+        );
+        assert_eq!(seen[1], "good is good");
     }
 }

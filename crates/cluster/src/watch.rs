@@ -94,13 +94,9 @@ pub(crate) trait Sink: Send {
     /// A full list begins.
     fn begin(&mut self);
     /// An object of the list (`listed`) or a change. `raw` gives the object's text.
-    fn upsert<'a>(
-        &mut self,
-        head: &Head<'a>,
-        raw: &'a [u8],
-        form: Form,
-        listed: bool,
-    ) -> Result<(), ApiError>;
+    ///
+    /// One that cannot be read is one bad object, never the end of what is followed (INV-15).
+    fn upsert<'a>(&mut self, head: &Head<'a>, raw: &'a [u8], form: Form, listed: bool);
     /// An object is gone.
     fn delete(&mut self, head: &Head<'_>, raw: &[u8]);
     /// Every object of the list was handed over.
@@ -347,7 +343,7 @@ impl<S: Sink> Follower<'_, S> {
             .map_err(|error| ApiError::malformed("read a watch event", &error))?;
         let version = event.object.metadata.resource_version.as_str();
         match event.kind.as_str() {
-            "ADDED" | "MODIFIED" => self.sink.upsert(&event.object, line, Form::Event, is_initial)?,
+            "ADDED" | "MODIFIED" => self.sink.upsert(&event.object, line, Form::Event, is_initial),
             "DELETED" => self.sink.delete(&event.object, line),
             "BOOKMARK" if is_initial && parse::is_initial_events_end(&event.object) => {
                 let version = version.to_owned();
@@ -434,7 +430,7 @@ impl<S: Sink> Follower<'_, S> {
             let raw = item.get().as_bytes();
             let head: Head<'_> = serde_json::from_slice(raw)
                 .map_err(|error| ApiError::malformed("read a listed object", &error))?;
-            self.sink.upsert(&head, raw, Form::Object, true)?;
+            self.sink.upsert(&head, raw, Form::Object, true);
         }
         Ok(page.metadata)
     }

@@ -87,6 +87,10 @@ pub(crate) async fn run(subject: &Subject<'_>, targets: Targets, memory: &Mutex<
         let why = unknown.get(&object.gvk().group_kind()).cloned().unwrap_or_default();
         return failed(subject, targets, format!("Failed to load live state: {}: {why}", object.key()));
     }
+    // What cannot be read is there: it is neither missing nor extra (INV-1, INV-15).
+    if let Some((key, why)) = found.unreadable.first() {
+        return failed(subject, targets, format!("Failed to load live state: {key}: {why}"));
+    }
     // After a restart the index remembers nothing; the status does (F6).
     let remembered = subject.app.status.resources.iter().find_map(|r| {
         let key = ResourceKey::new(&r.group, &r.kind, &r.namespace, &r.name);
@@ -381,13 +385,12 @@ fn verdict(
     if let Some(verdict) = known.get(&key).filter(|verdict| verdict.version == *version) {
         return (key, verdict.clone());
     }
-    let value = live.to_value();
-    let info = tree::node_info(&value, &[]);
-    let verdict = Verdict {
-        version: version.clone(),
-        health: health::evaluate(&value, overrides),
-        info: (info != NodeInfo::default()).then(|| Arc::new(info)),
+    let (health, info) = match live.to_value() {
+        Ok(value) => (health::evaluate(&value, overrides), tree::node_info(&value, &[])),
+        Err(error) => (Err(error.into()), NodeInfo::default()),
     };
+    let info = (info != NodeInfo::default()).then(|| Arc::new(info));
+    let verdict = Verdict { version: version.clone(), health, info };
     (key, verdict)
 }
 

@@ -409,6 +409,7 @@ fn cluster_info(destination: &crate::clusters::Destination) -> ClusterInfo {
         version: version.unwrap_or_default(),
         kinds: counts.len(),
         objects: counts.values().sum(),
+        unreadable: destination.index.unreadable().len(),
         connected: destination.index.error().is_none(),
     }
 }
@@ -573,6 +574,9 @@ impl WorldData {
         match event {
             ObjectEvent::Upsert(object) => {
                 let name = object.name().to_owned();
+                if matches!(kind, Kind::Project) {
+                    self.bad_projects.remove(&name);
+                }
                 let wanted = match kind {
                     Kind::Secret => name == names::SECRET || object.label(names::SECRET_TYPE_LABEL).is_some(),
                     Kind::ConfigMap | Kind::Project => true,
@@ -589,7 +593,21 @@ impl WorldData {
                 tracing::error!(name = %key.name, "a settings ConfigMap is gone; its last content stays in force");
                 false
             }
-            ObjectEvent::Delete(key) => map.remove(key.name.as_str()).is_some(),
+            ObjectEvent::Delete(key) => {
+                self.bad_projects.remove(key.name.as_str());
+                map.remove(key.name.as_str()).is_some()
+            }
+            // What a project permits cannot be told any more. Settings stay as they were (law 2).
+            ObjectEvent::Unreadable(bad) if matches!(kind, Kind::Project) => {
+                tracing::error!(%bad, "the project's applications are not worked on");
+                map.remove(bad.key.name.as_str());
+                self.bad_projects.insert(bad.key.name.to_string(), bad.reason);
+                true
+            }
+            ObjectEvent::Unreadable(bad) => {
+                tracing::error!(%bad, "settings cannot be read; their last content stays in force");
+                false
+            }
             ObjectEvent::Synced | ObjectEvent::Failed(_) => false,
         }
     }
@@ -605,6 +623,9 @@ async fn follow_applications(context: Arc<Context>, mut events: mpsc::Receiver<O
                 context.store.remove(&key);
                 context.queue.cancel_timer(&key);
             }
+            ObjectEvent::Unreadable(bad) => {
+                hold(&context, AppKey::new(&bad.key.namespace, &bad.key.name), bad.reason);
+            }
             ObjectEvent::Synced => {}
             ObjectEvent::Failed(reason) => {
                 tracing::warn!(reason, "Applications cannot be watched at the moment");
@@ -615,7 +636,6 @@ async fn follow_applications(context: Arc<Context>, mut events: mpsc::Receiver<O
 
 fn application_changed(context: &Context, object: Arc<Object>) {
     let key = AppKey::new(object.namespace(), object.name());
-    let name = key.to_string();
     let world = context.world.load();
     let old = context.store.get(&key);
     let change =
@@ -630,8 +650,16 @@ fn application_changed(context: &Context, object: Arc<Object>) {
             Some(_) => context.queue.add(key, Priority::Urgent),
         },
         Ok(Change::StatusOnly | Change::None) => {}
-        Err(error) => tracing::warn!(application = name, %error, "the application cannot be read"),
+        Err(error) => hold(context, key, error.to_string()),
     }
+}
+
+/// An application that cannot be read is not worked on. Its status says so, and the others go on (INV-15, INV-16).
+fn hold(context: &Context, key: AppKey, reason: String) {
+    tracing::warn!(application = %key, reason, "the application cannot be read");
+    context.metrics.worked("application-unreadable");
+    context.store.hold(key.clone(), reason);
+    context.queue.add(key, Priority::Urgent);
 }
 
 fn is_automated(context: &Context, key: &AppKey) -> bool {

@@ -28,6 +28,7 @@ use crate::execute;
 use crate::operate::{self, WrittenObjects};
 use crate::pass::{self, Resolved, Unresolved, Work};
 use crate::persist::{self, Also};
+use crate::world::NoProject;
 
 /// Longest time until a deletion is looked at again (CTL-79).
 const LOOK_AGAIN: SignedDuration = SignedDuration::from_secs(30);
@@ -150,10 +151,10 @@ async fn resolve(context: &Context, work: &Work) -> Result<Result<Resolved, Step
     let world = &work.world;
     let cluster = world.clusters.resolve(&work.app.spec.destination).map_err(|error| error.to_string())?;
     let name = work.app.project();
-    let project = world
-        .projects
-        .get(name)
-        .ok_or_else(|| format!("Application referencing project {name} which does not exist"))?;
+    let project = world.project(name).map_err(|why| match why {
+        NoProject::Missing => format!("Application referencing project {name} which does not exist"),
+        NoProject::Unreadable(reason) => reason,
+    })?;
     match context.clusters.get(&cluster.server, world).await {
         Ok(destination) => Ok(Ok(Resolved { project: Arc::clone(project), destination })),
         Err(Unusable::NotReady) => Ok(Err(Step::Wait(SignedDuration::from_millis(500)))),
@@ -183,6 +184,10 @@ async fn cascade(context: &Context, work: &Work, resolved: &Resolved) -> Result<
     let found = resolved.destination.index.managed(&work.instance);
     if let Some(error) = found.cluster_error {
         return Err(format!("Failed to load live state: {error}"));
+    }
+    // What cannot be read is there, and whether it is to go cannot be told (INV-17).
+    if let Some((key, why)) = found.unreadable.first() {
+        return Err(format!("Failed to load live state: {key}: {why}"));
     }
     // The live list is the witness here. A kind this application had objects of must be completely listed.
     let status = &work.app.status.resources;
@@ -390,7 +395,8 @@ async fn load_hooks(
         }
         let health = match &live {
             Some(live) => {
-                health::evaluate(&live.to_value(), &work.world.health).map_err(|error| error.to_string())?
+                let value = live.to_value().map_err(|error| error.to_string())?;
+                health::evaluate(&value, &work.world.health).map_err(|error| error.to_string())?
             }
             None => None,
         };
@@ -403,7 +409,7 @@ async fn load_hooks(
 fn placed(target: &Arc<Object>, app: &Application, resolved: &Resolved) -> Result<Arc<Object>, String> {
     let namespaced = pass::scope_of(&target.gvk().group_kind(), resolved)?;
     let namespace = app.spec.destination.namespace.as_str();
-    let mut value = target.to_value();
+    let mut value = target.to_value().map_err(|error| error.to_string())?;
     let metadata = tiphys_object::access::metadata_mut(&mut value);
     if !namespaced {
         metadata.remove("namespace");
@@ -442,7 +448,8 @@ async fn hooks(
             for object in objects {
                 let namespaced = pass::scope_of(&object.gvk().group_kind(), resolved)?;
                 pass::permitted(&object, namespaced, resolved, &work.world)?;
-                match resolved.destination.writer.create(&Permit::checked(), &object.to_value()).await {
+                let manifest = object.to_value().map_err(|error| error.to_string())?;
+                match resolved.destination.writer.create(&Permit::checked(), &manifest).await {
                     Ok(_) => {}
                     Err(error) if error.is_already_exists() => {}
                     Err(error) => return Err(execute::in_words(&error, object.gvk(), [&object])),

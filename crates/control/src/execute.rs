@@ -52,7 +52,11 @@ pub(crate) fn in_words<'a>(
     if gvk.kind != "Secret" || !gvk.group.is_empty() {
         return text;
     }
-    objects.into_iter().fold(text, |text, object| without_values(&text, &object.to_value()))
+    objects.into_iter().fold(text, |text, object| match object.to_value() {
+        Ok(value) => without_values(&text, &value),
+        // Which words of the text are values cannot be told.
+        Err(_) => format!("the cluster refused Secret {}", object.name()),
+    })
 }
 
 /// Carries an action out. Every write is checked against the project once more, with the object that is
@@ -126,7 +130,11 @@ async fn apply(writer: &Writer, permit: &Permit, action: &Action) -> Done {
             return Done::outcome(Outcome::Failed { message });
         }
     }
-    match writer.apply(permit, &manifest.to_value(), &options).await {
+    let desired = match manifest.to_value() {
+        Ok(desired) => desired,
+        Err(error) => return Done::outcome(Outcome::failed(error.to_string())),
+    };
+    match writer.apply(permit, &desired, &options).await {
         Ok(applied) => {
             let version =
                 |object: &Arc<Object>| Wrote::Version(object.metadata().resource_version.to_string());

@@ -84,6 +84,8 @@ pub struct ClusterInfo {
     pub kinds: usize,
     /// Known objects.
     pub objects: usize,
+    /// Objects that exist and cannot be read.
+    pub unreadable: usize,
     /// Whether every kind could be listed.
     pub connected: bool,
 }
@@ -189,6 +191,9 @@ fn cluster_gauges(body: &mut String, clusters: &[ClusterInfo]) {
     });
     family("argocd_cluster_api_resource_objects", "Number of known objects.", &|c| {
         format!("{{server=\"{}\"}} {}", escape(&c.server), c.objects)
+    });
+    family("tiphys_cluster_unreadable_objects", "Number of objects that exist and cannot be read.", &|c| {
+        format!("{{server=\"{}\"}} {}", escape(&c.server), c.unreadable)
     });
     family("argocd_cluster_connection_status", "Whether the cluster answers.", &|c| {
         format!(

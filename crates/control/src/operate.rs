@@ -437,8 +437,8 @@ fn facts(
     let respect = sync.sync_options.iter().any(|option| option == "RespectIgnoreDifferences=true");
     let ignore = respect.then(|| work.world.ignore_rules(&work.app.spec.ignore_differences).ok()).flatten();
     let restored = |target: &Arc<Object>, live: &Arc<Object>| -> Option<Arc<Object>> {
-        let mut value = target.to_value();
-        ignore.as_ref()?.restore_ignored(&mut value, &live.to_value());
+        let mut value = target.to_value().ok()?;
+        ignore.as_ref()?.restore_ignored(&mut value, &live.to_value().ok()?);
         Object::from_value(&value).ok().map(Arc::new)
     };
     let pair = |r: &tiphys_engine::compare::ComparedResource| {
@@ -501,7 +501,7 @@ impl sync::Cluster for ClusterFacts {
     }
 
     fn health(&self, object: &Object) -> Result<Option<Health>, HealthError> {
-        health::evaluate(&object.to_value(), &self.world.health)
+        health::evaluate(&object.to_value()?, &self.world.health)
     }
 }
 

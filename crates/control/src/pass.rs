@@ -31,7 +31,7 @@ use crate::rendering;
 use crate::store::{AppEntry, AppKey};
 use crate::surroundings::Compute;
 use crate::targets::{self, Admitted, TargetError, TargetRequest};
-use crate::world::World;
+use crate::world::{NoProject, World};
 
 /// Condition types that the check of the spec evaluates (CTL-17).
 const SPEC_TYPES: [&str; 2] = ["InvalidSpecError", "UnknownError"];
@@ -110,6 +110,10 @@ impl Work {
 ///
 /// Where too many are busy with the cluster already, nothing happens now: the gate brings the application back.
 pub(crate) async fn run(context: &Context, key: &AppKey, priority: Priority) {
+    if let Some(held) = context.store.held(key) {
+        persist::tell_unreadable(context, key, &held).await;
+        return;
+    }
     let Some(entry) = context.store.get(key) else { return };
     let cluster = cluster_of(&entry, &context.world.load());
     let Some(_place) = context.gates.enter(key, priority, cluster.map(Shared::Cluster)) else { return };
@@ -168,6 +172,8 @@ fn load(context: &Context, key: &AppKey, priority: Priority) -> Option<Work> {
         Ok(app) => app,
         Err(error) => {
             tracing::warn!(application = %key, %error, "the application cannot be read");
+            context.store.hold(key.clone(), error.to_string());
+            context.queue.add(key.clone(), Priority::Urgent);
             return None;
         }
     };
@@ -311,9 +317,13 @@ pub(crate) enum Unresolved {
 /// Checks the spec and resolves project and destination (CTL section 1.4).
 pub(crate) async fn resolve(context: &Context, work: &Work) -> Result<Resolved, Unresolved> {
     let (app, world) = (&work.app, &work.world);
-    let found = world.projects.get(app.project());
+    let found = world.project(app.project());
     let facts = Facts {
-        project: found.map_or(ProjectLookup::Missing, |project| ProjectLookup::Found(project)),
+        project: match &found {
+            Ok(project) => ProjectLookup::Found(project),
+            Err(NoProject::Missing) => ProjectLookup::Missing,
+            Err(NoProject::Unreadable(reason)) => ProjectLookup::Failed(reason),
+        },
         clusters: Ok(&world.clusters),
         matching: world.settings.project_matching(),
         control_plane_namespace: &context.namespace,
@@ -322,7 +332,7 @@ pub(crate) async fn resolve(context: &Context, work: &Work) -> Result<Resolved, 
         let shown = |finding: spec_check::Finding| condition(finding.kind.as_str(), finding.message);
         Unresolved::Invalid(findings.into_iter().map(shown).collect())
     })?;
-    let Some(project) = found else { return Err(Unresolved::Invalid(Vec::new())) };
+    let Ok(project) = found else { return Err(Unresolved::Invalid(Vec::new())) };
     match context.clusters.get(&checked.cluster.server, world).await {
         Ok(destination) => Ok(Resolved { project: Arc::clone(project), destination }),
         Err(Unusable::NotReady) => Err(Unresolved::NotReady),

@@ -14,7 +14,7 @@ use crate::decide::operation::shown;
 use crate::decide::status;
 use crate::events::Note;
 use crate::queue::Priority;
-use crate::store::{AppKey, Change};
+use crate::store::{AppKey, Change, Held};
 
 /// What to write besides the status.
 #[derive(Clone, Copy, Debug, Default)]
@@ -89,6 +89,43 @@ pub(crate) async fn write(
         Err(error) => Written::Failed(error.to_string()),
     }
 }
+
+/// Says in the status of an application that it cannot be read: nothing that the status said before is known to
+/// hold any more (INV-15). The write needs nothing of the object but its name.
+pub(crate) async fn tell_unreadable(context: &Context, key: &AppKey, held: &Held) {
+    let world = context.world.load();
+    let enabled =
+        tiphys_policy::project::namespace_enabled(&world.settings, &key.namespace, &context.namespace);
+    if context.read_only || !enabled {
+        return;
+    }
+    let at = held.told.get_or_init(|| shown(context.clock.now()));
+    let patch = json!({"status": {
+        "sync": {"status": "Unknown"},
+        "health": {"status": "Unknown", "message": null},
+        "conditions": [{
+            "type": "UnknownError",
+            "message": format!("the Application cannot be read: {}", held.reason),
+            "lastTransitionTime": at,
+        }],
+    }});
+    let target = Target::new(Context::application_gvk(), &key.namespace, &key.name);
+    // Applications are the installation's own objects.
+    match context.home.merge_patch(&Permit::checked(), &target, None, &patch).await {
+        // The answer is the object, which cannot be read.
+        Ok(_) | Err(ApiError::Malformed { .. }) => {}
+        Err(error) if error.is_not_found() => {
+            context.store.remove(key);
+        }
+        Err(error) => {
+            tracing::warn!(application = %key, %error, "that the application cannot be read could not be written");
+            context.queue.add_at(key.clone(), tokio::time::Instant::now() + TELL_AGAIN);
+        }
+    }
+}
+
+/// Time until a status that could not be written is written again.
+const TELL_AGAIN: std::time::Duration = std::time::Duration::from_secs(30);
 
 /// Takes our own write into the store, so that the next look does not see an older state.
 ///

@@ -4,9 +4,9 @@
 //! remembers between passes. Look-ups by instance name, repository and destination are indexes; nothing walks
 //! all applications per event.
 
-use std::collections::{BTreeSet, HashMap, HashSet, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet, VecDeque};
 use std::fmt;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use parking_lot::{Mutex, RwLock};
 use smol_str::SmolStr;
@@ -84,6 +84,17 @@ struct State {
     /// telling of them (F3).
     gone: VecDeque<SmolStr>,
     gone_uids: HashSet<SmolStr>,
+    /// Applications that exist and cannot be read.
+    held: BTreeMap<AppKey, Arc<Held>>,
+}
+
+/// An application that exists and cannot be read.
+#[derive(Debug)]
+pub(crate) struct Held {
+    /// Why.
+    pub(crate) reason: String,
+    /// When that was first told, so that telling it again changes nothing (INV-5).
+    pub(crate) told: OnceLock<String>,
 }
 
 /// Applications that are remembered to be gone: far more than go while a watch is late.
@@ -134,6 +145,7 @@ impl AppStore {
         if let Some(old) = old_declared {
             state.unindex(&key, &old);
         }
+        state.held.remove(&key);
         state.index(&key, &app, &instance);
         state.apps.insert(key, AppEntry { object, declared: Arc::new(app), sync_status, instance, memory });
         Ok(change)
@@ -155,7 +167,23 @@ impl AppStore {
 
     /// Forgets an application.
     pub(crate) fn remove(&self, key: &AppKey) -> Option<AppEntry> {
-        self.state.write().remove(key)
+        let mut state = self.state.write();
+        state.held.remove(key);
+        state.remove(key)
+    }
+
+    /// Holds an application that exists and cannot be read: what was known of it is no longer worked with.
+    pub(crate) fn hold(&self, key: AppKey, reason: String) {
+        let mut state = self.state.write();
+        state.remove(&key);
+        if state.held.get(&key).is_none_or(|held| held.reason != reason) {
+            state.held.insert(key, Arc::new(Held { reason, told: OnceLock::new() }));
+        }
+    }
+
+    /// Why an application that exists is not worked on.
+    pub(crate) fn held(&self, key: &AppKey) -> Option<Arc<Held>> {
+        self.state.read().held.get(key).cloned()
     }
 
     /// Forgets an application whose last finalizer the API server has taken: older news of it do not bring it
@@ -318,6 +346,24 @@ mod tests {
         assert_eq!(upsert(&store, object(7, |v| v["metadata"]["uid"] = json!("v"))), Change::Declared);
         store.bury(&AppKey::new("argocd", "a"), "u");
         assert_eq!(store.len(), 1, "it is another one");
+    }
+
+    /// INV-15, INV-16.
+    #[test]
+    fn ctl_37_an_application_that_cannot_be_read_is_held_until_it_can_be_read_or_is_gone() {
+        let store = AppStore::default();
+        upsert(&store, object(5, |_| {}));
+        let key = AppKey::new("argocd", "a");
+        store.hold(key.clone(), "nested too deep".to_owned());
+        assert!(store.get(&key).is_none() && store.by_project("p").is_empty());
+        let held = store.held(&key).unwrap();
+        store.hold(key.clone(), "nested too deep".to_owned());
+        assert!(Arc::ptr_eq(&held, &store.held(&key).unwrap()), "the same news is no news");
+        assert_eq!(upsert(&store, object(6, |_| {})), Change::Declared);
+        assert!(store.held(&key).is_none() && store.get(&key).is_some());
+        store.hold(key.clone(), "again".to_owned());
+        store.remove(&key);
+        assert!(store.held(&key).is_none());
     }
 
     #[test]

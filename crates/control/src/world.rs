@@ -31,10 +31,21 @@ pub(crate) struct WorldData {
     pub(crate) secrets: BTreeMap<String, Arc<Object>>,
     /// `AppProjects`.
     pub(crate) projects: BTreeMap<String, Arc<Object>>,
+    /// `AppProjects` that exist and cannot be read, with the reasons.
+    pub(crate) bad_projects: BTreeMap<String, String>,
     /// Environment variables, read once at start.
     pub(crate) env: BTreeMap<String, String>,
     /// The control plane's namespace.
     pub(crate) namespace: String,
+}
+
+/// Why there is no project at hand.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum NoProject {
+    /// It does not exist.
+    Missing,
+    /// It exists and cannot be read; the text says which and why.
+    Unreadable(String),
 }
 
 /// One snapshot.
@@ -53,6 +64,8 @@ pub(crate) struct World {
     pub(crate) clusters: Clusters,
     /// Effective projects by name.
     pub(crate) projects: BTreeMap<String, Arc<AppProject>>,
+    /// Projects that exist and cannot be read, with the reasons.
+    pub(crate) bad_projects: BTreeMap<String, String>,
     /// Repositories with their credentials.
     pub(crate) repositories: Vec<Repository>,
     /// Credential templates.
@@ -113,17 +126,21 @@ impl World {
             }
         }
         let clusters = Clusters::new(clusters, settings.in_cluster_enabled());
+        let mut bad_projects = data.bad_projects.clone();
         let stored: Vec<AppProject> = data
             .projects
             .values()
             .filter_map(|object| match serde_json::from_slice(object.raw()) {
                 Ok(project) => Some(project),
                 Err(error) => {
-                    warnings.push(format!("project {} cannot be read: {error}", object.name()));
+                    bad_projects.insert(object.name().to_owned(), error.to_string());
                     None
                 }
             })
             .collect();
+        warnings.extend(
+            bad_projects.iter().map(|(name, reason)| format!("project {name} cannot be read: {reason}")),
+        );
         let projects = stored
             .iter()
             .map(|project| {
@@ -143,11 +160,23 @@ impl World {
             diff,
             clusters,
             projects,
+            bad_projects,
             repositories,
             templates,
             known_hosts: config(names::KNOWN_HOSTS_CONFIG_MAP).remove("ssh_known_hosts").unwrap_or_default(),
             settings,
             warnings,
+        }
+    }
+
+    /// Looks a project up. One that cannot be read is not one that is missing (INV-15).
+    pub(crate) fn project(&self, name: &str) -> Result<&Arc<AppProject>, NoProject> {
+        match (self.projects.get(name), self.bad_projects.get(name)) {
+            (Some(project), _) => Ok(project),
+            (None, Some(reason)) => {
+                Err(NoProject::Unreadable(format!("project {name} cannot be read: {reason}")))
+            }
+            (None, None) => Err(NoProject::Missing),
         }
     }
 
@@ -189,7 +218,8 @@ fn texts(value: Option<&Value>) -> BTreeMap<String, String> {
 
 /// `data` of a `ConfigMap`.
 fn config_map_data(object: &Object) -> BTreeMap<String, String> {
-    texts(object.to_value().get("data"))
+    // Objects that are no JSON are not taken into the data a world is built from.
+    texts(object.to_value().unwrap_or_default().get("data"))
 }
 
 /// Decoded `data` of a Secret; values that are no base64 of text are left out.
@@ -198,7 +228,7 @@ fn secret_data(object: &Object) -> BTreeMap<String, String> {
         let bytes = base64::engine::general_purpose::STANDARD.decode(text).ok()?;
         String::from_utf8(bytes).ok()
     };
-    texts(object.to_value().get("data"))
+    texts(object.to_value().unwrap_or_default().get("data"))
         .into_iter()
         .filter_map(|(key, text)| Some((key, decode(text)?)))
         .collect()

@@ -169,7 +169,7 @@ mod tests {
     }
 
     fn judge(live: &Object) -> Result<Option<Health>, HealthError> {
-        let status = live.to_value();
+        let status = live.to_value().unwrap();
         match status["status"].as_str().unwrap() {
             "error" => Err(HealthError { message: "broken".to_owned() }),
             text => Ok(HealthCode::parse(text).map(|code| Health::new(code, ""))),

@@ -91,6 +91,12 @@ pub struct HealthError {
     pub message: String,
 }
 
+impl From<tiphys_object::ObjectError> for HealthError {
+    fn from(error: tiphys_object::ObjectError) -> Self {
+        Self { message: format!("the object cannot be read: {error}") }
+    }
+}
+
 /// What a script's status outside the six codes becomes (ENG-132).
 const INVALID_STATUS: &str = "Lua returned an invalid health status";
 

@@ -19,7 +19,7 @@ mod style;
 mod timestamp;
 mod write;
 
-use crate::json;
+use crate::{json, nesting};
 use serde_json::{Number, Value};
 pub use split::{split_documents, split_documents_at};
 use std::borrow::Cow;
@@ -44,7 +44,7 @@ pub struct Limits {
 
 impl Default for Limits {
     fn default() -> Self {
-        Self { nodes_max: 5_000_000, depth_max: 1_000 }
+        Self { nodes_max: 5_000_000, depth_max: nesting::DEPTH_MAX }
     }
 }
 
@@ -99,8 +99,11 @@ pub enum YamlError {
     #[error("yaml: control characters are not allowed")]
     ControlCharacter,
     /// Nesting beyond [`Limits::depth_max`].
-    #[error("yaml: exceeded max depth")]
-    Depth,
+    #[error("yaml: line {line}: exceeded max depth")]
+    Depth {
+        /// Line of the list or mapping that is one too many, counted from 1; 0 where there is none: an alias, a value.
+        line: u64,
+    },
     /// More values than [`Limits::nodes_max`].
     #[error("yaml: document contains excessive aliasing or too many values")]
     Nodes,

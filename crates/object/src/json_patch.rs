@@ -5,6 +5,7 @@
 //! and `copy` take an absent object member for null.
 
 use serde_json::Value;
+use tiphys_go::nesting::{self, DEPTH_MAX};
 
 /// Why a patch was not applied. The document is lost then; nobody wants half of a patch.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -27,6 +28,14 @@ pub enum JsonPatchError {
     /// A path leads nowhere.
     #[error("{operation} operation does not apply: no such path {path:?}")]
     Path {
+        /// Operation as written.
+        operation: String,
+        /// Path as written.
+        path: String,
+    },
+    /// The document would be nested deeper than anything is read.
+    #[error("{operation} operation does not apply: {path:?} would be nested too deep")]
+    TooDeep {
         /// Operation as written.
         operation: String,
         /// Path as written.
@@ -58,19 +67,27 @@ pub fn apply(mut document: Value, patch: &Value) -> Result<Value, JsonPatchError
         let value = || members.get("value").cloned().unwrap_or(Value::Null);
         let path = text("path")?;
         let nowhere = |path: &str| JsonPatchError::Path { operation: name.to_owned(), path: path.to_owned() };
+        // Step by step a patch nests as deep as it has operations.
+        let fitting = |value: Value| {
+            if path.matches('/').count() + nesting::levels(&value) <= DEPTH_MAX {
+                Ok(value)
+            } else {
+                Err(JsonPatchError::TooDeep { operation: name.to_owned(), path: path.to_owned() })
+            }
+        };
         match name {
-            "add" => add(&mut document, path, value()).ok_or_else(|| nowhere(path))?,
+            "add" => add(&mut document, path, fitting(value())?).ok_or_else(|| nowhere(path))?,
             "remove" => drop(remove(&mut document, path).ok_or_else(|| nowhere(path))?),
-            "replace" => replace(&mut document, path, value()).ok_or_else(|| nowhere(path))?,
+            "replace" => replace(&mut document, path, fitting(value())?).ok_or_else(|| nowhere(path))?,
             "move" => {
                 let from = text("from")?;
                 let moved = remove(&mut document, from).ok_or_else(|| nowhere(from))?;
-                add(&mut document, path, moved).ok_or_else(|| nowhere(path))?;
+                add(&mut document, path, fitting(moved)?).ok_or_else(|| nowhere(path))?;
             }
             "copy" => {
                 let from = text("from")?;
                 let copied = find(&mut document, from).ok_or_else(|| nowhere(from))?;
-                add(&mut document, path, copied).ok_or_else(|| nowhere(path))?;
+                add(&mut document, path, fitting(copied)?).ok_or_else(|| nowhere(path))?;
             }
             "test" => {
                 let found = if path.is_empty() { Some(document.clone()) } else { find(&mut document, path) };

@@ -8,6 +8,7 @@ use bytes::Bytes;
 use serde::{Deserialize, Deserializer};
 use serde_json::Value;
 use smol_str::SmolStr;
+use tiphys_go::nesting::{self, TooDeep};
 
 use crate::{Gvk, ResourceKey, TextMap};
 
@@ -134,6 +135,9 @@ pub enum ObjectError {
     /// The bytes are not a JSON object with Kubernetes metadata.
     #[error("not a Kubernetes object in JSON")]
     Json(#[from] serde_json::Error),
+    /// It is nested deeper than any reader follows (STY-27).
+    #[error(transparent)]
+    TooDeep(#[from] TooDeep),
 }
 
 /// One Kubernetes object: compact JSON bytes plus its metadata. Cloning copies a pointer to the bytes only
@@ -149,9 +153,10 @@ impl Object {
     /// Reads an object from JSON text, which is kept as it is.
     ///
     /// # Errors
-    /// When the text is not a JSON object whose metadata has the usual shape.
+    /// When the text is not a JSON object whose metadata has the usual shape, or is nested too deep.
     pub fn from_bytes(raw: Bytes) -> Result<Self, ObjectError> {
         let envelope: Envelope = serde_json::from_slice(&raw)?;
+        nesting::check(&raw)?;
         Ok(Self {
             gvk: Gvk::from_api_version(&envelope.api_version, &envelope.kind),
             metadata: Box::new(envelope.metadata.unwrap_or_default()),
@@ -162,7 +167,7 @@ impl Object {
     /// Stores a tree in compact form, members sorted.
     ///
     /// # Errors
-    /// When the tree's metadata does not have the usual shape.
+    /// When the tree's metadata does not have the usual shape, or the tree is too deep.
     pub fn from_value(value: &Value) -> Result<Self, ObjectError> {
         // Exactly as many bytes as there are: a grown buffer may keep twice as many for as long as it lives.
         Self::from_bytes(Bytes::copy_from_slice(&serde_json::to_vec(value)?))
@@ -170,9 +175,13 @@ impl Object {
 
     /// The object as a momentary tree.
     ///
-    /// The bytes were checked when the object was made, so a failure is a bug; it yields `null`.
-    pub fn to_value(&self) -> Value {
-        serde_json::from_slice(&self.raw).unwrap_or(Value::Null)
+    /// What was skipped when the object was made is read here for the first time.
+    ///
+    /// # Errors
+    /// When something besides the metadata cannot be read, for example a number beyond 64 bits. That is never an
+    /// empty object (INV-1).
+    pub fn to_value(&self) -> Result<Value, ObjectError> {
+        Ok(serde_json::from_slice(&self.raw)?)
     }
 
     /// The stored JSON text.
@@ -264,7 +273,21 @@ mod tests {
         assert!(object.has_annotation_item("a", "2"));
         assert!(object.is_terminating());
         assert!(object.has_finalizer("f"));
-        assert_eq!(object.to_value()["spec"]["x"][1], 2);
+        assert_eq!(object.to_value().unwrap()["spec"]["x"][1], 2);
+    }
+
+    /// INV-1: it was `null`, and the object lost its kind.
+    #[test]
+    fn inv_1_what_cannot_be_read_is_an_error_and_not_an_empty_object() {
+        let strange = object(r#"{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"a"},"n":1e999}"#);
+        assert!(matches!(strange.to_value(), Err(ObjectError::Json(_))));
+        let deep = format!(
+            r#"{{"kind":"A","metadata":{{"name":"a"}},"spec":{}1{}}}"#,
+            "[".repeat(120),
+            "]".repeat(120)
+        );
+        let refused = Object::from_bytes(Bytes::from(deep)).unwrap_err().to_string();
+        assert_eq!(refused, "nested more than 100 levels deep at spec[0][0][0][0][0]…");
     }
 
     #[test]

@@ -13,14 +13,13 @@ mod meta;
 
 use serde_json::{Map, Value};
 
+use tiphys_go::nesting::DEPTH_MAX;
+
 use crate::Gvk;
 use crate::builtin::{Schema, StructType};
 use diff::Diff;
 use merge::Merge;
 use meta::Meta;
-
-/// Deepest nesting of a document or patch.
-const DEPTH_MAX: usize = 256;
 
 const DIRECTIVE: &str = "$patch";
 const RETAIN_KEYS: &str = "$retainKeys";

@@ -15,7 +15,7 @@ const FILE_BYTES_MAX: u64 = 1024 * 1024;
 /// Values in one override file.
 const NODES_MAX: usize = 100_000;
 /// Nesting of an override file.
-const DEPTH_MAX: usize = 64;
+const DEPTH_MAX: usize = tiphys_go::nesting::DEPTH_MAX;
 
 /// How a patched source is decoded (RND-58).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

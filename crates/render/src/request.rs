@@ -98,7 +98,7 @@ pub struct Budget {
     pub nodes: usize,
     /// Number of objects.
     pub objects: usize,
-    /// Nesting of a document, and of directories.
+    /// Nesting of a document; more than an object may have is of no use.
     pub depth: usize,
     /// Directories and files looked at.
     pub files: usize,
@@ -113,7 +113,7 @@ impl Default for Budget {
             input_bytes: 256 * 1024 * 1024,
             nodes: 5_000_000,
             objects: 100_000,
-            depth: 200,
+            depth: tiphys_go::nesting::DEPTH_MAX,
             files: 500_000,
             cancelled: None,
         }

@@ -240,7 +240,9 @@ async fn prepare(run: &Run, connection: &Connection, discovery: &Discovery) -> a
                 Target::new(Gvk::new("apps", "v1", kind), &run.namespace, "argocd-application-controller");
             let found = writer.get(&target).await?;
             let running = found.is_some_and(|object| {
-                object.to_value().pointer("/spec/replicas").and_then(serde_json::Value::as_i64) != Some(0)
+                let replicas =
+                    object.to_value().ok().and_then(|value| value.pointer("/spec/replicas")?.as_i64());
+                replicas != Some(0)
             });
             if running {
                 bail!(

@@ -9,7 +9,7 @@ use tiphys_object::access;
 use crate::app::spec_edit;
 use crate::app::spec_flags::{FLAGS as SPEC_FLAGS, WITHOUT_EFFECT};
 use crate::app::{Ended, NAMESPACE, OK, Session};
-use crate::core::{AppName, Core, Stored, World};
+use crate::core::{AppName, Core, Stored, World, value_of};
 use crate::failure::Failure;
 use crate::flags::{Flag, Kind, Parsed, flag};
 use crate::terminal::read_input;
@@ -242,11 +242,11 @@ async fn put(core: &Core, world: &World, desired: &Value, flags: &Parsed) -> Res
     let Some(existing) = core.find(&name).await? else {
         return core.create(desired).await.map(|_| "created");
     };
-    let value = existing.object.to_value();
+    let value = value_of(&existing.object)?;
     if decide(desired, &existing.app, &value, upsert)? == Put::Unchanged {
         return Ok("unchanged");
     }
-    let change = |stored: &Stored| match decide(desired, &stored.app, &stored.object.to_value(), upsert)? {
+    let change = |stored: &Stored| match decide(desired, &stored.app, &value_of(&stored.object)?, upsert)? {
         Put::Unchanged => Ok(None),
         Put::Update(value) => Ok(Some(*value)),
     };
@@ -275,7 +275,7 @@ pub(super) async fn set(session: &Session<'_>) -> Result<Ended, Failure> {
         if let Some(world) = &world {
             world.check(&app)?;
         }
-        let mut value = stored.object.to_value();
+        let mut value = value_of(&stored.object)?;
         put_spec(&mut value, &app.spec)?;
         Ok(Some(value))
     };

@@ -5,7 +5,7 @@ use tiphys_api::names::finalizer;
 use tiphys_object::access;
 
 use crate::app::{Ended, NAMESPACE, OK, Session};
-use crate::core::{AppName, Change, Core, Stored};
+use crate::core::{AppName, Change, Core, Stored, value_of};
 use crate::failure::Failure;
 use crate::flags::{Flag, Kind, flag};
 use crate::terminal::Answer;
@@ -42,6 +42,7 @@ pub(super) async fn delete(session: &Session<'_>) -> Result<Ended, Failure> {
     let mut names = flags.operands.clone();
     if !selector.is_empty() {
         let found = core.applications(&namespace(session, &core), selector).await?;
+        super::show::name_left_out(session, &core);
         if found.is_empty() {
             return Err(Failure::generic(format!("no apps match selector {selector}")));
         }
@@ -137,7 +138,7 @@ async fn delete_one(core: &Core, name: &AppName, deletion: Deletion<'_>) -> Resu
             return Ok(None);
         }
         let Some(list) = wanted_finalizers(&metadata.finalizers, cascade, policy)? else { return Ok(None) };
-        let mut value = stored.object.to_value();
+        let mut value = value_of(&stored.object)?;
         access::metadata_mut(&mut value).insert("finalizers".to_owned(), json!(list));
         Ok(Some(value))
     };

@@ -9,7 +9,7 @@ use tiphys_object::{access, json_patch, merge_patch};
 use crate::app::wait::{Limits, until};
 use crate::app::waiting::{Goal, Wait};
 use crate::app::{Ended, NAMESPACE, OK, OUTPUT, Session, Work};
-use crate::core::{Stored, World};
+use crate::core::{Stored, World, value_of};
 use crate::failure::Failure;
 use crate::flags::{Flag, Kind, flag};
 use crate::output::{Format, print};
@@ -38,7 +38,7 @@ pub(super) async fn patch(session: &Session<'_>) -> Result<Ended, Failure> {
     let core = session.connect().await?;
     let world = World::load(&core).await?;
     let change = |stored: &Stored| {
-        let patched = patched(&stored.object.to_value(), flags.text("patch"), flags.text("type"))?;
+        let patched = patched(&value_of(&stored.object)?, flags.text("patch"), flags.text("type"))?;
         let app: Application = serde_json::from_value(patched.clone())
             .map_err(|error| Failure::status("InvalidArgument", error))?;
         world.check(&app)?;

@@ -11,7 +11,7 @@ use tiphys_policy::project::namespace_enabled;
 use crate::app::list::{self, Columns, ListFilter};
 use crate::app::summary::{self, qualified_name};
 use crate::app::{Ended, NAMESPACE, OK, OUTPUT, Session, rows};
-use crate::core::{Core, Destination, RenderPlan, Stored, World};
+use crate::core::{Core, Destination, RenderPlan, Stored, World, value_of};
 use crate::failure::Failure;
 use crate::flags::{Flag, Kind, Parsed, flag};
 use crate::output::{Format, machine_format, print, unknown_format};
@@ -107,16 +107,27 @@ pub(super) async fn visible(
     selector: &str,
 ) -> Result<Vec<Stored>, Failure> {
     let given = session.flags.text("app-namespace");
-    if !given.is_empty() {
-        return core.applications(given, selector).await;
-    }
-    let settings = World::settings(core).await?;
-    if settings.application_namespaces().is_empty() {
-        return core.applications(&core.namespace, selector).await;
-    }
-    let mut all = core.applications("", selector).await?;
-    all.retain(|stored| namespace_enabled(&settings, stored.object.namespace(), &core.namespace));
+    let all = if !given.is_empty() {
+        core.applications(given, selector).await?
+    } else {
+        let settings = World::settings(core).await?;
+        if settings.application_namespaces().is_empty() {
+            core.applications(&core.namespace, selector).await?
+        } else {
+            let mut all = core.applications("", selector).await?;
+            all.retain(|stored| namespace_enabled(&settings, stored.object.namespace(), &core.namespace));
+            all
+        }
+    };
+    name_left_out(session, core);
     Ok(all)
+}
+
+/// Names the applications that a list has to do without; one that cannot be read does not hide the others.
+pub(super) fn name_left_out(session: &Session<'_>, core: &Core) {
+    for bad in core.left_out() {
+        session.terminal.log(session.style, "warning", &bad);
+    }
 }
 
 /// `app get`.
@@ -234,12 +245,12 @@ pub(super) async fn manifests(session: &Session<'_>) -> Result<Ended, Failure> {
         "live" => {
             let destination = Destination::of(&stored.app, &core, &world).await?;
             let objects = core.managed(&stored.app, &destination).await?;
-            objects.iter().map(|object| object.to_value()).collect()
+            objects.iter().map(|object| value_of(object)).collect::<Result<_, _>>()?
         }
         "git" => {
             let plan = plan(&stored.app, flags)?;
             let rendered = core.render(&stored.app, &world, &plan, session.terminal).await?;
-            rendered.objects.iter().map(|object| object.to_value()).collect()
+            rendered.objects.iter().map(|object| value_of(object)).collect::<Result<_, _>>()?
         }
         other => return Err(Failure::fatal(format!("Unknown source type '{other}'"))),
     };

@@ -8,7 +8,7 @@ use crate::app::operation::{SyncRequest, read};
 use crate::app::wait::{Limits, until};
 use crate::app::waiting::{Goal, Wait};
 use crate::app::{Ended, NAMESPACE, OK, OUTPUT, Session, Work, diff, show, summary};
-use crate::core::{AppName, Core, RenderPlan, Stored, World};
+use crate::core::{AppName, Core, RenderPlan, Stored, World, value_of};
 use crate::failure::Failure;
 use crate::flags::{Flag, Kind, flag};
 use crate::terminal::Answer;
@@ -160,7 +160,7 @@ async fn labelled(work: Work<'_>, stored: &Stored) -> Result<Vec<SyncResource>, 
     let rendered = core.render(&stored.app, world, &plan, session.terminal).await?;
     let mut resources = Vec::new();
     for object in rendered.objects {
-        let value = object.to_value();
+        let value = value_of(&object)?;
         if pairs.iter().all(|(key, text)| access::label(&value, key) == Some(text)) {
             resources.push(resource_of(&value, &stored.app.spec.destination.namespace));
         }

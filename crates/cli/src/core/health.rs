@@ -29,9 +29,10 @@ impl Core {
         let seen: Vec<_> = futures::stream::iter(looks).buffered(READS_MAX).collect().await;
         for (resource, seen) in app.status.resources.iter_mut().zip(seen) {
             let status = match seen {
-                Seen::Present(object) => {
-                    assess(&object.to_value(), &overrides).map(|health| health.status.as_str())
-                }
+                Seen::Present(object) => match object.to_value() {
+                    Ok(value) => assess(&value, &overrides).map(|health| health.status.as_str()),
+                    Err(_) => Some("Unknown"),
+                },
                 Seen::Absent if !resource.hook => Some("Missing"),
                 Seen::Absent | Seen::Unknown(_) => None,
             };

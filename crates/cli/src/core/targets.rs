@@ -354,8 +354,8 @@ fn difference(
     if is_pair && !resource.modified || resource.status.is_none() && !is_pair {
         return Ok(None);
     }
-    let target = resource.target.as_ref().map(|object| object.to_value());
-    let live = resource.live.as_ref().map(|object| object.to_value());
+    let target = resource.target.as_deref().map(super::value_of).transpose()?;
+    let live = resource.live.as_deref().map(super::value_of).transpose()?;
     let result = diff(target.as_ref(), live.as_ref(), options)
         .map_err(|error| Failure::generic(format!("{}: {error}", resource.key)))?;
     let (mut live, mut target) = (result.normalized_live, result.predicted_live);

@@ -184,7 +184,10 @@ impl World {
 
 async fn config_map(core: &Core, name: &str) -> Result<BTreeMap<String, String>, Failure> {
     let target = Target::new(Gvk::new("", "v1", "ConfigMap"), &core.namespace, name);
-    Ok(core.get(&target).await?.map(|object| texts(object.to_value().get("data"))).unwrap_or_default())
+    match core.get(&target).await? {
+        Some(object) => Ok(texts(super::value_of(&object)?.get("data"))),
+        None => Ok(BTreeMap::new()),
+    }
 }
 
 fn texts(value: Option<&Value>) -> BTreeMap<String, String> {
@@ -193,7 +196,8 @@ fn texts(value: Option<&Value>) -> BTreeMap<String, String> {
 }
 
 fn metadata(object: &Arc<Object>) -> Option<Metadata> {
-    object.to_value().get("metadata").cloned().and_then(|metadata| serde_json::from_value(metadata).ok())
+    let value = object.to_value().ok()?;
+    serde_json::from_value(value.get("metadata")?.clone()).ok()
 }
 
 /// Decoded `data` of a Secret; values that are no base64 of text are left out.
@@ -202,6 +206,7 @@ fn secret_data(object: &Object) -> BTreeMap<String, String> {
         let bytes = base64::engine::general_purpose::STANDARD.decode(text).ok()?;
         String::from_utf8(bytes).ok()
     };
-    let data = texts(object.to_value().get("data"));
+    let value = object.to_value().unwrap_or_default();
+    let data = texts(value.get("data"));
     data.into_iter().filter_map(|(key, text)| Some((key, decode(text)?))).collect()
 }

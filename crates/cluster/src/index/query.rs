@@ -18,6 +18,9 @@ const TREE_NODES_MAX: usize = 100_000;
 pub struct Managed {
     /// Objects that carry the application's tracking value and have no owner, by key.
     pub objects: Vec<Arc<Object>>,
+    /// Objects of the application that exist and cannot be read, with the reasons. They are neither missing nor may
+    /// they be pruned.
+    pub unreadable: Vec<(ResourceKey, String)>,
     /// Kinds of which not everything is known, with the reason. Nothing of such a kind may be pruned.
     pub incomplete: Vec<(GroupKind, String)>,
     /// Why the cluster as a whole is unknown; then `objects` may lack anything.
@@ -89,9 +92,12 @@ impl ClusterIndex {
         };
         let state = self.shared.state.lock();
         let mut objects: Vec<Arc<Object>> = Vec::new();
+        let mut unreadable = Vec::new();
         for slot in state.claimed.get(instance).into_iter().flatten() {
-            if let Some(record) = state.record(slot)
-                && !has_real_owner(record)
+            let Some(record) = state.record(slot) else { continue };
+            if let Some(why) = record.unreadable().filter(|_| record.owners.is_empty()) {
+                unreadable.push((state.key(slot), existing(why)));
+            } else if !has_real_owner(record)
                 && let Some(object) = record.object()
             {
                 objects.push(Arc::clone(object));
@@ -109,7 +115,7 @@ impl ClusterIndex {
             }
         }
         incomplete.sort();
-        Managed { objects, incomplete, cluster_error }
+        Managed { objects, unreadable, incomplete, cluster_error }
     }
 
     /// What is known of one object.
@@ -117,9 +123,12 @@ impl ClusterIndex {
         let state = self.shared.state.lock();
         let record = state.slot(key).and_then(|slot| state.record(&slot));
         if let Some(record) = record {
-            return match record.object() {
-                Some(object) => Seen::Present(Arc::clone(object)),
-                None => Seen::Reference { uid: record.uid.text(), resource_version: record.version.clone() },
+            return match (record.object(), record.unreadable()) {
+                (Some(object), _) => Seen::Present(Arc::clone(object)),
+                (None, Some(why)) => Seen::Unknown(existing(why)),
+                (None, None) => {
+                    Seen::Reference { uid: record.uid.text(), resource_version: record.version.clone() }
+                }
             };
         }
         let store = state.kind_id(&key.group_kind()).and_then(|kind| state.store(kind));
@@ -129,6 +138,14 @@ impl ClusterIndex {
             Some(KindState::Failed { reason }) => Seen::Unknown(reason),
             None => Seen::Unknown("not watched".to_owned()),
         }
+    }
+
+    /// Objects that should be kept in full and cannot be read, with the reasons.
+    pub fn unreadable(&self) -> Vec<(ResourceKey, String)> {
+        let state = self.shared.state.lock();
+        let why =
+            |slot| state.record(slot).and_then(|record| record.unreadable()).unwrap_or_default().to_owned();
+        state.unreadable.iter().map(|slot| (state.key(slot), why(slot))).collect()
     }
 
     /// State of one kind; `None` when it is not watched.
@@ -203,6 +220,10 @@ impl ClusterIndex {
         nodes.sort_by(|a, b| a.key.cmp(&b.key));
         nodes
     }
+}
+
+fn existing(why: &str) -> String {
+    format!("it exists and cannot be read: {why}")
 }
 
 /// In namespaced mode the watch of the object's namespace decides; another namespace is unknown (ENG-22).
@@ -301,7 +322,7 @@ impl State {
         if kind.kind != "StatefulSet" || kind.group != "apps" {
             return None;
         }
-        let value = record.object()?.to_value();
+        let value = record.object()?.to_value().ok()?;
         let templates = value.get("spec")?.get("volumeClaimTemplates")?.as_array()?;
         Some(templates.iter().map(|template| tiphys_object::access::name(template).to_owned()).collect())
     }

@@ -101,6 +101,8 @@ pub(super) struct Extra {
     /// The object, for the reasons listed in ENG-24.
     pub(super) object: Option<Arc<Object>>,
     pub(super) derived: Option<Arc<Derived>>,
+    /// Why the object, which should be kept, cannot be read.
+    pub(super) unreadable: Option<Box<str>>,
 }
 
 /// What the index holds of one object.
@@ -130,6 +132,16 @@ impl Record {
 
     pub(super) fn derived(&self) -> Option<&Arc<Derived>> {
         self.extra.as_ref()?.derived.as_ref()
+    }
+
+    /// Why the object cannot be read although it should be kept.
+    pub(super) fn unreadable(&self) -> Option<&str> {
+        self.extra.as_ref()?.unreadable.as_deref()
+    }
+
+    /// Whether it is ours and not a descendant: kept in full, or known to exist where it cannot be read.
+    pub(super) fn is_managed(&self) -> bool {
+        self.claim().is_some() && (self.object().is_some() || self.unreadable().is_some())
     }
 
     /// Nobody can be told anything about a change of this object.

@@ -90,20 +90,22 @@ impl Sink for IndexSink {
         self.index.shared.state.lock().begin(self.kind, &self.scope);
     }
 
-    fn upsert<'a>(
-        &mut self,
-        head: &Head<'a>,
-        raw: &'a [u8],
-        form: Form,
-        listed: bool,
-    ) -> Result<(), ApiError> {
-        let (change, is_first) = {
+    fn upsert<'a>(&mut self, head: &Head<'a>, raw: &'a [u8], form: Form, listed: bool) {
+        let (change, is_first, is_news) = {
             let mut state = self.index.shared.state.lock();
-            let change = state.upsert(self.kind, &self.scope, head, raw, form)?;
+            let before = state.unreadable.len();
+            let change = state.upsert(self.kind, &self.scope, head, raw, form);
             let is_first =
                 state.store(self.kind).and_then(super::state::KindStore::state) == Some(KindState::Pending);
-            (change, is_first)
+            (change, is_first, state.unreadable.len() > before)
         };
+        if is_news {
+            warn!(
+                server = self.index.shared.connection.server(), group = %self.gvk.group, kind = %self.gvk.kind,
+                namespace = head.metadata.namespace.as_str(), name = head.metadata.name.as_str(),
+                "an object exists and cannot be read; its application is unknown, the others go on"
+            );
+        }
         if !listed {
             self.hint_discovery();
         }
@@ -112,7 +114,6 @@ impl Sink for IndexSink {
         if let Some(change) = change.filter(|_| !is_first || self.is_late) {
             self.push(change);
         }
-        Ok(())
     }
 
     fn delete(&mut self, head: &Head<'_>, _raw: &[u8]) {

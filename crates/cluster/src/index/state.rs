@@ -89,6 +89,8 @@ pub(super) struct State {
     pub(super) children: HashMap<Parent, BTreeSet<Slot>>,
     /// Objects kept in full because somebody asked for them.
     pub(super) kept: HashSet<Slot>,
+    /// Objects that should be kept in full and cannot be read.
+    pub(super) unreadable: BTreeSet<Slot>,
     pub(super) claims: Claims,
     derive: Derive,
     /// Grows when unchanged objects have to be read again.
@@ -104,6 +106,7 @@ impl State {
             claimed: BTreeMap::new(),
             children: HashMap::new(),
             kept: HashSet::new(),
+            unreadable: BTreeSet::new(),
             claims,
             derive,
             rules: 0,
@@ -188,11 +191,11 @@ impl State {
         head: &Head<'_>,
         raw: &[u8],
         form: Form,
-    ) -> Result<Option<Change>, ApiError> {
+    ) -> Option<Change> {
         let metadata = &head.metadata;
         let namespace = self.namespaces.intern(metadata.namespace.as_str());
         let place = (namespace, SmolStr::new(metadata.name.as_str()));
-        let Some(store) = self.kinds.get_mut(kind.0 as usize) else { return Ok(None) };
+        let store = self.kinds.get_mut(kind.0 as usize)?;
         let round = store.watches.get(scope).map_or(0, |watch| watch.round);
         let uid = Uid::parse(metadata.uid.as_str());
         let known = store.objects.get_mut(&place);
@@ -202,28 +205,28 @@ impl State {
             && record.rules == self.rules
         {
             record.round = round;
-            return Ok(None);
+            return None;
         }
         let slot = Slot { kind, namespace, name: place.1 };
-        let record = self.record_of(&slot, uid, round, head, raw, form)?;
+        let record = self.record_of(&slot, uid, round, head, raw, form);
         let before_plain = self.record(&slot).is_none_or(Record::is_plain);
         if before_plain && record.is_plain() {
             self.put(&slot, record);
-            return Ok(None);
+            return None;
         }
         let before = self.applications(&slot);
         let health_before = self.health(&slot);
         self.unlink(&slot);
-        let is_managed = record.object().is_some() && record.claim().is_some();
+        let is_managed = record.is_managed();
         self.put(&slot, record);
         self.link(&slot);
         let mut applications = self.applications(&slot);
         let health_changed = self.health(&slot) != health_before;
         applications.extend(before);
         if applications.is_empty() {
-            return Ok(None);
+            return None;
         }
-        Ok(Some(Change { key: self.key(&slot), applications, is_managed, is_deleted: false, health_changed }))
+        Some(Change { key: self.key(&slot), applications, is_managed, is_deleted: false, health_changed })
     }
 
     /// What of a descendant's health is told: the verdict, and whether it is going.
@@ -247,11 +250,11 @@ impl State {
         head: &Head<'_>,
         raw: &[u8],
         form: Form,
-    ) -> Result<Record, ApiError> {
+    ) -> Record {
         let metadata = &head.metadata;
         let owners = self.owners(slot, metadata);
-        let extra = self.extra(slot, metadata, &owners, raw, form)?;
-        Ok(Record {
+        let extra = self.extra(slot, metadata, &owners, raw, form);
+        Record {
             uid,
             version: SmolStr::new(metadata.resource_version.as_str()),
             created: seconds(metadata.creation_timestamp.as_str()),
@@ -260,7 +263,7 @@ impl State {
             is_terminating: !metadata.deletion_timestamp.as_str().is_empty(),
             owners,
             extra,
-        })
+        }
     }
 
     fn owners(&mut self, slot: &Slot, metadata: &MetadataHead<'_>) -> Box<[Owner]> {
@@ -315,6 +318,8 @@ impl State {
         }
     }
 
+    /// What is kept besides the record. An object that cannot be read is known to exist, and why nothing can be said
+    /// of it (INV-15); it is never the end of its kind.
     fn extra(
         &self,
         slot: &Slot,
@@ -322,8 +327,8 @@ impl State {
         owners: &[Owner],
         raw: &[u8],
         form: Form,
-    ) -> Result<Option<Box<Extra>>, ApiError> {
-        let Some(store) = self.store(slot.kind) else { return Ok(None) };
+    ) -> Option<Box<Extra>> {
+        let store = self.store(slot.kind)?;
         let kind = &store.group_kind;
         let may_claim = self.claims.may_claim(metadata);
         let is_owned = metadata.owner_references.as_ref().is_some_and(|owners| !owners.is_empty());
@@ -331,7 +336,7 @@ impl State {
         let may_have_node = !owners.is_empty() && !is_nodeless(kind);
         let is_kept = !self.kept.is_empty() && self.kept.contains(slot);
         if !(may_claim || is_crd || may_have_node || is_kept) {
-            return Ok(None);
+            return None;
         }
         let gvk = Gvk { group: kind.group.clone(), version: store.version.clone(), kind: kind.kind.clone() };
         let mut extra = Extra::default();
@@ -339,28 +344,30 @@ impl State {
             extra.claim = self.claims.claim(metadata);
         }
         if is_crd || is_kept || (extra.claim.is_some() && !is_owned) {
-            extra.object = Some(Arc::new(read_object(form.object(raw)?, &gvk)?));
+            match form.object(raw).and_then(|text| read_object(text, &gvk)) {
+                Ok(object) => extra.object = Some(Arc::new(object)),
+                Err(error) => extra.unreadable = Some(error.to_string().into()),
+            }
         }
         if may_have_node {
-            let value = serde_json::from_slice(form.object(raw)?)
-                .map_err(|error| ApiError::malformed("read an object", &error))?;
-            let mut value: serde_json::Value = value;
-            if let Some(map) = value.as_object_mut() {
-                map.entry("apiVersion").or_insert_with(|| gvk.api_version().as_str().into());
-                map.entry("kind").or_insert_with(|| gvk.kind.as_str().into());
-            }
-            let derived = (self.derive)(&value);
+            let derived = match node_value(raw, form, &gvk) {
+                Ok(value) => (self.derive)(&value),
+                Err(error) => Derived { health: Some(("Unknown".into(), error.to_string())), node: None },
+            };
             extra.derived = (derived != Derived::default()).then(|| Arc::new(derived));
         }
-        let is_needed = extra.claim.is_some() || extra.object.is_some() || extra.derived.is_some();
-        Ok(is_needed.then(|| Box::new(extra)))
+        let is_needed = extra.claim.is_some()
+            || extra.object.is_some()
+            || extra.derived.is_some()
+            || extra.unreadable.is_some();
+        is_needed.then(|| Box::new(extra))
     }
 
     /// Takes an object out.
     pub(super) fn remove(&mut self, slot: &Slot) -> Option<Change> {
         let applications = self.applications(slot);
         let record = self.record(slot)?;
-        let is_managed = record.claim().is_some() && record.object().is_some();
+        let is_managed = record.is_managed();
         let key = self.key(slot);
         self.unlink(slot);
         if let Some(store) = self.kinds.get_mut(slot.kind.0 as usize) {
@@ -425,6 +432,7 @@ impl State {
         let Some(record) = self.record(slot) else { return };
         let claim = record.claim().cloned();
         let parents: Vec<Parent> = parents(record, slot);
+        self.unreadable.remove(slot);
         if let Some(claim) = claim
             && let Some(slots) = self.claimed.get_mut(&claim)
         {
@@ -447,6 +455,9 @@ impl State {
         let Some(record) = self.record(slot) else { return };
         let claim = record.claim().cloned();
         let parents: Vec<Parent> = parents(record, slot);
+        if record.unreadable().is_some() {
+            self.unreadable.insert(slot.clone());
+        }
         if let Some(claim) = claim {
             self.claimed.entry(claim).or_default().insert(slot.clone());
         }
@@ -531,6 +542,17 @@ fn annotation(metadata: &MetadataHead<'_>, key: &str) -> Option<String> {
     }
     let map: BTreeMap<String, serde_json::Value> = serde_json::from_str(raw).ok()?;
     map.get(key)?.as_str().filter(|text| !text.is_empty()).map(str::to_owned)
+}
+
+/// A descendant as a tree, with the kind that items of built-in lists lack.
+fn node_value(raw: &[u8], form: Form, gvk: &Gvk) -> Result<serde_json::Value, ApiError> {
+    let mut value: serde_json::Value = serde_json::from_slice(form.object(raw)?)
+        .map_err(|error| ApiError::malformed("read an object", &error))?;
+    if let Some(map) = value.as_object_mut() {
+        map.entry("apiVersion").or_insert_with(|| gvk.api_version().as_str().into());
+        map.entry("kind").or_insert_with(|| gvk.kind.as_str().into());
+    }
+    Ok(value)
 }
 
 pub(super) fn read_object(raw: &[u8], gvk: &Gvk) -> Result<Object, ApiError> {

@@ -106,6 +106,47 @@ async fn f6_a_refused_kind_is_unknown_and_the_others_work() {
     assert!(matches!(started.index.get(&ResourceKey::new("", "Secret", "n", "x")), Seen::Unknown(_)));
 }
 
+/// An object of ours that is nested deeper than anything we read.
+fn deep_item(name: &str, version: u32) -> String {
+    let deep = format!("{}{}", "[".repeat(200), "]".repeat(200));
+    item(name, version).replacen('{', &format!(r#"{{"extra":{deep},"#), 1)
+}
+
+/// INV-15, F6: the kind goes on, listed or watched; the object is known to exist, and why nothing can be said of it.
+#[tokio::test]
+async fn inv_15_an_object_that_cannot_be_read_is_one_object_and_not_the_end_of_its_kind() {
+    for is_listed in [true, false] {
+        let fake = Fake::start(move |request, _| {
+            discovery(request, &[("configmaps", "ConfigMap")]).unwrap_or_else(|| {
+                let bad = format!("{{\"type\":\"ADDED\",\"object\":{}}}\n", deep_item("bad", 3));
+                let lines =
+                    if is_listed { added(1) + &bad + &bookmark(7) } else { added(1) + &bookmark(7) + &bad };
+                Reply::stream(lines)
+            })
+        })
+        .await;
+        let started = start(&fake);
+        started.index.ready().await.unwrap();
+        let key = ResourceKey::new("", "ConfigMap", "n", "bad");
+        let wait = async {
+            while started.index.counts().values().sum::<usize>() < 2 {
+                tokio::time::sleep(Duration::from_millis(10)).await;
+            }
+        };
+        assert!(tokio::time::timeout(Duration::from_secs(10), wait).await.is_ok(), "{is_listed}");
+        assert!(matches!(
+            started.index.kind_state(&GroupKind::new("", "ConfigMap")),
+            Some(KindState::Complete { .. })
+        ));
+        let found = started.index.managed("app");
+        assert_eq!(found.objects.len(), 1);
+        let seen = started.index.get(&key);
+        assert!(matches!(&seen, Seen::Unknown(why) if why.contains("extra")), "{seen:?}");
+        let absent = started.index.get(&ResourceKey::new("", "ConfigMap", "n", "none"));
+        assert!(matches!(absent, Seen::Absent), "{absent:?}");
+    }
+}
+
 #[tokio::test]
 async fn f7_an_object_that_its_list_lacked_makes_the_kind_be_listed_again() {
     let fake = Fake::start(|request, count| {

@@ -10,6 +10,7 @@ use serde::Deserialize;
 use serde::de::{Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use serde_json::value::RawValue;
 use tiphys_api::names::FIELD_MANAGER;
+use tiphys_go::nesting;
 use tiphys_object::{Object, ObjectError, structured};
 
 /// A text that reads as empty when it is null or something else than a text.
@@ -184,7 +185,12 @@ pub(crate) fn event_object(line: &[u8]) -> Result<&[u8], serde_json::Error> {
 /// The object in stored form: with `apiVersion` and `kind`, which items of built-in lists lack (DEP-33), and of
 /// `managedFields` only what predicts the product's own server-side apply (ENG-85).
 pub(crate) fn stored_object(raw: &[u8], api_version: &str, kind: &str) -> Result<Object, ObjectError> {
-    let mut value: serde_json::Value = serde_json::from_slice(raw)?;
+    // Its own limit is above ours and has no place to name.
+    let mut value: serde_json::Value = match serde_json::from_slice(raw) {
+        Ok(value) => value,
+        Err(error) => return Err(nesting::check(raw).map_or_else(ObjectError::from, |()| error.into())),
+    };
+    let mut has_books = false;
     if let Some(map) = value.as_object_mut() {
         map.entry("apiVersion").or_insert_with(|| api_version.into());
         map.entry("kind").or_insert_with(|| kind.into());
@@ -192,11 +198,19 @@ pub(crate) fn stored_object(raw: &[u8], api_version: &str, kind: &str) -> Result
             let entries = metadata.remove("managedFields");
             let kept = entries.and_then(|entries| structured::books_for_prediction(&entries, FIELD_MANAGER));
             if let Some(kept) = kept {
+                has_books = true;
                 metadata.insert("managedFields".to_owned(), kept);
             }
         }
     }
-    Object::from_value(&value)
+    match Object::from_value(&value) {
+        // Books nest a little deeper than what they are about. Without them there is no prediction, and no less.
+        Err(ObjectError::TooDeep(_)) if has_books => {
+            tiphys_object::access::metadata_mut(&mut value).remove("managedFields");
+            Object::from_value(&value)
+        }
+        other => other,
+    }
 }
 
 #[cfg(test)]

@@ -336,7 +336,9 @@ fn with_last_applied(desired: &Value) -> Result<Value, ApiError> {
 
 /// The patch from live to modified, and its media type: strategic for built-in types, merge for others.
 fn three_way(gvk: &Gvk, modified: &Value, live: &Object) -> Result<(Value, &'static str), ApiError> {
-    let current = live.to_value();
+    let current = live
+        .to_value()
+        .map_err(|error| ApiError::Malformed { what: "read the live object", reason: error.to_string() })?;
     let original = access::annotation(&current, LAST_APPLIED)
         .and_then(|text| serde_json::from_str::<Value>(text).ok())
         .filter(Value::is_object)
@@ -360,7 +362,7 @@ fn is_other_role(gvk: &Gvk, modified: &Value, live: &Object) -> bool {
     if !is_binding {
         return false;
     }
-    let live = live.to_value();
+    let Ok(live) = live.to_value() else { return false };
     let role = |object: &Value| {
         let member = |name| access::text_at(object, &["roleRef", name]).to_owned();
         (member("kind"), member("name"))
@@ -384,7 +386,7 @@ fn is_worth_forcing(error: &ApiError) -> bool {
 }
 
 fn is_established(definition: &Object) -> bool {
-    let value = definition.to_value();
+    let Ok(value) = definition.to_value() else { return false };
     let conditions = access::at(&value, &["status", "conditions"]).and_then(Value::as_array);
     conditions.into_iter().flatten().any(|condition| {
         access::text(condition, "type") == "Established" && access::text(condition, "status") == "True"

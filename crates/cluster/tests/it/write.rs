@@ -39,7 +39,7 @@ async fn eng_180_client_side_apply_creates_configures_and_leaves_alone() {
         ["configmap/client created", "configmap/client unchanged", "configmap/client configured"]
     );
     let live = bed.writer.get(&Target::of(&first)).await.unwrap().unwrap();
-    assert_eq!(live.to_value()["data"]["k"], "two");
+    assert_eq!(live.to_value().unwrap()["data"]["k"], "two");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -58,7 +58,7 @@ async fn f3_a_patch_for_an_older_state_is_made_anew() {
     first["data"]["own"] = "y".into();
     let options = ApplyOptions { known: Known::Present(seen), ..ApplyOptions::default() };
     bed.writer.apply(&permit, &first, &options).await.unwrap();
-    let live = bed.writer.get(&Target::of(&first)).await.unwrap().unwrap().to_value();
+    let live = bed.writer.get(&Target::of(&first)).await.unwrap().unwrap().to_value().unwrap();
     assert_eq!(live["data"], json!({"k": "one", "own": "y"}));
     let record = &live["metadata"]["annotations"]["kubectl.kubernetes.io/last-applied-configuration"];
     assert!(!record.as_str().unwrap().contains("more"));
@@ -77,7 +77,7 @@ async fn eng_175_server_side_apply_and_replace() {
     let replace = ApplyOptions { method: ApplyMethod::Replace, ..ApplyOptions::default() };
     let applied = bed.writer.apply(&permit, &config_map("server", "two"), &replace).await.unwrap();
     assert_eq!(applied.message, "configmap/server replaced");
-    assert_eq!(applied.object.unwrap().to_value()["data"]["k"], "two");
+    assert_eq!(applied.object.unwrap().to_value().unwrap()["data"]["k"], "two");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -189,7 +189,7 @@ async fn eng_177_a_binding_to_another_role_is_made_anew() {
     binding["roleRef"]["name"] = "two".into();
     bed.writer.apply(&permit, &binding, &ApplyOptions::default()).await.unwrap();
     let live = bed.writer.get(&Target::of(&binding)).await.unwrap().unwrap();
-    assert_eq!(live.to_value()["roleRef"]["name"], "two");
+    assert_eq!(live.to_value().unwrap()["roleRef"]["name"], "two");
     bed.remove(&Target::of(&binding)).await;
 }
 
@@ -210,7 +210,7 @@ async fn eng_178_server_side_apply_takes_fields_over_from_kubectl() {
     assert!(!again);
     let server_side = ApplyOptions { method: ApplyMethod::ServerSide, ..ApplyOptions::default() };
     let applied = bed.writer.apply(&permit, &config_map("migrated", "one"), &server_side).await.unwrap();
-    assert!(applied.object.unwrap().to_value()["data"].get("old").is_none());
+    assert!(applied.object.unwrap().to_value().unwrap()["data"].get("old").is_none());
     bed.remove(&target).await;
 }
 
@@ -225,7 +225,7 @@ async fn eng_25_an_untracked_target_is_read_once_and_kept() {
     started.index.ready().await.unwrap();
     let target = Target::of(&object);
     let live = started.index.live(&bed.writer, &target).await.unwrap().unwrap();
-    assert_eq!(live.to_value()["data"]["k"], "one");
+    assert_eq!(live.to_value().unwrap()["data"]["k"], "one");
     assert!(matches!(started.index.get(&live.key()), tiphys_cluster::Seen::Present(_)));
     started.index.release(&live.key());
     assert!(matches!(started.index.get(&live.key()), tiphys_cluster::Seen::Reference { .. }));

@@ -67,7 +67,9 @@ pub fn is_root(object: &Object) -> bool {
                 .iter()
                 .all(|key| object.annotation(key).is_some());
             !(names_account
-                && access::text(&object.to_value(), "type") == "kubernetes.io/service-account-token")
+                && object
+                    .to_value()
+                    .is_ok_and(|value| access::text(&value, "type") == "kubernetes.io/service-account-token"))
         }
         _ => true,
     }
@@ -217,6 +219,37 @@ mod tests {
         let found = compare_lists(&input).unwrap();
         assert_eq!(found.status, SyncStatusCode::OutOfSync);
         assert_eq!(found.resources[0].key.to_string(), "/ConfigMap/shop/c");
+    }
+
+    /// INV-1: with prune on, such a `ConfigMap` lost its kind on its way into the destination namespace, and the
+    /// live one, which Git still declares, looked as if it had left Git.
+    #[test]
+    fn inv_1_a_target_that_is_nested_too_deep_is_an_error_and_its_live_object_is_not_extra() {
+        let mut deep = json!("x");
+        for _ in 0..130 {
+            deep = json!([deep]);
+        }
+        let own = marked("ConfigMap", &json!({}));
+        let manifest = json!({"apiVersion": "v1", "kind": "ConfigMap", "extra": deep, "metadata": {"name": "k",
+            "annotations": {annotation::TRACKING_ID: "ui:/ConfigMap:shop/k"}}});
+        // Refused where it becomes an object: nothing is compared.
+        let Ok(target) = Object::from_value(&manifest) else { return };
+        let application: Application = serde_json::from_value(json!({"metadata": {"name": "ui"},
+            "spec": {"project": "p", "destination": {"namespace": "shop"}}}))
+        .unwrap();
+        let input = ListsInput {
+            application: &application,
+            targets: &[Arc::new(target)],
+            live: &LiveObjects::new([own]),
+            settings: &BTreeMap::new(),
+            control_plane_namespace: "argocd",
+            scope: &builtin_scope,
+            excluded: &|_| false,
+            permitted_live: &|_| true,
+            permitted_kind: &|_| true,
+        };
+        let found = compare_lists(&input).unwrap();
+        assert!(!found.resources.iter().any(|resource| resource.requires_pruning), "{found:#?}");
     }
 
     #[test]

@@ -38,6 +38,7 @@ pub fn compare(input: &CompareInput<'_>, memo: &mut DiffMemo) -> Comparison {
             let source: &dyn std::error::Error = match &error {
                 DiffError::Patch { source, .. } => source,
                 DiffError::Apply { source, .. } => source,
+                DiffError::Object(source) => source,
             };
             failed.get_or_insert(format!("Failed to compare desired state to live state: {error}: {source}"));
             false
@@ -115,8 +116,8 @@ fn modified(
     if let Some(modified) = memo.pair(&key, &inputs) {
         return Ok(modified);
     }
-    let target = target.to_value();
-    let mut live = live.to_value();
+    let target = target.to_value()?;
+    let mut live = live.to_value()?;
     input.tracking.normalize_live(input.instance, &mut live, &target);
     let diff_options =
         DiffOptions { ignore: input.ignore, settings: input.diff.for_application(input.sync_options) };

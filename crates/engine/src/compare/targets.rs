@@ -113,7 +113,7 @@ fn place(
 }
 
 fn move_to(input: &CompareInput<'_>, generated: &Object, namespace: &str) -> Result<Object, String> {
-    let mut value = generated.to_value();
+    let mut value = generated.to_value().map_err(|error| error.to_string())?;
     let metadata = access::metadata_mut(&mut value);
     if namespace.is_empty() {
         metadata.remove("namespace");
@@ -129,8 +129,7 @@ fn move_to(input: &CompareInput<'_>, generated: &Object, namespace: &str) -> Res
 
 /// Stands for the name of an object that the server names (ENG-42).
 fn pseudo_name(object: &Object, index: usize) -> String {
-    let value = object.to_value();
-    format!("{}{index}", access::text_at(&value, &["metadata", "generateName"]))
+    format!("{}{index}", object.metadata().generate_name)
 }
 
 /// Keeps the last of several objects with one key (ENG-42).

@@ -12,6 +12,9 @@ use crate::defaults;
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum DiffError {
+    /// One of the objects cannot be read.
+    #[error("an object cannot be read")]
+    Object(#[from] tiphys_object::ObjectError),
     /// The patch of a built-in type could not be made.
     #[error("the patch of {gvk} cannot be made")]
     Patch {

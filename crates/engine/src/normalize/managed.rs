@@ -11,7 +11,7 @@ use tiphys_object::access;
 use crate::diff::is_equal;
 
 /// Nesting of the record that is followed.
-const DEPTH_MAX: usize = 64;
+const DEPTH_MAX: usize = tiphys_go::nesting::DEPTH_MAX;
 
 /// What happens to a field that differs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

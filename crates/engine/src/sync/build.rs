@@ -182,7 +182,7 @@ fn hook_tasks(facts: &SyncFacts, live: &LiveIndex, hook: &Arc<Object>) -> Vec<Ta
 
 /// The manifest of a hook as submitted: named (ENG-149), with finalizer (ENG-150) and mark (INV-9).
 fn prepare_hook(facts: &SyncFacts, hook: &Object, phase: SyncPhase) -> Option<Object> {
-    let mut tree = hook.to_value();
+    let mut tree = hook.to_value().ok()?;
     let metadata = access::metadata_mut(&mut tree);
     if hook.name().is_empty() {
         let revision = match facts.revision.get(..7) {
@@ -302,7 +302,7 @@ fn place(task: &mut Task, namespaced: bool) {
     }
     task.key.namespace.clone_from(&namespace);
     let Some(target) = &task.target else { return };
-    let mut tree = target.to_value();
+    let Ok(mut tree) = target.to_value() else { return };
     let metadata = access::metadata_mut(&mut tree);
     if namespace.is_empty() {
         metadata.remove("namespace");

@@ -118,7 +118,7 @@ pub(super) fn crd_kind(object: &Object) -> Option<SmolStr> {
     if !is_crd(object) {
         return None;
     }
-    let tree = object.to_value();
+    let tree = object.to_value().ok()?;
     let part = |path: &[&str]| access::at(&tree, path).and_then(Value::as_str).map(str::to_owned);
     Some(format_smolstr!("{}/{}", part(&["spec", "group"])?, part(&["spec", "names", "kind"])?))
 }

@@ -220,7 +220,10 @@ fn result_of(task: &Task) -> ResourceResult {
         hook_type: if task.hook { task.phase.as_str().to_owned() } else { String::new() },
         hook_phase: task.state.map_or("", OperationPhase::as_str).to_owned(),
         sync_phase: task.phase.as_str().to_owned(),
-        images: object.map(|object| crate::tree::images(&object.to_value())).unwrap_or_default(),
+        images: object
+            .and_then(|object| object.to_value().ok())
+            .map(|tree| crate::tree::images(&tree))
+            .unwrap_or_default(),
         ..ResourceResult::default()
     }
 }

@@ -2,8 +2,7 @@
 
 use serde_json::{Map, Number, Value};
 
-/// Deepest nesting of lists and objects that is read.
-pub const DEPTH_MAX: usize = 1_000;
+use crate::nesting::DEPTH_MAX;
 
 /// Why a text is not read as JSON.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -26,8 +25,11 @@ pub enum JsonError {
     #[error("cannot read number {0} as a 64-bit float")]
     NumberRange(String),
     /// Lists and objects are nested deeper than [`DEPTH_MAX`].
-    #[error("exceeded max depth of {DEPTH_MAX}")]
-    Depth,
+    #[error("exceeded max depth of {DEPTH_MAX} at offset {offset}")]
+    Depth {
+        /// Bytes before the bracket that is one too many.
+        offset: usize,
+    },
 }
 
 /// Turns the spelling of a number into a value.
@@ -124,7 +126,7 @@ impl Reader<'_> {
 
     fn object(&mut self, depth: usize) -> Result<Value, JsonError> {
         if depth >= DEPTH_MAX {
-            return Err(JsonError::Depth);
+            return Err(JsonError::Depth { offset: self.at });
         }
         self.at += 1;
         let mut members = Map::new();
@@ -160,7 +162,7 @@ impl Reader<'_> {
 
     fn list(&mut self, depth: usize) -> Result<Value, JsonError> {
         if depth >= DEPTH_MAX {
-            return Err(JsonError::Depth);
+            return Err(JsonError::Depth { offset: self.at });
         }
         self.at += 1;
         let mut items = Vec::new();

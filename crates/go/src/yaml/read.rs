@@ -6,7 +6,7 @@
 use super::events::{Event, Events, Problem};
 use super::resolve::{MERGE_TAG, Scalar, resolve};
 use super::{Dialect, Limits, YamlError};
-use crate::number;
+use crate::{nesting, number};
 use serde_json::{Map, Number, Value};
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
@@ -135,6 +135,8 @@ enum Anchored {
     Tree {
         value: Value,
         nodes: usize,
+        /// Lists and mappings inside each other, the value itself included.
+        levels: usize,
     },
 }
 
@@ -234,8 +236,10 @@ impl<'t> Reader<'t> {
 
     /// Builds the node that begins with `step`.
     fn node(&mut self, step: Step, depth: usize) -> Result<Built, YamlError> {
-        if depth > self.depth_max {
-            return Err(YamlError::Depth);
+        if let Step::List { at, .. } | Step::Mapping { at, .. } = &step
+            && depth >= self.depth_max
+        {
+            return Err(YamlError::Depth { line: self.line(*at) });
         }
         self.spend(1)?;
         match step {
@@ -251,7 +255,7 @@ impl<'t> Reader<'t> {
                 Dialect::Sigs => reader.mapping(at, depth),
                 Dialect::V3 => reader.strict_mapping(depth),
             }),
-            Step::Alias(name) => self.alias(&name),
+            Step::Alias(name) => self.alias(&name, depth),
             Step::Close | Step::End | Step::Other => {
                 Err(YamlError::Syntax { line: 0, problem: "did not find expected node content".to_owned() })
             }
@@ -277,12 +281,19 @@ impl<'t> Reader<'t> {
             // The copy that is kept costs as much as the tree, so nested anchors cannot multiply for free.
             let nodes = before - self.nodes_left;
             self.spend(nodes)?;
-            self.anchors.insert(anchor, Anchored::Tree { value: value.clone(), nodes });
+            let levels = nesting::levels(&value);
+            self.anchors.insert(anchor, Anchored::Tree { value: value.clone(), nodes, levels });
         }
         Ok(Built::Tree(value))
     }
 
-    fn alias(&mut self, name: &str) -> Result<Built, YamlError> {
+    /// The line of a place, counted from 1.
+    fn line(&self, at: u64) -> u64 {
+        let before = slice(self.text, (0, at));
+        before.bytes().filter(|byte| *byte == b'\n').count() as u64 + 1
+    }
+
+    fn alias(&mut self, name: &str, depth: usize) -> Result<Built, YamlError> {
         let (built, nodes) = match self.anchors.get(name) {
             None => return Err(YamlError::UnknownAnchor(name.to_owned())),
             Some(Anchored::Open) => return Err(YamlError::OpenAnchor(name.to_owned())),
@@ -293,8 +304,12 @@ impl<'t> Reader<'t> {
                 }
                 (Built::Scalar(scalar.clone()), nodes)
             }
+            // Aliases in anchors nest without a bracket.
+            Some(Anchored::Tree { levels, .. }) if depth + levels > self.depth_max => {
+                return Err(YamlError::Depth { line: 0 });
+            }
             Some(Anchored::Tree { nodes, .. }) if *nodes > self.nodes_left => return Err(YamlError::Nodes),
-            Some(Anchored::Tree { value, nodes }) => (Built::Tree(value.clone()), *nodes),
+            Some(Anchored::Tree { value, nodes, .. }) => (Built::Tree(value.clone()), *nodes),
         };
         self.spend(nodes)?;
         Ok(built)

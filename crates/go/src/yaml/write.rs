@@ -53,7 +53,7 @@ struct Writer {
 impl Writer {
     fn node(&mut self, value: &Value, place: Place, depth: usize) -> Result<(), YamlError> {
         if depth > DEPTH_MAX {
-            return Err(YamlError::Depth);
+            return Err(YamlError::Depth { line: 0 });
         }
         match value {
             Value::Null => self.folded("null", false),

@@ -3,6 +3,8 @@
 use serde_json::json;
 use std::borrow::Cow;
 use tiphys_go::cron::{self, Schedule};
+use tiphys_go::json;
+use tiphys_go::nesting::{self, DEPTH_MAX};
 use tiphys_go::yaml::{self, Dialect, Limits, YamlError};
 
 const SMALL: Limits = Limits { nodes_max: 10_000, depth_max: 100 };
@@ -30,9 +32,38 @@ fn dep_40_an_alias_bomb_is_refused() {
 #[test]
 fn dep_40_deep_nesting_is_refused() {
     let text = "[".repeat(5_000);
-    assert_eq!(yaml::parse(&text, Dialect::Sigs, &SMALL), Err(YamlError::Depth));
-    let text = "- ".repeat(5_000);
-    assert_eq!(yaml::parse(&text, Dialect::Sigs, &SMALL), Err(YamlError::Depth));
+    assert_eq!(yaml::parse(&text, Dialect::Sigs, &SMALL), Err(YamlError::Depth { line: 1 }));
+    let text = format!("a: 1\nb:\n{}", "- ".repeat(5_000));
+    assert_eq!(yaml::parse(&text, Dialect::Sigs, &SMALL), Err(YamlError::Depth { line: 3 }));
+}
+
+/// STY-27: all readers agree on what is too deep, to the level; a value that one of them read none refuses.
+#[test]
+fn sty_27_all_readers_have_one_limit() {
+    for (levels, is_read) in [(DEPTH_MAX, true), (DEPTH_MAX + 1, false)] {
+        let text = format!("{}{}", "[".repeat(levels), "]".repeat(levels));
+        assert_eq!(nesting::check(text.as_bytes()).is_ok(), is_read);
+        assert_eq!(json::decode_go(text.as_bytes()).is_ok(), is_read);
+        assert_eq!(json::decode_kubernetes(text.as_bytes()).is_ok(), is_read);
+        for dialect in [Dialect::Sigs, Dialect::V3] {
+            assert_eq!(yaml::parse(&text, dialect, &Limits::default()).is_ok(), is_read);
+        }
+    }
+    let error = json::decode_go("[".repeat(500).as_bytes()).unwrap_err().to_string();
+    assert_eq!(error, "exceeded max depth of 100 at offset 100");
+}
+
+/// STY-27: an alias nests what its anchor nests.
+#[test]
+fn sty_27_aliases_do_not_get_below_the_limit() {
+    let deep =
+        |name: &str, inner: &str| format!("{name}: &{name} {}{inner}{}\n", "[".repeat(60), "]".repeat(60));
+    for dialect in [Dialect::Sigs, Dialect::V3] {
+        let two = deep("a", "x") + &deep("b", "*a");
+        assert_eq!(yaml::parse(&two, dialect, &Limits::default()), Err(YamlError::Depth { line: 0 }));
+        let one = deep("a", "x") + "b: [*a]\n";
+        assert!(yaml::parse(&one, dialect, &Limits::default()).is_ok());
+    }
 }
 
 #[test]

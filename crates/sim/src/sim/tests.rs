@@ -104,3 +104,52 @@ async fn a_damaged_data_directory_is_refused_and_a_torn_last_line_is_not() {
     assert!(refused.contains("damaged") && refused.contains("--reset"), "{refused}");
     assert_eq!(std::fs::read(&path).unwrap(), flipped, "a refused directory is not touched");
 }
+
+/// F19: what a server accepted it can read back; what it could not read back it refuses, as a real one does.
+#[tokio::test]
+async fn a_body_that_is_nested_too_deep_is_refused_and_the_journal_survives() {
+    let directory = tempfile::tempdir().unwrap();
+    let options = || Options { data: Some(directory.path().to_owned()), ..Options::default() };
+    let sim = Sim::new(options()).unwrap();
+    let definition = json!({"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
+        "metadata": {"name": "boxes.example.com"}, "spec": {"group": "example.com", "scope": "Namespaced",
+            "names": {"plural": "boxes", "singular": "box", "kind": "Box"}, "versions": [{"name": "v1",
+                "served": true, "storage": true, "schema": {"openAPIV3Schema": {"type": "object",
+                    "x-kubernetes-preserve-unknown-fields": true}}}]}});
+    let definitions = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
+    assert_eq!(call(&sim, Method::POST, definitions, &definition).await.0, 201);
+    let boxes = "/apis/example.com/v1/namespaces/default/boxes";
+    let nested = |levels: usize| {
+        let mut deep = json!({});
+        for _ in 0..levels {
+            deep = json!({"a": deep});
+        }
+        json!({"apiVersion": "example.com/v1", "kind": "Box", "metadata": {"name": format!("b{levels}")}, "spec": deep})
+    };
+    for levels in [98, 99, 130, 500] {
+        let (code, answer) = call(&sim, Method::POST, boxes, &nested(levels)).await;
+        match code {
+            201 => {
+                let (_, found) = call(&sim, Method::GET, &format!("{boxes}/b{levels}"), &Value::Null).await;
+                assert_eq!(found["spec"], nested(levels)["spec"], "{levels}");
+            }
+            code => assert_eq!((code, levels >= 99), (400, true), "{levels}: {answer}"),
+        }
+    }
+    // Neither do patches lead to what could not be read.
+    let shallow =
+        json!({"apiVersion": "example.com/v1", "kind": "Box", "metadata": {"name": "p"}, "spec": {}});
+    assert_eq!(call(&sim, Method::POST, boxes, &shallow).await.0, 201);
+    let mut path = "/spec".to_owned();
+    let mut steps = Vec::new();
+    for _ in 0..150 {
+        path.push_str("/a");
+        steps.push(json!({"op": "add", "path": path, "value": {}}));
+    }
+    let request = Request::patch(format!("{boxes}/p")).header("content-type", "application/json-patch+json");
+    let response = sim.handle(request.body(Bytes::from(Value::from(steps).to_string())).unwrap());
+    assert_eq!(response.status(), 422);
+    drop(sim);
+    let sim = Sim::new(options()).unwrap();
+    assert_eq!(call(&sim, Method::GET, &format!("{boxes}/b98"), &Value::Null).await.0, 200);
+}

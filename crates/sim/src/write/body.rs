@@ -15,7 +15,7 @@ const PROTOBUF: &str = "application/vnd.kubernetes.protobuf";
 /// Values one body may hold.
 const NODES_MAX: usize = 1_000_000;
 /// Nesting of one body.
-const DEPTH_MAX: usize = 100;
+const DEPTH_MAX: usize = tiphys_go::nesting::DEPTH_MAX;
 
 /// What is done about unknown and doubled members.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

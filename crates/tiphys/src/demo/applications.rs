@@ -67,7 +67,8 @@ pub(crate) async fn list(connection: &Connection, discovery: &Discovery) -> anyh
     let mut all = Vec::new();
     while let Some(event) = received.recv().await {
         match event {
-            ObjectEvent::Upsert(object) => all.push(object.to_value()),
+            ObjectEvent::Upsert(object) => all.push(object.to_value()?),
+            ObjectEvent::Unreadable(bad) => tracing::warn!(%bad, "left out"),
             ObjectEvent::Synced => break,
             ObjectEvent::Delete(_) => {}
             ObjectEvent::Failed(why) => bail!("the Applications cannot be listed: {why}"),
@@ -118,6 +119,10 @@ fn apply(all: &mut All, event: &ObjectEvent) -> bool {
         }
         ObjectEvent::Delete(key) => all.remove(key.name.as_str()).is_some(),
         ObjectEvent::Synced => false,
+        ObjectEvent::Unreadable(bad) => {
+            tracing::warn!(%bad, "an Application cannot be shown");
+            false
+        }
         ObjectEvent::Failed(why) => {
             tracing::warn!(why, "the Applications cannot be followed for the moment");
             false
@@ -126,7 +131,7 @@ fn apply(all: &mut All, event: &ObjectEvent) -> bool {
 }
 
 fn show(object: &Object) -> Shown {
-    let value = object.to_value();
+    let value = object.to_value().unwrap_or_default();
     let text = |path: &str| value.pointer(path).and_then(Value::as_str).unwrap_or("").to_owned();
     let problem = problem(&value).split_whitespace().collect::<Vec<_>>().join(" ");
     let mut short: String = problem.chars().take(PROBLEM_CHARS_MAX).collect();

@@ -110,11 +110,11 @@ impl Running {
         let of = |kinds: &[&str]| app.resources.iter().find(|r| kinds.contains(&r.gvk.kind.as_str()));
         let (target, patch, what) = if let Some(target) = of(&["Deployment", "StatefulSet"]) {
             let live = self.writer.get(target).await?;
-            let replicas = live.and_then(|live| live.to_value().pointer("/spec/replicas")?.as_u64());
+            let replicas = live.and_then(|live| live.to_value().ok()?.pointer("/spec/replicas")?.as_u64());
             let (old, new) = (replicas.unwrap_or(1), replicas.unwrap_or(1).saturating_add(DRIFT));
             (target, json!({"spec": {"replicas": new}}), format!("replicas from {old} to {new}"))
         } else if let Some(target) = of(&["ConfigMap"]) {
-            let live = self.writer.get(target).await?.map(|live| live.to_value());
+            let live = self.writer.get(target).await?.map(|live| live.to_value()).transpose()?;
             let data = live.as_ref().and_then(|live| live.get("data")?.as_object());
             let Some(key) = data.and_then(|data| data.keys().next().cloned()) else {
                 bail!("the ConfigMap {} of {} has no data to change", target.name, app.name);
@@ -179,7 +179,7 @@ impl Running {
             let names = self.applications.borrow().keys().cloned().collect::<Vec<_>>().join(", ");
             bail!("there is no application {name:?}; there are {names}");
         };
-        let value = found.to_value();
+        let value = found.to_value()?;
         let text = |path: &str| value.pointer(path).and_then(Value::as_str).unwrap_or("");
         if text("/spec/source/repoURL") != self.url {
             bail!("{name} does not come from the demo's repository {}", self.url);

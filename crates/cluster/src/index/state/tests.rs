@@ -25,7 +25,7 @@ fn watched(state: &mut State, group: &str, kind: &str) -> KindId {
 fn upsert(state: &mut State, kind: KindId, object: &serde_json::Value) -> Option<Change> {
     let text = object.to_string();
     let head: Head<'_> = serde_json::from_str(&text).unwrap();
-    state.upsert(kind, "", &head, text.as_bytes(), Form::Object).unwrap()
+    state.upsert(kind, "", &head, text.as_bytes(), Form::Object)
 }
 
 fn object(name: &str, version: &str, track: &str) -> serde_json::Value {

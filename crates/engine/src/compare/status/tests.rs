@@ -95,7 +95,7 @@ fn object(value: &Value) -> Arc<Object> {
 }
 
 fn edited(base: &Arc<Object>, edit: impl FnOnce(&mut Value)) -> Arc<Object> {
-    let mut value = base.to_value();
+    let mut value = base.to_value().unwrap();
     edit(&mut value);
     object(&value)
 }

@@ -193,7 +193,7 @@ impl<'a> World<'a> {
             return !keys.contains(&key.to_string());
         }
         let options = DiffOptions { ignore: &self.rules.ignore, settings: self.rules.diff };
-        let result = diff(Some(&target.to_value()), Some(&entry.tree), &options);
+        let result = diff(Some(&target.to_value().unwrap_or_default()), Some(&entry.tree), &options);
         result.map_or(true, |result| result.modified)
     }
 
@@ -258,7 +258,7 @@ impl<'a> World<'a> {
     fn apply(&mut self, pass: u64, action: &Action) -> Outcome {
         let text = self.text(action);
         let Some(manifest) = &action.manifest else { return Outcome::done() };
-        let mut tree = manifest.to_value();
+        let mut tree = manifest.to_value().unwrap_or_default();
         if let Some(kind) = order::crd_kind(manifest) {
             self.served.insert(kind.to_string());
         }
@@ -286,7 +286,11 @@ impl<'a> World<'a> {
             Op::ServerSideApply => "serverside-applied",
             Op::Replace => "replaced",
             _ => match (self.objects.get(&action.key), &action.manifest) {
-                (Some(entry), Some(manifest)) if contains(&entry.tree, &manifest.to_value()) => "unchanged",
+                (Some(entry), Some(manifest))
+                    if contains(&entry.tree, &manifest.to_value().unwrap_or_default()) =>
+                {
+                    "unchanged"
+                }
                 (Some(_), _) => "configured",
                 (None, _) => "created",
             },

@@ -110,7 +110,7 @@ fn eng_150_hooks_are_submitted_named_held_and_marked() {
     facts.resources.clear();
     let mut pass = Pass::start(facts, Plain(HealthCode::Healthy));
     let Step::Do(dry) = pass.next(Vec::new()) else { panic!("a dry run comes first") };
-    let manifest = dry[0].manifest.as_deref().map(Object::to_value).unwrap();
+    let manifest = dry[0].manifest.as_deref().map(Object::to_value).unwrap().unwrap();
     assert_eq!(manifest["metadata"]["finalizers"], json!(["argocd.argoproj.io/hook-finalizer"]));
     assert_eq!(
         manifest["metadata"]["annotations"]["tiphys.dev/operation-id"],

@@ -223,7 +223,8 @@ fn judge_application(input: &mut Input) -> Result<Value, Fault> {
         .collect();
     let identity =
         AppIdentity { namespace: &application.metadata.namespace, name: &application.metadata.name };
-    let health = app_health(&resources, identity, |live| evaluate(&live.to_value(), &overrides)).health;
+    let judge = |live: &Object| evaluate(&live.to_value()?, &overrides);
+    let health = app_health(&resources, identity, judge).health;
     Ok(json!({"status": health.status.as_str(), "message": health.message}))
 }
 
