@@ -28,6 +28,11 @@ pub(crate) use credentials::{HttpCredentials, roots_file};
 const LISTING_BYTES_MAX: usize = 128 * 1024 * 1024;
 /// Bytes of the output of every other command.
 const OUTPUT_BYTES_MAX: usize = 64 * 1024;
+/// Bytes that git may ask for at once: a difference, which is decoded in memory, is not made of larger files by
+/// any server that was not told to.
+const ALLOCATION_MAX: &str = "512m";
+/// Bytes of files that git does not hold in memory.
+const STREAMED_MIN: &str = "16m";
 /// Git processes and conversations at once.
 const PROCESSES_MAX: usize = 32;
 
@@ -46,6 +51,11 @@ impl Git {
         let secrets = options.cache_dir.join("secrets");
         let askpass = credentials::prepare(&secrets)?;
         Ok(Self { options, http: Http::default(), slots: Semaphore::new(PROCESSES_MAX), askpass, secrets })
+    }
+
+    /// Time limit of work on what a server sent.
+    pub(crate) fn exec_timeout(&self) -> Duration {
+        self.options.exec_timeout
     }
 
     /// Lists the refs of a repository, with symbolic refs and peeled tags.
@@ -212,6 +222,7 @@ impl Git {
             ("LC_ALL", "C"),
             ("GIT_LFS_SKIP_SMUDGE", "1"),
             ("GIT_TERMINAL_PROMPT", "false"),
+            ("GIT_ALLOC_LIMIT", ALLOCATION_MAX),
             // Refuses `ext::` and every other helper, also when a server or a configuration names one.
             ("GIT_ALLOW_PROTOCOL", "https:http:ssh:git:file"),
         ]
@@ -225,6 +236,9 @@ impl Git {
             ("credential.helper", ""),
             ("gc.auto", "0"),
             ("maintenance.auto", "false"),
+            // One file a fetch, and one kind of leftover when it fails.
+            ("fetch.unpackLimit", "1"),
+            ("core.bigFileThreshold", STREAMED_MIN),
             ("core.hooksPath", "/dev/null"),
             // The content is a cache: after a crash it is fetched again.
             ("core.fsync", "none"),

@@ -22,6 +22,7 @@ mod repository;
 mod sources;
 mod store;
 mod tree;
+mod work;
 
 pub use clock::{Clock, ManualClock};
 pub use directory::read_directory;

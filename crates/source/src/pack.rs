@@ -2,11 +2,16 @@
 //!
 //! The order keeps the repository sound at every moment: objects come first; when everything below the commit was
 //! found, the note that history ends there; and last the ref that proves the commit complete.
+//!
+//! What a server sends is measured before it is decoded, and the work ends when it is told to; temporary files go
+//! with it (issue 10, A4).
+
+mod survey;
 
 use std::fs;
 use std::io::Write as _;
 use std::path::Path;
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use gix::ObjectId;
 use gix::progress::Discard;
@@ -16,10 +21,7 @@ use tiphys_render::TreeError;
 
 use crate::http::Increment;
 use crate::store::parse_commit;
-use crate::tree::Objects;
-
-/// Bytes of one decoded object.
-const OBJECT_BYTES_MAX: usize = 128 * 1024 * 1024;
+use crate::tree::{OBJECT_BYTES_MAX, Objects};
 
 /// Why an increment was not added.
 #[derive(Debug, thiserror::Error)]
@@ -27,6 +29,12 @@ pub(crate) enum PackError {
     /// The pack or one of its objects is not what its checksum says, or is too large.
     #[error("the pack of the server cannot be used")]
     Invalid,
+    /// The pack, or one of its objects, is larger than what is unpacked in this process.
+    #[error("the pack of the server unpacks to too much")]
+    TooLarge,
+    /// The caller does not wait any longer.
+    #[error("adding the pack of the server was interrupted")]
+    Interrupted,
     /// Objects of the commit are neither in the pack nor here.
     #[error("the pack of the server is not complete")]
     Incomplete,
@@ -38,14 +46,17 @@ pub(crate) enum PackError {
     Write(#[from] std::io::Error),
 }
 
-/// Adds a commit. `known` are complete commits, newest first.
+/// Adds a commit. `known` are complete commits, newest first. Ends soon after `interrupt` was set: after one
+/// object, at the latest.
 pub(crate) fn add(
     directory: &Path,
     objects: &Objects,
     commit: ObjectId,
     increment: &Increment,
     known: &[String],
+    interrupt: &AtomicBool,
 ) -> Result<(), PackError> {
+    survey::survey(&increment.pack, interrupt)?;
     let mut pack = increment.pack.as_slice();
     let options =
         Options { thread_limit: Some(1), alloc_limit_bytes: Some(OBJECT_BYTES_MAX), ..Options::default() };
@@ -53,20 +64,25 @@ pub(crate) fn add(
         &mut pack,
         Some(&directory.join("objects/pack")),
         &mut Discard,
-        &AtomicBool::new(false),
+        interrupt,
         Some(objects.finder()),
         gix::hash::Kind::Sha1,
         options,
     )
-    .map_err(|_error| PackError::Invalid)?;
+    .map_err(|_error| interrupted(interrupt).err().unwrap_or(PackError::Invalid))?;
     if let Some(keep) = outcome.keep_path {
         fs::remove_file(keep)?;
     }
     let data = objects.commit(commit)?;
     let complete = known.first().and_then(|newest| parse_commit(newest).ok());
     let complete = complete.map(|newest| objects.commit(newest)).transpose()?;
-    if data.id != commit || !objects.is_complete(data.root, complete.map(|newest| newest.root))? {
+    if data.id != commit {
         return Err(PackError::Incomplete);
+    }
+    match objects.is_complete(data.root, complete.map(|newest| newest.root), interrupt) {
+        Ok(true) => {}
+        Ok(false) => return Err(PackError::Incomplete),
+        Err(error) => return Err(interrupted(interrupt).err().unwrap_or(PackError::Tree(error))),
     }
     if increment.is_shallow {
         end_history(directory, commit)?;
@@ -75,6 +91,10 @@ pub(crate) fn add(
     fs::create_dir_all(&refs)?;
     replace(&refs.join(commit.to_string()), format!("{commit}\n").as_bytes())?;
     Ok(())
+}
+
+fn interrupted(interrupt: &AtomicBool) -> Result<(), PackError> {
+    if interrupt.load(Ordering::Relaxed) { Err(PackError::Interrupted) } else { Ok(()) }
 }
 
 /// Notes that the parents of a commit are not here.
@@ -140,18 +160,28 @@ mod tests {
         let file = |name: &str| fs::read(world.path().join(name)).unwrap();
         let proof = directory.join("refs/tiphys").join(&name);
 
+        let never = AtomicBool::new(false);
         let whole = file("whole");
         let mut flipped = whole.clone();
         flipped[20] ^= 1;
         for invalid in [Vec::new(), b"PACK".to_vec(), whole[..whole.len() - 1].to_vec(), flipped] {
-            let result = add(&directory, &objects, commit, &increment(invalid), &[]);
+            let result = add(&directory, &objects, commit, &increment(invalid), &[], &never);
             assert!(matches!(result, Err(PackError::Invalid)), "{result:?}");
         }
-        let result = add(&directory, &objects, commit, &increment(file("part")), &[]);
+        let result = add(&directory, &objects, commit, &increment(file("part")), &[], &never);
         assert!(matches!(result, Err(PackError::Incomplete)), "{result:?}");
         assert!(!proof.exists() && !directory.join("shallow").exists());
 
-        add(&directory, &objects, commit, &increment(whole), &[]).unwrap();
+        // Interrupted, and too large: nothing stays.
+        let result =
+            add(&directory, &objects, commit, &increment(whole.clone()), &[], &AtomicBool::new(true));
+        assert!(matches!(result, Err(PackError::Interrupted)), "{result:?}");
+        let bomb = survey::tests::bomb(100, 100);
+        let result = add(&directory, &objects, commit, &increment(bomb), &[], &never);
+        assert!(matches!(result, Err(PackError::TooLarge)), "{result:?}");
+        assert!(!proof.exists());
+
+        add(&directory, &objects, commit, &increment(whole), &[], &never).unwrap();
         assert_eq!(fs::read_to_string(&proof).unwrap(), format!("{name}\n"));
         assert_eq!(fs::read_to_string(directory.join("shallow")).unwrap(), format!("{name}\n"));
         let left = fs::read_dir(directory.join("objects/pack")).unwrap().map(|file| file.unwrap().path());

@@ -16,8 +16,9 @@ use crate::git::Git;
 use crate::local;
 use crate::memory::{Fetched, MemoryRepositories};
 use crate::refs::{check_revision, is_commit_sha};
-use crate::store::{Store, blocking, parse_commit};
+use crate::store::{Store, parse_commit};
 use crate::tree::{ChangesError, GitTree, changed_files};
+use crate::work::blocking;
 use crate::{Clock, RefList, Repository, Resolution, SourceError};
 
 pub use metadata::{CommitReference, RevisionMetadata};

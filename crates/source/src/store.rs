@@ -8,6 +8,8 @@
 //!
 //! The directory belongs to one process.
 
+mod sweep;
+
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -19,14 +21,13 @@ use parking_lot::Mutex;
 use crate::git::Git;
 use crate::refs::RefList;
 use crate::tree::Objects;
+use crate::work::{blocking, interruptible};
 use crate::{Repository, SourceError, pack};
+use sweep::{Sweep, remove_leftovers};
 
 /// Refs that a fetch offers as known. The server walks the whole tree of each: on 1,000 directories a fetch
 /// takes 35 ms with one and 50 ms with nine, and the answer hardly gets smaller.
 const KNOWN_REFS_MAX: usize = 4;
-/// Files of interrupted fetches.
-const LEFTOVERS: [&str; 5] = ["tmp_pack_", "tmp_idx_", "tmp_rev_", "tmp_mtimes_", ".tmp"];
-
 /// A bare repository and the commits it holds completely.
 pub(crate) struct Generation {
     directory: PathBuf,
@@ -100,20 +101,6 @@ impl Drop for Generation {
         if self.is_doomed.load(Ordering::Relaxed) {
             // What stays is removed when the store is opened again.
             drop(std::fs::remove_dir_all(&self.directory));
-        }
-    }
-}
-
-fn remove_leftovers(directory: &Path) {
-    for place in ["objects/pack", "objects", "."] {
-        let Ok(members) = std::fs::read_dir(directory.join(place)) else { continue };
-        for member in members.flatten() {
-            let name = member.file_name().to_string_lossy().into_owned();
-            let is_lock = Path::new(&name).extension().is_some_and(|extension| extension == "lock");
-            if is_lock || LEFTOVERS.iter().any(|prefix| name.starts_with(prefix)) {
-                // A file that cannot be removed makes the next fetch fail, which starts a new generation.
-                drop(std::fs::remove_file(member.path()));
-            }
         }
     }
 }
@@ -359,15 +346,36 @@ impl Store {
             _ => Arc::new(self.create(git, &self.next_directory("full")).await?),
         };
         let refspecs = ["+refs/heads/*:refs/heads/*".to_owned(), "+refs/tags/*:refs/tags/*".to_owned()];
-        git.fetch(repository, &generation.directory, 0, &refspecs).await?;
+        let sweep = Sweep::of(&generation.directory);
+        if let Err(error) = git.fetch(repository, &generation.directory, 0, &refspecs).await {
+            sweep.now().await;
+            return Err(error);
+        }
+        sweep.disarm();
         let full = Full { generation: Arc::clone(&generation), as_of: Some(Arc::clone(list)) };
         self.state.lock().full = Some(full);
         Ok(generation)
     }
 }
 
-/// Fetches a commit and checks it; a generation that holds others gets the difference only.
+/// Fetches a commit and checks it; a generation that holds others gets the difference only. Whatever goes wrong,
+/// no temporary file stays.
 async fn fetch_one(
+    git: &Git,
+    repository: &Repository,
+    generation: &Arc<Generation>,
+    commit: &str,
+) -> Result<(), SourceError> {
+    let sweep = Sweep::of(&generation.directory);
+    let result = fetch_into(git, repository, generation, commit).await;
+    match &result {
+        Ok(()) => sweep.disarm(),
+        Err(_failed) => sweep.now().await,
+    }
+    result
+}
+
+async fn fetch_into(
     git: &Git,
     repository: &Repository,
     generation: &Arc<Generation>,
@@ -378,8 +386,8 @@ async fn fetch_one(
     let known = generation.newest(KNOWN_REFS_MAX);
     if let Some(increment) = git.increment(repository, commit, &known, &refspecs).await? {
         let into = Arc::clone(generation);
-        let stored = blocking(move || {
-            pack::add(&into.directory, &into.objects, id, &increment, &known)
+        let stored = interruptible(git.exec_timeout(), move |interrupt| {
+            pack::add(&into.directory, &into.objects, id, &increment, &known, interrupt)
                 .map_err(|error| SourceError::Cache { text: error.to_string() })
         });
         match stored.await {
@@ -387,6 +395,7 @@ async fn fetch_one(
                 generation.add(commit);
                 return Ok(());
             }
+            Err(error @ SourceError::Timeout { .. }) => return Err(error),
             Err(error) => {
                 tracing::warn!(repository = %repository.url, %error, "the commit is fetched by git");
             }
@@ -394,9 +403,14 @@ async fn fetch_one(
     }
     git.fetch(repository, &generation.directory, 1, &refspecs).await?;
     let checked = Arc::clone(generation);
+    let revision = commit.to_owned();
     blocking(move || {
         let damaged = |error: tiphys_render::TreeError| SourceError::Cache { text: error.to_string() };
-        let data = checked.objects.commit(id).map_err(damaged)?;
+        let Some(data) = checked.objects.find_commit(id).map_err(damaged)? else {
+            // A file behind a tag, say. Git has noted it as fetched.
+            drop(std::fs::remove_file(checked.directory.join("refs/tiphys").join(&revision)));
+            return Err(SourceError::RevisionNotFound { revision });
+        };
         checked.objects.members(data.root).map(drop).map_err(damaged)
     })
     .await?;
@@ -470,12 +484,4 @@ fn members(directory: &Path) -> Vec<String> {
 
 fn cache_error(error: &std::io::Error) -> SourceError {
     SourceError::Cache { text: format!("the cache directory cannot be written: {}", error.kind()) }
-}
-
-/// Runs file access and decoding off the async threads (STY-80).
-pub(crate) async fn blocking<T: Send + 'static>(
-    work: impl FnOnce() -> Result<T, SourceError> + Send + 'static,
-) -> Result<T, SourceError> {
-    let failed = |_panic| SourceError::Cache { text: "reading the repository failed".to_owned() };
-    tokio::task::spawn_blocking(work).await.map_err(failed)?
 }

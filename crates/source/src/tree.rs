@@ -4,6 +4,9 @@
 //! lately. A [`GitTree`] is one commit of it. Ids are git's, so an unchanged directory keeps its id across
 //! commits, and what was learned about it (its members, how far its links reach) is kept by id.
 
+#[cfg(test)]
+mod tests;
+
 use std::collections::{HashMap, HashSet};
 use std::path::Path;
 use std::sync::Arc;
@@ -11,6 +14,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use bytes::Bytes;
 use gix::ObjectId;
+use gix::bstr::ByteSlice as _;
 use gix::object::tree::EntryKind as GitKind;
 use gix::objs::Kind;
 use moka::sync::Cache;
@@ -34,8 +38,14 @@ const LINK_BYTES_MAX: u64 = 4096;
 const COMMIT_BYTES_MAX: u64 = 4 * 1024 * 1024;
 /// Directories below each other.
 const DEPTH_MAX: usize = 512;
+/// Bytes of one object in memory, and of every object that it is a difference to.
+pub(crate) const OBJECT_BYTES_MAX: usize = 128 * 1024 * 1024;
 /// Packs of one repository: more than any generation gathers.
 const PACKS_MAX: u16 = 2048;
+/// Tags that point at each other before a commit comes.
+const TAGS_MAX: usize = 16;
+/// Objects whose ids begin alike that are looked at.
+const CANDIDATES_MAX: usize = 1000;
 
 /// One member of a directory.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -60,7 +70,8 @@ impl Objects {
     pub(crate) fn open(directory: &Path) -> Result<Self, SourceError> {
         let options = gix::open::Options::isolated()
             .open_path_as_is(true)
-            .object_store_slots(gix::odb::store::init::Slots::Given(PACKS_MAX));
+            .object_store_slots(gix::odb::store::init::Slots::Given(PACKS_MAX))
+            .config_overrides([format!("gitoxide.objects.allocLimit={OBJECT_BYTES_MAX}")]);
         let repository = gix::ThreadSafeRepository::open_opts(directory, options).map_err(|_error| {
             SourceError::Cache { text: "the cached repository cannot be opened".to_owned() }
         })?;
@@ -88,18 +99,43 @@ impl Objects {
         self.repository.to_thread_local().objects
     }
 
-    /// Bytes of an object; `Ok(None)` when it is larger than `max_bytes`.
-    fn object(&self, id: ObjectId, kind: Kind, max_bytes: u64) -> Result<Option<Vec<u8>>, TreeError> {
+    /// An object that cannot be decoded: damaged, or with a base that is too large for us, which fetching again
+    /// does not mend.
+    fn unreadable(&self, error: &gix::Error) -> TreeError {
+        if error.classify().is_resource_exhausted() {
+            return TreeError::Damaged { what: "an object is too large".to_owned() };
+        }
+        self.damage("an object is damaged")
+    }
+
+    /// An object that is not what refers to it says. When its content has the right hash it was made so, and
+    /// fetching again does not mend it.
+    fn unexpected(&self, id: ObjectId, kind: Kind, data: &[u8], what: &str) -> TreeError {
+        match gix::objs::compute_hash(gix::hash::Kind::Sha1, kind, data) {
+            Ok(found) if found == id => TreeError::Damaged { what: what.to_owned() },
+            _ => self.damage(what),
+        }
+    }
+
+    /// Kind and bytes of an object; `Ok(None)` when it is larger than `max_bytes`, which its header tells before
+    /// anything of it is held in memory.
+    fn any_object(&self, id: ObjectId, max_bytes: u64) -> Result<Option<(Kind, Vec<u8>)>, TreeError> {
         let repository = self.repository.to_thread_local();
         let header = repository.find_header(id).map_err(|_error| self.damage("an object is missing"))?;
         if header.size() > max_bytes {
             return Ok(None);
         }
-        let object = repository.find_object(id).map_err(|_error| self.damage("an object is damaged"))?;
-        if object.kind != kind {
-            return Err(self.damage("an object has the wrong kind"));
+        let object = repository.find_object(id).map_err(|error| self.unreadable(&error))?.detach();
+        Ok(Some((object.kind, object.data)))
+    }
+
+    /// Bytes of an object; `Ok(None)` when it is larger than `max_bytes`.
+    fn object(&self, id: ObjectId, kind: Kind, max_bytes: u64) -> Result<Option<Vec<u8>>, TreeError> {
+        match self.any_object(id, max_bytes)? {
+            None => Ok(None),
+            Some((found, data)) if found == kind => Ok(Some(data)),
+            Some((found, data)) => Err(self.unexpected(id, found, &data, "an object has the wrong kind")),
         }
-        Ok(Some(object.detach().data))
     }
 
     /// Members of a directory, sorted by name.
@@ -110,7 +146,7 @@ impl Objects {
         let too_large = || TreeError::Damaged { what: "a directory is too large".to_owned() };
         let data = self.object(id, Kind::Tree, DIRECTORY_BYTES_MAX)?.ok_or_else(too_large)?;
         let tree = gix::objs::TreeRef::from_bytes(&data, gix::hash::Kind::Sha1)
-            .map_err(|_error| self.damage("a directory is damaged"))?;
+            .map_err(|_error| self.unexpected(id, Kind::Tree, &data, "a directory is damaged"))?;
         let mut members: Vec<Member> = tree
             .entries
             .iter()
@@ -128,11 +164,19 @@ impl Objects {
 
     /// Whether everything below a directory is here. Members that a complete directory has under the same path
     /// are not looked at.
-    pub(crate) fn is_complete(&self, root: ObjectId, complete: Option<ObjectId>) -> Result<bool, TreeError> {
+    pub(crate) fn is_complete(
+        &self,
+        root: ObjectId,
+        complete: Option<ObjectId>,
+        interrupt: &AtomicBool,
+    ) -> Result<bool, TreeError> {
         let repository = self.repository.to_thread_local();
         let mut seen = HashSet::new();
         let mut pending = vec![(root, complete)];
         while let Some((id, complete)) = pending.pop() {
+            if interrupt.load(Ordering::Relaxed) {
+                return Err(TreeError::Damaged { what: "reading was interrupted".to_owned() });
+            }
             let known = complete.map(|id| self.members(id)).transpose()?;
             let known = known.as_deref().unwrap_or_default();
             for member in self.members(id)?.iter() {
@@ -194,32 +238,65 @@ impl Objects {
         Ok(climb)
     }
 
-    /// The commit an id means, with its root directory; tags are followed.
-    pub(crate) fn commit(&self, id: ObjectId) -> Result<CommitData, TreeError> {
+    /// The commit an id means; tags are followed, and of what is neither only the header is read. `Ok(None)` when
+    /// no commit stands there.
+    fn peel(&self, id: ObjectId) -> Result<Option<(ObjectId, Vec<u8>)>, TreeError> {
         let repository = self.repository.to_thread_local();
-        let missing = |_error| self.damage("a commit is missing");
-        let object = repository.find_object(id).map_err(missing)?;
-        if object.data.len() as u64 > COMMIT_BYTES_MAX {
-            return Err(TreeError::Damaged { what: "a commit is too large".to_owned() });
+        let mut id = id;
+        for _ in 0..=TAGS_MAX {
+            let header = repository.find_header(id).map_err(|_error| self.damage("a commit is missing"))?;
+            if !matches!(header.kind(), Kind::Commit | Kind::Tag) {
+                return Ok(None);
+            }
+            let too_large = || TreeError::Damaged { what: "a commit is too large".to_owned() };
+            let (kind, data) = self.any_object(id, COMMIT_BYTES_MAX)?.ok_or_else(too_large)?;
+            if kind == Kind::Commit {
+                return Ok(Some((id, data)));
+            }
+            id = gix::objs::TagRef::from_bytes(&data, gix::hash::Kind::Sha1)
+                .map_err(|_error| self.unexpected(id, kind, &data, "a tag is damaged"))?
+                .target();
         }
-        let commit = object.peel_to_commit().map_err(|_error| self.damage("a commit is missing"))?;
-        let root = commit.tree_id().map_err(|_error| self.damage("a commit is damaged"))?.detach();
-        let author = commit.author().map_err(|_error| self.damage("a commit is damaged"))?;
-        let message = commit.message_raw_sloppy();
-        Ok(CommitData {
-            id: commit.id,
+        Ok(None)
+    }
+
+    /// The commit an id means, with its root directory; tags are followed. `Ok(None)` when something else stands
+    /// there, however large.
+    pub(crate) fn find_commit(&self, id: ObjectId) -> Result<Option<CommitData>, TreeError> {
+        let Some((id, data)) = self.peel(id)? else { return Ok(None) };
+        let damaged = |_error| self.unexpected(id, Kind::Commit, &data, "a commit is damaged");
+        let fields = || gix::objs::CommitRefIter::from_bytes(&data, gix::hash::Kind::Sha1);
+        let root = fields().tree_id().map_err(damaged)?;
+        let author = fields().author().map_err(damaged)?;
+        // Whatever stands after the header, also when that is an unusual one.
+        let message = data.find(b"\n\n").and_then(|end| data.get(end + 2..)).unwrap_or_default();
+        Ok(Some(CommitData {
+            id,
             root,
             author: format!("{} <{}>", author.name, author.email),
             seconds: author.seconds(),
             message: String::from_utf8_lossy(message).into_owned(),
-        })
+        }))
     }
 
-    /// The only commit whose id begins with these digits.
+    /// Like [`Self::find_commit`], for what must be a commit.
+    pub(crate) fn commit(&self, id: ObjectId) -> Result<CommitData, TreeError> {
+        let other = || TreeError::Damaged { what: "the revision is not a commit".to_owned() };
+        self.find_commit(id)?.ok_or_else(other)
+    }
+
+    /// The only commit whose id, or whose tag's id, begins with these digits.
     pub(crate) fn expand(&self, digits: &str) -> Option<String> {
+        let prefix = gix::hash::Prefix::from_hex(digits).ok()?;
         let repository = self.repository.to_thread_local();
-        let specification = format!("{digits}^{{commit}}");
-        repository.rev_parse_single(specification.as_str()).ok().map(|id| id.to_string())
+        let mut candidates = HashSet::new();
+        // What it answers beside the candidates is whether there is only one.
+        let _is_only = repository.objects.lookup_prefix(prefix, Some(&mut candidates)).ok()?;
+        let candidates = candidates.into_iter().take(CANDIDATES_MAX);
+        let found: HashSet<ObjectId> =
+            candidates.filter_map(|id| self.peel(id).ok()?.map(|(commit, _)| commit)).collect();
+        let mut found = found.into_iter();
+        found.next().filter(|_only| found.next().is_none()).map(|commit| commit.to_string())
     }
 }
 

@@ -4,9 +4,9 @@ use std::fs;
 use std::time::Duration;
 
 use tiphys_render::TreePath;
-use tiphys_source::{Freshness, Repository};
+use tiphys_source::{Freshness, Repository, SourceError};
 
-use crate::git_http::{Auth, GitServer};
+use crate::git_http::{Auth, Behaviour, GitServer};
 use crate::world::World;
 
 #[tokio::test]
@@ -158,4 +158,55 @@ async fn dep_52_directories_are_renewed_without_asking_the_server() {
         .map(|directory| directory.file_name().unwrap().to_string_lossy().into_owned())
         .collect();
     assert_eq!(names, ["g3"]);
+}
+
+/// RND-46: a fetch that failed leaves no temporary file, and the next one succeeds.
+#[tokio::test]
+async fn rnd_46_a_failed_fetch_leaves_nothing_behind() {
+    let world = World::with(&[("a", "1")]).await;
+    let server = GitServer::start(&world.root(), Auth::None).await;
+    let repository = Repository::anonymous(&server.url("repo"));
+    let commit = world.sources.resolve(&repository, "HEAD", Freshness::Cached).await.unwrap();
+    world.sources.tree(&repository, &commit).await.unwrap();
+    let directory = world.generations()[0].clone();
+    let leftovers =
+        ["objects/pack/tmp_pack_x", "objects/pack/tmp_idx_x", "objects/pack/.tmpAb12", "shallow.lock"];
+    for name in leftovers {
+        fs::write(directory.join(name), "x").unwrap();
+    }
+    let next = world.commit("next", &[("a", "2")]).await;
+    server.behave(Behaviour { forbids: true, ..Behaviour::default() });
+    assert!(world.sources.tree(&repository, &next).await.is_err());
+    assert_eq!(leftovers.map(|name| directory.join(name).exists()), [false; 4]);
+
+    server.behave(Behaviour::default());
+    world.sources.tree(&repository, &next).await.unwrap();
+    assert_eq!(world.generations(), [directory]);
+}
+
+/// INV-10: a tag of something that is no commit is an error that names the revision; it is fetched once, and what
+/// was fetched before stays.
+#[tokio::test]
+async fn inv_10_a_file_behind_a_tag_is_no_revision() {
+    let world = World::with(&[("a", "1")]).await;
+    let server = GitServer::start(&world.root(), Auth::None).await;
+    let repository = Repository::anonymous(&server.url("repo"));
+    let commit = world.sources.resolve(&repository, "main", Freshness::Cached).await.unwrap();
+    world.sources.tree(&repository, &commit).await.unwrap();
+    fs::write(world.origin().join("large"), vec![b'x'; 1 << 20]).unwrap();
+    let file = world.git(&["hash-object", "-w", "large"]).await;
+    world.git(&["tag", "-a", "-m", "t", "v1", &file]).await;
+    let before = world.generations();
+    world.clock.advance(Duration::from_secs(1));
+    for revision in ["v1", &file] {
+        let found = world.sources.resolve(&repository, revision, Freshness::Fetch).await.unwrap();
+        let error = world.sources.tree(&repository, &found).await.map(drop).unwrap_err();
+        assert_eq!(error, SourceError::RevisionNotFound { revision: file.clone() });
+    }
+    assert_eq!(world.generations(), before);
+    let again = world.restarted(|_| {});
+    let error = again.tree(&repository, &file).await.map(drop).unwrap_err();
+    assert_eq!(error, SourceError::RevisionNotFound { revision: file });
+    again.tree(&repository, &commit).await.unwrap();
+    assert_eq!(world.generations(), before);
 }
