@@ -19,7 +19,7 @@ fn with_only_a_header(kind: &str, size: u64) -> (tempfile::TempDir, ObjectId, Ob
     out.flush().unwrap();
     fs::create_dir_all(directory.path().join("objects/12")).unwrap();
     let name = id.to_string();
-    fs::write(directory.path().join("objects/12").join(&name[2..]), out.into_inner()).unwrap();
+    fs::write(directory.path().join("objects/12").join(name.get(2..).unwrap()), out.into_inner()).unwrap();
     let objects = Objects::open(directory.path()).unwrap();
     (directory, id, objects)
 }
@@ -74,7 +74,7 @@ fn rnd_30_tags_are_followed_so_far_and_no_further() {
         let objects = Objects::open(directory.path()).unwrap();
         let found = objects.find_commit(id).unwrap();
         assert_eq!(found.map(|data| (data.id, data.message)), Some((commit, "Text\n".to_owned())), "{n}");
-        assert_eq!(objects.expand(&id.to_string()[..12]), Some(commit.to_string()));
+        assert_eq!(objects.expand(id.to_string().get(..12).unwrap()), Some(commit.to_string()));
         id = write(Kind::Tag, &format!("object {id}\ntype {kind}\ntag t{n}\ntagger {who}\n\nx\n"));
         kind = "tag";
     }
