@@ -12,6 +12,7 @@ use tiphys_cluster::{ApiError, Seen as IndexSeen, Target as WriteTarget};
 use tiphys_engine::app_health::{AppIdentity, AppResource, app_health};
 use tiphys_engine::compare::{self, CompareInput, Comparison, Scope};
 use tiphys_engine::health::{self, Health, HealthOverrides};
+use tiphys_engine::hook::Role;
 use tiphys_engine::seen::Seen;
 use tiphys_engine::tracking::TrackingSettings;
 use tiphys_engine::tree::{self, NodeInfo, SummaryNode};
@@ -285,11 +286,51 @@ pub(crate) fn failed(subject: &Subject<'_>, targets: Targets, message: String) -
         conditions: comparison.conditions.clone(),
         comparison,
         targets,
-        // What was known stays; only its status is unknown now (ENG-53).
+        // What was known stays; only its status is unknown now (ENG-53), and its health, which nobody could see
+        // (INV-15).
         resources: unknown_resources(&subject.app.status),
-        health: HealthStatus { last_transition_time: None, ..subject.app.status.health.clone() },
+        health: unknown_health(),
         summary: subject.app.status.summary.clone(),
     }
+}
+
+fn unknown_health() -> HealthStatus {
+    HealthStatus { status: "Unknown".to_owned(), ..HealthStatus::default() }
+}
+
+/// The health of an application whose targets are not known: that of its live objects, when all of them could be
+/// seen and there are some. What it was before may not be so any more (INV-15).
+pub(crate) fn health_of_live(subject: &Subject<'_>, memory: &Mutex<AppMemory>) -> HealthStatus {
+    let mut found = subject.destination.index.managed(subject.instance);
+    found.objects.retain(|object| !Role::of(object.as_ref()).is_hook());
+    let known: HashSet<GroupKind> =
+        subject.app.status.resources.iter().map(|r| GroupKind::new(&r.group, &r.kind)).collect();
+    let is_doubtful = |kind: &GroupKind| {
+        known.contains(kind) || found.objects.iter().any(|object| object.gvk().group_kind() == *kind)
+    };
+    let is_incomplete = subject.destination.is_stopped()
+        || found.cluster_error.is_some()
+        || found.incomplete.iter().any(|(kind, _)| is_doubtful(kind));
+    if is_incomplete || found.objects.is_empty() {
+        return unknown_health();
+    }
+    let mut memory = memory.lock();
+    let overrides = &subject.world.health;
+    let known = match &memory.verdict_rules {
+        Some(rules) if Arc::ptr_eq(rules, overrides) => std::mem::take(&mut memory.verdicts),
+        _ => HashMap::new(),
+    };
+    memory.verdict_rules = Some(Arc::clone(overrides));
+    memory.verdicts = found.objects.iter().map(|live| verdict(live, overrides, &known)).collect();
+    let resources: Vec<AppResource<'_>> =
+        found.objects.iter().map(|live| AppResource { target: None, live: Some(live) }).collect();
+    let identity =
+        AppIdentity { namespace: &subject.app.metadata.namespace, name: &subject.app.metadata.name };
+    let judged = app_health(&resources, identity, |live: &Object| match memory.verdicts.get(&live.key()) {
+        Some(verdict) => verdict.health.clone(),
+        None => Ok(None),
+    });
+    inline_health(&judged.health)
 }
 
 /// The known resources with status `Unknown`.

@@ -368,6 +368,14 @@ impl Controller {
         }
     }
 
+    /// Applications by name, each with the time of the last look at its sources and its cluster, written or not;
+    /// `None` before the first one (INV-13).
+    pub fn looks(&self) -> Vec<(String, Option<jiff::Timestamp>)> {
+        let store = &self.context.store;
+        let entries = store.keys().into_iter().filter_map(|key| store.get(&key).map(|entry| (key, entry)));
+        entries.map(|(key, entry)| (key.name.to_string(), entry.memory.lock().reconciled)).collect()
+    }
+
     /// Number of items worked on so far; what waits.
     pub fn progress(&self) -> (u64, usize) {
         (self.context.progress.count(), self.context.queue.depth())

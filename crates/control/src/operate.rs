@@ -167,6 +167,7 @@ async fn one(context: &Context, work: &mut Work, compared: Option<Compared>) -> 
         Move::Begin => Box::pin(start(context, work, &operation, compared)).await,
         Move::Retry { message, refresh } => {
             let mut new = work.app.clone();
+            rules::remember_synced(&mut new);
             if let Some(state) = new.status.operation_state.as_mut() {
                 state.finished_at = None;
                 state.message = message;
@@ -728,6 +729,7 @@ async fn finish(
     new.status.history = rules::extend_history(&work.app, &state, now);
     new.status.operation_state = Some(state.clone());
     new.operation = None;
+    rules::remember_synced(&mut new);
     let dry_run = state.operation.sync.as_ref().is_some_and(|sync| sync.dry_run);
     if let Some((resolved, operation, compared)) = done {
         let whole = operation.sync.as_ref().is_some_and(|sync| sync.resources.is_empty());
@@ -740,7 +742,8 @@ async fn finish(
             let subject = work.subject(resolved);
             let after = crate::compare::run(&subject, compared.targets.clone(), &work.memory).await;
             if after.comparison.failed.is_none() {
-                pass::fill(&mut new, work, &after, Level::Latest, now);
+                // Not a look at the branch: syncs that follow each other must not put that off (INV-13).
+                pass::fill(&mut new, work, &after, Level::Recent, now);
             }
         }
     }

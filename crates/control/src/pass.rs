@@ -208,6 +208,7 @@ async fn reconcile(context: &Context, work: &mut Work, refresh: Refresh) -> Resu
         Err(Unresolved::Unreachable(error)) => {
             let text = format!("Failed to load live state: {error}");
             repository_failed(&mut new, text, now);
+            new.status.health = HealthStatus { status: "Unknown".to_owned(), ..HealthStatus::default() };
             None
         }
         Err(Unresolved::Invalid(conditions)) => {
@@ -252,6 +253,7 @@ async fn reconcile(context: &Context, work: &mut Work, refresh: Refresh) -> Resu
             }
             Err(CompareError::Failed(error)) => {
                 repository_failed(&mut new, error, now);
+                new.status.health = compare::health_of_live(&work.subject(&resolved), &work.memory);
                 None
             }
         },
@@ -522,12 +524,13 @@ fn invalid(new: &mut Application, conditions: Vec<Condition>, now: Timestamp) {
     new.status.conditions = merge_conditions(&new.status.conditions, &SPEC_TYPES, conditions, &shown(now));
     "Unknown".clone_into(&mut new.status.sync.status);
     new.status.health = HealthStatus { status: "Unknown".to_owned(), ..HealthStatus::default() };
+    new.status.resources = compare::unknown_resources(&new.status);
     new.status.summary = Summary::default();
     compared_to(new);
     new.status.reconciled_at = Some(shown(now));
 }
 
-/// Targets could not be made: sync status and resources are unknown, health stays (ENG-53).
+/// Targets could not be made: sync status and resources are unknown (ENG-53).
 fn repository_failed(new: &mut Application, error: String, now: Timestamp) {
     // A failure that is answered from memory for an hour, and then is not, is one failure: a settled
     // installation writes nothing (INV-5).

@@ -14,7 +14,9 @@ mod manifests;
 #[expect(clippy::indexing_slicing, reason = "members of our own JSON, by name")]
 mod model;
 mod observer;
+mod progress;
 mod settled;
+mod truth;
 #[expect(clippy::indexing_slicing, reason = "members of our own JSON, by name")]
 mod users;
 mod watching;
@@ -133,19 +135,30 @@ fn many(arguments: &Arguments, from: u64, count: u64) -> Totals {
     let plan = plan(arguments);
     let next = AtomicU64::new(0);
     let totals = Mutex::new(Totals::default());
+    let running = progress::Running::default();
+    let (work, over) = std::sync::mpsc::channel();
     std::thread::scope(|scope| {
         for _ in 0..jobs {
-            scope.spawn(|| {
+            let (plan, next, totals, running, work) = (&plan, &next, &totals, &running, work.clone());
+            scope.spawn(move || {
                 loop {
                     let number = next.fetch_add(1, Ordering::Relaxed);
                     if number >= count || totals.lock().failed >= arguments.failures {
+                        // The last one of these ends the reports.
+                        drop(work);
                         return;
                     }
                     let seed = from.wrapping_add(number);
-                    let sums = one(seed, &plan);
+                    running.begin(seed);
+                    let sums = one(seed, plan);
+                    running.end(seed);
                     add(&mut totals.lock(), &sums);
                 }
             });
+        }
+        drop(work);
+        if count > 1 {
+            progress::report(&running, &totals, count, &over);
         }
     });
     totals.into_inner()
@@ -287,6 +300,7 @@ fn all(from: u64, count: u64, plan: &Plan) -> Totals {
 }
 
 fn show(text: &str) {
-    // A closed pipe ends quietly (CLI-1106).
-    drop(writeln!(std::io::stdout(), "{text}"));
+    // A closed pipe ends quietly (CLI-1106). A line that waits in a buffer is a failing seed that nobody sees.
+    let mut out = std::io::stdout().lock();
+    drop(writeln!(out, "{text}").and_then(|()| out.flush()));
 }

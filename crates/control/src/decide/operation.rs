@@ -1,8 +1,11 @@
 //! The life of an operation: start, resume, retry, end (CTL-44..54).
 
+use std::collections::HashSet;
+
 use jiff::{SignedDuration, Timestamp};
 use tiphys_api::Application;
-use tiphys_api::application::{Backoff, HistoryEntry, OperationState, RetryStrategy};
+use tiphys_api::application::{Backoff, HistoryEntry, OperationState, ResourceStatus, RetryStrategy};
+use tiphys_object::ResourceKey;
 
 /// Begins the message of an operation whose destination did not answer (CTL-46).
 pub const UNREACHED: &str = "Failed to get destination cluster: ";
@@ -155,6 +158,37 @@ pub fn end_pass(
     true
 }
 
+/// Notes in `status.resources` what an attempt may have made, before its results go: a later comparison that cannot
+/// list a kind, and the cascade, ask for what is noted there (INV-17).
+pub fn remember_synced(app: &mut Application) {
+    let Some(result) = app.status.operation_state.as_ref().and_then(|state| state.sync_result.as_ref())
+    else {
+        return;
+    };
+    let known: HashSet<ResourceKey> = app
+        .status
+        .resources
+        .iter()
+        .map(|r| ResourceKey::new(&r.group, &r.kind, &r.namespace, &r.name))
+        .collect();
+    let noted: Vec<ResourceStatus> = result
+        .resources
+        .iter()
+        .filter(|r| r.hook_type.is_empty() && r.status != "Pruned")
+        .filter(|r| !known.contains(&ResourceKey::new(&r.group, &r.kind, &r.namespace, &r.name)))
+        .map(|r| ResourceStatus {
+            group: r.group.clone(),
+            version: r.version.clone(),
+            kind: r.kind.clone(),
+            namespace: r.namespace.clone(),
+            name: r.name.clone(),
+            status: "Unknown".to_owned(),
+            ..ResourceStatus::default()
+        })
+        .collect();
+    app.status.resources.extend(noted);
+}
+
 /// A time as the status shows it: RFC 3339 in UTC, whole seconds.
 pub fn shown(at: Timestamp) -> String {
     at.strftime("%Y-%m-%dT%H:%M:%SZ").to_string()
@@ -284,5 +318,23 @@ mod tests {
         state.operation.sync =
             Some(serde_json::from_value(json!({"resources": [{"kind": "A", "name": "b"}]})).unwrap());
         assert_eq!(extend_history(&app, &state, now).len(), 2);
+    }
+
+    /// INV-17: what the results of an attempt alone know is noted before they go; what was pruned is not.
+    #[test]
+    fn inv_17_what_an_attempt_made_is_noted_once() {
+        let result = |name: &str, status: &str| {
+            json!({"group": "", "version": "v1", "kind": "ConfigMap",
+            "namespace": "n", "name": name, "status": status})
+        };
+        let mut app = app(
+            &json!({"sync": {}}),
+            &json!({"operation": {"sync": {}}, "phase": "Running", "startedAt": "2026-01-01T00:00:00Z",
+                "syncResult": {"revision": "1", "resources": [result("a", "Synced"), result("b", "Pruned")]}}),
+        );
+        remember_synced(&mut app);
+        remember_synced(&mut app);
+        let noted: Vec<_> = app.status.resources.iter().map(|r| (&*r.name, &*r.status)).collect();
+        assert_eq!(noted, [("a", "Unknown")]);
     }
 }

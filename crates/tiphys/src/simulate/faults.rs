@@ -101,9 +101,31 @@ impl Faults {
         faults
     }
 
+    /// The one fault of the blind part of a run (F6), if it has one: that of the run, or another in two of five.
+    /// An error that is taken for an empty list is the worst that can happen (law 2), so it happens often.
+    pub(super) fn choose_blind(&self, chance: &mut Chance) -> Option<(String, u16)> {
+        let another = chance.permille(400);
+        let kind = chance.pick(&KINDS).copied().unwrap_or_default();
+        let code = if chance.permille(500) { 403 } else { 500 };
+        self.refused.clone().or_else(|| another.then(|| (kind.to_owned(), code)))
+    }
+
     /// What is left of these faults when only one death may happen.
     pub(super) fn only(&self, death: Option<Death>) -> Self {
         Self { latency: self.latency, death, ..Self::default() }
+    }
+
+    /// Whether nothing that happens is hidden from a controller, or late.
+    pub(super) fn are_visible(&self) -> bool {
+        self.stale_read == 0
+            && self.watch_delay.is_zero()
+            && self.lost_event == 0
+            && self.gone == 0
+            && self.compact == 0
+            && self.refused.is_none()
+            && self.emptied.is_none()
+            && self.missing_group.is_none()
+            && self.lost_answer == 0
     }
 
     /// Whether a list may still hold back what was lost, so that only listing again repairs it.

@@ -104,6 +104,8 @@ pub(super) struct Model {
     pub(super) forced: BTreeSet<(String, String)>,
     /// A text that only Secrets may hold.
     pub(super) canary: String,
+    /// Repositories that were in trouble: whether they still are, and when that changed last.
+    pub(super) troubles: BTreeMap<String, (bool, Duration)>,
 }
 
 impl Model {
@@ -133,6 +135,28 @@ impl Model {
         let Some(rules) = self.projects.get(project) else { return project == "default" };
         let ends = rules.iter().skip(1).map(|(from, _)| *from).chain([Duration::MAX]);
         rules.iter().zip(ends).any(|((_, rules), end)| end.saturating_add(lag) >= now && rules.permit(key))
+    }
+
+    /// Whether all rules permit an object that a controller may know of now.
+    pub(super) fn surely_permitted(
+        &self,
+        project: &str,
+        key: &ResourceKey,
+        now: Duration,
+        lag: Duration,
+    ) -> bool {
+        let Some(rules) = self.projects.get(project) else { return project == "default" };
+        let ends = rules.iter().skip(1).map(|(from, _)| *from).chain([Duration::MAX]);
+        rules.iter().zip(ends).all(|((_, rules), end)| end.saturating_add(lag) < now || rules.permit(key))
+    }
+
+    /// Since when a repository answers; now, while it does not.
+    pub(super) fn answers_since(&self, url: &str, now: Duration) -> Duration {
+        match self.troubles.get(url) {
+            None => Duration::ZERO,
+            Some((true, _)) => now,
+            Some((false, since)) => *since,
+        }
     }
 
     /// The newest commit of an application's branch.

@@ -65,6 +65,10 @@ pub(super) struct Observer {
     /// Last revision an application was synced or compared to, by name and which of the two.
     revisions: BTreeMap<(String, &'static str), String>,
     hooks: BTreeSet<String>,
+    /// Names of objects that users removed: what is missing because of them says nothing about an order.
+    removed: BTreeSet<String>,
+    /// When applications were made, where that was not at the beginning.
+    born: BTreeMap<String, Duration>,
     pub(super) deletions: u64,
     pub(super) applies: u64,
 }
@@ -85,6 +89,8 @@ impl Observer {
             gone: BTreeMap::new(),
             revisions: BTreeMap::new(),
             hooks: BTreeSet::new(),
+            removed: BTreeSet::new(),
+            born: BTreeMap::new(),
             deletions: 0,
             applies: 0,
         }
@@ -116,10 +122,21 @@ impl Observer {
     }
 
     /// An application is made, maybe again.
-    pub(super) fn born(&mut self, name: &str) {
+    pub(super) fn born(&mut self, name: &str, at: Duration) {
+        self.born.insert(name.to_owned(), at);
         self.gone.remove(name);
         self.applications.remove(name);
         self.forget_revisions(&BTreeSet::from([name.to_owned()]));
+    }
+
+    /// When an application was made.
+    pub(super) fn born_at(&self, name: &str) -> Duration {
+        self.born.get(name).copied().unwrap_or_default()
+    }
+
+    /// A user removed an object.
+    pub(super) fn removed(&mut self, path: &str) {
+        self.removed.insert(path.rsplit('/').next().unwrap_or_default().to_owned());
     }
 
     /// An application is not there any more.
@@ -133,7 +150,7 @@ impl Observer {
     }
 
     /// Judges a write.
-    pub(super) fn after(&mut self, _wires: &Wires, call: &Call) {
+    pub(super) fn after(&mut self, wires: &Wires, call: &Call) {
         if !(200..300).contains(&call.status) {
             return;
         }
@@ -170,9 +187,11 @@ impl Observer {
         if call.method == Method::DELETE {
             self.deletions += 1;
             self.deleted(call, &declared, &app, object, &key);
+            self.in_reverse(wires, call, &declared, &app, object);
         } else {
             self.applies += 1;
             self.applied(call, &declared, &app, &key);
+            self.in_order(wires, call, &declared, &app);
         }
     }
 
@@ -265,6 +284,47 @@ impl Observer {
         }
     }
 
+    /// INV-12: a cascade takes an object when all of later waves are gone.
+    fn in_reverse(&mut self, wires: &Wires, call: &Call, declared: &App, app: &Value, object: &Value) {
+        let cascades = app.pointer("/metadata/deletionTimestamp").is_some() && app.get("operation").is_none();
+        if !cascades || annotation(object, HOOK).is_some() || !wires.sees_at_once() {
+            return;
+        }
+        let own = wave(object);
+        let all = super::settled::owned(wires, declared).unwrap_or_default();
+        let later = all.iter().filter(|other| annotation(other, HOOK).is_none()).find(|other| {
+            // What its project forbids is not the cascade's (CTL-15).
+            wave(other) > own
+                && self.model.surely_permitted(&declared.project, &key_of(other, ""), call.at, self.lag)
+        });
+        if let Some(later) = later {
+            let text = format!("{} of a later wave is still there: {}", key_of(later, ""), show(call));
+            self.broken(call.at, "INV-12", text);
+        }
+    }
+
+    /// INV-12: a sync makes an object when all of earlier waves are there.
+    fn in_order(&mut self, wires: &Wires, call: &Call, declared: &App, app: &Value) {
+        if call.method != Method::POST || annotation(&call.stored, HOOK).is_some() || !wires.sees_at_once() {
+            return;
+        }
+        let own = wave(&call.stored);
+        let (revision, _) = recorded(app);
+        let Some(wanted) = self.model.declared(declared, revision) else { return };
+        let all = super::settled::owned(wires, declared).unwrap_or_default();
+        let is_there = |key: &ResourceKey| all.iter().any(|object| key_of(object, "") == *key);
+        let missing = wanted.iter().find(|(key, object)| {
+            annotation(object, HOOK).is_none()
+                && wave(object) < own
+                && !is_there(key)
+                && !self.removed.contains(key.name.as_str())
+        });
+        if let Some((key, _)) = missing {
+            let text = format!("{key} of an earlier wave is not there yet: {}", show(call));
+            self.broken(call.at, "INV-12", text);
+        }
+    }
+
     /// INV-3 and INV-4: what a write to an Application says about its operations.
     fn application_written(&mut self, call: &Call) {
         let name = call.path.strip_prefix(APPLICATIONS).unwrap_or_default().to_owned();
@@ -319,6 +379,11 @@ impl Observer {
             self.broken(call.at, "INV-7", format!("a secret is shown by {} {}", call.method, call.path));
         }
     }
+}
+
+/// The wave of an object.
+fn wave(object: &Value) -> i64 {
+    annotation(object, "argocd.argoproj.io/sync-wave").and_then(|wave| wave.parse().ok()).unwrap_or(0)
 }
 
 /// The recorded revision and the state of an application's last operation.

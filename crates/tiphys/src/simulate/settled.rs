@@ -1,10 +1,11 @@
-//! The end of a run: a fixed point in bounded time, no writes after it, and the state it should be in (INV-5).
+//! The end of a run: a fixed point in bounded time, no writes after it, and the state it should be in (INV-5, INV-15, INV-17).
 
 use std::time::Duration;
 
 use serde_json::Value;
 
 use super::model::{App, Model, Rules, holds, key_of, owner_of};
+use super::truth;
 use super::users::{path_of, typed};
 use super::wire::Wires;
 use super::world::World;
@@ -18,8 +19,8 @@ const REST: Duration = Duration::from_mins(12);
 /// Time without a write that is demanded after that.
 const SILENCE: Duration = Duration::from_mins(20);
 
-/// Waits for the fixed point and checks it.
-pub(super) async fn wait(world: &mut World, loses_events: bool) {
+/// Waits until nothing is written any more; whether it comes to that in time.
+pub(super) async fn rest(world: &mut World, loses_events: bool) -> bool {
     if loses_events {
         world.pass(RESYNC).await;
     }
@@ -29,14 +30,21 @@ pub(super) async fn wait(world: &mut World, loses_events: bool) {
         let now = world.wires.now();
         let last = world.wires.observer.lock().last_write;
         if now.saturating_sub(last) >= REST && now.saturating_sub(begun) >= REST {
-            break;
+            return true;
         }
         if now.saturating_sub(begun) > BOUND {
             let mut observer = world.wires.observer.lock();
             let text = format!("no rest; the last write at {last:?}: {}", observer.last_write_text);
             observer.broken(now, "INV-5", text);
-            return;
+            return false;
         }
+    }
+}
+
+/// Waits for the fixed point and checks it.
+pub(super) async fn wait(world: &mut World, loses_events: bool) {
+    if !rest(world, loses_events).await {
+        return;
     }
     let writes = world.wires.observer.lock().writes;
     world.pass(SILENCE).await;
@@ -50,13 +58,17 @@ pub(super) async fn wait(world: &mut World, loses_events: bool) {
     }
     let apps: Vec<App> = world.wires.observer.lock().model.apps.values().cloned().collect();
     for app in apps {
-        let why =
-            if app.deleted { gone(&world.wires, &app, loses_events) } else { equal(&world.wires, &app) };
-        if let Err(why) = why {
+        let (invariant, checked) = if app.deleted {
+            ("INV-17", gone(&world.wires, &app, loses_events))
+        } else {
+            ("INV-5", equal(&world.wires, &app))
+        };
+        if let Err(why) = checked {
             let now = world.wires.now();
-            world.wires.observer.lock().broken(now, "INV-5", format!("{}: {why}", app.name));
+            world.wires.observer.lock().broken(now, invariant, format!("{}: {why}", app.name));
         }
     }
+    truth::check(&world.wires);
 }
 
 /// Collections in which applications have objects.
@@ -75,7 +87,7 @@ fn collections(app: &App) -> [(&'static str, String); 5] {
 ///
 /// # Errors
 /// When a list cannot be read: nothing follows from that.
-fn owned(wires: &Wires, app: &App) -> Result<Vec<Value>, String> {
+pub(super) fn owned(wires: &Wires, app: &App) -> Result<Vec<Value>, String> {
     let mut found = Vec::new();
     for (plural, path) in collections(app) {
         let list = wires.get(&path);
@@ -106,7 +118,7 @@ fn gone(wires: &Wires, app: &App, loses_events: bool) -> Result<(), String> {
 }
 
 /// Whether its project permits everything that the application could have.
-fn is_free(wires: &Wires, app: &App) -> bool {
+pub(super) fn is_free(wires: &Wires, app: &App) -> bool {
     let observer = wires.observer.lock();
     let Some(versions) = observer.model.projects.get(&app.project) else { return true };
     versions.last().is_some_and(|(_, rules)| permits_all(rules, app))

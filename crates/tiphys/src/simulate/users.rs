@@ -48,6 +48,12 @@ impl Users {
         }
     }
 
+    /// Deletes some application.
+    pub(super) fn delete_some(&mut self) -> String {
+        let app = self.some_app();
+        app.map_or_else(String::new, |app| self.delete(&app))
+    }
+
     fn some_app(&mut self) -> Option<App> {
         let apps: Vec<App> = self.wires.observer.lock().model.apps.values().cloned().collect();
         self.chance.pick(&apps).cloned()
@@ -137,6 +143,7 @@ impl Users {
     fn remove(&mut self, app: &App) -> String {
         let Some((path, _)) = self.some_live(app) else { return "removes nothing".to_owned() };
         let (status, _) = self.wires.direct(Method::DELETE, &path, JSON, &Value::Null);
+        self.wires.observer.lock().removed(&path);
         format!("removes {path}: {status}")
     }
 
@@ -163,7 +170,8 @@ impl Users {
         }
         let status = self.create(app);
         let mut observer = self.wires.observer.lock();
-        observer.born(&app.name);
+        let now = self.wires.now();
+        observer.born(&app.name, now);
         if let Some(app) = observer.model.apps.get_mut(&app.name) {
             app.deleted = false;
         }
@@ -233,6 +241,9 @@ impl Users {
             _ => Trouble::default(),
         };
         let text = format!("{} gets {trouble:?}", app.url);
+        let is_bad = trouble.failure.is_some() || !trouble.delay.is_zero();
+        let now = self.wires.now();
+        self.wires.observer.lock().model.troubles.insert(app.url.clone(), (is_bad, now));
         self.servers.set_trouble(&app.url, trouble);
         text
     }
@@ -264,6 +275,11 @@ impl Users {
     pub(super) fn calm(&self) {
         for (url, _) in &self.history {
             self.servers.set_trouble(url, Trouble::default());
+            let now = self.wires.now();
+            let mut observer = self.wires.observer.lock();
+            if let Some(trouble) = observer.model.troubles.get_mut(url).filter(|(is_bad, _)| *is_bad) {
+                *trouble = (false, now);
+            }
         }
     }
 }

@@ -45,6 +45,8 @@ pub(super) struct State {
     pub(super) requests: u64,
     /// The numbers of those that write.
     pub(super) writing: Vec<u64>,
+    /// Whether nothing of this run was ever hidden or late: an event may be on its way for long.
+    is_visible: bool,
     /// Objects that are being written.
     under_way: BTreeSet<String>,
     /// Hash of everything that was asked, with its time.
@@ -61,8 +63,15 @@ impl Wires {
     ) -> Self {
         // The keys of this hasher are fixed.
         let trace = std::hash::DefaultHasher::new();
-        let state =
-            State { faults, chance, requests: 0, writing: Vec::new(), under_way: BTreeSet::new(), trace };
+        let state = State {
+            is_visible: faults.are_visible(),
+            faults,
+            chance,
+            requests: 0,
+            writing: Vec::new(),
+            under_way: BTreeSet::new(),
+            trace,
+        };
         let (crash, origin) = (Notify::new(), Instant::now());
         Self { sim, observer, state: Mutex::new(state), crash, origin, prints }
     }
@@ -71,6 +80,18 @@ impl Wires {
     pub(super) fn calm(&self) {
         let mut state = self.state.lock();
         state.faults = state.faults.only(state.faults.death);
+    }
+
+    /// From now on everything works, but for lists of one kind.
+    pub(super) fn blind(&self, refused: (String, u16)) {
+        let mut state = self.state.lock();
+        state.is_visible = false;
+        state.faults = Faults { refused: Some(refused), ..state.faults.only(state.faults.death) };
+    }
+
+    /// Whether a controller knows at once what the server knows: then an order that is broken is its own doing.
+    pub(super) fn sees_at_once(&self) -> bool {
+        self.state.lock().is_visible
     }
 
     /// A number that is equal for equal histories.

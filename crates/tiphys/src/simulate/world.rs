@@ -20,13 +20,19 @@ use super::manifests;
 use super::model::{App, Automated, CONTROL_PLANE, Model, Rules};
 use super::observer::{Observer, Violation};
 use super::settled;
+use super::truth;
 use super::users::Users;
 use super::wire::{Wire, Wires};
 
+/// Makes another seed out of a seed.
+const APART: u64 = 0x5eed_b11d_0000_0000;
 /// The time of day at which every run begins.
 const BEGIN: &str = "2026-01-01T00:00:00Z";
 /// Where the cluster is, as settings name it.
 const SERVER: &str = "https://kubernetes.default.svc";
+/// Longest time between two looks at an application: the interval of two minutes with its jitter, a pass, and the
+/// retries of a server that refuses some calls.
+const LOOK_BOUND: Duration = Duration::from_mins(6);
 /// Kinds that are watched; a world without all others starts and idles cheaply.
 const INCLUSIONS: &str = "- apiGroups: ['']\n  kinds: [ConfigMap, Secret, Namespace]\n\
                           - apiGroups: [apps]\n  kinds: [Deployment]\n- apiGroups: [batch]\n  kinds: [Job]\n";
@@ -88,11 +94,16 @@ pub(super) struct World {
     running: Option<Running>,
     crashes: u64,
     prints: bool,
+    /// Workers of every controller of this run: few, so that one that is held is missed.
+    workers: usize,
+    /// What cannot be listed in the blind part of the run.
+    blindness: Option<(String, u16)>,
 }
 
 struct Running {
     controller: Controller,
     is_cut: Arc<AtomicBool>,
+    since: Duration,
 }
 
 impl World {
@@ -110,8 +121,13 @@ impl World {
         let model = Model { servers: servers.clone(), canary, ..Model::default() };
         let observer = Arc::new(Mutex::new(Observer::new(model)));
         let mut faults = Faults::choose(&mut chance.fork());
+        // Chosen apart, so that what else a seed does stays as it is.
+        let mut apart = Chance::new(seed ^ APART);
+        let workers = usize::try_from(apart.within(4, 8)).unwrap_or(4);
+        let mut blindness = faults.choose_blind(&mut apart);
         if let Troubles::Only(death) = troubles {
             faults = faults.only(death);
+            blindness = None;
         }
         if prints {
             say(Duration::ZERO, &format!("{faults:?}"));
@@ -119,7 +135,8 @@ impl World {
         let wires = Arc::new(Wires::new(sim, observer, faults, chance.fork(), prints));
         let users = Users { wires: Arc::clone(&wires), servers, chance: chance.fork(), history: Vec::new() };
         let clock = Clock::of_timers(began);
-        let mut world = Self { wires, users, chance, clock, running: None, crashes: 0, prints };
+        let mut world =
+            Self { wires, users, chance, clock, running: None, crashes: 0, prints, workers, blindness };
         world.install();
         world
     }
@@ -214,10 +231,39 @@ impl World {
                 self.start().await;
             }
         }
-        self.wires.calm();
         self.users.calm();
+        self.blind(loses_events).await;
+        self.wires.calm();
         self.tell("calm");
         settled::wait(self, loses_events).await;
+    }
+
+    /// Nothing goes wrong any more, but that one kind cannot be listed (F6), for as long as it takes until everything
+    /// rests: what is said then must be true (INV-15), and what is deleted then must leave nothing behind (INV-17).
+    async fn blind(&mut self, loses_events: bool) {
+        let Some(refused) = self.blindness.take() else { return };
+        self.tell(&format!("lists are refused: {refused:?}"));
+        self.wires.blind(refused);
+        if self.chance.permille(500) {
+            self.crash();
+            self.start().await;
+        }
+        for _ in 0..self.chance.below(4) {
+            let done = self.users.act();
+            self.tell(&done);
+            let wait = self.chance.within(0, 60_000);
+            self.pass(Duration::from_millis(wait)).await;
+        }
+        self.users.calm();
+        if settled::rest(self, loses_events).await {
+            truth::check(&self.wires);
+        }
+        if self.chance.permille(500) {
+            let done = self.users.delete_some();
+            self.tell(&done);
+            let wait = self.chance.within(60_000, 900_000);
+            self.pass(Duration::from_millis(wait)).await;
+        }
     }
 
     /// Lets time pass, and starts a controller anew when it dies meanwhile.
@@ -235,6 +281,7 @@ impl World {
             }
         }
         self.bounded();
+        self.looked();
     }
 
     fn crash(&mut self) {
@@ -259,7 +306,7 @@ impl World {
                 own_dirs: Vec::new(),
                 env: BTreeMap::new(),
                 read_only: false,
-                workers: 8,
+                workers: self.workers,
                 surroundings: Surroundings {
                     clock: self.clock.clone(),
                     random: Random::seeded(self.chance.below(u64::MAX)),
@@ -279,7 +326,7 @@ impl World {
             match started {
                 Some(Ok(controller)) => {
                     self.tell("start");
-                    self.running = Some(Running { controller, is_cut });
+                    self.running = Some(Running { controller, is_cut, since: self.wires.now() });
                     return;
                 }
                 Some(Err(error)) => self.tell(&format!("no start: {error}")),
@@ -318,6 +365,25 @@ impl World {
         }
     }
 
+    /// INV-13: whatever others do, each application whose repository answers is looked at.
+    fn looked(&self) {
+        let Some(running) = &self.running else { return };
+        let now = self.wires.now();
+        let looks: BTreeMap<_, _> = running.controller.looks().into_iter().collect();
+        let mut observer = self.wires.observer.lock();
+        let apps: Vec<App> = observer.model.apps.values().filter(|app| !app.deleted).cloned().collect();
+        for app in apps {
+            let Some(look) = looks.get(&app.name) else { continue };
+            let look = look.map_or(Duration::ZERO, |look| since_begin(&look));
+            let answers = observer.model.answers_since(&app.url, now);
+            let last = [look, running.since, observer.born_at(&app.name), answers].into_iter().max();
+            let late = now.saturating_sub(last.unwrap_or(now));
+            if late > LOOK_BOUND {
+                observer.broken(now, "INV-13", format!("{} was not looked at for {late:?}", app.name));
+            }
+        }
+    }
+
     pub(super) fn tell(&self, text: &str) {
         if self.prints {
             say(self.wires.now(), text);
@@ -350,6 +416,12 @@ impl World {
             took: at,
         }
     }
+}
+
+/// A time as the run counts it.
+fn since_begin(time: &Timestamp) -> Duration {
+    let began: Timestamp = BEGIN.parse().unwrap_or_default();
+    time.duration_since(began).unsigned_abs()
 }
 
 #[expect(clippy::print_stderr, reason = "--verbose shows what happens")]

@@ -1,0 +1,169 @@
+//! What a status says against what is (INV-15): no status says Synced, `OutOfSync`, Missing or Healthy of what could
+//! not be seen, and one that says Unknown says why.
+//!
+//! Asked when nothing moves any more: until then a status may be late. While a kind cannot be listed, that is when a
+//! controller that takes an error for an empty list is found out.
+
+use std::collections::BTreeMap;
+
+use serde_json::Value;
+use tiphys_object::ResourceKey;
+
+use super::model::{App, annotation, holds, key_of};
+use super::settled::{is_free, owned};
+use super::users::path_of;
+use super::wire::Wires;
+
+/// Kinds of which an object that says what is declared, no more and no less, is in sync beyond doubt.
+const PLAIN: [&str; 2] = ["ConfigMap", "Secret"];
+
+/// Checks the status of every application.
+pub(super) fn check(wires: &Wires) {
+    let apps: Vec<App> = wires.observer.lock().model.apps.values().cloned().collect();
+    for app in apps.iter().filter(|app| !app.deleted && is_free(wires, app)) {
+        if let Err(why) = truthful(wires, app) {
+            let now = wires.now();
+            wires.observer.lock().broken(now, "INV-15", format!("{}: {why}", app.name));
+        }
+    }
+}
+
+fn truthful(wires: &Wires, app: &App) -> Result<(), String> {
+    let Some(live) = wires.get(&path_of(&app.name)) else { return Ok(()) };
+    if live.get("operation").is_some() || live.pointer("/metadata/deletionTimestamp").is_some() {
+        return Ok(());
+    }
+    let status = Status { live: &live };
+    if status.sync().is_empty() {
+        return Ok(());
+    }
+    let is_unknown = status.sync() == "Unknown";
+    if is_unknown {
+        status.is_explained()?;
+    }
+    let revision = status.text("/status/sync/revision");
+    let Some(declared) = wires.observer.lock().model.declared(app, revision) else {
+        if is_unknown {
+            return Ok(());
+        }
+        return Err(format!("{} of revision {revision:?}, which cannot be rendered", status.sync()));
+    };
+    let is_hook = |object: &Value| annotation(object, "argocd.argoproj.io/hook").is_some();
+    let wanted: BTreeMap<ResourceKey, Value> =
+        declared.into_iter().filter(|(_, object)| !is_hook(object)).collect();
+    let owned = owned(wires, app)?;
+    let found: BTreeMap<ResourceKey, Value> = owned
+        .into_iter()
+        .filter(|object| !is_hook(object))
+        .map(|object| (key_of(&object, ""), object))
+        .collect();
+    status.synced(&wanted, &found)?;
+    status.out_of_sync(&wanted, &found)?;
+    status.missing(&wanted, &found)
+}
+
+/// An Application as it is stored.
+struct Status<'a> {
+    live: &'a Value,
+}
+
+impl Status<'_> {
+    fn text(&self, pointer: &str) -> &str {
+        self.live.pointer(pointer).and_then(Value::as_str).unwrap_or_default()
+    }
+
+    fn sync(&self) -> &str {
+        self.text("/status/sync/status")
+    }
+
+    fn health(&self) -> &str {
+        self.text("/status/health/status")
+    }
+
+    /// Resources with what is said about them.
+    fn resources(&self) -> impl Iterator<Item = (ResourceKey, &str)> {
+        let all = self.live.pointer("/status/resources").and_then(Value::as_array).into_iter().flatten();
+        all.map(|entry| {
+            let text = |name: &str| entry.get(name).and_then(Value::as_str).unwrap_or_default();
+            let key = ResourceKey::new(text("group"), text("kind"), text("namespace"), text("name"));
+            (key, text("status"))
+        })
+    }
+
+    /// Whoever does not know says why.
+    fn is_explained(&self) -> Result<(), String> {
+        let conditions = self.live.pointer("/status/conditions").and_then(Value::as_array);
+        let is_error = |condition: &Value| {
+            condition.get("type").and_then(Value::as_str).is_some_and(|kind| kind.ends_with("Error"))
+        };
+        if !conditions.is_some_and(|all| all.iter().any(is_error)) {
+            return Err("called Unknown, and nothing says why".to_owned());
+        }
+        if let Some((key, status)) = self.resources().find(|(_, status)| !matches!(*status, "Unknown" | "")) {
+            return Err(format!("called Unknown, but {key} is called {status}"));
+        }
+        Ok(())
+    }
+
+    /// What is called Synced is as it is declared, and nothing is left over.
+    fn synced(
+        &self,
+        wanted: &BTreeMap<ResourceKey, Value>,
+        found: &BTreeMap<ResourceKey, Value>,
+    ) -> Result<(), String> {
+        let is_so = |key: &ResourceKey| {
+            wanted.get(key).is_some_and(|wanted| found.get(key).is_some_and(|found| holds(found, wanted)))
+        };
+        if let Some((key, _)) =
+            self.resources().filter(|(_, status)| *status == "Synced").find(|(key, _)| !is_so(key))
+        {
+            let (wanted, found) = (wanted.get(&key), found.get(&key));
+            return Err(format!("{key} is called Synced; declared {wanted:?}, found {found:?}"));
+        }
+        if self.sync() != "Synced" {
+            return Ok(());
+        }
+        if let Some(key) = wanted.keys().find(|key| !is_so(key)) {
+            return Err(format!("called Synced, but {key} is not as declared: {:?}", found.get(key)));
+        }
+        match found.keys().find(|key| !wanted.contains_key(key)) {
+            Some(extra) => Err(format!("called Synced, but {extra} is left over")),
+            None => Ok(()),
+        }
+    }
+
+    /// What is called out of sync differs, is missing or is left over.
+    fn out_of_sync(
+        &self,
+        wanted: &BTreeMap<ResourceKey, Value>,
+        found: &BTreeMap<ResourceKey, Value>,
+    ) -> Result<(), String> {
+        for (key, _) in self.resources().filter(|(_, status)| *status == "OutOfSync") {
+            match (wanted.get(&key), found.get(&key)) {
+                (Some(wanted), Some(found))
+                    if PLAIN.contains(&key.kind.as_str()) && wanted.get("data") == found.get("data") =>
+                {
+                    return Err(format!("{key} is called OutOfSync, but it is as declared: {found}"));
+                }
+                (None, None) => return Err(format!("{key} is called OutOfSync, but nothing is there")),
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+
+    /// What is called missing is missing altogether (ENG-124), and what is called healthy is there.
+    fn missing(
+        &self,
+        wanted: &BTreeMap<ResourceKey, Value>,
+        found: &BTreeMap<ResourceKey, Value>,
+    ) -> Result<(), String> {
+        match (self.health(), wanted.keys().find(|key| found.contains_key(*key))) {
+            ("Missing", Some(key)) => Err(format!("called Missing, but {key} is there")),
+            ("Healthy", None) if !wanted.is_empty() && found.is_empty() => {
+                Err("called Healthy, but nothing is there".to_owned())
+            }
+            _ => Ok(()),
+        }
+    }
+}
