@@ -8,6 +8,7 @@ pub mod applicationset;
 pub mod cluster;
 pub mod crd;
 pub mod names;
+pub mod printable;
 pub mod project;
 pub mod repo_url;
 pub mod repository;

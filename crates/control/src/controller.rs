@@ -341,6 +341,14 @@ impl Controller {
             .map_or_else(String::new, |secret| secret.expose().clone())
     }
 
+    /// Runs a computation that takes long where the others run.
+    pub(crate) async fn compute<T: Send + 'static>(
+        &self,
+        work: impl FnOnce() -> T + Send + 'static,
+    ) -> Result<T, String> {
+        self.context.compute.run(work).await
+    }
+
     /// A key of `argocd-cm`.
     pub(crate) fn setting(&self, key: &str) -> Option<String> {
         self.context.world.load().settings.cm().get(key).cloned()

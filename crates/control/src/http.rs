@@ -10,18 +10,15 @@ use axum::http::{HeaderMap, Method, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{any, get};
 use parking_lot::Mutex;
+use tiphys_api::printable;
 use tokio::time::Instant;
 
 use crate::Controller;
+use crate::webhook::intake::{Intake, NoBody, Received};
 use crate::webhook::{self, Delivery};
 
 /// Time without progress, while something waits, after which the process is unhealthy (INV-14).
 const STUCK_AFTER: Duration = Duration::from_secs(55);
-
-/// Deliveries whose bodies are in memory at the same time (SEC-48).
-const DELIVERIES_MAX: usize = 4;
-/// Bytes of a payload that are read while no secret proves its sender.
-const UNPROVEN_BYTES_MAX: usize = 16 * 1024 * 1024;
 
 /// The state behind the endpoints. Cloning is cheap; the controller is added when it has started.
 #[derive(Clone)]
@@ -32,7 +29,7 @@ pub struct Endpoints {
 struct Shared {
     controller: OnceLock<Controller>,
     seen: Mutex<Seen>,
-    deliveries: tokio::sync::Semaphore,
+    intake: Intake,
 }
 
 impl Default for Endpoints {
@@ -45,8 +42,8 @@ impl Endpoints {
     /// Endpoints of a process that starts.
     pub fn new() -> Self {
         let seen = Mutex::new(Seen { count: 0, since: Instant::now() });
-        let deliveries = tokio::sync::Semaphore::new(DELIVERIES_MAX);
-        Self { shared: Arc::new(Shared { controller: OnceLock::new(), seen, deliveries }) }
+        let intake = Intake::default();
+        Self { shared: Arc::new(Shared { controller: OnceLock::new(), seen, intake }) }
     }
 
     /// The controller works from now on.
@@ -116,35 +113,60 @@ async fn receive(
     let Some(controller) = shared.controller.get() else {
         return (StatusCode::SERVICE_UNAVAILABLE, "starting").into_response();
     };
-    let Ok(_place) = shared.deliveries.acquire().await else {
-        return (StatusCode::SERVICE_UNAVAILABLE, "stopping").into_response();
-    };
     let megabytes = controller.setting("webhook.maxPayloadSizeMB");
     let header = |name: &str| headers.get(name).and_then(|value| value.to_str().ok());
-    let limit = webhook::body_bytes_max(megabytes.as_deref());
-    let proven = webhook::has_secret(header, |key| controller.secret(key));
-    let limit = if proven { limit } else { limit.min(UNPROVEN_BYTES_MAX) };
-    let read = if method == Method::POST { axum::body::to_bytes(body, limit).await.ok() } else { None };
-    // An empty body is what the checks below refuse with the right words.
-    let body = read.unwrap_or_default();
-    let request = webhook::Request {
-        method: method.as_str(),
-        header,
-        body: &body,
-        secret: |key: &str| controller.secret(key),
-        megabytes_max: megabytes.as_deref(),
+    let limit = webhook::body_bytes_max(header, |key| controller.secret(key), megabytes.as_deref());
+    let body = if method == Method::POST { body } else { Body::empty() };
+    let mut received = match shared.intake.read(body, limit).await {
+        Ok(received) => Some(received),
+        // An empty body is what the checks below refuse with the right words.
+        Err(NoBody::TooLarge) => None,
+        Err(NoBody::Stalled) => {
+            return (StatusCode::REQUEST_TIMEOUT, "the payload did not arrive in time").into_response();
+        }
+        Err(NoBody::Busy) => {
+            let text = "other payloads arrive at this moment; try again";
+            return (StatusCode::SERVICE_UNAVAILABLE, text).into_response();
+        }
     };
-    let (provider, delivery) = webhook::receive(&request);
-    match delivery {
-        Delivery::Push(push) => {
+    let body = received.as_mut().map(Received::take).unwrap_or_default();
+    let worker = controller.clone();
+    // A signature over, and the text of, a large body take long.
+    let read =
+        controller.compute(move || read(&worker, &method, &headers, &body, megabytes.as_deref())).await;
+    drop(received);
+    match read {
+        Ok((provider, Delivery::Push(push))) => {
             let concerned = controller.pushed(&push);
             let provider = provider.map_or("", webhook::Provider::name);
-            tracing::info!(provider, revision = %push.revision, concerned, "push received");
+            // A name from outside does not write the log's next line.
+            tracing::info!(provider, revision = %printable::line(&push.revision), concerned, "push received");
             StatusCode::OK.into_response()
         }
-        Delivery::Ignored => StatusCode::OK.into_response(),
-        Delivery::Refused { status, body } => {
+        Ok((_, Delivery::Ignored)) => StatusCode::OK.into_response(),
+        Ok((_, Delivery::Refused { status, body })) => {
             (StatusCode::from_u16(status).unwrap_or(StatusCode::BAD_REQUEST), body).into_response()
         }
+        Err(panic) => {
+            tracing::error!(panic, "a payload could not be read");
+            StatusCode::INTERNAL_SERVER_ERROR.into_response()
+        }
     }
+}
+
+fn read(
+    controller: &Controller,
+    method: &Method,
+    headers: &HeaderMap,
+    body: &[u8],
+    megabytes_max: Option<&str>,
+) -> (Option<webhook::Provider>, Delivery) {
+    webhook::receive(&webhook::Request {
+        method: method.as_str(),
+        header: |name: &str| headers.get(name).and_then(|value| value.to_str().ok()),
+        body,
+        secret: |key: &str| controller.secret(key),
+        megabytes_max,
+        allow_without_secret: controller.setting(webhook::ALLOW_WITHOUT_SECRET).as_deref() == Some("true"),
+    })
 }

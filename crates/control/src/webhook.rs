@@ -3,10 +3,14 @@
 //! GitHub-shaped payloads (GitHub, Gitea, Gogs and everything that imitates them) and GitLab pushes are read.
 //! Everything here is pure: the shell passes headers and bytes and gets a push or an answer.
 
-use serde_json::Value;
+pub(crate) mod intake;
+mod payload;
+
 use tiphys_api::Application;
 use tiphys_api::application::ApplicationSource;
 use tiphys_api::names::annotation;
+
+use payload::Payload;
 
 /// A push to a repository.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -85,6 +89,20 @@ impl Provider {
     }
 }
 
+/// Keys of all secrets of senders. Once one is there, a sender without a secret of its own is refused, or the
+/// secrets would protect nothing: whoever has none names another sender (A7).
+const SECRET_KEYS: [&str; 8] = [
+    "webhook.github.secret",
+    "webhook.gitlab.secret",
+    "webhook.gogs.secret",
+    "webhook.bitbucket.uuid",
+    "webhook.bitbucketserver.secret",
+    "webhook.azuredevops.username",
+    "webhook.azuredevops.password",
+    "webhook.harbor.secret",
+];
+/// Key of `argocd-cm` that accepts senders without a secret beside others that have one.
+pub const ALLOW_WITHOUT_SECRET: &str = "webhook.allowProvidersWithoutSecret";
 const FAILED: &str = "Webhook processing failed";
 const MEGABYTE: usize = 1024 * 1024;
 
@@ -100,20 +118,32 @@ pub struct Request<'a, H, S> {
     pub secret: S,
     /// `webhook.maxPayloadSizeMB` as written in the settings, if it is.
     pub megabytes_max: Option<&'a str>,
-}
-
-/// Bytes that a payload may have, from `webhook.maxPayloadSizeMB` as written; the default is 50 MB (API-197).
-pub fn body_bytes_max(megabytes_max: Option<&str>) -> usize {
-    megabytes(megabytes_max).saturating_mul(MEGABYTE)
+    /// Whether [`ALLOW_WITHOUT_SECRET`] is `true`.
+    pub allow_without_secret: bool,
 }
 
 fn megabytes(written: Option<&str>) -> usize {
     written.and_then(|text| text.parse::<usize>().ok()).filter(|n| *n > 0).unwrap_or(50)
 }
 
-/// Whether a secret is configured for the sender that the headers name.
-pub fn has_secret<'a>(header: impl Fn(&str) -> Option<&'a str>, secret: impl Fn(&str) -> String) -> bool {
-    Provider::detect(header).is_some_and(|provider| !secret(provider.secret_key()).is_empty())
+/// Bytes of a body that are worth reading: those of `webhook.maxPayloadSizeMB` (50 MB) where the headers prove
+/// the sender or carry a signature over the body that may; one megabyte for everybody else (SEC-48).
+pub fn body_bytes_max<'a>(
+    header: impl Fn(&str) -> Option<&'a str>,
+    secret: impl Fn(&str) -> String,
+    megabytes_max: Option<&str>,
+) -> usize {
+    let all = megabytes(megabytes_max).saturating_mul(MEGABYTE);
+    let few = all.min(intake::UNVERIFIED_BYTES_MAX);
+    let Some(provider) = Provider::detect(&header) else { return few };
+    let secret = secret(provider.secret_key());
+    let may_be_proven = !secret.is_empty()
+        && match provider {
+            Provider::GitLab => same_secret(header("x-gitlab-token").unwrap_or(""), &secret),
+            Provider::GitHub | Provider::Gogs => signature(provider, &header)
+                .is_some_and(|text| text.len() == 64 && text.bytes().all(|byte| byte.is_ascii_hexdigit())),
+        };
+    if may_be_proven { all } else { few }
 }
 
 /// Reads one request completely: method, sender, size, signature, payload (API-195..197).
@@ -128,14 +158,28 @@ where
         return (provider, refuse(405, FAILED.to_owned()));
     }
     let Some(sender) = provider else { return (None, refuse(400, "Unknown webhook event".to_owned())) };
-    let megabytes = megabytes(request.megabytes_max);
-    if request.body.is_empty() || request.body.len() > megabytes.saturating_mul(MEGABYTE) {
+    let bytes_max = body_bytes_max(&request.header, &request.secret, request.megabytes_max);
+    if request.body.is_empty() || request.body.len() > bytes_max {
+        let megabytes = bytes_max / MEGABYTE;
         let body = format!("{FAILED}: payload must be valid JSON under {megabytes} MB");
         return (provider, refuse(400, body));
     }
     let secret = (request.secret)(sender.secret_key());
+    let is_unproven = secret.is_empty() && !request.allow_without_secret;
+    if is_unproven && SECRET_KEYS.iter().any(|key| !(request.secret)(key).is_empty()) {
+        return (provider, refuse(400, FAILED.to_owned()));
+    }
     let verify = |signature: &str| verify(secret.as_bytes(), request.body, signature);
     (provider, read(sender, &request.header, request.body, &secret, verify))
+}
+
+/// The signature over the body, where a provider sends one.
+fn signature<'a>(provider: Provider, header: impl Fn(&str) -> Option<&'a str>) -> Option<&'a str> {
+    match provider {
+        Provider::GitHub => header("x-hub-signature-256").and_then(|text| text.strip_prefix("sha256=")),
+        Provider::Gogs => header("x-gogs-signature"),
+        Provider::GitLab => None,
+    }
 }
 
 /// Checks and reads one delivery; `secret` empty means "not configured" (API-196, API-197).
@@ -171,29 +215,26 @@ fn read<'a>(
         },
         Provider::GitLab => matches!(event, "Push Hook" | "Tag Push Hook" | "System Hook"),
     };
-    let signed = match provider {
-        Provider::GitHub => header("x-hub-signature-256").and_then(|text| text.strip_prefix("sha256=")),
-        Provider::Gogs => header("x-gogs-signature"),
-        Provider::GitLab => Some(""),
-    };
-    if !secret.is_empty() && provider != Provider::GitLab && !signed.is_some_and(verify) {
+    let is_signed = provider != Provider::GitLab && !secret.is_empty();
+    if is_signed && !signature(provider, &header).is_some_and(verify) {
         return refuse();
     }
-    let Ok(payload) = serde_json::from_slice::<Value>(body) else { return refuse() };
-    if !payload.is_object() {
+    // A list would be read as a struct too.
+    if body.iter().find(|byte| !byte.is_ascii_whitespace()) != Some(&b'{') {
         return refuse();
     }
+    let Ok(payload) = serde_json::from_slice::<Payload>(body) else { return refuse() };
     if provider == Provider::GitLab {
-        let kind = text(&payload, "object_kind").or_else(|| text(&payload, "event_name")).unwrap_or("");
-        match kind {
+        let kind = [&payload.object_kind, &payload.event_name].into_iter().find(|kind| !kind.is_empty());
+        match kind.map_or("", String::as_str) {
             "push" | "tag_push" => {}
-            _ if event == "System Hook" && kind != "merge_request" && !kind.is_empty() => {
+            kind if event == "System Hook" && kind != "merge_request" && !kind.is_empty() => {
                 return Delivery::Ignored;
             }
             _ => return refuse(),
         }
     }
-    if acted_on { Delivery::Push(push(provider, &payload)) } else { Delivery::Ignored }
+    if acted_on { Delivery::Push(push(provider, payload)) } else { Delivery::Ignored }
 }
 
 /// Equality of two secrets whose time does not depend on where they differ.
@@ -226,38 +267,21 @@ fn verify(key: &[u8], body: &[u8], signature: &str) -> bool {
     same_secret(&expected, &signature.to_ascii_lowercase())
 }
 
-fn text<'a>(value: &'a Value, member: &str) -> Option<&'a str> {
-    value.get(member)?.as_str()
-}
-
-fn push(provider: Provider, payload: &Value) -> Push {
+fn push(provider: Provider, payload: Payload) -> Push {
     let home = match provider {
-        Provider::GitLab => payload.get("project"),
-        Provider::GitHub | Provider::Gogs => payload.get("repository"),
-    };
-    let url_member = if provider == Provider::GitLab { "web_url" } else { "html_url" };
-    let web_url = home.and_then(|home| text(home, url_member)).unwrap_or("");
-    let revision = short_revision(text(payload, "ref").unwrap_or("")).to_owned();
-    let default = home.and_then(|home| text(home, "default_branch")).unwrap_or("");
-    let mut files: Vec<String> = payload
-        .get("commits")
-        .and_then(Value::as_array)
-        .into_iter()
-        .flatten()
-        .flat_map(|commit| ["added", "modified", "removed"].into_iter().filter_map(|list| commit.get(list)))
-        .filter_map(Value::as_array)
-        .flatten()
-        .filter_map(|file| file.as_str().map(str::to_owned))
-        .collect();
-    files.sort_unstable();
-    files.dedup();
+        Provider::GitLab => payload.project,
+        Provider::GitHub | Provider::Gogs => payload.repository,
+    }
+    .unwrap_or_default();
+    let web_url = if provider == Provider::GitLab { home.web_url } else { home.html_url };
+    let revision = short_revision(&payload.r#ref).to_owned();
     Push {
-        web_urls: if web_url.is_empty() { Vec::new() } else { vec![web_url.to_owned()] },
-        touched_head: default == revision,
+        web_urls: if web_url.is_empty() { Vec::new() } else { vec![web_url] },
+        touched_head: home.default_branch == revision,
         revision,
-        files,
-        before: text(payload, "before").unwrap_or("").to_owned(),
-        after: text(payload, "after").unwrap_or("").to_owned(),
+        files: payload.commits.into_names(),
+        before: payload.before,
+        after: payload.after,
     }
 }
 
@@ -437,6 +461,65 @@ mod tests {
         assert!(verify(b"Jefe", b"what do ya want for nothing?", expected));
         assert!(!verify(b"Jefe", b"what do ya want for nothing!", expected));
         assert!(!verify(b"Jefe", b"", ""));
+    }
+
+    fn deliver(headers: &[(&str, &str)], secrets: &[(&str, &str)], body: &[u8], allow: bool) -> u16 {
+        let find = |list: &[(&str, &str)], name: &str| {
+            list.iter().find(|(key, _)| *key == name).map(|(_, value)| (*value).to_owned())
+        };
+        let header = |name: &str| headers.iter().find(|(key, _)| *key == name).map(|(_, value)| *value);
+        let (_, delivery) = receive(&Request {
+            method: "POST",
+            header,
+            body,
+            secret: |key: &str| find(secrets, key).unwrap_or_default(),
+            megabytes_max: None,
+            allow_without_secret: allow,
+        });
+        match delivery {
+            Delivery::Refused { status, .. } => status,
+            Delivery::Push(_) | Delivery::Ignored => 200,
+        }
+    }
+
+    /// A7: a secret of one provider is not walked around with the header of another.
+    #[test]
+    fn api_196_senders_without_a_secret_are_refused_once_any_secret_is_set() {
+        let (gogs, gitlab) = ([("x-gogs-event", "push")], [("x-gitlab-event", "Push Hook")]);
+        let github = [("x-github-event", "push")];
+        let body = br#"{"object_kind":"push","ref":"refs/heads/main"}"#;
+        for headers in [&gogs, &gitlab, &github] {
+            assert_eq!(deliver(headers, &[], body, false), 200);
+            for key in SECRET_KEYS {
+                assert_eq!(deliver(headers, &[(key, "s")], body, false), 400, "{headers:?} {key}");
+            }
+        }
+        assert_eq!(deliver(&gogs, &[("webhook.github.secret", "s")], body, true), 200);
+        assert_eq!(deliver(&github, &[("webhook.github.secret", "s")], body, true), 400);
+    }
+
+    /// A7: one megabyte is read of whoever has not proven who sends.
+    #[test]
+    fn sec_48_a_body_is_small_until_its_sender_is_proven() {
+        let mut body = br#"{"object_kind":"push","x":""#.to_vec();
+        body.resize(MEGABYTE + 1, b' ');
+        body.extend_from_slice(b"\"}");
+        let gitlab = |token| [("x-gitlab-event", "Push Hook"), ("x-gitlab-token", token)];
+        let secret = [("webhook.gitlab.secret", "s")];
+        assert_eq!(deliver(&gitlab("s"), &secret, &body, false), 200);
+        assert_eq!(deliver(&gitlab("x"), &secret, &body, false), 400);
+        assert_eq!(deliver(&[("x-github-event", "push")], &[], &body, false), 400);
+        let limit = |signature: &'static str| {
+            let header = move |name: &str| match name {
+                "x-github-event" => Some("push"),
+                "x-hub-signature-256" => Some(signature),
+                _ => None,
+            };
+            body_bytes_max(header, |_| "s".to_owned(), None)
+        };
+        assert_eq!(limit("sha256=0"), MEGABYTE);
+        let signature = "sha256=5bdcc146bf60754e6a042426089575c75a003f089d2739839dec58b964ec3843";
+        assert_eq!(limit(signature), 50 * MEGABYTE);
     }
 
     #[test]

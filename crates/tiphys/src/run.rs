@@ -148,7 +148,19 @@ pub(crate) fn init_log(level: &str, format: &str) {
         drop(builder.json().flatten_event(true).try_init());
     } else {
         use std::io::IsTerminal as _;
-        drop(builder.with_ansi(std::io::stderr().is_terminal()).with_target(false).try_init());
+        use tracing_subscriber::field::MakeExt as _;
+        // A text from outside neither forges a line nor commands the terminal.
+        let fields = tracing_subscriber::fmt::format::debug_fn(|writer, field, value| {
+            let text = format!("{value:?}");
+            let text = tiphys_api::printable::line(&text);
+            if field.name() == "message" {
+                write!(writer, "{text}")
+            } else {
+                write!(writer, "{field}={text}")
+            }
+        });
+        let ansi = std::io::stderr().is_terminal();
+        drop(builder.fmt_fields(fields.delimited(" ")).with_ansi(ansi).with_target(false).try_init());
     }
 }
 

@@ -59,7 +59,10 @@ fn deliver(input: &mut Input) -> Result<Value, Fault> {
         .collect();
     let header = |name: &str| headers.get(name).copied();
     let body = body_of(request)?;
-    let megabytes = world::texts(input, "settings").remove("webhook.maxPayloadSizeMB");
+    let mut settings = world::texts(input, "settings");
+    let megabytes = settings.remove("webhook.maxPayloadSizeMB");
+    let allow_without_secret =
+        settings.remove(webhook::ALLOW_WITHOUT_SECRET).is_some_and(|value| value == "true");
     let secrets = input.get("secrets").get("argocd-secret");
     let (provider, delivery) = webhook::receive(&webhook::Request {
         method: request.get("method").and_then(Value::as_str).unwrap_or("POST"),
@@ -69,6 +72,7 @@ fn deliver(input: &mut Input) -> Result<Value, Fault> {
             secrets.and_then(|data| data.get(key)).and_then(Value::as_str).unwrap_or_default().to_owned()
         },
         megabytes_max: megabytes.as_deref(),
+        allow_without_secret,
     });
     let (status, body, refreshed) = match delivery {
         Delivery::Push(push) => (200, String::new(), refreshed(input, &push)?),
