@@ -139,7 +139,7 @@ impl Sink for ObjectSink {
         self.known.insert(key.clone(), version);
         let gvk = &self.resource.gvk;
         let read = form.object(raw).map_err(|error| error.to_string()).and_then(|text| {
-            stored_object(text, &gvk.api_version(), &gvk.kind).map_err(|error| error.to_string())
+            stored_object(text, &gvk.api_version(), &gvk.kind, &[]).map_err(|error| error.to_string())
         });
         self.pending.push(match read {
             Ok(object) => ObjectEvent::Upsert(Arc::new(object)),

@@ -137,8 +137,17 @@ impl Writer {
 
     /// Reads one object; `None` when it does not exist.
     pub async fn get(&self, target: &Target) -> Result<Option<Arc<Object>>, ApiError> {
+        self.get_with_books(target, &[]).await
+    }
+
+    /// Reads one object, with what these field managers own in its `managedFields` (ENG-70).
+    pub async fn get_with_books(
+        &self,
+        target: &Target,
+        managers: &[SmolStr],
+    ) -> Result<Option<Arc<Object>>, ApiError> {
         let resource = self.resource(&target.gvk).await?;
-        match self.read(&resource, &target.namespace, &target.name).await {
+        match self.read(&resource, &target.namespace, &target.name, managers).await {
             Ok(object) => Ok(Some(Arc::new(object))),
             Err(error) if error.is_not_found() => Ok(None),
             Err(error) => Err(error),
@@ -274,10 +283,16 @@ impl Writer {
         }
     }
 
-    async fn read(&self, resource: &ApiResource, namespace: &str, name: &str) -> Result<Object, ApiError> {
+    async fn read(
+        &self,
+        resource: &ApiResource,
+        namespace: &str,
+        name: &str,
+        managers: &[SmolStr],
+    ) -> Result<Object, ApiError> {
         let call = Call::get("get", resource.path(namespace, Some(name)), READ_TIMEOUT);
         let answer = self.connection.call(&call).await?;
-        read_object(&answer, "get")
+        read_object(&answer, "get", managers)
     }
 
     async fn send(
@@ -319,11 +334,11 @@ fn delete_body(options: &DeleteOptions) -> Value {
 }
 
 fn object_of(answer: &Answer, what: &'static str) -> Result<Arc<Object>, ApiError> {
-    read_object(answer, what).map(Arc::new)
+    read_object(answer, what, &[]).map(Arc::new)
 }
 
-fn read_object(answer: &Answer, what: &'static str) -> Result<Object, ApiError> {
-    crate::watch::parse::stored_object(&answer.bytes, "", "")
+fn read_object(answer: &Answer, what: &'static str, managers: &[SmolStr]) -> Result<Object, ApiError> {
+    crate::watch::parse::stored_object(&answer.bytes, "", "", managers)
         .map_err(|error| ApiError::Malformed { what, reason: error.to_string() })
 }
 

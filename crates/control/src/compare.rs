@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use futures::StreamExt;
 use parking_lot::Mutex;
+use smol_str::SmolStr;
 use tiphys_api::application::{ApplicationStatus, Condition, HealthStatus, ResourceStatus, Summary};
 use tiphys_api::names::annotation;
 use tiphys_api::{AppProject, Application};
@@ -13,6 +14,7 @@ use tiphys_engine::app_health::{AppIdentity, AppResource, app_health};
 use tiphys_engine::compare::{self, CompareInput, Comparison, Scope};
 use tiphys_engine::health::{self, Health, HealthOverrides};
 use tiphys_engine::hook::Role;
+use tiphys_engine::normalize::IgnoreRules;
 use tiphys_engine::seen::Seen;
 use tiphys_engine::tracking::TrackingSettings;
 use tiphys_engine::tree::{self, NodeInfo, SummaryNode};
@@ -107,9 +109,6 @@ pub(crate) async fn run(subject: &Subject<'_>, targets: Targets, memory: &Mutex<
         |kind: &GroupKind| !subject.world.filter.is_included(kind, &subject.destination.cluster.server);
     let live: Vec<Arc<Object>> =
         live.into_iter().filter(|object| !is_excluded(&object.gvk().group_kind())).collect();
-    let managed: HashSet<ResourceKey> = live.iter().map(|object| object.key()).collect();
-    let by_key = look_up(subject, &targets, &managed, &unknown).await;
-
     let ignore = match subject.world.ignore_rules(&subject.app.spec.ignore_differences) {
         Ok(rules) => rules,
         Err(error) => {
@@ -117,6 +116,12 @@ pub(crate) async fn run(subject: &Subject<'_>, targets: Targets, memory: &Mutex<
             return failed(subject, targets, message);
         }
     };
+    let live = match with_books(subject, &ignore, live, &wanted).await {
+        Ok(live) => live,
+        Err(error) => return failed(subject, targets, format!("Failed to load live state: {error}")),
+    };
+    let managed: HashSet<ResourceKey> = live.iter().map(|object| object.key()).collect();
+    let by_key = look_up(subject, &targets, &managed, &unknown, &ignore).await;
     let comparison = {
         let kinds = subject.destination.index.discovery().snapshot();
         let scope = |group_kind: &GroupKind| {
@@ -173,12 +178,41 @@ fn on_cpu<T>(compute: Compute, objects: usize, work: impl FnOnce() -> T) -> T {
     if objects > INLINE_MAX { compute.here(work) } else { work() }
 }
 
+/// The managed objects; those of which rules name field managers with what these own in `managedFields`, which
+/// the index does not keep for everybody (ENG-70).
+async fn with_books(
+    subject: &Subject<'_>,
+    ignore: &IgnoreRules,
+    managed: Vec<Arc<Object>>,
+    wanted: &HashSet<ResourceKey>,
+) -> Result<Vec<Arc<Object>>, String> {
+    let read_one = |object: Arc<Object>| async move {
+        let managers = ignore.managers_of(object.gvk(), object.namespace(), object.name());
+        if managers.is_empty() || !wanted.contains(&object.key()) {
+            return Ok(object);
+        }
+        let target = WriteTarget::new(object.gvk().clone(), object.namespace(), object.name());
+        let Destination { index, writer, .. } = subject.destination;
+        match index.live_with_books(writer, &target, &managers).await {
+            Ok(Some(found)) => Ok(found),
+            // The watch will tell; until then nothing can be said of its fields.
+            Ok(None) => Err(format!("{} vanished while it was read", object.key())),
+            Err(error) => Err(format!("{}: {error}", object.key())),
+        }
+    };
+    let reading = futures::stream::iter(managed.into_iter().map(read_one)).buffered(READS_AT_ONCE);
+    let all = futures::TryStreamExt::try_collect(reading);
+    let timeout = || Err(format!("no answer within {} s", READ_TIMEOUT.as_secs()));
+    tokio::time::timeout(READ_TIMEOUT, all).await.unwrap_or_else(|_| timeout())
+}
+
 /// Live objects of targets that no claim leads to: from the index, or read where it keeps no text.
 async fn look_up(
     subject: &Subject<'_>,
     targets: &Targets,
     managed: &HashSet<ResourceKey>,
     unknown: &HashMap<GroupKind, String>,
+    ignore: &IgnoreRules,
 ) -> HashMap<ResourceKey, Seen<Arc<Object>>> {
     let namespace = &subject.app.spec.destination.namespace;
     let known: HashSet<ResourceKey> = subject
@@ -198,6 +232,7 @@ async fn look_up(
             if managed.contains(&key) || found.contains_key(&key) {
                 continue;
             }
+            let managers = ignore.managers_of(target.gvk(), &key.namespace, &key.name);
             let how = match subject.destination.index.get(&key) {
                 _ if unknown.contains_key(&key.group_kind()) => Some(Read::Server),
                 IndexSeen::Reference { .. } => Some(Read::Index),
@@ -206,6 +241,7 @@ async fn look_up(
                 }
                 // Another version of the same object is asked of the server (ENG-26).
                 IndexSeen::Present(object) if object.gvk() != target.gvk() => Some(Read::Index),
+                IndexSeen::Present(_) if !managers.is_empty() => Some(Read::Index),
                 // An object that was there at the last comparison is not called missing on the word of one list
                 // (F7).
                 IndexSeen::Absent if known.contains(&key) => Some(Read::Server),
@@ -217,12 +253,12 @@ async fn look_up(
             if let Some(how) = how {
                 // A placeholder that keeps the key from being read twice.
                 found.insert(key.clone(), Seen::Unknown("not read".to_owned()));
-                reads.push((key, Arc::clone(target), how));
+                reads.push((key, Arc::clone(target), managers, how));
             }
         }
     }
-    let read_one = |(key, target, how): (ResourceKey, Arc<Object>, Read)| async move {
-        let seen = read(subject.destination, &target, &key, how).await;
+    let read_one = |(key, target, managers, how): (ResourceKey, Arc<Object>, Vec<SmolStr>, Read)| async move {
+        let seen = read(subject.destination, &target, &key, &managers, how).await;
         (key, seen)
     };
     let reading = futures::stream::iter(reads.into_iter().map(read_one)).buffer_unordered(READS_AT_ONCE);
@@ -251,11 +287,17 @@ enum Read {
     Server,
 }
 
-async fn read(destination: &Destination, target: &Object, key: &ResourceKey, how: Read) -> Seen<Arc<Object>> {
+async fn read(
+    destination: &Destination,
+    target: &Object,
+    key: &ResourceKey,
+    managers: &[SmolStr],
+    how: Read,
+) -> Seen<Arc<Object>> {
     let target = WriteTarget::new(target.gvk().clone(), &key.namespace, &key.name);
     let read = match how {
-        Read::Index => destination.index.live(&destination.writer, &target).await,
-        Read::Server => destination.writer.get(&target).await,
+        Read::Index => destination.index.live_with_books(&destination.writer, &target, managers).await,
+        Read::Server => destination.writer.get_with_books(&target, managers).await,
     };
     match read {
         Ok(Some(object)) => Seen::Present(object),

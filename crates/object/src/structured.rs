@@ -267,16 +267,32 @@ pub fn predict(live: &Value, config: &Value, manager: &str) -> Result<Option<Val
 /// The part of the books that [`predict`] needs for `manager`, when the manager has applied the object: without
 /// times, and without the status, which is not desired by anyone.
 pub fn books_for_prediction(entries: &Value, manager: &str) -> Option<Value> {
-    let entries = entries.as_array()?;
+    let listed = entries.as_array()?;
     let is_ours = |entry: &Value| {
         access::text(entry, "manager") == manager
             && access::text(entry, "operation") == "Apply"
             && access::text(entry, "subresource").is_empty()
     };
-    if !entries.iter().any(is_ours) {
+    if !listed.iter().any(is_ours) {
         return None;
     }
-    let kept = entries.iter().filter_map(|entry| {
+    Some(shortened(listed, |_| true))
+}
+
+/// The part of the books that [`books_for_prediction`] keeps, or else what the managers in `also` own, where rules
+/// name them (ENG-70).
+pub fn books_to_keep<M: AsRef<str>>(entries: &Value, manager: &str, also: &[M]) -> Option<Value> {
+    if let Some(kept) = books_for_prediction(entries, manager) {
+        return Some(kept);
+    }
+    let is_named = |entry: &Value| also.iter().any(|name| name.as_ref() == access::text(entry, "manager"));
+    let kept = shortened(entries.as_array()?, is_named);
+    kept.as_array().is_some_and(|kept| !kept.is_empty()).then_some(kept)
+}
+
+/// Entries without times, and without the status, which nobody desires.
+fn shortened(entries: &[Value], is_kept: impl Fn(&Value) -> bool) -> Value {
+    let kept = entries.iter().filter(|entry| is_kept(entry)).filter_map(|entry| {
         let mut entry = entry.as_object()?.clone();
         entry.remove("time");
         if let Some(Value::Object(fields)) = entry.get_mut("fieldsV1") {
@@ -287,7 +303,7 @@ pub fn books_for_prediction(entries: &Value, manager: &str) -> Option<Value> {
         }
         Some(Value::Object(entry))
     });
-    Some(Value::Array(kept.collect()))
+    Value::Array(kept.collect())
 }
 
 /// What one operation knows about the types.

@@ -6,6 +6,7 @@ use std::time::Duration;
 use serde_json::Value;
 use tiphys_api::Application;
 use tiphys_engine::mask::SecretMask;
+use tiphys_engine::normalize::IgnoreRules;
 use tiphys_policy::project::namespace_enabled;
 
 use crate::app::list::{self, Columns, ListFilter};
@@ -244,7 +245,7 @@ pub(super) async fn manifests(session: &Session<'_>) -> Result<Ended, Failure> {
     let mut values: Vec<Value> = match flags.text("source") {
         "live" => {
             let destination = Destination::of(&stored.app, &core, &world).await?;
-            let objects = core.managed(&stored.app, &destination).await?;
+            let objects = core.managed(&stored.app, &destination, &IgnoreRules::default()).await?;
             objects.iter().map(|object| value_of(object)).collect::<Result<_, _>>()?
         }
         "git" => {

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use smol_str::SmolStr;
 use tiphys_api::Application;
 use tiphys_api::names::IN_CLUSTER_SERVER;
 use tiphys_cluster::{ApiError, Connection, Discovery, Kinds, Target, Writer};
@@ -39,18 +40,27 @@ impl Destination {
         Ok(Self { writer, kinds })
     }
 
-    /// Looks at one object. What cannot be read is unknown, not absent.
-    pub(crate) async fn look(&self, key: &ResourceKey, version: &str) -> Seen<Arc<Object>> {
-        match self.writer.get(&Core::target_of(key, version)).await {
+    /// Looks at one object, with what these field managers own. What cannot be read is unknown, not absent.
+    pub(crate) async fn look(
+        &self,
+        key: &ResourceKey,
+        version: &str,
+        managers: &[SmolStr],
+    ) -> Seen<Arc<Object>> {
+        match self.writer.get_with_books(&Core::target_of(key, version), managers).await {
             Ok(Some(object)) => Seen::Present(object),
             Ok(None) | Err(ApiError::NotServed(_)) => Seen::Absent,
             Err(error) => Seen::Unknown(error.to_string()),
         }
     }
 
-    /// Reads one object; what cannot be read is a failure.
-    pub(crate) async fn read(&self, target: &Target) -> Result<Option<Arc<Object>>, Failure> {
-        match self.writer.get(target).await {
+    /// Reads one object, with what these field managers own; what cannot be read is a failure.
+    pub(crate) async fn read(
+        &self,
+        target: &Target,
+        managers: &[SmolStr],
+    ) -> Result<Option<Arc<Object>>, Failure> {
+        match self.writer.get_with_books(target, managers).await {
             Err(ApiError::NotServed(_)) => Ok(None),
             other => Ok(other?),
         }

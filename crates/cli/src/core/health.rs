@@ -24,7 +24,7 @@ impl Core {
         let looks = app.status.resources.iter().map(|resource| {
             let key = ResourceKey::new(&resource.group, &resource.kind, &resource.namespace, &resource.name);
             let (destination, version) = (&destination, resource.version.clone());
-            async move { destination.look(&key, &version).await }
+            async move { destination.look(&key, &version, &[]).await }
         });
         let seen: Vec<_> = futures::stream::iter(looks).buffered(READS_MAX).collect().await;
         for (resource, seen) in app.status.resources.iter_mut().zip(seen) {

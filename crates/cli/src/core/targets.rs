@@ -157,11 +157,11 @@ impl Core {
         let namespace =
             if app.metadata.namespace.is_empty() { &self.namespace } else { &app.metadata.namespace };
         let instance = tracking.instance_name(namespace, &app.metadata.name);
-        let managed = self.managed(app, &destination).await?;
-        let by_key = look_up(app, &destination, rendered).await;
         let cm = world.settings.cm();
         let ignore = IgnoreRules::compile(&app.spec.ignore_differences, cm)
             .map_err(|error| Failure::generic(error.to_string()))?;
+        let managed = self.managed(app, &destination, &ignore).await?;
+        let by_key = look_up(app, &destination, rendered, &ignore).await;
         let settings =
             DiffSettings::from_settings(cm).map_err(|error| Failure::generic(error.to_string()))?;
         let policy = app.spec.sync_policy.as_ref();
@@ -197,16 +197,19 @@ impl Core {
         Ok(differences)
     }
 
-    /// The live objects that the status names, as far as they exist.
+    /// The live objects that the status names, as far as they exist, with what the field managers own that the
+    /// rules name.
     pub(crate) async fn managed(
         &self,
         app: &Application,
         destination: &Destination,
+        ignore: &IgnoreRules,
     ) -> Result<Vec<Arc<Object>>, Failure> {
         let reads = app.status.resources.iter().filter(|resource| !resource.hook).map(|resource| {
             let key = ResourceKey::new(&resource.group, &resource.kind, &resource.namespace, &resource.name);
             let target = Self::target_of(&key, &resource.version);
-            async move { destination.read(&target).await }
+            let managers = ignore.managers_of(&target.gvk, &key.namespace, &key.name);
+            async move { destination.read(&target, &managers).await }
         });
         let read: Vec<_> = futures::stream::iter(reads).buffered(READS_MAX).collect().await;
         let mut objects = Vec::with_capacity(read.len());
@@ -332,6 +335,7 @@ async fn look_up(
     app: &Application,
     destination: &Destination,
     rendered: &Rendered,
+    ignore: &IgnoreRules,
 ) -> HashMap<ResourceKey, Seen<Arc<Object>>> {
     let looks = rendered.objects.iter().map(|object| {
         let key = match scope(destination, &object.gvk().group_kind()) {
@@ -340,7 +344,8 @@ async fn look_up(
             _ => object.key(),
         };
         let version = object.gvk().version.clone();
-        async move { (key.clone(), destination.look(&key, &version).await) }
+        let managers = ignore.managers_of(object.gvk(), &key.namespace, &key.name);
+        async move { (key.clone(), destination.look(&key, &version, &managers).await) }
     });
     futures::stream::iter(looks).buffered(READS_MAX).collect().await
 }
@@ -366,6 +371,7 @@ fn difference(
     for side in [&mut bare.0, &mut bare.1] {
         access::remove_annotation(side, LAST_APPLIED);
         access::remove_annotation(side, annotation::TRACKING_ID);
+        access::metadata_mut(side).remove("managedFields");
     }
     if bare.0 != bare.1 {
         (live, target) = bare;

@@ -103,6 +103,8 @@ pub(super) struct Extra {
     pub(super) derived: Option<Arc<Derived>>,
     /// Why the object, which should be kept, cannot be read.
     pub(super) unreadable: Option<Box<str>>,
+    /// Field managers whose entries of `managedFields` the object is kept with, because rules name them (ENG-70).
+    pub(super) managers: Option<Arc<[SmolStr]>>,
 }
 
 /// What the index holds of one object.
@@ -142,6 +144,11 @@ impl Record {
     /// Whether it is ours and not a descendant: kept in full, or known to exist where it cannot be read.
     pub(super) fn is_managed(&self) -> bool {
         self.claim().is_some() && (self.object().is_some() || self.unreadable().is_some())
+    }
+
+    /// Field managers whose entries the object is kept with.
+    pub(super) fn managers(&self) -> &[SmolStr] {
+        self.extra.as_ref().and_then(|extra| extra.managers.as_deref()).unwrap_or_default()
     }
 
     /// Nobody can be told anything about a change of this object.

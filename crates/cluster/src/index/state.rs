@@ -344,7 +344,10 @@ impl State {
             extra.claim = self.claims.claim(metadata);
         }
         if is_crd || is_kept || (extra.claim.is_some() && !is_owned) {
-            match form.object(raw).and_then(|text| read_object(text, &gvk)) {
+            // What was once asked for is asked for again with every change.
+            extra.managers = self.record(slot).and_then(|known| known.extra.as_ref()?.managers.clone());
+            let managers = extra.managers.as_deref().unwrap_or_default();
+            match form.object(raw).and_then(|text| read_object(text, &gvk, managers)) {
                 Ok(object) => extra.object = Some(Arc::new(object)),
                 Err(error) => extra.unreadable = Some(error.to_string().into()),
             }
@@ -555,8 +558,8 @@ fn node_value(raw: &[u8], form: Form, gvk: &Gvk) -> Result<serde_json::Value, Ap
     Ok(value)
 }
 
-pub(super) fn read_object(raw: &[u8], gvk: &Gvk) -> Result<Object, ApiError> {
-    stored_object(raw, &gvk.api_version(), &gvk.kind)
+pub(super) fn read_object(raw: &[u8], gvk: &Gvk, managers: &[SmolStr]) -> Result<Object, ApiError> {
+    stored_object(raw, &gvk.api_version(), &gvk.kind, managers)
         .map_err(|error| ApiError::Malformed { what: "read an object", reason: error.to_string() })
 }
 

@@ -9,6 +9,7 @@ use std::fmt;
 use serde::Deserialize;
 use serde::de::{Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use serde_json::value::RawValue;
+use smol_str::SmolStr;
 use tiphys_api::names::FIELD_MANAGER;
 use tiphys_go::nesting;
 use tiphys_object::{Object, ObjectError, structured};
@@ -183,8 +184,14 @@ pub(crate) fn event_object(line: &[u8]) -> Result<&[u8], serde_json::Error> {
 }
 
 /// The object in stored form: with `apiVersion` and `kind`, which items of built-in lists lack (DEP-33), and of
-/// `managedFields` only what predicts the product's own server-side apply (ENG-85).
-pub(crate) fn stored_object(raw: &[u8], api_version: &str, kind: &str) -> Result<Object, ObjectError> {
+/// `managedFields` only what predicts the product's own server-side apply (ENG-85), or what these managers own
+/// (ENG-70).
+pub(crate) fn stored_object(
+    raw: &[u8],
+    api_version: &str,
+    kind: &str,
+    managers: &[SmolStr],
+) -> Result<Object, ObjectError> {
     // Its own limit is above ours and has no place to name.
     let mut value: serde_json::Value = match serde_json::from_slice(raw) {
         Ok(value) => value,
@@ -196,7 +203,8 @@ pub(crate) fn stored_object(raw: &[u8], api_version: &str, kind: &str) -> Result
         map.entry("kind").or_insert_with(|| kind.into());
         if let Some(metadata) = map.get_mut("metadata").and_then(serde_json::Value::as_object_mut) {
             let entries = metadata.remove("managedFields");
-            let kept = entries.and_then(|entries| structured::books_for_prediction(&entries, FIELD_MANAGER));
+            let kept =
+                entries.and_then(|entries| structured::books_to_keep(&entries, FIELD_MANAGER, managers));
             if let Some(kept) = kept {
                 has_books = true;
                 metadata.insert("managedFields".to_owned(), kept);
@@ -243,6 +251,7 @@ mod tests {
             br#"{"metadata":{"name":"a","managedFields":[{"manager":"m"}]},"data":{}}"#,
             "v1",
             "ConfigMap",
+            &[],
         )
         .unwrap();
         assert_eq!(
@@ -259,12 +268,31 @@ mod tests {
                 {"manager":"m","operation":"Update","apiVersion":"v1","fieldsV1":{"f:status":{}}}]}}"#,
             "v1",
             "ConfigMap",
+            &["m".into()],
         )
         .unwrap();
         assert_eq!(
             object.raw().as_ref(),
             br#"{"apiVersion":"v1","kind":"ConfigMap","metadata":{"managedFields":[{"apiVersion":"v1","fieldsV1":{"f:data":{}},"manager":"argocd-controller","operation":"Apply"}],"name":"a"}}"#
         );
+    }
+
+    #[test]
+    fn eng_70_books_of_named_managers_stay_without_time_and_status() {
+        let raw = br#"{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"a","managedFields":[
+            {"manager":"scaler","operation":"Update","apiVersion":"v1","time":"t","fieldsV1":{"f:data":{"f:k":{}}}},
+            {"manager":"scaler","operation":"Update","apiVersion":"v1","subresource":"status","fieldsV1":{"f:status":{}}},
+            {"manager":"m","operation":"Update","apiVersion":"v1","fieldsV1":{"f:data":{}}}]}}"#;
+        let books = |managers: &[SmolStr]| {
+            let object = stored_object(raw, "", "", managers).unwrap();
+            let value: serde_json::Value = serde_json::from_slice(object.raw()).unwrap();
+            value["metadata"].get("managedFields").cloned()
+        };
+        let kept = serde_json::json!([{"manager": "scaler", "operation": "Update", "apiVersion": "v1",
+            "fieldsV1": {"f:data": {"f:k": {}}}}]);
+        assert_eq!(books(&["scaler".into(), "other".into()]), Some(kept));
+        assert_eq!(books(&["other".into()]), None);
+        assert_eq!(books(&[]), None);
     }
 
     #[test]

@@ -183,7 +183,7 @@ impl Writer {
         match known {
             Known::Present(live) => Ok(Some(Arc::clone(live))),
             Known::Absent => Ok(None),
-            Known::Nothing => match self.read(resource, &target.namespace, &target.name).await {
+            Known::Nothing => match self.read(resource, &target.namespace, &target.name, &[]).await {
                 Ok(live) => Ok(Some(Arc::new(live))),
                 Err(error) if error.is_not_found() => Ok(None),
                 Err(error) => Err(error),

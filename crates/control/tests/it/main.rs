@@ -5,6 +5,7 @@
 
 mod fleet;
 mod frozen;
+mod ignored;
 mod revisions;
 mod rights;
 mod unrendered;

@@ -143,7 +143,7 @@ impl World {
         self.ask(Method::GET, target, &Value::Null)
     }
 
-    fn ask(&self, method: Method, target: &str, body: &Value) -> Value {
+    pub(crate) fn ask(&self, method: Method, target: &str, body: &Value) -> Value {
         ask(&self.sim, method, target, body)
     }
 }

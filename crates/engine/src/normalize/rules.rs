@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
 
 use serde_json::Value;
+use smol_str::SmolStr;
 use tiphys_api::application::IgnoreDifference;
 use tiphys_go::glob::Glob;
 use tiphys_object::{Gvk, access};
@@ -98,7 +99,7 @@ impl IgnoreRules {
         }
         let gvk = Gvk::of(object);
         for rule in &self.rules {
-            if !rule.selects(&gvk, object) {
+            if !rule.selects_object(&gvk, object) {
                 continue;
             }
             for pointer in &rule.pointers {
@@ -114,7 +115,7 @@ impl IgnoreRules {
     pub fn restore_ignored(&self, target: &mut Value, live: &Value) {
         let gvk = Gvk::of(target);
         for rule in &self.rules {
-            if rule.selects(&gvk, target) {
+            if rule.selects_object(&gvk, target) {
                 restore::restore(rule, target, live);
             }
         }
@@ -137,12 +138,26 @@ impl IgnoreRules {
         let managers: Vec<&str> = self
             .rules
             .iter()
-            .filter(|rule| !rule.managers.is_empty() && rule.selects(&gvk, target))
+            .filter(|rule| !rule.managers.is_empty() && rule.selects_object(&gvk, target))
             .flat_map(|rule| rule.managers.iter().map(String::as_str))
             .collect();
         if !managers.is_empty() {
             managed::treat(&managers, treatment, target, live);
         }
+    }
+
+    /// The field managers whose fields are ignored in an object, sorted: its live copy has to be seen with their
+    /// entries of `managedFields` (ENG-70).
+    pub fn managers_of(&self, gvk: &Gvk, namespace: &str, name: &str) -> Vec<SmolStr> {
+        let mut managers: Vec<SmolStr> = self
+            .rules
+            .iter()
+            .filter(|rule| !rule.managers.is_empty() && rule.selects(gvk, namespace, name))
+            .flat_map(|rule| rule.managers.iter().map(SmolStr::new))
+            .collect();
+        managers.sort();
+        managers.dedup();
+        managers
     }
 
     /// Tells rule sets apart inside one process: equal rules, equal number.
@@ -186,11 +201,15 @@ impl Rule {
         })
     }
 
-    fn selects(&self, gvk: &Gvk, object: &Value) -> bool {
+    fn selects_object(&self, gvk: &Gvk, object: &Value) -> bool {
+        self.selects(gvk, access::namespace(object), access::name(object))
+    }
+
+    fn selects(&self, gvk: &Gvk, namespace: &str, name: &str) -> bool {
         self.kind.matches(&gvk.kind)
             && self.group.matches(&gvk.group)
-            && (self.name.is_empty() || self.name == access::name(object))
-            && (self.namespace.is_empty() || self.namespace == access::namespace(object))
+            && (self.name.is_empty() || self.name == name)
+            && (self.namespace.is_empty() || self.namespace == namespace)
     }
 }
 
