@@ -6,6 +6,7 @@
 
 mod credentials;
 mod failure;
+mod words;
 
 use std::ffi::OsString;
 use std::future::Future;
@@ -23,6 +24,8 @@ use credentials::Access;
 use tiphys_exec::{ExecError, Invocation, Limits};
 
 pub(crate) use credentials::{HttpCredentials, roots_file};
+pub(crate) use failure::Failed;
+pub(crate) use words::Cause;
 
 /// Bytes of a ref listing: a million refs.
 const LISTING_BYTES_MAX: usize = 128 * 1024 * 1024;
@@ -80,7 +83,7 @@ impl Git {
         let arguments = list_arguments(&access.url);
         let directory = self.options.cache_dir.clone();
         let command = Command { arguments: &arguments, directory: &directory, deadline, attempt };
-        self.remote(repository, &access, &command, LISTING_BYTES_MAX).await
+        Ok(self.remote(repository, &access, &command, LISTING_BYTES_MAX).await?)
     }
 
     /// What a commit adds to commits that are known completely; `None` when [`Git::fetch`] must be used.
@@ -109,7 +112,7 @@ impl Git {
         directory: &Path,
         depth: u32,
         refspecs: &[String],
-    ) -> Result<(), SourceError> {
+    ) -> Result<(), Failed> {
         let access = Access::of(repository, &self.options, &self.askpass, &self.secrets)?;
         let depth = if depth == 0 { "--prune".to_owned() } else { format!("--depth={depth}") };
         let arguments = fetch_arguments(&access.url, &depth, refspecs);
@@ -153,7 +156,7 @@ impl Git {
         let arguments = ["init", "--quiet", "--bare", "--template=", "--end-of-options", "."];
         let (environment, deadline) = (self.environment(&[], &[]), self.options.exec_timeout);
         let command = Command { arguments: &arguments, directory, deadline, attempt: 1 };
-        self.once(&command, environment, OUTPUT_BYTES_MAX, None).await.map(drop)
+        Ok(self.once(&command, environment, OUTPUT_BYTES_MAX, None).await.map(drop)?)
     }
 
     /// Runs a command that speaks to the server, with the retries of RND-28.
@@ -163,7 +166,7 @@ impl Git {
         access: &Access,
         command: &Command<'_>,
         stdout_bytes_max: usize,
-    ) -> Result<Vec<u8>, SourceError> {
+    ) -> Result<Vec<u8>, Failed> {
         let retry = &self.options.retry;
         let mut wait = retry.wait;
         let mut attempt = command.attempt;
@@ -171,7 +174,7 @@ impl Git {
             let environment = self.environment(&access.environment, &access.config);
             let result = self.once(command, environment, stdout_bytes_max, Some(repository)).await;
             match result {
-                Err(error) if error.is_transient() && attempt < retry.attempts => {
+                Err(Failed { error, .. }) if error.is_transient() && attempt < retry.attempts => {
                     tracing::debug!(%error, attempt, "git command will be retried");
                     tokio::time::sleep(wait.min(retry.wait_max)).await;
                     wait = wait.saturating_mul(retry.factor);
@@ -182,13 +185,18 @@ impl Git {
         }
     }
 
+    /// What a command may use: a processor for its time limit, and files up to the size of a pack.
+    fn limits(&self, command: &Command<'_>) -> Limits {
+        Limits { cpu: command.deadline, file_bytes: self.options.pack_bytes_max, ..Limits::default() }
+    }
+
     async fn once(
         &self,
         command: &Command<'_>,
         environment: Vec<(OsString, OsString)>,
         stdout_bytes_max: usize,
         repository: Option<&Repository>,
-    ) -> Result<Vec<u8>, SourceError> {
+    ) -> Result<Vec<u8>, Failed> {
         let closed = |_closed| SourceError::Cache { text: "git cannot be started any more".to_owned() };
         let _slot = self.slots.acquire().await.map_err(closed)?;
         let invocation = Invocation {
@@ -199,14 +207,14 @@ impl Git {
             deadline: command.deadline,
             grace: self.options.exec_fatal_timeout,
             stdout_bytes_max,
-            limits: Limits::default(),
+            limits: self.limits(command),
         };
         let arguments = command.arguments;
         let context = failure::Context { arguments, repository, cache_dir: &self.options.cache_dir };
         match tiphys_exec::run(invocation).await {
             Ok(output) if output.code == Some(0) => Ok(output.stdout),
             Ok(output) => Err(context.exited(output.code, &output.stderr)),
-            Err(error) => Err(context.not_finished(&error)),
+            Err(error) => Err(context.not_finished(&error).into()),
         }
     }
 

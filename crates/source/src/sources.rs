@@ -77,6 +77,8 @@ pub struct SourceOptions {
     pub local_roots: Vec<PathBuf>,
     /// Folders of this installation, besides the cache, that hold no repository for anybody.
     pub own_dirs: Vec<PathBuf>,
+    /// Bytes of one pack that git writes.
+    pub pack_bytes_max: u64,
     /// Repositories kept on disk.
     pub stores_max: usize,
     /// Fetches into one directory before its newest commits are copied into a new one.
@@ -109,6 +111,7 @@ impl SourceOptions {
             builtin_git_config: true,
             local_roots: Vec::new(),
             own_dirs: Vec::new(),
+            pack_bytes_max: 4 << 30,
             stores_max: 1000,
             fetches_max: 200,
             clock: Clock::real(),

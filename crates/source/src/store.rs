@@ -18,7 +18,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use gix::ObjectId;
 use parking_lot::Mutex;
 
-use crate::git::Git;
+use crate::git::{Cause, Failed, Git};
 use crate::refs::RefList;
 use crate::tree::Objects;
 use crate::work::{blocking, interruptible};
@@ -228,30 +228,30 @@ impl Store {
             return Ok(generation);
         }
         let had_content = generation.fetches.load(Ordering::Relaxed) > 0;
-        match fetch_one(git, repository, &generation, commit).await {
-            Err(SourceError::Unavailable { text }) if is_not_given_out(&text) => {
-                let revision = commit.to_owned();
-                if !text.contains("unadvertised") {
-                    return Err(SourceError::RevisionNotFound { revision });
-                }
+        let Failed { error, cause } = match fetch_one(git, repository, &generation, commit).await {
+            Ok(()) => return Ok(generation),
+            Err(failed) => failed,
+        };
+        let revision = commit.to_owned();
+        match cause {
+            Cause::NotFound => return Err(SourceError::RevisionNotFound { revision }),
+            Cause::Unadvertised => {
                 let generation = self.full(git, repository, &Arc::new(RefList::default())).await?;
                 if generation.objects.expand(commit).is_none() {
                     return Err(SourceError::RevisionNotFound { revision });
                 }
                 generation.commits.lock().complete.insert(revision);
-                Ok(generation)
+                return Ok(generation);
             }
-            Err(SourceError::Unavailable { text }) if had_content && is_damage(&text) => {
+            Cause::Damage if had_content => {
                 tracing::warn!(repository = %repository.url, "the cached repository is damaged and is fetched again");
-                let generation = self.replace(git, &generation).await?;
-                fetch_one(git, repository, &generation, commit).await.map(|()| generation)
             }
-            Err(SourceError::Cache { .. }) if generation.objects.is_damaged() => {
-                let generation = self.replace(git, &generation).await?;
-                fetch_one(git, repository, &generation, commit).await.map(|()| generation)
-            }
-            result => result.map(|()| generation),
+            _ if matches!(error, SourceError::Cache { .. }) && generation.objects.is_damaged() => {}
+            _ => return Err(error),
         }
+        let generation = self.replace(git, &generation).await?;
+        fetch_one(git, repository, &generation, commit).await?;
+        Ok(generation)
     }
 
     /// The generation to fetch into: opened, made, or renewed.
@@ -349,7 +349,7 @@ impl Store {
         let sweep = Sweep::of(&generation.directory);
         if let Err(error) = git.fetch(repository, &generation.directory, 0, &refspecs).await {
             sweep.now().await;
-            return Err(error);
+            return Err(error.into());
         }
         sweep.disarm();
         let full = Full { generation: Arc::clone(&generation), as_of: Some(Arc::clone(list)) };
@@ -365,7 +365,7 @@ async fn fetch_one(
     repository: &Repository,
     generation: &Arc<Generation>,
     commit: &str,
-) -> Result<(), SourceError> {
+) -> Result<(), Failed> {
     let sweep = Sweep::of(&generation.directory);
     let result = fetch_into(git, repository, generation, commit).await;
     match &result {
@@ -380,7 +380,7 @@ async fn fetch_into(
     repository: &Repository,
     generation: &Arc<Generation>,
     commit: &str,
-) -> Result<(), SourceError> {
+) -> Result<(), Failed> {
     generation.fetches.fetch_add(1, Ordering::Relaxed);
     let (refspecs, id) = ([proof(commit)], parse_commit(commit)?);
     let known = generation.newest(KNOWN_REFS_MAX);
@@ -395,7 +395,7 @@ async fn fetch_into(
                 generation.add(commit);
                 return Ok(());
             }
-            Err(error @ SourceError::Timeout { .. }) => return Err(error),
+            Err(error @ SourceError::Timeout { .. }) => return Err(error.into()),
             Err(error) => {
                 tracing::warn!(repository = %repository.url, %error, "the commit is fetched by git");
             }
@@ -426,29 +426,6 @@ fn proof(commit: &str) -> String {
 pub(crate) fn parse_commit(commit: &str) -> Result<ObjectId, SourceError> {
     let invalid = |_error| SourceError::InvalidRevision { revision: commit.to_owned() };
     ObjectId::from_hex(commit.as_bytes()).map_err(invalid)
-}
-
-/// Whether a server refused a commit by its id.
-fn is_not_given_out(text: &str) -> bool {
-    ["unadvertised object", "not our ref", "couldn't find remote ref", "no such remote ref"]
-        .iter()
-        .any(|words| text.contains(words))
-}
-
-/// Whether a failed fetch blames our own files.
-fn is_damage(text: &str) -> bool {
-    [
-        "corrupt",
-        "bad object",
-        "is empty",
-        "unable to read",
-        "not a git repository",
-        "missing",
-        "shallow",
-        ".lock",
-    ]
-    .iter()
-    .any(|words| text.contains(words))
 }
 
 /// Opens the newest generation of a store that an earlier process left, and removes everything else.

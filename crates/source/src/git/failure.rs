@@ -1,26 +1,35 @@
-//! From what git said to what users see (RND-9, RND-10, RND-27, REP-18).
+//! From what git said to what users see (RND-9, RND-10, RND-27, REP-18, SEC-38).
 
 use std::path::Path;
 
 use tiphys_api::repo_url;
 
+use super::words::{self, Cause};
 use crate::{Repository, SourceError};
 use tiphys_exec::ExecError;
 
-/// Characters of git's answer that are shown.
-const STDERR_CHARS_MAX: usize = 2000;
+/// Characters of a command line that are shown.
+const COMMAND_CHARS_MAX: usize = 2000;
 
-/// Words of git and ssh for "you may not".
-const DENIALS: [&str; 8] = [
-    "terminal prompts disabled",
-    "Authentication failed",
-    "could not read Username",
-    "could not read Password",
-    "Permission denied",
-    "Host key verification failed",
-    "returned error: 401",
-    "returned error: 403",
-];
+/// A command of git that failed, and what that means for what is done next.
+#[derive(Debug, thiserror::Error)]
+#[error("{error}")]
+pub(crate) struct Failed {
+    pub(crate) error: SourceError,
+    pub(crate) cause: Cause,
+}
+
+impl From<SourceError> for Failed {
+    fn from(error: SourceError) -> Self {
+        Self { error, cause: Cause::Other }
+    }
+}
+
+impl From<Failed> for SourceError {
+    fn from(failed: Failed) -> Self {
+        failed.error
+    }
+}
 
 /// The command a failure belongs to.
 pub(super) struct Context<'a> {
@@ -31,23 +40,29 @@ pub(super) struct Context<'a> {
 
 impl Context<'_> {
     /// The command ended with a status other than 0.
-    pub(super) fn exited(&self, code: Option<i32>, stderr: &str) -> SourceError {
-        let cause = match code {
+    pub(super) fn exited(&self, code: Option<i32>, stderr: &str) -> Failed {
+        let status = match code {
             Some(code) => format!("exit status {code}"),
             None => "signal".to_owned(),
         };
-        let text = format!("`{}` failed {cause}: {}", self.command_line(), self.clean(stderr).trim());
-        if stderr.contains("terminal prompts disabled") {
-            let url = self.repository.map(|repository| repository.url.to_string()).unwrap_or_default();
+        let url = self.repository.map(|repository| repository.url.to_string()).unwrap_or_default();
+        let (words, cause) = words::explain(stderr, url.trim_end_matches('/'), &server(&url));
+        let text = format!("`{}` failed {status}: {words}", self.command_line());
+        let error = if stderr.contains("terminal prompts disabled") {
             let text = format!(
                 "failed to authenticate to git repository {url:?}: no credentials matched this URL: {text}"
             );
-            return SourceError::Denied { text };
-        }
-        if DENIALS.iter().any(|denial| stderr.contains(denial)) {
-            return SourceError::Denied { text };
-        }
-        SourceError::Unavailable { text }
+            SourceError::Denied { text }
+        } else {
+            match cause {
+                Cause::Denied => SourceError::Denied { text },
+                Cause::Limit => SourceError::Exhausted { text },
+                Cause::Other | Cause::NotFound | Cause::Unadvertised | Cause::Damage => {
+                    SourceError::Unavailable { text }
+                }
+            }
+        };
+        Failed { error, cause }
     }
 
     /// The server refused the command with a status of HTTP; the words are git's.
@@ -60,7 +75,7 @@ impl Context<'_> {
             }
             _ => format!("fatal: unable to access '{url}': The requested URL returned error: {status}"),
         };
-        self.exited(Some(128), &stderr)
+        self.exited(Some(128), &stderr).error
     }
 
     /// The command did not run to its end.
@@ -80,27 +95,24 @@ impl Context<'_> {
         }
     }
 
+    /// The command as we made it: without user information of its URL and without paths of the host. No secret is
+    /// an argument (RND-25).
     fn command_line(&self) -> String {
-        self.clean(&format!("git {}", self.arguments.join(" ")))
-    }
-
-    /// Removes user information, secrets and paths of the host.
-    fn clean(&self, text: &str) -> String {
-        let mut text = repo_url::redact_text(text);
-        if let Some(repository) = self.repository {
-            for secret in [&repository.password, &repository.bearer_token] {
-                if !secret.is_empty() {
-                    text = text.replace(secret.expose(), "******");
-                }
-            }
-        }
-        let cache = self.cache_dir.to_string_lossy();
-        let text = hide_paths(&text, &cache);
-        if text.chars().count() > STDERR_CHARS_MAX {
-            let cut: String = text.chars().take(STDERR_CHARS_MAX).collect();
+        let line = repo_url::redact_text(&format!("git {}", self.arguments.join(" ")));
+        let line = hide_paths(&line, &self.cache_dir.to_string_lossy());
+        if line.chars().count() > COMMAND_CHARS_MAX {
+            let cut: String = line.chars().take(COMMAND_CHARS_MAX).collect();
             return format!("{cut}…");
         }
-        text
+        line
+    }
+}
+
+/// Scheme and authority of a URL without user information, as git names a server.
+fn server(url: &str) -> String {
+    match url.split_once("://") {
+        Some((scheme, rest)) => format!("{scheme}://{}", rest.split('/').next().unwrap_or(rest)),
+        None => url.to_owned(),
     }
 }
 
@@ -130,7 +142,7 @@ mod tests {
         let arguments = ["ls-remote", "https://h/r"];
         let context =
             Context { arguments: &arguments, repository: Some(&repository), cache_dir: Path::new("/c") };
-        let error = context.exited(
+        let Failed { error, .. } = context.exited(
             Some(128),
             "fatal: could not read Username for 'https://u:p@h': terminal prompts disabled\n",
         );
@@ -162,17 +174,29 @@ mod tests {
     }
 
     #[test]
-    fn rnd_9_secrets_and_paths_are_hidden() {
-        let repository =
-            Repository { password: Secret::from("hunter2"), ..Repository::anonymous("https://h/r") };
-        let context =
-            Context { arguments: &["fetch"], repository: Some(&repository), cache_dir: Path::new("/c/x") };
-        let error = context.exited(Some(1), "fatal: /c/x/git/ab/1: bad hunter2");
+    fn rnd_9_paths_are_hidden() {
+        let arguments = ["fetch", "/c/x/git/ab/1", "https://u:p@h/r"];
+        let context = Context { arguments: &arguments, repository: None, cache_dir: Path::new("/c/x") };
+        let Failed { error, .. } = context.exited(Some(1), "fatal: early EOF");
         assert_eq!(
             error.to_string(),
-            "`git fetch` failed exit status 1: fatal: <path to cached source>: bad ******"
+            "`git fetch <path to cached source> https://h/r` failed exit status 1: fatal: early EOF"
         );
         assert!(error.is_transient());
+    }
+
+    /// SEC-38: the text of a failure does not depend on the secrets, so that nobody learns them by asking.
+    #[test]
+    fn sec_38_masks_are_no_oracle() {
+        let text = |password: &str| {
+            let repository =
+                Repository { password: Secret::from(password), ..Repository::anonymous("https://h/r") };
+            let context =
+                Context { arguments: &["fetch"], repository: Some(&repository), cache_dir: Path::new("/c") };
+            context.exited(Some(1), "fatal: early EOF\nremote: e a r l y").error.to_string()
+        };
+        assert_eq!(text("e"), text("hunter2"));
+        assert!(text("e").contains("early EOF"));
     }
 
     #[test]

@@ -123,8 +123,9 @@ impl RefLines {
 
     /// Adds `<id> <name>[ symref-target:<name>][ peeled:<id>]`.
     pub(super) fn push(&mut self, line: &str) -> Result<(), HttpError> {
-        if let Some(why) = line.strip_prefix("ERR ") {
-            return Err(HttpError::Unusual(format!("the server says: {why}")));
+        if line.starts_with("ERR ") {
+            // Its words may repeat what it was sent, so they are not kept (SEC-38).
+            return Err(HttpError::Unusual("the server says no".to_owned()));
         }
         let mut words = line.split(' ');
         let (Some(id), Some(name)) = (words.next(), words.next()) else {

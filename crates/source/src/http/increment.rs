@@ -91,7 +91,8 @@ impl<'a> Reader<'a> {
                 "shallow-info" => Place::Shallow,
                 "packfile" => Place::Pack,
                 line => match line.strip_prefix("ERR ") {
-                    Some(why) => return Err(HttpError::Unusual(format!("the server says: {why}"))),
+                    // Its words may repeat what it was sent, so they are not kept (SEC-38).
+                    Some(_why) => return Err(HttpError::Unusual("the server says no".to_owned())),
                     None => return Err(unexpected("the sections of the answer")),
                 },
             },
@@ -125,10 +126,7 @@ impl<'a> Reader<'a> {
                 Ok(())
             }
             Some((2, _progress)) => Ok(()),
-            Some((3, why)) => {
-                let why = String::from_utf8_lossy(why);
-                Err(HttpError::Unusual(format!("the server says: {}", why.trim())))
-            }
+            Some((3, _why)) => Err(HttpError::Unusual("the server gives up".to_owned())),
             _ => Err(unexpected("the pack")),
         }
     }

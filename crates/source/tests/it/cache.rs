@@ -6,7 +6,7 @@ use std::time::Duration;
 use tiphys_render::TreePath;
 use tiphys_source::{Freshness, Repository, SourceError};
 
-use crate::git_http::{Auth, Behaviour, GitServer};
+use crate::git_http::{Auth, Behaviour, Damage, GitServer};
 use crate::world::World;
 
 #[tokio::test]
@@ -209,4 +209,35 @@ async fn inv_10_a_file_behind_a_tag_is_no_revision() {
     assert_eq!(error, SourceError::RevisionNotFound { revision: file });
     again.tree(&repository, &commit).await.unwrap();
     assert_eq!(world.generations(), before);
+}
+
+/// INV-10: an endless pack ends at the limit, over the git program, and nothing of it stays.
+#[tokio::test]
+async fn inv_10_an_endless_pack_ends_at_the_limit() {
+    let world = World::with(&[("a", "1")]).await;
+    let behaviour = Behaviour { damage: Damage::EndlessPack, ..Behaviour::default() };
+    let server = GitServer::start_with(&world.root(), Auth::None, behaviour).await;
+    let repository = Repository::anonymous(&server.url("repo"));
+    let sources = world.restarted(|options| options.pack_bytes_max = 1 << 20);
+    let commit = sources.resolve(&repository, "main", Freshness::Cached).await.unwrap();
+    let error = sources.tree(&repository, &commit).await.map(drop).unwrap_err();
+    assert!(matches!(error, SourceError::Exhausted { .. }), "{error:?}");
+    assert!(
+        error.to_string().contains("unpacking was ended: the pack of the server is larger than allowed"),
+        "{error}"
+    );
+    let packs = world.generations()[0].join("objects/pack");
+    assert_eq!(
+        fs::read_dir(packs).unwrap().map(|file| file.unwrap().file_name()).collect::<Vec<_>>(),
+        [""; 0]
+    );
+
+    // In this process, where packs are held in memory, too.
+    server.behave(Behaviour::default());
+    sources.tree(&repository, &commit).await.unwrap();
+    let next = world.commit("next", &[("a", "2")]).await;
+    server.behave(behaviour);
+    assert!(sources.tree(&repository, &next).await.is_err());
+    server.behave(Behaviour::default());
+    sources.tree(&repository, &next).await.unwrap();
 }

@@ -32,6 +32,8 @@ pub(crate) struct Behaviour {
     pub(crate) redirects: bool,
     /// Answers everything with status 403.
     pub(crate) forbids: bool,
+    /// Answers everything with an error that repeats the credentials it was sent.
+    pub(crate) echoes: bool,
     /// Reads requests and never answers.
     pub(crate) hangs: bool,
     /// What happens to answers about refs and commits.
@@ -53,6 +55,8 @@ pub(crate) enum Damage {
     Page,
     /// The list of refs never ends.
     Endless,
+    /// The pack never ends.
+    EndlessPack,
 }
 
 pub(crate) struct GitServer {
@@ -198,6 +202,11 @@ impl Shared {
                 endless(stream.get_mut()).await;
                 return;
             }
+            let is_fetch = String::from_utf8_lossy(&request.body).contains("command=fetch");
+            if behaviour.damage == Damage::EndlessPack && is_fetch {
+                endless_pack(stream.get_mut()).await;
+                return;
+            }
             let breaks_off = behaviour.damage == Damage::BreaksOff && request.method == "POST";
             if breaks_off {
                 answer.truncate(answer.len() - 10);
@@ -213,6 +222,13 @@ impl Shared {
     async fn answer(&self, request: &Request, behaviour: Behaviour) -> Vec<u8> {
         if behaviour.forbids {
             return response("403 Forbidden", "", b"");
+        }
+        if behaviour.echoes {
+            let header = request.header("authorization");
+            let encoded = header.rsplit(' ').next().unwrap_or("");
+            let plain = base64::engine::general_purpose::STANDARD.decode(encoded).unwrap_or_default();
+            let body = format!("You sent {header}\nwhich is {}\n", String::from_utf8_lossy(&plain));
+            return response("500 Oops", "Content-Type: text/plain\r\n", body.as_bytes());
         }
         if behaviour.redirects {
             return response("302 Found", "Location: http://127.0.0.1:1/elsewhere\r\n", b"");
@@ -272,7 +288,7 @@ impl Shared {
         if request.method == "POST" {
             let end = body.len();
             match behaviour.damage {
-                Damage::None | Damage::BreaksOff | Damage::Endless => {}
+                Damage::None | Damage::BreaksOff | Damage::Endless | Damage::EndlessPack => {}
                 Damage::CutShort => body.truncate(end - 10),
                 // Before the checksum of a pack and the end of the message.
                 Damage::Flipped => body[end - 30] ^= 1,
@@ -302,6 +318,28 @@ async fn endless(stream: &mut (impl AsyncWrite + Unpin)) {
     let mut is_heard = stream.write_all(head.as_bytes()).await.is_ok();
     while is_heard {
         is_heard = stream.write_all(packet.as_bytes()).await.is_ok();
+    }
+}
+
+/// A pack of the same file again and again, stored without compression, until nobody listens any more.
+async fn endless_pack(stream: &mut (impl AsyncWrite + Unpin)) {
+    const SIZE: u16 = 60_000;
+    // A blob's size: four bits, then seven a byte.
+    let digits = |shift: u16, mask: u16| u8::try_from((SIZE >> shift) & mask).unwrap();
+    let mut entry = vec![0x80 | (3 << 4) | digits(0, 15), 0x80 | digits(4, 127), digits(11, 127)];
+    entry.extend_from_slice(&[0x78, 0x01, 1]);
+    entry.extend_from_slice(&SIZE.to_le_bytes());
+    entry.extend_from_slice(&(!SIZE).to_le_bytes());
+    entry.extend_from_slice(&vec![0; usize::from(SIZE)]);
+    // Adler-32 of zeros.
+    entry.extend_from_slice(&[digits(8, 255), digits(0, 255), 0, 1]);
+    let packet = |content: &[u8]| [format!("{:04x}\u{1}", content.len() + 5).as_bytes(), content].concat();
+    let head = "HTTP/1.1 200 OK\r\nContent-Type: application/x-git-upload-pack-result\r\n\r\n000dpackfile\n";
+    let mut is_heard = stream.write_all(head.as_bytes()).await.is_ok()
+        && stream.write_all(&packet(b"PACK\0\0\0\x02\0\x01\0\0")).await.is_ok();
+    let packet = packet(&entry);
+    while is_heard {
+        is_heard = stream.write_all(&packet).await.is_ok();
     }
 }
 

@@ -106,3 +106,35 @@ async fn rnd_42_a_commit_the_server_lacks() {
         format!("unable to resolve '{missing}' to a commit SHA: revision not found")
     );
 }
+
+/// SEC-38: a server that repeats the credentials, and a proxy whose password has a slash, do not get them into an
+/// error.
+#[tokio::test]
+async fn sec_38_errors_of_git_show_no_credentials() {
+    let world = World::with(&[("a", "1")]).await;
+    let behaviour = Behaviour { echoes: true, ..Behaviour::default() };
+    let server = GitServer::start_with(&world.root(), Auth::None, behaviour).await;
+    // A variable that names a proxy for nothing makes git ask.
+    let by_git = world.restarted(|options| {
+        options.proxy_environment = vec![("ftp_proxy".to_owned(), "http://127.0.0.1:1".to_owned())];
+    });
+    let plain = Repository {
+        username: "ada".to_owned(),
+        password: Secret::from("canary/1@x"),
+        ..Repository::anonymous(&server.url("repo"))
+    };
+    let forced = Repository { force_http_basic_auth: true, ..plain.clone() };
+    let bearer =
+        Repository { bearer_token: Secret::from("canary"), ..Repository::anonymous(&server.url("repo")) };
+    let proxied = Repository { proxy: Secret::from("http://u:canary/1@127.0.0.1:1"), ..plain.clone() };
+    for repository in [plain, forced, bearer, proxied] {
+        for sources in [&world.sources, &by_git] {
+            let error = sources.test(&repository).await.unwrap_err().to_string();
+            // The password, and `ada:canary` in base64.
+            for secret in ["canary", "1@x", "YWRhOmNhbmFye", "You sent"] {
+                assert!(!error.contains(secret), "{error}");
+            }
+            assert!(error.starts_with("`git ls-remote "), "{error}");
+        }
+    }
+}
