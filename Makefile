@@ -1,7 +1,7 @@
 # The front door: every target sets up what it needs and says what is missing.
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test testbed check bench oracles fuzz simulate clean
+.PHONY: help demo test testbed check bench oracles fuzz simulate mutate clean
 
 help: ## what can be made
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -21,6 +21,7 @@ check: need-cargo ## formatting, lints, licences and advisories
 	cargo clippy --workspace --all-targets --locked -- -D warnings
 	@if cargo deny --version >/dev/null 2>&1; then cargo deny --locked check; else echo "cargo deny check: skipped, cargo-deny is not installed (cargo install cargo-deny)"; fi
 	cargo test --locked -p tiphys --test it golden
+	@hack/mutate --check
 
 bench: need-testbed ## the ruler: workloads against a release build
 	@bench/run $(BENCH_ARGS)
@@ -37,6 +38,10 @@ fuzz: oracles ## generated inputs to the original libraries and to tiphys; FUZZ_
 simulate: need-cargo ## whole installations from seeds, with faults; SEEDS=100000, SIMULATE_ARGS="--from 7 --crash-points"
 	cargo build --release --locked -p tiphys --bin tiphys
 	@$${CARGO_TARGET_DIR:-target}/release/tiphys simulate --seeds $${SEEDS:-1000} $(SIMULATE_ARGS)
+
+mutate: need-cargo ## breaks one law after another and shows which seed of the simulation notices; MUTATE_ARGS="NAME --seeds 100"
+	@hack/need patch
+	@hack/mutate $(MUTATE_ARGS)
 
 clean: ## what was built here; the control plane's programs stay in the user's cache
 	cargo clean

@@ -52,14 +52,26 @@ fn truthful(wires: &Wires, app: &App) -> Result<(), String> {
     let wanted: BTreeMap<ResourceKey, Value> =
         declared.into_iter().filter(|(_, object)| !is_hook(object)).collect();
     let owned = owned(wires, app)?;
+    let born = wires.observer.lock().born_at(&app.name);
     let found: BTreeMap<ResourceKey, Value> = owned
         .into_iter()
         .filter(|object| !is_hook(object))
+        // What an earlier application of the name left behind is unknown to this one while it cannot be listed.
+        .filter(|object| {
+            wires.is_visible() || age(object) >= born || wanted.contains_key(&key_of(object, ""))
+        })
         .map(|object| (key_of(&object, ""), object))
         .collect();
     status.synced(&wanted, &found)?;
     status.out_of_sync(&wanted, &found)?;
     status.missing(&wanted, &found)
+}
+
+/// When an object was made, as the run counts time.
+fn age(object: &Value) -> std::time::Duration {
+    let time = object.pointer("/metadata/creationTimestamp").and_then(Value::as_str);
+    time.and_then(|time| time.parse().ok())
+        .map_or(std::time::Duration::ZERO, |time| super::world::since_begin(&time))
 }
 
 /// An Application as it is stored.

@@ -94,6 +94,11 @@ impl Wires {
         self.state.lock().is_visible
     }
 
+    /// Whether everything can be listed now.
+    pub(super) fn is_visible(&self) -> bool {
+        self.state.lock().faults.refused.is_none()
+    }
+
     /// A number that is equal for equal histories.
     pub(super) fn trace(&self) -> u64 {
         self.state.lock().trace.finish()

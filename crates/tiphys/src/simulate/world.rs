@@ -419,7 +419,7 @@ impl World {
 }
 
 /// A time as the run counts it.
-fn since_begin(time: &Timestamp) -> Duration {
+pub(super) fn since_begin(time: &Timestamp) -> Duration {
     let began: Timestamp = BEGIN.parse().unwrap_or_default();
     time.duration_since(began).unsigned_abs()
 }
