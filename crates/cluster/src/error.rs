@@ -58,6 +58,17 @@ pub enum ApiError {
     /// The object is outside of what the cluster's definition allows to manage (ENG-22).
     #[error("{0}")]
     NotManaged(String),
+    /// An object was deleted to be made anew, and the new one was refused (ENG-175).
+    #[error("{source}. The live object had been deleted; {}", match .lost {
+        None => "it was created again as it was".to_owned(),
+        Some(why) => format!("it could not be created again: {why}"),
+    })]
+    NotRecreated {
+        /// Why the new object was refused.
+        source: Box<Self>,
+        /// Why the old one did not come back; `None` when it did.
+        lost: Option<String>,
+    },
     /// It could not be learned whether the cluster serves the kind: its API group does not answer.
     #[error("the API group of kind {:?} in {:?} does not answer", .0.kind, .0.api_version().as_str())]
     GroupUnavailable(Gvk),
@@ -68,6 +79,7 @@ impl ApiError {
     pub fn code(&self) -> u16 {
         match self {
             Self::Refused(refusal) => refusal.code,
+            Self::NotRecreated { source, .. } => source.code(),
             _ => 0,
         }
     }
@@ -76,6 +88,7 @@ impl ApiError {
     pub fn reason(&self) -> &str {
         match self {
             Self::Refused(refusal) => &refusal.reason,
+            Self::NotRecreated { source, .. } => source.reason(),
             _ => "",
         }
     }
@@ -105,10 +118,21 @@ impl ApiError {
         match self {
             Self::Refused(refusal) => matches!(refusal.code, 429 | 500 | 502 | 503 | 504),
             Self::Timeout { .. } | Self::Unreachable { .. } | Self::GroupUnavailable(_) => true,
+            Self::NotRecreated { source, .. } => source.is_transient(),
             Self::Malformed { .. } | Self::TooLarge { .. } | Self::NotServed(_) | Self::NotManaged(_) => {
                 false
             }
         }
+    }
+
+    /// The object is outside of what the cluster's definition allows to manage (ENG-22).
+    pub(crate) fn not_managed(target: &crate::write::Target, is_namespaced: bool) -> Self {
+        let (kind, name, namespace) = (&target.gvk.kind, &target.name, &target.namespace);
+        Self::NotManaged(if is_namespaced {
+            format!("namespace {namespace:?} for {kind} {name:?} is not managed")
+        } else {
+            format!("cluster level {kind} {name:?} can not be managed when in namespaced mode")
+        })
     }
 
     pub(crate) fn unreachable(error: &(dyn std::error::Error + 'static)) -> Self {

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use parking_lot::Mutex;
-use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
+use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
 use tokio::net::{TcpListener, TcpStream};
 
 use crate::connection::Connection;
@@ -73,12 +73,18 @@ async fn serve(
     let mut request = String::new();
     stream.read_line(&mut request).await.unwrap();
     let mut header = String::new();
+    let mut length = 0;
     while header != "\r\n" {
         header.clear();
         if stream.read_line(&mut header).await.unwrap() == 0 {
             return;
         }
+        if let Some(value) = header.to_ascii_lowercase().strip_prefix("content-length:") {
+            length = value.trim().parse().unwrap();
+        }
     }
+    // A connection that is closed with unread input loses the answer.
+    stream.read_exact(&mut vec![0; length]).await.unwrap();
     let request = request.trim().trim_end_matches(" HTTP/1.1").to_owned();
     let before = {
         let mut seen = seen.lock();

@@ -338,6 +338,16 @@ impl ClusterIndex {
         self.relist();
     }
 
+    /// Changes how descendants are judged, and lists everything again.
+    pub fn set_derive(&self, derive: Derive) {
+        {
+            let mut state = self.shared.state.lock();
+            state.derive = derive;
+            state.renew();
+        }
+        self.relist();
+    }
+
     /// Changes which kinds are watched.
     pub fn set_filter(&self, filter: ResourceFilter) {
         *self.shared.filter.lock() = filter;

@@ -7,6 +7,7 @@
 mod apply;
 mod message;
 mod migrate;
+mod recreate;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -122,17 +123,47 @@ pub struct Applied {
 pub struct Writer {
     connection: Connection,
     discovery: Discovery,
+    limits: Option<Arc<Limits>>,
+}
+
+/// What of a cluster in namespaced mode may be read and changed (ENG-21).
+#[derive(Debug)]
+struct Limits {
+    namespaces: Vec<SmolStr>,
+    cluster_resources: bool,
+}
+
+impl Limits {
+    fn check(&self, resource: &ApiResource, target: &Target) -> Result<(), ApiError> {
+        let is_own_namespace = target.gvk.group.is_empty()
+            && target.gvk.kind == "Namespace"
+            && self.namespaces.contains(&target.name);
+        let is_inside = if resource.is_namespaced() {
+            self.namespaces.contains(&target.namespace)
+        } else {
+            self.cluster_resources || is_own_namespace
+        };
+        if is_inside { Ok(()) } else { Err(ApiError::not_managed(target, resource.is_namespaced())) }
+    }
 }
 
 impl Writer {
     /// Writes over the given connection.
     pub fn new(connection: Connection, discovery: Discovery) -> Self {
-        Self { connection, discovery }
+        Self { connection, discovery, limits: None }
+    }
+
+    /// The same writer, which neither reads nor writes outside of these namespaces, nor cluster-scoped objects unless
+    /// they are managed; an empty list means everything (ENG-21, ENG-22). The namespaces themselves are inside.
+    #[must_use]
+    pub fn within(self, namespaces: &[SmolStr], cluster_resources: bool) -> Self {
+        let limits = Limits { namespaces: namespaces.to_vec(), cluster_resources };
+        Self { limits: (!namespaces.is_empty()).then(|| Arc::new(limits)), ..self }
     }
 
     /// The same writer, acting as somebody else (REP C10). Discovery stays our own.
     pub fn impersonating(&self, identity: &Impersonation) -> Result<Self, http::header::InvalidHeaderValue> {
-        Ok(Self { connection: self.connection.impersonating(identity)?, discovery: self.discovery.clone() })
+        Ok(Self { connection: self.connection.impersonating(identity)?, ..self.clone() })
     }
 
     /// Reads one object; `None` when it does not exist.
@@ -146,7 +177,7 @@ impl Writer {
         target: &Target,
         managers: &[SmolStr],
     ) -> Result<Option<Arc<Object>>, ApiError> {
-        let resource = self.resource(&target.gvk).await?;
+        let resource = self.place(target).await?;
         match self.read(&resource, &target.namespace, &target.name, managers).await {
             Ok(object) => Ok(Some(Arc::new(object))),
             Err(error) if error.is_not_found() => Ok(None),
@@ -157,7 +188,7 @@ impl Writer {
     /// Creates an object; its name may be left to the server.
     pub async fn create(&self, _permit: &Permit, desired: &Value) -> Result<Arc<Object>, ApiError> {
         let target = Target::of(desired);
-        let resource = self.resource(&target.gvk).await?;
+        let resource = self.place(&target).await?;
         let path = resource.path(&target.namespace, None);
         let answer = self.send("create", Method::POST, &path, desired, JSON).await?;
         object_of(&answer, "create")
@@ -166,7 +197,7 @@ impl Writer {
     /// Replaces an object; the manifest's `resourceVersion`, if it has one, must be the current one.
     pub async fn update(&self, _permit: &Permit, desired: &Value) -> Result<Arc<Object>, ApiError> {
         let target = Target::of(desired);
-        let resource = self.resource(&target.gvk).await?;
+        let resource = self.place(&target).await?;
         let path = resource.path(&target.namespace, Some(&target.name));
         let answer = self.send("update", Method::PUT, &path, desired, JSON).await?;
         object_of(&answer, "update")
@@ -201,7 +232,7 @@ impl Writer {
         target: &Target,
         options: &DeleteOptions,
     ) -> Result<Deleted, ApiError> {
-        let resource = self.resource(&target.gvk).await?;
+        let resource = self.place(target).await?;
         let path = resource.path(&target.namespace, Some(&target.name));
         let body = delete_body(options);
         match self.send("delete", Method::DELETE, &path, &body, JSON).await {
@@ -261,7 +292,7 @@ impl Writer {
         patch: &Value,
         kind: &'static str,
     ) -> Result<Arc<Object>, ApiError> {
-        let resource = self.resource(&target.gvk).await?;
+        let resource = self.place(target).await?;
         let mut path = resource.path(&target.namespace, Some(&target.name));
         if let Some(subresource) = subresource {
             path.push('/');
@@ -269,6 +300,15 @@ impl Writer {
         }
         let answer = self.send("patch", Method::PATCH, &path, patch, kind).await?;
         object_of(&answer, "patch")
+    }
+
+    /// How the cluster serves the kind of an object that may be read and changed here.
+    pub(super) async fn place(&self, target: &Target) -> Result<Arc<ApiResource>, ApiError> {
+        let resource = self.resource(&target.gvk).await?;
+        if let Some(limits) = &self.limits {
+            limits.check(&resource, target)?;
+        }
+        Ok(resource)
     }
 
     /// How the cluster serves a kind. One that is not known is looked for once more.

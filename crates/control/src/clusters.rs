@@ -10,9 +10,11 @@ use smol_str::SmolStr;
 use tiphys_api::cluster::{Cluster, Clusters};
 use tiphys_api::names::{IN_CLUSTER_SERVER, annotation};
 use tiphys_cluster::{
-    Claims, ClusterIndex, Connection, Derived, Discovery, IndexEvent, IndexOptions, Jitter, Writer,
+    Claims, ClusterIndex, Connection, Derive, Derived, Discovery, IndexEvent, IndexOptions, Jitter,
+    ResourceFilter, Writer,
 };
-use tiphys_engine::health;
+use tiphys_engine::health::{self, HealthOverrides};
+use tiphys_engine::tracking::TrackingSettings;
 use tiphys_object::{GroupKind, Metadata};
 use tokio::sync::{OnceCell, mpsc};
 use tokio::time::Instant;
@@ -39,6 +41,17 @@ pub(crate) struct Destination {
 }
 
 impl Destination {
+    /// The same connection and index under another description.
+    fn described_by(&self, cluster: Cluster) -> Self {
+        Self {
+            cluster,
+            index: self.index.clone(),
+            writer: self.writer.clone(),
+            started: self.started,
+            cancel: self.cancel.clone(),
+        }
+    }
+
     /// Whether the configuration of the cluster changed, so that this index watches no more.
     pub(crate) fn is_stopped(&self) -> bool {
         self.cancel.is_cancelled()
@@ -68,13 +81,55 @@ pub(crate) enum Unusable {
     Failed(String),
 }
 
-type Slot = Arc<OnceCell<Arc<Destination>>>;
+/// A place for a destination, which is started by whoever needs it first.
+struct Slot {
+    cell: OnceCell<Arc<Destination>>,
+    /// Ends what was started here, and what is being started.
+    cancel: CancellationToken,
+}
 
 /// Clusters by server. Only [`Pool::reconfigure`] changes what is configured, so that a pass with an older
 /// snapshot cannot bring an older configuration back.
 struct Slots {
     configured: Clusters,
-    used: BTreeMap<String, Slot>,
+    rules: Rules,
+    used: BTreeMap<String, Arc<Slot>>,
+}
+
+/// What every index is made with besides its cluster.
+#[derive(Clone)]
+struct Rules {
+    tracking: TrackingSettings,
+    filter: ResourceFilter,
+    health: Arc<HealthOverrides>,
+}
+
+impl Rules {
+    fn of(world: &World) -> Self {
+        Self {
+            tracking: world.tracking.clone(),
+            filter: world.filter.clone(),
+            health: Arc::clone(&world.health),
+        }
+    }
+
+    fn derive(&self) -> Derive {
+        let overrides = Arc::clone(&self.health);
+        Arc::new(move |value: &serde_json::Value| Derived {
+            health: health::assess(value, &overrides).map(|h| (SmolStr::new(h.status.as_str()), h.message)),
+            ..Derived::default()
+        })
+    }
+
+    fn claims(&self) -> Claims {
+        let tracking = self.tracking.clone();
+        let keys = vec![
+            SmolStr::new_static(annotation::TRACKING_ID),
+            SmolStr::new_static(annotation::INSTALLATION_ID),
+            tracking.label_key.clone(),
+        ];
+        Claims { keys, claim: Arc::new(move |metadata: &Metadata| tracking.claim(metadata)) }
+    }
 }
 
 /// All destination clusters. Cheap to share behind `Arc`.
@@ -97,10 +152,12 @@ impl Pool {
         events: mpsc::Sender<ClusterEvent>,
         tracker: TaskTracker,
         cancel: CancellationToken,
-        configured: Clusters,
+        world: &World,
         jitter: Jitter,
     ) -> Self {
-        let slots = Mutex::new(Slots { configured, used: BTreeMap::new() });
+        let slots =
+            Slots { configured: world.clusters.clone(), rules: Rules::of(world), used: BTreeMap::new() };
+        let slots = Mutex::new(slots);
         Self { home, given, slots, events, tracker, cancel, jitter }
     }
 
@@ -109,10 +166,14 @@ impl Pool {
     ///
     /// # Errors
     /// When it is not ready, or cannot be used.
-    pub(crate) async fn get(&self, server: &str, world: &World) -> Result<Arc<Destination>, Unusable> {
-        let (cluster, slot) = self.slot(server).map_err(Unusable::Failed)?;
-        let destination =
-            slot.get_or_try_init(|| self.start(&cluster, world)).await.map_err(Unusable::Failed)?;
+    pub(crate) async fn get(&self, server: &str) -> Result<Arc<Destination>, Unusable> {
+        let (cluster, rules, slot) = self.slot(server).map_err(Unusable::Failed)?;
+        let starting = slot.cell.get_or_try_init(|| self.start(&cluster, &rules, &slot.cancel));
+        let destination = starting.await.map_err(Unusable::Failed)?;
+        if destination.is_stopped() {
+            // The settings changed while it was started.
+            return Err(Unusable::NotReady);
+        }
         // Whoever needs it is woken when it answers again; until then nobody waits (CTL-141).
         if let Some(reason) = destination.index.unreachable() {
             return Err(Unusable::Failed(format!("cannot reach the API server: {reason}")));
@@ -129,26 +190,25 @@ impl Pool {
     /// (ENG-18).
     pub(crate) fn reconfigure(&self, world: &World, old: &World) {
         let mut slots = self.slots.lock();
-        let Slots { configured, used } = &mut *slots;
-        used.retain(|server, slot| {
-            let same = match (configured.by_server(server), world.clusters.by_server(server)) {
-                (Ok(was), Ok(is)) => is_same_connection(was, is),
-                _ => false,
-            };
-            if !same && let Some(destination) = slot.get() {
-                destination.cancel.cancel();
-            }
-            same
-        });
+        let Slots { configured, rules, used } = &mut *slots;
+        let changed = |key: &str| world.settings.cm().get(key) != old.settings.cm().get(key);
+        let is_filter_new = changed("resource.exclusions") || changed("resource.inclusions");
+        let is_health_new = health_settings(world) != health_settings(old);
+        let is_tracking_new = world.tracking != old.tracking;
+        let is_new = is_filter_new || is_health_new || is_tracking_new || *configured != world.clusters;
+        used.retain(|server, slot| keeps(slot, configured, &world.clusters, server, is_new));
         *configured = world.clusters.clone();
+        *rules = Rules::of(world);
         for slot in used.values() {
-            let Some(destination) = slot.get() else { continue };
-            if world.tracking != old.tracking {
-                destination.index.set_claims(claims(world));
+            let Some(destination) = slot.cell.get() else { continue };
+            if is_tracking_new {
+                destination.index.set_claims(rules.claims());
             }
-            let changed = |key: &str| world.settings.cm().get(key) != old.settings.cm().get(key);
-            if changed("resource.exclusions") || changed("resource.inclusions") {
-                destination.index.set_filter(world.filter.clone());
+            if is_health_new {
+                destination.index.set_derive(rules.derive());
+            }
+            if is_filter_new {
+                destination.index.set_filter(rules.filter.clone());
             }
         }
     }
@@ -156,20 +216,26 @@ impl Pool {
     /// All destinations in use, by server.
     pub(crate) fn in_use(&self) -> Vec<Arc<Destination>> {
         let slots = self.slots.lock();
-        let mut all: Vec<_> = slots.used.values().filter_map(|slot| slot.get().cloned()).collect();
+        let mut all: Vec<_> = slots.used.values().filter_map(|slot| slot.cell.get().cloned()).collect();
         all.sort_by(|a, b| a.cluster.server.cmp(&b.cluster.server));
         all
     }
 
-    fn slot(&self, server: &str) -> Result<(Cluster, Slot), String> {
+    fn slot(&self, server: &str) -> Result<(Cluster, Rules, Arc<Slot>), String> {
         let mut slots = self.slots.lock();
-        let Slots { configured, used } = &mut *slots;
+        let Slots { configured, rules, used } = &mut *slots;
         let cluster = configured.by_server(server).map_err(|error| error.to_string())?.clone();
-        let slot = Arc::clone(used.entry(server.to_owned()).or_default());
-        Ok((cluster, slot))
+        let new = || Arc::new(Slot { cell: OnceCell::new(), cancel: self.cancel.child_token() });
+        let slot = Arc::clone(used.entry(server.to_owned()).or_insert_with(new));
+        Ok((cluster, rules.clone(), slot))
     }
 
-    async fn start(&self, cluster: &Cluster, world: &World) -> Result<Arc<Destination>, String> {
+    async fn start(
+        &self,
+        cluster: &Cluster,
+        rules: &Rules,
+        cancel: &CancellationToken,
+    ) -> Result<Arc<Destination>, String> {
         let config = cluster.config.expose();
         let connection = if cluster.server == IN_CLUSTER_SERVER && config.trim().is_empty() {
             self.home.clone()
@@ -179,25 +245,17 @@ impl Pool {
             Connection::from_cluster_secret(&cluster.server, config).await.map_err(|error| chain(&error))?
         };
         let discovery = Discovery::new(connection.clone());
-        let overrides = Arc::clone(&world.health);
-        let derive = Arc::new(move |value: &serde_json::Value| Derived {
-            health: health::assess(value, &overrides).map(|h| (SmolStr::new(h.status.as_str()), h.message)),
-            ..Derived::default()
-        });
-        let mut options = IndexOptions::new(&cluster.server, claims(world), derive, Arc::clone(&self.jitter));
-        options.filter = world.filter.clone();
+        let mut options =
+            IndexOptions::new(&cluster.server, rules.claims(), rules.derive(), Arc::clone(&self.jitter));
+        options.filter = rules.filter.clone();
         options.namespaces = cluster.namespaces.iter().map(SmolStr::new).collect();
         options.cluster_resources = cluster.namespaces.is_empty() || cluster.cluster_resources;
         let (sender, mut receiver) = mpsc::channel(EVENTS_MAX);
-        let cancel = self.cancel.child_token();
-        let index = ClusterIndex::start(
-            connection.clone(),
-            discovery.clone(),
-            options,
-            sender,
-            &self.tracker,
-            cancel.clone(),
-        );
+        let writer = Writer::new(connection.clone(), discovery.clone())
+            .within(&options.namespaces, options.cluster_resources);
+        let cancel = cancel.clone();
+        let index =
+            ClusterIndex::start(connection, discovery, options, sender, &self.tracker, cancel.clone());
         let (events, server) = (self.events.clone(), SmolStr::new(&cluster.server));
         let stop = cancel.clone();
         self.tracker.spawn(async move {
@@ -212,19 +270,39 @@ impl Pool {
                 }
             }
         });
-        let writer = Writer::new(connection, discovery);
         Ok(Arc::new(Destination { cluster: cluster.clone(), index, writer, started: Instant::now(), cancel }))
     }
 }
 
-fn claims(world: &World) -> Claims {
-    let tracking = world.tracking.clone();
-    let keys = vec![
-        SmolStr::new_static(annotation::TRACKING_ID),
-        SmolStr::new_static(annotation::INSTALLATION_ID),
-        tracking.label_key.clone(),
-    ];
-    Claims { keys, claim: Arc::new(move |metadata: &Metadata| tracking.claim(metadata)) }
+/// Decides about a place when settings changed; what goes is stopped. A cluster whose connection and index can stay
+/// gets its new name, project, labels and so on.
+fn keeps(slot: &mut Arc<Slot>, was: &Clusters, is: &Clusters, server: &str, is_new: bool) -> bool {
+    let now = match (was.by_server(server), is.by_server(server)) {
+        (Ok(was), Ok(now)) if is_same_connection(was, now) => Some(now),
+        _ => None,
+    };
+    match (now, slot.cell.get()) {
+        (Some(now), Some(destination)) => {
+            if destination.cluster != *now {
+                let renewed = Arc::new(destination.described_by(now.clone()));
+                let cell = OnceCell::new_with(Some(renewed));
+                *slot = Arc::new(Slot { cell, cancel: slot.cancel.clone() });
+            }
+            true
+        }
+        // Whoever starts it now does so with what was configured before.
+        (Some(_), None) if !is_new => true,
+        _ => {
+            slot.cancel.cancel();
+            false
+        }
+    }
+}
+
+/// The settings that decide about health.
+fn health_settings(world: &World) -> BTreeMap<&String, &String> {
+    let all = world.settings.cm().iter();
+    all.filter(|(key, _)| key.starts_with("resource.customizations")).collect()
 }
 
 /// Whether two configurations of a cluster need the same connection and index.
@@ -246,3 +324,6 @@ pub(crate) fn chain(error: &(dyn std::error::Error + 'static)) -> String {
     }
     text
 }
+
+#[cfg(test)]
+mod tests;

@@ -297,7 +297,11 @@ async fn read(
     let target = WriteTarget::new(target.gvk().clone(), &key.namespace, &key.name);
     let read = match how {
         Read::Index => destination.index.live_with_books(&destination.writer, &target, managers).await,
-        Read::Server => destination.writer.get_with_books(&target, managers).await,
+        // What the index does not watch because the settings leave it out is not read around it (ENG-22).
+        Read::Server => match destination.index.check_scope(&target) {
+            Ok(()) => destination.writer.get_with_books(&target, managers).await,
+            Err(outside) => Err(outside),
+        },
     };
     match read {
         Ok(Some(object)) => Seen::Present(object),

@@ -236,7 +236,7 @@ impl Controller {
                 cluster_sender,
                 tracker.clone(),
                 cancel.clone(),
-                world.clusters.clone(),
+                &world,
                 surroundings.random.jitter(),
             )),
             world: ArcSwap::from_pointee(world),

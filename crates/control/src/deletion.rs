@@ -155,7 +155,7 @@ async fn resolve(context: &Context, work: &Work) -> Result<Result<Resolved, Step
         NoProject::Missing => format!("Application referencing project {name} which does not exist"),
         NoProject::Unreadable(reason) => reason,
     })?;
-    match context.clusters.get(&cluster.server, world).await {
+    match context.clusters.get(&cluster.server).await {
         Ok(destination) => Ok(Ok(Resolved { project: Arc::clone(project), destination })),
         Err(Unusable::NotReady) => Ok(Err(Step::Wait(SignedDuration::from_millis(500)))),
         Err(Unusable::Failed(error)) => Ok(Err(Step::Blocked(format!("{error}; {UNREACHED_HINT}")))),
@@ -315,7 +315,8 @@ async fn confirm_empty(
         let live = match resolved.destination.writer.get(&target).await {
             Ok(live) => live,
             // The kind went with all its objects.
-            Err(ApiError::NotServed(_)) => continue,
+            // The settings of the cluster leave it to others (ENG-22).
+            Err(ApiError::NotServed(_) | ApiError::NotManaged(_)) => continue,
             Err(error) => return Err(error.to_string()),
         };
         // Results of a sync name a namespace for objects that are in none.

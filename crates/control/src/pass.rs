@@ -335,7 +335,7 @@ pub(crate) async fn resolve(context: &Context, work: &Work) -> Result<Resolved, 
         Unresolved::Invalid(findings.into_iter().map(shown).collect())
     })?;
     let Ok(project) = found else { return Err(Unresolved::Invalid(Vec::new())) };
-    match context.clusters.get(&checked.cluster.server, world).await {
+    match context.clusters.get(&checked.cluster.server).await {
         Ok(destination) => Ok(Resolved { project: Arc::clone(project), destination }),
         Err(Unusable::NotReady) => Err(Unresolved::NotReady),
         Err(Unusable::Failed(error)) => Err(Unresolved::Unreachable(error)),

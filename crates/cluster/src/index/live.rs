@@ -128,7 +128,10 @@ impl ClusterIndex {
     }
 
     /// In namespaced mode only the listed namespaces, and cluster-scoped kinds if allowed (ENG-22).
-    fn check_scope(&self, target: &Target) -> Result<(), ApiError> {
+    ///
+    /// # Errors
+    /// When the object is outside, with the text of the condition.
+    pub fn check_scope(&self, target: &Target) -> Result<(), ApiError> {
         let options = &self.shared.options;
         if options.namespaces.is_empty() {
             return Ok(());
@@ -136,17 +139,11 @@ impl ClusterIndex {
         let kinds = self.shared.discovery.snapshot();
         let scope = kinds.and_then(|kinds| kinds.scope(&target.gvk.group_kind()));
         let is_cluster_scoped = scope == Some(Scope::Cluster) || target.namespace.is_empty();
-        let (kind, name) = (&target.gvk.kind, &target.name);
         if is_cluster_scoped && !options.cluster_resources {
-            return Err(ApiError::NotManaged(format!(
-                "cluster level {kind} {name:?} can not be managed when in namespaced mode"
-            )));
+            return Err(ApiError::not_managed(target, false));
         }
         if !is_cluster_scoped && !options.namespaces.contains(&target.namespace) {
-            let namespace = &target.namespace;
-            return Err(ApiError::NotManaged(format!(
-                "namespace {namespace:?} for {kind} {name:?} is not managed"
-            )));
+            return Err(ApiError::not_managed(target, true));
         }
         Ok(())
     }

@@ -92,7 +92,7 @@ pub(super) struct State {
     /// Objects that should be kept in full and cannot be read.
     pub(super) unreadable: BTreeSet<Slot>,
     pub(super) claims: Claims,
-    derive: Derive,
+    pub(super) derive: Derive,
     /// Grows when unchanged objects have to be read again.
     rules: u16,
 }
@@ -217,7 +217,9 @@ impl State {
         let before = self.applications(&slot);
         let health_before = self.health(&slot);
         self.unlink(&slot);
-        let is_managed = record.is_managed();
+        // What was ours concerns its application also when it no longer looks it: the mark is gone, or it has got an
+        // owner (TRK-30).
+        let is_managed = record.is_managed() || self.record(&slot).is_some_and(Record::is_managed);
         self.put(&slot, record);
         self.link(&slot);
         let mut applications = self.applications(&slot);

@@ -10,8 +10,8 @@ use tiphys_object::{Gvk, Object, access, builtin, merge_patch, strategic};
 use tracing::debug;
 
 use super::{
-    APPLY_PATCH, Applied, CONFLICT_ATTEMPTS_MAX, DeleteOptions, JSON, MERGE_PATCH, Outcome, Permit,
-    Propagation, STRATEGIC_PATCH, Target, Writer, message, object_of,
+    APPLY_PATCH, Applied, CONFLICT_ATTEMPTS_MAX, JSON, MERGE_PATCH, Outcome, Permit, STRATEGIC_PATCH, Target,
+    Writer, message, object_of,
 };
 use crate::connection::{Answer, encode};
 use crate::error::ApiError;
@@ -21,10 +21,6 @@ use crate::kinds::ApiResource;
 const ESTABLISHED_TIMEOUT: Duration = Duration::from_secs(3);
 /// Time between two looks at it.
 const ESTABLISHED_POLL: Duration = Duration::from_millis(100);
-/// Looks for the end of a deletion before creating again.
-const GONE_POLL: Duration = Duration::from_millis(100);
-/// Time a deleted object gets to go before it is created again.
-const GONE_TIMEOUT: Duration = Duration::from_mins(1);
 
 /// How the desired state gets into the cluster.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -79,7 +75,7 @@ impl Writer {
         options: &ApplyOptions,
     ) -> Result<Applied, ApiError> {
         let target = Target::of(desired);
-        let resource = self.resource(&target.gvk).await?;
+        let resource = self.place(&target).await?;
         let method = if options.is_dry_run && options.method == ApplyMethod::ServerSide {
             ApplyMethod::ClientSide
         } else {
@@ -117,7 +113,7 @@ impl Writer {
         loop {
             let was_known = known != Known::Nothing;
             let result = if is_replaced {
-                self.replace_once(resource, target, body, options, &known).await
+                self.replace_once(permit, resource, target, body, options, &known).await
             } else {
                 self.apply_once(permit, resource, target, body, options, &known).await
             };
@@ -126,7 +122,11 @@ impl Writer {
                 Err(error) if is_outdated(&error, was_known) && attempt < CONFLICT_ATTEMPTS_MAX => {
                     attempt += 1;
                 }
-                Err(error) if options.is_forced && is_worth_forcing(&error) => {
+                Err(error)
+                    if options.is_forced
+                        && is_worth_forcing(&error)
+                        && !(is_replaced && is_container(&target.gvk)) =>
+                {
                     return self.recreate(permit, resource, target, body, options).await;
                 }
                 other => return other,
@@ -211,6 +211,7 @@ impl Writer {
 
     async fn replace_once(
         &self,
+        permit: &Permit,
         resource: &ApiResource,
         target: &Target,
         desired: &Value,
@@ -223,12 +224,12 @@ impl Writer {
             }
             return self.create_as(Outcome::Created, resource, target, desired, options).await;
         };
-        // Deleting one of these deletes everything inside; they are changed in place.
-        let kind = target.gvk.kind.as_str();
-        let is_container = matches!(kind, "Namespace" | "CustomResourceDefinition");
-        let outcome = if is_container { Outcome::Updated } else { Outcome::Replaced };
+        let outcome = if is_container(&target.gvk) { Outcome::Updated } else { Outcome::Replaced };
         if options.is_dry_run {
             return Ok(applied(resource, target, outcome, &[], None));
+        }
+        if options.is_forced && !is_container(&target.gvk) {
+            return self.recreate(permit, resource, target, desired, options).await;
         }
         let mut body = desired.clone();
         let version = live.metadata().resource_version.as_str();
@@ -236,32 +237,6 @@ impl Writer {
         let path = write_path(&resource.path(&target.namespace, Some(&target.name)), options);
         let answer = self.send("replace", Method::PUT, &path, &body, JSON).await?;
         finished(resource, target, outcome, &answer)
-    }
-
-    /// Deletes the live object, waits until it is gone, and creates the desired one.
-    async fn recreate(
-        &self,
-        permit: &Permit,
-        resource: &ApiResource,
-        target: &Target,
-        desired: &Value,
-        options: &ApplyOptions,
-    ) -> Result<Applied, ApiError> {
-        if options.is_dry_run {
-            return Ok(applied(resource, target, Outcome::Replaced, &[], None));
-        }
-        let deletion = DeleteOptions { propagation: Propagation::Background, ..DeleteOptions::default() };
-        self.delete(permit, target, &deletion).await?;
-        let gone = async {
-            while self.get(target).await?.is_some() {
-                tokio::time::sleep(GONE_POLL).await;
-            }
-            Ok::<(), ApiError>(())
-        };
-        tokio::time::timeout(GONE_TIMEOUT, gone)
-            .await
-            .map_err(|_elapsed| ApiError::Timeout { what: "wait for the deletion", after: GONE_TIMEOUT })??;
-        self.create_as(Outcome::Replaced, resource, target, desired, options).await
     }
 
     async fn create_as(
@@ -294,13 +269,13 @@ impl Writer {
 }
 
 /// Path of a write with its query.
-fn write_path(path: &str, options: &ApplyOptions) -> String {
+pub(super) fn write_path(path: &str, options: &ApplyOptions) -> String {
     // Unknown fields are an error, as with the reference, which validates before it sends.
     let validation = if options.is_unvalidated { "Ignore" } else { "Strict" };
     format!("{path}?fieldManager={}&fieldValidation={validation}", encode(FIELD_MANAGER))
 }
 
-fn finished(
+pub(super) fn finished(
     resource: &ApiResource,
     target: &Target,
     outcome: Outcome,
@@ -310,7 +285,7 @@ fn finished(
     Ok(applied(resource, target, outcome, &answer.warnings, Some(object)))
 }
 
-fn applied(
+pub(super) fn applied(
     resource: &ApiResource,
     target: &Target,
     outcome: Outcome,
@@ -380,9 +355,16 @@ fn is_outdated(error: &ApiError, was_known: bool) -> bool {
     error.is_conflict() || error.is_already_exists() || (was_known && error.is_not_found())
 }
 
-/// Refusals that a new object would not meet: immutable fields and invalid transitions.
-fn is_worth_forcing(error: &ApiError) -> bool {
-    matches!(error.code(), 400 | 409 | 422)
+/// Refusals that a new object may not meet: conflicts, immutable fields and invalid transitions (ENG-175).
+pub(super) fn is_worth_forcing(error: &ApiError) -> bool {
+    // A creation that failed has nothing to delete, and has said what is wrong.
+    let is_of_recreation = matches!(error, ApiError::NotRecreated { .. });
+    !is_of_recreation && (error.is_conflict() || error.code() == 422)
+}
+
+/// Deleting one of these deletes everything inside; with `Replace` they are changed in place.
+fn is_container(gvk: &Gvk) -> bool {
+    matches!(gvk.kind.as_str(), "Namespace" | "CustomResourceDefinition")
 }
 
 fn is_established(definition: &Object) -> bool {

@@ -26,7 +26,7 @@ impl Writer {
         manager: &str,
     ) -> Result<bool, ApiError> {
         let manager = if manager.is_empty() { CLIENT_SIDE_MANAGER } else { manager };
-        let resource = self.resource(&target.gvk).await?;
+        let resource = self.place(target).await?;
         let path = resource.path(&target.namespace, Some(&target.name));
         let mut attempt = 1;
         loop {

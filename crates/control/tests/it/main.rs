@@ -6,6 +6,7 @@
 mod fleet;
 mod frozen;
 mod ignored;
+mod noticing;
 mod revisions;
 mod rights;
 mod unrendered;

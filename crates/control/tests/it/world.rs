@@ -139,6 +139,11 @@ impl World {
         tokio::time::sleep(time).await;
     }
 
+    /// Changes an object, as somebody with `kubectl` does.
+    pub(crate) fn change_object(&self, target: &str, patch: &Value) {
+        self.ask(Method::PATCH, target, patch);
+    }
+
     pub(crate) fn get(&self, target: &str) -> Value {
         self.ask(Method::GET, target, &Value::Null)
     }

@@ -75,7 +75,24 @@ fn trk_30_a_change_of_owner_tells_both_applications() {
     assert_eq!(applications, ["one", "two"]);
     assert!(!state.claimed.contains_key("one"));
     let lost = upsert(&mut state, kind, &object("a", "3", "")).unwrap();
-    assert!(lost.applications.contains("two") && !lost.is_managed);
+    assert!(
+        lost.applications.contains("two") && lost.is_managed,
+        "the application that managed it is compared"
+    );
+    assert_eq!(upsert(&mut state, kind, &object("a", "4", "")), None, "it is nobody's now");
+}
+
+#[test]
+fn trk_30_an_owner_that_is_added_tells_the_application_that_managed_the_object() {
+    let (mut state, kind) = state();
+    upsert(&mut state, kind, &object("a", "1", "app"));
+    let mut owned = object("a", "2", "app");
+    owned["metadata"]["ownerReferences"] =
+        json!([{"apiVersion": "v1", "kind": "Pod", "name": "p", "uid": "uid-p"}]);
+    let change = upsert(&mut state, kind, &owned).unwrap();
+    assert!(change.applications.contains("app") && change.is_managed, "{change:?}");
+    let again = upsert(&mut state, kind, &object("a", "3", "app")).unwrap();
+    assert!(again.is_managed);
 }
 
 #[test]

@@ -1,0 +1,133 @@
+use base64::Engine as _;
+use serde_json::{Value, json};
+use tiphys_object::Object;
+
+use super::*;
+use crate::world::WorldData;
+
+const SERVER: &str = "https://127.0.0.1:9";
+
+/// A world with one cluster Secret, changed somehow, and a key of `argocd-cm`.
+fn world(change: impl FnOnce(&mut Value), setting: Option<(&str, &str)>) -> World {
+    let mut secret = json!({
+        "metadata": {"name": "c", "namespace": "argocd", "labels": {"argocd.argoproj.io/secret-type": "cluster"}},
+        "data": {"name": "old", "server": SERVER, "config": "{\"bearerToken\": \"one\"}", "namespaces": "a,b"}});
+    change(&mut secret);
+    for value in secret["data"].as_object_mut().unwrap().values_mut() {
+        *value = base64::engine::general_purpose::STANDARD.encode(value.as_str().unwrap()).into();
+    }
+    let cm =
+        json!({"metadata": {"name": "argocd-cm"}, "data": setting.map(|(key, value)| json!({key: value}))});
+    let map = |value: &Value, name: &str| {
+        BTreeMap::from([(name.to_owned(), Arc::new(Object::from_value(value).unwrap()))])
+    };
+    let data = WorldData {
+        secrets: map(&secret, "c"),
+        config_maps: map(&cm, "argocd-cm"),
+        namespace: "argocd".to_owned(),
+        ..WorldData::default()
+    };
+    World::build(&data, None)
+}
+
+async fn pool(world: &World) -> Pool {
+    let (sender, _receiver) = mpsc::channel(1);
+    let home = Connection::from_cluster_secret("https://127.0.0.1:9", "").await.unwrap();
+    let (tracker, cancel) = (TaskTracker::new(), CancellationToken::new());
+    let pool = Pool::new(home, BTreeMap::new(), sender, tracker, cancel, world, Arc::new(|| 0.5));
+    start(&pool, SERVER).await;
+    pool
+}
+
+/// Starts a destination; that nobody answers there does not matter.
+async fn start(pool: &Pool, server: &str) {
+    let (cluster, rules, slot) = pool.slot(server).unwrap();
+    slot.cell.get_or_try_init(|| pool.start(&cluster, &rules, &slot.cancel)).await.unwrap();
+}
+
+fn put(member: &'static str, value: &'static str) -> impl FnOnce(&mut Value) {
+    move |secret| secret["data"][member] = value.into()
+}
+
+/// ENG-18, REP-103: what only describes a cluster takes effect at once, and its index stays. It kept its old name.
+#[tokio::test]
+async fn eng_18_a_new_description_of_a_cluster_takes_effect_without_a_restart() {
+    let changes: [(&str, Box<dyn FnOnce(&mut Value)>, fn(&Cluster) -> bool); 5] = [
+        ("name", Box::new(put("name", "new")), |c| c.name == "new"),
+        ("project", Box::new(put("project", "p")), |c| c.project == "p"),
+        ("shard", Box::new(put("shard", "3")), |c| c.shard == Some(3)),
+        ("labels", Box::new(|s: &mut Value| s["metadata"]["labels"]["x"] = "y".into()), |c| {
+            c.labels.get("x").is_some_and(|value| value == "y")
+        }),
+        ("annotations", Box::new(|s: &mut Value| s["metadata"]["annotations"] = json!({"x": "y"})), |c| {
+            c.annotations.contains_key("x")
+        }),
+    ];
+    for (what, change, holds) in changes {
+        let old = world(|_| {}, None);
+        let pool = pool(&old).await;
+        let before = pool.in_use().remove(0);
+        assert!(!holds(&before.cluster), "{what}");
+        pool.reconfigure(&world(change, None), &old);
+        let after = pool.in_use().remove(0);
+        assert!(holds(&after.cluster), "{what}: {:?}", after.cluster);
+        assert!(!before.is_stopped() && !after.is_stopped(), "{what}");
+    }
+}
+
+/// ENG-18, F14: what decides about the connection or the index starts them anew.
+#[tokio::test]
+async fn eng_18_a_new_way_to_a_cluster_or_another_scope_starts_its_index_anew() {
+    let changes: [(&str, Box<dyn FnOnce(&mut Value)>); 6] = [
+        ("token", Box::new(put("config", "{\"bearerToken\": \"two\"}"))),
+        (
+            "TLS",
+            Box::new(put("config", "{\"bearerToken\": \"one\", \"tlsClientConfig\": {\"insecure\": true}}")),
+        ),
+        ("server", Box::new(put("server", "https://127.0.0.1:10"))),
+        ("namespaces", Box::new(put("namespaces", "a"))),
+        ("clusterResources", Box::new(put("clusterResources", "true"))),
+        (
+            "refresh",
+            Box::new(|s: &mut Value| {
+                s["metadata"]["annotations"] = json!({"argocd.argoproj.io/refresh": "2026-01-01T00:00:00Z"});
+            }),
+        ),
+    ];
+    for (what, change) in changes {
+        let old = world(|_| {}, None);
+        let pool = pool(&old).await;
+        let before = pool.in_use().remove(0);
+        let new = world(change, None);
+        pool.reconfigure(&new, &old);
+        assert!(before.is_stopped() && pool.in_use().is_empty(), "{what}");
+        let server = new.clusters.all().iter().find(|c| c.secret_name == "c").unwrap().server.clone();
+        start(&pool, &server).await;
+        assert!(!pool.in_use().remove(0).is_stopped(), "{what}");
+    }
+}
+
+/// ENG-18: a cluster that is being started while the settings change is started again with the new ones.
+#[tokio::test]
+async fn eng_18_what_is_being_started_with_old_settings_does_not_stay() {
+    let old = world(|_| {}, None);
+    for (what, new) in [
+        ("name", world(put("name", "new"), None)),
+        ("tracking", world(|_| {}, Some(("application.instanceLabelKey", "example.com/instance")))),
+        ("health", world(|_| {}, Some(("resource.customizations.health.x_Y", "return {}")))),
+        ("exclusions", world(|_| {}, Some(("resource.exclusions", "- kinds: [Secret]")))),
+    ] {
+        let pool = pool(&old).await;
+        pool.slots.lock().used.clear();
+        let (_, _, slot) = pool.slot(SERVER).unwrap();
+        pool.reconfigure(&new, &old);
+        assert!(slot.cancel.is_cancelled(), "{what}");
+        let (cluster, _, again) = pool.slot(SERVER).unwrap();
+        assert!(!again.cancel.is_cancelled() && cluster.name == new.clusters.by_server(SERVER).unwrap().name);
+    }
+    // Settings that concern no index leave it alone.
+    let pool = pool(&old).await;
+    let before = pool.in_use().remove(0);
+    pool.reconfigure(&world(|_| {}, Some(("url", "https://x"))), &old);
+    assert!(!before.is_stopped());
+}
