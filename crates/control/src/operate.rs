@@ -586,9 +586,12 @@ fn explain(resolved: &Resolved, ended: &mut sync::PassEnd) {
     let kinds = resolved.destination.index.discovery().snapshot();
     for result in ended.results.iter_mut().filter(|result| result.message == sync::message::NOT_SERVED) {
         let gvk = Gvk::new(&result.group, &result.version, &result.kind);
-        let other = kinds.as_ref().and_then(|kinds| kinds.preferred(&gvk.group_kind()).cloned());
-        let version = other.as_ref().map(|resource| resource.gvk.version.as_str());
-        let text = sync::message::explain(&result.message, &gvk, version);
+        let kind = gvk.group_kind();
+        let other = kinds.as_ref().and_then(|kinds| {
+            let moved = || kinds.preferred(&sync::message::moved_to(&kind)?);
+            kinds.preferred(&kind).or_else(moved)
+        });
+        let text = sync::message::explain(&result.message, &gvk, other.map(|resource| &resource.gvk));
         ended.message = ended.message.replacen(&result.message, &text, 1);
         result.message = text;
     }

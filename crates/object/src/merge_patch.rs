@@ -21,6 +21,32 @@ pub fn apply(document: Value, patch: &Value) -> Value {
     if patch.is_array() { without_nulls(patch) } else { merge(document, patch) }
 }
 
+/// A document or patch that is null.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum NullDocument {
+    /// The document.
+    #[error("Invalid JSON Document")]
+    Document,
+    /// The patch.
+    #[error("Invalid JSON Patch")]
+    Patch,
+}
+
+/// Applies a merge patch to a document that somebody handed in, as the original does: null is neither.
+///
+/// # Errors
+/// When one of them is null.
+pub fn apply_to(document: Value, patch: &Value) -> Result<Value, NullDocument> {
+    if document.is_null() {
+        return Err(NullDocument::Document);
+    }
+    if patch.is_null() {
+        return Err(NullDocument::Patch);
+    }
+    Ok(apply(document, patch))
+}
+
 fn merge(document: Value, patch: &Value) -> Value {
     match (document, patch) {
         (Value::Object(mut members), Value::Object(changes)) => {
@@ -141,6 +167,13 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+
+    #[test]
+    fn eval_767_null_is_no_document() {
+        assert_eq!(apply_to(json!(null), &json!({"a": 1})), Err(NullDocument::Document));
+        assert_eq!(apply_to(json!({"a": 1}), &json!(null)), Err(NullDocument::Patch));
+        assert_eq!(apply_to(json!({"a": 1}), &json!({"a": null})), Ok(json!({})));
+    }
 
     #[test]
     fn eng_79_three_way_adds_changes_and_deletes() {

@@ -14,6 +14,9 @@ use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
+/// How long anything is waited for; a busy machine must not decide about a test.
+pub(crate) const PATIENCE: Duration = Duration::from_mins(5);
+
 pub(crate) const TRACKING: &str = "argocd.argoproj.io/tracking-id";
 
 /// The kubeconfig of the API server under test; says so when there is none.
@@ -88,7 +91,7 @@ pub(crate) struct Started {
 }
 
 impl Started {
-    /// The next event that satisfies the test, within ten seconds.
+    /// The next event that satisfies the test.
     pub(crate) async fn event(&mut self, is_it: impl Fn(&IndexEvent) -> bool) -> IndexEvent {
         let wait = async {
             loop {
@@ -98,7 +101,7 @@ impl Started {
                 }
             }
         };
-        tokio::time::timeout(Duration::from_secs(10), wait).await.expect("no such event")
+        tokio::time::timeout(PATIENCE, wait).await.expect("no such event")
     }
 }
 

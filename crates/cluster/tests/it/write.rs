@@ -1,7 +1,6 @@
 //! Writes against a real API server.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use serde_json::json;
 use tiphys_cluster::{
@@ -12,7 +11,7 @@ use tiphys_object::Gvk;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
-use crate::support::{Bed, background};
+use crate::support::{Bed, PATIENCE, background};
 
 fn config_map(name: &str, data: &str) -> serde_json::Value {
     json!({"apiVersion": "v1", "kind": "ConfigMap",
@@ -162,9 +161,8 @@ async fn watched_objects_are_listed_followed_and_reported_gone() {
     };
     let following =
         tokio::spawn(watch_objects(bed.connection.clone(), query, sender, Arc::new(|| 0.5), cancel.clone()));
-    let mut next = async || {
-        tokio::time::timeout(Duration::from_secs(10), events.recv()).await.expect("an event").expect("open")
-    };
+    let mut next =
+        async || tokio::time::timeout(PATIENCE, events.recv()).await.expect("an event").expect("open");
     assert!(matches!(next().await, ObjectEvent::Synced));
     bed.writer.apply(&permit, &object, &ApplyOptions::default()).await.unwrap();
     let ObjectEvent::Upsert(seen) = next().await else { panic!("no upsert") };

@@ -7,6 +7,11 @@ use crate::world::WorldData;
 
 const SERVER: &str = "https://127.0.0.1:9";
 
+/// Something else in the Secret of a cluster.
+type Change = Box<dyn FnOnce(&mut Value)>;
+/// Whether it shows.
+type Holds = fn(&Cluster) -> bool;
+
 /// A world with one cluster Secret, changed somehow, and a key of `argocd-cm`.
 fn world(change: impl FnOnce(&mut Value), setting: Option<(&str, &str)>) -> World {
     let mut secret = json!({
@@ -52,7 +57,7 @@ fn put(member: &'static str, value: &'static str) -> impl FnOnce(&mut Value) {
 /// ENG-18, REP-103: what only describes a cluster takes effect at once, and its index stays. It kept its old name.
 #[tokio::test]
 async fn eng_18_a_new_description_of_a_cluster_takes_effect_without_a_restart() {
-    let changes: [(&str, Box<dyn FnOnce(&mut Value)>, fn(&Cluster) -> bool); 5] = [
+    let changes: [(&str, Change, Holds); 5] = [
         ("name", Box::new(put("name", "new")), |c| c.name == "new"),
         ("project", Box::new(put("project", "p")), |c| c.project == "p"),
         ("shard", Box::new(put("shard", "3")), |c| c.shard == Some(3)),
@@ -78,7 +83,7 @@ async fn eng_18_a_new_description_of_a_cluster_takes_effect_without_a_restart() 
 /// ENG-18, F14: what decides about the connection or the index starts them anew.
 #[tokio::test]
 async fn eng_18_a_new_way_to_a_cluster_or_another_scope_starts_its_index_anew() {
-    let changes: [(&str, Box<dyn FnOnce(&mut Value)>); 6] = [
+    let changes: [(&str, Change); 6] = [
         ("token", Box::new(put("config", "{\"bearerToken\": \"two\"}"))),
         (
             "TLS",

@@ -139,6 +139,8 @@ pub fn end_pass(
         match retry_at(retry, now, state.retry_count) {
             Ok(at) => {
                 let at = at.strftime("%-I:%M%p");
+                // Hints end with a stop of their own.
+                let message = message.trim_end_matches('.');
                 state.message = format!("{message}. Retrying attempt #{} at {at}.", state.retry_count);
                 return false;
             }
@@ -299,6 +301,9 @@ mod tests {
         assert!(!end_pass(&mut state, "Failed", "boom", false, false, now));
         assert_eq!((state.phase.as_str(), state.retry_count), ("Running", 1));
         assert_eq!(state.message, "boom. Retrying attempt #1 at 12:00AM.");
+        let mut hinted = running(&json!({"limit": 1}));
+        assert!(!end_pass(&mut hinted, "Failed", "Make sure it is installed.", false, false, now));
+        assert_eq!(hinted.message, "Make sure it is installed. Retrying attempt #1 at 12:00AM.");
         assert!(end_pass(&mut state, "Failed", "boom", false, false, now));
         assert_eq!(state.message, "boom (retried 1 times).");
     }

@@ -1,6 +1,6 @@
 //! Texts that operations and results carry; written exactly as specified.
 
-use tiphys_object::{Gvk, ResourceKey};
+use tiphys_object::{GroupKind, Gvk, ResourceKey};
 
 use super::task::Task;
 
@@ -81,15 +81,32 @@ pub(super) fn with_reasons<'a>(sentence: &str, reasons: impl IntoIterator<Item =
     }
 }
 
+/// The group that a kind of Kubernetes has moved to, for manifests that are older than the move.
+pub fn moved_to(group_kind: &GroupKind) -> Option<GroupKind> {
+    let group = match (group_kind.group.as_str(), group_kind.kind.as_str()) {
+        ("extensions", "DaemonSet" | "Deployment" | "ReplicaSet") => "apps",
+        ("extensions", "Ingress" | "NetworkPolicy") => "networking.k8s.io",
+        ("extensions", "PodSecurityPolicy") => "policy",
+        _ => return None,
+    };
+    Some(GroupKind::new(group, &group_kind.kind))
+}
+
 /// Text of a failed call with a hint for people behind it; the original text stays in front (ENG-180).
 ///
-/// `served_version` is another version of the kind that the cluster serves, if there is one.
-pub fn explain(text: &str, gvk: &Gvk, served_version: Option<&str>) -> String {
+/// `served` is the kind in another version, or in the group it moved to, as the cluster serves it, if it does.
+pub fn explain(text: &str, gvk: &Gvk, served: Option<&Gvk>) -> String {
     let kind_is_unknown = text == NOT_SERVED || text.contains("no matches for kind");
-    match served_version {
-        Some(version) if kind_is_unknown => format!(
-            "{text}. Version {:?} of {}/{} is not served; the destination cluster has version {version:?}.",
-            gvk.version, gvk.group, gvk.kind
+    match served {
+        Some(served) if kind_is_unknown && served.group == gvk.group => format!(
+            "{text}. Version {:?} of {}/{} is not served; the destination cluster has version {:?}.",
+            gvk.version, gvk.group, gvk.kind, served.version
+        ),
+        Some(served) if kind_is_unknown => format!(
+            "{text}. {:?} no longer has {:?}; the destination cluster has it in {:?}.",
+            gvk.api_version().as_str(),
+            gvk.kind,
+            served.api_version().as_str()
         ),
         None if kind_is_unknown => {
             format!("{text}. Make sure the {:?} CRD is installed on the destination cluster.", gvk.kind)
@@ -150,7 +167,15 @@ mod tests {
             explain(NOT_SERVED, &gvk, None),
             "the server could not find the requested resource. Make sure the \"Widget\" CRD is installed on the destination cluster."
         );
-        assert!(explain(NOT_SERVED, &gvk, Some("v2")).contains("has version \"v2\""));
+        let newer = Gvk::new("example.com", "v2", "Widget");
+        assert!(explain(NOT_SERVED, &gvk, Some(&newer)).contains("has version \"v2\""));
+        let old = Gvk::new("extensions", "v1beta1", "DaemonSet");
+        assert_eq!(moved_to(&old.group_kind()), Some(GroupKind::new("apps", "DaemonSet")));
+        assert_eq!(
+            explain(NOT_SERVED, &old, Some(&Gvk::new("apps", "v1", "DaemonSet"))),
+            "the server could not find the requested resource. \"extensions/v1beta1\" no longer has \"DaemonSet\"; \
+             the destination cluster has it in \"apps/v1\"."
+        );
         assert!(explain("x metadata.annotations: Too long: y", &gvk, None).starts_with("x metadata"));
         assert_eq!(explain("quota", &gvk, None), "quota");
     }

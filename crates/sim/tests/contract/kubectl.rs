@@ -2,15 +2,12 @@
 
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
-use std::time::Duration;
 
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
 use tokio::process::{Child, Command};
 
+use crate::PATIENCE;
 use crate::target::setting;
-
-/// The longest any command may take.
-const PATIENCE: Duration = Duration::from_mins(1);
 
 /// The oldest minor version of `kubectl` whose words are those of the recorded one.
 const MINOR_MIN: u32 = 36;
@@ -130,13 +127,13 @@ impl Lines {
     }
 
     /// Reads until there are this many lines.
-    pub(crate) async fn read_to(&mut self, count: usize, patience: Duration) {
+    pub(crate) async fn read_to(&mut self, count: usize) {
         let reading = async {
             while self.count < count && self.reader.read_line(&mut self.text).await.unwrap_or(0) > 0 {
                 self.count += 1;
             }
         };
-        drop(tokio::time::timeout(patience, reading).await);
+        drop(tokio::time::timeout(PATIENCE, reading).await);
     }
 
     /// Ends the program.

@@ -41,3 +41,7 @@ async fn the_real_server_answers_as_recorded() {
         suite::run(target).await;
     }
 }
+
+/// How long anything is waited for. What is waited for comes in a moment; a machine that is busy with other things
+/// must not decide about a test.
+pub(crate) const PATIENCE: std::time::Duration = std::time::Duration::from_mins(5);

@@ -12,6 +12,7 @@ use http::{Method, header};
 use serde_json::{Map, Value, json};
 use tempfile::TempDir;
 
+use crate::PATIENCE;
 use crate::case::{Case, VERBS};
 use crate::client::Answer;
 use crate::normal::Normal;
@@ -153,10 +154,9 @@ impl<'a> Runner<'a> {
         let path = self.fill(path);
         let headers = self.headers(verb, step);
         let body = self.body(step);
-        let patience = self.target.patience;
         let call = self.target.client.call(method.clone(), &path, &headers, body.into());
-        match tokio::time::timeout(patience, call).await {
-            Err(_) => refuse(&format!("no answer after {patience:?}")),
+        match tokio::time::timeout(PATIENCE, call).await {
+            Err(_) => refuse(&format!("no answer after {PATIENCE:?}")),
             Ok(Err(error)) => refuse(&error),
             Ok(Ok(answer)) => {
                 self.remember_made(&method, &path, &answer);

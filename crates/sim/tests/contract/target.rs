@@ -1,7 +1,6 @@
 //! The servers that are asked.
 
 use std::path::PathBuf;
-use std::time::Duration;
 
 use serde_json::Value;
 use tiphys_sim::{Options, Server, Sim};
@@ -9,15 +8,13 @@ use tiphys_sim::{Options, Server, Sim};
 use crate::client::Client;
 use crate::kubectl;
 
-/// One API server, and how patient to be with it.
+/// One API server.
 pub(crate) struct Target {
     pub(crate) client: Client,
     /// The parsed kubeconfig.
     pub(crate) kubeconfig: Value,
     /// Folder or name of the program; `None` where there is none.
     pub(crate) kubectl: Option<PathBuf>,
-    /// Longest wait for something to become true.
-    pub(crate) patience: Duration,
     /// Whether its answers are those that the others must give.
     pub(crate) is_real: bool,
     /// The embedded server, which ends with this.
@@ -32,7 +29,7 @@ impl Target {
             return None;
         };
         let text = std::fs::read_to_string(path).unwrap();
-        let target = Self::new(&text, Duration::from_secs(30), true);
+        let target = Self::new(&text, true);
         if target.kubeconfig["current-context"] == "tiphys" {
             println!("skipped: TIPHYS_TEST_KUBECONFIG names an embedded server");
             return None;
@@ -44,11 +41,11 @@ impl Target {
     pub(crate) async fn embedded() -> Self {
         let sim = Sim::new(Options { seed: 1, ..Options::default() }).unwrap();
         let server = Server::start(sim, "127.0.0.1:0".parse().unwrap()).await.unwrap();
-        let target = Self::new(&server.kubeconfig(), Duration::from_secs(6), false);
+        let target = Self::new(&server.kubeconfig(), false);
         Self { _server: Some(server), ..target }
     }
 
-    fn new(kubeconfig: &str, patience: Duration, is_real: bool) -> Self {
+    fn new(kubeconfig: &str, is_real: bool) -> Self {
         let limits = tiphys_go::yaml::Limits::default();
         let kubeconfig =
             tiphys_go::yaml::parse(kubeconfig, tiphys_go::yaml::Dialect::Sigs, &limits).unwrap().unwrap();
@@ -56,7 +53,6 @@ impl Target {
             client: Client::new(&kubeconfig),
             kubeconfig,
             kubectl: kubectl::find(),
-            patience,
             is_real,
             _server: None,
         }

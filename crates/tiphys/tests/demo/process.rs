@@ -17,7 +17,7 @@ use crate::api::{APPS, Api};
 /// Demos that run at the same time.
 static ROOM: Semaphore = Semaphore::const_new(2);
 /// Longest time anything may take on a busy machine.
-pub(crate) const PATIENCE: Duration = Duration::from_mins(1);
+pub(crate) const PATIENCE: Duration = Duration::from_mins(5);
 const POLL: Duration = Duration::from_millis(30);
 /// Lines of the text that says that a demo is ready.
 const READY_LINES: usize = 5;
@@ -169,7 +169,7 @@ impl Demo {
     pub(crate) async fn stop(mut self, signal: rustix::process::Signal) {
         let process = i32::try_from(self.child.id().unwrap()).unwrap();
         rustix::process::kill_process(rustix::process::Pid::from_raw(process).unwrap(), signal).unwrap();
-        let status = timeout(Duration::from_secs(15), self.child.wait()).await.expect("it stops").unwrap();
+        let status = timeout(PATIENCE, self.child.wait()).await.expect("it stops").unwrap();
         let mut rest = String::new();
         self.stdout.read_to_string(&mut rest).await.unwrap();
         let mut said = String::new();

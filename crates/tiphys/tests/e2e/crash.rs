@@ -12,7 +12,7 @@ use crate::world::{World, is_synced};
 
 /// Looks at an object every few milliseconds, and returns when it satisfies the test.
 async fn catch(world: &World, kind: &str, ns: &str, name: &str, holds: impl Fn(&Value) -> bool) {
-    let deadline = Instant::now() + Duration::from_mins(1);
+    let deadline = Instant::now() + crate::world::PATIENCE;
     loop {
         let seen = world.api.get(kind, ns, name).await.unwrap_or(Value::Null);
         if !seen.is_null() && holds(&seen) {

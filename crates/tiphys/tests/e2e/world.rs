@@ -20,7 +20,7 @@ use crate::program::{Launch, Program};
 /// Tests that run at the same time; each has a process that watches the whole cluster.
 static ROOM: Semaphore = Semaphore::const_new(3);
 /// Longest time anything may take on a busy machine.
-const PATIENCE: Duration = Duration::from_mins(1);
+pub(crate) const PATIENCE: Duration = Duration::from_mins(5);
 const POLL: Duration = Duration::from_millis(50);
 
 /// How a world begins.

@@ -5,6 +5,7 @@ use tokio::time::Instant;
 
 use super::waits::POLL;
 use super::{Runner, Step, is_set, number, pointer};
+use crate::PATIENCE;
 use crate::case;
 use crate::kubectl::{self, Lines, Output};
 
@@ -25,7 +26,7 @@ impl Runner<'_> {
         let stdin = step
             .get("stdin")
             .map(|stdin| self.fill(&stdin.as_str().map_or_else(|| stdin.to_string(), ToOwned::to_owned)));
-        let end = Instant::now() + self.target.patience;
+        let end = Instant::now() + PATIENCE;
         let output = loop {
             let child = kubectl::start(&program, &arguments, self.folder.path(), stdin.as_deref()).await;
             if let Some(lines) = number(step, "lines") {
@@ -52,11 +53,11 @@ impl Runner<'_> {
         lines: usize,
         answers: &mut Vec<Value>,
     ) -> Output {
-        reader.read_to(number(step, "first").unwrap_or(0), self.target.patience).await;
+        reader.read_to(number(step, "first").unwrap_or(0)).await;
         for inner in case::inner(step) {
             self.step(&inner, answers).await;
         }
-        reader.read_to(lines, self.target.patience / 3).await;
+        reader.read_to(lines).await;
         reader.finish().await
     }
 

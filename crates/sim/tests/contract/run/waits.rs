@@ -11,12 +11,11 @@ use tokio::sync::mpsc;
 use tokio::time::Instant;
 
 use super::{Runner, Step, number, pointer, refuse};
+use crate::PATIENCE;
 use crate::case;
 
 /// Between two looks.
 pub(crate) const POLL: Duration = Duration::from_millis(40);
-/// Silence after which no more events are expected.
-const QUIET: Duration = Duration::from_secs(6);
 
 impl Runner<'_> {
     /// Asks until the answer is as it should be.
@@ -27,7 +26,7 @@ impl Runner<'_> {
         )
         .unwrap();
         let unwanted = step.get("without").cloned();
-        let end = Instant::now() + self.target.patience;
+        let end = Instant::now() + PATIENCE;
         let gone = super::is_set(step, "gone");
         let last = loop {
             let answer = self.target.client.call(Method::GET, &path, &[], Bytes::new()).await;
@@ -67,7 +66,7 @@ impl Runner<'_> {
         let path = self.fill(step["watch"].as_str().unwrap());
         let headers = self.headers("watch", step);
         let sent = self.target.client.send(Method::GET, &path, &headers, Bytes::new());
-        let response = match tokio::time::timeout(self.target.patience, sent).await {
+        let response = match tokio::time::timeout(PATIENCE, sent).await {
             Err(_) => return refuse("no answer to the watch"),
             Ok(Err(error)) => return refuse(&error),
             Ok(Ok(response)) => response,
@@ -79,7 +78,7 @@ impl Runner<'_> {
             self.step(&inner, answers).await;
         }
         let wanted = number(step, "events").unwrap_or(usize::MAX);
-        let quiet = number(step, "seconds").map_or(QUIET, |seconds| Duration::from_secs(seconds as u64));
+        let quiet = number(step, "seconds").map_or(PATIENCE, |seconds| Duration::from_secs(seconds as u64));
         let mut events = Vec::new();
         let mut end = "enough";
         while events.len() < wanted {

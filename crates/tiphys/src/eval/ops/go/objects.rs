@@ -168,7 +168,8 @@ fn merge(input: &mut Input) -> Result<Value, Fault> {
     match input.text("mode") {
         "apply" => {
             let patch = input.need("patch")?;
-            Ok(json!({"document": merge_patch::apply(input.need("document")?, &patch)}))
+            let document = merge_patch::apply_to(input.need("document")?, &patch);
+            Ok(json!({"document": document.map_err(Fault::invalid)?}))
         }
         "create" => {
             let (original, modified) = (input.need("original")?, input.need("modified")?);
