@@ -4,8 +4,10 @@
 
 mod cache;
 mod direct;
+mod escape;
 mod git_http;
 mod http;
 mod local;
 mod ssh;
+mod ssh_server;
 mod world;

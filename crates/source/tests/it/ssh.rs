@@ -1,99 +1,74 @@
-//! SSH, against a real server where one is installed.
+//! SSH, against a server in this process: the `ssh` program is the client, and nothing is skipped.
 
 use std::fs;
-use std::os::unix::fs::PermissionsExt as _;
-use std::path::Path;
-use std::process::Stdio;
-use std::time::Duration;
 
-use tiphys_source::exec::{self, Invocation};
 use tiphys_source::{Freshness, Repository, Secret, SourceError};
-use tokio::net::{TcpListener, TcpStream};
-use tokio::process::{Child, Command};
 
+use crate::ssh_server::SshServer;
 use crate::world::World;
 
-const SSHD: &str = "/usr/sbin/sshd";
-
-async fn run(directory: &Path, program: &str, arguments: &[&str]) -> String {
-    let output = exec::run(Invocation {
-        program: program.into(),
-        arguments: arguments.iter().map(Into::into).collect(),
-        environment: vec![("PATH".into(), "/usr/bin:/bin".into())],
-        directory: directory.to_owned(),
-        deadline: Duration::from_secs(20),
-        grace: Duration::from_secs(1),
-        stdout_bytes_max: 10_000,
-        limits: exec::Limits::default(),
-    })
-    .await
-    .unwrap();
-    assert_eq!(output.code, Some(0), "{}", output.stderr);
-    String::from_utf8(output.stdout).unwrap().trim().to_owned()
+fn repository(server: &SshServer) -> Repository {
+    let url = format!("ssh://git@127.0.0.1:{}/repo", server.port());
+    Repository { ssh_private_key: Secret::from(server.client_key()), ..Repository::anonymous(&url) }
 }
 
-async fn keygen(directory: &Path, name: &str) {
-    run(directory, "ssh-keygen", &["-q", "-t", "ed25519", "-N", "", "-f", name]).await;
-}
-
-/// Starts a server on a free port; the child ends with the value.
-async fn start(directory: &Path) -> (Child, u16) {
-    let port = TcpListener::bind("127.0.0.1:0").await.unwrap().local_addr().unwrap().port();
-    let path = |name: &str| directory.join(name).display().to_string();
-    let config = format!(
-        "Port {port}\nListenAddress 127.0.0.1\nHostKey {}\nAuthorizedKeysFile {}\nPidFile none\nStrictModes no\n\
-         UsePAM no\nPasswordAuthentication no\n",
-        path("host"),
-        path("client.pub"),
-    );
-    fs::write(directory.join("sshd_config"), config).unwrap();
-    // The server insists on this directory when it runs as root.
-    drop(fs::create_dir_all("/run/sshd"));
-    let child = Command::new(SSHD)
-        .args(["-D", "-e", "-f", &path("sshd_config")])
-        .stdin(Stdio::null())
-        .stdout(Stdio::null())
-        .stderr(Stdio::null())
-        .kill_on_drop(true)
-        .spawn()
-        .unwrap();
-    while TcpStream::connect(("127.0.0.1", port)).await.is_err() {
-        tokio::task::yield_now().await;
-    }
-    (child, port)
-}
-
+/// RND-26: a server whose key is not known, or is another one, is not spoken to; a client without the right key is
+/// not let in.
 #[tokio::test]
 async fn rnd_26_keys_and_known_hosts() {
-    if !Path::new(SSHD).exists() {
-        println!("skipped: {SSHD} is not installed");
-        return;
-    }
     let world = World::with(&[("a", "1")]).await;
-    keygen(world.path(), "host").await;
-    keygen(world.path(), "client").await;
-    fs::set_permissions(world.path().join("host"), fs::Permissions::from_mode(0o600)).unwrap();
-    let (_server, port) = start(world.path()).await;
-    let user = run(world.path(), "id", &["-un"]).await;
-    let url = format!("ssh://{user}@127.0.0.1:{port}{}", world.origin().display());
-    let key = Secret::from(fs::read_to_string(world.path().join("client")).unwrap());
-    let repository = Repository { ssh_private_key: key, ..Repository::anonymous(&url) };
+    let server = SshServer::start(&world.root()).await;
+    let repository = repository(&server);
+    let known_hosts = world.path().join("known_hosts");
 
     let error = world.sources.resolve(&repository, "main", Freshness::Cached).await.unwrap_err();
     assert!(matches!(error, SourceError::Denied { .. }), "{error:?}");
     assert!(error.to_string().contains("Host key verification failed"), "{error}");
 
-    let host_key = fs::read_to_string(world.path().join("host.pub")).unwrap();
-    fs::write(world.path().join("known_hosts"), format!("[127.0.0.1]:{port} {host_key}")).unwrap();
+    fs::write(&known_hosts, server.other_host()).unwrap();
+    let error = world.sources.resolve(&repository, "main", Freshness::Cached).await.unwrap_err();
+    assert!(matches!(error, SourceError::Denied { .. }), "{error:?}");
+    assert!(error.to_string().contains("Host key verification failed"), "{error}");
+
+    fs::write(&known_hosts, server.known_host()).unwrap();
     let commit = world.sources.resolve(&repository, "main", Freshness::Cached).await.unwrap();
     world.sources.tree(&repository, &commit).await.unwrap();
 
-    let stranger = Repository::anonymous(&url);
-    let error = world.sources.resolve(&stranger, "main", Freshness::Cached).await.unwrap_err();
-    assert!(error.to_string().contains("Permission denied"), "{error}");
+    let nobody = Repository { ssh_private_key: Secret::default(), ..repository.clone() };
+    let stranger =
+        Repository { ssh_private_key: Secret::from(SshServer::strange_key()), ..repository.clone() };
+    for refused in [nobody, stranger] {
+        let error = world.sources.resolve(&refused, "main", Freshness::Cached).await.unwrap_err();
+        assert!(matches!(error, SourceError::Denied { .. }), "{error:?}");
+        assert!(error.to_string().contains("Permission denied"), "{error}");
+    }
 
-    fs::remove_file(world.path().join("known_hosts")).unwrap();
+    fs::remove_file(&known_hosts).unwrap();
     let insecure = Repository { insecure: true, ..repository };
     world.sources.resolve(&insecure, "main", Freshness::Cached).await.unwrap();
+    // The files with keys are gone; what stays is the program that answers git's questions.
     assert_eq!(fs::read_dir(world.path().join("cache/secrets")).unwrap().count(), 1);
+}
+
+/// RND-30: a push is followed over SSH as over HTTP, and a repository that is not there is an error.
+#[tokio::test]
+async fn rnd_30_pushes_are_followed_over_ssh() {
+    let world = World::with(&[("a", "1")]).await;
+    let server = SshServer::start(&world.root()).await;
+    fs::write(world.path().join("known_hosts"), server.known_host()).unwrap();
+    let repository = repository(&server);
+    for content in ["2", "3"] {
+        let commit = world.commit("next", &[("a", content)]).await;
+        world.sources.invalidate(repository.url.expose());
+        assert_eq!(world.sources.resolve(&repository, "main", Freshness::Cached).await.as_ref(), Ok(&commit));
+        let tree = world.sources.tree(&repository, &commit).await.unwrap();
+        let path = tiphys_render::TreePath::parse("a").unwrap();
+        assert_eq!(tree.read(&path, 10).unwrap(), content);
+    }
+    let missing = Repository {
+        ssh_private_key: repository.ssh_private_key.clone(),
+        ..Repository::anonymous(&format!("ssh://git@127.0.0.1:{}/missing", server.port()))
+    };
+    let error = world.sources.resolve(&missing, "main", Freshness::Cached).await.unwrap_err();
+    assert!(matches!(error, SourceError::Unavailable { .. }), "{error:?}");
 }

@@ -1,0 +1,90 @@
+//! Nothing outside of an application's own repository is read, and no error repeats what a file holds.
+
+use std::fs;
+use std::os::unix::fs::symlink;
+
+use tiphys_render::{Budget, RenderRequest, Tree, TreePath, render};
+
+use crate::world::World;
+
+const CANARY: &str = "canary-7f3a";
+
+fn rendered(tree: &dyn Tree, path: &str, allow_links: bool) -> Result<String, String> {
+    let mut request = RenderRequest { allow_out_of_bounds_links: allow_links, ..RenderRequest::default() };
+    path.clone_into(&mut request.source.path);
+    let found = render(&request, tree, &Budget::default()).map_err(|error| error.to_string())?;
+    Ok(format!("{:?}", found.objects))
+}
+
+/// A repository whose `app` has one link, beside a file outside of the repository that nobody may see.
+async fn with_link(name: &str, target: &str) -> (World, String) {
+    let world = World::with(&[("app/a.yaml", "kind: A\napiVersion: v1\n")]).await;
+    fs::write(world.path().join("secret.yaml"), format!("kind: {CANARY}\n")).unwrap();
+    symlink(target.replace("WORLD", &world.path().to_string_lossy()), world.origin().join(name)).unwrap();
+    let commit = world.commit("link", &[]).await;
+    (world, commit)
+}
+
+/// SEC-04, SEC-05: links out of the repository, direct, over each other and to a directory, are refused, and where
+/// the settings allow them to exist they are not followed.
+#[tokio::test]
+async fn sec_04_sec_05_links_out_of_the_repository_are_not_followed() {
+    for (name, target, path) in [
+        ("app/secret.yaml", "../../../secret.yaml", "app"),
+        ("app/secret.yaml", "WORLD/secret.yaml", "app"),
+        ("app/passwd.yaml", "/etc/passwd", "app"),
+        ("app/deep", "../../..", "app/deep"),
+        ("app/root", "/", "app/root/etc"),
+        ("outside", "..", "outside"),
+    ] {
+        let (world, commit) = with_link(name, target).await;
+        let tree = world.sources.tree(&world.local(), &commit).await.unwrap();
+        let error = rendered(&*tree, path, false).unwrap_err();
+        assert!(error.contains("contains out-of-bounds symlinks"), "{name} -> {target}: {error}");
+        let found = rendered(&*tree, path, true);
+        let text = format!("{found:?}");
+        assert!(!text.contains(CANARY) && !text.contains("root:"), "{name} -> {target}: {text}");
+        assert!(found.is_err(), "{name} -> {target}: {text}");
+        let read = tree.read(&TreePath::parse(name).unwrap(), 1000);
+        assert!(read.is_err(), "{name} -> {target}");
+    }
+}
+
+/// SEC-06: a path that climbs, is absolute or is somebody else's is refused before anything is read.
+#[tokio::test]
+async fn sec_06_paths_do_not_leave_the_repository() {
+    let world = World::with(&[("app/a.yaml", "kind: A\napiVersion: v1\n")]).await;
+    fs::create_dir_all(world.root().join("other")).unwrap();
+    fs::write(world.root().join("other/a.yaml"), format!("kind: {CANARY}\n")).unwrap();
+    let commit = world.git(&["rev-parse", "HEAD"]).await;
+    let tree = world.sources.tree(&world.local(), &commit).await.unwrap();
+    let absolute = world.root().join("other").to_string_lossy().into_owned();
+    for (path, expected) in [
+        ("../other", "outside root"),
+        ("app/../../other", "outside root"),
+        ("./app/.././../other", "outside root"),
+        (absolute.as_str(), "absolute"),
+        ("app/..\\..\\other", "does not exist"),
+        ("app/%2e%2e/%2e%2e/other", "does not exist"),
+        ("app\0/../../other", ""),
+    ] {
+        let error = rendered(&*tree, path, false).unwrap_err();
+        assert!(error.contains(expected) && !error.contains(CANARY), "{path:?}: {error}");
+    }
+    assert!(TreePath::parse("../other").is_err());
+}
+
+/// SEC-04: an error about a file that is no manifest does not repeat what it holds.
+#[tokio::test]
+async fn sec_04_errors_do_not_repeat_content() {
+    for content in
+        ["kind: A\napiVersion: v1\nx: [CANARY\n", "{\"kind\": \"A\", \"x\": CANARY", "kind: A\nCANARY\n"]
+    {
+        let content = content.replace("CANARY", CANARY);
+        let world = World::with(&[("app/a.yaml", &content), ("app/b.json", &content)]).await;
+        let commit = world.git(&["rev-parse", "HEAD"]).await;
+        let tree = world.sources.tree(&world.local(), &commit).await.unwrap();
+        let text = format!("{:?}", rendered(&*tree, "app", false));
+        assert!(!text.contains(CANARY), "{text}");
+    }
+}
