@@ -14,7 +14,7 @@ use moka::sync::Cache;
 use sha2::{Digest, Sha256};
 use tiphys_engine::tracking::TrackingSettings;
 use tiphys_object::Object;
-use tiphys_render::{Budget, Entry, RenderRequest, SourceType, Tree, TreeError, TreePath, render};
+use tiphys_render::{Budget, Entry, RenderRequest, SourceType, Tree, TreeError, TreePath, WalkLimit, render};
 use tiphys_source::Clock;
 use tokio::sync::Semaphore;
 
@@ -73,6 +73,8 @@ pub(crate) struct Renders {
     done: Cache<[u8; 32], Arc<RenderedSource>>,
     failed: Cache<[u8; 32], Failure>,
     slots: Arc<Semaphore>,
+    /// Looks at trees, which need no slot (RND-19) and are bounded nonetheless.
+    looks: Arc<Semaphore>,
     compute: Compute,
     clock: Clock,
 }
@@ -87,6 +89,7 @@ impl Renders {
                 .build(),
             failed: Cache::builder().max_capacity(FAILURES_MAX).build(),
             slots: Arc::new(Semaphore::new(compute.parallelism().max(1))),
+            looks: Arc::new(Semaphore::new(compute.parallelism().max(1))),
             compute,
             clock,
         }
@@ -106,12 +109,8 @@ impl Renders {
         tree: Arc<dyn Tree>,
         task: RenderTask,
     ) -> Result<(Arc<RenderedSource>, bool), String> {
-        let narrow = narrow_key(tree.as_ref(), &task);
-        let wide = key(&task, "tree", tree.id());
+        let (task, Keys { narrow, clean, wide }) = self.look(&tree, task).await?;
         if !task.hard {
-            // The narrow key is only ever filled by a rendering that read nothing else. The one check that
-            // looks at the whole tree is repeated; trees remember its answer.
-            let clean = tree.escaping_link().is_ok_and(|link| link.is_none());
             let hit = narrow.filter(|_| clean).and_then(|key| self.done.get(&key));
             if let Some(hit) = hit.or_else(|| self.done.get(&wide)) {
                 return Ok((hit, false));
@@ -121,6 +120,26 @@ impl Renders {
             }
         }
         self.run(tree, task, narrow, wide).await.map(|rendered| (rendered, true))
+    }
+
+    /// Keys of a rendering, and whether all links of the tree stay inside. Both are read from the repository, so
+    /// this is work for the threads that may block, within the time of a rendering.
+    async fn look(&self, tree: &Arc<dyn Tree>, mut task: RenderTask) -> Result<(RenderTask, Keys), String> {
+        let Ok(_look) = self.looks.acquire().await else { return Err("shutting down".to_owned()) };
+        let cancelled = Arc::new(AtomicBool::new(false));
+        task.budget.cancelled = Some(Arc::clone(&cancelled));
+        let tree = Arc::clone(tree);
+        let job = self.compute.run(move || {
+            let keys = Keys::of(tree.as_ref(), &task);
+            (task, keys)
+        });
+        match tokio::time::timeout(RENDER_TIMEOUT, job).await {
+            Ok(looked) => looked.map_err(|panic| format!("rendering failed unexpectedly: {panic}")),
+            Err(_) => {
+                cancelled.store(true, Ordering::Relaxed);
+                Err("timeout after 1m30s".to_owned())
+            }
+        }
     }
 
     /// A failure that is not too long ago to count.
@@ -195,6 +214,24 @@ fn render_stamped(tree: &dyn Tree, task: &RenderTask) -> Result<Stamped, (bool, 
         objects.push(Arc::new(object));
     }
     Ok((objects, rendered.source_type, !witness.left.load(Ordering::Relaxed)))
+}
+
+/// What one look at a tree says about a rendering.
+struct Keys {
+    /// The key by the source's own directory. It is only ever filled by a rendering that read nothing else.
+    narrow: Option<[u8; 32]>,
+    /// Whether no link leaves the tree: the one check that looks at all of it, repeated before the narrow key
+    /// is used; trees remember its answer.
+    clean: bool,
+    /// The key by the whole tree.
+    wide: [u8; 32],
+}
+
+impl Keys {
+    fn of(tree: &dyn Tree, task: &RenderTask) -> Self {
+        let clean = tree.escaping_link(&mut task.budget.walk()).is_ok_and(|link| link.is_none());
+        Self { narrow: narrow_key(tree, task), clean, wide: key(task, "tree", tree.id()) }
+    }
 }
 
 fn narrow_key(tree: &dyn Tree, task: &RenderTask) -> Option<[u8; 32]> {
@@ -282,7 +319,7 @@ impl Tree for Witness<'_> {
         self.tree.read(path, max_bytes)
     }
 
-    fn escaping_link(&self) -> Result<Option<TreePath>, TreeError> {
-        self.tree.escaping_link()
+    fn escaping_link(&self, limit: &mut WalkLimit<'_>) -> Result<Option<TreePath>, TreeError> {
+        self.tree.escaping_link(limit)
     }
 }

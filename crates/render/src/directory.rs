@@ -201,6 +201,7 @@ struct Walk<'a> {
     include: Pattern,
     exclude: Pattern,
     files_left: usize,
+    path_bytes_left: usize,
     budget: &'a Budget,
     found: Vec<Found>,
 }
@@ -219,6 +220,7 @@ fn find_files(
         include: Pattern::new(&options.include),
         exclude: Pattern::new(&options.exclude),
         files_left: budget.files,
+        path_bytes_left: budget.path_bytes,
         budget,
         found: Vec::new(),
     };
@@ -249,9 +251,7 @@ impl Walk<'_> {
                     return Err(TreeError::Submodule { path }.into());
                 }
                 EntryKind::Submodule => {}
-                EntryKind::File { .. } if self.is_wanted(&path) => {
-                    self.found.push(Found { listed: path.clone(), real: path });
-                }
+                EntryKind::File { .. } if self.is_wanted(&path) => self.find(path.clone(), path)?,
                 EntryKind::Symlink { .. } if self.is_wanted(&path) => self.follow(path)?,
                 EntryKind::File { .. } | EntryKind::Symlink { .. } => {}
             }
@@ -259,10 +259,23 @@ impl Walk<'_> {
         Ok(())
     }
 
+    /// Takes a file. Names and levels are the repository's choice, so their bytes are counted: half a million
+    /// files below a long path would be gigabytes of paths.
+    fn find(&mut self, listed: TreePath, real: TreePath) -> Result<(), RenderError> {
+        let bytes = listed.as_str().len() + real.as_str().len();
+        self.path_bytes_left = self.path_bytes_left.checked_sub(bytes).ok_or_else(|| {
+            let limit = self.budget.path_bytes;
+            let text = format!("the paths of the directory's files have more than {limit} bytes");
+            RenderError::new(Reason::BudgetExceeded, text)
+        })?;
+        self.found.push(Found { listed, real });
+        Ok(())
+    }
+
     /// A link counts when it leads to a regular file inside the root (RND-70).
     fn follow(&mut self, path: TreePath) -> Result<(), RenderError> {
         match links::resolve(self.tree, &path)? {
-            Resolved::Found(real, entry) if entry.is_file() => self.found.push(Found { listed: path, real }),
+            Resolved::Found(real, entry) if entry.is_file() => self.find(path, real)?,
             Resolved::Found(..) | Resolved::Missing => {}
             Resolved::Submodule(path) => return Err(TreeError::Submodule { path }.into()),
             Resolved::Outside => {

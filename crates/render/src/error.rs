@@ -146,6 +146,7 @@ impl From<TreeError> for RenderError {
         // A submodule stays one; the other failures are the store's, which fetching again may mend.
         let reason = match error {
             TreeError::Submodule { .. } => Reason::ExecRequired,
+            TreeError::Exceeded { .. } | TreeError::Cancelled => Reason::BudgetExceeded,
             _ => Reason::ContentUnavailable,
         };
         Self::new(reason, error.to_string())

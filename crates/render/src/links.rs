@@ -4,7 +4,7 @@
 //! links happens here and nowhere else; every step is checked, so a path that leaves the root and comes back
 //! is refused too (RND-55).
 
-use crate::{Entry, EntryKind, PathError, Reason, RenderError, Tree, TreeError, TreePath};
+use crate::{Entry, EntryKind, PathError, Reason, RenderError, Tree, TreeError, TreePath, WalkLimit};
 
 /// Links followed for one path before it counts as a loop.
 const LINKS_MAX: usize = 40;
@@ -33,20 +33,25 @@ pub fn link_climb(target: &str, depth: usize) -> Option<usize> {
 }
 
 /// The first link below `directory` that leaves the root, in order of names (RND-54).
+///
+/// Every path is walked, so this is for trees in which a directory stands at one path only.
 pub fn find_escaping_link<T: Tree + ?Sized>(
     tree: &T,
     directory: &TreePath,
     depth: usize,
+    limit: &mut WalkLimit<'_>,
 ) -> Result<Option<TreePath>, TreeError> {
     if depth > WALK_DEPTH_MAX {
-        return Err(TreeError::Damaged { what: "directories are nested too deeply".to_owned() });
+        return Err(TreeError::Exceeded { what: "directories are nested too deeply".to_owned() });
     }
-    for (name, entry) in tree.list(directory)? {
+    let members = tree.list(directory)?;
+    limit.spend(members.len())?;
+    for (name, entry) in members {
         let path = directory.child(&name);
         match entry.kind {
             EntryKind::Symlink { target } if link_climb(&target, depth) != Some(0) => return Ok(Some(path)),
             EntryKind::Directory => {
-                if let Some(found) = find_escaping_link(tree, &path, depth + 1)? {
+                if let Some(found) = find_escaping_link(tree, &path, depth + 1, limit)? {
                     return Ok(Some(found));
                 }
             }
@@ -162,9 +167,22 @@ mod tests {
             ("d/a", "x/../../repo", false),
             ("d/e/a", "../../../x", true),
         ] {
-            let found = tree(&[(link, target)]).escaping_link().unwrap();
+            let found = tree(&[(link, target)]).escaping_link(&mut WalkLimit::new(1000, None)).unwrap();
             assert_eq!(found, escapes.then(|| path(link)), "{link} -> {target}");
         }
+    }
+
+    /// SEC-07: the walk over links looks at so many entries, and stops when it is told to.
+    #[test]
+    fn sec_07_the_walk_over_links_is_bounded() {
+        let tree = tree(&[("a/b/c", "x"), ("a/b/d", "../../../x")]);
+        // Two below the root, one, and two.
+        assert!(tree.escaping_link(&mut WalkLimit::new(5, None)).unwrap().is_some());
+        let error = tree.escaping_link(&mut WalkLimit::new(4, None)).unwrap_err();
+        assert_eq!(RenderError::from(error).reason, Reason::BudgetExceeded);
+        let flag = std::sync::atomic::AtomicBool::new(true);
+        let stopped = tree.escaping_link(&mut WalkLimit::new(1000, Some(&flag)));
+        assert_eq!(stopped, Err(TreeError::Cancelled));
     }
 
     #[test]

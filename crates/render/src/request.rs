@@ -7,7 +7,7 @@ use serde_json::Value;
 use tiphys_api::application::ApplicationSource;
 use tiphys_api::settings::Settings;
 
-use crate::{Reason, RenderError, Tree, directory, kind, links, manifests, overrides};
+use crate::{Reason, RenderError, Tree, WalkLimit, directory, kind, links, manifests, overrides};
 
 /// Type of a source (RND-2).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -100,8 +100,12 @@ pub struct Budget {
     pub objects: usize,
     /// Nesting of a document; more than an object may have is of no use.
     pub depth: usize,
-    /// Directories and files looked at.
+    /// Directories and files that a source's own walk looks at.
     pub files: usize,
+    /// Bytes of the paths of the files that it finds.
+    pub path_bytes: usize,
+    /// Members of directories that the check of all links of a tree looks at.
+    pub tree_entries: usize,
     /// Set by the caller when the time is up (RND-20).
     pub cancelled: Option<Arc<AtomicBool>>,
 }
@@ -115,12 +119,19 @@ impl Default for Budget {
             objects: 100_000,
             depth: tiphys_go::nesting::DEPTH_MAX,
             files: 500_000,
+            path_bytes: 64 * 1024 * 1024,
+            tree_entries: 2_000_000,
             cancelled: None,
         }
     }
 }
 
 impl Budget {
+    /// The bound of one walk over a whole tree.
+    pub fn walk(&self) -> WalkLimit<'_> {
+        WalkLimit::new(self.tree_entries, self.cancelled.as_deref())
+    }
+
     /// Fails once the caller's time is up.
     pub fn check_time(&self) -> Result<(), RenderError> {
         match &self.cancelled {
@@ -178,7 +189,7 @@ pub struct Rendered {
 /// [`Reason::ExecRequired`].
 pub fn render(request: &RenderRequest, tree: &dyn Tree, budget: &Budget) -> Result<Rendered, RenderError> {
     if !request.allow_out_of_bounds_links
-        && let Some(link) = tree.escaping_link()?
+        && let Some(link) = tree.escaping_link(&mut budget.walk())?
     {
         let what = request.content.as_str();
         let text = format!("{what} contains out-of-bounds symlinks. file: {link}");

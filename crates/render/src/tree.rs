@@ -7,6 +7,8 @@
 mod memory;
 mod path;
 
+use std::sync::atomic::{AtomicBool, Ordering};
+
 use bytes::Bytes;
 
 pub use memory::{MemoryEntry, MemoryTree};
@@ -87,12 +89,50 @@ pub enum TreeError {
         /// The caller's limit.
         limit: u64,
     },
+    /// The tree is larger, or nested deeper, than a walk may go.
+    #[error("{what}")]
+    Exceeded {
+        /// What is too large, and the limit.
+        what: String,
+    },
+    /// The caller's time was up during a walk (RND-20).
+    #[error("timeout after 1m30s")]
+    Cancelled,
     /// The store behind the tree is damaged or gone; fetching again helps.
     #[error("the stored content cannot be read: {what}")]
     Damaged {
         /// What failed.
         what: String,
     },
+}
+
+/// How much of a tree one walk may look at. What is counted is what is really looked at: a directory that stands
+/// at many paths and whose answer is remembered counts once.
+#[derive(Debug)]
+pub struct WalkLimit<'a> {
+    entries: usize,
+    left: usize,
+    cancelled: Option<&'a AtomicBool>,
+}
+
+impl<'a> WalkLimit<'a> {
+    /// A walk over so many members of directories, until the flag is set.
+    pub fn new(entries: usize, cancelled: Option<&'a AtomicBool>) -> Self {
+        Self { entries, left: entries, cancelled }
+    }
+
+    /// Counts members that are about to be looked at.
+    ///
+    /// # Errors
+    /// When they are too many, or the time is up.
+    pub fn spend(&mut self, entries: usize) -> Result<(), TreeError> {
+        if self.cancelled.is_some_and(|flag| flag.load(Ordering::Relaxed)) {
+            return Err(TreeError::Cancelled);
+        }
+        let what = || format!("the tree has more than {} files and directories", self.entries);
+        self.left = self.left.checked_sub(entries).ok_or_else(|| TreeError::Exceeded { what: what() })?;
+        Ok(())
+    }
 }
 
 /// Files of one revision. All methods are total: what cannot be read is an error, never an empty answer.
@@ -112,9 +152,9 @@ pub trait Tree: Send + Sync {
     /// Bytes of a regular file, at most `max_bytes`.
     fn read(&self, path: &TreePath, max_bytes: u64) -> Result<Bytes, TreeError>;
 
-    /// The first link that leaves the root (RND-54). Implementations that know ids of directories may remember
-    /// answers by id.
-    fn escaping_link(&self) -> Result<Option<TreePath>, TreeError> {
-        crate::links::find_escaping_link(self, &TreePath::root(), 0)
+    /// The first link that leaves the root (RND-54). Implementations in which one directory can stand at many
+    /// paths must remember answers by id: the number of paths grows exponentially with the levels.
+    fn escaping_link(&self, limit: &mut WalkLimit<'_>) -> Result<Option<TreePath>, TreeError> {
+        crate::links::find_escaping_link(self, &TreePath::root(), 0, limit)
     }
 }

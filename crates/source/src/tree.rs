@@ -4,6 +4,8 @@
 //! lately. A [`GitTree`] is one commit of it. Ids are git's, so an unchanged directory keeps its id across
 //! commits, and what was learned about it (its members, how far its links reach) is kept by id.
 
+mod changes;
+mod climb;
 #[cfg(test)]
 mod tests;
 
@@ -20,24 +22,21 @@ use gix::objs::Kind;
 use moka::sync::Cache;
 use parking_lot::Mutex;
 use smol_str::SmolStr;
-use tiphys_render::links::{find_escaping_link, link_climb};
-use tiphys_render::{Entry, EntryKind, Tree, TreeError, TreePath};
+use tiphys_render::{Entry, EntryKind, Tree, TreeError, TreePath, WalkLimit};
 
 use crate::SourceError;
 use crate::store::Generation;
 
+pub(crate) use changes::{ChangesError, changed_files};
+
 /// Members of decoded directories kept per repository; about 64 bytes each.
 const CACHED_MEMBERS_MAX: u64 = 60_000;
-/// Directories whose links are remembered.
-const CLIMBS_MAX: usize = 200_000;
-/// Bytes of one directory object.
-const DIRECTORY_BYTES_MAX: u64 = 64 * 1024 * 1024;
+/// Bytes of one directory object: a quarter of a million members, which take twice as much once they are read.
+const DIRECTORY_BYTES_MAX: u64 = 8 * 1024 * 1024;
 /// Bytes of a link's text.
 const LINK_BYTES_MAX: u64 = 4096;
 /// Bytes of a commit or tag.
 const COMMIT_BYTES_MAX: u64 = 4 * 1024 * 1024;
-/// Directories below each other.
-const DEPTH_MAX: usize = 512;
 /// Bytes of one object in memory, and of every object that it is a difference to.
 pub(crate) const OBJECT_BYTES_MAX: usize = 128 * 1024 * 1024;
 /// Packs of one repository: more than any generation gathers.
@@ -143,7 +142,9 @@ impl Objects {
         if let Some(members) = self.directories.get(&id) {
             return Ok(members);
         }
-        let too_large = || TreeError::Damaged { what: "a directory is too large".to_owned() };
+        let too_large = || TreeError::Exceeded {
+            what: format!("a directory has more than {DIRECTORY_BYTES_MAX} bytes of names"),
+        };
         let data = self.object(id, Kind::Tree, DIRECTORY_BYTES_MAX)?.ok_or_else(too_large)?;
         let tree = gix::objs::TreeRef::from_bytes(&data, gix::hash::Kind::Sha1)
             .map_err(|_error| self.unexpected(id, Kind::Tree, &data, "a directory is damaged"))?;
@@ -205,37 +206,10 @@ impl Objects {
 
     /// Text of a link.
     fn link(&self, id: ObjectId) -> Result<String, TreeError> {
-        let too_long = || TreeError::Damaged { what: "a link is too long".to_owned() };
+        let too_long =
+            || TreeError::Exceeded { what: format!("a link has more than {LINK_BYTES_MAX} bytes") };
         let data = self.object(id, Kind::Blob, LINK_BYTES_MAX)?.ok_or_else(too_long)?;
         Ok(String::from_utf8_lossy(&data).into_owned())
-    }
-
-    /// How far links below a directory reach above it (RND-54), remembered by the directory's id.
-    fn climb(&self, id: ObjectId, depth: usize) -> Result<usize, TreeError> {
-        if let Some(known) = self.climbs.lock().get(&id) {
-            return Ok(*known);
-        }
-        if depth > DEPTH_MAX {
-            return Err(TreeError::Damaged { what: "directories are nested too deeply".to_owned() });
-        }
-        let mut climb = 0;
-        for member in self.members(id)?.iter() {
-            let reach = match member.kind {
-                GitKind::Link => link_climb(&self.link(member.id)?, 0).unwrap_or(usize::MAX),
-                GitKind::Tree => match self.climb(member.id, depth + 1)? {
-                    usize::MAX => usize::MAX,
-                    levels => levels.saturating_sub(1),
-                },
-                GitKind::Blob | GitKind::BlobExecutable | GitKind::Commit => 0,
-            };
-            climb = climb.max(reach);
-        }
-        let mut climbs = self.climbs.lock();
-        if climbs.len() >= CLIMBS_MAX {
-            climbs.clear();
-        }
-        climbs.insert(id, climb);
-        Ok(climb)
     }
 
     /// The commit an id means; tags are followed, and of what is neither only the header is read. `Ok(None)` when
@@ -394,88 +368,7 @@ impl Tree for GitTree {
         }
     }
 
-    fn escaping_link(&self) -> Result<Option<TreePath>, TreeError> {
-        if self.objects().climb(self.root, 0)? == 0 {
-            return Ok(None);
-        }
-        find_escaping_link(self, &TreePath::root(), 0)
-    }
-}
-
-/// Paths of files that differ between two trees, sorted; a moved file appears under both names (RND-47).
-pub(crate) fn changed_files(
-    objects: &Objects,
-    before: ObjectId,
-    after: ObjectId,
-    files_max: usize,
-) -> Result<Vec<String>, ChangesError> {
-    let mut changes = Changes { objects, files: Vec::new(), files_max };
-    changes.compare(Some(before), Some(after), "", 0)?;
-    Ok(changes.files)
-}
-
-/// Why changes are not known.
-pub(crate) enum ChangesError {
-    Tree(TreeError),
-    TooMany,
-}
-
-impl From<TreeError> for ChangesError {
-    fn from(error: TreeError) -> Self {
-        Self::Tree(error)
-    }
-}
-
-struct Changes<'a> {
-    objects: &'a Objects,
-    files: Vec<String>,
-    files_max: usize,
-}
-
-impl Changes<'_> {
-    fn compare(
-        &mut self,
-        before: Option<ObjectId>,
-        after: Option<ObjectId>,
-        prefix: &str,
-        depth: usize,
-    ) -> Result<(), ChangesError> {
-        if before == after {
-            return Ok(());
-        }
-        if depth > DEPTH_MAX {
-            return Err(ChangesError::TooMany);
-        }
-        let members = |id: Option<ObjectId>| match id {
-            Some(id) => self.objects.members(id),
-            None => Ok(Arc::from(Vec::new())),
-        };
-        let (before, after) = (members(before)?, members(after)?);
-        let (mut left, mut right) = (before.iter().peekable(), after.iter().peekable());
-        loop {
-            let (old, new) = match (left.peek(), right.peek()) {
-                (None, None) => return Ok(()),
-                (Some(a), Some(b)) if a.name == b.name => (left.next(), right.next()),
-                (Some(a), Some(b)) if a.name < b.name => (left.next(), None),
-                (Some(_), None) => (left.next(), None),
-                (_, Some(_)) => (None, right.next()),
-            };
-            let Some(name) = old.or(new).map(|member| &member.name) else { return Ok(()) };
-            if old.is_some_and(|old| new.is_some_and(|new| old.id == new.id && old.kind == new.kind)) {
-                continue;
-            }
-            let path = if prefix.is_empty() { name.to_string() } else { format!("{prefix}/{name}") };
-            let directory = |member: Option<&Member>| {
-                member.filter(|member| member.kind == GitKind::Tree).map(|member| member.id)
-            };
-            let file = |member: Option<&Member>| member.is_some_and(|member| member.kind != GitKind::Tree);
-            if file(old) || file(new) {
-                if self.files.len() >= self.files_max {
-                    return Err(ChangesError::TooMany);
-                }
-                self.files.push(path.clone());
-            }
-            self.compare(directory(old), directory(new), &path, depth + 1)?;
-        }
+    fn escaping_link(&self, limit: &mut WalkLimit<'_>) -> Result<Option<TreePath>, TreeError> {
+        self.objects().escaping_link(self.root, limit)
     }
 }

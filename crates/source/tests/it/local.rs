@@ -3,7 +3,7 @@
 use std::fs;
 
 use tiphys_api::application::DirectorySource;
-use tiphys_render::{Budget, EntryKind, RenderRequest, TreeError, TreePath, render};
+use tiphys_render::{Budget, EntryKind, RenderRequest, TreeError, TreePath, WalkLimit, render};
 use tiphys_source::{Freshness, Repository, SourceError};
 
 use crate::world::World;
@@ -111,7 +111,7 @@ async fn rnd_54_escaping_links_are_found_by_commit() {
     let outside = world.commit("outside", &[]).await;
     for (commit, expected) in [(clean, None), (inside, None), (outside, Some(path("apps/a/outside")))] {
         let tree = world.sources.tree(&world.local(), &commit).await.unwrap();
-        assert_eq!(tree.escaping_link(), Ok(expected));
+        assert_eq!(tree.escaping_link(&mut WalkLimit::new(100, None)), Ok(expected));
     }
 }
 
@@ -134,6 +134,92 @@ async fn inv_1_a_submodule_is_not_an_empty_directory() {
         request.source.directory = Some(options);
         assert_eq!(render(&request, &*tree, &Budget::default()).is_ok(), right, "{app} {recurse}");
     }
+}
+
+/// Bytes of a directory object with these members.
+fn directory(members: &[(&str, &str, &str)]) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    for (mode, name, id) in members {
+        bytes.extend_from_slice(format!("{mode} {name}\0").as_bytes());
+        for digits in id.as_bytes().chunks(2) {
+            bytes.push(u8::from_str_radix(std::str::from_utf8(digits).unwrap(), 16).unwrap());
+        }
+    }
+    bytes
+}
+
+/// Stores an object; gives its id.
+async fn store(world: &World, kind: &str, content: &[u8]) -> String {
+    let file = world.path().join("object");
+    fs::write(&file, content).unwrap();
+    world.git(&["hash-object", "-w", "-t", kind, &file.to_string_lossy()]).await
+}
+
+/// Levels of directories with ten equal members each: a few hundred bytes, and ten times more paths per level.
+async fn pyramid(world: &World, foot: &str, levels: usize) -> String {
+    let mut id = foot.to_owned();
+    for _ in 0..levels {
+        let names = ["a", "b", "c", "d", "e", "f", "g", "h", "i", "j"];
+        let members = names.map(|name| ("40000", name, id.as_str()));
+        id = store(world, "tree", &directory(&members)).await;
+    }
+    id
+}
+
+/// Commits a directory to `main`.
+async fn commit_directory(world: &World, id: &str) -> String {
+    let commit = world.git(&["commit-tree", id, "-m", "x"]).await;
+    world.git(&["update-ref", "refs/heads/main", &commit]).await;
+    commit
+}
+
+/// A2, SEC-07: 10¹² paths before the one link that leaves the root. The path that is shown was looked for by
+/// walking all of them.
+#[tokio::test]
+async fn sec_07_one_escaping_link_behind_a_million_million_paths_is_found_at_once() {
+    let world = World::with(&[("a.yaml", "kind: A\n")]).await;
+    let file = store(&world, "blob", b"kind: A\n").await;
+    let foot = store(&world, "tree", &directory(&[("100644", "a.yaml", &file)])).await;
+    let top = pyramid(&world, &foot, 12).await;
+    let link = store(&world, "blob", b"../x").await;
+    let inside = store(&world, "blob", b"../../up").await;
+    let near = store(&world, "tree", &directory(&[("120000", "inside", &inside)])).await;
+    let deep = store(&world, "tree", &directory(&[("40000", "near", &near)])).await;
+    let members = [("40000", "app", deep.as_str()), ("40000", "top", &top), ("120000", "zz", &link)];
+    let root = store(&world, "tree", &directory(&members)).await;
+    let commit = commit_directory(&world, &root).await;
+    let tree = world.sources.tree(&world.local(), &commit).await.unwrap();
+    let error = render(&RenderRequest::default(), &*tree, &Budget::default()).unwrap_err();
+    assert_eq!(error.message, "repository contains out-of-bounds symlinks. file: zz");
+}
+
+/// A2, SEC-07: a walk that has to enter all paths ends at its bound.
+#[tokio::test]
+async fn sec_07_a_recursive_source_with_a_million_million_paths_ends_at_the_bound() {
+    let world = World::with(&[("a.yaml", "kind: A\n")]).await;
+    let file = store(&world, "blob", b"kind: A\n").await;
+    let foot = store(&world, "tree", &directory(&[("100644", "a.yaml", &file)])).await;
+    let commit = commit_directory(&world, &pyramid(&world, &foot, 12).await).await;
+    let tree = world.sources.tree(&world.local(), &commit).await.unwrap();
+    let mut request = RenderRequest::default();
+    request.source.directory = Some(DirectorySource { recurse: true, ..DirectorySource::default() });
+    let small = Budget { files: 5_000, ..Budget::default() };
+    let error = render(&request, &*tree, &small).unwrap_err();
+    assert_eq!(error.message, "the directory has more than 5000 files");
+    let short = Budget { path_bytes: 10_000, ..Budget::default() };
+    let error = render(&request, &*tree, &short).unwrap_err();
+    assert_eq!(error.message, "the paths of the directory's files have more than 10000 bytes");
+}
+
+/// A2, SEC-07: directories without files at 10¹² paths differ in no file, so files did not bound the comparison.
+#[tokio::test]
+async fn sec_07_a_comparison_of_commits_ends_without_files_too() {
+    let world = World::with(&[("a.yaml", "kind: A\n")]).await;
+    let before = world.git(&["rev-parse", "HEAD"]).await;
+    let empty = store(&world, "tree", b"").await;
+    let after = commit_directory(&world, &pyramid(&world, &empty, 12).await).await;
+    let changed = world.sources.changed_files(&world.local(), &before, &after).await;
+    assert!(matches!(changed, Err(SourceError::Exhausted { .. })), "{changed:?}");
 }
 
 #[tokio::test]
