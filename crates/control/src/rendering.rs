@@ -133,13 +133,11 @@ impl Renders {
             let keys = Keys::of(tree.as_ref(), &task);
             (task, keys)
         });
-        match tokio::time::timeout(RENDER_TIMEOUT, job).await {
-            Ok(looked) => looked.map_err(|panic| format!("rendering failed unexpectedly: {panic}")),
-            Err(_) => {
-                cancelled.store(true, Ordering::Relaxed);
-                Err("timeout after 1m30s".to_owned())
-            }
-        }
+        let Ok(looked) = tokio::time::timeout(RENDER_TIMEOUT, job).await else {
+            cancelled.store(true, Ordering::Relaxed);
+            return Err("timeout after 1m30s".to_owned());
+        };
+        looked.map_err(|panic| format!("rendering failed unexpectedly: {panic}"))
     }
 
     /// A failure that is not too long ago to count.
