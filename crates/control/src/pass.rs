@@ -44,6 +44,9 @@ const COMPARISON_TYPES: [&str; 5] = [
     "UnknownError",
 ];
 
+/// Bytes that manifests which come with an operation take in memory.
+const LOCAL_BYTES_MAX: usize = 96 * 1024 * 1024;
+
 /// Pause after somebody else changed the application during a pass.
 const CONFLICT_AGAIN: std::time::Duration = std::time::Duration::from_millis(100);
 
@@ -437,9 +440,10 @@ pub(crate) async fn compare_local(
 ) -> Result<Compared, CompareError> {
     let failed = |error: String| CompareError::Failed(format!("Failed to load local manifests: {error}"));
     let mut objects = Vec::with_capacity(manifests.len());
+    let mut memory = tiphys_go::memory::Memory::new(LOCAL_BYTES_MAX);
     for text in manifests {
-        let mut value =
-            tiphys_go::json::decode_kubernetes(text.as_bytes()).map_err(|e| failed(e.to_string()))?;
+        let mut value = tiphys_go::json::decode_kubernetes_within(text.as_bytes(), &mut memory)
+            .map_err(|e| failed(e.to_string()))?;
         let namespace = &work.app.spec.destination.namespace;
         work.tracking.stamp(&mut value, &work.instance, namespace).map_err(|e| failed(e.to_string()))?;
         objects.push(Arc::new(Object::from_value(&value).map_err(|e| failed(e.to_string()))?));

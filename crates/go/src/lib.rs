@@ -6,7 +6,7 @@
 //! compiled in. Whatever the input, nothing panics and every search is bounded.
 //!
 //! - [`yaml`], [`json`]: reading and writing documents.
-//! - [`nesting`]: how deep they may be.
+//! - [`nesting`], [`memory`]: how deep they may be, and how much they may take.
 //! - [`glob`], [`path_match`], [`doublestar`], [`regexp`]: matching text.
 //! - [`semver`], [`duration`], [`time`], [`cron`]: versions and time.
 //! - [`shlex`], [`fasttemplate`], [`jsonpath`]: words of a command line, the simplest of the template languages,
@@ -20,6 +20,7 @@ pub mod fasttemplate;
 pub mod glob;
 pub mod json;
 pub mod jsonpath;
+pub mod memory;
 pub mod nesting;
 mod number;
 pub mod path_match;

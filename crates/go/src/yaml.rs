@@ -19,6 +19,7 @@ mod style;
 mod timestamp;
 mod write;
 
+use crate::memory::{Exceeded, Memory};
 use crate::{json, nesting};
 use serde_json::{Number, Value};
 pub use split::{split_documents, split_documents_at};
@@ -36,15 +37,15 @@ pub enum Dialect {
 /// How much one document may unfold to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limits {
-    /// Values of the finished tree, those an alias names counted each time.
-    pub nodes_max: usize,
+    /// Bytes that the tree takes in memory, by the tariff of [`Memory`].
+    pub bytes_max: usize,
     /// Nesting of lists and mappings.
     pub depth_max: usize,
 }
 
 impl Default for Limits {
     fn default() -> Self {
-        Self { nodes_max: 5_000_000, depth_max: nesting::DEPTH_MAX }
+        Self { bytes_max: 128 << 20, depth_max: nesting::DEPTH_MAX }
     }
 }
 
@@ -104,9 +105,12 @@ pub enum YamlError {
         /// Line of the list or mapping that is one too many, counted from 1; 0 where there is none: an alias, a value.
         line: u64,
     },
-    /// More values than [`Limits::nodes_max`].
-    #[error("yaml: document contains excessive aliasing or too many values")]
-    Nodes,
+    /// More than [`Limits::bytes_max`].
+    #[error("yaml: the document takes more than {limit} bytes of memory")]
+    Memory {
+        /// The limit.
+        limit: usize,
+    },
     /// Text that is neither UTF-8 nor UTF-16.
     #[error("yaml: invalid text encoding")]
     Encoding,
@@ -115,12 +119,19 @@ pub enum YamlError {
     Json(#[from] json::JsonError),
 }
 
+impl From<Exceeded> for YamlError {
+    fn from(exceeded: Exceeded) -> Self {
+        Self::Memory { limit: exceeded.limit }
+    }
+}
+
 impl YamlError {
     /// The same, for a text that begins after so many lines of a file.
     #[must_use]
     pub fn after_lines(self, lines: u64) -> Self {
         match self {
             Self::Syntax { line, problem } => Self::Syntax { line: line.saturating_add(lines), problem },
+            Self::Depth { line } if line > 0 => Self::Depth { line: line.saturating_add(lines) },
             other => other,
         }
     }
@@ -131,7 +142,17 @@ impl YamlError {
 /// Numbers are what they are after the detour through JSON: whole floats that fit are integers. An integer
 /// between the largest `i64` and the largest `u64` stays one here; Kubernetes makes it a float.
 pub fn parse(text: &str, dialect: Dialect, limits: &Limits) -> Result<Option<Value>, YamlError> {
-    Ok(read::first_document(text, dialect, limits)?.filter(|value| !value.is_null()))
+    parse_within(text, dialect, limits.depth_max, &mut Memory::new(limits.bytes_max))
+}
+
+/// The same for one of several documents that share a budget.
+pub fn parse_within(
+    text: &str,
+    dialect: Dialect,
+    depth_max: usize,
+    memory: &mut Memory,
+) -> Result<Option<Value>, YamlError> {
+    Ok(read::first_document(text, dialect, depth_max, memory)?.filter(|value| !value.is_null()))
 }
 
 /// Writes a value as sigs.k8s.io/yaml marshals it, with a line end.

@@ -6,7 +6,8 @@
 use serde_json::{Deserializer, Value};
 use tiphys_api::application::DirectorySource;
 use tiphys_go::glob::Glob;
-use tiphys_go::json;
+use tiphys_go::json::{self, JsonError};
+use tiphys_go::memory::Memory;
 
 use crate::links::{self, Resolved, WALK_DEPTH_MAX};
 use crate::manifests::{self, ManifestError};
@@ -30,7 +31,7 @@ pub fn render(
     let files = find_files(tree, directory, options, budget)?;
     let contents = read_files(tree, &files, jsonnet_enabled, budget)?;
     let mut objects = Vec::new();
-    let mut nodes_left = budget.nodes;
+    let mut memory = Memory::new(budget.memory);
     for (file, content) in contents {
         budget.check_time()?;
         let name = file.listed.name();
@@ -58,13 +59,13 @@ pub fn render(
             return Err(RenderError::new(Reason::ExecRequired, text));
         }
         if extension == "json" {
-            objects.push(parse_json_file(name, &text)?);
+            objects.push(parse_json_file(name, &text, &mut memory)?);
         } else {
-            let stream = manifests::parse_stream(&text, budget, &mut nodes_left);
+            let stream = manifests::parse_stream(&text, budget, &mut memory);
             match stream.error {
                 // Never ignored like a file that is no manifest: what follows would be missing.
-                Some(error @ (ManifestError::TooMany { .. } | ManifestError::TooLarge)) => {
-                    return Err(RenderError::new(Reason::BudgetExceeded, error.to_string()));
+                Some(error @ (ManifestError::TooMany { .. } | ManifestError::TooLarge { .. })) => {
+                    return Err(RenderError::new(Reason::BudgetExceeded, format!("{name:?}: {error}")));
                 }
                 Some(error) if !stream.objects.is_empty() || objects_meant(&text) => {
                     return Err(unmarshal(name, &error));
@@ -125,7 +126,7 @@ fn unmarshal(name: &str, error: &dyn std::fmt::Display) -> RenderError {
 }
 
 /// A JSON file holds exactly one object (RND-75).
-fn parse_json_file(name: &str, text: &str) -> Result<Value, RenderError> {
+fn parse_json_file(name: &str, text: &str, memory: &mut Memory) -> Result<Value, RenderError> {
     let mut documents = Deserializer::from_str(text).into_iter::<serde::de::IgnoredAny>();
     match documents.next() {
         Some(Ok(_)) => {}
@@ -138,7 +139,13 @@ fn parse_json_file(name: &str, text: &str) -> Result<Value, RenderError> {
             format!("Found multiple objects in {name:?}. Only single objects are allowed in JSON files.");
         return Err(RenderError::new(Reason::JsonMultipleObjects, text));
     }
-    let value = json::decode_kubernetes(first.as_bytes()).map_err(|error| unmarshal(name, &error))?;
+    let value = json::decode_kubernetes_within(first.as_bytes(), memory).map_err(|error| match error {
+        JsonError::Memory { limit } => {
+            let text = format!("{name:?}: {}", ManifestError::TooLarge { limit });
+            RenderError::new(Reason::BudgetExceeded, text)
+        }
+        error => unmarshal(name, &error),
+    })?;
     match value.get("kind") {
         Some(Value::String(kind)) if !kind.is_empty() => Ok(value),
         // Deviation (RND-75): the reference passes such an object on and fails later.

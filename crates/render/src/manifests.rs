@@ -3,7 +3,8 @@
 use std::borrow::Cow;
 
 use serde_json::Value;
-use tiphys_go::yaml::{self, Dialect, Limits, YamlError};
+use tiphys_go::memory::Memory;
+use tiphys_go::yaml::{self, Dialect, YamlError};
 
 use crate::{Budget, Reason, RenderError};
 
@@ -30,8 +31,11 @@ pub enum ManifestError {
         line: u64,
     },
     /// The documents unfold to more than the budget allows.
-    #[error("the manifests have too many values")]
-    TooLarge,
+    #[error("the manifests of the source take more than {limit} bytes of memory")]
+    TooLarge {
+        /// The limit.
+        limit: usize,
+    },
     /// The text is not UTF-8 or UTF-16.
     #[error("the text is not valid UTF-8")]
     Encoding,
@@ -63,10 +67,9 @@ pub struct Stream {
 /// # Ok::<(), tiphys_render::RenderError>(())
 /// ```
 pub fn parse_manifests(text: &str, budget: &Budget) -> Result<Vec<Value>, RenderError> {
-    let mut nodes_left = budget.nodes;
-    let stream = parse_stream(text, budget, &mut nodes_left);
+    let stream = parse_stream(text, budget, &mut Memory::new(budget.memory));
     match stream.error {
-        Some(error @ (ManifestError::TooMany { .. } | ManifestError::TooLarge)) => {
+        Some(error @ (ManifestError::TooMany { .. } | ManifestError::TooLarge { .. })) => {
             Err(RenderError::new(Reason::BudgetExceeded, error.to_string()))
         }
         Some(error) => Err(RenderError::new(Reason::ManifestUnmarshal, error.to_string())),
@@ -76,16 +79,22 @@ pub fn parse_manifests(text: &str, budget: &Budget) -> Result<Vec<Value>, Render
 
 /// Reads the documents of a text up to the first that is no object (RND-76).
 ///
-/// `nodes_left` goes down by the size of what was read, so that many documents share one bound.
-pub fn parse_stream(text: &str, budget: &Budget, nodes_left: &mut usize) -> Stream {
+/// `memory` goes down by what was read, so that many documents share one bound. Documents count also when they
+/// are empty: each takes time.
+pub fn parse_stream(text: &str, budget: &Budget, memory: &mut Memory) -> Stream {
     let mut stream = Stream::default();
+    let mut documents = 0_usize;
     for (before, document) in yaml::split_documents_at(text) {
-        let limits = Limits { nodes_max: *nodes_left, depth_max: budget.depth };
-        let value = match yaml::parse(&document, Dialect::Sigs, &limits) {
+        documents += 1;
+        if documents > budget.objects {
+            stream.error = Some(ManifestError::TooMany { limit: budget.objects });
+            return stream;
+        }
+        let value = match yaml::parse_within(&document, Dialect::Sigs, budget.depth, memory) {
             Ok(None | Some(Value::Null)) => continue,
             Ok(Some(value)) => value,
-            Err(YamlError::Nodes) => {
-                stream.error = Some(ManifestError::TooLarge);
+            Err(YamlError::Memory { limit }) => {
+                stream.error = Some(ManifestError::TooLarge { limit });
                 return stream;
             }
             Err(error) => {
@@ -98,7 +107,6 @@ pub fn parse_stream(text: &str, budget: &Budget, nodes_left: &mut usize) -> Stre
             stream.error = Some(ManifestError::TooMany { limit: budget.objects });
             return stream;
         }
-        *nodes_left = nodes_left.saturating_sub(weight(&value));
         match check_object(&value, before + 1) {
             Ok(()) => stream.objects.push(value),
             Err(error) => {
@@ -108,16 +116,6 @@ pub fn parse_stream(text: &str, budget: &Budget, nodes_left: &mut usize) -> Stre
         }
     }
     stream
-}
-
-/// Nodes of a tree; long texts count more than once. The depth is that of the reader's limit.
-fn weight(value: &Value) -> usize {
-    match value {
-        Value::Null | Value::Bool(_) | Value::Number(_) => 1,
-        Value::String(text) => 1 + text.len() / 256,
-        Value::Array(items) => 1 + items.iter().map(weight).sum::<usize>(),
-        Value::Object(members) => 1 + members.values().map(weight).sum::<usize>(),
-    }
 }
 
 /// A manifest is a mapping with a kind.
@@ -221,14 +219,14 @@ mod tests {
     }
 
     fn parse(text: &str) -> Stream {
-        parse_stream(text, &Budget::default(), &mut 1000)
+        parse_stream(text, &Budget::default(), &mut Memory::new(1 << 20))
     }
 
     #[test]
     fn sty_114_documents_share_one_bound() {
         let text = "kind: A\nitem: [1,2,3]\n---\n".repeat(5);
-        assert_eq!(parse_stream(&text, &Budget::default(), &mut 40).objects.len(), 5);
-        assert!(parse_stream(&text, &Budget::default(), &mut 20).error.is_some());
+        assert_eq!(parse_stream(&text, &Budget::default(), &mut Memory::new(10_000)).objects.len(), 5);
+        assert!(parse_stream(&text, &Budget::default(), &mut Memory::new(3_000)).error.is_some());
     }
 
     #[test]
@@ -242,6 +240,8 @@ mod tests {
     #[test]
     fn sty_114_objects_are_bounded() {
         let budget = Budget { objects: 2, ..Budget::default() };
+        // Documents without an object count too.
+        assert!(parse_manifests("---\n#\n---\n#\n---\n#\n", &budget).is_err());
         assert_eq!(parse_manifests("kind: A\n---\nkind: B\n", &budget).map(|objects| objects.len()), Ok(2));
         assert!(parse_manifests("kind: A\n---\nkind: B\n---\nkind: C\n", &budget).is_err());
         let list = "kind: List\nitems: [{kind: A},{kind: A},{kind: A}]\n";

@@ -12,8 +12,8 @@ use crate::{Reason, RenderError, Tree, TreePath};
 
 /// Bytes of one override file.
 const FILE_BYTES_MAX: u64 = 1024 * 1024;
-/// Values in one override file.
-const NODES_MAX: usize = 100_000;
+/// Bytes that one override file takes in memory.
+const BYTES_MAX: usize = 16 * 1024 * 1024;
 /// Nesting of an override file.
 const DEPTH_MAX: usize = tiphys_go::nesting::DEPTH_MAX;
 
@@ -56,7 +56,7 @@ pub fn apply(
             other => other?,
         };
         let text = std::str::from_utf8(&content).map_err(|error| fail(error.to_string()))?;
-        let limits = Limits { nodes_max: NODES_MAX, depth_max: DEPTH_MAX };
+        let limits = Limits { bytes_max: BYTES_MAX, depth_max: DEPTH_MAX };
         let patch = yaml::parse(text, Dialect::Sigs, &limits).map_err(|error| fail(error.to_string()))?;
         match patch {
             None => {}

@@ -94,8 +94,8 @@ pub struct Budget {
     pub combined_manifest_bytes: u64,
     /// Bytes read in total, whatever the previous limit says.
     pub input_bytes: u64,
-    /// Nodes of all parsed documents together, after anchors are expanded.
-    pub nodes: usize,
+    /// Bytes that all parsed documents together take in memory, after anchors are expanded (SEC-07).
+    pub memory: usize,
     /// Number of objects.
     pub objects: usize,
     /// Nesting of a document; more than an object may have is of no use.
@@ -115,7 +115,7 @@ impl Default for Budget {
         Self {
             combined_manifest_bytes: 10_000_000,
             input_bytes: 256 * 1024 * 1024,
-            nodes: 5_000_000,
+            memory: 96 * 1024 * 1024,
             objects: 100_000,
             depth: tiphys_go::nesting::DEPTH_MAX,
             files: 500_000,

@@ -1,5 +1,6 @@
 //! The reader: strict grammar, lenient text.
 
+use crate::memory::{Exceeded, Memory};
 use serde_json::{Map, Number, Value};
 
 use crate::nesting::DEPTH_MAX;
@@ -24,6 +25,12 @@ pub enum JsonError {
     /// A number that no 64-bit float holds.
     #[error("cannot read number {0} as a 64-bit float")]
     NumberRange(String),
+    /// The values take more memory than the caller has for them.
+    #[error("the document takes more than {limit} bytes of memory")]
+    Memory {
+        /// The limit.
+        limit: usize,
+    },
     /// Lists and objects are nested deeper than [`DEPTH_MAX`].
     #[error("exceeded max depth of {DEPTH_MAX} at offset {offset}")]
     Depth {
@@ -31,6 +38,15 @@ pub enum JsonError {
         offset: usize,
     },
 }
+
+impl From<Exceeded> for JsonError {
+    fn from(exceeded: Exceeded) -> Self {
+        Self::Memory { limit: exceeded.limit }
+    }
+}
+
+/// Bytes that a document takes in memory where the caller names no bound.
+const BYTES_MAX: usize = 256 << 20;
 
 /// Turns the spelling of a number into a value.
 type NumberRule = fn(&str) -> Result<Value, JsonError>;
@@ -41,6 +57,14 @@ pub fn decode_kubernetes(text: &[u8]) -> Result<Value, JsonError> {
     decode_with(text, kubernetes_number)
 }
 
+/// The same, with the memory that the values may take.
+pub fn decode_kubernetes_within(text: &[u8], memory: &mut Memory) -> Result<Value, JsonError> {
+    let mut reader = Reader { text, at: 0, number: kubernetes_number, memory: *memory };
+    let value = reader.whole();
+    *memory = reader.memory;
+    value
+}
+
 /// Reads a document as `encoding/json` does: every number becomes a 64-bit float.
 pub fn decode_go(text: &[u8]) -> Result<Value, JsonError> {
     decode_with(text, float_number)
@@ -48,20 +72,14 @@ pub fn decode_go(text: &[u8]) -> Result<Value, JsonError> {
 
 /// Reads the value a text begins with, as [`decode_go`] does, and says how many bytes it takes.
 pub(crate) fn decode_go_first(text: &[u8]) -> Result<(Value, usize), JsonError> {
-    let mut reader = Reader { text, at: 0, number: float_number };
+    let mut reader = Reader { text, at: 0, number: float_number, memory: Memory::new(BYTES_MAX) };
     let value = reader.value(0)?;
     Ok((value, reader.at))
 }
 
 /// Reads a document with a rule of the caller's for numbers.
 pub(crate) fn decode_with(text: &[u8], number: NumberRule) -> Result<Value, JsonError> {
-    let mut reader = Reader { text, at: 0, number };
-    let value = reader.value(0)?;
-    reader.blanks();
-    match reader.peek() {
-        None => Ok(value),
-        Some(_) => Err(reader.unexpected("after top-level value")),
-    }
+    Reader { text, at: 0, number, memory: Memory::new(BYTES_MAX) }.whole()
 }
 
 fn kubernetes_number(text: &str) -> Result<Value, JsonError> {
@@ -80,9 +98,20 @@ struct Reader<'a> {
     text: &'a [u8],
     at: usize,
     number: NumberRule,
+    memory: Memory,
 }
 
 impl Reader<'_> {
+    /// Reads one value and nothing else.
+    fn whole(&mut self) -> Result<Value, JsonError> {
+        let value = self.value(0)?;
+        self.blanks();
+        match self.peek() {
+            None => Ok(value),
+            Some(_) => Err(self.unexpected("after top-level value")),
+        }
+    }
+
     fn peek(&self) -> Option<u8> {
         self.text.get(self.at).copied()
     }
@@ -146,6 +175,7 @@ impl Reader<'_> {
                 return Err(self.unexpected("after object key"));
             }
             self.at += 1;
+            self.memory.member(members.len())?;
             let value = self.value(depth + 1)?;
             members.insert(key, value);
             self.blanks();
@@ -172,6 +202,7 @@ impl Reader<'_> {
             return Ok(Value::Array(items));
         }
         loop {
+            self.memory.item(&items)?;
             items.push(self.value(depth + 1)?);
             self.blanks();
             match self.peek() {
@@ -233,6 +264,8 @@ impl Reader<'_> {
             let rest = self.text.get(self.at..).unwrap_or_default();
             let run = rest.iter().position(|byte| matches!(byte, b'"' | b'\\' | 0..=0x1f));
             let plain = rest.get(..run.unwrap_or(rest.len())).unwrap_or_default();
+            // A text that grows is copied; bytes that are no text become three each.
+            self.memory.text(plain.len().saturating_mul(3))?;
             push_lossy(&mut text, plain);
             self.at += plain.len();
             match self.peek() {

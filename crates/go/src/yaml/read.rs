@@ -1,11 +1,12 @@
 //! From events to a tree of values, in one pass.
 //!
 //! Anchored values are kept beside the tree and copied where an alias names them, so that the budget of
-//! nodes counts what the reader would have to hold; a document that unfolds beyond it is refused.
+//! memory counts what the reader would have to hold; a document that unfolds beyond it is refused.
 
 use super::events::{Event, Events, Problem};
 use super::resolve::{MERGE_TAG, Scalar, resolve};
-use super::{Dialect, Limits, YamlError};
+use super::{Dialect, YamlError};
+use crate::memory::Memory;
 use crate::{nesting, number};
 use serde_json::{Map, Number, Value};
 use std::borrow::Cow;
@@ -15,33 +16,42 @@ use std::collections::{BTreeMap, BTreeSet};
 const BLANKS: [char; 7] = [' ', '\t', '\n', '\r', '\u{85}', '\u{2028}', '\u{2029}'];
 /// Bytes that are read again because of a [`Mend`] before the text is given up, and the fewest times.
 const MEND_BYTES_MAX: usize = 64 << 20;
-const MENDS_MIN: usize = 64;
+const MENDS_MIN: usize = 8;
 
 /// Reads the first document; `None` when there is none.
 pub(super) fn first_document(
     text: &str,
     dialect: Dialect,
-    limits: &Limits,
+    depth_max: usize,
+    memory: &mut Memory,
 ) -> Result<Option<Value>, YamlError> {
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
-    let mut reader = Reader::new(text, dialect, limits)?;
+    let before = *memory;
+    let mut reader = Reader::new(text, dialect, depth_max, before)?;
     let (mut outcome, mut mend) = (reader.document(), reader.mend);
+    *memory = reader.memory;
     if mend.is_none() {
         return outcome;
     }
-    let Some(stand_in) = ('\u{e000}'..='\u{f8ff}').find(|candidate| !text.contains(*candidate)) else {
-        return outcome;
-    };
+    let Some(stand_in) = unused_character(text) else { return outcome };
     let mut mended = text.to_owned();
     for _ in 0..(MEND_BYTES_MAX / text.len().max(1)).max(MENDS_MIN) {
         let Some(needed) = mend else { break };
         needed.carry_out(&mut mended, stand_in);
-        let mut reader = Reader::new(&mended, dialect, limits)?;
+        let mut reader = Reader::new(&mended, dialect, depth_max, before)?;
         reader.stand_in = Some(stand_in);
         outcome = reader.document();
         mend = reader.mend;
+        *memory = reader.memory;
     }
     outcome
+}
+
+/// A character for private use that a text does not contain. One pass, whatever the text holds.
+fn unused_character(text: &str) -> Option<char> {
+    let candidates = '\u{e000}'..='\u{f8ff}';
+    let used: BTreeSet<char> = text.chars().filter(|character| candidates.contains(character)).collect();
+    candidates.into_iter().find(|candidate| !used.contains(candidate))
 }
 
 /// A place that libyaml refuses and the Go parsers read.
@@ -134,7 +144,7 @@ enum Anchored {
     Scalar(Scalar),
     Tree {
         value: Value,
-        nodes: usize,
+        bytes: usize,
         /// Lists and mappings inside each other, the value itself included.
         levels: usize,
     },
@@ -150,7 +160,7 @@ struct Reader<'t> {
     events: Events<'t>,
     dialect: Dialect,
     depth_max: usize,
-    nodes_left: usize,
+    memory: Memory,
     anchors: BTreeMap<String, Anchored>,
     text: &'t str,
     /// Whether the text contains `\/` at all, see [`has_slash_escape`].
@@ -164,12 +174,12 @@ struct Reader<'t> {
 }
 
 impl<'t> Reader<'t> {
-    fn new(text: &'t str, dialect: Dialect, limits: &Limits) -> Result<Self, YamlError> {
+    fn new(text: &'t str, dialect: Dialect, depth_max: usize, memory: Memory) -> Result<Self, YamlError> {
         Ok(Self {
             events: Events::new(text)?,
             dialect,
-            depth_max: limits.depth_max,
-            nodes_left: limits.nodes_max,
+            depth_max,
+            memory,
             anchors: BTreeMap::new(),
             text,
             slashes: text.contains("\\/"),
@@ -241,11 +251,12 @@ impl<'t> Reader<'t> {
         {
             return Err(YamlError::Depth { line: self.line(*at) });
         }
-        self.spend(1)?;
         match step {
             Step::Scalar { scalar, anchor } => {
-                self.spend(text_nodes(&scalar.value))?;
+                self.memory.text(text_bytes(&scalar.value))?;
                 if let Some(anchor) = anchor {
+                    self.memory.spend(ANCHOR.saturating_add(anchor.len()))?;
+                    self.memory.text(text_bytes(&scalar.value))?;
                     self.anchors.insert(anchor, Anchored::Scalar(scalar.value.clone()));
                 }
                 Ok(Built::Scalar(scalar.value))
@@ -262,27 +273,23 @@ impl<'t> Reader<'t> {
         }
     }
 
-    fn spend(&mut self, nodes: usize) -> Result<(), YamlError> {
-        self.nodes_left = self.nodes_left.checked_sub(nodes).ok_or(YamlError::Nodes)?;
-        Ok(())
-    }
-
     fn anchored(
         &mut self,
         anchor: Option<String>,
         build: impl FnOnce(&mut Self) -> Result<Value, YamlError>,
     ) -> Result<Built, YamlError> {
         let Some(anchor) = anchor else { return build(self).map(Built::Tree) };
+        self.memory.spend(ANCHOR.saturating_add(anchor.len()))?;
         self.anchors.insert(anchor.clone(), Anchored::Open);
-        let before = self.nodes_left;
+        let before = self.memory.used();
         let value = build(self)?;
         // A node inside may have taken the name over.
         if matches!(self.anchors.get(&anchor), Some(Anchored::Open)) {
             // The copy that is kept costs as much as the tree, so nested anchors cannot multiply for free.
-            let nodes = before - self.nodes_left;
-            self.spend(nodes)?;
+            let bytes = self.memory.used() - before;
+            self.memory.spend(bytes)?;
             let levels = nesting::levels(&value);
-            self.anchors.insert(anchor, Anchored::Tree { value: value.clone(), nodes, levels });
+            self.anchors.insert(anchor, Anchored::Tree { value: value.clone(), bytes, levels });
         }
         Ok(Built::Tree(value))
     }
@@ -294,25 +301,23 @@ impl<'t> Reader<'t> {
     }
 
     fn alias(&mut self, name: &str, depth: usize) -> Result<Built, YamlError> {
-        let (built, nodes) = match self.anchors.get(name) {
-            None => return Err(YamlError::UnknownAnchor(name.to_owned())),
-            Some(Anchored::Open) => return Err(YamlError::OpenAnchor(name.to_owned())),
+        // What the copy takes is spent before it is made.
+        match self.anchors.get(name) {
+            None => Err(YamlError::UnknownAnchor(name.to_owned())),
+            Some(Anchored::Open) => Err(YamlError::OpenAnchor(name.to_owned())),
             Some(Anchored::Scalar(scalar)) => {
-                let nodes = text_nodes(scalar);
-                if nodes > self.nodes_left {
-                    return Err(YamlError::Nodes);
-                }
-                (Built::Scalar(scalar.clone()), nodes)
+                self.memory.text(text_bytes(scalar))?;
+                Ok(Built::Scalar(scalar.clone()))
             }
             // Aliases in anchors nest without a bracket.
             Some(Anchored::Tree { levels, .. }) if depth + levels > self.depth_max => {
-                return Err(YamlError::Depth { line: 0 });
+                Err(YamlError::Depth { line: 0 })
             }
-            Some(Anchored::Tree { nodes, .. }) if *nodes > self.nodes_left => return Err(YamlError::Nodes),
-            Some(Anchored::Tree { value, nodes, .. }) => (Built::Tree(value.clone()), *nodes),
-        };
-        self.spend(nodes)?;
-        Ok(built)
+            Some(Anchored::Tree { value, bytes, .. }) => {
+                self.memory.spend(*bytes)?;
+                Ok(Built::Tree(value.clone()))
+            }
+        }
     }
 
     fn list(&mut self, depth: usize) -> Result<Value, YamlError> {
@@ -320,7 +325,10 @@ impl<'t> Reader<'t> {
         loop {
             match self.step()? {
                 Step::Close => return Ok(Value::Array(items)),
-                step => items.push(self.node(step, depth + 1)?.into_value()?),
+                step => {
+                    self.memory.item(&items)?;
+                    items.push(self.node(step, depth + 1)?.into_value()?);
+                }
             }
         }
     }
@@ -339,11 +347,13 @@ impl<'t> Reader<'t> {
             match self.key(step)? {
                 Key::Merge => {
                     // Earlier sources win over later ones.
-                    for source in self.merge_sources(depth)?.into_iter().rev() {
-                        members.extend(source);
+                    for (name, value) in self.merge_sources(depth)?.into_iter().rev().flatten() {
+                        self.memory.member(members.len())?;
+                        members.insert(name, value);
                     }
                 }
                 Key::Name(name) => {
+                    self.memory.member(members.len())?;
                     let step = self.step()?;
                     let value = self.node(step, depth + 1)?.into_value()?;
                     members.insert(name, value);
@@ -368,16 +378,19 @@ impl<'t> Reader<'t> {
             match self.key(step)? {
                 Key::Merge => sources = self.merge_sources(depth)?,
                 Key::Name(name) => {
+                    self.memory.member(members.len())?;
                     let step = self.step()?;
                     let value = self.node(step, depth + 1)?.into_value()?;
                     members.insert(name, value);
                 }
             }
+            self.memory.spend(SPELLED.saturating_add(spelling.1.len()))?;
             if let Some((_, twice)) = spelled.replace(spelling) {
                 return Err(YamlError::DuplicateKey(twice));
             }
         }
         for (name, value) in sources.into_iter().flatten() {
+            self.memory.member(members.len())?;
             members.entry(name).or_insert(value);
         }
         Ok(Value::Object(members))
@@ -454,18 +467,22 @@ fn slice(text: &str, (start, end): (u64, u64)) -> &str {
     text.get(position(start)..position(end)).unwrap_or_default()
 }
 
-/// Turns a scalar into a JSON value. Whole floats become integers, because the value passes through JSON text.
-/// Bytes of text that count as one node of the budget: aliases of a long text must not multiply for free.
-const TEXT_BYTES_PER_NODE: usize = 32;
+/// What an anchor takes beside what it names.
+const ANCHOR: usize = 256;
+/// What the spelling of a key takes beside its text.
+const SPELLED: usize = 128;
 
-/// What the text of a scalar costs beyond the one node every scalar is.
-fn text_nodes(scalar: &Scalar) -> usize {
+/// Bytes of a scalar's text.
+fn text_bytes(scalar: &Scalar) -> usize {
     match scalar {
-        Scalar::Text(text) => text.len() / TEXT_BYTES_PER_NODE,
-        _ => 0,
+        Scalar::Text(text) => text.len(),
+        // Dates and numbers are short, also as keys.
+        Scalar::Null | Scalar::Bool(_) => 8,
+        Scalar::Int(_) | Scalar::Uint(_) | Scalar::Float(_) | Scalar::Time(_) => 32,
     }
 }
 
+/// Turns a scalar into a JSON value. Whole floats become integers, because the value passes through JSON text.
 fn scalar_value(scalar: Scalar) -> Result<Value, YamlError> {
     match scalar {
         Scalar::Null => Ok(Value::Null),

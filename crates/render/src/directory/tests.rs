@@ -255,10 +255,10 @@ fn sty_114_a_bomb_of_anchors_is_bounded() {
         let refs = vec![format!("*a{}", level - 1); 10].join(",");
         bomb = format!("{bomb}a{level}: &a{level} [{refs}]\n");
     }
-    let budget = Budget { nodes: 100_000, ..Budget::default() };
+    let budget = Budget { memory: 1 << 20, ..Budget::default() };
     let error = run_with(&DirectorySource::default(), &[("a.yaml", &bomb)], &budget).unwrap_err();
     assert_eq!(error.reason, Reason::BudgetExceeded);
-    let none = Budget { nodes: 3, ..Budget::default() };
+    let none = Budget { memory: 700, ..Budget::default() };
     let files = [("a.yaml", "kind: A"), ("b.yaml", "kind: B\nmore: [1,2]")];
     let error = run_with(&DirectorySource::default(), &files, &none).unwrap_err();
     assert_eq!(error.reason, Reason::BudgetExceeded);

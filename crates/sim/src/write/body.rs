@@ -12,8 +12,8 @@ use crate::strict;
 
 /// What Go clients send of built-in kinds.
 const PROTOBUF: &str = "application/vnd.kubernetes.protobuf";
-/// Values one body may hold.
-const NODES_MAX: usize = 1_000_000;
+/// Bytes that one body takes in memory.
+const BYTES_MAX: usize = 128 << 20;
 /// Nesting of one body.
 const DEPTH_MAX: usize = tiphys_go::nesting::DEPTH_MAX;
 
@@ -171,7 +171,7 @@ pub(crate) fn yaml_tree(bytes: &[u8]) -> Result<Value, Status> {
 /// YAML with bounds.
 fn yaml_text(bytes: &[u8]) -> Result<Value, String> {
     let text = yaml::decode_text(bytes).map_err(|error| yaml_problem(&error))?;
-    let limits = Limits { nodes_max: NODES_MAX, depth_max: DEPTH_MAX };
+    let limits = Limits { bytes_max: BYTES_MAX, depth_max: DEPTH_MAX };
     let tree = yaml::parse(&text, Dialect::Sigs, &limits).map_err(|error| yaml_problem(&error))?;
     Ok(tree.unwrap_or(Value::Null))
 }
