@@ -8,6 +8,8 @@
 
 mod chance;
 mod faults;
+#[expect(clippy::indexing_slicing, reason = "members of our own JSON, by name")]
+mod hostile;
 mod log;
 #[expect(clippy::indexing_slicing, reason = "members of our own JSON, by name")]
 mod manifests;

@@ -58,7 +58,7 @@ impl App {
 }
 
 /// What a project permits: a state that was in force from some time on.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Rules {
     pub(super) namespaces: BTreeSet<String>,
     /// Kinds without a namespace.

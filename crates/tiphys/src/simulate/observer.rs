@@ -197,6 +197,11 @@ impl Observer {
 
     /// Writes to objects that carry no mark of ours: only the destination's namespace.
     fn unowned(&mut self, call: &Call, key: &ResourceKey) {
+        // Of an object whose name the server makes, the mark names none; only the hostile tenant has such.
+        let subject = call.live.as_ref().unwrap_or(&call.stored);
+        if subject.pointer("/metadata/generateName").is_some() && key.namespace == super::hostile::PROJECT {
+            return;
+        }
         let is_destination = key.kind.as_str() == "Namespace"
             && call.method != Method::DELETE
             && self.model.apps.values().any(|app| app.namespace == key.name.as_str());

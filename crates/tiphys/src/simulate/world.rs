@@ -15,6 +15,7 @@ use tiphys_source::{Clock, MemoryRepositories};
 
 use super::chance::Chance;
 use super::faults::{Faults, Troubles};
+use super::hostile::Hostile;
 use super::log;
 use super::manifests;
 use super::model::{App, Automated, CONTROL_PLANE, Model, Rules};
@@ -98,6 +99,8 @@ pub(super) struct World {
     workers: usize,
     /// What cannot be listed in the blind part of the run.
     blindness: Option<(String, u16)>,
+    /// Somebody who does what it can to the others, in every second run.
+    hostile: Option<Hostile>,
 }
 
 struct Running {
@@ -125,9 +128,10 @@ impl World {
         let mut apart = Chance::new(seed ^ APART);
         let workers = usize::try_from(apart.within(4, 8)).unwrap_or(4);
         let mut blindness = faults.choose_blind(&mut apart);
+        let mut is_attacked = apart.permille(500);
         if let Troubles::Only(death) = troubles {
             faults = faults.only(death);
-            blindness = None;
+            (blindness, is_attacked) = (None, false);
         }
         if prints {
             say(Duration::ZERO, &format!("{faults:?}"));
@@ -135,9 +139,22 @@ impl World {
         let wires = Arc::new(Wires::new(sim, observer, faults, chance.fork(), prints));
         let users = Users { wires: Arc::clone(&wires), servers, chance: chance.fork(), history: Vec::new() };
         let clock = Clock::of_timers(began);
-        let mut world =
-            Self { wires, users, chance, clock, running: None, crashes: 0, prints, workers, blindness };
+        let mut world = Self {
+            wires,
+            users,
+            chance,
+            clock,
+            running: None,
+            crashes: 0,
+            prints,
+            workers,
+            blindness,
+            hostile: None,
+        };
         world.install();
+        if is_attacked {
+            world.hostile = Some(Hostile::install(&world.wires, &world.users.servers, apart));
+        }
         world
     }
 
@@ -221,6 +238,7 @@ impl World {
             self.pass(Duration::from_millis(wait)).await;
             let done = self.users.act();
             self.tell(&done);
+            self.attack();
             if self.chance.permille(300) {
                 self.push_webhook();
             }
@@ -236,6 +254,12 @@ impl World {
         self.wires.calm();
         self.tell("calm");
         settled::wait(self, loses_events).await;
+    }
+
+    fn attack(&mut self) {
+        let Some(tenant) = &mut self.hostile else { return };
+        let done = tenant.act();
+        self.tell(&done);
     }
 
     /// Nothing goes wrong any more, but that one kind cannot be listed (F6), for as long as it takes until everything
@@ -312,7 +336,7 @@ impl World {
                     random: Random::seeded(self.chance.below(u64::MAX)),
                     compute: Compute::inline(),
                     repositories: Some(self.users.servers.clone()),
-                    clusters: BTreeMap::new(),
+                    clusters: Hostile::clusters(),
                 },
             };
             let started = tokio::select! {
@@ -354,7 +378,8 @@ impl World {
     fn bounded(&mut self) {
         let Some(running) = &self.running else { return };
         let sizes = running.controller.sizes();
-        let apps = self.wires.observer.lock().model.apps.len();
+        let hostile = self.hostile.as_ref().map_or(0, Hostile::count);
+        let apps = self.wires.observer.lock().model.apps.len() + hostile;
         let fits = sizes.applications <= apps
             && sizes.waiting <= apps
             && sizes.timers <= 16 * (apps + 1)
@@ -392,6 +417,9 @@ impl World {
 
     fn end(self, seen: &log::Seen) -> Outcome {
         let at = self.wires.now();
+        if let Some(tenant) = &self.hostile {
+            tenant.check();
+        }
         if let Some(running) = self.running {
             running.controller.abandon();
         }
