@@ -55,6 +55,9 @@ pub enum ApiError {
     /// The cluster serves no such kind.
     #[error("the server could not find the requested resource, kind {:?} of {:?} is not served", .0.kind, .0.api_version().as_str())]
     NotServed(Gvk),
+    /// The name or namespace of an object cannot stand in a path.
+    #[error("{0}")]
+    Name(String),
     /// The object is outside of what the cluster's definition allows to manage (ENG-22).
     #[error("{0}")]
     NotManaged(String),
@@ -119,9 +122,11 @@ impl ApiError {
             Self::Refused(refusal) => matches!(refusal.code, 429 | 500 | 502 | 503 | 504),
             Self::Timeout { .. } | Self::Unreachable { .. } | Self::GroupUnavailable(_) => true,
             Self::NotRecreated { source, .. } => source.is_transient(),
-            Self::Malformed { .. } | Self::TooLarge { .. } | Self::NotServed(_) | Self::NotManaged(_) => {
-                false
-            }
+            Self::Malformed { .. }
+            | Self::TooLarge { .. }
+            | Self::NotServed(_)
+            | Self::Name(_)
+            | Self::NotManaged(_) => false,
         }
     }
 

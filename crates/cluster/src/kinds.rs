@@ -13,6 +13,11 @@ use std::sync::Arc;
 use smol_str::SmolStr;
 use tiphys_object::{GroupKind, Gvk};
 
+use crate::error::ApiError;
+
+/// Characters of a wrong name that an error shows.
+const SHOWN_MAX: usize = 100;
+
 pub use discovery::discover;
 pub use filter::{FilterError, ResourceFilter};
 pub use handle::Discovery;
@@ -56,7 +61,7 @@ impl ApiResource {
     }
 
     /// Path of the collection, or of one object. An empty namespace means all namespaces.
-    pub fn path(&self, namespace: &str, name: Option<&str>) -> String {
+    pub(crate) fn path(&self, namespace: &str, name: Option<&str>) -> String {
         use std::fmt::Write as _;
         let mut path = if self.gvk.group.is_empty() {
             format!("/api/{}", self.gvk.version)
@@ -73,6 +78,40 @@ impl ApiResource {
         }
         path
     }
+
+    /// Path of one object. An empty name would be the path of all objects of the kind, and a `/`, encoded or not,
+    /// that of another object than the one that was permitted (INV-6): the server decodes before it splits.
+    ///
+    /// # Errors
+    /// When namespace or name is no path segment.
+    pub(crate) fn object_path(&self, namespace: &str, name: &str) -> Result<String, ApiError> {
+        if name.is_empty() {
+            return Err(ApiError::Name("resource name may not be empty".to_owned()));
+        }
+        segment(name)?;
+        segment(namespace)?;
+        Ok(self.path(namespace, Some(name)))
+    }
+
+    /// Path of all objects in a namespace.
+    ///
+    /// # Errors
+    /// When the namespace is no path segment.
+    pub(crate) fn collection_path(&self, namespace: &str) -> Result<String, ApiError> {
+        segment(namespace)?;
+        Ok(self.path(namespace, None))
+    }
+}
+
+/// Whether a text stands for itself inside a path.
+fn segment(text: &str) -> Result<(), ApiError> {
+    if matches!(text, "." | "..") || text.contains(['/', '%']) {
+        let shown: String = text.chars().take(SHOWN_MAX).collect();
+        return Err(ApiError::Name(format!(
+            "invalid resource name {shown:?}: it may not be \".\" or \"..\" nor contain '/' or '%'"
+        )));
+    }
+    Ok(())
 }
 
 /// Answer to "is this kind served?".
@@ -225,5 +264,22 @@ mod tests {
         assert_eq!(deployment.path("n", Some("a")), "/apis/apps/v1/namespaces/n/deployments/a");
         let node = resource("", "v1", "Node", "nodes", Scope::Cluster);
         assert_eq!(node.path("n", Some("a")), "/api/v1/nodes/a");
+    }
+
+    /// INV-6, INV-1: no name leads to another object than the one that was checked, nor to all of them.
+    #[test]
+    fn inv_6_a_name_is_one_segment_of_a_path() {
+        let job = resource("batch", "v1", "Job", "jobs", Scope::Namespaced);
+        assert_eq!(job.object_path("n", "a").unwrap(), "/apis/batch/v1/namespaces/n/jobs/a");
+        for (namespace, name) in
+            [("n", ""), ("n", "."), ("n", ".."), ("n", "a/b"), ("n", "a%2Fb"), ("n/jobs", "a"), ("..", "a")]
+        {
+            assert!(job.object_path(namespace, name).is_err(), "{namespace:?} {name:?}");
+        }
+        assert!(job.collection_path("n/secrets").is_err());
+        let namespaces = resource("", "v1", "Namespace", "namespaces", Scope::Cluster);
+        let error = namespaces.object_path("", "kube-system/secrets/token").unwrap_err();
+        assert!(error.to_string().contains("kube-system/secrets/token"), "{error}");
+        assert!(namespaces.object_path("", &"/".repeat(9000)).unwrap_err().to_string().len() < 700);
     }
 }

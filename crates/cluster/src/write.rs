@@ -189,7 +189,7 @@ impl Writer {
     pub async fn create(&self, _permit: &Permit, desired: &Value) -> Result<Arc<Object>, ApiError> {
         let target = Target::of(desired);
         let resource = self.place(&target).await?;
-        let path = resource.path(&target.namespace, None);
+        let path = resource.collection_path(&target.namespace)?;
         let answer = self.send("create", Method::POST, &path, desired, JSON).await?;
         object_of(&answer, "create")
     }
@@ -198,7 +198,7 @@ impl Writer {
     pub async fn update(&self, _permit: &Permit, desired: &Value) -> Result<Arc<Object>, ApiError> {
         let target = Target::of(desired);
         let resource = self.place(&target).await?;
-        let path = resource.path(&target.namespace, Some(&target.name));
+        let path = resource.object_path(&target.namespace, &target.name)?;
         let answer = self.send("update", Method::PUT, &path, desired, JSON).await?;
         object_of(&answer, "update")
     }
@@ -233,7 +233,7 @@ impl Writer {
         options: &DeleteOptions,
     ) -> Result<Deleted, ApiError> {
         let resource = self.place(target).await?;
-        let path = resource.path(&target.namespace, Some(&target.name));
+        let path = resource.object_path(&target.namespace, &target.name)?;
         let body = delete_body(options);
         match self.send("delete", Method::DELETE, &path, &body, JSON).await {
             Ok(_) => Ok(Deleted::Accepted),
@@ -293,7 +293,7 @@ impl Writer {
         kind: &'static str,
     ) -> Result<Arc<Object>, ApiError> {
         let resource = self.place(target).await?;
-        let mut path = resource.path(&target.namespace, Some(&target.name));
+        let mut path = resource.object_path(&target.namespace, &target.name)?;
         if let Some(subresource) = subresource {
             path.push('/');
             path.push_str(subresource);
@@ -330,7 +330,7 @@ impl Writer {
         name: &str,
         managers: &[SmolStr],
     ) -> Result<Object, ApiError> {
-        let call = Call::get("get", resource.path(namespace, Some(name)), READ_TIMEOUT);
+        let call = Call::get("get", resource.object_path(namespace, name)?, READ_TIMEOUT);
         let answer = self.connection.call(&call).await?;
         read_object(&answer, "get", managers)
     }

@@ -695,14 +695,22 @@ async fn follow_clusters(
         event = events.recv() => event,
     } {
         match event.event {
-            IndexEvent::Changed { applications, is_managed, .. } => {
+            IndexEvent::Changed { key: object, applications, is_managed, is_deleted, .. } => {
                 for instance in &applications {
                     let Some(key) = context.store.by_instance(instance) else { continue };
                     let Some(entry) = context.store.get(&key) else { continue };
                     let deleting = entry.declared.metadata.deletion_timestamp.is_some();
                     // Descendants only matter to a deletion that waits for them.
                     if is_managed || deleting {
-                        entry.memory.lock().request(Level::Recent);
+                        let mut memory = entry.memory.lock();
+                        let is_noted = !deleting && !is_deleted && memory.changes.note(&object);
+                        if is_deleted {
+                            memory.changes.forget(&object);
+                        }
+                        if !is_noted {
+                            memory.request(Level::Recent);
+                        }
+                        drop(memory);
                         context.queue.add_at(key, Instant::now() + LIVE_CHANGE_DELAY);
                     }
                 }

@@ -211,7 +211,7 @@ async fn cascade(context: &Context, work: &Work, resolved: &Resolved) -> Result<
         .objects
         .into_iter()
         .filter(|object| subject.is_visible(&object.key()))
-        .filter(|object| work.tracking.is_self_referenced(None, Some(object)))
+        .filter(|object| work.tracking.goes_with_application(object))
         .collect();
     release_hooks(work, resolved, &live).await?;
     let time = |text: Option<&str>| text.and_then(|text| text.parse::<Timestamp>().ok());

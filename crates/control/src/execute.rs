@@ -112,6 +112,9 @@ async fn apply(writer: &Writer, permit: &Permit, action: &Action) -> Done {
     let method = match action.op {
         Op::ServerSideApply => ApplyMethod::ServerSide,
         Op::Replace | Op::Update | Op::Create => ApplyMethod::Replace,
+        // Dry runs are client-side whatever the options (ENG-176), but an object that the server names can only be
+        // created.
+        Op::DryRun if action.replaces && manifest.name().is_empty() => ApplyMethod::Replace,
         _ => ApplyMethod::ClientSide,
     };
     let options = ApplyOptions {

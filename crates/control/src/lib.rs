@@ -25,6 +25,7 @@ mod rendering;
 mod store;
 mod surroundings;
 mod targets;
+mod updates;
 pub mod webhook;
 mod world;
 

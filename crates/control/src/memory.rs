@@ -14,12 +14,15 @@ use tiphys_engine::tree::NodeInfo;
 use tiphys_object::{Object, ResourceKey};
 
 use crate::decide::refresh::Level;
+use crate::updates::LiveChanges;
 
 /// Memory of one application.
 #[derive(Default)]
 pub(crate) struct AppMemory {
     /// Highest level that was asked for and not yet served.
     pub(crate) requested: Option<Level>,
+    /// Changes of live objects that were not looked at yet, and what these objects were before (CTL-95).
+    pub(crate) changes: LiveChanges,
     /// Verdicts of earlier comparisons, by target and live version.
     pub(crate) diffs: DiffMemo,
     /// Health and details of live objects, by version. Emptied when the health rules change.

@@ -31,6 +31,7 @@ use crate::rendering;
 use crate::store::{AppEntry, AppKey};
 use crate::surroundings::Compute;
 use crate::targets::{self, Admitted, TargetError, TargetRequest};
+use crate::updates;
 use crate::world::{NoProject, World};
 
 /// Condition types that the check of the spec evaluates (CTL-17).
@@ -133,6 +134,9 @@ pub(crate) async fn run(context: &Context, key: &AppKey, priority: Priority) {
     }
     let now = context.clock.now();
     let intervals = Context::intervals(&world, key);
+    if updates::matter(context, &work).await {
+        work.memory.lock().request(Level::Recent);
+    }
     let requested = work.memory.lock().requested.take();
     let seen = work.memory.lock().reconciled;
     let refresh = refresh::decide(&work.app, requested, intervals, seen, now);

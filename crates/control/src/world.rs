@@ -19,6 +19,7 @@ use tiphys_engine::diff::DiffSettings;
 use tiphys_engine::health::HealthOverrides;
 use tiphys_engine::normalize::IgnoreRules;
 use tiphys_engine::tracking::TrackingSettings;
+use tiphys_engine::updates::UpdateRules;
 use tiphys_object::Object;
 use tiphys_policy::project::{EffectiveInputs, effective};
 
@@ -60,6 +61,8 @@ pub(crate) struct World {
     pub(crate) filter: ResourceFilter,
     /// Settings of comparisons.
     pub(crate) diff: DiffSettings,
+    /// Which changes of live objects are no reason to compare; `None` where every change is one (CTL-95).
+    pub(crate) updates: Option<Arc<UpdateRules>>,
     /// Clusters, the local one included.
     pub(crate) clusters: Clusters,
     /// Effective projects by name.
@@ -99,6 +102,7 @@ impl World {
             warnings.push(error.to_string());
             DiffSettings::default()
         });
+        let updates = update_rules(&settings, &mut warnings);
         let parsed = ResourceFilter::parse(settings.resource_exclusions(), settings.resource_inclusions());
         let filter = parsed.unwrap_or_else(|error| {
             warnings.push(format!("{error}; the former filter stays in force"));
@@ -158,6 +162,7 @@ impl World {
             health: Arc::new(health),
             filter,
             diff,
+            updates,
             clusters,
             projects,
             bad_projects,
@@ -200,6 +205,21 @@ impl World {
         rules: &[tiphys_api::application::IgnoreDifference],
     ) -> Result<IgnoreRules, String> {
         IgnoreRules::compile(rules, self.settings.cm()).map_err(|error| error.to_string())
+    }
+}
+
+/// Where the rules cannot be read, every change is a reason to compare: that costs time only.
+fn update_rules(settings: &Settings, warnings: &mut Vec<String>) -> Option<Arc<UpdateRules>> {
+    if !settings.ignore_resource_updates_enabled() {
+        return None;
+    }
+    let with_differences = settings.compare_options().ignore_differences_on_resource_updates;
+    match UpdateRules::from_settings(settings.cm(), with_differences) {
+        Ok(rules) => Some(Arc::new(rules)),
+        Err(error) => {
+            warnings.push(format!("{error}; every change of a live object causes a comparison"));
+            None
+        }
     }
 }
 

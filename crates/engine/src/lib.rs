@@ -13,3 +13,4 @@ pub mod seen;
 pub mod sync;
 pub mod tracking;
 pub mod tree;
+pub mod updates;

@@ -76,6 +76,9 @@ impl Writer {
     ) -> Result<Applied, ApiError> {
         let target = Target::of(desired);
         let resource = self.place(&target).await?;
+        if target.name.is_empty() {
+            return self.create_nameless(&resource, &target, desired, options).await;
+        }
         let method = if options.is_dry_run && options.method == ApplyMethod::ServerSide {
             ApplyMethod::ClientSide
         } else {
@@ -165,7 +168,7 @@ impl Writer {
             let version = live.metadata().resource_version.as_str();
             access::metadata_mut(&mut patch).insert("resourceVersion".to_owned(), version.into());
         }
-        let path = write_path(&resource.path(&target.namespace, Some(&target.name)), options);
+        let path = write_path(&resource.object_path(&target.namespace, &target.name)?, options);
         let answer = self.send("patch", Method::PATCH, &path, &patch, kind).await?;
         let after = object_of(&answer, "patch")?;
         let is_same = after.metadata().resource_version == live.metadata().resource_version;
@@ -200,7 +203,7 @@ impl Writer {
     ) -> Result<Applied, ApiError> {
         let path = format!(
             "{}&force=true",
-            write_path(&resource.path(&target.namespace, Some(&target.name)), options)
+            write_path(&resource.object_path(&target.namespace, &target.name)?, options)
         );
         let mut body = desired.clone();
         // The server refuses manifests that carry managed fields.
@@ -234,9 +237,35 @@ impl Writer {
         let mut body = desired.clone();
         let version = live.metadata().resource_version.as_str();
         access::metadata_mut(&mut body).insert("resourceVersion".to_owned(), version.into());
-        let path = write_path(&resource.path(&target.namespace, Some(&target.name)), options);
+        let path = write_path(&resource.object_path(&target.namespace, &target.name)?, options);
         let answer = self.send("replace", Method::PUT, &path, &body, JSON).await?;
         finished(resource, target, outcome, &answer)
+    }
+
+    /// An object that the server names is created, never found again: only where the user asked for a creation,
+    /// as `kubectl` has it. Nothing of it is ever deleted or replaced.
+    async fn create_nameless(
+        &self,
+        resource: &ApiResource,
+        target: &Target,
+        desired: &Value,
+        options: &ApplyOptions,
+    ) -> Result<Applied, ApiError> {
+        let prefix = access::text_at(desired, &["metadata", "generateName"]);
+        if prefix.is_empty() {
+            return Err(ApiError::Name("resource name may not be empty".to_owned()));
+        }
+        if options.method != ApplyMethod::Replace {
+            return Err(ApiError::Name(format!(
+                "from {prefix}: cannot use generate name with apply; make it a hook, or set the sync option \
+                 Replace=true to create one object per sync"
+            )));
+        }
+        if options.is_dry_run {
+            let target = Target { name: prefix.into(), ..target.clone() };
+            return Ok(applied(resource, &target, Outcome::Created, &[], None));
+        }
+        self.create_as(Outcome::Created, resource, target, desired, options).await
     }
 
     async fn create_as(
@@ -247,7 +276,7 @@ impl Writer {
         body: &Value,
         options: &ApplyOptions,
     ) -> Result<Applied, ApiError> {
-        let path = write_path(&resource.path(&target.namespace, None), options);
+        let path = write_path(&resource.collection_path(&target.namespace)?, options);
         let answer = self.send("create", Method::POST, &path, body, JSON).await?;
         finished(resource, target, outcome, &answer)
     }
@@ -282,7 +311,9 @@ pub(super) fn finished(
     answer: &Answer,
 ) -> Result<Applied, ApiError> {
     let object = object_of(answer, "apply")?;
-    Ok(applied(resource, target, outcome, &answer.warnings, Some(object)))
+    // The server may have made the name.
+    let target = Target { name: object.metadata().name.clone(), ..target.clone() };
+    Ok(applied(resource, &target, outcome, &answer.warnings, Some(object)))
 }
 
 pub(super) fn applied(

@@ -27,7 +27,7 @@ impl Writer {
     ) -> Result<bool, ApiError> {
         let manager = if manager.is_empty() { CLIENT_SIDE_MANAGER } else { manager };
         let resource = self.place(target).await?;
-        let path = resource.path(&target.namespace, Some(&target.name));
+        let path = resource.object_path(&target.namespace, &target.name)?;
         let mut attempt = 1;
         loop {
             let answer = match self.connection.call(&Call::get("get", path.clone(), READ_TIMEOUT)).await {

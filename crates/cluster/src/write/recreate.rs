@@ -45,7 +45,7 @@ impl Writer {
         for member in ["resourceVersion", "uid"] {
             access::metadata_mut(&mut desired).remove(member);
         }
-        let path = write_path(&resource.path(&target.namespace, None), options);
+        let path = write_path(&resource.collection_path(&target.namespace)?, options);
         self.check_creation(&path, &desired).await?;
         let live = self.get(target).await?;
         if let Some(live) = &live {
@@ -124,7 +124,7 @@ impl Writer {
         error: ApiError,
     ) -> ApiError {
         let options = ApplyOptions { is_unvalidated: true, ..ApplyOptions::default() };
-        let path = write_path(&resource.path(&target.namespace, None), &options);
+        let path = write_path(&resource.collection_path(&target.namespace)?, &options);
         let lost = match live.to_value() {
             Ok(value) => match self.create_patiently(&path, &as_created(value)).await {
                 Ok(answer) => object_of(&answer, "create").err(),

@@ -87,6 +87,10 @@ pub fn decide(app: &Application, compared: &Compared<'_>, heal: &SelfHeal, now: 
             }
             sync.auto_heal_attempts_count = heals.saturating_add(1);
             sync.resources = unsynced(compared.resources);
+            if sync.resources.is_empty() {
+                // An empty list would be a sync of everything.
+                return Decision::Skip("nothing that differs has a name of its own");
+            }
         }
     }
     if policy.prune && !policy.allow_empty && compared.resources.iter().all(|r| r.requires_pruning) {
@@ -111,7 +115,9 @@ fn unsynced(resources: &[ResourceStatus]) -> Vec<SyncResource> {
         namespace: r.namespace.clone(),
         ..SyncResource::default()
     };
-    resources.iter().filter(|r| r.status != "Synced" && !r.hook).map(item).collect()
+    // An object that the server names is never found again: it is made by a sync of a revision, and to heal it would
+    // make one more each time.
+    resources.iter().filter(|r| r.status != "Synced" && !r.hook && !r.name.is_empty()).map(item).collect()
 }
 
 enum Attempted {
@@ -229,6 +235,20 @@ mod tests {
         let sync = operation.sync.unwrap();
         assert_eq!((sync.auto_heal_attempts_count, sync.resources.len()), (2, 1));
         assert_eq!(sync.resources[0].namespace, "n");
+    }
+
+    /// INV-5: an installation with an object that the server names comes to rest.
+    #[test]
+    fn inv_5_self_heal_makes_no_further_object_that_the_server_names() {
+        let state = done("r1", "Succeeded", 0, "2026-01-01T00:00:01Z");
+        let app = app(&json!({"selfHeal": true}), &state);
+        let nameless = ResourceStatus { name: String::new(), ..resource("OutOfSync", false) };
+        assert!(matches!(run(&app, std::slice::from_ref(&nameless)), Decision::Skip(_)));
+        let Decision::Start(operation) = run(&app, &[nameless, resource("OutOfSync", false)]) else {
+            panic!("expected a start")
+        };
+        let names: Vec<String> = operation.sync.unwrap().resources.into_iter().map(|r| r.name).collect();
+        assert_eq!(names, ["c"]);
     }
 
     #[test]

@@ -5,9 +5,11 @@
 
 mod fleet;
 mod frozen;
+mod generated;
 mod ignored;
 mod noticing;
 mod revisions;
 mod rights;
 mod unrendered;
+mod updates;
 mod world;

@@ -20,7 +20,7 @@ const PROJECTS: &str = "/apis/argoproj.io/v1alpha1/namespaces/argocd/appprojects
 pub(crate) struct World {
     pub(crate) servers: MemoryRepositories,
     sim: Sim,
-    _controller: Controller,
+    controller: Controller,
 }
 
 impl World {
@@ -57,7 +57,7 @@ impl World {
             },
         });
         let controller = controller.await.unwrap();
-        Self { servers, sim, _controller: controller }
+        Self { servers, sim, controller }
     }
 
     /// Commits one `ConfigMap` that holds a value; returns the commit.
@@ -133,6 +133,13 @@ impl World {
     pub(crate) fn value(&self) -> String {
         let object = self.get("/api/v1/namespaces/default/configmaps/shop");
         object.pointer("/data/value").and_then(Value::as_str).unwrap_or_default().to_owned()
+    }
+
+    /// How often an application was compared so far.
+    pub(crate) fn comparisons(&self) -> u64 {
+        let metrics = self.controller.metrics();
+        let counts = metrics.lines().filter(|line| line.starts_with("argocd_app_reconcile_count"));
+        counts.filter_map(|line| line.rsplit(' ').next()?.parse::<u64>().ok()).sum()
     }
 
     pub(crate) async fn pass(&self, time: Duration) {

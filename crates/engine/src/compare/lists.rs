@@ -46,7 +46,7 @@ impl LiveObjects {
     /// resource definitions have no claim and stay (TRK-77).
     pub fn cascade(&self, tracking: &TrackingSettings, instance: &str) -> Vec<Arc<Object>> {
         let mut objects = self.managed(tracking, instance);
-        objects.retain(|object| tracking.is_self_referenced(None, Some(object)));
+        objects.retain(|object| tracking.goes_with_application(object));
         objects
     }
 }
@@ -197,6 +197,30 @@ mod tests {
         let live = LiveObjects::new([Arc::clone(&own), copy]);
         assert_eq!(live.managed(&tracking(), "ui").len(), 2);
         assert_eq!(live.cascade(&tracking(), "ui"), [own]);
+    }
+
+    /// INV-17: the mark of an object with `generateName` has no name; the objects made from it go all the same.
+    #[test]
+    fn inv_17_objects_with_generated_names_go_with_the_application() {
+        let job = |metadata: &Value| {
+            let id = json!({annotation::TRACKING_ID: "ui:batch/Job:shop/"});
+            let mut metadata = metadata.clone();
+            metadata["annotations"] = id;
+            object(&json!({"apiVersion": "batch/v1", "kind": "Job", "metadata": metadata}))
+        };
+        let made = job(&json!({"name": "migrate-x7k2p", "namespace": "shop", "generateName": "migrate-"}));
+        let long = "m".repeat(70);
+        let cut = format!("{}abcde", "m".repeat(58));
+        let shortened = job(&json!({"name": cut, "namespace": "shop", "generateName": long}));
+        let elsewhere = job(&json!({"name": "migrate-1", "namespace": "other", "generateName": "migrate-"}));
+        let renamed = job(&json!({"name": "copy", "namespace": "shop", "generateName": "migrate-"}));
+        let named = job(&json!({"name": "migrate-2", "namespace": "shop"}));
+        let live = LiveObjects::new([Arc::clone(&made), Arc::clone(&shortened), elsewhere, renamed, named]);
+        assert_eq!(live.cascade(&tracking(), "ui"), [made, shortened]);
+        // They are still not compared nor pruned (TRK-93): a sync leaves what earlier ones made.
+        for object in live.cascade(&tracking(), "ui") {
+            assert!(!tracking().is_self_referenced(None, Some(&object)));
+        }
     }
 
     #[test]

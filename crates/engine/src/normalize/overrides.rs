@@ -1,4 +1,4 @@
-//! `ignoreDifferences` of the system settings, in map and split form (ENG-66).
+//! `ignoreDifferences` and `ignoreResourceUpdates` of the system settings, in map and split form (ENG-66).
 
 use std::collections::BTreeMap;
 
@@ -10,11 +10,12 @@ use super::IgnoreError;
 
 /// The settings key of the map form and the prefix of split keys.
 const KEY: &str = "resource.customizations";
-/// Part of an override this module reads.
-const PART: &str = "ignoreDifferences";
+/// Part of an override that says what is no difference.
+pub(super) const DIFFERENCES: &str = "ignoreDifferences";
+/// Part of an override that says which changes are no reason to compare (CTL-95).
+pub(super) const UPDATES: &str = "ignoreResourceUpdates";
 /// Known types of split keys.
-const TYPES: [&str; 6] =
-    ["health", "useOpenLibs", "actions", PART, "ignoreResourceUpdates", "knownTypeFields"];
+const TYPES: [&str; 6] = ["health", "useOpenLibs", "actions", DIFFERENCES, UPDATES, "knownTypeFields"];
 
 /// What an override says to ignore.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
@@ -35,18 +36,21 @@ fn null_as_empty<'de, D: serde::Deserializer<'de>>(d: D) -> Result<Vec<String>, 
     Ok(Option::deserialize(d)?.unwrap_or_default())
 }
 
-/// Reads all overrides, sorted by selector; split keys replace the map form.
-pub(super) fn read(settings: &BTreeMap<String, String>) -> Result<BTreeMap<Selector, Ignored>, IgnoreError> {
+/// Reads one part of all overrides, sorted by selector; split keys replace the map form.
+pub(super) fn read(
+    settings: &BTreeMap<String, String>,
+    part: &str,
+) -> Result<BTreeMap<Selector, Ignored>, IgnoreError> {
     let mut overrides = BTreeMap::new();
     let map_form = settings.get(KEY).map_or(Ok(None), |text| read_yaml(KEY, text))?;
     for (name, parts) in map_form.iter().filter_map(Value::as_object).flatten() {
-        let Some(text) = parts.get(PART).and_then(Value::as_str) else { continue };
+        let Some(text) = parts.get(part).and_then(Value::as_str) else { continue };
         overrides.insert(map_selector(name)?, read_ignored(&format!("{KEY}: {name}"), text)?);
     }
     for (key, text) in settings.range(format!("{KEY}.")..) {
         let Some(rest) = key.strip_prefix(KEY).and_then(|rest| rest.strip_prefix('.')) else { break };
         let (kind_of_part, name) = rest.split_once('.').unwrap_or((rest, ""));
-        if kind_of_part == PART {
+        if kind_of_part == part {
             overrides.insert(split_selector(key, name)?, read_ignored(key, text)?);
         } else if !TYPES.contains(&kind_of_part) && rest.split('.').count() == 2 {
             return Err(fault(key, format!("unknown type {kind_of_part:?}")));
@@ -98,7 +102,8 @@ mod tests {
     use super::*;
 
     fn overrides(pairs: &[(&str, &str)]) -> Result<BTreeMap<Selector, Ignored>, IgnoreError> {
-        read(&pairs.iter().map(|(key, text)| ((*key).to_owned(), (*text).to_owned())).collect())
+        let settings = pairs.iter().map(|(key, text)| ((*key).to_owned(), (*text).to_owned())).collect();
+        read(&settings, DIFFERENCES)
     }
 
     fn pointers(pairs: &[(&str, &str)], group: &str, kind: &str) -> Vec<String> {

@@ -74,22 +74,35 @@ impl IgnoreRules {
             let place = (rule.name.as_str(), rule.namespace.as_str());
             rules.push(Rule::compile((&rule.group, &rule.kind), place, &ignored)?);
         }
-        let mut system = overrides::read(settings)?;
-        let status_of = match CompareOptions::from_settings(settings)?.status_field {
-            StatusField::All => Some(("*", "*")),
-            StatusField::CustomResourceDefinitions => {
-                Some(("apiextensions.k8s.io", "CustomResourceDefinition"))
-            }
-            StatusField::None => None,
-        };
-        if let Some((group, kind)) = status_of {
-            let entry = system.entry((group.to_owned(), kind.to_owned())).or_default();
-            entry.json_pointers.push("/status".to_owned());
-        }
+        let system = system_differences(settings)?;
         for ((group, kind), ignored) in &system {
             rules.push(Rule::compile((group, kind), ("", ""), ignored)?);
         }
         Ok(Self { fingerprint: fingerprint(application, &system), rules })
+    }
+
+    /// Compiles what of a live object's change is no reason to compare: the bookkeeping of the API server, what
+    /// `ignoreResourceUpdates` names and, where asked for, what is no difference for the whole system (CTL-95).
+    pub(crate) fn of_updates(
+        settings: &BTreeMap<String, String>,
+        with_differences: bool,
+    ) -> Result<Self, IgnoreError> {
+        let mut system = overrides::read(settings, overrides::UPDATES)?;
+        if with_differences {
+            for (selector, differences) in system_differences(settings)? {
+                let ignored = system.entry(selector).or_default();
+                ignored.json_pointers.extend(differences.json_pointers);
+                ignored.jq_path_expressions.extend(differences.jq_path_expressions);
+            }
+        }
+        let everywhere = system.entry(("*".to_owned(), "*".to_owned())).or_default();
+        let bookkeeping = ["resourceVersion", "generation", "managedFields"];
+        everywhere.json_pointers.extend(bookkeeping.map(|field| format!("/metadata/{field}")));
+        let mut rules = Vec::new();
+        for ((group, kind), ignored) in &system {
+            rules.push(Rule::compile((group, kind), ("", ""), ignored)?);
+        }
+        Ok(Self { fingerprint: fingerprint(&[], &system), rules })
     }
 
     /// Removes from an object what the rules that select it name (ENG-65, 68, 69).
@@ -164,6 +177,23 @@ impl IgnoreRules {
     pub fn fingerprint(&self) -> u64 {
         self.fingerprint
     }
+}
+
+/// What is no difference for the whole system, `/status` included (ENG-66, ENG-67).
+fn system_differences(
+    settings: &BTreeMap<String, String>,
+) -> Result<BTreeMap<overrides::Selector, Ignored>, IgnoreError> {
+    let mut system = overrides::read(settings, overrides::DIFFERENCES)?;
+    let status_of = match CompareOptions::from_settings(settings)?.status_field {
+        StatusField::All => Some(("*", "*")),
+        StatusField::CustomResourceDefinitions => Some(("apiextensions.k8s.io", "CustomResourceDefinition")),
+        StatusField::None => None,
+    };
+    if let Some((group, kind)) = status_of {
+        let entry = system.entry((group.to_owned(), kind.to_owned())).or_default();
+        entry.json_pointers.push("/status".to_owned());
+    }
+    Ok(system)
 }
 
 fn fingerprint(application: &[IgnoreDifference], system: &BTreeMap<overrides::Selector, Ignored>) -> u64 {

@@ -152,6 +152,8 @@ pub struct Action {
     pub phase: SyncPhase,
     /// Wave of the task, after all adjustments.
     pub wave: Wave,
+    /// Whether the object is created or replaced instead of applied; said of dry runs too (ENG-175).
+    pub replaces: bool,
     /// Delete and recreate where a patch or replace fails.
     pub force: bool,
     /// Whether the API server validates the schema.

@@ -54,6 +54,7 @@ pub(super) fn namespace_read(facts: &SyncFacts) -> Action {
         live: None,
         phase: SyncPhase::PreSync,
         wave: Wave::default(),
+        replaces: false,
         force: false,
         validate: true,
         propagation: None,

@@ -278,7 +278,10 @@ impl<C: Cluster> Pass<C> {
     fn awaited(&self, condition: impl Fn(&Task) -> bool) -> Vec<usize> {
         let place = |task: Option<&Task>| task.map(|task| (task.phase, task.wave));
         let is_multi_step = place(self.board.tasks.first()) != place(self.board.tasks.last());
-        self.board.select(|task| task.is_running() && (task.hook || is_multi_step) && condition(task))
+        self.board.select(|task| {
+            // What the server named cannot be found again: it is done when it is created.
+            task.is_running() && (task.hook || is_multi_step) && !task.is_nameless() && condition(task)
+        })
     }
 
     fn after_reads(&mut self, ids: &[usize], outcomes: &[Outcome]) -> Step {

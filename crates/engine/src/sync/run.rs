@@ -115,6 +115,7 @@ impl Board {
             live: task.live.clone(),
             phase: task.phase,
             wave: task.wave,
+            replaces: false,
             force: false,
             validate: true,
             propagation: (op == Op::Prune).then(|| self.options.propagation()),
@@ -147,6 +148,7 @@ impl Board {
             || self.facts.migration_manager.clone().unwrap_or_else(|| "kubectl-client-side-apply".into());
         Action {
             manifest: task.target.clone(),
+            replaces,
             force: forces && matches!(op, Op::Apply | Op::Replace),
             validate: op == Op::Update || !self.options.has_for("Validate=false", target),
             migrate_from: migrates.then(manager),

@@ -104,6 +104,11 @@ impl Task {
         self.is_completed() && self.state != Some(OperationPhase::Succeeded)
     }
 
+    /// Whether the server names the object: then it is created and never found again.
+    pub(super) fn is_nameless(&self) -> bool {
+        self.key.name.is_empty() && self.target.is_some()
+    }
+
     /// Whether the task was tried and nothing could be submitted: refused, or something stood in its way. A hook
     /// that ran and failed, or vanished, was submitted (ENG-184).
     pub(super) fn could_not_be_applied(&self) -> bool {
@@ -125,8 +130,17 @@ impl Task {
         self.hook && self.is_completed() && self.live.is_some() && self.delete_policies.contains(&policy)
     }
 
+    /// The name under which results are recorded; that of an object that the server names is its prefix.
+    fn record_name(&self) -> SmolStr {
+        match &self.target {
+            Some(target) if self.is_nameless() => target.metadata().generate_name.clone(),
+            _ => self.key.name.clone(),
+        }
+    }
+
     fn result_key(&self) -> (ResourceKey, &'static str) {
-        (self.key.in_namespace(&self.record_namespace), self.phase.as_str())
+        let key = self.key.in_namespace(&self.record_namespace);
+        (ResourceKey { name: self.record_name(), ..key }, self.phase.as_str())
     }
 }
 
@@ -214,7 +228,7 @@ fn result_of(task: &Task) -> ResourceResult {
         version: task.gvk.version.to_string(),
         kind: task.key.kind.to_string(),
         namespace: task.record_namespace.to_string(),
-        name: task.key.name.to_string(),
+        name: task.record_name().to_string(),
         status: task.code.map_or("", ResultCode::as_str).to_owned(),
         message: task.message.clone(),
         hook_type: if task.hook { task.phase.as_str().to_owned() } else { String::new() },

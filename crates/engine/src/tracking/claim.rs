@@ -7,6 +7,9 @@ use tiphys_object::{Gvk, Metadata, Object, ResourceKey, access};
 
 use super::{TrackingId, TrackingSettings, truncated_label};
 
+/// Bytes of a `generateName` that the API server uses; five of its own follow.
+const GENERATED_BASE_MAX: usize = 58;
+
 impl TrackingSettings {
     /// The instance name an object's mark names, if any (TRK-85).
     ///
@@ -41,6 +44,24 @@ impl TrackingSettings {
                 Some(Err(_)) | None => true,
             },
         }
+    }
+
+    /// Whether a live object whose claim is an application goes with it (TRK-94b): it carries its own mark, or that
+    /// of a manifest without a name (TRK-32) from whose `generateName` its name was made. Nothing else would find
+    /// those, and they would stay for ever (INV-17).
+    pub fn goes_with_application(&self, live: &Object) -> bool {
+        if self.is_self_referenced(None, Some(live)) {
+            return true;
+        }
+        let Some(Ok(id)) = live.annotation(annotation::TRACKING_ID).map(str::parse::<TrackingId>) else {
+            return false;
+        };
+        let prefix = live.metadata().generate_name.as_str();
+        // The server shortens what leaves no room for its own part.
+        let shortened = prefix.get(..GENERATED_BASE_MAX).unwrap_or(prefix);
+        let is_made = !prefix.is_empty() && live.name().starts_with(shortened);
+        let own = ResourceKey { name: live.metadata().name.clone(), ..id.key.clone() };
+        id.key.name.is_empty() && is_made && is_same(&live.key(), &own, GroupMove::FromExtensions)
     }
 
     /// The live copy to compare: marks that differ only because the tracking method was changed are made equal

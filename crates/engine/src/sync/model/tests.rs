@@ -432,6 +432,28 @@ fn eng_149_nameless_hooks_are_named_after_the_operation() {
     );
 }
 
+/// CTL-62: objects that the server names are tasks of their own, in whatever wave, and nobody waits for what cannot
+/// be found again.
+#[test]
+fn eng_162_objects_that_the_server_names_are_made_once_each_and_not_awaited() {
+    let nameless = |prefix: &str, wave: &str| {
+        let mut object = job("", "", "");
+        object["metadata"] = json!({"generateName": prefix,
+            "annotations": {"argocd.argoproj.io/sync-wave": wave, "argocd.argoproj.io/sync-options": "Replace=true"}});
+        object
+    };
+    let targets = [nameless("a-", "0"), nameless("b-", "1"), config_map("c", &wave("2"))];
+    let input = input(&json!({}), &targets);
+    let lines = passes(&input);
+    assert_eq!(
+        lines.last().unwrap(),
+        "[apply /ConfigMap/web/c Sync2] Succeeded: successfully synced (all tasks run)"
+    );
+    let made = lines.iter().filter(|line| line.contains("create batch/Job/web/")).count();
+    assert_eq!(made, 2, "{lines:#?}");
+    assert!(results(&input)[0].starts_with("batch/Job/web/a- Sync Synced/"), "{:#?}", results(&input));
+}
+
 #[test]
 fn eng_173_unconfirmed_prunes_stop_the_wave_and_the_dry_run() {
     let targets = [config_map("c", &json!({}))];

@@ -262,6 +262,10 @@ impl<'a> World<'a> {
         if let Some(kind) = order::crd_kind(manifest) {
             self.served.insert(kind.to_string());
         }
+        if action.key.name.is_empty() {
+            // The server named it: nobody finds it again, and what carries its mark is no object's own (TRK-93).
+            return Outcome::Done { message: text };
+        }
         let existing = self.objects.remove(&action.key);
         // A namespace made for the destination belongs to no application (ENG-157).
         let is_declared = self.targets.contains_key(&action.key) || action.key.kind != "Namespace";
