@@ -386,6 +386,11 @@ async fn load_hooks(
         if target.name().is_empty() {
             return Err(format!("a {} hook has no name; {SKIP_HINT}", target.gvk().kind));
         }
+        // Asked before anybody looks: whether somebody else's object exists is not to be told, not even by which of
+        // two errors follows (SEC-25, SEC-26, SEC-53).
+        let namespaced = pass::scope_of(&target.gvk().group_kind(), resolved)?;
+        pass::permitted(&target, namespaced, resolved, &work.world)
+            .map_err(|error| format!("{error}; {SKIP_HINT}"))?;
         let key = Target::new(target.gvk().clone(), target.namespace(), target.name());
         let live = resolved.destination.writer.get(&key).await.map_err(|error| error.to_string())?;
         // An object of the hook's name that is not ours is neither judged nor deleted.

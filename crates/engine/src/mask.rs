@@ -206,6 +206,65 @@ mod tests {
         assert!(!nested.to_string().contains("secret\""), "{nested}");
     }
 
+    /// SEC-41, SEC-42: neither side of a diff of Secrets shows what they hold, however it is made: not in `data`, not in
+    /// `stringData`, not in the record of the last apply of the live or of the predicted object.
+    #[test]
+    fn sec_41_sec_42_a_diff_of_secrets_shows_nothing_of_them() {
+        use crate::diff::{DiffOptions, DiffSettings, diff};
+        use crate::normalize::IgnoreRules;
+        use base64::Engine as _;
+        let base64 = |text: &str| base64::engine::general_purpose::STANDARD.encode(text);
+        let canaries = ["canary-live", "canary-wanted", "canary-recorded", "canary-text", "canary-nested"];
+        let mut live = secret(&json!({"k": base64("canary-live"), "gone": base64("canary-nested")}));
+        let mut record = secret(&json!({"k": base64("canary-recorded"), "gone": base64("canary-nested")}));
+        record["stringData"] = json!({"t": "canary-text"});
+        let inner = json!({"kind": "Secret", "data": {"k": base64("canary-nested")}}).to_string();
+        access::set_annotation(&mut record, LAST_APPLIED, &inner);
+        access::set_annotation(&mut live, LAST_APPLIED, &record.to_string());
+        live["metadata"]["managedFields"] = json!([{"manager": "argocd-controller", "operation": "Apply",
+            "apiVersion": "v1", "fieldsType": "FieldsV1", "fieldsV1": {"f:data": {"f:k": {}, "f:gone": {}}}}]);
+        let mut target = secret(&json!({"k": base64("canary-wanted")}));
+        target["stringData"] = json!({"t": "canary-text"});
+        let ignore = IgnoreRules::default();
+        for server_side_apply in [false, true] {
+            let settings = DiffSettings { server_side_apply, ..DiffSettings::default() };
+            let options = DiffOptions { ignore: &ignore, settings };
+            for (target, live) in [(Some(&target), Some(&live)), (Some(&target), None), (None, Some(&live))] {
+                let result = diff(target, live, &options).unwrap();
+                let (mut left, mut right) = (result.normalized_live, result.predicted_live);
+                mask("").hide(&mut [&mut left, &mut right]).unwrap();
+                let shown = format!("{left}{right}");
+                for canary in canaries {
+                    assert!(!shown.contains(canary) && !shown.contains(&base64(canary)), "{canary}: {shown}");
+                }
+            }
+        }
+    }
+
+    /// SEC-42: who writes what looks like a mask learns nothing: runs are given by position, whatever a value is.
+    #[test]
+    fn sec_42_a_value_that_looks_like_a_mask_is_one_value_among_others() {
+        for forged in ["++++++++", "++++++++++++", ""] {
+            let (wanted, live) =
+                hidden(&mask(""), secret(&json!({"k": forged})), secret(&json!({"k": "c2VjcmV0"})));
+            assert_eq!(
+                (&wanted["data"]["k"], &live["data"]["k"]),
+                (&json!("++++++++"), &json!("++++++++++++"))
+            );
+            let (live, wanted) =
+                hidden(&mask(""), secret(&json!({"k": "c2VjcmV0"})), secret(&json!({"k": forged})));
+            assert_eq!(
+                (&live["data"]["k"], &wanted["data"]["k"]),
+                (&json!("++++++++"), &json!("++++++++++++"))
+            );
+        }
+        // Nor does another spelling of the same group and version make it something else than a Secret.
+        let mut live = secret(&json!({"k": "c2VjcmV0"}));
+        live["apiVersion"] = json!("/v1");
+        mask("").hide(&mut [&mut live]).unwrap();
+        assert_eq!(live["data"]["k"], "++++++++");
+    }
+
     #[test]
     fn eng_93_other_kinds_are_left_alone() {
         let mut object = json!({"apiVersion": "v1", "kind": "ConfigMap", "data": {"k": "v"}});

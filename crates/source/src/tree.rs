@@ -125,7 +125,12 @@ impl Objects {
             return Ok(None);
         }
         let object = repository.find_object(id).map_err(|error| self.unreadable(&error))?.detach();
-        Ok(Some((object.kind, object.data)))
+        // The disk is a cache that others may have written to, or that forgets: content counts when it is what its
+        // name says (SEC-57, F19).
+        match gix::objs::compute_hash(gix::hash::Kind::Sha1, object.kind, &object.data) {
+            Ok(found) if found == id => Ok(Some((object.kind, object.data))),
+            _ => Err(self.damage("an object is not what its name says")),
+        }
     }
 
     /// Bytes of an object; `Ok(None)` when it is larger than `max_bytes`.

@@ -4,6 +4,7 @@
 #![expect(clippy::indexing_slicing, clippy::unwrap_used, reason = "helpers of tests count as no tests")]
 
 mod fleet;
+mod foreign;
 mod frozen;
 mod generated;
 mod ignored;

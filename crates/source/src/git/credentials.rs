@@ -371,6 +371,43 @@ mod tests {
         assert!(Access::of(&with("http://x:1"), &options, &askpass, &secrets).is_err());
     }
 
+    /// SEC-54: of a proxy's URL only a host and a port stand in a command; everything else is refused, and user and
+    /// password are variables that no shell reads.
+    #[test]
+    fn sec_54_the_url_of_a_proxy_reaches_no_shell() {
+        let with =
+            |proxy: &str| Repository { proxy: Secret::from(proxy), ..Repository::anonymous("git@h:o/r") };
+        let directory = tempfile::tempdir().unwrap();
+        let options = SourceOptions::new(directory.path());
+        let secrets = directory.path().join("s");
+        let askpass = prepare(&secrets).unwrap();
+        let hostile = [
+            ";", "|", "&", "$", "$(id)", "`id`", "'", "\"", "\\", " ", "\t", "\n", "<", ">", "*", "?", "!",
+            "#", "~", "(", "{", "=", "%", "%h", "/", "\0", "é",
+        ];
+        for text in hostile {
+            for proxy in [
+                format!("socks5://proxy{text}x:1080"),
+                format!("socks5://{text}proxy:1080"),
+                format!("socks5://proxy:1080{text}x"),
+                format!("socks5://u:p@proxy:1080{text}x"),
+            ] {
+                assert!(Access::of(&with(&proxy), &options, &askpass, &secrets).is_err(), "{proxy:?}");
+            }
+        }
+        for proxy in
+            ["socks5://-oProxyCommand=id:1", "socks5://", "socks5:///", "socks4://p:1", "ssh://p:1", "p:1"]
+        {
+            assert!(Access::of(&with(proxy), &options, &askpass, &secrets).is_err(), "{proxy:?}");
+        }
+        let canary = "$(touch /tmp/x);`id`|'\"";
+        let (got, _directory) = access(&with(&format!("socks5://{canary}:{canary}@proxy:1080")));
+        let command = variable(&got, "GIT_SSH_COMMAND").unwrap();
+        assert!(command.contains("'ProxyCommand=connect-proxy -S proxy:1080 -5 %h %p'"), "{command}");
+        assert!(!command.contains("touch") && !command.contains("id`"), "{command}");
+        assert_eq!(variable(&got, "SOCKS5_PASSWD").as_deref(), Some(canary));
+    }
+
     #[test]
     fn rep_71_line_breaks_in_credentials_are_refused() {
         let directory = tempfile::tempdir().unwrap();

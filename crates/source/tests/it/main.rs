@@ -8,6 +8,7 @@ mod escape;
 mod git_http;
 mod http;
 mod local;
+mod poisoned;
 mod ssh;
 mod ssh_server;
 mod world;
