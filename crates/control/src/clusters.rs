@@ -116,7 +116,7 @@ impl Rules {
     fn derive(&self) -> Derive {
         let overrides = Arc::clone(&self.health);
         Arc::new(move |value: &serde_json::Value| Derived {
-            health: health::assess(value, &overrides).map(|h| (SmolStr::new(h.status.as_str()), h.message)),
+            health: health_of_descendant(value, &overrides),
             ..Derived::default()
         })
     }
@@ -272,6 +272,16 @@ impl Pool {
         });
         Ok(Arc::new(Destination { cluster: cluster.clone(), index, writer, started: Instant::now(), cancel }))
     }
+}
+
+/// What tells that the health of an object below ours changed. Scripts do not run here, where every object of the
+/// cluster passes: of an object that a script judges, any change is one of its health.
+fn health_of_descendant(value: &serde_json::Value, overrides: &HealthOverrides) -> Option<(SmolStr, String)> {
+    if health::is_scripted(value, overrides) {
+        let version = value.pointer("/metadata/resourceVersion").and_then(serde_json::Value::as_str);
+        return Some((SmolStr::new_static("Unknown"), version.unwrap_or_default().to_owned()));
+    }
+    health::assess(value, overrides).map(|found| (SmolStr::new(found.status.as_str()), found.message))
 }
 
 /// Decides about a place when settings changed; what goes is stopped. A cluster whose connection and index can stay

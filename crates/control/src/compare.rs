@@ -11,8 +11,8 @@ use tiphys_api::names::annotation;
 use tiphys_api::{AppProject, Application};
 use tiphys_cluster::{ApiError, Seen as IndexSeen, Target as WriteTarget};
 use tiphys_engine::app_health::{AppIdentity, AppResource, app_health};
-use tiphys_engine::compare::{self, CompareInput, Comparison, Scope};
-use tiphys_engine::health::{self, Health, HealthOverrides};
+use tiphys_engine::compare::{self, CompareInput, Comparison, DiffMemo, Scope};
+use tiphys_engine::health::{self, Health, HealthError};
 use tiphys_engine::hook::Role;
 use tiphys_engine::normalize::IgnoreRules;
 use tiphys_engine::seen::Seen;
@@ -24,7 +24,7 @@ use tiphys_policy::project::{Resource, Target, kind_permitted, live_permitted};
 use crate::clusters::Destination;
 use crate::decide::status::condition;
 use crate::memory::{AppMemory, Targets, Verdict};
-use crate::surroundings::Compute;
+use crate::scripts::Programs;
 use crate::world::World;
 
 /// Everything a comparison found out.
@@ -45,7 +45,7 @@ pub(crate) struct Subject<'a> {
     pub(crate) project: &'a AppProject,
     pub(crate) destination: &'a Destination,
     pub(crate) tracking: &'a TrackingSettings,
-    pub(crate) compute: Compute,
+    pub(crate) programs: &'a Programs,
 }
 
 impl Subject<'_> {
@@ -109,7 +109,11 @@ pub(crate) async fn run(subject: &Subject<'_>, targets: Targets, memory: &Mutex<
         |kind: &GroupKind| !subject.world.filter.is_included(kind, &subject.destination.cluster.server);
     let live: Vec<Arc<Object>> =
         live.into_iter().filter(|object| !is_excluded(&object.gvk().group_kind())).collect();
-    let ignore = match subject.world.ignore_rules(&subject.app.spec.ignore_differences) {
+    let rules = || {
+        let rules = &subject.app.spec.ignore_differences;
+        subject.world.ignore_rules(rules, &subject.programs.runner)
+    };
+    let ignore = match subject.programs.compute(0, rules).await {
         Ok(rules) => rules,
         Err(error) => {
             let message = format!("Failed to compare desired state to live state: {error}");
@@ -122,60 +126,74 @@ pub(crate) async fn run(subject: &Subject<'_>, targets: Targets, memory: &Mutex<
     };
     let managed: HashSet<ResourceKey> = live.iter().map(|object| object.key()).collect();
     let by_key = look_up(subject, &targets, &managed, &unknown, &ignore).await;
-    let comparison = {
-        let kinds = subject.destination.index.discovery().snapshot();
-        let scope = |group_kind: &GroupKind| {
-            kinds.as_ref().and_then(|kinds| kinds.scope(group_kind)).map(|scope| match scope {
-                tiphys_cluster::Scope::Namespaced => Scope::Namespaced,
-                tiphys_cluster::Scope::Cluster => Scope::Cluster,
-            })
-        };
-        let policy = subject.app.spec.sync_policy.as_ref();
-        let find = |key: &ResourceKey| match by_key.get(key) {
-            Some(seen) => seen.clone(),
-            None => from_index(subject.destination.index.get(key)),
-        };
-        let input = CompareInput {
-            application_namespace: &subject.app.metadata.namespace,
-            application_name: &subject.app.metadata.name,
-            instance: subject.instance,
-            destination_namespace: &subject.app.spec.destination.namespace,
-            targets: &targets.objects,
-            managed: &live,
-            by_key: &find,
-            scope: &scope,
-            excluded: &is_excluded,
-            permitted_live: &|object| subject.is_visible(&object.key()),
-            permitted_kind: &|key| {
-                kind_permitted(
-                    subject.project,
-                    Resource {
-                        group: &key.group,
-                        kind: &key.kind,
-                        name: &key.name,
-                        namespaced: !key.namespace.is_empty(),
-                    },
-                )
-            },
-            tracking: subject.tracking,
-            ignore: &ignore,
-            diff: &subject.world.diff,
-            sync_options: subject.app.sync_options(),
-            managed_namespace: policy.and_then(|policy| policy.managed_namespace_metadata.as_ref()),
-            managed_namespace_changed: compare::managed_namespace_changed(subject.app),
-        };
-        let mut memory = memory.lock();
-        on_cpu(subject.compute, targets.objects.len(), || compare::compare(&input, &mut memory.diffs))
-    };
-    on_cpu(subject.compute, comparison.resources.len(), || shape(subject, targets, comparison, memory))
+    let compared = subject.programs.compute(targets.objects.len(), || {
+        // The memo is taken along, so that nobody waits for the lock meanwhile.
+        let mut diffs = std::mem::take(&mut memory.lock().diffs);
+        let gathered = Gathered { targets: &targets, live: &live, by_key: &by_key, ignore: &ignore };
+        let comparison = compare_pairs(subject, &gathered, &is_excluded, &mut diffs);
+        memory.lock().diffs = diffs;
+        shape(subject, &targets, comparison, memory)
+    });
+    compared.await
 }
 
-/// Objects that are compared without telling the runtime that the thread is busy: about a millisecond.
-const INLINE_MAX: usize = 30;
+/// What a comparison looks at.
+struct Gathered<'a> {
+    targets: &'a Targets,
+    live: &'a [Arc<Object>],
+    by_key: &'a HashMap<ResourceKey, Seen<Arc<Object>>>,
+    ignore: &'a IgnoreRules,
+}
 
-/// Runs work that takes long for many objects in a way that other tasks of this thread go on (STY-80).
-fn on_cpu<T>(compute: Compute, objects: usize, work: impl FnOnce() -> T) -> T {
-    if objects > INLINE_MAX { compute.here(work) } else { work() }
+/// Compares what was gathered. Takes as long as the users' programs do.
+fn compare_pairs(
+    subject: &Subject<'_>,
+    gathered: &Gathered<'_>,
+    is_excluded: &dyn Fn(&GroupKind) -> bool,
+    diffs: &mut DiffMemo,
+) -> Comparison {
+    let kinds = subject.destination.index.discovery().snapshot();
+    let scope = |group_kind: &GroupKind| {
+        kinds.as_ref().and_then(|kinds| kinds.scope(group_kind)).map(|scope| match scope {
+            tiphys_cluster::Scope::Namespaced => Scope::Namespaced,
+            tiphys_cluster::Scope::Cluster => Scope::Cluster,
+        })
+    };
+    let policy = subject.app.spec.sync_policy.as_ref();
+    let find = |key: &ResourceKey| match gathered.by_key.get(key) {
+        Some(seen) => seen.clone(),
+        None => from_index(subject.destination.index.get(key)),
+    };
+    let input = CompareInput {
+        application_namespace: &subject.app.metadata.namespace,
+        application_name: &subject.app.metadata.name,
+        instance: subject.instance,
+        destination_namespace: &subject.app.spec.destination.namespace,
+        targets: &gathered.targets.objects,
+        managed: gathered.live,
+        by_key: &find,
+        scope: &scope,
+        excluded: is_excluded,
+        permitted_live: &|object| subject.is_visible(&object.key()),
+        permitted_kind: &|key| {
+            kind_permitted(
+                subject.project,
+                Resource {
+                    group: &key.group,
+                    kind: &key.kind,
+                    name: &key.name,
+                    namespaced: !key.namespace.is_empty(),
+                },
+            )
+        },
+        tracking: subject.tracking,
+        ignore: gathered.ignore,
+        diff: &subject.world.diff,
+        sync_options: subject.app.sync_options(),
+        managed_namespace: policy.and_then(|policy| policy.managed_namespace_metadata.as_ref()),
+        managed_namespace_changed: compare::managed_namespace_changed(subject.app),
+    };
+    compare::compare(&input, diffs)
 }
 
 /// The managed objects; those of which rules name field managers with what these own in `managedFields`, which
@@ -327,6 +345,7 @@ pub(crate) fn failed(subject: &Subject<'_>, targets: Targets, message: String) -
         hooks: Vec::new(),
         conditions: vec![condition("ComparisonError", message.clone())],
         failed: Some(message),
+        incomplete: false,
     };
     Compared {
         conditions: comparison.conditions.clone(),
@@ -346,7 +365,7 @@ fn unknown_health() -> HealthStatus {
 
 /// The health of an application whose targets are not known: that of its live objects, when all of them could be
 /// seen and there are some. What it was before may not be so any more (INV-15).
-pub(crate) fn health_of_live(subject: &Subject<'_>, memory: &Mutex<AppMemory>) -> HealthStatus {
+pub(crate) async fn health_of_live(subject: &Subject<'_>, memory: &Mutex<AppMemory>) -> HealthStatus {
     let mut found = subject.destination.index.managed(subject.instance);
     found.objects.retain(|object| !Role::of(object.as_ref()).is_hook());
     let known: HashSet<GroupKind> =
@@ -360,22 +379,15 @@ pub(crate) fn health_of_live(subject: &Subject<'_>, memory: &Mutex<AppMemory>) -
     if is_incomplete || found.objects.is_empty() {
         return unknown_health();
     }
-    let mut memory = memory.lock();
-    let overrides = &subject.world.health;
-    let known = match &memory.verdict_rules {
-        Some(rules) if Arc::ptr_eq(rules, overrides) => std::mem::take(&mut memory.verdicts),
-        _ => HashMap::new(),
+    let judge = || {
+        let verdicts = verdicts(subject, found.objects.iter(), memory);
+        let resources: Vec<AppResource<'_>> =
+            found.objects.iter().map(|live| AppResource { target: None, live: Some(live) }).collect();
+        let judged = app_health(&resources, identity(subject), |live| known_health(&verdicts, live));
+        memory.lock().verdicts = verdicts;
+        judged
     };
-    memory.verdict_rules = Some(Arc::clone(overrides));
-    memory.verdicts = found.objects.iter().map(|live| verdict(live, overrides, &known)).collect();
-    let resources: Vec<AppResource<'_>> =
-        found.objects.iter().map(|live| AppResource { target: None, live: Some(live) }).collect();
-    let identity =
-        AppIdentity { namespace: &subject.app.metadata.namespace, name: &subject.app.metadata.name };
-    let judged = app_health(&resources, identity, |live: &Object| match memory.verdicts.get(&live.key()) {
-        Some(verdict) => verdict.health.clone(),
-        None => Ok(None),
-    });
+    let judged = subject.programs.compute(found.objects.len(), judge).await;
     inline_health(&judged.health)
 }
 
@@ -388,46 +400,57 @@ pub(crate) fn unknown_resources(status: &ApplicationStatus) -> Vec<ResourceStatu
     status.resources.iter().map(unknown).collect()
 }
 
+fn identity<'a>(subject: &Subject<'a>) -> AppIdentity<'a> {
+    AppIdentity { namespace: &subject.app.metadata.namespace, name: &subject.app.metadata.name }
+}
+
+/// Verdicts about live objects. What is remembered is taken along; the caller puts the verdicts in its place. Nobody
+/// waits for the lock meanwhile, which takes as long as the users' programs do.
+fn verdicts<'a>(
+    subject: &Subject<'_>,
+    live: impl Iterator<Item = &'a Arc<Object>>,
+    memory: &Mutex<AppMemory>,
+) -> HashMap<ResourceKey, Verdict> {
+    let rules = &subject.world.health;
+    let known = {
+        let mut memory = memory.lock();
+        let same_rules = memory.verdict_rules.as_ref().is_some_and(|known| Arc::ptr_eq(known, rules));
+        memory.verdict_rules = Some(Arc::clone(rules));
+        let known = std::mem::take(&mut memory.verdicts);
+        if same_rules { known } else { HashMap::new() }
+    };
+    live.map(|live| verdict(live, subject, &known)).collect()
+}
+
+fn known_health(
+    verdicts: &HashMap<ResourceKey, Verdict>,
+    live: &Object,
+) -> Result<Option<Health>, HealthError> {
+    verdicts.get(&live.key()).map_or(Ok(None), |verdict| verdict.health.clone())
+}
+
+/// Judges what was compared, and shapes the answer.
 fn shape(
     subject: &Subject<'_>,
-    targets: Targets,
+    targets: &Targets,
     comparison: Comparison,
     memory: &Mutex<AppMemory>,
 ) -> Compared {
     let mut conditions = comparison.conditions.clone();
-    let judged = {
-        let mut memory = memory.lock();
-        let same_rules =
-            memory.verdict_rules.as_ref().is_some_and(|rules| Arc::ptr_eq(rules, &subject.world.health));
-        let known = if same_rules { std::mem::take(&mut memory.verdicts) } else { HashMap::new() };
-        memory.verdict_rules = Some(Arc::clone(&subject.world.health));
-        let verdicts = comparison
-            .resources
-            .iter()
-            .filter_map(|resource| resource.live.as_ref())
-            .map(|live| verdict(live, &subject.world.health, &known))
-            .collect();
-        memory.verdicts = verdicts;
-        let judge = |live: &Object| match memory.verdicts.get(&live.key()) {
-            Some(verdict) => verdict.health.clone(),
-            None => Ok(None),
-        };
-        let resources: Vec<AppResource<'_>> = comparison
-            .resources
-            .iter()
-            .map(|r| AppResource { target: r.target.as_deref(), live: r.live.as_deref() })
-            .collect();
-        let identity =
-            AppIdentity { namespace: &subject.app.metadata.namespace, name: &subject.app.metadata.name };
-        let judged = app_health(&resources, identity, judge);
-        let nodes = comparison.resources.iter().filter_map(|resource| {
-            let info = memory.verdicts.get(&resource.live.as_ref()?.key())?.info.as_deref()?;
-            Some(SummaryNode { gvk: &resource.gvk, info })
-        });
-        let summary = tree::summary(nodes, &subject.app.metadata.annotations);
-        (judged, summary)
-    };
-    let (judged, summary) = judged;
+    let live = comparison.resources.iter().filter_map(|resource| resource.live.as_ref());
+    let verdicts = verdicts(subject, live, memory);
+    let resources: Vec<AppResource<'_>> = comparison
+        .resources
+        .iter()
+        .map(|r| AppResource { target: r.target.as_deref(), live: r.live.as_deref() })
+        .collect();
+    let judged = app_health(&resources, identity(subject), |live| known_health(&verdicts, live));
+    let nodes = comparison.resources.iter().filter_map(|resource| {
+        let info = verdicts.get(&resource.live.as_ref()?.key())?.info.as_deref()?;
+        Some(SummaryNode { gvk: &resource.gvk, info })
+    });
+    let summary = tree::summary(nodes, &subject.app.metadata.annotations);
+    memory.lock().verdicts = verdicts;
     conditions.extend(judged.error.map(|text| condition("ComparisonError", text)));
     let persist = subject.world.settings.controller().persist_resource_health;
     let resources = comparison
@@ -450,7 +473,7 @@ fn shape(
         })
         .collect();
     let health = inline_health(&judged.health);
-    Compared { comparison, targets, resources, health, summary, conditions }
+    Compared { comparison, targets: targets.clone(), resources, health, summary, conditions }
 }
 
 fn inline_health(health: &Health) -> HealthStatus {
@@ -464,7 +487,7 @@ fn inline_health(health: &Health) -> HealthStatus {
 /// Health and node details of a live object: remembered by version, so that an unchanged object is not parsed.
 fn verdict(
     live: &Object,
-    overrides: &HealthOverrides,
+    subject: &Subject<'_>,
     known: &HashMap<ResourceKey, Verdict>,
 ) -> (ResourceKey, Verdict) {
     let key = live.key();
@@ -472,8 +495,9 @@ fn verdict(
     if let Some(verdict) = known.get(&key).filter(|verdict| verdict.version == *version) {
         return (key, verdict.clone());
     }
+    let (overrides, runner) = (&subject.world.health, &subject.programs.runner);
     let (health, info) = match live.to_value() {
-        Ok(value) => (health::evaluate(&value, overrides), tree::node_info(&value, &[])),
+        Ok(value) => (health::evaluate_with(&value, overrides, runner), tree::node_info(&value, &[])),
         Err(error) => (Err(error.into()), NodeInfo::default()),
     };
     let info = (info != NodeInfo::default()).then(|| Arc::new(info));

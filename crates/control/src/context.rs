@@ -20,6 +20,7 @@ use crate::gate::Gates;
 use crate::metrics::Metrics;
 use crate::queue::{Priority, Queue};
 use crate::rendering::Renders;
+use crate::scripts::Interpreters;
 use crate::store::{AppKey, AppStore};
 use crate::surroundings::Compute;
 use crate::world::World;
@@ -37,6 +38,7 @@ pub(crate) struct Context {
     pub(crate) home: Writer,
     pub(crate) clock: Clock,
     pub(crate) compute: Compute,
+    pub(crate) interpreters: Interpreters,
     pub(crate) metrics: Metrics,
     /// Full: the event is dropped and counted; events are best effort.
     pub(crate) events: mpsc::Sender<Value>,

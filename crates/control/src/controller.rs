@@ -246,6 +246,7 @@ impl Controller {
             home,
             clock,
             compute: surroundings.compute,
+            interpreters: surroundings.interpreters.clone(),
             metrics: Metrics::new(),
             events: event_sender,
             read_only: options.read_only,

@@ -402,7 +402,9 @@ async fn load_hooks(
         let health = match &live {
             Some(live) => {
                 let value = live.to_value().map_err(|error| error.to_string())?;
-                health::evaluate(&value, &work.world.health).map_err(|error| error.to_string())?
+                let (overrides, runner) = (&work.world.health, &work.programs.runner);
+                let judge = || health::evaluate_with(&value, overrides, runner);
+                work.programs.compute(1, judge).await.map_err(|error| error.to_string())?
             }
             None => None,
         };

@@ -22,6 +22,7 @@ mod pass;
 mod persist;
 pub mod queue;
 mod rendering;
+mod scripts;
 mod store;
 mod surroundings;
 mod targets;
@@ -30,4 +31,5 @@ pub mod webhook;
 mod world;
 
 pub use controller::{Controller, ControllerOptions, Sizes, StartError};
+pub use scripts::Interpreters;
 pub use surroundings::{Compute, Random, Surroundings};

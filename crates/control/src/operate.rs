@@ -17,6 +17,7 @@ use tiphys_api::application::{
 use tiphys_api::names::annotation;
 use tiphys_cluster::Seen as IndexSeen;
 use tiphys_engine::health::{self, Health, HealthError};
+use tiphys_engine::scripts::Runner;
 use tiphys_engine::sync::{self, OperationPhase, Pass, Served, Step, SyncFacts, SyncPair};
 use tiphys_object::{Gvk, Object, ResourceKey};
 use tiphys_policy::window::{self, SyncAttempt, WindowVerdict};
@@ -369,7 +370,12 @@ async fn step(
         result
     };
     restore_ledger(work, &state, &mut result);
-    let facts = facts(work, &sync, &compared, &state, &result, started, ending.terminate);
+    let objects = compared.comparison.resources.len();
+    let gather = || facts(work, &sync, &compared, &state, &result, started, ending.terminate);
+    let facts = match work.programs.compute(objects, gather).await {
+        Ok(facts) => facts,
+        Err(stopped) => return end(context, work, OperationPhase::Error, &stopped, ending).await,
+    };
     let (mut ended, written) = match drive(context, work, &resolved, facts).await {
         Ok(driven) => driven,
         Err(next) => return next,
@@ -433,10 +439,12 @@ fn facts(
     result: &SyncResult,
     started: Timestamp,
     terminate: bool,
-) -> SyncFacts {
+) -> Result<SyncFacts, String> {
     let time = |key: &str| work.app.annotation(key).and_then(|text| text.parse::<Timestamp>().ok());
     let respect = sync.sync_options.iter().any(|option| option == "RespectIgnoreDifferences=true");
-    let ignore = respect.then(|| work.world.ignore_rules(&work.app.spec.ignore_differences).ok()).flatten();
+    let ignore = respect
+        .then(|| work.world.ignore_rules(&work.app.spec.ignore_differences, &work.programs.runner).ok());
+    let ignore = ignore.flatten();
     let restored = |target: &Arc<Object>, live: &Arc<Object>| -> Option<Arc<Object>> {
         let mut value = target.to_value().ok()?;
         ignore.as_ref()?.restore_ignored(&mut value, &live.to_value().ok()?);
@@ -451,7 +459,12 @@ fn facts(
     };
     let shared = compared.conditions.iter().find(|c| c.r#type == "SharedResourceWarning");
     let revision = if result.revision.is_empty() { result.revisions.first() } else { Some(&result.revision) };
-    SyncFacts {
+    let resources = compared.comparison.resources.iter().map(pair).collect();
+    if let Some(note) = ignore.as_ref().and_then(|ignore| ignore.stopped().pop_first()) {
+        // Without the rule, fields would be written that it protects.
+        return Err(note);
+    }
+    Ok(SyncFacts {
         operation: sync.clone(),
         revision: revision.cloned().unwrap_or_default(),
         started_at: started,
@@ -469,11 +482,11 @@ fn facts(
             .annotation("argocd.argoproj.io/client-side-apply-migration-manager")
             .map(Into::into),
         shared_resource_warning: shared.map(|c| c.message.clone()),
-        resources: compared.comparison.resources.iter().map(pair).collect(),
+        resources,
         hooks: compared.comparison.hooks.clone(),
         results: result.resources.clone(),
         terminate,
-    }
+    })
 }
 
 /// Facts about the cluster and the project, as the engine asks for them.
@@ -481,6 +494,7 @@ struct ClusterFacts {
     resolved: Resolved,
     world: Arc<World>,
     kinds: Option<Arc<tiphys_cluster::Kinds>>,
+    runner: Runner,
 }
 
 impl sync::Cluster for ClusterFacts {
@@ -502,7 +516,7 @@ impl sync::Cluster for ClusterFacts {
     }
 
     fn health(&self, object: &Object) -> Result<Option<Health>, HealthError> {
-        health::evaluate(&object.to_value()?, &self.world.health)
+        health::evaluate_with(&object.to_value()?, &self.world.health, &self.runner)
     }
 }
 
@@ -545,15 +559,19 @@ async fn drive(
         resolved: shared,
         world: Arc::clone(&work.world),
         kinds: resolved.destination.index.discovery().snapshot(),
+        runner: work.programs.runner.clone(),
     };
+    let programs = work.programs.clone();
     let limit = work.world.settings.controller().kubectl_parallelism_limit.unwrap_or(64).max(1);
     let writer = &resolved.destination.writer;
     let world = Arc::clone(&work.world);
-    let mut pass = Pass::start(facts, cluster);
+    let objects = facts.resources.len();
+    let mut pass = programs.compute(objects, || Pass::start(facts, cluster)).await;
     let mut written = WrittenObjects::new();
     let mut outcomes = Vec::new();
     loop {
-        match pass.next(std::mem::take(&mut outcomes)) {
+        let done = std::mem::take(&mut outcomes);
+        match programs.compute(objects, || pass.next(done)).await {
             Step::Finish(ended) => return Ok((ended, written)),
             Step::Do(actions) => {
                 if actions.iter().any(|action| action.op == sync::Op::Delete) {

@@ -28,8 +28,8 @@ use crate::operate;
 use crate::persist::{self, Also, Written};
 use crate::queue::Priority;
 use crate::rendering;
+use crate::scripts::Programs;
 use crate::store::{AppEntry, AppKey};
-use crate::surroundings::Compute;
 use crate::targets::{self, Admitted, TargetError, TargetRequest};
 use crate::updates;
 use crate::world::{NoProject, World};
@@ -68,7 +68,7 @@ pub(crate) struct Work {
     pub(crate) memory: Arc<Mutex<AppMemory>>,
     pub(crate) world: Arc<World>,
     pub(crate) tracking: Arc<TrackingSettings>,
-    pub(crate) compute: Compute,
+    pub(crate) programs: Programs,
 }
 
 /// What a valid spec resolves to.
@@ -86,7 +86,7 @@ impl Work {
             project: &resolved.project,
             destination: &resolved.destination,
             tracking: &self.tracking,
-            compute: self.compute,
+            programs: &self.programs,
         }
     }
 
@@ -185,6 +185,9 @@ fn load(context: &Context, key: &AppKey, priority: Priority) -> Option<Work> {
         }
     };
     let tracking = Arc::new(compare::tracking_of(&app, &world));
+    let has_jq = app.spec.ignore_differences.iter().any(|rule| !rule.jq_path_expressions.is_empty());
+    let runner = context.interpreters.runner(&entry.instance, world.settings.controller().jq_timeout);
+    let programs = Programs::new(&context.interpreters, context.compute, world.scripted || has_jq, runner);
     Some(Work {
         key: key.clone(),
         priority,
@@ -194,7 +197,7 @@ fn load(context: &Context, key: &AppKey, priority: Priority) -> Option<Work> {
         memory: entry.memory,
         world,
         tracking,
-        compute: context.compute,
+        programs,
     })
 }
 
@@ -239,7 +242,10 @@ async fn reconcile(context: &Context, work: &mut Work, refresh: Refresh) -> Resu
                     // is asked first, or the application would go back to an older commit (INV-3).
                     work.memory.lock().request(Level::Latest);
                     context.queue.add(work.key.clone(), Priority::Routine);
-                } else if !context.read_only && compared.comparison.failed.is_none() {
+                } else if !context.read_only
+                    && compared.comparison.failed.is_none()
+                    && !compared.comparison.incomplete
+                {
                     also.operation = auto_sync(work, &mut new, &compared, &resolved, now);
                 }
                 Some((compared, resolved))
@@ -260,7 +266,8 @@ async fn reconcile(context: &Context, work: &mut Work, refresh: Refresh) -> Resu
             }
             Err(CompareError::Failed(error)) => {
                 repository_failed(&mut new, error, now);
-                new.status.health = compare::health_of_live(&work.subject(&resolved), &work.memory);
+                let subject = work.subject(&resolved);
+                new.status.health = compare::health_of_live(&subject, &work.memory).await;
                 None
             }
         },

@@ -8,6 +8,8 @@ use parking_lot::Mutex;
 use tiphys_cluster::{Connection, Jitter};
 use tiphys_source::{Clock, MemoryRepositories};
 
+use crate::scripts::Interpreters;
+
 /// Clock, chance, threads, repositories and clusters of a controller.
 #[derive(Clone)]
 pub struct Surroundings {
@@ -17,17 +19,21 @@ pub struct Surroundings {
     pub random: Random,
     /// Where long computations run.
     pub compute: Compute,
+    /// Who runs users' programs.
+    pub interpreters: Interpreters,
     /// Repositories in place of those that URLs name.
     pub repositories: Option<MemoryRepositories>,
     /// Ways to destination clusters, by server, in place of what their Secrets say.
     pub clusters: BTreeMap<String, Connection>,
 }
 
-impl Default for Surroundings {
-    /// The machine as it is.
-    fn default() -> Self {
+impl Surroundings {
+    /// The machine as it is; `program` is our own, whose children run users' programs.
+    pub fn of_machine(program: std::path::PathBuf) -> Self {
+        let clock = Clock::real();
         Self {
-            clock: Clock::real(),
+            interpreters: Interpreters::children(program, clock.clone()),
+            clock,
             random: Random::default(),
             compute: Compute::threads(),
             repositories: None,

@@ -18,6 +18,7 @@ use tiphys_cluster::ResourceFilter;
 use tiphys_engine::diff::DiffSettings;
 use tiphys_engine::health::HealthOverrides;
 use tiphys_engine::normalize::IgnoreRules;
+use tiphys_engine::scripts::Runner;
 use tiphys_engine::tracking::TrackingSettings;
 use tiphys_engine::updates::UpdateRules;
 use tiphys_object::Object;
@@ -57,6 +58,8 @@ pub(crate) struct World {
     pub(crate) tracking: TrackingSettings,
     /// Health rules of the user.
     pub(crate) health: Arc<HealthOverrides>,
+    /// Whether the settings make every comparison run programs.
+    pub(crate) scripted: bool,
     /// Which kinds are managed at all (ENG-7).
     pub(crate) filter: ResourceFilter,
     /// Settings of comparisons.
@@ -159,6 +162,7 @@ impl World {
             .collect();
         Self {
             tracking: TrackingSettings::from_settings(settings.cm(), &data.namespace),
+            scripted: !health.is_empty() || has_jq(settings.cm()),
             health: Arc::new(health),
             filter,
             diff,
@@ -196,15 +200,18 @@ impl World {
         Ok(tiphys_source::Repository::from(&found))
     }
 
-    /// Compiled ignore rules of an application with those of the system (ENG-64).
+    /// Compiled ignore rules of an application with those of the system (ENG-64). `scripts` runs their jq
+    /// expressions, on a thread that may block.
     ///
     /// # Errors
     /// When a rule does not compile, with the text of the condition.
     pub(crate) fn ignore_rules(
         &self,
         rules: &[tiphys_api::application::IgnoreDifference],
+        scripts: &Runner,
     ) -> Result<IgnoreRules, String> {
-        IgnoreRules::compile(rules, self.settings.cm()).map_err(|error| error.to_string())
+        IgnoreRules::compile_with(rules, self.settings.cm(), scripts.clone())
+            .map_err(|error| error.to_string())
     }
 }
 
@@ -252,6 +259,13 @@ fn secret_data(object: &Object) -> BTreeMap<String, String> {
         .into_iter()
         .filter_map(|(key, text)| Some((key, decode(text)?)))
         .collect()
+}
+
+/// Whether settings may hold jq expressions.
+fn has_jq(settings: &BTreeMap<String, String>) -> bool {
+    settings
+        .iter()
+        .any(|(key, text)| key.starts_with("resource.customizations") && text.contains("jqPathExpressions"))
 }
 
 #[cfg(test)]

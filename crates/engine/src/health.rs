@@ -2,14 +2,16 @@
 //!
 //! [`evaluate`] is the whole decision in the order of ENG-97; [`assess`] is the same with a failing rule turned
 //! into `Unknown`, which is what everybody but the sync engine wants. [`HealthOverrides`] is the user's part,
-//! read from `argocd-cm` once and shared. Scripts run in a fresh machine with budgets in steps and bytes, so
-//! this module needs no clock.
+//! read from `argocd-cm` once and shared. Scripts are run by whoever is handed in ([`evaluate_with`]).
 
 use std::fmt;
+use std::sync::Arc;
 
 use serde_json::Value;
 use tiphys_api::names::finalizer;
 use tiphys_object::{Gvk, access};
+
+use crate::scripts::{HealthScript, Runner};
 
 mod lua;
 mod overrides;
@@ -105,6 +107,18 @@ const INVALID_STATUS: &str = "Lua returned an invalid health status";
 /// # Errors
 /// When the rule of its kind failed.
 pub fn evaluate(live: &Value, overrides: &HealthOverrides) -> Result<Option<Health>, HealthError> {
+    evaluate_with(live, overrides, &Runner::default())
+}
+
+/// The same, with scripts run by somebody else.
+///
+/// # Errors
+/// When the rule of its kind failed, or its script was stopped.
+pub fn evaluate_with(
+    live: &Value,
+    overrides: &HealthOverrides,
+    scripts: &Runner,
+) -> Result<Option<Health>, HealthError> {
     let is_going = access::at(live, &["metadata", "deletionTimestamp"]).is_some_and(|time| !time.is_null());
     if is_going && !has_hook_finalizer(live) {
         return Ok(Some(Health::new(HealthCode::Progressing, "Pending deletion")));
@@ -112,9 +126,24 @@ pub fn evaluate(live: &Value, overrides: &HealthOverrides) -> Result<Option<Heal
     let gvk = Gvk::of(live);
     let key = if gvk.group.is_empty() { gvk.kind.to_string() } else { gvk.group_kind().to_string() };
     if let Some(script) = overrides.script(&key) {
-        return lua::run(script, live, overrides.clock.as_ref());
+        let now = overrides.clock.as_ref().map(|clock| clock());
+        let script = HealthScript { text: &script.text, open_libraries: script.open_libraries, now };
+        return scripts.health(script, live);
     }
     builtin(&gvk, live)
+}
+
+/// Whether the health of an object is said by a script of the user.
+pub fn is_scripted(live: &Value, overrides: &HealthOverrides) -> bool {
+    let gvk = Gvk::of(live);
+    let key = if gvk.group.is_empty() { gvk.kind.to_string() } else { gvk.group_kind().to_string() };
+    overrides.script(&key).is_some()
+}
+
+/// Runs a script over a live object, here and now.
+pub(crate) fn run_script(script: HealthScript<'_>, live: &Value) -> Result<Option<Health>, HealthError> {
+    let clock = script.now.map(|now| -> ScriptClock { Arc::new(move || now) });
+    lua::run(script.text, script.open_libraries, live, clock.as_ref())
 }
 
 /// Health of a live object; `None` when its kind has none. A failing rule reads as `Unknown` (ENG-97).

@@ -9,6 +9,7 @@ pub mod health;
 pub mod hook;
 pub mod mask;
 pub mod normalize;
+pub mod scripts;
 pub mod seen;
 pub mod sync;
 pub mod tracking;

@@ -3,10 +3,12 @@
 //! A child gets an argument vector, an environment that holds what the caller lists and nothing else, no
 //! standard input, limits on its output and on what it uses of the machine ([`Limits`]), and a deadline: its whole
 //! process group is asked to end, and killed when it does not (RND-20). [`start`] is for the few that are spoken
-//! with while they run.
+//! with while they run, [`Service`] for those that answer one question after another.
 
+pub mod frame;
 mod limits;
 mod piped;
+mod service;
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -19,6 +21,7 @@ use tokio::process::{Child, Command};
 
 pub use limits::Limits;
 pub use piped::{Piped, start};
+pub use service::{Program, Service, ServiceError};
 
 /// Bytes of standard error that are kept; the rest is read and dropped.
 const STDERR_BYTES_MAX: usize = 16 * 1024;
@@ -138,6 +141,7 @@ fn spawn(invocation: &Invocation, stdin: Stdio) -> Result<(Child, Group), ExecEr
 }
 
 /// The process group of a child; killed when dropped before the child ended.
+#[derive(Debug)]
 struct Group(Option<Pid>);
 
 impl Group {

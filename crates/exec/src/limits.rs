@@ -1,7 +1,8 @@
 //! What a child may use of the machine.
 //!
 //! The limits are set from outside, right after the start and before anybody reads from the child or writes to it:
-//! the standard library has no safe way to set them between fork and exec. A limit on memory counts from there on,
+//! the standard library has no safe way to set them between fork and exec, so a child has a moment without them. A
+//! limit on memory counts from there on,
 //! whatever the child already has; children of the child inherit all of them. The number of processes is not
 //! limited here: the kernel counts those of the user on the whole node, other containers' too.
 
@@ -63,7 +64,7 @@ impl Limits {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Invocation, run, start};
+    use crate::{Invocation, start};
 
     fn shell(script: &str, limits: Limits) -> Invocation {
         Invocation {
@@ -119,7 +120,9 @@ mod tests {
         let memory = "x=0123456789abcdef; while :; do x=$x$x; done";
         let endless = format!("exec cat /dev/zero > {}", file.display());
         for script in [memory, &endless, "while :; do :; done"] {
-            let output = run(shell(script, limits)).await.unwrap();
+            // What it reads comes after the limits.
+            let child = start(&shell(&format!("read go; {script}"), limits)).unwrap();
+            let output = child.converse(b"go\n").await.unwrap();
             assert_ne!(output.code, Some(0), "{script}: {output:?}");
         }
         assert!(std::fs::metadata(&file).unwrap().len() <= 1 << 20);

@@ -6,6 +6,7 @@ use std::process::ExitCode;
 mod demo;
 mod install;
 mod run;
+mod worker;
 
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
@@ -34,11 +35,15 @@ Ask it
 ";
 
 fn main() -> ExitCode {
+    let args: Vec<OsString> = std::env::args_os().skip(1).collect();
+    // Started by ourselves, often and for little.
+    if args.first().is_some_and(|verb| verb == "worker") {
+        return worker::run();
+    }
     // One crypto provider, installed before anything else (DEP-4). A second installation would be a bug.
     if rustls::crypto::aws_lc_rs::default_provider().install_default().is_err() {
         return fail("the crypto provider was installed twice; this is a bug", 20);
     }
-    let args: Vec<OsString> = std::env::args_os().skip(1).collect();
     let rest = args.get(1..).unwrap_or_default();
     match args.first().and_then(|verb| verb.to_str()) {
         Some("eval") => tiphys::eval::run(rest),

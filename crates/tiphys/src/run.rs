@@ -10,7 +10,7 @@ use anyhow::{Context as _, anyhow, bail};
 use clap::Parser;
 use tiphys_cluster::{Connection, Discovery, Permit, Target, Writer};
 use tiphys_control::http::Endpoints;
-use tiphys_control::{Controller, ControllerOptions, Surroundings};
+use tiphys_control::{Controller, ControllerOptions};
 use tiphys_object::Gvk;
 use tokio::net::TcpListener;
 
@@ -188,7 +188,7 @@ async fn main(run: Run, metrics_port: Option<u16>) -> anyhow::Result<()> {
         env: environment(&run),
         read_only: run.read_only,
         workers: 0,
-        surroundings: Surroundings::default(),
+        surroundings: crate::worker::surroundings(),
     };
     let controller = tokio::select! {
         started = Controller::start(options) => started?,

@@ -9,7 +9,7 @@ use http::{Method, Request, Response};
 use http_body_util::BodyDataStream;
 use serde_json::{Value, json};
 use tiphys_cluster::Connection;
-use tiphys_control::{Compute, Controller, ControllerOptions, Random, Surroundings};
+use tiphys_control::{Compute, Controller, ControllerOptions, Interpreters, Random, Surroundings};
 use tiphys_sim::{Options, Sim};
 use tiphys_source::{Clock, MemoryRepositories};
 use tokio::sync::watch;
@@ -65,6 +65,7 @@ impl Fleet {
                 clock: Clock::of_timers(began),
                 random: Random::seeded(1),
                 compute: Compute::inline(),
+                interpreters: Interpreters::in_process(),
                 repositories: Some(servers.clone()),
                 clusters: BTreeMap::from([(
                     REMOTE.to_owned(),

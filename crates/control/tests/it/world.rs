@@ -8,7 +8,7 @@ use http::{Method, Request};
 use http_body_util::BodyExt as _;
 use serde_json::{Value, json};
 use tiphys_cluster::Connection;
-use tiphys_control::{Compute, Controller, ControllerOptions, Random, Surroundings};
+use tiphys_control::{Compute, Controller, ControllerOptions, Interpreters, Random, Surroundings};
 use tiphys_sim::{Options, Sim};
 use tiphys_source::{Clock, MemoryRepositories};
 
@@ -52,6 +52,7 @@ impl World {
                 clock: Clock::of_timers(began),
                 random: Random::seeded(1),
                 compute: Compute::inline(),
+                interpreters: Interpreters::in_process(),
                 repositories: Some(servers.clone()),
                 clusters: BTreeMap::new(),
             },

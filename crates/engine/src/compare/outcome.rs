@@ -74,6 +74,9 @@ pub struct Comparison {
     pub conditions: Vec<Condition>,
     /// Why the comparison could not be made; every status is `Unknown` then.
     pub failed: Option<String>,
+    /// Whether ignore rules were stopped: differences may be told that do not count. Nothing is done about them
+    /// without being asked.
+    pub incomplete: bool,
 }
 
 /// A condition without a time; the caller keeps the time of one that was there before.

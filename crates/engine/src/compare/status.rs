@@ -53,6 +53,9 @@ pub fn compare(input: &CompareInput<'_>, memo: &mut DiffMemo) -> Comparison {
     if failed.is_none() && input.managed_namespace_changed {
         status = SyncStatusCode::OutOfSync;
     }
+    let stopped = input.ignore.stopped();
+    let incomplete = !stopped.is_empty();
+    conditions.extend(stopped.into_iter().take(STOPPED_SHOWN).map(|note| condition("ComparisonError", note)));
     if let Some(reason) = &failed {
         conditions.push(condition("ComparisonError", reason.clone()));
         status = SyncStatusCode::Unknown;
@@ -63,8 +66,11 @@ pub fn compare(input: &CompareInput<'_>, memo: &mut DiffMemo) -> Comparison {
     resources.sort_by(|a, b| a.key.cmp(&b.key));
     conditions.sort_by(|a, b| (&a.r#type, &a.message).cmp(&(&b.r#type, &b.message)));
     let hooks = targets.hooks.into_iter().map(|hook| hook.object).collect();
-    Comparison { status, resources, hooks, conditions, failed }
+    Comparison { status, resources, hooks, conditions, failed, incomplete }
 }
+
+/// Conditions about stopped ignore rules that one application gets.
+const STOPPED_SHOWN: usize = 5;
 
 /// The text of the condition for an object that another application claims too (TRK-131).
 pub fn shared_warning(application: &str, kind: &str, name: &str, claim: &str) -> String {
@@ -116,6 +122,7 @@ fn modified(
     if let Some(modified) = memo.pair(&key, &inputs) {
         return Ok(modified);
     }
+    let stopped = input.ignore.stopped_count();
     let target = target.to_value()?;
     let mut live = live.to_value()?;
     input.tracking.normalize_live(input.instance, &mut live, &target);
@@ -123,7 +130,10 @@ fn modified(
         DiffOptions { ignore: input.ignore, settings: input.diff.for_application(input.sync_options) };
     match is_modified(target, live, &diff_options) {
         Ok(modified) => {
-            memo.keep_pair(&key, inputs, modified);
+            // What was found out without a rule that belongs to it is no knowledge.
+            if input.ignore.stopped_count() == stopped {
+                memo.keep_pair(&key, inputs, modified);
+            }
             Ok(modified)
         }
         Err(error) => {

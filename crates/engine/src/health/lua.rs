@@ -1,9 +1,10 @@
 //! Runs one health script in a machine of its own (ENG-128..132, DEP-44, DEP-45).
 //!
 //! A machine lives for one script. It has budgets in instructions and bytes instead of a deadline, so that equal
-//! inputs give equal answers; a caller with a clock may stop earlier by dropping the work. Two ways around a
-//! budget are closed: `pcall` cannot swallow the end of the budget, and patterns that would keep the matcher busy
-//! for long are refused before they start.
+//! inputs give equal answers. Three ways around a budget are closed: `pcall` cannot swallow the end of the budget,
+//! there are no finalizers, which run outside of it, and patterns that would keep the matcher busy for very long are
+//! refused before they start. Patterns below that bound can still take many seconds; where scripts meet objects of
+//! tenants, another process runs them, which is killed when it takes too long (`scripts`).
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -13,7 +14,7 @@ use jiff::tz::TimeZone;
 use mlua::{HookTriggers, Lua, LuaOptions, StdLib, VmState};
 use serde_json::Value;
 
-use super::overrides::{Script, ScriptClock};
+use super::overrides::ScriptClock;
 use super::reader::Verdict;
 use super::{Health, HealthCode, HealthError, INVALID_STATUS};
 
@@ -32,6 +33,11 @@ const PRELUDE: &str = r"
 table.getn = function(t) return #t end
 unpack = table.unpack
 loadstring = load
+local setmetatable_, rawget = setmetatable, rawget
+function setmetatable(table, metatable)
+  if type(metatable) == 'table' and rawget(metatable, '__gc') ~= nil then error('finalizers are not available', 2) end
+  return setmetatable_(table, metatable)
+end
 local expired, check = __expired, __check
 __expired, __check = nil, nil
 local function guard(call)
@@ -61,14 +67,20 @@ end
 ";
 
 /// Runs a script over a live object.
-pub(super) fn run(script: &Script, object: &Value, clock: Option<&ScriptClock>) -> Verdict {
-    evaluate(script, object, clock).map_err(|error| HealthError { message: single_line(&error) })
+pub(super) fn run(text: &str, open_libraries: bool, object: &Value, clock: Option<&ScriptClock>) -> Verdict {
+    evaluate(text, open_libraries, object, clock)
+        .map_err(|error| HealthError { message: single_line(&error) })
 }
 
-fn evaluate(script: &Script, object: &Value, clock: Option<&ScriptClock>) -> mlua::Result<Option<Health>> {
-    let lua = machine(script.open_libraries, clock)?;
+fn evaluate(
+    text: &str,
+    open_libraries: bool,
+    object: &Value,
+    clock: Option<&ScriptClock>,
+) -> mlua::Result<Option<Health>> {
+    let lua = machine(open_libraries, clock)?;
     lua.globals().set("obj", to_lua(&lua, object)?)?;
-    let result: mlua::Value = lua.load(script.text.as_str()).set_name("=<string>").eval()?;
+    let result: mlua::Value = lua.load(text).set_name("=<string>").eval()?;
     match result {
         mlua::Value::Nil => Ok(None),
         mlua::Value::Table(table) => read_table(&table),
@@ -325,7 +337,7 @@ mod tests {
     fn run_text(text: &str, open_libraries: bool) -> Verdict {
         let object =
             json!({"status": {"count": 3, "list": ["a", "b"], "none": null, "big": 1_000_000_000_000_i64}});
-        run(&Script { text: text.to_owned(), open_libraries }, &object, None)
+        run(text, open_libraries, &object, None)
     }
 
     fn health(text: &str) -> Option<(String, String)> {
@@ -380,6 +392,22 @@ mod tests {
         let text = "return string.find(('a'):rep(3000), ('a-'):rep(30) .. 'b')";
         assert!(run_text(text, true).unwrap_err().message.contains("too expensive"));
         assert!(run_text("return ('x'):rep(1e9)", true).is_err());
+    }
+
+    /// Finalizers would run where no budget counts (SEC-10).
+    #[test]
+    fn sec_10_finalizers_are_not_available() {
+        let endless = "{__gc = function() while true do end end}";
+        let message = error(&format!("setmetatable({{}}, {endless})"));
+        assert!(message.contains("finalizers are not available"), "{message}");
+        let caught = format!(
+            "pcall(setmetatable, {{}}, {endless}) for i = 1, 100000 do local garbage = {{i}} end
+             return {{status = 'Healthy'}}"
+        );
+        assert!(health(&caught).is_some());
+        let kept =
+            "local t = setmetatable({}, {__index = {a = 'x'}}) return {status = 'Healthy', message = t.a}";
+        assert_eq!(health(kept).unwrap().1, "x");
     }
 
     #[test]

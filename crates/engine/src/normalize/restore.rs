@@ -4,8 +4,9 @@ use std::collections::BTreeMap;
 
 use serde_json::Value;
 
-use super::jq::{JqPath, Step, at_mut, delete};
+use super::jq::{PathStep, at_mut, delete};
 use super::rules::Rule;
+use crate::scripts::Paths;
 
 /// A path whose list positions are replaced by the items' names, where they have one: the same item stands at
 /// different positions in the desired and the live list.
@@ -18,21 +19,25 @@ enum Named {
     ItemOf(String),
 }
 
-pub(super) fn restore(rule: &Rule, target: &mut Value, live: &Value) {
+/// `paths` says what an expression names in a document.
+pub(super) fn restore(
+    rule: &Rule,
+    target: &mut Value,
+    live: &Value,
+    paths: impl Fn(&str, &Value) -> Option<Paths>,
+) {
     for pointer in rule.pointers.iter().filter(|pointer| !pointer.is_status()) {
         pointer.copy(live, target);
     }
-    for path in &rule.jq {
-        restore_paths(path, target, live);
+    for expression in &rule.jq {
+        if let (Some(desired), Some(found)) = (paths(expression, target), paths(expression, live)) {
+            restore_paths(&desired, &found, target, live);
+        }
     }
 }
 
-fn restore_paths(path: &JqPath, target: &mut Value, live: &Value) {
-    let (Some(desired_paths), Some(live_paths)) = (path.existing_paths(target), path.existing_paths(live))
-    else {
-        return;
-    };
-    let is_status = |path: &[Step]| path.first() == Some(&Step::Member("status".to_owned()));
+fn restore_paths(desired_paths: &Paths, live_paths: &Paths, target: &mut Value, live: &Value) {
+    let is_status = |path: &[PathStep]| path.first() == Some(&PathStep::Member("status".to_owned()));
     let mut wanted: BTreeMap<NamedPath, &Value> = BTreeMap::new();
     for path in live_paths.iter().filter(|path| !is_status(path)) {
         if let Some((named, value)) = named(live, path) {
@@ -57,16 +62,16 @@ fn restore_paths(path: &JqPath, target: &mut Value, live: &Value) {
     }
 }
 
-fn named<'a>(document: &'a Value, path: &[Step]) -> Option<(NamedPath, &'a Value)> {
+fn named<'a>(document: &'a Value, path: &[PathStep]) -> Option<(NamedPath, &'a Value)> {
     let mut value = document;
     let mut named = Vec::with_capacity(path.len());
     for step in path {
         match step {
-            Step::Member(key) => {
+            PathStep::Member(key) => {
                 value = value.get(key)?;
                 named.push(Named::Member(key.clone()));
             }
-            Step::Item(index) => {
+            PathStep::Item(index) => {
                 value = value.get(index)?;
                 named.push(match value.get("name").and_then(Value::as_str) {
                     Some(name) => Named::ItemOf(name.to_owned()),

@@ -1,7 +1,8 @@
 //! Compiled ignore rules (ENG-64, 65, 68, 69).
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::hash::{DefaultHasher, Hash, Hasher};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use serde_json::Value;
 use smol_str::SmolStr;
@@ -9,11 +10,12 @@ use tiphys_api::application::IgnoreDifference;
 use tiphys_go::glob::Glob;
 use tiphys_object::{Gvk, access};
 
-use super::jq::{JqPath, JqSyntaxError};
+use super::jq::{JqSyntaxError, delete_paths};
 use super::managed::{self, Treatment};
 use super::overrides::{self, Ignored};
 use super::pointer::Pointer;
 use super::{CompareOptions, StatusField, restore};
+use crate::scripts::{Paths, Runner, ScriptFault};
 
 /// Why ignore rules do not compile.
 #[derive(Debug, thiserror::Error)]
@@ -37,6 +39,15 @@ pub enum IgnoreError {
 pub struct IgnoreRules {
     rules: Vec<Rule>,
     fingerprint: u64,
+    scripts: Runner,
+    stopped: Mutex<Stopped>,
+}
+
+/// What was not applied because it was stopped, and why; and how often.
+#[derive(Debug, Default)]
+struct Stopped {
+    notes: BTreeSet<String>,
+    count: u64,
 }
 
 #[derive(Debug)]
@@ -46,7 +57,7 @@ pub(super) struct Rule {
     name: String,
     namespace: String,
     pub(super) pointers: Vec<Pointer>,
-    pub(super) jq: Vec<JqPath>,
+    pub(super) jq: Vec<String>,
     managers: Vec<String>,
 }
 
@@ -64,6 +75,15 @@ impl IgnoreRules {
         application: &[IgnoreDifference],
         settings: &BTreeMap<String, String>,
     ) -> Result<Self, IgnoreError> {
+        Self::compile_with(application, settings, Runner::default())
+    }
+
+    /// The same, with jq expressions run by somebody else.
+    pub fn compile_with(
+        application: &[IgnoreDifference],
+        settings: &BTreeMap<String, String>,
+        scripts: Runner,
+    ) -> Result<Self, IgnoreError> {
         let mut rules = Vec::new();
         for rule in application {
             let ignored = Ignored {
@@ -72,13 +92,13 @@ impl IgnoreRules {
                 managed_fields_managers: rule.managed_fields_managers.clone(),
             };
             let place = (rule.name.as_str(), rule.namespace.as_str());
-            rules.push(Rule::compile((&rule.group, &rule.kind), place, &ignored)?);
+            rules.push(Rule::compile((&rule.group, &rule.kind), place, &ignored, &scripts)?);
         }
         let system = system_differences(settings)?;
         for ((group, kind), ignored) in &system {
-            rules.push(Rule::compile((group, kind), ("", ""), ignored)?);
+            rules.push(Rule::compile((group, kind), ("", ""), ignored, &scripts)?);
         }
-        Ok(Self { fingerprint: fingerprint(application, &system), rules })
+        Ok(Self { fingerprint: fingerprint(application, &system), rules, scripts, stopped: Mutex::default() })
     }
 
     /// Compiles what of a live object's change is no reason to compare: the bookkeeping of the API server, what
@@ -118,10 +138,56 @@ impl IgnoreRules {
             for pointer in &rule.pointers {
                 pointer.remove(object);
             }
-            for path in &rule.jq {
-                path.delete(object);
+            self.delete_jq(&rule.jq, object);
+        }
+    }
+
+    /// Removes what expressions name; one that fails removes nothing.
+    fn delete_jq(&self, expressions: &[String], object: &mut Value) {
+        if expressions.is_empty() {
+            return;
+        }
+        let expressions: Vec<&str> = expressions.iter().map(String::as_str).collect();
+        let found = self.scripts.jq_paths(&expressions, object);
+        for (expression, found) in expressions.into_iter().zip(found) {
+            if let Some(paths) = self.noted(expression, found) {
+                delete_paths(object, &paths);
             }
         }
+    }
+
+    /// The paths, or nothing when there are none because the expression failed; one that was stopped is remembered.
+    fn noted(&self, expression: &str, found: Result<Paths, ScriptFault>) -> Option<Paths> {
+        match found {
+            Ok(paths) => return Some(paths),
+            Err(ScriptFault::Failed(error)) => {
+                tracing::debug!(expression, error, "a jq path expression failed");
+            }
+            Err(ScriptFault::Stopped(reason)) => {
+                let note = format!(
+                    "ignoreDifferences: the jq path expression {expression:?} was not applied, because {reason}"
+                );
+                let mut stopped = self.lock_stopped();
+                stopped.notes.insert(note);
+                stopped.count += 1;
+            }
+        }
+        None
+    }
+
+    fn lock_stopped(&self) -> MutexGuard<'_, Stopped> {
+        self.stopped.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Which expressions were stopped since these rules were compiled, and why: what is known with these rules is
+    /// known without those expressions (ENG-69, ENG-214).
+    pub fn stopped(&self) -> BTreeSet<String> {
+        self.lock_stopped().notes.clone()
+    }
+
+    /// How often an expression was stopped.
+    pub(crate) fn stopped_count(&self) -> u64 {
+        self.lock_stopped().count
     }
 
     /// Gives a desired object the live values of ignored paths; `status` is left alone (ENG-181).
@@ -129,7 +195,11 @@ impl IgnoreRules {
         let gvk = Gvk::of(target);
         for rule in &self.rules {
             if rule.selects_object(&gvk, target) {
-                restore::restore(rule, target, live);
+                let paths = |expression: &str, document: &Value| {
+                    let found = self.scripts.jq_paths(&[expression], document).pop()?;
+                    self.noted(expression, found)
+                };
+                restore::restore(rule, target, live, paths);
             }
         }
         if self.rules.iter().any(|rule| !rule.managers.is_empty()) {
@@ -215,18 +285,19 @@ impl Rule {
         (group, kind): (&str, &str),
         (name, namespace): (&str, &str),
         ignored: &Ignored,
+        scripts: &Runner,
     ) -> Result<Self, IgnoreError> {
+        for expression in &ignored.jq_path_expressions {
+            let fault = |reason| JqSyntaxError { expression: expression.clone(), reason };
+            scripts.check_jq(expression).map_err(fault)?;
+        }
         Ok(Self {
             group: Pattern::new(group),
             kind: Pattern::new(kind),
             name: name.to_owned(),
             namespace: namespace.to_owned(),
             pointers: ignored.json_pointers.iter().filter_map(|text| Pointer::parse(text)).collect(),
-            jq: ignored
-                .jq_path_expressions
-                .iter()
-                .map(|text| JqPath::compile(text))
-                .collect::<Result<_, _>>()?,
+            jq: ignored.jq_path_expressions.clone(),
             managers: ignored.managed_fields_managers.clone(),
         })
     }

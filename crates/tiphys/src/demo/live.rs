@@ -12,7 +12,7 @@ use axum::serve::ListenerExt as _;
 use serde_json::{Value, json};
 use tiphys_cluster::{ApplyMethod, ApplyOptions, Connection, Discovery, Permit, Target, Writer};
 use tiphys_control::http::Endpoints;
-use tiphys_control::{Controller, ControllerOptions, Surroundings};
+use tiphys_control::{Controller, ControllerOptions};
 use tokio::net::TcpListener;
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
@@ -108,7 +108,7 @@ impl Live {
             env: environment(),
             read_only: false,
             workers: 0,
-            surroundings: Surroundings::default(),
+            surroundings: crate::worker::surroundings(),
         })
         .await?;
         server.follow(controller.clone()).await?;

@@ -10,7 +10,7 @@ use jiff::Timestamp;
 use parking_lot::Mutex;
 use serde_json::{Value, json};
 use tiphys_cluster::Connection;
-use tiphys_control::{Compute, Controller, ControllerOptions, Random, Surroundings};
+use tiphys_control::{Compute, Controller, ControllerOptions, Interpreters, Random, Surroundings};
 use tiphys_source::{Clock, MemoryRepositories};
 
 use super::chance::Chance;
@@ -335,6 +335,7 @@ impl World {
                     clock: self.clock.clone(),
                     random: Random::seeded(self.chance.below(u64::MAX)),
                     compute: Compute::inline(),
+                    interpreters: Interpreters::in_process(),
                     repositories: Some(self.users.servers.clone()),
                     clusters: Hostile::clusters(),
                 },

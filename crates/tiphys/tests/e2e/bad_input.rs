@@ -266,6 +266,51 @@ async fn bad_input_specs() {
     world.finish().await;
 }
 
+/// SEC-10: jq expressions that never end, or eat memory, harm their own application only, which says which (ENG-69).
+#[tokio::test]
+async fn sec_10_endless_programs() {
+    let Some(mut world) = World::start("programs").await else { return };
+    let ns = world.namespace("ns").await;
+    let bystander = Bystander::create(&mut world).await;
+    let repo = world.repo("app", &[("cm.yaml", &file(&[config_map("cm", "1")]))]).await;
+    let ignoring = |expression: &str| {
+        let mut change = automated();
+        change["spec"]["ignoreDifferences"] =
+            json!([{"group": "", "kind": "ConfigMap", "jqPathExpressions": [expression]}]);
+        change
+    };
+    let pairs = "[range(49000)] as $a | $a[] as $x | $a[] as $y | select($x + $y < 0)";
+    let hostile = [
+        pairs,
+        "select(([range(30) | [0, 1]] | [combinations] | length) == 0)",
+        "select((\"a\" * 1000000000 | length) == 0)",
+        "select((reduce range(40) as $i (\"aaaaaaaa\"; . + .) | length) == 0)",
+    ];
+    let mut apps = Vec::new();
+    for (number, expression) in hostile.iter().enumerate() {
+        let other = world.namespace(&format!("hostile{number}")).await;
+        apps.push(world.create(&format!("hostile{number}"), &repo, ".", &other, &ignoring(expression)).await);
+    }
+    bystander.syncs(&world, "1").await;
+    for (app, expression) in apps.iter().zip(hostile) {
+        let stopped = |app: &Value| {
+            conditions(app, "ComparisonError").iter().any(|text| text.contains("was not applied"))
+        };
+        let seen = world.until_app(app, "says which rule was stopped", stopped).await;
+        let text = conditions(&seen, "ComparisonError").remove(0);
+        assert!(text.contains(&format!("{expression:?}")), "{text}");
+        println!("{text}");
+    }
+    bystander.syncs(&world, "2").await;
+    // The programs of others run on.
+    let fine = world.create("fine", &repo, ".", &ns, &ignoring(".data.key")).await;
+    world.until_synced(&fine).await;
+    world.api.patch(CONFIG_MAPS, &ns, "cm", &json!({"data": {"key": "live"}})).await;
+    world.refresh(&fine, "normal").await;
+    world.until_synced(&fine).await;
+    world.finish().await;
+}
+
 #[tokio::test]
 async fn eng_180_an_unknown_kind() {
     let Some(mut world) = World::start("unknownkind").await else { return };

@@ -2,4 +2,5 @@
 
 mod examples;
 mod golden;
+mod scripts;
 mod simulate;

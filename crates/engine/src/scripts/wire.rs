@@ -1,0 +1,192 @@
+//! What is said between a process that needs programs run and one that runs them: a question is one message, its
+//! answers are one message each, in order. JSON, because both sides are the same binary and documents are JSON.
+
+use std::borrow::Cow;
+
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use super::{HealthScript, InProcess, Paths, ScriptFault, Scripts as _};
+use crate::health::{Health, HealthCode, HealthError};
+use crate::normalize::delete_paths;
+
+/// A question.
+#[derive(Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+enum Question<'a> {
+    /// Does this expression compile?
+    Check(Cow<'a, str>),
+    /// What do these expressions name?
+    Paths { expressions: Vec<Cow<'a, str>>, document: Cow<'a, Value> },
+    /// What does this script say of the object?
+    Health { text: Cow<'a, str>, open_libraries: bool, now: Option<Timestamp>, object: Cow<'a, Value> },
+}
+
+/// An answer: the result, or the program's own error.
+#[derive(Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+enum Answer {
+    Fine,
+    Paths(Paths),
+    Health(Option<(Cow<'static, str>, String)>),
+    Failed(String),
+}
+
+/// The question whether an expression compiles; one answer.
+pub fn ask_check(expression: &str) -> Vec<u8> {
+    written(&Question::Check(expression.into()))
+}
+
+/// The question what expressions name; one answer each.
+pub fn ask_paths(expressions: &[&str], document: &Value) -> Vec<u8> {
+    let expressions = expressions.iter().map(|expression| (*expression).into()).collect();
+    written(&Question::Paths { expressions, document: Cow::Borrowed(document) })
+}
+
+/// The question what a script says of an object; one answer.
+pub fn ask_health(script: HealthScript<'_>, object: &Value) -> Vec<u8> {
+    written(&Question::Health {
+        text: script.text.into(),
+        open_libraries: script.open_libraries,
+        now: script.now,
+        object: Cow::Borrowed(object),
+    })
+}
+
+/// Reads the answer to [`ask_check`].
+///
+/// # Errors
+/// What is wrong with the expression, when it does not compile.
+pub fn read_check(answer: &[u8]) -> Result<(), String> {
+    match read(answer) {
+        Answer::Fine => Ok(()),
+        Answer::Failed(reason) => Err(reason),
+        Answer::Paths(_) | Answer::Health(_) => Err(MISFIT.to_owned()),
+    }
+}
+
+/// Reads one of the answers to [`ask_paths`].
+///
+/// # Errors
+/// When the expression failed.
+pub fn read_paths(answer: &[u8]) -> Result<Paths, ScriptFault> {
+    match read(answer) {
+        Answer::Paths(paths) => Ok(paths),
+        Answer::Failed(reason) => Err(ScriptFault::Failed(reason)),
+        Answer::Fine | Answer::Health(_) => Err(ScriptFault::Failed(MISFIT.to_owned())),
+    }
+}
+
+/// Reads the answer to [`ask_health`].
+///
+/// # Errors
+/// When the script failed.
+pub fn read_health(answer: &[u8]) -> Result<Option<Health>, HealthError> {
+    match read(answer) {
+        Answer::Health(None) => Ok(None),
+        Answer::Health(Some((status, message))) => match HealthCode::parse(&status) {
+            Some(status) => Ok(Some(Health { status, message })),
+            None => Err(HealthError { message: MISFIT.to_owned() }),
+        },
+        Answer::Failed(message) => Err(HealthError { message }),
+        Answer::Fine | Answer::Paths(_) => Err(HealthError { message: MISFIT.to_owned() }),
+    }
+}
+
+/// Answers one question. `answered` is given each answer as soon as it is known; when it says no, the rest is left.
+pub fn answer(question: &[u8], mut answered: impl FnMut(Vec<u8>) -> bool) {
+    match serde_json::from_slice::<Question<'_>>(question) {
+        Ok(Question::Check(expression)) => {
+            let found = InProcess.check_jq(&expression);
+            answered(written(&found.map_or_else(Answer::Failed, |()| Answer::Fine)));
+        }
+        Ok(Question::Paths { expressions, document }) => {
+            let mut document = document.into_owned();
+            for expression in &expressions {
+                let found = InProcess.jq_paths(&[expression], &document).pop();
+                let answer = match found {
+                    Some(Ok(paths)) => {
+                        delete_paths(&mut document, &paths);
+                        Answer::Paths(paths)
+                    }
+                    Some(Err(fault)) => Answer::Failed(fault.to_string()),
+                    None => Answer::Failed(MISFIT.to_owned()),
+                };
+                if !answered(written(&answer)) {
+                    return;
+                }
+            }
+        }
+        Ok(Question::Health { text, open_libraries, now, object }) => {
+            let script = HealthScript { text: &text, open_libraries, now };
+            let answer = match InProcess.health(script, &object) {
+                Ok(health) => {
+                    Answer::Health(health.map(|found| (found.status.as_str().into(), found.message)))
+                }
+                Err(error) => Answer::Failed(error.message),
+            };
+            answered(written(&answer));
+        }
+        Err(error) => {
+            answered(written(&Answer::Failed(format!("the question cannot be read: {error}"))));
+        }
+    }
+}
+
+const MISFIT: &str = "the answer does not fit the question";
+
+fn read(answer: &[u8]) -> Answer {
+    serde_json::from_slice(answer)
+        .unwrap_or_else(|error| Answer::Failed(format!("the answer cannot be read: {error}")))
+}
+
+fn written(message: &impl Serialize) -> Vec<u8> {
+    // Only maps with keys that are no text fail here, and there are none; an empty message cannot be read.
+    serde_json::to_vec(message).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn answers(question: &[u8]) -> Vec<Vec<u8>> {
+        let mut all = Vec::new();
+        answer(question, |one| {
+            all.push(one);
+            true
+        });
+        all
+    }
+
+    #[test]
+    fn eng_69_paths_cross_the_wire() {
+        let document = json!({"l": [{"a": 1}, {"a": 2}], "1": true});
+        let expressions = [".l[].a", ".[\"1\"]", "error(\"x\")", ".l[0]"];
+        let found = answers(&ask_paths(&expressions, &document));
+        let here = InProcess.jq_paths(&expressions, &document);
+        assert_eq!(found.iter().map(|one| read_paths(one)).collect::<Vec<_>>(), here);
+        assert!(here[2].is_err() && here[3].is_ok());
+        assert!(read_check(&answers(&ask_check(".a["))[0]).unwrap_err().contains("expected"));
+        assert_eq!(read_check(&answers(&ask_check(".a"))[0]), Ok(()));
+    }
+
+    #[test]
+    fn eng_132_verdicts_cross_the_wire() {
+        let object = json!({"status": {"n": 3}});
+        let now = Some("2026-01-02T03:04:05Z".parse().unwrap());
+        for text in [
+            "return {status = 'Degraded', message = tostring(obj.status.n)}",
+            "return {}",
+            "error('boom')",
+            "return {status = 'Healthy', message = os.date('!%H:%M')}",
+        ] {
+            let script = HealthScript { text, open_libraries: true, now };
+            let found = answers(&ask_health(script, &object));
+            assert_eq!(read_health(&found[0]), InProcess.health(script, &object), "{text}");
+        }
+        assert!(read_health(b"{").is_err());
+        assert!(read_paths(&answers(b"nonsense")[0]).is_err());
+    }
+}

@@ -1,0 +1,29 @@
+//! `tiphys worker`: runs users' jq expressions and Lua scripts for the controller that started it (ENG-69, ENG-131).
+//!
+//! Not for people. The controller binds this process to its limits, asks over standard input, and kills it when an
+//! answer takes too long; nothing here has to be given back.
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use tiphys_control::Surroundings;
+use tiphys_engine::scripts::wire;
+use tiphys_exec::frame;
+
+/// Bytes of one question: an object, and a few programs.
+const QUESTION_BYTES_MAX: usize = 64 << 20;
+
+/// Answers until there are no more questions.
+pub(crate) fn run() -> ExitCode {
+    let (mut input, mut output) = (std::io::stdin().lock(), std::io::stdout().lock());
+    // The controller that went away, or kills, needs no words.
+    while let Ok(Some(question)) = frame::read(&mut input, QUESTION_BYTES_MAX) {
+        wire::answer(&question, |answer| frame::write(&mut output, &answer).is_ok());
+    }
+    ExitCode::SUCCESS
+}
+
+/// The machine, with children of this very program: the file may be replaced while it runs.
+pub(crate) fn surroundings() -> Surroundings {
+    Surroundings::of_machine(PathBuf::from("/proc/self/exe"))
+}

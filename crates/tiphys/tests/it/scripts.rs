@@ -1,0 +1,103 @@
+//! Programs of tenants that fight: each is stopped, and everything else goes on (ENG-69, ENG-131, ENG-214).
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use tiphys_control::Interpreters;
+use tiphys_engine::health::{HealthOverrides, evaluate_with};
+use tiphys_engine::normalize::IgnoreRules;
+use tiphys_engine::scripts::{Runner, ScriptFault};
+use tiphys_source::Clock;
+
+const DEADLINE: Duration = Duration::from_millis(500);
+
+fn interpreters() -> Interpreters {
+    Interpreters::children(env!("CARGO_BIN_EXE_tiphys").into(), Clock::real())
+}
+
+fn document() -> Value {
+    json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a"}, "data": {"a": "1", "b": "2"}})
+}
+
+/// The program of somebody else still has its result.
+fn still_works(runner: &Runner) {
+    let found = runner.jq_paths(&[".data.a"], &document());
+    assert!(matches!(found.as_slice(), [Ok(paths)] if paths.len() == 1), "{found:?}");
+}
+
+/// jq that never ends, eats memory or recurses without end is stopped, and costs nobody else anything (SEC-10).
+#[test]
+fn sec_10_endless_jq_is_stopped() {
+    let interpreters = interpreters();
+    for (number, expression) in [
+        "[range(49000)] as $a | $a[] as $x | $a[] as $y | select($x + $y < 0)",
+        "select(([range(30) | [0, 1]] | [combinations] | length) == 0)",
+        "select((\"a\" * 1000000000 | length) == 0)",
+        "select((reduce range(40) as $i (\"aaaaaaaa\"; . + .) | length) == 0)",
+        "select((reduce range(49000) as $i (0; [.]) | tojson | length) == 0)",
+        "select(([limit(40000; repeat(\"a\" * 100000))] | length) == 0)",
+        "select([range(40000)] | permutations? // false)",
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        let runner = interpreters.runner(&number.to_string(), DEADLINE);
+        if runner.check_jq(expression).is_err() {
+            continue;
+        }
+        let found = runner.jq_paths(&[".data.a", expression, ".data.b"], &document());
+        assert_eq!(found[0].as_ref().map(std::collections::BTreeSet::len), Ok(1), "{expression}");
+        assert!(!matches!(&found[1], Ok(paths) if !paths.is_empty()), "{expression}: {:?}", found[1]);
+        assert_eq!(found[2].as_ref().map(std::collections::BTreeSet::len), Ok(1), "{expression}");
+        println!("{expression}: {:?}", found[1]);
+        still_works(&interpreters.runner("bystander", DEADLINE));
+    }
+    let overrun = interpreters
+        .runner("0", DEADLINE)
+        .jq_paths(&["[range(49000)] as $a | $a[] as $x | $a[] as $y | select($x + $y < 0)"], &document());
+    assert_eq!(overrun, [Err(ScriptFault::Stopped("it took longer than 500ms".to_owned()))]);
+}
+
+/// A rule that is stopped leaves the object unchanged and is named; the others are applied (ENG-69).
+#[test]
+fn eng_69_a_stopped_rule_is_named() {
+    let endless = "[range(49000)] as $a | $a[] as $x | $a[] as $y | select($x + $y < 0)";
+    let rule = json!({"kind": "ConfigMap", "jqPathExpressions": [".data.a", endless, ".data.b"]});
+    let rules = [serde_json::from_value(rule).unwrap()];
+    let runner = interpreters().runner("app", DEADLINE);
+    let rules = IgnoreRules::compile_with(&rules, &BTreeMap::new(), runner).unwrap();
+    let mut object = document();
+    rules.apply(&mut object);
+    assert_eq!(object["data"], json!({}));
+    let stopped = rules.stopped().pop_first().unwrap();
+    assert!(stopped.contains("range(49000)") && stopped.contains("took longer than 500ms"), "{stopped}");
+}
+
+/// Lua that never ends where no step is counted is stopped (SEC-10, ENG-131).
+#[test]
+fn sec_10_endless_lua_is_stopped() {
+    let interpreters = interpreters();
+    let health = |text: &str, owner: &str| {
+        let settings = [
+            ("resource.customizations.health.ConfigMap".to_owned(), text.to_owned()),
+            ("resource.customizations.useOpenLibs.ConfigMap".to_owned(), "true".to_owned()),
+        ];
+        let overrides = HealthOverrides::from_settings(&settings.into_iter().collect()).unwrap();
+        evaluate_with(&document(), &overrides, &interpreters.runner(owner, DEADLINE))
+    };
+    for text in [
+        "local s = string.rep('a', 3000000) local r = string.gsub(s, 'a*b', '') return {status = 'Healthy'}",
+        "setmetatable({}, {__gc = function() while true do end end}) return {status = 'Healthy'}",
+        "while true do end",
+        "local s = 'a' while true do s = s .. s end",
+    ] {
+        let error = health(text, text).unwrap_err();
+        println!("{text}: {error}");
+        let fine = health("return {status = 'Healthy', message = obj.data.a}", "bystander");
+        assert_eq!(fine.unwrap().unwrap().message, "1");
+    }
+    let gsub = "local s = string.rep('a', 3000000) local r = string.gsub(s, 'a*b', '') return {}";
+    let error = health(gsub, "app").unwrap_err().message;
+    assert!(error.contains("context deadline exceeded"), "{error}");
+}
