@@ -20,6 +20,7 @@ pub mod metrics;
 mod operate;
 mod pass;
 mod persist;
+mod projects;
 pub mod queue;
 mod rendering;
 mod scripts;
