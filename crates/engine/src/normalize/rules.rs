@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::hash::{DefaultHasher, Hash, Hasher};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use serde_json::Value;
 use smol_str::SmolStr;
@@ -37,7 +37,7 @@ pub enum IgnoreError {
 /// All rules in force for one application, in the order they run: its own, then the system's.
 #[derive(Debug, Default)]
 pub struct IgnoreRules {
-    rules: Vec<Rule>,
+    rules: Arc<[Rule]>,
     fingerprint: u64,
     scripts: Runner,
     stopped: Mutex<Stopped>,
@@ -98,7 +98,24 @@ impl IgnoreRules {
         for ((group, kind), ignored) in &system {
             rules.push(Rule::compile((group, kind), ("", ""), ignored, &scripts)?);
         }
-        Ok(Self { fingerprint: fingerprint(application, &system), rules, scripts, stopped: Mutex::default() })
+        let fingerprint = fingerprint(application, &system);
+        Ok(Self { fingerprint, rules: rules.into(), scripts, stopped: Mutex::default() })
+    }
+
+    /// The same rules for another use, which remembers for itself what was stopped.
+    #[must_use]
+    pub fn fresh(&self) -> Self {
+        Self {
+            rules: Arc::clone(&self.rules),
+            fingerprint: self.fingerprint,
+            scripts: self.scripts.clone(),
+            stopped: Mutex::default(),
+        }
+    }
+
+    /// Whether both come from one compilation.
+    pub fn is_compiled_with(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.rules, &other.rules)
     }
 
     /// Compiles what of a live object's change is no reason to compare: the bookkeeping of the API server, what
@@ -118,11 +135,14 @@ impl IgnoreRules {
         let everywhere = system.entry(("*".to_owned(), "*".to_owned())).or_default();
         let bookkeeping = ["resourceVersion", "generation", "managedFields"];
         everywhere.json_pointers.extend(bookkeeping.map(|field| format!("/metadata/{field}")));
+        // These are the operator's own rules; their steps are counted.
+        let scripts = Runner::default();
         let mut rules = Vec::new();
         for ((group, kind), ignored) in &system {
-            rules.push(Rule::compile((group, kind), ("", ""), ignored)?);
+            rules.push(Rule::compile((group, kind), ("", ""), ignored, &scripts)?);
         }
-        Ok(Self { fingerprint: fingerprint(&[], &system), rules })
+        let fingerprint = fingerprint(&[], &system);
+        Ok(Self { fingerprint, rules: rules.into(), scripts, stopped: Mutex::default() })
     }
 
     /// Removes from an object what the rules that select it name (ENG-65, 68, 69).
@@ -131,7 +151,7 @@ impl IgnoreRules {
             return;
         }
         let gvk = Gvk::of(object);
-        for rule in &self.rules {
+        for rule in self.rules.iter() {
             if !rule.selects_object(&gvk, object) {
                 continue;
             }
@@ -193,7 +213,7 @@ impl IgnoreRules {
     /// Gives a desired object the live values of ignored paths; `status` is left alone (ENG-181).
     pub fn restore_ignored(&self, target: &mut Value, live: &Value) {
         let gvk = Gvk::of(target);
-        for rule in &self.rules {
+        for rule in self.rules.iter() {
             if rule.selects_object(&gvk, target) {
                 let paths = |expression: &str, document: &Value| {
                     let found = self.scripts.jq_paths(&[expression], document).pop()?;
