@@ -386,6 +386,62 @@ fn read_object(answer: &Answer, what: &'static str, managers: &[SmolStr]) -> Res
 mod tests {
     use super::*;
 
+    /// ENG-21, ENG-22: what the settings of a cluster leave out is not read or written around them.
+    #[tokio::test]
+    async fn eng_22_nothing_outside_of_the_managed_namespaces_is_read_or_written() {
+        use crate::fake::{Fake, Reply};
+        let fake = Fake::start(|request, _| match request {
+            "GET /version" => Reply::json(r#"{"gitVersion":"v1.36.1"}"#),
+            "GET /api" => Reply::json(
+                r#"{"kind":"APIGroupDiscoveryList","items":[{"metadata":{},"versions":[{"version":"v1","resources":[
+                    {"resource":"configmaps","responseKind":{"kind":"ConfigMap"},"scope":"Namespaced","verbs":["get"]},
+                    {"resource":"namespaces","responseKind":{"kind":"Namespace"},"scope":"Cluster","verbs":["get"]},
+                    {"resource":"nodes","responseKind":{"kind":"Node"},"scope":"Cluster","verbs":["get"]}],
+                    "freshness":"Current"}]}]}"#,
+            ),
+            "GET /apis" => Reply::json(r#"{"kind":"APIGroupDiscoveryList","items":[]}"#),
+            _ => Reply::refused(404, "NotFound"),
+        })
+        .await;
+        let writer = |namespaces: &[SmolStr], cluster_resources| {
+            Writer::new(fake.connection.clone(), Discovery::new(fake.connection.clone()))
+                .within(namespaces, cluster_resources)
+        };
+        let target =
+            |kind: &str, namespace: &str, name: &str| Target::new(Gvk::new("", "v1", kind), namespace, name);
+        let limited = writer(&["n".into()], false);
+        for (target, text) in [
+            (target("ConfigMap", "m", "a"), "namespace \"m\" for ConfigMap \"a\" is not managed"),
+            (target("Node", "", "a"), "cluster level Node \"a\" can not be managed when in namespaced mode"),
+            (
+                target("Namespace", "", "m"),
+                "cluster level Namespace \"m\" can not be managed when in namespaced mode",
+            ),
+        ] {
+            assert_eq!(limited.get(&target).await.unwrap_err().to_string(), text);
+            let manifest = json!({"apiVersion": "v1", "kind": target.gvk.kind,
+                "metadata": {"name": target.name, "namespace": target.namespace}});
+            let permit = Permit::checked();
+            let (update, create) =
+                (limited.update(&permit, &manifest).await, limited.create(&permit, &manifest).await);
+            let apply = limited.apply(&permit, &manifest, &ApplyOptions::default()).await;
+            let delete = limited.delete(&permit, &target, &DeleteOptions::default()).await;
+            let patch = limited.merge_patch(&permit, &target, None, &manifest).await;
+            let refused = [update.err(), create.err(), apply.err(), delete.err(), patch.err()];
+            assert!(
+                refused.iter().all(|error| matches!(error, Some(ApiError::NotManaged(_)))),
+                "{refused:?}"
+            );
+        }
+        let beyond = fake.requests().into_iter().filter(|one| one.contains("/v1/")).collect::<Vec<_>>();
+        assert!(beyond.is_empty(), "{beyond:?}");
+        // What is inside is asked for; an empty list of namespaces limits nothing.
+        assert_eq!(limited.get(&target("ConfigMap", "n", "a")).await.unwrap(), None);
+        assert_eq!(limited.get(&target("Namespace", "", "n")).await.unwrap(), None);
+        assert_eq!(writer(&["n".into()], true).get(&target("Node", "", "a")).await.unwrap(), None);
+        assert_eq!(writer(&[], false).get(&target("ConfigMap", "m", "a")).await.unwrap(), None);
+    }
+
     #[test]
     fn eng_174_deletion_says_propagation_and_uid() {
         let options = DeleteOptions { uid: Some("u".into()), ..DeleteOptions::default() };

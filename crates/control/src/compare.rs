@@ -264,7 +264,16 @@ async fn look_up(
                 // (F7).
                 IndexSeen::Absent if known.contains(&key) => Some(Read::Server),
                 other => {
-                    found.insert(key.clone(), from_index(other));
+                    let seen = match from_index(other) {
+                        Seen::Unknown(why) => {
+                            let wanted = WriteTarget::new(target.gvk().clone(), &key.namespace, &key.name);
+                            let outside = subject.destination.index.check_scope(&wanted).err();
+                            // Why it is not watched says more than that it is not (ENG-22).
+                            Seen::Unknown(outside.map_or(why, |error| error.to_string()))
+                        }
+                        seen => seen,
+                    };
+                    found.insert(key.clone(), seen);
                     None
                 }
             };
