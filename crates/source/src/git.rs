@@ -56,6 +56,16 @@ impl Git {
         Ok(Self { options, http: Http::default(), slots: Semaphore::new(PROCESSES_MAX), askpass, secrets })
     }
 
+    /// Time of the clock.
+    pub(crate) fn now(&self) -> Duration {
+        self.options.clock.elapsed()
+    }
+
+    /// How long a commit that reached a limit is not fetched again (INV-16).
+    pub(crate) fn limit_holds(&self) -> Duration {
+        self.options.revision_ttl
+    }
+
     /// Time limit of work on what a server sent.
     pub(crate) fn exec_timeout(&self) -> Duration {
         self.options.exec_timeout

@@ -14,6 +14,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::Duration;
 
 use gix::ObjectId;
 use parking_lot::Mutex;
@@ -120,8 +121,16 @@ pub(crate) struct Store {
 struct State {
     current: Option<Arc<Generation>>,
     full: Option<Full>,
-    /// Last failure per commit, with the number of the attempt.
-    failures: BTreeMap<String, (u64, SourceError)>,
+    /// Last failure per commit.
+    failures: BTreeMap<String, Failure>,
+}
+
+struct Failure {
+    /// Number of the attempt.
+    attempt: u64,
+    error: SourceError,
+    /// Time of the clock until which nobody tries again.
+    holds_until: Duration,
 }
 
 struct Full {
@@ -162,10 +171,10 @@ impl Store {
         if let Some(generation) = self.holder(&commit) {
             return Ok(generation);
         }
-        if let Some((attempt, error)) = self.state.lock().failures.get(&commit)
-            && *attempt > seen
+        if let Some(failure) = self.state.lock().failures.get(&commit)
+            && (failure.attempt > seen || git.now() < failure.holds_until)
         {
-            return Err(error.clone());
+            return Err(failure.error.clone());
         }
         let attempt = self.attempts.fetch_add(1, Ordering::SeqCst) + 1;
         let result = self.fetch_commit(git, repository, &commit).await;
@@ -178,7 +187,10 @@ impl Store {
                 if state.failures.len() >= FAILURES_MAX {
                     state.failures.clear();
                 }
-                state.failures.insert(commit, (attempt, error.clone()));
+                // The commit does not get smaller, and every try costs all that is allowed.
+                let is_limit = matches!(error, SourceError::Exhausted { .. });
+                let holds_until = if is_limit { git.now() + git.limit_holds() } else { Duration::ZERO };
+                state.failures.insert(commit, Failure { attempt, error: error.clone(), holds_until });
             }
         }
         result

@@ -218,7 +218,11 @@ async fn inv_10_an_endless_pack_ends_at_the_limit() {
     let behaviour = Behaviour { damage: Damage::EndlessPack, ..Behaviour::default() };
     let server = GitServer::start_with(&world.root(), Auth::None, behaviour).await;
     let repository = Repository::anonymous(&server.url("repo"));
-    let sources = world.restarted(|options| options.pack_bytes_max = 1 << 20);
+    let (clock, time) = tiphys_source::Clock::manual("2026-01-01T00:00:00Z".parse().unwrap());
+    let sources = world.restarted(|options| {
+        options.pack_bytes_max = 1 << 20;
+        options.clock = clock;
+    });
     let commit = sources.resolve(&repository, "main", Freshness::Cached).await.unwrap();
     let error = sources.tree(&repository, &commit).await.map(drop).unwrap_err();
     assert!(matches!(error, SourceError::Exhausted { .. }), "{error:?}");
@@ -231,6 +235,12 @@ async fn inv_10_an_endless_pack_ends_at_the_limit() {
         fs::read_dir(packs).unwrap().map(|file| file.unwrap().file_name()).collect::<Vec<_>>(),
         [""; 0]
     );
+
+    // INV-16: the same commit is not fetched again at once.
+    let fetches = server.requests();
+    assert_eq!(sources.tree(&repository, &commit).await.map(drop).unwrap_err(), error);
+    assert_eq!(server.requests(), fetches);
+    time.advance(Duration::from_mins(4));
 
     // In this process, where packs are held in memory, too.
     server.behave(Behaviour::default());
