@@ -253,7 +253,7 @@ mod tests {
     fn ctl_91_a_lease_is_taken_only_when_it_is_free() {
         let held = Found { holder: "a".to_owned(), duration: DURATION, ..Found::default() };
         let free = Found { holder: String::new(), ..held.clone() };
-        let just_before = DURATION - Duration::from_millis(1);
+        let just_before = DURATION.saturating_sub(Duration::from_millis(1));
         assert_eq!(decide(None, "b", Duration::ZERO), Act::Create);
         assert_eq!(decide(Some(&held), "a", Duration::from_hours(1)), Act::Renew);
         assert_eq!(decide(Some(&held), "b", just_before), Act::Wait);

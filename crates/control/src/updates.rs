@@ -75,7 +75,9 @@ pub(crate) async fn matter(context: &Context, work: &Work) -> bool {
         };
         (key, print)
     };
-    let prints: Vec<(ResourceKey, Option<u64>)> = work.compute.here(|| noted.into_iter().map(look).collect());
+    let looks = || -> Vec<(ResourceKey, Option<u64>)> { noted.into_iter().map(look).collect() };
+    // Their health may be a matter of the user's scripts, which run where they can be stopped (ENG-69).
+    let prints = work.programs.compute(NOTED_MAX, looks).await;
     let mut memory = work.memory.lock();
     let mut matters = false;
     for (key, print) in prints {
@@ -91,7 +93,7 @@ fn fingerprint(work: &Work, rules: &UpdateRules, object: &Object) -> Option<u64>
         return None;
     }
     let value = object.to_value().ok()?;
-    let health = match health::evaluate(&value, &work.world.health) {
+    let health = match health::evaluate_with(&value, &work.world.health, &work.programs.runner) {
         Ok(health) => health.map(|health| health.status),
         Err(_) => Some(HealthCode::Unknown),
     };

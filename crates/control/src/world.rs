@@ -106,7 +106,7 @@ impl World {
         let health = health(&settings, old, &mut warnings);
         let diff = DiffSettings::from_settings(settings.cm()).unwrap_or_else(|error| {
             warnings.push(format!("{error}; the former settings of comparisons stay in force"));
-            old.map(|old| old.diff.clone()).unwrap_or_default()
+            old.map(|old| old.diff).unwrap_or_default()
         });
         let updates = update_rules(&settings, &mut warnings);
         let parsed = ResourceFilter::parse(settings.resource_exclusions(), settings.resource_inclusions());

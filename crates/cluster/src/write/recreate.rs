@@ -124,14 +124,16 @@ impl Writer {
         error: ApiError,
     ) -> ApiError {
         let options = ApplyOptions { is_unvalidated: true, ..ApplyOptions::default() };
-        let path = write_path(&resource.collection_path(&target.namespace)?, &options);
-        let lost = match live.to_value() {
-            Ok(value) => match self.create_patiently(&path, &as_created(value)).await {
-                Ok(answer) => object_of(&answer, "create").err(),
-                Err(error) if error.is_already_exists() => None,
-                Err(error) => Some(error),
-            },
-            Err(unreadable) => {
+        let lost = match (resource.collection_path(&target.namespace), live.to_value()) {
+            (Ok(path), Ok(value)) => {
+                match self.create_patiently(&write_path(&path, &options), &as_created(value)).await {
+                    Ok(answer) => object_of(&answer, "create").err(),
+                    Err(error) if error.is_already_exists() => None,
+                    Err(error) => Some(error),
+                }
+            }
+            (Err(error), _) => Some(error),
+            (_, Err(unreadable)) => {
                 Some(ApiError::Malformed { what: "read the deleted object", reason: unreadable.to_string() })
             }
         };

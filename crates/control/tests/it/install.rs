@@ -8,7 +8,7 @@ use bytes::Bytes;
 use http::{Method, Request};
 use serde_json::{Value, json};
 use tiphys_cluster::Connection;
-use tiphys_control::{Compute, Controller, ControllerOptions, Random, Surroundings};
+use tiphys_control::{Compute, Controller, ControllerOptions, Interpreters, Random, Surroundings};
 use tiphys_sim::{Options, Sim};
 use tiphys_source::{Clock, MemoryRepositories};
 
@@ -84,6 +84,7 @@ impl Prepared {
                 compute: Compute::inline(),
                 repositories: Some(self.servers.clone()),
                 clusters: BTreeMap::new(),
+                interpreters: Interpreters::in_process(),
             },
         });
         World { controller: controller.await.unwrap(), prepared: self }

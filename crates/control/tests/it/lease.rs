@@ -9,7 +9,7 @@ use bytes::Bytes;
 use http::{Method, Request};
 use serde_json::Value;
 use tiphys_cluster::Connection;
-use tiphys_control::{Compute, Controller, ControllerOptions, Random, Surroundings};
+use tiphys_control::{Compute, Controller, ControllerOptions, Interpreters, Random, Surroundings};
 use tiphys_source::Clock;
 use tokio::sync::watch;
 
@@ -56,6 +56,7 @@ impl Process {
                 compute: Compute::inline(),
                 repositories: Some(world.servers.clone()),
                 clusters: BTreeMap::new(),
+                interpreters: Interpreters::in_process(),
             },
         };
         Self { options: Some(options), frozen, writes }

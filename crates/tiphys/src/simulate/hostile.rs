@@ -301,7 +301,7 @@ fn content(malice: Malice, name: &str, number: u64) -> Bytes {
         Malice::Force => {
             let mut wrong = config("forced");
             wrong["metadata"]["annotations"] = json!({"argocd.argoproj.io/sync-options": "Force=true"});
-            if number % 2 == 0 {
+            if number.is_multiple_of(2) {
                 wrong["data"]["value"] = json!(1);
             }
             wrong.to_string()
