@@ -9,6 +9,7 @@
 
 mod call;
 mod calm;
+mod fence;
 mod reach;
 mod secret_config;
 
@@ -30,6 +31,8 @@ use tower::{BoxError, ServiceBuilder, ServiceExt as _};
 
 use calm::Calm;
 use reach::Reach;
+
+pub use fence::Fence;
 
 pub(crate) use call::{Answer, Call, encode, status_error};
 
@@ -95,6 +98,8 @@ pub struct Impersonation {
 pub struct Connection {
     shared: Arc<Shared>,
     impersonation: Option<Arc<HeaderMap>>,
+    /// Who may write; everybody without one.
+    fence: Option<Fence>,
 }
 
 struct Shared {
@@ -173,6 +178,7 @@ impl Connection {
         Ok(Self {
             shared: Arc::new(Shared { server, default_namespace, calls, streams, reach: Reach::default() }),
             impersonation: None,
+            fence: None,
         })
     }
 
@@ -200,7 +206,7 @@ impl Connection {
             streams: Streams::Service,
             reach: Reach::default(),
         };
-        Self { shared: Arc::new(shared), impersonation: None }
+        Self { shared: Arc::new(shared), impersonation: None, fence: None }
     }
 
     /// URL of the API server, without a trailing slash.
@@ -221,7 +227,7 @@ impl Connection {
         for group in &identity.groups {
             headers.append(HeaderName::from_static("impersonate-group"), HeaderValue::from_str(group)?);
         }
-        Ok(Self { shared: Arc::clone(&self.shared), impersonation: Some(Arc::new(headers)) })
+        Ok(Self { impersonation: Some(Arc::new(headers)), ..self.clone() })
     }
 
     /// Room for one stream, on a new lane when all are full.

@@ -69,6 +69,9 @@ pub enum ApiError {
         /// Why the old one did not come back; `None` when it did.
         lost: Option<String>,
     },
+    /// Another process may have the lease of the installation by now (F28).
+    #[error("this process does not hold the lease of the installation any more, and writes nothing")]
+    Fenced,
     /// It could not be learned whether the cluster serves the kind: its API group does not answer.
     #[error("the API group of kind {:?} in {:?} does not answer", .0.kind, .0.api_version().as_str())]
     GroupUnavailable(Gvk),
@@ -119,9 +122,11 @@ impl ApiError {
             Self::Refused(refusal) => matches!(refusal.code, 429 | 500 | 502 | 503 | 504),
             Self::Timeout { .. } | Self::Unreachable { .. } | Self::GroupUnavailable(_) => true,
             Self::NotRecreated { source, .. } => source.is_transient(),
-            Self::Malformed { .. } | Self::TooLarge { .. } | Self::NotServed(_) | Self::NotManaged(_) => {
-                false
-            }
+            Self::Malformed { .. }
+            | Self::TooLarge { .. }
+            | Self::NotServed(_)
+            | Self::NotManaged(_)
+            | Self::Fenced => false,
         }
     }
 

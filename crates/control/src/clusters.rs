@@ -10,7 +10,7 @@ use smol_str::SmolStr;
 use tiphys_api::cluster::{Cluster, Clusters};
 use tiphys_api::names::{IN_CLUSTER_SERVER, annotation};
 use tiphys_cluster::{
-    Claims, ClusterIndex, Connection, Derive, Derived, Discovery, IndexEvent, IndexOptions, Jitter,
+    Claims, ClusterIndex, Connection, Derive, Derived, Discovery, Fence, IndexEvent, IndexOptions, Jitter,
     ResourceFilter, Writer,
 };
 use tiphys_engine::health::{self, HealthOverrides};
@@ -101,6 +101,8 @@ struct Slots {
 struct Rules {
     tracking: TrackingSettings,
     filter: ResourceFilter,
+    /// Why nobody knows the filter; then nothing is started.
+    unfiltered: Option<String>,
     health: Arc<HealthOverrides>,
 }
 
@@ -109,6 +111,7 @@ impl Rules {
         Self {
             tracking: world.tracking.clone(),
             filter: world.filter.clone(),
+            unfiltered: world.unfiltered.clone(),
             health: Arc::clone(&world.health),
         }
     }
@@ -132,11 +135,19 @@ impl Rules {
     }
 }
 
+/// How clusters are reached.
+pub(crate) struct Ways {
+    /// The way to the local one.
+    pub(crate) home: Connection,
+    /// Ways that are given, by server; others are as their Secrets say.
+    pub(crate) given: BTreeMap<String, Connection>,
+    /// Who may write.
+    pub(crate) fence: Option<Fence>,
+}
+
 /// All destination clusters. Cheap to share behind `Arc`.
 pub(crate) struct Pool {
-    home: Connection,
-    /// Ways that are given, by server.
-    given: BTreeMap<String, Connection>,
+    ways: Ways,
     slots: Mutex<Slots>,
     events: mpsc::Sender<ClusterEvent>,
     tracker: TaskTracker,
@@ -145,10 +156,9 @@ pub(crate) struct Pool {
 }
 
 impl Pool {
-    /// An empty pool; the local cluster is reached through `home`, others as `given` or as their Secrets say.
+    /// An empty pool.
     pub(crate) fn new(
-        home: Connection,
-        given: BTreeMap<String, Connection>,
+        ways: Ways,
         events: mpsc::Sender<ClusterEvent>,
         tracker: TaskTracker,
         cancel: CancellationToken,
@@ -158,7 +168,7 @@ impl Pool {
         let slots =
             Slots { configured: world.clusters.clone(), rules: Rules::of(world), used: BTreeMap::new() };
         let slots = Mutex::new(slots);
-        Self { home, given, slots, events, tracker, cancel, jitter }
+        Self { ways, slots, events, tracker, cancel, jitter }
     }
 
     /// The destination with this server, started now when it was not in use (ENG-19). One that was just
@@ -168,6 +178,9 @@ impl Pool {
     /// When it is not ready, or cannot be used.
     pub(crate) async fn get(&self, server: &str) -> Result<Arc<Destination>, Unusable> {
         let (cluster, rules, slot) = self.slot(server).map_err(Unusable::Failed)?;
+        if let Some(reason) = &rules.unfiltered {
+            return Err(Unusable::Failed(reason.clone()));
+        }
         let starting = slot.cell.get_or_try_init(|| self.start(&cluster, &rules, &slot.cancel));
         let destination = starting.await.map_err(Unusable::Failed)?;
         if destination.is_stopped() {
@@ -238,11 +251,15 @@ impl Pool {
     ) -> Result<Arc<Destination>, String> {
         let config = cluster.config.expose();
         let connection = if cluster.server == IN_CLUSTER_SERVER && config.trim().is_empty() {
-            self.home.clone()
-        } else if let Some(given) = self.given.get(&cluster.server) {
+            self.ways.home.clone()
+        } else if let Some(given) = self.ways.given.get(&cluster.server) {
             given.clone()
         } else {
             Connection::from_cluster_secret(&cluster.server, config).await.map_err(|error| chain(&error))?
+        };
+        let connection = match &self.ways.fence {
+            Some(fence) => connection.fenced(fence),
+            None => connection,
         };
         let discovery = Discovery::new(connection.clone());
         let mut options =

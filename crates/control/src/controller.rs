@@ -10,8 +10,8 @@ use serde_json::Value;
 use smol_str::SmolStr;
 use tiphys_api::{AppProject, names, repo_url};
 use tiphys_cluster::{
-    ApiError, Connection, Discovery, IndexEvent, ObjectEvent, ObjectQuery, Permit, Served, Target, Writer,
-    watch_objects,
+    ApiError, Connection, Discovery, Fence, IndexEvent, ObjectEvent, ObjectQuery, Permit, Served, Target,
+    Writer, watch_objects,
 };
 use tiphys_object::{Gvk, Object};
 use tiphys_source::{SourceError, SourceOptions, Sources};
@@ -20,10 +20,11 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-use crate::clusters::{ClusterEvent, Pool, chain};
+use crate::clusters::{ClusterEvent, Pool, Ways, chain};
 use crate::context::{Context, Progress};
 use crate::decide::refresh::Level;
 use crate::gate::{Gates, Limits};
+use crate::lease::Lease;
 use crate::metrics::{AppInfo, ClusterInfo, Metrics};
 use crate::pass;
 use crate::queue::{Priority, Queue};
@@ -68,6 +69,9 @@ pub struct ControllerOptions {
     pub env: BTreeMap<String, String>,
     /// Look, but write nothing.
     pub read_only: bool,
+    /// Name of this process, which no other has; with it only the holder of the installation's lease writes
+    /// (CTL-91). Without it nothing keeps a second process from writing.
+    pub lease: Option<String>,
     /// Number of workers, of which half may be busy with one cluster; 0 takes twice the settings' number of status
     /// processors.
     pub workers: usize,
@@ -83,6 +87,9 @@ pub struct Controller {
     cancel: CancellationToken,
     /// Drops what writes, wherever it waits.
     abandoned: CancellationToken,
+    lease: Option<Arc<Lease>>,
+    /// Somebody else has the lease.
+    lost: CancellationToken,
     quiet: mpsc::Sender<Quiet>,
 }
 
@@ -118,6 +125,9 @@ pub enum StartError {
     /// The cache directory cannot be used.
     #[error("cannot use the cache directory: {0}")]
     Cache(String),
+    /// The lease cannot be used.
+    #[error("cannot hold the lease of the installation: {0}")]
+    Lease(String),
     /// The CRDs are not installed.
     #[error(
         "the custom resource {0} is not installed in the cluster; install it with `tiphys install --crds-only | kubectl apply --server-side -f -`"
@@ -141,10 +151,13 @@ impl Controller {
     pub async fn start(options: ControllerOptions) -> Result<Self, StartError> {
         let tracker = TaskTracker::new();
         let cancel = CancellationToken::new();
+        let abandoned = CancellationToken::new();
         // A start that fails or is given up leaves no watch behind.
         let guard = cancel.clone().drop_guard();
         let surroundings = options.surroundings;
-        let connection = options.connection.clone();
+        let fence = options.lease.is_some().then(Fence::new);
+        let plain = options.connection.clone();
+        let connection = fence.as_ref().map_or_else(|| plain.clone(), |fence| plain.fenced(fence));
         let discovery = Discovery::new(connection.clone());
         let mut kinds = discovery.kinds().await.map_err(|error| StartError::Cluster(chain(&error)))?;
         for _ in 0..DEFINITION_LOOKS {
@@ -167,6 +180,22 @@ impl Controller {
         let config_maps = resource(Gvk::new("", "v1", "ConfigMap"))?;
         let secrets = resource(Gvk::new("", "v1", "Secret"))?;
         let home = Writer::new(connection.clone(), discovery.clone());
+        let lease = match (options.lease, &fence) {
+            (Some(identity), Some(fence)) if !options.read_only => {
+                let writer = Writer::new(plain, discovery.clone());
+                let clock = surroundings.clock.clone();
+                let lease = Lease::new(writer, &options.namespace, identity, clock, fence.clone());
+                lease.acquire().await.map_err(StartError::Lease)?;
+                Some(Arc::new(lease))
+            }
+            _ => None,
+        };
+        let lost = CancellationToken::new();
+        if let Some(lease) = &lease {
+            let abandoned = abandoned.clone();
+            let kept = keep_lease(Arc::clone(lease), lost.clone(), cancel.clone());
+            tracker.spawn(abandoned.run_until_cancelled_owned(kept));
+        }
         if !options.read_only {
             ensure_default_project(&home, &options.namespace).await?;
         }
@@ -231,8 +260,7 @@ impl Controller {
             store: AppStore::default(),
             queue: queue.clone(),
             clusters: Arc::new(Pool::new(
-                connection.clone(),
-                surroundings.clusters.clone(),
+                Ways { home: connection.clone(), given: surroundings.clusters.clone(), fence },
                 cluster_sender,
                 tracker.clone(),
                 cancel.clone(),
@@ -265,7 +293,6 @@ impl Controller {
         tracker.spawn(follow_applications(Arc::clone(&context), receiver));
         tracker.spawn(follow_clusters(Arc::clone(&context), cluster_receiver, cancel.clone()));
         tracker.spawn(inputs.follow(Arc::clone(&context)));
-        let abandoned = CancellationToken::new();
         let events = write_events(Arc::clone(&context), event_receiver, cancel.clone());
         tracker.spawn(abandoned.clone().run_until_cancelled_owned(events));
         tracker.spawn(follow_quiet(Arc::clone(&context), quiet_receiver, cancel.clone()));
@@ -273,7 +300,7 @@ impl Controller {
             tracker.spawn(abandoned.clone().run_until_cancelled_owned(work(Arc::clone(&context))));
         }
         guard.disarm();
-        Ok(Self { context, tracker, cancel, abandoned, quiet })
+        Ok(Self { context, tracker, cancel, abandoned, lease, lost, quiet })
     }
 
     /// Stops: no new work is begun, what runs is finished or left to the next start, at most eight seconds.
@@ -284,6 +311,14 @@ impl Controller {
         if tokio::time::timeout(STOP_TIMEOUT, self.tracker.wait()).await.is_err() {
             tracing::warn!("some work did not end in time; the next start goes on with it");
         }
+        if let Some(lease) = &self.lease {
+            lease.release().await;
+        }
+    }
+
+    /// Waits until another process has taken the installation's lease: this one has to end.
+    pub async fn lost(&self) {
+        self.lost.cancelled().await;
     }
 
     /// Ends as a crash would: nothing is finished and nothing is waited for.
@@ -357,7 +392,7 @@ impl Controller {
     /// The text of a metrics scrape.
     pub fn metrics(&self) -> String {
         let apps: Vec<AppInfo> =
-            self.context.store.keys().iter().filter_map(|key| app_info(&self.context, key)).collect();
+            self.context.store.entries().iter().map(|(key, entry)| app_info(key, entry)).collect();
         let clusters: Vec<ClusterInfo> =
             self.context.clusters.in_use().iter().map(|d| cluster_info(d)).collect();
         self.context.metrics.scrape(&apps, &clusters, self.context.queue.depth())
@@ -390,9 +425,10 @@ impl Controller {
     }
 }
 
-fn app_info(context: &Context, key: &AppKey) -> Option<AppInfo> {
-    let app = context.store.get(key)?.parse().ok()?;
-    Some(AppInfo {
+/// From what the store knows: parsing ten thousand objects for every scrape would hold everything else up.
+fn app_info(key: &AppKey, entry: &AppEntry) -> AppInfo {
+    let app = &entry.declared;
+    AppInfo {
         namespace: key.namespace.to_string(),
         name: key.name.to_string(),
         project: app.project().to_owned(),
@@ -404,8 +440,8 @@ fn app_info(context: &Context, key: &AppKey) -> Option<AppInfo> {
             .unwrap_or_default(),
         dest_server: app.spec.destination.server.clone(),
         dest_namespace: app.spec.destination.namespace.clone(),
-        sync_status: app.status.sync.status.clone(),
-        health_status: app.status.health.status.clone(),
+        sync_status: entry.sync_status.to_string(),
+        health_status: entry.health_status.to_string(),
         operation: if app.metadata.deletion_timestamp.is_some() {
             "delete"
         } else if app.operation.is_some() {
@@ -413,7 +449,7 @@ fn app_info(context: &Context, key: &AppKey) -> Option<AppInfo> {
         } else {
             ""
         },
-    })
+    }
 }
 
 fn cluster_info(destination: &crate::clusters::Destination) -> ClusterInfo {
@@ -451,6 +487,15 @@ async fn ensure_default_project(home: &Writer, namespace: &str) -> Result<(), St
         Ok(_) => Ok(()),
         Err(error) if error.is_already_exists() => Ok(()),
         Err(error) => Err(fail(&error)),
+    }
+}
+
+/// Keeps the lease until the controller stops, or until somebody else has it.
+async fn keep_lease(lease: Arc<Lease>, lost: CancellationToken, cancel: CancellationToken) {
+    // Cancel-safe: what is cut off is an attempt to renew, which nobody needs any more.
+    if let Some(holder) = cancel.run_until_cancelled(lease.keep()).await {
+        tracing::error!(holder, "another process has taken the lease of the installation");
+        lost.cancel();
     }
 }
 
@@ -563,6 +608,7 @@ impl Inputs {
         if world.settings.local_repositories() != old.settings.local_repositories() {
             context.sources.set_local_roots(world.settings.local_repositories().to_vec());
         }
+        context.sources.set_revision_ttl(revision_ttl(&world));
         context.clusters.reconfigure(&world, &old);
         if world.settings.cm() != old.settings.cm() || world.clusters != old.clusters {
             for key in context.store.keys() {

@@ -30,6 +30,8 @@ struct Shared {
     controller: OnceLock<Controller>,
     seen: Mutex<Seen>,
     intake: Intake,
+    /// Scrapes that are written at the same time.
+    scrapes: tokio::sync::Semaphore,
 }
 
 impl Default for Endpoints {
@@ -43,7 +45,8 @@ impl Endpoints {
     pub fn new() -> Self {
         let seen = Mutex::new(Seen { count: 0, since: Instant::now() });
         let intake = Intake::default();
-        Self { shared: Arc::new(Shared { controller: OnceLock::new(), seen, intake }) }
+        let scrapes = tokio::sync::Semaphore::new(1);
+        Self { shared: Arc::new(Shared { controller: OnceLock::new(), seen, intake, scrapes }) }
     }
 
     /// The controller works from now on.
@@ -94,12 +97,17 @@ async fn readyz(State(shared): State<Arc<Shared>>) -> Response {
 }
 
 async fn metrics(State(shared): State<Arc<Shared>>) -> Response {
-    match shared.controller.get() {
-        Some(controller) => {
-            let kind = "application/openmetrics-text; version=1.0.0; charset=utf-8";
-            ([(header::CONTENT_TYPE, kind)], controller.metrics()).into_response()
-        }
-        None => (StatusCode::SERVICE_UNAVAILABLE, "starting").into_response(),
+    let Some(controller) = shared.controller.get().cloned() else {
+        return (StatusCode::SERVICE_UNAVAILABLE, "starting").into_response();
+    };
+    // Ten thousand lines take a while to write: on a thread of its own, and one scrape at a time.
+    let Ok(_turn) = shared.scrapes.acquire().await else {
+        return (StatusCode::SERVICE_UNAVAILABLE, "stopping").into_response();
+    };
+    let kind = "application/openmetrics-text; version=1.0.0; charset=utf-8";
+    match tokio::task::spawn_blocking(move || controller.metrics()).await {
+        Ok(text) => ([(header::CONTENT_TYPE, kind)], text).into_response(),
+        Err(_) => (StatusCode::INTERNAL_SERVER_ERROR, "the metrics could not be written").into_response(),
     }
 }
 

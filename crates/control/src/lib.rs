@@ -15,6 +15,7 @@ mod events;
 mod execute;
 mod gate;
 pub mod http;
+mod lease;
 mod memory;
 pub mod metrics;
 mod operate;

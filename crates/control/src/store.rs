@@ -47,6 +47,8 @@ pub(crate) struct AppEntry {
     pub(crate) declared: Arc<Application>,
     /// Sync status as last seen.
     pub(crate) sync_status: SmolStr,
+    /// Health as last seen.
+    pub(crate) health_status: SmolStr,
     /// Name on its resources (TRK-1).
     pub(crate) instance: SmolStr,
     /// What the controller remembers between passes.
@@ -140,6 +142,7 @@ impl AppStore {
             .filter(|old| old.object.metadata().uid == object.metadata().uid)
             .map_or_else(Arc::default, |old| Arc::clone(&old.memory));
         let sync_status = SmolStr::new(&status.sync.status);
+        let health_status = SmolStr::new(&status.health.status);
         let old_declared = old.map(|old| Arc::clone(&old.declared));
         let instance = instance(object.namespace(), object.name());
         if let Some(old) = old_declared {
@@ -147,7 +150,9 @@ impl AppStore {
         }
         state.held.remove(&key);
         state.index(&key, &app, &instance);
-        state.apps.insert(key, AppEntry { object, declared: Arc::new(app), sync_status, instance, memory });
+        let declared = Arc::new(app);
+        let entry = AppEntry { object, declared, sync_status, health_status, instance, memory };
+        state.apps.insert(key, entry);
         Ok(change)
     }
 
@@ -232,6 +237,14 @@ impl AppStore {
         self.state.read().apps.len()
     }
 
+    /// All applications, sorted by key. For metrics only.
+    pub(crate) fn entries(&self) -> Vec<(AppKey, AppEntry)> {
+        let mut entries: Vec<(AppKey, AppEntry)> =
+            self.state.read().apps.iter().map(|(key, entry)| (key.clone(), entry.clone())).collect();
+        entries.sort_unstable_by(|(a, _), (b, _)| a.cmp(b));
+        entries
+    }
+
     /// Keys of all applications, sorted. For start-up, settings changes and metrics only.
     pub(crate) fn keys(&self) -> Vec<AppKey> {
         let mut keys: Vec<AppKey> = self.state.read().apps.keys().cloned().collect();
@@ -309,6 +322,18 @@ mod tests {
 
     fn upsert(store: &AppStore, object: Arc<Object>) -> Change {
         store.upsert(object, |_, name| name.into()).unwrap()
+    }
+
+    /// CTL-120: what metrics show is known without reading the object again.
+    #[test]
+    fn ctl_120_states_are_kept_beside_the_object() {
+        let store = AppStore::default();
+        let status = json!({"sync": {"status": "Synced"}, "health": {"status": "Healthy"}});
+        upsert(&store, object(5, |v| v["status"] = status));
+        let entries = store.entries();
+        let (key, entry) = entries.first().unwrap();
+        assert_eq!(key.to_string(), "argocd/a");
+        assert_eq!((entry.sync_status.as_str(), entry.health_status.as_str()), ("Synced", "Healthy"));
     }
 
     #[test]

@@ -3,10 +3,11 @@
 //! Built by a pure function from the `ConfigMaps`, Secrets and `AppProjects` of the control plane's namespace.
 //! The shell swaps a new snapshot in when one of them changes; a pass takes one at its start and keeps it.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
 use base64::Engine as _;
+use parking_lot::Mutex;
 use serde_json::Value;
 use tiphys_api::AppProject;
 use tiphys_api::application::Metadata;
@@ -58,8 +59,13 @@ pub(crate) struct World {
     pub(crate) health: Arc<HealthOverrides>,
     /// Which kinds are managed at all (ENG-7).
     pub(crate) filter: ResourceFilter,
+    /// Why nobody knows which kinds are managed: the setting cannot be read, and there is no former one. Then
+    /// no cluster is looked at, and nothing is synced, pruned or deleted.
+    pub(crate) unfiltered: Option<String>,
     /// Settings of comparisons.
     pub(crate) diff: DiffSettings,
+    /// Ignore rules that were compiled with these settings.
+    compiled: Arc<Compiled>,
     /// Clusters, the local one included.
     pub(crate) clusters: Clusters,
     /// Effective projects by name.
@@ -91,19 +97,27 @@ impl World {
             env: data.env.clone(),
         });
         let mut warnings = settings.warnings().to_vec();
-        let health = HealthOverrides::from_settings(settings.cm()).unwrap_or_else(|error| {
-            warnings.push(error.to_string());
-            HealthOverrides::default()
-        });
+        let health = health(&settings, old, &mut warnings);
         let diff = DiffSettings::from_settings(settings.cm()).unwrap_or_else(|error| {
-            warnings.push(error.to_string());
-            DiffSettings::default()
+            warnings.push(format!("{error}; the former settings of comparisons stay in force"));
+            old.map(|old| old.diff).unwrap_or_default()
         });
         let parsed = ResourceFilter::parse(settings.resource_exclusions(), settings.resource_inclusions());
-        let filter = parsed.unwrap_or_else(|error| {
-            warnings.push(format!("{error}; the former filter stays in force"));
-            old.map(|old| old.filter.clone()).unwrap_or_default()
-        });
+        let (filter, unfiltered) = match (parsed, old) {
+            (Ok(filter), _) => (filter, None),
+            (Err(error), Some(old)) if old.unfiltered.is_none() => {
+                warnings.push(format!("{error}; the former filter stays in force"));
+                (old.filter.clone(), None)
+            }
+            (Err(error), _) => {
+                let text = format!(
+                    "{error}; until it can be read, nobody knows which kinds are managed, and nothing is \
+                     compared, synced or deleted"
+                );
+                warnings.push(text.clone());
+                (ResourceFilter::default(), Some(text))
+            }
+        };
         let mut repositories = Vec::new();
         let mut templates = Vec::new();
         let mut clusters = Vec::new();
@@ -155,8 +169,10 @@ impl World {
             .collect();
         Self {
             tracking: TrackingSettings::from_settings(settings.cm(), &data.namespace),
-            health: Arc::new(health),
+            health,
+            compiled: compiled(&settings, old),
             filter,
+            unfiltered,
             diff,
             clusters,
             projects,
@@ -198,8 +214,56 @@ impl World {
     pub(crate) fn ignore_rules(
         &self,
         rules: &[tiphys_api::application::IgnoreDifference],
-    ) -> Result<IgnoreRules, String> {
-        IgnoreRules::compile(rules, self.settings.cm()).map_err(|error| error.to_string())
+    ) -> Result<Arc<IgnoreRules>, String> {
+        let key = serde_json::to_string(rules).map_err(|error| error.to_string())?;
+        if let Some(known) = self.compiled.rules.lock().get(&key) {
+            return Ok(Arc::clone(known));
+        }
+        // Not under the lock, which everybody needs.
+        let compiled = IgnoreRules::compile(rules, self.settings.cm()).map_err(|error| error.to_string())?;
+        let compiled = Arc::new(compiled);
+        let mut known = self.compiled.rules.lock();
+        if known.len() >= COMPILED_MAX {
+            known.clear();
+        }
+        known.insert(key, Arc::clone(&compiled));
+        Ok(compiled)
+    }
+}
+
+/// Compiled ignore rules that are remembered; most applications have none of their own and share one entry.
+const COMPILED_MAX: usize = 1000;
+
+/// Compiled ignore rules by the application's part of them.
+#[derive(Default)]
+struct Compiled {
+    rules: Mutex<HashMap<String, Arc<IgnoreRules>>>,
+}
+
+/// What was compiled before, while the settings it depends on are as they were.
+fn compiled(settings: &Settings, old: Option<&World>) -> Arc<Compiled> {
+    let resource = |settings: &Settings| -> Vec<(String, String)> {
+        let all = settings.cm().iter().filter(|(key, _)| key.starts_with("resource."));
+        all.map(|(key, value)| (key.clone(), value.clone())).collect()
+    };
+    match old {
+        Some(old) if resource(&old.settings) == resource(settings) => Arc::clone(&old.compiled),
+        _ => Arc::default(),
+    }
+}
+
+/// The user's health rules. While their settings stay as they are the rules are the same ones, and what was judged
+/// by them stays judged; rules that cannot be read leave the former ones in force.
+fn health(settings: &Settings, old: Option<&World>, warnings: &mut Vec<String>) -> Arc<HealthOverrides> {
+    let same = |old: &&World| old.settings.resource_customizations().eq(settings.resource_customizations());
+    let read = HealthOverrides::from_settings(settings.cm());
+    match (read, old) {
+        (Ok(_), Some(old)) if same(&old) => Arc::clone(&old.health),
+        (Ok(read), _) => Arc::new(read),
+        (Err(error), old) => {
+            warnings.push(format!("{error}; the former health rules stay in force"));
+            old.map(|old| Arc::clone(&old.health)).unwrap_or_default()
+        }
     }
 }
 
@@ -253,6 +317,56 @@ mod tests {
         let found = world.repository("https://H/r.git", "default").unwrap();
         assert_eq!(found.password.expose(), "s3cret");
         assert!(world.repository("https://h/other", "default").unwrap().is_anonymous());
+    }
+
+    fn with_settings(key: &str, text: &str) -> WorldData {
+        let map = object(&json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "argocd-cm"},
+            "data": {key: text}}));
+        WorldData { config_maps: BTreeMap::from([("argocd-cm".into(), map)]), ..WorldData::default() }
+    }
+
+    /// ENG-7, INV-1: a filter that cannot be read is unknown, not empty.
+    #[test]
+    fn eng_7_a_filter_that_was_never_read_is_unknown() {
+        let (good, bad) = ("- kinds: [Secret]", "{");
+        let key = "resource.exclusions";
+        let first = World::build(&with_settings(key, bad), None);
+        assert!(first.unfiltered.as_deref().is_some_and(|why| why.contains("resource.exclusions")));
+        let still = World::build(&with_settings(key, bad), Some(&first));
+        assert!(still.unfiltered.is_some());
+        let fixed = World::build(&with_settings(key, good), Some(&still));
+        assert_eq!(fixed.unfiltered, None);
+        let later = World::build(&with_settings(key, bad), Some(&fixed));
+        let secret = tiphys_object::GroupKind::new("", "Secret");
+        assert!(later.unfiltered.is_none() && !later.filter.is_included(&secret, ""));
+    }
+
+    /// CTL-133: what does not depend on a setting survives its change.
+    #[test]
+    fn ctl_133_health_rules_stay_the_same_ones_when_other_settings_change() {
+        let key = "resource.customizations.health.Pod";
+        let first = World::build(&with_settings(key, "return {}"), None);
+        let other = World::build(&with_settings("url", "https://cd.example"), Some(&first));
+        assert!(!Arc::ptr_eq(&first.health, &other.health));
+        let third = World::build(&with_settings("ui.bannercontent", "hello"), Some(&other));
+        assert!(Arc::ptr_eq(&third.health, &other.health));
+        let broken = World::build(&with_settings("resource.customizations.health.a_b_c", "x"), Some(&first));
+        assert!(Arc::ptr_eq(&first.health, &broken.health));
+    }
+
+    /// CTL-133: ignore rules are compiled once, until a setting changes that they depend on.
+    #[test]
+    fn ctl_133_ignore_rules_stay_compiled_when_other_settings_change() {
+        let rules: Vec<tiphys_api::application::IgnoreDifference> =
+            serde_json::from_value(json!([{"kind": "Pod", "jqPathExpressions": [".spec.a"]}])).unwrap();
+        let first = World::build(&with_settings("url", "https://cd.example"), None);
+        let second = World::build(&with_settings("ui.bannercontent", "hello"), Some(&first));
+        let compiled = first.ignore_rules(&rules).unwrap();
+        assert!(Arc::ptr_eq(&compiled, &first.ignore_rules(&rules).unwrap()));
+        assert!(Arc::ptr_eq(&compiled, &second.ignore_rules(&rules).unwrap()));
+        let changed = with_settings("resource.customizations.ignoreDifferences.Pod", "jsonPointers: [/a]");
+        let third = World::build(&changed, Some(&second));
+        assert!(!Arc::ptr_eq(&compiled, &third.ignore_rules(&rules).unwrap()));
     }
 
     #[test]

@@ -152,6 +152,8 @@ struct Shared {
     local_roots: Mutex<Arc<[PathBuf]>>,
     uses: AtomicU64,
     listings_made: AtomicU64,
+    /// How long a listing is used now.
+    revision_ttl: Mutex<Duration>,
 }
 
 /// Where content comes from.
@@ -207,6 +209,7 @@ impl Sources {
 
     fn with(options: Arc<SourceOptions>, backend: Backend) -> Self {
         Self(Arc::new(Shared {
+            revision_ttl: Mutex::new(options.revision_ttl),
             local_roots: Mutex::new(options.local_roots.clone().into()),
             options,
             backend,
@@ -279,6 +282,11 @@ impl Sources {
         blocking(move || local::check(&path, &shown, &roots, &own_dirs)).await
     }
 
+    /// Uses listings of references so long from now on (RND-36, CTL-133).
+    pub fn set_revision_ttl(&self, ttl: Duration) {
+        *self.0.revision_ttl.lock() = ttl;
+    }
+
     /// All refs of a repository. Concurrent questions cost one listing (RND-36).
     pub async fn list_refs(
         &self,
@@ -288,9 +296,10 @@ impl Sources {
         self.admit(repository).await?;
         let options = &self.0.options;
         let arrived = options.clock.elapsed();
+        let ttl = *self.0.revision_ttl.lock();
         let oldest = match freshness {
-            Freshness::Cached => arrived.saturating_sub(options.revision_ttl),
-            Freshness::Since(time) => arrived.saturating_sub(options.revision_ttl).max(time),
+            Freshness::Cached => arrived.saturating_sub(ttl),
+            Freshness::Since(time) => arrived.saturating_sub(ttl).max(time),
             Freshness::Fetch => arrived.saturating_sub(FRESH_FOR),
         };
         let listing = self.listing(repository);

@@ -36,6 +36,9 @@ struct Run {
     /// Look, but write nothing
     #[arg(long)]
     read_only: bool,
+    /// Do not hold the lease that keeps a second process from writing; for where none can run
+    #[arg(long)]
+    no_lease: bool,
     /// Whether to install the custom resource definitions where they are missing
     #[arg(long, default_value = "ask", value_parser = ["ask", "yes", "no"])]
     install_crds: String,
@@ -187,6 +190,7 @@ async fn main(run: Run, metrics_port: Option<u16>) -> anyhow::Result<()> {
         own_dirs: Vec::new(),
         env: environment(&run),
         read_only: run.read_only,
+        lease: (!run.no_lease && !run.read_only).then(identity),
         workers: 0,
         surroundings: Surroundings::default(),
     };
@@ -202,13 +206,31 @@ async fn main(run: Run, metrics_port: Option<u16>) -> anyhow::Result<()> {
         read_only = run.read_only,
         "Tiphys is running"
     );
-    stop_signal().await;
+    let lost = tokio::select! {
+        () = stop_signal() => false,
+        () = controller.lost() => true,
+    };
     tracing::info!("stopping");
     controller.stop().await;
     for server in servers {
         server.abort();
     }
+    if lost {
+        bail!("another process has taken the lease of the installation; of two only one works");
+    }
     Ok(())
+}
+
+/// A name that no other process has. A container that starts again in its pod is the same one: what ran there before
+/// is dead.
+fn identity() -> String {
+    let host = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
+    let host = host.trim();
+    if std::env::var_os("KUBERNETES_SERVICE_HOST").is_some() && !host.is_empty() {
+        return host.to_owned();
+    }
+    let chance = std::hash::BuildHasher::hash_one(&std::hash::RandomState::new(), 0_u8);
+    format!("{host}_{}_{:x}", std::process::id(), chance)
 }
 
 /// The environment, with the settings that the command line overrides.

@@ -75,11 +75,15 @@ impl Connection {
     pub(crate) async fn call(&self, call: &Call) -> Result<Answer, ApiError> {
         let mut attempt = 1;
         loop {
-            let once = async {
+            // Boxed: every caller's future would hold it several times over.
+            let once = Box::pin(async {
                 let answer = tokio::time::timeout(call.timeout, self.attempt(call)).await;
                 answer.map_err(|_elapsed| ApiError::Timeout { what: call.what, after: call.timeout })?
+            });
+            let result = match self.fence() {
+                Some(fence) if call.method != Method::GET => fence.guard(self.guarded(once)).await,
+                _ => self.guarded(once).await,
             };
-            let result = self.guarded(once).await;
             let Err(ApiError::Refused(refusal)) = &result else { return result };
             // 429 says that nothing was done; 503 says so only to reads.
             let repeat = refusal.code == 429 || (refusal.code == 503 && call.method == Method::GET);
@@ -115,10 +119,10 @@ impl Connection {
             let bytes = read_all(body, ANSWER_BYTES_MAX).await?;
             Err(refusal(parts.status, &parts.headers, &bytes))
         };
-        let head = async {
+        let head = Box::pin(async {
             let head = tokio::time::timeout(call.timeout, start).await;
             head.map_err(|_elapsed| ApiError::Timeout { what: call.what, after: call.timeout })?
-        };
+        });
         self.guarded(head).await
     }
 }

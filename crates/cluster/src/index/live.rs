@@ -11,8 +11,6 @@ use crate::error::ApiError;
 use crate::kinds::Scope;
 use crate::write::{Target, Writer};
 
-/// Objects kept in full because somebody asked for them; beyond that they are read each time.
-const KEPT_MAX: usize = 20_000;
 /// Field managers whose entries one object is kept with; beyond that only those asked for last.
 const MANAGERS_MAX: usize = 16;
 
@@ -89,13 +87,12 @@ impl ClusterIndex {
         let slot = state.intern_slot(&object.key());
         let is_same_version =
             state.store(slot.kind).is_some_and(|store| store.version == object.gvk().version);
-        let has_room = state.kept.len() < KEPT_MAX || state.kept.contains(&slot);
         let Some(record) = state.record_mut(&slot).filter(|_| is_same_version) else { return Ok(()) };
         let found = object.metadata().resource_version.clone();
         let (is_text_kept, is_current) = (record.object().is_some(), record.version == found);
         let number = |version: &str| version.parse::<u64>().unwrap_or(u64::MAX);
         let is_older = number(&found) < number(&record.version);
-        if !(is_text_kept || is_current && has_room) {
+        if !(is_text_kept || is_current) {
             return Ok(());
         }
         let extra = record.extra.get_or_insert_default();
@@ -104,27 +101,13 @@ impl ClusterIndex {
         if is_current {
             extra.object = Some(object);
             if !is_text_kept {
-                state.kept.insert(slot);
+                state.keep(slot);
             }
         } else if is_older {
             let reason = format!("{} is older than the watch has shown it", object.key());
             return Err(ApiError::Malformed { what: "get", reason });
         }
         Ok(())
-    }
-
-    /// Stops keeping an object that no application asks for any more.
-    pub fn release(&self, key: &ResourceKey) {
-        let mut state = self.shared.state.lock();
-        let Some(slot) = state.slot(key) else { return };
-        if !state.kept.remove(&slot) {
-            return;
-        }
-        if let Some(extra) = state.record_mut(&slot).and_then(|record| record.extra.as_mut())
-            && extra.claim.is_none()
-        {
-            extra.object = None;
-        }
     }
 
     /// In namespaced mode only the listed namespaces, and cluster-scoped kinds if allowed (ENG-22).

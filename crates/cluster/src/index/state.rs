@@ -1,6 +1,6 @@
 //! The index as plain data with one writer. Nothing here waits or talks to anybody.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet, VecDeque};
 use std::sync::Arc;
 
 use smol_str::SmolStr;
@@ -80,6 +80,9 @@ impl Namespaces {
     }
 }
 
+/// Objects that are kept in full because somebody asked for them.
+const KEPT_MAX: usize = 20_000;
+
 /// Everything known of one cluster.
 pub(super) struct State {
     pub(super) kinds: Vec<KindStore>,
@@ -88,7 +91,11 @@ pub(super) struct State {
     pub(super) claimed: BTreeMap<SmolStr, BTreeSet<Slot>>,
     pub(super) children: HashMap<Parent, BTreeSet<Slot>>,
     /// Objects kept in full because somebody asked for them.
-    pub(super) kept: HashSet<Slot>,
+    kept: HashSet<Slot>,
+    /// The same, in the order they were asked for first.
+    kept_order: VecDeque<Slot>,
+    /// How many; nobody says when an object is not asked for any more, so the oldest makes room.
+    pub(super) kept_max: usize,
     /// Objects that should be kept in full and cannot be read.
     pub(super) unreadable: BTreeSet<Slot>,
     pub(super) claims: Claims,
@@ -107,6 +114,8 @@ impl State {
             children: HashMap::new(),
             kept: HashSet::new(),
             unreadable: BTreeSet::new(),
+            kept_order: VecDeque::new(),
+            kept_max: KEPT_MAX,
             claims,
             derive,
             rules: 0,
@@ -116,6 +125,24 @@ impl State {
     /// Objects are read again when they are listed next, even if they did not change.
     pub(super) fn renew(&mut self) {
         self.rules = self.rules.wrapping_add(1);
+    }
+
+    /// Keeps an object in full from now on; the one that is kept the longest makes room for it.
+    pub(super) fn keep(&mut self, slot: Slot) {
+        if !self.kept.insert(slot.clone()) {
+            return;
+        }
+        self.kept_order.push_back(slot);
+        while self.kept_order.len() > self.kept_max
+            && let Some(oldest) = self.kept_order.pop_front()
+        {
+            self.kept.remove(&oldest);
+            if let Some(extra) = self.record_mut(&oldest).and_then(|record| record.extra.as_mut())
+                && extra.claim.is_none()
+            {
+                extra.object = None;
+            }
+        }
     }
 
     pub(super) fn intern_kind(&mut self, group_kind: &GroupKind) -> KindId {

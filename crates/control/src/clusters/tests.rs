@@ -39,7 +39,8 @@ async fn pool(world: &World) -> Pool {
     let (sender, _receiver) = mpsc::channel(1);
     let home = Connection::from_cluster_secret("https://127.0.0.1:9", "").await.unwrap();
     let (tracker, cancel) = (TaskTracker::new(), CancellationToken::new());
-    let pool = Pool::new(home, BTreeMap::new(), sender, tracker, cancel, world, Arc::new(|| 0.5));
+    let ways = Ways { home, given: BTreeMap::new(), fence: None };
+    let pool = Pool::new(ways, sender, tracker, cancel, world, Arc::new(|| 0.5));
     start(&pool, SERVER).await;
     pool
 }

@@ -60,6 +60,7 @@ impl Fleet {
             own_dirs: Vec::new(),
             env: BTreeMap::new(),
             read_only: false,
+            lease: None,
             workers: WORKERS,
             surroundings: Surroundings {
                 clock: Clock::of_timers(began),

@@ -6,8 +6,11 @@
 mod fleet;
 mod frozen;
 mod ignored;
+mod install;
+mod lease;
 mod noticing;
 mod revisions;
 mod rights;
+mod settings;
 mod unrendered;
 mod world;

@@ -47,6 +47,7 @@ impl World {
             own_dirs: Vec::new(),
             env: BTreeMap::new(),
             read_only: false,
+            lease: None,
             workers: 4,
             surroundings: Surroundings {
                 clock: Clock::of_timers(began),

@@ -107,6 +107,7 @@ impl Live {
             own_dirs: vec![directory.path().to_owned()],
             env: environment(),
             read_only: false,
+            lease: None,
             workers: 0,
             surroundings: Surroundings::default(),
         })

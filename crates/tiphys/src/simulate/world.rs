@@ -306,6 +306,7 @@ impl World {
                 own_dirs: Vec::new(),
                 env: BTreeMap::new(),
                 read_only: false,
+                lease: None,
                 workers: self.workers,
                 surroundings: Surroundings {
                     clock: self.clock.clone(),

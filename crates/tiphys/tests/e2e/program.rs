@@ -27,7 +27,8 @@ impl Program {
         let log = launch.directory.join(format!("tiphys-{port}.log"));
         let file = std::fs::File::create(&log).unwrap();
         let child = Command::new(env!("CARGO_BIN_EXE_tiphys"))
-            .args(["run", "--install-crds=yes", "--loglevel", "debug"])
+            // One that was killed holds its lease for a while; each test has its installation for itself.
+            .args(["run", "--install-crds=yes", "--no-lease", "--loglevel", "debug"])
             .arg("--kubeconfig")
             .arg(&launch.kubeconfig)
             .args(["-n", &launch.namespace, "--port", &port.to_string()])

@@ -168,3 +168,24 @@ fn eng_27_endpoints_belong_to_the_service_of_their_name() {
     let change = upsert(&mut state, endpoints, &object("web", "1", "")).unwrap();
     assert!(change.applications.contains("app"));
 }
+
+/// INV-10: what was asked for once is not kept for ever, and what is asked for now finds room.
+#[test]
+fn inv_10_the_oldest_kept_object_makes_room() {
+    let (mut state, kind) = state();
+    state.kept_max = 2;
+    let mut slots = Vec::new();
+    for name in ["a", "b", "c"] {
+        upsert(&mut state, kind, &object(name, "1", ""));
+        let slot = state.slot(&ResourceKey::new("", "ConfigMap", "n", name)).unwrap();
+        let full = Object::from_value(&json!({"apiVersion": "v1", "kind": "ConfigMap",
+            "metadata": {"name": name, "namespace": "n"}}));
+        let record = state.record_mut(&slot).unwrap();
+        record.extra.get_or_insert_default().object = Some(Arc::new(full.unwrap()));
+        state.keep(slot.clone());
+        state.keep(slot.clone());
+        slots.push(slot);
+    }
+    let full = |slot: &Slot| state.record(slot).unwrap().object().is_some();
+    assert_eq!(slots.iter().map(full).collect::<Vec<_>>(), [false, true, true]);
+}
