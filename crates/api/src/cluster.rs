@@ -179,7 +179,7 @@ impl Cluster {
             }
         };
         Self {
-            name: if text("name").is_empty() { server.clone() } else { text("name").to_owned() },
+            name: text("name").to_owned(),
             server,
             namespaces: crate::settings::split_list(text("namespaces")),
             cluster_resources: text("clusterResources") == "true",

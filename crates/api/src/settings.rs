@@ -304,6 +304,12 @@ impl Settings {
         Some(self.cm_text("installationID")).filter(|id| !id.is_empty())
     }
 
+    /// Whether signatures of commits count at all: `ARGOCD_GPG_ENABLED` is not `false` or `no` (REP-87).
+    pub fn signatures_enabled(&self) -> bool {
+        let value = self.data.env.get("ARGOCD_GPG_ENABLED").map_or("", String::as_str);
+        !["false", "no"].iter().any(|off| value.eq_ignore_ascii_case(off))
+    }
+
     /// Whether syncs impersonate the accounts of the project (REP-190).
     pub fn impersonation_enabled(&self) -> bool {
         self.cm_text("application.sync.impersonation.enabled") == "true"

@@ -61,12 +61,15 @@ impl Failure {
 pub(crate) fn record(style: Style, level: &str, message: &str, hint: Option<&str>, now: Timestamp) -> String {
     let time = tiphys_go::time::format(tiphys_go::time::RFC_3339, now, &TimeZone::UTC);
     match style {
-        Style::Json => format!("{}\n", json!({"level": level, "msg": message, "time": time})),
+        Style::Json => format!(
+            "{}\n",
+            json!({"level": level, "msg": tiphys_api::printable::lines(message), "time": time})
+        ),
         Style::Text => format!("time=\"{time}\" level={level} msg={}\n", quote(message)),
         Style::Human => {
             let word = if level == "fatal" { "error" } else { level };
             let hint = hint.map_or_else(String::new, |hint| format!("  try: {hint}\n"));
-            format!("{word}: {message}\n{hint}")
+            format!("{word}: {}\n{hint}", tiphys_api::printable::line(message))
         }
     }
 }

@@ -1,6 +1,10 @@
 //! Objects as JSON and YAML (CLI-300, CLI-301).
 
+use std::borrow::Cow;
+use std::fmt::Write as _;
+
 use serde_json::Value;
+use tiphys_api::printable;
 
 use crate::failure::Failure;
 
@@ -46,6 +50,13 @@ fn json(value: &Value) -> Result<String, Failure> {
             '<' => out.push_str("\\u003c"),
             '>' => out.push_str("\\u003e"),
             '&' => out.push_str("\\u0026"),
+            // Serde escapes what is below the blank; the others command terminals too.
+            letter
+                if letter != '\n'
+                    && matches!(printable::line(letter.encode_utf8(&mut [0; 4])), Cow::Owned(_)) =>
+            {
+                let _written = write!(out, "\\u{:04x}", u32::from(letter));
+            }
             other => out.push(other),
         }
     }
@@ -73,6 +84,8 @@ mod tests {
         let text = print(&value, Format::Json).unwrap();
         assert_eq!(text, "{\n  \"a\": {\n    \"x\": \"\\u003c\\u0026\\u003e\"\n  },\n  \"b\": []\n}\n");
         assert_eq!(print(&json!([]), Format::Json).unwrap(), "[]\n");
+        let hostile = print(&json!("\u{1b}[2J\u{9b}\u{7f}\u{202e}\n"), Format::Json).unwrap();
+        assert_eq!(hostile, "\"\\u001b[2J\\u009b\\u007f\\u202e\\n\"\n");
         assert_eq!(print(&value, Format::Yaml).unwrap(), "a:\n  x: <&>\nb: []\n");
     }
 }

@@ -1,5 +1,9 @@
 //! Tables of text in the layout of Go's `tabwriter` (CLI-302, CLI-514).
 
+use std::borrow::Cow;
+
+use tiphys_api::printable;
+
 /// Columns aligned by their longest cell; the last column is not padded.
 #[derive(Clone, Debug)]
 pub(crate) struct Table {
@@ -25,7 +29,12 @@ impl Table {
 
     /// Adds a row.
     pub(crate) fn row(&mut self, cells: Vec<String>) {
-        self.rows.push(cells);
+        // A line break inside a cell would begin a row that nobody wrote.
+        let shown = |cell: String| match printable::line(&cell) {
+            Cow::Borrowed(_) => cell,
+            Cow::Owned(shown) => shown,
+        };
+        self.rows.push(cells.into_iter().map(shown).collect());
     }
 
     /// The text, with a line end after each row.
@@ -64,6 +73,13 @@ mod tests {
         table.row(vec!["äää".into(), String::new(), "x".into()]);
         table.row(vec!["1".into(), "2".into(), String::new()]);
         assert_eq!(table.print(), "A    BCD  E\näää       x\n1    2    \n");
+    }
+
+    #[test]
+    fn cli_302_a_cell_from_outside_stays_in_its_row() {
+        let mut table = Table::new(&["CONDITION", "MESSAGE"]);
+        table.row(vec!["x\u{1b}[2J".into(), "fine\nSyncError  forged\r\tx".into()]);
+        assert_eq!(table.print(), "CONDITION  MESSAGE\nx\\x1b[2J   fine\\nSyncError  forged\\r\\tx\n");
     }
 
     #[test]

@@ -9,6 +9,7 @@ use std::sync::{Mutex, PoisonError};
 
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
+use tiphys_api::printable;
 use tiphys_source::Clock;
 
 use crate::failure::{Failure, Style, record};
@@ -93,8 +94,19 @@ impl Terminal {
         self.clock.now()
     }
 
-    /// Writes to standard output. A closed pipe ends quietly (CLI-1106).
+    /// Writes words to standard output: the one way there, so that nothing from outside commands the terminal
+    /// (issue 10, 13). Texts from outside lose their line breaks where they become part of a line. A closed pipe
+    /// ends quietly (CLI-1106).
     pub(crate) fn print(&self, text: &str) {
+        self.write(&printable::lines(text));
+    }
+
+    /// Writes JSON or YAML to standard output: a program gets it as it is, a terminal as far as it may.
+    pub(crate) fn data(&self, text: &str) {
+        if self.stdout_is_tty { self.print(text) } else { self.write(text) }
+    }
+
+    fn write(&self, text: &str) {
         match &self.sink {
             Sink::Process => {
                 let mut out = std::io::stdout().lock();
@@ -113,8 +125,9 @@ impl Terminal {
         self.print(&format!("{text}\n"));
     }
 
-    /// Writes to standard error.
+    /// Writes to standard error, as [`Terminal::print`] does.
     pub(crate) fn warn(&self, text: &str) {
+        let text = &*printable::lines(text);
         match &self.sink {
             Sink::Process => {
                 if std::io::stderr().lock().write_all(text.as_bytes()).is_err() {
@@ -210,5 +223,28 @@ fn io_text(error: &std::io::Error) -> String {
         std::io::ErrorKind::NotFound => "no such file or directory".to_owned(),
         std::io::ErrorKind::PermissionDenied => "permission denied".to_owned(),
         _ => error.to_string(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Point 13: whatever a command prints, a terminal is told nothing but text; programs get their data whole.
+    #[test]
+    fn cli_1106_nothing_from_outside_commands_the_terminal() {
+        let mut terminal = Terminal::memory("argocd", &[]);
+        let hostile = "a\u{1b}]0;title\u{7}\u{9b}2J\r\n";
+        terminal.print(hostile);
+        terminal.line("\u{202e}");
+        terminal.warn(hostile);
+        terminal.log(Style::Human, "warning", "x\nerror: forged\u{1b}[2J");
+        let written = terminal.written();
+        assert_eq!(written.stdout, "a\\x1b]0;title\\x07\\x9b2J\\r\n\\u{202e}\n");
+        assert_eq!(written.stderr, "a\\x1b]0;title\\x07\\x9b2J\\r\nwarning: x\\nerror: forged\\x1b[2J\n");
+        terminal.data("\u{202e}");
+        terminal.stdout_is_tty = true;
+        terminal.data("\u{202e}");
+        assert!(terminal.written().stdout.ends_with("\u{202e}\\u{202e}"));
     }
 }

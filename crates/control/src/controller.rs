@@ -26,12 +26,12 @@ use crate::decide::refresh::Level;
 use crate::gate::{Gates, Limits};
 use crate::lease::Lease;
 use crate::metrics::{AppInfo, ClusterInfo, Metrics};
-use crate::pass;
 use crate::queue::{Priority, Queue};
 use crate::rendering::Renders;
 use crate::store::{AppEntry, AppKey, AppStore, Change};
 use crate::surroundings::Surroundings;
 use crate::world::{World, WorldData};
+use crate::{pass, projects};
 
 /// Objects of a watch that may wait; when full, the watch stalls, which is the backpressure we want.
 const WATCH_EVENTS_MAX: usize = 1024;
@@ -614,8 +614,10 @@ impl Inputs {
             for key in context.store.keys() {
                 context.request(&key, Level::Recent, Priority::Routine);
             }
+            projects::release(context).await;
             return;
         }
+        projects::release(context).await;
         let names = world.projects.keys().chain(old.projects.keys());
         for name in names.filter(|name| world.projects.get(*name) != old.projects.get(*name)) {
             for key in context.store.by_project(name) {
@@ -684,11 +686,15 @@ async fn follow_applications(context: Arc<Context>, mut events: mpsc::Receiver<O
                 let key = AppKey::new(&key.namespace, &key.name);
                 context.store.remove(&key);
                 context.queue.cancel_timer(&key);
+                projects::release(&context).await;
+            }
+            ObjectEvent::Synced => {
+                context.store.listed();
+                projects::release(&context).await;
             }
             ObjectEvent::Unreadable(bad) => {
                 hold(&context, AppKey::new(&bad.key.namespace, &bad.key.name), bad.reason);
             }
-            ObjectEvent::Synced => {}
             ObjectEvent::Failed(reason) => {
                 tracing::warn!(reason, "Applications cannot be watched at the moment");
             }

@@ -155,6 +155,9 @@ async fn resolve(context: &Context, work: &Work) -> Result<Result<Resolved, Step
         NoProject::Missing => format!("Application referencing project {name} which does not exist"),
         NoProject::Unreadable(reason) => reason,
     })?;
+    if let Some(text) = pass::impersonation(work, project, &cluster.server) {
+        return Err(text);
+    }
     match context.clusters.get(&cluster.server).await {
         Ok(destination) => Ok(Ok(Resolved { project: Arc::clone(project), destination })),
         Err(Unusable::NotReady) => Ok(Err(Step::Wait(SignedDuration::from_millis(500)))),

@@ -21,6 +21,7 @@ pub mod metrics;
 mod operate;
 mod pass;
 mod persist;
+mod projects;
 pub mod queue;
 mod rendering;
 mod store;

@@ -12,6 +12,7 @@ use tiphys_engine::tracking::TrackingSettings;
 use tiphys_object::{GroupKind, Object};
 use tiphys_policy::project::{Resource, Target, resource_permitted};
 use tiphys_policy::spec_check::{self, Facts, ProjectLookup};
+use tiphys_policy::unsupported::{impersonation_refusal, signature_refusal};
 
 use crate::clusters::{Destination, Unusable};
 use crate::compare::{self, Compared, Subject};
@@ -338,11 +339,20 @@ pub(crate) async fn resolve(context: &Context, work: &Work) -> Result<Resolved, 
         Unresolved::Invalid(findings.into_iter().map(shown).collect())
     })?;
     let Ok(project) = found else { return Err(Unresolved::Invalid(Vec::new())) };
+    if let Some(text) = impersonation(work, project, &checked.cluster.server) {
+        return Err(Unresolved::Invalid(vec![condition("InvalidSpecError", text)]));
+    }
     match context.clusters.get(&checked.cluster.server).await {
         Ok(destination) => Ok(Resolved { project: Arc::clone(project), destination }),
         Err(Unusable::NotReady) => Err(Unresolved::NotReady),
         Err(Unusable::Failed(error)) => Err(Unresolved::Unreachable(error)),
     }
+}
+
+/// Why nothing is done in a destination: the project wants it done as another account (REP-193).
+pub(crate) fn impersonation(work: &Work, project: &AppProject, server: &str) -> Option<String> {
+    let namespace = &work.app.spec.destination.namespace;
+    impersonation_refusal(project, &work.world.settings, server, namespace, &work.app.metadata.namespace)
 }
 
 /// Why there is no comparison.
@@ -439,6 +449,14 @@ pub(crate) async fn compare_local(
     revisions: &[String],
 ) -> Result<Compared, CompareError> {
     let failed = |error: String| CompareError::Failed(format!("Failed to load local manifests: {error}"));
+    // What comes with an operation has no signature to verify (REP-202).
+    let settings = &work.world.settings;
+    let wants_signature = |source: &tiphys_api::application::ApplicationSource| {
+        signature_refusal(&resolved.project, settings, &source.repo_url).is_some()
+    };
+    if work.app.sources().iter().any(wants_signature) {
+        return Err(failed("Cannot use local manifests when source integrity is enforced".to_owned()));
+    }
     let mut objects = Vec::with_capacity(manifests.len());
     let mut memory = tiphys_go::memory::Memory::new(LOCAL_BYTES_MAX);
     for text in manifests {

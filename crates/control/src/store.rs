@@ -106,9 +106,21 @@ const GONE_MAX: usize = 10_000;
 #[derive(Default)]
 pub(crate) struct AppStore {
     state: RwLock<State>,
+    /// Whether all applications were listed once.
+    is_listed: std::sync::atomic::AtomicBool,
 }
 
 impl AppStore {
+    /// All applications there are were told of: who is not known is not there.
+    pub(crate) fn listed(&self) {
+        self.is_listed.store(true, std::sync::atomic::Ordering::Release);
+    }
+
+    /// Whether all applications were told of.
+    pub(crate) fn is_listed(&self) -> bool {
+        self.is_listed.load(std::sync::atomic::Ordering::Acquire)
+    }
+
     /// Takes a newer state of an application.
     ///
     /// # Errors
@@ -184,6 +196,11 @@ impl AppStore {
         if state.held.get(&key).is_none_or(|held| held.reason != reason) {
             state.held.insert(key, Arc::new(Held { reason, told: OnceLock::new() }));
         }
+    }
+
+    /// Whether there are applications that nobody can read: they may name any project.
+    pub(crate) fn holds_any(&self) -> bool {
+        !self.state.read().held.is_empty()
     }
 
     /// Why an application that exists is not worked on.

@@ -9,6 +9,7 @@ use tiphys_api::application::ApplicationSource;
 use tiphys_engine::tracking::TrackingSettings;
 use tiphys_object::Object;
 use tiphys_policy::project::source_permitted;
+use tiphys_policy::unsupported::signature_refusal;
 use tiphys_render::eval::renders_nothing;
 use tiphys_render::{Budget, EnabledTools, RenderRequest};
 use tiphys_source::{Freshness, SourceError, Sources};
@@ -70,8 +71,11 @@ pub(crate) struct Admitted<'a>(TargetRequest<'a>);
 /// With the project's refusal.
 pub(crate) fn admit(request: TargetRequest<'_>) -> Result<Admitted<'_>, TargetError> {
     let matching = request.world.settings.project_matching();
-    let refused =
-        |source: &ApplicationSource| source_permitted(request.project, &source.repo_url, matching).message;
+    let refused = |source: &ApplicationSource| {
+        let url = &source.repo_url;
+        let permission = source_permitted(request.project, url, matching).message;
+        permission.or_else(|| signature_refusal(request.project, &request.world.settings, url))
+    };
     match request.sources.iter().find_map(refused) {
         Some(text) => Err(TargetError { text, repository: false, busy: false }),
         None => Ok(Admitted(request)),

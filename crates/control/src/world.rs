@@ -132,8 +132,8 @@ impl World {
                 }
                 Some("cluster") => {
                     let cluster = Cluster::from_secret(&metadata, &secret_data(secret));
-                    warnings
-                        .extend(cluster.warnings.iter().map(|w| format!("cluster {}: {w}", cluster.name)));
+                    let server = &cluster.server;
+                    warnings.extend(cluster.warnings.iter().map(|w| format!("cluster {server}: {w}")));
                     clusters.push(cluster);
                 }
                 _ => {}

@@ -7,6 +7,7 @@
 pub mod pattern;
 pub mod project;
 pub mod spec_check;
+pub mod unsupported;
 pub mod window;
 
 /// An answer with the text the product shows for a refusal.

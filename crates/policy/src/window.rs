@@ -73,6 +73,7 @@ pub struct WindowVerdict {
 
 /// Whether a window is about an Application (REP-171, CTL-66).
 pub fn matches(window: &SyncWindow, subject: Subject<'_>) -> bool {
+    // A name or a server that is not written is none; a namespace that is not written is the empty one.
     let any = |patterns: &[String], texts: &[&str]| {
         let matched =
             |text: &str| !text.is_empty() && patterns.iter().any(|entry| pattern::glob(entry, text));
@@ -85,7 +86,7 @@ pub fn matches(window: &SyncWindow, subject: Subject<'_>) -> bool {
             &window.clusters,
             any(&window.clusters, &[subject.server, subject.cluster, resolved_server, resolved_name]),
         ),
-        (&window.namespaces, any(&window.namespaces, &[subject.namespace])),
+        (&window.namespaces, window.namespaces.iter().any(|entry| pattern::glob(entry, subject.namespace))),
     ];
     let mut configured = selectors.iter().filter(|(patterns, _)| !patterns.is_empty()).peekable();
     if window.and_operator {

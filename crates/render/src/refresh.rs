@@ -20,7 +20,7 @@ pub fn refresh_paths(annotation: &str, source_path: &str) -> Vec<String> {
         .collect()
 }
 
-/// Whether changed files concern an application with these refresh paths (RND-148).
+/// Whether changed files concern an application with these refresh paths, which are cleaned first (RND-148).
 ///
 /// Nothing to compare counts as a change: no paths, or no files known.
 pub fn files_changed(refresh_paths: &[String], changed_files: &[String]) -> bool {
@@ -31,7 +31,7 @@ pub fn files_changed(refresh_paths: &[String], changed_files: &[String]) -> bool
 }
 
 fn is_hit(path: &str, file: &str) -> bool {
-    let path = path.trim_end_matches('/');
+    let path = &*clean(path);
     path.is_empty()
         || path == "."
         || path == file
@@ -82,6 +82,19 @@ mod tests {
         assert!(files_changed(&[], &texts(&["x"])));
         assert!(files_changed(&texts(&["x"]), &[]));
         assert!(!files_changed(&texts(&["a", "b"]), &texts(&["c", "d"])));
+    }
+
+    #[test]
+    fn rnd_148_refresh_paths_are_cleaned_first() {
+        for (path, file, expected) in [
+            ("a/../b", "b/x.yaml", true),
+            ("a/../b", "a/x.yaml", false),
+            ("./a//b/", "a/b/x.yaml", true),
+            ("a/..", "anything", true),
+            ("../a", "a/x.yaml", false),
+        ] {
+            assert_eq!(files_changed(&[path.to_owned()], &[file.to_owned()]), expected, "{path} {file}");
+        }
     }
 
     #[test]

@@ -32,12 +32,17 @@ pub enum VersionError {
 
 /// The greatest tag that satisfies the revision read as a constraint, as spelled.
 ///
-/// Tags that are no versions are ignored. An exact version selects only the identically spelled tag (RND-40).
+/// Tags that are no versions are ignored. A revision that is a version itself, or is spelled like one of the
+/// tags, is a pin: it is answered as given, whether or not there is such a tag (RND-40, EVAL-702).
 pub fn resolve_version<'a>(
     revision: &str,
     tags: impl IntoIterator<Item = &'a str>,
     tag_prefix: &str,
 ) -> Result<String, VersionError> {
+    let candidates: Vec<&str> = tags.into_iter().filter_map(|tag| tag.strip_prefix(tag_prefix)).collect();
+    if Version::parse(revision).is_ok() || candidates.contains(&revision) {
+        return Ok(format!("{tag_prefix}{revision}"));
+    }
     let constraint = Constraint::parse(revision).map_err(|error| {
         if tag_prefix.is_empty() {
             VersionError::NotAConstraint { reason: error.to_string() }
@@ -48,13 +53,7 @@ pub fn resolve_version<'a>(
             }
         }
     })?;
-    let candidates: Vec<&str> = tags.into_iter().filter_map(|tag| tag.strip_prefix(tag_prefix)).collect();
-    let found = if Version::parse(revision).is_ok() {
-        candidates.iter().copied().find(|tag| *tag == revision)
-    } else {
-        semver::max(&constraint, candidates.iter().copied())
-    };
-    match found {
+    match semver::max(&constraint, candidates.iter().copied()) {
         Some(tag) => Ok(format!("{tag_prefix}{tag}")),
         None => Err(VersionError::NotFound { tags: candidates.len() }),
     }
@@ -79,7 +78,15 @@ mod tests {
 
     #[test]
     fn rnd_40_an_exact_version_is_spelled_exactly() {
-        assert_eq!(resolve_version("1.2.3", TAGS, ""), Err(VersionError::NotFound { tags: 7 }));
+        for pin in ["1.2.3", "v1", "99.99"] {
+            assert_eq!(
+                resolve_version(pin, TAGS, "").as_deref(),
+                Ok(pin),
+                "whether or not there is such a tag"
+            );
+        }
+        assert_eq!(resolve_version("1.2.3", ["p/2.0.0"], "p/").as_deref(), Ok("p/1.2.3"));
+        assert_eq!(resolve_version("~1", ["~1", "1.2.3"], "").as_deref(), Ok("~1"));
         assert_eq!(resolve_version("v1.2.3", TAGS, "").as_deref(), Ok("v1.2.3"));
     }
 

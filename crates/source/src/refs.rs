@@ -143,7 +143,9 @@ impl RefList {
             Err(error @ VersionError::PrefixNeedsConstraint { .. }) => (None, Some(error.to_string())),
             Err(_) => (None, None),
         };
-        if let Some(commit) = tag.and_then(|tag| self.commit(&format!("refs/tags/{tag}"))) {
+        // A pin is looked up as any other name, which tells of a branch with the same one.
+        let chosen = tag.filter(|tag| tag != revision);
+        if let Some(commit) = chosen.and_then(|tag| self.commit(&format!("refs/tags/{tag}"))) {
             return Resolution::Commit { commit, warning: None };
         }
         let found = self.candidates(revision);

@@ -31,7 +31,7 @@ fn rep_b1_reads_the_secret() {
 #[test]
 fn rep_b1_odd_values_fall_back() {
     let read = cluster(&[("server", "https://eu.test"), ("clusterResources", "True"), ("shard", "x")]);
-    assert_eq!(read.name, "https://eu.test");
+    assert_eq!(read.name, "");
     assert!(!read.cluster_resources);
     assert_eq!(read.shard, None);
     assert_eq!(read.warnings.len(), 1);

@@ -45,7 +45,7 @@ pub(super) async fn patch(session: &Session<'_>) -> Result<Ended, Failure> {
         Ok(Some(patched))
     };
     let updated = core.change(&session.only_name(&core), change).await?;
-    session.terminal.print(&print(&updated.value(), Format::Yaml)?);
+    session.terminal.data(&print(&updated.value(), Format::Yaml)?);
     Ok(OK)
 }
 

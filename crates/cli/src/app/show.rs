@@ -87,7 +87,10 @@ pub(super) async fn list(session: &Session<'_>) -> Result<Ended, Failure> {
             None => return Err(unknown_format(other)),
         },
     };
-    session.terminal.print(&text);
+    match machine_format(flags.text("output")) {
+        Some(_) => session.terminal.data(&text),
+        None => session.terminal.print(&text),
+    }
     Ok(OK)
 }
 
@@ -95,7 +98,7 @@ pub(super) async fn list(session: &Session<'_>) -> Result<Ended, Failure> {
 fn lines(texts: impl Iterator<Item = String>) -> String {
     let mut out = String::new();
     for text in texts {
-        out.push_str(&text);
+        out.push_str(&tiphys_api::printable::line(&text));
         out.push('\n');
     }
     out
@@ -152,7 +155,7 @@ pub(super) async fn get(session: &Session<'_>) -> Result<Ended, Failure> {
     }
     let output = flags.text("output");
     if let Some(format) = machine_format(output) {
-        terminal.print(&print(&stored.value(), format)?);
+        terminal.data(&print(&stored.value(), format)?);
         return Ok(OK);
     }
     let world = World::load(&core).await?;
@@ -258,7 +261,7 @@ pub(super) async fn manifests(session: &Session<'_>) -> Result<Ended, Failure> {
     let mask = SecretMask::from_settings(world.settings.cm());
     for value in &mut values {
         mask.hide(&mut [&mut *value]).map_err(|error| Failure::generic(error.to_string()))?;
-        session.terminal.print(&format!("---\n{}", print(value, Format::Yaml)?));
+        session.terminal.data(&format!("---\n{}", print(value, Format::Yaml)?));
     }
     Ok(OK)
 }

@@ -5,6 +5,7 @@ use std::fmt::Write as _;
 use jiff::Timestamp;
 use tiphys_api::Application;
 use tiphys_api::application::{ApplicationSource, OperationState};
+use tiphys_api::printable;
 use tiphys_api::project::SyncWindow;
 
 use crate::table::Table;
@@ -42,7 +43,7 @@ impl Windows {
 /// One `Key: value` line.
 fn line(out: &mut String, label: &str, value: &str) {
     // Writing to a string cannot fail.
-    let _written = writeln!(out, "{label:<20}{value}");
+    let _written = writeln!(out, "{label:<20}{}", printable::line(value));
 }
 
 /// `namespace/name`, or the bare name without a namespace (CLI-304).

@@ -191,7 +191,7 @@ async fn timed_out(
 async fn print_final(work: Work<'_>, wait: &Wait, last: &mut Stored) -> Result<(), Failure> {
     let Work { session, core, world } = work;
     if let Some(format) = machine_format(session.flags.text("output")) {
-        session.terminal.print(&print(&last.value(), format)?);
+        session.terminal.data(&print(&last.value(), format)?);
         return Ok(());
     }
     let app = &mut last.app;

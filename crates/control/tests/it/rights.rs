@@ -72,3 +72,65 @@ async fn rep_60_a_local_path_is_a_comparison_error_at_once() {
         assert_eq!(world.value(), "own", "{url}");
     }
 }
+
+/// B12: rules that this version cannot follow refuse the application, and say so.
+#[tokio::test(start_paused = true)]
+async fn rep_200_a_project_with_signature_rules_is_refused() {
+    let world = World::start().await;
+    world.commit("unsigned");
+    world.project(
+        "team",
+        &json!({"sourceRepos": ["*"], "destinations": [{"server": "*", "namespace": "*"}],
+            "signatureKeys": [{"keyID": "4AEE18F83AFDEB23"}]}),
+    );
+    world.create_with(&json!({"spec": {"project": "team"}}));
+    world.pass(MOMENT).await;
+    assert_eq!(world.value(), "");
+    let conditions = world.app().pointer("/status/conditions").cloned().unwrap_or_default();
+    assert!(conditions.to_string().contains("ComparisonError"), "{conditions}");
+    assert!(conditions.to_string().contains("wants signatures"), "{conditions}");
+}
+
+/// B12: a sync that should have few rights is not made with all of them, nor a deletion.
+#[tokio::test(start_paused = true)]
+async fn rep_193_impersonation_is_refused_for_syncs_and_deletions() {
+    let world = World::start().await;
+    world.commit("one");
+    world.create_with(&json!({"metadata": {"finalizers": ["resources-finalizer.argocd.argoproj.io"]}}));
+    world.pass(MOMENT).await;
+    assert_eq!(world.value(), "one");
+    world.settings(&json!({"application.sync.impersonation.enabled": "true"}));
+    world.pass(MOMENT).await;
+    world.commit("two");
+    world.sync("");
+    world.pass(MOMENT).await;
+    assert_eq!(world.value(), "one");
+    let conditions = world.app().pointer("/status/conditions").cloned().unwrap_or_default();
+    assert!(conditions.to_string().contains("no matching service account found"), "{conditions}");
+    world.delete();
+    world.pass(MOMENT).await;
+    assert_eq!(world.value(), "one");
+    world.settings(&json!({"application.sync.impersonation.enabled": "false"}));
+    world.pass(Duration::from_mins(1)).await;
+    assert_eq!(world.value(), "");
+}
+
+/// C21: the finalizer of a project goes with its last application, not before.
+#[tokio::test(start_paused = true)]
+async fn rep_123_a_deleted_project_ends_with_its_last_application() {
+    let world = World::start().await;
+    world.commit("one");
+    let open = json!({"sourceRepos": ["*"], "destinations": [{"server": "*", "namespace": "*"}]});
+    world.project("team", &open);
+    world.project("idle", &open);
+    world.create_with(&json!({"spec": {"project": "team"}}));
+    world.pass(MOMENT).await;
+    world.delete_project("team");
+    world.delete_project("idle");
+    world.pass(MOMENT).await;
+    assert!(world.has_project("team"));
+    assert!(!world.has_project("idle"));
+    world.delete();
+    world.pass(MOMENT).await;
+    assert!(!world.has_project("team"));
+}

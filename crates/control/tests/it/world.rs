@@ -99,8 +99,38 @@ impl World {
     /// Makes a project.
     pub(crate) fn project(&self, name: &str, spec: &Value) {
         let project = json!({"apiVersion": "argoproj.io/v1alpha1", "kind": "AppProject",
-            "metadata": {"name": name, "namespace": "argocd"}, "spec": spec});
+            "metadata": {"name": name, "namespace": "argocd",
+                "finalizers": ["resources-finalizer.argocd.argoproj.io"]},
+            "spec": spec});
         self.ask(Method::POST, PROJECTS, &project);
+    }
+
+    /// Deletes a project.
+    pub(crate) fn delete_project(&self, name: &str) {
+        self.ask(Method::DELETE, &format!("{PROJECTS}/{name}"), &Value::Null);
+    }
+
+    /// Whether a project is there, deleted or not.
+    pub(crate) fn has_project(&self, name: &str) -> bool {
+        self.get(&format!("{PROJECTS}/{name}")).pointer("/metadata/uid").is_some()
+    }
+
+    /// Puts keys into `argocd-cm`.
+    pub(crate) fn settings(&self, data: &Value) {
+        let target = "/api/v1/namespaces/argocd/configmaps";
+        let name = "argocd-cm";
+        let object = json!({"apiVersion": "v1", "kind": "ConfigMap", "data": data, "metadata": {"name": name,
+            "namespace": "argocd", "labels": {"app.kubernetes.io/part-of": "argocd"}}});
+        if self.get(&format!("{target}/{name}")).pointer("/metadata/uid").is_some() {
+            self.ask(Method::PATCH, &format!("{target}/{name}"), &json!({"data": data}));
+        } else {
+            self.ask(Method::POST, target, &object);
+        }
+    }
+
+    /// Deletes the application `shop`.
+    pub(crate) fn delete(&self) {
+        self.ask(Method::DELETE, &format!("{APPLICATIONS}/shop"), &Value::Null);
     }
 
     /// Asks for an operation.

@@ -5,7 +5,7 @@ use smol_str::SmolStr;
 use tiphys_api::names::annotation;
 use tiphys_object::{Gvk, Metadata, Object, ResourceKey, access};
 
-use super::{TrackingId, TrackingSettings, truncated_label};
+use super::{TrackingId, TrackingMethod, TrackingSettings, truncated_label};
 
 impl TrackingSettings {
     /// The instance name an object's mark names, if any (TRK-85).
@@ -62,9 +62,11 @@ impl TrackingSettings {
         {
             access::set_annotation(live, annotation::TRACKING_ID, id);
         }
-        // Deviation (TRK-97): a label with a foreign value stays in the diff, or the removal of a chart's own
-        // label would never be seen.
-        if is_ours && access::label(target, &self.label_key).is_none() {
+        // Method `annotation` writes no label, so a label of any value is somebody else's matter (TRK-95 c).
+        // Deviation (TRK-97): the others keep a foreign value in the diff, or the removal of a chart's own label
+        // would never be seen.
+        let is_masked = is_ours || self.method == TrackingMethod::Annotation;
+        if is_masked && access::label(target, &self.label_key).is_none() {
             access::remove_label(live, &self.label_key);
         }
     }
@@ -93,7 +95,6 @@ fn is_same(live: &ResourceKey, marked: &ResourceKey, group_move: GroupMove) -> b
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::tracking::TrackingMethod;
     use serde_json::json;
     use std::collections::BTreeMap;
 
@@ -224,6 +225,18 @@ mod tests {
     fn trk_97_a_charts_own_label_stays_in_the_diff() {
         let live =
             json!({"kind": "Secret", "metadata": {"labels": {"app.kubernetes.io/instance": "release"}}});
-        assert_eq!(normalized(TrackingMethod::Annotation, live.clone(), &json!({"metadata": {}})), live);
+        assert_eq!(
+            normalized(TrackingMethod::AnnotationAndLabel, live.clone(), &json!({"metadata": {}})),
+            live
+        );
+    }
+
+    #[test]
+    fn trk_95_with_annotations_a_foreign_label_is_masked_where_the_target_has_none() {
+        let labelled = |value: &str| json!({"kind": "Secret", "metadata": {"labels": {"app.kubernetes.io/instance": value}}});
+        let copy = normalized(TrackingMethod::Annotation, labelled("release"), &json!({"metadata": {}}));
+        assert_eq!(access::label(&copy, "app.kubernetes.io/instance"), None);
+        let copy = normalized(TrackingMethod::Annotation, labelled("release"), &labelled("other"));
+        assert_eq!(access::label(&copy, "app.kubernetes.io/instance"), Some("release"));
     }
 }

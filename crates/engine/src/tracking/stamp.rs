@@ -40,9 +40,7 @@ pub enum StampError {
         problem: String,
     },
     /// The instance name cannot be shortened to a label value (TRK-40).
-    #[error(
-        "failed to set app instance tracking info on manifest: failed to set app instance label: unable to truncate label to not end with a special character"
-    )]
+    #[error("failed to set app instance label: unable to truncate label to not end with a special character")]
     Truncate,
 }
 

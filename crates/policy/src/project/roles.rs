@@ -126,7 +126,8 @@ fn validate_groups(role: &ProjectRole) -> Result<(), Violation> {
                 role.name
             )));
         }
-        validate_group(group).map_err(|reason| Violation::invalid(format!("group '{group}' {reason}")))?;
+        validate_group(group)
+            .map_err(|reason| Violation::invalid(format!("group '{}' {reason}", group.trim())))?;
     }
     Ok(())
 }
@@ -261,7 +262,7 @@ mod tests {
             (" a", "contains a leading space"),
             ("a ", "contains a trailing space"),
         ] {
-            assert_eq!(group(name), Some(format!("group '{name}' {reason}")));
+            assert_eq!(group(name), Some(format!("group '{}' {reason}", name.trim())));
         }
     }
 }

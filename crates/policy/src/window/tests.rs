@@ -53,6 +53,14 @@ fn rep_171_selectors_are_ored() {
 }
 
 #[test]
+fn rep_171_an_empty_namespace_matches_a_star() {
+    let nowhere = Subject { namespace: "", ..subject() };
+    assert!(matches(&window(json!({"namespaces": ["*"]})), nowhere));
+    assert!(!matches(&window(json!({"namespaces": ["shop"]})), nowhere));
+    assert!(!matches(&window(json!({"clusters": ["*"]})), Subject { server: "", cluster: "", ..subject() }));
+}
+
+#[test]
 fn rep_171_and_needs_every_configured_selector() {
     let with = |value: Value| matches(&window(value), subject());
     assert!(with(json!({"andOperator": true, "applications": ["ui"], "namespaces": ["shop"]})));

@@ -134,8 +134,7 @@ fn trk_40_nothing_left_is_an_error() {
         settings("annotation+label", "").stamp(&mut secret(&json!({"name": "k"})), &"-".repeat(64), "");
     assert_eq!(
         fault.unwrap_err().to_string(),
-        "failed to set app instance tracking info on manifest: failed to set app instance label: \
-         unable to truncate label to not end with a special character"
+        "failed to set app instance label: unable to truncate label to not end with a special character"
     );
 }
 
