@@ -395,6 +395,12 @@ fn shape(
     memory: &Mutex<AppMemory>,
 ) -> Compared {
     let mut conditions = comparison.conditions.clone();
+    // What an annotation asks for in vain is said, not passed over.
+    let inert = tiphys_api::support::annotation_reports(&subject.app.metadata.annotations);
+    if !inert.is_empty() {
+        let text = format!("Without effect: {}", inert.join("; "));
+        conditions.push(condition("UnsupportedOptionWarning", text));
+    }
     let judged = {
         let mut memory = memory.lock();
         let same_rules =
