@@ -14,6 +14,7 @@ pub mod repo_url;
 pub mod repository;
 pub mod secret;
 pub mod settings;
+pub mod support;
 
 pub use application::Application;
 pub use applicationset::ApplicationSet;

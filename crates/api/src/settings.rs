@@ -201,6 +201,11 @@ impl Settings {
         &self.data.params
     }
 
+    /// Environment variables.
+    pub fn env(&self) -> &BTreeMap<String, String> {
+        &self.data.env
+    }
+
     /// Data of `argocd-rbac-cm`.
     pub fn rbac(&self) -> &BTreeMap<String, String> {
         &self.data.rbac

@@ -446,6 +446,12 @@ fn shape(
     memory: &Mutex<AppMemory>,
 ) -> Compared {
     let mut conditions = comparison.conditions.clone();
+    // What an annotation asks for in vain is said, not passed over.
+    let inert = tiphys_api::support::annotation_reports(&subject.app.metadata.annotations);
+    if !inert.is_empty() {
+        let text = format!("Without effect: {}", inert.join("; "));
+        conditions.push(condition("UnsupportedOptionWarning", text));
+    }
     let live = comparison.resources.iter().filter_map(|resource| resource.live.as_ref());
     let verdicts = verdicts(subject, live, memory);
     let resources: Vec<AppResource<'_>> = comparison

@@ -232,7 +232,7 @@ impl Controller {
         inputs.first().await.map_err(StartError::Cluster)?;
         let world = World::build(&inputs.data, None);
         for warning in &world.warnings {
-            tracing::warn!(warning, "a setting cannot be read");
+            tracing::warn!(warning, "a setting has no effect, wholly or in part");
         }
         let (event_sender, event_receiver) = mpsc::channel(EVENTS_MAX);
         let (cluster_sender, cluster_receiver) = mpsc::channel(WATCH_EVENTS_MAX);
@@ -601,7 +601,7 @@ impl Inputs {
         let old = context.world.swap(Arc::new(world));
         let world = context.world.load_full();
         for warning in world.warnings.iter().filter(|warning| !old.warnings.contains(warning)) {
-            tracing::warn!(warning, "a setting cannot be read");
+            tracing::warn!(warning, "a setting has no effect, wholly or in part");
         }
         if world.known_hosts != old.known_hosts {
             self.write_known_hosts(&world.known_hosts).await;

@@ -38,8 +38,9 @@ use crate::world::{NoProject, World};
 /// Condition types that the check of the spec evaluates (CTL-17).
 const SPEC_TYPES: [&str; 2] = ["InvalidSpecError", "UnknownError"];
 /// Condition types that a comparison evaluates (CTL-17).
-const COMPARISON_TYPES: [&str; 5] = [
+const COMPARISON_TYPES: [&str; 6] = [
     "ComparisonError",
+    "UnsupportedOptionWarning",
     "SharedResourceWarning",
     "RepeatedResourceWarning",
     "ExcludedResourceWarning",

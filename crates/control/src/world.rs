@@ -15,6 +15,7 @@ use tiphys_api::cluster::{Cluster, Clusters};
 use tiphys_api::names;
 use tiphys_api::repository::{self, CredentialTemplate, Repository};
 use tiphys_api::settings::{Settings, SettingsData};
+use tiphys_api::support;
 use tiphys_cluster::ResourceFilter;
 use tiphys_engine::diff::DiffSettings;
 use tiphys_engine::health::HealthOverrides;
@@ -103,6 +104,7 @@ impl World {
             env: data.env.clone(),
         });
         let mut warnings = settings.warnings().to_vec();
+        warnings.extend(support::reports(&settings));
         let health = health(&settings, old, &mut warnings);
         let diff = DiffSettings::from_settings(settings.cm()).unwrap_or_else(|error| {
             warnings.push(format!("{error}; the former settings of comparisons stay in force"));
@@ -132,15 +134,25 @@ impl World {
             let Ok(metadata) = metadata(secret) else { continue };
             match secret.label(names::SECRET_TYPE_LABEL) {
                 Some("repository") => {
-                    repositories.push(Repository::from_secret(&metadata, &secret_data(secret)));
+                    let data = secret_data(secret);
+                    warnings.extend(about_repository(&metadata, &data));
+                    repositories.push(Repository::from_secret(&metadata, &data));
                 }
                 Some("repo-creds") => {
-                    templates.push(CredentialTemplate::from_secret(&metadata, &secret_data(secret)));
+                    let data = secret_data(secret);
+                    warnings.extend(about_repository(&metadata, &data));
+                    templates.push(CredentialTemplate::from_secret(&metadata, &data));
                 }
                 Some("cluster") => {
                     let cluster = Cluster::from_secret(&metadata, &secret_data(secret));
                     let server = &cluster.server;
                     warnings.extend(cluster.warnings.iter().map(|w| format!("cluster {server}: {w}")));
+                    if cluster.skip_reconcile {
+                        let name = names::annotation::SKIP_RECONCILE;
+                        warnings.push(format!(
+                            "cluster {server}: no effect of {name}: its applications are worked on all the same"
+                        ));
+                    }
                     clusters.push(cluster);
                 }
                 _ => {}
@@ -162,6 +174,14 @@ impl World {
         warnings.extend(
             bad_projects.iter().map(|(name, reason)| format!("project {name} cannot be read: {reason}")),
         );
+        warnings.extend(stored.iter().filter(|project| project.spec.orphaned_resources.is_some()).map(
+            |project| {
+                format!(
+                    "project {}: no effect of orphanedResources: orphans are not looked for yet",
+                    project.name()
+                )
+            },
+        ));
         let projects = stored
             .iter()
             .map(|project| {
@@ -294,6 +314,12 @@ fn health(settings: &Settings, old: Option<&World>, warnings: &mut Vec<String>) 
     }
 }
 
+/// Fields of a repository's Secret that have no effect, named by the Secret.
+fn about_repository(metadata: &Metadata, data: &BTreeMap<String, String>) -> Vec<String> {
+    let texts = support::repository_reports(data).into_iter();
+    texts.map(|text| format!("repository Secret {}: {text}", metadata.name)).collect()
+}
+
 fn metadata(object: &Object) -> Result<Metadata, serde_json::Error> {
     #[derive(serde::Deserialize)]
     struct Envelope {
@@ -412,5 +438,30 @@ mod tests {
         let world = World::build(&data, None);
         assert!(world.projects.is_empty());
         assert!(world.warnings.iter().any(|text| text.contains("project bad cannot be read")));
+    }
+
+    /// B12: what has no effect is said when the settings are read.
+    #[test]
+    fn ctl_132_what_has_no_effect_is_a_warning() {
+        let project = object(&json!({"apiVersion": "argoproj.io/v1alpha1", "kind": "AppProject",
+            "metadata": {"name": "p"}, "spec": {"orphanedResources": {"warn": true}}}));
+        let secret = |kind: &str, annotations: Value, data: Value| {
+            object(&json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": kind,
+                "annotations": annotations, "labels": {"argocd.argoproj.io/secret-type": kind}}, "data": data}))
+        };
+        let repository =
+            secret("repository", json!({}), json!({"url": "aHR0cHM6Ly9oL3I=", "enableLfs": "dHJ1ZQ=="}));
+        let skip = json!({"argocd.argoproj.io/skip-reconcile": "true"});
+        let cluster = secret("cluster", skip, json!({"server": "aHR0cHM6Ly9ldQ=="}));
+        let data = WorldData {
+            projects: BTreeMap::from([("p".into(), project)]),
+            secrets: BTreeMap::from([("r".into(), repository), ("c".into(), cluster)]),
+            env: BTreeMap::from([("ARGOCD_HYDRATOR_ENABLED".to_owned(), "true".to_owned())]),
+            ..WorldData::default()
+        };
+        let told = World::build(&data, None).warnings.join("\n");
+        for what in ["orphanedResources", "enableLfs", "skip-reconcile", "ARGOCD_HYDRATOR_ENABLED"] {
+            assert!(told.contains(&format!("no effect of {what}")) || told.contains(what), "{what}: {told}");
+        }
     }
 }

@@ -134,3 +134,22 @@ async fn rep_123_a_deleted_project_ends_with_its_last_application() {
     world.pass(MOMENT).await;
     assert!(!world.has_project("team"));
 }
+
+/// B12: an annotation that asks in vain makes a warning, which goes with it.
+#[tokio::test(start_paused = true)]
+async fn ctl_17_an_annotation_without_effect_is_a_warning() {
+    let world = World::start().await;
+    world.commit("one");
+    let asks =
+        |value: &Value| json!({"metadata": {"annotations": {"argocd.argoproj.io/compare-options": value}}});
+    world.create_with(&asks(&json!("ServerSideDiff=true")));
+    world.pass(MOMENT).await;
+    assert_eq!(world.value(), "one");
+    let conditions = world.app().pointer("/status/conditions").cloned().unwrap_or_default();
+    assert!(conditions.to_string().contains("UnsupportedOptionWarning"), "{conditions}");
+    world.create_with(&asks(&Value::Null));
+    world.create_with(&json!({"metadata": {"annotations": {"argocd.argoproj.io/refresh": "normal"}}}));
+    world.pass(MOMENT).await;
+    let conditions = world.app().pointer("/status/conditions").cloned().unwrap_or_default();
+    assert!(!conditions.to_string().contains("UnsupportedOptionWarning"), "{conditions}");
+}
