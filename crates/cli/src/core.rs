@@ -154,6 +154,8 @@ pub(crate) struct Core {
     /// Namespace of the settings.
     pub(crate) namespace: String,
     advises: bool,
+    /// Our environment, for credential plugins.
+    environment: std::collections::BTreeMap<String, String>,
     left_out: Mutex<Vec<String>>,
 }
 
@@ -198,6 +200,9 @@ impl Core {
             writer,
             namespace,
             advises: place.advises,
+            environment: std::env::vars_os()
+                .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)))
+                .collect(),
             left_out: Mutex::default(),
         })
     }

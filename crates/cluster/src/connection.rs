@@ -10,6 +10,7 @@
 mod call;
 mod calm;
 mod fence;
+mod plugin;
 mod reach;
 mod secret_config;
 
@@ -30,9 +31,11 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tower::{BoxError, ServiceBuilder, ServiceExt as _};
 
 use calm::Calm;
+use plugin::{Identity, Plugin};
 use reach::Reach;
 
 pub use fence::Fence;
+pub use plugin::PluginPolicy;
 
 pub(crate) use call::{Answer, Call, encode, status_error};
 
@@ -113,9 +116,17 @@ struct Shared {
 /// What long-running answers travel over.
 enum Streams {
     /// HTTP connections, opened as they are needed.
-    Lanes { config: Box<kube::Config>, lanes: Mutex<Vec<Lane>> },
+    Lanes { way: Box<Way>, lanes: Mutex<Vec<Lane>> },
     /// The service that answers calls too; it has room for all.
     Service,
+}
+
+/// Address, trust and credentials.
+#[derive(Clone)]
+struct Way {
+    config: kube::Config,
+    /// The plugin that gives the credentials, if one does.
+    plugin: Option<Arc<Plugin>>,
 }
 
 #[derive(Clone)]
@@ -150,31 +161,36 @@ impl Connection {
         let config = kube::Config::from_custom_kubeconfig(kubeconfig, &options)
             .await
             .map_err(|error| ConnectError::Kubeconfig(Box::new(error)))?;
-        Self::new(config)
+        Self::new(Way { config, plugin: None })
     }
 
     /// Connects to the cluster the process runs in, with the service account of its pod. Needs a runtime.
     #[expect(clippy::unused_async, reason = "building the client needs a runtime")]
     pub async fn in_cluster() -> Result<Self, ConnectError> {
         let config = kube::Config::incluster().map_err(|error| ConnectError::InCluster(Box::new(error)))?;
-        Self::new(config)
+        Self::new(Way { config, plugin: None })
     }
 
     /// Connects as a cluster Secret says: its server and its `config` JSON; empty is all defaults (REP-104,
-    /// REP-105).
-    pub async fn from_cluster_secret(server: &str, config_json: &str) -> Result<Self, ConnectError> {
-        Self::new(secret_config::kube_config(server, config_json).await?)
+    /// REP-105). A credential plugin runs when the first request needs it, if the policy allows it.
+    pub async fn from_cluster_secret(
+        server: &str,
+        config_json: &str,
+        policy: &PluginPolicy,
+    ) -> Result<Self, ConnectError> {
+        let (config, plugin) = secret_config::kube_config(server, config_json, policy).await?;
+        Self::new(Way { config, plugin: plugin.map(Arc::new) })
     }
 
-    fn new(config: kube::Config) -> Result<Self, ConnectError> {
+    fn new(way: Way) -> Result<Self, ConnectError> {
         if rustls::crypto::CryptoProvider::get_default().is_none() {
             // Tests and tools that have no `main` of ours; losing the race to another thread is as good.
             drop(rustls::crypto::aws_lc_rs::default_provider().install_default());
         }
-        let calls = client(&config, Traffic::Calls)?;
-        let server = config.cluster_url.to_string().trim_end_matches('/').to_owned();
-        let default_namespace = config.default_namespace.clone();
-        let streams = Streams::Lanes { config: Box::new(config), lanes: Mutex::default() };
+        let calls = client(&way, Traffic::Calls)?;
+        let server = way.config.cluster_url.to_string().trim_end_matches('/').to_owned();
+        let default_namespace = way.config.default_namespace.clone();
+        let streams = Streams::Lanes { way: Box::new(way), lanes: Mutex::default() };
         Ok(Self {
             shared: Arc::new(Shared { server, default_namespace, calls, streams, reach: Reach::default() }),
             impersonation: None,
@@ -232,7 +248,7 @@ impl Connection {
 
     /// Room for one stream, on a new lane when all are full.
     pub(crate) fn stream_slot(&self) -> Result<StreamSlot, ConnectError> {
-        let Streams::Lanes { config, lanes } = &self.shared.streams else {
+        let Streams::Lanes { way, lanes } = &self.shared.streams else {
             return Ok(StreamSlot { client: self.shared.calls.clone(), _room: None });
         };
         let mut lanes = lanes.lock();
@@ -241,10 +257,8 @@ impl Connection {
                 return Ok(StreamSlot { client: lane.client.clone(), _room: Some(room) });
             }
         }
-        let lane = Lane {
-            client: client(config, Traffic::Watches)?,
-            free: Arc::new(Semaphore::new(LANE_STREAMS_MAX)),
-        };
+        let lane =
+            Lane { client: client(way, Traffic::Watches)?, free: Arc::new(Semaphore::new(LANE_STREAMS_MAX)) };
         let room = Arc::clone(&lane.free).try_acquire_owned().ok();
         lanes.push(lane.clone());
         Ok(StreamSlot { client: lane.client, _room: room })
@@ -260,21 +274,22 @@ impl Connection {
 }
 
 /// One HTTP client with connections of its own.
-fn client(config: &kube::Config, traffic: Traffic) -> Result<kube::Client, ConnectError> {
+fn client(way: &Way, traffic: Traffic) -> Result<kube::Client, ConnectError> {
+    let config = &way.config;
     let mut http = HttpConnector::new();
     http.enforce_http(false);
     http.set_nodelay(true);
     http.set_connect_timeout(Some(CONNECT_TIMEOUT));
     http.set_keepalive(Some(TCP_KEEPALIVE));
-    let Some(proxy) = &config.proxy_url else { return client_for(config, http, traffic) };
+    let Some(proxy) = &config.proxy_url else { return client_for(way, http, traffic) };
     match proxy.scheme_str() {
-        Some("socks5") => client_for(config, SocksV5::new(proxy.clone(), http), traffic),
-        Some("http") => client_for(config, Tunnel::new(proxy.clone(), http), traffic),
+        Some("socks5") => client_for(way, SocksV5::new(proxy.clone(), http), traffic),
+        Some("http") => client_for(way, Tunnel::new(proxy.clone(), http), traffic),
         Some("https") => {
             let to_proxy = config
                 .rustls_https_connector_with_connector(http)
                 .map_err(|error| ConnectError::Credentials(Box::new(error)))?;
-            client_for(config, Tunnel::new(proxy.clone(), to_proxy), traffic)
+            client_for(way, Tunnel::new(proxy.clone(), to_proxy), traffic)
         }
         other => Err(ConnectError::ProxyScheme { scheme: other.unwrap_or("").to_owned() }),
     }
@@ -289,7 +304,7 @@ enum Traffic {
     Watches,
 }
 
-fn client_for<C>(config: &kube::Config, connector: C, traffic: Traffic) -> Result<kube::Client, ConnectError>
+fn client_for<C>(way: &Way, connector: C, traffic: Traffic) -> Result<kube::Client, ConnectError>
 where
     C: tower::Service<http::Uri> + Clone + Send + Sync + 'static,
     C::Response: hyper::rt::Read + hyper::rt::Write + connect::Connection + Send + Unpin + 'static,
@@ -297,30 +312,102 @@ where
     C::Error: Into<BoxError> + 'static,
 {
     match traffic {
-        Traffic::Calls => client_over(config, connector),
+        Traffic::Calls => client_over(way, connector),
         Traffic::Watches => {
             let calm = connector.map_response(|stream| TokioIo::new(Calm::new(TokioIo::new(stream))));
-            client_over(config, calm)
+            client_over(way, calm)
         }
     }
 }
 
-fn client_over<C>(config: &kube::Config, connector: C) -> Result<kube::Client, ConnectError>
+fn client_over<C>(way: &Way, connector: C) -> Result<kube::Client, ConnectError>
 where
     C: tower::Service<http::Uri> + Clone + Send + Sync + 'static,
     hyper_rustls::HttpsConnector<C>: Connect + Clone + Send + Sync + 'static,
 {
     let credentials = |error| ConnectError::Credentials(Box::new(error));
-    let mut builder = hyper_rustls::HttpsConnectorBuilder::new()
-        .with_tls_config(config.rustls_client_config().map_err(credentials)?)
-        .https_or_http();
+    let config = &way.config;
+    let transport = Arc::new(Transport::new(way, connector)?);
+    let service = ServiceBuilder::new()
+        .layer(config.base_uri_layer())
+        .option_layer(config.auth_layer().map_err(credentials)?)
+        .layer(config.extra_headers_layer().map_err(credentials)?)
+        .map_err(BoxError::from)
+        .service(tower::service_fn(move |request: Request<Body>| {
+            let transport = Arc::clone(&transport);
+            async move { transport.send(request).await }
+        }));
+    Ok(ClientBuilder::new(service, config.default_namespace.clone()).build())
+}
+
+type HttpClient<C> = hyper_util::client::legacy::Client<hyper_rustls::HttpsConnector<C>, Body>;
+
+/// Sends requests, with the credentials of a plugin where there is one.
+struct Transport<C> {
+    way: Way,
+    connector: C,
+    plain: HttpClient<C>,
+    /// Connections with a client certificate that the plugin gave.
+    identified: Mutex<Option<(Identity, HttpClient<C>)>>,
+}
+
+impl<C> Transport<C>
+where
+    C: tower::Service<http::Uri> + Clone + Send + Sync + 'static,
+    hyper_rustls::HttpsConnector<C>: Connect + Clone + Send + Sync + 'static,
+{
+    fn new(way: &Way, connector: C) -> Result<Self, ConnectError> {
+        let plain = http_client(&way.config, connector.clone())?;
+        Ok(Self { way: way.clone(), connector, plain, identified: Mutex::default() })
+    }
+
+    async fn send(&self, mut request: Request<Body>) -> Result<Response<hyper::body::Incoming>, BoxError> {
+        let Some(plugin) = &self.way.plugin else { return Ok(self.plain.request(request).await?) };
+        let credential = plugin.credential().await?;
+        if let Some(authorization) = credential.authorization {
+            request.headers_mut().insert(http::header::AUTHORIZATION, authorization);
+        }
+        let client = match credential.identity {
+            Some(identity) => self.identified(identity)?,
+            None => self.plain.clone(),
+        };
+        let response = client.request(request).await?;
+        if response.status() == http::StatusCode::UNAUTHORIZED {
+            plugin.forget().await;
+        }
+        Ok(response)
+    }
+
+    fn identified(&self, identity: Identity) -> Result<HttpClient<C>, ConnectError> {
+        use base64::Engine as _;
+        let mut identified = self.identified.lock();
+        if let Some((_, client)) = identified.as_ref().filter(|(known, _)| *known == identity) {
+            return Ok(client.clone());
+        }
+        let encode = |pem: &str| base64::engine::general_purpose::STANDARD.encode(pem);
+        let mut config = self.way.config.clone();
+        config.auth_info.client_certificate_data = Some(encode(&identity.certificate));
+        config.auth_info.client_key_data = Some(encode(&identity.key).into());
+        let client = http_client(&config, self.connector.clone())?;
+        *identified = Some((identity, client.clone()));
+        Ok(client)
+    }
+}
+
+fn http_client<C>(config: &kube::Config, connector: C) -> Result<HttpClient<C>, ConnectError>
+where
+    C: tower::Service<http::Uri> + Clone + Send + Sync + 'static,
+    hyper_rustls::HttpsConnector<C>: Connect + Clone + Send + Sync + 'static,
+{
+    let tls = config.rustls_client_config().map_err(|error| ConnectError::Credentials(Box::new(error)))?;
+    let mut builder = hyper_rustls::HttpsConnectorBuilder::new().with_tls_config(tls).https_or_http();
     if let Some(name) = &config.tls_server_name {
         let parsed = rustls::pki_types::ServerName::try_from(name.clone())
             .map_err(|_invalid| ConnectError::ServerName { name: name.clone() })?;
         builder = builder.with_server_name_resolver(hyper_rustls::FixedServerNameResolver::new(parsed));
     }
     let connector = builder.enable_all_versions().wrap_connector(connector);
-    let transport = hyper_util::client::legacy::Client::builder(TokioExecutor::new())
+    Ok(hyper_util::client::legacy::Client::builder(TokioExecutor::new())
         .timer(TokioTimer::new())
         .pool_timer(TokioTimer::new())
         .http2_initial_stream_window_size(STREAM_WINDOW_BYTES)
@@ -328,14 +415,7 @@ where
         .http2_keep_alive_interval(PING_INTERVAL)
         .http2_keep_alive_timeout(PING_TIMEOUT)
         .http2_keep_alive_while_idle(true)
-        .build::<_, Body>(connector);
-    let service = ServiceBuilder::new()
-        .layer(config.base_uri_layer())
-        .option_layer(config.auth_layer().map_err(credentials)?)
-        .layer(config.extra_headers_layer().map_err(credentials)?)
-        .map_err(BoxError::from)
-        .service(tower::service_fn(move |request: Request<Body>| transport.request(request)));
-    Ok(ClientBuilder::new(service, config.default_namespace.clone()).build())
+        .build::<_, Body>(connector))
 }
 
 #[cfg(test)]

@@ -145,6 +145,11 @@ impl ApiError {
     }
 
     pub(crate) fn unreachable(error: &(dyn std::error::Error + 'static)) -> Self {
+        if quotes_credentials(error) {
+            return Self::Unreachable {
+                reason: "the credentials of the kubeconfig cannot be used".to_owned(),
+            };
+        }
         let mut reason = error.to_string();
         let mut cause = error.source();
         while let Some(inner) = cause {
@@ -161,4 +166,19 @@ impl ApiError {
     pub(crate) fn malformed(what: &'static str, error: &serde_json::Error) -> Self {
         Self::Malformed { what, reason: error.to_string() }
     }
+}
+
+/// Whether an error, or a cause of it, is about credentials: its text shows arguments and output of the program that
+/// was asked for them.
+fn quotes_credentials(error: &(dyn std::error::Error + 'static)) -> bool {
+    let mut next = Some(error);
+    while let Some(error) = next {
+        if error.is::<kube::client::AuthError>()
+            || matches!(error.downcast_ref::<kube::Error>(), Some(kube::Error::Auth(_)))
+        {
+            return true;
+        }
+        next = error.source();
+    }
+    false
 }

@@ -54,7 +54,8 @@ impl Fake {
                 tokio::spawn(serve(stream, Arc::clone(&seen), Arc::clone(&answer)));
             }
         });
-        let connection = Connection::from_cluster_secret(&url, "").await.unwrap();
+        let connection =
+            Connection::from_cluster_secret(&url, "", &crate::PluginPolicy::default()).await.unwrap();
         Self { connection, requests }
     }
 

@@ -17,7 +17,7 @@ mod objects;
 mod watch;
 mod write;
 
-pub use connection::{ConnectError, Connection, Fence, Impersonation};
+pub use connection::{ConnectError, Connection, Fence, Impersonation, PluginPolicy};
 pub use error::{ApiError, Refusal};
 pub use index::{
     Claim, Claims, ClusterIndex, Derive, Derived, IndexEvent, IndexOptions, KindState, Managed, ParentRef,

@@ -11,7 +11,7 @@ use tiphys_api::cluster::{Cluster, Clusters};
 use tiphys_api::names::{IN_CLUSTER_SERVER, annotation};
 use tiphys_cluster::{
     Claims, ClusterIndex, Connection, Derive, Derived, Discovery, Fence, IndexEvent, IndexOptions, Jitter,
-    ResourceFilter, Writer,
+    PluginPolicy, ResourceFilter, Writer,
 };
 use tiphys_engine::health::{self, HealthOverrides};
 use tiphys_engine::tracking::TrackingSettings;
@@ -104,6 +104,7 @@ struct Rules {
     /// Why nobody knows the filter; then nothing is started.
     unfiltered: Option<String>,
     health: Arc<HealthOverrides>,
+    plugins: PluginPolicy,
 }
 
 impl Rules {
@@ -113,6 +114,7 @@ impl Rules {
             filter: world.filter.clone(),
             unfiltered: world.unfiltered.clone(),
             health: Arc::clone(&world.health),
+            plugins: world.plugins.clone(),
         }
     }
 
@@ -208,8 +210,14 @@ impl Pool {
         let is_filter_new = changed("resource.exclusions") || changed("resource.inclusions");
         let is_health_new = health_settings(world) != health_settings(old);
         let is_tracking_new = world.tracking != old.tracking;
-        let is_new = is_filter_new || is_health_new || is_tracking_new || *configured != world.clusters;
-        used.retain(|server, slot| keeps(slot, configured, &world.clusters, server, is_new));
+        let are_plugins_new = world.plugins != old.plugins;
+        let is_new = is_filter_new
+            || is_health_new
+            || is_tracking_new
+            || are_plugins_new
+            || *configured != world.clusters;
+        let changes = Changes { any: is_new, plugins: are_plugins_new };
+        used.retain(|server, slot| keeps(slot, configured, &world.clusters, server, changes));
         *configured = world.clusters.clone();
         *rules = Rules::of(world);
         for slot in used.values() {
@@ -255,7 +263,9 @@ impl Pool {
         } else if let Some(given) = self.ways.given.get(&cluster.server) {
             given.clone()
         } else {
-            Connection::from_cluster_secret(&cluster.server, config).await.map_err(|error| chain(&error))?
+            Connection::from_cluster_secret(&cluster.server, config, &rules.plugins)
+                .await
+                .map_err(|error| chain(&error))?
         };
         let connection = match &self.ways.fence {
             Some(fence) => connection.fenced(fence),
@@ -301,11 +311,21 @@ fn health_of_descendant(value: &serde_json::Value, overrides: &HealthOverrides) 
     health::assess(value, overrides).map(|found| (SmolStr::new(found.status.as_str()), found.message))
 }
 
+/// Which settings changed.
+#[derive(Clone, Copy)]
+struct Changes {
+    any: bool,
+    /// Which credential plugins run.
+    plugins: bool,
+}
+
 /// Decides about a place when settings changed; what goes is stopped. A cluster whose connection and index can stay
 /// gets its new name, project, labels and so on.
-fn keeps(slot: &mut Arc<Slot>, was: &Clusters, is: &Clusters, server: &str, is_new: bool) -> bool {
+fn keeps(slot: &mut Arc<Slot>, was: &Clusters, is: &Clusters, server: &str, changes: Changes) -> bool {
     let now = match (was.by_server(server), is.by_server(server)) {
-        (Ok(was), Ok(now)) if is_same_connection(was, now) => Some(now),
+        (Ok(was), Ok(now)) if is_same_connection(was, now) && !(changes.plugins && has_plugin(now)) => {
+            Some(now)
+        }
         _ => None,
     };
     match (now, slot.cell.get()) {
@@ -318,7 +338,7 @@ fn keeps(slot: &mut Arc<Slot>, was: &Clusters, is: &Clusters, server: &str, is_n
             true
         }
         // Whoever starts it now does so with what was configured before.
-        (Some(_), None) if !is_new => true,
+        (Some(_), None) if !changes.any => true,
         _ => {
             slot.cancel.cancel();
             false
@@ -338,6 +358,12 @@ fn is_same_connection(a: &Cluster, b: &Cluster) -> bool {
         && a.namespaces == b.namespaces
         && a.cluster_resources == b.cluster_resources
         && a.refresh_requested_at == b.refresh_requested_at
+}
+
+/// Whether a plugin gives the credentials of a cluster.
+fn has_plugin(cluster: &Cluster) -> bool {
+    let config = cluster.parse_config().unwrap_or_default();
+    config.exec_provider_config.is_some() || config.aws_auth_config.is_some()
 }
 
 /// An error with its causes in one line.

@@ -16,7 +16,7 @@ use tiphys_api::names;
 use tiphys_api::repository::{self, CredentialTemplate, Repository};
 use tiphys_api::settings::{Settings, SettingsData};
 use tiphys_api::support;
-use tiphys_cluster::ResourceFilter;
+use tiphys_cluster::{PluginPolicy, ResourceFilter};
 use tiphys_engine::diff::DiffSettings;
 use tiphys_engine::health::HealthOverrides;
 use tiphys_engine::normalize::IgnoreRules;
@@ -62,6 +62,8 @@ pub(crate) struct World {
     pub(crate) health: Arc<HealthOverrides>,
     /// Whether the settings make every comparison run programs.
     pub(crate) scripted: bool,
+    /// Which credential plugins of clusters run.
+    pub(crate) plugins: PluginPolicy,
     /// Which kinds are managed at all (ENG-7).
     pub(crate) filter: ResourceFilter,
     /// Why nobody knows which kinds are managed: the setting cannot be read, and there is no former one. Then
@@ -196,6 +198,10 @@ impl World {
             .collect();
         Self {
             tracking: TrackingSettings::from_settings(settings.cm(), &data.namespace),
+            plugins: PluginPolicy {
+                programs: settings.controller().cluster_exec_programs.clone(),
+                environment: data.env.clone(),
+            },
             scripted: !health.is_empty() || has_jq(settings.cm()),
             health,
             compiled: compiled(&settings, old),
@@ -248,12 +254,12 @@ impl World {
     ) -> Result<IgnoreRules, String> {
         let key = serde_json::to_string(rules).map_err(|error| error.to_string())?;
         if let Some(known) = self.compiled.rules.lock().get(&key) {
-            return Ok(known.fresh());
+            return Ok(known.fresh(scripts.clone()));
         }
         // Not under the lock, which everybody needs.
         let compiled = IgnoreRules::compile_with(rules, self.settings.cm(), scripts.clone())
             .map_err(|error| error.to_string())?;
-        let fresh = compiled.fresh();
+        let fresh = compiled.fresh(scripts.clone());
         let mut known = self.compiled.rules.lock();
         if known.len() >= COMPILED_MAX {
             known.clear();
@@ -360,6 +366,9 @@ fn has_jq(settings: &BTreeMap<String, String>) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use tiphys_engine::health::{Health, HealthError};
+    use tiphys_engine::scripts::{HealthScript, Paths, ScriptFault, Scripts};
+
     use super::*;
     use serde_json::json;
 
@@ -428,6 +437,41 @@ mod tests {
         let changed = with_settings("resource.customizations.ignoreDifferences.Pod", "jsonPointers: [/a]");
         let third = World::build(&changed, Some(&second));
         assert!(!compiled.is_compiled_with(&third.ignore_rules(&rules, &runner).unwrap()));
+    }
+
+    /// Who stops programs, and whom it charges.
+    #[derive(Debug)]
+    struct Stopping;
+
+    impl Scripts for Stopping {
+        fn check_jq(&self, _: &str) -> Result<(), String> {
+            Ok(())
+        }
+
+        fn jq_paths(&self, expressions: &[&str], _: &Value) -> Vec<Result<Paths, ScriptFault>> {
+            expressions.iter().map(|_| Err(ScriptFault::Stopped("it is slow".to_owned()))).collect()
+        }
+
+        fn health(&self, _: HealthScript<'_>, _: &Value) -> Result<Option<Health>, HealthError> {
+            Ok(None)
+        }
+    }
+
+    /// Rules that two applications share are run for each of them by its own runner: what one wastes is not charged
+    /// to the other (SEC-10, ENG-214).
+    #[test]
+    fn sec_10_shared_rules_are_run_for_the_application_that_is_compared() {
+        let rules: Vec<tiphys_api::application::IgnoreDifference> =
+            serde_json::from_value(json!([{"kind": "Pod", "jqPathExpressions": [".spec.a"]}])).unwrap();
+        let world = World::build(&WorldData::default(), None);
+        let stopped = |runner: &Runner| {
+            let rules = world.ignore_rules(&rules, runner).unwrap();
+            rules.apply(&mut json!({"apiVersion": "v1", "kind": "Pod", "spec": {"a": 1}}));
+            rules.stopped().len()
+        };
+        assert_eq!(stopped(&Runner::default()), 0);
+        assert_eq!(stopped(&Runner::new(Stopping)), 1);
+        assert_eq!(stopped(&Runner::default()), 0);
     }
 
     #[test]

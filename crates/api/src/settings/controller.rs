@@ -59,6 +59,9 @@ pub struct Controller {
     pub client_retry_backoff: Duration,
     /// Whether the hydrator runs.
     pub hydrator_enabled: bool,
+    /// `controller.cluster.exec.programs`: credential plugins that cluster Secrets may name; the well-known ones when
+    /// it is not set.
+    pub cluster_exec_programs: Option<Vec<String>>,
     /// Format of the log.
     pub log_format: LogFormat,
     /// Level of the log: `debug`, `info`, `warn`, `error`.
@@ -172,6 +175,9 @@ impl Controller {
                 false,
             ),
             jq_timeout: if jq.is_zero() { Duration::from_secs(1) } else { jq },
+            cluster_exec_programs: reader
+                .text("controller.cluster.exec.programs", "TIPHYS_CLUSTER_EXEC_PROGRAMS")
+                .map(super::split_list),
             sharding_algorithm: reader
                 .text("controller.sharding.algorithm", "ARGOCD_CONTROLLER_SHARDING_ALGORITHM")
                 .unwrap_or("legacy")

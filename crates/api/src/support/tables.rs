@@ -309,9 +309,15 @@ pub(super) const PARAMS: &[Entry] = &[
     entry("reposerver.", Reported, "", "sources are rendered inside the controller"),
     entry(
         "controller.ignore.normalizer.jq.timeout",
-        Reported,
+        Honoured,
         "ARGOCD_IGNORE_NORMALIZER_JQ_TIMEOUT",
-        "the limits are steps and one second",
+        "at most ten seconds",
+    ),
+    entry(
+        "controller.cluster.exec.programs",
+        Honoured,
+        "TIPHYS_CLUSTER_EXEC_PROGRAMS",
+        "credential plugins that cluster Secrets may name; the well-known ones without it",
     ),
     entry(
         "controller.sharding.algorithm",

@@ -6,9 +6,14 @@ use tiphys_api::names::IN_CLUSTER_SERVER;
 use tiphys_api::secret::Secret;
 
 use super::ConnectError;
+use super::plugin::{Plugin, PluginPolicy};
 
 /// Reads the JSON and makes the client's configuration of it. Errors never repeat values.
-pub(super) async fn kube_config(server: &str, config_json: &str) -> Result<kube::Config, ConnectError> {
+pub(super) async fn kube_config(
+    server: &str,
+    config_json: &str,
+    policy: &PluginPolicy,
+) -> Result<(kube::Config, Option<Plugin>), ConnectError> {
     let cluster = Cluster { config: Secret::new(config_json.to_owned()), ..Cluster::default() };
     let config = cluster.parse_config()?;
     let server = server.trim_end_matches('/');
@@ -22,9 +27,14 @@ pub(super) async fn kube_config(server: &str, config_json: &str) -> Result<kube:
             let own = kubeconfig(server, &config).await?;
             in_cluster.auth_info = own.auth_info;
         }
-        return Ok(in_cluster);
+        return Ok((in_cluster, None));
     }
-    kubeconfig(server, &config).await
+    let exec = match (&config.aws_auth_config, &config.exec_provider_config) {
+        (Some(aws), _) => Some(aws_exec(aws)),
+        (None, exec) => exec.clone(),
+    };
+    let plugin = exec.map(|exec| Plugin::new(exec, server, &config, policy.clone()));
+    Ok((kubeconfig(server, &config).await?, plugin))
 }
 
 async fn kubeconfig(server: &str, config: &ClusterConfig) -> Result<kube::Config, ConnectError> {
@@ -50,18 +60,11 @@ fn kubeconfig_document(server: &str, config: &ClusterConfig) -> Value {
     let mut user = Map::new();
     insert_text(&mut user, "client-certificate-data", &tls.cert_data);
     insert_text(&mut user, "client-key-data", tls.key_data.expose());
-    match (&config.aws_auth_config, &config.exec_provider_config) {
-        (Some(aws), _) => {
-            user.insert("exec".to_owned(), exec_document(&aws_exec(aws)));
-        }
-        (None, Some(exec)) => {
-            user.insert("exec".to_owned(), exec_document(exec));
-        }
-        (None, None) => {
-            insert_text(&mut user, "username", &config.username);
-            insert_text(&mut user, "password", config.password.expose());
-            insert_text(&mut user, "token", config.bearer_token.expose());
-        }
+    // A plugin is ours to run, and its credentials are all there are.
+    if config.aws_auth_config.is_none() && config.exec_provider_config.is_none() {
+        insert_text(&mut user, "username", &config.username);
+        insert_text(&mut user, "password", config.password.expose());
+        insert_text(&mut user, "token", config.bearer_token.expose());
     }
     json!({
         "apiVersion": "v1", "kind": "Config", "current-context": "cluster",
@@ -77,7 +80,7 @@ fn insert_text(map: &mut Map<String, Value>, member: &str, text: &str) {
     }
 }
 
-/// The helper program that answers for AWS; this binary answers to that name (REP-106).
+/// The helper program that answers for AWS (REP-106); it runs where it is installed.
 fn aws_exec(aws: &AwsAuthConfig) -> ExecProviderConfig {
     let mut args = vec!["aws".to_owned(), "--cluster-name".to_owned(), aws.cluster_name.clone()];
     for (flag, text) in [("--role-arn", &aws.role_arn), ("--profile", &aws.profile)] {
@@ -91,16 +94,6 @@ fn aws_exec(aws: &AwsAuthConfig) -> ExecProviderConfig {
         api_version: "client.authentication.k8s.io/v1beta1".to_owned(),
         ..ExecProviderConfig::default()
     }
-}
-
-fn exec_document(exec: &ExecProviderConfig) -> Value {
-    let env: Vec<Value> =
-        exec.env.iter().map(|(name, value)| json!({"name": name, "value": value.expose()})).collect();
-    json!({
-        "apiVersion": exec.api_version, "command": exec.command, "args": exec.args, "env": env,
-        "installHint": exec.install_hint, "provideClusterInfo": exec.provide_cluster_info,
-        "interactiveMode": "Never",
-    })
 }
 
 #[cfg(test)]
@@ -127,14 +120,18 @@ mod tests {
             r#"{"bearerToken":"t","awsAuthConfig":{"clusterName":"c","roleARN":"r"},"execProviderConfig":{"command":"x"}}"#,
         );
         let user = &document["users"][0]["user"];
-        assert_eq!(user["exec"]["command"], "argocd-k8s-auth");
-        assert_eq!(user["exec"]["args"], json!(["aws", "--cluster-name", "c", "--role-arn", "r"]));
-        assert!(user.get("token").is_none());
+        assert!(user.get("token").is_none() && user.get("exec").is_none());
+        let aws = AwsAuthConfig { cluster_name: "c".into(), role_arn: "r".into(), profile: String::new() };
+        let exec = aws_exec(&aws);
+        assert_eq!(exec.command, "argocd-k8s-auth");
+        assert_eq!(exec.args, ["aws", "--cluster-name", "c", "--role-arn", "r"]);
     }
 
     #[tokio::test]
     async fn rep_107_other_proxy_schemes_are_refused() {
-        let error = kube_config("https://c.example", r#"{"proxyUrl": "ftp://x"}"#).await.unwrap_err();
+        let error = kube_config("https://c.example", r#"{"proxyUrl": "ftp://x"}"#, &PluginPolicy::default())
+            .await
+            .unwrap_err();
         assert_eq!(
             error.to_string(),
             "failed to parse proxy url, unsupported scheme \"ftp\", must be http, https, or socks5"
@@ -143,7 +140,9 @@ mod tests {
 
     #[tokio::test]
     async fn rep_104_invalid_json_is_an_error_without_its_text() {
-        let error = kube_config("https://c.example", r#"{"bearerToken": s3cret}"#).await.unwrap_err();
+        let error = kube_config("https://c.example", r#"{"bearerToken": s3cret}"#, &PluginPolicy::default())
+            .await
+            .unwrap_err();
         assert!(!format!("{error:?}").contains("s3cret"));
     }
 }

@@ -37,7 +37,8 @@ fn world(change: impl FnOnce(&mut Value), setting: Option<(&str, &str)>) -> Worl
 
 async fn pool(world: &World) -> Pool {
     let (sender, _receiver) = mpsc::channel(1);
-    let home = Connection::from_cluster_secret("https://127.0.0.1:9", "").await.unwrap();
+    let home =
+        Connection::from_cluster_secret("https://127.0.0.1:9", "", &PluginPolicy::default()).await.unwrap();
     let (tracker, cancel) = (TaskTracker::new(), CancellationToken::new());
     let ways = Ways { home, given: BTreeMap::new(), fence: None };
     let pool = Pool::new(ways, sender, tracker, cancel, world, Arc::new(|| 0.5));

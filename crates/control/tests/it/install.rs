@@ -82,9 +82,9 @@ impl Prepared {
                 clock: Clock::of_timers(BEGIN.parse().unwrap()),
                 random: Random::seeded(1),
                 compute: Compute::inline(),
+                interpreters: Interpreters::in_process(),
                 repositories: Some(self.servers.clone()),
                 clusters: BTreeMap::new(),
-                interpreters: Interpreters::in_process(),
             },
         });
         World { controller: controller.await.unwrap(), prepared: self }

@@ -54,9 +54,9 @@ impl Process {
                 clock: Clock::of_timers(BEGIN.parse().unwrap()),
                 random: Random::seeded(1),
                 compute: Compute::inline(),
+                interpreters: Interpreters::in_process(),
                 repositories: Some(world.servers.clone()),
                 clusters: BTreeMap::new(),
-                interpreters: Interpreters::in_process(),
             },
         };
         Self { options: Some(options), frozen, writes }

@@ -102,13 +102,13 @@ impl IgnoreRules {
         Ok(Self { fingerprint, rules: rules.into(), scripts, stopped: Mutex::default() })
     }
 
-    /// The same rules for another use, which remembers for itself what was stopped.
+    /// The same rules for another use, with expressions run by `scripts`; it remembers for itself what was stopped.
     #[must_use]
-    pub fn fresh(&self) -> Self {
+    pub fn fresh(&self, scripts: Runner) -> Self {
         Self {
             rules: Arc::clone(&self.rules),
             fingerprint: self.fingerprint,
-            scripts: self.scripts.clone(),
+            scripts,
             stopped: Mutex::default(),
         }
     }
