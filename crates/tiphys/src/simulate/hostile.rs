@@ -296,10 +296,12 @@ fn content(malice: Malice, name: &str, number: u64) -> Bytes {
             "version https://git-lfs.github.com/spec/v1\noid sha256:{}\nsize {number}\n",
             "0".repeat(64)
         ),
-        Malice::Half => format!("{}\n---\napiVersion: v1\nkind: [\nmetadata: {{}}\n", config("half")),
+        Malice::Half => {
+            format!("{}\n---\napiVersion: v1\nkind: [\nmetadata: {{}}\n", config(&format!("{name}-half")))
+        }
         Malice::Generated => generated(name, number),
         Malice::Force => {
-            let mut wrong = config("forced");
+            let mut wrong = config(&format!("{name}-forced"));
             wrong["metadata"]["annotations"] = json!({"argocd.argoproj.io/sync-options": "Force=true"});
             if number.is_multiple_of(2) {
                 wrong["data"]["value"] = json!(1);
@@ -308,7 +310,7 @@ fn content(malice: Malice, name: &str, number: u64) -> Bytes {
         }
         Malice::Many => (0..40).fold(String::new(), |mut text, index| {
             // Writing to a text cannot fail.
-            let _ = write!(text, "{}\n---\n", config(&format!("many-{index}")));
+            let _ = write!(text, "{}\n---\n", config(&format!("{name}-many-{index}")));
             text
         }),
         _ => config(&format!("{name}-config")).to_string(),
