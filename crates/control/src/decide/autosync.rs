@@ -87,8 +87,9 @@ pub fn decide(app: &Application, compared: &Compared<'_>, heal: &SelfHeal, now: 
             }
             sync.auto_heal_attempts_count = heals.saturating_add(1);
             sync.resources = unsynced(compared.resources);
-            if sync.resources.is_empty() {
-                // An empty list would be a sync of everything.
+            let is_nameless = |r: &ResourceStatus| r.status != "Synced" && !r.hook && r.name.is_empty();
+            if sync.resources.is_empty() && compared.resources.iter().any(is_nameless) {
+                // An empty list is a sync of everything, as the metadata of a managed namespace asks for (ENG-51).
                 return Decision::Skip("nothing that differs has a name of its own");
             }
         }
@@ -244,6 +245,8 @@ mod tests {
         let app = app(&json!({"selfHeal": true}), &state);
         let nameless = ResourceStatus { name: String::new(), ..resource("OutOfSync", false) };
         assert!(matches!(run(&app, std::slice::from_ref(&nameless)), Decision::Skip(_)));
+        let Decision::Start(whole) = run(&app, &[resource("Synced", false)]) else { panic!("expected a start") };
+        assert!(whole.sync.unwrap().resources.is_empty(), "the managed namespace alone differs");
         let Decision::Start(operation) = run(&app, &[nameless, resource("OutOfSync", false)]) else {
             panic!("expected a start")
         };
