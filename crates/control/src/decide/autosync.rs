@@ -245,7 +245,9 @@ mod tests {
         let app = app(&json!({"selfHeal": true}), &state);
         let nameless = ResourceStatus { name: String::new(), ..resource("OutOfSync", false) };
         assert!(matches!(run(&app, std::slice::from_ref(&nameless)), Decision::Skip(_)));
-        let Decision::Start(whole) = run(&app, &[resource("Synced", false)]) else { panic!("expected a start") };
+        let Decision::Start(whole) = run(&app, &[resource("Synced", false)]) else {
+            panic!("expected a start")
+        };
         assert!(whole.sync.unwrap().resources.is_empty(), "the managed namespace alone differs");
         let Decision::Start(operation) = run(&app, &[nameless, resource("OutOfSync", false)]) else {
             panic!("expected a start")

@@ -47,7 +47,8 @@ fn inv_10_large_commits_tags_and_directories_are_refused_by_their_header() {
     }
     let (_directory, id, objects) = with_only_a_header("tree", SIZE);
     let error = objects.members(id).map(drop).unwrap_err();
-    assert_eq!(error, TreeError::Damaged { what: "a directory is too large".to_owned() });
+    let what = "a directory has more than 8388608 bytes of names".to_owned();
+    assert_eq!(error, TreeError::Exceeded { what });
     assert!(!objects.is_damaged());
 }
 
