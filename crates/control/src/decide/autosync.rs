@@ -242,7 +242,7 @@ mod tests {
     #[test]
     fn inv_5_self_heal_makes_no_further_object_that_the_server_names() {
         let state = done("r1", "Succeeded", 0, "2026-01-01T00:00:01Z");
-        let app = app(&json!({"selfHeal": true}), &state);
+        let app = app(&json!({"selfHeal": true, "prune": true}), &state);
         let nameless = ResourceStatus { name: String::new(), ..resource("OutOfSync", false) };
         assert!(matches!(run(&app, std::slice::from_ref(&nameless)), Decision::Skip(_)));
         let Decision::Start(whole) = run(&app, &[resource("Synced", false)]) else {

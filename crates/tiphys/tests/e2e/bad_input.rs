@@ -283,7 +283,7 @@ async fn sec_10_endless_programs() {
     let hostile = [
         pairs,
         "select(([range(30) | [0, 1]] | [combinations] | length) == 0)",
-        "select((\"a\" * 1000000000 | length) == 0)",
+        "select((\"a\" * 10000000000 | length) == 0)",
         "select((reduce range(40) as $i (\"aaaaaaaa\"; . + .) | length) == 0)",
     ];
     let mut apps = Vec::new();
@@ -293,6 +293,8 @@ async fn sec_10_endless_programs() {
     }
     bystander.syncs(&world, "1").await;
     for (app, expression) in apps.iter().zip(hostile) {
+        // Whatever the first comparisons came to, one of them is made while nobody else waits for the interpreters.
+        world.refresh(app, "normal").await;
         let stopped = |app: &Value| {
             conditions(app, "ComparisonError").iter().any(|text| text.contains("was not applied"))
         };
