@@ -83,6 +83,8 @@ impl Runner<'_> {
         let mut end = "enough";
         while events.len() < wanted {
             match tokio::time::timeout(quiet, receiver.recv()).await {
+                // A server may send one at any time; only the one that ends a list is part of an answer.
+                Ok(Some(event)) if is_routine_bookmark(&event) => {}
                 Ok(Some(event)) => events.push(event),
                 Ok(None) => {
                     end = "closed";
@@ -139,4 +141,9 @@ fn contains(found: &Value, wanted: &Value) -> bool {
         }
         _ => found == wanted,
     }
+}
+
+fn is_routine_bookmark(event: &Value) -> bool {
+    let ends_a_list = event.pointer("/object/metadata/annotations/k8s.io~1initial-events-end").is_some();
+    event.get("type").is_some_and(|one| one == "BOOKMARK") && !ends_a_list
 }
