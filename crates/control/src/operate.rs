@@ -17,6 +17,7 @@ use tiphys_api::application::{
 use tiphys_api::names::annotation;
 use tiphys_cluster::Seen as IndexSeen;
 use tiphys_engine::health::{self, Health, HealthError};
+use tiphys_engine::normalize::IgnoreRules;
 use tiphys_engine::scripts::Runner;
 use tiphys_engine::sync::{self, OperationPhase, Pass, Served, Step, SyncFacts, SyncPair};
 use tiphys_object::{Gvk, Object, ResourceKey};
@@ -443,23 +444,23 @@ fn facts(
     let time = |key: &str| work.app.annotation(key).and_then(|text| text.parse::<Timestamp>().ok());
     let respect = sync.sync_options.iter().any(|option| option == "RespectIgnoreDifferences=true");
     let ignore = respect
-        .then(|| work.world.ignore_rules(&work.app.spec.ignore_differences, &work.programs.runner).ok());
-    let ignore = ignore.flatten();
-    let restored = |target: &Arc<Object>, live: &Arc<Object>| -> Option<Arc<Object>> {
-        let mut value = target.to_value().ok()?;
-        ignore.as_ref()?.restore_ignored(&mut value, &live.to_value().ok()?);
-        Object::from_value(&value).ok().map(Arc::new)
-    };
-    let pair = |r: &tiphys_engine::compare::ComparedResource| {
-        let target = match (&r.target, &r.live) {
-            (Some(target), Some(live)) if respect => restored(target, live).or_else(|| r.target.clone()),
+        .then(|| work.world.ignore_rules(&work.app.spec.ignore_differences, &work.programs.runner))
+        .transpose()?;
+    let pair = |r: &tiphys_engine::compare::ComparedResource| -> Result<SyncPair, String> {
+        let target = match (&ignore, &r.target, &r.live) {
+            (Some(ignore), Some(target), Some(live)) => Some(restored(ignore, target, live)?),
             _ => r.target.clone(),
         };
-        SyncPair { target, live: r.live.clone(), modified: r.modified, self_referenced: r.self_referenced }
+        Ok(SyncPair {
+            target,
+            live: r.live.clone(),
+            modified: r.modified,
+            self_referenced: r.self_referenced,
+        })
     };
     let shared = compared.conditions.iter().find(|c| c.r#type == "SharedResourceWarning");
     let revision = if result.revision.is_empty() { result.revisions.first() } else { Some(&result.revision) };
-    let resources = compared.comparison.resources.iter().map(pair).collect();
+    let resources = compared.comparison.resources.iter().map(pair).collect::<Result<_, _>>()?;
     if let Some(note) = ignore.as_ref().and_then(|ignore| ignore.stopped().pop_first()) {
         // Without the rule, fields would be written that it protects.
         return Err(note);
@@ -487,6 +488,17 @@ fn facts(
         results: result.resources.clone(),
         terminate,
     })
+}
+
+/// The target with what the rules ignore taken from the live object; without it, fields would be written that the
+/// rules protect.
+fn restored(ignore: &IgnoreRules, target: &Object, live: &Object) -> Result<Arc<Object>, String> {
+    let unread = |error: &dyn std::fmt::Display| {
+        format!("the ignored fields of {} cannot be kept: {error}", target.key())
+    };
+    let mut value = target.to_value().map_err(|error| unread(&error))?;
+    ignore.restore_ignored(&mut value, &live.to_value().map_err(|error| unread(&error))?);
+    Object::from_value(&value).map(Arc::new).map_err(|error| unread(&error))
 }
 
 /// Facts about the cluster and the project, as the engine asks for them.

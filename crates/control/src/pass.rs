@@ -269,7 +269,12 @@ async fn reconcile(context: &Context, work: &mut Work, refresh: Refresh) -> Resu
             Err(CompareError::Failed(error)) => {
                 repository_failed(&mut new, error, now);
                 let subject = work.subject(&resolved);
-                new.status.health = compare::health_of_live(&subject, &work.memory).await;
+                let health = compare::health_of_live(&subject, &work.memory).await;
+                show_health(
+                    &mut new.status,
+                    health,
+                    work.world.settings.controller().persist_resource_health,
+                );
                 None
             }
         },
@@ -604,22 +609,24 @@ pub(crate) fn fill(new: &mut Application, work: &Work, compared: &Compared, leve
     let types = || compared.targets.types.iter().map(|t| (*t).to_owned());
     status.source_type = if multi { String::new() } else { types().next().unwrap_or_default() };
     status.source_types = if multi { types().collect() } else { Vec::new() };
-    status.health.status.clone_from(&compared.health.status);
-    // The message alone is no reason to write: it changes with every pod (CTL-35).
-    if work.app.status.health.status != compared.health.status
-        || work.world.settings.controller().persist_resource_health
-    {
-        status.health.message.clone_from(&compared.health.message);
-    }
+    let persist = work.world.settings.controller().persist_resource_health;
+    show_health(status, compared.health.clone(), persist);
     status.resources.clone_from(&compared.resources);
     status.summary = Summary { unknown: status.summary.unknown.clone(), ..compared.summary.clone() };
-    let persist = work.world.settings.controller().persist_resource_health;
     status.resource_health_source = if persist { String::new() } else { "appTree".to_owned() };
     if level >= Level::Latest || status.reconciled_at.is_none() {
         // Written only together with something else (INV-5); the memory holds it meanwhile.
         status.reconciled_at = Some(shown(now));
     }
     compared_to(new);
+}
+
+/// The message alone is no reason to write: it changes with every pod (CTL-35).
+fn show_health(status: &mut ApplicationStatus, found: HealthStatus, persist: bool) {
+    if persist || status.health.status != found.status {
+        status.health.message = found.message;
+    }
+    status.health.status = found.status;
 }
 
 /// The finalizers with those for deletion hooks added or removed, as the targets have such hooks (CTL-76).

@@ -161,12 +161,13 @@ pub fn end_pass(
 }
 
 /// Notes in `status.resources` what an attempt may have made, before its results go: a later comparison that cannot
-/// list a kind, and the cascade, ask for what is noted there (INV-17).
+/// list a kind, and the cascade, ask for what is noted there (INV-17). A dry run made nothing.
 pub fn remember_synced(app: &mut Application) {
-    let Some(result) = app.status.operation_state.as_ref().and_then(|state| state.sync_result.as_ref())
-    else {
+    let Some(state) = app.status.operation_state.as_ref() else { return };
+    if state.operation.sync.as_ref().is_some_and(|sync| sync.dry_run) {
         return;
-    };
+    }
+    let Some(result) = state.sync_result.as_ref() else { return };
     let known: HashSet<ResourceKey> = app
         .status
         .resources
@@ -177,7 +178,11 @@ pub fn remember_synced(app: &mut Application) {
         .resources
         .iter()
         .filter(|r| r.hook_type.is_empty() && r.status != "Pruned")
-        .filter(|r| !known.contains(&ResourceKey::new(&r.group, &r.kind, &r.namespace, &r.name)))
+        .filter(|r| {
+            let key = ResourceKey::new(&r.group, &r.kind, &r.namespace, &r.name);
+            // Results name the destination namespace also for what is cluster-scoped.
+            !known.contains(&key) && !known.contains(&key.in_namespace(""))
+        })
         .map(|r| ResourceStatus {
             group: r.group.clone(),
             version: r.version.clone(),
@@ -341,5 +346,28 @@ mod tests {
         remember_synced(&mut app);
         let noted: Vec<_> = app.status.resources.iter().map(|r| (&*r.name, &*r.status)).collect();
         assert_eq!(noted, [("a", "Unknown")]);
+    }
+
+    #[test]
+    fn inv_17_a_dry_run_made_nothing_and_cluster_scoped_resources_are_noted_once() {
+        let state = |dry_run: bool, kind: &str| {
+            json!({"operation": {"sync": {"dryRun": dry_run}}, "phase": "Running",
+                "startedAt": "2026-01-01T00:00:00Z", "syncResult": {"revision": "1", "resources": [
+                    {"group": "", "version": "v1", "kind": kind, "namespace": "n", "name": "a", "status": "Synced"}]}})
+        };
+        let mut dry = app(&json!({"sync": {"dryRun": true}}), &state(true, "ConfigMap"));
+        remember_synced(&mut dry);
+        assert!(dry.status.resources.is_empty(), "{:?}", dry.status.resources);
+
+        let mut known = app(&json!({"sync": {}}), &state(false, "Namespace"));
+        known.status.resources.push(ResourceStatus {
+            version: "v1".to_owned(),
+            kind: "Namespace".to_owned(),
+            name: "a".to_owned(),
+            status: "Synced".to_owned(),
+            ..ResourceStatus::default()
+        });
+        remember_synced(&mut known);
+        assert_eq!(known.status.resources.len(), 1, "{:?}", known.status.resources);
     }
 }

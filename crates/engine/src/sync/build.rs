@@ -170,13 +170,14 @@ fn hook_tasks(facts: &SyncFacts, live: &LiveIndex, hook: &Arc<Object>) -> Vec<Ta
     }
     role.phases()
         .into_iter()
-        .filter_map(|phase| {
-            let target = Arc::new(prepare_hook(facts, hook, phase)?);
+        .map(|phase| {
+            // One that cannot be prepared bears no mark and is refused by `check`, never left out.
+            let target = prepare_hook(facts, hook, phase).map_or_else(|| Arc::clone(hook), Arc::new);
             let mut task = task(facts, Some(target), None, phase, true);
             task.hook = true;
             task.delete_policies = HookDeletePolicy::of(hook.as_ref());
             task.live = live.find(&task);
-            Some(task)
+            task
         })
         .collect()
 }
@@ -266,6 +267,10 @@ fn check<C: Cluster>(
     let defined: BTreeSet<SmolStr> = targets.filter_map(|target| order::crd_kind(target)).collect();
     let mut problems = BTreeMap::new();
     for task in tasks {
+        if task.hook && object_mark(task) != Some(operation_id(facts.started_at, facts.attempt, task.phase)) {
+            problems.insert(problem_key(task), message::UNREADABLE_HOOK.to_owned());
+            continue;
+        }
         let answer = served.entry(task.gvk.clone()).or_insert_with(|| cluster.served(&task.gvk));
         let problem = match answer {
             Served::Yes { namespaced } => {
@@ -287,6 +292,10 @@ fn check<C: Cluster>(
         }
     }
     problems
+}
+
+fn object_mark(task: &Task) -> Option<String> {
+    task.target.as_deref()?.annotation(annotation::OPERATION_ID).map(str::to_owned)
 }
 
 fn problem_key(task: &Task) -> (ResourceKey, SmolStr) {

@@ -28,6 +28,9 @@ pub const TERMINATED_WITH_ERRORS: &str = "Operation termination had errors";
 /// What the discovery of a kind that is not served answers.
 pub const NOT_SERVED: &str = "the server could not find the requested resource";
 
+/// A hook whose manifest could not be given its name, finalizer and mark.
+pub const UNREADABLE_HOOK: &str = "the manifest of the hook cannot be read; correct it in the repository";
+
 /// What is waited for (ENG-169).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Wait {
