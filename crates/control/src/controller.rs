@@ -104,8 +104,10 @@ pub struct Sizes {
     pub timers: usize,
     /// Workers that are busy with applications of one cluster, at the busiest one (CTL-141).
     pub busiest_cluster: usize,
-    /// Bytes of rendered objects.
-    pub rendered_bytes: u64,
+    /// Rendered sources that applications hold.
+    pub renderings: usize,
+    /// Bytes of rendered objects that no application holds.
+    pub released_bytes: u64,
     /// Events that wait to be written.
     pub events: usize,
 }
@@ -407,7 +409,8 @@ impl Controller {
             waiting: context.queue.depth(),
             timers: context.queue.size(),
             busiest_cluster: context.gates.busiest_cluster(),
-            rendered_bytes: context.renders.bytes(),
+            renderings: context.renders.held(),
+            released_bytes: context.renders.released_bytes(),
             events: context.events.max_capacity() - context.events.capacity(),
         }
     }

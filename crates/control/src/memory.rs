@@ -14,6 +14,7 @@ use tiphys_engine::tree::NodeInfo;
 use tiphys_object::{Object, ResourceKey};
 
 use crate::decide::refresh::Level;
+use crate::rendering::Held;
 use crate::updates::LiveChanges;
 
 /// Memory of one application.
@@ -86,8 +87,15 @@ pub(crate) struct Targets {
     pub(crate) sources: Vec<ApplicationSource>,
     /// Everything else they depend on: tracking, namespace, project, renderers.
     pub(crate) made_for: String,
+    /// The renderings they are from. Held, so that the same is not rendered again as long as this is in memory.
+    pub(crate) renderings: Vec<Arc<Held>>,
+}
+
+impl Targets {
     /// Identities of the renderings.
-    pub(crate) ids: Vec<[u8; 32]>,
+    pub(crate) fn ids(&self) -> impl Iterator<Item = [u8; 32]> {
+        self.renderings.iter().map(|rendering| rendering.id)
+    }
 }
 
 impl AppMemory {

@@ -767,7 +767,7 @@ async fn finish(
     if let Some((resolved, operation, compared)) = done {
         let whole = operation.sync.as_ref().is_some_and(|sync| sync.resources.is_empty());
         if succeeded && !dry_run && whole {
-            work.memory.lock().synced_ids = Some(compared.targets.ids.clone());
+            work.memory.lock().synced_ids = Some(compared.targets.ids().collect());
         }
         let local = operation.sync.as_ref().is_some_and(|sync| !sync.manifests.is_empty());
         let of_spec = !local && compared.targets.sources == work.app.sources();

@@ -432,7 +432,7 @@ pub(crate) async fn compare_now(
             }
         }
     };
-    let rendered = !targets.ids.is_empty();
+    let rendered = !targets.renderings.is_empty();
     let subject = work.subject(resolved);
     let compared = compare::run(&subject, targets, &work.memory).await;
     let extra = compared.resources.iter().filter(|resource| resource.requires_pruning).count();
@@ -489,7 +489,7 @@ pub(crate) async fn compare_local(
         types: Vec::new(),
         sources: work.app.sources().to_vec(),
         made_for: String::new(),
-        ids: Vec::new(),
+        renderings: Vec::new(),
     };
     Ok(compare::run(&work.subject(resolved), targets, &work.memory).await)
 }
@@ -730,7 +730,7 @@ fn may_have_changes(work: &Work, compared: &Compared) -> bool {
 /// Whether the targets are, rendering by rendering, those that were synced last.
 fn same_manifests(work: &Work, targets: &Targets) -> bool {
     let memory = work.memory.lock();
-    memory.synced_ids.as_ref().is_some_and(|ids| *ids == targets.ids)
+    memory.synced_ids.as_ref().is_some_and(|ids| ids.iter().copied().eq(targets.ids()))
 }
 
 /// Whether objects of a kind live in namespaces, as the cluster says; a kind it does not know is refused

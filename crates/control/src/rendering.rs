@@ -3,7 +3,9 @@
 //! The key names every input of a rendering. Where the renderer read nothing outside the source's own
 //! directory, the key holds that directory's id instead of the whole tree's, so a commit elsewhere in a
 //! repository of a thousand applications renders nothing. Objects are stored stamped with their tracking data,
-//! as compact bytes, within a bound of bytes.
+//! as compact bytes; the [`cache`] holds what no application does, within a bound of bytes.
+
+mod cache;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -20,10 +22,13 @@ use tokio::sync::Semaphore;
 
 use crate::surroundings::Compute;
 
+pub(crate) use cache::Held;
+use cache::RenderCache;
+
 /// Version of the renderers; part of every key.
 const RENDERER_VERSION: &str = "1";
-/// Bytes of rendered objects that are kept.
-const CACHE_BYTES_MAX: u64 = 96 * 1024 * 1024;
+/// Bytes of rendered objects that are kept although no application holds them.
+const RELEASED_BYTES_MAX: u64 = 32 * 1024 * 1024;
 /// Failures that are remembered.
 const FAILURES_MAX: u64 = 10_000;
 /// Failed attempts that are made before the failure is answered from memory (RND-145).
@@ -39,7 +44,7 @@ const RENDER_TIMEOUT: Duration = Duration::from_secs(90);
 #[derive(Debug)]
 pub(crate) struct RenderedSource {
     /// Objects in render order, stamped.
-    pub(crate) objects: Vec<Arc<Object>>,
+    pub(crate) objects: Arc<[Arc<Object>]>,
     /// Type the source turned out to have.
     pub(crate) source_type: SourceType,
     /// Identity of this rendering: equal for equal inputs.
@@ -70,7 +75,7 @@ pub(crate) struct RenderTask {
 /// Renders and remembers. Cheap to clone.
 #[derive(Clone)]
 pub(crate) struct Renders {
-    done: Cache<[u8; 32], Arc<RenderedSource>>,
+    done: RenderCache,
     failed: Cache<[u8; 32], Failure>,
     slots: Arc<Semaphore>,
     /// Looks at trees, which need no slot (RND-19) and are bounded nonetheless.
@@ -80,13 +85,15 @@ pub(crate) struct Renders {
 }
 
 impl Renders {
-    /// An empty cache.
+    /// Nothing rendered yet.
     pub(crate) fn new(compute: Compute, clock: Clock) -> Self {
+        Self::keeping(RELEASED_BYTES_MAX, compute, clock)
+    }
+
+    /// The same, with the bytes that are kept although nobody holds them.
+    fn keeping(released_bytes_max: u64, compute: Compute, clock: Clock) -> Self {
         Self {
-            done: Cache::builder()
-                .max_capacity(CACHE_BYTES_MAX)
-                .weigher(|_, rendered: &Arc<RenderedSource>| rendered.bytes)
-                .build(),
+            done: RenderCache::new(released_bytes_max),
             failed: Cache::builder().max_capacity(FAILURES_MAX).build(),
             slots: Arc::new(Semaphore::new(compute.parallelism().max(1))),
             looks: Arc::new(Semaphore::new(compute.parallelism().max(1))),
@@ -95,9 +102,14 @@ impl Renders {
         }
     }
 
-    /// Bytes of rendered objects that are kept, about.
-    pub(crate) fn bytes(&self) -> u64 {
-        self.done.weighted_size()
+    /// Bytes of rendered objects that are kept although no application holds them, about.
+    pub(crate) fn released_bytes(&self) -> u64 {
+        self.done.released_bytes()
+    }
+
+    /// How many rendered sources applications hold.
+    pub(crate) fn held(&self) -> usize {
+        self.done.held()
     }
 
     /// The objects of a source; says whether they were rendered now.
@@ -108,7 +120,7 @@ impl Renders {
         &self,
         tree: Arc<dyn Tree>,
         task: RenderTask,
-    ) -> Result<(Arc<RenderedSource>, bool), String> {
+    ) -> Result<(Arc<Held>, bool), String> {
         let (task, Keys { narrow, clean, wide }) = self.look(&tree, task).await?;
         if !task.hard {
             let hit = narrow.filter(|_| clean).and_then(|key| self.done.get(&key));
@@ -152,7 +164,7 @@ impl Renders {
         mut task: RenderTask,
         narrow: Option<[u8; 32]>,
         wide: [u8; 32],
-    ) -> Result<Arc<RenderedSource>, String> {
+    ) -> Result<Arc<Held>, String> {
         let Ok(_slot) = self.slots.acquire().await else { return Err("shutting down".to_owned()) };
         let cancelled = Arc::new(AtomicBool::new(false));
         task.budget.cancelled = Some(Arc::clone(&cancelled));
@@ -171,10 +183,8 @@ impl Renders {
                 let id = narrow.filter(|_| inside).unwrap_or(wide);
                 let bytes: usize = objects.iter().map(|object| object.raw().len() + 600).sum();
                 let bytes = u32::try_from(bytes).unwrap_or(u32::MAX);
-                let rendered = Arc::new(RenderedSource { objects, source_type, id, bytes });
                 self.failed.invalidate(&wide);
-                self.done.insert(id, Arc::clone(&rendered));
-                Ok(rendered)
+                Ok(self.done.put(RenderedSource { objects: objects.into(), source_type, id, bytes }))
             }
             Err((transient, text)) => {
                 // Failures that say nothing about the content do not count towards the pause (RND-146).
@@ -321,3 +331,6 @@ impl Tree for Witness<'_> {
         self.tree.escaping_link(limit)
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -18,7 +18,7 @@ use crate::decide::refresh::{Level, RefreshKind};
 use crate::gate::{Gates, Shared};
 use crate::memory::Targets;
 use crate::queue::Priority;
-use crate::rendering::{RenderTask, Renders};
+use crate::rendering::{Held, RenderTask, Renders};
 use crate::store::AppKey;
 use crate::world::World;
 
@@ -108,14 +108,13 @@ pub(crate) async fn load(
         return Err(TargetError { text, repository: true, busy: true });
     };
     let count = request.sources.len();
-    let mut objects: Vec<Arc<Object>> = Vec::new();
     let mut made = Targets {
         objects: Arc::from([]),
         revisions: Vec::with_capacity(count),
         types: Vec::with_capacity(count),
         sources: request.sources.to_vec(),
         made_for: request.made_for(),
-        ids: Vec::with_capacity(count),
+        renderings: Vec::with_capacity(count),
     };
     let mut rendered_now = 0;
     for (index, source) in request.sources.iter().enumerate() {
@@ -129,18 +128,25 @@ pub(crate) async fn load(
         match rendered {
             Some((rendered, now)) => {
                 rendered_now += usize::from(now);
-                objects.extend(rendered.objects.iter().cloned());
                 made.types.push(rendered.source_type.as_str());
-                made.ids.push(rendered.id);
+                made.renderings.push(rendered);
             }
             None => made.types.push(""),
         }
     }
-    made.objects = objects.into();
+    made.objects = objects_of(&made.renderings);
     Ok((made, rendered_now))
 }
 
-type One = (String, Option<(Arc<crate::rendering::RenderedSource>, bool)>);
+/// Objects of all renderings; of a single one they are not listed twice.
+fn objects_of(renderings: &[Arc<Held>]) -> Arc<[Arc<Object>]> {
+    match renderings {
+        [only] => Arc::clone(&only.objects),
+        several => several.iter().flat_map(|rendering| rendering.objects.iter().cloned()).collect(),
+    }
+}
+
+type One = (String, Option<(Arc<Held>, bool)>);
 
 async fn load_one(
     request: &TargetRequest<'_>,

@@ -11,6 +11,7 @@ mod ignored;
 mod install;
 mod lease;
 mod noticing;
+mod renderings;
 mod revisions;
 mod rights;
 mod settings;

@@ -8,7 +8,7 @@ use http::{Method, Request};
 use http_body_util::BodyExt as _;
 use serde_json::{Value, json};
 use tiphys_cluster::Connection;
-use tiphys_control::{Compute, Controller, ControllerOptions, Interpreters, Random, Surroundings};
+use tiphys_control::{Compute, Controller, ControllerOptions, Interpreters, Random, Sizes, Surroundings};
 use tiphys_sim::{Options, Sim};
 use tiphys_source::{Clock, MemoryRepositories};
 
@@ -172,6 +172,18 @@ impl World {
         let metrics = self.controller.metrics();
         let counts = metrics.lines().filter(|line| line.starts_with("argocd_app_reconcile_count"));
         counts.filter_map(|line| line.rsplit(' ').next()?.parse::<u64>().ok()).sum()
+    }
+
+    /// How much the controller holds.
+    pub(crate) fn sizes(&self) -> Sizes {
+        self.controller.sizes()
+    }
+
+    /// How many renderings were made so far.
+    pub(crate) fn renderings(&self) -> u64 {
+        let metrics = self.controller.metrics();
+        let count = metrics.lines().find(|line| line.starts_with("tiphys_work_total{work=\"render\"}"));
+        count.and_then(|line| line.rsplit(' ').next()?.parse().ok()).unwrap_or_default()
     }
 
     pub(crate) async fn pass(&self, time: Duration) {

@@ -386,7 +386,9 @@ impl World {
             && sizes.waiting <= apps
             && sizes.timers <= 16 * (apps + 1)
             && sizes.events <= 1000
-            && sizes.rendered_bytes <= 4 << 20;
+            // The targets of each, and what is being looked at.
+            && sizes.renderings <= 4 * (apps + 1)
+            && sizes.released_bytes <= 4 << 20;
         if !fits {
             self.wires.observer.lock().broken(self.wires.now(), "INV-10", format!("{sizes:?}"));
         }
