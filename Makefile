@@ -21,6 +21,7 @@ check: need-cargo ## formatting, lints, licences and advisories
 	cargo clippy --workspace --all-targets --locked -- -D warnings
 	@if cargo deny --version >/dev/null 2>&1; then cargo deny --locked check; else echo "cargo deny check: skipped, cargo-deny is not installed (cargo install cargo-deny)"; fi
 	cargo test --locked -p tiphys --test it golden
+	@hack/need patch
 	@hack/mutate --check
 
 bench: need-testbed ## the ruler: workloads against a release build
