@@ -9,16 +9,14 @@ use http::{Method, Request, Response};
 use http_body_util::BodyDataStream;
 use serde_json::{Value, json};
 use tiphys_cluster::Connection;
-use tiphys_control::{Compute, Controller, ControllerOptions, Interpreters, Random, Surroundings};
-use tiphys_sim::{Options, Sim};
-use tiphys_source::{Clock, MemoryRepositories};
+use tiphys_control::Controller;
+use tiphys_sim::Sim;
+use tiphys_source::MemoryRepositories;
 use tokio::sync::watch;
 
-use crate::world::ask;
+use crate::support::{HOME, api_server, ask, control_plane, options};
 
-const BEGIN: &str = "2026-01-01T00:00:00Z";
 const URL: &str = "https://git.example/fleet.git";
-const HOME: &str = "https://kubernetes.default.svc";
 const REMOTE: &str = "https://remote.example";
 const APPLICATIONS: &str = "/apis/argoproj.io/v1alpha1/namespaces/argocd/applications";
 /// Workers of the controller.
@@ -39,41 +37,14 @@ pub(crate) struct Fleet {
 impl Fleet {
     /// Starts with so many applications far away, all of them synced; needs a runtime whose time is paused.
     pub(crate) async fn start(remote_apps: usize) -> Self {
-        let began = BEGIN.parse().unwrap();
-        let sim = || {
-            let clock = tiphys_sim::Clock::virtual_from(began);
-            Sim::new(Options { clock, ..Options::default() }).unwrap()
-        };
-        let (home, remote) = (sim(), sim());
-        for definition in tiphys_api::crd::manifests() {
-            ask(&home, Method::POST, "/apis/apiextensions.k8s.io/v1/customresourcedefinitions", &definition);
-        }
-        let namespace = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "argocd"}});
-        ask(&home, Method::POST, "/api/v1/namespaces", &namespace);
+        let (home, remote) = (control_plane(), api_server());
         ask(&home, Method::POST, "/api/v1/namespaces/argocd/secrets", &cluster_secret());
         let frozen = watch::Sender::new(false);
         let servers = MemoryRepositories::default();
-        let options = ControllerOptions {
-            namespace: "argocd".to_owned(),
-            connection: connection(HOME, &home, watch::Sender::new(false).subscribe()),
-            cache_dir: "/nowhere".into(),
-            own_dirs: Vec::new(),
-            env: BTreeMap::new(),
-            read_only: false,
-            lease: None,
-            workers: WORKERS,
-            surroundings: Surroundings {
-                clock: Clock::of_timers(began),
-                random: Random::seeded(1),
-                compute: Compute::inline(),
-                interpreters: Interpreters::in_process(),
-                repositories: Some(servers.clone()),
-                clusters: BTreeMap::from([(
-                    REMOTE.to_owned(),
-                    connection(REMOTE, &remote, frozen.subscribe()),
-                )]),
-            },
-        };
+        let mut options = options(connection(HOME, &home, watch::Sender::new(false).subscribe()), &servers);
+        options.workers = WORKERS;
+        let far = connection(REMOTE, &remote, frozen.subscribe());
+        options.surroundings.clusters.insert(REMOTE.to_owned(), far);
         let controller = Controller::start(options).await.unwrap();
         let mut fleet = Self { home, remote, controller, servers, frozen, files: BTreeMap::new() };
         let names = names(remote_apps);

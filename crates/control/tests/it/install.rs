@@ -5,16 +5,14 @@ use std::ops::Deref;
 use std::time::Duration;
 
 use bytes::Bytes;
-use http::{Method, Request};
+use http::Method;
 use serde_json::{Value, json};
-use tiphys_cluster::Connection;
-use tiphys_control::{Compute, Controller, ControllerOptions, Interpreters, Random, Surroundings};
-use tiphys_sim::{Options, Sim};
-use tiphys_source::{Clock, MemoryRepositories};
+use tiphys_control::Controller;
+use tiphys_sim::Sim;
+use tiphys_source::MemoryRepositories;
 
-use crate::world::ask;
+use crate::support::{ask, connection, control_plane, options};
 
-pub(crate) const BEGIN: &str = "2026-01-01T00:00:00Z";
 const URL: &str = "https://git.example/shop.git";
 const APPLICATIONS: &str = "/apis/argoproj.io/v1alpha1/namespaces/argocd/applications";
 
@@ -35,15 +33,7 @@ impl Deref for World {
 impl World {
     /// Everything but the controller; needs a runtime whose time is paused.
     pub(crate) fn prepare() -> Prepared {
-        let began = BEGIN.parse().unwrap();
-        let clock = tiphys_sim::Clock::virtual_from(began);
-        let sim = Sim::new(Options { clock, ..Options::default() }).unwrap();
-        let servers = MemoryRepositories::default();
-        for definition in tiphys_api::crd::manifests() {
-            ask(&sim, Method::POST, "/apis/apiextensions.k8s.io/v1/customresourcedefinitions", &definition);
-        }
-        let namespace = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "argocd"}});
-        ask(&sim, Method::POST, "/api/v1/namespaces", &namespace);
+        let (sim, servers) = (control_plane(), MemoryRepositories::default());
         let settings = json!({"apiVersion": "v1", "kind": "ConfigMap",
             "metadata": {"name": "argocd-cm", "labels": {"app.kubernetes.io/part-of": "argocd"}}});
         ask(&sim, Method::POST, "/api/v1/namespaces/argocd/configmaps", &settings);
@@ -64,30 +54,8 @@ pub(crate) struct Prepared {
 impl Prepared {
     /// Starts the controller.
     pub(crate) async fn run(self) -> World {
-        let server = self.sim.clone();
-        let answer = move |request: Request<Bytes>| {
-            let server = server.clone();
-            async move { Ok(server.call(request).await) }
-        };
-        let controller = Controller::start(ControllerOptions {
-            namespace: "argocd".to_owned(),
-            connection: Connection::over("https://kubernetes.default.svc", answer),
-            cache_dir: "/nowhere".into(),
-            own_dirs: Vec::new(),
-            env: BTreeMap::new(),
-            read_only: false,
-            lease: None,
-            workers: 4,
-            surroundings: Surroundings {
-                clock: Clock::of_timers(BEGIN.parse().unwrap()),
-                random: Random::seeded(1),
-                compute: Compute::inline(),
-                interpreters: Interpreters::in_process(),
-                repositories: Some(self.servers.clone()),
-                clusters: BTreeMap::new(),
-            },
-        });
-        World { controller: controller.await.unwrap(), prepared: self }
+        let options = options(connection(&self.sim), &self.servers);
+        World { controller: Controller::start(options).await.unwrap(), prepared: self }
     }
 
     /// Sets a key of `argocd-cm`.

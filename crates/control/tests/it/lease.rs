@@ -1,6 +1,5 @@
 //! Two processes of one installation: only the holder of the lease writes (F28).
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -9,12 +8,11 @@ use bytes::Bytes;
 use http::{Method, Request};
 use serde_json::Value;
 use tiphys_cluster::Connection;
-use tiphys_control::{Compute, Controller, ControllerOptions, Interpreters, Random, Surroundings};
-use tiphys_source::Clock;
+use tiphys_control::{Controller, ControllerOptions};
 use tokio::sync::watch;
 
-use crate::install::{BEGIN, Prepared, World};
-use crate::world::ask;
+use crate::install::{Prepared, World};
+use crate::support::{HOME, ask, options};
 
 const LEASE: &str = "/apis/coordination.k8s.io/v1/namespaces/argocd/leases/tiphys-controller";
 
@@ -42,22 +40,8 @@ impl Process {
             }
         };
         let options = ControllerOptions {
-            namespace: "argocd".to_owned(),
-            connection: Connection::over("https://kubernetes.default.svc", answer),
-            cache_dir: "/nowhere".into(),
-            own_dirs: Vec::new(),
-            env: BTreeMap::new(),
-            read_only: false,
             lease: Some(name.to_owned()),
-            workers: 4,
-            surroundings: Surroundings {
-                clock: Clock::of_timers(BEGIN.parse().unwrap()),
-                random: Random::seeded(1),
-                compute: Compute::inline(),
-                interpreters: Interpreters::in_process(),
-                repositories: Some(world.servers.clone()),
-                clusters: BTreeMap::new(),
-            },
+            ..options(Connection::over(HOME, answer), &world.servers)
         };
         Self { options: Some(options), frozen, writes }
     }

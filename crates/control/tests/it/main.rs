@@ -15,6 +15,7 @@ mod renderings;
 mod revisions;
 mod rights;
 mod settings;
+mod support;
 mod unrendered;
 mod updates;
 mod world;

@@ -4,15 +4,14 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use bytes::Bytes;
-use http::{Method, Request};
-use http_body_util::BodyExt as _;
+use http::Method;
 use serde_json::{Value, json};
-use tiphys_cluster::Connection;
-use tiphys_control::{Compute, Controller, ControllerOptions, Interpreters, Random, Sizes, Surroundings};
-use tiphys_sim::{Options, Sim};
-use tiphys_source::{Clock, MemoryRepositories};
+use tiphys_control::{Controller, Sizes};
+use tiphys_sim::Sim;
+use tiphys_source::MemoryRepositories;
 
-const BEGIN: &str = "2026-01-01T00:00:00Z";
+use crate::support::{ask, connection, control_plane, options};
+
 pub(crate) const URL: &str = "https://git.example/shop.git";
 const APPLICATIONS: &str = "/apis/argoproj.io/v1alpha1/namespaces/argocd/applications";
 const PROJECTS: &str = "/apis/argoproj.io/v1alpha1/namespaces/argocd/appprojects";
@@ -26,39 +25,8 @@ pub(crate) struct World {
 impl World {
     /// A controller that runs; needs a runtime whose time is paused.
     pub(crate) async fn start() -> Self {
-        let began = BEGIN.parse().unwrap();
-        let clock = tiphys_sim::Clock::virtual_from(began);
-        let sim = Sim::new(Options { clock, ..Options::default() }).unwrap();
-        let servers = MemoryRepositories::default();
-        for definition in tiphys_api::crd::manifests() {
-            ask(&sim, Method::POST, "/apis/apiextensions.k8s.io/v1/customresourcedefinitions", &definition);
-        }
-        let namespace = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "argocd"}});
-        ask(&sim, Method::POST, "/api/v1/namespaces", &namespace);
-        let server = sim.clone();
-        let answer = move |request: Request<Bytes>| {
-            let server = server.clone();
-            async move { Ok(server.call(request).await) }
-        };
-        let controller = Controller::start(ControllerOptions {
-            namespace: "argocd".to_owned(),
-            connection: Connection::over("https://kubernetes.default.svc", answer),
-            cache_dir: "/nowhere".into(),
-            own_dirs: Vec::new(),
-            env: BTreeMap::new(),
-            read_only: false,
-            lease: None,
-            workers: 4,
-            surroundings: Surroundings {
-                clock: Clock::of_timers(began),
-                random: Random::seeded(1),
-                compute: Compute::inline(),
-                interpreters: Interpreters::in_process(),
-                repositories: Some(servers.clone()),
-                clusters: BTreeMap::new(),
-            },
-        });
-        let controller = controller.await.unwrap();
+        let (sim, servers) = (control_plane(), MemoryRepositories::default());
+        let controller = Controller::start(options(connection(&sim), &servers)).await.unwrap();
         Self { servers, sim, controller }
     }
 
@@ -214,15 +182,4 @@ fn merge(into: &mut Value, change: &Value) {
         }
         (into, change) => *into = change.clone(),
     }
-}
-
-pub(crate) fn ask(sim: &Sim, method: Method, target: &str, body: &Value) -> Value {
-    use futures::FutureExt as _;
-    let kind = if method == Method::PATCH { "application/merge-patch+json" } else { "application/json" };
-    let bytes = if body.is_null() { Bytes::new() } else { Bytes::from(body.to_string()) };
-    let request = Request::builder().method(method).uri(target).header("content-type", kind).body(bytes);
-    let response = sim.handle(request.unwrap());
-    assert!(response.status().is_success() || body.is_null(), "{target}: {}", response.status());
-    let body = response.into_body().collect().now_or_never().unwrap().unwrap().to_bytes();
-    serde_json::from_slice(&body).unwrap()
 }
