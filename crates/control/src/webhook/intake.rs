@@ -117,11 +117,13 @@ mod tests {
         let intake = Intake::default();
         let slow: Vec<_> = (0..200).map(|_| intake.read(stalled(10), 1 << 20)).collect();
         let mut slow = std::pin::pin!(futures::future::join_all(slow));
+        let began = tokio::time::Instant::now();
         assert!(futures::poll!(slow.as_mut()).is_pending());
         let mut real = intake.read(Body::from("payload"), 1 << 20).await.unwrap();
         assert_eq!(real.take(), b"payload");
         drop(real);
         assert!(slow.await.iter().all(|ended| ended.as_ref().is_err_and(|why| *why == NoBody::Stalled)));
+        assert_eq!(began.elapsed(), BODY_TIMEOUT);
         assert_eq!(intake.places.available_permits(), DELIVERIES_MAX);
         assert_eq!(intake.bytes.available_permits(), WAITING_BYTES_MAX);
     }

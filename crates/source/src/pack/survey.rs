@@ -31,7 +31,7 @@ const SIZES_BYTES_MAX: usize = 20;
 pub(super) fn survey(pack: &[u8], interrupt: &AtomicBool) -> Result<(), PackError> {
     let head = pack.first_chunk::<HEAD_BYTES>().ok_or(PackError::Invalid)?;
     let (_version, count) = data::header::decode(head).map_err(|_error| PackError::Invalid)?;
-    let mut survey = Survey { pack, inflate: Decompress::new(), decoded_bytes: 0, deltas: 0, interrupt };
+    let mut survey = Survey::of(pack, interrupt);
     let mut offset = HEAD_BYTES;
     for _ in 0..count {
         offset = survey.entry(offset)?;
@@ -47,7 +47,11 @@ struct Survey<'a> {
     interrupt: &'a AtomicBool,
 }
 
-impl Survey<'_> {
+impl<'a> Survey<'a> {
+    fn of(pack: &'a [u8], interrupt: &'a AtomicBool) -> Self {
+        Self { pack, inflate: Decompress::new(), decoded_bytes: 0, deltas: 0, interrupt }
+    }
+
     /// Takes one object into account; gives the place after it.
     fn entry(&mut self, offset: usize) -> Result<usize, PackError> {
         let bytes = self.pack.get(offset..).ok_or(PackError::Invalid)?;
@@ -208,6 +212,13 @@ pub(super) mod tests {
         assert!(matches!(surveyed(&pack(&entry(3 << 30))), Err(PackError::TooLarge)));
         let large = OBJECT_BYTES_MAX as u64;
         assert!(matches!(surveyed(&pack(&entry(large))), Err(PackError::Invalid)));
+        assert!(matches!(surveyed(&pack(&entry(large + 1))), Err(PackError::TooLarge)));
+        // A base that is not in the pack is read too.
+        let id = gix::ObjectId::null(Kind::Sha1);
+        let mut delta = written_size(large + 1);
+        delta.extend_from_slice(&[1, 1, b'x']);
+        let delta = [(Header::RefDelta { base_id: id }, delta.len() as u64, delta)];
+        assert!(matches!(surveyed(&pack(&delta)), Err(PackError::TooLarge)));
         let many: Vec<_> = (0..3).map(|_| (Header::Blob, 0, Vec::new())).collect();
         assert!(surveyed(&pack(&many)).is_ok());
     }
@@ -217,7 +228,10 @@ pub(super) mod tests {
     fn inv_10_what_does_not_have_its_declared_size_is_refused() {
         for (declared, actual) in [(10, 1 << 24), (10, 9), (1, 0)] {
             let pack = pack(&[(Header::Blob, declared, vec![0; actual])]);
-            assert!(matches!(surveyed(&pack), Err(PackError::Invalid)), "{declared} {actual}");
+            let never = AtomicBool::new(false);
+            let mut survey = Survey::of(&pack, &never);
+            assert!(matches!(survey.entry(HEAD_BYTES), Err(PackError::Invalid)), "{declared} {actual}");
+            assert!(survey.inflate.total_out() <= STEP_BYTES as u64, "{}", survey.inflate.total_out());
         }
         let small = pack(&[(Header::Blob, 3, b"abc".to_vec())]);
         for end in 0..small.len() - 20 {
