@@ -257,10 +257,11 @@ impl Controller {
             workers => workers,
         };
         let queue = Queue::new();
+        let gates = Gates::new(Limits::of(workers), queue.clone());
         let context = Arc::new(Context {
             namespace: options.namespace.clone(),
             store: AppStore::default(),
-            queue: queue.clone(),
+            queue,
             clusters: Arc::new(Pool::new(
                 Ways { home: connection.clone(), given: surroundings.clusters.clone(), fence },
                 cluster_sender,
@@ -271,8 +272,8 @@ impl Controller {
             )),
             world: ArcSwap::from_pointee(world),
             sources,
-            renders: Renders::new(surroundings.compute, clock.clone()),
-            gates: Gates::new(Limits::of(workers), queue),
+            renders: Renders::new(gates.clone(), surroundings.compute, clock.clone()),
+            gates,
             home,
             clock,
             compute: surroundings.compute,

@@ -421,7 +421,7 @@ async fn compare_for(
     let of_spec = sources == work.app.sources();
     let replaced = Override { sources: &sources, revisions: &revisions };
     let compared = if !sync.manifests.is_empty() {
-        pass::compare_local(work, resolved, &sync.manifests, &revisions).await.map(Some)
+        pass::compare_local(context, work, resolved, &sync.manifests, &revisions).await.map(Some)
     } else if of_spec {
         pass::compare_now(context, work, resolved, refresh, &revisions, None).await
     } else {

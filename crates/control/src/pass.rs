@@ -28,7 +28,7 @@ use crate::metrics::ReconcileLabels;
 use crate::operate;
 use crate::persist::{self, Also, Written};
 use crate::queue::Priority;
-use crate::rendering;
+use crate::rendering::{self, RenderFailure, Stamp};
 use crate::scripts::Programs;
 use crate::store::{AppEntry, AppKey};
 use crate::targets::{self, Admitted, TargetError, TargetRequest};
@@ -46,9 +46,6 @@ const COMPARISON_TYPES: [&str; 6] = [
     "ExcludedResourceWarning",
     "UnknownError",
 ];
-
-/// Bytes that manifests which come with an operation take in memory.
-const LOCAL_BYTES_MAX: usize = 96 * 1024 * 1024;
 
 /// Pause after somebody else changed the application during a pass.
 const CONFLICT_AGAIN: std::time::Duration = std::time::Duration::from_millis(100);
@@ -457,9 +454,9 @@ fn check_hydrator(app: &Application) -> Result<(), String> {
     }
 }
 
-/// Compares manifests that came with the operation instead of those of the sources (CTL-42). They are stamped
-/// like generated ones (TRK-82).
+/// Compares manifests that came with the operation instead of those of the sources (CTL-42).
 pub(crate) async fn compare_local(
+    context: &Context,
     work: &Work,
     resolved: &Resolved,
     manifests: &[String],
@@ -474,15 +471,16 @@ pub(crate) async fn compare_local(
     if work.app.sources().iter().any(wants_signature) {
         return Err(failed("Cannot use local manifests when source integrity is enforced".to_owned()));
     }
-    let mut objects = Vec::with_capacity(manifests.len());
-    let mut memory = tiphys_go::memory::Memory::new(LOCAL_BYTES_MAX);
-    for text in manifests {
-        let mut value = tiphys_go::json::decode_kubernetes_within(text.as_bytes(), &mut memory)
-            .map_err(|e| failed(e.to_string()))?;
-        let namespace = &work.app.spec.destination.namespace;
-        work.tracking.stamp(&mut value, &work.instance, namespace).map_err(|e| failed(e.to_string()))?;
-        objects.push(Arc::new(Object::from_value(&value).map_err(|e| failed(e.to_string()))?));
-    }
+    let stamp = Stamp {
+        tracking: Arc::clone(&work.tracking),
+        instance_name: work.instance.clone(),
+        namespace: work.app.spec.destination.namespace.clone(),
+    };
+    let read = context.renders.local(&work.key, work.priority, manifests.to_vec(), stamp).await;
+    let objects = read.map_err(|failure| match failure {
+        RenderFailure::Busy => CompareError::Busy,
+        RenderFailure::Text(text) => failed(text),
+    })?;
     let targets = Targets {
         objects: objects.into(),
         revisions: revisions.to_vec(),

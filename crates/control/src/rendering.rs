@@ -6,6 +6,7 @@
 //! as compact bytes; the [`cache`] holds what no application does, within a bound of bytes.
 
 mod cache;
+mod turns;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -15,15 +16,24 @@ use bytes::Bytes;
 use moka::sync::Cache;
 use sha2::{Digest, Sha256};
 use tiphys_engine::tracking::TrackingSettings;
+use tiphys_go::json::{self, JsonError};
+use tiphys_go::memory::Memory;
 use tiphys_object::Object;
-use tiphys_render::{Budget, Entry, RenderRequest, SourceType, Tree, TreeError, TreePath, WalkLimit, render};
+use tiphys_render::{
+    Budget, Entry, Reason, RenderError, RenderRequest, SourceType, Tree, TreeError, TreePath, WalkLimit,
+    render,
+};
 use tiphys_source::Clock;
 use tokio::sync::Semaphore;
 
+use crate::gate::{Gates, Shared};
+use crate::queue::Priority;
+use crate::store::AppKey;
 use crate::surroundings::Compute;
 
 pub(crate) use cache::Held;
 use cache::RenderCache;
+use turns::{Size, Turns};
 
 /// Version of the renderers; part of every key.
 const RENDERER_VERSION: &str = "1";
@@ -39,6 +49,8 @@ const FAILURE_PAUSE: Duration = Duration::from_hours(1);
 const CACHED: &str = "Manifest generation error (cached): ";
 /// Time one rendering may take (RND-20).
 const RENDER_TIMEOUT: Duration = Duration::from_secs(90);
+const TIMEOUT: &str = "timeout after 1m30s";
+const SHUTTING_DOWN: &str = "shutting down";
 
 /// The objects of one source.
 #[derive(Debug)]
@@ -62,6 +74,10 @@ struct Failure {
 
 /// What is rendered: the request, and what the objects are stamped with.
 pub(crate) struct RenderTask {
+    /// The application it is for.
+    pub(crate) key: AppKey,
+    /// How urgent that application is.
+    pub(crate) priority: Priority,
     /// The request.
     pub(crate) request: RenderRequest,
     /// Bounds.
@@ -77,7 +93,8 @@ pub(crate) struct RenderTask {
 pub(crate) struct Renders {
     done: RenderCache,
     failed: Cache<[u8; 32], Failure>,
-    slots: Arc<Semaphore>,
+    turns: Arc<Turns>,
+    gates: Gates,
     /// Looks at trees, which need no slot (RND-19) and are bounded nonetheless.
     looks: Arc<Semaphore>,
     compute: Compute,
@@ -86,16 +103,17 @@ pub(crate) struct Renders {
 
 impl Renders {
     /// Nothing rendered yet.
-    pub(crate) fn new(compute: Compute, clock: Clock) -> Self {
-        Self::keeping(RELEASED_BYTES_MAX, compute, clock)
+    pub(crate) fn new(gates: Gates, compute: Compute, clock: Clock) -> Self {
+        Self::keeping(RELEASED_BYTES_MAX, gates, compute, clock)
     }
 
     /// The same, with the bytes that are kept although nobody holds them.
-    fn keeping(released_bytes_max: u64, compute: Compute, clock: Clock) -> Self {
+    fn keeping(released_bytes_max: u64, gates: Gates, compute: Compute, clock: Clock) -> Self {
         Self {
             done: RenderCache::new(released_bytes_max),
             failed: Cache::builder().max_capacity(FAILURES_MAX).build(),
-            slots: Arc::new(Semaphore::new(compute.parallelism().max(1))),
+            turns: Arc::new(Turns::new(compute.parallelism())),
+            gates,
             looks: Arc::new(Semaphore::new(compute.parallelism().max(1))),
             compute,
             clock,
@@ -120,7 +138,7 @@ impl Renders {
         &self,
         tree: Arc<dyn Tree>,
         task: RenderTask,
-    ) -> Result<(Arc<Held>, bool), String> {
+    ) -> Result<(Arc<Held>, bool), RenderFailure> {
         let (task, Keys { narrow, clean, wide }) = self.look(&tree, task).await?;
         if !task.hard {
             let hit = narrow.filter(|_| clean).and_then(|key| self.done.get(&key));
@@ -128,7 +146,7 @@ impl Renders {
                 return Ok((hit, false));
             }
             if let Some(failure) = self.failure(&wide).filter(|failure| failure.attempts >= ATTEMPTS_MAX) {
-                return Err(format!("{CACHED}{}", failure.text));
+                return Err(RenderFailure::Text(format!("{CACHED}{}", failure.text)));
             }
         }
         self.run(tree, task, narrow, wide).await.map(|rendered| (rendered, true))
@@ -137,17 +155,19 @@ impl Renders {
     /// Keys of a rendering, and whether all links of the tree stay inside. Both are read from the repository, so
     /// this is work for the threads that may block, within the time of a rendering.
     async fn look(&self, tree: &Arc<dyn Tree>, mut task: RenderTask) -> Result<(RenderTask, Keys), String> {
-        let Ok(_look) = self.looks.acquire().await else { return Err("shutting down".to_owned()) };
+        let look = Arc::clone(&self.looks).acquire_owned().await;
+        let Ok(look) = look else { return Err(SHUTTING_DOWN.to_owned()) };
         let cancelled = Arc::new(AtomicBool::new(false));
         task.budget.cancelled = Some(Arc::clone(&cancelled));
         let tree = Arc::clone(tree);
         let job = self.compute.run(move || {
             let keys = Keys::of(tree.as_ref(), &task);
+            drop(look);
             (task, keys)
         });
         let Ok(looked) = tokio::time::timeout(RENDER_TIMEOUT, job).await else {
             cancelled.store(true, Ordering::Relaxed);
-            return Err("timeout after 1m30s".to_owned());
+            return Err(TIMEOUT.to_owned());
         };
         looked.map_err(|panic| format!("rendering failed unexpectedly: {panic}"))
     }
@@ -161,24 +181,16 @@ impl Renders {
     async fn run(
         &self,
         tree: Arc<dyn Tree>,
-        mut task: RenderTask,
+        task: RenderTask,
         narrow: Option<[u8; 32]>,
         wide: [u8; 32],
-    ) -> Result<Arc<Held>, String> {
-        let Ok(_slot) = self.slots.acquire().await else { return Err("shutting down".to_owned()) };
-        let cancelled = Arc::new(AtomicBool::new(false));
-        task.budget.cancelled = Some(Arc::clone(&cancelled));
-        let job = self.compute.run(move || render_stamped(tree.as_ref(), &task));
-        let ended = tokio::time::timeout(RENDER_TIMEOUT, job).await;
-        let outcome = match ended {
-            Err(_) => {
-                cancelled.store(true, Ordering::Relaxed);
-                Err((true, "timeout after 1m30s".to_owned()))
-            }
-            Ok(Err(panic)) => Err((false, format!("rendering failed unexpectedly: {panic}"))),
-            Ok(Ok(outcome)) => outcome,
+    ) -> Result<Arc<Held>, RenderFailure> {
+        let task = Arc::new(task);
+        let work = {
+            let task = Arc::clone(&task);
+            move |budget: &Budget| render_stamped(tree.as_ref(), &task, budget)
         };
-        match outcome {
+        match self.in_turn(&task.key, task.priority, &task.budget, work).await {
             Ok((objects, source_type, inside)) => {
                 let id = narrow.filter(|_| inside).unwrap_or(wide);
                 let bytes: usize = objects.iter().map(|object| object.raw().len() + 600).sum();
@@ -186,17 +198,139 @@ impl Renders {
                 self.failed.invalidate(&wide);
                 Ok(self.done.put(RenderedSource { objects: objects.into(), source_type, id, bytes }))
             }
-            Err((transient, text)) => {
+            Err(failed) => {
                 // Failures that say nothing about the content do not count towards the pause (RND-146).
-                if !transient {
+                if matches!(failed.why, Why::Content | Why::NeedsMore) {
                     let attempts =
                         self.failure(&wide).map_or(0, |failure| failure.attempts).saturating_add(1);
                     let at = self.clock.elapsed();
-                    self.failed.insert(wide, Failure { text: text.clone(), attempts, at });
+                    self.failed.insert(wide, Failure { text: failed.text.clone(), attempts, at });
                 }
-                Err(text)
+                Err(failed.into())
             }
         }
+    }
+
+    /// The objects of manifests that came with an operation (CTL-42), stamped like generated ones (TRK-82).
+    ///
+    /// # Errors
+    /// With the text users see.
+    pub(crate) async fn local(
+        &self,
+        key: &AppKey,
+        priority: Priority,
+        manifests: Vec<String>,
+        stamp: Stamp,
+    ) -> Result<Vec<Arc<Object>>, RenderFailure> {
+        let given = Arc::new((manifests, stamp));
+        let work = move |budget: &Budget| local_stamped(&given.0, &given.1, budget);
+        Ok(self.in_turn(key, priority, &Budget::default(), work).await?)
+    }
+
+    /// Works as on a small source, and as on a large one if that does not do. Few workers wait for the turn of large
+    /// ones; an application that comes on top of them is called later.
+    async fn in_turn<T: Send + 'static>(
+        &self,
+        key: &AppKey,
+        priority: Priority,
+        budget: &Budget,
+        work: impl Fn(&Budget) -> Result<T, Failed> + Clone + Send + 'static,
+    ) -> Result<T, Failed> {
+        match self.attempt(Size::Small, budget, work.clone()).await {
+            Err(Failed { why: Why::NeedsMore, .. }) => {
+                let place = self.gates.enter(key, priority, [Shared::LargeRendering]);
+                let busy = || Failed::new(Why::Busy, "too many large sources wait to be rendered");
+                let _place = place.ok_or_else(busy)?;
+                self.attempt(Size::Large, budget, work).await
+            }
+            outcome => outcome,
+        }
+    }
+
+    /// Works within what a size allows, when its turn has come. The turn ends with the work, also when nobody waits
+    /// for that any more.
+    async fn attempt<T: Send + 'static>(
+        &self,
+        size: Size,
+        budget: &Budget,
+        work: impl FnOnce(&Budget) -> Result<T, Failed> + Send + 'static,
+    ) -> Result<T, Failed> {
+        let turn = self.turns.take(size).await;
+        let Some(turn) = turn else { return Err(Failed::new(Why::Transient, SHUTTING_DOWN)) };
+        let cancelled = Arc::new(AtomicBool::new(false));
+        let mut budget = size.within(budget);
+        budget.cancelled = Some(Arc::clone(&cancelled));
+        let job = self.compute.run(move || {
+            let _turn = turn;
+            work(&budget)
+        });
+        match tokio::time::timeout(RENDER_TIMEOUT, job).await {
+            Err(_) => {
+                cancelled.store(true, Ordering::Relaxed);
+                Err(Failed::new(Why::Transient, TIMEOUT))
+            }
+            Ok(Err(panic)) => {
+                Err(Failed::new(Why::Content, format!("rendering failed unexpectedly: {panic}")))
+            }
+            Ok(Ok(outcome)) => outcome,
+        }
+    }
+}
+
+/// Why nothing was rendered.
+#[derive(Debug)]
+pub(crate) enum RenderFailure {
+    /// Too many wait to render large sources already; the application is called when there is a place.
+    Busy,
+    /// What users see.
+    Text(String),
+}
+
+impl From<Failed> for RenderFailure {
+    fn from(failed: Failed) -> Self {
+        if failed.why == Why::Busy { Self::Busy } else { Self::Text(failed.text) }
+    }
+}
+
+impl From<String> for RenderFailure {
+    fn from(text: String) -> Self {
+        Self::Text(text)
+    }
+}
+
+/// An attempt that failed.
+struct Failed {
+    why: Why,
+    text: String,
+}
+
+/// What a failure says.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Why {
+    /// Nothing about the content.
+    Transient,
+    /// That the content cannot be rendered.
+    Content,
+    /// That the content takes more memory than the attempt had.
+    NeedsMore,
+    /// That nothing was tried, because too many wait.
+    Busy,
+}
+
+impl Failed {
+    fn new(why: Why, text: impl Into<String>) -> Self {
+        Self { why, text: text.into() }
+    }
+}
+
+impl From<RenderError> for Failed {
+    fn from(error: RenderError) -> Self {
+        let why = match error.reason {
+            Reason::MemoryExceeded => Why::NeedsMore,
+            _ if error.is_transient() => Why::Transient,
+            _ => Why::Content,
+        };
+        Self::new(why, error.message)
     }
 }
 
@@ -207,21 +341,52 @@ pub(crate) fn is_same_failure(one: &str, other: &str) -> bool {
 
 type Stamped = (Vec<Arc<Object>>, SourceType, bool);
 
-/// Renders, stamps and packs; a failure says whether it may be transient.
-fn render_stamped(tree: &dyn Tree, task: &RenderTask) -> Result<Stamped, (bool, String)> {
-    let request = &task.request;
-    let witness = Witness { tree, inside: &request.source.path, left: AtomicBool::new(false) };
-    let rendered = render(request, &witness, &task.budget)
-        .map_err(|error| (error.code() == tiphys_render::Code::Unavailable, error.to_string()))?;
-    let mut objects = Vec::with_capacity(rendered.objects.len());
-    for mut value in rendered.objects {
-        task.tracking
-            .stamp(&mut value, &request.instance_name, &request.destination_namespace)
-            .map_err(|error| (false, error.to_string()))?;
-        let object = Object::from_value(&value).map_err(|error| (false, error.to_string()))?;
-        objects.push(Arc::new(object));
+/// With what objects are marked as an application's.
+pub(crate) struct Stamp {
+    /// Tracking settings with the application's effective method.
+    pub(crate) tracking: Arc<TrackingSettings>,
+    /// The application, as tracking names it.
+    pub(crate) instance_name: String,
+    /// Namespace of the destination.
+    pub(crate) namespace: String,
+}
+
+impl Stamp {
+    /// Stamps and packs.
+    fn pack(&self, mut value: serde_json::Value) -> Result<Arc<Object>, Failed> {
+        self.tracking
+            .stamp(&mut value, &self.instance_name, &self.namespace)
+            .map_err(|error| Failed::new(Why::Content, error.to_string()))?;
+        let object = Object::from_value(&value);
+        object.map(Arc::new).map_err(|error| Failed::new(Why::Content, error.to_string()))
     }
+}
+
+/// Renders, stamps and packs.
+fn render_stamped(tree: &dyn Tree, task: &RenderTask, budget: &Budget) -> Result<Stamped, Failed> {
+    let request = &task.request;
+    let stamp = Stamp {
+        tracking: Arc::clone(&task.tracking),
+        instance_name: request.instance_name.clone(),
+        namespace: request.destination_namespace.clone(),
+    };
+    let witness = Witness { tree, inside: &request.source.path, left: AtomicBool::new(false) };
+    let rendered = render(request, &witness, budget)?;
+    let objects = rendered.objects.into_iter().map(|value| stamp.pack(value)).collect::<Result<_, _>>()?;
     Ok((objects, rendered.source_type, !witness.left.load(Ordering::Relaxed)))
+}
+
+/// Reads, stamps and packs manifests one after another.
+fn local_stamped(manifests: &[String], stamp: &Stamp, budget: &Budget) -> Result<Vec<Arc<Object>>, Failed> {
+    let mut memory = Memory::new(budget.memory);
+    let read = |text: &String| {
+        let value = json::decode_kubernetes_within(text.as_bytes(), &mut memory).map_err(|error| {
+            let why = if matches!(error, JsonError::Memory { .. }) { Why::NeedsMore } else { Why::Content };
+            Failed::new(why, error.to_string())
+        })?;
+        stamp.pack(value)
+    };
+    manifests.iter().map(read).collect()
 }
 
 /// What one look at a tree says about a rendering.

@@ -18,7 +18,7 @@ use crate::decide::refresh::{Level, RefreshKind};
 use crate::gate::{Gates, Shared};
 use crate::memory::Targets;
 use crate::queue::Priority;
-use crate::rendering::{Held, RenderTask, Renders};
+use crate::rendering::{Held, RenderFailure, RenderTask, Renders};
 use crate::store::AppKey;
 use crate::world::World;
 
@@ -57,7 +57,7 @@ pub(crate) struct TargetError {
     pub(crate) text: String,
     /// Whether the repository failed, not the manifests (CTL-33).
     pub(crate) repository: bool,
-    /// Whether too many wait for the repository already; nothing was tried.
+    /// Whether too many wait for the repository, or to render large sources, already.
     pub(crate) busy: bool,
 }
 
@@ -184,6 +184,8 @@ async fn load_one(
     let tree = sources.tree(&repo, &commit).await.map_err(repository)?;
     let settings = &request.world.settings;
     let task = RenderTask {
+        key: request.key.clone(),
+        priority: request.priority,
         request: RenderRequest {
             source: source.clone(),
             revision: commit.clone(),
@@ -198,6 +200,12 @@ async fn load_one(
         tracking: Arc::clone(&request.tracking),
         hard: request.kind == RefreshKind::Hard,
     };
-    let rendered = renders.get(tree, task).await.map_err(manifests)?;
-    Ok((commit, Some(rendered)))
+    match renders.get(tree, task).await {
+        Ok(rendered) => Ok((commit, Some(rendered))),
+        Err(RenderFailure::Text(text)) => Err(manifests(text)),
+        Err(RenderFailure::Busy) => {
+            let text = "too many large sources wait to be rendered".to_owned();
+            Err(TargetError { text, repository: false, busy: true })
+        }
+    }
 }

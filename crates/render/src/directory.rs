@@ -62,11 +62,11 @@ pub fn render(
             objects.push(parse_json_file(name, &text, &mut memory)?);
         } else {
             let stream = manifests::parse_stream(&text, budget, &mut memory);
+            // Never ignored like a file that is no manifest: what follows would be missing.
+            if let Some((error, reason)) = stream.error.as_ref().and_then(|e| Some((e, e.exceeded()?))) {
+                return Err(RenderError::new(reason, format!("{name:?}: {error}")));
+            }
             match stream.error {
-                // Never ignored like a file that is no manifest: what follows would be missing.
-                Some(error @ (ManifestError::TooMany { .. } | ManifestError::TooLarge { .. })) => {
-                    return Err(RenderError::new(Reason::BudgetExceeded, format!("{name:?}: {error}")));
-                }
                 Some(error) if !stream.objects.is_empty() || objects_meant(&text) => {
                     return Err(unmarshal(name, &error));
                 }
@@ -142,7 +142,7 @@ fn parse_json_file(name: &str, text: &str, memory: &mut Memory) -> Result<Value,
     let value = json::decode_kubernetes_within(first.as_bytes(), memory).map_err(|error| match error {
         JsonError::Memory { limit } => {
             let text = format!("{name:?}: {}", ManifestError::TooLarge { limit });
-            RenderError::new(Reason::BudgetExceeded, text)
+            RenderError::new(Reason::MemoryExceeded, text)
         }
         error => unmarshal(name, &error),
     })?;
@@ -187,7 +187,7 @@ fn read_files<'a>(
                 return Err(RenderError::new(Reason::ManifestsTooLarge, text));
             }
             Err(error @ TreeError::TooLarge { .. }) => {
-                return Err(RenderError::new(Reason::BudgetExceeded, error.to_string()));
+                return Err(RenderError::new(Reason::MemoryExceeded, error.to_string()));
             }
             other => other?,
         };
@@ -269,11 +269,11 @@ impl Walk<'_> {
     /// Takes a file. Names and levels are the repository's choice, so their bytes are counted: half a million
     /// files below a long path would be gigabytes of paths.
     fn find(&mut self, listed: TreePath, real: TreePath) -> Result<(), RenderError> {
-        let bytes = listed.as_str().len() + real.as_str().len();
+        let bytes = size_of::<Found>() + listed.as_str().len() + real.as_str().len();
         self.path_bytes_left = self.path_bytes_left.checked_sub(bytes).ok_or_else(|| {
             let limit = self.budget.path_bytes;
             let text = format!("the paths of the directory's files have more than {limit} bytes");
-            RenderError::new(Reason::BudgetExceeded, text)
+            RenderError::new(Reason::MemoryExceeded, text)
         })?;
         self.found.push(Found { listed, real });
         Ok(())

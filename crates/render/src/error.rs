@@ -70,6 +70,8 @@ pub enum Reason {
     ExecRequired,
     /// A budget ran out.
     BudgetExceeded,
+    /// The same, of what a source takes in memory: with a larger budget it may be rendered.
+    MemoryExceeded,
     /// The content cannot be read.
     ContentUnavailable,
 }
@@ -91,7 +93,7 @@ impl Reason {
             Self::ListItemNotObject => "list-item-not-object",
             Self::SourceParameters => "source-parameters",
             Self::ExecRequired => "exec-required",
-            Self::BudgetExceeded => "budget-exceeded",
+            Self::BudgetExceeded | Self::MemoryExceeded => "budget-exceeded",
             Self::ContentUnavailable => "content-unavailable",
         }
     }
@@ -100,7 +102,7 @@ impl Reason {
     pub fn code(self) -> Code {
         match self {
             Self::ManifestUnmarshal | Self::JsonMultipleObjects => Code::FailedPrecondition,
-            Self::BudgetExceeded => Code::ResourceExhausted,
+            Self::BudgetExceeded | Self::MemoryExceeded => Code::ResourceExhausted,
             Self::ContentUnavailable => Code::Unavailable,
             _ => Code::Unknown,
         }

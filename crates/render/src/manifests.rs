@@ -47,6 +47,19 @@ pub enum ManifestError {
     },
 }
 
+impl ManifestError {
+    /// The reason, when a bound of ours was reached and not the text is wrong.
+    pub(crate) fn exceeded(&self) -> Option<Reason> {
+        match self {
+            Self::TooLarge { .. } => Some(Reason::MemoryExceeded),
+            Self::TooMany { .. } => Some(Reason::BudgetExceeded),
+            Self::Syntax { .. } | Self::NotAMapping { .. } | Self::KindMissing { .. } | Self::Encoding => {
+                None
+            }
+        }
+    }
+}
+
 /// Objects of a stream, and the first error if there was one.
 #[derive(Debug, Default, PartialEq)]
 pub struct Stream {
@@ -69,10 +82,10 @@ pub struct Stream {
 pub fn parse_manifests(text: &str, budget: &Budget) -> Result<Vec<Value>, RenderError> {
     let stream = parse_stream(text, budget, &mut Memory::new(budget.memory));
     match stream.error {
-        Some(error @ (ManifestError::TooMany { .. } | ManifestError::TooLarge { .. })) => {
-            Err(RenderError::new(Reason::BudgetExceeded, error.to_string()))
+        Some(error) => {
+            let reason = error.exceeded().unwrap_or(Reason::ManifestUnmarshal);
+            Err(RenderError::new(reason, error.to_string()))
         }
-        Some(error) => Err(RenderError::new(Reason::ManifestUnmarshal, error.to_string())),
         None => expand_lists(stream.objects, budget),
     }
 }

@@ -102,7 +102,7 @@ pub struct Budget {
     pub depth: usize,
     /// Directories and files that a source's own walk looks at.
     pub files: usize,
-    /// Bytes of the paths of the files that it finds.
+    /// Bytes that the list of the files which it finds takes in memory, mostly paths.
     pub path_bytes: usize,
     /// Members of directories that the check of all links of a tree looks at.
     pub tree_entries: usize,
@@ -114,19 +114,36 @@ impl Default for Budget {
     fn default() -> Self {
         Self {
             combined_manifest_bytes: 10_000_000,
-            input_bytes: 256 * 1024 * 1024,
+            input_bytes: 32 * 1024 * 1024,
             memory: 96 * 1024 * 1024,
             objects: 100_000,
             depth: tiphys_go::nesting::DEPTH_MAX,
             files: 500_000,
-            path_bytes: 64 * 1024 * 1024,
+            path_bytes: 32 * 1024 * 1024,
             tree_entries: 2_000_000,
             cancelled: None,
         }
     }
 }
 
+// What a small rendering has: some hundred objects of common size.
+const SMALL_MEMORY: usize = 6 * 1024 * 1024;
+const SMALL_INPUT_BYTES: u64 = 512 * 1024;
+const SMALL_PATH_BYTES: usize = 512 * 1024;
+
 impl Budget {
+    /// What nearly every source can do with, so that several may be rendered at the same time. One that cannot fails
+    /// with [`Reason::MemoryExceeded`], and may be tried with this whole budget.
+    #[must_use]
+    pub fn small(&self) -> Self {
+        Self {
+            memory: self.memory.min(SMALL_MEMORY),
+            input_bytes: self.input_bytes.min(SMALL_INPUT_BYTES),
+            path_bytes: self.path_bytes.min(SMALL_PATH_BYTES),
+            ..self.clone()
+        }
+    }
+
     /// The bound of one walk over a whole tree.
     pub fn walk(&self) -> WalkLimit<'_> {
         WalkLimit::new(self.tree_entries, self.cancelled.as_deref())

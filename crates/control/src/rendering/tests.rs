@@ -1,8 +1,13 @@
 use std::collections::BTreeMap;
+use std::sync::mpsc;
 
+use futures::FutureExt as _;
+use parking_lot::Mutex;
 use tiphys_render::MemoryTree;
 
 use super::*;
+use crate::gate::Limits;
+use crate::queue::Queue;
 
 /// One `ConfigMap` whose text has so many bytes.
 fn tree(bytes: usize) -> Arc<dyn Tree> {
@@ -17,6 +22,8 @@ fn task(instance: &str) -> RenderTask {
     let mut request = RenderRequest { instance_name: instance.to_owned(), ..RenderRequest::default() };
     "app".clone_into(&mut request.source.path);
     RenderTask {
+        key: AppKey::new("argocd", instance),
+        priority: Priority::Routine,
         request,
         budget: Budget::default(),
         tracking: Arc::new(TrackingSettings::from_settings(&BTreeMap::new(), "argocd")),
@@ -25,7 +32,24 @@ fn task(instance: &str) -> RenderTask {
 }
 
 fn renders(released_bytes_max: u64) -> Renders {
-    Renders::keeping(released_bytes_max, Compute::inline(), Clock::real())
+    Renders::keeping(released_bytes_max, gates(), Compute::inline(), Clock::real())
+}
+
+/// One worker may wait for the turn of large sources beside the one that has it.
+fn gates() -> Gates {
+    Gates::new(Limits { repository: 2, cluster: 2 }, Queue::new())
+}
+
+/// More than a small rendering may read.
+fn large() -> Arc<dyn Tree> {
+    tree(600_000)
+}
+
+fn text_of(failure: RenderFailure) -> String {
+    match failure {
+        RenderFailure::Busy => "busy".to_owned(),
+        RenderFailure::Text(text) => text,
+    }
 }
 
 /// C24: with a bound for everything, many applications pushed each other out and were rendered at each look.
@@ -57,4 +81,128 @@ async fn rnd_144_a_hard_refresh_renders_what_is_held_too() {
     assert!(now && !Arc::ptr_eq(&anew, &held));
     let (again, now) = renders.get(tree(10), task("app")).await.unwrap();
     assert!(!now && Arc::ptr_eq(&again, &anew));
+}
+
+/// INV-16: what one tenant's sources take delays no rendering of ordinary size, and no worker but a few.
+#[tokio::test]
+async fn inv_16_large_sources_wait_for_each_other_and_nobody_waits_for_them() {
+    let renders = renders(20_000);
+    let turn = renders.turns.take(Size::Large).await;
+    let mut one = Box::pin(renders.get(large(), task("one")));
+    let mut two = Box::pin(renders.get(large(), task("two")));
+    assert!((&mut one).now_or_never().is_none() && (&mut two).now_or_never().is_none());
+    let three = renders.get(large(), task("three")).now_or_never();
+    assert!(matches!(three, Some(Err(RenderFailure::Busy))));
+    // One small rendering at a time, and those who wait for the large turn are none.
+    let small = renders.get(tree(1_000), task("small")).now_or_never();
+    assert!(small.is_some_and(|rendered| rendered.is_ok_and(|(_, now)| now)));
+    drop(turn);
+    assert_eq!(one.await.unwrap().0.objects.len(), 1);
+    assert_eq!(two.await.unwrap().0.objects.len(), 1);
+    assert!(renders.get(large(), task("three")).await.is_ok());
+}
+
+/// A bomb fails with the bound of one source and counts as one failure, however often it was tried.
+#[tokio::test]
+async fn sec_07_a_bomb_is_told_with_the_bound_of_one_source() {
+    let renders = renders(20_000);
+    let mut bomb = format!("kind: A\na0: &a0 [{}]\n", "x".repeat(4_000));
+    for level in 1..6 {
+        let below = vec![format!("*a{}", level - 1); 10].join(",");
+        bomb = format!("{bomb}a{level}: &a{level} [{below}]\n");
+    }
+    let bomb: Arc<dyn Tree> = Arc::new(MemoryTree::from_files([("app/all.yaml", bomb)]).unwrap());
+    let bound = Budget::default().memory.to_string();
+    for attempt in 1..=ATTEMPTS_MAX + 1 {
+        let failed = renders.get(Arc::clone(&bomb), task("app")).await;
+        let text = failed.map(|_| ()).map_err(text_of).unwrap_err();
+        assert!(text.contains(&bound), "{text}");
+        assert_eq!(text.starts_with(CACHED), attempt > ATTEMPTS_MAX, "{attempt}: {text}");
+    }
+}
+
+/// A tree that stands still in the middle of reading.
+struct Slow {
+    tree: Arc<dyn Tree>,
+    began: mpsc::Sender<()>,
+    go_on: Mutex<mpsc::Receiver<()>>,
+}
+
+impl Tree for Slow {
+    fn id(&self) -> &str {
+        self.tree.id()
+    }
+
+    fn subtree_id(&self, path: &TreePath) -> Result<Option<String>, TreeError> {
+        self.tree.subtree_id(path)
+    }
+
+    fn entry(&self, path: &TreePath) -> Result<Option<Entry>, TreeError> {
+        self.tree.entry(path)
+    }
+
+    fn list(&self, path: &TreePath) -> Result<Vec<(String, Entry)>, TreeError> {
+        self.tree.list(path)
+    }
+
+    fn read(&self, path: &TreePath, max_bytes: u64) -> Result<Bytes, TreeError> {
+        self.began.send(()).unwrap();
+        self.go_on.lock().recv().unwrap();
+        self.tree.read(path, max_bytes)
+    }
+
+    fn escaping_link(&self, limit: &mut WalkLimit<'_>) -> Result<Option<TreePath>, TreeError> {
+        self.tree.escaping_link(limit)
+    }
+}
+
+/// What took too long was given up, but went on in its thread while the next one began.
+#[tokio::test]
+async fn sec_07_a_rendering_that_nobody_waits_for_keeps_its_turn_until_it_ends() {
+    let renders = Renders::keeping(20_000, gates(), Compute::threads(), Clock::real());
+    // The small attempt reads nothing that is too large for it, and ends; then the large one stands still.
+    let (began, begun) = mpsc::channel();
+    let (go, go_on) = mpsc::channel();
+    let slow = Arc::new(Slow { tree: large(), began, go_on: Mutex::new(go_on) });
+    go.send(()).unwrap();
+    let waiting = tokio::spawn({
+        let renders = renders.clone();
+        async move { renders.get(slow, task("slow")).await.map(|_| ()) }
+    });
+    let seen = tokio::task::spawn_blocking(move || {
+        begun.recv().unwrap();
+        begun.recv().unwrap();
+    });
+    seen.await.unwrap();
+    waiting.abort();
+    assert!(waiting.await.is_err());
+    assert!(renders.turns.take(Size::Large).now_or_never().is_none());
+    go.send(()).unwrap();
+    assert!(renders.turns.take(Size::Large).await.is_some());
+}
+
+/// Manifests that come with an operation take as much as those of sources, and took it in the task that asked.
+#[tokio::test]
+async fn sec_07_manifests_of_an_operation_wait_for_their_turn_too() {
+    let renders = renders(20_000);
+    let stamp = || Stamp {
+        tracking: Arc::new(TrackingSettings::from_settings(&BTreeMap::new(), "argocd")),
+        instance_name: "app".to_owned(),
+        namespace: "default".to_owned(),
+    };
+    let key = AppKey::new("argocd", "app");
+    let manifest = |items: usize| {
+        let items = vec![r#"{"":0}"#; items].join(",");
+        vec![format!(r#"{{"apiVersion":"v1","kind":"A","metadata":{{"name":"a"}},"x":[{items}]}}"#)]
+    };
+    let turn = renders.turns.take(Size::Large).await;
+    let small = renders.local(&key, Priority::Routine, manifest(10), stamp()).now_or_never();
+    assert!(small.is_some_and(|read| read.is_ok_and(|objects| objects.len() == 1)));
+    let mut large = Box::pin(renders.local(&key, Priority::Routine, manifest(20_000), stamp()));
+    assert!((&mut large).now_or_never().is_none());
+    drop(turn);
+    assert_eq!(large.await.unwrap().len(), 1);
+    let bomb = renders.local(&key, Priority::Routine, manifest(200_000), stamp()).await;
+    let text = bomb.map(|_| ()).map_err(text_of).unwrap_err();
+    assert!(text.contains(&Budget::default().memory.to_string()), "{text}");
 }

@@ -257,11 +257,11 @@ fn sty_114_a_bomb_of_anchors_is_bounded() {
     }
     let budget = Budget { memory: 1 << 20, ..Budget::default() };
     let error = run_with(&DirectorySource::default(), &[("a.yaml", &bomb)], &budget).unwrap_err();
-    assert_eq!(error.reason, Reason::BudgetExceeded);
+    assert_eq!(error.reason, Reason::MemoryExceeded);
     let none = Budget { memory: 700, ..Budget::default() };
     let files = [("a.yaml", "kind: A"), ("b.yaml", "kind: B\nmore: [1,2]")];
     let error = run_with(&DirectorySource::default(), &files, &none).unwrap_err();
-    assert_eq!(error.reason, Reason::BudgetExceeded);
+    assert_eq!(error.reason, Reason::MemoryExceeded);
 }
 
 #[test]
@@ -279,4 +279,30 @@ fn sty_114_a_large_file_is_bounded() {
     assert_eq!(error.reason, Reason::ManifestsTooLarge);
     let deep = format!("{{\"kind\":\"A\",\"a\":{}1{}}}", "[".repeat(100_000), "]".repeat(100_000));
     assert!(run(&[("a.json", &deep)]).is_err());
+}
+
+/// What fails for want of memory says so, in words and codes of any other bound, so that the caller can try again
+/// with more.
+#[test]
+fn sec_07_what_a_larger_budget_may_render_is_told_apart() {
+    let budget = Budget { memory: 4_000, input_bytes: 1_000, path_bytes: 400, ..Budget::default() };
+    let kinds = "kind: A\nx: [1,2,3,4]\n---\n".repeat(10);
+    let list = format!("{{\"kind\":\"A\",\"x\":[{}0]}}", "0,".repeat(200));
+    let comment = "#".repeat(1_001);
+    let long = "x".repeat(200);
+    let cases: [&[(&str, &str)]; 4] = [
+        &[("a.yaml", &kinds)],
+        &[("a.json", &list)],
+        &[("a.yaml", &comment)],
+        &[(&format!("{long}.yaml"), "kind: A")],
+    ];
+    for files in cases {
+        let error = run_with(&DirectorySource::default(), files, &budget).unwrap_err();
+        assert_eq!(error.reason, Reason::MemoryExceeded, "{error}");
+        assert_eq!(
+            (error.reason.as_str(), error.code()),
+            ("budget-exceeded", crate::Code::ResourceExhausted)
+        );
+        assert!(run_with(&DirectorySource::default(), files, &Budget::default()).is_ok());
+    }
 }
