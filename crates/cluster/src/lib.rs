@@ -7,6 +7,7 @@
 //!
 //! Nothing here decides what should be in a cluster; that is the engine's and the controllers' work.
 
+pub mod cloud;
 mod connection;
 mod error;
 #[cfg(test)]

@@ -5,6 +5,7 @@ use std::process::ExitCode;
 
 mod demo;
 mod install;
+mod k8s_auth;
 mod run;
 mod worker;
 
@@ -44,6 +45,9 @@ fn main() -> ExitCode {
     if rustls::crypto::aws_lc_rs::default_provider().install_default().is_err() {
         return fail("the crypto provider was installed twice; this is a bug", 20);
     }
+    if called_as() == k8s_auth::NAME {
+        return k8s_auth::run(&args);
+    }
     let rest = args.get(1..).unwrap_or_default();
     match args.first().and_then(|verb| verb.to_str()) {
         Some("eval") => tiphys::eval::run(rest),
@@ -56,6 +60,15 @@ fn main() -> ExitCode {
         None | Some("help" | "-h" | "--help") => print(HELP),
         _ => tiphys_cli::main(&args),
     }
+}
+
+/// The name this program goes by: another one makes it another program (CLI-1).
+fn called_as() -> OsString {
+    let own = || {
+        let path = std::env::args_os().next()?;
+        std::path::Path::new(&path).file_name().map(std::ffi::OsStr::to_os_string)
+    };
+    std::env::var_os("ARGOCD_BINARY_NAME").or_else(own).unwrap_or_default()
 }
 
 fn print(text: &str) -> ExitCode {

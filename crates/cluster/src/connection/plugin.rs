@@ -1,8 +1,8 @@
 //! Credential plugins of cluster Secrets: a program that prints a token or a client certificate (REP-104..106).
 //!
-//! It runs through [`tiphys_exec`] with a deadline, limits and a clean environment, only if the operator allows it,
-//! and never while a thread waits. Its arguments, its environment and what it prints may be secrets: no error repeats
-//! any of them.
+//! `argocd-k8s-auth` is no program here: [`crate::cloud`] answers in this process. Any other runs through
+//! [`tiphys_exec`] with a deadline, limits and a clean environment, only if the operator allows it, and never while a
+//! thread waits. Its arguments, its environment and what it prints may be secrets: no error repeats any of them.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -19,6 +19,8 @@ use tiphys_exec::{ExecError, Invocation, Limits};
 use tiphys_go::yaml;
 use tokio::sync::Mutex;
 use tokio::time::Instant;
+
+use crate::cloud::{self, CloudError, CloudToken, Environment};
 
 /// Time until a plugin is asked to end.
 const DEADLINE: Duration = Duration::from_secs(15);
@@ -40,8 +42,7 @@ const LIMITS: Limits = Limits {
 };
 
 /// The well-known plugins, which are allowed unless the operator says otherwise.
-const WELL_KNOWN: [&str; 9] = [
-    "argocd-k8s-auth",
+const WELL_KNOWN: [&str; 8] = [
     "aws",
     "aws-iam-authenticator",
     "doctl",
@@ -146,6 +147,9 @@ pub(super) enum PluginError {
     Failed,
     #[error("the credential plugin of the cluster Secret printed no credential")]
     Answer,
+    /// The built-in login said why.
+    #[error(transparent)]
+    Cloud(#[from] CloudError),
 }
 
 /// A client certificate and its key, as PEM.
@@ -209,10 +213,15 @@ impl Plugin {
             Known::Failure(error, since) if since.elapsed() < FAILURE_LASTS => return Err(*error),
             _ => {}
         }
-        let invocation = self.invocation();
+        let way = self.way();
         let run = tokio::spawn(async move {
-            let found = match invocation {
-                Ok(invocation) => run(invocation).await,
+            let found = match way {
+                Ok(Way::Program(invocation)) => run(*invocation).await,
+                Ok(Way::BuiltIn { arguments, environment, deadline }) => {
+                    let answer = cloud::answer(&arguments, &environment);
+                    let answer = tokio::time::timeout(deadline, answer).await;
+                    answer.map_err(|_elapsed| PluginError::Slow).and_then(|found| Credential::of(&found?))
+                }
                 Err(error) => Err(error),
             };
             *known = match &found {
@@ -232,10 +241,19 @@ impl Plugin {
         }
     }
 
-    fn invocation(&self) -> Result<Invocation, PluginError> {
+    /// How the credential is had.
+    fn way(&self) -> Result<Way, PluginError> {
+        if self.exec.command == cloud::PROGRAM {
+            let environment = Environment::of_plugin(&self.policy.environment, &self.exec.env);
+            return Ok(Way::BuiltIn {
+                arguments: self.exec.args.clone(),
+                environment: environment.ok_or(PluginError::Variable)?,
+                deadline: self.deadline,
+            });
+        }
         let mut environment = self.policy.environment_of(&self.exec)?;
         environment.push(("KUBERNETES_EXEC_INFO".into(), self.info.clone().into()));
-        Ok(Invocation {
+        let invocation = Invocation {
             program: self.policy.program(&self.exec.command)?,
             arguments: self.exec.args.iter().map(OsString::from).collect(),
             environment,
@@ -244,11 +262,28 @@ impl Plugin {
             grace: GRACE,
             stdout_bytes_max: ANSWER_BYTES_MAX,
             limits: LIMITS,
-        })
+        };
+        Ok(Way::Program(Box::new(invocation)))
     }
 }
 
+/// How a credential is had.
+enum Way {
+    Program(Box<Invocation>),
+    /// In this process (REP-106).
+    BuiltIn {
+        arguments: Vec<String>,
+        environment: Environment,
+        deadline: Duration,
+    },
+}
+
 impl Credential {
+    fn of(token: &CloudToken) -> Result<Self, PluginError> {
+        let authorization = Some(bearer(token.token.expose())?);
+        Ok(Self { authorization, identity: None, ends: Some(token.ends) })
+    }
+
     fn is_good(&self, now: Timestamp) -> bool {
         self.ends.is_none_or(|ends| ends.saturating_sub(EARLY).is_ok_and(|last| now < last))
     }
@@ -282,14 +317,7 @@ fn read(output: &[u8]) -> Result<Credential, PluginError> {
     let document = document.ok_or(PluginError::Answer)?;
     let status = document.get("status").cloned().ok_or(PluginError::Answer)?;
     let status: Status = serde_json::from_value(status).map_err(|_secret| PluginError::Answer)?;
-    let authorization = (!status.token.is_empty())
-        .then(|| {
-            let mut value = HeaderValue::try_from(format!("Bearer {}", status.token.trim()))?;
-            value.set_sensitive(true);
-            Ok(value)
-        })
-        .transpose()
-        .map_err(|_secret: http::header::InvalidHeaderValue| PluginError::Answer)?;
+    let authorization = (!status.token.is_empty()).then(|| bearer(&status.token)).transpose()?;
     let has_identity = !status.client_certificate_data.is_empty() && !status.client_key_data.is_empty();
     let identity = has_identity
         .then_some(Identity { certificate: status.client_certificate_data, key: status.client_key_data });
@@ -297,6 +325,13 @@ fn read(output: &[u8]) -> Result<Credential, PluginError> {
         return Err(PluginError::Answer);
     }
     Ok(Credential { authorization, identity, ends: status.expiration_timestamp })
+}
+
+fn bearer(token: &str) -> Result<HeaderValue, PluginError> {
+    let mut value =
+        HeaderValue::try_from(format!("Bearer {}", token.trim())).map_err(|_secret| PluginError::Answer)?;
+    value.set_sensitive(true);
+    Ok(value)
 }
 
 /// What the plugin is told about the cluster.
@@ -346,6 +381,24 @@ mod tests {
         let found = plugin.credential().await.unwrap().authorization.unwrap();
         assert_eq!(found.to_str().unwrap(), "Bearer arg-own-eu-");
         assert!(found.is_sensitive());
+    }
+
+    /// No program is needed for what `argocd-k8s-auth` answers, and no list has to name it (REP-106).
+    #[tokio::test]
+    async fn rep_106_the_login_of_argo_cd_is_built_in() {
+        let exec = json!({"command": "argocd-k8s-auth", "args": ["aws", "--cluster-name", "c"],
+            "env": {"AWS_ACCESS_KEY_ID": "i", "AWS_SECRET_ACCESS_KEY": "s"}});
+        let policy = PluginPolicy { programs: Some(Vec::new()), environment: BTreeMap::new() };
+        let with = |exec: &Value| {
+            let exec = serde_json::from_value(exec.clone()).unwrap();
+            Plugin::new(exec, "https://c", &ClusterConfig::default(), policy.clone())
+        };
+        let found = with(&exec).credential().await.unwrap();
+        assert!(found.authorization.unwrap().to_str().unwrap().starts_with("Bearer k8s-aws-v1."));
+        assert!(found.ends.is_some());
+        let mut elsewhere = exec;
+        elsewhere["env"]["AWS_ENDPOINT_URL_STS"] = json!("https://evil.example");
+        assert_eq!(error(&with(&elsewhere)).await, PluginError::Variable);
     }
 
     /// Arguments, environment and output of a plugin are in no error (SEC-38).
