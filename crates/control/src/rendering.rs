@@ -21,7 +21,7 @@ use tiphys_go::memory::Memory;
 use tiphys_object::Object;
 use tiphys_render::{
     Budget, Entry, Reason, RenderError, RenderRequest, SourceType, Tree, TreeError, TreePath, WalkLimit,
-    render,
+    check_weight, render,
 };
 use tiphys_source::Clock;
 use tokio::sync::Semaphore;
@@ -384,6 +384,7 @@ fn local_stamped(manifests: &[String], stamp: &Stamp, budget: &Budget) -> Result
             let why = if matches!(error, JsonError::Memory { .. }) { Why::NeedsMore } else { Why::Content };
             Failed::new(why, error.to_string())
         })?;
+        check_weight(&value, budget)?;
         stamp.pack(value)
     };
     manifests.iter().map(read).collect()

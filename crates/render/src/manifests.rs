@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use serde_json::Value;
-use tiphys_go::memory::Memory;
+use tiphys_go::memory::{Exceeded, Memory};
 use tiphys_go::yaml::{self, Dialect, YamlError};
 
 use crate::{Budget, Reason, RenderError};
@@ -169,7 +169,39 @@ pub fn expand_lists(objects: Vec<Value>, budget: &Budget) -> Result<Vec<Value>, 
             return Err(RenderError::new(Reason::BudgetExceeded, text));
         }
     }
+    expanded.iter().try_for_each(|object| check_weight(object, budget))?;
     Ok(expanded)
+}
+
+/// Fails for an object that takes more memory than one may. API servers take objects of some megabytes of text;
+/// a megabyte of small mappings is a hundred in memory.
+///
+/// # Errors
+/// With the object's kind and name, and the bound.
+pub fn check_weight(object: &Value, budget: &Budget) -> Result<(), RenderError> {
+    let limit = budget.object_memory;
+    weigh(object, &mut Memory::new(limit)).map_err(|_exceeded| {
+        let name = object.pointer("/metadata/name").and_then(Value::as_str).unwrap_or_default();
+        let text = format!("{} {name:?} takes more than {limit} bytes of memory", describe(object));
+        RenderError::new(Reason::BudgetExceeded, text)
+    })
+}
+
+/// Takes what a value does, however it was made.
+fn weigh(value: &Value, memory: &mut Memory) -> Result<(), Exceeded> {
+    match value {
+        Value::Null | Value::Bool(_) | Value::Number(_) => Ok(()),
+        Value::String(text) => memory.text(text.len()),
+        Value::Array(items) => {
+            memory.spend(items.capacity().saturating_mul(size_of::<Value>()))?;
+            items.iter().try_for_each(|item| weigh(item, memory))
+        }
+        Value::Object(members) => members.iter().enumerate().try_for_each(|(index, (key, value))| {
+            memory.member(index)?;
+            memory.text(key.len())?;
+            weigh(value, memory)
+        }),
+    }
 }
 
 fn describe(object: &Value) -> String {
@@ -248,6 +280,24 @@ mod tests {
         assert_eq!(stream.objects, [json!({"kind": "A"})]);
         assert_eq!(stream.error, Some(ManifestError::KindMissing { line: 5 }));
         assert_eq!(parse("- a\n").error, Some(ManifestError::NotAMapping { line: 1 }));
+    }
+
+    /// One object of a megabyte of small mappings took 360 MB in all who looked at it.
+    #[test]
+    fn sec_07_one_object_is_bounded_and_many_are_not_one() {
+        let dense =
+            |items: usize| json!({"kind": "A", "metadata": {"name": "a"}, "x": vec![json!({"a": 1}); items]});
+        let budget = Budget { object_memory: 1 << 20, ..Budget::default() };
+        assert!(expand_lists(vec![dense(1_000)], &budget).is_ok());
+        let error = expand_lists(vec![dense(1), dense(2_000)], &budget).unwrap_err();
+        assert_eq!(error.reason, Reason::BudgetExceeded);
+        assert_eq!(error.message, "A \"a\" takes more than 1048576 bytes of memory");
+        let list = |items: Value| expand_lists(vec![json!({"kind": "List", "items": items})], &budget);
+        assert_eq!(list(Value::from(vec![dense(1_000); 5])).unwrap().len(), 5);
+        assert!(list(json!([dense(1), dense(2_000)])).is_err());
+        for heavy in [json!("x".repeat(1 << 20)), json!({("x".repeat(1 << 20)): 1}), json!(vec![0; 40_000])] {
+            assert!(check_weight(&json!({"kind": "A", "x": heavy}), &budget).is_err());
+        }
     }
 
     #[test]

@@ -96,6 +96,8 @@ pub struct Budget {
     pub input_bytes: u64,
     /// Bytes that all parsed documents together take in memory, after anchors are expanded (SEC-07).
     pub memory: usize,
+    /// Bytes that one object takes in memory. Whoever compares or applies it has it several times.
+    pub object_memory: usize,
     /// Number of objects.
     pub objects: usize,
     /// Nesting of a document; more than an object may have is of no use.
@@ -116,6 +118,7 @@ impl Default for Budget {
             combined_manifest_bytes: 10_000_000,
             input_bytes: 32 * 1024 * 1024,
             memory: 96 * 1024 * 1024,
+            object_memory: 24 * 1024 * 1024,
             objects: 100_000,
             depth: tiphys_go::nesting::DEPTH_MAX,
             files: 500_000,
