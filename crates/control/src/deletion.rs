@@ -221,7 +221,7 @@ async fn cascade(context: &Context, work: &Work, resolved: &Resolved) -> Result<
     let facts = DeletionFacts {
         live,
         application: work.object.key(),
-        sync_options: work.app.sync_options().to_vec(),
+        sync_options: work.app.sync_options().iter().cloned().collect(),
         needs_confirmation: status
             .iter()
             .filter(|r| r.requires_deletion_confirmation)

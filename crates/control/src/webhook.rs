@@ -9,6 +9,7 @@ mod payload;
 use tiphys_api::Application;
 use tiphys_api::application::ApplicationSource;
 use tiphys_api::names::annotation;
+use tiphys_go::steps::{Steps, TooManySteps};
 
 use payload::Payload;
 
@@ -306,21 +307,36 @@ pub enum Concern {
     Files,
 }
 
+/// Steps that one application's sources and paths may take for one push; an ordinary one takes some thousands.
+const STEPS_MAX: u64 = 4_000_000;
+/// Steps that stand for reading one byte of a range of versions.
+const RANGE_STEPS: usize = 32;
+
 /// How a push concerns an application: the strongest concern over its sources (API-204..207).
+///
+/// What takes too long to find out counts as a change of files: the application is compared, which is right
+/// whatever the answer would have been (SEC-07).
 pub fn concern(push: &Push, app: &Application) -> Concern {
+    concern_within(push, app, &mut Steps::new(STEPS_MAX)).unwrap_or(Concern::Files)
+}
+
+fn concern_within(push: &Push, app: &Application, steps: &mut Steps) -> Result<Concern, TooManySteps> {
     let mut found = Concern::None;
     for source in app.sources() {
-        if !revision_matches(push, &source.target_revision)
-            || !push.web_urls.iter().any(|url| repository_matches(url, &source.repo_url))
-        {
+        steps.spend(source.repo_url.len())?;
+        if !push.web_urls.iter().any(|url| repository_matches(url, &source.repo_url)) {
             continue;
         }
-        if files_match(push, app, source) {
-            return Concern::Files;
+        steps.spend(source.target_revision.len().saturating_mul(RANGE_STEPS))?;
+        if !revision_matches(push, &source.target_revision) {
+            continue;
+        }
+        if files_match(push, app, source, steps)? {
+            return Ok(Concern::Files);
         }
         found = Concern::RevisionOnly;
     }
-    found
+    Ok(found)
 }
 
 fn revision_matches(push: &Push, target: &str) -> bool {
@@ -384,13 +400,16 @@ fn strip_port(text: &str) -> &str {
     }
 }
 
-fn files_match(push: &Push, app: &Application, source: &ApplicationSource) -> bool {
-    if push.files.is_empty() {
-        return true;
+fn files_match(
+    push: &Push,
+    app: &Application,
+    source: &ApplicationSource,
+    steps: &mut Steps,
+) -> Result<bool, TooManySteps> {
+    match app.annotation(annotation::MANIFEST_GENERATE_PATHS) {
+        Some(paths) => tiphys_render::refresh::concerns(paths, &source.path, &push.files, steps),
+        None => Ok(true),
     }
-    let Some(paths) = app.annotation(annotation::MANIFEST_GENERATE_PATHS) else { return true };
-    let paths = tiphys_render::refresh::refresh_paths(paths, &source.path);
-    paths.is_empty() || tiphys_render::refresh::files_changed(&paths, &push.files)
 }
 
 #[cfg(test)]
@@ -452,6 +471,19 @@ mod tests {
         assert_eq!(concern(&pushed(&["docs/a.md"]), &app("main", Some("."))), Concern::RevisionOnly);
         assert_eq!(concern(&pushed(&["docs/a.md"]), &app("main", None)), Concern::Files);
         assert_eq!(concern(&pushed(&[]), &app("dev", None)), Concern::None);
+    }
+
+    /// A quarter of a megabyte of paths below a path of half of one was 65 GB of text, in the loop that takes
+    /// everybody's pushes.
+    #[test]
+    fn sec_07_what_takes_too_long_to_find_out_is_compared() {
+        let mut hostile = app("main", Some(&"a;".repeat(130_000)));
+        if let Some(source) = &mut hostile.spec.source {
+            source.path = "p/".repeat(250_000);
+        }
+        assert_eq!(concern(&pushed(&["docs/a.md"]), &hostile), Concern::Files);
+        let ranges = app(&vec!["1.x"; 200_000].join(" || "), Some("."));
+        assert_eq!(concern(&pushed(&["docs/a.md"]), &ranges), Concern::Files);
     }
 
     #[test]

@@ -4,6 +4,7 @@
 //! hooks run before and after. Each function takes the facts of one pass and gives one step; the shell acts and
 //! asks again.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use jiff::Timestamp;
@@ -21,7 +22,7 @@ pub struct DeletionFacts {
     /// The Application itself.
     pub application: ResourceKey,
     /// The application's sync options.
-    pub sync_options: Vec<String>,
+    pub sync_options: BTreeSet<String>,
     /// Keys whose deletion `status.resources` marks as needing confirmation.
     pub needs_confirmation: Vec<ResourceKey>,
     /// When the deletion was asked for.
@@ -102,7 +103,7 @@ fn has_option(facts: &DeletionFacts, live: &Object, prefix: &str, option: &str) 
     if own.iter().any(|item| item.starts_with(prefix)) {
         return own.contains(&option);
     }
-    facts.sync_options.iter().any(|item| item == option)
+    facts.sync_options.contains(option)
 }
 
 /// One deletion hook, as its target manifest asks for it.

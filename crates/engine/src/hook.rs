@@ -3,7 +3,7 @@
 //! Everything here reads annotations only, through [`Annotated`], so that stored objects and momentary trees
 //! give the same answers. [`Role`] is the one question the rest of the engine asks about an object.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashSet};
 use std::fmt;
 
 use serde_json::Value;
@@ -17,18 +17,15 @@ pub trait Annotated {
 
     /// Items of an annotation CSV: split at `,`, trimmed, empty ones and repeats dropped (ENG notation).
     fn annotation_list(&self, key: &str) -> Vec<&str> {
-        let mut items = Vec::new();
-        for item in self.annotation(key).unwrap_or("").split(',').map(str::trim) {
-            if !item.is_empty() && !items.contains(&item) {
-                items.push(item);
-            }
-        }
-        items
+        let mut known = HashSet::new();
+        let items = self.annotation(key).unwrap_or("").split(',').map(str::trim);
+        items.filter(|item| !item.is_empty() && known.insert(*item)).collect()
     }
 
     /// Whether an annotation CSV has an item equal to `item`, case-sensitively.
     fn has_option(&self, key: &str, item: &str) -> bool {
-        self.annotation_list(key).contains(&item)
+        let mut items = self.annotation(key).unwrap_or("").split(',').map(str::trim);
+        !item.is_empty() && items.any(|found| found == item)
     }
 }
 
@@ -311,6 +308,18 @@ mod tests {
         assert_eq!(role(&json!({"helm.sh/hook": "crd-install,pre-install"})), hook(&[HookType::PreSync]));
         assert_eq!(role(&json!({"helm.sh/hook": "test"})), Role::Ignored);
         assert!(Role::Skipped.phases().is_empty());
+    }
+
+    /// A manifest's annotation has no bound but that of its file: with each item compared with those before it,
+    /// this one took hours.
+    #[test]
+    fn sec_07_a_long_list_is_read_once() {
+        let items: Vec<String> = (0..300_000).map(|item| format!("x{item}")).collect();
+        let object = annotated(&json!({OURS: format!("{0},Sync,{0}", items.join(","))}));
+        assert_eq!(object.annotation_list(OURS).len(), 300_001);
+        assert!(object.has_option(OURS, "Sync") && !object.has_option(OURS, "PreSync"));
+        assert_eq!(Role::of(&object), hook(&[HookType::Sync]));
+        assert!(!object.has_option(OURS, "") && !annotated(&json!({OURS: ""})).has_option(OURS, ""));
     }
 
     #[test]

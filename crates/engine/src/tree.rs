@@ -6,7 +6,7 @@
 mod network;
 mod pod;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 
 use serde_json::Value;
 use tiphys_api::application::Summary;
@@ -80,13 +80,14 @@ fn revision(object: &Value) -> Option<i64> {
 pub fn images(object: &Value) -> Vec<String> {
     const SPECS: [&[&str]; 3] =
         [&["spec", "template", "spec"], &["spec", "jobTemplate", "spec", "template", "spec"], &["spec"]];
+    let mut known = HashSet::new();
     let mut images: Vec<String> = Vec::new();
     for path in SPECS {
         let Some(spec) = access::at(object, path) else { continue };
         for list in ["containers", "initContainers"] {
             for container in spec.get(list).and_then(Value::as_array).into_iter().flatten() {
                 let image = access::text(container, "image");
-                if !image.is_empty() && !images.iter().any(|known| known == image) {
+                if !image.is_empty() && known.insert(image) {
                     images.push(image.to_owned());
                 }
             }

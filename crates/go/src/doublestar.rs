@@ -2,9 +2,12 @@
 //!
 //! Like `path.Match`, plus `**` as a whole segment for any number of segments, `{a,b}` for alternatives and
 //! `[!…]`. A pattern that ends in `/**` also matches the directory itself. `**` beside other characters is `*`.
-//! Alternatives are written out before matching, so their number is bounded.
+//! Alternatives are written out before matching, so their number and their size are bounded, and so are the steps
+//! that matching takes: each star goes back.
 //!
 //! Golden rows: `doublestar.jsonl`.
+
+use crate::steps::{Steps, TooManySteps};
 
 /// Why a pattern is refused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
@@ -16,18 +19,40 @@ pub enum PatternError {
     /// The alternatives multiply beyond what is tried.
     #[error("pattern has more than {EXPANSIONS_MAX} combinations of alternatives")]
     Alternatives,
+    /// The alternatives take more than is written out, or more than is tried on one text.
+    #[error("the pattern takes more than {limit} steps")]
+    Steps {
+        /// The limit.
+        limit: u64,
+    },
+}
+
+impl From<TooManySteps> for PatternError {
+    fn from(exceeded: TooManySteps) -> Self {
+        Self::Steps { limit: exceeded.limit }
+    }
 }
 
 /// Combinations of alternatives that are tried.
 const EXPANSIONS_MAX: usize = 1_000;
 /// Nesting of alternatives.
 const DEPTH_MAX: usize = 20;
+/// Tokens of all combinations together, those in between included.
+const TOKENS_MAX: u64 = 1_000_000;
+/// Comparisons of a token with a character.
+const STEPS_MAX: u64 = 20_000_000;
 
 /// Whether the whole text matches, with `/` between segments (EVAL-758). A malformed pattern is an error
 /// whatever the text.
 pub fn is_match(pattern: &str, text: &str) -> Result<bool, PatternError> {
     let name: Vec<char> = text.chars().collect();
-    Ok(expand(pattern)?.iter().any(|tokens| matches(tokens, &name)))
+    let mut steps = Steps::new(STEPS_MAX);
+    for tokens in expand(pattern)? {
+        if matches(&tokens, &name, &mut steps)? {
+            return Ok(true);
+        }
+    }
+    Ok(false)
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -46,7 +71,7 @@ enum Token {
 /// Writes out the alternatives of a pattern.
 fn expand(pattern: &str) -> Result<Vec<Vec<Token>>, PatternError> {
     let mut characters = pattern.chars();
-    let (expansions, end) = sequences(&mut characters, 0)?;
+    let (expansions, end) = sequences(&mut characters, 0, &mut Steps::new(TOKENS_MAX))?;
     if end.is_some() { Err(PatternError::Syntax) } else { Ok(expansions) }
 }
 
@@ -54,6 +79,7 @@ fn expand(pattern: &str) -> Result<Vec<Vec<Token>>, PatternError> {
 fn sequences(
     characters: &mut std::str::Chars<'_>,
     depth: usize,
+    tokens: &mut Steps,
 ) -> Result<(Vec<Vec<Token>>, Option<char>), PatternError> {
     if depth > DEPTH_MAX {
         return Err(PatternError::Alternatives);
@@ -68,10 +94,18 @@ fn sequences(
             '}' => return Ok((expansions, Some('}'))),
             ',' if depth > 0 => return Ok((expansions, Some(','))),
             '{' => {
-                let alternatives = group(characters, depth + 1)?;
+                let alternatives = group(characters, depth + 1, tokens)?;
                 if expansions.len().saturating_mul(alternatives.len()) > EXPANSIONS_MAX {
                     return Err(PatternError::Alternatives);
                 }
+                let size = |lists: &[Vec<Token>]| lists.iter().flatten().map(Token::size).sum::<usize>();
+                let pairs = expansions.len().saturating_mul(alternatives.len());
+                tokens.spend(
+                    size(&expansions)
+                        .saturating_mul(alternatives.len())
+                        .saturating_add(size(&alternatives).saturating_mul(expansions.len()))
+                        .saturating_add(pairs),
+                )?;
                 expansions = expansions
                     .iter()
                     .flat_map(|before| {
@@ -85,6 +119,7 @@ fn sequences(
             }
             _ => Token::Exact(character),
         };
+        tokens.spend(expansions.len().saturating_mul(token.size()))?;
         for expansion in &mut expansions {
             expansion.push(token.clone());
         }
@@ -93,10 +128,16 @@ fn sequences(
 }
 
 /// Reads the alternatives after an opening brace.
-fn group(characters: &mut std::str::Chars<'_>, depth: usize) -> Result<Vec<Vec<Token>>, PatternError> {
+fn group(
+    characters: &mut std::str::Chars<'_>,
+    depth: usize,
+    tokens: &mut Steps,
+) -> Result<Vec<Vec<Token>>, PatternError> {
     let mut alternatives = Vec::new();
     loop {
-        let (expansions, end) = sequences(characters, depth)?;
+        let (expansions, end) = sequences(characters, depth, tokens)?;
+        // An alternative without a token is one too.
+        tokens.spend(expansions.len())?;
         alternatives.extend(expansions);
         match end {
             Some(',') => {}
@@ -140,12 +181,13 @@ fn class(characters: &mut std::str::Chars<'_>) -> Result<Token, PatternError> {
 }
 
 /// Matches a pattern without alternatives, going back to the last star, then to the last `**/`.
-fn matches(tokens: &[Token], name: &[char]) -> bool {
+fn matches(tokens: &[Token], name: &[char], steps: &mut Steps) -> Result<bool, TooManySteps> {
     let (mut at, mut reached) = (0, 0);
     let mut segment_start = true;
     let mut star: Option<(usize, usize)> = None;
     let mut stars: Option<(usize, usize)> = None;
     while let Some(character) = name.get(reached) {
+        steps.spend(tokens.get(at).map_or(1, Token::size))?;
         match tokens.get(at) {
             Some(Token::Start) => {
                 segment_start = true;
@@ -157,7 +199,7 @@ fn matches(tokens: &[Token], name: &[char]) -> bool {
                 if tokens.get(at) == Some(&Token::Star) {
                     at += 1;
                     match tokens.get(at) {
-                        None if segment_start => return true,
+                        None if segment_start => return Ok(true),
                         Some(Token::Exact('/')) if segment_start => {
                             at += 1;
                             stars = Some((at, reached));
@@ -188,14 +230,14 @@ fn matches(tokens: &[Token], name: &[char]) -> bool {
             segment_start = false;
             continue;
         }
-        let Some((after, from)) = stars else { return false };
+        let Some((after, from)) = stars else { return Ok(false) };
         let ahead = name.get(from..).and_then(|rest| rest.iter().position(|skipped| *skipped == '/'));
-        let Some(length) = ahead else { return false };
+        let Some(length) = ahead else { return Ok(false) };
         (at, reached) = (after, from + length + 1);
         (star, stars) = (None, Some((after, reached)));
         segment_start = true;
     }
-    matches_nothing(tokens.get(at..).unwrap_or_default())
+    Ok(matches_nothing(tokens.get(at..).unwrap_or_default()))
 }
 
 /// Whether the rest of a pattern is satisfied by the end of the text.
@@ -213,6 +255,14 @@ fn matches_nothing(tokens: &[Token]) -> bool {
 }
 
 impl Token {
+    /// What it takes to copy or to try it.
+    fn size(&self) -> usize {
+        match self {
+            Self::Class { ranges, .. } => ranges.len().saturating_add(1),
+            Self::Exact(_) | Self::Single | Self::Star | Self::Start => 1,
+        }
+    }
+
     fn matches(&self, character: char) -> bool {
         match self {
             Self::Exact(expected) => *expected == character,

@@ -2,8 +2,8 @@
 //!
 //! `*` stops at separators, `**` and classes do not, `?` is one character; `{a,b}` are alternatives and need
 //! no closing brace; `[a-c]`, `[abc]` and their `[!…]` are classes; a backslash takes the next character as it
-//! is. A pattern becomes a small program whose threads advance together, so matching takes time proportional
-//! to pattern times text, whatever the pattern.
+//! is. A pattern becomes a small program whose threads advance together, so matching takes at most pattern times
+//! text steps, whatever the pattern; [`Glob::is_match_within`] counts them.
 //!
 //! Text on both sides of one unlimited star may overlap, as in the library: `a/**/b` matches `a/b`.
 //!
@@ -11,6 +11,11 @@
 //! that `x/{w-*,api}` never matches `x/w-7`. Here it does.
 //!
 //! Golden rows: `glob.jsonl`.
+
+use crate::steps::{Steps, TooManySteps};
+
+/// Bytes of a pattern. The longest that people write are lists of some hundred names.
+pub const PATTERN_BYTES_MAX: usize = 16 << 10;
 
 /// A compiled pattern.
 ///
@@ -58,6 +63,9 @@ pub enum GlobError {
         /// Its last character.
         high: char,
     },
+    /// The pattern is longer than [`PATTERN_BYTES_MAX`].
+    #[error("the pattern has more than {PATTERN_BYTES_MAX} bytes")]
+    TooLong,
 }
 
 #[derive(Debug, Clone)]
@@ -102,88 +110,122 @@ impl Glob {
 
     /// Whether the whole text matches.
     pub fn is_match(&self, text: &str) -> bool {
+        // Only a budget that has an end is ever used up.
+        self.is_match_within(text, &mut Steps::unlimited()).unwrap_or(false)
+    }
+
+    /// Whether the whole text matches, found out within a budget that several calls may share.
+    ///
+    /// # Errors
+    /// When the steps do not suffice.
+    pub fn is_match_within(&self, text: &str, steps: &mut Steps) -> Result<bool, TooManySteps> {
+        steps.spend(1)?;
         let program = match &self.shape {
-            Shape::Text(expected) => return text == expected,
-            Shape::Affixes { prefix, suffix } => return text.starts_with(prefix) && text.ends_with(suffix),
+            Shape::Text(expected) => return Ok(text == expected),
+            Shape::Affixes { prefix, suffix } => {
+                return Ok(text.starts_with(prefix) && text.ends_with(suffix));
+            }
             Shape::Program(program) => program,
         };
         // A lone `?` or negated class matches the empty text: the library takes its end for a character.
         if text.is_empty() && matches!(program.as_slice(), [one] if one.is_fond_of_nothing()) {
-            return true;
+            return Ok(true);
         }
         let mut threads = Threads::new(program.len());
-        threads.enter(program, 0);
+        steps.spend(program.len())?;
+        threads.enter(program, 0, steps)?;
         for character in text.chars() {
-            let separator = self.separators.contains(&character);
-            threads = advance(program, &threads, character, separator);
-            if threads.alive.is_empty() {
-                return false;
+            threads.advance(program, character, self.separators.contains(&character), steps)?;
+            if threads.alive.is_empty() && !threads.finished {
+                return Ok(false);
             }
         }
-        threads.finished
+        Ok(threads.finished)
     }
 }
 
 /// The places in the program that are reached after some characters.
 struct Threads {
     alive: Vec<usize>,
-    seen: Vec<bool>,
+    /// The round in which a place was last reached.
+    seen: Vec<usize>,
+    /// One more with each character.
+    round: usize,
+    /// Whether the end of the program is reached.
     finished: bool,
+    /// Places that are yet to be looked at; empty between calls.
+    waiting: Vec<usize>,
 }
 
 impl Threads {
     fn new(size: usize) -> Self {
-        Self { alive: Vec::new(), seen: vec![false; size], finished: false }
+        Self { alive: Vec::new(), seen: vec![0; size], round: 1, finished: false, waiting: Vec::new() }
     }
 
     /// Adds a place and every place that is reached from it without a character.
-    fn enter(&mut self, program: &[Instruction], start: usize) {
-        let mut waiting = vec![start];
-        while let Some(at) = waiting.pop() {
+    fn enter(
+        &mut self,
+        program: &[Instruction],
+        start: usize,
+        steps: &mut Steps,
+    ) -> Result<(), TooManySteps> {
+        self.waiting.push(start);
+        while let Some(at) = self.waiting.pop() {
+            steps.spend(1)?;
             let (Some(instruction), Some(seen)) = (program.get(at), self.seen.get_mut(at)) else {
                 self.finished = true;
                 continue;
             };
-            if std::mem::replace(seen, true) {
+            if std::mem::replace(seen, self.round) == self.round {
                 continue;
             }
             match instruction {
-                Instruction::Fork(targets) => waiting.extend(targets),
-                Instruction::Jump(target) => waiting.push(*target),
+                Instruction::Fork(targets) => self.waiting.extend(targets),
+                Instruction::Jump(target) => self.waiting.push(*target),
                 Instruction::Any | Instruction::Super => {
                     self.alive.push(at);
-                    waiting.push(at + 1);
+                    self.waiting.push(at + 1);
                 }
                 _ => self.alive.push(at),
             }
         }
-        // A pattern whose end is reached is over only if no character follows; `alive` may be empty then.
-        if self.finished && self.alive.is_empty() {
-            self.alive.push(program.len());
-        }
+        Ok(())
     }
-}
 
-fn advance(program: &[Instruction], threads: &Threads, character: char, separator: bool) -> Threads {
-    let mut next = Threads::new(program.len());
-    for &at in &threads.alive {
-        let Some(instruction) = program.get(at) else { continue };
-        let (consumes, stays) = match instruction {
-            Instruction::Exact(expected) => (*expected == character, false),
-            Instruction::Single => (!separator, false),
-            Instruction::Any => (!separator, true),
-            Instruction::Super => (true, true),
-            Instruction::Range { low, high, negated } => {
-                ((*low..=*high).contains(&character) != *negated, false)
+    /// Goes on to the places that are reached with one more character.
+    fn advance(
+        &mut self,
+        program: &[Instruction],
+        character: char,
+        separator: bool,
+        steps: &mut Steps,
+    ) -> Result<(), TooManySteps> {
+        let before = std::mem::take(&mut self.alive);
+        self.finished = false;
+        self.round += 1;
+        for at in before {
+            let Some(instruction) = program.get(at) else { continue };
+            let (consumes, stays) = match instruction {
+                Instruction::Exact(expected) => (*expected == character, false),
+                Instruction::Single => (!separator, false),
+                Instruction::Any => (!separator, true),
+                Instruction::Super => (true, true),
+                Instruction::Range { low, high, negated } => {
+                    ((*low..=*high).contains(&character) != *negated, false)
+                }
+                Instruction::List { characters, negated } => {
+                    steps.spend(characters.len())?;
+                    (characters.contains(character) != *negated, false)
+                }
+                Instruction::Fork(_) | Instruction::Jump(_) => (false, false),
+            };
+            steps.spend(1)?;
+            if consumes {
+                self.enter(program, if stays { at } else { at + 1 }, steps)?;
             }
-            Instruction::List { characters, negated } => (characters.contains(character) != *negated, false),
-            Instruction::Fork(_) | Instruction::Jump(_) => (false, false),
-        };
-        if consumes {
-            next.enter(program, if stays { at } else { at + 1 });
         }
+        Ok(())
     }
-    next
 }
 
 /// Picks the cheapest way to match a program.
@@ -214,6 +256,9 @@ struct Group {
 }
 
 fn compile(pattern: &str) -> Result<Vec<Instruction>, GlobError> {
+    if pattern.len() > PATTERN_BYTES_MAX {
+        return Err(GlobError::TooLong);
+    }
     let mut program = Vec::new();
     let mut groups: Vec<Group> = Vec::new();
     let mut characters = pattern.chars().peekable();

@@ -4,18 +4,19 @@
 //! to a list of values. `range` and `end` repeat what stands between them. Every number of the data is a
 //! 64-bit float, as Go reads JSON, so a literal integer never equals one.
 //!
-//! The number of values a template can come to is bounded: recursive descents multiply.
+//! The number of values a template can come to is bounded: recursive descents and loops multiply.
 
 mod parse;
 mod run;
 
 use serde_json::Value;
 
-/// Values one template may produce, those in between included.
+/// Values one template may produce, those in between included; a part that is run and an item that is filtered count
+/// as one.
 const VALUES_MAX: usize = 1_000_000;
 /// Bytes one template may print.
 const OUTPUT_BYTES_MAX: usize = 64 << 20;
-/// Actions inside actions: unions and filters.
+/// Actions inside actions: unions and filters. Loops inside loops.
 const DEPTH_MAX: usize = 32;
 
 /// Why a template cannot be read or run.
@@ -162,6 +163,24 @@ mod tests {
         assert!(print(&template, &data).unwrap_err().contains("too many"));
         let nested = format!("{{.a{}", "[?(@.a".repeat(100));
         assert!(print(&nested, &data).is_err());
+    }
+
+    /// SEC-07: without values, too.
+    #[test]
+    fn sec_07_loops_of_text_and_filters_that_keep_nothing_are_counted() {
+        let many: Vec<Value> = (0..1_000).map(Value::from).collect();
+        let data = json!({"l": many});
+        let loops = "{range .l[*]}".to_owned() + &"x{}".repeat(1_000) + "{end}";
+        assert_eq!(print(&loops, &data).unwrap_err(), "the template comes to too many values");
+        let filters = format!("{{.l[0,{}]}}", vec!["?(@.x==1)"; 2_000].join(","));
+        assert_eq!(
+            JsonPath::new(&filters).unwrap().print(&data, true).unwrap_err().to_string(),
+            "the template comes to too many values"
+        );
+        let deep = "{range @}".repeat(200_000);
+        assert_eq!(print(&deep, &data).unwrap_err(), "the loops of the template are nested too deeply");
+        let loops = "{range @}".repeat(DEPTH_MAX) + "x" + &"{end}".repeat(DEPTH_MAX);
+        assert_eq!(print(&loops, &data).unwrap(), "x");
     }
 
     fn data_small() -> Value {

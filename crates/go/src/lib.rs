@@ -6,7 +6,7 @@
 //! compiled in. Whatever the input, nothing panics and every search is bounded.
 //!
 //! - [`yaml`], [`json`]: reading and writing documents.
-//! - [`nesting`], [`memory`]: how deep they may be, and how much they may take.
+//! - [`nesting`], [`memory`], [`steps`]: how deep they may be, and how much they may take.
 //! - [`glob`], [`path_match`], [`doublestar`], [`regexp`]: matching text.
 //! - [`semver`], [`duration`], [`time`], [`cron`]: versions and time.
 //! - [`shlex`], [`fasttemplate`], [`jsonpath`]: words of a command line, the simplest of the template languages,
@@ -27,6 +27,7 @@ pub mod path_match;
 pub mod regexp;
 pub mod semver;
 pub mod shlex;
+pub mod steps;
 pub mod strvals;
 pub mod time;
 pub mod yaml;

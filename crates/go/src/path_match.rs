@@ -5,14 +5,54 @@
 //!
 //! Golden rows: `path-match.jsonl`.
 
+use crate::steps::{Steps, TooManySteps};
+
 /// The pattern is malformed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("syntax error in pattern")]
 pub struct BadPattern;
 
-/// Whether the whole text matches; `*` and `?` stop at `/` (EVAL-759).
+/// Why there is no answer.
+enum Stop {
+    Bad(BadPattern),
+    Steps(TooManySteps),
+}
+
+impl From<BadPattern> for Stop {
+    fn from(bad: BadPattern) -> Self {
+        Self::Bad(bad)
+    }
+}
+
+impl From<TooManySteps> for Stop {
+    fn from(exceeded: TooManySteps) -> Self {
+        Self::Steps(exceeded)
+    }
+}
+
+/// Whether the whole text matches; `*` and `?` stop at `/` (EVAL-759). Takes at most pattern times text steps.
 pub fn is_match(pattern: &str, text: &str) -> Result<bool, BadPattern> {
-    let (mut pattern, mut text) = (pattern.as_bytes(), text.as_bytes());
+    // Only a budget that has an end is ever used up.
+    is_match_within(pattern, text, &mut Steps::unlimited()).unwrap_or(Ok(false))
+}
+
+/// The same, found out within a budget that several calls may share.
+///
+/// # Errors
+/// When the steps do not suffice.
+pub fn is_match_within(
+    pattern: &str,
+    text: &str,
+    steps: &mut Steps,
+) -> Result<Result<bool, BadPattern>, TooManySteps> {
+    match run(pattern.as_bytes(), text.as_bytes(), steps) {
+        Ok(matches) => Ok(Ok(matches)),
+        Err(Stop::Bad(bad)) => Ok(Err(bad)),
+        Err(Stop::Steps(exceeded)) => Err(exceeded),
+    }
+}
+
+fn run(mut pattern: &[u8], mut text: &[u8], steps: &mut Steps) -> Result<bool, Stop> {
     while !pattern.is_empty() {
         let (star, chunk, rest) = next_chunk(pattern);
         pattern = rest;
@@ -21,6 +61,7 @@ pub fn is_match(pattern: &str, text: &str) -> Result<bool, BadPattern> {
         }
         // Without a pattern left the text has to end as well.
         let fits = |left: &[u8]| left.is_empty() || !rest.is_empty();
+        steps.spend(chunk.len() + 1)?;
         if let Some(left) = match_chunk(chunk, text)?.filter(|left| fits(left)) {
             text = left;
             continue;
@@ -29,6 +70,7 @@ pub fn is_match(pattern: &str, text: &str) -> Result<bool, BadPattern> {
         if star {
             let segment = text.iter().position(|byte| *byte == b'/').unwrap_or(text.len());
             for skipped in 1..=segment {
+                steps.spend(chunk.len() + 1)?;
                 let tail = text.get(skipped..).unwrap_or_default();
                 found = match_chunk(chunk, tail)?.filter(|left| fits(left));
                 if found.is_some() {
@@ -36,10 +78,11 @@ pub fn is_match(pattern: &str, text: &str) -> Result<bool, BadPattern> {
                 }
             }
         }
-        match found {
-            Some(left) => text = left,
-            None => return check(pattern).map(|()| false),
-        }
+        let Some(left) = found else {
+            steps.spend(pattern.len())?;
+            return Ok(check(pattern).map(|()| false)?);
+        };
+        text = left;
     }
     Ok(text.is_empty())
 }

@@ -13,6 +13,10 @@ mod translate;
 
 use regex::{Regex, RegexBuilder};
 
+/// Bytes of an expression: a class of three letters takes kilobytes before the program's size is looked at, and
+/// some errors are found only by reading to the end.
+pub const PATTERN_BYTES_MAX: usize = 16 << 10;
+
 /// A compiled expression may take this much memory, the automaton built while matching as much again.
 const PROGRAM_BYTES_MAX: usize = 4 << 20;
 
@@ -36,6 +40,9 @@ pub enum RegexpError {
         /// The part that is wrong.
         part: String,
     },
+    /// It is longer than [`PATTERN_BYTES_MAX`].
+    #[error("error parsing regexp: expression has more than {PATTERN_BYTES_MAX} bytes")]
+    TooLong,
     /// The engine refuses it, mostly for its size.
     #[error("error parsing regexp: expression does not compile")]
     Engine(#[source] regex::Error),
@@ -44,6 +51,9 @@ pub enum RegexpError {
 impl Regexp {
     /// Compiles an expression.
     pub fn new(pattern: &str) -> Result<Self, RegexpError> {
+        if pattern.len() > PATTERN_BYTES_MAX {
+            return Err(RegexpError::TooLong);
+        }
         let (spelled, names) = translate::translate(pattern)?;
         let compiled = RegexBuilder::new(&spelled)
             .size_limit(PROGRAM_BYTES_MAX)

@@ -24,6 +24,12 @@ pub enum SemverError {
     /// A part of the constraint is not a comparison.
     #[error("improper constraint: {0}")]
     Constraint(String),
+    /// The constraint is too long to be one.
+    #[error("improper constraint: it has more than {limit} bytes")]
+    ConstraintLength {
+        /// The limit.
+        limit: usize,
+    },
 }
 
 /// The highest of the versions that parse and satisfy the constraint, as written; the first among equals

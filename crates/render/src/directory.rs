@@ -5,9 +5,10 @@
 
 use serde_json::{Deserializer, Value};
 use tiphys_api::application::DirectorySource;
-use tiphys_go::glob::Glob;
+use tiphys_go::glob::{Glob, GlobError};
 use tiphys_go::json::{self, JsonError};
 use tiphys_go::memory::Memory;
+use tiphys_go::steps::Steps;
 
 use crate::links::{self, Resolved, WALK_DEPTH_MAX};
 use crate::manifests::{self, ManifestError};
@@ -207,6 +208,8 @@ struct Walk<'a> {
     options: &'a DirectorySource,
     include: Pattern,
     exclude: Pattern,
+    /// What matching may still take.
+    steps: Steps,
     files_left: usize,
     path_bytes_left: usize,
     budget: &'a Budget,
@@ -224,8 +227,9 @@ fn find_files(
         tree,
         root: directory,
         options,
-        include: Pattern::new(&options.include),
-        exclude: Pattern::new(&options.exclude),
+        include: Pattern::new("include", &options.include)?,
+        exclude: Pattern::new("exclude", &options.exclude)?,
+        steps: Steps::new(budget.pattern_steps),
         files_left: budget.files,
         path_bytes_left: budget.path_bytes,
         budget,
@@ -254,12 +258,12 @@ impl Walk<'_> {
                 EntryKind::Directory => {}
                 // What a submodule holds is not known, and what is not known is not empty (INV-1). One that
                 // the walk would not enter, or that is excluded by its own name, is left alone.
-                EntryKind::Submodule if self.options.recurse && !self.is_excluded(&path) => {
+                EntryKind::Submodule if self.options.recurse && !self.is_excluded(&path)? => {
                     return Err(TreeError::Submodule { path }.into());
                 }
                 EntryKind::Submodule => {}
-                EntryKind::File { .. } if self.is_wanted(&path) => self.find(path.clone(), path)?,
-                EntryKind::Symlink { .. } if self.is_wanted(&path) => self.follow(path)?,
+                EntryKind::File { .. } if self.is_wanted(&path)? => self.find(path.clone(), path)?,
+                EntryKind::Symlink { .. } if self.is_wanted(&path)? => self.follow(path)?,
                 EntryKind::File { .. } | EntryKind::Symlink { .. } => {}
             }
         }
@@ -293,16 +297,20 @@ impl Walk<'_> {
         Ok(())
     }
 
-    fn is_wanted(&self, path: &TreePath) -> bool {
-        let Some(relative) = path.relative_to(self.root) else { return false };
+    fn is_wanted(&mut self, path: &TreePath) -> Result<bool, RenderError> {
+        let Some(relative) = path.relative_to(self.root) else { return Ok(false) };
         if !self.options.disable_extension_filter && !has_manifest_extension(path.name()) {
-            return false;
+            return Ok(false);
         }
-        !self.is_excluded(path) && (!self.include.is_set() || self.include.is_match(relative))
+        Ok(!self.is_excluded(path)?
+            && (!self.include.is_set() || self.include.is_match("include", relative, &mut self.steps)?))
     }
 
-    fn is_excluded(&self, path: &TreePath) -> bool {
-        path.relative_to(self.root).is_some_and(|relative| self.exclude.is_match(relative))
+    fn is_excluded(&mut self, path: &TreePath) -> Result<bool, RenderError> {
+        match path.relative_to(self.root) {
+            Some(relative) => self.exclude.is_match("exclude", relative, &mut self.steps),
+            None => Ok(false),
+        }
     }
 }
 
@@ -324,10 +332,15 @@ enum Pattern {
 }
 
 impl Pattern {
-    fn new(text: &str) -> Self {
-        match text {
-            "" => Self::Unset,
-            text => Glob::new(text, &[]).map_or(Self::Broken, Self::Glob),
+    fn new(field: &str, text: &str) -> Result<Self, RenderError> {
+        match Glob::new(text, &[]) {
+            _ if text.is_empty() => Ok(Self::Unset),
+            Ok(glob) => Ok(Self::Glob(glob)),
+            // Not one that matches nothing: what is left out of `exclude` would be synced.
+            Err(error @ GlobError::TooLong) => {
+                Err(RenderError::new(Reason::BudgetExceeded, format!("directory.{field}: {error}")))
+            }
+            Err(_) => Ok(Self::Broken),
         }
     }
 
@@ -335,11 +348,12 @@ impl Pattern {
         !matches!(self, Self::Unset)
     }
 
-    fn is_match(&self, path: &str) -> bool {
-        match self {
-            Self::Unset | Self::Broken => false,
-            Self::Glob(glob) => glob.is_match(path),
-        }
+    fn is_match(&self, field: &str, path: &str, steps: &mut Steps) -> Result<bool, RenderError> {
+        let Self::Glob(glob) = self else { return Ok(false) };
+        glob.is_match_within(path, steps).map_err(|error| {
+            let text = format!("directory.{field}: matching the files of the directory takes {error}");
+            RenderError::new(Reason::BudgetExceeded, text)
+        })
     }
 }
 

@@ -1,6 +1,9 @@
 //! Which changes concern an application: the annotation `manifest-generate-paths` (RND-147, RND-148).
 
+use std::collections::HashSet;
+
 use tiphys_go::path_match;
+use tiphys_go::steps::{Steps, TooManySteps};
 
 /// Paths of the annotation, cleaned and relative to the root; the root itself is `.` (RND-147).
 ///
@@ -9,35 +12,73 @@ use tiphys_go::path_match;
 /// assert_eq!(refresh_paths(".;../shared;/base", "apps/a"), ["apps/a", "apps/shared", "base"]);
 /// ```
 pub fn refresh_paths(annotation: &str, source_path: &str) -> Vec<String> {
-    annotation
-        .split(';')
-        .map(str::trim)
-        .filter(|item| !item.is_empty())
-        .map(|item| match item.strip_prefix('/') {
-            Some(absolute) => clean(absolute),
-            None => clean(&format!("{source_path}/{item}")),
-        })
-        .collect()
+    // Only a budget that has an end is ever used up.
+    paths_within(annotation, source_path, &mut Steps::unlimited()).unwrap_or_default()
 }
 
 /// Whether changed files concern an application with these refresh paths, which are cleaned first (RND-148).
 ///
 /// Nothing to compare counts as a change: no paths, or no files known.
 pub fn files_changed(refresh_paths: &[String], changed_files: &[String]) -> bool {
-    if refresh_paths.is_empty() || changed_files.is_empty() {
-        return true;
-    }
-    changed_files.iter().any(|file| refresh_paths.iter().any(|path| is_hit(path, file)))
+    changed_within(refresh_paths, changed_files, &mut Steps::unlimited()).unwrap_or(true)
 }
 
-fn is_hit(path: &str, file: &str) -> bool {
-    let path = &*clean(path);
-    path.is_empty()
-        || path == "."
-        || path == file
-        || file.strip_prefix(path).is_some_and(|rest| rest.starts_with('/'))
-        // A malformed pattern matches nothing.
-        || path_match::is_match(path, file).unwrap_or(false)
+/// Whether changed files concern an application with this annotation and source path, found out within a budget.
+///
+/// # Errors
+/// When the steps do not suffice: annotation, path and files are other people's, and each path is laid below the
+/// source's and held against each file.
+pub fn concerns(
+    annotation: &str,
+    source_path: &str,
+    changed_files: &[String],
+    steps: &mut Steps,
+) -> Result<bool, TooManySteps> {
+    let paths = paths_within(annotation, source_path, steps)?;
+    changed_within(&paths, changed_files, steps)
+}
+
+fn paths_within(annotation: &str, source_path: &str, steps: &mut Steps) -> Result<Vec<String>, TooManySteps> {
+    let items = annotation.split(';').map(str::trim).filter(|item| !item.is_empty());
+    items
+        .map(|item| {
+            steps.spend(item.len())?;
+            if let Some(absolute) = item.strip_prefix('/') {
+                return Ok(clean(absolute));
+            }
+            steps.spend(source_path.len())?;
+            Ok(clean(&format!("{source_path}/{item}")))
+        })
+        .collect()
+}
+
+fn changed_within(paths: &[String], files: &[String], steps: &mut Steps) -> Result<bool, TooManySteps> {
+    if paths.is_empty() || files.is_empty() {
+        return Ok(true);
+    }
+    let mut cleaned = HashSet::with_capacity(paths.len());
+    for path in paths {
+        steps.spend(path.len() + 1)?;
+        cleaned.insert(clean(path));
+    }
+    if cleaned.contains(".") {
+        return Ok(true);
+    }
+    let patterns: Vec<&String> = cleaned.iter().filter(|path| path.contains(['*', '?', '[', '\\'])).collect();
+    for file in files {
+        steps.spend(file.len() + 1)?;
+        let directories = file.match_indices('/').filter_map(|(end, _)| file.get(..end));
+        if cleaned.contains(file.as_str()) || directories.into_iter().any(|path| cleaned.contains(path)) {
+            return Ok(true);
+        }
+        for pattern in &patterns {
+            // A malformed pattern matches nothing.
+            if path_match::is_match_within(pattern, file, steps)?.unwrap_or(false) {
+                return Ok(true);
+            }
+        }
+    }
+    Ok(false)
 }
 
 /// Cleans as Go's `filepath.Clean` does, without the leading slash: `..` above the root stays.
@@ -95,6 +136,24 @@ mod tests {
         ] {
             assert_eq!(files_changed(&[path.to_owned()], &[file.to_owned()]), expected, "{path} {file}");
         }
+    }
+
+    /// SEC-07. Half of the annotation's bytes and a long path were gigabytes of text.
+    #[test]
+    fn sec_07_paths_and_files_share_a_budget() {
+        let concerns = |annotation: &str, path: &str, files: &[String]| {
+            let mut steps = Steps::new(1_000_000);
+            concerns(annotation, path, files, &mut steps).map_err(|_exceeded| ())
+        };
+        let many = "a;".repeat(130_000);
+        assert_eq!(concerns(&many, &"p/".repeat(250_000), &texts(&["x"])), Err(()));
+        let files: Vec<String> = (0..100_000).map(|file| format!("docs/{file}")).collect();
+        let paths = (0..20_000).map(|path| format!("/apps/{path};")).collect::<Vec<_>>().concat();
+        assert_eq!(concerns(&paths, "", &files[..10_000]), Ok(false), "names are looked up");
+        assert_eq!(concerns(&paths, "", &files), Err(()));
+        let patterns = (0..10_000).map(|path| format!("/docs/*{path}x;")).collect::<Vec<_>>().concat();
+        assert_eq!(concerns(&patterns, "", &files[..10_000]), Err(()));
+        assert_eq!(concerns(&patterns, "", &texts(&["docs/7x"])), Ok(true));
     }
 
     #[test]

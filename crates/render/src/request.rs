@@ -108,6 +108,8 @@ pub struct Budget {
     pub path_bytes: usize,
     /// Members of directories that the check of all links of a tree looks at.
     pub tree_entries: usize,
+    /// Steps that matching the files of a directory with its include and exclude patterns takes (SEC-07).
+    pub pattern_steps: u64,
     /// Set by the caller when the time is up (RND-20).
     pub cancelled: Option<Arc<AtomicBool>>,
 }
@@ -124,6 +126,7 @@ impl Default for Budget {
             files: 500_000,
             path_bytes: 32 * 1024 * 1024,
             tree_entries: 2_000_000,
+            pattern_steps: 500_000_000,
             cancelled: None,
         }
     }

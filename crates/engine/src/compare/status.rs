@@ -13,7 +13,7 @@ use super::matching::{Pair, match_objects};
 use super::memo::{DiffMemo, PairInputs};
 use super::outcome::{ComparedResource, Comparison, SyncStatusCode, condition};
 use super::targets;
-use crate::diff::{DiffError, DiffOptions, is_modified};
+use crate::diff::{DiffError, DiffOptions, DiffSettings, is_modified};
 use crate::hook::{Role, Wave};
 use crate::tracking::qualified_name;
 
@@ -24,6 +24,7 @@ use crate::tracking::qualified_name;
 pub fn compare(input: &CompareInput<'_>, memo: &mut DiffMemo) -> Comparison {
     memo.begin();
     let options = options_hash(input);
+    let app_options = AppOptions::of(input);
     let mut conditions = Vec::new();
     let mut targets = targets::prepare(input, options, memo, &mut conditions);
     let hook_waves: BTreeMap<ResourceKey, i64> =
@@ -34,7 +35,7 @@ pub fn compare(input: &CompareInput<'_>, memo: &mut DiffMemo) -> Comparison {
     let mut resources = Vec::with_capacity(matched.pairs.len());
     let mut status = SyncStatusCode::Synced;
     for pair in matched.pairs {
-        let modified = modified(input, &pair, options, memo).unwrap_or_else(|error| {
+        let modified = modified(input, &pair, (options, app_options.diff), memo).unwrap_or_else(|error| {
             let source: &dyn std::error::Error = match &error {
                 DiffError::Patch { source, .. } => source,
                 DiffError::Apply { source, .. } => source,
@@ -43,7 +44,9 @@ pub fn compare(input: &CompareInput<'_>, memo: &mut DiffMemo) -> Comparison {
             failed.get_or_insert(format!("Failed to compare desired state to live state: {error}: {source}"));
             false
         });
-        let Some((resource, counts)) = judge(input, pair, modified, &hook_waves) else { continue };
+        let Some((resource, counts)) = judge(input, pair, modified, (&hook_waves, &app_options)) else {
+            continue;
+        };
         if counts == Counts::OutOfSync {
             status = SyncStatusCode::OutOfSync;
         }
@@ -104,7 +107,7 @@ fn options_hash(input: &CompareInput<'_>) -> u64 {
 fn modified(
     input: &CompareInput<'_>,
     pair: &Pair,
-    options: u64,
+    (options, settings): (u64, DiffSettings),
     memo: &mut DiffMemo,
 ) -> Result<bool, DiffError> {
     let (target, live) = match (&pair.target, &pair.live) {
@@ -126,8 +129,7 @@ fn modified(
     let target = target.to_value()?;
     let mut live = live.to_value()?;
     input.tracking.normalize_live(input.instance, &mut live, &target);
-    let diff_options =
-        DiffOptions { ignore: input.ignore, settings: input.diff.for_application(input.sync_options) };
+    let diff_options = DiffOptions { ignore: input.ignore, settings };
     match is_modified(target, live, &diff_options) {
         Ok(modified) => {
             // What was found out without a rule that belongs to it is no knowledge.
@@ -147,7 +149,7 @@ fn judge(
     input: &CompareInput<'_>,
     pair: Pair,
     modified: bool,
-    hook_waves: &BTreeMap<ResourceKey, i64>,
+    (hook_waves, app_options): (&BTreeMap<ResourceKey, i64>, &AppOptions),
 ) -> Option<(ComparedResource, Counts)> {
     let Pair { target, role, live } = pair;
     let object: &Arc<Object> = live.as_ref().or(target.as_ref())?;
@@ -187,7 +189,10 @@ fn judge(
         None => 0,
     };
     let requires_deletion_confirmation = [&target, &live].into_iter().flatten().any(|object| {
-        ["Delete=", "Prune="].iter().any(|option| is_confirmed(object, input.sync_options, option))
+        CONFIRMED
+            .iter()
+            .zip(app_options.confirms)
+            .any(|(option, by_app)| is_confirmed(object, option, by_app))
     });
     let resource = ComparedResource {
         requires_pruning: is_extra && self_referenced,
@@ -206,13 +211,27 @@ fn judge(
 }
 
 /// Whether `<option>confirm` is in force: what the object says about the option wins over the application.
-fn is_confirmed(object: &Object, sync_options: &[String], option: &str) -> bool {
+fn is_confirmed(object: &Object, option: &str, by_app: bool) -> bool {
     let says = |item: &str| item.strip_prefix(option).map(|value| value == "confirm");
-    let own: Vec<bool> = object.annotation_items(annotation::SYNC_OPTIONS).filter_map(says).collect();
-    if own.is_empty() {
-        sync_options.iter().filter_map(|item| says(item)).any(|confirmed| confirmed)
-    } else {
-        own.contains(&true)
+    let own = object.annotation_items(annotation::SYNC_OPTIONS).filter_map(says);
+    own.reduce(|one, other| one || other).unwrap_or(by_app)
+}
+
+/// Options whose deletions somebody has to confirm.
+const CONFIRMED: [&str; 2] = ["Delete=", "Prune="];
+
+/// What the application's sync options say; they may be many, and so are its objects.
+struct AppOptions {
+    diff: DiffSettings,
+    /// For each of [`CONFIRMED`].
+    confirms: [bool; 2],
+}
+
+impl AppOptions {
+    fn of(input: &CompareInput<'_>) -> Self {
+        let confirms =
+            |option: &str| input.sync_options.iter().any(|item| item.strip_prefix(option) == Some("confirm"));
+        Self { diff: input.diff.for_application(input.sync_options), confirms: CONFIRMED.map(confirms) }
     }
 }
 

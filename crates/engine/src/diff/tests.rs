@@ -1,5 +1,5 @@
 use super::*;
-use serde_json::json;
+use serde_json::{Map, json};
 use std::collections::BTreeMap;
 
 mod served;
@@ -182,4 +182,29 @@ fn eng_54_the_quick_answer_agrees_with_the_full_one() {
             }
         }
     }
+}
+
+/// SEC-07: with each item compared with those before it, and once more for each that somebody owns, these took hours.
+#[test]
+fn sec_07_long_lists_are_compared_once() {
+    let env = |many: usize, values: &str| -> Vec<Value> {
+        (0..many).map(|name| json!({"name": format!("E{name}"), "value": values})).collect()
+    };
+    let pod = |env: Vec<Value>| {
+        json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p"},
+            "spec": {"containers": [{"name": "a", "image": "b", "env": env}]}})
+    };
+    let options = DiffOptions { ignore: &rules(&[]), settings: DiffSettings::default() };
+    assert!(!is_modified(pod(env(100_000, "1")), pod(env(100_000, "1")), &options).unwrap());
+    assert!(is_modified(pod(env(20_000, "1")), pod(env(20_000, "2")), &options).unwrap());
+}
+
+/// SEC-07: names that the patch keeps are looked up.
+#[test]
+fn sec_07_many_members_to_keep_are_looked_up() {
+    let members: Map<String, Value> = (0..100_000).map(|name| (format!("m{name}"), json!(1))).collect();
+    let deployment = |strategy: Value| json!({"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "d"}, "spec": {"strategy": strategy}});
+    let options = DiffOptions { ignore: &rules(&[]), settings: DiffSettings::default() };
+    let target = deployment(Value::Object(members));
+    assert!(is_modified(target, deployment(json!({"type": "Recreate"})), &options).unwrap());
 }

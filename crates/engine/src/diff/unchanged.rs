@@ -4,6 +4,8 @@
 //! desired object says, and nothing that was said before is left unsaid now, the patch is empty. The proof is
 //! one-sided: `false` here means "work it out".
 
+use std::collections::HashSet;
+
 use serde_json::{Map, Value};
 use tiphys_object::builtin::{Patch, Schema, Shape, StructType};
 use tiphys_object::{Gvk, access};
@@ -127,13 +129,10 @@ fn inside(merge: Merge) -> Merge {
 }
 
 fn has_distinct_keys(items: &[Value], key: &str) -> bool {
-    let value = |item: &Value| if key.is_empty() { Some(item.clone()) } else { item.get(key).cloned() };
-    items.iter().enumerate().all(|(index, item)| {
-        value(item).is_some_and(|found| {
-            items
-                .get(..index)
-                .is_some_and(|before| before.iter().all(|other| value(other).as_ref() != Some(&found)))
-        })
+    let mut known = HashSet::with_capacity(items.len());
+    items.iter().all(|item| {
+        let found = if key.is_empty() { Some(item) } else { item.get(key) };
+        found.is_some_and(|found| known.insert(found))
     })
 }
 

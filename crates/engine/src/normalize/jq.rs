@@ -10,7 +10,7 @@
 //! come from tenants, another process runs them, which is killed when it takes too long (`scripts`).
 
 use std::cell::Cell;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
 use jaq_core::data::HasLut;
@@ -376,23 +376,30 @@ pub(super) fn at_mut<'a>(document: &'a mut Value, path: &[PathStep]) -> Option<&
 
 /// Removes what paths lead to.
 pub fn delete_paths(document: &mut Value, paths: &BTreeSet<Vec<PathStep>>) {
-    // Longest and last first, so that no removal moves what a later one names.
-    for path in paths.iter().rev() {
-        delete(document, path);
+    // Items wait until all paths through them were followed, and go all at once: each alone would shift those behind.
+    let mut items: BTreeMap<&[PathStep], BTreeSet<usize>> = BTreeMap::new();
+    for path in paths {
+        match path.split_last() {
+            None => {}
+            Some((PathStep::Item(index), parents)) => {
+                items.entry(parents).or_default().insert(*index);
+            }
+            Some((PathStep::Member(key), parents)) => {
+                if let Some(Value::Object(map)) = at_mut(document, parents) {
+                    map.remove(key);
+                }
+            }
+        }
     }
-}
-
-/// Removes what a path leads to.
-pub(super) fn delete(document: &mut Value, path: &[PathStep]) {
-    let Some((last, parents)) = path.split_last() else { return };
-    match (at_mut(document, parents), last) {
-        (Some(Value::Object(map)), PathStep::Member(key)) => {
-            map.remove(key);
+    // Longest and last first, so that no removal moves what a later one names.
+    for (parents, gone) in items.into_iter().rev() {
+        if let Some(Value::Array(items)) = at_mut(document, parents) {
+            let mut index = 0;
+            items.retain(|_| {
+                index += 1;
+                !gone.contains(&(index - 1))
+            });
         }
-        (Some(Value::Array(items)), PathStep::Item(index)) if *index < items.len() => {
-            items.remove(*index);
-        }
-        _ => {}
     }
 }
 

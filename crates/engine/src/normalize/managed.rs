@@ -5,6 +5,8 @@
 //! of one side only are left alone. The walk follows the record, so it needs no schema: items of keyed lists are
 //! found by their keys, everything below a leaf of the record is one value.
 
+use std::collections::{BTreeMap, HashMap};
+
 use serde_json::{Map, Value};
 use tiphys_object::access;
 
@@ -12,6 +14,8 @@ use crate::diff::is_equal;
 
 /// Nesting of the record that is followed.
 const DEPTH_MAX: usize = tiphys_go::nesting::DEPTH_MAX;
+/// Different sets of keys that a record of one list may have; a list has one. Items of further ones are compared.
+const KEY_SETS_MAX: usize = 16;
 
 /// What happens to a field that differs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -46,36 +50,79 @@ fn walk(
     let Some(depth) = depth.checked_sub(1) else { return };
     for (step, below) in record {
         let Some((kind, name)) = step.split_once(':') else { continue };
-        let below = below.as_object().filter(|below| below.keys().any(|key| key != "."));
-        match (kind, &mut *target, &mut *live) {
-            ("f", Value::Object(target), Value::Object(live)) => {
-                let (Some(desired), Some(found)) = (target.get_mut(name), live.get_mut(name)) else {
-                    continue;
-                };
-                if let Some(below) = below {
-                    walk(below, treatment, desired, found, depth);
-                } else if !is_equal(desired, found) {
-                    match treatment {
-                        Treatment::Restore => *desired = found.clone(),
-                        Treatment::Remove => {
-                            target.remove(name);
-                            live.remove(name);
-                        }
-                    }
+        let below = owned_below(below);
+        let ("f", Value::Object(target), Value::Object(live)) = (kind, &mut *target, &mut *live) else {
+            continue;
+        };
+        let (Some(desired), Some(found)) = (target.get_mut(name), live.get_mut(name)) else { continue };
+        if let Some(below) = below {
+            walk(below, treatment, desired, found, depth);
+        } else if !is_equal(desired, found) {
+            match treatment {
+                Treatment::Restore => *desired = found.clone(),
+                Treatment::Remove => {
+                    target.remove(name);
+                    live.remove(name);
                 }
             }
-            ("k", Value::Array(target), Value::Array(live)) => {
-                let Ok(Value::Object(keys)) = serde_json::from_str(name) else { continue };
-                let has_keys =
-                    |item: &&mut Value| keys.iter().all(|(key, value)| item.get(key) == Some(value));
-                let (desired, found) = (target.iter_mut().find(has_keys), live.iter_mut().find(has_keys));
-                if let (Some(desired), Some(found), Some(below)) = (desired, found, below) {
-                    walk(below, treatment, desired, found, depth);
-                }
-            }
-            _ => {}
         }
     }
+    if let (Value::Array(target), Value::Array(live)) = (target, live) {
+        for (at_target, at_live, below) in items(record, target, live) {
+            if let (Some(desired), Some(found)) = (target.get_mut(at_target), live.get_mut(at_live)) {
+                walk(below, treatment, desired, found, depth);
+            }
+        }
+    }
+}
+
+/// The values of an item's keys, and what is owned below it.
+type OwnedItem<'a> = (Vec<Value>, &'a Map<String, Value>);
+
+/// The items of both lists of which the record owns something: where they are, and what is owned below. Records and
+/// lists are long at the same time, so each list is looked through once for each set of keys.
+fn items<'a>(
+    record: &'a Map<String, Value>,
+    target: &[Value],
+    live: &[Value],
+) -> Vec<(usize, usize, &'a Map<String, Value>)> {
+    let mut by_keys: BTreeMap<Vec<String>, Vec<OwnedItem<'a>>> = BTreeMap::new();
+    for (step, below) in record {
+        let Some(name) = step.strip_prefix("k:") else { continue };
+        let Some(below) = owned_below(below) else { continue };
+        let Ok(Value::Object(keys)) = serde_json::from_str(name) else { continue };
+        let (names, values) = keys.into_iter().unzip();
+        if by_keys.len() < KEY_SETS_MAX || by_keys.contains_key(&names) {
+            by_keys.entry(names).or_default().push((values, below));
+        }
+    }
+    let mut found = Vec::new();
+    for (names, steps) in &by_keys {
+        let (in_target, in_live) = (places(names, target), places(names, live));
+        for (values, below) in steps {
+            let values: Vec<&Value> = values.iter().collect();
+            if let (Some(at_target), Some(at_live)) = (in_target.get(&values), in_live.get(&values)) {
+                found.push((*at_target, *at_live, *below));
+            }
+        }
+    }
+    found
+}
+
+/// Where the first item with each combination of keys is.
+fn places<'a>(names: &[String], items: &'a [Value]) -> HashMap<Vec<&'a Value>, usize> {
+    let mut places = HashMap::with_capacity(items.len());
+    for (place, item) in items.iter().enumerate() {
+        if let Some(values) = names.iter().map(|name| item.get(name)).collect::<Option<Vec<_>>>() {
+            places.entry(values).or_insert(place);
+        }
+    }
+    places
+}
+
+/// What a record owns below a field, when that is more than the field itself.
+fn owned_below(below: &Value) -> Option<&Map<String, Value>> {
+    below.as_object().filter(|below| below.keys().any(|key| key != "."))
 }
 
 #[cfg(test)]
@@ -124,6 +171,44 @@ mod tests {
             target["spec"],
             json!({"replicas": 7, "paused": true, "list": [{"name": "a", "image": "2", "tty": true}]})
         );
+    }
+
+    /// A record that owns something of each item of a long list: two searches through the list for each.
+    #[test]
+    fn sec_07_a_long_record_of_a_long_list_is_looked_up() {
+        const MANY: usize = 100_000;
+        let items = |image: &str| -> Vec<Value> {
+            (0..MANY).map(|name| json!({"name": format!("c{name}"), "image": image})).collect()
+        };
+        let owned: Map<String, Value> =
+            (0..MANY).map(|name| (format!("k:{{\"name\":\"c{name}\"}}"), json!({"f:image": {}}))).collect();
+        let (mut target, mut live) = pair();
+        target["spec"] = json!({"list": items("1")});
+        live["spec"] = json!({"list": items("2")});
+        live["metadata"]["managedFields"] =
+            json!([{"manager": "scaler", "fieldsV1": {"f:spec": {"f:list": owned}}}]);
+        rules().remove_managed(&mut target, &mut live);
+        assert_eq!(target["spec"], live["spec"]);
+        assert_eq!(target["spec"]["list"][MANY - 1], json!({"name": format!("c{}", MANY - 1)}));
+    }
+
+    /// A list has one set of keys. A record that invents one for each item does not make it search as often.
+    #[test]
+    fn sec_07_a_list_is_searched_for_few_sets_of_keys() {
+        let owned: Map<String, Value> =
+            (0..20_000).map(|name| (format!("k:{{\"x{name:05}\":1}}"), json!({"f:image": {}}))).collect();
+        let (mut target, mut live) = pair();
+        let items: Vec<Value> =
+            (0..20_000).map(|name| json!({(format!("x{name:05}")): 1, "image": 1})).collect();
+        target["spec"] = json!({"list": items});
+        live["spec"] = json!({"list": items});
+        live["spec"]["list"][0]["image"] = json!(2);
+        live["spec"]["list"][19_999]["image"] = json!(2);
+        live["metadata"]["managedFields"] =
+            json!([{"manager": "scaler", "fieldsV1": {"f:spec": {"f:list": owned}}}]);
+        rules().remove_managed(&mut target, &mut live);
+        assert_eq!(target["spec"]["list"][0].get("image"), None);
+        assert_eq!(target["spec"]["list"][19_999]["image"], json!(1), "the rest is compared");
     }
 
     #[test]

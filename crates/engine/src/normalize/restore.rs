@@ -1,10 +1,10 @@
 //! Giving a desired object the live values of ignored paths (ENG-181).
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 
 use serde_json::Value;
 
-use super::jq::{PathStep, at_mut, delete};
+use super::jq::{PathStep, at_mut, delete_paths};
 use super::rules::Rule;
 use crate::scripts::Paths;
 
@@ -44,22 +44,20 @@ fn restore_paths(desired_paths: &Paths, live_paths: &Paths, target: &mut Value, 
             wanted.insert(named, value);
         }
     }
-    let mut gone = Vec::new();
+    let mut gone = Paths::new();
     for path in desired_paths.iter().filter(|path| !is_status(path)) {
         let Some(value) = named(target, path).and_then(|(named, _)| wanted.remove(&named)) else {
-            gone.push(path);
+            gone.insert(path.clone());
             continue;
         };
         if let Some(place) = at_mut(target, path) {
             *place = value.clone();
         }
     }
-    for (path, value) in wanted {
-        insert(target, &path, value);
-    }
-    for path in gone.into_iter().rev() {
-        delete(target, path);
-    }
+    let wanted: Vec<(&[Named], &Value)> =
+        wanted.iter().map(|(path, value)| (path.as_slice(), *value)).collect();
+    insert(target, &wanted);
+    delete_paths(target, &gone);
 }
 
 fn named<'a>(document: &'a Value, path: &[PathStep]) -> Option<(NamedPath, &'a Value)> {
@@ -83,25 +81,51 @@ fn named<'a>(document: &'a Value, path: &[PathStep]) -> Option<(NamedPath, &'a V
     Some((named, value))
 }
 
-/// Sets a path that only live has, unless an item on the way is missing: lists are not made longer.
-fn insert(target: &mut Value, path: &[Named], value: &Value) {
-    let mut place = target;
-    for step in path {
+/// Sets paths that only live has, unless an item on the way is missing: lists are not made longer. The paths are
+/// sorted, so that those through one item stand together; there may be as many as the list has items.
+fn insert(place: &mut Value, paths: &[(&[Named], &Value)]) {
+    let mut names: Option<HashMap<String, usize>> = None;
+    let mut rest = paths;
+    while let Some(((path, value), after)) = rest.split_first() {
+        let Some(step) = path.first() else {
+            *place = (*value).clone();
+            rest = after;
+            continue;
+        };
+        let length = rest.iter().take_while(|(path, _)| path.first() == Some(step)).count();
+        let (group, after) = rest.split_at_checked(length).unwrap_or((rest, &[]));
+        rest = after;
         if place.is_null() {
             *place = Value::Object(serde_json::Map::new());
         }
-        let next = match (place, step) {
+        let next = match (&mut *place, step) {
             (Value::Object(map), Named::Member(key)) => Some(map.entry(key.as_str()).or_insert(Value::Null)),
             (Value::Array(items), Named::Item(index)) => items.get_mut(*index),
             (Value::Array(items), Named::ItemOf(name)) => {
-                items.iter_mut().find(|item| item.get("name").and_then(Value::as_str) == Some(name))
+                let place = names.get_or_insert_with(|| by_name(items)).get(name).copied();
+                place.and_then(|place| items.get_mut(place))
             }
             _ => None,
         };
-        let Some(next) = next else { return };
-        place = next;
+        if let Some(next) = next {
+            let below: Vec<(&[Named], &Value)> = group
+                .iter()
+                .filter_map(|(path, value)| path.split_first().map(|(_, below)| (below, *value)))
+                .collect();
+            insert(next, &below);
+        }
     }
-    *place = value.clone();
+}
+
+/// Where the first item of each name is.
+fn by_name(items: &[Value]) -> HashMap<String, usize> {
+    let mut places = HashMap::with_capacity(items.len());
+    for (place, item) in items.iter().enumerate() {
+        if let Some(name) = item.get("name").and_then(Value::as_str) {
+            places.entry(name.to_owned()).or_insert(place);
+        }
+    }
+    places
 }
 
 #[cfg(test)]
@@ -146,6 +170,27 @@ mod tests {
             restored(rule, target, &live)["spec"],
             json!({"containers": [{"name": "app", "image": "a:9", "args": ["new"]}, {"name": "x", "image": "x:2"}]})
         );
+    }
+
+    /// SEC-07: an expression may name each of many items, and each was searched for.
+    #[test]
+    fn sec_07_items_are_found_by_name_at_once() {
+        use super::{PathStep, restore_paths};
+        const MANY: usize = 100_000;
+        let member = |name: &str| PathStep::Member(name.to_owned());
+        let object =
+            |item: fn(usize) -> Value| deployment(&json!({"list": (0..MANY).map(item).collect::<Vec<_>>()}));
+        let mut target = object(|name| json!({"name": format!("c{name}")}));
+        let live = object(|name| json!({"name": format!("c{}", MANY - name), "image": name}));
+        let paths = (0..MANY)
+            .map(|item| vec![member("spec"), member("list"), PathStep::Item(item), member("image")])
+            .collect();
+        restore_paths(&super::Paths::new(), &paths, &mut target, &live);
+        assert_eq!(target["spec"]["list"][7], json!({"name": "c7", "image": MANY - 7}));
+        assert_eq!(target["spec"]["list"][0], json!({"name": "c0"}), "live has no such item");
+        let all = (0..MANY).map(|item| vec![member("spec"), member("list"), PathStep::Item(item)]).collect();
+        restore_paths(&all, &super::Paths::new(), &mut target, &deployment(&json!({})));
+        assert_eq!(target["spec"]["list"], json!([]));
     }
 
     #[test]

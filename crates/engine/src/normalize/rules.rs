@@ -24,6 +24,14 @@ pub enum IgnoreError {
     /// A jq expression does not compile (ENG-69).
     #[error(transparent)]
     Jq(#[from] JqSyntaxError),
+    /// An application has more rules than are applied to each of its objects.
+    #[error("ignoreDifferences has more than {limit} {what}")]
+    TooMany {
+        /// The bound.
+        limit: usize,
+        /// Of what.
+        what: &'static str,
+    },
     /// A settings key cannot be read.
     #[error("settings key {key:?}: {reason}")]
     Settings {
@@ -33,6 +41,13 @@ pub enum IgnoreError {
         reason: String,
     },
 }
+
+/// Rules of one application: each is held against each object.
+const RULES_MAX: usize = 1_000;
+/// JSON pointers, expressions and field managers of one application: each is looked up in each object.
+const ITEMS_MAX: usize = 10_000;
+/// Bytes of a group or kind that is held against a pattern; no server knows a longer one.
+const SELECTED_BYTES_MAX: usize = 512;
 
 /// All rules in force for one application, in the order they run: its own, then the system's.
 #[derive(Debug, Default)]
@@ -84,6 +99,7 @@ impl IgnoreRules {
         settings: &BTreeMap<String, String>,
         scripts: Runner,
     ) -> Result<Self, IgnoreError> {
+        check_size(application)?;
         let mut rules = Vec::new();
         for rule in application {
             let ignored = Ignored {
@@ -269,6 +285,19 @@ impl IgnoreRules {
     }
 }
 
+fn check_size(rules: &[IgnoreDifference]) -> Result<(), IgnoreError> {
+    if rules.len() > RULES_MAX {
+        return Err(IgnoreError::TooMany { limit: RULES_MAX, what: "rules" });
+    }
+    let lists = |rule: &IgnoreDifference| {
+        [&rule.json_pointers, &rule.jq_path_expressions, &rule.managed_fields_managers].map(Vec::len)
+    };
+    if rules.iter().flat_map(lists).sum::<usize>() > ITEMS_MAX {
+        return Err(IgnoreError::TooMany { limit: ITEMS_MAX, what: "pointers, expressions and managers" });
+    }
+    Ok(())
+}
+
 /// What is no difference for the whole system, `/status` included (ENG-66, ENG-67).
 fn system_differences(
     settings: &BTreeMap<String, String>,
@@ -355,7 +384,7 @@ impl Pattern {
         match self {
             Self::Any => true,
             Self::Exact(exact) => exact == text,
-            Self::Glob(glob) => glob.is_match(text),
+            Self::Glob(glob) => text.len() <= SELECTED_BYTES_MAX && glob.is_match(text),
             Self::Nothing => false,
         }
     }
@@ -477,6 +506,29 @@ mod tests {
         let bad = rule(json!({"group": "apps", "kind": "Deployment", "jqPathExpressions": [".spec["]}));
         let error = IgnoreRules::compile(&[bad], &BTreeMap::new()).unwrap_err();
         assert!(error.to_string().contains(r#"".spec[""#), "{error}");
+    }
+
+    /// SEC-07: each rule is held against each object, so they have a number, and an error that names the field.
+    #[test]
+    fn sec_07_an_application_has_so_many_rules() {
+        let error = |rules: Vec<IgnoreDifference>| {
+            IgnoreRules::compile(&rules, &BTreeMap::new()).unwrap_err().to_string()
+        };
+        let one = rule(json!({"kind": "A", "jsonPointers": ["/a"]}));
+        assert_eq!(error(vec![one.clone(); 1_001]), "ignoreDifferences has more than 1000 rules");
+        assert!(IgnoreRules::compile(&vec![one; 1_000], &BTreeMap::new()).is_ok());
+        let many = rule(
+            json!({"kind": "A", "jsonPointers": vec!["/a"; 5_001], "managedFieldsManagers": vec!["m"; 5_000]}),
+        );
+        let text = "ignoreDifferences has more than 10000 pointers, expressions and managers";
+        assert_eq!(error(vec![many]), text);
+    }
+
+    #[test]
+    fn sec_07_no_pattern_is_held_against_a_kind_that_no_server_has() {
+        let rules = rules(&[json!({"group": "*", "kind": "*a".repeat(8_000), "jsonPointers": ["/a"]})], &[]);
+        let kind = "a".repeat(4 << 20);
+        assert_eq!(applied(&rules, json!({"kind": kind, "a": 1}))["a"], 1);
     }
 
     #[test]

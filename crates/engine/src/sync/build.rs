@@ -1,10 +1,11 @@
 //! Builds the tasks of a pass from the facts (ENG-155..159).
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
 
 use serde_json::{Value, json};
 use smol_str::{SmolStr, format_smolstr};
+use tiphys_api::application::SyncOperation;
 use tiphys_api::names::{annotation, finalizer};
 use tiphys_object::{Gvk, Object, ResourceKey, access};
 
@@ -77,7 +78,9 @@ pub(super) fn build<C: Cluster>(
     namespace: &NamespaceFound,
     ledger: &mut Ledger,
 ) -> Built {
-    let mut tasks: Vec<Task> = facts.resources.iter().filter_map(|pair| resource_task(facts, pair)).collect();
+    let selection = Selection::new(&facts.operation);
+    let mut tasks: Vec<Task> =
+        facts.resources.iter().filter_map(|pair| resource_task(facts, &selection, pair)).collect();
     if runs_hooks(facts) {
         let live = LiveIndex::new(facts);
         tasks.extend(facts.hooks.iter().flat_map(|hook| hook_tasks(facts, &live, hook)));
@@ -113,15 +116,9 @@ fn runs_hooks(facts: &SyncFacts) -> bool {
 }
 
 /// The task of one pair, unless the filter leaves it out (ENG-155).
-fn resource_task(facts: &SyncFacts, pair: &SyncPair) -> Option<Task> {
+fn resource_task(facts: &SyncFacts, selection: &Selection<'_>, pair: &SyncPair) -> Option<Task> {
     let object = pair.target.as_ref().or(pair.live.as_ref())?;
-    let is_listed = facts.operation.resources.is_empty()
-        || facts.operation.resources.iter().any(|item| {
-            item.name == object.name()
-                && item.kind == object.gvk().kind
-                && item.group == object.gvk().group
-                && (item.namespace.is_empty() || item.namespace == object.namespace())
-        });
+    let is_listed = selection.has(object);
     let role = Role::of(object.as_ref());
     if !pair.self_referenced || !is_listed || role.is_hook() {
         return None;
@@ -203,6 +200,31 @@ fn prepare_hook(facts: &SyncFacts, hook: &Object, phase: SyncPhase) -> Option<Ob
     let mark = operation_id(facts.started_at, facts.attempt, phase);
     access::set_annotation(&mut tree, annotation::OPERATION_ID, &mark);
     Object::from_value(&tree).ok()
+}
+
+/// The objects that an operation is limited to. Both they and the objects may be many.
+struct Selection<'a> {
+    is_all: bool,
+    /// Group, kind and name, with the namespaces that are named; an empty one stands for all.
+    listed: HashMap<(&'a str, &'a str, &'a str), HashSet<&'a str>>,
+}
+
+impl<'a> Selection<'a> {
+    fn new(operation: &'a SyncOperation) -> Self {
+        let mut listed: HashMap<_, HashSet<_>> = HashMap::with_capacity(operation.resources.len());
+        for item in &operation.resources {
+            let kind = (item.group.as_str(), item.kind.as_str(), item.name.as_str());
+            listed.entry(kind).or_default().insert(item.namespace.as_str());
+        }
+        Self { is_all: operation.resources.is_empty(), listed }
+    }
+
+    fn has(&self, object: &Object) -> bool {
+        let gvk = object.gvk();
+        let namespaces = self.listed.get(&(gvk.group.as_str(), gvk.kind.as_str(), object.name()));
+        self.is_all
+            || namespaces.is_some_and(|named| named.contains("") || named.contains(object.namespace()))
+    }
 }
 
 /// Live objects by key, for hooks; cluster-scoped ones are found in any namespace.
@@ -361,5 +383,45 @@ fn record_problems(
         if let Some(problem) = problems.get(&problem_key(task)) {
             ledger.record_invalid(task, problem.as_str());
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn selection(items: &Value) -> SyncOperation {
+        serde_json::from_value(json!({"resources": items})).unwrap()
+    }
+
+    fn object(kind: &str, namespace: &str, name: &str) -> Object {
+        let manifest =
+            json!({"apiVersion": "v1", "kind": kind, "metadata": {"name": name, "namespace": namespace}});
+        Object::from_value(&manifest).unwrap()
+    }
+
+    #[test]
+    fn eng_155_an_operation_names_objects_with_or_without_namespace() {
+        let operation = selection(
+            &json!([{"kind": "Secret", "name": "a"}, {"kind": "Secret", "name": "b", "namespace": "x"},
+            {"group": "apps", "kind": "Secret", "name": "c"}]),
+        );
+        let selection = Selection::new(&operation);
+        let has = |namespace: &str, name: &str| selection.has(&object("Secret", namespace, name));
+        assert!(has("x", "a") && has("y", "a") && has("x", "b"));
+        assert!(!has("y", "b") && !has("x", "c") && !selection.has(&object("ConfigMap", "x", "a")));
+        assert!(Selection::new(&SyncOperation::default()).has(&object("Secret", "x", "a")));
+    }
+
+    /// SEC-07: both the objects and those that are named may be as many as fit.
+    #[test]
+    fn sec_07_named_objects_are_looked_up() {
+        let items: Vec<Value> = (0..100_000)
+            .map(|name| json!({"kind": "Secret", "name": format!("s{name}"), "namespace": "x"}))
+            .collect();
+        let operation = selection(&Value::Array(items));
+        let selection = Selection::new(&operation);
+        let (named, other) = (object("Secret", "x", "s99999"), object("Secret", "y", "s99999"));
+        assert_eq!((0..100_000).filter(|_| selection.has(&named) && !selection.has(&other)).count(), 100_000);
     }
 }

@@ -1,5 +1,7 @@
 //! Sync options: those of the application, and how annotations of one object change them (ENG-174..176).
 
+use std::collections::HashSet;
+
 use tiphys_api::application::SyncOperation;
 use tiphys_api::names::annotation;
 use tiphys_object::Object;
@@ -8,9 +10,10 @@ use super::action::Propagation;
 use crate::hook::Annotated;
 
 /// The application's sync options, as the operation carries them.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub(super) struct Options {
-    items: Vec<String>,
+    items: HashSet<String>,
+    propagation: Propagation,
 }
 
 /// What an object's and the application's `Prune=` options say.
@@ -23,11 +26,18 @@ pub(super) enum PruneRule {
 
 impl Options {
     pub(super) fn new(operation: &SyncOperation) -> Self {
-        Self { items: operation.sync_options.iter().map(|item| item.trim().to_owned()).collect() }
+        let items = operation.sync_options.iter().map(|item| item.trim());
+        let propagation = items.clone().rev().find_map(|item| item.strip_prefix("PrunePropagationPolicy="));
+        let propagation = match propagation {
+            Some("background") => Propagation::Background,
+            Some("orphan") => Propagation::Orphan,
+            _ => Propagation::Foreground,
+        };
+        Self { items: items.map(str::to_owned).collect(), propagation }
     }
 
     pub(super) fn has(&self, option: &str) -> bool {
-        self.items.iter().any(|item| item == option)
+        self.items.contains(option)
     }
 
     /// Whether the application or the object has an option.
@@ -37,12 +47,7 @@ impl Options {
 
     /// Propagation of prunes (ENG-174).
     pub(super) fn propagation(&self) -> Propagation {
-        let value = self.items.iter().rev().find_map(|item| item.strip_prefix("PrunePropagationPolicy="));
-        match value {
-            Some("background") => Propagation::Background,
-            Some("orphan") => Propagation::Orphan,
-            _ => Propagation::Foreground,
-        }
+        self.propagation
     }
 
     /// Whether a live object may be pruned; its annotation wins over the application (ENG-173, ENG-174).

@@ -4,7 +4,7 @@
 //! Namespace and a CRD move before the first task that needs them, and prunes run backwards among themselves.
 
 use std::cmp::Ordering;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 
 use serde_json::Value;
 use smol_str::{SmolStr, format_smolstr};
@@ -135,30 +135,44 @@ fn move_dependencies(
     provides: impl Fn(&Task) -> Option<SmolStr>,
     needs: impl Fn(&Task) -> Option<SmolStr>,
 ) {
-    let mut first_need: BTreeMap<SmolStr, usize> = BTreeMap::new();
-    for index in 0..tasks.len() {
-        let Some(task) = tasks.get(index).filter(|task| task.target.is_some()) else { continue };
+    let mut first_need: HashMap<SmolStr, usize> = HashMap::new();
+    // Which tasks move, and before which one.
+    let mut moves: Vec<(usize, usize)> = Vec::new();
+    for (index, task) in tasks.iter().enumerate().filter(|(_, task)| task.target.is_some()) {
         if let Some(name) = provides(task) {
-            let Some(&first) = first_need.get(&name) else { continue };
-            let Some((phase, wave)) = tasks.get(first).map(|needing| (needing.phase, needing.wave)) else {
-                continue;
-            };
-            let mut moved = tasks.remove(index);
-            moved.phase = phase;
-            moved.wave = wave;
-            tasks.insert(first, moved);
-            for position in first_need.values_mut().filter(|position| **position >= first) {
-                *position += 1;
-            }
+            moves.extend(first_need.get(&name).map(|first| (*first, index)));
         } else if let Some(name) = needs(task) {
             first_need.entry(name).or_insert(index);
         }
+    }
+    if moves.is_empty() {
+        return;
+    }
+    // All at once: there may be as many as tasks, and each one alone would shift all tasks behind it.
+    let mut waiting: Vec<Option<Task>> = std::mem::take(tasks).into_iter().map(Some).collect();
+    let mut moved: HashMap<usize, Vec<Task>> = HashMap::new();
+    for (first, index) in moves {
+        let Some((phase, wave)) =
+            waiting.get(first).and_then(Option::as_ref).map(|needing| (needing.phase, needing.wave))
+        else {
+            continue;
+        };
+        if let Some(task) = waiting.get_mut(index).and_then(Option::take) {
+            moved.entry(first).or_default().push(Task { phase, wave, ..task });
+        }
+    }
+    for (index, task) in waiting.into_iter().enumerate() {
+        tasks.extend(moved.remove(&index).into_iter().flatten());
+        tasks.extend(task);
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use serde_json::json;
+    use std::collections::BTreeSet;
+    use std::sync::Arc;
 
     fn mirror(waves: &[i64]) -> Vec<(i64, i64)> {
         let waves = waves.iter().copied().map(Wave);
@@ -170,6 +184,61 @@ mod tests {
         assert_eq!(mirror(&[0, 5, -1, 5]), [(-1, 5), (0, 0), (5, -1)]);
         assert_eq!(mirror(&[0, 2]), [(0, 2), (2, 0)]);
         assert_eq!(mirror(&[]), []);
+    }
+
+    fn task(kind: &str, name: &str, namespace: &str, wave: i64) -> Task {
+        let manifest =
+            json!({"apiVersion": "v1", "kind": kind, "metadata": {"name": name, "namespace": namespace}});
+        let target = Arc::new(Object::from_value(&manifest).unwrap());
+        Task {
+            phase: SyncPhase::Sync,
+            wave: Wave(wave),
+            gvk: target.gvk().clone(),
+            key: target.key(),
+            record_namespace: namespace.into(),
+            target: Some(target),
+            live: None,
+            hook: false,
+            delete_policies: BTreeSet::new(),
+            skip_dry_run: false,
+            modified: true,
+            code: None,
+            state: None,
+            message: String::new(),
+        }
+    }
+
+    #[test]
+    fn eng_152_a_namespace_moves_before_the_first_task_that_needs_it() {
+        let mut tasks = vec![
+            task("Secret", "x", "b", 0),
+            task("Secret", "y", "a", 1),
+            task("Secret", "z", "b", 1),
+            task("Namespace", "a", "", 2),
+            task("Namespace", "b", "", 3),
+            task("Namespace", "b", "again", 4),
+            task("Namespace", "c", "", 5),
+        ];
+        sort(&mut tasks);
+        let order: Vec<_> = tasks.iter().map(|task| (task.key.name.as_str(), task.wave.0)).collect();
+        assert_eq!(order, [("b", 0), ("b", 0), ("x", 0), ("a", 1), ("y", 1), ("z", 1), ("c", 5)]);
+    }
+
+    /// Each of these namespaces has to move, and each one alone shifted all tasks behind it: terabytes.
+    #[test]
+    fn sec_07_many_dependencies_move_at_once() {
+        const MANY: usize = 50_000;
+        let names: Vec<String> = (0..MANY).map(|number| format!("n{number:06}")).collect();
+        let needing = names.iter().map(|name| task("Secret", "s", name, 0));
+        let mut tasks: Vec<Task> =
+            needing.chain(names.iter().map(|name| task("Namespace", name, "", 1))).collect();
+        sort(&mut tasks);
+        let pairs = tasks.chunks(2).zip(&names);
+        assert!(pairs.into_iter().all(|(pair, name)| match pair {
+            [first, second] =>
+                first.key.name == *name && second.record_namespace == *name && first.wave.0 == 0,
+            _ => false,
+        }));
     }
 
     #[test]

@@ -9,6 +9,9 @@ use tiphys_object::access::{self, at, text, text_at};
 /// Annotations that add links.
 pub(super) const LINK_PREFIX: &str = "link.argocd.argoproj.io/";
 const IGNORE_LINKS: &str = "argocd.argoproj.io/ignore-default-links";
+/// URLs of one Ingress that are looked at, and their bytes.
+const URLS_MAX: usize = 1_000;
+const URL_BYTES_MAX: usize = 64 << 10;
 
 /// An object that another one sends traffic to.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -185,24 +188,51 @@ fn ingress_urls(object: &Value, balancer: &[(String, String)]) -> BTreeSet<Strin
         .map(|(hostname, ip)| if hostname.is_empty() { ip.as_str() } else { hostname.as_str() })
         .filter(|address| !address.is_empty())
         .collect();
-    let mut urls = BTreeSet::new();
+    let mut urls = Urls::default();
     for rule in list(object, &["spec", "rules"]) {
         let host = text(rule, "host");
-        let hosts = if host.is_empty() { addresses.clone() } else { vec![host] };
+        let hosts = if host.is_empty() { addresses.as_slice() } else { &[host] };
         let paths = list(rule, &["http", "paths"]);
         for shown in hosts {
             let base = format!("{}://{shown}", scheme(host));
-            if paths.is_empty() {
-                urls.insert(base.clone());
+            if paths.is_empty() && !urls.insert(&base, "") {
+                return urls.found;
             }
             for path in paths {
                 let path = text(path, "path").trim_end_matches('*');
-                urls.insert(if path == "/" { base.clone() } else { format!("{base}{path}") });
+                if !urls.insert(&base, if path == "/" { "" } else { path }) {
+                    return urls.found;
+                }
             }
         }
     }
     if list(object, &["spec", "rules"]).is_empty() && at(object, &["spec", "defaultBackend"]).is_some() {
-        urls.extend(addresses.iter().map(|address| format!("{}://{address}", scheme(address))));
+        for address in addresses {
+            if !urls.insert(&format!("{}://{address}", scheme(address)), "") {
+                break;
+            }
+        }
     }
-    urls
+    urls.found
+}
+
+/// URLs of one object. Addresses and paths multiply, so what they come to is bounded; nobody clicks on more.
+#[derive(Default)]
+struct Urls {
+    found: BTreeSet<String>,
+    tries: usize,
+    bytes: usize,
+}
+
+impl Urls {
+    /// Adds one; `false` once there are as many as may be.
+    fn insert(&mut self, base: &str, path: &str) -> bool {
+        self.tries += 1;
+        self.bytes += base.len() + path.len();
+        if self.tries > URLS_MAX || self.bytes > URL_BYTES_MAX {
+            return false;
+        }
+        self.found.insert(format!("{base}{path}"));
+        true
+    }
 }

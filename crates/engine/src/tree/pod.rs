@@ -1,5 +1,7 @@
 //! What a Pod shows: the status column people know from the command line (ENG-199).
 
+use std::collections::HashSet;
+
 use serde_json::Value;
 use tiphys_object::access::{at, text, text_at};
 
@@ -66,13 +68,20 @@ fn starting_reason(pod: &Value, inits: &[Value]) -> (String, bool) {
     let phase = text_at(pod, &["status", "phase"]);
     let reason = text_at(pod, &["status", "reason"]);
     let start = if reason.is_empty() { phase } else { reason };
-    let total = list(pod, &["spec", "initContainers"]).len();
+    let specs = list(pod, &["spec", "initContainers"]);
+    let total = specs.len();
+    let sidecars: HashSet<&str> = specs
+        .iter()
+        .filter(|container| text(container, "restartPolicy") == "Always")
+        .map(|container| text(container, "name"))
+        .collect();
     for (index, container) in inits.iter().enumerate() {
         let terminated = at(container, &["state", "terminated"]);
         if terminated.is_some_and(|state| exit_code(state) == 0) {
             continue;
         }
-        if container.get("started") == Some(&Value::Bool(true)) && is_sidecar(pod, text(container, "name")) {
+        if container.get("started") == Some(&Value::Bool(true)) && sidecars.contains(text(container, "name"))
+        {
             continue;
         }
         let waiting = text_at(container, &["state", "waiting", "reason"]);
@@ -84,13 +93,6 @@ fn starting_reason(pod: &Value, inits: &[Value]) -> (String, bool) {
         return (format!("Init:{found}"), true);
     }
     (start.to_owned(), false)
-}
-
-/// Init containers that restart always run beside the others.
-fn is_sidecar(pod: &Value, name: &str) -> bool {
-    list(pod, &["spec", "initContainers"])
-        .iter()
-        .any(|container| text(container, "name") == name && text(container, "restartPolicy") == "Always")
 }
 
 fn exit_code(terminated: &Value) -> i64 {

@@ -103,3 +103,38 @@ fn eng_202_the_summary_is_sorted_and_distinct() {
     assert_eq!(summary.external_urls, ["title|https://x"]);
     assert!(summary.is_app_of_apps);
 }
+
+/// SEC-07: what anybody may write into an object is looked through once, on the way of all events.
+#[test]
+fn sec_07_many_images_are_told_apart_once() {
+    let containers: Vec<Value> =
+        (0..200_000).map(|number| json!({"image": format!("i{}", number / 2)})).collect();
+    let object = json!({"apiVersion": "acme.test/v1", "kind": "Queue", "spec": {"containers": containers}});
+    assert_eq!(images(&object).len(), 100_000);
+}
+
+#[test]
+fn sec_07_many_init_containers_are_told_apart_once() {
+    let specs: Vec<Value> =
+        (0..100_000).map(|number| json!({"name": format!("i{number}"), "restartPolicy": "Always"})).collect();
+    let statuses: Vec<Value> =
+        (0..100_000).map(|number| json!({"name": format!("i{number}"), "started": true})).collect();
+    let mut pod = pod(&json!({"phase": "Running", "initContainerStatuses": statuses}));
+    pod["spec"]["initContainers"] = json!(specs);
+    assert_eq!(entry(&items(&pod), "Status Reason"), "Running");
+}
+
+#[test]
+fn sec_07_addresses_and_paths_do_not_multiply() {
+    let addresses: Vec<Value> = (0..30_000).map(|number| json!({"ip": format!("10.0.{number}")})).collect();
+    let rules: Vec<Value> =
+        (0..30_000).map(|number| json!({"http": {"paths": [{"path": format!("/{number}")}]}})).collect();
+    let ingress = json!({"apiVersion": "networking.k8s.io/v1", "kind": "Ingress", "metadata": {"name": "i"},
+        "spec": {"rules": rules}, "status": {"loadBalancer": {"ingress": addresses}}});
+    let urls = node_info(&ingress, &[]).networking.unwrap().external_urls;
+    assert_eq!(urls.len(), 1_000);
+    let long = json!({"apiVersion": "networking.k8s.io/v1", "kind": "Ingress", "metadata": {"name": "i"},
+        "spec": {"rules": [{"http": {"paths": [{"path": "/x".repeat(20_000)}]}}]},
+        "status": {"loadBalancer": {"ingress": addresses}}});
+    assert_eq!(node_info(&long, &[]).networking.unwrap().external_urls.len(), 1);
+}

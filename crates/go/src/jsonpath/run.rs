@@ -2,7 +2,9 @@
 
 use serde_json::Value;
 
-use super::{Bounds, End, Filter, JsonPathError, OUTPUT_BYTES_MAX, Part, Step, VALUES_MAX, problem};
+use super::{
+    Bounds, DEPTH_MAX, End, Filter, JsonPathError, OUTPUT_BYTES_MAX, Part, Step, VALUES_MAX, problem,
+};
 use crate::{json, number};
 
 /// A value on its way through the steps.
@@ -151,6 +153,7 @@ impl<'a> Run<'a> {
         let parts = self.parts;
         let mut at = first;
         while let Some(part) = parts.get(at) {
+            self.count(1)?;
             let found = match part {
                 Part::Text(text) => vec![Found::Text(text)],
                 Part::Action(steps) => self.chain(vec![data.clone()], steps)?,
@@ -166,6 +169,10 @@ impl<'a> Run<'a> {
                 continue;
             }
             self.begins -= 1;
+            if self.loops >= DEPTH_MAX {
+                let error = problem("the loops of the template are nested too deeply");
+                return Err(Stop { error, leaves: false, is_final: true });
+            }
             self.loops += 1;
             if found.is_empty() {
                 // The body runs once for nothing, so that its end is met; what it finds does not count.
@@ -184,12 +191,14 @@ impl<'a> Run<'a> {
     fn chain(&mut self, mut values: Vec<Found<'a>>, steps: &'a [Step]) -> Result<Vec<Found<'a>>, Stop> {
         for step in steps {
             values = self.step(values, step)?;
-            self.values = self.values.saturating_add(values.len());
-            if self.values > VALUES_MAX {
-                return Err(Stop::too_many());
-            }
+            self.count(values.len())?;
         }
         Ok(values)
+    }
+
+    fn count(&mut self, values: usize) -> Result<(), Stop> {
+        self.values = self.values.saturating_add(values);
+        if self.values > VALUES_MAX { Err(Stop::too_many()) } else { Ok(()) }
     }
 
     fn step(&mut self, values: Vec<Found<'a>>, step: &'a Step) -> Result<Vec<Found<'a>>, Stop> {
@@ -241,10 +250,7 @@ impl<'a> Run<'a> {
     fn descend(&mut self, values: &[Found<'a>], found: &mut Vec<Found<'a>>) -> Result<(), Stop> {
         for value in values {
             let below = children(value);
-            self.values = self.values.saturating_add(below.len());
-            if self.values > VALUES_MAX {
-                return Err(Stop::too_many());
-            }
+            self.count(below.len())?;
             if !below.is_empty() {
                 found.push(value.clone());
                 self.descend(&below, found)?;
@@ -260,6 +266,7 @@ impl<'a> Run<'a> {
                 return Err(Stop::new("only arrays can be filtered", true));
             };
             for item in items {
+                self.count(1)?;
                 let item = Found::Data(item);
                 let left = self.chain(vec![item.clone()], &filter.left);
                 let Some((operator, right)) = &filter.comparison else {

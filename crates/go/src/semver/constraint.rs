@@ -48,6 +48,11 @@ enum Open {
     All,
 }
 
+/// Bytes of a constraint: no name of a branch or tag is longer, and each tag is compared with all of it.
+const CONSTRAINT_BYTES_MAX: usize = 4 << 10;
+/// Characters of a constraint that an error shows.
+const SHOWN_CHARS_MAX: usize = 200;
+
 const OPERATOR: &str = r"(?:=>|=<|=|!=|>=|<=|>|<|~>|~|\^|)";
 /// A bar counts as part of a number here; such a number is refused later.
 const NUMBER: &str = r"[0-9xX*|]+";
@@ -77,7 +82,10 @@ static SHAPES: LazyLock<Result<Shapes, regex::Error>> = LazyLock::new(|| {
 impl Constraint {
     /// Reads a constraint such as `^1.2 || >=3, <3.5`.
     pub fn parse(text: &str) -> Result<Self, SemverError> {
-        let improper = |part: &str| SemverError::Constraint(part.to_owned());
+        let improper = |part: &str| SemverError::Constraint(part.chars().take(SHOWN_CHARS_MAX).collect());
+        if text.len() > CONSTRAINT_BYTES_MAX {
+            return Err(SemverError::ConstraintLength { limit: CONSTRAINT_BYTES_MAX });
+        }
         let shapes = SHAPES.as_ref().map_err(|_broken| improper(text))?;
         let text = shapes.range.replace_all(text, ">= $1, <= $2 ");
         let mut groups = Vec::new();

@@ -17,6 +17,8 @@ const BLANKS: [char; 7] = [' ', '\t', '\n', '\r', '\u{85}', '\u{2028}', '\u{2029
 /// Bytes that are read again because of a [`Mend`] before the text is given up, and the fewest times.
 const MEND_BYTES_MAX: usize = 64 << 20;
 const MENDS_MIN: usize = 8;
+/// `%TAG` directives of a document. libyaml compares each with those before it, and each tag with all of them.
+const TAG_DIRECTIVES_MAX: usize = 100;
 
 /// Reads the first document; `None` when there is none.
 pub(super) fn first_document(
@@ -26,7 +28,8 @@ pub(super) fn first_document(
     memory: &mut Memory,
 ) -> Result<Option<Value>, YamlError> {
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
-    let before = *memory;
+    check_directives(text)?;
+    let mut before = *memory;
     let mut reader = Reader::new(text, dialect, depth_max, before)?;
     let (mut outcome, mut mend) = (reader.document(), reader.mend);
     *memory = reader.memory;
@@ -37,6 +40,11 @@ pub(super) fn first_document(
     let mut mended = text.to_owned();
     for _ in 0..(MEND_BYTES_MAX / text.len().max(1)).max(MENDS_MIN) {
         let Some(needed) = mend else { break };
+        // What is read again is paid for: each of many documents may want it.
+        if let Err(exceeded) = before.spend(mended.len()) {
+            *memory = before;
+            return Err(exceeded.into());
+        }
         needed.carry_out(&mut mended, stand_in);
         let mut reader = Reader::new(&mended, dialect, depth_max, before)?;
         reader.stand_in = Some(stand_in);
@@ -45,6 +53,20 @@ pub(super) fn first_document(
         *memory = reader.memory;
     }
     outcome
+}
+
+fn check_directives(text: &str) -> Result<(), YamlError> {
+    if !text.contains("%TAG") {
+        return Ok(());
+    }
+    let mut directives = text.lines().zip(1..).filter(|(line, _)| line.starts_with("%TAG"));
+    match directives.nth(TAG_DIRECTIVES_MAX) {
+        None => Ok(()),
+        Some((_, line)) => {
+            let problem = format!("found more than {TAG_DIRECTIVES_MAX} %TAG directives");
+            Err(YamlError::Syntax { line, problem })
+        }
+    }
 }
 
 /// A character for private use that a text does not contain. One pass, whatever the text holds.

@@ -2,4 +2,5 @@
 
 mod bounds;
 mod golden;
+mod hostile;
 mod properties;

@@ -102,8 +102,9 @@ impl Merge {
             original.insert(RETAIN_KEYS.to_owned(), names);
             return Ok(());
         }
-        let names = names.as_array().ok_or_else(malformed)?;
-        let is_named = |name: &str| names.iter().any(|other| other.as_str() == Some(name));
+        let names: HashSet<&str> =
+            names.as_array().ok_or_else(malformed)?.iter().filter_map(Value::as_str).collect();
+        let is_named = |name: &str| names.contains(name);
         let is_directive =
             |name: &str| name.starts_with(DELETE_FROM_PRIMITIVE_LIST) || name.starts_with(SET_ELEMENT_ORDER);
         if patch.iter().any(|(name, value)| !value.is_null() && !is_directive(name) && !is_named(name)) {

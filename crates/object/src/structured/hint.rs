@@ -4,6 +4,7 @@
 //! one value without anything below. For kinds whose schema is not here, the records therefore say which lists are
 //! keyed or sets, and by what, and which maps are one value.
 
+use std::cell::{OnceCell, RefCell};
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Map, Value};
@@ -37,8 +38,23 @@ pub(super) enum ItemHint {
 #[derive(Debug, Default)]
 pub(super) struct Keys {
     names: BTreeSet<SmolStr>,
-    records: BTreeSet<Vec<(SmolStr, ItemValue)>>,
+    records: BTreeSet<Key>,
+    /// Records by what they say under some of the names, made when first asked for.
+    lookup: RefCell<BTreeMap<Vec<SmolStr>, Lookup>>,
+    /// What all records say.
+    common: OnceCell<Key>,
 }
+
+/// What identifies an item.
+type Key = Vec<(SmolStr, ItemValue)>;
+/// The record that says something, when only one does.
+type Lookup = BTreeMap<Key, Option<Key>>;
+
+/// Names of keys that a list may have; one whose records name more is one value.
+const NAMES_MAX: usize = 16;
+/// Different sets of names that the items of a list may have left out; of further ones only what all records say
+/// counts.
+const NAME_SETS_MAX: usize = 16;
 
 impl Hint {
     /// Takes in one record.
@@ -91,8 +107,11 @@ impl Hint {
 impl Keys {
     /// The key of an item. Of what the item leaves out, the server knows the default; it is taken from the record
     /// that fits, or that all have.
-    pub(super) fn of(&self, item: &Map<String, Value>) -> Vec<(SmolStr, ItemValue)> {
-        let said: Vec<(SmolStr, ItemValue)> = self
+    pub(super) fn of(&self, item: &Map<String, Value>) -> Key {
+        if self.names.len() > NAMES_MAX {
+            return Key::new();
+        }
+        let said: Key = self
             .names
             .iter()
             .filter_map(|name| Some((name.clone(), ItemValue::new(item.get(name.as_str())?.clone()))))
@@ -100,20 +119,42 @@ impl Keys {
         if said.len() == self.names.len() || said.is_empty() {
             return said;
         }
-        let mut fitting = self.records.iter().filter(|record| said.iter().all(|key| record.contains(key)));
-        if let (Some(record), None) = (fitting.next(), fitting.next()) {
-            return record.clone();
+        if let Some(record) = self.fitting(&said) {
+            return record;
         }
-        let unsaid = self.names.iter().filter(|name| !said.iter().any(|(said, _)| said == *name));
-        let common = unsaid.filter_map(|name| self.common(name));
-        let mut keys: Vec<(SmolStr, ItemValue)> = said.iter().cloned().chain(common).collect();
+        let common = self.common.get_or_init(|| self.said_by_all());
+        let unsaid = common.iter().filter(|(name, _)| !said.iter().any(|(said, _)| said == name));
+        let mut keys: Key = said.iter().chain(unsaid).cloned().collect();
         keys.sort_unstable();
         keys
     }
 
-    /// The value of a key that all records have.
-    fn common(&self, name: &SmolStr) -> Option<(SmolStr, ItemValue)> {
-        let first = self.records.first()?.iter().find(|(key, _)| key == name)?;
-        self.records.iter().all(|record| record.contains(first)).then(|| first.clone())
+    /// The one record that says this.
+    fn fitting(&self, said: &Key) -> Option<Key> {
+        let names: Vec<SmolStr> = said.iter().map(|(name, _)| name.clone()).collect();
+        let mut lookup = self.lookup.borrow_mut();
+        if lookup.len() >= NAME_SETS_MAX && !lookup.contains_key(&names) {
+            return None;
+        }
+        let lookup = lookup.entry(names).or_insert_with_key(|names| self.look_up(names));
+        lookup.get(said).cloned().flatten()
+    }
+
+    fn look_up(&self, names: &[SmolStr]) -> Lookup {
+        let mut lookup = Lookup::new();
+        for record in &self.records {
+            let of = |name: &SmolStr| record.iter().find(|(key, _)| key == name).cloned();
+            if let Some(said) = names.iter().map(of).collect::<Option<Key>>() {
+                lookup.entry(said).and_modify(|one| *one = None).or_insert_with(|| Some(record.clone()));
+            }
+        }
+        lookup
+    }
+
+    /// What all records say.
+    fn said_by_all(&self) -> Key {
+        let mut common = self.records.first().cloned().unwrap_or_default();
+        common.retain(|key| self.records.iter().all(|record| record.contains(key)));
+        common
     }
 }

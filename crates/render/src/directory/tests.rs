@@ -306,3 +306,35 @@ fn sec_07_what_a_larger_budget_may_render_is_told_apart() {
         assert!(run_with(&DirectorySource::default(), files, &Budget::default()).is_ok());
     }
 }
+
+#[test]
+fn sec_07_patterns_share_their_steps_over_all_files() {
+    let files: Vec<(String, String)> =
+        (0..200).map(|file| (format!("{}{file}.yaml", "a".repeat(200)), String::new())).collect();
+    let files: Vec<(&str, &str)> = files.iter().map(|(name, text)| (name.as_str(), text.as_str())).collect();
+    let slow = "*a".repeat(100) + "b";
+    let budget = Budget { pattern_steps: 1_000_000, ..Budget::default() };
+    for field in ["include", "exclude"] {
+        let options: DirectorySource = serde_json::from_value(json!({field: slow})).unwrap();
+        let error = run_with(&options, &files, &budget).unwrap_err();
+        assert_eq!(error.reason, Reason::BudgetExceeded);
+        let text =
+            format!("directory.{field}: matching the files of the directory takes more than 1000000 steps");
+        assert!(error.to_string().contains(&text), "{error}");
+        let options: DirectorySource = serde_json::from_value(json!({field: "{*,b}9.yaml"})).unwrap();
+        assert!(run_with(&options, &files, &budget).is_ok(), "an ordinary one fits");
+    }
+}
+
+/// A pattern that is not looked at would exclude nothing.
+#[test]
+fn sec_07_a_pattern_that_is_too_long_is_an_error() {
+    let long = format!("{{{}}}", "a,".repeat(500_000));
+    for field in ["include", "exclude"] {
+        let options: DirectorySource = serde_json::from_value(json!({field: long})).unwrap();
+        let error = run_with(&options, &[("a.yaml", "")], &Budget::default()).unwrap_err();
+        assert_eq!(error.reason, Reason::BudgetExceeded);
+        let text = format!("directory.{field}: the pattern has more than 16384 bytes");
+        assert!(error.to_string().contains(&text), "{error}");
+    }
+}

@@ -215,3 +215,18 @@ fn eng_86_the_books_know_defaults_of_keys_and_whole_maps() {
     assert_eq!(paths(&target(json!({"p": "1", "q": "2"})), &live), [""; 0]);
     assert_eq!(paths(&target(json!({"p": "1"})), &live), ["/spec/whole/q"]);
 }
+
+/// SEC-07: what the items of a long list leave out is looked up in what was recorded, not searched for.
+#[test]
+fn sec_07_long_records_say_once_what_items_leave_out() {
+    const MANY: usize = 20_000;
+    let object = |ports: Vec<Value>| json!({"apiVersion": "acme.test/v1", "kind": "Mesh", "metadata": {"name": "m"}, "spec": {"ports": ports}});
+    let target = object((0..MANY).map(|port| json!({"port": port})).collect());
+    let live = object((0..MANY).map(|port| json!({"port": port, "protocol": "TCP"})).collect());
+    let records: Map<String, Value> = (0..MANY)
+        .map(|port| (format!("k:{{\"port\":{port},\"protocol\":\"TCP\"}}"), json!({".": {}, "f:port": {}})))
+        .collect();
+    let books =
+        [owned_by("argocd-controller", "Apply", "acme.test/v1", &json!({"f:spec": {"f:ports": records}}))];
+    assert_eq!(paths(&target, &with_books(live, &books)), [""; 0]);
+}

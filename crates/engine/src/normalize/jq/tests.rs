@@ -163,3 +163,24 @@ fn sty_14_rules_may_be_shared_between_threads() {
     fn shared<T: Send + Sync>() {}
     shared::<JqPath>();
 }
+
+/// SEC-07: each item that goes shifted all items behind it.
+#[test]
+fn sec_07_many_items_go_at_once() {
+    const MANY: usize = 500_000;
+    let item = |index: usize| vec![PathStep::Member("l".to_owned()), PathStep::Item(index)];
+    let mut document = json!({"l": vec![json!({"x": [1, 2], "y": 0}); MANY]});
+    let mut paths: BTreeSet<Vec<PathStep>> = (0..MANY / 2).map(item).collect();
+    // Paths through items, those that go and those that stay.
+    for (index, last) in [(3, PathStep::Item(0)), (MANY - 1, PathStep::Item(1))] {
+        paths.insert([item(index), vec![PathStep::Member("x".to_owned()), last]].concat());
+    }
+    paths.insert([item(MANY - 2), vec![PathStep::Member("y".to_owned())]].concat());
+    delete_paths(&mut document, &paths);
+    let left = document["l"].as_array().unwrap();
+    assert_eq!(left.len(), MANY / 2);
+    assert_eq!(
+        left[left.len() - 3..],
+        [json!({"x": [1, 2], "y": 0}), json!({"x": [1, 2]}), json!({"x": [1], "y": 0})]
+    );
+}
