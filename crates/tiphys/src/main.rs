@@ -3,14 +3,12 @@
 use std::ffi::OsString;
 use std::process::ExitCode;
 
+mod allocator;
 mod demo;
 mod install;
 mod k8s_auth;
 mod run;
 mod worker;
-
-#[global_allocator]
-static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 const HELP: &str = "\
 Tiphys keeps Kubernetes clusters equal to what Git declares.
@@ -36,6 +34,7 @@ Ask it
 ";
 
 fn main() -> ExitCode {
+    allocator::configure();
     let args: Vec<OsString> = std::env::args_os().skip(1).collect();
     // Started by ourselves, often and for little.
     if args.first().is_some_and(|verb| verb == "worker") {
