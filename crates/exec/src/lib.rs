@@ -3,22 +3,25 @@
 //! A child gets an argument vector, an environment that holds what the caller lists and nothing else, no
 //! standard input, limits on its output and on what it uses of the machine ([`Limits`]), and a deadline: its whole
 //! process group is asked to end, and killed when it does not (RND-20). [`start`] is for the few that are spoken
-//! with while they run, [`Service`] for those that answer one question after another.
+//! with while they run, [`Service`] for those that answer one question after another. Whatever runs was bound to its
+//! limits before it began ([`launch`]).
 
 pub mod frame;
+pub mod launch;
 mod limits;
 mod piped;
 mod service;
 
 use std::ffi::OsString;
 use std::path::PathBuf;
-use std::process::Stdio;
+use std::process::{ExitStatus, Stdio};
 use std::time::Duration;
 
 use rustix::process::{Pid, Signal, kill_process_group};
 use tokio::io::{AsyncRead, AsyncReadExt};
 use tokio::process::{Child, Command};
 
+use launch::Start;
 pub use limits::Limits;
 pub use piped::{Piped, start};
 pub use service::{Program, Service, ServiceError};
@@ -56,6 +59,16 @@ pub struct Output {
     pub stdout: Vec<u8>,
     /// The first part of standard error.
     pub stderr: String,
+}
+
+impl Output {
+    fn of(status: ExitStatus, stdout: Vec<u8>, stderr: &[u8]) -> Result<Self, ExecError> {
+        let (code, stderr) = (status.code(), String::from_utf8_lossy(stderr).into_owned());
+        match launch::failure(code, &stderr) {
+            Some(error) => Err(error),
+            None => Ok(Self { code, stdout, stderr }),
+        }
+    }
 }
 
 /// Why a child did not run to its end.
@@ -100,8 +113,7 @@ pub async fn run(invocation: Invocation) -> Result<Output, ExecError> {
         let status = async { child.wait().await.map_err(ExecError::Read) };
         let (stdout, stderr, status) =
             tokio::try_join!(read_all(stdout, limit), read_some(stderr, STDERR_BYTES_MAX), status)?;
-        let stderr = String::from_utf8_lossy(&stderr).into_owned();
-        Ok(Output { code: status.code(), stdout, stderr })
+        Output::of(status, stdout, &stderr)
     };
     tokio::pin!(work);
     if let Ok(result) = tokio::time::timeout(invocation.deadline, &mut work).await {
@@ -120,7 +132,9 @@ pub async fn run(invocation: Invocation) -> Result<Output, ExecError> {
 
 /// Starts a child in a process group of its own and binds it to its limits.
 fn spawn(invocation: &Invocation, stdin: Stdio) -> Result<(Child, Group), ExecError> {
-    let child = Command::new(&invocation.program)
+    let start = Start::of(&invocation.program, &invocation.limits);
+    let child = Command::new(&start.program)
+        .args(&start.words)
         .args(&invocation.arguments)
         .env_clear()
         .envs(invocation.environment.iter().map(|(name, value)| (name, value)))
@@ -133,9 +147,9 @@ fn spawn(invocation: &Invocation, stdin: Stdio) -> Result<(Child, Group), ExecEr
         .spawn()
         .map_err(ExecError::Start)?;
     let group = Group::of(&child);
-    if let Some(pid) = group.0 {
+    if !start.is_bound && group.0.is_some() {
         // A failure drops the group, which kills it.
-        invocation.limits.bind(pid).map_err(ExecError::Limit)?;
+        invocation.limits.bind(group.0).map_err(ExecError::Limit)?;
     }
     Ok((child, group))
 }

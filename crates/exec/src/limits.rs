@@ -1,10 +1,8 @@
 //! What a child may use of the machine.
 //!
-//! The limits are set from outside, right after the start and before anybody reads from the child or writes to it:
-//! the standard library has no safe way to set them between fork and exec, so a child has a moment without them. A
-//! limit on memory counts from there on,
-//! whatever the child already has; children of the child inherit all of them. The number of processes is not
-//! limited here: the kernel counts those of the user on the whole node, other containers' too.
+//! A child sets the limits on itself before it is the program that was wanted ([`launch`](crate::launch)); children
+//! of the child inherit all of them. The number of processes is not limited here: the kernel counts those of the user
+//! on the whole node, other containers' too.
 
 use std::time::Duration;
 
@@ -40,8 +38,29 @@ impl Default for Limits {
 }
 
 impl Limits {
-    /// Binds a child to these limits; memory dumps are never written.
-    pub(crate) fn bind(&self, child: Pid) -> std::io::Result<()> {
+    /// The limits as one word of a command line.
+    pub(crate) fn word(&self) -> String {
+        let addresses = self.address_bytes.map_or_else(|| "-".to_owned(), |bytes| bytes.to_string());
+        let Self { memory_bytes, address_bytes: _, cpu, file_bytes, open_files } = self;
+        format!("{memory_bytes},{addresses},{},{file_bytes},{open_files}", cpu.as_secs())
+    }
+
+    /// Reads what [`Self::word`] wrote.
+    pub(crate) fn of_word(word: &str) -> Option<Self> {
+        let mut parts = word.split(',');
+        let mut number = || parts.next()?.parse::<u64>().ok();
+        let memory_bytes = number()?;
+        let address_bytes = match parts.next()? {
+            "-" => None,
+            bytes => Some(bytes.parse().ok()?),
+        };
+        let mut number = || parts.next()?.parse::<u64>().ok();
+        let (cpu, file_bytes, open_files) = (Duration::from_secs(number()?), number()?, number()?);
+        parts.next().is_none().then_some(Self { memory_bytes, address_bytes, cpu, file_bytes, open_files })
+    }
+
+    /// Binds a child, or this process, to these limits; memory dumps are never written.
+    pub(crate) fn bind(&self, child: Option<Pid>) -> std::io::Result<()> {
         let seconds = self.cpu.as_secs().max(1);
         let set = [
             (Resource::Core, 0, 0),
@@ -55,7 +74,7 @@ impl Limits {
             // The child has our limits, and only a privileged process may raise them.
             let most = getrlimit(resource).maximum.unwrap_or(u64::MAX);
             let limit = Rlimit { current: Some(soft.min(most)), maximum: Some(hard.min(most)) };
-            prlimit(Some(child), resource, limit)?;
+            prlimit(child, resource, limit)?;
         }
         Ok(())
     }
@@ -76,6 +95,17 @@ mod tests {
             grace: Duration::ZERO,
             stdout_bytes_max: 10_000,
             limits,
+        }
+    }
+
+    #[test]
+    fn sty_113_limits_are_read_as_written() {
+        for address_bytes in [None, Some(5)] {
+            let limits = Limits { address_bytes, ..Limits::default() };
+            assert_eq!(Limits::of_word(&limits.word()), Some(limits));
+        }
+        for word in ["", "1,-,1,1", "1,-,1,1,1,1", "1,,1,1,1", "-,-,1,1,1", "1,-,1,1,-1"] {
+            assert_eq!(Limits::of_word(word), None, "{word}");
         }
     }
 

@@ -60,7 +60,7 @@ impl Piped {
             // The runtime ends; nobody is there to read it.
             Err(_ended) => Vec::new(),
         };
-        Ok(Output { code: status.code(), stdout, stderr: String::from_utf8_lossy(&stderr).into_owned() })
+        Output::of(status, stdout, &stderr)
     }
 
     /// Sends all of the input and reads all of the output, within the deadline.

@@ -12,6 +12,7 @@ use std::time::Duration;
 
 use rustix::process::Pid;
 
+use crate::launch::Start;
 use crate::{ExecError, Group, Limits, frame};
 
 /// How much longer than the deadline an answer may take by the clock while the child does not get a processor.
@@ -67,7 +68,9 @@ impl Service {
     /// When it does not start or cannot be limited.
     #[expect(clippy::disallowed_methods, reason = "this crate is the place where children start")]
     pub fn start(program: &Program) -> Result<Self, ExecError> {
-        let mut child = Command::new(&program.path)
+        let start = Start::of(&program.path, &program.limits);
+        let mut child = Command::new(&start.program)
+            .args(&start.words)
             .args(&program.arguments)
             .env_clear()
             .current_dir("/")
@@ -82,9 +85,9 @@ impl Service {
         let (questions, to_ask) = channel();
         let (found, answers) = channel();
         let service = Self { group, child, questions, answers, spent: None, has_answered: false };
-        if let Some(pid) = service.group.0 {
+        if !start.is_bound && service.group.0.is_some() {
             // A failure drops the service, which kills it.
-            program.limits.bind(pid).map_err(ExecError::Limit)?;
+            program.limits.bind(service.group.0).map_err(ExecError::Limit)?;
         }
         let bytes_max = program.answer_bytes_max;
         if let Some(pipes) = pipes {

@@ -3,6 +3,8 @@
 use std::ffi::OsString;
 use std::process::ExitCode;
 
+use tiphys_exec::launch;
+
 mod allocator;
 mod demo;
 mod install;
@@ -37,8 +39,11 @@ fn main() -> ExitCode {
     allocator::configure();
     let args: Vec<OsString> = std::env::args_os().skip(1).collect();
     // Started by ourselves, often and for little.
-    if args.first().is_some_and(|verb| verb == "worker") {
-        return worker::run();
+    let rest = args.get(1..).unwrap_or_default();
+    match args.first().and_then(|verb| verb.to_str()) {
+        Some(launch::VERB) => return launch::launch(rest),
+        Some("worker") => return worker::run(),
+        _ => launch::launch_through(worker::PROGRAM.into()),
     }
     // One crypto provider, installed before anything else (DEP-4). A second installation would be a bug.
     if rustls::crypto::aws_lc_rs::default_provider().install_default().is_err() {
@@ -47,7 +52,6 @@ fn main() -> ExitCode {
     if called_as() == k8s_auth::NAME {
         return k8s_auth::run(&args);
     }
-    let rest = args.get(1..).unwrap_or_default();
     match args.first().and_then(|verb| verb.to_str()) {
         Some("eval") => tiphys::eval::run(rest),
         Some("simulate") => tiphys::simulate::run(rest),

@@ -1,7 +1,7 @@
 //! `tiphys worker`: runs users' jq expressions and Lua scripts for the controller that started it (ENG-69, ENG-131).
 //!
-//! Not for people. The controller binds this process to its limits, asks over standard input, and kills it when an
-//! answer takes too long; nothing here has to be given back.
+//! Not for people. It was bound to its limits before it began. The controller asks over standard input, and kills it
+//! when an answer takes too long; nothing here has to be given back.
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -10,6 +10,8 @@ use tiphys_control::Surroundings;
 use tiphys_engine::scripts::wire;
 use tiphys_exec::frame;
 
+/// This very program, also when its file is replaced while it runs.
+pub(crate) const PROGRAM: &str = "/proc/self/exe";
 /// Bytes of one question: an object, and a few programs.
 const QUESTION_BYTES_MAX: usize = 64 << 20;
 
@@ -23,7 +25,7 @@ pub(crate) fn run() -> ExitCode {
     ExitCode::SUCCESS
 }
 
-/// The machine, with children of this very program: the file may be replaced while it runs.
+/// The machine, with children of this very program.
 pub(crate) fn surroundings() -> Surroundings {
-    Surroundings::of_machine(PathBuf::from("/proc/self/exe"))
+    Surroundings::of_machine(PathBuf::from(PROGRAM))
 }

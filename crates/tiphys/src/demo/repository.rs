@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use anyhow::{Context as _, bail};
-use tiphys_source::exec::{self, Invocation};
+use tiphys_source::exec::{self, ExecError, Invocation};
 
 use super::scenario::{BRANCH, Scenario};
 
@@ -185,9 +185,16 @@ impl Repository {
             limits: exec::Limits::default(),
         };
         let name = arguments.first().unwrap_or(&"");
-        let started =
-            exec::start(&invocation).context("cannot start `git`, which the demo needs; install it")?;
-        let output = started.converse(input).await.with_context(|| format!("`git {name}` failed"))?;
+        let ended = match exec::start(&invocation) {
+            Ok(started) => started.converse(input).await,
+            Err(error) => Err(error),
+        };
+        let output = ended.map_err(|error| match error {
+            ExecError::Start(_) => {
+                anyhow::Error::new(error).context("cannot start `git`, which the demo needs; install it")
+            }
+            _ => anyhow::Error::new(error).context(format!("`git {name}` failed")),
+        })?;
         if output.code != Some(0) {
             bail!("`git {name}` failed: {}", output.stderr.trim());
         }

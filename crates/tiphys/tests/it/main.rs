@@ -2,5 +2,6 @@
 
 mod examples;
 mod golden;
+mod launch;
 mod scripts;
 mod simulate;
