@@ -176,6 +176,9 @@ impl<'de> Visitor<'de> for NameList {
 
 #[cfg(test)]
 mod tests {
+    use serde_json::{Value, json};
+
+    use super::super::{Delivery, Request, receive};
     use super::*;
 
     fn files(text: &str) -> Vec<String> {
@@ -206,6 +209,82 @@ mod tests {
         let deep = |member: &str| format!(r#"{{"{member}":{}{}}}"#, "[".repeat(100_000), "]".repeat(100_000));
         assert!(serde_json::from_str::<Payload>(&deep("x")).is_ok());
         assert!(serde_json::from_str::<Payload>(&deep("commits")).is_err());
+    }
+
+    /// A push with the members of all providers.
+    fn sample() -> Value {
+        let home = json!({"html_url": "https://h/r", "web_url": "https://h/r", "default_branch": "main"});
+        json!({"ref": "refs/heads/main", "before": "a", "after": "b", "object_kind": "push",
+            "event_name": "push", "repository": home, "project": home,
+            "commits": [{"added": ["a"], "modified": ["b"], "removed": ["c"]}],
+            "push": {"changes": [{"new": {"name": "main", "target": {"hash": "b"}}}]},
+            "resource": {"refUpdates": [{"name": "refs/heads/main"}], "repository": {"remoteUrl": "https://h/r"}}})
+    }
+
+    /// Pointers of everything below a value.
+    fn places(value: &Value, at: &str, found: &mut Vec<String>) {
+        let members: Vec<(String, &Value)> = match value {
+            Value::Object(map) => map.iter().map(|(name, member)| (name.clone(), member)).collect(),
+            Value::Array(list) => list.iter().enumerate().map(|(n, item)| (n.to_string(), item)).collect(),
+            _ => Vec::new(),
+        };
+        for (name, member) in members {
+            let place = format!("{at}/{name}");
+            places(member, &place, found);
+            found.push(place);
+        }
+    }
+
+    /// SEC-49: for every provider, whatever one member is made of, or its absence, ends in an answer.
+    #[test]
+    fn sec_49_no_member_of_any_provider_ends_the_process() {
+        let mut found = Vec::new();
+        places(&sample(), "", &mut found);
+        let senders = [
+            ("x-github-event", "push", true),
+            ("x-gogs-event", "push", true),
+            ("x-gitlab-event", "Push Hook", true),
+            ("x-gitlab-event", "System Hook", true),
+            ("x-event-key", "repo:push", false),
+            ("x-event-key", "repo:refs_changed", false),
+            ("x-vss-activityid", "1", false),
+        ];
+        let long = "x".repeat(100_000);
+        let kinds =
+            [json!(null), json!(7), json!(-1.5), json!(true), json!(long), json!([]), json!([[null]])];
+        let others = [json!({}), json!({"x": {}})];
+        let mut count = 0;
+        for (header, event, is_known) in senders {
+            for place in &found {
+                let (parent, name) = place.rsplit_once('/').unwrap();
+                for value in kinds.iter().chain(&others).map(Some).chain([None]) {
+                    let mut payload = sample();
+                    match (value, payload.pointer_mut(parent).unwrap()) {
+                        (Some(value), parent) => match parent {
+                            Value::Object(map) => map[name] = value.clone(),
+                            list => list[name.parse::<usize>().unwrap()] = value.clone(),
+                        },
+                        (None, Value::Object(map)) => {
+                            let member = map.remove(name).unwrap();
+                            map.insert(format!("{name}x"), member);
+                        }
+                        (None, list) => list.as_array_mut().unwrap().clear(),
+                    }
+                    let (_, delivery) = receive(&Request {
+                        method: "POST",
+                        header: |asked: &str| (asked == header).then_some(event),
+                        body: payload.to_string().as_bytes(),
+                        secret: |_: &str| String::new(),
+                        megabytes_max: None,
+                        allow_without_secret: false,
+                    });
+                    let is_refused = matches!(delivery, Delivery::Refused { status: 400, .. });
+                    assert!(is_known || is_refused, "{header} {place}");
+                    count += 1;
+                }
+            }
+        }
+        assert!(count >= 2000, "{count}");
     }
 
     /// SEC-48: what is kept of a payload is no larger than the payload.

@@ -11,6 +11,7 @@ mod ignored;
 mod install;
 mod lease;
 mod noticing;
+mod outside;
 mod renderings;
 mod revisions;
 mod rights;

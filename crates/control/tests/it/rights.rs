@@ -91,6 +91,30 @@ async fn rep_200_a_project_with_signature_rules_is_refused() {
     assert!(conditions.to_string().contains("wants signatures"), "{conditions}");
 }
 
+/// B12, REP-202: manifests that come with an operation carry no signature, so they are no way around the rule.
+#[tokio::test(start_paused = true)]
+async fn rep_202_local_manifests_are_refused_where_signatures_are_wanted() {
+    let local = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "shop"},
+        "data": {"value": "local"}});
+    for (keys, expected) in [(json!([]), "local"), (json!([{"keyID": "4AEE18F83AFDEB23"}]), "")] {
+        let world = World::start().await;
+        world.commit("unsigned");
+        world.project(
+            "team",
+            &json!({"sourceRepos": ["*"], "destinations": [{"server": "*", "namespace": "*"}],
+                "signatureKeys": keys}),
+        );
+        world.create_with(&json!({"spec": {"project": "team", "syncPolicy": {"automated": null}}}));
+        world.pass(MOMENT).await;
+        world.operate(&json!({"sync": {"manifests": [local.to_string()]}}));
+        world.pass(MOMENT).await;
+        let state = world.app().pointer("/status/operationState").cloned().unwrap();
+        assert_eq!(world.value(), expected, "{state}");
+        let is_refused = state.to_string().contains("Cannot use local manifests");
+        assert_eq!(is_refused, expected.is_empty(), "{state}");
+    }
+}
+
 /// B12: a sync that should have few rights is not made with all of them, nor a deletion.
 #[tokio::test(start_paused = true)]
 async fn rep_193_impersonation_is_refused_for_syncs_and_deletions() {

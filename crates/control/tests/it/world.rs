@@ -6,7 +6,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use http::Method;
 use serde_json::{Value, json};
-use tiphys_control::{Controller, Sizes};
+use tiphys_control::{Controller, ControllerOptions, Sizes};
 use tiphys_sim::Sim;
 use tiphys_source::MemoryRepositories;
 
@@ -25,8 +25,15 @@ pub(crate) struct World {
 impl World {
     /// A controller that runs; needs a runtime whose time is paused.
     pub(crate) async fn start() -> Self {
+        Self::start_with(|_| {}).await
+    }
+
+    /// The same, with something else about the controller.
+    pub(crate) async fn start_with(change: impl FnOnce(&mut ControllerOptions)) -> Self {
         let (sim, servers) = (control_plane(), MemoryRepositories::default());
-        let controller = Controller::start(options(connection(&sim), &servers)).await.unwrap();
+        let mut options = options(connection(&sim), &servers);
+        change(&mut options);
+        let controller = Controller::start(options).await.unwrap();
         Self { servers, sim, controller }
     }
 

@@ -1,7 +1,7 @@
 //! Nothing outside of an application's own repository is read, and no error repeats what a file holds.
 
 use std::fs;
-use std::os::unix::fs::symlink;
+use std::os::unix::fs::{PermissionsExt as _, symlink};
 
 use tiphys_render::{Budget, RenderRequest, Tree, TreePath, render};
 
@@ -87,4 +87,43 @@ async fn sec_04_errors_do_not_repeat_content() {
         let text = format!("{:?}", rendered(&*tree, "app", false));
         assert!(!text.contains(CANARY), "{text}");
     }
+}
+
+/// SEC-09: archives stay closed, and no file of a repository lies on the disk, where its mode could keep anybody from
+/// removing it or its name could lead elsewhere.
+#[tokio::test]
+async fn sec_09_archives_stay_closed_and_no_file_is_unpacked() {
+    let manifest = "kind: A\napiVersion: v1\nmetadata: {name: a}\n";
+    let chart = "apiVersion: v2\nname: c\nversion: 1.0.0\n";
+    let world = World::with(&[
+        ("app/manifest.yaml", manifest),
+        ("app/bomb.tgz", CANARY),
+        ("app/bomb.tar", CANARY),
+        ("app/bomb.zip", CANARY),
+        ("chart/Chart.yaml", chart),
+        ("chart/charts/bomb.tgz", CANARY),
+    ])
+    .await;
+    fs::set_permissions(world.origin().join("app/bomb.tar"), fs::Permissions::from_mode(0o555)).unwrap();
+    let commit = world.commit("modes", &[]).await;
+    let tree = world.sources.tree(&world.local(), &commit).await.unwrap();
+    let found = rendered(&*tree, "app", false).unwrap();
+    assert!(found.contains("\"A\"") && !found.contains(CANARY), "{found}");
+    let error = rendered(&*tree, "chart", false).unwrap_err();
+    assert!(error.contains("sources of type Helm are not supported yet"), "{error}");
+
+    let mut pending = vec![world.path().join("cache")];
+    let mut seen = 0;
+    while let Some(directory) = pending.pop() {
+        for member in fs::read_dir(directory).unwrap() {
+            let path = member.unwrap().path();
+            let name = path.file_name().unwrap().to_str().unwrap().to_owned();
+            assert!(!name.contains("bomb") && !name.contains("yaml"), "{}", path.display());
+            seen += 1;
+            if path.is_dir() {
+                pending.push(path);
+            }
+        }
+    }
+    assert!(seen > 5, "{seen}");
 }

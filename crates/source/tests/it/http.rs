@@ -1,5 +1,7 @@
 //! Smart HTTP: credentials, refusals, old servers.
 
+use std::fs;
+
 use tiphys_api::repo_url::RepoUrl;
 use tiphys_source::{Freshness, Repository, Secret, SourceError};
 
@@ -137,4 +139,30 @@ async fn sec_38_errors_of_git_show_no_credentials() {
             assert!(error.starts_with("`git ls-remote "), "{error}");
         }
     }
+}
+
+/// SEC-58: no credential helper is asked, whatever a configuration names: it would be told what a URL says, and run as
+/// a program.
+#[tokio::test]
+async fn sec_58_no_credential_helper_is_asked() {
+    let world = World::with(&[("a", "1")]).await;
+    let server = GitServer::start(&world.root(), Auth::Basic("u", "p")).await;
+    let repository = Repository {
+        username: "u".to_owned(),
+        password: Secret::from("p"),
+        ..Repository::anonymous(&server.url("repo"))
+    };
+    // A variable that names a proxy for nothing makes git ask.
+    let sources = world.restarted(|options| {
+        options.proxy_environment = vec![("ftp_proxy".to_owned(), "http://127.0.0.1:1".to_owned())];
+    });
+    let first = sources.resolve(&repository, "main", Freshness::Fetch).await.unwrap();
+    sources.tree(&repository, &first).await.unwrap();
+    let mark = world.path().join("asked");
+    let config = world.generations()[0].join("config");
+    let helper = format!("[credential]\n\thelper = \"!touch {}; true\"\n", mark.display());
+    fs::write(&config, format!("{}{helper}", fs::read_to_string(&config).unwrap())).unwrap();
+    let next = world.commit("next", &[("a", "2")]).await;
+    sources.tree(&repository, &next).await.unwrap();
+    assert!(!mark.exists(), "the helper ran");
 }
