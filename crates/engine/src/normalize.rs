@@ -15,6 +15,7 @@ mod overrides;
 mod pointer;
 mod restore;
 mod rules;
+mod select;
 
 pub use jq::{JqPath, JqSyntaxError, PathStep, delete_paths};
 pub use options::{CompareOptions, StatusField};

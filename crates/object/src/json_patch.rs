@@ -6,6 +6,14 @@
 
 use serde_json::Value;
 use tiphys_go::nesting::{self, DEPTH_MAX};
+use tiphys_go::steps::{Steps, TooManySteps};
+
+/// Operations of one patch; API servers have the same limit.
+pub const OPERATIONS_MAX: usize = 10_000;
+/// Bytes, roughly, that all copies of one patch take: of few operations each may double the document.
+const COPIED_MAX: u64 = 32 << 20;
+/// Items that the operations of one patch shift in lists, and values they move.
+const SHIFTED_MAX: u64 = 100_000_000;
 
 /// Why a patch was not applied. The document is lost then; nobody wants half of a patch.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -41,6 +49,17 @@ pub enum JsonPatchError {
         /// Path as written.
         path: String,
     },
+    /// The patch has more operations than [`OPERATIONS_MAX`].
+    #[error("the patch has more than {OPERATIONS_MAX} operations")]
+    TooMany,
+    /// The operations make more of the document than they say.
+    #[error("{operation} operation does not apply: the patch copies or shifts too much at {path:?}")]
+    TooMuch {
+        /// Operation as written.
+        operation: String,
+        /// Path as written.
+        path: String,
+    },
     /// A `test` found something else.
     #[error("testing value at {0:?} failed")]
     Test(String),
@@ -58,7 +77,12 @@ pub enum JsonPatchError {
 /// # Errors
 /// When the patch is malformed or one operation does not apply.
 pub fn apply(mut document: Value, patch: &Value) -> Result<Value, JsonPatchError> {
-    for (index, operation) in patch.as_array().ok_or(JsonPatchError::NotAPatch)?.iter().enumerate() {
+    let operations = patch.as_array().ok_or(JsonPatchError::NotAPatch)?;
+    if operations.len() > OPERATIONS_MAX {
+        return Err(JsonPatchError::TooMany);
+    }
+    let (mut copied, mut shifted) = (Steps::new(COPIED_MAX), Steps::new(SHIFTED_MAX));
+    for (index, operation) in operations.iter().enumerate() {
         let members = operation.as_object().ok_or(JsonPatchError::NotAPatch)?;
         let text = |member: &'static str| {
             members.get(member).and_then(Value::as_str).ok_or(JsonPatchError::Member { index, member })
@@ -67,6 +91,10 @@ pub fn apply(mut document: Value, patch: &Value) -> Result<Value, JsonPatchError
         let value = || members.get("value").cloned().unwrap_or(Value::Null);
         let path = text("path")?;
         let nowhere = |path: &str| JsonPatchError::Path { operation: name.to_owned(), path: path.to_owned() };
+        let too_much = |_exceeded: TooManySteps| JsonPatchError::TooMuch {
+            operation: name.to_owned(),
+            path: path.to_owned(),
+        };
         // Step by step a patch nests as deep as it has operations.
         let fitting = |value: Value| {
             if path.matches('/').count() + nesting::levels(&value) <= DEPTH_MAX {
@@ -76,22 +104,35 @@ pub fn apply(mut document: Value, patch: &Value) -> Result<Value, JsonPatchError
             }
         };
         match name {
-            "add" => add(&mut document, path, fitting(value())?).ok_or_else(|| nowhere(path))?,
-            "remove" => drop(remove(&mut document, path).ok_or_else(|| nowhere(path))?),
+            "add" => {
+                let value = fitting(value())?;
+                let found = add(&mut document, path, value, &mut shifted).map_err(too_much)?;
+                found.ok_or_else(|| nowhere(path))?;
+            }
+            "remove" => {
+                let found = remove(&mut document, path, &mut shifted).map_err(too_much)?;
+                found.ok_or_else(|| nowhere(path))?;
+            }
             "replace" => replace(&mut document, path, fitting(value())?).ok_or_else(|| nowhere(path))?,
             "move" => {
                 let from = text("from")?;
-                let moved = remove(&mut document, from).ok_or_else(|| nowhere(from))?;
-                add(&mut document, path, fitting(moved)?).ok_or_else(|| nowhere(path))?;
+                let moved = remove(&mut document, from, &mut shifted).map_err(too_much)?;
+                let moved = moved.ok_or_else(|| nowhere(from))?;
+                shifted.spend(weight(&moved)).map_err(too_much)?;
+                let found = add(&mut document, path, fitting(moved)?, &mut shifted).map_err(too_much)?;
+                found.ok_or_else(|| nowhere(path))?;
             }
             "copy" => {
                 let from = text("from")?;
-                let copied = find(&mut document, from).ok_or_else(|| nowhere(from))?;
-                add(&mut document, path, fitting(copied)?).ok_or_else(|| nowhere(path))?;
+                let original = find(&document, from).ok_or_else(|| nowhere(from))?;
+                copied.spend(weight(original)).map_err(too_much)?;
+                let copy = fitting(original.clone())?;
+                let found = add(&mut document, path, copy, &mut shifted).map_err(too_much)?;
+                found.ok_or_else(|| nowhere(path))?;
             }
             "test" => {
-                let found = if path.is_empty() { Some(document.clone()) } else { find(&mut document, path) };
-                if found.ok_or_else(|| nowhere(path))? != value() {
+                let found = if path.is_empty() { Some(&document) } else { find(&document, path) };
+                if found.ok_or_else(|| nowhere(path))? != members.get("value").unwrap_or(&Value::Null) {
                     return Err(JsonPatchError::Test(path.to_owned()));
                 }
             }
@@ -135,42 +176,72 @@ fn index(key: &str, length: usize) -> Option<usize> {
     if at >= 0 { usize::try_from(at).ok() } else { length.checked_sub(at.unsigned_abs()) }
 }
 
-/// The value at a path; null for an absent object member.
-fn find(document: &mut Value, path: &str) -> Option<Value> {
-    let (parent, key) = parent(document, path)?;
-    match parent {
-        Value::Object(members) => Some(members.get(&key).cloned().unwrap_or(Value::Null)),
-        container => child(container, &key).cloned(),
+/// The value at a path; null for an absent member of the last object.
+fn find<'a>(document: &'a Value, path: &str) -> Option<&'a Value> {
+    let mut segments = path.split_once('/')?.1.split('/').map(unescape).peekable();
+    let mut found = document;
+    while let Some(key) = segments.next() {
+        let is_last = segments.peek().is_none();
+        found = match found {
+            Value::Object(members) => match members.get(&key) {
+                None if is_last => &Value::Null,
+                member => member?,
+            },
+            Value::Array(items) => items.get(index(&key, items.len())?)?,
+            _ => return None,
+        };
+    }
+    Some(found)
+}
+
+/// What a value takes, roughly in bytes.
+fn weight(value: &Value) -> usize {
+    const NODE: usize = 32;
+    match value {
+        Value::String(text) => NODE + text.len(),
+        Value::Array(items) => NODE + items.iter().map(weight).sum::<usize>(),
+        Value::Object(members) => {
+            NODE + members.iter().map(|(name, member)| NODE + name.len() + weight(member)).sum::<usize>()
+        }
+        _ => NODE,
     }
 }
 
-fn add(document: &mut Value, path: &str, value: Value) -> Option<()> {
-    let (parent, key) = parent(document, path)?;
+/// Adds a value; `None` when the path leads nowhere.
+fn add(
+    document: &mut Value,
+    path: &str,
+    value: Value,
+    shifted: &mut Steps,
+) -> Result<Option<()>, TooManySteps> {
+    let Some((parent, key)) = parent(document, path) else { return Ok(None) };
     match parent {
         Value::Object(members) => {
             members.insert(key, value);
         }
         Value::Array(items) => {
-            let at = if key == "-" { items.len() } else { index(&key, items.len() + 1)? };
-            if at > items.len() {
-                return None;
-            }
+            let at = if key == "-" { Some(items.len()) } else { index(&key, items.len() + 1) };
+            let Some(at) = at.filter(|at| *at <= items.len()) else { return Ok(None) };
+            shifted.spend(items.len() - at)?;
             items.insert(at, value);
         }
-        _ => return None,
+        _ => return Ok(None),
     }
-    Some(())
+    Ok(Some(()))
 }
 
-fn remove(document: &mut Value, path: &str) -> Option<Value> {
-    let (parent, key) = parent(document, path)?;
+/// Takes a value out; `None` when the path leads nowhere.
+fn remove(document: &mut Value, path: &str, shifted: &mut Steps) -> Result<Option<Value>, TooManySteps> {
+    let Some((parent, key)) = parent(document, path) else { return Ok(None) };
     match parent {
-        Value::Object(members) => members.remove(&key),
+        Value::Object(members) => Ok(members.remove(&key)),
         Value::Array(items) => {
-            let at = index(&key, items.len()).filter(|at| *at < items.len())?;
-            Some(items.remove(at))
+            let at = index(&key, items.len()).filter(|at| *at < items.len());
+            let Some(at) = at else { return Ok(None) };
+            shifted.spend(items.len() - at)?;
+            Ok(Some(items.remove(at)))
         }
-        _ => None,
+        _ => Ok(None),
     }
 }
 
@@ -194,6 +265,29 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+
+    /// SEC-07: sixty operations that each put a copy of an object into itself are 2⁶⁰ members.
+    #[test]
+    fn sec_07_copies_do_not_double_without_end() {
+        let copies: Vec<Value> =
+            (0..60).map(|step| json!({"op": "copy", "from": "/a", "path": format!("/a/k{step}")})).collect();
+        let refused = apply(json!({"a": {"text": "x"}}), &Value::Array(copies.clone()));
+        assert!(matches!(refused, Err(JsonPatchError::TooMuch { .. })), "{:?}", refused.map(|_| ()));
+        assert!(apply(json!({"a": {"text": "x"}}), &json!(copies[..10])).is_ok());
+    }
+
+    #[test]
+    fn sec_07_operations_do_not_shift_a_long_list_for_ever() {
+        let document = || json!({"l": vec![0; 300_000]});
+        let first = |count: usize| vec![json!({"op": "add", "path": "/l/0", "value": 1}); count];
+        let refused = apply(document(), &json!(first(10_000)));
+        assert!(matches!(refused, Err(JsonPatchError::TooMuch { .. })));
+        assert_eq!(apply(document(), &json!(first(10_001))).unwrap_err(), JsonPatchError::TooMany);
+        assert_eq!(apply(document(), &json!(first(300))).unwrap()["l"].as_array().unwrap().len(), 300_300);
+        let whole = document();
+        let tests = vec![json!({"op": "test", "path": "/l/7", "value": 0}); 10_000];
+        assert_eq!(apply(whole.clone(), &json!(tests)).unwrap(), whole);
+    }
 
     #[test]
     fn eval_766_a_failing_operation_fails_the_patch() {

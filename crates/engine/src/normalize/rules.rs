@@ -7,13 +7,13 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use serde_json::Value;
 use smol_str::SmolStr;
 use tiphys_api::application::IgnoreDifference;
-use tiphys_go::glob::Glob;
 use tiphys_object::{Gvk, access};
 
 use super::jq::{JqSyntaxError, delete_paths};
 use super::managed::{self, Treatment};
 use super::overrides::{self, Ignored};
 use super::pointer::Pointer;
+use super::select::{KindPattern, Selection};
 use super::{CompareOptions, StatusField, restore};
 use crate::scripts::{Paths, Runner, ScriptFault};
 
@@ -45,9 +45,7 @@ pub enum IgnoreError {
 /// Rules of one application: each is held against each object.
 const RULES_MAX: usize = 1_000;
 /// JSON pointers, expressions and field managers of one application: each is looked up in each object.
-const ITEMS_MAX: usize = 10_000;
-/// Bytes of a group or kind that is held against a pattern; no server knows a longer one.
-const SELECTED_BYTES_MAX: usize = 512;
+const ITEMS_MAX: usize = 2_000;
 
 /// All rules in force for one application, in the order they run: its own, then the system's.
 #[derive(Debug, Default)]
@@ -55,6 +53,7 @@ pub struct IgnoreRules {
     rules: Arc<[Rule]>,
     fingerprint: u64,
     scripts: Runner,
+    selection: Mutex<Selection>,
     stopped: Mutex<Stopped>,
 }
 
@@ -67,21 +66,12 @@ struct Stopped {
 
 #[derive(Debug)]
 pub(super) struct Rule {
-    group: Pattern,
-    kind: Pattern,
+    selected: KindPattern,
     name: String,
     namespace: String,
     pub(super) pointers: Vec<Pointer>,
     pub(super) jq: Vec<String>,
     managers: Vec<String>,
-}
-
-#[derive(Debug)]
-enum Pattern {
-    Any,
-    Exact(String),
-    Glob(Box<Glob>),
-    Nothing,
 }
 
 impl IgnoreRules {
@@ -115,18 +105,13 @@ impl IgnoreRules {
             rules.push(Rule::compile((group, kind), ("", ""), ignored, &scripts)?);
         }
         let fingerprint = fingerprint(application, &system);
-        Ok(Self { fingerprint, rules: rules.into(), scripts, stopped: Mutex::default() })
+        Ok(Self { fingerprint, rules: rules.into(), scripts, ..Self::default() })
     }
 
     /// The same rules for another use, with expressions run by `scripts`; it remembers for itself what was stopped.
     #[must_use]
     pub fn fresh(&self, scripts: Runner) -> Self {
-        Self {
-            rules: Arc::clone(&self.rules),
-            fingerprint: self.fingerprint,
-            scripts,
-            stopped: Mutex::default(),
-        }
+        Self { rules: Arc::clone(&self.rules), fingerprint: self.fingerprint, scripts, ..Self::default() }
     }
 
     /// Whether both come from one compilation.
@@ -158,7 +143,8 @@ impl IgnoreRules {
             rules.push(Rule::compile((group, kind), ("", ""), ignored, &scripts)?);
         }
         let fingerprint = fingerprint(&[], &system);
-        Ok(Self { fingerprint, rules: rules.into(), scripts, stopped: Mutex::default() })
+        let selection = Mutex::new(Selection::unlimited());
+        Ok(Self { fingerprint, rules: rules.into(), scripts, selection, ..Self::default() })
     }
 
     /// Removes from an object what the rules that select it name (ENG-65, 68, 69).
@@ -167,8 +153,8 @@ impl IgnoreRules {
             return;
         }
         let gvk = Gvk::of(object);
-        for rule in self.rules.iter() {
-            if !rule.selects_object(&gvk, object) {
+        for rule in self.of_kind(&gvk) {
+            if !rule.is_for(access::namespace(object), access::name(object)) {
                 continue;
             }
             for pointer in &rule.pointers {
@@ -176,6 +162,27 @@ impl IgnoreRules {
             }
             self.delete_jq(&rule.jq, object);
         }
+    }
+
+    /// The rules for a kind. Where the patterns take too long, those that were not tried are remembered like an
+    /// expression that was stopped.
+    fn of_kind(&self, gvk: &Gvk) -> impl Iterator<Item = &Rule> + use<'_> {
+        let mut selection = self.selection.lock().unwrap_or_else(PoisonError::into_inner);
+        let (positions, exceeded) = selection.of(gvk, self.rules.iter().map(|rule| &rule.selected));
+        drop(selection);
+        if let Some(exceeded) = exceeded {
+            let mut stopped = self.lock_stopped();
+            stopped.notes.insert(format!(
+                "ignoreDifferences: not all rules were applied, because matching their groups and kinds takes {exceeded}"
+            ));
+            stopped.count += 1;
+        }
+        let mut next = 0;
+        std::iter::from_fn(move || {
+            let rule = positions.get(next).and_then(|position| self.rules.get(*position));
+            next += 1;
+            rule
+        })
     }
 
     /// Removes what expressions name; one that fails removes nothing.
@@ -229,8 +236,8 @@ impl IgnoreRules {
     /// Gives a desired object the live values of ignored paths; `status` is left alone (ENG-181).
     pub fn restore_ignored(&self, target: &mut Value, live: &Value) {
         let gvk = Gvk::of(target);
-        for rule in self.rules.iter() {
-            if rule.selects_object(&gvk, target) {
+        for rule in self.of_kind(&gvk) {
+            if rule.is_for(access::namespace(target), access::name(target)) {
                 let paths = |expression: &str, document: &Value| {
                     let found = self.scripts.jq_paths(&[expression], document).pop()?;
                     self.noted(expression, found)
@@ -254,10 +261,10 @@ impl IgnoreRules {
 
     fn treat_managed(&self, treatment: Treatment, target: &mut Value, live: &mut Value) {
         let gvk = Gvk::of(target);
+        let (namespace, name) = (access::namespace(target), access::name(target));
         let managers: Vec<&str> = self
-            .rules
-            .iter()
-            .filter(|rule| !rule.managers.is_empty() && rule.selects_object(&gvk, target))
+            .of_kind(&gvk)
+            .filter(|rule| !rule.managers.is_empty() && rule.is_for(namespace, name))
             .flat_map(|rule| rule.managers.iter().map(String::as_str))
             .collect();
         if !managers.is_empty() {
@@ -269,9 +276,8 @@ impl IgnoreRules {
     /// entries of `managedFields` (ENG-70).
     pub fn managers_of(&self, gvk: &Gvk, namespace: &str, name: &str) -> Vec<SmolStr> {
         let mut managers: Vec<SmolStr> = self
-            .rules
-            .iter()
-            .filter(|rule| !rule.managers.is_empty() && rule.selects(gvk, namespace, name))
+            .of_kind(gvk)
+            .filter(|rule| !rule.managers.is_empty() && rule.is_for(namespace, name))
             .flat_map(|rule| rule.managers.iter().map(SmolStr::new))
             .collect();
         managers.sort();
@@ -341,8 +347,7 @@ impl Rule {
             scripts.check_jq(expression).map_err(fault)?;
         }
         Ok(Self {
-            group: Pattern::new(group),
-            kind: Pattern::new(kind),
+            selected: KindPattern::new(group, kind),
             name: name.to_owned(),
             namespace: namespace.to_owned(),
             pointers: ignored.json_pointers.iter().filter_map(|text| Pointer::parse(text)).collect(),
@@ -351,42 +356,10 @@ impl Rule {
         })
     }
 
-    fn selects_object(&self, gvk: &Gvk, object: &Value) -> bool {
-        self.selects(gvk, access::namespace(object), access::name(object))
-    }
-
-    fn selects(&self, gvk: &Gvk, namespace: &str, name: &str) -> bool {
-        self.kind.matches(&gvk.kind)
-            && self.group.matches(&gvk.group)
-            && (self.name.is_empty() || self.name == name)
+    /// Whether the rule is for an object of its kind.
+    fn is_for(&self, namespace: &str, name: &str) -> bool {
+        (self.name.is_empty() || self.name == name)
             && (self.namespace.is_empty() || self.namespace == namespace)
-    }
-}
-
-impl Pattern {
-    fn new(text: &str) -> Self {
-        if text == "*" {
-            Self::Any
-        } else if !text.contains(['*', '?', '[', '{', '\\']) {
-            Self::Exact(text.to_owned())
-        } else {
-            match Glob::new(text, &[]) {
-                Ok(glob) => Self::Glob(Box::new(glob)),
-                Err(error) => {
-                    tracing::debug!(pattern = text, %error, "a pattern of ignoreDifferences matches nothing");
-                    Self::Nothing
-                }
-            }
-        }
-    }
-
-    fn matches(&self, text: &str) -> bool {
-        match self {
-            Self::Any => true,
-            Self::Exact(exact) => exact == text,
-            Self::Glob(glob) => text.len() <= SELECTED_BYTES_MAX && glob.is_match(text),
-            Self::Nothing => false,
-        }
     }
 }
 
@@ -518,17 +491,37 @@ mod tests {
         assert_eq!(error(vec![one.clone(); 1_001]), "ignoreDifferences has more than 1000 rules");
         assert!(IgnoreRules::compile(&vec![one; 1_000], &BTreeMap::new()).is_ok());
         let many = rule(
-            json!({"kind": "A", "jsonPointers": vec!["/a"; 5_001], "managedFieldsManagers": vec!["m"; 5_000]}),
+            json!({"kind": "A", "jsonPointers": vec!["/a"; 1_001], "managedFieldsManagers": vec!["m"; 1_000]}),
         );
-        let text = "ignoreDifferences has more than 10000 pointers, expressions and managers";
+        let text = "ignoreDifferences has more than 2000 pointers, expressions and managers";
         assert_eq!(error(vec![many]), text);
     }
 
+    /// SEC-07: rules times kinds times the length of both. What was not applied is known, so that nothing is synced
+    /// that the rule protects.
     #[test]
-    fn sec_07_no_pattern_is_held_against_a_kind_that_no_server_has() {
-        let rules = rules(&[json!({"group": "*", "kind": "*a".repeat(8_000), "jsonPointers": ["/a"]})], &[]);
+    fn sec_07_patterns_of_kinds_share_a_budget_and_their_kinds_are_remembered() {
+        let slow: Vec<Value> = (0..50)
+            .map(|_| json!({"group": "*", "kind": "*a".repeat(500) + "b", "jsonPointers": ["/a"]}))
+            .collect();
+        let object = |kind: &str| json!({"kind": kind, "a": 1, "status": {}});
+        let one = rules(&slow, &[]);
+        let kind = "a".repeat(60);
+        for _ in 0..10_000 {
+            assert_eq!(applied(&one, object(&kind))["a"], 1);
+        }
+        assert!(one.stopped().is_empty(), "one kind is held against the patterns once");
+        let many = rules(&slow, &[]);
+        for number in 0..200 {
+            let left = applied(&many, object(&format!("{}{number}", "a".repeat(60))));
+            assert!(left.get("status").is_none(), "rules without a pattern go on");
+        }
+        let note = "ignoreDifferences: not all rules were applied, because matching their groups and kinds takes \
+                    more than 20000000 steps";
+        assert_eq!(many.stopped(), BTreeSet::from([note.to_owned()]));
+        assert!(many.stopped_count() > 0);
         let kind = "a".repeat(4 << 20);
-        assert_eq!(applied(&rules, json!({"kind": kind, "a": 1}))["a"], 1);
+        assert_eq!(applied(&rules(&slow[..1], &[]), object(&kind))["a"], 1);
     }
 
     #[test]
