@@ -248,7 +248,7 @@ impl Walk<'_> {
         for (name, entry) in self.tree.list(directory)? {
             self.files_left = self.files_left.checked_sub(1).ok_or_else(|| {
                 RenderError::new(
-                    Reason::BudgetExceeded,
+                    Reason::MemoryExceeded,
                     format!("the directory has more than {} files", self.budget.files),
                 )
             })?;

@@ -70,7 +70,7 @@ pub enum Reason {
     ExecRequired,
     /// A budget ran out.
     BudgetExceeded,
-    /// The same, of what a source takes in memory: with a larger budget it may be rendered.
+    /// The same, of what a source takes in memory or of its files: with a larger budget it may be rendered.
     MemoryExceeded,
     /// The content cannot be read.
     ContentUnavailable,

@@ -136,6 +136,7 @@ impl Default for Budget {
 const SMALL_MEMORY: usize = 6 * 1024 * 1024;
 const SMALL_INPUT_BYTES: u64 = 512 * 1024;
 const SMALL_PATH_BYTES: usize = 512 * 1024;
+const SMALL_FILES: usize = 20_000;
 
 impl Budget {
     /// What nearly every source can do with, so that several may be rendered at the same time. One that cannot fails
@@ -146,6 +147,8 @@ impl Budget {
             memory: self.memory.min(SMALL_MEMORY),
             input_bytes: self.input_bytes.min(SMALL_INPUT_BYTES),
             path_bytes: self.path_bytes.min(SMALL_PATH_BYTES),
+            // Not for their memory: a walk through half a million would keep the turn of others for long.
+            files: self.files.min(SMALL_FILES),
             ..self.clone()
         }
     }

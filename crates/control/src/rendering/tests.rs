@@ -102,6 +102,20 @@ async fn inv_16_large_sources_wait_for_each_other_and_nobody_waits_for_them() {
     assert!(renders.get(large(), task("three")).await.is_ok());
 }
 
+/// A directory of very many entries is walked in the turn of large ones, not in that of everybody.
+#[tokio::test]
+async fn inv_16_a_walk_through_very_many_files_waits_for_the_large_turn() {
+    let renders = renders(20_000);
+    let mut files: Vec<(String, &str)> = (0..20_001).map(|number| (format!("app/{number}"), "")).collect();
+    files.push(("app/all.yaml".to_owned(), "apiVersion: v1\nkind: A\nmetadata: {name: a}\n"));
+    let wide: Arc<dyn Tree> = Arc::new(MemoryTree::from_files(files).unwrap());
+    let turn = renders.turns.take(Size::Large).await;
+    let mut waiting = Box::pin(renders.get(wide, task("wide")));
+    assert!((&mut waiting).now_or_never().is_none());
+    drop(turn);
+    assert_eq!(waiting.await.unwrap().0.objects.len(), 1);
+}
+
 /// A bomb fails with the bound of one source and counts as one failure, however often it was tried.
 #[tokio::test]
 async fn sec_07_a_bomb_is_told_with_the_bound_of_one_source() {
