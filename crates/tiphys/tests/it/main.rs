@@ -3,5 +3,6 @@
 mod examples;
 mod golden;
 mod launch;
+mod names;
 mod scripts;
 mod simulate;
