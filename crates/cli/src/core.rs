@@ -421,7 +421,7 @@ impl Core {
         let options = DeleteOptions {
             propagation: Propagation::Background,
             uid: Some(stored.app.metadata.uid.as_str().into()),
-            is_dry_run: false,
+            ..DeleteOptions::default()
         };
         match self.writer.delete(&Permit::checked(), &app_target(&stored.name()), &options).await? {
             Deleted::Accepted => Ok(()),

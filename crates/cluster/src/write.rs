@@ -94,6 +94,8 @@ pub struct DeleteOptions {
     pub propagation: Propagation,
     /// Delete only the object with this uid, so that a namesake made meanwhile survives.
     pub uid: Option<SmolStr>,
+    /// Delete only the object in this version: another one is a conflict.
+    pub version: Option<SmolStr>,
     /// Ask what would happen, without doing it.
     pub is_dry_run: bool,
 }
@@ -239,8 +241,43 @@ impl Writer {
             Ok(_) => Ok(Deleted::Accepted),
             Err(error) if error.is_not_found() => Ok(Deleted::Absent),
             // The only precondition is the uid, and a deletion meets no other conflict.
-            Err(error) if error.is_conflict() && options.uid.is_some() => Ok(Deleted::Absent),
+            Err(error) if error.is_conflict() && options.uid.is_some() && options.version.is_none() => {
+                Ok(Deleted::Absent)
+            }
             Err(error) => Err(error),
+        }
+    }
+
+    /// Deletes an object for a reason that was `seen`, by a watch that may be late. When it is another version by
+    /// now it is read again, and goes only if the reason `holds` for what it is (INV-1, F3): a mark that was taken
+    /// away a moment ago counts at once. [`Deleted::Absent`] also says that the reason does not hold any more.
+    ///
+    /// # Errors
+    /// When the server refuses, or somebody changes the object all the time.
+    pub async fn delete_seen(
+        &self,
+        permit: &Permit,
+        target: &Target,
+        seen: &Object,
+        propagation: Propagation,
+        holds: impl Fn(&Object) -> bool,
+    ) -> Result<Deleted, ApiError> {
+        let known = |text: &SmolStr| Some(text.clone()).filter(|text| !text.is_empty());
+        let (uid, version) = (known(&seen.metadata().uid), known(&seen.metadata().resource_version));
+        let mut options = DeleteOptions { propagation, uid, version, is_dry_run: false };
+        let mut attempt = 1;
+        loop {
+            match self.delete(permit, target, &options).await {
+                Err(error) if error.is_conflict() && attempt < CONFLICT_ATTEMPTS_MAX => {
+                    attempt += 1;
+                    let Some(live) = self.get(target).await? else { return Ok(Deleted::Absent) };
+                    if live.metadata().uid != seen.metadata().uid || !holds(&live) {
+                        return Ok(Deleted::Absent);
+                    }
+                    options.version = known(&live.metadata().resource_version);
+                }
+                done => return done,
+            }
         }
     }
 
@@ -363,8 +400,12 @@ fn delete_body(options: &DeleteOptions) -> Value {
     };
     let mut body = json!({"apiVersion": "v1", "kind": "DeleteOptions", "propagationPolicy": propagation});
     if let Some(map) = body.as_object_mut() {
-        if let Some(uid) = &options.uid {
-            map.insert("preconditions".to_owned(), json!({"uid": uid}));
+        let conditions = [("uid", &options.uid), ("resourceVersion", &options.version)];
+        let conditions =
+            conditions.into_iter().filter_map(|(name, it)| Some((name.to_owned(), json!(it.as_ref()?))));
+        let conditions: serde_json::Map<_, _> = conditions.collect();
+        if !conditions.is_empty() {
+            map.insert("preconditions".to_owned(), conditions.into());
         }
         if options.is_dry_run {
             map.insert("dryRun".to_owned(), json!(["All"]));

@@ -9,7 +9,7 @@ use jiff::{SignedDuration, Timestamp};
 use serde_json::json;
 use tiphys_api::application::Application;
 use tiphys_api::names::{annotation, finalizer};
-use tiphys_cluster::{ApiError, DeleteOptions, Permit, Propagation, Seen, Target};
+use tiphys_cluster::{ApiError, Permit, Propagation, Seen, Target};
 use tiphys_engine::deletion::{
     DeletionFacts, DeletionHook, DeletionStep, HookStep, hooks_to_clean_up, is_deletion_hook, next_deletion,
     next_hooks,
@@ -351,9 +351,10 @@ async fn delete(
         pass::permitted(&object, namespaced, resolved, &work.world)?;
         let permit = Permit::checked();
         let target = Target::new(object.gvk().clone(), object.namespace(), object.name());
-        let options =
-            DeleteOptions { propagation, uid: Some(object.metadata().uid.clone()), is_dry_run: false };
-        let deleted = resolved.destination.writer.delete(&permit, &target, &options).await;
+        let mark = work.tracking.claim(object.metadata());
+        let holds = |live: &Object| work.tracking.claim(live.metadata()) == mark;
+        let writer = &resolved.destination.writer;
+        let deleted = writer.delete_seen(&permit, &target, &object, propagation, holds).await;
         deleted.map(|_| object.key()).map_err(|error| error.to_string())
     };
     let results: Vec<Result<ResourceKey, String>> =

@@ -8,6 +8,7 @@ use tiphys_cluster::{
     hinted, without_values,
 };
 use tiphys_engine::sync::{self, Action, Op, Outcome};
+use tiphys_engine::tracking::TrackingSettings;
 use tiphys_object::{Gvk, Object};
 
 use crate::pass::{self, Resolved};
@@ -61,7 +62,13 @@ pub(crate) fn in_words<'a>(
 
 /// Carries an action out. Every write is checked against the project once more, with the object that is
 /// written (INV-6).
-pub(crate) async fn run(writer: &Writer, resolved: &Resolved, world: &World, action: &Action) -> Done {
+pub(crate) async fn run(
+    writer: &Writer,
+    resolved: &Resolved,
+    world: &World,
+    tracking: &TrackingSettings,
+    action: &Action,
+) -> Done {
     let target = Target::new(action.gvk.clone(), &action.key.namespace, &action.key.name);
     if action.op == Op::Read {
         return match writer.get(&target).await {
@@ -97,7 +104,7 @@ pub(crate) async fn run(writer: &Writer, resolved: &Resolved, world: &World, act
         Op::DryRun | Op::Apply | Op::ServerSideApply | Op::Create | Op::Replace | Op::Update => {
             apply(writer, &permit, action).await
         }
-        Op::Prune | Op::Delete => delete(writer, &permit, &target, action).await,
+        Op::Prune | Op::Delete => delete(writer, &permit, &target, tracking, action).await,
         Op::RemoveFinalizer => match writer.remove_finalizer(&permit, &target, finalizer::HOOK).await {
             Ok(_) => Done::outcome(Outcome::done()),
             Err(error) => Done::failed(&error, action),
@@ -159,15 +166,29 @@ fn known(action: &Action) -> Known {
     }
 }
 
-async fn delete(writer: &Writer, permit: &Permit, target: &Target, action: &Action) -> Done {
+async fn delete(
+    writer: &Writer,
+    permit: &Permit,
+    target: &Target,
+    tracking: &TrackingSettings,
+    action: &Action,
+) -> Done {
     let propagation = match action.propagation {
         Some(sync::Propagation::Background) => Propagation::Background,
         Some(sync::Propagation::Orphan) => Propagation::Orphan,
         Some(sync::Propagation::Foreground) | None => Propagation::Foreground,
     };
-    let uid = action.live.as_ref().map(|live| live.metadata().uid.clone()).filter(|uid| !uid.is_empty());
-    let options = DeleteOptions { propagation, uid, is_dry_run: false };
-    match writer.delete(permit, target, &options).await {
+    let deleted = match &action.live {
+        Some(seen) => {
+            let mark = tracking.claim(seen.metadata());
+            let holds = |live: &Object| tracking.claim(live.metadata()) == mark;
+            writer.delete_seen(permit, target, seen, propagation, holds).await
+        }
+        None => {
+            writer.delete(permit, target, &DeleteOptions { propagation, ..DeleteOptions::default() }).await
+        }
+    };
+    match deleted {
         Ok(Deleted::Accepted) => Done { outcome: Outcome::done(), wrote: Wrote::Deletion },
         Ok(Deleted::Absent) => Done::outcome(Outcome::NotFound),
         Err(error) => Done::failed(&error, action),

@@ -576,7 +576,7 @@ async fn drive(
     let programs = work.programs.clone();
     let limit = work.world.settings.controller().kubectl_parallelism_limit.unwrap_or(64).max(1);
     let writer = &resolved.destination.writer;
-    let world = Arc::clone(&work.world);
+    let (world, tracking) = (Arc::clone(&work.world), Arc::clone(&work.tracking));
     let objects = facts.resources.len();
     let mut pass = programs.compute(objects, || Pass::start(facts, cluster)).await;
     let mut written = WrittenObjects::new();
@@ -589,9 +589,9 @@ async fn drive(
                 if actions.iter().any(|action| action.op == sync::Op::Delete) {
                     save_results(context, work, pass.results()).await?;
                 }
-                let world = world.as_ref();
+                let (world, tracking) = (world.as_ref(), tracking.as_ref());
                 let run = |action: sync::Action| async move {
-                    let done = execute::run(writer, resolved, world, &action).await;
+                    let done = execute::run(writer, resolved, world, tracking, &action).await;
                     (action.key, done)
                 };
                 let results: Vec<_> =

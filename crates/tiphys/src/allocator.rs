@@ -10,8 +10,9 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 /// Number of mimalloc's option `purge_delay`; a test looks whether it still is.
 const PURGE_DELAY: c_int = 15;
 /// Milliseconds after which freed memory goes back to the system. Of itself mimalloc waits a second, and each
-/// thread takes new memory meanwhile: large sources rendered one after another took as much as side by side.
-const PURGE_DELAY_MS: c_long = 10;
+/// thread takes new memory meanwhile: large sources rendered one after another took as much as side by side. Sooner
+/// costs more: in the simulation 10 ms took a quarter of the processor time, 100 ms a tenth.
+const PURGE_DELAY_MS: c_long = 100;
 
 unsafe extern "C" {
     fn mi_option_set_default(option: c_int, value: c_long);

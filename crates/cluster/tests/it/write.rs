@@ -5,7 +5,7 @@ use std::sync::Arc;
 use serde_json::json;
 use tiphys_cluster::{
     ApiError, ApplyMethod, ApplyOptions, DeleteOptions, Deleted, Known, ObjectEvent, ObjectQuery, Outcome,
-    Permit, Served, Target, watch_objects,
+    Permit, Propagation, Served, Target, watch_objects,
 };
 use tiphys_object::Gvk;
 use tokio::sync::mpsc;
@@ -111,6 +111,28 @@ async fn inv_1_a_namesake_survives_a_deletion_by_uid() {
     let right = DeleteOptions { uid: Some(live.metadata().uid.clone()), ..background() };
     assert_eq!(bed.writer.delete(&permit, &target, &right).await.unwrap(), Deleted::Accepted);
     assert_eq!(bed.writer.delete(&permit, &target, &right).await.unwrap(), Deleted::Absent);
+}
+
+/// A watch may be late: what changed since it was seen is read again, and goes only for a reason that still holds.
+#[tokio::test(flavor = "multi_thread")]
+async fn inv_1_an_object_that_changed_since_it_was_seen_is_looked_at_again() {
+    let Some(bed) = Bed::connect("inv_1_an_object_that_changed").await else { return };
+    bed.namespace("it-write").await;
+    let permit = Permit::checked();
+    let mut object = config_map("changed", "one");
+    let target = Target::of(&object);
+    bed.writer.apply(&permit, &object, &ApplyOptions::default()).await.unwrap();
+    let seen = bed.writer.get(&target).await.unwrap().unwrap();
+    object["data"]["k"] = "two".into();
+    bed.writer.apply(&permit, &object, &ApplyOptions::default()).await.unwrap();
+    let go = Propagation::Background;
+    let kept = bed.writer.delete_seen(&permit, &target, &seen, go, |_| false).await.unwrap();
+    assert_eq!(kept, Deleted::Absent);
+    assert!(bed.writer.get(&target).await.unwrap().is_some());
+    let gone = bed.writer.delete_seen(&permit, &target, &seen, go, |_| true).await.unwrap();
+    assert_eq!(gone, Deleted::Accepted);
+    let again = bed.writer.delete_seen(&permit, &target, &seen, go, |_| true).await.unwrap();
+    assert_eq!(again, Deleted::Absent);
 }
 
 #[tokio::test(flavor = "multi_thread")]
