@@ -145,7 +145,7 @@ pub async fn answer(arguments: &[String], environment: &Environment) -> Result<C
         return Err(CloudError::Usage);
     }
     let flag = |name: &str| flags.get(name).copied().filter(|value| !value.is_empty());
-    let http = Http::new()?;
+    let http = Http::default();
     let now = Timestamp::now();
     match provider.as_str() {
         "aws" => {

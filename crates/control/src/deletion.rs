@@ -351,10 +351,9 @@ async fn delete(
         pass::permitted(&object, namespaced, resolved, &work.world)?;
         let permit = Permit::checked();
         let target = Target::new(object.gvk().clone(), object.namespace(), object.name());
-        let mark = work.tracking.claim(object.metadata());
-        let holds = |live: &Object| work.tracking.claim(live.metadata()) == mark;
         let writer = &resolved.destination.writer;
-        let deleted = writer.delete_seen(&permit, &target, &object, propagation, holds).await;
+        let deleted =
+            execute::delete_marked(writer, &permit, &target, &work.tracking, &object, propagation).await;
         deleted.map(|_| object.key()).map_err(|error| error.to_string())
     };
     let results: Vec<Result<ResourceKey, String>> =

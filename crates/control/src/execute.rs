@@ -166,6 +166,20 @@ fn known(action: &Action) -> Known {
     }
 }
 
+/// Deletes an object that was seen, while it still bears the mark it had then (INV-1).
+pub(crate) async fn delete_marked(
+    writer: &Writer,
+    permit: &Permit,
+    target: &Target,
+    tracking: &TrackingSettings,
+    seen: &Object,
+    propagation: Propagation,
+) -> Result<Deleted, ApiError> {
+    let mark = tracking.claim(seen.metadata());
+    let holds = |live: &Object| tracking.claim(live.metadata()) == mark;
+    writer.delete_seen(permit, target, seen, propagation, holds).await
+}
+
 async fn delete(
     writer: &Writer,
     permit: &Permit,
@@ -179,11 +193,7 @@ async fn delete(
         Some(sync::Propagation::Foreground) | None => Propagation::Foreground,
     };
     let deleted = match &action.live {
-        Some(seen) => {
-            let mark = tracking.claim(seen.metadata());
-            let holds = |live: &Object| tracking.claim(live.metadata()) == mark;
-            writer.delete_seen(permit, target, seen, propagation, holds).await
-        }
+        Some(seen) => delete_marked(writer, permit, target, tracking, seen, propagation).await,
         None => {
             writer.delete(permit, target, &DeleteOptions { propagation, ..DeleteOptions::default() }).await
         }

@@ -1,8 +1,8 @@
 //! Keeps one slow repository or cluster from taking all workers (CTL-141, INV-13, INV-16).
 //!
 //! A bounded number of workers is busy with one cluster, or waits for one repository or to render a large source,
-//! at the same time; whoever comes on top of that gives its worker back and is put into the queue again when a place becomes free. Nobody
-//! asks in a circle.
+//! at the same time; whoever comes on top of that gives its worker back and is put into the queue again when a place
+//! becomes free. Nobody asks in a circle.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;

@@ -51,6 +51,8 @@ const CACHED: &str = "Manifest generation error (cached): ";
 const RENDER_TIMEOUT: Duration = Duration::from_secs(90);
 const TIMEOUT: &str = "timeout after 1m30s";
 const SHUTTING_DOWN: &str = "shutting down";
+/// What [`RenderFailure::Busy`] is in words.
+pub(crate) const BUSY: &str = "too many large sources wait to be rendered";
 
 /// The objects of one source.
 #[derive(Debug)]
@@ -239,7 +241,7 @@ impl Renders {
         match self.attempt(Size::Small, budget, work.clone()).await {
             Err(Failed { why: Why::NeedsMore, .. }) => {
                 let place = self.gates.enter(key, priority, [Shared::LargeRendering]);
-                let busy = || Failed::new(Why::Busy, "too many large sources wait to be rendered");
+                let busy = || Failed::new(Why::Busy, BUSY);
                 let _place = place.ok_or_else(busy)?;
                 self.attempt(Size::Large, budget, work).await
             }

@@ -18,7 +18,7 @@ use crate::decide::refresh::{Level, RefreshKind};
 use crate::gate::{Gates, Shared};
 use crate::memory::Targets;
 use crate::queue::Priority;
-use crate::rendering::{Held, RenderFailure, RenderTask, Renders};
+use crate::rendering::{self, Held, RenderFailure, RenderTask, Renders};
 use crate::store::AppKey;
 use crate::world::World;
 
@@ -204,8 +204,7 @@ async fn load_one(
         Ok(rendered) => Ok((commit, Some(rendered))),
         Err(RenderFailure::Text(text)) => Err(manifests(text)),
         Err(RenderFailure::Busy) => {
-            let text = "too many large sources wait to be rendered".to_owned();
-            Err(TargetError { text, repository: false, busy: true })
+            Err(TargetError { text: rendering::BUSY.to_owned(), repository: false, busy: true })
         }
     }
 }

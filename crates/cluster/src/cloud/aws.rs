@@ -233,11 +233,11 @@ async fn keys(
                 ("RoleSessionName", session.as_str()),
                 ("WebIdentityToken", token.expose().trim()),
             ];
-            let answer = http::text_of(http::form(http.public.post(&sts.url), &members)).await?;
+            let answer = http::text_of(http::form(http.public()?.post(&sts.url), &members)).await?;
             keys_in(answer.expose())
         }
         Origin::Container { url } => {
-            let mut request = http.local.get(url);
+            let mut request = http.local()?.get(url);
             let file = environment.get("AWS_CONTAINER_AUTHORIZATION_TOKEN_FILE");
             if let Some(file) = file {
                 request = request.header("authorization", read_file(file).await?.expose().trim());
@@ -249,12 +249,13 @@ async fn keys(
         Origin::Machine => {
             let address = environment.get("AWS_EC2_METADATA_SERVICE_ENDPOINT").unwrap_or(METADATA);
             let address = address.trim_end_matches('/');
-            let session = http.local.put(format!("{address}/latest/api/token"));
+            let local = http.local()?;
+            let session = local.put(format!("{address}/latest/api/token"));
             let session = session.header("x-aws-ec2-metadata-token-ttl-seconds", "300");
             let session = http::text_of(session).await?;
             let get = |path: &str| {
                 let url = format!("{address}/latest/meta-data/iam/security-credentials/{path}");
-                http.local.get(url).header("x-aws-ec2-metadata-token", session.expose())
+                local.get(url).header("x-aws-ec2-metadata-token", session.expose())
             };
             let roles = http::text_of(get("")).await?;
             let role = roles.expose().lines().next().unwrap_or_default();
@@ -335,7 +336,7 @@ impl Sts {
             (Some(host), None) => host.to_owned(),
             (None, _) => return Err(CloudError::Value),
         };
-        let mut request = http.public.post(url);
+        let mut request = http.public()?.post(url);
         for (name, value) in sigv4::signed_form(Scope { host: &host, ..self.scope(now) }, keys, &body) {
             // The client names the host itself.
             if name != "host" {

@@ -39,7 +39,7 @@ pub(super) async fn token(
                 ("client_assertion_type", BY_TOKEN),
                 ("client_assertion", assertion.expose().trim()),
             ];
-            http::json_of(http::form(http.public.post(tokens(environment)?), &members)).await?
+            http::json_of(http::form(http.public()?.post(tokens(environment)?), &members)).await?
         }
         "spn" => {
             let (client, secret) = (need(client)?, secret.ok_or(CloudError::NoIdentity)?);
@@ -49,7 +49,7 @@ pub(super) async fn token(
                 ("scope", &scope),
                 ("client_secret", secret),
             ];
-            http::json_of(http::form(http.public.post(tokens(environment)?), &members)).await?
+            http::json_of(http::form(http.public()?.post(tokens(environment)?), &members)).await?
         }
         "msi" => {
             let address = environment.get("AZURE_POD_IDENTITY_AUTHORITY_HOST").unwrap_or(METADATA);
@@ -57,7 +57,7 @@ pub(super) async fn token(
             members.extend(client.map(|client| ("client_id", client)));
             let query = super::sigv4::query(members);
             let url = format!("{}/metadata/identity/oauth2/token?{query}", address.trim_end_matches('/'));
-            http::json_of(http.local.get(url).header("metadata", "true")).await?
+            http::json_of(http.local()?.get(url).header("metadata", "true")).await?
         }
         _ => return Err(CloudError::Unsupported),
     };

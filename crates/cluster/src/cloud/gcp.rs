@@ -47,7 +47,7 @@ pub(super) async fn token(
     let Some(file) = file(environment).await? else {
         let host = environment.get("GCE_METADATA_HOST").unwrap_or("metadata.google.internal");
         let url = format!("http://{host}/computeMetadata/v1/instance/service-accounts/default/token");
-        let request = http.local.get(url).header("metadata-flavor", "Google");
+        let request = http.local()?.get(url).header("metadata-flavor", "Google");
         return http::json_of::<Granted>(request).await?.token(now);
     };
     let known: Known = serde_json::from_str(file.expose()).map_err(|_secret| CloudError::File)?;
@@ -59,7 +59,7 @@ pub(super) async fn token(
                 ("grant_type", "urn:ietf:params:oauth:grant-type:jwt-bearer"),
                 ("assertion", assertion.expose()),
             ];
-            http::json_of(http::form(http.public.post(place), &members)).await?
+            http::json_of(http::form(http.public()?.post(place), &members)).await?
         }
         Known::AuthorizedUser { client_id, client_secret, refresh_token } => {
             let members = [
@@ -68,7 +68,7 @@ pub(super) async fn token(
                 ("client_secret", client_secret.expose()),
                 ("refresh_token", refresh_token.expose()),
             ];
-            http::json_of(http::form(http.public.post(TOKENS), &members)).await?
+            http::json_of(http::form(http.public()?.post(TOKENS), &members)).await?
         }
         Known::Other => return Err(CloudError::Unsupported),
     };

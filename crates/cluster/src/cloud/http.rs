@@ -1,9 +1,10 @@
 //! The one HTTP client of cloud logins: small answers, short times, no redirects.
 
+use std::sync::OnceLock;
 use std::time::Duration;
 
 use jiff::Timestamp;
-use reqwest::{Client, RequestBuilder, redirect};
+use reqwest::{Client, ClientBuilder, RequestBuilder, redirect};
 use serde::de::DeserializeOwned;
 use tiphys_api::secret::Secret;
 
@@ -16,27 +17,40 @@ const REQUEST_TIMEOUT: Duration = Duration::from_secs(8);
 /// A metadata server answers at once, or is not there.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// Clients for the two ways out.
+/// Clients for the two ways out, made when they are needed: keys of the environment need none, and each one reads
+/// the roots of the system.
+#[derive(Default)]
 pub(super) struct Http {
-    /// For the provider's public addresses; follows the proxies of our environment.
-    pub(super) public: Client,
-    /// For what is on this machine; never through a proxy.
-    pub(super) local: Client,
+    public: OnceLock<Client>,
+    local: OnceLock<Client>,
 }
 
 impl Http {
-    pub(super) fn new() -> Result<Self, CloudError> {
-        crate::connection::provide_crypto();
-        let builder = || {
-            Client::builder()
-                .redirect(redirect::Policy::none())
-                .timeout(REQUEST_TIMEOUT)
-                .connect_timeout(CONNECT_TIMEOUT)
-        };
-        let built =
-            |builder: reqwest::ClientBuilder| builder.build().map_err(|_error| CloudError::Unreachable);
-        Ok(Self { public: built(builder())?, local: built(builder().no_proxy())? })
+    /// For the provider's public addresses; follows the proxies of our environment.
+    pub(super) fn public(&self) -> Result<&Client, CloudError> {
+        client(&self.public, |builder| builder)
     }
+
+    /// For what is on this machine; never through a proxy.
+    pub(super) fn local(&self) -> Result<&Client, CloudError> {
+        client(&self.local, ClientBuilder::no_proxy)
+    }
+}
+
+fn client(
+    known: &OnceLock<Client>,
+    way: impl FnOnce(ClientBuilder) -> ClientBuilder,
+) -> Result<&Client, CloudError> {
+    if let Some(client) = known.get() {
+        return Ok(client);
+    }
+    crate::connection::provide_crypto();
+    let builder = Client::builder()
+        .redirect(redirect::Policy::none())
+        .timeout(REQUEST_TIMEOUT)
+        .connect_timeout(CONNECT_TIMEOUT);
+    let built = way(builder).build().map_err(|_error| CloudError::Unreachable)?;
+    Ok(known.get_or_init(|| built))
 }
 
 /// The body of a successful answer.

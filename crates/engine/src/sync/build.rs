@@ -289,7 +289,7 @@ fn check<C: Cluster>(
     let defined: BTreeSet<SmolStr> = targets.filter_map(|target| order::crd_kind(target)).collect();
     let mut problems = BTreeMap::new();
     for task in tasks {
-        if task.hook && object_mark(task) != Some(operation_id(facts.started_at, facts.attempt, task.phase)) {
+        if task.hook && !is_of_attempt(facts, task, task.target.as_deref()) {
             problems.insert(problem_key(task), message::UNREADABLE_HOOK.to_owned());
             continue;
         }
@@ -316,8 +316,10 @@ fn check<C: Cluster>(
     problems
 }
 
-fn object_mark(task: &Task) -> Option<String> {
-    task.target.as_deref()?.annotation(annotation::OPERATION_ID).map(str::to_owned)
+/// Whether a manifest or a live object of a hook was made by this very attempt (INV-9).
+fn is_of_attempt(facts: &SyncFacts, task: &Task, object: Option<&Object>) -> bool {
+    let mark = operation_id(facts.started_at, facts.attempt, task.phase);
+    object.and_then(|object| object.annotation(annotation::OPERATION_ID)) == Some(mark.as_str())
 }
 
 fn problem_key(task: &Task) -> (ResourceKey, SmolStr) {
@@ -351,9 +353,7 @@ fn adopt(facts: &SyncFacts, ledger: &mut Ledger, task: &mut Task) {
     if !task.hook || !task.is_pending() || facts.operation.dry_run {
         return;
     }
-    let mark = operation_id(facts.started_at, facts.attempt, task.phase);
-    let is_ours = |live: &Arc<Object>| live.annotation(annotation::OPERATION_ID) == Some(mark.as_str());
-    if task.live.as_ref().is_some_and(is_ours) {
+    if is_of_attempt(facts, task, task.live.as_deref()) {
         ledger.record(task, Some(ResultCode::Synced), OperationPhase::Running, "");
     }
 }
