@@ -409,6 +409,16 @@ pub(crate) fn unknown_resources(status: &ApplicationStatus) -> Vec<ResourceStatu
     status.resources.iter().map(unknown).collect()
 }
 
+/// Adds the hooks that were known and do not show in a comparison that failed: they may be what could not be read, and
+/// the status alone remembers them (INV-17). Other objects show as targets or as extra ones.
+fn keep_hooks(resources: &mut Vec<ResourceStatus>, status: &ApplicationStatus) {
+    let key = |r: &ResourceStatus| ResourceKey::new(&r.group, &r.kind, &r.namespace, &r.name);
+    let shown: HashSet<ResourceKey> = resources.iter().map(key).collect();
+    let known = status.resources.iter().filter(|known| known.hook && !shown.contains(&key(known)));
+    resources.extend(known.cloned());
+    resources.sort_by_cached_key(key);
+}
+
 fn identity<'a>(subject: &Subject<'a>) -> AppIdentity<'a> {
     AppIdentity { namespace: &subject.app.metadata.namespace, name: &subject.app.metadata.name }
 }
@@ -468,7 +478,7 @@ fn shape(
     memory.lock().verdicts = verdicts;
     conditions.extend(judged.error.map(|text| condition("ComparisonError", text)));
     let persist = subject.world.settings.controller().persist_resource_health;
-    let resources = comparison
+    let mut resources: Vec<ResourceStatus> = comparison
         .resources
         .iter()
         .zip(&judged.resources)
@@ -487,6 +497,9 @@ fn shape(
             ..ResourceStatus::default()
         })
         .collect();
+    if comparison.failed.is_some() {
+        keep_hooks(&mut resources, &subject.app.status);
+    }
     let health = inline_health(&judged.health);
     Compared { comparison, targets: targets.clone(), resources, health, summary, conditions }
 }

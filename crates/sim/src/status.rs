@@ -54,7 +54,7 @@ enum Shape {
 
 impl Status {
     /// A status without details.
-    pub(crate) fn new(code: u16, reason: &'static str, message: impl Into<String>) -> Self {
+    pub fn new(code: u16, reason: &'static str, message: impl Into<String>) -> Self {
         Self {
             code,
             reason,

@@ -17,6 +17,7 @@ mod revisions;
 mod rights;
 mod settings;
 mod support;
+mod unlisted;
 mod unrendered;
 mod updates;
 mod world;

@@ -6,6 +6,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use http::Method;
 use serde_json::{Value, json};
+use tiphys_cluster::Connection;
 use tiphys_control::{Controller, ControllerOptions, Sizes};
 use tiphys_sim::Sim;
 use tiphys_source::MemoryRepositories;
@@ -30,8 +31,19 @@ impl World {
 
     /// The same, with something else about the controller.
     pub(crate) async fn start_with(change: impl FnOnce(&mut ControllerOptions)) -> Self {
-        let (sim, servers) = (control_plane(), MemoryRepositories::default());
-        let mut options = options(connection(&sim), &servers);
+        let sim = control_plane();
+        let connection = connection(&sim);
+        Self::start_on(sim, connection, change).await
+    }
+
+    /// The same, with a way of its own to the API server.
+    pub(crate) async fn start_on(
+        sim: Sim,
+        connection: Connection,
+        change: impl FnOnce(&mut ControllerOptions),
+    ) -> Self {
+        let servers = MemoryRepositories::default();
+        let mut options = options(connection, &servers);
         change(&mut options);
         let controller = Controller::start(options).await.unwrap();
         Self { servers, sim, controller }

@@ -28,8 +28,8 @@ const FROZEN: &str = "https://frozen.example";
 /// Repositories of the tenant, and of somebody else.
 const OWN: &str = "https://git.example/hostile.git";
 const FOREIGN: &str = "https://git.example/0.git";
-/// Objects that a namespace may hold of somebody whose manifests leave the names to the server: those of one sync for
-/// each commit, never one for each look.
+/// Objects of one kind that an application may have whose manifests leave the names to the server: those of one sync
+/// for each commit, never one for each look.
 const OBJECTS_MAX: usize = 80;
 
 const JSON: &str = "application/json";
@@ -176,18 +176,19 @@ impl Hostile {
         {
             let list = self.wires.get(&format!("{root}/{plural}"));
             let items = list.as_ref().and_then(|list| list.get("items")?.as_array());
-            let mut own = 0;
+            let mut own: BTreeMap<&str, usize> = BTreeMap::new();
             for item in items.into_iter().flatten() {
-                let is_own = annotation(item, TRACKING).is_some_and(|mark| mark.starts_with("hostile-"));
+                let mark = annotation(item, TRACKING).filter(|mark| mark.starts_with("hostile-"));
+                let Some((app, _)) = mark.and_then(|mark| mark.split_once(':')) else { continue };
                 let namespace =
                     item.pointer("/metadata/namespace").and_then(Value::as_str).unwrap_or_default();
-                own += usize::from(is_own);
-                if is_own && namespace != PROJECT {
+                *own.entry(app).or_default() += 1;
+                if namespace != PROJECT {
                     self.broken(&format!("{plural} of the tenant are in {namespace}: {item}"));
                 }
             }
-            if own > OBJECTS_MAX {
-                self.broken(&format!("{own} {plural} of the tenant"));
+            for (app, count) in own.into_iter().filter(|(_, count)| *count > OBJECTS_MAX) {
+                self.broken(&format!("{count} {plural} of {app}"));
             }
         }
     }

@@ -68,7 +68,7 @@ pub(super) async fn wait(world: &mut World, loses_events: bool) {
             world.wires.observer.lock().broken(now, invariant, format!("{}: {why}", app.name));
         }
     }
-    truth::check(&world.wires);
+    truth::check(&world.wires, loses_events);
 }
 
 /// Collections in which applications have objects.

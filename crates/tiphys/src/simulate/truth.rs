@@ -4,7 +4,7 @@
 //! Asked when nothing moves any more: until then a status may be late. While a kind cannot be listed, that is when a
 //! controller that takes an error for an empty list is found out.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
 use tiphys_object::ResourceKey;
@@ -17,18 +17,19 @@ use super::wire::Wires;
 /// Kinds of which an object that says what is declared, no more and no less, is in sync beyond doubt.
 const PLAIN: [&str; 2] = ["ConfigMap", "Secret"];
 
-/// Checks the status of every application.
-pub(super) fn check(wires: &Wires) {
+/// Checks the status of every application. Where events are lost, an object that no event told of is unknown until its
+/// kind is listed again (ENG-10), which takes as long as it cannot be.
+pub(super) fn check(wires: &Wires, loses_events: bool) {
     let apps: Vec<App> = wires.observer.lock().model.apps.values().cloned().collect();
     for app in apps.iter().filter(|app| !app.deleted && is_free(wires, app)) {
-        if let Err(why) = truthful(wires, app) {
+        if let Err(why) = truthful(wires, app, loses_events) {
             let now = wires.now();
             wires.observer.lock().broken(now, "INV-15", format!("{}: {why}", app.name));
         }
     }
 }
 
-fn truthful(wires: &Wires, app: &App) -> Result<(), String> {
+fn truthful(wires: &Wires, app: &App, loses_events: bool) -> Result<(), String> {
     let Some(live) = wires.get(&path_of(&app.name)) else { return Ok(()) };
     if live.get("operation").is_some() || live.pointer("/metadata/deletionTimestamp").is_some() {
         return Ok(());
@@ -52,13 +53,16 @@ fn truthful(wires: &Wires, app: &App) -> Result<(), String> {
     let wanted: BTreeMap<ResourceKey, Value> =
         declared.into_iter().filter(|(_, object)| !is_hook(object)).collect();
     let owned = owned(wires, app)?;
+    let shown: BTreeSet<ResourceKey> = status.resources().map(|(key, _)| key).collect();
     let born = wires.observer.lock().born_at(&app.name);
     let found: BTreeMap<ResourceKey, Value> = owned
         .into_iter()
         .filter(|object| !is_hook(object))
         // What an earlier application of the name left behind is unknown to this one while it cannot be listed.
         .filter(|object| {
-            wires.is_visible() || age(object) >= born || wanted.contains_key(&key_of(object, ""))
+            let is_told = !loses_events && age(object) >= born;
+            let key = key_of(object, "");
+            wires.is_visible() || is_told || wanted.contains_key(&key) || shown.contains(&key)
         })
         .map(|object| (key_of(&object, ""), object))
         .collect();

@@ -280,7 +280,7 @@ impl World {
         }
         self.users.calm();
         if settled::rest(self, loses_events).await {
-            truth::check(&self.wires);
+            truth::check(&self.wires, loses_events);
         }
         if self.chance.permille(500) {
             let done = self.users.delete_some();
