@@ -128,6 +128,12 @@ impl Faults {
             && self.lost_answer == 0
     }
 
+    /// Whether something is not noticed before everything is listed again (ENG-10): a lost event, or settings and
+    /// clusters that one list did not show.
+    pub(super) fn needs_resync(&self) -> bool {
+        self.loses_events() || matches!(self.emptied.as_deref(), Some("configmaps" | "secrets"))
+    }
+
     /// Whether a list may still hold back what was lost, so that only listing again repairs it.
     pub(super) fn loses_events(&self) -> bool {
         self.lost_event > 0

@@ -20,8 +20,8 @@ const REST: Duration = Duration::from_mins(12);
 const SILENCE: Duration = Duration::from_mins(20);
 
 /// Waits until nothing is written any more; whether it comes to that in time.
-pub(super) async fn rest(world: &mut World, loses_events: bool) -> bool {
-    if loses_events {
+pub(super) async fn rest(world: &mut World) -> bool {
+    if world.needs_resync {
         world.pass(RESYNC).await;
     }
     let begun = world.wires.now();
@@ -43,7 +43,7 @@ pub(super) async fn rest(world: &mut World, loses_events: bool) -> bool {
 
 /// Waits for the fixed point and checks it.
 pub(super) async fn wait(world: &mut World, loses_events: bool) {
-    if !rest(world, loses_events).await {
+    if !rest(world).await {
         return;
     }
     let writes = world.wires.observer.lock().writes;

@@ -21,12 +21,40 @@ const PLAIN: [&str; 2] = ["ConfigMap", "Secret"];
 /// kind is listed again (ENG-10), which takes as long as it cannot be.
 pub(super) fn check(wires: &Wires, loses_events: bool) {
     let apps: Vec<App> = wires.observer.lock().model.apps.values().cloned().collect();
-    for app in apps.iter().filter(|app| !app.deleted && is_free(wires, app)) {
-        if let Err(why) = truthful(wires, app, loses_events) {
+    for app in apps.iter().filter(|app| !app.deleted) {
+        let checked = if is_free(wires, app) {
+            truthful(wires, app, loses_events)
+        } else if is_misplaced(wires, app) {
+            refused(wires, app)
+        } else {
+            Ok(())
+        };
+        if let Err(why) = checked {
             let now = wires.now();
             wires.observer.lock().broken(now, "INV-15", format!("{}: {why}", app.name));
         }
     }
+}
+
+/// Whether its project permits nothing where the application's objects belong.
+fn is_misplaced(wires: &Wires, app: &App) -> bool {
+    let observer = wires.observer.lock();
+    let rules = observer.model.projects.get(&app.project).and_then(|versions| versions.last());
+    rules.is_some_and(|(_, rules)| !rules.namespaces.contains(&app.namespace))
+}
+
+/// What is not permitted is not compared: nothing is known, and a condition says why.
+fn refused(wires: &Wires, app: &App) -> Result<(), String> {
+    let Some(live) = wires.get(&path_of(&app.name)) else { return Ok(()) };
+    if live.pointer("/metadata/deletionTimestamp").is_some() {
+        return Ok(());
+    }
+    let status = Status { live: &live };
+    if (status.sync(), status.health()) != ("Unknown", "Unknown") {
+        let (sync, health) = (status.sync(), status.health());
+        return Err(format!("called {sync} and {health}, but its project does not permit it"));
+    }
+    status.is_explained()
 }
 
 fn truthful(wires: &Wires, app: &App, loses_events: bool) -> Result<(), String> {

@@ -190,11 +190,23 @@ impl Users {
     fn sync(&mut self, app: &App) -> String {
         let older = self.chance.permille(300);
         let revision = if older { self.older(&app.url).unwrap_or_default() } else { String::new() };
-        let running = self.wires.get(&path_of(&app.name)).is_none_or(|app| app.get("operation").is_some());
-        if running {
+        if self.is_busy(app) {
             return "syncs nothing".to_owned();
         }
         let prune = self.chance.permille(500);
+        self.sync_to(app, &revision, prune)
+    }
+
+    /// Whether an application has an operation, or is not there.
+    fn is_busy(&self, app: &App) -> bool {
+        self.wires.get(&path_of(&app.name)).is_none_or(|app| app.get("operation").is_some())
+    }
+
+    /// Syncs an application that has no operation.
+    pub(super) fn sync_to(&self, app: &App, revision: &str, prune: bool) -> String {
+        if self.is_busy(app) {
+            return "syncs nothing".to_owned();
+        }
         let operation = json!({"operation": {
             "initiatedBy": {"username": "somebody"},
             "sync": {"revision": revision, "prune": prune, "syncOptions": ["CreateNamespace=true"]},

@@ -27,10 +27,14 @@ use super::wire::{Wire, Wires};
 
 /// Makes another seed out of a seed.
 const APART: u64 = 0x5eed_b11d_0000_0000;
+/// The same, for what was added after that.
+const LATER: u64 = 0x5eed_1a7e_0000_0000;
 /// The time of day at which every run begins.
 const BEGIN: &str = "2026-01-01T00:00:00Z";
 /// Where the cluster is, as settings name it.
 const SERVER: &str = "https://kubernetes.default.svc";
+/// Syncs of a pipeline, one a minute: for longer than nobody may look.
+const SYNCS: usize = 10;
 /// Longest time between two looks at an application: the interval of two minutes with its jitter, a pass, and the
 /// retries of a server that refuses some calls.
 const LOOK_BOUND: Duration = Duration::from_mins(6);
@@ -101,6 +105,10 @@ pub(super) struct World {
     blindness: Option<(String, u16)>,
     /// Somebody who does what it can to the others, in every second run.
     hostile: Option<Hostile>,
+    /// Whether something is not noticed before everything is listed again.
+    pub(super) needs_resync: bool,
+    /// Chance of what was added later, so that what else a seed does stays as it is.
+    apart: Chance,
 }
 
 struct Running {
@@ -136,6 +144,7 @@ impl World {
         if prints {
             say(Duration::ZERO, &format!("{faults:?}"));
         }
+        let needs_resync = faults.needs_resync();
         let wires = Arc::new(Wires::new(sim, observer, faults, chance.fork(), prints));
         let users = Users { wires: Arc::clone(&wires), servers, chance: chance.fork(), history: Vec::new() };
         let clock = Clock::of_timers(began);
@@ -150,6 +159,8 @@ impl World {
             workers,
             blindness,
             hostile: None,
+            needs_resync,
+            apart: Chance::new(seed ^ LATER),
         };
         world.install();
         if is_attacked {
@@ -250,10 +261,26 @@ impl World {
             }
         }
         self.users.calm();
+        self.pipeline().await;
         self.blind(loses_events).await;
         self.wires.calm();
         self.tell("calm");
         settled::wait(self, loses_events).await;
+    }
+
+    /// In some runs a pipeline goes on syncing one application: that is no look at what its branch means now, and
+    /// must not put such a look off (INV-13).
+    async fn pipeline(&mut self) {
+        if !self.apart.permille(100) {
+            return;
+        }
+        let apps: Vec<App> = self.wires.observer.lock().model.apps.values().cloned().collect();
+        let Some(app) = self.apart.pick(&apps).cloned() else { return };
+        for _ in 0..SYNCS {
+            let done = self.users.sync_to(&app, "", true);
+            self.tell(&done);
+            self.pass(Duration::from_mins(1)).await;
+        }
     }
 
     fn attack(&mut self) {
@@ -279,7 +306,7 @@ impl World {
             self.pass(Duration::from_millis(wait)).await;
         }
         self.users.calm();
-        if settled::rest(self, loses_events).await {
+        if settled::rest(self).await {
             truth::check(&self.wires, loses_events);
         }
         if self.chance.permille(500) {
