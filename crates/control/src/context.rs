@@ -23,6 +23,7 @@ use crate::rendering::Renders;
 use crate::scripts::Interpreters;
 use crate::store::{AppKey, AppStore};
 use crate::surroundings::Compute;
+use crate::trickle::Trickle;
 use crate::world::World;
 
 /// Shared state of one controller.
@@ -44,6 +45,8 @@ pub(crate) struct Context {
     pub(crate) events: mpsc::Sender<Value>,
     pub(crate) read_only: bool,
     pub(crate) progress: Progress,
+    /// Turns of writes that only show a new revision.
+    pub(crate) trickle: Trickle,
 }
 
 /// Proof of life for the health endpoint: grows whenever a worker finishes an item or finds nothing to do.

@@ -30,6 +30,7 @@ use crate::queue::{Priority, Queue};
 use crate::rendering::Renders;
 use crate::store::{AppEntry, AppKey, AppStore, Change};
 use crate::surroundings::Surroundings;
+use crate::trickle::Trickle;
 use crate::world::{World, WorldData};
 use crate::{pass, projects};
 
@@ -41,10 +42,6 @@ const EVENTS_MAX: usize = 10_000;
 const EVENT_WRITERS: usize = 4;
 /// Settings changes within this time make one snapshot.
 const WORLD_DELAY: Duration = Duration::from_millis(50);
-/// Revision-only updates wait until a repository was quiet for so long …
-const QUIET: Duration = Duration::from_millis(400);
-/// … but never longer than this.
-const QUIET_MAX: Duration = Duration::from_secs(5);
 /// Time a stopping controller gives its workers.
 const STOP_TIMEOUT: Duration = Duration::from_secs(8);
 /// Pause of an application after changes of its live objects, so that a burst is one comparison.
@@ -90,7 +87,6 @@ pub struct Controller {
     lease: Option<Arc<Lease>>,
     /// Somebody else has the lease.
     lost: CancellationToken,
-    quiet: mpsc::Sender<Quiet>,
 }
 
 /// How much a controller holds; every number has a bound (INV-10).
@@ -110,11 +106,6 @@ pub struct Sizes {
     pub released_bytes: u64,
     /// Events that wait to be written.
     pub events: usize,
-}
-
-/// Applications whose revision moved without their files.
-struct Quiet {
-    keys: Vec<AppKey>,
 }
 
 /// Why a controller could not start.
@@ -282,8 +273,8 @@ impl Controller {
             events: event_sender,
             read_only: options.read_only,
             progress: Progress::default(),
+            trickle: Trickle::default(),
         });
-        let (quiet, quiet_receiver) = mpsc::channel(64);
         let all_namespaces =
             context.world.load().settings.application_namespaces().iter().any(|n| !n.is_empty());
         let (sender, receiver) = mpsc::channel(WATCH_EVENTS_MAX);
@@ -299,12 +290,11 @@ impl Controller {
         tracker.spawn(inputs.follow(Arc::clone(&context)));
         let events = write_events(Arc::clone(&context), event_receiver, cancel.clone());
         tracker.spawn(abandoned.clone().run_until_cancelled_owned(events));
-        tracker.spawn(follow_quiet(Arc::clone(&context), quiet_receiver, cancel.clone()));
         for _ in 0..workers {
             tracker.spawn(abandoned.clone().run_until_cancelled_owned(work(Arc::clone(&context))));
         }
         guard.disarm();
-        Ok(Self { context, tracker, cancel, abandoned, lease, lost, quiet })
+        Ok(Self { context, tracker, cancel, abandoned, lease, lost })
     }
 
     /// Stops: no new work is begun, what runs is finished or left to the next start, at most eight seconds.
@@ -333,41 +323,20 @@ impl Controller {
         self.tracker.close();
     }
 
-    /// Acts on a push: applications whose files changed are compared now, those of which only the revision
-    /// moved when the repository is quiet. Returns how many applications it concerns.
+    /// Acts on a push: the applications that it concerns are compared now. Those of which only the revision moved
+    /// are not asked: they are compared with the new one when something else asks for it, at the latest at their
+    /// next periodic refresh. Returns how many applications it concerns.
     pub fn pushed(&self, push: &crate::webhook::Push) -> usize {
-        use crate::webhook::{Concern, concern, repository_matches};
-        let entries = self
-            .context
-            .store
-            .by_repository(|url| push.web_urls.iter().any(|web| repository_matches(web, url)));
-        let mut later = Vec::new();
-        let mut urls = std::collections::BTreeSet::new();
-        let mut concerned = 0;
-        for entry in &entries {
-            urls.extend(entry.declared.sources().iter().map(|source| source.repo_url.clone()));
+        let context = &self.context;
+        let found = context.store.pushed(push, context.clock.now());
+        for url in &found.repositories {
+            context.sources.invalidate(url);
         }
-        for url in &urls {
-            self.context.sources.invalidate(url);
+        for key in &found.applications {
+            // The listing was invalidated above; the first application lists again, the others share.
+            context.request(key, Level::Latest, Priority::Urgent);
         }
-        for entry in entries {
-            let key = AppKey::new(&entry.declared.metadata.namespace, &entry.declared.metadata.name);
-            match concern(push, &entry.declared) {
-                Concern::None => continue,
-                Concern::Files => {
-                    // The listing was invalidated above; the first application lists again, the others share.
-                    entry.memory.lock().request(Level::Latest);
-                    self.context.queue.add(key, Priority::Urgent);
-                }
-                Concern::RevisionOnly => later.push(key),
-            }
-            concerned += 1;
-        }
-        if !later.is_empty() && self.quiet.try_send(Quiet { keys: later }).is_err() {
-            // The poll will find the new revision.
-            tracing::warn!("too many pushes at once; some revisions are shown later");
-        }
-        concerned
+        found.applications.len()
     }
 
     /// A key of `argocd-secret`; empty when there is none.
@@ -801,33 +770,6 @@ fn wake_unknown(context: &Context, server: &str) {
         let destination = &entry.declared.spec.destination;
         if world.clusters.resolve(destination).is_ok_and(|cluster| cluster.server == server) {
             context.request(&key, Level::Recent, Priority::Routine);
-        }
-    }
-}
-
-/// Collects applications of which only the revision moved, until their repositories are quiet.
-async fn follow_quiet(context: Arc<Context>, mut pushes: mpsc::Receiver<Quiet>, cancel: CancellationToken) {
-    let mut waiting = std::collections::BTreeSet::new();
-    loop {
-        // Both branches are cancel-safe.
-        let first = tokio::select! {
-            biased;
-            () = cancel.cancelled() => None,
-            push = pushes.recv() => push,
-        };
-        let Some(first) = first else { return };
-        waiting.extend(first.keys);
-        let deadline = Instant::now() + QUIET_MAX;
-        loop {
-            let until = (Instant::now() + QUIET).min(deadline);
-            match tokio::time::timeout_at(until, pushes.recv()).await {
-                Ok(Some(push)) => waiting.extend(push.keys),
-                Ok(None) => return,
-                Err(_) => break,
-            }
-        }
-        for key in std::mem::take(&mut waiting) {
-            context.request(&key, Level::Latest, Priority::Routine);
         }
     }
 }

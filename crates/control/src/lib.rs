@@ -28,6 +28,7 @@ mod scripts;
 mod store;
 mod surroundings;
 mod targets;
+mod trickle;
 mod updates;
 pub mod webhook;
 mod world;

@@ -875,7 +875,8 @@ async fn stored(context: &Context, key: &AppKey, written: Written) -> Result<Arc
     match written {
         Written::Stored(stored) => Ok(stored),
         Written::Gone => Err(Next::Stop),
-        Written::Conflict => {
+        // Nothing here is patient.
+        Written::Waits | Written::Conflict => {
             persist::read_again(context, key).await;
             Err(Next::Wait(SignedDuration::from_millis(100)))
         }

@@ -19,7 +19,7 @@ use crate::compare::{self, Compared, Subject};
 use crate::context::Context;
 use crate::decide::autosync;
 use crate::decide::operation::shown;
-use crate::decide::refresh::{self, Level, Refresh, RefreshKind};
+use crate::decide::refresh::{self, Level, Reason, Refresh, RefreshKind};
 use crate::decide::status::{condition, merge_conditions};
 use crate::events::Note;
 use crate::gate::Shared;
@@ -136,8 +136,11 @@ pub(crate) async fn run(context: &Context, key: &AppKey, priority: Priority) {
     if updates::matter(context, &work).await {
         work.memory.lock().request(Level::Recent);
     }
-    let requested = work.memory.lock().requested.take();
-    let seen = work.memory.lock().reconciled;
+    let (requested, seen) = {
+        let mut memory = work.memory.lock();
+        (memory.requested.take(), memory.reconciled)
+    };
+    let requested = refresh::raised(requested, seen, context.store.moved(&work.app));
     let refresh = refresh::decide(&work.app, requested, intervals, seen, now);
     let mut compared = None;
     if let Some(refresh) = refresh {
@@ -208,7 +211,8 @@ async fn reconcile(context: &Context, work: &mut Work, refresh: Refresh) -> Resu
     let started = context.clock.elapsed();
     let mut new = work.app.clone();
     let now = context.clock.now();
-    let mut also = Also { refreshed: true, normalized: true, ..Also::default() };
+    let patient = refresh.reason != Reason::Requested;
+    let mut also = Also { refreshed: true, normalized: true, patient, ..Also::default() };
     let found = match resolve(context, work).await {
         Err(Unresolved::NotReady) => {
             not_ready(context, work, refresh);
@@ -307,6 +311,10 @@ async fn reconcile(context: &Context, work: &mut Work, refresh: Refresh) -> Resu
             }
             Ok(found.map(|(compared, _)| compared))
         }
+        Written::Waits => {
+            wait_for_turn(context, work);
+            Ok(found.map(|(compared, _)| compared))
+        }
         Written::Conflict => Err(Again),
         Written::Gone => Ok(None),
         Written::Failed(error) => {
@@ -316,6 +324,15 @@ async fn reconcile(context: &Context, work: &mut Work, refresh: Refresh) -> Resu
             Ok(None)
         }
     }
+}
+
+/// Looks again when the application's turn has come to show a new revision.
+fn wait_for_turn(context: &Context, work: &Work) {
+    let mut memory = work.memory.lock();
+    let wait = memory.turn.map(|turn| turn.saturating_sub(context.clock.elapsed()));
+    let wait = wait.and_then(|wait| jiff::SignedDuration::try_from(wait).ok());
+    let at = wait.and_then(|wait| context.clock.now().checked_add(wait).ok());
+    memory.wake = memory.wake.into_iter().chain(at).min();
 }
 
 /// Looks at an application again soon, with what was asked for.

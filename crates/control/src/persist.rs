@@ -14,6 +14,7 @@ use crate::context::Context;
 use crate::decide::operation::shown;
 use crate::decide::status;
 use crate::events::Note;
+use crate::memory::AppMemory;
 use crate::queue::Priority;
 use crate::store::{AppKey, Change, Held};
 
@@ -30,6 +31,8 @@ pub(crate) struct Also {
     pub(crate) finalizers: bool,
     /// Fail when somebody else changed the object meanwhile.
     pub(crate) exclusive: bool,
+    /// Let a new revision wait for its turn when it is all there is to write.
+    pub(crate) patient: bool,
 }
 
 /// How a write ended.
@@ -37,6 +40,8 @@ pub(crate) struct Also {
 pub(crate) enum Written {
     /// The object is stored like this; it may be the old one when nothing changed.
     Stored(Arc<Object>),
+    /// There was only a new revision to write, and its turn has not come.
+    Waits,
     /// Somebody else changed the object; read again.
     Conflict,
     /// The object is gone.
@@ -61,6 +66,14 @@ pub(crate) async fn write(
     let Some(patch) = patch(object, old, new, also) else { return Written::Stored(Arc::clone(object)) };
     if context.read_only {
         return Written::Stored(Arc::clone(object));
+    }
+    if also.patient && is_only_revision(&patch) && !is_awaited(old) {
+        let entry = context.store.get(&AppKey::new(&old.metadata.namespace, &old.metadata.name));
+        let has_turn =
+            |memory: &mut AppMemory| context.trickle.has_come(&mut memory.turn, context.clock.elapsed());
+        if entry.is_some_and(|entry| !has_turn(&mut entry.memory.lock())) {
+            return Written::Waits;
+        }
     }
     let target = Target::new(Context::application_gvk(), &old.metadata.namespace, &old.metadata.name);
     // Applications are the installation's own objects.
@@ -236,6 +249,17 @@ fn patch(object: &Object, old: &Application, new: &Application, also: Also) -> O
         map.insert("metadata".to_owned(), Value::Object(metadata));
     }
     Some(patch)
+}
+
+/// Whether a patch shows a new revision and nothing else.
+fn is_only_revision(patch: &Value) -> bool {
+    let is_of = |value: Option<&Value>, names: &[&str]| {
+        let members = value.and_then(Value::as_object);
+        members.is_some_and(|map| map.keys().all(|name| names.contains(&name.as_str())))
+    };
+    is_of(Some(patch), &["status"])
+        && is_of(patch.get("status"), &["reconciledAt", "sync"])
+        && is_of(patch.pointer("/status/sync"), &["revision", "revisions"])
 }
 
 /// Whether somebody waits for the time of a comparison: clients take an operation for finished once the

@@ -4,10 +4,13 @@
 //! remembers between passes. Look-ups by instance name, repository and destination are indexes; nothing walks
 //! all applications per event.
 
+mod followers;
+
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet, VecDeque};
 use std::fmt;
 use std::sync::{Arc, OnceLock};
 
+use jiff::Timestamp;
 use parking_lot::{Mutex, RwLock};
 use smol_str::SmolStr;
 use tiphys_api::Application;
@@ -15,6 +18,9 @@ use tiphys_api::application::ApplicationStatus;
 use tiphys_object::Object;
 
 use crate::memory::AppMemory;
+use crate::webhook::Push;
+use followers::ByReference;
+pub(crate) use followers::Pushed;
 
 /// Namespace and name of an application.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -80,7 +86,7 @@ pub(crate) enum Change {
 struct State {
     apps: HashMap<AppKey, AppEntry>,
     by_instance: HashMap<SmolStr, AppKey>,
-    by_repository: HashMap<SmolStr, BTreeSet<AppKey>>,
+    by_reference: ByReference,
     by_project: HashMap<SmolStr, BTreeSet<AppKey>>,
     /// Uids of applications whose end was written here, the oldest first: a late watch goes on
     /// telling of them (F3).
@@ -155,14 +161,20 @@ impl AppStore {
             .map_or_else(Arc::default, |old| Arc::clone(&old.memory));
         let sync_status = SmolStr::new(&status.sync.status);
         let health_status = SmolStr::new(&status.health.status);
-        let old_declared = old.map(|old| Arc::clone(&old.declared));
         let instance = instance(object.namespace(), object.name());
-        if let Some(old) = old_declared {
-            state.unindex(&key, &old);
-        }
+        let old = old.map(|old| (Arc::clone(&old.declared), old.instance == instance));
         state.held.remove(&key);
-        state.index(&key, &app, &instance);
-        let declared = Arc::new(app);
+        // Most events are about the status: what was declared stays, and so do the indexes.
+        let declared = match old {
+            Some((old, true)) if is_known(&old, &app) => old,
+            old => {
+                if let Some((old, _)) = old {
+                    state.unindex(&key, &old);
+                }
+                state.index(&key, &app, &instance);
+                Arc::new(app)
+            }
+        };
         let entry = AppEntry { object, declared, sync_status, health_status, instance, memory };
         state.apps.insert(key, entry);
         Ok(change)
@@ -236,12 +248,14 @@ impl AppStore {
         self.state.read().by_instance.get(instance).cloned()
     }
 
-    /// Applications with a source whose URL passes the test; the test runs once per distinct URL.
-    pub(crate) fn by_repository(&self, test: impl Fn(&str) -> bool) -> Vec<AppEntry> {
-        let state = self.state.read();
-        let keys: BTreeSet<&AppKey> =
-            state.by_repository.iter().filter(|(url, _)| test(url)).flat_map(|(_, keys)| keys).collect();
-        keys.into_iter().filter_map(|key| state.apps.get(key)).cloned().collect()
+    /// Whom a push concerns; the references it moved are noted as moved at this time.
+    pub(crate) fn pushed(&self, push: &Push, at: Timestamp) -> Pushed {
+        self.state.write().by_reference.pushed(push, at)
+    }
+
+    /// When a push last moved something that an application follows.
+    pub(crate) fn moved(&self, app: &Application) -> Option<Timestamp> {
+        self.state.read().by_reference.moved(app)
     }
 
     /// Applications of a project.
@@ -280,16 +294,12 @@ impl State {
 
     fn index(&mut self, key: &AppKey, app: &Application, instance: &SmolStr) {
         self.by_instance.insert(instance.clone(), key.clone());
-        for source in app.sources() {
-            self.by_repository.entry(SmolStr::new(&source.repo_url)).or_default().insert(key.clone());
-        }
+        self.by_reference.add(key, app);
         self.by_project.entry(SmolStr::new(app.project())).or_default().insert(key.clone());
     }
 
     fn unindex(&mut self, key: &AppKey, app: &Application) {
-        for source in app.sources() {
-            remove_from(&mut self.by_repository, &source.repo_url, key);
-        }
+        self.by_reference.remove(key, app);
         remove_from(&mut self.by_project, app.project(), key);
     }
 }
@@ -313,6 +323,11 @@ fn is_newer(new: &Object, old: &Object) -> bool {
         (Some(new), Some(old)) => new > old,
         _ => new.metadata().resource_version != old.metadata().resource_version,
     }
+}
+
+/// Whether the same application declares the same.
+fn is_known(old: &Application, new: &Application) -> bool {
+    old.metadata.uid == new.metadata.uid && same_declared(old, new)
 }
 
 fn same_declared(old: &Application, new: &Application) -> bool {
@@ -416,14 +431,28 @@ mod tests {
         assert_eq!(upsert(&store, object(2, |v| v["status"] = ending)), Change::Declared);
     }
 
+    fn pushed(store: &AppStore, web_url: &str, files: &[&str]) -> (usize, Vec<String>) {
+        let push = Push {
+            web_urls: vec![web_url.to_owned()],
+            revision: "main".to_owned(),
+            touched_head: true,
+            files: files.iter().map(|file| (*file).to_owned()).collect(),
+            ..Push::default()
+        };
+        let found = store.pushed(&push, Timestamp::UNIX_EPOCH);
+        (found.repositories.len(), found.applications.iter().map(ToString::to_string).collect())
+    }
+
     #[test]
     fn sty_102_look_ups_follow_renames_of_sources() {
         let store = AppStore::default();
-        upsert(&store, object(1, |_| {}));
-        upsert(&store, object(2, |v| v["spec"]["source"]["repoURL"] = json!("r2")));
-        assert_eq!(store.by_repository(|url| url == "r").len(), 0);
-        assert_eq!(store.by_repository(|url| url == "r2").len(), 1);
+        let follow = |url: &'static str| move |v: &mut Value| v["spec"]["source"]["repoURL"] = json!(url);
+        upsert(&store, object(1, follow("https://a.test/r")));
+        upsert(&store, object(2, follow("https://a.test/r2")));
+        assert_eq!(pushed(&store, "https://a.test/r", &[]), (0, vec![]));
+        assert_eq!(pushed(&store, "https://a.test/r2", &[]), (1, vec!["argocd/a".to_owned()]));
         store.remove(&AppKey::new("argocd", "a"));
         assert!(store.keys().is_empty() && store.by_instance("a").is_none());
+        assert_eq!(pushed(&store, "https://a.test/r2", &[]), (0, vec![]));
     }
 }

@@ -10,6 +10,7 @@ use tiphys_api::Application;
 use tiphys_api::application::ApplicationSource;
 use tiphys_api::names::annotation;
 use tiphys_go::steps::{Steps, TooManySteps};
+use tiphys_render::refresh::{ChangedFiles, RefreshPaths};
 
 use payload::Payload;
 
@@ -322,16 +323,16 @@ pub fn concern(push: &Push, app: &Application) -> Concern {
 
 fn concern_within(push: &Push, app: &Application, steps: &mut Steps) -> Result<Concern, TooManySteps> {
     let mut found = Concern::None;
+    let changed = ChangedFiles::new(&push.files);
     for source in app.sources() {
         steps.spend(source.repo_url.len())?;
         if !push.web_urls.iter().any(|url| repository_matches(url, &source.repo_url)) {
             continue;
         }
-        steps.spend(source.target_revision.len().saturating_mul(RANGE_STEPS))?;
-        if !revision_matches(push, &source.target_revision) {
+        if !revision_matches(push, &source.target_revision, steps)? {
             continue;
         }
-        if files_match(push, app, source, steps)? {
+        if source_paths(app, source)?.concern(&changed, steps)? {
             return Ok(Concern::Files);
         }
         found = Concern::RevisionOnly;
@@ -339,14 +340,33 @@ fn concern_within(push: &Push, app: &Application, steps: &mut Steps) -> Result<C
     Ok(found)
 }
 
-fn revision_matches(push: &Push, target: &str) -> bool {
+/// Whether a push moves what a source follows (API-205).
+///
+/// # Errors
+/// When the steps do not suffice.
+pub(crate) fn revision_matches(push: &Push, target: &str, steps: &mut Steps) -> Result<bool, TooManySteps> {
+    steps.spend(target.len().saturating_mul(RANGE_STEPS))?;
     let short = short_revision(target);
     if target.is_empty() || short == "HEAD" {
-        return push.touched_head;
+        return Ok(push.touched_head);
     }
     let qualified = target.starts_with("refs/heads/") || target.starts_with("refs/tags/");
     let wanted = if qualified { short } else { target };
-    push.revision == wanted || tiphys_go::semver::satisfies(wanted, &push.revision).unwrap_or(false)
+    Ok(push.revision == wanted || tiphys_go::semver::satisfies(wanted, &push.revision).unwrap_or(false))
+}
+
+/// What of its repository concerns a source (API-207).
+///
+/// # Errors
+/// When finding that out takes too long.
+pub(crate) fn source_paths(
+    app: &Application,
+    source: &ApplicationSource,
+) -> Result<RefreshPaths, TooManySteps> {
+    match app.annotation(annotation::MANIFEST_GENERATE_PATHS) {
+        Some(paths) => RefreshPaths::of(paths, &source.path, &mut Steps::new(STEPS_MAX)),
+        None => Ok(RefreshPaths::Everything),
+    }
 }
 
 /// Whether a source's URL is the repository that a web address shows (API-206).
@@ -397,18 +417,6 @@ fn strip_port(text: &str) -> &str {
             if end == 0 { text } else { rest.get(end..).unwrap_or("") }
         }
         None => text,
-    }
-}
-
-fn files_match(
-    push: &Push,
-    app: &Application,
-    source: &ApplicationSource,
-    steps: &mut Steps,
-) -> Result<bool, TooManySteps> {
-    match app.annotation(annotation::MANIFEST_GENERATE_PATHS) {
-        Some(paths) => tiphys_render::refresh::concerns(paths, &source.path, &push.files, steps),
-        None => Ok(true),
     }
 }
 

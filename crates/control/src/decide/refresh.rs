@@ -67,6 +67,13 @@ pub struct Intervals {
     pub hard: Option<SignedDuration>,
 }
 
+/// The level of a comparison that was asked for: what is compared anyway is compared at what its references mean now,
+/// when one of them has moved since the last look at them.
+pub fn raised(requested: Option<Level>, seen: Option<Timestamp>, moved: Option<Timestamp>) -> Option<Level> {
+    let is_behind = moved.is_some_and(|moved| seen.is_none_or(|seen| seen <= moved));
+    requested.map(|level| if is_behind { level.max(Level::Latest) } else { level })
+}
+
 /// The first reason that applies, in the order of CTL-27; `None` when nothing is to be done.
 ///
 /// `seen` is the time of a comparison that found nothing worth writing; the status does not know it.

@@ -12,6 +12,7 @@ mod install;
 mod lease;
 mod noticing;
 mod outside;
+mod pushes;
 mod renderings;
 mod revisions;
 mod rights;

@@ -7,6 +7,7 @@ use bytes::Bytes;
 use http::Method;
 use serde_json::{Value, json};
 use tiphys_cluster::Connection;
+use tiphys_control::webhook::Push;
 use tiphys_control::{Controller, ControllerOptions, Sizes};
 use tiphys_sim::Sim;
 use tiphys_source::MemoryRepositories;
@@ -152,6 +153,17 @@ impl World {
     pub(crate) fn value(&self) -> String {
         let object = self.get("/api/v1/namespaces/default/configmaps/shop");
         object.pointer("/data/value").and_then(Value::as_str).unwrap_or_default().to_owned()
+    }
+
+    /// Announces a push to the main branch that changed these files; returns how many applications it concerns.
+    pub(crate) fn push(&self, files: &[&str]) -> usize {
+        self.controller.pushed(&Push {
+            web_urls: vec![URL.trim_end_matches(".git").to_owned()],
+            revision: "main".to_owned(),
+            touched_head: true,
+            files: files.iter().map(|file| (*file).to_owned()).collect(),
+            ..Push::default()
+        })
     }
 
     /// How often an application was compared so far.

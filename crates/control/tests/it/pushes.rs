@@ -1,0 +1,90 @@
+//! What a push costs those whom it does not concern: nothing now, and one write by and by (B2, B3).
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use bytes::Bytes;
+use http::Method;
+use serde_json::{Value, json};
+
+use crate::world::{URL, World};
+
+const MOMENT: Duration = Duration::from_secs(10);
+/// Longer than the refresh interval with its jitter.
+const POLL: Duration = Duration::from_mins(5);
+const CONFIG_MAP: &str = "/api/v1/namespaces/default/configmaps/shop";
+
+/// An application whose annotation says what concerns it, synced.
+async fn synced() -> World {
+    let world = World::start().await;
+    world.commit("one");
+    world.create_with(
+        &json!({"metadata": {"annotations": {"argocd.argoproj.io/manifest-generate-paths": "."}}}),
+    );
+    world.pass(MOMENT).await;
+    assert_eq!(world.value(), "one");
+    world
+}
+
+/// A commit that touches nothing of the application.
+fn commit_beside(world: &World) -> String {
+    let head = world.servers.get_ref(URL, "refs/heads/main").unwrap();
+    let mut files: BTreeMap<String, Bytes> = (*world.servers.files(URL, &head).unwrap()).clone();
+    files.insert(format!("docs/{head}.md"), Bytes::from_static(b"text"));
+    world.servers.commit(URL, "main", files, 0).unwrap()
+}
+
+fn shown(world: &World) -> String {
+    let app = world.app();
+    app.pointer("/status/sync/revision").and_then(Value::as_str).unwrap_or_default().to_owned()
+}
+
+fn version(world: &World) -> String {
+    world.app().pointer("/metadata/resourceVersion").map(Value::to_string).unwrap_or_default()
+}
+
+/// API-207, INV-13: nothing is compared and nothing is written at once; the revision is shown within a refresh
+/// interval.
+#[tokio::test(start_paused = true)]
+async fn api_207_a_push_beside_an_application_costs_it_nothing_at_once() {
+    let world = synced().await;
+    let (comparisons, before) = (world.comparisons(), version(&world));
+    let head = commit_beside(&world);
+    assert_eq!(world.push(&["docs/a.md"]), 0);
+    world.pass(MOMENT).await;
+    assert_eq!((world.comparisons(), version(&world)), (comparisons, before));
+    world.pass(POLL).await;
+    assert_eq!(shown(&world), head);
+}
+
+/// What is compared for another reason is compared at the new revision, and its next write shows it.
+#[tokio::test(start_paused = true)]
+async fn api_207_the_next_write_shows_the_revision_that_was_pushed() {
+    let world = synced().await;
+    let head = commit_beside(&world);
+    world.push(&["docs/a.md"]);
+    world.ask(Method::DELETE, CONFIG_MAP, &Value::Null);
+    world.pass(MOMENT).await;
+    assert_eq!((world.value(), shown(&world)), ("one".to_owned(), head));
+}
+
+/// Somebody who asks for a refresh does not wait for a turn.
+#[tokio::test(start_paused = true)]
+async fn ctl_30_a_refresh_that_was_asked_for_shows_the_revision() {
+    let world = synced().await;
+    let head = commit_beside(&world);
+    world.push(&["docs/a.md"]);
+    world.change(&json!({"metadata": {"annotations": {"argocd.argoproj.io/refresh": "normal"}}}));
+    world.pass(Duration::from_secs(1)).await;
+    assert_eq!(shown(&world), head);
+}
+
+/// A push that touches the application is acted on now.
+#[tokio::test(start_paused = true)]
+async fn api_207_a_push_to_an_application_is_acted_on_at_once() {
+    let world = synced().await;
+    world.commit("two");
+    assert_eq!(world.push(&["shop/shop.yaml"]), 1);
+    world.pass(Duration::from_secs(1)).await;
+    assert_eq!(world.value(), "two");
+}
