@@ -177,7 +177,7 @@ pub fn remember_synced(app: &mut Application) {
     let noted: Vec<ResourceStatus> = result
         .resources
         .iter()
-        .filter(|r| r.hook_type.is_empty() && r.status != "Pruned")
+        .filter(|r| r.status != "Pruned")
         .filter(|r| {
             let key = ResourceKey::new(&r.group, &r.kind, &r.namespace, &r.name);
             // Results name the destination namespace also for what is cluster-scoped.
@@ -189,7 +189,9 @@ pub fn remember_synced(app: &mut Application) {
             kind: r.kind.clone(),
             namespace: r.namespace.clone(),
             name: r.name.clone(),
-            status: "Unknown".to_owned(),
+            // Hooks have no status. One that its policy has deleted since is forgotten by the next comparison.
+            status: if r.hook_type.is_empty() { "Unknown".to_owned() } else { String::new() },
+            hook: !r.hook_type.is_empty(),
             ..ResourceStatus::default()
         })
         .collect();
@@ -340,12 +342,14 @@ mod tests {
         let mut app = app(
             &json!({"sync": {}}),
             &json!({"operation": {"sync": {}}, "phase": "Running", "startedAt": "2026-01-01T00:00:00Z",
-                "syncResult": {"revision": "1", "resources": [result("a", "Synced"), result("b", "Pruned")]}}),
+                "syncResult": {"revision": "1", "resources": [result("a", "Synced"), result("b", "Pruned"),
+                    {"group": "batch", "version": "v1", "kind": "Job", "namespace": "n", "name": "h",
+                        "status": "Synced", "hookType": "Sync", "hookPhase": "Succeeded"}]}}),
         );
         remember_synced(&mut app);
         remember_synced(&mut app);
-        let noted: Vec<_> = app.status.resources.iter().map(|r| (&*r.name, &*r.status)).collect();
-        assert_eq!(noted, [("a", "Unknown")]);
+        let noted: Vec<_> = app.status.resources.iter().map(|r| (&*r.name, &*r.status, r.hook)).collect();
+        assert_eq!(noted, [("a", "Unknown", false), ("h", "", true)]);
     }
 
     #[test]
