@@ -86,15 +86,16 @@ fn truthful(wires: &Wires, app: &App, loses_events: bool) -> Result<(), String> 
     let found: BTreeMap<ResourceKey, Value> = owned
         .into_iter()
         .filter(|object| !is_hook(object))
-        // What an earlier application of the name left behind is unknown to this one while it cannot be listed.
-        .filter(|object| {
-            let is_told = !loses_events && age(object) >= born;
-            let key = key_of(object, "");
-            wires.is_visible() || is_told || wanted.contains_key(&key) || shown.contains(&key)
-        })
         .map(|object| (key_of(&object, ""), object))
         .collect();
-    status.synced(&wanted, &found)?;
+    // What an earlier application of the name left behind, or no event told of, is unknown while it cannot be listed.
+    let is_told = |key: &ResourceKey| {
+        let made = found.get(key).map(age);
+        wires.is_visible() || shown.contains(key) || (!loses_events && made.is_some_and(|made| made >= born))
+    };
+    let extra: BTreeSet<ResourceKey> =
+        found.keys().filter(|key| !wanted.contains_key(key) && is_told(key)).cloned().collect();
+    status.synced(&wanted, &found, &extra)?;
     status.out_of_sync(&wanted, &found)?;
     status.missing(&wanted, &found)
 }
@@ -154,6 +155,7 @@ impl Status<'_> {
         &self,
         wanted: &BTreeMap<ResourceKey, Value>,
         found: &BTreeMap<ResourceKey, Value>,
+        extra: &BTreeSet<ResourceKey>,
     ) -> Result<(), String> {
         let is_so = |key: &ResourceKey| {
             wanted.get(key).is_some_and(|wanted| found.get(key).is_some_and(|found| holds(found, wanted)))
@@ -170,7 +172,7 @@ impl Status<'_> {
         if let Some(key) = wanted.keys().find(|key| !is_so(key)) {
             return Err(format!("called Synced, but {key} is not as declared: {:?}", found.get(key)));
         }
-        match found.keys().find(|key| !wanted.contains_key(key)) {
+        match extra.first() {
             Some(extra) => Err(format!("called Synced, but {extra} is left over")),
             None => Ok(()),
         }
