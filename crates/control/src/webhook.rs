@@ -309,7 +309,7 @@ pub enum Concern {
 }
 
 /// Steps that one application's sources and paths may take for one push; an ordinary one takes some thousands.
-const STEPS_MAX: u64 = 4_000_000;
+pub(crate) const STEPS_MAX: u64 = 4_000_000;
 /// Steps that stand for reading one byte of a range of versions.
 const RANGE_STEPS: usize = 32;
 

@@ -6,11 +6,12 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use jiff::Timestamp;
 use smol_str::SmolStr;
 use tiphys_api::Application;
+use tiphys_api::application::ApplicationSource;
 use tiphys_go::steps::Steps;
 use tiphys_render::refresh::{ChangedFiles, RefreshPaths};
 
 use super::AppKey;
-use crate::webhook::{Push, repository_matches, revision_matches, source_paths};
+use crate::webhook::{Push, STEPS_MAX, repository_matches, revision_matches, source_paths};
 
 /// Paths of one application that are looked up; whoever names more follows everything.
 const PATHS_MAX: usize = 1_000;
@@ -51,13 +52,8 @@ impl ByReference {
         for source in app.sources() {
             let references = self.repositories.entry(SmolStr::new(&source.repo_url)).or_default();
             let followers = references.entry(SmolStr::new(&source.target_revision)).or_default();
-            let few = |paths: &RefreshPaths| match paths {
-                RefreshPaths::Everything => true,
-                RefreshPaths::Some { plain, .. } => plain.len() <= PATHS_MAX,
-            };
-            // What takes too long to find out is concerned by everything (SEC-07).
-            match source_paths(app, source).ok().filter(few) {
-                Some(RefreshPaths::Some { plain, patterns }) => {
+            match followed(app, source) {
+                RefreshPaths::Some { plain, patterns } => {
                     for path in plain {
                         followers.by_path.entry(path.into()).or_default().insert(key.clone());
                     }
@@ -65,7 +61,7 @@ impl ByReference {
                         followers.patterns.entry(key.clone()).or_default().extend(patterns);
                     }
                 }
-                Some(RefreshPaths::Everything) | None => {
+                RefreshPaths::Everything => {
                     followers.everything.insert(key.clone());
                 }
             }
@@ -79,7 +75,7 @@ impl ByReference {
             if let Some(followers) = references.get_mut(source.target_revision.as_str()) {
                 followers.everything.remove(key);
                 followers.patterns.remove(key);
-                if let Ok(RefreshPaths::Some { plain, .. }) = source_paths(app, source) {
+                if let RefreshPaths::Some { plain, .. } = followed(app, source) {
                     for path in plain {
                         if let Some(keys) = followers.by_path.get_mut(path.as_str()) {
                             keys.remove(key);
@@ -110,7 +106,7 @@ impl ByReference {
             }
             found.repositories.insert(url.clone());
             for (reference, followers) in references {
-                if revision_matches(push, reference, &mut Steps::new(PATTERN_STEPS_MAX)).unwrap_or(true) {
+                if revision_matches(push, reference, &mut Steps::new(STEPS_MAX)).unwrap_or(true) {
                     followers.moved = Some(at);
                     followers.concerned(&changed, &mut steps, &mut found.applications);
                 }
@@ -123,6 +119,17 @@ impl ByReference {
     pub(crate) fn moved(&self, app: &Application) -> Option<Timestamp> {
         let moved = |url: &str, reference: &str| self.repositories.get(url)?.get(reference)?.moved;
         app.sources().iter().filter_map(|source| moved(&source.repo_url, &source.target_revision)).max()
+    }
+}
+
+/// The paths that a source is looked up by. What takes too long to find out, or is too much to look up, is concerned by
+/// everything (SEC-07).
+fn followed(app: &Application, source: &ApplicationSource) -> RefreshPaths {
+    match source_paths(app, source) {
+        Ok(RefreshPaths::Some { plain, patterns }) if plain.len() <= PATHS_MAX => {
+            RefreshPaths::Some { plain, patterns }
+        }
+        Ok(_) | Err(_) => RefreshPaths::Everything,
     }
 }
 

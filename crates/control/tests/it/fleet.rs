@@ -10,6 +10,7 @@ use http_body_util::BodyDataStream;
 use serde_json::{Value, json};
 use tiphys_cluster::Connection;
 use tiphys_control::Controller;
+use tiphys_control::webhook::Push;
 use tiphys_sim::Sim;
 use tiphys_source::MemoryRepositories;
 use tokio::sync::watch;
@@ -119,6 +120,21 @@ impl Fleet {
     pub(crate) fn is_synced(&self, name: &str) -> bool {
         let app = self.app(name);
         app["status"]["sync"]["status"] == "Synced" && app["operation"].is_null()
+    }
+
+    /// The revision that an application shows.
+    pub(crate) fn revision(&self, name: &str) -> String {
+        self.app(name)["status"]["sync"]["revision"].as_str().unwrap_or_default().to_owned()
+    }
+
+    /// Announces a push to the main branch.
+    pub(crate) fn push(&self) {
+        self.controller.pushed(&Push {
+            web_urls: vec![URL.trim_end_matches(".git").to_owned()],
+            revision: "main".to_owned(),
+            touched_head: true,
+            ..Push::default()
+        });
     }
 
     /// Somebody changes the object of `near`.

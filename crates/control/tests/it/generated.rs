@@ -1,13 +1,11 @@
 //! Objects whose names the server makes, with and without a hook.
 
-use std::collections::BTreeMap;
 use std::time::Duration;
 
-use bytes::Bytes;
 use http::Method;
 use serde_json::{Value, json};
 
-use crate::world::{URL, World};
+use crate::world::World;
 
 const APPLICATION: &str = "/apis/argoproj.io/v1alpha1/namespaces/argocd/applications/shop";
 const JOBS: &str = "/apis/batch/v1/namespaces/default/jobs";
@@ -17,16 +15,7 @@ const LONG: Duration = Duration::from_mins(10);
 
 /// A Job without a name, and a `ConfigMap` that holds a value.
 fn commit(world: &World, annotations: &Value, value: &str) {
-    let job = json!({"apiVersion": "batch/v1", "kind": "Job",
-        "metadata": {"generateName": "migrate-", "annotations": annotations},
-        "spec": {"template": {"spec": {"restartPolicy": "Never", "containers": [{"name": "c", "image": "c:1"}]}}}});
-    let object = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "shop"},
-        "data": {"value": value}});
-    let files = BTreeMap::from([
-        ("shop/job.yaml".to_owned(), Bytes::from(job.to_string())),
-        ("shop/shop.yaml".to_owned(), Bytes::from(object.to_string())),
-    ]);
-    world.servers.commit(URL, "main", files, 0).unwrap();
+    world.commit_with_job(&json!({"generateName": "migrate-", "annotations": annotations}), value);
 }
 
 fn jobs(world: &World) -> usize {

@@ -7,6 +7,7 @@ use bytes::Bytes;
 use http::Method;
 use serde_json::{Value, json};
 
+use crate::fleet::{Fleet, names, value};
 use crate::world::{URL, World};
 
 const MOMENT: Duration = Duration::from_secs(10);
@@ -87,4 +88,19 @@ async fn api_207_a_push_to_an_application_is_acted_on_at_once() {
     assert_eq!(world.push(&["shop/shop.yaml"]), 1);
     world.pass(Duration::from_secs(1)).await;
     assert_eq!(world.value(), "two");
+}
+
+/// A revision that is all there is to show is shown by one application after another, and by all of them soon; what a
+/// commit changes waits for none of that.
+#[tokio::test(start_paused = true)]
+async fn inv_13_new_revisions_are_shown_at_a_bounded_rate_and_none_is_forgotten() {
+    const APPS: usize = 100;
+    let mut fleet = Fleet::start(APPS).await;
+    let head = fleet.commit(&["near".to_owned()], "two");
+    fleet.push();
+    let changed = fleet.until("near changes", |fleet| value(&fleet.home, "near") == "two").await;
+    assert!(changed <= Duration::from_secs(1), "{changed:?}");
+    let shows = |fleet: &Fleet| names(APPS).iter().all(|name| fleet.revision(name) == head);
+    let took = changed + fleet.until("all show it", shows).await;
+    assert!((Duration::from_millis(1_800)..=Duration::from_secs(5)).contains(&took), "{took:?}");
 }

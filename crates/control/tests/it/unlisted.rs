@@ -1,6 +1,5 @@
 //! A kind that the API server does not let us list, or read, for as long as a test wants it so.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -12,7 +11,7 @@ use tiphys_cluster::Connection;
 use tiphys_sim::{Fault, Status};
 
 use crate::support::{HOME, control_plane};
-use crate::world::{URL, World};
+use crate::world::World;
 
 const HOOK: &str = "/apis/batch/v1/namespaces/default/jobs/migrate";
 const CONFIG_MAP: &str = "/api/v1/namespaces/default/configmaps/shop";
@@ -52,19 +51,6 @@ async fn start(refusal: &Refusal) -> World {
     World::start_on(sim, connection, |_| {}).await
 }
 
-fn commit(world: &World, value: &str) {
-    let job = json!({"apiVersion": "batch/v1", "kind": "Job",
-        "metadata": {"name": "migrate", "annotations": {"argocd.argoproj.io/hook": "PreSync"}},
-        "spec": {"template": {"spec": {"restartPolicy": "Never", "containers": [{"name": "c", "image": "c:1"}]}}}});
-    let object = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "shop"},
-        "data": {"value": value}});
-    let files = BTreeMap::from([
-        ("shop/job.yaml".to_owned(), Bytes::from(job.to_string())),
-        ("shop/shop.yaml".to_owned(), Bytes::from(object.to_string())),
-    ]);
-    world.servers.commit(URL, "main", files, 0).unwrap();
-}
-
 /// INV-17: a hook whose kind cannot be listed is known from the status alone; a comparison in which it could not be
 /// read either forgets nothing, and the application waits for it.
 #[tokio::test(start_paused = true)]
@@ -72,7 +58,8 @@ async fn inv_17_a_hook_that_could_not_be_read_once_is_not_forgotten() {
     let refusal = Refusal::default();
     refusal.set(true, false);
     let world = start(&refusal).await;
-    commit(&world, "one");
+    let hook = json!({"name": "migrate", "annotations": {"argocd.argoproj.io/hook": "PreSync"}});
+    world.commit_with_job(&hook, "one");
     world.create_with(&json!({"metadata": {"finalizers": ["resources-finalizer.argocd.argoproj.io"]}}));
     world.pass(LONG).await;
     assert_eq!(world.value(), "one");

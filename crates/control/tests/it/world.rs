@@ -63,6 +63,19 @@ impl World {
         self.servers.commit(url, "main", files, 0).unwrap()
     }
 
+    /// Commits a Job with this metadata beside the `ConfigMap`.
+    pub(crate) fn commit_with_job(&self, metadata: &Value, value: &str) {
+        let job = json!({"apiVersion": "batch/v1", "kind": "Job", "metadata": metadata,
+            "spec": {"template": {"spec": {"restartPolicy": "Never", "containers": [{"name": "c", "image": "c:1"}]}}}});
+        let object = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "shop"},
+            "data": {"value": value}});
+        let files = BTreeMap::from([
+            ("shop/job.yaml".to_owned(), Bytes::from(job.to_string())),
+            ("shop/shop.yaml".to_owned(), Bytes::from(object.to_string())),
+        ]);
+        self.servers.commit(URL, "main", files, 0).unwrap();
+    }
+
     /// Makes the application `shop`, which is synced by itself.
     pub(crate) fn create(&self) {
         self.create_with(&json!({}));

@@ -198,15 +198,12 @@ impl Users {
     }
 
     /// Whether an application has an operation, or is not there.
-    fn is_busy(&self, app: &App) -> bool {
+    pub(super) fn is_busy(&self, app: &App) -> bool {
         self.wires.get(&path_of(&app.name)).is_none_or(|app| app.get("operation").is_some())
     }
 
-    /// Syncs an application that has no operation.
+    /// Syncs an application, which has no operation.
     pub(super) fn sync_to(&self, app: &App, revision: &str, prune: bool) -> String {
-        if self.is_busy(app) {
-            return "syncs nothing".to_owned();
-        }
         let operation = json!({"operation": {
             "initiatedBy": {"username": "somebody"},
             "sync": {"revision": revision, "prune": prune, "syncOptions": ["CreateNamespace=true"]},

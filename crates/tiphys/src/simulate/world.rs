@@ -277,8 +277,10 @@ impl World {
         let apps: Vec<App> = self.wires.observer.lock().model.apps.values().cloned().collect();
         let Some(app) = self.apart.pick(&apps).cloned() else { return };
         for _ in 0..SYNCS {
-            let done = self.users.sync_to(&app, "", true);
-            self.tell(&done);
+            if !self.users.is_busy(&app) {
+                let done = self.users.sync_to(&app, "", true);
+                self.tell(&done);
+            }
             self.pass(Duration::from_mins(1)).await;
         }
     }
