@@ -8,6 +8,12 @@ use tracing::field::{Field, Visit};
 use tracing::span::{Attributes, Id, Record};
 use tracing::{Event, Metadata, Subscriber};
 
+/// A secret text in each way in which a manifest or a message may show it.
+pub(super) fn writings(secret: &str) -> Vec<String> {
+    use base64::Engine as _;
+    vec![secret.to_owned(), base64::engine::general_purpose::STANDARD.encode(secret)]
+}
+
 /// What the log has shown.
 #[derive(Debug, Default)]
 pub(super) struct Seen {
@@ -18,7 +24,8 @@ pub(super) struct Seen {
 
 /// Reads lines; prints them when asked to.
 pub(super) struct Reader {
-    pub(super) canary: String,
+    /// What a Secret holds, in each way in which it is written.
+    pub(super) canaries: Vec<String>,
     pub(super) seen: Arc<Seen>,
     pub(super) origin: tokio::time::Instant,
     pub(super) prints: bool,
@@ -42,7 +49,7 @@ impl Subscriber for Reader {
     fn event(&self, event: &Event<'_>) {
         let mut line = Line(String::new());
         event.record(&mut line);
-        if line.0.contains(&self.canary) {
+        if self.canaries.iter().any(|canary| line.0.contains(canary)) {
             self.seen.canary.store(true, Ordering::Relaxed);
         }
         if line.0.contains("this is a bug") {

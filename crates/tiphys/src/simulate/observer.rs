@@ -75,10 +75,8 @@ pub(super) struct Observer {
 
 impl Observer {
     pub(super) fn new(model: Model) -> Self {
-        use base64::Engine as _;
-        let encoded = base64::engine::general_purpose::STANDARD.encode(&model.canary);
         Self {
-            canaries: vec![model.canary.clone(), encoded],
+            canaries: super::log::writings(&model.canary),
             model,
             violations: Vec::new(),
             writes: 0,

@@ -69,6 +69,9 @@ fn truthful(wires: &Wires, app: &App, loses_events: bool) -> Result<(), String> 
     let is_unknown = status.sync() == "Unknown";
     if is_unknown {
         status.is_explained()?;
+        if status.is_blind() && status.health() != "Unknown" {
+            return Err(format!("called {}, but what is there could not be seen", status.health()));
+        }
     }
     let revision = status.text("/status/sync/revision");
     let Some(declared) = wires.observer.lock().model.declared(app, revision) else {
@@ -133,6 +136,14 @@ impl Status<'_> {
             let key = ResourceKey::new(text("group"), text("kind"), text("namespace"), text("name"));
             (key, text("status"))
         })
+    }
+
+    /// Whether the live objects could not be seen; what the sources say may be unknown on its own.
+    fn is_blind(&self) -> bool {
+        let conditions = self.live.pointer("/status/conditions").and_then(Value::as_array);
+        let text = |condition: &Value| condition.get("message").and_then(Value::as_str).map(str::to_owned);
+        let mut texts = conditions.into_iter().flatten().filter_map(text);
+        texts.any(|text| text.starts_with("Failed to load live state"))
     }
 
     /// Whoever does not know says why.

@@ -82,7 +82,8 @@ pub(super) fn run(seed: u64, troubles: Troubles, prints: bool) -> std::io::Resul
         let canary = format!("canary-{:08x}", seed & 0xffff_ffff);
         let seen = Arc::new(log::Seen::default());
         let origin = tokio::time::Instant::now();
-        let reader = log::Reader { canary: canary.clone(), seen: Arc::clone(&seen), origin, prints };
+        let reader =
+            log::Reader { canaries: log::writings(&canary), seen: Arc::clone(&seen), origin, prints };
         let _guard = tracing::subscriber::set_default(reader);
         let mut world = World::begin(seed, troubles, canary, prints);
         world.live().await;
