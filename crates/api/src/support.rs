@@ -39,6 +39,11 @@ fn find(table: &'static [Entry], key: &str) -> Option<&'static Entry> {
     table.iter().filter(covers).max_by_key(|entry| entry.name.len())
 }
 
+/// Whether a key of `argocd-cm` can have an effect at all.
+pub fn has_effect(key: &str) -> bool {
+    find(CM, key).is_some_and(|entry| entry.support != Support::Reported)
+}
+
 /// Settings that are there and have no effect, in words for the log: one text for each reason.
 pub fn reports(settings: &Settings) -> Vec<String> {
     let mut found: BTreeMap<(&str, &str), Vec<&str>> = BTreeMap::new();

@@ -16,11 +16,12 @@ use serde_json::{Value, json};
 use tiphys_api::Application;
 use tiphys_api::names::{GROUP, SETTINGS_CONFIG_MAP, VERSION, annotation};
 use tiphys_cluster::{
-    ApiError, Connection, DeleteOptions, Deleted, Discovery, ObjectEvent, ObjectQuery, Permit, Propagation,
-    Target, Writer, watch_objects,
+    ApiError, Connection, DeleteOptions, Deleted, Discovery, ObjectEvent, ObjectQuery, Propagation, Target,
+    Writer, watch_objects,
 };
 use tiphys_engine::tracking::split_qualified_name;
 use tiphys_object::{Gvk, Object, ResourceKey, access};
+use tiphys_policy::permit::{Own, Permit};
 use tokio::sync::mpsc;
 use tokio::time::Instant;
 use tokio_util::sync::{CancellationToken, DropGuard};
@@ -308,12 +309,13 @@ impl Core {
 
     /// Creates an application.
     pub(crate) async fn create(&self, desired: &Value) -> Result<Stored, Failure> {
-        Stored::new(self.writer.create(&Permit::checked(), desired).await?)
+        let permit = Permit::own(Own::Application, access::namespace(desired), access::name(desired));
+        Stored::new(self.writer.create(&permit, desired).await?)
     }
 
     /// Changes an application by a merge patch.
     pub(crate) async fn patch(&self, name: &AppName, patch: &Value) -> Result<Stored, Failure> {
-        match self.writer.merge_patch(&Permit::checked(), &app_target(name), None, patch).await {
+        match self.writer.merge_patch(&app_permit(name), &app_target(name), None, patch).await {
             Ok(object) => Stored::new(object),
             Err(error) if error.is_not_found() => Err(not_found(name)),
             Err(error) => Err(error.into()),
@@ -354,7 +356,7 @@ impl Core {
         loop {
             let stored = self.application(name).await?;
             let Some(value) = edit(&stored)? else { return Ok(stored) };
-            match self.writer.update(&Permit::checked(), &value).await {
+            match self.writer.update(&app_permit(name), &value).await {
                 Ok(object) => return Stored::new(object),
                 Err(error) if error.is_conflict() && attempt < ATTEMPTS_MAX => attempt += 1,
                 Err(error) => return Err(error.into()),
@@ -406,7 +408,7 @@ impl Core {
                 {"op": "test", "path": "/metadata/resourceVersion", "value": stored.app.metadata.resource_version},
                 {"op": "replace", "path": "/status/operationState/phase", "value": "Terminating"},
             ]);
-            match self.writer.json_patch(&Permit::checked(), &app_target(name), None, &patch).await {
+            match self.writer.json_patch(&app_permit(name), &app_target(name), None, &patch).await {
                 Ok(_) => return Ok(()),
                 Err(error) if (error.is_conflict() || error.code() == 422) && attempt < ATTEMPTS_MAX => {
                     attempt += 1;
@@ -423,7 +425,7 @@ impl Core {
             uid: Some(stored.app.metadata.uid.as_str().into()),
             ..DeleteOptions::default()
         };
-        match self.writer.delete(&Permit::checked(), &app_target(&stored.name()), &options).await? {
+        match self.writer.delete(&app_permit(&stored.name()), &app_target(&stored.name()), &options).await? {
             Deleted::Accepted => Ok(()),
             Deleted::Absent => Err(not_found(&stored.name())),
         }
@@ -441,6 +443,10 @@ fn application_gvk() -> Gvk {
 
 fn app_target(name: &AppName) -> Target {
     Target::new(application_gvk(), &name.namespace, &name.name)
+}
+
+fn app_permit(name: &AppName) -> Permit {
+    Permit::own(Own::Application, &name.namespace, &name.name)
 }
 
 /// The failure of an application that does not exist.

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use tiphys_object::Gvk;
+use tiphys_object::{Gvk, ResourceKey};
 
 /// A refusal of the API server, as its `Status` answer says it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -61,6 +61,10 @@ pub enum ApiError {
     /// The object is outside of what the cluster's definition allows to manage (ENG-22).
     #[error("{0}")]
     NotManaged(String),
+    /// No project was asked about this object, or about another scope of its kind: a fault of ours, which writes
+    /// nothing (INV-6).
+    #[error("no permission was asked for {0}, so it is not changed; please report this")]
+    NotPermitted(Box<ResourceKey>),
     /// An object was deleted to be made anew, and the new one was refused (ENG-175).
     #[error("{source}. The live object had been deleted; {}", match .lost {
         None => "it was created again as it was".to_owned(),
@@ -75,6 +79,9 @@ pub enum ApiError {
     /// Another process may have the lease of the installation by now (F28).
     #[error("this process does not hold the lease of the installation any more, and writes nothing")]
     Fenced,
+    /// The program was started to look and not to change anything.
+    #[error("this process only reads (--read-only), and writes nothing")]
+    ReadOnly,
     /// It could not be learned whether the cluster serves the kind: its API group does not answer.
     #[error("the API group of kind {:?} in {:?} does not answer", .0.kind, .0.api_version().as_str())]
     GroupUnavailable(Gvk),
@@ -130,6 +137,8 @@ impl ApiError {
             | Self::NotServed(_)
             | Self::Name(_)
             | Self::NotManaged(_)
+            | Self::NotPermitted(_)
+            | Self::ReadOnly
             | Self::Fenced => false,
         }
     }

@@ -28,6 +28,6 @@ pub use kinds::{ApiResource, Discovery, FilterError, Kinds, ResourceFilter, Scop
 pub use objects::{ObjectEvent, ObjectQuery, Unreadable, watch_objects};
 pub use watch::Jitter;
 pub use write::{
-    Applied, ApplyMethod, ApplyOptions, DeleteOptions, Deleted, Known, Outcome, Permit, Propagation, Target,
-    Writer, hinted, without_values,
+    Applied, ApplyMethod, ApplyOptions, DeleteOptions, Deleted, Known, Outcome, Propagation, Target, Writer,
+    hinted, without_values,
 };

@@ -1,8 +1,8 @@
 //! Writing to a cluster: the one place from which requests that change something leave.
 //!
-//! Every change needs a [`Permit`], which is made where the project check for exactly that object passed
-//! (INV-6). Conflicts are answered by reading again and trying again, three times at most; an empty patch is
-//! no request at all.
+//! Every change needs the [`Permit`] of exactly that object, in the scope that its kind has on this cluster (INV-6).
+//! Conflicts are answered by reading again and trying again, three times at most; an empty patch is no request at all.
+//! A connection that may only be read refuses every change.
 
 mod apply;
 mod message;
@@ -16,7 +16,8 @@ use http::Method;
 use serde_json::{Value, json};
 use smol_str::SmolStr;
 use tiphys_api::names::FIELD_MANAGER;
-use tiphys_object::{Gvk, Object, access};
+use tiphys_object::{Gvk, Object, ResourceKey, access};
+use tiphys_policy::permit::Permit;
 
 pub use apply::{ApplyMethod, ApplyOptions, Known};
 pub use message::{Outcome, hinted, without_values};
@@ -38,20 +39,6 @@ const STRATEGIC_PATCH: &str = "application/strategic-merge-patch+json";
 const JSON_PATCH: &str = "application/json-patch+json";
 const APPLY_PATCH: &str = "application/apply-patch+yaml";
 
-/// Proof that the project's rules allow the change at hand.
-///
-/// It has no content; its worth is that making one is easy to find, and that no change is possible without.
-#[derive(Debug)]
-pub struct Permit(());
-
-impl Permit {
-    /// States that the project check for exactly the object about to be changed has passed, or that the object
-    /// is one of the installation's own (Applications, Events, Leases), which no project governs.
-    pub fn checked() -> Self {
-        Self(())
-    }
-}
-
 /// Identity of an object to read or change.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Target {
@@ -72,6 +59,11 @@ impl Target {
     /// Identity of a manifest.
     pub fn of(object: &Value) -> Self {
         Self::new(Gvk::of(object), access::namespace(object), access::name(object))
+    }
+
+    /// The same without the version.
+    pub fn key(&self) -> ResourceKey {
+        ResourceKey::new(&self.gvk.group, &self.gvk.kind, &self.namespace, &self.name)
     }
 }
 
@@ -188,18 +180,18 @@ impl Writer {
     }
 
     /// Creates an object; its name may be left to the server.
-    pub async fn create(&self, _permit: &Permit, desired: &Value) -> Result<Arc<Object>, ApiError> {
+    pub async fn create(&self, permit: &Permit, desired: &Value) -> Result<Arc<Object>, ApiError> {
         let target = Target::of(desired);
-        let resource = self.place(&target).await?;
+        let resource = self.place_permitted(permit, &target).await?;
         let path = resource.collection_path(&target.namespace)?;
         let answer = self.send("create", Method::POST, &path, desired, JSON).await?;
         object_of(&answer, "create")
     }
 
     /// Replaces an object; the manifest's `resourceVersion`, if it has one, must be the current one.
-    pub async fn update(&self, _permit: &Permit, desired: &Value) -> Result<Arc<Object>, ApiError> {
+    pub async fn update(&self, permit: &Permit, desired: &Value) -> Result<Arc<Object>, ApiError> {
         let target = Target::of(desired);
-        let resource = self.place(&target).await?;
+        let resource = self.place_permitted(permit, &target).await?;
         let path = resource.object_path(&target.namespace, &target.name)?;
         let answer = self.send("update", Method::PUT, &path, desired, JSON).await?;
         object_of(&answer, "update")
@@ -208,33 +200,33 @@ impl Writer {
     /// Changes an object by a JSON merge patch (RFC 7386), on a subresource when one is given.
     pub async fn merge_patch(
         &self,
-        _permit: &Permit,
+        permit: &Permit,
         target: &Target,
         subresource: Option<&str>,
         patch: &Value,
     ) -> Result<Arc<Object>, ApiError> {
-        self.patch(target, subresource, patch, MERGE_PATCH).await
+        self.patch(permit, target, subresource, patch, MERGE_PATCH).await
     }
 
     /// Changes an object by a JSON patch (RFC 6902), on a subresource when one is given.
     pub async fn json_patch(
         &self,
-        _permit: &Permit,
+        permit: &Permit,
         target: &Target,
         subresource: Option<&str>,
         patch: &Value,
     ) -> Result<Arc<Object>, ApiError> {
-        self.patch(target, subresource, patch, JSON_PATCH).await
+        self.patch(permit, target, subresource, patch, JSON_PATCH).await
     }
 
     /// Deletes an object. One that is gone, or has another uid than asked for, counts as absent.
     pub async fn delete(
         &self,
-        _permit: &Permit,
+        permit: &Permit,
         target: &Target,
         options: &DeleteOptions,
     ) -> Result<Deleted, ApiError> {
-        let resource = self.place(target).await?;
+        let resource = self.place_permitted(permit, target).await?;
         let path = resource.object_path(&target.namespace, &target.name)?;
         let body = delete_body(options);
         match self.send("delete", Method::DELETE, &path, &body, JSON).await {
@@ -324,12 +316,13 @@ impl Writer {
 
     async fn patch(
         &self,
+        permit: &Permit,
         target: &Target,
         subresource: Option<&str>,
         patch: &Value,
         kind: &'static str,
     ) -> Result<Arc<Object>, ApiError> {
-        let resource = self.place(target).await?;
+        let resource = self.place_permitted(permit, target).await?;
         let mut path = resource.object_path(&target.namespace, &target.name)?;
         if let Some(subresource) = subresource {
             path.push('/');
@@ -346,6 +339,21 @@ impl Writer {
             limits.check(&resource, target)?;
         }
         Ok(resource)
+    }
+
+    /// How the cluster serves the kind of an object that may be changed: by this permit, which was given for the
+    /// scope that discovery knows (INV-6).
+    pub(super) async fn place_permitted(
+        &self,
+        permit: &Permit,
+        target: &Target,
+    ) -> Result<Arc<ApiResource>, ApiError> {
+        let resource = self.place(target).await?;
+        if permit.covers(&target.key(), resource.is_namespaced()) {
+            Ok(resource)
+        } else {
+            Err(ApiError::NotPermitted(Box::new(target.key())))
+        }
     }
 
     /// How the cluster serves a kind. One that is not known is looked for once more.
@@ -462,7 +470,7 @@ mod tests {
             assert_eq!(limited.get(&target).await.unwrap_err().to_string(), text);
             let manifest = json!({"apiVersion": "v1", "kind": target.gvk.kind,
                 "metadata": {"name": target.name, "namespace": target.namespace}});
-            let permit = Permit::checked();
+            let permit = Permit::operator(target.key());
             let (update, create) =
                 (limited.update(&permit, &manifest).await, limited.create(&permit, &manifest).await);
             let apply = limited.apply(&permit, &manifest, &ApplyOptions::default()).await;

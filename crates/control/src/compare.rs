@@ -533,19 +533,6 @@ fn verdict(
     (key, verdict)
 }
 
-/// The application's own tracking settings: the system's with its effective method (TRK-110).
-pub(crate) fn tracking_of(app: &Application, world: &World) -> TrackingSettings {
-    let wanted = app.annotation("argocd.argoproj.io/tracking-method");
-    let method = world.tracking.effective_method(wanted, world.settings.cm());
-    // The index finds objects by the system's way of marking. An application that is marked another way would
-    // claim what it never managed, or lose what it did (TRK-91), so such an override waits.
-    if method.is_annotation_family() == world.tracking.method.is_annotation_family() {
-        world.tracking.with_method(method)
-    } else {
-        world.tracking.clone()
-    }
-}
-
 /// Whether an Application's annotation asks to leave it alone (CTL-19).
 pub(crate) fn is_skipped(app: &Application) -> bool {
     app.annotation(annotation::SKIP_RECONCILE)

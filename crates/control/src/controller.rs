@@ -10,16 +10,19 @@ use serde_json::Value;
 use smol_str::SmolStr;
 use tiphys_api::{AppProject, names, repo_url};
 use tiphys_cluster::{
-    ApiError, Connection, Discovery, Fence, IndexEvent, ObjectEvent, ObjectQuery, Permit, Served, Target,
-    Writer, watch_objects,
+    ApiError, Connection, Discovery, Fence, IndexEvent, ObjectEvent, ObjectQuery, Served, Target, Writer,
+    watch_objects,
 };
-use tiphys_object::{Gvk, Object};
+use tiphys_installation::InstallationData;
+use tiphys_object::{Gvk, Object, access};
+use tiphys_policy::permit::{Own, Permit};
 use tiphys_source::{SourceError, SourceOptions, Sources};
 use tokio::sync::mpsc;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
+use crate::affected::Affected;
 use crate::clusters::{ClusterEvent, Pool, Ways, chain};
 use crate::context::{Context, Progress};
 use crate::decide::refresh::Level;
@@ -31,7 +34,7 @@ use crate::rendering::Renders;
 use crate::store::{AppEntry, AppKey, AppStore, Change};
 use crate::surroundings::Surroundings;
 use crate::trickle::Trickle;
-use crate::world::{World, WorldData};
+use crate::world::World;
 use crate::{pass, projects};
 
 /// Objects of a watch that may wait; when full, the watch stalls, which is the backpressure we want.
@@ -148,7 +151,11 @@ impl Controller {
         // A start that fails or is given up leaves no watch behind.
         let guard = cancel.clone().drop_guard();
         let surroundings = options.surroundings;
-        let fence = options.lease.is_some().then(Fence::new);
+        let fence = match &options.lease {
+            // Whoever forgets that nothing is to be written finds the way closed.
+            _ if options.read_only => Some(Fence::read_only()),
+            lease => lease.is_some().then(Fence::new),
+        };
         let plain = options.connection.clone();
         let connection = fence.as_ref().map_or_else(|| plain.clone(), |fence| plain.fenced(fence));
         let discovery = Discovery::new(connection.clone());
@@ -214,10 +221,10 @@ impl Controller {
             config_maps: follow(config_maps, "app.kubernetes.io/part-of=argocd"),
             secrets: follow(secrets, ""),
             projects: follow(projects, ""),
-            data: WorldData {
+            data: InstallationData {
                 env: options.env.clone(),
                 namespace: options.namespace.clone(),
-                ..WorldData::default()
+                ..InstallationData::default()
             },
             known_hosts_file: options.cache_dir.join("ssh_known_hosts"),
             writes_known_hosts: surroundings.repositories.is_none(),
@@ -456,8 +463,7 @@ async fn ensure_default_project(home: &Writer, namespace: &str) -> Result<(), St
         map.insert("apiVersion".to_owned(), "argoproj.io/v1alpha1".into());
         map.insert("kind".to_owned(), "AppProject".into());
     }
-    // The project is one of the installation's own objects.
-    match home.create(&Permit::checked(), &project).await {
+    match home.create(&Permit::own(Own::Project, namespace, "default"), &project).await {
         Ok(_) => Ok(()),
         Err(error) if error.is_already_exists() => Ok(()),
         Err(error) => Err(fail(&error)),
@@ -493,7 +499,7 @@ struct Inputs {
     config_maps: mpsc::Receiver<ObjectEvent>,
     secrets: mpsc::Receiver<ObjectEvent>,
     projects: mpsc::Receiver<ObjectEvent>,
-    data: WorldData,
+    data: InstallationData,
     known_hosts_file: std::path::PathBuf,
     /// Whether `ssh` may ever run.
     writes_known_hosts: bool,
@@ -520,7 +526,7 @@ impl Inputs {
                     Some(ObjectEvent::Synced) => break,
                     Some(ObjectEvent::Failed(reason)) => return Err(reason),
                     Some(event) => {
-                        self.data.take(kind, event);
+                        take(&mut self.data, kind, event);
                     }
                     None => return Err("the watch ended".to_owned()),
                 }
@@ -553,7 +559,7 @@ impl Inputs {
                 event = self.projects.recv() => (Kind::Project, event),
             };
             let Some(event) = event else { return };
-            if self.data.take(kind, event) && due.is_none() {
+            if take(&mut self.data, kind, event) && due.is_none() {
                 due = Some(Instant::now() + WORLD_DELAY);
             }
         }
@@ -584,70 +590,45 @@ impl Inputs {
         }
         context.sources.set_revision_ttl(revision_ttl(&world));
         context.clusters.reconfigure(&world, &old);
-        if world.settings.cm() != old.settings.cm() || world.clusters != old.clusters {
-            for key in context.store.keys() {
-                context.request(&key, Level::Recent, Priority::Routine);
+        let mut affected = Affected::between(&old, &world);
+        let keys = if affected.is_nothing() { Vec::new() } else { context.store.keys() };
+        for key in keys {
+            let level = context.store.get(&key).and_then(|entry| affected.level(&entry.declared));
+            if let Some(level) = level {
+                context.request(&key, level, Priority::Routine);
             }
-            projects::release(context).await;
-            return;
         }
         projects::release(context).await;
-        let names = world.projects.keys().chain(old.projects.keys());
-        for name in names.filter(|name| world.projects.get(*name) != old.projects.get(*name)) {
-            for key in context.store.by_project(name) {
-                context.request(&key, Level::Recent, Priority::Routine);
-            }
-        }
     }
 }
 
-impl WorldData {
-    /// Takes an event; says whether anything changed.
-    fn take(&mut self, kind: Kind, event: ObjectEvent) -> bool {
-        let map = match kind {
-            Kind::ConfigMap => &mut self.config_maps,
-            Kind::Secret => &mut self.secrets,
-            Kind::Project => &mut self.projects,
-        };
-        match event {
-            ObjectEvent::Upsert(object) => {
-                let name = object.name().to_owned();
-                if matches!(kind, Kind::Project) {
-                    self.bad_projects.remove(&name);
-                }
-                let wanted = match kind {
-                    Kind::Secret => name == names::SECRET || object.label(names::SECRET_TYPE_LABEL).is_some(),
-                    Kind::ConfigMap | Kind::Project => true,
-                };
-                if wanted {
-                    map.insert(name, object).is_none_or(|_| true)
-                } else {
-                    map.remove(&name).is_some()
-                }
-            }
-            // Settings that vanish, or lose their label, do not fall back to defaults: another installation's objects
-            // could become ours (law 2).
-            ObjectEvent::Delete(key) if matches!(kind, Kind::ConfigMap) => {
-                tracing::error!(name = %key.name, "a settings ConfigMap is gone; its last content stays in force");
-                false
-            }
-            ObjectEvent::Delete(key) => {
-                self.bad_projects.remove(key.name.as_str());
-                map.remove(key.name.as_str()).is_some()
-            }
-            // What a project permits cannot be told any more. Settings stay as they were (law 2).
-            ObjectEvent::Unreadable(bad) if matches!(kind, Kind::Project) => {
-                tracing::error!(%bad, "the project's applications are not worked on");
-                map.remove(bad.key.name.as_str());
-                self.bad_projects.insert(bad.key.name.to_string(), bad.reason);
-                true
-            }
-            ObjectEvent::Unreadable(bad) => {
-                tracing::error!(%bad, "settings cannot be read; their last content stays in force");
-                false
-            }
-            ObjectEvent::Synced | ObjectEvent::Failed(_) => false,
+/// Takes an event; says whether anything changed.
+fn take(data: &mut InstallationData, kind: Kind, event: ObjectEvent) -> bool {
+    match event {
+        ObjectEvent::Upsert(object) => data.take(object),
+        // Settings that vanish, or lose their label, do not fall back to defaults: another installation's objects
+        // could become ours (law 2).
+        ObjectEvent::Delete(key) if matches!(kind, Kind::ConfigMap) => {
+            tracing::error!(name = %key.name, "a settings ConfigMap is gone; its last content stays in force");
+            false
         }
+        ObjectEvent::Delete(key) => {
+            data.bad_projects.remove(key.name.as_str());
+            let map = if matches!(kind, Kind::Project) { &mut data.projects } else { &mut data.secrets };
+            map.remove(key.name.as_str()).is_some()
+        }
+        // What a project permits cannot be told any more. Settings stay as they were (law 2).
+        ObjectEvent::Unreadable(bad) if matches!(kind, Kind::Project) => {
+            tracing::error!(%bad, "the project's applications are not worked on");
+            data.projects.remove(bad.key.name.as_str());
+            data.bad_projects.insert(bad.key.name.to_string(), bad.reason);
+            true
+        }
+        ObjectEvent::Unreadable(bad) => {
+            tracing::error!(%bad, "settings cannot be read; their last content stays in force");
+            false
+        }
+        ObjectEvent::Synced | ObjectEvent::Failed(_) => false,
     }
 }
 
@@ -786,7 +767,8 @@ async fn write_events(context: Arc<Context>, mut events: mpsc::Receiver<Value>, 
                 if context.read_only {
                     return;
                 }
-                if let Err(error) = context.home.create_event(&Permit::checked(), event).await {
+                let permit = Permit::own(Own::Event, access::namespace(&event), access::name(&event));
+                if let Err(error) = context.home.create_event(&permit, event).await {
                     tracing::debug!(%error, "an event could not be written");
                 }
             }

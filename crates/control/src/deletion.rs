@@ -9,14 +9,16 @@ use jiff::{SignedDuration, Timestamp};
 use serde_json::json;
 use tiphys_api::application::Application;
 use tiphys_api::names::{annotation, finalizer};
-use tiphys_cluster::{ApiError, Permit, Propagation, Seen, Target};
+use tiphys_cluster::{ApiError, Propagation, Seen, Target};
 use tiphys_engine::deletion::{
     DeletionFacts, DeletionHook, DeletionStep, HookStep, hooks_to_clean_up, is_deletion_hook, next_deletion,
     next_hooks,
 };
 use tiphys_engine::health;
 use tiphys_engine::hook::HookType;
+use tiphys_installation::NoProject;
 use tiphys_object::{Gvk, Object, ResourceKey};
+use tiphys_policy::permit::{Own, Permit};
 
 use crate::clusters::Unusable;
 use crate::context::Context;
@@ -28,7 +30,6 @@ use crate::execute;
 use crate::operate::{self, WrittenObjects};
 use crate::pass::{self, Resolved, Unresolved, Work};
 use crate::persist::{self, Also};
-use crate::world::NoProject;
 
 /// Longest time until a deletion is looked at again (CTL-79).
 const LOOK_AGAIN: SignedDuration = SignedDuration::from_secs(30);
@@ -153,7 +154,7 @@ async fn resolve(context: &Context, work: &Work) -> Result<Result<Resolved, Step
     let name = work.app.project();
     let project = world.project(name).map_err(|why| match why {
         NoProject::Missing => format!("Application referencing project {name} which does not exist"),
-        NoProject::Unreadable(reason) => reason,
+        NoProject::Unreadable(text) => text.to_owned(),
     })?;
     if let Some(text) = pass::impersonation(work, project, &cluster.server) {
         return Err(text);
@@ -268,10 +269,10 @@ fn recorded(app: &Application) -> impl Iterator<Item = (ResourceKey, Gvk, bool)>
 async fn release_hooks(work: &Work, resolved: &Resolved, live: &[Arc<Object>]) -> Result<(), String> {
     let keeps = |object: &Object| object.metadata().finalizers.iter().any(|name| name == finalizer::HOOK);
     for object in live.iter().filter(|object| object.is_terminating() && keeps(object)) {
-        pass::permitted(object, !object.namespace().is_empty(), resolved, &work.world)?;
+        let permit = pass::permit(object, resolved, &work.world)?;
         let target = Target::new(object.gvk().clone(), object.namespace(), object.name());
         let writer = &resolved.destination.writer;
-        let removed = writer.remove_finalizer(&Permit::checked(), &target, finalizer::HOOK).await;
+        let removed = writer.remove_finalizer(&permit, &target, finalizer::HOOK).await;
         removed.map_err(|error| error.to_string())?;
     }
     Ok(())
@@ -347,9 +348,7 @@ async fn delete(
     use futures::StreamExt;
     let limit = work.world.settings.controller().kubectl_parallelism_limit.unwrap_or(64).max(1);
     let one = |object: Arc<Object>| async move {
-        let namespaced = !object.namespace().is_empty();
-        pass::permitted(&object, namespaced, resolved, &work.world)?;
-        let permit = Permit::checked();
+        let permit = pass::permit(&object, resolved, &work.world)?;
         let target = Target::new(object.gvk().clone(), object.namespace(), object.name());
         let writer = &resolved.destination.writer;
         let deleted =
@@ -391,9 +390,7 @@ async fn load_hooks(
         }
         // Asked before anybody looks: whether somebody else's object exists is not to be told, not even by which of
         // two errors follows (SEC-25, SEC-26, SEC-53).
-        let namespaced = pass::scope_of(&target.gvk().group_kind(), resolved)?;
-        pass::permitted(&target, namespaced, resolved, &work.world)
-            .map_err(|error| format!("{error}; {SKIP_HINT}"))?;
+        pass::permit(&target, resolved, &work.world).map_err(|error| format!("{error}; {SKIP_HINT}"))?;
         let key = Target::new(target.gvk().clone(), target.namespace(), target.name());
         let live = resolved.destination.writer.get(&key).await.map_err(|error| error.to_string())?;
         // An object of the hook's name that is not ours is neither judged nor deleted.
@@ -457,10 +454,9 @@ async fn hooks(
         }
         HookStep::Create(objects) => {
             for object in objects {
-                let namespaced = pass::scope_of(&object.gvk().group_kind(), resolved)?;
-                pass::permitted(&object, namespaced, resolved, &work.world)?;
+                let permit = pass::permit(&object, resolved, &work.world)?;
                 let manifest = object.to_value().map_err(|error| error.to_string())?;
-                match resolved.destination.writer.create(&Permit::checked(), &manifest).await {
+                match resolved.destination.writer.create(&permit, &manifest).await {
                     Ok(_) => {}
                     Err(error) if error.is_already_exists() => {}
                     Err(error) => return Err(execute::in_words(&error, object.gvk(), [&object])),
@@ -507,8 +503,8 @@ async fn release(context: &Context, work: &mut Work, names: &[&str]) -> Result<b
         "finalizers": keep,
         "resourceVersion": work.object.metadata().resource_version,
     }});
-    // Applications are the installation's own objects.
-    match context.home.merge_patch(&Permit::checked(), &target, None, &patch).await {
+    let permit = Permit::own(Own::Application, &work.key.namespace, &work.key.name);
+    match context.home.merge_patch(&permit, &target, None, &patch).await {
         Ok(stored) => {
             if stored.metadata().finalizers.is_empty() {
                 // It is gone, and its version may be that of before: the store would keep the finalizers.

@@ -4,12 +4,13 @@ use std::sync::Arc;
 
 use tiphys_api::names::finalizer;
 use tiphys_cluster::{
-    ApiError, ApplyMethod, ApplyOptions, DeleteOptions, Deleted, Known, Permit, Propagation, Target, Writer,
-    hinted, without_values,
+    ApiError, ApplyMethod, ApplyOptions, DeleteOptions, Deleted, Known, Propagation, Target, Writer, hinted,
+    without_values,
 };
 use tiphys_engine::sync::{self, Action, Op, Outcome};
 use tiphys_engine::tracking::TrackingSettings;
 use tiphys_object::{Gvk, Object};
+use tiphys_policy::permit::Permit;
 
 use crate::pass::{self, Resolved};
 use crate::world::World;
@@ -94,11 +95,12 @@ pub(crate) async fn run(
         }
         known => known,
     };
-    let permitted = checked.and_then(|namespaced| pass::permitted(subject, namespaced, resolved, world));
-    if let Err(message) = permitted {
-        return Done::outcome(Outcome::Failed { message });
-    }
-    let permit = Permit::checked();
+    let permit = match checked
+        .and_then(|namespaced| pass::governed(resolved, world).permit(&subject.key(), namespaced))
+    {
+        Ok(permit) => permit,
+        Err(message) => return Done::outcome(Outcome::Failed { message }),
+    };
     match action.op {
         Op::Read => Done::outcome(Outcome::NotFound),
         Op::DryRun | Op::Apply | Op::ServerSideApply | Op::Create | Op::Replace | Op::Update => {

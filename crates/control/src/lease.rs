@@ -8,8 +8,9 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use serde_json::{Value, json};
-use tiphys_cluster::{ApiError, Fence, Permit, Target, Writer};
+use tiphys_cluster::{ApiError, Fence, Target, Writer};
 use tiphys_object::{Gvk, Object};
+use tiphys_policy::permit::{Own, Permit};
 use tiphys_source::Clock;
 use tokio::time::Instant;
 
@@ -193,8 +194,7 @@ impl Lease {
     async fn create(&self) -> Result<(), ApiError> {
         let now = micro(self.clock.now());
         let lease = self.manifest(&Found::default(), &self.identity, json!({"acquireTime": now}));
-        // The lease is one of the installation's own objects.
-        self.writer.create(&Permit::checked(), &lease).await.map(drop)
+        self.writer.create(&self.permit(), &lease).await.map(drop)
     }
 
     /// Writes the lease in the place of what was found, and only of that.
@@ -203,7 +203,11 @@ impl Lease {
         let times = if changes { json!({"acquireTime": micro(self.clock.now())}) } else { json!({}) };
         let next = Found { transitions: found.transitions + i64::from(changes), ..found.clone() };
         let lease = self.manifest(&next, holder, times);
-        self.writer.update(&Permit::checked(), &lease).await.map(drop)
+        self.writer.update(&self.permit(), &lease).await.map(drop)
+    }
+
+    fn permit(&self) -> Permit {
+        Permit::own(Own::Lease, &self.target.namespace, &self.target.name)
     }
 
     fn manifest(&self, found: &Found, holder: &str, times: Value) -> Value {

@@ -5,6 +5,7 @@
 //! functions ([`decide`], and the engine); this crate gathers the facts, carries the answers out and writes
 //! the status. [`webhook`] reads pushes, [`http`] serves health, metrics and webhooks.
 
+mod affected;
 mod clusters;
 mod compare;
 mod context;

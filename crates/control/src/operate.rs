@@ -121,10 +121,8 @@ pub(crate) fn windows(
     started: Option<Timestamp>,
     now: Timestamp,
 ) -> WindowVerdict {
-    let by_resolved = work.world.settings.windows_resolve_destinations();
-    let subject = window::Subject::new(&work.app, by_resolved.then_some(&resolved.destination.cluster));
     let attempt = SyncAttempt { manual, operation_started_at: started, now };
-    window::can_sync_application(&resolved.project, subject, attempt)
+    window::can_sync_application(&resolved.project, work.world.window_subject(&work.app), attempt)
 }
 
 /// What to do after a pass.
@@ -524,7 +522,7 @@ impl sync::Cluster for ClusterFacts {
     }
 
     fn permitted(&self, object: &Object, namespaced: bool) -> Result<(), String> {
-        pass::permitted(object, namespaced, &self.resolved, &self.world)
+        pass::governed(&self.resolved, &self.world).permit(&object.key(), namespaced).map(drop)
     }
 
     fn health(&self, object: &Object) -> Result<Option<Health>, HealthError> {

@@ -10,8 +10,8 @@ use tiphys_api::{AppProject, names};
 use tiphys_engine::deletion::is_deletion_hook;
 use tiphys_engine::tracking::TrackingSettings;
 use tiphys_object::{GroupKind, Object};
-use tiphys_policy::project::{Resource, Target, resource_permitted};
-use tiphys_policy::spec_check::{self, Facts, ProjectLookup};
+use tiphys_policy::permit::{Governed, Permit};
+use tiphys_policy::spec_check::Finding;
 use tiphys_policy::unsupported::{impersonation_refusal, signature_refusal};
 
 use crate::clusters::{Destination, Unusable};
@@ -33,7 +33,7 @@ use crate::scripts::Programs;
 use crate::store::{AppEntry, AppKey};
 use crate::targets::{self, Admitted, TargetError, TargetRequest};
 use crate::updates;
-use crate::world::{NoProject, World};
+use crate::world::World;
 
 /// Condition types that the check of the spec evaluates (CTL-17).
 const SPEC_TYPES: [&str; 2] = ["InvalidSpecError", "UnknownError"];
@@ -186,7 +186,7 @@ fn load(context: &Context, key: &AppKey, priority: Priority) -> Option<Work> {
             return None;
         }
     };
-    let tracking = Arc::new(compare::tracking_of(&app, &world));
+    let tracking = Arc::new(world.tracking_of(&app));
     let has_jq = app.spec.ignore_differences.iter().any(|rule| !rule.jq_path_expressions.is_empty());
     let runner = context.interpreters.runner(&entry.instance, world.settings.controller().jq_timeout);
     let programs = Programs::new(&context.interpreters, context.compute, world.scripted || has_jq, runner);
@@ -354,22 +354,11 @@ pub(crate) enum Unresolved {
 /// Checks the spec and resolves project and destination (CTL section 1.4).
 pub(crate) async fn resolve(context: &Context, work: &Work) -> Result<Resolved, Unresolved> {
     let (app, world) = (&work.app, &work.world);
-    let found = world.project(app.project());
-    let facts = Facts {
-        project: match &found {
-            Ok(project) => ProjectLookup::Found(project),
-            Err(NoProject::Missing) => ProjectLookup::Missing,
-            Err(NoProject::Unreadable(reason)) => ProjectLookup::Failed(reason),
-        },
-        clusters: Ok(&world.clusters),
-        matching: world.settings.project_matching(),
-        control_plane_namespace: &context.namespace,
-    };
-    let checked = spec_check::check(app, &facts).map_err(|findings| {
-        let shown = |finding: spec_check::Finding| condition(finding.kind.as_str(), finding.message);
+    let checked = world.check_spec(app).map_err(|findings| {
+        let shown = |finding: Finding| condition(finding.kind.as_str(), finding.message);
         Unresolved::Invalid(findings.into_iter().map(shown).collect())
     })?;
-    let Ok(project) = found else { return Err(Unresolved::Invalid(Vec::new())) };
+    let Ok(project) = world.project(app.project()) else { return Err(Unresolved::Invalid(Vec::new())) };
     if let Some(text) = impersonation(work, project, &checked.cluster.server) {
         return Err(Unresolved::Invalid(vec![condition("InvalidSpecError", text)]));
     }
@@ -758,29 +747,14 @@ pub(crate) fn scope_of(kind: &GroupKind, resolved: &Resolved) -> Result<bool, St
     }
 }
 
-/// Whether the project permits an object at a destination, with the text of the refusal (ENG-158).
-pub(crate) fn permitted(
-    object: &Object,
-    namespaced: bool,
-    resolved: &Resolved,
-    world: &World,
-) -> Result<(), String> {
-    let project = &resolved.project;
-    let resource =
-        Resource { group: &object.gvk().group, kind: &object.gvk().kind, name: object.name(), namespaced };
-    if let Some(message) = resource_permitted(project, resource).message {
-        return Err(message);
-    }
-    if !namespaced {
-        return Ok(());
-    }
-    let target = Target::new(&resolved.destination.cluster, object.namespace());
-    let matching = world.settings.project_matching();
-    let decision =
-        tiphys_policy::project::destination_permitted(project, target, Ok(world.clusters.all()), matching);
-    if decision.permitted {
-        Ok(())
-    } else {
-        Err(format!("namespace {} is not permitted in project '{}'", object.namespace(), project.name()))
-    }
+/// The project and destination of an application, which decide about each object that is written there (INV-6).
+pub(crate) fn governed<'a>(resolved: &'a Resolved, world: &'a World) -> Governed<'a> {
+    world.governed(&resolved.project, &resolved.destination.cluster)
+}
+
+/// Permission to change an object at a destination, or the text of the refusal (ENG-158). Whether it is in a
+/// namespace is what discovery says.
+pub(crate) fn permit(object: &Object, resolved: &Resolved, world: &World) -> Result<Permit, String> {
+    let namespaced = scope_of(&object.gvk().group_kind(), resolved)?;
+    governed(resolved, world).permit(&object.key(), namespaced)
 }

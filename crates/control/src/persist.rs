@@ -7,8 +7,9 @@ use serde_json::{Value, json};
 use tiphys_api::Application;
 use tiphys_api::application::ApplicationStatus;
 use tiphys_api::names::annotation;
-use tiphys_cluster::{ApiError, Permit, Target};
+use tiphys_cluster::{ApiError, Target};
 use tiphys_object::Object;
+use tiphys_policy::permit::{Own, Permit};
 
 use crate::context::Context;
 use crate::decide::operation::shown;
@@ -76,8 +77,7 @@ pub(crate) async fn write(
         }
     }
     let target = Target::new(Context::application_gvk(), &old.metadata.namespace, &old.metadata.name);
-    // Applications are the installation's own objects.
-    let permit = Permit::checked();
+    let permit = Permit::own(Own::Application, &old.metadata.namespace, &old.metadata.name);
     context.metrics.worked("application-patch");
     let answer = match context.home.merge_patch(&permit, &target, None, &patch).await {
         Err(error) if is_too_large(&error) => {
@@ -126,8 +126,8 @@ pub(crate) async fn tell_unreadable(context: &Context, key: &AppKey, held: &Held
         }],
     }});
     let target = Target::new(Context::application_gvk(), &key.namespace, &key.name);
-    // Applications are the installation's own objects.
-    match context.home.merge_patch(&Permit::checked(), &target, None, &patch).await {
+    let permit = Permit::own(Own::Application, &key.namespace, &key.name);
+    match context.home.merge_patch(&permit, &target, None, &patch).await {
         // The answer is the object, which cannot be read.
         Ok(_) | Err(ApiError::Malformed { .. }) => {}
         Err(error) if error.is_not_found() => {
@@ -170,8 +170,8 @@ pub(crate) async fn confirm(context: &Context, object: &Arc<Object>) -> Written 
     let metadata = object.metadata();
     let patch = json!({"metadata": {"uid": metadata.uid, "resourceVersion": metadata.resource_version}});
     let target = Target::new(Context::application_gvk(), object.namespace(), object.name());
-    // Applications are the installation's own objects.
-    match context.home.merge_patch(&Permit::checked(), &target, None, &patch).await {
+    let permit = Permit::own(Own::Application, object.namespace(), object.name());
+    match context.home.merge_patch(&permit, &target, None, &patch).await {
         Ok(stored) => Written::Stored(stored),
         Err(error) if error.is_not_found() => {
             context.store.remove(&AppKey::new(object.namespace(), object.name()));

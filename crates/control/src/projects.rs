@@ -3,8 +3,9 @@
 use std::sync::Arc;
 
 use tiphys_api::{AppProject, names};
-use tiphys_cluster::{Permit, Target};
+use tiphys_cluster::Target;
 use tiphys_object::Gvk;
+use tiphys_policy::permit::{Own, Permit};
 use tiphys_policy::project::{namespace_enabled, namespace_permitted};
 
 use crate::context::Context;
@@ -43,8 +44,7 @@ pub(crate) async fn release(context: &Context) {
     for project in unused {
         let gvk = Gvk::new(names::GROUP, names::VERSION, "AppProject");
         let target = Target::new(gvk, &context.namespace, project.name());
-        // The project is one of the installation's own objects.
-        let permit = Permit::checked();
+        let permit = Permit::own(Own::Project, &context.namespace, project.name());
         match context.home.remove_finalizer(&permit, &target, names::finalizer::CASCADE).await {
             Ok(true) => tracing::info!(project = project.name(), "the project is not used any more and goes"),
             Ok(false) => {}

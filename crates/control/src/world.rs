@@ -1,63 +1,25 @@
-//! Everything besides Applications that decisions depend on, as one immutable snapshot (TRK-140).
+//! Everything besides Applications that decisions depend on, as one immutable snapshot (TRK-140): the installation,
+//! and what the controller derives from its settings.
 //!
-//! Built by a pure function from the `ConfigMaps`, Secrets and `AppProjects` of the control plane's namespace.
-//! The shell swaps a new snapshot in when one of them changes; a pass takes one at its start and keeps it.
+//! The shell swaps a new snapshot in when something changes; a pass takes one at its start and keeps it.
 
 use std::collections::{BTreeMap, HashMap};
+use std::ops::Deref;
 use std::sync::Arc;
 
-use base64::Engine as _;
 use parking_lot::Mutex;
-use serde_json::Value;
-use tiphys_api::AppProject;
-use tiphys_api::application::Metadata;
-use tiphys_api::cluster::{Cluster, Clusters};
-use tiphys_api::names;
-use tiphys_api::repository::{self, CredentialTemplate, Repository};
-use tiphys_api::settings::{Settings, SettingsData};
-use tiphys_api::support;
+use tiphys_api::settings::Settings;
 use tiphys_cluster::{PluginPolicy, ResourceFilter};
 use tiphys_engine::diff::DiffSettings;
 use tiphys_engine::health::HealthOverrides;
 use tiphys_engine::normalize::IgnoreRules;
 use tiphys_engine::scripts::Runner;
-use tiphys_engine::tracking::TrackingSettings;
 use tiphys_engine::updates::UpdateRules;
-use tiphys_object::Object;
-use tiphys_policy::project::{EffectiveInputs, effective};
+use tiphys_installation::{Installation, InstallationData};
 
-/// The raw objects a snapshot is made from, by name.
-#[derive(Clone, Default)]
-pub(crate) struct WorldData {
-    /// `ConfigMaps` of the control plane's namespace that carry settings.
-    pub(crate) config_maps: BTreeMap<String, Arc<Object>>,
-    /// Secrets of the control plane's namespace that carry settings, repositories or clusters.
-    pub(crate) secrets: BTreeMap<String, Arc<Object>>,
-    /// `AppProjects`.
-    pub(crate) projects: BTreeMap<String, Arc<Object>>,
-    /// `AppProjects` that exist and cannot be read, with the reasons.
-    pub(crate) bad_projects: BTreeMap<String, String>,
-    /// Environment variables, read once at start.
-    pub(crate) env: BTreeMap<String, String>,
-    /// The control plane's namespace.
-    pub(crate) namespace: String,
-}
-
-/// Why there is no project at hand.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum NoProject {
-    /// It does not exist.
-    Missing,
-    /// It exists and cannot be read; the text says which and why.
-    Unreadable(String),
-}
-
-/// One snapshot.
+/// One snapshot: an installation and what the controller made of its settings.
 pub(crate) struct World {
-    /// Settings.
-    pub(crate) settings: Settings,
-    /// Tracking settings with the system's method.
-    pub(crate) tracking: TrackingSettings,
+    installation: Installation,
     /// Health rules of the user.
     pub(crate) health: Arc<HealthOverrides>,
     /// Whether the settings make every comparison run programs.
@@ -75,20 +37,15 @@ pub(crate) struct World {
     pub(crate) updates: Option<Arc<UpdateRules>>,
     /// Ignore rules that were compiled with these settings.
     compiled: Arc<Compiled>,
-    /// Clusters, the local one included.
-    pub(crate) clusters: Clusters,
-    /// Effective projects by name.
-    pub(crate) projects: BTreeMap<String, Arc<AppProject>>,
-    /// Projects that exist and cannot be read, with the reasons.
-    pub(crate) bad_projects: BTreeMap<String, String>,
-    /// Repositories with their credentials.
-    pub(crate) repositories: Vec<Repository>,
-    /// Credential templates.
-    pub(crate) templates: Vec<CredentialTemplate>,
-    /// Text of the SSH known hosts.
-    pub(crate) known_hosts: String,
-    /// What is wrong with the settings, for the log.
-    pub(crate) warnings: Vec<String>,
+}
+
+/// A world is asked what an installation is asked.
+impl Deref for World {
+    type Target = Installation;
+
+    fn deref(&self) -> &Installation {
+        &self.installation
+    }
 }
 
 impl World {
@@ -96,23 +53,16 @@ impl World {
     ///
     /// Exclusions that cannot be read leave the former ones in force: without them objects of others would
     /// come into view.
-    pub(crate) fn build(data: &WorldData, old: Option<&Self>) -> Self {
-        let config = |name: &str| data.config_maps.get(name).map(|o| config_map_data(o)).unwrap_or_default();
-        let settings = Settings::new(SettingsData {
-            cm: config(names::SETTINGS_CONFIG_MAP),
-            params: config(names::PARAMS_CONFIG_MAP),
-            rbac: config(names::RBAC_CONFIG_MAP),
-            secret: data.secrets.get(names::SECRET).map(|o| secret_data(o)).unwrap_or_default(),
-            env: data.env.clone(),
-        });
-        let mut warnings = settings.warnings().to_vec();
-        warnings.extend(support::reports(&settings));
-        let health = health(&settings, old, &mut warnings);
+    pub(crate) fn build(data: &InstallationData, old: Option<&Self>) -> Self {
+        let installation = Installation::build(data);
+        let settings = &installation.settings;
+        let mut warnings = Vec::new();
+        let health = health(settings, old, &mut warnings);
         let diff = DiffSettings::from_settings(settings.cm()).unwrap_or_else(|error| {
             warnings.push(format!("{error}; the former settings of comparisons stay in force"));
             old.map(|old| old.diff).unwrap_or_default()
         });
-        let updates = update_rules(&settings, &mut warnings);
+        let updates = update_rules(settings, &mut warnings);
         let parsed = ResourceFilter::parse(settings.resource_exclusions(), settings.resource_inclusions());
         let (filter, unfiltered) = match (parsed, old) {
             (Ok(filter), _) => (filter, None),
@@ -129,106 +79,22 @@ impl World {
                 (ResourceFilter::default(), Some(text))
             }
         };
-        let mut repositories = Vec::new();
-        let mut templates = Vec::new();
-        let mut clusters = Vec::new();
-        for secret in data.secrets.values() {
-            let Ok(metadata) = metadata(secret) else { continue };
-            match secret.label(names::SECRET_TYPE_LABEL) {
-                Some("repository") => {
-                    let data = secret_data(secret);
-                    warnings.extend(about_repository(&metadata, &data));
-                    repositories.push(Repository::from_secret(&metadata, &data));
-                }
-                Some("repo-creds") => {
-                    let data = secret_data(secret);
-                    warnings.extend(about_repository(&metadata, &data));
-                    templates.push(CredentialTemplate::from_secret(&metadata, &data));
-                }
-                Some("cluster") => {
-                    let cluster = Cluster::from_secret(&metadata, &secret_data(secret));
-                    let server = &cluster.server;
-                    warnings.extend(cluster.warnings.iter().map(|w| format!("cluster {server}: {w}")));
-                    if cluster.skip_reconcile {
-                        let name = names::annotation::SKIP_RECONCILE;
-                        warnings.push(format!(
-                            "cluster {server}: no effect of {name}: its applications are worked on all the same"
-                        ));
-                    }
-                    clusters.push(cluster);
-                }
-                _ => {}
-            }
-        }
-        let clusters = Clusters::new(clusters, settings.in_cluster_enabled());
-        let mut bad_projects = data.bad_projects.clone();
-        let stored: Vec<AppProject> = data
-            .projects
-            .values()
-            .filter_map(|object| match serde_json::from_slice(object.raw()) {
-                Ok(project) => Some(project),
-                Err(error) => {
-                    bad_projects.insert(object.name().to_owned(), error.to_string());
-                    None
-                }
-            })
-            .collect();
-        warnings.extend(
-            bad_projects.iter().map(|(name, reason)| format!("project {name} cannot be read: {reason}")),
-        );
-        warnings.extend(stored.iter().filter(|project| project.spec.orphaned_resources.is_some()).map(
-            |project| {
-                format!(
-                    "project {}: no effect of orphanedResources: orphans are not looked for yet",
-                    project.name()
-                )
-            },
-        ));
-        let projects = stored
-            .iter()
-            .map(|project| {
-                let inputs = EffectiveInputs {
-                    projects: &stored,
-                    repositories: &repositories,
-                    clusters: clusters.all(),
-                    settings: &settings,
-                };
-                (project.name().to_owned(), Arc::new(effective(project, &inputs)))
-            })
-            .collect();
-        Self {
-            tracking: TrackingSettings::from_settings(settings.cm(), &data.namespace),
+        let mut new = Self {
             plugins: PluginPolicy {
                 programs: settings.controller().cluster_exec_programs.clone(),
                 environment: data.env.clone(),
             },
             scripted: !health.is_empty() || has_jq(settings.cm()),
             health,
-            compiled: compiled(&settings, old),
+            compiled: compiled(settings, old),
             filter,
             unfiltered,
             diff,
             updates,
-            clusters,
-            projects,
-            bad_projects,
-            repositories,
-            templates,
-            known_hosts: config(names::KNOWN_HOSTS_CONFIG_MAP).remove("ssh_known_hosts").unwrap_or_default(),
-            settings,
-            warnings,
-        }
-    }
-
-    /// Looks a project up. One that cannot be read is not one that is missing (INV-15).
-    pub(crate) fn project(&self, name: &str) -> Result<&Arc<AppProject>, NoProject> {
-        match (self.projects.get(name), self.bad_projects.get(name)) {
-            (Some(project), _) => Ok(project),
-            (None, Some(reason)) => {
-                Err(NoProject::Unreadable(format!("project {name} cannot be read: {reason}")))
-            }
-            (None, None) => Err(NoProject::Missing),
-        }
+            installation,
+        };
+        new.installation.warnings.append(&mut warnings);
+        new
     }
 
     /// The repository and credentials that applications of a project use for a URL (REP-20).
@@ -236,10 +102,7 @@ impl World {
     /// # Errors
     /// When the Secret that applies cannot be read.
     pub(crate) fn repository(&self, url: &str, project: &str) -> Result<tiphys_source::Repository, String> {
-        let matching = self.settings.template_matching();
-        let found = repository::resolve(&self.repositories, &self.templates, url, project, matching)
-            .map_err(|error| error.to_string())?;
-        Ok(tiphys_source::Repository::from(&found))
+        self.installation.repository(url, project).map(|found| tiphys_source::Repository::from(&found))
     }
 
     /// Compiled ignore rules of an application with those of the system (ENG-64). `scripts` runs their jq
@@ -320,43 +183,6 @@ fn health(settings: &Settings, old: Option<&World>, warnings: &mut Vec<String>) 
     }
 }
 
-/// Fields of a repository's Secret that have no effect, named by the Secret.
-fn about_repository(metadata: &Metadata, data: &BTreeMap<String, String>) -> Vec<String> {
-    let texts = support::repository_reports(data).into_iter();
-    texts.map(|text| format!("repository Secret {}: {text}", metadata.name)).collect()
-}
-
-fn metadata(object: &Object) -> Result<Metadata, serde_json::Error> {
-    #[derive(serde::Deserialize)]
-    struct Envelope {
-        metadata: Metadata,
-    }
-    serde_json::from_slice::<Envelope>(object.raw()).map(|envelope| envelope.metadata)
-}
-
-fn texts(value: Option<&Value>) -> BTreeMap<String, String> {
-    let members = value.and_then(Value::as_object).into_iter().flatten();
-    members.filter_map(|(key, value)| Some((key.clone(), value.as_str()?.to_owned()))).collect()
-}
-
-/// `data` of a `ConfigMap`.
-fn config_map_data(object: &Object) -> BTreeMap<String, String> {
-    // Objects that are no JSON are not taken into the data a world is built from.
-    texts(object.to_value().unwrap_or_default().get("data"))
-}
-
-/// Decoded `data` of a Secret; values that are no base64 of text are left out.
-fn secret_data(object: &Object) -> BTreeMap<String, String> {
-    let decode = |text: String| {
-        let bytes = base64::engine::general_purpose::STANDARD.decode(text).ok()?;
-        String::from_utf8(bytes).ok()
-    };
-    texts(object.to_value().unwrap_or_default().get("data"))
-        .into_iter()
-        .filter_map(|(key, text)| Some((key, decode(text)?)))
-        .collect()
-}
-
 /// Whether settings may hold jq expressions.
 fn has_jq(settings: &BTreeMap<String, String>) -> bool {
     settings
@@ -369,29 +195,22 @@ mod tests {
     use tiphys_engine::health::{Health, HealthError};
     use tiphys_engine::scripts::{HealthScript, Paths, ScriptFault, Scripts};
 
+    use serde_json::{Value, json};
+    use tiphys_object::Object;
+
     use super::*;
-    use serde_json::json;
 
     fn object(value: &Value) -> Arc<Object> {
         Arc::new(Object::from_value(value).unwrap())
     }
 
-    #[test]
-    fn rep_20_credentials_come_from_the_secret_of_the_url() {
-        let secret = object(&json!({"apiVersion": "v1", "kind": "Secret",
-            "metadata": {"name": "r", "labels": {"argocd.argoproj.io/secret-type": "repository"}},
-            "data": {"url": "aHR0cHM6Ly9oL3I=", "password": "czNjcmV0"}}));
-        let data = WorldData { secrets: BTreeMap::from([("r".into(), secret)]), ..WorldData::default() };
-        let world = World::build(&data, None);
-        let found = world.repository("https://H/r.git", "default").unwrap();
-        assert_eq!(found.password.expose(), "s3cret");
-        assert!(world.repository("https://h/other", "default").unwrap().is_anonymous());
-    }
-
-    fn with_settings(key: &str, text: &str) -> WorldData {
+    fn with_settings(key: &str, text: &str) -> InstallationData {
         let map = object(&json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "argocd-cm"},
             "data": {key: text}}));
-        WorldData { config_maps: BTreeMap::from([("argocd-cm".into(), map)]), ..WorldData::default() }
+        InstallationData {
+            config_maps: BTreeMap::from([("argocd-cm".into(), map)]),
+            ..InstallationData::default()
+        }
     }
 
     /// ENG-7, INV-1: a filter that cannot be read is unknown, not empty.
@@ -463,7 +282,7 @@ mod tests {
     fn sec_10_shared_rules_are_run_for_the_application_that_is_compared() {
         let rules: Vec<tiphys_api::application::IgnoreDifference> =
             serde_json::from_value(json!([{"kind": "Pod", "jqPathExpressions": [".spec.a"]}])).unwrap();
-        let world = World::build(&WorldData::default(), None);
+        let world = World::build(&InstallationData::default(), None);
         let stopped = |runner: &Runner| {
             let rules = world.ignore_rules(&rules, runner).unwrap();
             rules.apply(&mut json!({"apiVersion": "v1", "kind": "Pod", "spec": {"a": 1}}));
@@ -472,40 +291,5 @@ mod tests {
         assert_eq!(stopped(&Runner::default()), 0);
         assert_eq!(stopped(&Runner::new(Stopping)), 1);
         assert_eq!(stopped(&Runner::default()), 0);
-    }
-
-    #[test]
-    fn ctl_132_broken_parts_are_warnings() {
-        let project = object(&json!({"apiVersion": "argoproj.io/v1alpha1", "kind": "AppProject",
-            "metadata": {"name": "bad"}, "spec": {"sourceRepos": 7}}));
-        let data = WorldData { projects: BTreeMap::from([("bad".into(), project)]), ..WorldData::default() };
-        let world = World::build(&data, None);
-        assert!(world.projects.is_empty());
-        assert!(world.warnings.iter().any(|text| text.contains("project bad cannot be read")));
-    }
-
-    /// B12: what has no effect is said when the settings are read.
-    #[test]
-    fn ctl_132_what_has_no_effect_is_a_warning() {
-        let project = object(&json!({"apiVersion": "argoproj.io/v1alpha1", "kind": "AppProject",
-            "metadata": {"name": "p"}, "spec": {"orphanedResources": {"warn": true}}}));
-        let secret = |kind: &str, annotations: Value, data: Value| {
-            object(&json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": kind,
-                "annotations": annotations, "labels": {"argocd.argoproj.io/secret-type": kind}}, "data": data}))
-        };
-        let repository =
-            secret("repository", json!({}), json!({"url": "aHR0cHM6Ly9oL3I=", "enableLfs": "dHJ1ZQ=="}));
-        let skip = json!({"argocd.argoproj.io/skip-reconcile": "true"});
-        let cluster = secret("cluster", skip, json!({"server": "aHR0cHM6Ly9ldQ=="}));
-        let data = WorldData {
-            projects: BTreeMap::from([("p".into(), project)]),
-            secrets: BTreeMap::from([("r".into(), repository), ("c".into(), cluster)]),
-            env: BTreeMap::from([("ARGOCD_HYDRATOR_ENABLED".to_owned(), "true".to_owned())]),
-            ..WorldData::default()
-        };
-        let told = World::build(&data, None).warnings.join("\n");
-        for what in ["orphanedResources", "enableLfs", "skip-reconcile", "ARGOCD_HYDRATOR_ENABLED"] {
-            assert!(told.contains(&format!("no effect of {what}")) || told.contains(what), "{what}: {told}");
-        }
     }
 }

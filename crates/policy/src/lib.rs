@@ -1,10 +1,12 @@
 //! Answers "may they?" and "may it now?": what a project permits, and when a sync may run.
 //!
 //! [`project`] decides about sources, destinations, kinds, namespaces and accounts, and validates projects;
-//! [`window`] decides about sync windows; [`spec_check`] puts the checks of an Application's spec in order.
+//! [`permit`] turns their answer into the proof that a change to one object is allowed; [`window`] decides about
+//! sync windows; [`spec_check`] puts the checks of an Application's spec in order.
 //! All of it is pure: the caller brings the Secrets, the settings and the time.
 
 pub mod pattern;
+pub mod permit;
 pub mod project;
 pub mod spec_check;
 pub mod unsupported;

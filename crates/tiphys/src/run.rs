@@ -8,10 +8,11 @@ use std::process::ExitCode;
 
 use anyhow::{Context as _, anyhow, bail};
 use clap::Parser;
-use tiphys_cluster::{Connection, Discovery, Permit, Target, Writer};
+use tiphys_cluster::{Connection, Discovery, Target, Writer};
 use tiphys_control::http::Endpoints;
 use tiphys_control::{Controller, ControllerOptions};
-use tiphys_object::Gvk;
+use tiphys_object::{Gvk, ResourceKey};
+use tiphys_policy::permit::Permit;
 use tokio::net::TcpListener;
 
 /// Keep clusters equal to what Git declares, in the foreground.
@@ -299,7 +300,7 @@ async fn prepare(run: &Run, connection: &Connection, discovery: &Discovery) -> a
         let manifest =
             serde_json::json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": run.namespace}});
         // The control plane's namespace is the installation's own object.
-        writer.create(&Permit::checked(), &manifest).await?;
+        writer.create(&Permit::operator(ResourceKey::of(&manifest)), &manifest).await?;
     }
     let served = |kind: &str| kinds.resource(&Gvk::new("argoproj.io", "v1alpha1", kind)).is_some();
     if ["Application", "AppProject", "ApplicationSet"].into_iter().all(served) {
@@ -327,7 +328,8 @@ async fn prepare(run: &Run, connection: &Connection, discovery: &Discovery) -> a
             ..tiphys_cluster::ApplyOptions::default()
         };
         // The definitions are the installation's own objects.
-        let applied = writer.apply(&Permit::checked(), &manifest, &options).await?;
+        let applied =
+            writer.apply(&Permit::operator(ResourceKey::of(&manifest)), &manifest, &options).await?;
         tracing::info!(message = %applied.message, "definition installed");
     }
     discovery.refresh().await?;

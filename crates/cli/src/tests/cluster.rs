@@ -2,7 +2,9 @@
 //! aloud: `hack/testbed/testbed run -- cargo test -p tiphys-cli`.
 
 use serde_json::{Value, json};
-use tiphys_cluster::{Connection, Discovery, Permit, Writer};
+use tiphys_cluster::{Connection, Discovery, Writer};
+use tiphys_object::ResourceKey;
+use tiphys_policy::permit::Permit;
 
 use super::execute;
 
@@ -35,7 +37,7 @@ impl Bed {
                 "spec": {"sourceRepos": ["*"], "destinations": [{"server": "*", "namespace": "*"}]}});
             for _ in 0..100 {
                 discovery.refresh().await.unwrap();
-                match writer.create(&Permit::checked(), &project).await {
+                match writer.create(&Permit::operator(ResourceKey::of(&project)), &project).await {
                     Ok(_) => break,
                     Err(error) if error.is_already_exists() => break,
                     Err(_) => tokio::time::sleep(std::time::Duration::from_millis(100)).await,
@@ -69,7 +71,7 @@ impl Bed {
 }
 
 async fn put(writer: &Writer, object: &Value) {
-    match writer.create(&Permit::checked(), object).await {
+    match writer.create(&Permit::operator(ResourceKey::of(object)), object).await {
         Ok(_) => {}
         Err(error) if error.is_already_exists() => {}
         Err(error) => panic!("{error}"),

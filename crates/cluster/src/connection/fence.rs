@@ -12,21 +12,25 @@ use super::Connection;
 use crate::error::ApiError;
 
 /// The right to write, up to a time. Clones share it.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct Fence {
     until: Arc<watch::Sender<Option<Instant>>>,
-}
-
-impl Default for Fence {
-    fn default() -> Self {
-        Self { until: Arc::new(watch::Sender::new(None)) }
-    }
+    is_read_only: bool,
 }
 
 impl Fence {
     /// Nothing may be written before the first [`Fence::open_until`].
     pub fn new() -> Self {
         Self::default()
+    }
+
+    /// Nothing may ever be written: the process only looks.
+    pub fn read_only() -> Self {
+        Self { is_read_only: true, ..Self::default() }
+    }
+
+    fn refusal(&self) -> ApiError {
+        if self.is_read_only { ApiError::ReadOnly } else { ApiError::Fenced }
     }
 
     /// Writes are allowed up to this time.
@@ -41,7 +45,7 @@ impl Fence {
 
     /// Whether writes are allowed now.
     pub fn is_open(&self) -> bool {
-        self.until.borrow().is_some_and(|until| Instant::now() < until)
+        !self.is_read_only && self.until.borrow().is_some_and(|until| Instant::now() < until)
     }
 
     /// Waits until writes are not allowed.
@@ -65,12 +69,12 @@ impl Fence {
         work: impl Future<Output = Result<T, ApiError>>,
     ) -> Result<T, ApiError> {
         if !self.is_open() {
-            return Err(ApiError::Fenced);
+            return Err(self.refusal());
         }
         // Cancel-safe: a request that is given up may have been carried out, as one whose answer was lost.
         tokio::select! {
             biased;
-            () = self.closed() => Err(ApiError::Fenced),
+            () = self.closed() => Err(self.refusal()),
             done = work => done,
         }
     }
@@ -126,5 +130,15 @@ mod tests {
         assert!(matches!(connection.call(&write("/slow")).await, Err(ApiError::Fenced)));
         assert_eq!(begun.elapsed(), Duration::from_secs(5));
         assert!(!fence.is_open());
+    }
+    /// A process that only looks cannot write, whoever forgets to ask.
+    #[tokio::test(start_paused = true)]
+    async fn a_connection_that_may_only_be_read_refuses_every_change() {
+        let answer = async |_: Request<Bytes>| Ok(Response::new(Full::new(Bytes::from("{}"))));
+        let fence = Fence::read_only();
+        let connection = Connection::over("https://c.example", answer).fenced(&fence);
+        fence.open_until(Instant::now() + Duration::from_secs(5));
+        assert!(connection.call(&call("/a")).await.is_ok());
+        assert!(matches!(connection.call(&write("/a")).await, Err(ApiError::ReadOnly)));
     }
 }

@@ -75,7 +75,7 @@ impl Writer {
         options: &ApplyOptions,
     ) -> Result<Applied, ApiError> {
         let target = Target::of(desired);
-        let resource = self.place(&target).await?;
+        let resource = self.place_permitted(permit, &target).await?;
         if target.name.is_empty() {
             return self.create_nameless(&resource, &target, desired, options).await;
         }

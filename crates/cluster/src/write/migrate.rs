@@ -21,12 +21,12 @@ impl Writer {
     /// was anything to move.
     pub async fn migrate_client_side_apply(
         &self,
-        _permit: &Permit,
+        permit: &Permit,
         target: &Target,
         manager: &str,
     ) -> Result<bool, ApiError> {
         let manager = if manager.is_empty() { CLIENT_SIDE_MANAGER } else { manager };
-        let resource = self.place(target).await?;
+        let resource = self.place_permitted(permit, target).await?;
         let path = resource.object_path(&target.namespace, &target.name)?;
         let mut attempt = 1;
         loop {
@@ -46,7 +46,7 @@ impl Writer {
                 {"op": "replace", "path": "/metadata/managedFields", "value": migrated},
                 {"op": "replace", "path": "/metadata/resourceVersion", "value": version},
             ]);
-            match self.patch(target, None, &patch, JSON_PATCH).await {
+            match self.patch(permit, target, None, &patch, JSON_PATCH).await {
                 Ok(_) => return Ok(true),
                 Err(error) if error.is_conflict() && attempt < CONFLICT_ATTEMPTS_MAX => attempt += 1,
                 Err(error) => return Err(error),

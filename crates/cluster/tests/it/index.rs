@@ -4,10 +4,10 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use serde_json::json;
-use tiphys_cluster::{ApplyOptions, IndexEvent, KindState, Permit, ResourceFilter, Seen, Target};
+use tiphys_cluster::{ApplyOptions, IndexEvent, KindState, ResourceFilter, Seen, Target};
 use tiphys_object::{Gvk, ResourceKey};
 
-use crate::support::{Bed, TRACKING};
+use crate::support::{Bed, Permitted, TRACKING};
 
 fn config_map(namespace: &str, name: &str, instance: &str) -> serde_json::Value {
     let mut object = json!({"apiVersion": "v1", "kind": "ConfigMap",
@@ -41,15 +41,15 @@ async fn eng_12_every_kind_becomes_complete() {
 async fn eng_25_tracked_objects_are_managed_and_their_changes_are_events() {
     let Some(bed) = Bed::connect("eng_25_tracked_objects").await else { return };
     bed.namespace("it-index").await;
-    let permit = Permit::checked();
     let target = Target::new(Gvk::new("", "v1", "ConfigMap"), "it-index", "ours");
     bed.remove(&target).await;
     bed.remove(&Target { name: "foreign".into(), ..target.clone() }).await;
     let mut started = bed.index();
     started.index.ready().await.unwrap();
 
-    bed.writer.create(&permit, &config_map("it-index", "foreign", "")).await.unwrap();
-    bed.writer.create(&permit, &config_map("it-index", "ours", "it-app")).await.unwrap();
+    for object in [config_map("it-index", "foreign", ""), config_map("it-index", "ours", "it-app")] {
+        bed.writer.create(&object.permit(), &object).await.unwrap();
+    }
     let key = ResourceKey::new("", "ConfigMap", "it-index", "ours");
     let is_here =
         |event: &IndexEvent| matches!(event, IndexEvent::Changed { key, .. } if key.namespace == "it-index");
@@ -82,7 +82,6 @@ async fn eng_25_tracked_objects_are_managed_and_their_changes_are_events() {
 async fn eng_30_descendants_belong_to_the_application_of_their_owner() {
     let Some(bed) = Bed::connect("eng_30_descendants").await else { return };
     bed.namespace("it-tree").await;
-    let permit = Permit::checked();
     let deployment = json!({"apiVersion": "apps/v1", "kind": "Deployment",
         "metadata": {"name": "web", "namespace": "it-tree",
             "annotations": {TRACKING: "it-tree:apps/Deployment:it-tree/web"}},
@@ -93,7 +92,7 @@ async fn eng_30_descendants_belong_to_the_application_of_their_owner() {
     bed.remove(&target).await;
     let mut started = bed.index();
     started.index.ready().await.unwrap();
-    bed.writer.apply(&permit, &deployment, &ApplyOptions::default()).await.unwrap();
+    bed.writer.apply(&deployment.permit(), &deployment, &ApplyOptions::default()).await.unwrap();
     let is_ours = |event: &IndexEvent| {
         matches!(event, IndexEvent::Changed { key, applications, .. }
             if ["Deployment", "ReplicaSet"].contains(&key.kind.as_str()) && applications.contains("it-tree"))
@@ -119,7 +118,6 @@ async fn eng_30_descendants_belong_to_the_application_of_their_owner() {
 #[tokio::test(flavor = "multi_thread")]
 async fn eng_16_new_definitions_are_watched_and_removed_ones_leave() {
     let Some(bed) = Bed::connect("eng_16_new_definitions").await else { return };
-    let permit = Permit::checked();
     let definition = json!({"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
         "metadata": {"name": "gadgets.it.example.com"},
         "spec": {"group": "it.example.com", "scope": "Namespaced",
@@ -133,7 +131,8 @@ async fn eng_16_new_definitions_are_watched_and_removed_ones_leave() {
     }
     let mut started = bed.index();
     started.index.ready().await.unwrap();
-    let applied = bed.writer.apply(&permit, &definition, &ApplyOptions::default()).await.unwrap();
+    let applied =
+        bed.writer.apply(&definition.permit(), &definition, &ApplyOptions::default()).await.unwrap();
     assert_eq!(
         applied.message,
         "customresourcedefinition.apiextensions.k8s.io/gadgets.it.example.com created"
@@ -149,7 +148,7 @@ async fn eng_16_new_definitions_are_watched_and_removed_ones_leave() {
     let gadget = json!({"apiVersion": "it.example.com/v1", "kind": "Gadget",
         "metadata": {"name": "g", "namespace": "default",
             "annotations": {TRACKING: "gadgets:it.example.com/Gadget:default/g"}}});
-    bed.writer.apply(&permit, &gadget, &ApplyOptions::default()).await.unwrap();
+    bed.writer.apply(&gadget.permit(), &gadget, &ApplyOptions::default()).await.unwrap();
     started.event(|event| matches!(event, IndexEvent::Changed { key, .. } if key.kind == "Gadget")).await;
     bed.remove(&target).await;
     started.event(is_gadget(false)).await;
@@ -162,7 +161,8 @@ async fn eng_16_objects_in_the_first_list_of_a_kind_that_comes_later_are_events(
     bed.namespace("it-late").await;
     let target = Target::new(Gvk::new("", "v1", "ConfigMap"), "it-late", "ours");
     bed.remove(&target).await;
-    bed.writer.create(&Permit::checked(), &config_map("it-late", "ours", "it-late")).await.unwrap();
+    let late = config_map("it-late", "ours", "it-late");
+    bed.writer.create(&late.permit(), &late).await.unwrap();
     let without = ResourceFilter::parse("- {apiGroups: [''], kinds: [ConfigMap]}", "").unwrap();
     let mut started = bed.index_with(|options| options.filter = without);
     started.index.ready().await.unwrap();

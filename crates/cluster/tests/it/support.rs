@@ -7,9 +7,10 @@ use std::time::Duration;
 use serde_json::{Value, json};
 use smol_str::SmolStr;
 use tiphys_cluster::{
-    Claims, ClusterIndex, Connection, Derived, Discovery, IndexEvent, IndexOptions, Permit, Target, Writer,
+    Claims, ClusterIndex, Connection, Derived, Discovery, IndexEvent, IndexOptions, Target, Writer,
 };
-use tiphys_object::{Gvk, Metadata};
+use tiphys_object::{Gvk, Metadata, ResourceKey};
+use tiphys_policy::permit::Permit;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
@@ -27,6 +28,23 @@ pub(crate) fn kubeconfig(test: &str) -> Option<PathBuf> {
         println!("skipped: {test} needs TIPHYS_TEST_KUBECONFIG");
     }
     path.map(PathBuf::from)
+}
+
+/// What a test changes is permitted to it.
+pub(crate) trait Permitted {
+    fn permit(&self) -> Permit;
+}
+
+impl Permitted for Value {
+    fn permit(&self) -> Permit {
+        Permit::operator(ResourceKey::of(self))
+    }
+}
+
+impl Permitted for Target {
+    fn permit(&self) -> Permit {
+        Permit::operator(self.key())
+    }
 }
 
 pub(crate) struct Bed {
@@ -49,7 +67,7 @@ impl Bed {
         let target = Target::new(Gvk::new("", "v1", "Namespace"), "", name);
         let namespace = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}});
         if self.writer.get(&target).await.unwrap().is_none() {
-            match self.writer.create(&Permit::checked(), &namespace).await {
+            match self.writer.create(&namespace.permit(), &namespace).await {
                 // Another test was faster.
                 Err(error) if error.is_already_exists() => {}
                 made => drop(made.unwrap()),
@@ -58,7 +76,7 @@ impl Bed {
     }
 
     pub(crate) async fn remove(&self, target: &Target) {
-        self.writer.delete(&Permit::checked(), target, &background()).await.unwrap();
+        self.writer.delete(&target.permit(), target, &background()).await.unwrap();
     }
 
     pub(crate) fn index(&self) -> Started {

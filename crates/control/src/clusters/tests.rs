@@ -1,9 +1,9 @@
 use base64::Engine as _;
 use serde_json::{Value, json};
+use tiphys_installation::InstallationData;
 use tiphys_object::Object;
 
 use super::*;
-use crate::world::WorldData;
 
 const SERVER: &str = "https://127.0.0.1:9";
 
@@ -26,11 +26,11 @@ fn world(change: impl FnOnce(&mut Value), setting: Option<(&str, &str)>) -> Worl
     let map = |value: &Value, name: &str| {
         BTreeMap::from([(name.to_owned(), Arc::new(Object::from_value(value).unwrap()))])
     };
-    let data = WorldData {
+    let data = InstallationData {
         secrets: map(&secret, "c"),
         config_maps: map(&cm, "argocd-cm"),
         namespace: "argocd".to_owned(),
-        ..WorldData::default()
+        ..InstallationData::default()
     };
     World::build(&data, None)
 }

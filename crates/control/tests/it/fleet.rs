@@ -127,6 +127,14 @@ impl Fleet {
         self.app(name)["status"]["sync"]["revision"].as_str().unwrap_or_default().to_owned()
     }
 
+    /// How often applications of a cluster were compared so far.
+    pub(crate) fn comparisons(&self, server: &str) -> u64 {
+        let metrics = self.controller.metrics();
+        let counts = metrics.lines().filter(|line| line.starts_with("argocd_app_reconcile_count"));
+        let counts = counts.filter(|line| line.contains(server));
+        counts.filter_map(|line| line.rsplit(' ').next()?.parse::<u64>().ok()).sum()
+    }
+
     /// Announces a push to the main branch.
     pub(crate) fn push(&self) {
         self.controller.pushed(&Push {

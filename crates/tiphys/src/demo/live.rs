@@ -10,9 +10,11 @@ use axum::Router;
 use axum::routing::get;
 use axum::serve::ListenerExt as _;
 use serde_json::{Value, json};
-use tiphys_cluster::{ApplyMethod, ApplyOptions, Connection, Discovery, Permit, Target, Writer};
+use tiphys_cluster::{ApplyMethod, ApplyOptions, Connection, Discovery, Target, Writer};
 use tiphys_control::http::Endpoints;
 use tiphys_control::{Controller, ControllerOptions};
+use tiphys_object::ResourceKey;
+use tiphys_policy::permit::Permit;
 use tokio::net::TcpListener;
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
@@ -220,7 +222,7 @@ async fn install(writer: &Writer) -> anyhow::Result<()> {
     // These are the installation's own objects. Those of an earlier run may have been changed since.
     for manifest in [namespace, settings] {
         if writer.get(&Target::of(&manifest)).await?.is_none() {
-            writer.create(&Permit::checked(), &manifest).await?;
+            writer.create(&Permit::operator(ResourceKey::of(&manifest)), &manifest).await?;
         }
     }
     let definitions = tiphys_api::crd::manifests();
@@ -231,10 +233,10 @@ async fn install(writer: &Writer) -> anyhow::Result<()> {
 /// Creates a custom resource definition, or brings it to the state of this version.
 async fn define(writer: &Writer, manifest: &Value) -> anyhow::Result<()> {
     if writer.get(&Target::of(manifest)).await?.is_none() {
-        writer.create(&Permit::checked(), manifest).await?;
+        writer.create(&Permit::operator(ResourceKey::of(manifest)), manifest).await?;
     } else {
         let options = ApplyOptions { method: ApplyMethod::Replace, ..ApplyOptions::default() };
-        writer.apply(&Permit::checked(), manifest, &options).await?;
+        writer.apply(&Permit::operator(ResourceKey::of(manifest)), manifest, &options).await?;
     }
     Ok(())
 }
@@ -242,7 +244,7 @@ async fn define(writer: &Writer, manifest: &Value) -> anyhow::Result<()> {
 async fn create(writer: &Writer, scenario: Scenario, url: &str) -> anyhow::Result<()> {
     for application in scenario.applications(url) {
         // Applications are the installation's own objects.
-        writer.create(&Permit::checked(), &application).await?;
+        writer.create(&Permit::operator(ResourceKey::of(&application)), &application).await?;
     }
     Ok(())
 }
@@ -262,7 +264,7 @@ async fn readdress(
             let target = Target::new(application_gvk(), NAMESPACE, name(app));
             let patch = json!({"spec": {"source": {"repoURL": url}}});
             // Applications are the installation's own objects.
-            writer.merge_patch(&Permit::checked(), &target, None, &patch).await?;
+            writer.merge_patch(&Permit::operator(target.key()), &target, None, &patch).await?;
         }
     }
     Ok(all.iter().map(|app| name(app).to_owned()).collect())

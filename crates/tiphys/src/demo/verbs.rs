@@ -2,8 +2,9 @@
 
 use anyhow::{Context as _, bail};
 use serde_json::{Value, json};
-use tiphys_cluster::{Permit, Target, Writer};
+use tiphys_cluster::{Target, Writer};
 use tiphys_object::Gvk;
+use tiphys_policy::permit::Permit;
 use tokio::sync::watch;
 
 use super::applications::{All, application_gvk};
@@ -99,7 +100,7 @@ impl Running {
         // Applications are the installation's own objects.
         let operation = json!({"operation": {"initiatedBy": {"username": "demo"}, "sync": {}}});
         let target = Target::new(application_gvk(), NAMESPACE, &app.name);
-        self.writer.merge_patch(&Permit::checked(), &target, None, &operation).await?;
+        self.writer.merge_patch(&Permit::operator(target.key()), &target, None, &operation).await?;
         Ok(vec![
             format!("asked for a sync of {}", app.name),
             "what happens: the live objects become again what Git says".to_owned(),
@@ -128,7 +129,7 @@ impl Running {
             );
         };
         // The person at the terminal changes this, as `kubectl` would: no project governs it.
-        self.writer.merge_patch(&Permit::checked(), target, None, &patch).await?;
+        self.writer.merge_patch(&Permit::operator(target.key()), target, None, &patch).await?;
         let effect = if app.self_heal {
             "self-heal is on: Tiphys sets it back".to_owned()
         } else {

@@ -1,4 +1,5 @@
 use serde_json::json;
+use tiphys_object::ResourceKey;
 
 use super::*;
 use crate::fake::{Fake, Reply};
@@ -60,13 +61,57 @@ fn changes(fake: &Fake) -> Vec<String> {
     changes.map(|one| one.split([' ', '?']).take(2).collect::<Vec<_>>().join(" ")).collect()
 }
 
+/// INV-6: a permit for another object, or for another scope of its kind, changes nothing at all.
+#[tokio::test]
+async fn inv_6_nothing_is_changed_with_the_permit_of_another_object() {
+    let (fake, writer) =
+        start(Server { dry: || Reply::json("{}"), create: |_| Reply::json(live("ConfigMap")) }).await;
+    let desired = desired();
+    let target = Target::of(&desired);
+    let mut other = ResourceKey::of(&desired);
+    other.name = "b".into();
+    let permit = Permit::operator(other);
+    for method in [ApplyMethod::ClientSide, ApplyMethod::ServerSide, ApplyMethod::Replace] {
+        let refused = writer.apply(&permit, &desired, &forced(method)).await;
+        assert!(matches!(refused, Err(ApiError::NotPermitted(_))), "{refused:?}");
+    }
+    let seen = Object::from_value(&desired).unwrap();
+    let refused = [
+        writer.create(&permit, &desired).await.err(),
+        writer.update(&permit, &desired).await.err(),
+        writer.merge_patch(&permit, &target, None, &desired).await.err(),
+        writer.json_patch(&permit, &target, None, &json!([])).await.err(),
+        writer.delete(&permit, &target, &DeleteOptions::default()).await.err(),
+        writer.delete_seen(&permit, &target, &seen, Propagation::Foreground, |_| true).await.err(),
+        writer.migrate_client_side_apply(&permit, &target, "").await.err(),
+    ];
+    assert!(refused.iter().all(|error| matches!(error, Some(ApiError::NotPermitted(_)))), "{refused:?}");
+    assert!(changes(&fake).is_empty(), "{:#?}", fake.requests());
+    // The project said yes to a namespace of this name, and this is not one.
+    let project: tiphys_api::AppProject = serde_json::from_value(json!({"metadata": {"name": "p"}, "spec": {
+        "clusterResourceWhitelist": [{"group": "*", "kind": "*"}]}}))
+    .unwrap();
+    let governed = tiphys_policy::permit::Governed {
+        project: &project,
+        cluster: tiphys_policy::project::Target::default(),
+        clusters: Ok(&[]),
+        matching: tiphys_api::settings::ProjectMatching::default(),
+    };
+    let permit = governed.permit(&target.key(), false).unwrap();
+    let refused = writer.create(&permit, &desired).await;
+    assert!(matches!(refused, Err(ApiError::NotPermitted(_))), "{refused:?}");
+}
+
 /// ENG-175, INV-1: the live object was deleted for a manifest that nobody takes, and nothing was left.
 #[tokio::test]
 async fn eng_175_nothing_is_deleted_for_a_manifest_that_is_refused() {
     let refused = || Reply::refused(422, "Invalid");
     let (fake, writer) = start(Server { dry: refused, create: |_| Reply::refused(422, "Invalid") }).await;
     for method in [ApplyMethod::ClientSide, ApplyMethod::Replace] {
-        let error = writer.apply(&Permit::checked(), &desired(), &forced(method)).await.unwrap_err();
+        let error = writer
+            .apply(&Permit::operator(ResourceKey::of(&desired())), &desired(), &forced(method))
+            .await
+            .unwrap_err();
         assert_eq!(error.code(), 422, "{error}");
     }
     assert!(!changes(&fake).iter().any(|one| one.starts_with("DELETE")), "{:#?}", fake.requests());
@@ -86,7 +131,8 @@ async fn eng_175_what_was_deleted_comes_back_when_its_successor_is_refused() {
     };
     let (fake, writer) = start(Server { dry: taken, create }).await;
     let options = forced(ApplyMethod::ClientSide);
-    let error = writer.apply(&Permit::checked(), &desired(), &options).await.unwrap_err();
+    let error =
+        writer.apply(&Permit::operator(ResourceKey::of(&desired())), &desired(), &options).await.unwrap_err();
     assert_eq!(error.code(), 403);
     let text = error.to_string();
     assert!(
@@ -117,11 +163,14 @@ async fn eng_175_forced_replacement_always_makes_anew() {
     let taken = || Reply::refused(409, "AlreadyExists");
     let (fake, writer) = start(Server { dry: taken, create: |_| Reply::json(live("ConfigMap")) }).await;
     let options = forced(ApplyMethod::Replace);
-    let applied = writer.apply(&Permit::checked(), &desired(), &options).await.unwrap();
+    let applied =
+        writer.apply(&Permit::operator(ResourceKey::of(&desired())), &desired(), &options).await.unwrap();
     assert_eq!(applied.outcome, Outcome::Replaced);
     assert_eq!(changes(&fake), [format!("DELETE {MAPS}/a"), format!("POST {MAPS}")]);
     let namespace = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "a"}});
-    assert!(writer.apply(&Permit::checked(), &namespace, &options).await.is_err());
+    assert!(
+        writer.apply(&Permit::operator(ResourceKey::of(&namespace)), &namespace, &options).await.is_err()
+    );
     assert!(!changes(&fake).iter().any(|one| one == "DELETE /api/v1/namespaces/a"), "{:#?}", fake.requests());
 }
 

@@ -15,9 +15,8 @@ use tiphys_engine::health::{HealthOverrides, assess, evaluate};
 use tiphys_engine::normalize::IgnoreRules;
 use tiphys_engine::sync::model;
 use tiphys_object::{Object, ResourceKey, access};
-use tiphys_policy::project::{
-    Resource, Target, destination_permitted, kind_permitted, live_permitted, resource_permitted,
-};
+use tiphys_policy::permit::Governed;
+use tiphys_policy::project::{Resource, Target, kind_permitted, live_permitted};
 
 const SIDE: Shape = Shape::OrNull(&Shape::Map);
 const APPLICATION: Member = required("application", Shape::Map);
@@ -338,17 +337,9 @@ fn plan(input: &mut Input) -> Result<Value, Fault> {
     // The kind first, then the namespace, as a sync asks (ENG-158).
     let permit = |object: &Object, namespaced: bool| {
         let Some(project) = &project else { return Ok(()) };
-        let gvk = object.gvk();
-        let resource = Resource { group: &gvk.group, kind: &gvk.kind, name: object.name(), namespaced };
-        if let Some(refusal) = resource_permitted(project, resource).message {
-            return Err(refusal);
-        }
-        let (server, name, namespace) = (&destination.server, &destination.name, object.namespace());
-        let target = Target { server, name, namespace };
-        if !namespaced || destination_permitted(project, target, Ok(&[]), matching).permitted {
-            return Ok(());
-        }
-        Err(format!("namespace {namespace} is not permitted in project '{}'", project.name()))
+        let cluster = Target { server: &destination.server, name: &destination.name, namespace: "" };
+        let governed = Governed { project, cluster, clusters: Ok(&[]), matching };
+        governed.permit(&object.key(), namespaced).map(drop)
     };
     model::run_with(&input.take_all(), &permit).map_err(Fault::invalid)
 }

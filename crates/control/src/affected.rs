@@ -1,0 +1,95 @@
+//! Whom a change of settings, projects, clusters or repositories concerns; nobody else is compared because of it.
+
+use std::collections::{BTreeMap, HashMap};
+
+use tiphys_api::Application;
+use tiphys_api::support;
+
+use crate::decide::refresh::Level;
+use crate::world::World;
+
+/// What is different between two snapshots, as far as applications are concerned.
+pub(crate) struct Affected<'a> {
+    old: &'a World,
+    new: &'a World,
+    settings: bool,
+    clusters: bool,
+    projects: bool,
+    repositories: bool,
+    /// Answers for a URL and a project: many applications share one.
+    credentials: HashMap<(String, String), bool>,
+}
+
+impl<'a> Affected<'a> {
+    /// Compares two snapshots.
+    pub(crate) fn between(old: &'a World, new: &'a World) -> Self {
+        Self {
+            old,
+            new,
+            settings: settings_differ(old.settings.cm(), new.settings.cm()),
+            clusters: old.clusters != new.clusters,
+            projects: old.projects != new.projects || old.bad_projects != new.bad_projects,
+            repositories: old.repositories != new.repositories || old.templates != new.templates,
+            credentials: HashMap::new(),
+        }
+    }
+
+    /// Whether no application is concerned.
+    pub(crate) fn is_nothing(&self) -> bool {
+        !(self.settings || self.clusters || self.projects || self.repositories)
+    }
+
+    /// How one application is to be looked at; `None` when nothing that it depends on is different.
+    pub(crate) fn level(&mut self, app: &Application) -> Option<Level> {
+        if self.repositories && app.sources().iter().any(|source| self.reaches(&source.repo_url, app)) {
+            // What could not be read before may be read now, and the other way round.
+            return Some(Level::Latest);
+        }
+        let (old, new) = (self.old, self.new);
+        let destination = &app.spec.destination;
+        let is_elsewhere = || old.clusters.resolve(destination) != new.clusters.resolve(destination);
+        let is_judged = || old.project(app.project()) != new.project(app.project());
+        (self.settings || (self.clusters && is_elsewhere()) || (self.projects && is_judged()))
+            .then_some(Level::Recent)
+    }
+
+    /// Whether an application reaches a repository in another way than before.
+    fn reaches(&mut self, url: &str, app: &Application) -> bool {
+        let (old, new, project) = (self.old, self.new, app.project());
+        let differs = || old.repository(url, project) != new.repository(url, project);
+        *self.credentials.entry((url.to_owned(), project.to_owned())).or_insert_with(differs)
+    }
+}
+
+/// Whether a key that a comparison may depend on is different. Keys without an effect, and those that only webhooks
+/// read, are none.
+fn settings_differ(old: &BTreeMap<String, String>, new: &BTreeMap<String, String>) -> bool {
+    let counts = |key: &str| !key.starts_with("webhook.") && support::has_effect(key);
+    let differs = |(key, value): (&String, &String), other: &BTreeMap<String, String>| {
+        counts(key) && other.get(key) != Some(value)
+    };
+    old.iter().any(|entry| differs(entry, new)) || new.iter().any(|entry| differs(entry, old))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn map(entries: &[(&str, &str)]) -> BTreeMap<String, String> {
+        entries.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect()
+    }
+
+    #[test]
+    fn only_settings_with_an_effect_on_comparisons_count() {
+        let none = map(&[]);
+        for key in ["ui.bannercontent", "accounts.alice", "dex.config", "webhook.maxPayloadSizeMB"] {
+            assert!(!settings_differ(&none, &map(&[(key, "1")])), "{key}");
+            assert!(!settings_differ(&map(&[(key, "1")]), &none), "{key}");
+        }
+        for key in ["resource.exclusions", "resource.customizations.health.a_b", "installationID"] {
+            assert!(settings_differ(&none, &map(&[(key, "1")])), "{key}");
+            assert!(settings_differ(&map(&[(key, "1")]), &map(&[(key, "2")])), "{key}");
+            assert!(!settings_differ(&map(&[(key, "1")]), &map(&[(key, "1")])), "{key}");
+        }
+    }
+}

@@ -1,0 +1,287 @@
+//! What an installation is set up to do, as one immutable snapshot: settings, tracking, projects, repositories with
+//! their credentials, and clusters (TRK-140).
+//!
+//! [`Installation::build`] is a pure function of the `ConfigMaps`, Secrets and `AppProjects` of the control plane's
+//! namespace. The controller builds it anew when one of them changes; a command reads them once. Both ask it the same
+//! questions and so get the same answers.
+
+mod objects;
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use tiphys_api::application::Application;
+use tiphys_api::cluster::{Cluster, Clusters};
+use tiphys_api::repository::{self, CredentialTemplate, Repository};
+use tiphys_api::settings::{Settings, SettingsData};
+use tiphys_api::{AppProject, names, support};
+use tiphys_engine::tracking::TrackingSettings;
+use tiphys_object::Object;
+use tiphys_policy::permit::Governed;
+use tiphys_policy::project::{EffectiveInputs, Target, effective};
+use tiphys_policy::spec_check::{self, Checked, Facts, Finding, ProjectLookup};
+use tiphys_policy::window::Subject;
+
+/// The objects that a snapshot is made from, by name.
+#[derive(Clone, Debug, Default)]
+pub struct InstallationData {
+    /// `ConfigMaps` of the control plane's namespace that carry settings.
+    pub config_maps: BTreeMap<String, Arc<Object>>,
+    /// Secrets of the control plane's namespace that carry settings, repositories or clusters.
+    pub secrets: BTreeMap<String, Arc<Object>>,
+    /// `AppProjects`.
+    pub projects: BTreeMap<String, Arc<Object>>,
+    /// `AppProjects` that exist and cannot be read, with the reasons.
+    pub bad_projects: BTreeMap<String, String>,
+    /// Environment variables, read once at start.
+    pub env: BTreeMap<String, String>,
+    /// The control plane's namespace.
+    pub namespace: String,
+}
+
+impl InstallationData {
+    /// Takes an object that was listed or watched, as what it is; others say nothing about an installation. Says
+    /// whether it was taken.
+    pub fn take(&mut self, object: Arc<Object>) -> bool {
+        let name = object.name().to_owned();
+        match (object.gvk().group.as_str(), object.gvk().kind.as_str()) {
+            ("", "ConfigMap") => drop(self.config_maps.insert(name, object)),
+            ("", "Secret") if is_wanted(&object) => drop(self.secrets.insert(name, object)),
+            // It may have been one of ours until its label went.
+            ("", "Secret") => return self.secrets.remove(&name).is_some(),
+            (names::GROUP, "AppProject") => {
+                self.bad_projects.remove(&name);
+                self.projects.insert(name, object);
+            }
+            _ => return false,
+        }
+        true
+    }
+}
+
+/// Whether a Secret says something about the installation.
+fn is_wanted(secret: &Object) -> bool {
+    secret.name() == names::SECRET || secret.label(names::SECRET_TYPE_LABEL).is_some()
+}
+
+/// Why there is no project at hand.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum NoProject<'a> {
+    /// It does not exist.
+    Missing,
+    /// It exists and cannot be read; the text says which and why.
+    Unreadable(&'a str),
+}
+
+/// One snapshot.
+#[derive(Clone)]
+pub struct Installation {
+    /// The control plane's namespace.
+    pub namespace: String,
+    /// Settings.
+    pub settings: Settings,
+    /// Tracking settings with the system's method.
+    pub tracking: TrackingSettings,
+    /// Clusters, the local one included.
+    pub clusters: Clusters,
+    /// Effective projects by name (REP-194).
+    pub projects: BTreeMap<String, Arc<AppProject>>,
+    /// Projects that exist and cannot be read, with a text that says so.
+    pub bad_projects: BTreeMap<String, String>,
+    /// Repositories with their credentials.
+    pub repositories: Vec<Repository>,
+    /// Credential templates.
+    pub templates: Vec<CredentialTemplate>,
+    /// Text of the SSH known hosts.
+    pub known_hosts: String,
+    /// What is wrong with all this, for the log.
+    pub warnings: Vec<String>,
+}
+
+impl Installation {
+    /// Builds a snapshot. Parts that cannot be read become warnings; their defaults are in force (CTL-132).
+    pub fn build(data: &InstallationData) -> Self {
+        let config =
+            |name: &str| data.config_maps.get(name).map(|object| objects::texts(object)).unwrap_or_default();
+        let settings = Settings::new(SettingsData {
+            cm: config(names::SETTINGS_CONFIG_MAP),
+            params: config(names::PARAMS_CONFIG_MAP),
+            rbac: config(names::RBAC_CONFIG_MAP),
+            secret: data
+                .secrets
+                .get(names::SECRET)
+                .map(|secret| objects::decoded(secret))
+                .unwrap_or_default(),
+            env: data.env.clone(),
+        });
+        let mut warnings = settings.warnings().to_vec();
+        warnings.extend(support::reports(&settings));
+        let secrets = Secrets::read(data, &mut warnings);
+        let clusters = Clusters::new(secrets.clusters, settings.in_cluster_enabled());
+        let (stored, bad_projects) = stored_projects(data, &mut warnings);
+        let inputs = EffectiveInputs {
+            projects: &stored,
+            repositories: &secrets.repositories,
+            clusters: clusters.all(),
+            settings: &settings,
+        };
+        let effective =
+            |project: &AppProject| (project.name().to_owned(), Arc::new(effective(project, &inputs)));
+        Self {
+            namespace: data.namespace.clone(),
+            tracking: TrackingSettings::from_settings(settings.cm(), &data.namespace),
+            projects: stored.iter().map(effective).collect(),
+            bad_projects,
+            clusters,
+            repositories: secrets.repositories,
+            templates: secrets.templates,
+            known_hosts: config(names::KNOWN_HOSTS_CONFIG_MAP).remove("ssh_known_hosts").unwrap_or_default(),
+            settings,
+            warnings,
+        }
+    }
+
+    /// Looks a project up. One that cannot be read is not one that is missing (INV-15).
+    ///
+    /// # Errors
+    /// When there is none, or none that can be read.
+    pub fn project(&self, name: &str) -> Result<&Arc<AppProject>, NoProject<'_>> {
+        match (self.projects.get(name), self.bad_projects.get(name)) {
+            (Some(project), _) => Ok(project),
+            (None, Some(text)) => Err(NoProject::Unreadable(text)),
+            (None, None) => Err(NoProject::Missing),
+        }
+    }
+
+    /// The repository and credentials that applications of a project use for a URL (REP-20).
+    ///
+    /// # Errors
+    /// When the Secret that applies cannot be read.
+    pub fn repository(&self, url: &str, project: &str) -> Result<Repository, String> {
+        let matching = self.settings.template_matching();
+        repository::resolve(&self.repositories, &self.templates, url, project, matching)
+            .map_err(|error| error.to_string())
+    }
+
+    /// Checks the spec of an application, and says what it means here (API-126, CTL section 1.4).
+    ///
+    /// # Errors
+    /// What is wrong with it, in the words of its conditions.
+    pub fn check_spec(&self, app: &Application) -> Result<Checked<'_>, Vec<Finding>> {
+        let facts = Facts {
+            project: match self.project(app.project()) {
+                Ok(project) => ProjectLookup::Found(project),
+                Err(NoProject::Missing) => ProjectLookup::Missing,
+                Err(NoProject::Unreadable(text)) => ProjectLookup::Failed(text),
+            },
+            clusters: Ok(&self.clusters),
+            matching: self.settings.project_matching(),
+            control_plane_namespace: &self.namespace,
+        };
+        spec_check::check(app, &facts)
+    }
+
+    /// An application as sync windows see it: by the cluster that its destination means, where the settings say so
+    /// (REP-172).
+    pub fn window_subject<'a>(&'a self, app: &'a Application) -> Subject<'a> {
+        let by_resolved = self.settings.windows_resolve_destinations();
+        Subject::new(app, by_resolved.then(|| self.clusters.resolve(&app.spec.destination).ok()).flatten())
+    }
+
+    /// What decides about each object of an application of a project on a cluster (INV-6).
+    pub fn governed<'a>(&'a self, project: &'a AppProject, cluster: &'a Cluster) -> Governed<'a> {
+        Governed {
+            project,
+            cluster: Target::new(cluster, ""),
+            clusters: Ok(self.clusters.all()),
+            matching: self.settings.project_matching(),
+        }
+    }
+
+    /// Tracking settings of one application: the system's with its effective method (TRK-110).
+    pub fn tracking_of(&self, app: &Application) -> TrackingSettings {
+        let wanted = app.annotation("argocd.argoproj.io/tracking-method");
+        let method = self.tracking.effective_method(wanted, self.settings.cm());
+        // The index finds objects by the system's way of marking. An application that is marked another way would
+        // claim what it never managed, or lose what it did (TRK-91), so such an override waits.
+        if method.is_annotation_family() == self.tracking.method.is_annotation_family() {
+            self.tracking.with_method(method)
+        } else {
+            self.tracking.clone()
+        }
+    }
+}
+
+/// What the Secrets declare.
+#[derive(Default)]
+struct Secrets {
+    clusters: Vec<Cluster>,
+    repositories: Vec<Repository>,
+    templates: Vec<CredentialTemplate>,
+}
+
+impl Secrets {
+    fn read(data: &InstallationData, warnings: &mut Vec<String>) -> Self {
+        let mut found = Self::default();
+        for secret in data.secrets.values() {
+            let Some(metadata) = objects::metadata(secret) else { continue };
+            let about = |data: &BTreeMap<String, String>| {
+                let texts = support::repository_reports(data).into_iter();
+                texts.map(|text| format!("repository Secret {}: {text}", metadata.name)).collect::<Vec<_>>()
+            };
+            match secret.label(names::SECRET_TYPE_LABEL) {
+                Some("repository") => {
+                    let data = objects::decoded(secret);
+                    warnings.extend(about(&data));
+                    found.repositories.push(Repository::from_secret(&metadata, &data));
+                }
+                Some("repo-creds") => {
+                    let data = objects::decoded(secret);
+                    warnings.extend(about(&data));
+                    found.templates.push(CredentialTemplate::from_secret(&metadata, &data));
+                }
+                Some("cluster") => {
+                    let cluster = Cluster::from_secret(&metadata, &objects::decoded(secret));
+                    let server = &cluster.server;
+                    warnings.extend(cluster.warnings.iter().map(|text| format!("cluster {server}: {text}")));
+                    if cluster.skip_reconcile {
+                        let name = names::annotation::SKIP_RECONCILE;
+                        warnings.push(format!(
+                            "cluster {server}: no effect of {name}: its applications are worked on all the same"
+                        ));
+                    }
+                    found.clusters.push(cluster);
+                }
+                _ => {}
+            }
+        }
+        found
+    }
+}
+
+/// The projects as they are stored, and those that cannot be read with the reasons.
+fn stored_projects(
+    data: &InstallationData,
+    warnings: &mut Vec<String>,
+) -> (Vec<AppProject>, BTreeMap<String, String>) {
+    let mut stored: Vec<AppProject> = Vec::new();
+    let mut bad = data.bad_projects.clone();
+    for object in data.projects.values() {
+        match serde_json::from_slice(object.raw()) {
+            Ok(project) => stored.push(project),
+            Err(error) => drop(bad.insert(object.name().to_owned(), error.to_string())),
+        }
+    }
+    for (name, text) in &mut bad {
+        *text = format!("project {name} cannot be read: {text}");
+    }
+    warnings.extend(bad.values().cloned());
+    let with_orphans = stored.iter().filter(|project| project.spec.orphaned_resources.is_some());
+    warnings.extend(with_orphans.map(|project| {
+        format!("project {}: no effect of orphanedResources: orphans are not looked for yet", project.name())
+    }));
+    (stored, bad)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,95 @@
+use serde_json::{Value, json};
+
+use super::*;
+
+fn object(value: &Value) -> Arc<Object> {
+    Arc::new(Object::from_value(value).unwrap())
+}
+
+fn data(objects: &[Value]) -> InstallationData {
+    let mut data = InstallationData { namespace: "argocd".to_owned(), ..InstallationData::default() };
+    for value in objects {
+        assert!(data.take(object(value)), "{value}");
+    }
+    data
+}
+
+fn secret(kind: &str, annotations: &Value, data: &Value) -> Value {
+    json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": kind, "annotations": annotations,
+        "labels": {"argocd.argoproj.io/secret-type": kind}}, "data": data})
+}
+
+fn settings(data: &Value) -> Value {
+    json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "argocd-cm"}, "data": data})
+}
+
+#[test]
+fn rep_20_credentials_come_from_the_secret_of_the_url() {
+    let secret =
+        secret("repository", &json!({}), &json!({"url": "aHR0cHM6Ly9oL3I=", "password": "czNjcmV0"}));
+    let installation = Installation::build(&data(&[secret]));
+    let found = installation.repository("https://H/r.git", "default").unwrap();
+    assert_eq!(found.credentials.password.expose(), "s3cret");
+    let other = installation.repository("https://h/other", "default").unwrap();
+    assert!(other.credentials.password.expose().is_empty());
+}
+
+/// A Secret that loses its label is no longer one of ours.
+#[test]
+fn rep_20_a_secret_without_its_label_says_nothing() {
+    let mut objects = data(&[secret("repository", &json!({}), &json!({"url": "aHR0cHM6Ly9oL3I="}))]);
+    let plain = json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "repository"}});
+    assert!(objects.take(object(&plain)));
+    assert!(Installation::build(&objects).repositories.is_empty());
+    assert!(!objects.take(object(&plain)), "nothing changed");
+}
+
+/// CTL-132, INV-15: a project that cannot be read is not one that is missing.
+#[test]
+fn ctl_132_broken_parts_are_warnings() {
+    let project = json!({"apiVersion": "argoproj.io/v1alpha1", "kind": "AppProject",
+        "metadata": {"name": "bad"}, "spec": {"sourceRepos": 7}});
+    let installation = Installation::build(&data(&[project]));
+    assert!(installation.warnings.iter().any(|text| text.contains("project bad cannot be read")));
+    let Err(NoProject::Unreadable(text)) = installation.project("bad") else { panic!() };
+    assert!(text.starts_with("project bad cannot be read: "), "{text}");
+    assert_eq!(installation.project("other"), Err(NoProject::Missing));
+    let app = Application {
+        spec: serde_json::from_value(json!({"project": "bad"})).unwrap(),
+        ..Application::default()
+    };
+    assert!(installation.check_spec(&app).is_err());
+}
+
+/// B12: what has no effect is said when the settings are read.
+#[test]
+fn ctl_132_what_has_no_effect_is_a_warning() {
+    let project = json!({"apiVersion": "argoproj.io/v1alpha1", "kind": "AppProject",
+        "metadata": {"name": "p"}, "spec": {"orphanedResources": {"warn": true}}});
+    let repository =
+        secret("repository", &json!({}), &json!({"url": "aHR0cHM6Ly9oL3I=", "enableLfs": "dHJ1ZQ=="}));
+    let skip = json!({"argocd.argoproj.io/skip-reconcile": "true"});
+    let cluster = secret("cluster", &skip, &json!({"server": "aHR0cHM6Ly9ldQ=="}));
+    let mut objects = data(&[project, repository, cluster]);
+    objects.env.insert("ARGOCD_HYDRATOR_ENABLED".to_owned(), "true".to_owned());
+    let told = Installation::build(&objects).warnings.join("\n");
+    for what in ["orphanedResources", "enableLfs", "skip-reconcile", "ARGOCD_HYDRATOR_ENABLED"] {
+        assert!(told.contains(what), "{what}: {told}");
+    }
+}
+
+/// TRK-91, TRK-110: every part of the product takes the same method for an application.
+#[test]
+fn trk_110_an_application_has_one_method_for_all() {
+    let of = |system: &str, wanted: &str| {
+        let installation =
+            Installation::build(&data(&[settings(&json!({"application.resourceTrackingMethod": system}))]));
+        let mut app = Application::default();
+        app.metadata.annotations.insert("argocd.argoproj.io/tracking-method".to_owned(), wanted.to_owned());
+        installation.tracking_of(&app).method.as_str().to_owned()
+    };
+    assert_eq!(of("annotation", "annotation+label"), "annotation+label");
+    // The index looks for the system's way of marking.
+    assert_eq!(of("annotation", "label"), "annotation");
+    assert_eq!(of("label", "annotation"), "label");
+}
