@@ -306,14 +306,6 @@ impl Writer {
         }
     }
 
-    /// Creates an Event (`v1`); the caller fills everything but kind and version.
-    pub async fn create_event(&self, permit: &Permit, mut event: Value) -> Result<(), ApiError> {
-        let map = access::ensure_object(&mut event);
-        map.insert("apiVersion".to_owned(), "v1".into());
-        map.insert("kind".to_owned(), "Event".into());
-        self.create(permit, &event).await.map(drop)
-    }
-
     async fn patch(
         &self,
         permit: &Permit,

@@ -22,6 +22,7 @@ use tiphys_object::{GroupKind, Object, ResourceKey};
 use tiphys_policy::project::{Resource, Target, kind_permitted, live_permitted};
 
 use crate::clusters::Destination;
+use crate::decide::operation;
 use crate::decide::status::condition;
 use crate::memory::{AppMemory, Targets, Verdict};
 use crate::scripts::Programs;
@@ -94,10 +95,19 @@ pub(crate) async fn run(subject: &Subject<'_>, targets: Targets, memory: &Mutex<
     if let Some((key, why)) = found.unreadable.first() {
         return failed(subject, targets, format!("Failed to load live state: {key}: {why}"));
     }
-    // After a restart the index remembers nothing; the status does (F6).
-    let remembered = subject.app.status.resources.iter().find_map(|r| {
-        let key = ResourceKey::new(&r.group, &r.kind, &r.namespace, &r.name);
-        unknown.get(&key.group_kind()).filter(|_| !wanted.contains(&key)).map(|why| (key, why))
+    // After a restart the index remembers nothing; the status does (F6). What the last sync made is in its results
+    // alone when the watch was late; its hooks go by their policies, and the namespace it made is nobody's target.
+    let is_made_namespace =
+        |r: &ResourceStatus| r.kind == "Namespace" && r.group.is_empty() && r.name == *namespace;
+    let synced = if unknown.is_empty() { Vec::new() } else { operation::synced_only(subject.app) };
+    let key_of = |r: &ResourceStatus| ResourceKey::new(&r.group, &r.kind, &r.namespace, &r.name);
+    let compared = subject.app.status.resources.iter().map(key_of).filter(|key| !wanted.contains(key));
+    let synced = synced.iter().filter(|r| !r.hook && !is_made_namespace(r)).map(key_of);
+    // Results name the destination namespace also for what is cluster-scoped.
+    let synced = synced.filter(|key| !wanted.contains(key) && !wanted.contains(&key.in_namespace("")));
+    let remembered = compared.chain(synced).find_map(|key| {
+        let why = unknown.get(&key.group_kind())?;
+        Some((key, why))
     });
     if let Some((key, why)) = remembered {
         let message = format!("Failed to load live state: {key}: {why}");

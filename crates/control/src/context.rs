@@ -5,7 +5,6 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use arc_swap::ArcSwap;
 use jiff::{SignedDuration, Timestamp};
-use serde_json::Value;
 use tiphys_api::Application;
 use tiphys_cluster::Writer;
 use tiphys_object::{Gvk, Object};
@@ -15,9 +14,10 @@ use tokio::time::Instant;
 
 use crate::clusters::Pool;
 use crate::decide::refresh::{Intervals, Level};
-use crate::events::{self, Note};
+use crate::events::{Event, Note};
 use crate::gate::Gates;
 use crate::metrics::Metrics;
+use crate::pushes::Pushes;
 use crate::queue::{Priority, Queue};
 use crate::rendering::Renders;
 use crate::scripts::Interpreters;
@@ -42,11 +42,13 @@ pub(crate) struct Context {
     pub(crate) interpreters: Interpreters,
     pub(crate) metrics: Metrics,
     /// Full: the event is dropped and counted; events are best effort.
-    pub(crate) events: mpsc::Sender<Value>,
+    pub(crate) events: mpsc::Sender<Event>,
     pub(crate) read_only: bool,
     pub(crate) progress: Progress,
     /// Turns of writes that only show a new revision.
     pub(crate) trickle: Trickle,
+    /// References whose followers by directory are still to be asked.
+    pub(crate) pushes: Pushes,
 }
 
 /// Proof of life for the health endpoint: grows whenever a worker finishes an item or finds nothing to do.
@@ -95,7 +97,7 @@ impl Context {
             message = %note.message,
             "event"
         );
-        let event = events::event(object, note, destination, self.clock.now());
+        let event = Event::new(object, note, destination, self.clock.now());
         if self.events.try_send(event).is_err() {
             self.metrics.worked("event-dropped");
         }

@@ -14,7 +14,7 @@ use tiphys_cluster::{
     watch_objects,
 };
 use tiphys_installation::InstallationData;
-use tiphys_object::{Gvk, Object, access};
+use tiphys_object::{Gvk, Object};
 use tiphys_policy::permit::{Own, Permit};
 use tiphys_source::{SourceError, SourceOptions, Sources};
 use tokio::sync::mpsc;
@@ -26,16 +26,18 @@ use crate::affected::Affected;
 use crate::clusters::{ClusterEvent, Pool, Ways, chain};
 use crate::context::{Context, Progress};
 use crate::decide::refresh::Level;
+use crate::events::Event;
 use crate::gate::{Gates, Limits};
 use crate::lease::Lease;
 use crate::metrics::{AppInfo, ClusterInfo, Metrics};
+use crate::pushes::Pushes;
 use crate::queue::{Priority, Queue};
 use crate::rendering::Renders;
 use crate::store::{AppEntry, AppKey, AppStore, Change};
 use crate::surroundings::Surroundings;
 use crate::trickle::Trickle;
 use crate::world::World;
-use crate::{pass, projects};
+use crate::{pass, projects, pushes};
 
 /// Objects of a watch that may wait; when full, the watch stalls, which is the backpressure we want.
 const WATCH_EVENTS_MAX: usize = 1024;
@@ -281,6 +283,7 @@ impl Controller {
             read_only: options.read_only,
             progress: Progress::default(),
             trickle: Trickle::default(),
+            pushes: Pushes::default(),
         });
         let all_namespaces =
             context.world.load().settings.application_namespaces().iter().any(|n| !n.is_empty());
@@ -295,6 +298,8 @@ impl Controller {
         tracker.spawn(follow_applications(Arc::clone(&context), receiver));
         tracker.spawn(follow_clusters(Arc::clone(&context), cluster_receiver, cancel.clone()));
         tracker.spawn(inputs.follow(Arc::clone(&context)));
+        let pushed = pushes::follow(Arc::clone(&context), cancel.clone());
+        tracker.spawn(abandoned.clone().run_until_cancelled_owned(pushed));
         let events = write_events(Arc::clone(&context), event_receiver, cancel.clone());
         tracker.spawn(abandoned.clone().run_until_cancelled_owned(events));
         for _ in 0..workers {
@@ -343,6 +348,7 @@ impl Controller {
             // The listing was invalidated above; the first application lists again, the others share.
             context.request(key, Level::Latest, Priority::Urgent);
         }
+        context.pushes.add(found.references);
         found.applications.len()
     }
 
@@ -756,7 +762,7 @@ fn wake_unknown(context: &Context, server: &str) {
 }
 
 /// Writes events about Applications; a failure is logged and forgotten.
-async fn write_events(context: Arc<Context>, mut events: mpsc::Receiver<Value>, cancel: CancellationToken) {
+async fn write_events(context: Arc<Context>, mut events: mpsc::Receiver<Event>, cancel: CancellationToken) {
     use futures::StreamExt;
     let stream = futures::stream::poll_fn(move |task| events.poll_recv(task));
     stream
@@ -767,8 +773,8 @@ async fn write_events(context: Arc<Context>, mut events: mpsc::Receiver<Value>, 
                 if context.read_only {
                     return;
                 }
-                let permit = Permit::own(Own::Event, access::namespace(&event), access::name(&event));
-                if let Err(error) = context.home.create_event(&permit, event).await {
+                let permit = Permit::own(Own::Event, event.namespace(), &event.name());
+                if let Err(error) = context.home.create(&permit, &event.manifest()).await {
                     tracing::debug!(%error, "an event could not be written");
                 }
             }

@@ -23,6 +23,7 @@ mod operate;
 mod pass;
 mod persist;
 mod projects;
+mod pushes;
 pub mod queue;
 mod rendering;
 mod scripts;

@@ -88,7 +88,7 @@ pub(crate) struct Targets {
     /// Sources they were made from.
     pub(crate) sources: Vec<ApplicationSource>,
     /// Everything else they depend on: tracking, namespace, project, renderers.
-    pub(crate) made_for: String,
+    pub(crate) made_for: [u8; 32],
     /// The renderings they are from. Held, so that the same is not rendered again as long as this is in memory.
     pub(crate) renderings: Vec<Arc<Held>>,
 }
@@ -97,6 +97,13 @@ impl Targets {
     /// Identities of the renderings.
     pub(crate) fn ids(&self) -> impl Iterator<Item = [u8; 32]> {
         self.renderings.iter().map(|rendering| rendering.id)
+    }
+}
+
+impl Targets {
+    /// Whether all manifests come from the directories of the sources alone.
+    pub(crate) fn is_within(&self) -> bool {
+        !self.renderings.is_empty() && self.renderings.iter().all(|rendering| rendering.is_within)
     }
 }
 

@@ -492,7 +492,7 @@ pub(crate) async fn compare_local(
         revisions: revisions.to_vec(),
         types: Vec::new(),
         sources: work.app.sources().to_vec(),
-        made_for: String::new(),
+        made_for: [0; 32],
         renderings: Vec::new(),
     };
     Ok(compare::run(&work.subject(resolved), targets, &work.memory).await)
@@ -527,8 +527,13 @@ async fn load_sources(
     request: &Admitted<'_>,
     remember: bool,
 ) -> Result<Targets, TargetError> {
-    let (targets, rendered) =
-        targets::load(request, &context.sources, &context.renders, &context.gates).await?;
+    let loaded = targets::load(request, &context.sources, &context.renders, &context.gates).await;
+    if remember && !loaded.as_ref().is_err_and(|error| error.busy) {
+        // After a failure any change may be the one that mends it.
+        let is_within = loaded.as_ref().is_ok_and(|(targets, _)| targets.is_within());
+        context.store.keep_within(&work.key, request.request().sources, is_within);
+    }
+    let (targets, rendered) = loaded?;
     for _ in 0..rendered {
         context.metrics.worked("render");
     }

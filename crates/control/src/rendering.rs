@@ -63,6 +63,8 @@ pub(crate) struct RenderedSource {
     pub(crate) source_type: SourceType,
     /// Identity of this rendering: equal for equal inputs.
     pub(crate) id: [u8; 32],
+    /// Whether nothing outside of the source's own directory was read.
+    pub(crate) is_within: bool,
     bytes: u32,
 }
 
@@ -198,7 +200,14 @@ impl Renders {
                 let bytes: usize = objects.iter().map(|object| object.raw().len() + 600).sum();
                 let bytes = u32::try_from(bytes).unwrap_or(u32::MAX);
                 self.failed.invalidate(&wide);
-                Ok(self.done.put(RenderedSource { objects: objects.into(), source_type, id, bytes }))
+                let is_within = inside && narrow.is_some();
+                Ok(self.done.put(RenderedSource {
+                    objects: objects.into(),
+                    source_type,
+                    id,
+                    is_within,
+                    bytes,
+                }))
             }
             Err(failed) => {
                 // Failures that say nothing about the content do not count towards the pause (RND-146).
@@ -416,34 +425,36 @@ fn narrow_key(tree: &dyn Tree, task: &RenderTask) -> Option<[u8; 32]> {
     Some(key(task, "directory", &id))
 }
 
-/// Hash of everything a rendering depends on (RND-141, RND-142). Fields are length-prefixed.
+/// Hash of everything a rendering depends on (RND-141, RND-142).
 fn key(task: &RenderTask, what: &str, id: &str) -> [u8; 32] {
-    let request = &task.request;
-    let mut source = request.source.clone();
-    source.repo_url.clear();
-    source.target_revision.clear();
-    let source = serde_json::to_vec(&source).unwrap_or_default();
-    let enabled = format!(
-        "{:?} {} {} {:?} {}",
-        request.enabled,
-        request.strict_overrides,
-        request.allow_out_of_bounds_links,
-        request.content,
-        task.budget.combined_manifest_bytes
-    );
-    let tracking = format!("{:?}", task.tracking);
+    let inputs = inputs(&task.request, &task.tracking);
+    let bytes = task.budget.combined_manifest_bytes.to_be_bytes();
+    hash([RENDERER_VERSION.as_bytes(), what.as_bytes(), id.as_bytes(), &inputs, &bytes])
+}
+
+/// Hash of what is rendered and how objects are stamped, without the tree.
+pub(crate) fn inputs(request: &RenderRequest, tracking: &TrackingSettings) -> [u8; 32] {
+    // That the setting is not recognised changes no stamp; the method in force does.
+    let TrackingSettings {
+        method,
+        label_key,
+        installation_id,
+        control_plane_namespace,
+        unrecognized_method: _,
+    } = tracking;
+    hash([
+        request.identity().as_slice(),
+        method.as_str().as_bytes(),
+        label_key.as_bytes(),
+        installation_id.as_bytes(),
+        control_plane_namespace.as_bytes(),
+    ])
+}
+
+/// Hash of fields, each with its length.
+fn hash<const N: usize>(fields: [&[u8]; N]) -> [u8; 32] {
     let mut hash = Sha256::new();
-    for field in [
-        RENDERER_VERSION.as_bytes(),
-        what.as_bytes(),
-        id.as_bytes(),
-        &source,
-        request.instance_name.as_bytes(),
-        request.destination_namespace.as_bytes(),
-        request.project.as_bytes(),
-        enabled.as_bytes(),
-        tracking.as_bytes(),
-    ] {
+    for field in fields {
         hash.update(u64::try_from(field.len()).unwrap_or(u64::MAX).to_be_bytes());
         hash.update(field);
     }

@@ -14,13 +14,13 @@ use jiff::Timestamp;
 use parking_lot::{Mutex, RwLock};
 use smol_str::SmolStr;
 use tiphys_api::Application;
-use tiphys_api::application::ApplicationStatus;
+use tiphys_api::application::{ApplicationSource, ApplicationStatus};
 use tiphys_object::Object;
 
 use crate::memory::AppMemory;
 use crate::webhook::Push;
 use followers::ByReference;
-pub(crate) use followers::Pushed;
+pub(crate) use followers::{Pushed, Reference};
 
 /// Namespace and name of an application.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -168,10 +168,14 @@ impl AppStore {
         let declared = match old {
             Some((old, true)) if is_known(&old, &app) => old,
             old => {
+                let mut is_within = false;
                 if let Some((old, _)) = old {
+                    // What is known of its rendering holds as long as the sources are the same.
+                    is_within = state.by_reference.is_within(&key) && old.sources() == app.sources();
                     state.unindex(&key, &old);
                 }
                 state.index(&key, &app, &instance);
+                state.by_reference.keep_within(&key, &app, is_within);
                 Arc::new(app)
             }
         };
@@ -251,6 +255,24 @@ impl AppStore {
     /// Whom a push concerns; the references it moved are noted as moved at this time.
     pub(crate) fn pushed(&self, push: &Push, at: Timestamp) -> Pushed {
         self.state.write().by_reference.pushed(push, at)
+    }
+
+    /// Those that follow a reference by directory and have one of these files in theirs; all of them when the files
+    /// are not known.
+    pub(crate) fn within(&self, reference: &Reference, files: Option<&[String]>) -> BTreeSet<AppKey> {
+        self.state.read().by_reference.within(reference, files)
+    }
+
+    /// Notes whether everything that an application renders from these sources comes from its own directory.
+    pub(crate) fn keep_within(&self, key: &AppKey, sources: &[ApplicationSource], is_within: bool) {
+        if self.state.read().by_reference.is_within(key) == is_within {
+            return;
+        }
+        let mut state = self.state.write();
+        let State { apps, by_reference, .. } = &mut *state;
+        if let Some(entry) = apps.get(key).filter(|entry| entry.declared.sources() == sources) {
+            by_reference.keep_within(key, &entry.declared, is_within);
+        }
     }
 
     /// When a push last moved something that an application follows.

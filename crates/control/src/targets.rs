@@ -42,11 +42,24 @@ pub(crate) struct TargetRequest<'a> {
 }
 
 impl TargetRequest<'_> {
-    /// Everything besides sources and revisions that the targets depend on.
-    pub(crate) fn made_for(&self) -> String {
-        let enabled = ["helm", "kustomize", "jsonnet"].map(|tool| self.world.settings.renderer_enabled(tool));
-        let tracking = &self.tracking;
-        format!("{tracking:?} {:?} {:?} {enabled:?}", self.destination_namespace, self.project.name())
+    /// What one of the sources is rendered with.
+    fn rendering_of(&self, source: &ApplicationSource, revision: &str) -> RenderRequest {
+        let settings = &self.world.settings;
+        RenderRequest {
+            source: source.clone(),
+            revision: revision.to_owned(),
+            instance_name: self.instance.to_owned(),
+            destination_namespace: self.destination_namespace.to_owned(),
+            project: self.project.name().to_owned(),
+            enabled: EnabledTools::from(settings),
+            strict_overrides: settings.strict_overrides(),
+            ..RenderRequest::default()
+        }
+    }
+
+    /// Identity of everything besides sources and revisions that the targets depend on.
+    pub(crate) fn made_for(&self) -> [u8; 32] {
+        rendering::inputs(&self.rendering_of(&ApplicationSource::default(), ""), &self.tracking)
     }
 }
 
@@ -70,16 +83,17 @@ pub(crate) struct Admitted<'a>(TargetRequest<'a>);
 /// # Errors
 /// With the project's refusal.
 pub(crate) fn admit(request: TargetRequest<'_>) -> Result<Admitted<'_>, TargetError> {
-    let matching = request.world.settings.project_matching();
-    let refused = |source: &ApplicationSource| {
-        let url = &source.repo_url;
-        let permission = source_permitted(request.project, url, matching).message;
-        permission.or_else(|| signature_refusal(request.project, &request.world.settings, url))
-    };
+    let refused = |source: &ApplicationSource| refusal(request.world, request.project, &source.repo_url);
     match request.sources.iter().find_map(refused) {
         Some(text) => Err(TargetError { text, repository: false, busy: false }),
         None => Ok(Admitted(request)),
     }
+}
+
+/// Why a project may not read a repository; `None` when it may.
+pub(crate) fn refusal(world: &World, project: &AppProject, url: &str) -> Option<String> {
+    let permission = source_permitted(project, url, world.settings.project_matching()).message;
+    permission.or_else(|| signature_refusal(project, &world.settings, url))
 }
 
 impl<'a> Admitted<'a> {
@@ -182,20 +196,10 @@ async fn load_one(
         return Ok((commit, None));
     }
     let tree = sources.tree(&repo, &commit).await.map_err(repository)?;
-    let settings = &request.world.settings;
     let task = RenderTask {
         key: request.key.clone(),
         priority: request.priority,
-        request: RenderRequest {
-            source: source.clone(),
-            revision: commit.clone(),
-            instance_name: request.instance.to_owned(),
-            destination_namespace: request.destination_namespace.to_owned(),
-            project: project.to_owned(),
-            enabled: EnabledTools::from(settings),
-            strict_overrides: settings.strict_overrides(),
-            ..RenderRequest::default()
-        },
+        request: request.rendering_of(source, &commit),
         budget: Budget::default(),
         tracking: Arc::clone(&request.tracking),
         hard: request.kind == RefreshKind::Hard,

@@ -196,6 +196,37 @@ pub struct RenderRequest {
     pub content: ContentKind,
 }
 
+impl RenderRequest {
+    /// Everything of it that the manifests depend on, in a form that is equal for equal inputs only (RND-141, RND-142).
+    ///
+    /// Where the tree comes from and which commit it is do not count: the same files give the same manifests.
+    pub fn identity(&self) -> Vec<u8> {
+        // Taken apart by name: a new input does not compile before somebody has decided about it.
+        let Self {
+            source,
+            // No renderer reads it yet. One that does has to make it a part of this.
+            revision: _,
+            instance_name,
+            destination_namespace,
+            project,
+            kube_version,
+            api_versions,
+            enabled: EnabledTools { helm, kustomize, jsonnet },
+            strict_overrides,
+            allow_out_of_bounds_links,
+            content,
+        } = self;
+        let mut source = source.clone();
+        source.repo_url.clear();
+        source.target_revision.clear();
+        let cluster = (kube_version, api_versions);
+        let application = (instance_name, destination_namespace, project);
+        let settings = (helm, kustomize, jsonnet, strict_overrides, allow_out_of_bounds_links);
+        // Texts and flags; this cannot fail.
+        serde_json::to_vec(&(source, application, cluster, settings, content.as_str())).unwrap_or_default()
+    }
+}
+
 /// Result of a rendering.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Rendered {
@@ -241,4 +272,43 @@ pub fn render(request: &RenderRequest, tree: &dyn Tree, budget: &Budget) -> Resu
         }
     };
     Ok(Rendered { objects: manifests::expand_lists(objects, budget)?, source_type })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// RND-141, RND-142: every input makes another identity; where the tree comes from does not.
+    #[test]
+    fn rnd_141_every_input_counts_and_the_origin_does_not() {
+        let plain = RenderRequest::default();
+        let changes: [fn(&mut RenderRequest); 13] = [
+            |one| one.source.path = "app".to_owned(),
+            |one| one.source.name = "a".to_owned(),
+            |one| one.instance_name = "a".to_owned(),
+            |one| one.destination_namespace = "a".to_owned(),
+            |one| one.project = "a".to_owned(),
+            |one| one.kube_version = "a".to_owned(),
+            |one| one.api_versions = Arc::from(["a".to_owned()]),
+            |one| one.enabled.helm = !one.enabled.helm,
+            |one| one.enabled.kustomize = !one.enabled.kustomize,
+            |one| one.enabled.jsonnet = !one.enabled.jsonnet,
+            |one| one.strict_overrides = true,
+            |one| one.allow_out_of_bounds_links = true,
+            |one| one.content = ContentKind::Chart,
+        ];
+        let mut seen = vec![plain.identity()];
+        for (number, change) in changes.iter().enumerate() {
+            let mut other = plain.clone();
+            change(&mut other);
+            let identity = other.identity();
+            assert!(!identity.is_empty() && !seen.contains(&identity), "change {number}");
+            seen.push(identity);
+        }
+        let mut elsewhere = plain.clone();
+        elsewhere.source.repo_url = "https://h/r".to_owned();
+        elsewhere.source.target_revision = "main".to_owned();
+        elsewhere.revision = "abc".to_owned();
+        assert_eq!(elsewhere.identity(), plain.identity());
+    }
 }

@@ -5,11 +5,24 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use tiphys_exec::ExecError;
+use tokio::sync::Semaphore;
 
 use crate::SourceError;
 
-/// Runs file access and decoding off the async threads (STY-80).
+/// Short reads that run at a time. Each thread keeps memory of its own, so that thirty of them, each used now and then,
+/// took a third of all the memory; more than a few gain nothing, for they wait for the same disk and processors.
+static READS: Semaphore = Semaphore::const_new(4);
+
+/// Runs file access and decoding off the async threads (STY-80): work that is short by itself.
 pub(crate) async fn blocking<T: Send + 'static>(
+    work: impl FnOnce() -> Result<T, SourceError> + Send + 'static,
+) -> Result<T, SourceError> {
+    // It is never closed.
+    let _turn = READS.acquire().await;
+    on_thread(work).await
+}
+
+async fn on_thread<T: Send + 'static>(
     work: impl FnOnce() -> Result<T, SourceError> + Send + 'static,
 ) -> Result<T, SourceError> {
     let failed = |_panic| SourceError::Cache { text: "reading the repository failed".to_owned() };
@@ -24,7 +37,7 @@ pub(crate) async fn interruptible<T: Send + 'static>(
 ) -> Result<T, SourceError> {
     let interrupt = Interrupt::default();
     let told = Arc::clone(&interrupt.0);
-    let task = blocking(move || work(&told));
+    let task = on_thread(move || work(&told));
     tokio::pin!(task);
     if let Ok(result) = tokio::time::timeout(limit, &mut task).await {
         return result;

@@ -163,18 +163,25 @@ pub fn end_pass(
 /// Notes in `status.resources` what an attempt may have made, before its results go: a later comparison that cannot
 /// list a kind, and the cascade, ask for what is noted there (INV-17). A dry run made nothing.
 pub fn remember_synced(app: &mut Application) {
-    let Some(state) = app.status.operation_state.as_ref() else { return };
+    let noted = synced_only(app);
+    app.status.resources.extend(noted);
+}
+
+/// What the last attempt may have made and the last comparison does not name: a late watch had not shown it, or it is
+/// not wanted any more.
+pub fn synced_only(app: &Application) -> Vec<ResourceStatus> {
+    let Some(state) = app.status.operation_state.as_ref() else { return Vec::new() };
     if state.operation.sync.as_ref().is_some_and(|sync| sync.dry_run) {
-        return;
+        return Vec::new();
     }
-    let Some(result) = state.sync_result.as_ref() else { return };
+    let Some(result) = state.sync_result.as_ref() else { return Vec::new() };
     let known: HashSet<ResourceKey> = app
         .status
         .resources
         .iter()
         .map(|r| ResourceKey::new(&r.group, &r.kind, &r.namespace, &r.name))
         .collect();
-    let noted: Vec<ResourceStatus> = result
+    result
         .resources
         .iter()
         .filter(|r| r.status != "Pruned")
@@ -194,8 +201,7 @@ pub fn remember_synced(app: &mut Application) {
             hook: !r.hook_type.is_empty(),
             ..ResourceStatus::default()
         })
-        .collect();
-    app.status.resources.extend(noted);
+        .collect()
 }
 
 /// A time as the status shows it: RFC 3339 in UTC, whole seconds.

@@ -106,7 +106,13 @@ mod tests {
     use super::*;
 
     fn source(number: u8, bytes: u32) -> RenderedSource {
-        RenderedSource { objects: Arc::from([]), source_type: SourceType::Directory, id: [number; 32], bytes }
+        RenderedSource {
+            objects: Arc::from([]),
+            source_type: SourceType::Directory,
+            id: [number; 32],
+            is_within: true,
+            bytes,
+        }
     }
 
     /// What nobody holds, after everything that is put off was done.

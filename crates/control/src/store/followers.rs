@@ -1,13 +1,15 @@
 //! Who follows which reference of which repository, and which of its paths: what a push concerns is looked up from
 //! what it changed, so that its cost is that of the change and not that of all applications (API-204..207).
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 use jiff::Timestamp;
 use smol_str::SmolStr;
 use tiphys_api::Application;
 use tiphys_api::application::ApplicationSource;
+use tiphys_api::names::annotation;
 use tiphys_go::steps::Steps;
+use tiphys_render::TreePath;
 use tiphys_render::refresh::{ChangedFiles, RefreshPaths};
 
 use super::AppKey;
@@ -23,6 +25,9 @@ const PATTERN_STEPS_MAX: u64 = 40_000_000;
 struct Followers {
     /// Those that every change concerns.
     everything: BTreeSet<AppKey>,
+    /// Those that name no paths and whose manifests come from one directory alone, as far as is known: what a push
+    /// changed there is read from the trees (`crate::pushes`).
+    by_directory: HashMap<SmolStr, BTreeSet<AppKey>>,
     /// Those that changes of a file, or of anything in a directory, concern.
     by_path: HashMap<SmolStr, BTreeSet<AppKey>>,
     /// Those that changes of matching files concern.
@@ -38,12 +43,25 @@ pub(crate) struct Pushed {
     pub(crate) repositories: BTreeSet<SmolStr>,
     /// Applications that it concerns. The others that follow the reference get its revision, and nothing else.
     pub(crate) applications: BTreeSet<AppKey>,
+    /// References with followers by directory: whom of these it concerns is not known yet.
+    pub(crate) references: BTreeSet<Reference>,
+}
+
+/// A reference of a repository, as sources name them.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(crate) struct Reference {
+    /// The repository's URL.
+    pub(crate) url: SmolStr,
+    /// The reference.
+    pub(crate) name: SmolStr,
 }
 
 /// All applications by what they follow.
 #[derive(Debug, Default)]
 pub(crate) struct ByReference {
     repositories: HashMap<SmolStr, HashMap<SmolStr, Followers>>,
+    /// Who follows by directory.
+    within: HashSet<AppKey>,
 }
 
 impl ByReference {
@@ -68,8 +86,52 @@ impl ByReference {
         }
     }
 
+    /// Notes whether everything that an application renders comes from its own directory, as its last rendering
+    /// found. It may be noted as often as one likes.
+    pub(crate) fn keep_within(&mut self, key: &AppKey, app: &Application, is_within: bool) {
+        let Some((source, directory)) = own_directory(app).filter(|_| is_within != self.within.contains(key))
+        else {
+            return;
+        };
+        let references = self.repositories.get_mut(source.repo_url.as_str());
+        let followers = references.and_then(|found| found.get_mut(source.target_revision.as_str()));
+        let Some(followers) = followers else { return };
+        if is_within {
+            followers.everything.remove(key);
+            followers.by_directory.entry(directory).or_default().insert(key.clone());
+            self.within.insert(key.clone());
+        } else {
+            remove_from(&mut followers.by_directory, &directory, key);
+            followers.everything.insert(key.clone());
+            self.within.remove(key);
+        }
+    }
+
+    /// Whether an application follows by directory.
+    pub(crate) fn is_within(&self, key: &AppKey) -> bool {
+        self.within.contains(key)
+    }
+
+    /// Those that follow a reference by directory, of which one of these files lies in theirs; all of them when the
+    /// files are not known.
+    pub(crate) fn within(&self, reference: &Reference, files: Option<&[String]>) -> BTreeSet<AppKey> {
+        let references = self.repositories.get(&reference.url);
+        let Some(followers) = references.and_then(|found| found.get(&reference.name)) else {
+            return BTreeSet::new();
+        };
+        let Some(files) = files else {
+            return followers.by_directory.values().flatten().cloned().collect();
+        };
+        let directories: BTreeSet<&str> = files.iter().flat_map(|file| directories_of(file)).collect();
+        let found = directories.into_iter().filter_map(|directory| followers.by_directory.get(directory));
+        found.flatten().cloned().collect()
+    }
+
     /// Removes an application that was added like this.
     pub(crate) fn remove(&mut self, key: &AppKey, app: &Application) {
+        if self.within.contains(key) {
+            self.keep_within(key, app, false);
+        }
         for source in app.sources() {
             let Some(references) = self.repositories.get_mut(source.repo_url.as_str()) else { continue };
             if let Some(followers) = references.get_mut(source.target_revision.as_str()) {
@@ -77,12 +139,7 @@ impl ByReference {
                 followers.patterns.remove(key);
                 if let RefreshPaths::Some { plain, .. } = followed(app, source) {
                     for path in plain {
-                        if let Some(keys) = followers.by_path.get_mut(path.as_str()) {
-                            keys.remove(key);
-                            if keys.is_empty() {
-                                followers.by_path.remove(path.as_str());
-                            }
-                        }
+                        remove_from(&mut followers.by_path, &path, key);
                     }
                 }
                 if followers.is_empty() {
@@ -108,6 +165,9 @@ impl ByReference {
             for (reference, followers) in references {
                 if revision_matches(push, reference, &mut Steps::new(STEPS_MAX)).unwrap_or(true) {
                     followers.moved = Some(at);
+                    if !followers.by_directory.is_empty() {
+                        found.references.insert(Reference { url: url.clone(), name: reference.clone() });
+                    }
                     followers.concerned(&changed, &mut steps, &mut found.applications);
                 }
             }
@@ -133,9 +193,34 @@ fn followed(app: &Application, source: &ApplicationSource) -> RefreshPaths {
     }
 }
 
+/// The only source of an application that names no paths, and the directory it comes from. The root is no directory
+/// of its own: every change concerns it.
+fn own_directory(app: &Application) -> Option<(&ApplicationSource, SmolStr)> {
+    let [source] = app.sources() else { return None };
+    let is_plain = app.annotation(annotation::MANIFEST_GENERATE_PATHS).is_none()
+        && source.chart.is_empty()
+        && source.tag_prefix.is_empty();
+    let path = TreePath::parse(&source.path).ok().filter(|path| is_plain && !path.is_root())?;
+    Some((source, path.as_str().into()))
+}
+
+/// All directories that a file lies in, without the root.
+fn directories_of(file: &str) -> impl Iterator<Item = &str> {
+    file.match_indices('/').filter_map(|(at, _)| file.get(..at))
+}
+
+fn remove_from(index: &mut HashMap<SmolStr, BTreeSet<AppKey>>, path: &str, key: &AppKey) {
+    if let Some(keys) = index.get_mut(path) {
+        keys.remove(key);
+        if keys.is_empty() {
+            index.remove(path);
+        }
+    }
+}
+
 impl Followers {
     fn is_empty(&self) -> bool {
-        self.everything.is_empty() && self.by_path.is_empty()
+        self.everything.is_empty() && self.by_path.is_empty() && self.by_directory.is_empty()
     }
 
     fn concerned(&self, changed: &ChangedFiles<'_>, steps: &mut Steps, into: &mut BTreeSet<AppKey>) {
@@ -238,6 +323,62 @@ mod tests {
             index.remove(key, app);
         }
         assert!(index.repositories.is_empty(), "{index:?}");
+    }
+
+    /// API-207: whoever renders one directory alone is found by the files in it; the others are asked as before.
+    #[test]
+    fn api_207_followers_by_directory_are_found_by_their_files() {
+        let apps: Vec<_> = (0..3).map(|number| app(number, URL, "main", None)).collect();
+        let keys = |numbers: &[usize]| numbers.iter().map(|number| apps[*number].0.clone()).collect();
+        let mut index = ByReference::default();
+        for (key, app) in &apps {
+            index.add(key, app);
+        }
+        assert_eq!(pushed(&mut index, &push("main", &[])), keys(&[0, 1, 2]));
+        for (key, app) in &apps[..2] {
+            index.keep_within(key, app, true);
+            index.keep_within(key, app, true);
+        }
+        let found = index.pushed(&push("main", &["apps/0/x.yaml"]), Timestamp::UNIX_EPOCH);
+        assert_eq!(found.applications, keys(&[2]));
+        let reference = Reference { url: URL.into(), name: "main".into() };
+        assert_eq!(found.references, BTreeSet::from([reference.clone()]));
+        let within = |index: &ByReference, files: &[&str]| {
+            let files: Vec<String> = files.iter().map(|file| (*file).to_owned()).collect();
+            index.within(&reference, Some(&files))
+        };
+        assert_eq!(within(&index, &["apps/0/deep/x.yaml", "apps/0/y.yaml"]), keys(&[0]));
+        assert_eq!(within(&index, &["apps/01/x.yaml", "apps/2/x.yaml", "apps", "x.yaml"]), keys(&[]));
+        assert_eq!(index.within(&reference, None), keys(&[0, 1]));
+        index.keep_within(&apps[0].0, &apps[0].1, false);
+        assert_eq!(pushed(&mut index, &push("main", &[])), keys(&[0, 2]));
+        for (key, app) in &apps {
+            index.remove(key, app);
+        }
+        assert!(index.repositories.is_empty() && index.within.is_empty(), "{index:?}");
+    }
+
+    /// Whoever names paths, has several sources, a range with a prefix or the root is never found by directory.
+    #[test]
+    fn api_207_only_one_plain_directory_is_followed_by_directory() {
+        let (key, plain) = app(1, URL, "main", None);
+        let changes: [fn(&mut Application); 4] = [
+            |app| {
+                let name = annotation::MANIFEST_GENERATE_PATHS.to_owned();
+                app.metadata.annotations.insert(name, ".".to_owned());
+            },
+            |app| app.spec.sources = vec![app.spec.source.clone().unwrap(), app.spec.source.clone().unwrap()],
+            |app| app.spec.source.as_mut().unwrap().tag_prefix = "v".to_owned(),
+            |app| app.spec.source.as_mut().unwrap().path = ".".to_owned(),
+        ];
+        for change in changes {
+            let mut app = plain.clone();
+            change(&mut app);
+            let mut index = ByReference::default();
+            index.add(&key, &app);
+            index.keep_within(&key, &app, true);
+            assert!(!index.is_within(&key), "{:?}", app.sources());
+        }
     }
 
     /// Only a reference that was pushed to has moved.

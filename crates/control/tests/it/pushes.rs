@@ -6,6 +6,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use http::Method;
 use serde_json::{Value, json};
+use tiphys_source::Trouble;
 
 use crate::fleet::{Fleet, names, value};
 use crate::world::{URL, World};
@@ -103,4 +104,68 @@ async fn inv_13_new_revisions_are_shown_at_a_bounded_rate_and_none_is_forgotten(
     let shows = |fleet: &Fleet| names(APPS).iter().all(|name| fleet.revision(name) == head);
     let took = changed + fleet.until("all show it", shows).await;
     assert!((Duration::from_millis(1_800)..=Duration::from_secs(5)).contains(&took), "{took:?}");
+}
+
+/// An application that names no paths and renders one directory, synced; a first push has been looked at.
+async fn plain() -> World {
+    let world = World::start().await;
+    world.commit("one");
+    world.create();
+    world.pass(MOMENT).await;
+    assert_eq!(world.value(), "one");
+    commit_beside(&world);
+    world.push(&[]);
+    world.pass(MOMENT).await;
+    world
+}
+
+/// API-207: whoever names no paths is asked when its directory changed, whatever the delivery says of files.
+#[tokio::test(start_paused = true)]
+async fn api_207_what_a_push_changed_is_read_from_the_trees() {
+    let world = plain().await;
+    let (comparisons, before) = (world.comparisons(), version(&world));
+    let head = commit_beside(&world);
+    assert_eq!(world.push(&["shop/object.yaml"]), 0, "the trees decide, not the delivery");
+    world.pass(MOMENT).await;
+    assert_eq!((world.comparisons(), version(&world)), (comparisons, before), "nothing of its own changed");
+    world.pass(POLL).await;
+    assert_eq!(shown(&world), head);
+    world.commit("two");
+    world.push(&["docs/a.md"]);
+    world.pass(Duration::from_secs(1)).await;
+    assert_eq!(world.value(), "two");
+}
+
+/// Several pushes before anybody looked: each of their changes counts.
+#[tokio::test(start_paused = true)]
+async fn api_207_a_change_between_two_looks_is_not_lost() {
+    let world = plain().await;
+    world.commit("two");
+    world.push(&[]);
+    commit_beside(&world);
+    world.push(&[]);
+    world.pass(Duration::from_secs(1)).await;
+    assert_eq!(world.value(), "two");
+    // A delivery got lost; the next one brings its change along.
+    world.commit("three");
+    commit_beside(&world);
+    world.push(&[]);
+    world.pass(Duration::from_secs(1)).await;
+    assert_eq!(world.value(), "three");
+}
+
+/// Error is not empty: when the commits cannot be compared, everybody is asked.
+#[tokio::test(start_paused = true)]
+async fn api_207_what_cannot_be_found_out_concerns_everybody() {
+    let world = plain().await;
+    world.commit("two");
+    let trouble = Trouble { failure: Some("503".to_owned()), ..Trouble::default() };
+    world.servers.set_trouble(URL, trouble);
+    world.push(&[]);
+    world.pass(Duration::from_secs(1)).await;
+    assert_eq!(world.value(), "one");
+    // It was asked, and asks again by itself, long before its next periodic refresh.
+    world.servers.set_trouble(URL, Trouble::default());
+    world.pass(Duration::from_secs(45)).await;
+    assert_eq!(world.value(), "two");
 }

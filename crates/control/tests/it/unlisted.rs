@@ -82,3 +82,31 @@ async fn inv_17_a_hook_that_could_not_be_read_once_is_not_forgotten() {
         assert_eq!(gone.pointer("/reason"), Some(&json!("NotFound")), "{gone}");
     }
 }
+
+/// INV-15: what the last sync made may be in its results alone, when the watch was late and another commit took it out
+/// of the source. While its kind cannot be listed, nobody calls the application in sync.
+#[tokio::test(start_paused = true)]
+async fn inv_15_what_the_last_sync_made_is_not_forgotten_while_its_kind_cannot_be_listed() {
+    let refusal = Refusal::default();
+    refusal.set(true, false);
+    let world = start(&refusal).await;
+    world.commit("one");
+    world.create();
+    world.pass(LONG).await;
+    assert_eq!(world.app().pointer("/status/sync/status"), Some(&json!("Synced")));
+    let made = json!({"group": "batch", "version": "v1", "kind": "Job", "namespace": "default", "name": "left",
+        "status": "Synced", "syncPhase": "Sync", "hookPhase": "Running", "message": "job.batch/left created"});
+    let mut results = world.app().pointer("/status/operationState/syncResult/resources").cloned().unwrap();
+    results.as_array_mut().unwrap().push(made);
+    world.change(&json!({"status": {"operationState": {"syncResult": {"resources": results}}},
+        "metadata": {"annotations": {"argocd.argoproj.io/refresh": "normal"}}}));
+    world.pass(LONG).await;
+    let app = world.app();
+    assert_eq!(app.pointer("/status/sync/status"), Some(&json!("Unknown")), "{app}");
+    let why = app.pointer("/status/conditions/0/message").and_then(Value::as_str).unwrap_or_default();
+    assert!(why.contains("batch/Job/default/left"), "{why}");
+    // It can be listed: there is no such object.
+    refusal.set(false, false);
+    world.pass(LONG).await;
+    assert_eq!(world.app().pointer("/status/sync/status"), Some(&json!("Synced")));
+}

@@ -1,0 +1,144 @@
+//! What a push really changed, for applications that name no paths: the trees of the two commits are compared, once for
+//! each repository, reference and project, and those whose directory it touched are compared. The others get the
+//! revision, as those do whose `manifest-generate-paths` a push does not touch (API-207).
+//!
+//! Nothing is taken on trust: what a look cannot find out concerns everybody. An application that is not asked was
+//! compared at the commit of the last look or is about to be, and nothing that it renders has changed since.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use std::sync::Arc;
+
+use futures::StreamExt as _;
+use futures::stream::FuturesUnordered;
+use parking_lot::Mutex;
+use smol_str::SmolStr;
+use tiphys_source::Freshness;
+use tokio::sync::Notify;
+use tokio_util::sync::CancellationToken;
+
+use crate::context::Context;
+use crate::decide::refresh::Level;
+use crate::queue::Priority;
+use crate::store::{AppKey, Reference};
+use crate::targets;
+
+/// Looks at a time; a repository that answers slowly holds up itself, and three others at most.
+const LOOKS_MAX: usize = 4;
+/// Commits that are remembered. Beyond, one push of each reference concerns everybody once more.
+const HEADS_MAX: usize = 10_000;
+
+/// References that were pushed to and not looked at yet: at most those that somebody follows.
+#[derive(Default)]
+pub(crate) struct Pushes {
+    waiting: Mutex<BTreeSet<Reference>>,
+    told: Notify,
+}
+
+impl Pushes {
+    /// Asks for a look at these references.
+    pub(crate) fn add(&self, references: BTreeSet<Reference>) {
+        if !references.is_empty() {
+            self.waiting.lock().extend(references);
+            self.told.notify_one();
+        }
+    }
+
+    /// The next one of which nobody is looking at.
+    fn next(&self, busy: &HashSet<Reference>) -> Option<Reference> {
+        let mut waiting = self.waiting.lock();
+        let next = waiting.iter().find(|reference| !busy.contains(*reference)).cloned()?;
+        waiting.take(&next)
+    }
+}
+
+/// The commits of one reference at the last look, by project: each has credentials, and rights, of its own.
+type Heads = BTreeMap<SmolStr, String>;
+
+/// Looks at what was pushed to, until the controller stops.
+pub(crate) async fn follow(context: Arc<Context>, cancel: CancellationToken) {
+    let mut heads: HashMap<Reference, Heads> = HashMap::new();
+    let mut busy = HashSet::new();
+    let mut looks = FuturesUnordered::new();
+    loop {
+        while looks.len() < LOOKS_MAX
+            && let Some(reference) = context.pushes.next(&busy)
+        {
+            busy.insert(reference.clone());
+            let known = heads.get(&reference).cloned().unwrap_or_default();
+            looks.push(look(&context, reference, known));
+        }
+        // Cancel-safe: looks stay in the set, and a missed wake-up is kept by the notification.
+        tokio::select! {
+            biased;
+            () = cancel.cancelled() => return,
+            Some((reference, found)) = looks.next(), if !looks.is_empty() => {
+                busy.remove(&reference);
+                if heads.len() >= HEADS_MAX && !heads.contains_key(&reference) {
+                    heads.clear();
+                }
+                heads.insert(reference, found);
+            }
+            () = context.pushes.told.notified() => {}
+        }
+    }
+}
+
+/// Asks those whom the change since the last look concerns; returns the commits that were seen.
+async fn look(context: &Context, reference: Reference, known: Heads) -> (Reference, Heads) {
+    let mut projects: BTreeMap<SmolStr, BTreeSet<AppKey>> = BTreeMap::new();
+    for key in context.store.within(&reference, None) {
+        let Some(entry) = context.store.get(&key) else { continue };
+        projects.entry(entry.declared.project().into()).or_default().insert(key);
+    }
+    let mut seen = Heads::new();
+    for (project, followers) in projects {
+        let change = changed(context, &reference, &project, known.get(&project)).await;
+        let concerned = match &change {
+            Ok((_, Some(files))) => {
+                let touched = context.store.within(&reference, Some(files));
+                touched.intersection(&followers).cloned().collect()
+            }
+            Ok((_, None)) => followers,
+            Err(reason) => {
+                tracing::debug!(url = %reference.url, reason, "what a push changed could not be found out");
+                followers
+            }
+        };
+        for key in concerned {
+            context.request(&key, Level::Latest, Priority::Urgent);
+        }
+        if let Ok((commit, _)) = change {
+            seen.insert(project, commit);
+        }
+    }
+    (reference, seen)
+}
+
+/// The commit that a reference means now, and the files that differ from the last one; `None` when that is not known.
+async fn changed(
+    context: &Context,
+    reference: &Reference,
+    project: &str,
+    last: Option<&String>,
+) -> Result<(String, Option<Vec<String>>), String> {
+    let world = context.world.load_full();
+    let rules = world.project(project).map_err(|_missing| "there is no such project".to_owned())?;
+    // Nothing is fetched that the project does not permit; whoever asks for it is told so.
+    if let Some(refusal) = targets::refusal(&world, rules, &reference.url) {
+        return Err(refusal);
+    }
+    let repository = world.repository(&reference.url, project)?;
+    let resolved = context.sources.resolve(&repository, &reference.name, Freshness::Cached).await;
+    let commit = resolved.map_err(|error| error.to_string())?;
+    let Some(last) = last else { return Ok((commit, None)) };
+    if *last == commit {
+        return Ok((commit, Some(Vec::new())));
+    }
+    match context.sources.changed_files(&repository, last, &commit).await {
+        Ok(files) => Ok((commit, Some(files))),
+        Err(error) => {
+            tracing::debug!(url = %reference.url, %error, "two commits could not be compared");
+            Ok((commit, None))
+        }
+    }
+}
