@@ -75,9 +75,10 @@ pub(crate) async fn matter(context: &Context, work: &Work) -> bool {
         };
         (key, print)
     };
+    let objects = noted.len();
     let looks = || -> Vec<(ResourceKey, Option<u64>)> { noted.into_iter().map(look).collect() };
     // Their health may be a matter of the user's scripts, which run where they can be stopped (ENG-69).
-    let prints = work.programs.compute(NOTED_MAX, looks).await;
+    let prints = work.programs.compute(objects, looks).await;
     let mut memory = work.memory.lock();
     let mut matters = false;
     for (key, print) in prints {
