@@ -9,8 +9,8 @@ use tokio::sync::Semaphore;
 
 use crate::SourceError;
 
-/// Short reads that run at a time. Each thread keeps memory of its own, so that thirty of them, each used now and then,
-/// took a third of all the memory; more than a few gain nothing, for they wait for the same disk and processors.
+/// Short reads that run at a time. Each takes some fifty microseconds, and each thread keeps memory of its own, so a few
+/// are enough.
 static READS: Semaphore = Semaphore::const_new(4);
 
 /// Runs file access and decoding off the async threads (STY-80): work that is short by itself.
