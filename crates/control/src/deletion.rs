@@ -294,9 +294,12 @@ async fn confirm_empty(
     let state = work.app.status.operation_state.as_ref();
     let finished = state.and_then(|state| state.finished_at.as_deref()?.parse::<Timestamp>().ok());
     let is_fresh = finished.is_some_and(|at| context.clock.now().duration_since(at) < LATE_MAX);
-    // Each once; with the version it was compared in.
+    // Each once; with the version it was compared in. Hooks go by their policies, but one that was made a moment ago may
+    // be there although nobody was told: its answer was lost, and the watch is late.
+    let counts_now =
+        |(key, _, is_hook): &(ResourceKey, Gvk, bool)| !is_hook || (is_fresh && !key.name.is_empty());
     let objects: BTreeMap<ResourceKey, Gvk> =
-        recorded(&work.app).filter(|(_, _, is_hook)| !is_hook).map(|(key, gvk, _)| (key, gvk)).collect();
+        recorded(&work.app).filter(counts_now).map(|(key, gvk, _)| (key, gvk)).collect();
     for (key, gvk) in objects {
         let is_suspicious = counts.get(&gvk.group_kind()).copied() == Some(0);
         if !is_fresh && !is_suspicious {
