@@ -100,15 +100,12 @@ pub(crate) async fn run(subject: &Subject<'_>, targets: Targets, memory: &Mutex<
     let is_made_namespace =
         |r: &ResourceStatus| r.kind == "Namespace" && r.group.is_empty() && r.name == *namespace;
     let synced = if unknown.is_empty() { Vec::new() } else { operation::synced_only(subject.app) };
-    let key_of = |r: &ResourceStatus| ResourceKey::new(&r.group, &r.kind, &r.namespace, &r.name);
     let compared = subject.app.status.resources.iter().map(key_of).filter(|key| !wanted.contains(key));
     let synced = synced.iter().filter(|r| !r.hook && !is_made_namespace(r)).map(key_of);
     // Results name the destination namespace also for what is cluster-scoped.
     let synced = synced.filter(|key| !wanted.contains(key) && !wanted.contains(&key.in_namespace("")));
-    let remembered = compared.chain(synced).find_map(|key| {
-        let why = unknown.get(&key.group_kind())?;
-        Some((key, why))
-    });
+    let remembered =
+        compared.chain(synced).find_map(|key| unknown.get(&key.group_kind()).map(|why| (key, why)));
     if let Some((key, why)) = remembered {
         let message = format!("Failed to load live state: {key}: {why}");
         return failed(subject, targets, message);
@@ -419,14 +416,17 @@ pub(crate) fn unknown_resources(status: &ApplicationStatus) -> Vec<ResourceStatu
     status.resources.iter().map(unknown).collect()
 }
 
+fn key_of(r: &ResourceStatus) -> ResourceKey {
+    ResourceKey::new(&r.group, &r.kind, &r.namespace, &r.name)
+}
+
 /// Adds the hooks that were known and do not show in a comparison that failed: they may be what could not be read, and
 /// the status alone remembers them (INV-17). Other objects show as targets or as extra ones.
 fn keep_hooks(resources: &mut Vec<ResourceStatus>, status: &ApplicationStatus) {
-    let key = |r: &ResourceStatus| ResourceKey::new(&r.group, &r.kind, &r.namespace, &r.name);
-    let shown: HashSet<ResourceKey> = resources.iter().map(key).collect();
-    let known = status.resources.iter().filter(|known| known.hook && !shown.contains(&key(known)));
+    let shown: HashSet<ResourceKey> = resources.iter().map(key_of).collect();
+    let known = status.resources.iter().filter(|known| known.hook && !shown.contains(&key_of(known)));
     resources.extend(known.cloned());
-    resources.sort_by_cached_key(key);
+    resources.sort_by_cached_key(key_of);
 }
 
 fn identity<'a>(subject: &Subject<'a>) -> AppIdentity<'a> {

@@ -153,10 +153,11 @@ impl Controller {
         // A start that fails or is given up leaves no watch behind.
         let guard = cancel.clone().drop_guard();
         let surroundings = options.surroundings;
-        let fence = match &options.lease {
+        let fence = if options.read_only {
             // Whoever forgets that nothing is to be written finds the way closed.
-            _ if options.read_only => Some(Fence::read_only()),
-            lease => lease.is_some().then(Fence::new),
+            Some(Fence::read_only())
+        } else {
+            options.lease.is_some().then(Fence::new)
         };
         let plain = options.connection.clone();
         let connection = fence.as_ref().map_or_else(|| plain.clone(), |fence| plain.fenced(fence));

@@ -5,13 +5,12 @@
 //! Nothing is taken on trust: what a look cannot find out concerns everybody. An application that is not asked was
 //! compared at the commit of the last look or is about to be, and nothing that it renders has changed since.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use std::collections::{BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
 
 use futures::StreamExt as _;
 use futures::stream::FuturesUnordered;
 use parking_lot::Mutex;
-use smol_str::SmolStr;
 use tiphys_source::Freshness;
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
@@ -19,7 +18,7 @@ use tokio_util::sync::CancellationToken;
 use crate::context::Context;
 use crate::decide::refresh::Level;
 use crate::queue::Priority;
-use crate::store::{AppKey, Reference};
+use crate::store::Reference;
 use crate::targets;
 
 /// Looks at a time; a repository that answers slowly holds up itself, and three others at most.
@@ -51,12 +50,10 @@ impl Pushes {
     }
 }
 
-/// The commits of one reference at the last look, by project: each has credentials, and rights, of its own.
-type Heads = BTreeMap<SmolStr, String>;
-
 /// Looks at what was pushed to, until the controller stops.
 pub(crate) async fn follow(context: Arc<Context>, cancel: CancellationToken) {
-    let mut heads: HashMap<Reference, Heads> = HashMap::new();
+    // The commits of the last looks.
+    let mut heads: HashMap<Reference, String> = HashMap::new();
     let mut busy = HashSet::new();
     let mut looks = FuturesUnordered::new();
     loop {
@@ -64,80 +61,64 @@ pub(crate) async fn follow(context: Arc<Context>, cancel: CancellationToken) {
             && let Some(reference) = context.pushes.next(&busy)
         {
             busy.insert(reference.clone());
-            let known = heads.get(&reference).cloned().unwrap_or_default();
-            looks.push(look(&context, reference, known));
+            let last = heads.remove(&reference);
+            looks.push(look(&context, reference, last));
         }
         // Cancel-safe: looks stay in the set, and a missed wake-up is kept by the notification.
         tokio::select! {
             biased;
             () = cancel.cancelled() => return,
-            Some((reference, found)) = looks.next(), if !looks.is_empty() => {
+            Some((reference, head)) = looks.next(), if !looks.is_empty() => {
                 busy.remove(&reference);
-                if heads.len() >= HEADS_MAX && !heads.contains_key(&reference) {
+                if heads.len() >= HEADS_MAX {
                     heads.clear();
                 }
-                heads.insert(reference, found);
+                // Without one, the next push concerns everybody once more.
+                heads.extend(head.map(|head| (reference, head)));
             }
             () = context.pushes.told.notified() => {}
         }
     }
 }
 
-/// Asks those whom the change since the last look concerns; returns the commits that were seen.
-async fn look(context: &Context, reference: Reference, known: Heads) -> (Reference, Heads) {
-    let mut projects: BTreeMap<SmolStr, BTreeSet<AppKey>> = BTreeMap::new();
-    for key in context.store.within(&reference, None) {
-        let Some(entry) = context.store.get(&key) else { continue };
-        projects.entry(entry.declared.project().into()).or_default().insert(key);
-    }
-    let mut seen = Heads::new();
-    for (project, followers) in projects {
-        let change = changed(context, &reference, &project, known.get(&project)).await;
-        let concerned = match &change {
-            Ok((_, Some(files))) => {
-                let touched = context.store.within(&reference, Some(files));
-                touched.intersection(&followers).cloned().collect()
-            }
-            Ok((_, None)) => followers,
-            Err(reason) => {
-                tracing::debug!(url = %reference.url, reason, "what a push changed could not be found out");
-                followers
-            }
-        };
-        for key in concerned {
-            context.request(&key, Level::Latest, Priority::Urgent);
+/// Asks those whom the change since the last look concerns; returns the commit that was seen.
+async fn look(context: &Context, reference: Reference, last: Option<String>) -> (Reference, Option<String>) {
+    let (head, files) = match changed(context, &reference, last).await {
+        Ok((head, files)) => (Some(head), files),
+        Err(reason) => {
+            tracing::debug!(url = %reference.url, reason, "what a push changed could not be found out");
+            (None, None)
         }
-        if let Ok((commit, _)) = change {
-            seen.insert(project, commit);
-        }
+    };
+    for key in context.store.within(&reference, files.as_deref()) {
+        context.request(&key, Level::Latest, Priority::Urgent);
     }
-    (reference, seen)
+    (reference, head)
 }
 
 /// The commit that a reference means now, and the files that differ from the last one; `None` when that is not known.
 async fn changed(
     context: &Context,
-    reference: &Reference,
-    project: &str,
-    last: Option<&String>,
+    Reference { url, name, project }: &Reference,
+    last: Option<String>,
 ) -> Result<(String, Option<Vec<String>>), String> {
     let world = context.world.load_full();
     let rules = world.project(project).map_err(|_missing| "there is no such project".to_owned())?;
     // Nothing is fetched that the project does not permit; whoever asks for it is told so.
-    if let Some(refusal) = targets::refusal(&world, rules, &reference.url) {
+    if let Some(refusal) = targets::refusal(&world, rules, url) {
         return Err(refusal);
     }
-    let repository = world.repository(&reference.url, project)?;
-    let resolved = context.sources.resolve(&repository, &reference.name, Freshness::Cached).await;
+    let repository = world.repository(url, project)?;
+    let resolved = context.sources.resolve(&repository, name, Freshness::Cached).await;
     let commit = resolved.map_err(|error| error.to_string())?;
     let Some(last) = last else { return Ok((commit, None)) };
-    if *last == commit {
+    if last == commit {
         return Ok((commit, Some(Vec::new())));
     }
-    match context.sources.changed_files(&repository, last, &commit).await {
+    match context.sources.changed_files(&repository, &last, &commit).await {
         Ok(files) => Ok((commit, Some(files))),
         Err(error) => {
-            tracing::debug!(url = %reference.url, %error, "two commits could not be compared");
+            tracing::debug!(%url, %error, "two commits could not be compared");
             Ok((commit, None))
         }
     }

@@ -265,7 +265,12 @@ impl AppStore {
 
     /// Notes whether everything that an application renders from these sources comes from its own directory.
     pub(crate) fn keep_within(&self, key: &AppKey, sources: &[ApplicationSource], is_within: bool) {
-        if self.state.read().by_reference.is_within(key) == is_within {
+        // Asked first: every load of sources comes here, and the write lock is everybody's.
+        let is_news = |state: &State| {
+            let entry = state.apps.get(key);
+            entry.is_some_and(|entry| state.by_reference.is_news(key, &entry.declared, is_within))
+        };
+        if !is_news(&self.state.read()) {
             return;
         }
         let mut state = self.state.write();

@@ -224,7 +224,13 @@ impl Secrets {
     fn read(data: &InstallationData, warnings: &mut Vec<String>) -> Self {
         let mut found = Self::default();
         for secret in data.secrets.values() {
-            let Some(metadata) = objects::metadata(secret) else { continue };
+            let metadata = match objects::metadata(secret) {
+                Ok(metadata) => metadata,
+                Err(error) => {
+                    warnings.push(format!("Secret {} cannot be read: {error}", secret.name()));
+                    continue;
+                }
+            };
             let about = |data: &BTreeMap<String, String>| {
                 let texts = support::repository_reports(data).into_iter();
                 texts.map(|text| format!("repository Secret {}: {text}", metadata.name)).collect::<Vec<_>>()

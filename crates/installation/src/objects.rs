@@ -25,10 +25,10 @@ pub(crate) fn decoded(object: &Object) -> BTreeMap<String, String> {
 }
 
 /// The metadata in typed form.
-pub(crate) fn metadata(object: &Object) -> Option<Metadata> {
+pub(crate) fn metadata(object: &Object) -> Result<Metadata, serde_json::Error> {
     #[derive(serde::Deserialize)]
     struct Envelope {
         metadata: Metadata,
     }
-    serde_json::from_slice::<Envelope>(object.raw()).ok().map(|envelope| envelope.metadata)
+    serde_json::from_slice::<Envelope>(object.raw()).map(|envelope| envelope.metadata)
 }

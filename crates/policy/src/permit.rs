@@ -118,13 +118,16 @@ mod tests {
         .unwrap()
     }
 
+    fn governed(project: &AppProject) -> Governed<'_> {
+        let cluster = Target { server: "https://c", name: "", namespace: "" };
+        Governed { project, cluster, clusters: Ok(&[]), matching: ProjectMatching::default() }
+    }
+
     /// INV-6: what the project was not asked about is not covered, whatever else it permits.
     #[test]
     fn inv_6_a_permit_is_for_one_object_and_one_scope() {
         let project = project();
-        let cluster = Target { server: "https://c", name: "", namespace: "" };
-        let governed =
-            Governed { project: &project, cluster, clusters: Ok(&[]), matching: ProjectMatching::default() };
+        let governed = governed(&project);
         let key = |kind, namespace, name| ResourceKey::new("", kind, namespace, name);
         let config = governed.permit(&key("ConfigMap", "team", "a"), true).unwrap();
         assert!(config.covers(&key("ConfigMap", "team", "a"), true));
@@ -142,9 +145,7 @@ mod tests {
     #[test]
     fn eng_158_a_project_refuses_the_kind_then_the_namespace() {
         let project = project();
-        let cluster = Target { server: "https://c", name: "", namespace: "" };
-        let governed =
-            Governed { project: &project, cluster, clusters: Ok(&[]), matching: ProjectMatching::default() };
+        let governed = governed(&project);
         let refusal = |kind, namespace, name, namespaced| {
             governed.permit(&ResourceKey::new("", kind, namespace, name), namespaced).unwrap_err()
         };

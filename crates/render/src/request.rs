@@ -222,8 +222,9 @@ impl RenderRequest {
         let cluster = (kube_version, api_versions);
         let application = (instance_name, destination_namespace, project);
         let settings = (helm, kustomize, jsonnet, strict_overrides, allow_out_of_bounds_links);
-        // Texts and flags; this cannot fail.
-        serde_json::to_vec(&(source, application, cluster, settings, content.as_str())).unwrap_or_default()
+        // Texts and flags, which can always be written. If not, it is nobody else's identity rather than everybody's.
+        serde_json::to_vec(&(source, application, cluster, settings, content.as_str()))
+            .unwrap_or_else(|_unwritable| format!("{self:?}").into_bytes())
     }
 }
 

@@ -18,7 +18,7 @@ use crate::memory::{Fetched, MemoryRepositories};
 use crate::refs::{check_revision, is_commit_sha};
 use crate::store::{Store, parse_commit};
 use crate::tree::{ChangesError, GitTree, changed_files};
-use crate::work::blocking;
+use crate::work::{blocking, long};
 use crate::{Clock, RefList, Repository, Resolution, SourceError};
 
 pub use metadata::{CommitReference, RevisionMetadata};
@@ -279,7 +279,7 @@ impl Sources {
         }
         let mut own_dirs = self.0.options.own_dirs.clone();
         own_dirs.push(self.0.options.cache_dir.clone());
-        blocking(move || local::check(&path, &shown, &roots, &own_dirs)).await
+        long(move || local::check(&path, &shown, &roots, &own_dirs)).await
     }
 
     /// Uses listings of references so long from now on (RND-36, CTL-133).
@@ -404,7 +404,7 @@ impl Sources {
         let store = self.store(stores, repository);
         let old = store.commit(git, repository, from).await?;
         let new = store.commit(git, repository, to).await?;
-        blocking(move || {
+        long(move || {
             // Both commits are read through the repository of the newer one, where it has them.
             let before = old.objects().commit(before).map_err(|error| damaged(&error))?;
             let after = new.objects().commit(after).map_err(|error| damaged(&error))?;

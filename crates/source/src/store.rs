@@ -22,7 +22,7 @@ use parking_lot::Mutex;
 use crate::git::{Cause, Failed, Git};
 use crate::refs::RefList;
 use crate::tree::Objects;
-use crate::work::{blocking, interruptible};
+use crate::work::{blocking, interruptible, long};
 use crate::{Repository, SourceError, pack};
 use sweep::{Sweep, remove_leftovers};
 
@@ -319,7 +319,7 @@ impl Store {
 
     async fn create(&self, git: &Git, directory: &Path) -> Result<Generation, SourceError> {
         let target = directory.to_owned();
-        blocking(move || {
+        long(move || {
             // What a crash left under this name is in the way.
             match std::fs::remove_dir_all(&target) {
                 Err(error) if error.kind() != std::io::ErrorKind::NotFound => {

@@ -19,10 +19,12 @@ pub(crate) async fn blocking<T: Send + 'static>(
 ) -> Result<T, SourceError> {
     // It is never closed.
     let _turn = READS.acquire().await;
-    on_thread(work).await
+    long(work).await
 }
 
-async fn on_thread<T: Send + 'static>(
+/// The same for work that may take long: a walk through large trees, the removal of many files, a disk of somebody else's.
+/// It keeps nobody's short reads waiting.
+pub(crate) async fn long<T: Send + 'static>(
     work: impl FnOnce() -> Result<T, SourceError> + Send + 'static,
 ) -> Result<T, SourceError> {
     let failed = |_panic| SourceError::Cache { text: "reading the repository failed".to_owned() };
@@ -37,7 +39,7 @@ pub(crate) async fn interruptible<T: Send + 'static>(
 ) -> Result<T, SourceError> {
     let interrupt = Interrupt::default();
     let told = Arc::clone(&interrupt.0);
-    let task = on_thread(move || work(&told));
+    let task = long(move || work(&told));
     tokio::pin!(task);
     if let Ok(result) = tokio::time::timeout(limit, &mut task).await {
         return result;

@@ -299,7 +299,6 @@ async fn prepare(run: &Run, connection: &Connection, discovery: &Discovery) -> a
         }
         let manifest =
             serde_json::json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": run.namespace}});
-        // The control plane's namespace is the installation's own object.
         writer.create(&Permit::operator(ResourceKey::of(&manifest)), &manifest).await?;
     }
     let served = |kind: &str| kinds.resource(&Gvk::new("argoproj.io", "v1alpha1", kind)).is_some();
@@ -327,7 +326,6 @@ async fn prepare(run: &Run, connection: &Connection, discovery: &Discovery) -> a
             method: tiphys_cluster::ApplyMethod::ServerSide,
             ..tiphys_cluster::ApplyOptions::default()
         };
-        // The definitions are the installation's own objects.
         let applied =
             writer.apply(&Permit::operator(ResourceKey::of(&manifest)), &manifest, &options).await?;
         tracing::info!(message = %applied.message, "definition installed");

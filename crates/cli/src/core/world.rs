@@ -2,7 +2,9 @@
 
 use std::ops::Deref;
 
-use tiphys_api::names::{self, GROUP, VERSION};
+use tiphys_api::names::{
+    GROUP, KNOWN_HOSTS_CONFIG_MAP, PARAMS_CONFIG_MAP, SECRET_TYPE_LABEL, SETTINGS_CONFIG_MAP, VERSION,
+};
 use tiphys_api::settings::Settings;
 use tiphys_api::{AppProject, Application};
 use tiphys_cluster::Target;
@@ -28,10 +30,11 @@ impl Deref for World {
 impl World {
     /// Reads everything. Settings that do not exist are all defaults.
     pub(crate) async fn load(core: &Core) -> Result<Self, Failure> {
-        let mut data = settings_data(core).await?;
+        let mut data =
+            config_maps(core, &[SETTINGS_CONFIG_MAP, PARAMS_CONFIG_MAP, KNOWN_HOSTS_CONFIG_MAP]).await?;
         let secret = Gvk::new("", "v1", "Secret");
         let project = Gvk::new(GROUP, VERSION, "AppProject");
-        let secrets = core.list(&secret, &core.namespace, names::SECRET_TYPE_LABEL).await?;
+        let secrets = core.list(&secret, &core.namespace, SECRET_TYPE_LABEL).await?;
         let projects = core.list(&project, &core.namespace, "").await?;
         for object in secrets.into_iter().chain(projects) {
             data.take(object);
@@ -41,7 +44,8 @@ impl World {
 
     /// The settings alone.
     pub(crate) async fn settings(core: &Core) -> Result<Settings, Failure> {
-        Ok(Installation::build(&settings_data(core).await?).settings)
+        let data = config_maps(core, &[SETTINGS_CONFIG_MAP, PARAMS_CONFIG_MAP]).await?;
+        Ok(Installation::build(&data).settings)
     }
 
     /// The project of an application; one that does not exist is a refusal.
@@ -108,9 +112,9 @@ impl World {
     }
 }
 
-async fn settings_data(core: &Core) -> Result<InstallationData, Failure> {
+async fn config_maps(core: &Core, wanted: &[&str]) -> Result<InstallationData, Failure> {
     let mut data = InstallationData { namespace: core.namespace.clone(), ..InstallationData::default() };
-    for name in [names::SETTINGS_CONFIG_MAP, names::PARAMS_CONFIG_MAP, names::KNOWN_HOSTS_CONFIG_MAP] {
+    for name in wanted {
         let target = Target::new(Gvk::new("", "v1", "ConfigMap"), &core.namespace, name);
         if let Some(object) = core.get(&target).await? {
             data.take(object);

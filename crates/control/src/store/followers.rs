@@ -26,8 +26,8 @@ struct Followers {
     /// Those that every change concerns.
     everything: BTreeSet<AppKey>,
     /// Those that name no paths and whose manifests come from one directory alone, as far as is known: what a push
-    /// changed there is read from the trees (`crate::pushes`).
-    by_directory: HashMap<SmolStr, BTreeSet<AppKey>>,
+    /// changed there is read from the trees (`crate::pushes`). By project, which decides what may be read.
+    by_directory: HashMap<SmolStr, HashMap<SmolStr, BTreeSet<AppKey>>>,
     /// Those that changes of a file, or of anything in a directory, concern.
     by_path: HashMap<SmolStr, BTreeSet<AppKey>>,
     /// Those that changes of matching files concern.
@@ -47,13 +47,15 @@ pub(crate) struct Pushed {
     pub(crate) references: BTreeSet<Reference>,
 }
 
-/// A reference of a repository, as sources name them.
+/// A reference of a repository, as sources name them, for the applications of one project.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct Reference {
     /// The repository's URL.
     pub(crate) url: SmolStr,
     /// The reference.
     pub(crate) name: SmolStr,
+    /// The project: it has credentials, and rights, of its own.
+    pub(crate) project: SmolStr,
 }
 
 /// All applications by what they follow.
@@ -89,22 +91,33 @@ impl ByReference {
     /// Notes whether everything that an application renders comes from its own directory, as its last rendering
     /// found. It may be noted as often as one likes.
     pub(crate) fn keep_within(&mut self, key: &AppKey, app: &Application, is_within: bool) {
-        let Some((source, directory)) = own_directory(app).filter(|_| is_within != self.within.contains(key))
-        else {
+        if !self.is_news(key, app, is_within) {
             return;
-        };
+        }
+        let Some((source, directory)) = own_directory(app) else { return };
         let references = self.repositories.get_mut(source.repo_url.as_str());
         let followers = references.and_then(|found| found.get_mut(source.target_revision.as_str()));
         let Some(followers) = followers else { return };
         if is_within {
             followers.everything.remove(key);
-            followers.by_directory.entry(directory).or_default().insert(key.clone());
+            let directories = followers.by_directory.entry(app.project().into()).or_default();
+            directories.entry(directory).or_default().insert(key.clone());
             self.within.insert(key.clone());
         } else {
-            remove_from(&mut followers.by_directory, &directory, key);
+            if let Some(directories) = followers.by_directory.get_mut(app.project()) {
+                remove_from(directories, &directory, key);
+                if directories.is_empty() {
+                    followers.by_directory.remove(app.project());
+                }
+            }
             followers.everything.insert(key.clone());
             self.within.remove(key);
         }
+    }
+
+    /// Whether that would change anything: most applications are noted as what they are known to be, or name paths.
+    pub(crate) fn is_news(&self, key: &AppKey, app: &Application, is_within: bool) -> bool {
+        self.within.contains(key) != is_within && own_directory(app).is_some()
     }
 
     /// Whether an application follows by directory.
@@ -116,15 +129,13 @@ impl ByReference {
     /// files are not known.
     pub(crate) fn within(&self, reference: &Reference, files: Option<&[String]>) -> BTreeSet<AppKey> {
         let references = self.repositories.get(&reference.url);
-        let Some(followers) = references.and_then(|found| found.get(&reference.name)) else {
+        let followers = references.and_then(|found| found.get(&reference.name));
+        let Some(followed) = followers.and_then(|found| found.by_directory.get(&reference.project)) else {
             return BTreeSet::new();
         };
-        let Some(files) = files else {
-            return followers.by_directory.values().flatten().cloned().collect();
-        };
+        let Some(files) = files else { return followed.values().flatten().cloned().collect() };
         let directories: BTreeSet<&str> = files.iter().flat_map(|file| directories_of(file)).collect();
-        let found = directories.into_iter().filter_map(|directory| followers.by_directory.get(directory));
-        found.flatten().cloned().collect()
+        directories.into_iter().filter_map(|directory| followed.get(directory)).flatten().cloned().collect()
     }
 
     /// Removes an application that was added like this.
@@ -165,8 +176,9 @@ impl ByReference {
             for (reference, followers) in references {
                 if revision_matches(push, reference, &mut Steps::new(STEPS_MAX)).unwrap_or(true) {
                     followers.moved = Some(at);
-                    if !followers.by_directory.is_empty() {
-                        found.references.insert(Reference { url: url.clone(), name: reference.clone() });
+                    for project in followers.by_directory.keys().cloned() {
+                        let (url, name) = (url.clone(), reference.clone());
+                        found.references.insert(Reference { url, name, project });
                     }
                     followers.concerned(&changed, &mut steps, &mut found.applications);
                 }
@@ -341,7 +353,7 @@ mod tests {
         }
         let found = index.pushed(&push("main", &["apps/0/x.yaml"]), Timestamp::UNIX_EPOCH);
         assert_eq!(found.applications, keys(&[2]));
-        let reference = Reference { url: URL.into(), name: "main".into() };
+        let reference = Reference { url: URL.into(), name: "main".into(), project: "default".into() };
         assert_eq!(found.references, BTreeSet::from([reference.clone()]));
         let within = |index: &ByReference, files: &[&str]| {
             let files: Vec<String> = files.iter().map(|file| (*file).to_owned()).collect();
@@ -350,6 +362,8 @@ mod tests {
         assert_eq!(within(&index, &["apps/0/deep/x.yaml", "apps/0/y.yaml"]), keys(&[0]));
         assert_eq!(within(&index, &["apps/01/x.yaml", "apps/2/x.yaml", "apps", "x.yaml"]), keys(&[]));
         assert_eq!(index.within(&reference, None), keys(&[0, 1]));
+        let other = Reference { project: "other".into(), ..reference.clone() };
+        assert_eq!(index.within(&other, None), keys(&[]), "each project is looked at by itself");
         index.keep_within(&apps[0].0, &apps[0].1, false);
         assert_eq!(pushed(&mut index, &push("main", &[])), keys(&[0, 2]));
         for (key, app) in &apps {

@@ -12,15 +12,6 @@ use crate::world::{URL, World};
 const MOMENT: Duration = Duration::from_secs(10);
 const SECRETS: &str = "/api/v1/namespaces/argocd/secrets";
 
-async fn synced() -> World {
-    let world = World::start().await;
-    world.commit("one");
-    world.create();
-    world.pass(MOMENT).await;
-    assert_eq!(world.value(), "one");
-    world
-}
-
 /// How often something was compared during a moment after a change.
 async fn comparisons(world: &World, change: impl FnOnce(&World)) -> u64 {
     let before = world.comparisons();
@@ -32,7 +23,7 @@ async fn comparisons(world: &World, change: impl FnOnce(&World)) -> u64 {
 /// Colours of a web page are no reason to compare ten thousand applications.
 #[tokio::test(start_paused = true)]
 async fn ctl_132_a_setting_without_effect_on_comparisons_compares_nothing() {
-    let world = synced().await;
+    let world = World::settled().await;
     let banner = json!({"ui.bannercontent": "maintenance", "accounts.alice": "login"});
     assert_eq!(comparisons(&world, |world| world.settings(&banner)).await, 0);
     let ignored = json!({"resource.customizations.ignoreDifferences.all": "jsonPointers: [/data/none]"});
@@ -49,7 +40,7 @@ fn repository(name: &str, url: &str) -> Value {
 /// REP-20: whoever reaches a repository in a new way looks at once; others do not.
 #[tokio::test(start_paused = true)]
 async fn rep_20_new_credentials_concern_those_who_use_them() {
-    let world = synced().await;
+    let world = World::settled().await;
     let add = |name: &'static str, url: &'static str| {
         move |world: &World| drop(world.ask(Method::POST, SECRETS, &repository(name, url)))
     };

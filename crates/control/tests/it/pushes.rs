@@ -108,11 +108,7 @@ async fn inv_13_new_revisions_are_shown_at_a_bounded_rate_and_none_is_forgotten(
 
 /// An application that names no paths and renders one directory, synced; a first push has been looked at.
 async fn plain() -> World {
-    let world = World::start().await;
-    world.commit("one");
-    world.create();
-    world.pass(MOMENT).await;
-    assert_eq!(world.value(), "one");
+    let world = World::settled().await;
     commit_beside(&world);
     world.push(&[]);
     world.pass(MOMENT).await;

@@ -30,7 +30,17 @@ impl World {
         Self::start_with(|_| {}).await
     }
 
-    /// The same, with something else about the controller.
+    /// With the application `shop`, synced to its first commit.
+    pub(crate) async fn settled() -> Self {
+        let world = Self::start().await;
+        world.commit("one");
+        world.create();
+        world.pass(Duration::from_secs(10)).await;
+        assert_eq!(world.value(), "one");
+        world
+    }
+
+    /// A controller with something else about it.
     pub(crate) async fn start_with(change: impl FnOnce(&mut ControllerOptions)) -> Self {
         let sim = control_plane();
         let connection = connection(&sim);

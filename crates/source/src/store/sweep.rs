@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use crate::work::blocking;
+use crate::work::long;
 
 /// Files of interrupted fetches.
 const LEFTOVERS: [&str; 5] = ["tmp_pack_", "tmp_idx_", "tmp_rev_", "tmp_mtimes_", ".tmp"];
@@ -41,7 +41,7 @@ impl Sweep {
     pub(super) async fn now(mut self) {
         if let Some(directory) = self.0.take() {
             drop(
-                blocking(move || {
+                long(move || {
                     remove_leftovers(&directory);
                     Ok(())
                 })

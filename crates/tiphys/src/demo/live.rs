@@ -219,7 +219,7 @@ async fn install(writer: &Writer) -> anyhow::Result<()> {
         },
         "data": {"timeout.reconciliation": POLL, "timeout.reconciliation.jitter": "0s"},
     });
-    // These are the installation's own objects. Those of an earlier run may have been changed since.
+    // Those of an earlier run may have been changed since.
     for manifest in [namespace, settings] {
         if writer.get(&Target::of(&manifest)).await?.is_none() {
             writer.create(&Permit::operator(ResourceKey::of(&manifest)), &manifest).await?;
@@ -243,7 +243,6 @@ async fn define(writer: &Writer, manifest: &Value) -> anyhow::Result<()> {
 
 async fn create(writer: &Writer, scenario: Scenario, url: &str) -> anyhow::Result<()> {
     for application in scenario.applications(url) {
-        // Applications are the installation's own objects.
         writer.create(&Permit::operator(ResourceKey::of(&application)), &application).await?;
     }
     Ok(())
@@ -263,7 +262,6 @@ async fn readdress(
         if former != url && source == Some(former) {
             let target = Target::new(application_gvk(), NAMESPACE, name(app));
             let patch = json!({"spec": {"source": {"repoURL": url}}});
-            // Applications are the installation's own objects.
             writer.merge_patch(&Permit::operator(target.key()), &target, None, &patch).await?;
         }
     }

@@ -97,7 +97,6 @@ impl Running {
         if app.is_synced {
             bail!("nothing to fix: {} is as Git says, and no commit broke it", app.name);
         }
-        // Applications are the installation's own objects.
         let operation = json!({"operation": {"initiatedBy": {"username": "demo"}, "sync": {}}});
         let target = Target::new(application_gvk(), NAMESPACE, &app.name);
         self.writer.merge_patch(&Permit::operator(target.key()), &target, None, &operation).await?;

@@ -140,19 +140,20 @@ impl Status<'_> {
 
     /// Whether the live objects could not be seen; what the sources say may be unknown on its own.
     fn is_blind(&self) -> bool {
-        let conditions = self.live.pointer("/status/conditions").and_then(Value::as_array);
-        let text = |condition: &Value| condition.get("message").and_then(Value::as_str).map(str::to_owned);
-        let mut texts = conditions.into_iter().flatten().filter_map(text);
+        let mut texts = self.conditions().filter_map(|condition| condition.get("message")?.as_str());
         texts.any(|text| text.starts_with("Failed to load live state"))
+    }
+
+    fn conditions(&self) -> impl Iterator<Item = &Value> {
+        self.live.pointer("/status/conditions").and_then(Value::as_array).into_iter().flatten()
     }
 
     /// Whoever does not know says why.
     fn is_explained(&self) -> Result<(), String> {
-        let conditions = self.live.pointer("/status/conditions").and_then(Value::as_array);
         let is_error = |condition: &Value| {
             condition.get("type").and_then(Value::as_str).is_some_and(|kind| kind.ends_with("Error"))
         };
-        if !conditions.is_some_and(|all| all.iter().any(is_error)) {
+        if !self.conditions().any(is_error) {
             return Err("called Unknown, and nothing says why".to_owned());
         }
         if let Some((key, status)) = self.resources().find(|(_, status)| !matches!(*status, "Unknown" | "")) {
