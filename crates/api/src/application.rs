@@ -8,6 +8,8 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::{Map, Value};
 
+use crate::codes::ConditionType;
+
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes references")]
 pub(crate) fn is_false(flag: &bool) -> bool {
     !*flag
@@ -404,6 +406,13 @@ pub struct Condition {
     pub unknown: Map<String, Value>,
 }
 
+impl Condition {
+    /// A condition without a time; whoever stores it keeps the time of one that was there before.
+    pub fn new(kind: ConditionType, message: impl Into<String>) -> Self {
+        Self { r#type: kind.into(), message: message.into(), ..Self::default() }
+    }
+}
+
 /// Who started an operation.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
@@ -700,6 +709,9 @@ pub struct ApplicationStatus {
     /// Last comparison at level 2 or above.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reconciled_at: Option<String>,
+    /// When the application was last observed; older versions wrote it, and it is kept as it is.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub observed_at: Option<String>,
     /// Running or last operation.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub operation_state: Option<Box<OperationState>>,

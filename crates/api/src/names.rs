@@ -62,6 +62,8 @@ pub mod annotation {
     pub const IGNORE_HEALTHCHECK: &str = "argocd.argoproj.io/ignore-healthcheck";
     /// `"true"` on a Pod: assess as long-running (ENG-105).
     pub const IGNORE_RESTART_POLICY: &str = "argocd.argoproj.io/ignore-restart-policy";
+    /// Lets a deletion go on without its hooks (CTL-84).
+    pub const DELETION_SKIP_HOOKS: &str = "argocd.argoproj.io/deletion-skip-hooks";
     /// Time of confirmation of deletions (ENG-173).
     pub const DELETION_APPROVED: &str = "argocd.argoproj.io/deletion-approved";
     /// Marks the operation and attempt that made a hook, so that a restart adopts it instead of running it

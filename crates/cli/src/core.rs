@@ -171,7 +171,8 @@ impl Core {
         let context = (!place.context.is_empty()).then_some(place.context);
         let path = (!place.kubeconfig.is_empty()).then(|| Path::new(place.kubeconfig));
         let connection = Connection::from_kubeconfig(path, context).await.map_err(|error| {
-            Failure::fatal(chain(&error)).hint("set KUBECONFIG, or name a context with `--kube-context`")
+            Failure::fatal(tiphys_cluster::error_chain(&error))
+                .hint("set KUBECONFIG, or name a context with `--kube-context`")
         })?;
         let discovery = Discovery::new(connection.clone());
         let writer = Writer::new(connection.clone(), discovery.clone());
@@ -480,21 +481,6 @@ fn distance(from: &str, to: &str) -> usize {
         row = next;
     }
     row.last().copied().unwrap_or(0)
-}
-
-/// An error with its causes in one line.
-pub(crate) fn chain(error: &(dyn std::error::Error + 'static)) -> String {
-    let mut text = error.to_string();
-    let mut cause = error.source();
-    while let Some(inner) = cause {
-        let inner_text = inner.to_string();
-        if !text.contains(&inner_text) {
-            text.push_str(": ");
-            text.push_str(&inner_text);
-        }
-        cause = inner.source();
-    }
-    text
 }
 
 #[cfg(test)]

@@ -191,3 +191,18 @@ fn quotes_credentials(error: &(dyn std::error::Error + 'static)) -> bool {
     }
     false
 }
+
+/// An error with its causes in one line; a cause that the text before it tells already is not told again.
+pub fn error_chain(error: &(dyn std::error::Error + 'static)) -> String {
+    let mut text = error.to_string();
+    let mut cause = error.source();
+    while let Some(inner) = cause {
+        let inner_text = inner.to_string();
+        if !text.contains(&inner_text) {
+            text.push_str(": ");
+            text.push_str(&inner_text);
+        }
+        cause = inner.source();
+    }
+    text
+}

@@ -19,7 +19,7 @@ mod watch;
 mod write;
 
 pub use connection::{ConnectError, Connection, Fence, Impersonation, PluginPolicy};
-pub use error::{ApiError, Refusal};
+pub use error::{ApiError, Refusal, error_chain};
 pub use index::{
     Claim, Claims, ClusterIndex, Derive, Derived, IndexEvent, IndexOptions, KindState, Managed, ParentRef,
     Seen, TreeNode,

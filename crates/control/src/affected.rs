@@ -2,10 +2,10 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use tiphys_api::Application;
 use tiphys_api::support;
+use tiphys_lifecycle::refresh::Level;
 
-use crate::decide::refresh::Level;
+use crate::store::Declared;
 use crate::world::World;
 
 /// What is different between two snapshots, as far as applications are concerned.
@@ -40,22 +40,22 @@ impl<'a> Affected<'a> {
     }
 
     /// How one application is to be looked at; `None` when nothing that it depends on is different.
-    pub(crate) fn level(&mut self, app: &Application) -> Option<Level> {
-        if self.repositories && app.sources().iter().any(|source| self.reaches(&source.repo_url, app)) {
+    pub(crate) fn level(&mut self, app: &Declared) -> Option<Level> {
+        if self.repositories && app.repositories.iter().any(|url| self.reaches(url, &app.project)) {
             // What could not be read before may be read now, and the other way round.
             return Some(Level::Latest);
         }
         let (old, new) = (self.old, self.new);
-        let destination = &app.spec.destination;
+        let destination = &app.destination;
         let is_elsewhere = || old.clusters.resolve(destination) != new.clusters.resolve(destination);
-        let is_judged = || old.project(app.project()) != new.project(app.project());
+        let is_judged = || old.project(&app.project) != new.project(&app.project);
         (self.settings || (self.clusters && is_elsewhere()) || (self.projects && is_judged()))
             .then_some(Level::Recent)
     }
 
     /// Whether an application reaches a repository in another way than before.
-    fn reaches(&mut self, url: &str, app: &Application) -> bool {
-        let (old, new, project) = (self.old, self.new, app.project());
+    fn reaches(&mut self, url: &str, project: &str) -> bool {
+        let (old, new) = (self.old, self.new);
         let differs = || old.repository(url, project) != new.repository(url, project);
         *self.credentials.entry((url.to_owned(), project.to_owned())).or_insert_with(differs)
     }

@@ -11,11 +11,12 @@ use tiphys_api::cluster::{Cluster, Clusters};
 use tiphys_api::names::{IN_CLUSTER_SERVER, annotation};
 use tiphys_cluster::{
     Claims, ClusterIndex, Connection, Derive, Derived, Discovery, Fence, IndexEvent, IndexOptions, Jitter,
-    PluginPolicy, ResourceFilter, Writer,
+    Kinds, PluginPolicy, ResourceFilter, Writer, error_chain,
 };
 use tiphys_engine::health::{self, HealthOverrides};
 use tiphys_engine::tracking::TrackingSettings;
 use tiphys_object::{GroupKind, Metadata};
+use tiphys_render::plan::ClusterFacts;
 use tokio::sync::{OnceCell, mpsc};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
@@ -38,6 +39,8 @@ pub(crate) struct Destination {
     pub(crate) writer: Writer,
     started: Instant,
     cancel: CancellationToken,
+    /// What the renderings may depend on, of the kinds it was made of.
+    facts: Mutex<Option<(Arc<Kinds>, ClusterFacts)>>,
 }
 
 impl Destination {
@@ -49,6 +52,21 @@ impl Destination {
             writer: self.writer.clone(),
             started: self.started,
             cancel: self.cancel.clone(),
+            facts: Mutex::default(),
+        }
+    }
+
+    /// What manifests may depend on about the cluster (RND-4); made anew when it was discovered anew.
+    pub(crate) fn facts(&self) -> ClusterFacts {
+        let Some(kinds) = self.index.discovery().snapshot() else { return ClusterFacts::default() };
+        let mut known = self.facts.lock();
+        match &*known {
+            Some((of, facts)) if Arc::ptr_eq(of, &kinds) => facts.clone(),
+            _ => {
+                let facts = ClusterFacts::new(kinds.server_version(), kinds.api_versions());
+                *known = Some((kinds, facts.clone()));
+                facts
+            }
         }
     }
 
@@ -88,7 +106,7 @@ struct Slot {
     cancel: CancellationToken,
 }
 
-/// Clusters by server. Only [`Pool::reconfigure`] changes what is configured, so that a pass with an older
+/// Clusters by server. Only [`Pool::reconfigure`] changes what is configured, so that a round with an older
 /// snapshot cannot bring an older configuration back.
 struct Slots {
     configured: Clusters,
@@ -193,12 +211,8 @@ impl Pool {
         if let Some(reason) = destination.index.unreachable() {
             return Err(Unusable::Failed(format!("cannot reach the API server: {reason}")));
         }
-        let wait = READY_WAIT.saturating_sub(destination.started.elapsed());
-        match tokio::time::timeout(wait, destination.index.ready()).await {
-            Ok(Ok(())) => Ok(Arc::clone(destination)),
-            Ok(Err(error)) => Err(Unusable::Failed(error)),
-            Err(_) => Err(Unusable::NotReady),
-        }
+        first_lists(destination).await?;
+        Ok(Arc::clone(destination))
     }
 
     /// Takes new settings into use on all clusters: claims, exclusions, and clusters that changed or left
@@ -265,7 +279,7 @@ impl Pool {
         } else {
             Connection::from_cluster_secret(&cluster.server, config, &rules.plugins)
                 .await
-                .map_err(|error| chain(&error))?
+                .map_err(|error| error_chain(&error))?
         };
         let connection = match &self.ways.fence {
             Some(fence) => connection.fenced(fence),
@@ -297,7 +311,27 @@ impl Pool {
                 }
             }
         });
-        Ok(Arc::new(Destination { cluster: cluster.clone(), index, writer, started: Instant::now(), cancel }))
+        Ok(Arc::new(Destination {
+            cluster: cluster.clone(),
+            index,
+            writer,
+            started: Instant::now(),
+            cancel,
+            facts: Mutex::default(),
+        }))
+    }
+}
+
+/// Waits for the first lists of a cluster, at most two seconds from its start: the one wait of a round besides `settle`.
+///
+/// It is not a requeue, because at a start thousands of applications of one cluster ask at once. Those few that have a
+/// worker wait here, and the others for a worker; requeued, each would be read twice a second to find nothing.
+async fn first_lists(destination: &Destination) -> Result<(), Unusable> {
+    let wait = READY_WAIT.saturating_sub(destination.started.elapsed());
+    match tokio::time::timeout(wait, destination.index.ready()).await {
+        Ok(Ok(())) => Ok(()),
+        Ok(Err(error)) => Err(Unusable::Failed(error)),
+        Err(_) => Err(Unusable::NotReady),
     }
 }
 
@@ -364,18 +398,6 @@ fn is_same_connection(a: &Cluster, b: &Cluster) -> bool {
 fn has_plugin(cluster: &Cluster) -> bool {
     let config = cluster.parse_config().unwrap_or_default();
     config.exec_provider_config.is_some() || config.aws_auth_config.is_some()
-}
-
-/// An error with its causes in one line.
-pub(crate) fn chain(error: &(dyn std::error::Error + 'static)) -> String {
-    let mut text = error.to_string();
-    let mut cause = error.source();
-    while let Some(inner) = cause {
-        text.push_str(": ");
-        text.push_str(&inner.to_string());
-        cause = inner.source();
-    }
-    text
 }
 
 #[cfg(test)]

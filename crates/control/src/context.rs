@@ -4,24 +4,26 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use arc_swap::ArcSwap;
-use jiff::{SignedDuration, Timestamp};
+use jiff::SignedDuration;
 use tiphys_api::Application;
 use tiphys_cluster::Writer;
+use tiphys_go::fnv::fnv1a_64;
+use tiphys_lifecycle::refresh::{Intervals, Level};
 use tiphys_object::{Gvk, Object};
 use tiphys_source::{Clock, Sources};
 use tokio::sync::mpsc;
-use tokio::time::Instant;
 
+use crate::app_key::AppKey;
 use crate::clusters::Pool;
-use crate::decide::refresh::{Intervals, Level};
 use crate::events::{Event, Note};
 use crate::gate::Gates;
 use crate::metrics::Metrics;
 use crate::pushes::Pushes;
-use crate::queue::{Priority, Queue};
+use crate::queue::Priority;
 use crate::rendering::Renders;
+use crate::scheduler::Scheduler;
 use crate::scripts::Interpreters;
-use crate::store::{AppKey, AppStore};
+use crate::store::AppStore;
 use crate::surroundings::Compute;
 use crate::trickle::Trickle;
 use crate::world::World;
@@ -30,7 +32,7 @@ use crate::world::World;
 pub(crate) struct Context {
     pub(crate) namespace: String,
     pub(crate) store: AppStore,
-    pub(crate) queue: Queue<AppKey>,
+    pub(crate) scheduler: Scheduler,
     pub(crate) world: ArcSwap<World>,
     pub(crate) sources: Sources,
     pub(crate) renders: Renders,
@@ -77,14 +79,8 @@ impl Context {
     pub(crate) fn request(&self, key: &AppKey, level: Level, priority: Priority) {
         if let Some(entry) = self.store.get(key) {
             entry.memory.lock().request(level);
-            self.queue.add(key.clone(), priority);
+            self.scheduler.enqueue(key.clone(), priority);
         }
-    }
-
-    /// Looks at an application again at a time of day.
-    pub(crate) fn wake_at(&self, key: &AppKey, at: Timestamp) {
-        let wait = at.duration_since(self.clock.now()).max(SignedDuration::ZERO);
-        self.queue.add_at(key.clone(), Instant::now() + wait.unsigned_abs());
     }
 
     /// Sends an event about an application; never waits.
@@ -107,14 +103,7 @@ impl Context {
     pub(crate) fn intervals(world: &World, key: &AppKey) -> Intervals {
         let timeouts = world.settings.refresh_timeouts();
         let duration = |d: std::time::Duration| SignedDuration::try_from(d).unwrap_or(SignedDuration::MAX);
-        let share = {
-            // FNV-1a of the key, as a fraction of 1000.
-            let mut hash: u64 = 0xcbf2_9ce4_8422_2325;
-            for byte in key.to_string().bytes() {
-                hash = (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
-            }
-            u32::try_from(hash % 1000).unwrap_or(0)
-        };
+        let share = u32::try_from(fnv1a_64(&key.to_string()) % 1000).unwrap_or(0);
         let soft =
             (!timeouts.soft.is_zero()).then(|| duration(timeouts.soft + timeouts.jitter * share / 1000));
         let hard = (!timeouts.hard.is_zero()).then(|| duration(timeouts.hard));

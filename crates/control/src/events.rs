@@ -87,7 +87,7 @@ impl Event {
 
     /// The Event object.
     pub(crate) fn manifest(&self) -> Value {
-        let stamp = crate::decide::operation::shown(self.at);
+        let stamp = tiphys_lifecycle::operation::shown(self.at);
         let severity = match self.severity {
             Severity::Normal => "Normal",
             Severity::Warning => "Warning",

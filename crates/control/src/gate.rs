@@ -9,8 +9,9 @@ use std::sync::Arc;
 
 use parking_lot::Mutex;
 
-use crate::queue::{Priority, Queue};
-use crate::store::AppKey;
+use crate::app_key::AppKey;
+use crate::queue::Priority;
+use crate::scheduler::Scheduler;
 
 /// What applications share, and may find slow.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -44,7 +45,7 @@ impl Limits {
 #[derive(Clone)]
 pub(crate) struct Gates {
     state: Arc<Mutex<HashMap<Shared, Gate>>>,
-    queue: Queue<AppKey>,
+    scheduler: Scheduler,
     limits: Limits,
 }
 
@@ -96,9 +97,9 @@ pub(crate) struct Place {
 }
 
 impl Gates {
-    /// Who is let in later goes through the queue.
-    pub(crate) fn new(limits: Limits, queue: Queue<AppKey>) -> Self {
-        Self { state: Arc::default(), queue, limits }
+    /// Who is let in later goes through the scheduler.
+    pub(crate) fn new(limits: Limits, scheduler: Scheduler) -> Self {
+        Self { state: Arc::default(), scheduler, limits }
     }
 
     /// A place at every one of these, or none at all and a place in the line.
@@ -151,7 +152,7 @@ impl Drop for Place {
             }
         };
         for (key, priority) in next {
-            self.gates.queue.add(key, priority);
+            self.gates.scheduler.enqueue(key, priority);
         }
     }
 }
@@ -160,8 +161,8 @@ impl Drop for Place {
 mod tests {
     use super::*;
 
-    fn gates(limit: usize) -> (Gates, Queue<AppKey>) {
-        let queue = Queue::new();
+    fn gates(limit: usize) -> (Gates, Scheduler) {
+        let queue = Scheduler::new(tiphys_source::Clock::real());
         (Gates::new(Limits { repository: limit, cluster: limit }, queue.clone()), queue)
     }
 

@@ -11,11 +11,11 @@ use axum::response::{IntoResponse, Response};
 use axum::routing::{any, get};
 use parking_lot::Mutex;
 use tiphys_api::printable;
+use tiphys_lifecycle::webhook::{self, Delivery};
 use tokio::time::Instant;
 
 use crate::Controller;
-use crate::webhook::intake::{Intake, NoBody, Received};
-use crate::webhook::{self, Delivery};
+use crate::intake::{Intake, NoBody, Received};
 
 /// Time without progress, while something waits, after which the process is unhealthy (INV-14).
 const STUCK_AFTER: Duration = Duration::from_secs(55);

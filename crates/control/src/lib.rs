@@ -2,39 +2,41 @@
 //!
 //! [`Controller`] is the whole thing: it follows Applications, projects, settings and the live objects of the
 //! destination clusters, and works on one application at a time per worker. What to do is decided by pure
-//! functions ([`decide`], and the engine); this crate gathers the facts, carries the answers out and writes
-//! the status. [`webhook`] reads pushes, [`http`] serves health, metrics and webhooks.
+//! functions (`tiphys-lifecycle` and `tiphys-engine`); this crate gathers the facts, carries the answers out and writes
+//! the status ([`reconcile`]). [`http`] serves health, metrics and webhooks.
 
 mod affected;
+mod app_key;
+mod applications;
 mod clusters;
-mod compare;
 mod context;
+mod control_plane;
 mod controller;
-pub mod decide;
-mod deletion;
+mod event_writer;
 mod events;
-mod execute;
 mod gate;
 pub mod http;
+mod intake;
 mod lease;
 mod memory;
 pub mod metrics;
-mod operate;
-mod pass;
-mod persist;
 mod projects;
+mod push_looks;
 mod pushes;
 pub mod queue;
+mod reconcile;
 mod rendering;
+mod scheduler;
 mod scripts;
+mod settings_watch;
 mod store;
 mod surroundings;
 mod targets;
 mod trickle;
 mod updates;
-pub mod webhook;
 mod world;
 
-pub use controller::{Controller, ControllerOptions, Sizes, StartError};
+pub use control_plane::StartError;
+pub use controller::{Controller, ControllerOptions, Sizes};
 pub use scripts::Interpreters;
 pub use surroundings::{Compute, Random, Surroundings};

@@ -6,14 +6,15 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::Timestamp;
+use sha2::{Digest, Sha256};
 use smol_str::SmolStr;
 use tiphys_api::application::{ApplicationSource, ResourceResult};
 use tiphys_engine::compare::DiffMemo;
 use tiphys_engine::health::{Health, HealthError, HealthOverrides};
 use tiphys_engine::tree::NodeInfo;
+use tiphys_lifecycle::refresh::Level;
 use tiphys_object::{Object, ResourceKey};
 
-use crate::decide::refresh::Level;
 use crate::rendering::Held;
 use crate::updates::LiveChanges;
 
@@ -34,8 +35,6 @@ pub(crate) struct AppMemory {
     pub(crate) targets: Option<Targets>,
     /// Since when the repositories fail (CTL-33).
     pub(crate) repository_error_since: Option<Timestamp>,
-    /// When a self-heal or retry is due.
-    pub(crate) wake: Option<Timestamp>,
     /// Last comparison at level 2 or above, written or not.
     pub(crate) reconciled: Option<Timestamp>,
     /// When a new revision, which is all there is to write, may be written, on the clock's time since its start.
@@ -86,11 +85,25 @@ pub(crate) struct Targets {
     /// Types of the sources; empty for one that only carries `ref`.
     pub(crate) types: Vec<&'static str>,
     /// Sources they were made from.
-    pub(crate) sources: Vec<ApplicationSource>,
+    pub(crate) sources: SourcesId,
     /// Everything else they depend on: tracking, namespace, project, renderers.
     pub(crate) made_for: [u8; 32],
     /// The renderings they are from. Held, so that the same is not rendered again as long as this is in memory.
     pub(crate) renderings: Vec<Arc<Held>>,
+}
+
+/// Which sources: equal for equal ones.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct SourcesId([u8; 32]);
+
+impl SourcesId {
+    /// Of these sources.
+    pub(crate) fn of(sources: &[ApplicationSource]) -> Self {
+        // What was read from JSON can be written as JSON. If not, its text as it is shown tells it apart as well.
+        let bytes =
+            serde_json::to_vec(sources).unwrap_or_else(|_unwritable| format!("{sources:?}").into_bytes());
+        Self(Sha256::digest(&bytes).into())
+    }
 }
 
 impl Targets {

@@ -8,8 +8,8 @@ use tiphys_object::Gvk;
 use tiphys_policy::permit::{Own, Permit};
 use tiphys_policy::project::{namespace_enabled, namespace_permitted};
 
+use crate::app_key::AppKey;
 use crate::context::Context;
-use crate::store::AppKey;
 use crate::world::World;
 
 /// Whether a project waits for somebody to say that nobody uses it.

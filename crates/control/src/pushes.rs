@@ -1,30 +1,11 @@
-//! What a push really changed, for applications that name no paths: the trees of the two commits are compared, once for
-//! each repository, reference and project, and those whose directory it touched are compared. The others get the
-//! revision, as those do whose `manifest-generate-paths` a push does not touch (API-207).
-//!
-//! Nothing is taken on trust: what a look cannot find out concerns everybody. An application that is not asked was
-//! compared at the commit of the last look or is about to be, and nothing that it renders has changed since.
+//! References that were pushed to and wait for a look at what the push changed.
 
-use std::collections::{BTreeSet, HashMap, HashSet};
-use std::sync::Arc;
+use std::collections::{BTreeSet, HashSet};
 
-use futures::StreamExt as _;
-use futures::stream::FuturesUnordered;
 use parking_lot::Mutex;
-use tiphys_source::Freshness;
 use tokio::sync::Notify;
-use tokio_util::sync::CancellationToken;
 
-use crate::context::Context;
-use crate::decide::refresh::Level;
-use crate::queue::Priority;
 use crate::store::Reference;
-use crate::targets;
-
-/// Looks at a time; a repository that answers slowly holds up itself, and three others at most.
-const LOOKS_MAX: usize = 4;
-/// Commits that are remembered. Beyond, one push of each reference concerns everybody once more.
-const HEADS_MAX: usize = 10_000;
 
 /// References that were pushed to and not looked at yet: at most those that somebody follows.
 #[derive(Default)]
@@ -42,84 +23,15 @@ impl Pushes {
         }
     }
 
-    /// The next one of which nobody is looking at.
-    fn next(&self, busy: &HashSet<Reference>) -> Option<Reference> {
+    /// Waits until something was added; an addition meanwhile is not missed.
+    pub(crate) async fn told(&self) {
+        self.told.notified().await;
+    }
+
+    /// The next one that nobody is looking at.
+    pub(crate) fn next(&self, busy: &HashSet<Reference>) -> Option<Reference> {
         let mut waiting = self.waiting.lock();
         let next = waiting.iter().find(|reference| !busy.contains(*reference)).cloned()?;
         waiting.take(&next)
-    }
-}
-
-/// Looks at what was pushed to, until the controller stops.
-pub(crate) async fn follow(context: Arc<Context>, cancel: CancellationToken) {
-    // The commits of the last looks.
-    let mut heads: HashMap<Reference, String> = HashMap::new();
-    let mut busy = HashSet::new();
-    let mut looks = FuturesUnordered::new();
-    loop {
-        while looks.len() < LOOKS_MAX
-            && let Some(reference) = context.pushes.next(&busy)
-        {
-            busy.insert(reference.clone());
-            let last = heads.remove(&reference);
-            looks.push(look(&context, reference, last));
-        }
-        // Cancel-safe: looks stay in the set, and a missed wake-up is kept by the notification.
-        tokio::select! {
-            biased;
-            () = cancel.cancelled() => return,
-            Some((reference, head)) = looks.next(), if !looks.is_empty() => {
-                busy.remove(&reference);
-                if heads.len() >= HEADS_MAX {
-                    heads.clear();
-                }
-                // Without one, the next push concerns everybody once more.
-                heads.extend(head.map(|head| (reference, head)));
-            }
-            () = context.pushes.told.notified() => {}
-        }
-    }
-}
-
-/// Asks those whom the change since the last look concerns; returns the commit that was seen.
-async fn look(context: &Context, reference: Reference, last: Option<String>) -> (Reference, Option<String>) {
-    let (head, files) = match changed(context, &reference, last).await {
-        Ok((head, files)) => (Some(head), files),
-        Err(reason) => {
-            tracing::debug!(url = %reference.url, reason, "what a push changed could not be found out");
-            (None, None)
-        }
-    };
-    for key in context.store.within(&reference, files.as_deref()) {
-        context.request(&key, Level::Latest, Priority::Urgent);
-    }
-    (reference, head)
-}
-
-/// The commit that a reference means now, and the files that differ from the last one; `None` when that is not known.
-async fn changed(
-    context: &Context,
-    Reference { url, name, project }: &Reference,
-    last: Option<String>,
-) -> Result<(String, Option<Vec<String>>), String> {
-    let world = context.world.load_full();
-    let rules = world.project(project).map_err(|_missing| "there is no such project".to_owned())?;
-    // Nothing is fetched that the project does not permit; whoever asks for it is told so.
-    if let Some(refusal) = targets::refusal(&world, rules, url) {
-        return Err(refusal);
-    }
-    let repository = world.repository(url, project)?;
-    let resolved = context.sources.resolve(&repository, name, Freshness::Cached).await;
-    let commit = resolved.map_err(|error| error.to_string())?;
-    let Some(last) = last else { return Ok((commit, None)) };
-    if last == commit {
-        return Ok((commit, Some(Vec::new())));
-    }
-    match context.sources.changed_files(&repository, &last, &commit).await {
-        Ok(files) => Ok((commit, Some(files))),
-        Err(error) => {
-            tracing::debug!(%url, %error, "two commits could not be compared");
-            Ok((commit, None))
-        }
     }
 }

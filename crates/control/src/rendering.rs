@@ -15,10 +15,11 @@ use std::time::Duration;
 use bytes::Bytes;
 use moka::sync::Cache;
 use sha2::{Digest, Sha256};
+use tiphys_cluster::{Kinds, Scope};
 use tiphys_engine::tracking::TrackingSettings;
 use tiphys_go::json::{self, JsonError};
 use tiphys_go::memory::Memory;
-use tiphys_object::Object;
+use tiphys_object::{Gvk, Object, access};
 use tiphys_render::{
     Budget, Entry, Reason, RenderError, RenderRequest, SourceType, Tree, TreeError, TreePath, WalkLimit,
     check_weight, render,
@@ -26,9 +27,9 @@ use tiphys_render::{
 use tiphys_source::Clock;
 use tokio::sync::Semaphore;
 
+use crate::app_key::AppKey;
 use crate::gate::{Gates, Shared};
 use crate::queue::Priority;
-use crate::store::AppKey;
 use crate::surroundings::Compute;
 
 pub(crate) use cache::Held;
@@ -88,6 +89,8 @@ pub(crate) struct RenderTask {
     pub(crate) budget: Budget,
     /// Tracking settings with the application's effective method.
     pub(crate) tracking: Arc<TrackingSettings>,
+    /// What the destination serves. No part of the key: it decides what is kept, not what is compared.
+    pub(crate) kinds: Option<Arc<Kinds>>,
     /// Whether cached results are passed over (RND-144).
     pub(crate) hard: bool,
 }
@@ -196,6 +199,8 @@ impl Renders {
         };
         match self.in_turn(&task.key, task.priority, &task.budget, work).await {
             Ok((objects, source_type, inside)) => {
+                // The narrow key names no cluster: what may differ between clusters must not be found by it.
+                let inside = inside && !source_type.depends_on_cluster();
                 let id = narrow.filter(|_| inside).unwrap_or(wide);
                 let bytes: usize = objects.iter().map(|object| object.raw().len() + 600).sum();
                 let bytes = u32::try_from(bytes).unwrap_or(u32::MAX);
@@ -360,11 +365,22 @@ pub(crate) struct Stamp {
     pub(crate) instance_name: String,
     /// Namespace of the destination.
     pub(crate) namespace: String,
+    /// What the destination serves.
+    pub(crate) kinds: Option<Arc<Kinds>>,
 }
 
 impl Stamp {
-    /// Stamps and packs.
+    /// Places, stamps and packs.
+    ///
+    /// An object that names no namespace gets the destination's, where its kind is known to live in one: then the
+    /// comparison, which looks at scopes again, has no second copy of it to keep.
     fn pack(&self, mut value: serde_json::Value) -> Result<Arc<Object>, Failed> {
+        let kinds = self.kinds.as_ref().filter(|_| !self.namespace.is_empty());
+        let scope = kinds.and_then(|kinds| kinds.scope(&Gvk::of(&value).group_kind()));
+        if scope == Some(Scope::Namespaced) && access::namespace(&value).is_empty() {
+            let namespace = self.namespace.as_str().into();
+            access::metadata_mut(&mut value).insert("namespace".to_owned(), namespace);
+        }
         self.tracking
             .stamp(&mut value, &self.instance_name, &self.namespace)
             .map_err(|error| Failed::new(Why::Content, error.to_string()))?;
@@ -380,6 +396,7 @@ fn render_stamped(tree: &dyn Tree, task: &RenderTask, budget: &Budget) -> Result
         tracking: Arc::clone(&task.tracking),
         instance_name: request.instance_name.clone(),
         namespace: request.destination_namespace.clone(),
+        kinds: task.kinds.clone(),
     };
     let witness = Witness { tree, inside: &request.source.path, left: AtomicBool::new(false) };
     let rendered = render(request, &witness, budget)?;
@@ -403,7 +420,8 @@ fn local_stamped(manifests: &[String], stamp: &Stamp, budget: &Budget) -> Result
 
 /// What one look at a tree says about a rendering.
 struct Keys {
-    /// The key by the source's own directory. It is only ever filled by a rendering that read nothing else.
+    /// The key by the source's own directory, for any cluster. It is only ever filled by a rendering that read nothing
+    /// else, of a type that does not depend on the cluster.
     narrow: Option<[u8; 32]>,
     /// Whether no link leaves the tree: the one check that looks at all of it, repeated before the narrow key
     /// is used; trees remember its answer.
@@ -415,25 +433,29 @@ struct Keys {
 impl Keys {
     fn of(tree: &dyn Tree, task: &RenderTask) -> Self {
         let clean = tree.escaping_link(&mut task.budget.walk()).is_ok_and(|link| link.is_none());
-        Self { narrow: narrow_key(tree, task), clean, wide: key(task, "tree", tree.id()) }
+        Self {
+            narrow: narrow_key(tree, task),
+            clean,
+            wide: key(task, "tree", tree.id(), &task.request.identity()),
+        }
     }
 }
 
 fn narrow_key(tree: &dyn Tree, task: &RenderTask) -> Option<[u8; 32]> {
     let path = TreePath::parse(&task.request.source.path).ok()?;
     let id = tree.subtree_id(&path).ok()??;
-    Some(key(task, "directory", &id))
+    Some(key(task, "directory", &id, &task.request.identity_anywhere()))
 }
 
 /// Hash of everything a rendering depends on (RND-141, RND-142).
-fn key(task: &RenderTask, what: &str, id: &str) -> [u8; 32] {
-    let inputs = inputs(&task.request, &task.tracking);
+fn key(task: &RenderTask, what: &str, id: &str, identity: &[u8]) -> [u8; 32] {
+    let inputs = inputs(identity, &task.tracking);
     let bytes = task.budget.combined_manifest_bytes.to_be_bytes();
     hash([RENDERER_VERSION.as_bytes(), what.as_bytes(), id.as_bytes(), &inputs, &bytes])
 }
 
 /// Hash of what is rendered and how objects are stamped, without the tree.
-pub(crate) fn inputs(request: &RenderRequest, tracking: &TrackingSettings) -> [u8; 32] {
+pub(crate) fn inputs(identity: &[u8], tracking: &TrackingSettings) -> [u8; 32] {
     // That the setting is not recognised changes no stamp; the method in force does.
     let TrackingSettings {
         method,
@@ -443,7 +465,7 @@ pub(crate) fn inputs(request: &RenderRequest, tracking: &TrackingSettings) -> [u
         unrecognized_method: _,
     } = tracking;
     hash([
-        request.identity().as_slice(),
+        identity,
         method.as_str().as_bytes(),
         label_key.as_bytes(),
         installation_id.as_bytes(),

@@ -1,56 +1,36 @@
 //! The applications this process knows, as the watch and our own writes show them.
 //!
-//! Kept per application: the stored object (bytes), the declared part in typed form, and what the controller
-//! remembers between passes. Look-ups by instance name, repository and destination are indexes; nothing walks
+//! Kept per application: the stored object (bytes), the declared part in short, and what the controller
+//! remembers between rounds. Look-ups by instance name, repository and destination are indexes; nothing walks
 //! all applications per event.
 
+mod declared;
 mod followers;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet, VecDeque};
-use std::fmt;
 use std::sync::{Arc, OnceLock};
 
 use jiff::Timestamp;
 use parking_lot::{Mutex, RwLock};
 use smol_str::SmolStr;
 use tiphys_api::Application;
-use tiphys_api::application::{ApplicationSource, ApplicationStatus};
+use tiphys_api::codes::OperationPhase;
+use tiphys_lifecycle::webhook::Push;
 use tiphys_object::Object;
 
+use crate::app_key::AppKey;
 use crate::memory::AppMemory;
-use crate::webhook::Push;
+pub(crate) use declared::Declared;
 use followers::ByReference;
 pub(crate) use followers::{Pushed, Reference};
-
-/// Namespace and name of an application.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub(crate) struct AppKey {
-    /// Namespace of the Application object.
-    pub(crate) namespace: SmolStr,
-    /// Its name.
-    pub(crate) name: SmolStr,
-}
-
-impl AppKey {
-    /// Makes one from its parts.
-    pub(crate) fn new(namespace: &str, name: &str) -> Self {
-        Self { namespace: namespace.into(), name: name.into() }
-    }
-}
-
-impl fmt::Display for AppKey {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}/{}", self.namespace, self.name)
-    }
-}
 
 /// One application.
 #[derive(Clone)]
 pub(crate) struct AppEntry {
     /// The object as last seen.
     pub(crate) object: Arc<Object>,
-    /// The declared part: metadata, spec and operation; the status is left empty.
-    pub(crate) declared: Arc<Application>,
+    /// The declared part in short.
+    pub(crate) declared: Arc<Declared>,
     /// Sync status as last seen.
     pub(crate) sync_status: SmolStr,
     /// Health as last seen.
@@ -136,23 +116,33 @@ impl AppStore {
         object: Arc<Object>,
         instance: impl FnOnce(&str, &str) -> SmolStr,
     ) -> Result<Change, serde_json::Error> {
-        let mut app: Application = serde_json::from_slice(object.raw())?;
+        // Asked first: most of what a watch tells is what our own writes were answered with.
+        if !self.state.read().is_news(&object) {
+            return Ok(Change::None);
+        }
+        let app = serde_json::from_slice(object.raw())?;
+        Ok(self.take(object, &app, instance))
+    }
+
+    /// The same, with what was read from the object.
+    fn take(
+        &self,
+        object: Arc<Object>,
+        app: &Application,
+        instance: impl FnOnce(&str, &str) -> SmolStr,
+    ) -> Change {
+        let declared = Declared::of(app);
         let key = AppKey::new(object.namespace(), object.name());
         let mut state = self.state.write();
-        if state.gone_uids.contains(object.metadata().uid.as_str()) {
-            return Ok(Change::None);
+        if !state.is_news(&object) {
+            return Change::None;
         }
         let old = state.apps.get(&key);
-        if old.is_some_and(|old| !is_newer(&object, &old.object)) {
-            return Ok(Change::None);
-        }
-        let phase = |status: &ApplicationStatus| {
-            status.operation_state.as_ref().map(|state| state.phase == "Terminating")
-        };
-        let terminating = phase(&app.status) == Some(true);
-        let status = std::mem::take(&mut app.status);
+        let status = &app.status;
+        let state_of = status.operation_state.as_ref();
+        let is_terminating = state_of.is_some_and(|state| state.phase == OperationPhase::Terminating);
         let change = match old {
-            Some(old) if same_declared(&old.declared, &app) && !terminating => Change::StatusOnly,
+            Some(old) if old.declared.is_same(&declared) && !is_terminating => Change::StatusOnly,
             _ => Change::Declared,
         };
         // An application that was deleted and made again starts without memories.
@@ -162,40 +152,39 @@ impl AppStore {
         let sync_status = SmolStr::new(&status.sync.status);
         let health_status = SmolStr::new(&status.health.status);
         let instance = instance(object.namespace(), object.name());
-        let old = old.map(|old| (Arc::clone(&old.declared), old.instance == instance));
+        let old = old.cloned();
         state.held.remove(&key);
         // Most events are about the status: what was declared stays, and so do the indexes.
         let declared = match old {
-            Some((old, true)) if is_known(&old, &app) => old,
+            Some(old) if old.instance == instance && old.declared.is_same(&declared) => old.declared,
             old => {
                 let mut is_within = false;
-                if let Some((old, _)) = old {
+                if let Some(old) = old.and_then(|old| old.parse().ok()) {
                     // What is known of its rendering holds as long as the sources are the same.
                     is_within = state.by_reference.is_within(&key) && old.sources() == app.sources();
                     state.unindex(&key, &old);
                 }
-                state.index(&key, &app, &instance);
-                state.by_reference.keep_within(&key, &app, is_within);
-                Arc::new(app)
+                state.index(&key, app, &instance);
+                state.by_reference.keep_within(&key, app, is_within);
+                Arc::new(declared)
             }
         };
         let entry = AppEntry { object, declared, sync_status, health_status, instance, memory };
         state.apps.insert(key, entry);
-        Ok(change)
+        change
     }
 
     /// Takes the answer to a write of our own: it may renew what is known, never bring back what is gone.
-    ///
-    /// # Errors
-    /// As [`AppStore::upsert`].
     pub(crate) fn update(
         &self,
         object: Arc<Object>,
+        app: &Application,
         instance: impl FnOnce(&str, &str) -> SmolStr,
-    ) -> Result<Change, serde_json::Error> {
+    ) -> Change {
         let key = AppKey::new(object.namespace(), object.name());
-        let same = self.get(&key).is_some_and(|known| known.object.metadata().uid == object.metadata().uid);
-        if same { self.upsert(object, instance) } else { Ok(Change::None) }
+        let known = self.get(&key);
+        let is_same = known.is_some_and(|known| known.object.metadata().uid == object.metadata().uid);
+        if is_same { self.take(object, app, instance) } else { Change::None }
     }
 
     /// Forgets an application.
@@ -263,20 +252,17 @@ impl AppStore {
         self.state.read().by_reference.within(reference, files)
     }
 
-    /// Notes whether everything that an application renders from these sources comes from its own directory.
-    pub(crate) fn keep_within(&self, key: &AppKey, sources: &[ApplicationSource], is_within: bool) {
+    /// Notes whether everything that an application renders comes from its own directory, as was found out about it as
+    /// it was; if it has changed since, that says nothing.
+    pub(crate) fn keep_within(&self, key: &AppKey, app: &Application, is_within: bool) {
         // Asked first: every load of sources comes here, and the write lock is everybody's.
-        let is_news = |state: &State| {
-            let entry = state.apps.get(key);
-            entry.is_some_and(|entry| state.by_reference.is_news(key, &entry.declared, is_within))
-        };
-        if !is_news(&self.state.read()) {
+        if !self.state.read().by_reference.is_news(key, app, is_within) {
             return;
         }
         let mut state = self.state.write();
         let State { apps, by_reference, .. } = &mut *state;
-        if let Some(entry) = apps.get(key).filter(|entry| entry.declared.sources() == sources) {
-            by_reference.keep_within(key, &entry.declared, is_within);
+        if apps.get(key).is_some_and(|entry| entry.declared.is_of(app)) {
+            by_reference.keep_within(key, app, is_within);
         }
     }
 
@@ -312,9 +298,20 @@ impl AppStore {
 }
 
 impl State {
+    /// Whether an object is newer than what is known of its application.
+    fn is_news(&self, object: &Object) -> bool {
+        let key = AppKey::new(object.namespace(), object.name());
+        let known = self.apps.get(&key);
+        !self.gone_uids.contains(object.metadata().uid.as_str())
+            && known.is_none_or(|known| is_newer(object, &known.object))
+    }
+
     fn remove(&mut self, key: &AppKey) -> Option<AppEntry> {
         let entry = self.apps.remove(key)?;
-        self.unindex(key, &entry.declared);
+        // It was read when it was taken in.
+        if let Ok(app) = entry.parse() {
+            self.unindex(key, &app);
+        }
         self.by_instance.remove(&entry.instance);
         Some(entry)
     }
@@ -350,20 +347,6 @@ fn is_newer(new: &Object, old: &Object) -> bool {
         (Some(new), Some(old)) => new > old,
         _ => new.metadata().resource_version != old.metadata().resource_version,
     }
-}
-
-/// Whether the same application declares the same.
-fn is_known(old: &Application, new: &Application) -> bool {
-    old.metadata.uid == new.metadata.uid && same_declared(old, new)
-}
-
-fn same_declared(old: &Application, new: &Application) -> bool {
-    let meta = |app: &Application| (app.metadata.finalizers.clone(), app.metadata.deletion_timestamp.clone());
-    old.spec == new.spec
-        && old.operation == new.operation
-        && old.metadata.annotations == new.metadata.annotations
-        && old.metadata.labels == new.metadata.labels
-        && meta(old) == meta(new)
 }
 
 #[cfg(test)]
@@ -414,9 +397,13 @@ mod tests {
         let store = AppStore::default();
         let name = |_: &str, name: &str| SmolStr::new(name);
         upsert(&store, object(1, |_| {}));
-        assert_eq!(store.update(object(2, |_| {}), name).unwrap(), Change::StatusOnly);
+        let update = |object: Arc<Object>| {
+            let app = serde_json::from_slice(object.raw()).unwrap();
+            store.update(object, &app, name)
+        };
+        assert_eq!(update(object(2, |_| {})), Change::StatusOnly);
         store.remove(&AppKey::new("argocd", "a"));
-        assert_eq!(store.update(object(3, |_| {}), name).unwrap(), Change::None);
+        assert_eq!(update(object(3, |_| {})), Change::None);
         assert!(store.keys().is_empty());
     }
 

@@ -1,20 +1,14 @@
 //! Changes of live objects from which nothing follows cause no comparison (CTL-95, CTL-96).
 //!
-//! What changed is noted with the application; its next pass looks at those objects, and compares only when one of
-//! them is another than at its last change. That happens with the pass, not where events are taken in: an object
+//! What changed is noted with the application; its next round looks at those objects, and compares only when one of
+//! them is another than at its last change. That happens with the round, not where events are taken in: an object
 //! that takes long to look at holds up its own application alone.
 
 use std::collections::{BTreeSet, HashMap};
 
-use tiphys_cluster::Seen;
-use tiphys_engine::health::{self, HealthCode};
-use tiphys_engine::updates::UpdateRules;
-use tiphys_object::{Object, ResourceKey};
+use tiphys_object::ResourceKey;
 
-use crate::context::Context;
-use crate::pass::{self, Work};
-
-/// Objects that are looked at one by one in a pass; when more have changed, it compares.
+/// Objects that are looked at one by one in a round; when more have changed, it compares.
 const NOTED_MAX: usize = 256;
 /// Objects of one application whose last state is remembered; beyond it, further ones are always a reason.
 const KNOWN_MAX: usize = 10_000;
@@ -39,6 +33,11 @@ impl LiveChanges {
         true
     }
 
+    /// The objects that changed since the last look.
+    pub(crate) fn take_noted(&mut self) -> BTreeSet<ResourceKey> {
+        std::mem::take(&mut self.noted)
+    }
+
     /// Forgets an object that is gone.
     pub(crate) fn forget(&mut self, key: &ResourceKey) {
         self.noted.remove(key);
@@ -46,7 +45,7 @@ impl LiveChanges {
     }
 
     /// Takes note of what an object is now; says whether it was something else before, or not known.
-    fn replace(&mut self, key: &ResourceKey, print: Option<u64>) -> bool {
+    pub(crate) fn replace(&mut self, key: &ResourceKey, print: Option<u64>) -> bool {
         let Some(print) = print else {
             self.known.remove(key);
             return true;
@@ -56,49 +55,6 @@ impl LiveChanges {
         }
         self.known.insert(key.clone(), print) != Some(print)
     }
-}
-
-/// Whether any of the noted changes is a reason to compare.
-pub(crate) async fn matter(context: &Context, work: &Work) -> bool {
-    let noted = std::mem::take(&mut work.memory.lock().changes.noted);
-    if noted.is_empty() {
-        return false;
-    }
-    let Some(rules) = work.world.updates.clone() else { return true };
-    let Ok(resolved) = pass::resolve(context, work).await else { return true };
-    let index = &resolved.destination.index;
-    let look = |key: ResourceKey| {
-        let print = match index.get(&key) {
-            Seen::Present(object) => fingerprint(work, &rules, &object),
-            // Not to know is a reason too.
-            Seen::Reference { .. } | Seen::Absent | Seen::Unknown(_) => None,
-        };
-        (key, print)
-    };
-    let objects = noted.len();
-    let looks = || -> Vec<(ResourceKey, Option<u64>)> { noted.into_iter().map(look).collect() };
-    // Their health may be a matter of the user's scripts, which run where they can be stopped (ENG-69).
-    let prints = work.programs.compute(objects, looks).await;
-    let mut memory = work.memory.lock();
-    let mut matters = false;
-    for (key, print) in prints {
-        matters |= memory.changes.replace(&key, print);
-    }
-    matters
-}
-
-/// `None` for an object that is no longer the application's, or cannot be read: that is always a reason.
-fn fingerprint(work: &Work, rules: &UpdateRules, object: &Object) -> Option<u64> {
-    let claim = work.tracking.claim(object.metadata());
-    if claim.as_deref() != Some(work.instance.as_str()) || !object.metadata().owner_references.is_empty() {
-        return None;
-    }
-    let value = object.to_value().ok()?;
-    let health = match health::evaluate_with(&value, &work.world.health, &work.programs.runner) {
-        Ok(health) => health.map(|health| health.status),
-        Err(_) => Some(HealthCode::Unknown),
-    };
-    Some(rules.fingerprint(value, health))
 }
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
 //! Everything besides Applications that decisions depend on, as one immutable snapshot (TRK-140): the installation,
 //! and what the controller derives from its settings.
 //!
-//! The shell swaps a new snapshot in when something changes; a pass takes one at its start and keeps it.
+//! The shell swaps a new snapshot in when something changes; a round takes one at its start and keeps it.
 
 use std::collections::{BTreeMap, HashMap};
 use std::ops::Deref;

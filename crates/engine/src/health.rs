@@ -4,7 +4,6 @@
 //! into `Unknown`, which is what everybody but the sync engine wants. [`HealthOverrides`] is the user's part,
 //! read from `argocd-cm` once and shared. Scripts are run by whoever is handed in ([`evaluate_with`]).
 
-use std::fmt;
 use std::sync::Arc;
 
 use serde_json::Value;
@@ -23,51 +22,7 @@ mod workload;
 
 pub use overrides::{HealthOverrides, ScriptClock};
 use reader::Reader;
-
-/// Health codes, best to worst (ENG-96): "worse" means greater.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum HealthCode {
-    /// Works.
-    Healthy,
-    /// Stopped on purpose.
-    Suspended,
-    /// On its way.
-    Progressing,
-    /// Not there.
-    Missing,
-    /// Does not work.
-    Degraded,
-    /// Could not be judged.
-    Unknown,
-}
-
-impl HealthCode {
-    /// The name on the wire.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Healthy => "Healthy",
-            Self::Suspended => "Suspended",
-            Self::Progressing => "Progressing",
-            Self::Missing => "Missing",
-            Self::Degraded => "Degraded",
-            Self::Unknown => "Unknown",
-        }
-    }
-
-    /// Reads the name on the wire.
-    pub fn parse(text: &str) -> Option<Self> {
-        use HealthCode::{Degraded, Healthy, Missing, Progressing, Suspended, Unknown};
-        [Healthy, Suspended, Progressing, Missing, Degraded, Unknown]
-            .into_iter()
-            .find(|code| code.as_str() == text)
-    }
-}
-
-impl fmt::Display for HealthCode {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.as_str())
-    }
-}
+pub use tiphys_api::codes::HealthCode;
 
 /// A verdict with its reason; the message is empty when there is none.
 #[derive(Clone, Debug, PartialEq, Eq)]

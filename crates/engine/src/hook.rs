@@ -4,9 +4,9 @@
 //! give the same answers. [`Role`] is the one question the rest of the engine asks about an object.
 
 use std::collections::{BTreeSet, HashSet};
-use std::fmt;
 
 use serde_json::Value;
+pub use tiphys_api::codes::SyncPhase;
 use tiphys_api::names::annotation;
 use tiphys_object::{Object, access};
 
@@ -38,44 +38,6 @@ impl Annotated for Object {
 impl Annotated for Value {
     fn annotation(&self, key: &str) -> Option<&str> {
         access::annotation(self, key)
-    }
-}
-
-/// A part of a sync, in the order of execution; `SyncFail` runs only when another one failed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum SyncPhase {
-    /// Before anything is applied.
-    PreSync,
-    /// The objects themselves.
-    Sync,
-    /// After everything is healthy.
-    PostSync,
-    /// After a failure.
-    SyncFail,
-}
-
-impl SyncPhase {
-    /// The name on the wire.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::PreSync => "PreSync",
-            Self::Sync => "Sync",
-            Self::PostSync => "PostSync",
-            Self::SyncFail => "SyncFail",
-        }
-    }
-
-    /// Reads the name on the wire.
-    pub fn parse(text: &str) -> Option<Self> {
-        [Self::PreSync, Self::Sync, Self::PostSync, Self::SyncFail]
-            .into_iter()
-            .find(|phase| phase.as_str() == text)
-    }
-}
-
-impl fmt::Display for SyncPhase {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.as_str())
     }
 }
 

@@ -17,6 +17,7 @@ pub mod cron;
 pub mod doublestar;
 pub mod duration;
 pub mod fasttemplate;
+pub mod fnv;
 pub mod glob;
 pub mod json;
 pub mod jsonpath;

@@ -18,8 +18,9 @@ use tiphys_api::{AppProject, names, support};
 use tiphys_engine::tracking::TrackingSettings;
 use tiphys_object::Object;
 use tiphys_policy::permit::Governed;
-use tiphys_policy::project::{EffectiveInputs, Target, effective};
+use tiphys_policy::project::{EffectiveInputs, Target, effective, source_permitted};
 use tiphys_policy::spec_check::{self, Checked, Facts, Finding, ProjectLookup};
+use tiphys_policy::unsupported::signature_refusal;
 use tiphys_policy::window::Subject;
 
 /// The objects that a snapshot is made from, by name.
@@ -196,6 +197,12 @@ impl Installation {
             clusters: Ok(self.clusters.all()),
             matching: self.settings.project_matching(),
         }
+    }
+
+    /// Why a project may not read a repository; `None` when it may (REP-137, REP-202).
+    pub fn repository_refusal(&self, project: &AppProject, url: &str) -> Option<String> {
+        let permission = source_permitted(project, url, self.settings.project_matching()).message;
+        permission.or_else(|| signature_refusal(project, &self.settings, url))
     }
 
     /// Tracking settings of one application: the system's with its effective method (TRK-110).

@@ -7,46 +7,28 @@ use serde_json::{Map, Value};
 use tiphys_api::AppProject;
 use tiphys_api::application::{Application, ApplicationSource};
 use tiphys_api::cluster::{Cluster, Clusters};
+use tiphys_api::codes::ConditionType;
 use tiphys_api::repo_url;
 use tiphys_api::settings::ProjectMatching;
 
 use crate::project::{Target, destination_permitted, namespace_permitted, source_matches, source_refusal};
 
-/// Kind of a finding; the type of the condition.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum FindingKind {
-    /// The spec is wrong.
-    InvalidSpec,
-    /// Something else is.
-    Unknown,
-}
-
-impl FindingKind {
-    /// Type of the condition.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::InvalidSpec => "InvalidSpecError",
-            Self::Unknown => "UnknownError",
-        }
-    }
-}
-
 /// One reason not to process an Application.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Finding {
     /// Kind.
-    pub kind: FindingKind,
+    pub kind: ConditionType,
     /// Text of the condition.
     pub message: String,
 }
 
 impl Finding {
     fn invalid(message: impl Into<String>) -> Self {
-        Self { kind: FindingKind::InvalidSpec, message: message.into() }
+        Self { kind: ConditionType::InvalidSpecError, message: message.into() }
     }
 
     fn unknown(message: impl Into<String>) -> Self {
-        Self { kind: FindingKind::Unknown, message: message.into() }
+        Self { kind: ConditionType::UnknownError, message: message.into() }
     }
 }
 

@@ -1,12 +1,11 @@
 //! Decisions of this crate in the shape in which `tiphys eval` asks for them (EVAL-701..708).
 
-use std::sync::Arc;
-
 use serde_json::Value;
 use tiphys_api::application::ApplicationSource;
 use tiphys_go::glob::Glob;
 
-use crate::{Budget, Code, EnabledTools, RenderError, RenderRequest, Rendered, Tree, render};
+use crate::plan::{RenderContext, renders_nothing};
+use crate::{Budget, Code, RenderError, Rendered, Tree, render};
 
 /// A failure of an eval operation.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -37,31 +36,13 @@ pub struct SourceResult {
     pub objects: Vec<Value>,
 }
 
-/// Facts that all sources of one `render.manifests` share.
-#[derive(Clone, Debug, Default)]
-pub struct Inputs {
-    /// The instance name.
-    pub instance_name: String,
-    /// Namespace of the destination.
-    pub destination_namespace: String,
-    /// Name of the project.
-    pub project: String,
-    /// Version of the cluster.
-    pub kube_version: String,
-    /// API versions of the cluster.
-    pub api_versions: Arc<[String]>,
-    /// Tools that the settings allow.
-    pub enabled: EnabledTools,
-    /// Limits.
-    pub budget: Budget,
-}
-
 /// Renders several sources in order; `tree` gives content and revision of each (RND-6, RND-15).
 ///
 /// The error of one of several sources names its position.
 pub fn manifests<'a>(
     sources: &[ApplicationSource],
-    inputs: &Inputs,
+    context: &RenderContext,
+    budget: &Budget,
     mut tree: impl FnMut(&ApplicationSource) -> Result<(&'a dyn Tree, String), EvalError>,
 ) -> Result<Vec<SourceResult>, EvalError> {
     let several = sources.len() > 1;
@@ -79,28 +60,12 @@ pub fn manifests<'a>(
             results.push(SourceResult { source_type: "", revision, objects: Vec::new() });
             continue;
         }
-        let request = RenderRequest {
-            source: source.clone(),
-            revision: revision.clone(),
-            instance_name: inputs.instance_name.clone(),
-            destination_namespace: inputs.destination_namespace.clone(),
-            project: inputs.project.clone(),
-            kube_version: inputs.kube_version.clone(),
-            api_versions: Arc::clone(&inputs.api_versions),
-            enabled: inputs.enabled,
-            ..RenderRequest::default()
-        };
+        let request = context.request(source, &revision);
         let Rendered { objects, source_type } =
-            render(&request, tree, &inputs.budget).map_err(|error| prefixed(error.into()))?;
+            render(&request, tree, budget).map_err(|error| prefixed(error.into()))?;
         results.push(SourceResult { source_type: source_type.as_str(), revision, objects });
     }
     Ok(results)
-}
-
-/// Whether a source only contributes its revision: one with `ref` and neither path nor chart, alone or not, and
-/// of several also one without any of them (CTL-136, RND-15).
-pub fn renders_nothing(source: &ApplicationSource, several: bool) -> bool {
-    source.path.is_empty() && source.chart.is_empty() && (several || !source.r#ref.is_empty())
 }
 
 /// Whether a glob of a directory source matches a path (EVAL-706).
@@ -149,7 +114,10 @@ mod tests {
         let content = "{apiVersion: v1, kind: ConfigMap, metadata: {name: c}}";
         let tree = MemoryTree::from_files([("c.yaml", content)]).unwrap();
         let sources = sources(json!([{"repoURL": "https://git.acme.test/ui", "path": "."}]));
-        let result = manifests(&sources, &Inputs::default(), |_| Ok((&tree, "0".repeat(40)))).unwrap();
+        let result = manifests(&sources, &RenderContext::default(), &Budget::default(), |_| {
+            Ok((&tree, "0".repeat(40)))
+        })
+        .unwrap();
         assert_eq!(result[0].source_type, "Directory");
         assert_eq!(
             result[0].objects,
@@ -161,7 +129,10 @@ mod tests {
     fn rnd_6_the_error_names_the_source() {
         let tree = MemoryTree::from_files([("a/c.yaml", "kind: A")]).unwrap();
         let sources = sources(json!([{"repoURL": "r", "ref": "values"}, {"repoURL": "r", "path": "b"}]));
-        let error = manifests(&sources, &Inputs::default(), |_| Ok((&tree, String::new()))).unwrap_err();
+        let error = manifests(&sources, &RenderContext::default(), &Budget::default(), |_| {
+            Ok((&tree, String::new()))
+        })
+        .unwrap_err();
         assert_eq!(
             error.message,
             "failed to generate manifest for source 2 of 2: b: app path does not exist"
@@ -173,7 +144,10 @@ mod tests {
     fn rnd_15_a_ref_source_renders_nothing() {
         let tree = MemoryTree::from_files([("a/c.yaml", "kind: A")]).unwrap();
         let sources = sources(json!([{"repoURL": "r", "ref": "values"}, {"repoURL": "r", "path": "a"}]));
-        let results = manifests(&sources, &Inputs::default(), |_| Ok((&tree, "r".to_owned()))).unwrap();
+        let results = manifests(&sources, &RenderContext::default(), &Budget::default(), |_| {
+            Ok((&tree, "r".to_owned()))
+        })
+        .unwrap();
         let types: Vec<&str> = results.iter().map(|result| result.source_type).collect();
         assert_eq!(types, ["", "Directory"]);
     }
@@ -184,8 +158,10 @@ mod tests {
         let tree = MemoryTree::from_files([("c.yaml", "kind: A"), ("a/c.yaml", "kind: A")]).unwrap();
         let run = |source: Value| {
             let sources = sources(json!([source]));
-            let mut results =
-                manifests(&sources, &Inputs::default(), |_| Ok((&tree, "r".to_owned()))).unwrap();
+            let mut results = manifests(&sources, &RenderContext::default(), &Budget::default(), |_| {
+                Ok((&tree, "r".to_owned()))
+            })
+            .unwrap();
             let only = results.remove(0);
             (only.source_type, only.objects.len(), only.revision)
         };

@@ -17,6 +17,7 @@ pub mod links;
 pub mod manifests;
 mod name_hash;
 pub mod overrides;
+pub mod plan;
 pub mod refresh;
 mod request;
 pub mod tree;

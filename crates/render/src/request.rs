@@ -7,6 +7,7 @@ use serde_json::Value;
 use tiphys_api::application::ApplicationSource;
 use tiphys_api::settings::Settings;
 
+use crate::plan::ClusterFacts;
 use crate::{Reason, RenderError, Tree, WalkLimit, directory, kind, links, manifests, overrides};
 
 /// Type of a source (RND-2).
@@ -30,6 +31,16 @@ impl SourceType {
             Self::Kustomize => "Kustomize",
             Self::Directory => "Directory",
             Self::Plugin => "Plugin",
+        }
+    }
+}
+
+impl SourceType {
+    /// Whether the manifests may differ from cluster to cluster (RND-4). Plain ones are what they are.
+    pub fn depends_on_cluster(self) -> bool {
+        match self {
+            Self::Helm | Self::Kustomize | Self::Plugin => true,
+            Self::Directory => false,
         }
     }
 }
@@ -182,10 +193,8 @@ pub struct RenderRequest {
     pub destination_namespace: String,
     /// Name of the project.
     pub project: String,
-    /// Version of the destination cluster, as it reports it.
-    pub kube_version: String,
-    /// `group/version` and `group/version/Kind` served by the destination, sorted (RND-4).
-    pub api_versions: Arc<[String]>,
+    /// The destination cluster.
+    pub cluster: ClusterFacts,
     /// Tools that the settings allow.
     pub enabled: EnabledTools,
     /// Whether override files replace lists and remove fields strictly (RND-58).
@@ -201,6 +210,16 @@ impl RenderRequest {
     ///
     /// Where the tree comes from and which commit it is do not count: the same files give the same manifests.
     pub fn identity(&self) -> Vec<u8> {
+        self.identity_at(Some(self.cluster.digest()))
+    }
+
+    /// The same without the cluster: the identity of a rendering that does not depend on it
+    /// ([`SourceType::depends_on_cluster`]).
+    pub fn identity_anywhere(&self) -> Vec<u8> {
+        self.identity_at(None)
+    }
+
+    fn identity_at(&self, cluster_facts: Option<&[u8; 32]>) -> Vec<u8> {
         // Taken apart by name: a new input does not compile before somebody has decided about it.
         let Self {
             source,
@@ -209,8 +228,7 @@ impl RenderRequest {
             instance_name,
             destination_namespace,
             project,
-            kube_version,
-            api_versions,
+            cluster: _,
             enabled: EnabledTools { helm, kustomize, jsonnet },
             strict_overrides,
             allow_out_of_bounds_links,
@@ -219,11 +237,10 @@ impl RenderRequest {
         let mut source = source.clone();
         source.repo_url.clear();
         source.target_revision.clear();
-        let cluster = (kube_version, api_versions);
         let application = (instance_name, destination_namespace, project);
         let settings = (helm, kustomize, jsonnet, strict_overrides, allow_out_of_bounds_links);
         // Texts and flags, which can always be written. If not, it is nobody else's identity rather than everybody's.
-        serde_json::to_vec(&(source, application, cluster, settings, content.as_str()))
+        serde_json::to_vec(&(source, application, cluster_facts, settings, content.as_str()))
             .unwrap_or_else(|_unwritable| format!("{self:?}").into_bytes())
     }
 }
@@ -289,8 +306,8 @@ mod tests {
             |one| one.instance_name = "a".to_owned(),
             |one| one.destination_namespace = "a".to_owned(),
             |one| one.project = "a".to_owned(),
-            |one| one.kube_version = "a".to_owned(),
-            |one| one.api_versions = Arc::from(["a".to_owned()]),
+            |one| one.cluster = ClusterFacts::new("a", Vec::new()),
+            |one| one.cluster = ClusterFacts::new("", vec!["a".to_owned()]),
             |one| one.enabled.helm = !one.enabled.helm,
             |one| one.enabled.kustomize = !one.enabled.kustomize,
             |one| one.enabled.jsonnet = !one.enabled.jsonnet,
@@ -311,5 +328,7 @@ mod tests {
         elsewhere.source.target_revision = "main".to_owned();
         elsewhere.revision = "abc".to_owned();
         assert_eq!(elsewhere.identity(), plain.identity());
+        elsewhere.cluster = ClusterFacts::new("v1.36.1", Vec::new());
+        assert_eq!(elsewhere.identity_anywhere(), plain.identity_anywhere());
     }
 }

@@ -94,3 +94,68 @@ fn definitions_fit_into_one_request() {
         assert!(manifest.to_string().len() < 1_000_000, "{}", manifest["metadata"]["name"]);
     }
 }
+
+/// A value of a schema with every member set.
+fn filled(schema: &Value) -> Value {
+    if schema["x-kubernetes-int-or-string"] == true {
+        return json!("1");
+    }
+    if let Some(first) = schema["enum"].as_array().and_then(|values| values.first()) {
+        return first.clone();
+    }
+    match schema["type"].as_str() {
+        Some("object") => {
+            let members = schema["properties"].as_object();
+            let mut all: serde_json::Map<String, Value> =
+                members.into_iter().flatten().map(|(name, member)| (name.clone(), filled(member))).collect();
+            if schema["additionalProperties"].is_object() {
+                all.insert("key".to_owned(), filled(&schema["additionalProperties"]));
+            }
+            Value::Object(all)
+        }
+        Some("array") => json!([filled(&schema["items"])]),
+        Some("integer") => json!(1),
+        Some("number") => json!(1.5),
+        Some("boolean") => json!(true),
+        _ if schema["format"] == "date-time" => json!("2026-01-01T00:00:00Z"),
+        Some("string") => json!("text"),
+        _ => json!({"free": "form"}),
+    }
+}
+
+/// Members that a typed value kept only because it keeps what it does not know.
+fn unknown_members(shown: &str) -> Vec<String> {
+    let all = shown.split("unknown: {").skip(1);
+    let first_name = |rest: &str| rest.split('"').nth(1).map(str::to_owned);
+    all.filter(|rest| !rest.starts_with('}')).filter_map(first_name).collect()
+}
+
+/// STY-42: a member of a table that its struct lacks would be kept, shown, and never obeyed.
+#[test]
+fn every_member_of_the_tables_has_a_field() {
+    for manifest in manifests() {
+        let kind = manifest["spec"]["names"]["kind"].as_str().unwrap().to_owned();
+        let schema = &manifest["spec"]["versions"][0]["schema"]["openAPIV3Schema"];
+        let mut value = filled(schema);
+        value["metadata"] = json!({"name": "a"});
+        let bytes = value.to_string();
+        let (shown, written) = match kind.as_str() {
+            "Application" => {
+                let typed: crate::Application = serde_json::from_str(&bytes).unwrap();
+                (format!("{typed:?}"), serde_json::to_value(&typed).unwrap())
+            }
+            "AppProject" => {
+                let typed: crate::AppProject = serde_json::from_str(&bytes).unwrap();
+                (format!("{typed:?}"), serde_json::to_value(&typed).unwrap())
+            }
+            _ => {
+                let typed: crate::ApplicationSet = serde_json::from_str(&bytes).unwrap();
+                (format!("{typed:?}"), serde_json::to_value(&typed).unwrap())
+            }
+        };
+        assert_eq!(unknown_members(&shown), Vec::<String>::new(), "{kind}");
+        for part in ["spec", "status", "operation"] {
+            assert_eq!(written.get(part), value.get(part), "{kind}.{part} is written as it was read");
+        }
+    }
+}

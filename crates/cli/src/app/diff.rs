@@ -151,7 +151,7 @@ async fn external(
             Ok(Some(String::from_utf8_lossy(&output.stdout).into_owned()))
         }
         Err(ExecError::Start(_)) if configured.is_empty() => Ok(None),
-        Err(error) => Err(Failure::generic(format!("{program}: {}", crate::core::chain(&error)))),
+        Err(error) => Err(Failure::generic(format!("{program}: {}", tiphys_cluster::error_chain(&error)))),
     }
 }
 

@@ -2,13 +2,15 @@
 
 use serde_json::{Value, json};
 use tiphys_api::Application;
-use tiphys_api::application::{HistoryEntry, Operation, OperationState, SyncOperation};
+use tiphys_api::application::{HistoryEntry, OperationState};
+use tiphys_api::codes::OperationPhase;
 use tiphys_api::names::annotation;
+use tiphys_lifecycle::request;
 use tiphys_object::{access, json_patch, merge_patch};
 
 use crate::app::wait::{Limits, until};
 use crate::app::waiting::{Goal, Wait};
-use crate::app::{Ended, NAMESPACE, OK, OUTPUT, Session, Work};
+use crate::app::{Ended, NAMESPACE, OK, OUTPUT, Session, Work, operation};
 use crate::core::{Stored, World, value_of};
 use crate::failure::Failure;
 use crate::flags::{Flag, Kind, flag};
@@ -115,33 +117,12 @@ fn find_entry(app: &Application, id: Option<i64>) -> Result<&HistoryEntry, Failu
 
 /// A sync to what a history entry recorded (CTL-55).
 fn rollback_operation(app: &Application, entry: &HistoryEntry, prune: bool) -> Result<Value, Failure> {
-    if app.metadata.deletion_timestamp.is_some() {
-        return Err(Failure::status("FailedPrecondition", "application is deleting"));
-    }
-    if app.automated().is_some() {
-        return Err(Failure::status(
-            "FailedPrecondition",
-            "rollback cannot be initiated when auto-sync is enabled",
-        ));
-    }
-    let operation = Operation {
-        sync: Some(SyncOperation {
-            revision: entry.revision.clone(),
-            revisions: entry.revisions.clone(),
-            prune,
-            sync_options: app.sync_options().to_vec(),
-            source: entry.source.clone().filter(|source| !source.repo_url.is_empty()),
-            sources: entry.sources.clone(),
-            ..SyncOperation::default()
-        }),
-        ..Operation::default()
-    };
-    serde_json::to_value(operation).map_err(|error| Failure::generic(error.to_string()))
+    operation::written(request::rollback_operation(app, entry, prune))
 }
 
 fn judge(state: Option<&OperationState>) -> Result<Ended, Failure> {
     match state {
-        Some(state) if state.phase != "Succeeded" => {
+        Some(state) if state.phase != OperationPhase::Succeeded => {
             Err(Failure::fatal(format!("Operation has completed with phase: {}", state.phase)))
         }
         _ => Ok(OK),

@@ -3,8 +3,10 @@
 use serde_json::Value;
 use tiphys_api::Application;
 use tiphys_api::application::{
-    Info, Operation, OperationState, RetryStrategy, StrategyForce, SyncOperation, SyncResource, SyncStrategy,
+    Info, Operation, OperationState, RetryStrategy, StrategyForce, SyncResource, SyncStrategy,
 };
+use tiphys_api::codes::{OperationPhase, ResultCode, SyncStatusCode};
+use tiphys_lifecycle::request::{self, RequestError};
 
 use crate::app::filter::{self, ResourceFilter};
 use crate::app::{show, spec_edit};
@@ -106,6 +108,12 @@ fn info(text: &str) -> Result<Info, Failure> {
     }
 }
 
+/// The operation as it is written, or the refusal with the code of an API server.
+pub(crate) fn written(asked: Result<Operation, RequestError>) -> Result<Value, Failure> {
+    let operation = asked.map_err(|error| Failure::status("FailedPrecondition", error.to_string()))?;
+    serde_json::to_value(operation).map_err(|error| Failure::generic(error.to_string()))
+}
+
 impl SyncRequest {
     /// Whether only a part of the application is synced, given what labels selected.
     pub(crate) fn is_partial(&self, labelled: &[SyncResource]) -> bool {
@@ -149,32 +157,19 @@ impl SyncRequest {
             }
         }
         resources.extend_from_slice(labelled);
-        if app.metadata.deletion_timestamp.is_some() {
-            return Err(Failure::status("FailedPrecondition", "application is deleting"));
-        }
-        let revisions = self.chosen_revisions(app)?;
-        self.check_overrides(app, &revisions)?;
-        let policy = app.spec.sync_policy.as_ref();
-        let options =
-            if self.options.is_empty() { app.sync_options().to_vec() } else { self.options.clone() };
-        let retry = self.retry.clone().or_else(|| policy.and_then(|policy| policy.retry.clone()));
-        let operation = Operation {
-            sync: Some(SyncOperation {
-                revision: if manifests.is_empty() { self.revision.clone() } else { String::new() },
-                revisions,
-                prune: self.prune,
-                dry_run: self.dry_run,
-                sync_strategy: Some(self.strategy.clone()),
-                resources,
-                manifests: manifests.to_vec(),
-                sync_options: options,
-                ..SyncOperation::default()
-            }),
+        let asked = request::SyncRequest {
+            dry_run: self.dry_run,
+            prune: self.prune,
+            revision: self.revision.clone(),
+            revisions: self.chosen_revisions(app)?,
+            resources,
+            manifests: manifests.to_vec(),
+            strategy: Some(self.strategy.clone()),
+            options: (!self.options.is_empty()).then(|| self.options.clone()),
+            retry: self.retry.clone(),
             info: self.info.clone(),
-            retry: retry.unwrap_or_default(),
-            ..Operation::default()
         };
-        serde_json::to_value(operation).map_err(|error| Failure::generic(error.to_string()))
+        written(request::sync_operation(app, asked))
     }
 
     /// One revision per source for several sources; empty ones follow the target.
@@ -199,32 +194,6 @@ impl SyncRequest {
         Ok(chosen)
     }
 
-    /// Automated sync would undo a sync to another revision at once (API-131).
-    fn check_overrides(&self, app: &Application, revisions: &[String]) -> Result<(), Failure> {
-        if app.automated().is_none() || self.dry_run {
-            return Ok(());
-        }
-        let head = |text: &str| if text.is_empty() { "HEAD".to_owned() } else { text.to_owned() };
-        if let Some(source) = app.spec.source.as_ref().filter(|_| !app.is_multi_source()) {
-            let target = head(&source.target_revision);
-            if !self.revision.is_empty() && self.revision != target {
-                let text = format!("Cannot sync to {}: auto-sync currently set to {target}", self.revision);
-                return Err(Failure::status("FailedPrecondition", text));
-            }
-        }
-        for (source, revision) in app.sources().iter().zip(revisions) {
-            let target = head(&source.target_revision);
-            if head(revision) != target {
-                let text = format!(
-                    "Cannot sync source {} to {revision}: auto-sync currently set to {target}",
-                    source.repo_url
-                );
-                return Err(Failure::status("FailedPrecondition", text));
-            }
-        }
-        Ok(())
-    }
-
     /// What the end of the operation means for the exit code (CLI-515).
     pub(crate) fn judge(
         &self,
@@ -236,12 +205,12 @@ impl SyncRequest {
             return Ok(());
         }
         let Some(state) = state else { return Ok(()) };
-        if state.phase != "Succeeded" {
+        if state.phase != OperationPhase::Succeeded {
             return Err(Failure::fatal(format!("Operation has completed with phase: {}", state.phase)));
         }
         let results = state.sync_result.as_ref().map_or(&[][..], |result| result.resources.as_slice());
-        let pruning = results.iter().filter(|result| result.status == "PruneSkipped").count();
-        if !is_partial && app.status.sync.status != "Synced" && pruning > 0 {
+        let pruning = results.iter().filter(|result| result.status == ResultCode::PruneSkipped).count();
+        if !is_partial && app.status.sync.status != SyncStatusCode::Synced && pruning > 0 {
             return Err(Failure::fatal(format!("{pruning} resources require pruning")));
         }
         Ok(())

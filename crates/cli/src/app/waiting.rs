@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use tiphys_api::Application;
 use tiphys_api::application::OperationState;
+use tiphys_api::codes::{HealthCode, SyncStatusCode};
 
 use crate::app::filter::ResourceFilter;
 use crate::app::rows::{Row, rows};
@@ -99,11 +100,11 @@ impl Wait {
     fn is_satisfied(&self, app: &Application, health: &str, sync: &str) -> bool {
         let goal = &self.goal;
         let wants_health = goal.health || goal.suspended || goal.degraded;
-        let healthy = goal.health && health == "Healthy"
-            || goal.suspended && health == "Suspended"
-            || goal.degraded && health == "Degraded";
+        let healthy = goal.health && *health == HealthCode::Healthy
+            || goal.suspended && *health == HealthCode::Suspended
+            || goal.degraded && *health == HealthCode::Degraded;
         !goal.delete
-            && (!goal.sync || sync == "Synced")
+            && (!goal.sync || *sync == SyncStatusCode::Synced)
             && (!wants_health || healthy)
             && (!goal.operation || app.operation.is_none())
             && (!goal.hydrated || is_hydrated(app))
@@ -117,8 +118,9 @@ impl Wait {
                 self.seen.insert(row.key(), row);
                 continue;
             };
-            let was_well = !matches!(known.health.as_str(), "Unknown" | "Degraded");
-            if self.goal.health && was_well && row.health == "Degraded" {
+            let was_well =
+                !matches!(HealthCode::parse(&known.health), Some(HealthCode::Unknown | HealthCode::Degraded));
+            if self.goal.health && was_well && row.health == HealthCode::Degraded {
                 return Verdict::Degraded { from: known.health.clone() };
             }
             if known.merge(&row) {

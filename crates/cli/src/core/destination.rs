@@ -9,7 +9,7 @@ use tiphys_cluster::{ApiError, Connection, Discovery, Kinds, PluginPolicy, Targe
 use tiphys_engine::seen::Seen;
 use tiphys_object::{Object, ResourceKey};
 
-use crate::core::{Core, World, chain};
+use crate::core::{Core, World};
 use crate::failure::Failure;
 
 /// A destination cluster that is read.
@@ -34,9 +34,10 @@ impl Destination {
                 programs: world.settings.controller().cluster_exec_programs.clone(),
                 environment: core.environment.clone(),
             };
-            let connection = Connection::from_cluster_secret(&cluster.server, config, &policy)
-                .await
-                .map_err(|error| Failure::status("FailedPrecondition", chain(&error)))?;
+            let connection =
+                Connection::from_cluster_secret(&cluster.server, config, &policy).await.map_err(|error| {
+                    Failure::status("FailedPrecondition", tiphys_cluster::error_chain(&error))
+                })?;
             let discovery = Discovery::new(connection.clone());
             (Writer::new(connection, discovery.clone()), discovery)
         };

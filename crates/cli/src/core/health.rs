@@ -3,6 +3,7 @@
 use futures::StreamExt as _;
 use tiphys_api::Application;
 use tiphys_api::application::HealthStatus;
+use tiphys_api::codes::HealthCode;
 use tiphys_engine::health::{HealthOverrides, assess};
 use tiphys_engine::seen::Seen;
 use tiphys_object::ResourceKey;
@@ -30,14 +31,14 @@ impl Core {
         for (resource, seen) in app.status.resources.iter_mut().zip(seen) {
             let status = match seen {
                 Seen::Present(object) => match object.to_value() {
-                    Ok(value) => assess(&value, &overrides).map(|health| health.status.as_str()),
-                    Err(_) => Some("Unknown"),
+                    Ok(value) => assess(&value, &overrides).map(|health| health.status),
+                    Err(_) => Some(HealthCode::Unknown),
                 },
-                Seen::Absent if !resource.hook => Some("Missing"),
+                Seen::Absent if !resource.hook => Some(HealthCode::Missing),
                 Seen::Absent | Seen::Unknown(_) => None,
             };
             resource.health =
-                status.map(|status| HealthStatus { status: status.to_owned(), ..HealthStatus::default() });
+                status.map(|status| HealthStatus { status: status.into(), ..HealthStatus::default() });
         }
     }
 }

@@ -10,7 +10,7 @@ use serde_json::Value;
 use tiphys_api::Application;
 use tiphys_api::application::ApplicationSource;
 use tiphys_api::names::{LAST_APPLIED, annotation};
-use tiphys_cluster::Scope as ClusterScope;
+use tiphys_cluster::{Scope as ClusterScope, error_chain};
 use tiphys_engine::compare::{
     CompareInput, ComparedResource, DiffMemo, Scope, compare, managed_namespace_changed,
 };
@@ -19,11 +19,11 @@ use tiphys_engine::mask::SecretMask;
 use tiphys_engine::normalize::IgnoreRules;
 use tiphys_engine::seen::Seen;
 use tiphys_object::{GroupKind, Object, ResourceKey, access};
-use tiphys_policy::project::source_permitted;
-use tiphys_render::{Budget, EnabledTools, RenderRequest, Tree, render};
+use tiphys_render::plan::{ClusterFacts, Content, PlannedSource, Purpose, RenderContext, plan};
+use tiphys_render::{Budget, RenderRequest, Tree, render};
 use tiphys_source::{Freshness, SourceOptions, Sources, read_directory};
 
-use crate::core::{Core, Destination, World, chain};
+use crate::core::{Core, Destination, World};
 use crate::failure::Failure;
 use crate::terminal::Terminal;
 
@@ -98,7 +98,7 @@ impl Core {
         &self,
         app: &Application,
         world: &World,
-        plan: &RenderPlan,
+        wanted: &RenderPlan,
         terminal: &Terminal,
     ) -> Result<Rendered, Failure> {
         let destination = Destination::of(app, self, world).await?;
@@ -106,29 +106,35 @@ impl Core {
             if app.metadata.namespace.is_empty() { &self.namespace } else { &app.metadata.namespace };
         let tracking = world.tracking_of(app);
         let instance = tracking.instance_name(namespace, &app.metadata.name);
-        let subject = Subject { app, world, destination: &destination, instance: &instance };
+        let kinds = &destination.kinds;
+        let context = RenderContext {
+            instance_name: instance.to_string(),
+            destination_namespace: app.spec.destination.namespace.clone(),
+            project: app.project().to_owned(),
+            cluster: ClusterFacts::new(kinds.server_version(), kinds.api_versions()),
+            ..RenderContext::default()
+        };
+        let subject = Subject { app, world, context: context.with_settings(&world.settings) };
         let mut values = Vec::new();
         let sources = hydrated_or(app);
-        match plan {
+        match wanted {
             RenderPlan::Local { root, path } => {
                 let Some(source) = sources.first() else {
                     return Err(Failure::generic("application has no source"));
                 };
-                let tree = read_directory(root).map_err(|error| Failure::generic(chain(&error)))?;
+                let tree = read_directory(root).map_err(|error| Failure::generic(error_chain(&error)))?;
                 let source = ApplicationSource { path: path.clone(), ..source.clone() };
-                let request = subject.request(&source, "");
+                let request = subject.context.request(&source, "");
                 values = run(request, Arc::new(tree)).await?;
             }
             RenderPlan::Revisions(revisions) => {
                 let cache = CacheDirectory::open(terminal)?;
                 let handle = open_sources(&cache.path, world, terminal)?;
-                for (index, source) in sources.iter().enumerate() {
-                    if source.path.is_empty() && source.chart.is_empty() && sources.len() > 1 {
-                        continue;
-                    }
-                    let wanted = revisions.get(index).map_or("", String::as_str);
-                    let (tree, commit) = subject.fetch(source, wanted, &handle).await?;
-                    let request = subject.request(source, &commit);
+                let planned = plan(&sources, revisions)
+                    .map_err(|error| Failure::status("Unimplemented", error.to_string()))?;
+                for one in planned.iter().filter(|one| one.purpose == Purpose::Manifests) {
+                    let (tree, commit) = subject.fetch(one, &handle).await?;
+                    let request = subject.context.request(one.source, &commit);
                     values.append(&mut run(request, tree).await?);
                 }
             }
@@ -255,60 +261,36 @@ fn open_sources(cache: &Path, world: &World, terminal: &Terminal) -> Result<Sour
             .map_err(|error| Failure::generic(format!("cannot write to the cache directory: {error}")))?;
         file
     };
-    Sources::new(options).map_err(|error| Failure::generic(chain(&error)))
+    Sources::new(options).map_err(|error| Failure::generic(error_chain(&error)))
 }
 
-/// For whom sources are rendered.
+/// For whom sources are fetched and rendered.
 struct Subject<'a> {
     app: &'a Application,
     world: &'a World,
-    destination: &'a Destination,
-    instance: &'a str,
+    context: RenderContext,
 }
 
 impl Subject<'_> {
     async fn fetch(
         &self,
-        source: &ApplicationSource,
-        wanted: &str,
+        planned: &PlannedSource<'_>,
         sources: &Sources,
     ) -> Result<(Arc<dyn Tree>, String), Failure> {
-        if !source.chart.is_empty() {
-            return Err(Failure::status(
-                "Unimplemented",
-                "charts from a Helm repository are not supported yet",
-            ));
-        }
+        let PlannedSource { source, revision, content: Content::Git, .. } = *planned;
         let project = self.world.project(self.app)?;
-        let matching = self.world.settings.project_matching();
-        if let Some(why) = source_permitted(project, &source.repo_url, matching).message {
+        if let Some(why) = self.world.repository_refusal(project, &source.repo_url) {
             return Err(Failure::status("PermissionDenied", why));
         }
         let repository = self.world.repository(&source.repo_url, self.app.project())?;
-        let wanted = if wanted.is_empty() { &source.target_revision } else { wanted };
-        let failed = |error: &(dyn std::error::Error + 'static)| Failure::status("Unknown", chain(error));
+        let failed =
+            |error: &(dyn std::error::Error + 'static)| Failure::status("Unknown", error_chain(error));
         let resolved = sources
-            .resolve_tag(&repository, wanted, &source.tag_prefix, Freshness::Fetch)
+            .resolve_tag(&repository, revision, &source.tag_prefix, Freshness::Fetch)
             .await
             .map_err(|error| failed(&error))?;
         let tree = sources.tree(&repository, &resolved.commit).await.map_err(|error| failed(&error))?;
         Ok((tree, resolved.commit))
-    }
-
-    fn request(&self, source: &ApplicationSource, revision: &str) -> RenderRequest {
-        let settings = &self.world.settings;
-        RenderRequest {
-            source: source.clone(),
-            revision: revision.to_owned(),
-            instance_name: self.instance.to_owned(),
-            destination_namespace: self.app.spec.destination.namespace.clone(),
-            project: self.app.project().to_owned(),
-            kube_version: self.destination.kinds.server_version().to_owned(),
-            api_versions: self.destination.kinds.api_versions().into(),
-            enabled: EnabledTools::from(settings),
-            strict_overrides: settings.strict_overrides(),
-            ..RenderRequest::default()
-        }
     }
 }
 

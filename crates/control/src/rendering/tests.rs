@@ -7,7 +7,7 @@ use tiphys_render::MemoryTree;
 
 use super::*;
 use crate::gate::Limits;
-use crate::queue::Queue;
+use crate::scheduler::Scheduler;
 
 /// One `ConfigMap` whose text has so many bytes.
 fn tree(bytes: usize) -> Arc<dyn Tree> {
@@ -27,6 +27,7 @@ fn task(instance: &str) -> RenderTask {
         request,
         budget: Budget::default(),
         tracking: Arc::new(TrackingSettings::from_settings(&BTreeMap::new(), "argocd")),
+        kinds: None,
         hard: false,
     }
 }
@@ -37,7 +38,7 @@ fn renders(released_bytes_max: u64) -> Renders {
 
 /// One worker may wait for the turn of large sources beside the one that has it.
 fn gates() -> Gates {
-    Gates::new(Limits { repository: 2, cluster: 2 }, Queue::new())
+    Gates::new(Limits { repository: 2, cluster: 2 }, Scheduler::new(Clock::real()))
 }
 
 /// More than a small rendering may read.
@@ -203,6 +204,7 @@ async fn sec_07_manifests_of_an_operation_wait_for_their_turn_too() {
         tracking: Arc::new(TrackingSettings::from_settings(&BTreeMap::new(), "argocd")),
         instance_name: "app".to_owned(),
         namespace: "default".to_owned(),
+        kinds: None,
     };
     let key = AppKey::new("argocd", "app");
     let manifest = |items: usize| {

@@ -9,11 +9,11 @@ use tiphys_api::Application;
 use tiphys_api::application::ApplicationSource;
 use tiphys_api::names::annotation;
 use tiphys_go::steps::Steps;
+use tiphys_lifecycle::webhook::{Push, STEPS_MAX, repository_matches, revision_matches, source_paths};
 use tiphys_render::TreePath;
 use tiphys_render::refresh::{ChangedFiles, RefreshPaths};
 
-use super::AppKey;
-use crate::webhook::{Push, STEPS_MAX, repository_matches, revision_matches, source_paths};
+use crate::app_key::AppKey;
 
 /// Paths of one application that are looked up; whoever names more follows everything.
 const PATHS_MAX: usize = 1_000;
@@ -256,8 +256,8 @@ impl Followers {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::webhook::{Concern, concern};
     use serde_json::json;
+    use tiphys_lifecycle::webhook::{Concern, concern};
 
     const URL: &str = "https://git.acme.test/shop/ui";
 

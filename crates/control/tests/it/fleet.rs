@@ -10,7 +10,7 @@ use http_body_util::BodyDataStream;
 use serde_json::{Value, json};
 use tiphys_cluster::Connection;
 use tiphys_control::Controller;
-use tiphys_control::webhook::Push;
+use tiphys_lifecycle::webhook::Push;
 use tiphys_sim::Sim;
 use tiphys_source::MemoryRepositories;
 use tokio::sync::watch;

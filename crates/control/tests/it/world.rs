@@ -7,8 +7,8 @@ use bytes::Bytes;
 use http::Method;
 use serde_json::{Value, json};
 use tiphys_cluster::Connection;
-use tiphys_control::webhook::Push;
 use tiphys_control::{Controller, ControllerOptions, Sizes};
+use tiphys_lifecycle::webhook::Push;
 use tiphys_sim::Sim;
 use tiphys_source::MemoryRepositories;
 

@@ -1,38 +1,10 @@
 //! What a comparison found.
 
-use std::fmt;
 use std::sync::Arc;
 
 use tiphys_api::application::Condition;
+pub use tiphys_api::codes::SyncStatusCode;
 use tiphys_object::{Gvk, Object, ResourceKey};
-
-/// Whether live is what is desired.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum SyncStatusCode {
-    /// It is.
-    Synced,
-    /// It is not.
-    OutOfSync,
-    /// It could not be found out.
-    Unknown,
-}
-
-impl SyncStatusCode {
-    /// The name in status and answers.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Synced => "Synced",
-            Self::OutOfSync => "OutOfSync",
-            Self::Unknown => "Unknown",
-        }
-    }
-}
-
-impl fmt::Display for SyncStatusCode {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.as_str())
-    }
-}
 
 /// One object of the application: desired, live or both (ENG-52).
 #[derive(Clone, Debug)]
@@ -77,9 +49,4 @@ pub struct Comparison {
     /// Whether ignore rules were stopped: differences may be told that do not count. Nothing is done about them
     /// without being asked.
     pub incomplete: bool,
-}
-
-/// A condition without a time; the caller keeps the time of one that was there before.
-pub(super) fn condition(kind: &str, message: String) -> Condition {
-    Condition { r#type: kind.to_owned(), message, ..Condition::default() }
 }

@@ -5,13 +5,14 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
 
 use tiphys_api::application::Condition;
+use tiphys_api::codes::ConditionType;
 use tiphys_api::names::annotation;
 use tiphys_object::{Object, ResourceKey};
 
 use super::input::CompareInput;
 use super::matching::{Pair, match_objects};
 use super::memo::{DiffMemo, PairInputs};
-use super::outcome::{ComparedResource, Comparison, SyncStatusCode, condition};
+use super::outcome::{ComparedResource, Comparison, SyncStatusCode};
 use super::targets;
 use crate::diff::{DiffError, DiffOptions, DiffSettings, is_modified};
 use crate::hook::{Role, Wave};
@@ -58,9 +59,14 @@ pub fn compare(input: &CompareInput<'_>, memo: &mut DiffMemo) -> Comparison {
     }
     let stopped = input.ignore.stopped();
     let incomplete = !stopped.is_empty();
-    conditions.extend(stopped.into_iter().take(STOPPED_SHOWN).map(|note| condition("ComparisonError", note)));
+    conditions.extend(
+        stopped
+            .into_iter()
+            .take(STOPPED_SHOWN)
+            .map(|note| Condition::new(ConditionType::ComparisonError, note)),
+    );
     if let Some(reason) = &failed {
-        conditions.push(condition("ComparisonError", reason.clone()));
+        conditions.push(Condition::new(ConditionType::ComparisonError, reason.clone()));
         status = SyncStatusCode::Unknown;
         for resource in &mut resources {
             resource.status = Some(SyncStatusCode::Unknown);
@@ -242,7 +248,7 @@ fn add_shared_warnings(input: &CompareInput<'_>, pairs: &[Pair], conditions: &mu
             && claim != input.instance
         {
             let text = shared_warning(&application, &live.gvk().kind, live.name(), &claim);
-            conditions.push(condition("SharedResourceWarning", text));
+            conditions.push(Condition::new(ConditionType::SharedResourceWarning, text));
         }
     }
 }

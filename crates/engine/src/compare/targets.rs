@@ -5,11 +5,11 @@ use std::sync::Arc;
 
 use serde_json::Value;
 use tiphys_api::application::Condition;
+use tiphys_api::codes::ConditionType;
 use tiphys_object::{Object, ResourceKey, access};
 
 use super::input::{CompareInput, Scope};
 use super::memo::DiffMemo;
-use super::outcome::condition;
 use crate::hook::Role;
 
 /// A desired object that takes part.
@@ -53,8 +53,8 @@ pub(super) fn prepare(
     let mut hooks = Vec::new();
     for target in targets {
         if (input.excluded)(&target.key.group_kind()) {
-            conditions.push(condition(
-                "ExcludedResourceWarning",
+            conditions.push(Condition::new(
+                ConditionType::ExcludedResourceWarning,
                 format!(
                     "Resource {}/{} {} is excluded in the settings",
                     target.key.group,
@@ -66,7 +66,7 @@ pub(super) fn prepare(
         }
         if target.scope == Some(Scope::Namespaced) && target.object.namespace().is_empty() {
             let text = format!("Namespace for {} {} is missing.", target.object.name(), target.object.gvk());
-            conditions.push(condition("InvalidSpecError", text));
+            conditions.push(Condition::new(ConditionType::InvalidSpecError, text));
         }
         match target.role {
             Role::Resource | Role::Skipped => resources.push(target),
@@ -149,7 +149,7 @@ fn without_repeats(targets: Vec<Target>, conditions: &mut Vec<Condition>) -> Vec
             if *count > 1 && *seen == *count {
                 let text =
                     format!("Resource {} appeared {count} times among application resources.", target.key);
-                conditions.push(condition("RepeatedResourceWarning", text));
+                conditions.push(Condition::new(ConditionType::RepeatedResourceWarning, text));
             }
             *seen == *count
         })

@@ -1,10 +1,10 @@
 //! What a pass asks the shell to do, what the shell answers, and how a pass ends.
 
-use std::fmt;
 use std::sync::Arc;
 
 use smol_str::SmolStr;
 use tiphys_api::application::ResourceResult;
+pub use tiphys_api::codes::OperationPhase;
 use tiphys_object::{Gvk, Object, ResourceKey};
 
 use crate::hook::{SyncPhase, Wave};
@@ -29,55 +29,6 @@ pub struct PassEnd {
     pub results: Vec<ResourceResult>,
     /// Whether to wait `ARGOCD_SYNC_WAVE_DELAY` before the next pass (ENG-166).
     pub wave_delay: bool,
-}
-
-/// Phase of an operation or of one of its tasks.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum OperationPhase {
-    /// Not done.
-    Running,
-    /// About to be ended.
-    Terminating,
-    /// Done.
-    Succeeded,
-    /// Done without success.
-    Failed,
-    /// Could not be done.
-    Error,
-}
-
-impl OperationPhase {
-    /// The name on the wire.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Running => "Running",
-            Self::Terminating => "Terminating",
-            Self::Succeeded => "Succeeded",
-            Self::Failed => "Failed",
-            Self::Error => "Error",
-        }
-    }
-
-    /// Reads the name on the wire.
-    pub fn parse(text: &str) -> Option<Self> {
-        [Self::Running, Self::Terminating, Self::Succeeded, Self::Failed, Self::Error]
-            .into_iter()
-            .find(|phase| phase.as_str() == text)
-    }
-
-    /// Whether nothing more will happen.
-    pub fn is_completed(self) -> bool {
-        match self {
-            Self::Running | Self::Terminating => false,
-            Self::Succeeded | Self::Failed | Self::Error => true,
-        }
-    }
-}
-
-impl fmt::Display for OperationPhase {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.as_str())
-    }
 }
 
 /// One call on the cluster.

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 use smol_str::{SmolStr, format_smolstr};
 use tiphys_api::application::SyncOperation;
+use tiphys_api::codes::ResultCode;
 use tiphys_api::names::{annotation, finalizer};
 use tiphys_object::{Gvk, Object, ResourceKey, access};
 
@@ -14,7 +15,7 @@ use super::facts::{Cluster, Served, SyncFacts, SyncPair};
 use super::message;
 use super::options::{Options, object_has};
 use super::order;
-use super::task::{Ledger, ResultCode, Task, operation_id};
+use super::task::{Ledger, Task, operation_id};
 use crate::hook::{HookDeletePolicy, Role, SyncPhase, Wave};
 
 /// What is known about the destination namespace (ENG-157).

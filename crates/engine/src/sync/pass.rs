@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use tiphys_api::application::ResourceResult;
+use tiphys_api::codes::ResultCode;
 
 use super::action::{Op, OperationPhase, Outcome, PassEnd, Step};
 use super::build::{self, NamespaceFound};
@@ -10,7 +11,7 @@ use super::facts::{Cluster, SyncFacts};
 use super::message::{self, Wait};
 use super::options::Options;
 use super::run::{Board, Progress, Run, RunState};
-use super::task::{Ledger, ResultCode, Task};
+use super::task::{Ledger, Task};
 use crate::health::HealthCode;
 use crate::hook::{HookDeletePolicy, SyncPhase};
 

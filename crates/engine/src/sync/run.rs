@@ -6,6 +6,7 @@
 
 use std::collections::VecDeque;
 
+use tiphys_api::codes::ResultCode;
 use tiphys_object::Object;
 
 use super::action::{Action, Op, OperationPhase, Outcome};
@@ -13,7 +14,7 @@ use super::facts::SyncFacts;
 use super::message;
 use super::options::{Options, PruneRule, object_has};
 use super::order;
-use super::task::{Ledger, ResultCode, Task};
+use super::task::{Ledger, Task};
 use crate::hook::HookDeletePolicy;
 
 /// Everything a pass holds: facts, tasks and results.
@@ -389,7 +390,17 @@ impl Run {
         self.has_failed |= is_failed;
         let dry_operation = board.facts.operation.dry_run;
         if !self.is_dry || dry_operation || is_failed {
-            board.record(id, Some(code), code.first_phase(dry_operation), text);
+            board.record(id, Some(code), first_phase(code, dry_operation), text);
         }
+    }
+}
+
+/// The operation phase a task starts with (ENG-190).
+fn first_phase(code: ResultCode, is_dry_run: bool) -> OperationPhase {
+    match code {
+        ResultCode::Synced if is_dry_run => OperationPhase::Succeeded,
+        ResultCode::Synced => OperationPhase::Running,
+        ResultCode::SyncFailed => OperationPhase::Failed,
+        ResultCode::Pruned | ResultCode::PruneSkipped => OperationPhase::Succeeded,
     }
 }

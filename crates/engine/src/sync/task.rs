@@ -6,10 +6,10 @@ use std::sync::Arc;
 use jiff::Timestamp;
 use smol_str::SmolStr;
 use tiphys_api::application::ResourceResult;
+use tiphys_api::codes::{OperationPhase, ResultCode};
 use tiphys_api::names::finalizer;
 use tiphys_object::{Gvk, Object, ResourceKey};
 
-use super::action::OperationPhase;
 use crate::hook::{HookDeletePolicy, SyncPhase, Wave};
 
 /// The mark on hooks: which operation, attempt and phase made them (INV-9).
@@ -17,42 +17,6 @@ use crate::hook::{HookDeletePolicy, SyncPhase, Wave};
 /// The phase is part of it because one hook object may run in several phases of one operation.
 pub fn operation_id(started_at: Timestamp, attempt: i64, phase: SyncPhase) -> String {
     format!("{started_at}#{attempt}#{phase}")
-}
-
-/// What became of an object (ENG-189).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum ResultCode {
-    Synced,
-    SyncFailed,
-    Pruned,
-    PruneSkipped,
-}
-
-impl ResultCode {
-    pub(super) fn as_str(self) -> &'static str {
-        match self {
-            Self::Synced => "Synced",
-            Self::SyncFailed => "SyncFailed",
-            Self::Pruned => "Pruned",
-            Self::PruneSkipped => "PruneSkipped",
-        }
-    }
-
-    fn parse(text: &str) -> Option<Self> {
-        [Self::Synced, Self::SyncFailed, Self::Pruned, Self::PruneSkipped]
-            .into_iter()
-            .find(|code| code.as_str() == text)
-    }
-
-    /// The operation phase a task starts with (ENG-190).
-    pub(super) fn first_phase(self, is_dry_run: bool) -> OperationPhase {
-        match self {
-            Self::Synced if is_dry_run => OperationPhase::Succeeded,
-            Self::Synced => OperationPhase::Running,
-            Self::SyncFailed => OperationPhase::Failed,
-            Self::Pruned | Self::PruneSkipped => OperationPhase::Succeeded,
-        }
-    }
 }
 
 /// One thing a sync does: apply a target, prune a live object, or run a hook in one phase.

@@ -3,6 +3,7 @@
 use sha1::Sha1;
 use sha2::{Digest, Sha256};
 use std::fmt::Write as _;
+use tiphys_go::fnv::fnv1a_64;
 
 /// How an instance name becomes a label value of fixed width.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -43,10 +44,7 @@ impl HashAlgorithm {
         match self {
             Self::Sha1 => hexadecimal(&Sha1::new().chain_update(text).chain_update("\n").finalize()),
             Self::Sha1Raw => hexadecimal(&Sha1::digest(text)),
-            Self::Fnv1a64 => {
-                let fold = |hash: u64, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
-                format!("{:016x}", text.bytes().fold(0xcbf2_9ce4_8422_2325, fold))
-            }
+            Self::Fnv1a64 => format!("{:016x}", fnv1a_64(text)),
             Self::Fnv1a128 => {
                 let fold = |hash: u128, byte| (hash ^ u128::from(byte)).wrapping_mul((1 << 88) + 0x13b);
                 format!("{:032x}", text.bytes().fold(0x6c62_272e_07bb_0142_62b8_2175_6295_c58d, fold))

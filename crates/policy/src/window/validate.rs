@@ -26,7 +26,7 @@ pub(crate) fn validate_all(project: &AppProject) -> Result<(), Violation> {
                 window.kind, window.schedule, window.duration
             )));
         }
-        let hash = fnv1a(&identity);
+        let hash = tiphys_go::fnv::fnv1a_64(&identity);
         seen.insert(identity, hash);
         validate(window)?;
         if window.applications.is_empty() && window.clusters.is_empty() && window.namespaces.is_empty() {
@@ -77,11 +77,4 @@ fn identity(window: &SyncWindow) -> String {
         window.and_operator
     ])
     .to_string()
-}
-
-/// FNV-1a, 64 bits.
-fn fnv1a(text: &str) -> u64 {
-    text.bytes().fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
-        (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3)
-    })
 }

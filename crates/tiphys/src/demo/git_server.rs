@@ -19,7 +19,7 @@ use axum::response::{IntoResponse as _, Response};
 use axum::routing::{get, post};
 use futures::TryStreamExt as _;
 use tiphys_control::Controller;
-use tiphys_control::webhook::Push;
+use tiphys_lifecycle::webhook::Push;
 use tiphys_source::exec::{self, Invocation, Piped};
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::sync::{Mutex, OwnedSemaphorePermit, Semaphore};

@@ -396,11 +396,11 @@ impl World {
     fn push_webhook(&mut self) {
         let Some((url, _)) = self.users.chance.pick(&self.users.history).cloned() else { return };
         let Some(running) = &self.running else { return };
-        let push = tiphys_control::webhook::Push {
+        let push = tiphys_lifecycle::webhook::Push {
             web_urls: vec![url.trim_end_matches(".git").to_owned()],
             revision: "main".to_owned(),
             touched_head: true,
-            ..tiphys_control::webhook::Push::default()
+            ..tiphys_lifecycle::webhook::Push::default()
         };
         let concerned = running.controller.pushed(&push);
         self.tell(&format!("a push to {url} concerns {concerned}"));

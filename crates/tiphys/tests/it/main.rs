@@ -1,5 +1,6 @@
 //! `tiphys eval` from outside: every example of the table, every example of the rules, every golden row.
 
+mod documents;
 mod examples;
 mod golden;
 mod launch;

@@ -9,8 +9,9 @@ use crate::eval::shape::{Member, Shape, default, optional, required};
 use repository::Repositories;
 use serde_json::{Value, json};
 use tiphys_api::application::ApplicationSource;
-use tiphys_render::EnabledTools;
-use tiphys_render::eval::{self as render, EvalError, Inputs};
+use tiphys_render::eval::{self as render, EvalError};
+use tiphys_render::plan::{ClusterFacts, RenderContext};
+use tiphys_render::{Budget, EnabledTools};
 
 const REPOS: Member = required(
     "repos",
@@ -168,17 +169,18 @@ fn manifests(input: &mut Input) -> Result<Value, Fault> {
         _ => world::typed_list(input, "sources")?,
     };
     let repositories = Repositories::read(input)?;
-    let inputs = Inputs {
+    let versions = input.texts("apiVersions").into_iter().map(str::to_owned).collect();
+    let context = RenderContext {
         instance_name: world::instance_of(input),
         destination_namespace: input.text("destinationNamespace").to_owned(),
         project: input.text("projectName").to_owned(),
-        kube_version: input.text("kubeVersion").to_owned(),
-        api_versions: input.texts("apiVersions").into_iter().map(str::to_owned).collect(),
+        cluster: ClusterFacts::new(input.text("kubeVersion"), versions),
         enabled: EnabledTools::from(&world::settings(input)),
-        ..Inputs::default()
+        ..RenderContext::default()
     };
     let results =
-        render::manifests(&sources, &inputs, |source| repositories.tree_of(source)).map_err(fault)?;
+        render::manifests(&sources, &context, &Budget::default(), |source| repositories.tree_of(source))
+            .map_err(fault)?;
     let tracking = world::tracking(input);
     let (mut objects, mut types, mut summaries) = (Vec::new(), Vec::new(), Vec::new());
     for result in results {
@@ -193,7 +195,7 @@ fn manifests(input: &mut Input) -> Result<Value, Fault> {
     if input.flag("stamp") {
         for object in &mut objects {
             tracking
-                .stamp(object, &inputs.instance_name, &inputs.destination_namespace)
+                .stamp(object, &context.instance_name, &context.destination_namespace)
                 .map_err(Fault::invalid)?;
         }
     }

@@ -9,7 +9,7 @@ use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 use tiphys_api::Application;
-use tiphys_control::webhook::{self, Concern, Delivery, Provider, Push};
+use tiphys_lifecycle::webhook::{self, Concern, Delivery, Provider, Push};
 use tiphys_policy::project::namespace_enabled;
 
 /// The rows of this area.

@@ -3,16 +3,17 @@
 use serde_json::{Map, Value};
 use tiphys_api::Application;
 use tiphys_api::application::{ApplicationStatus, Condition};
+use tiphys_api::codes::{ConditionType, OperationPhase, ResultCode, SyncStatusCode};
 
 /// Replaces the conditions of the evaluated types, keeps the others and the transition times of unchanged
 /// ones, and sorts by type and message (CTL-17, CTL-18).
 pub fn merge_conditions(
     old: &[Condition],
-    evaluated: &[&str],
+    evaluated: &[ConditionType],
     found: Vec<Condition>,
     now: &str,
 ) -> Vec<Condition> {
-    let kept = old.iter().filter(|c| !evaluated.contains(&c.r#type.as_str())).cloned();
+    let kept = old.iter().filter(|c| !evaluated.iter().any(|kind| c.r#type == *kind)).cloned();
     let fresh = found.into_iter().map(|mut condition| {
         let same = old.iter().find(|c| c.r#type == condition.r#type && c.message == condition.message);
         condition.last_transition_time =
@@ -23,11 +24,6 @@ pub fn merge_conditions(
     all.sort_by(|a, b| (&a.r#type, &a.message).cmp(&(&b.r#type, &b.message)));
     all.dedup_by(|a, b| a.r#type == b.r#type && a.message == b.message);
     all
-}
-
-/// A condition without a time.
-pub fn condition(kind: &str, message: impl Into<String>) -> Condition {
-    Condition { r#type: kind.to_owned(), message: message.into(), ..Condition::default() }
 }
 
 /// The JSON merge patch from one value to another; `None` when they are equal (RFC 7386).
@@ -76,7 +72,12 @@ pub fn bound(status: &mut ApplicationStatus) -> usize {
     if let Some(result) = status.operation_state.as_mut().and_then(|state| state.sync_result.as_mut()) {
         let before = result.resources.len();
         let telling = |phase: &str, status: &str, hook: &str| {
-            let as_wanted = matches!(status, "Synced" | "Pruned") && matches!(phase, "Succeeded" | "Running");
+            let is_done = matches!(ResultCode::parse(status), Some(ResultCode::Synced | ResultCode::Pruned));
+            let is_well = matches!(
+                OperationPhase::parse(phase),
+                Some(OperationPhase::Succeeded | OperationPhase::Running)
+            );
+            let as_wanted = is_done && is_well;
             !hook.is_empty() || !as_wanted
         };
         result.resources.retain(|r| telling(&r.hook_phase, &r.status, &r.hook_type));
@@ -91,8 +92,10 @@ pub fn bound(status: &mut ApplicationStatus) -> usize {
         let list_bytes = serde_json::to_vec(&status.resources).map_or(0, |bytes| bytes.len());
         let each = list_bytes.checked_div(total).unwrap_or(1).max(1);
         let room = STATUS_BYTES_MAX.saturating_sub(bytes.saturating_sub(list_bytes)) / each;
-        let (mut telling, quiet): (Vec<_>, Vec<_>) =
-            status.resources.drain(..).partition(|r| r.status != "Synced" || r.requires_pruning || r.hook);
+        let (mut telling, quiet): (Vec<_>, Vec<_>) = status
+            .resources
+            .drain(..)
+            .partition(|r| r.status != SyncStatusCode::Synced || r.requires_pruning || r.hook);
         telling.truncate(room);
         let fill = room.saturating_sub(telling.len());
         telling.extend(quiet.into_iter().take(fill));
@@ -113,8 +116,8 @@ pub fn status_value(status: &ApplicationStatus) -> Value {
 }
 
 /// Whether an application shows an error condition of one of these types.
-pub fn has_condition(app: &Application, kinds: &[&str]) -> bool {
-    app.status.conditions.iter().any(|c| kinds.contains(&c.r#type.as_str()))
+pub fn has_condition(app: &Application, kinds: &[ConditionType]) -> bool {
+    app.status.conditions.iter().any(|c| kinds.iter().any(|kind| c.r#type == *kind))
 }
 
 #[cfg(test)]
@@ -122,26 +125,43 @@ mod tests {
     use super::*;
     use serde_json::json;
 
-    fn timed(kind: &str, message: &str, time: &str) -> Condition {
-        Condition { last_transition_time: Some(time.into()), ..condition(kind, message) }
+    fn timed(kind: ConditionType, message: &str, time: &str) -> Condition {
+        Condition { last_transition_time: Some(time.into()), ..Condition::new(kind, message) }
     }
 
     #[test]
     fn ctl_17_only_evaluated_types_are_replaced() {
-        let old = [timed("SyncError", "s", "t0"), timed("ComparisonError", "old", "t0")];
-        let merged =
-            merge_conditions(&old, &["ComparisonError"], vec![condition("ComparisonError", "new")], "t1");
-        assert_eq!(merged, [timed("ComparisonError", "new", "t1"), timed("SyncError", "s", "t0")]);
+        let old =
+            [timed(ConditionType::SyncError, "s", "t0"), timed(ConditionType::ComparisonError, "old", "t0")];
+        let merged = merge_conditions(
+            &old,
+            &[ConditionType::ComparisonError],
+            vec![Condition::new(ConditionType::ComparisonError, "new")],
+            "t1",
+        );
+        assert_eq!(
+            merged,
+            [timed(ConditionType::ComparisonError, "new", "t1"), timed(ConditionType::SyncError, "s", "t0")]
+        );
     }
 
     #[test]
     fn ctl_18_an_unchanged_condition_keeps_its_time() {
-        let old = [timed("SharedResourceWarning", "b", "t0"), timed("SharedResourceWarning", "a", "t0")];
-        let found = vec![condition("SharedResourceWarning", "a"), condition("SharedResourceWarning", "c")];
-        let merged = merge_conditions(&old, &["SharedResourceWarning"], found, "t1");
+        let old = [
+            timed(ConditionType::SharedResourceWarning, "b", "t0"),
+            timed(ConditionType::SharedResourceWarning, "a", "t0"),
+        ];
+        let found = vec![
+            Condition::new(ConditionType::SharedResourceWarning, "a"),
+            Condition::new(ConditionType::SharedResourceWarning, "c"),
+        ];
+        let merged = merge_conditions(&old, &[ConditionType::SharedResourceWarning], found, "t1");
         assert_eq!(
             merged,
-            [timed("SharedResourceWarning", "a", "t0"), timed("SharedResourceWarning", "c", "t1")]
+            [
+                timed(ConditionType::SharedResourceWarning, "a", "t0"),
+                timed(ConditionType::SharedResourceWarning, "c", "t1")
+            ]
         );
     }
 

@@ -2,6 +2,7 @@
 
 use jiff::{SignedDuration, Timestamp};
 use tiphys_api::Application;
+use tiphys_api::codes::SyncStatusCode;
 use tiphys_api::names::annotation;
 
 /// How much of a comparison is wanted (CTL-26). Higher levels include lower ones.
@@ -122,12 +123,18 @@ pub fn decide(
     }
     // After a comparison that failed, the recorded revisions are those of an older one that did not. Comparing
     // with them would hide the error until the next look at the branch, and bring it back then (INV-5).
-    let least = if status.sync.status == "Unknown" { Level::Latest } else { Level::Tree };
+    let least = if status.sync.status == SyncStatusCode::Unknown { Level::Latest } else { Level::Tree };
     requested.map(|level| Refresh {
         level: level.max(least),
         kind: RefreshKind::Normal,
         reason: Reason::Internal,
     })
+}
+
+/// Whether an Application's annotation asks to leave it alone (CTL-19).
+pub fn is_skipped(app: &Application) -> bool {
+    app.annotation(annotation::SKIP_RECONCILE)
+        .is_some_and(|flag| tiphys_api::repository::parse_bool(flag) == Some(true))
 }
 
 /// When the periodic refresh is due again; `None` without an interval.

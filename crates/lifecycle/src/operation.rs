@@ -1,27 +1,29 @@
 //! The life of an operation: start, resume, retry, end (CTL-44..54).
 
-use std::collections::HashSet;
-
 use jiff::{SignedDuration, Timestamp};
 use tiphys_api::Application;
-use tiphys_api::application::{Backoff, HistoryEntry, OperationState, ResourceStatus, RetryStrategy};
-use tiphys_object::ResourceKey;
+use tiphys_api::application::{Backoff, HistoryEntry, OperationState, RetryStrategy};
+use tiphys_api::codes::OperationPhase;
 
 /// Begins the message of an operation whose destination did not answer (CTL-46).
 pub const UNREACHED: &str = "Failed to get destination cluster: ";
 
+/// How a pass ends an operation that is to end.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Ending {
+    /// The pass ends the operation instead of doing a step, and nothing is retried.
+    pub terminate: bool,
+    /// The controller's time-out is the reason.
+    pub timed_out: bool,
+}
+
 /// What to do with an application whose `.operation` is set (CTL-44).
 #[derive(Clone, Debug, PartialEq)]
-pub enum Move {
+pub enum NextMove {
     /// Begin a new operation.
     Begin,
     /// Go on with the running one.
-    Continue {
-        /// The pass ends the operation instead of doing a step.
-        terminate: bool,
-        /// The controller's time-out caused the termination.
-        timed_out: bool,
-    },
+    Continue(Ending),
     /// A retry is due: clear the results, show this message, and go on.
     Retry {
         /// Message of the state.
@@ -38,39 +40,37 @@ pub enum Move {
     },
 }
 
-/// Whether a phase is an end.
-pub fn is_completed(phase: &str) -> bool {
-    matches!(phase, "Succeeded" | "Failed" | "Error")
-}
-
 /// Decides how an application's operation goes on; `sync_timeout` zero means none (CTL-44).
-pub fn decide(app: &Application, sync_timeout: SignedDuration, now: Timestamp) -> Option<Move> {
+pub fn decide(app: &Application, sync_timeout: SignedDuration, now: Timestamp) -> Option<NextMove> {
     let operation = app.operation.as_ref()?;
-    let Some(state) = app.status.operation_state.as_ref().filter(|state| !is_completed(&state.phase)) else {
-        return Some(Move::Begin);
+    let is_over = |state: &OperationState| {
+        OperationPhase::parse(&state.phase).is_some_and(OperationPhase::is_completed)
     };
-    if state.phase == "Terminating" {
-        return Some(Move::Continue { terminate: true, timed_out: false });
+    let Some(state) = app.status.operation_state.as_ref().filter(|state| !is_over(state)) else {
+        return Some(NextMove::Begin);
+    };
+    if state.phase == OperationPhase::Terminating {
+        return Some(NextMove::Continue(Ending { terminate: true, timed_out: false }));
     }
     let started = state.started_at.parse::<Timestamp>().unwrap_or(now);
     if sync_timeout > SignedDuration::ZERO && now.duration_since(started) > sync_timeout {
-        return Some(Move::Continue { terminate: true, timed_out: true });
+        return Some(NextMove::Continue(Ending { terminate: true, timed_out: true }));
     }
     let Some(finished) = state.finished_at.as_deref() else {
-        return Some(Move::Continue { terminate: false, timed_out: false });
+        return Some(NextMove::Continue(Ending::default()));
     };
     if app.metadata.deletion_timestamp.is_some() {
         // The deletion waits for the end of the operation, and nobody waits for a retry any more.
         let message = format!("not retried, because the application is being deleted: {}", state.message);
-        return Some(Move::Invalid { message });
+        return Some(NextMove::Invalid { message });
     }
     let finished = finished.parse::<Timestamp>().unwrap_or(now);
     Some(match retry_at(&operation.retry, finished, state.retry_count) {
-        Err(message) => Move::Invalid { message },
-        Ok(at) if at > now => Move::WaitUntil(at),
+        Err(message) => NextMove::Invalid { message },
+        Ok(at) if at > now => NextMove::WaitUntil(at),
         Ok(_) => {
             let how = if operation.retry.refresh { "operation with latest revisions" } else { "operation" };
-            Move::Retry {
+            NextMove::Retry {
                 message: format!("Retrying {how}. Attempt #{}", state.retry_count),
                 refresh: operation.retry.refresh,
             }
@@ -118,21 +118,20 @@ fn parse_duration(text: &str, default: SignedDuration) -> Result<SignedDuration,
 /// `phase` and `message` are what the engine said. Returns whether the operation has ended.
 pub fn end_pass(
     state: &mut OperationState,
-    phase: &str,
+    phase: OperationPhase,
     message: &str,
-    terminating: bool,
-    timed_out: bool,
+    ending: Ending,
     now: Timestamp,
 ) -> bool {
-    phase.clone_into(&mut state.phase);
+    state.phase = phase.into();
     message.clone_into(&mut state.message);
-    if !is_completed(phase) {
+    if !phase.is_completed() {
         return false;
     }
     let retry = &state.operation.retry;
-    let failed = phase != "Succeeded";
-    if failed && !terminating && (state.retry_count < retry.limit || retry.limit < 0) {
-        "Running".clone_into(&mut state.phase);
+    let failed = phase != OperationPhase::Succeeded;
+    if failed && !ending.terminate && (state.retry_count < retry.limit || retry.limit < 0) {
+        state.phase = OperationPhase::Running.into();
         state.finished_at = Some(shown(now));
         state.retry_count = state.retry_count.saturating_add(1);
         // Deviation (CTL-49): the announced time is the one that will be used.
@@ -145,12 +144,12 @@ pub fn end_pass(
                 return false;
             }
             Err(message) => {
-                "Error".clone_into(&mut state.phase);
+                state.phase = OperationPhase::Error.into();
                 state.message = message;
             }
         }
     }
-    if timed_out {
+    if ending.timed_out {
         state.message.push_str(", triggered by controller sync timeout");
     }
     if state.retry_count > 0 {
@@ -158,50 +157,6 @@ pub fn end_pass(
     }
     state.finished_at = Some(shown(now));
     true
-}
-
-/// Notes in `status.resources` what an attempt may have made, before its results go: a later comparison that cannot
-/// list a kind, and the cascade, ask for what is noted there (INV-17). A dry run made nothing.
-pub fn remember_synced(app: &mut Application) {
-    let noted = synced_only(app);
-    app.status.resources.extend(noted);
-}
-
-/// What the last attempt may have made and the last comparison does not name: a late watch had not shown it, or it is
-/// not wanted any more.
-pub fn synced_only(app: &Application) -> Vec<ResourceStatus> {
-    let Some(state) = app.status.operation_state.as_ref() else { return Vec::new() };
-    if state.operation.sync.as_ref().is_some_and(|sync| sync.dry_run) {
-        return Vec::new();
-    }
-    let Some(result) = state.sync_result.as_ref() else { return Vec::new() };
-    let known: HashSet<ResourceKey> = app
-        .status
-        .resources
-        .iter()
-        .map(|r| ResourceKey::new(&r.group, &r.kind, &r.namespace, &r.name))
-        .collect();
-    result
-        .resources
-        .iter()
-        .filter(|r| r.status != "Pruned")
-        .filter(|r| {
-            let key = ResourceKey::new(&r.group, &r.kind, &r.namespace, &r.name);
-            // Results name the destination namespace also for what is cluster-scoped.
-            !known.contains(&key) && !known.contains(&key.in_namespace(""))
-        })
-        .map(|r| ResourceStatus {
-            group: r.group.clone(),
-            version: r.version.clone(),
-            kind: r.kind.clone(),
-            namespace: r.namespace.clone(),
-            name: r.name.clone(),
-            // Hooks have no status. One that its policy has deleted since is forgotten by the next comparison.
-            status: if r.hook_type.is_empty() { "Unknown".to_owned() } else { String::new() },
-            hook: !r.hook_type.is_empty(),
-            ..ResourceStatus::default()
-        })
-        .collect()
 }
 
 /// A time as the status shows it: RFC 3339 in UTC, whole seconds.
@@ -213,8 +168,8 @@ pub fn shown(at: Timestamp) -> String {
 pub fn extend_history(app: &Application, state: &OperationState, now: Timestamp) -> Vec<HistoryEntry> {
     let mut history = app.status.history.clone();
     let sync = state.operation.sync.as_ref();
-    let records =
-        state.phase == "Succeeded" && sync.is_some_and(|sync| !sync.dry_run && sync.resources.is_empty());
+    let records = state.phase == OperationPhase::Succeeded
+        && sync.is_some_and(|sync| !sync.dry_run && sync.resources.is_empty());
     if let Some(result) = state.sync_result.as_ref().filter(|_| records) {
         let multi = !result.sources.is_empty();
         history.push(HistoryEntry {
@@ -261,12 +216,12 @@ mod tests {
     fn ctl_44_states_lead_to_moves() {
         let now = at("2026-01-01T00:01:00Z");
         let moved = |state| decide(&app(&json!({"sync": {}}), &state), SignedDuration::ZERO, now);
-        assert_eq!(moved(Value::Null), Some(Move::Begin));
-        assert_eq!(moved(json!({"phase": "Succeeded", "startedAt": "x"})), Some(Move::Begin));
+        assert_eq!(moved(Value::Null), Some(NextMove::Begin));
+        assert_eq!(moved(json!({"phase": "Succeeded", "startedAt": "x"})), Some(NextMove::Begin));
         let running = json!({"phase": "Running", "startedAt": "2026-01-01T00:00:00Z"});
-        assert_eq!(moved(running), Some(Move::Continue { terminate: false, timed_out: false }));
+        assert_eq!(moved(running), Some(NextMove::Continue(Ending::default())));
         let ending = json!({"phase": "Terminating", "startedAt": "2026-01-01T00:00:00Z"});
-        assert_eq!(moved(ending), Some(Move::Continue { terminate: true, timed_out: false }));
+        assert_eq!(moved(ending), Some(NextMove::Continue(Ending { terminate: true, timed_out: false })));
         assert_eq!(decide(&Application::default(), SignedDuration::ZERO, now), None);
     }
 
@@ -275,7 +230,7 @@ mod tests {
         let app =
             app(&json!({"sync": {}}), &json!({"phase": "Running", "startedAt": "2026-01-01T00:00:00Z"}));
         let decided = decide(&app, SignedDuration::from_secs(30), at("2026-01-01T00:01:00Z"));
-        assert_eq!(decided, Some(Move::Continue { terminate: true, timed_out: true }));
+        assert_eq!(decided, Some(NextMove::Continue(Ending { terminate: true, timed_out: true })));
     }
 
     #[test]
@@ -284,10 +239,10 @@ mod tests {
             "finishedAt": "2026-01-01T00:00:01Z", "retryCount": 1, "message": "boom"});
         let mut app = app(&json!({"sync": {}, "retry": {"limit": 5}}), &state);
         let now = at("2026-01-01T00:00:02Z");
-        assert!(matches!(decide(&app, SignedDuration::ZERO, now), Some(Move::WaitUntil(_))));
+        assert!(matches!(decide(&app, SignedDuration::ZERO, now), Some(NextMove::WaitUntil(_))));
         app.metadata.deletion_timestamp = Some("2026-01-01T00:00:02Z".to_owned());
         let message = "not retried, because the application is being deleted: boom".to_owned();
-        assert_eq!(decide(&app, SignedDuration::ZERO, now), Some(Move::Invalid { message }));
+        assert_eq!(decide(&app, SignedDuration::ZERO, now), Some(NextMove::Invalid { message }));
     }
 
     #[test]
@@ -311,13 +266,19 @@ mod tests {
     fn ctl_48_a_failure_is_retried_until_the_limit() {
         let now = at("2026-01-01T00:00:00Z");
         let mut state = running(&json!({"limit": 1}));
-        assert!(!end_pass(&mut state, "Failed", "boom", false, false, now));
+        assert!(!end_pass(&mut state, OperationPhase::Failed, "boom", Ending::default(), now));
         assert_eq!((state.phase.as_str(), state.retry_count), ("Running", 1));
         assert_eq!(state.message, "boom. Retrying attempt #1 at 12:00AM.");
         let mut hinted = running(&json!({"limit": 1}));
-        assert!(!end_pass(&mut hinted, "Failed", "Make sure it is installed.", false, false, now));
+        assert!(!end_pass(
+            &mut hinted,
+            OperationPhase::Failed,
+            "Make sure it is installed.",
+            Ending::default(),
+            now
+        ));
         assert_eq!(hinted.message, "Make sure it is installed. Retrying attempt #1 at 12:00AM.");
-        assert!(end_pass(&mut state, "Failed", "boom", false, false, now));
+        assert!(end_pass(&mut state, OperationPhase::Failed, "boom", Ending::default(), now));
         assert_eq!(state.message, "boom (retried 1 times).");
     }
 
@@ -336,48 +297,5 @@ mod tests {
         state.operation.sync =
             Some(serde_json::from_value(json!({"resources": [{"kind": "A", "name": "b"}]})).unwrap());
         assert_eq!(extend_history(&app, &state, now).len(), 2);
-    }
-
-    /// INV-17: what the results of an attempt alone know is noted before they go; what was pruned is not.
-    #[test]
-    fn inv_17_what_an_attempt_made_is_noted_once() {
-        let result = |name: &str, status: &str| {
-            json!({"group": "", "version": "v1", "kind": "ConfigMap",
-            "namespace": "n", "name": name, "status": status})
-        };
-        let mut app = app(
-            &json!({"sync": {}}),
-            &json!({"operation": {"sync": {}}, "phase": "Running", "startedAt": "2026-01-01T00:00:00Z",
-                "syncResult": {"revision": "1", "resources": [result("a", "Synced"), result("b", "Pruned"),
-                    {"group": "batch", "version": "v1", "kind": "Job", "namespace": "n", "name": "h",
-                        "status": "Synced", "hookType": "Sync", "hookPhase": "Succeeded"}]}}),
-        );
-        remember_synced(&mut app);
-        remember_synced(&mut app);
-        let noted: Vec<_> = app.status.resources.iter().map(|r| (&*r.name, &*r.status, r.hook)).collect();
-        assert_eq!(noted, [("a", "Unknown", false), ("h", "", true)]);
-    }
-
-    #[test]
-    fn inv_17_a_dry_run_made_nothing_and_cluster_scoped_resources_are_noted_once() {
-        let state = |dry_run: bool, kind: &str| {
-            json!({"operation": {"sync": {"dryRun": dry_run}}, "phase": "Running",
-                "startedAt": "2026-01-01T00:00:00Z", "syncResult": {"revision": "1", "resources": [
-                    {"group": "", "version": "v1", "kind": kind, "namespace": "n", "name": "a", "status": "Synced"}]}})
-        };
-        let mut dry = app(&json!({"sync": {"dryRun": true}}), &state(true, "ConfigMap"));
-        remember_synced(&mut dry);
-        assert!(dry.status.resources.is_empty(), "{:?}", dry.status.resources);
-
-        let mut known = app(&json!({"sync": {}}), &state(false, "Namespace"));
-        known.status.resources.push(ResourceStatus {
-            version: "v1".to_owned(),
-            kind: "Namespace".to_owned(),
-            name: "a".to_owned(),
-            status: "Synced".to_owned(),
-            ..ResourceStatus::default()
-        });
-        remember_synced(&mut known);
-        assert_eq!(known.status.resources.len(), 1, "{:?}", known.status.resources);
     }
 }

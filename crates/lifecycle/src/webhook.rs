@@ -3,7 +3,6 @@
 //! GitHub-shaped payloads (GitHub, Gitea, Gogs and everything that imitates them) and GitLab pushes are read.
 //! Everything here is pure: the shell passes headers and bytes and gets a push or an answer.
 
-pub(crate) mod intake;
 mod payload;
 
 use tiphys_api::Application;
@@ -107,6 +106,8 @@ const SECRET_KEYS: [&str; 8] = [
 pub const ALLOW_WITHOUT_SECRET: &str = "webhook.allowProvidersWithoutSecret";
 const FAILED: &str = "Webhook processing failed";
 const MEGABYTE: usize = 1024 * 1024;
+/// Bytes of a body that are read before anything speaks for its sender (SEC-48).
+pub const UNVERIFIED_BYTES_MAX: usize = MEGABYTE;
 
 /// One request to the webhook address.
 pub struct Request<'a, H, S> {
@@ -136,7 +137,7 @@ pub fn body_bytes_max<'a>(
     megabytes_max: Option<&str>,
 ) -> usize {
     let all = megabytes(megabytes_max).saturating_mul(MEGABYTE);
-    let few = all.min(intake::UNVERIFIED_BYTES_MAX);
+    let few = all.min(UNVERIFIED_BYTES_MAX);
     let Some(provider) = Provider::detect(&header) else { return few };
     let secret = secret(provider.secret_key());
     let may_be_proven = !secret.is_empty()
@@ -309,7 +310,7 @@ pub enum Concern {
 }
 
 /// Steps that one application's sources and paths may take for one push; an ordinary one takes some thousands.
-pub(crate) const STEPS_MAX: u64 = 4_000_000;
+pub const STEPS_MAX: u64 = 4_000_000;
 /// Steps that stand for reading one byte of a range of versions.
 const RANGE_STEPS: usize = 32;
 
@@ -344,7 +345,7 @@ fn concern_within(push: &Push, app: &Application, steps: &mut Steps) -> Result<C
 ///
 /// # Errors
 /// When the steps do not suffice.
-pub(crate) fn revision_matches(push: &Push, target: &str, steps: &mut Steps) -> Result<bool, TooManySteps> {
+pub fn revision_matches(push: &Push, target: &str, steps: &mut Steps) -> Result<bool, TooManySteps> {
     steps.spend(target.len().saturating_mul(RANGE_STEPS))?;
     let short = short_revision(target);
     if target.is_empty() || short == "HEAD" {
@@ -359,10 +360,7 @@ pub(crate) fn revision_matches(push: &Push, target: &str, steps: &mut Steps) -> 
 ///
 /// # Errors
 /// When finding that out takes too long.
-pub(crate) fn source_paths(
-    app: &Application,
-    source: &ApplicationSource,
-) -> Result<RefreshPaths, TooManySteps> {
+pub fn source_paths(app: &Application, source: &ApplicationSource) -> Result<RefreshPaths, TooManySteps> {
     match app.annotation(annotation::MANIFEST_GENERATE_PATHS) {
         Some(paths) => RefreshPaths::of(paths, &source.path, &mut Steps::new(STEPS_MAX)),
         None => Ok(RefreshPaths::Everything),

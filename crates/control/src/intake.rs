@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use axum::body::{Body, Bytes};
 use futures::StreamExt as _;
+use tiphys_lifecycle::webhook::UNVERIFIED_BYTES_MAX;
 use tokio::sync::{Semaphore, SemaphorePermit};
 
 /// Deliveries that arrive at the same time.
@@ -15,8 +16,6 @@ const WAITING_BYTES_MAX: usize = 32 * 1024 * 1024;
 const LARGE_MAX: usize = 1;
 /// Time a body gets to arrive.
 const BODY_TIMEOUT: Duration = Duration::from_secs(10);
-/// Bytes of a body that are read before anything speaks for its sender (SEC-48).
-pub(crate) const UNVERIFIED_BYTES_MAX: usize = 1024 * 1024;
 
 /// The places for bodies.
 pub(crate) struct Intake {

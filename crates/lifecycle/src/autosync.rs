@@ -5,15 +5,16 @@ use tiphys_api::Application;
 use tiphys_api::application::{
     Operation, OperationInitiator, ResourceStatus, RetryStrategy, SyncOperation, SyncResource,
 };
+use tiphys_api::codes::{OperationPhase, SyncStatusCode};
 use tiphys_api::settings::SelfHeal;
 
-use super::operation::UNREACHED;
+use crate::operation::UNREACHED;
 
 /// What the comparison found.
 #[derive(Clone, Debug)]
 pub struct Compared<'a> {
-    /// Sync status of the application: `Synced`, `OutOfSync` or `Unknown`.
-    pub status: &'a str,
+    /// Sync status of the application.
+    pub status: SyncStatusCode,
     /// Resolved revisions, one per source.
     pub revisions: &'a [String],
     /// Resources of the application.
@@ -50,10 +51,11 @@ pub fn decide(app: &Application, compared: &Compared<'_>, heal: &SelfHeal, now: 
     if app.metadata.deletion_timestamp.is_some() {
         return Decision::Skip("the application is being deleted");
     }
-    if compared.status != "OutOfSync" {
+    if compared.status != SyncStatusCode::OutOfSync {
         return Decision::Skip("the application is not out of sync");
     }
-    let prunes_only = || compared.resources.iter().all(|r| r.status == "Synced" || r.requires_pruning);
+    let prunes_only =
+        || compared.resources.iter().all(|r| r.status == SyncStatusCode::Synced || r.requires_pruning);
     if !policy.prune && prunes_only() {
         return Decision::Skip("only pruning would help, and automated pruning is off");
     }
@@ -87,7 +89,8 @@ pub fn decide(app: &Application, compared: &Compared<'_>, heal: &SelfHeal, now: 
             }
             sync.auto_heal_attempts_count = heals.saturating_add(1);
             sync.resources = unsynced(compared.resources);
-            let is_nameless = |r: &ResourceStatus| r.status != "Synced" && !r.hook && r.name.is_empty();
+            let is_nameless =
+                |r: &ResourceStatus| r.status != SyncStatusCode::Synced && !r.hook && r.name.is_empty();
             if sync.resources.is_empty() && compared.resources.iter().any(is_nameless) {
                 // An empty list is a sync of everything, as the metadata of a managed namespace asks for (ENG-51).
                 return Decision::Skip("nothing that differs has a name of its own");
@@ -118,7 +121,11 @@ fn unsynced(resources: &[ResourceStatus]) -> Vec<SyncResource> {
     };
     // An object that the server names is never found again: it is made by a sync of a revision, and to heal it would
     // make one more each time.
-    resources.iter().filter(|r| r.status != "Synced" && !r.hook && !r.name.is_empty()).map(item).collect()
+    resources
+        .iter()
+        .filter(|r| r.status != SyncStatusCode::Synced && !r.hook && !r.name.is_empty())
+        .map(item)
+        .collect()
 }
 
 enum Attempted {
@@ -130,7 +137,7 @@ enum Attempted {
 /// Whether the last operation already tried this very state (CTL-58).
 fn attempted(app: &Application, compared: &Compared<'_>) -> Attempted {
     let Some(state) = &app.status.operation_state else { return Attempted::No };
-    let completed = matches!(state.phase.as_str(), "Succeeded" | "Failed" | "Error");
+    let completed = OperationPhase::parse(&state.phase).is_some_and(OperationPhase::is_completed);
     let same = match &state.sync_result {
         None => completed,
         Some(result) => {
@@ -148,11 +155,11 @@ fn attempted(app: &Application, compared: &Compared<'_>) -> Attempted {
         }
     };
     // What did not even reach the cluster was no attempt; it is made when the cluster answers again (F13).
-    let unreached = state.phase == "Error" && state.message.starts_with(UNREACHED);
+    let unreached = state.phase == OperationPhase::Error && state.message.starts_with(UNREACHED);
     if !same || unreached {
         return Attempted::No;
     }
-    if state.phase != "Succeeded" {
+    if state.phase != OperationPhase::Succeeded {
         return Attempted::Failed { message: state.message.clone() };
     }
     let heals = state.operation.sync.as_ref().map_or(0, |sync| sync.auto_heal_attempts_count);
@@ -187,8 +194,12 @@ mod tests {
 
     fn run(app: &Application, resources: &[ResourceStatus]) -> Decision {
         let revisions = ["r1".to_owned()];
-        let compared =
-            Compared { status: "OutOfSync", revisions: &revisions, resources, may_have_changes: true };
+        let compared = Compared {
+            status: SyncStatusCode::OutOfSync,
+            revisions: &revisions,
+            resources,
+            may_have_changes: true,
+        };
         decide(
             app,
             &compared,

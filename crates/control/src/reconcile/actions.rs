@@ -1,4 +1,4 @@
-//! One action of a sync, carried out on the cluster. Nothing is decided here.
+//! One write at a destination, carried out: the actions of a sync, and deletions. Nothing is decided here.
 
 use std::sync::Arc;
 
@@ -12,11 +12,11 @@ use tiphys_engine::tracking::TrackingSettings;
 use tiphys_object::{Gvk, Object};
 use tiphys_policy::permit::Permit;
 
-use crate::pass::{self, Resolved};
+use super::resolve::Resolved;
 use crate::world::World;
 
 /// What an action left on the cluster.
-pub(crate) enum Wrote {
+pub(super) enum Wrote {
     /// Nothing was written.
     Nothing,
     /// An object of this version.
@@ -26,11 +26,11 @@ pub(crate) enum Wrote {
 }
 
 /// What came of an action.
-pub(crate) struct Done {
+pub(super) struct Done {
     /// The answer for the engine.
-    pub(crate) outcome: Outcome,
+    pub(super) outcome: Outcome,
     /// What was written.
-    pub(crate) wrote: Wrote,
+    pub(super) wrote: Wrote,
 }
 
 impl Done {
@@ -40,12 +40,12 @@ impl Done {
 
     fn failed(error: &ApiError, action: &Action) -> Self {
         let objects = [&action.manifest, &action.live].into_iter().flatten();
-        Self::outcome(Outcome::failed(in_words(error, &action.gvk, objects)))
+        Self::outcome(Outcome::failed(describe(error, &action.gvk, objects)))
     }
 }
 
-/// A failure in words; one about a Secret shows nothing of what its objects hold (SEC-37).
-pub(crate) fn in_words<'a>(
+/// The text of a failure; one about a Secret shows nothing of what its objects hold (SEC-37).
+pub(super) fn describe<'a>(
     error: &ApiError,
     gvk: &Gvk,
     objects: impl IntoIterator<Item = &'a Arc<Object>>,
@@ -63,7 +63,7 @@ pub(crate) fn in_words<'a>(
 
 /// Carries an action out. Every write is checked against the project once more, with the object that is
 /// written (INV-6).
-pub(crate) async fn run(
+pub(super) async fn run(
     writer: &Writer,
     resolved: &Resolved,
     world: &World,
@@ -87,20 +87,19 @@ pub(crate) async fn run(
     };
     // A kind whose definition came in this very sync is known to discovery by now; its manifest alone says
     // nothing about its scope.
-    let known = pass::scope_of(&action.gvk.group_kind(), resolved);
+    let known = resolved.scope_of(&action.gvk.group_kind());
     let checked = match known {
         Err(_) if action.op == Op::DryRun => return Done::outcome(Outcome::done()),
         Err(_) if resolved.destination.index.discovery().refresh().await.is_ok() => {
-            pass::scope_of(&action.gvk.group_kind(), resolved)
+            resolved.scope_of(&action.gvk.group_kind())
         }
         known => known,
     };
-    let permit = match checked
-        .and_then(|namespaced| pass::governed(resolved, world).permit(&subject.key(), namespaced))
-    {
-        Ok(permit) => permit,
-        Err(message) => return Done::outcome(Outcome::Failed { message }),
-    };
+    let permit =
+        match checked.and_then(|namespaced| resolved.governed(world).permit(&subject.key(), namespaced)) {
+            Ok(permit) => permit,
+            Err(message) => return Done::outcome(Outcome::Failed { message }),
+        };
     match action.op {
         Op::Read => Done::outcome(Outcome::NotFound),
         Op::DryRun | Op::Apply | Op::ServerSideApply | Op::Create | Op::Replace | Op::Update => {
@@ -136,7 +135,7 @@ async fn apply(writer: &Writer, permit: &Permit, action: &Action) -> Done {
     if let Some(manager) = &action.migrate_from {
         let target = Target::new(action.gvk.clone(), &action.key.namespace, &action.key.name);
         if let Err(error) = writer.migrate_client_side_apply(permit, &target, manager).await {
-            let error = in_words(&error, &action.gvk, [manifest].into_iter().chain(&action.live));
+            let error = describe(&error, &action.gvk, [manifest].into_iter().chain(&action.live));
             let message =
                 format!("Failed to perform client-side apply migration for {}: {error}", action.key);
             return Done::outcome(Outcome::Failed { message });
@@ -169,7 +168,7 @@ fn known(action: &Action) -> Known {
 }
 
 /// Deletes an object that was seen, while it still bears the mark it had then (INV-1).
-pub(crate) async fn delete_marked(
+pub(super) async fn delete_marked(
     writer: &Writer,
     permit: &Permit,
     target: &Target,

@@ -1,0 +1,289 @@
+//! The role that works on Applications: what it follows, and its workers.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use arc_swap::ArcSwap;
+use futures::FutureExt;
+use smol_str::SmolStr;
+use tiphys_api::codes::SyncStatusCode;
+use tiphys_cluster::{IndexEvent, KindState, ObjectEvent};
+use tiphys_lifecycle::refresh::Level;
+use tiphys_object::Object;
+use tokio::sync::mpsc;
+use tokio_util::sync::CancellationToken;
+
+use crate::affected::Affected;
+use crate::app_key::AppKey;
+use crate::clusters::{ClusterEvent, Pool, Ways};
+use crate::context::{Context, Progress};
+use crate::control_plane::{ControlPlane, StartError, WATCH_EVENTS_MAX};
+use crate::event_writer::{self, EVENTS_MAX};
+use crate::events::Event;
+use crate::gate::{Gates, Limits};
+use crate::metrics::Metrics;
+use crate::projects;
+use crate::push_looks;
+use crate::pushes::Pushes;
+use crate::queue::Priority;
+use crate::reconcile::reconcile;
+use crate::rendering::Renders;
+use crate::scheduler::{Requeue, Scheduler};
+use crate::settings_watch::SettingsWatch;
+use crate::store::{AppEntry, AppStore, Change};
+use crate::trickle::Trickle;
+use crate::world::World;
+
+/// Pause of an application after changes of its live objects, so that a burst is one comparison.
+const LIVE_CHANGE_DELAY: Duration = Duration::from_millis(40);
+/// Time until an application whose round ended unexpectedly gets another one.
+const PANIC_AGAIN: jiff::SignedDuration = jiff::SignedDuration::from_secs(30);
+
+/// What the role needs besides the control plane.
+pub(crate) struct Options {
+    /// Directory of the git cache.
+    pub(crate) cache_dir: PathBuf,
+    /// Further folders of the installation: no repository of anybody (REP-60).
+    pub(crate) own_dirs: Vec<PathBuf>,
+    /// Number of workers; 0 takes twice the settings' number of status processors.
+    pub(crate) workers: usize,
+}
+
+/// The role before anything follows or works.
+pub(crate) struct Prepared {
+    pub(crate) context: Arc<Context>,
+    workers: usize,
+    clusters: mpsc::Receiver<ClusterEvent>,
+    events: mpsc::Receiver<Event>,
+}
+
+/// Builds what the rounds share.
+pub(crate) async fn prepare(
+    plane: &ControlPlane,
+    settings: &SettingsWatch,
+    options: Options,
+) -> Result<Prepared, StartError> {
+    let surroundings = &plane.surroundings;
+    let world = settings.world();
+    let sources = settings.sources(&world, surroundings, &options.cache_dir, options.own_dirs).await?;
+    let workers = match options.workers {
+        // So many may be busy with one cluster, and as many are there for all others (CTL-141).
+        0 => world.settings.controller().status_processors.max(1).saturating_mul(2),
+        workers => workers,
+    };
+    let (event_sender, event_receiver) = mpsc::channel(EVENTS_MAX);
+    let (cluster_sender, cluster_receiver) = mpsc::channel(WATCH_EVENTS_MAX);
+    let clock = surroundings.clock.clone();
+    let scheduler = Scheduler::new(clock.clone());
+    let gates = Gates::new(Limits::of(workers), scheduler.clone());
+    let ways = Ways {
+        home: plane.connection.clone(),
+        given: surroundings.clusters.clone(),
+        fence: plane.fence.clone(),
+    };
+    let (tracker, cancel) = (plane.tracker.clone(), plane.cancel.clone());
+    let jitter = surroundings.random.jitter();
+    let context = Arc::new(Context {
+        namespace: plane.namespace.to_string(),
+        store: AppStore::default(),
+        scheduler,
+        clusters: Arc::new(Pool::new(ways, cluster_sender, tracker, cancel, &world, jitter)),
+        world: ArcSwap::from_pointee(world),
+        sources,
+        renders: Renders::new(gates.clone(), surroundings.compute, clock.clone()),
+        gates,
+        home: plane.home.clone(),
+        clock,
+        compute: surroundings.compute,
+        interpreters: surroundings.interpreters.clone(),
+        metrics: Metrics::new(),
+        events: event_sender,
+        read_only: plane.read_only,
+        progress: Progress::default(),
+        trickle: Trickle::default(),
+        pushes: Pushes::default(),
+    });
+    Ok(Prepared { context, workers, clusters: cluster_receiver, events: event_receiver })
+}
+
+/// Starts following Applications and clusters, and working.
+pub(crate) async fn start(
+    plane: &ControlPlane,
+    settings: SettingsWatch,
+    options: Options,
+) -> Result<Arc<Context>, StartError> {
+    let Prepared { context, workers, clusters, events } = prepare(plane, &settings, options).await?;
+    let is_everywhere = context.world.load().settings.application_namespaces().iter().any(|n| !n.is_empty());
+    let namespace = if is_everywhere { SmolStr::default() } else { plane.namespace.clone() };
+    let applications = plane.follow(&Context::application_gvk(), namespace, "")?;
+    plane.spawn(follow_applications(Arc::clone(&context), applications));
+    plane.spawn(follow_clusters(Arc::clone(&context), clusters, plane.cancel.clone()));
+    plane.spawn(
+        settings.follow(Arc::clone(&context), |context, world, old| {
+            Box::pin(settings_changed(context, world, old))
+        }),
+    );
+    plane.spawn_writing(push_looks::follow(Arc::clone(&context), plane.cancel.clone()));
+    plane.spawn_writing(event_writer::write(Arc::clone(&context), events, plane.cancel.clone()));
+    for _ in 0..workers {
+        plane.spawn_writing(work(Arc::clone(&context)));
+    }
+    Ok(context)
+}
+
+/// Looks at those whom a change of settings, projects, clusters or credentials concerns.
+async fn settings_changed(context: &Context, world: &World, old: &World) {
+    context.clusters.reconfigure(world, old);
+    let mut affected = Affected::between(old, world);
+    let keys = if affected.is_nothing() { Vec::new() } else { context.store.keys() };
+    for key in keys {
+        let level = context.store.get(&key).and_then(|entry| affected.level(&entry.declared));
+        if let Some(level) = level {
+            context.request(&key, level, Priority::Routine);
+        }
+    }
+    projects::release(context).await;
+}
+
+/// Takes Applications into the store and wakes the workers.
+async fn follow_applications(context: Arc<Context>, mut events: mpsc::Receiver<ObjectEvent>) {
+    while let Some(event) = events.recv().await {
+        match event {
+            ObjectEvent::Upsert(object) => application_changed(&context, object),
+            ObjectEvent::Delete(key) => {
+                let key = AppKey::new(&key.namespace, &key.name);
+                context.store.remove(&key);
+                context.scheduler.forget(&key);
+                projects::release(&context).await;
+            }
+            ObjectEvent::Synced => {
+                context.store.listed();
+                projects::release(&context).await;
+            }
+            ObjectEvent::Unreadable(bad) => {
+                hold(&context, AppKey::new(&bad.key.namespace, &bad.key.name), bad.reason);
+            }
+            ObjectEvent::Failed(reason) => {
+                tracing::warn!(reason, "Applications cannot be watched at the moment");
+            }
+        }
+    }
+}
+
+fn application_changed(context: &Context, object: Arc<Object>) {
+    let key = AppKey::new(object.namespace(), object.name());
+    let world = context.world.load();
+    let old = context.store.get(&key);
+    let change =
+        context.store.upsert(object, |namespace, name| world.tracking.instance_name(namespace, name));
+    match change {
+        Ok(Change::Declared) => match old {
+            // Live objects may have changed while nobody looked.
+            None => context.request(&key, Level::Recent, Priority::Urgent),
+            Some(old) if !old.declared.is_automated && is_automated(context, &key) => {
+                context.request(&key, Level::Latest, Priority::Urgent);
+            }
+            Some(_) => context.scheduler.enqueue(key, Priority::Urgent),
+        },
+        Ok(Change::StatusOnly | Change::None) => {}
+        Err(error) => hold(context, key, error.to_string()),
+    }
+}
+
+/// An application that cannot be read is not worked on. Its status says so, and the others go on (INV-15, INV-16).
+fn hold(context: &Context, key: AppKey, reason: String) {
+    tracing::warn!(application = %key, reason, "the application cannot be read");
+    context.metrics.worked("application-unreadable");
+    context.store.hold(key.clone(), reason);
+    context.scheduler.enqueue(key, Priority::Urgent);
+}
+
+fn is_automated(context: &Context, key: &AppKey) -> bool {
+    context.store.get(key).is_some_and(|entry| entry.declared.is_automated)
+}
+
+/// Turns changes of live objects into requests of exactly the applications they belong to.
+async fn follow_clusters(
+    context: Arc<Context>,
+    mut events: mpsc::Receiver<ClusterEvent>,
+    cancel: CancellationToken,
+) {
+    // Both branches are cancel-safe.
+    while let Some(event) = tokio::select! {
+        biased;
+        () = cancel.cancelled() => None,
+        event = events.recv() => event,
+    } {
+        match event.event {
+            IndexEvent::Changed { key: object, applications, is_managed, is_deleted, .. } => {
+                for instance in &applications {
+                    let Some(key) = context.store.by_instance(instance) else { continue };
+                    let Some(entry) = context.store.get(&key) else { continue };
+                    let deleting = entry.declared.is_deleting;
+                    // Descendants only matter to a deletion that waits for them.
+                    if is_managed || deleting {
+                        let mut memory = entry.memory.lock();
+                        let is_noted = !deleting && !is_deleted && memory.changes.note(&object);
+                        if is_deleted {
+                            memory.changes.forget(&object);
+                        }
+                        if !is_noted {
+                            memory.request(Level::Recent);
+                        }
+                        drop(memory);
+                        context.scheduler.enqueue_after(key, LIVE_CHANGE_DELAY);
+                    }
+                }
+            }
+            IndexEvent::KindChanged { .. } => {
+                let destination = context.clusters.in_use();
+                let pending = destination.iter().any(|d| {
+                    d.cluster.server == event.server
+                        && d.index.kind_states().values().any(|s| *s == KindState::Pending)
+                });
+                if !pending {
+                    wake_unknown(&context, &event.server);
+                }
+            }
+            IndexEvent::KindsChanged | IndexEvent::Reachable => wake_unknown(&context, &event.server),
+        }
+    }
+}
+
+/// Applications of a cluster that are not known to be in sync, or wait for it, are compared again.
+fn wake_unknown(context: &Context, server: &str) {
+    let world = context.world.load();
+    for key in context.store.keys() {
+        let waits = |entry: &AppEntry| {
+            let declared = &entry.declared;
+            SyncStatusCode::parse(&entry.sync_status) != Some(SyncStatusCode::Synced)
+                || declared.has_operation
+                || declared.is_deleting
+        };
+        let Some(entry) = context.store.get(&key).filter(waits) else { continue };
+        let destination = &entry.declared.destination;
+        if world.clusters.resolve(destination).is_ok_and(|cluster| cluster.server == server) {
+            context.request(&key, Level::Recent, Priority::Routine);
+        }
+    }
+}
+
+/// One worker: takes keys and works on them, whatever happens (CTL-37).
+async fn work(context: Arc<Context>) {
+    loop {
+        let Some(lease) = context.scheduler.next().await else { return };
+        let key = lease.key().clone();
+        let round = std::panic::AssertUnwindSafe(reconcile(&context, &key, lease.priority()));
+        let requeue = round.catch_unwind().await.unwrap_or_else(|_| {
+            tracing::error!(application = %key, "a round ended unexpectedly; this is a bug");
+            context.metrics.worked("panic");
+            Requeue::After(PANIC_AGAIN)
+        });
+        context.scheduler.requeue(&key, requeue);
+        context.progress.beat();
+        drop(lease);
+        // A round that waited for nothing must not keep the thread from sockets and signals.
+        tokio::task::yield_now().await;
+    }
+}

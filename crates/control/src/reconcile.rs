@@ -1,0 +1,118 @@
+//! One round over one application (CTL-32, CTL-44). Whoever holds the application's key runs it; nothing else writes
+//! the application.
+//!
+//! The way is one way, and each module of it uses only those to its left:
+//!
+//! ```text
+//! load ─▶ record ─▶ resolve ─▶ desired ─▶ compare ─▶ actions, settle ─▶ refresh, sync, deletion ─▶ reconcile
+//! ```
+//!
+//! `load` makes the [`AppContext`]; `record` is the only writer of an Application; `resolve` finds project and
+//! destination; `desired` and `compare` find out what is and what should be; `actions` carries out one write at a
+//! destination; `refresh`, `sync` and `deletion` are what a round does. What a round wants next it returns: only the
+//! scheduler enqueues.
+
+mod actions;
+mod compare;
+mod deletion;
+mod desired;
+mod live_changes;
+mod load;
+mod record;
+mod refresh;
+mod resolve;
+mod settle;
+mod sync;
+#[cfg(test)]
+mod tests;
+
+use tiphys_lifecycle::refresh::{self as timing, Level};
+use tiphys_policy::project::namespace_enabled;
+
+use crate::app_key::AppKey;
+use crate::context::Context;
+use crate::gate::Shared;
+use crate::queue::Priority;
+use crate::scheduler::Requeue;
+use crate::store::AppEntry;
+use load::AppContext;
+
+use crate::world::World;
+
+/// Shortest time until a periodic refresh that did not succeed is tried again.
+const DUE_AGAIN: jiff::SignedDuration = jiff::SignedDuration::from_secs(10);
+
+/// Works on one application until there is nothing to do now, and says when to look again.
+///
+/// Where too many are busy with the cluster already, nothing happens now: the gate brings the application back.
+pub(crate) async fn reconcile(controller: &Context, key: &AppKey, priority: Priority) -> Requeue {
+    if let Some(held) = controller.store.held(key) {
+        return record::tell_unreadable(controller, key, &held).await;
+    }
+    let Some(entry) = controller.store.get(key) else { return Requeue::Done };
+    let cluster = cluster_of(&entry, &controller.world.load());
+    let Some(_place) = controller.gates.enter(key, priority, cluster.map(Shared::Cluster)) else {
+        return Requeue::Done;
+    };
+    let mut cx = match load::load(controller, key, priority) {
+        Ok(Some(cx)) => cx,
+        Ok(None) => return Requeue::Done,
+        Err(requeue) => return requeue,
+    };
+    let wanted = round(&mut cx).await;
+    // Our own write showed somebody else's change, which the watch will not show as new.
+    let changed = if cx.is_behind { Requeue::Now(Priority::Urgent) } else { Requeue::Done };
+    wanted.soonest(changed, controller.clock.now())
+}
+
+async fn round(cx: &mut AppContext<'_>) -> Requeue {
+    let controller = cx.controller;
+    let settings = &cx.world.settings;
+    let is_enabled = namespace_enabled(settings, &cx.key.namespace, &controller.namespace);
+    if !is_enabled || timing::is_skipped(&cx.app) {
+        return Requeue::Done;
+    }
+    if cx.app.metadata.deletion_timestamp.is_some() && cx.app.operation.is_none() {
+        return Box::pin(deletion::delete(cx)).await;
+    }
+    let now = controller.clock.now();
+    let intervals = Context::intervals(&cx.world, &cx.key);
+    if live_changes::matter(cx).await {
+        cx.memory.lock().request(Level::Recent);
+    }
+    let (requested, seen) = {
+        let mut memory = cx.memory.lock();
+        (memory.requested.take(), memory.reconciled)
+    };
+    let requested = timing::raised(requested, seen, controller.store.moved(&cx.app));
+    let mut requeue = Requeue::Done;
+    let mut compared = None;
+    if let Some(refresh) = timing::decide(&cx.app, requested, intervals, seen, now) {
+        let Ok(refreshed) = Box::pin(refresh::refresh(cx, refresh)).await else {
+            // The other writer's version is read now, so that the next round does not meet it again (F11).
+            record::read_again(cx).await;
+            cx.memory.lock().request(refresh.level);
+            return Requeue::After(record::CONFLICT_AGAIN);
+        };
+        requeue = refreshed.requeue;
+        compared = refreshed.compared;
+    }
+    if cx.app.operation.is_some() && !controller.read_only {
+        let next = Box::pin(sync::carry_on(cx, compared)).await;
+        requeue = requeue.soonest(next, controller.clock.now());
+    }
+    if let Some(due) = timing::next_due(&cx.app, intervals, cx.memory.lock().reconciled, now) {
+        // A refresh that was due and could not be made stays due; it must not spin.
+        let now_again = controller.clock.now();
+        let earliest = now_again.checked_add(DUE_AGAIN).unwrap_or(due);
+        let due = if due <= now { earliest } else { due };
+        requeue = requeue.soonest(Requeue::At(due), now_again);
+    }
+    requeue
+}
+
+/// The cluster that an application may make a worker wait for.
+fn cluster_of(entry: &AppEntry, world: &World) -> Option<String> {
+    let cluster = world.clusters.resolve(&entry.declared.destination).ok()?;
+    Some(cluster.server.clone())
+}

@@ -1,0 +1,79 @@
+//! Deleting an Application: hooks before, the cascade wave by wave, hooks after, finalizers last (CTL-75..84).
+//!
+//! A round works on a fresh object and does one step; deletions of live objects and the requeue bring the next.
+
+mod cascade;
+mod hooks;
+mod step;
+
+use tiphys_api::codes::ConditionType;
+use tiphys_lifecycle::finalizers::{self, Stage, next_stage};
+use tiphys_lifecycle::refresh_status::show_condition;
+use tiphys_lifecycle::status_patch::PatchOptions;
+
+use super::load::AppContext;
+use super::record;
+use crate::events::Note;
+use crate::scheduler::Requeue;
+use step::{LOOK_AGAIN, RETRY, Step};
+
+/// Works on the deletion of an application as far as it goes without waiting.
+pub(super) async fn delete(cx: &mut AppContext<'_>) -> Requeue {
+    if cx.controller.read_only {
+        return Requeue::Done;
+    }
+    // One step per finalizer, and one to find that none is left.
+    for _ in 0..=finalizers::ALL.len() {
+        let (error, wait) = match step(cx).await {
+            Ok(None) => return Requeue::Done,
+            Ok(Some(Step::Release(names))) => match record::release(cx, names).await {
+                Ok(true) => continue,
+                Ok(false) => return Requeue::Done,
+                Err(error) => (Some(error), RETRY),
+            },
+            Ok(Some(Step::Wait(wait))) => (None, wait),
+            Ok(Some(Step::Blocked(error))) => (Some(error), LOOK_AGAIN),
+            Err(error) => (Some(error), RETRY),
+        };
+        tell(cx, error).await;
+        return Requeue::After(wait.min(LOOK_AGAIN));
+    }
+    Requeue::Done
+}
+
+/// The first finalizer that is there decides what is next (CTL-78); `None` when none is left.
+async fn step(cx: &AppContext<'_>) -> Result<Option<Step>, String> {
+    let stage = next_stage(&cx.app);
+    if stage == Stage::Done {
+        return Ok(None);
+    }
+    // A destination that cannot be resolved can have nothing deleted in it: the objects are left behind.
+    if cx.world.clusters.resolve(&cx.app.spec.destination).is_err() {
+        return Ok(Some(Step::Release(finalizers::ALL)));
+    }
+    let resolved = match step::destination_of(cx).await? {
+        Ok(resolved) => resolved,
+        Err(step) => return Ok(Some(step)),
+    };
+    match stage {
+        Stage::Done => Ok(None),
+        Stage::Hooks(hook) => hooks::run(cx, &resolved, hook, stage.finalizers()).await.map(Some),
+        Stage::Cascade { in_background } => cascade::cascade(cx, &resolved, in_background).await.map(Some),
+        Stage::CleanUp(hook) => hooks::clean_up(cx, &resolved, hook, stage.finalizers()).await.map(Some),
+    }
+}
+
+/// Shows why a deletion does not go on, or that it does again (CTL-79).
+async fn tell(cx: &mut AppContext<'_>, error: Option<String>) {
+    let mut new = cx.app.clone();
+    show_condition(&mut new, ConditionType::DeletionError, error.clone(), cx.controller.clock.now());
+    if new.status.conditions == cx.app.status.conditions {
+        return;
+    }
+    // What could not be written now is told with the next step.
+    record::write(cx, new, PatchOptions::default()).await;
+    if let Some(error) = error {
+        let text = format!("Unable to delete application resources: {error}");
+        cx.note(&Note::warning("StatusRefreshed", text));
+    }
+}

@@ -1,0 +1,185 @@
+//! Deleting the managed objects, wave by wave; nothing is called gone on the word of one list (CTL-78, INV-1, INV-17).
+
+use std::collections::{BTreeMap, BTreeSet, HashSet};
+use std::sync::Arc;
+
+use jiff::{SignedDuration, Timestamp};
+use tiphys_api::Application;
+use tiphys_api::names::{annotation, finalizer};
+use tiphys_cluster::{ApiError, Propagation, Seen, Target};
+use tiphys_engine::deletion::{DeletionFacts, DeletionStep, next_deletion};
+use tiphys_lifecycle::finalizers::CASCADES;
+use tiphys_object::{Gvk, Object, ResourceKey};
+
+use super::step::{LOOK_AGAIN, RETRY, Step, delete_all};
+use crate::reconcile::compare::Subject;
+use crate::reconcile::load::AppContext;
+use crate::reconcile::resolve::Resolved;
+
+/// By how much a watch may be late (F3).
+const LATE_MAX: SignedDuration = SignedDuration::from_mins(2);
+/// Time until the next wave is looked for; the deletions bring the application back earlier.
+const NEXT_WAVE: SignedDuration = SignedDuration::from_millis(100);
+
+/// Deletes the managed objects of the highest wave (CTL-78 step 3).
+pub(super) async fn cascade(
+    cx: &AppContext<'_>,
+    resolved: &Resolved,
+    in_background: bool,
+) -> Result<Step, String> {
+    let subject = Subject { cx, resolved };
+    if resolved.destination.is_stopped() {
+        return Err("Failed to load live state: the configuration of the cluster changed".to_owned());
+    }
+    let found = resolved.destination.index.managed(&cx.instance);
+    if let Some(error) = found.cluster_error {
+        return Err(format!("Failed to load live state: {error}"));
+    }
+    // What cannot be read is there, and whether it is to go cannot be told (INV-17).
+    if let Some((key, why)) = found.unreadable.first() {
+        return Err(format!("Failed to load live state: {key}: {why}"));
+    }
+    // The live list is the witness here. A kind this application had objects of must be completely listed.
+    let status = &cx.app.status.resources;
+    let kinds: BTreeSet<Gvk> = recorded(&cx.app).map(|(_, gvk, _)| gvk).collect();
+    let doubtful = found.incomplete.iter().find(|(kind, _)| {
+        kinds.iter().any(|gvk| gvk.group_kind() == *kind)
+            || found.objects.iter().any(|object| object.gvk().group_kind() == *kind)
+    });
+    if let Some((kind, why)) = doubtful {
+        return Err(format!("Failed to load live state: {kind}: {why}"));
+    }
+    // Of a kind that cannot be discovered, nothing is listed at all.
+    for gvk in &kinds {
+        if let Some(why) = resolved.destination.index.unwatched(gvk) {
+            return Err(format!("Failed to load live state: {}: {why}", gvk.group_kind()));
+        }
+    }
+    let seen: HashSet<ResourceKey> = found.objects.iter().map(|object| object.key()).collect();
+    // Copies that merely carry our mark are not ours (TRK-94b).
+    let live: Vec<Arc<Object>> = found
+        .objects
+        .into_iter()
+        .filter(|object| subject.is_visible(&object.key()))
+        .filter(|object| cx.tracking.goes_with_application(object))
+        .collect();
+    release_hooks(cx, resolved, &live).await?;
+    let time = |text: Option<&str>| text.and_then(|text| text.parse::<Timestamp>().ok());
+    let facts = DeletionFacts {
+        live,
+        application: cx.object.key(),
+        sync_options: cx.app.sync_options().iter().cloned().collect(),
+        needs_confirmation: status
+            .iter()
+            .filter(|r| r.requires_deletion_confirmation)
+            .map(|r| ResourceKey::new(&r.group, &r.kind, &r.namespace, &r.name))
+            .collect(),
+        deletion_timestamp: time(cx.app.metadata.deletion_timestamp.as_deref()),
+        deletion_approved: time(cx.app.annotation(annotation::DELETION_APPROVED)),
+    };
+    match next_deletion(&facts) {
+        DeletionStep::Done => {
+            let is_empty = confirm_empty(cx, resolved, &seen).await?;
+            Ok(if is_empty { Step::Release(CASCADES) } else { Step::Wait(RETRY) })
+        }
+        DeletionStep::Wait { why } => {
+            tracing::debug!(application = %cx.key, why, "the deletion waits");
+            Ok(Step::Wait(LOOK_AGAIN))
+        }
+        DeletionStep::Delete(objects) => {
+            let propagation = if in_background { Propagation::Background } else { Propagation::Foreground };
+            delete_all(cx, resolved, &objects, propagation).await?;
+            Ok(Step::Wait(NEXT_WAVE))
+        }
+    }
+}
+
+/// Objects this application has or had, as far as its status knows, and whether they are hooks: what was compared,
+/// and what the last sync made, which may not have been compared yet.
+fn recorded(app: &Application) -> impl Iterator<Item = (ResourceKey, Gvk, bool)> {
+    let result = app.status.operation_state.as_ref().and_then(|state| state.sync_result.as_ref());
+    let synced = result.into_iter().flat_map(|result| &result.resources);
+    let synced =
+        synced.map(|r| (&r.group, &r.version, &r.kind, &r.namespace, &r.name, !r.hook_type.is_empty()));
+    let compared = app.status.resources.iter();
+    let compared = compared.map(|r| (&r.group, &r.version, &r.kind, &r.namespace, &r.name, r.hook));
+    synced.chain(compared).map(|(group, version, kind, namespace, name, is_hook)| {
+        (ResourceKey::new(group, kind, namespace, name), Gvk::new(group, version, kind), is_hook)
+    })
+}
+
+/// Hooks of a sync that was not finished keep their finalizer until somebody has seen their result. Nobody will
+/// any more, and without this the deletion would wait for ever.
+async fn release_hooks(cx: &AppContext<'_>, resolved: &Resolved, live: &[Arc<Object>]) -> Result<(), String> {
+    let keeps = |object: &Object| object.metadata().finalizers.iter().any(|name| name == finalizer::HOOK);
+    for object in live.iter().filter(|object| object.is_terminating() && keeps(object)) {
+        let permit = resolved.permit(object, &cx.world)?;
+        let target = Target::new(object.gvk().clone(), object.namespace(), object.name());
+        let writer = &resolved.destination.writer;
+        let removed = writer.remove_finalizer(&permit, &target, finalizer::HOOK).await;
+        removed.map_err(|error| error.to_string())?;
+    }
+    Ok(())
+}
+
+/// One list that shows nothing of a kind at all is not believed, and neither is a watch that may be late: what
+/// the status knew of such kinds, and all it knew when a sync has just ended, is asked for once more before the
+/// last finalizer goes (F3, F7). `decided` are the objects that the decision was made for; `false` means that it
+/// is to be made again, because the watch has shown something since, or has not shown something yet.
+async fn confirm_empty(
+    cx: &AppContext<'_>,
+    resolved: &Resolved,
+    decided: &HashSet<ResourceKey>,
+) -> Result<bool, String> {
+    let is_ours =
+        |object: &Object| cx.tracking.claim(object.metadata()).as_deref() == Some(cx.instance.as_str());
+    let counts = resolved.destination.index.counts();
+    let state = cx.app.status.operation_state.as_ref();
+    let finished = state.and_then(|state| state.finished_at.as_deref()?.parse::<Timestamp>().ok());
+    let is_fresh = finished.is_some_and(|at| cx.controller.clock.now().duration_since(at) < LATE_MAX);
+    // Each once; with the version it was compared in. Hooks go by their policies, but one that was made a moment ago may
+    // be there although nobody was told: its answer was lost, and the watch is late.
+    let counts_now =
+        |(key, _, is_hook): &(ResourceKey, Gvk, bool)| !is_hook || (is_fresh && !key.name.is_empty());
+    let objects: BTreeMap<ResourceKey, Gvk> =
+        recorded(&cx.app).filter(counts_now).map(|(key, gvk, _)| (key, gvk)).collect();
+    for (key, gvk) in objects {
+        let is_suspicious = counts.get(&gvk.group_kind()).copied() == Some(0);
+        if !is_fresh && !is_suspicious {
+            continue;
+        }
+        match resolved.destination.index.get(&key) {
+            // It came while others were asked for. What has an owner goes with it.
+            Seen::Present(object)
+                if is_ours(&object)
+                    && object.metadata().owner_references.is_empty()
+                    && !decided.contains(&key) =>
+            {
+                return Ok(false);
+            }
+            // What was decided upon is kept, or waits for its turn.
+            Seen::Present(_) | Seen::Reference { .. } => continue,
+            Seen::Absent | Seen::Unknown(_) => {}
+        }
+        let target = Target::new(gvk, &key.namespace, &key.name);
+        let live = match resolved.destination.writer.get(&target).await {
+            Ok(live) => live,
+            // The kind went with all its objects.
+            // The settings of the cluster leave it to others (ENG-22).
+            Err(ApiError::NotServed(_) | ApiError::NotManaged(_)) => continue,
+            Err(error) => return Err(error.to_string()),
+        };
+        // Results of a sync name a namespace for objects that are in none.
+        if let Some(live) = live.filter(|live| is_ours(live) && !decided.contains(&live.key())) {
+            if !is_suspicious {
+                return Ok(false);
+            }
+            resolved.destination.index.contradict(&live);
+            return Err(format!(
+                "Failed to load live state: {} exists, but the list of its kind is empty",
+                live.key()
+            ));
+        }
+    }
+    Ok(true)
+}

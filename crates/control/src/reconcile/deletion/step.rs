@@ -1,0 +1,89 @@
+//! What the stages of a deletion share: where it happens, and how objects are deleted together.
+
+use std::sync::Arc;
+
+use futures::StreamExt;
+use jiff::SignedDuration;
+use tiphys_cluster::{Propagation, Target};
+use tiphys_installation::NoProject;
+use tiphys_object::{Object, ResourceKey};
+
+use crate::clusters::Unusable;
+use crate::reconcile::actions;
+use crate::reconcile::load::AppContext;
+use crate::reconcile::resolve::{Resolved, impersonation};
+use crate::reconcile::settle::{WrittenObjects, settle};
+
+/// What one step came to.
+pub(super) enum Step {
+    /// A stage is over: its finalizers go.
+    Release(&'static [&'static str]),
+    /// Something was deleted or is waited for.
+    Wait(SignedDuration),
+    /// The cluster cannot be asked now, and why. It wakes the application when it can.
+    Blocked(String),
+}
+
+/// Time until a cluster, or what was just written, is looked at again.
+pub(super) const SOON: SignedDuration = SignedDuration::from_millis(500);
+/// Longest time until a deletion is looked at again (CTL-79).
+pub(super) const LOOK_AGAIN: SignedDuration = SignedDuration::from_secs(30);
+/// Time until a step that failed is tried again.
+pub(super) const RETRY: SignedDuration = SignedDuration::from_secs(5);
+
+/// What a user can do about a cluster that does not answer (CTL-78).
+const UNREACHED_HINT: &str = "the deletion goes on when the cluster answers; to leave the objects behind, remove the \
+                              finalizers of the application, or the cluster from the settings";
+
+/// Project and destination of a deletion: a spec that is no longer permitted does not stop it (CTL-15), and
+/// what the project forbids is invisible to the cascade. Without an answer of the cluster nothing is called deleted:
+/// the finalizers stay, and what can be done is said.
+pub(super) async fn destination_of(cx: &AppContext<'_>) -> Result<Result<Resolved, Step>, String> {
+    let world = &cx.world;
+    let cluster = world.clusters.resolve(&cx.app.spec.destination).map_err(|error| error.to_string())?;
+    let name = cx.app.project();
+    let project = world.project(name).map_err(|why| match why {
+        NoProject::Missing => format!("Application referencing project {name} which does not exist"),
+        NoProject::Unreadable(text) => text.to_owned(),
+    })?;
+    if let Some(text) = impersonation(cx, project, &cluster.server) {
+        return Err(text);
+    }
+    match cx.controller.clusters.get(&cluster.server).await {
+        Ok(destination) => Ok(Ok(Resolved { project: Arc::clone(project), destination })),
+        Err(Unusable::NotReady) => Ok(Err(Step::Wait(SOON))),
+        Err(Unusable::Failed(error)) => Ok(Err(Step::Blocked(format!("{error}; {UNREACHED_HINT}")))),
+    }
+}
+
+/// Deletes objects together and waits until the index has seen it.
+pub(super) async fn delete_all(
+    cx: &AppContext<'_>,
+    resolved: &Resolved,
+    objects: &[Arc<Object>],
+    propagation: Propagation,
+) -> Result<(), String> {
+    let limit = cx.world.settings.controller().kubectl_parallelism_limit.unwrap_or(64).max(1);
+    let one = |object: Arc<Object>| async move {
+        let permit = resolved.permit(&object, &cx.world)?;
+        let target = Target::new(object.gvk().clone(), object.namespace(), object.name());
+        let writer = &resolved.destination.writer;
+        let deleted =
+            actions::delete_marked(writer, &permit, &target, &cx.tracking, &object, propagation).await;
+        deleted.map(|_| object.key()).map_err(|error| error.to_string())
+    };
+    let results: Vec<Result<ResourceKey, String>> =
+        futures::stream::iter(objects.iter().cloned().map(one)).buffered(limit).collect().await;
+    let mut written = WrittenObjects::new();
+    let mut errors = Vec::new();
+    for result in results {
+        match result {
+            Ok(key) => {
+                written.insert(key, None);
+            }
+            Err(error) => errors.push(error),
+        }
+    }
+    settle(resolved, written).await;
+    if errors.is_empty() { Ok(()) } else { Err(errors.join("; ")) }
+}

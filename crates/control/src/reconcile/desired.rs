@@ -1,0 +1,214 @@
+//! What should be: the targets of an application's spec, or of an operation on it (CTL-38..43).
+
+use std::sync::Arc;
+
+use tiphys_api::application::{Application, ApplicationSource};
+use tiphys_lifecycle::refresh::{Level, Refresh, RefreshKind};
+use tiphys_policy::unsupported::signature_refusal;
+use tiphys_render::plan::RenderContext;
+
+use super::load::AppContext;
+use super::resolve::Resolved;
+use crate::memory::{SourcesId, Targets};
+use crate::rendering::{RenderFailure, Stamp};
+use crate::targets::{self, Admitted, TargetError, TargetRequest};
+
+/// Targets to load.
+#[derive(Clone, Copy)]
+pub(super) struct Wanted<'a> {
+    pub(super) refresh: Refresh,
+    /// Sources instead of those of the spec.
+    pub(super) sources: Option<&'a [ApplicationSource]>,
+    /// Revisions to use, one per source; none, or an empty one, is resolved.
+    pub(super) revisions: &'a [String],
+}
+
+/// Why there are no targets, or no comparison with them.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum Unavailable {
+    /// Others wait for the repository; the gate brings the application back.
+    #[error("too many applications wait for the repository")]
+    Busy,
+    /// The repository fails within its grace period: everything stays as it was (CTL-33).
+    #[error("Failed to load target state: the repository does not answer")]
+    Silent,
+    /// Anything else, as the condition tells it.
+    #[error("{0}")]
+    Failed(String),
+}
+
+impl Unavailable {
+    fn target_state(error: &dyn std::fmt::Display) -> Self {
+        Self::Failed(format!("Failed to load target state: {error}"))
+    }
+}
+
+/// Loads targets; those of the last comparison when nothing they depend on has changed.
+pub(super) async fn load(
+    cx: &AppContext<'_>,
+    resolved: &Resolved,
+    wanted: Wanted<'_>,
+) -> Result<Targets, Unavailable> {
+    let app = &cx.app;
+    check_hydrator(app).map_err(|text| Unavailable::target_state(&text))?;
+    let refresh = wanted.refresh;
+    let sources = wanted.sources.unwrap_or(app.sources());
+    let synced = &app.status.sync;
+    let known: Vec<String> = if !wanted.revisions.is_empty() || wanted.sources.is_some() {
+        wanted.revisions.to_vec()
+    } else if refresh.level > Level::Recent {
+        Vec::new()
+    } else if app.is_multi_source() {
+        synced.revisions.clone()
+    } else {
+        vec![synced.revision.clone()]
+    };
+    let is_reusable = refresh.kind == RefreshKind::Normal && !known.is_empty();
+    let request = target_request(cx, resolved, refresh, sources, &known);
+    let request = targets::admit(request).map_err(|error| Unavailable::target_state(&error))?;
+    let made_for = request.request().made_for();
+    let remembered = cx.memory.lock().targets.clone().filter(|targets| {
+        is_reusable
+            && targets.revisions == known
+            && targets.sources == SourcesId::of(sources)
+            && targets.made_for == made_for
+    });
+    if let Some(targets) = remembered {
+        return Ok(targets);
+    }
+    load_sources(cx, &request, wanted.sources.is_none()).await.map_err(|error| match error {
+        TargetError::Busy(_) => Unavailable::Busy,
+        TargetError::Repository(_) if refresh.level < Level::ForceLatest && within_grace(cx) => {
+            Unavailable::Silent
+        }
+        error => Unavailable::target_state(&error),
+    })
+}
+
+/// Manifests that came with an operation instead of those of the sources (CTL-42).
+pub(super) async fn load_local(
+    cx: &AppContext<'_>,
+    resolved: &Resolved,
+    manifests: &[String],
+    revisions: &[String],
+) -> Result<Targets, Unavailable> {
+    let failed = |error: String| Unavailable::Failed(format!("Failed to load local manifests: {error}"));
+    // What comes with an operation has no signature to verify (REP-202).
+    let settings = &cx.world.settings;
+    let wants_signature = |source: &ApplicationSource| {
+        signature_refusal(&resolved.project, settings, &source.repo_url).is_some()
+    };
+    if cx.app.sources().iter().any(wants_signature) {
+        return Err(failed("Cannot use local manifests when source integrity is enforced".to_owned()));
+    }
+    let stamp = Stamp {
+        tracking: Arc::clone(&cx.tracking),
+        instance_name: cx.instance.clone(),
+        namespace: cx.app.spec.destination.namespace.clone(),
+        kinds: resolved.destination.index.discovery().snapshot(),
+    };
+    let read = cx.controller.renders.local(&cx.key, cx.priority, manifests.to_vec(), stamp).await;
+    let objects = read.map_err(|failure| match failure {
+        RenderFailure::Busy => Unavailable::Busy,
+        RenderFailure::Text(text) => failed(text),
+    })?;
+    Ok(Targets {
+        objects: objects.into(),
+        revisions: revisions.to_vec(),
+        types: Vec::new(),
+        sources: SourcesId::of(cx.app.sources()),
+        made_for: [0; 32],
+        renderings: Vec::new(),
+    })
+}
+
+/// The targets of the spec at its newest revisions, for the hooks of a deletion.
+pub(super) async fn load_newest(
+    cx: &AppContext<'_>,
+    resolved: &Resolved,
+    refresh: Refresh,
+) -> Result<Targets, String> {
+    check_hydrator(&cx.app)?;
+    let request = target_request(cx, resolved, refresh, cx.app.sources(), &[]);
+    let request = targets::admit(request).map_err(|error| error.to_string())?;
+    load_sources(cx, &request, false).await.map_err(|error| error.to_string())
+}
+
+/// A hydrator replaces the sources (CTL-5). It does not run here, so what the application consists of is not
+/// known; rendering `source`, or nothing, in its place would have its objects deleted (INV-1).
+fn check_hydrator(app: &Application) -> Result<(), String> {
+    match &app.spec.source_hydrator {
+        None => Ok(()),
+        Some(_) => Err("spec.sourceHydrator is not supported yet; use spec.source with the branch and path \
+             that the hydrator writes to"
+            .to_owned()),
+    }
+}
+
+fn target_request<'a>(
+    cx: &'a AppContext<'_>,
+    resolved: &'a Resolved,
+    refresh: Refresh,
+    sources: &'a [ApplicationSource],
+    pinned: &'a [String],
+) -> TargetRequest<'a> {
+    TargetRequest {
+        key: &cx.key,
+        priority: cx.priority,
+        sources,
+        pinned,
+        level: refresh.level,
+        listed_since: cx.memory.lock().named_at,
+        kind: refresh.kind,
+        context: render_context(cx, resolved),
+        project: &resolved.project,
+        tracking: Arc::clone(&cx.tracking),
+        kinds: resolved.destination.index.discovery().snapshot(),
+        world: &cx.world,
+    }
+}
+
+/// For whom sources are rendered (RND-4).
+fn render_context(cx: &AppContext<'_>, resolved: &Resolved) -> RenderContext {
+    let context = RenderContext {
+        instance_name: cx.instance.clone(),
+        destination_namespace: cx.app.spec.destination.namespace.clone(),
+        project: resolved.project.name().to_owned(),
+        cluster: resolved.destination.facts(),
+        ..RenderContext::default()
+    };
+    context.with_settings(&cx.world.settings)
+}
+
+async fn load_sources(
+    cx: &AppContext<'_>,
+    request: &Admitted<'_>,
+    remember: bool,
+) -> Result<Targets, TargetError> {
+    let controller = cx.controller;
+    let loaded = targets::load(request, &controller.sources, &controller.renders, &controller.gates).await;
+    if remember && !matches!(loaded, Err(TargetError::Busy(_))) {
+        // After a failure any change may be the one that mends it.
+        let is_within = loaded.as_ref().is_ok_and(|(targets, _)| targets.is_within());
+        controller.store.keep_within(&cx.key, &cx.app, is_within);
+    }
+    let (targets, rendered) = loaded?;
+    for _ in 0..rendered {
+        controller.metrics.worked("render");
+    }
+    let mut memory = cx.memory.lock();
+    memory.repository_error_since = None;
+    if remember {
+        memory.targets = Some(targets.clone());
+    }
+    Ok(targets)
+}
+
+/// Whether errors of repositories are still kept silent; the first one starts the period (CTL-33).
+fn within_grace(cx: &AppContext<'_>) -> bool {
+    let now = cx.controller.clock.now();
+    let grace = cx.world.settings.controller().repo_error_grace_period;
+    let mut memory = cx.memory.lock();
+    let since = *memory.repository_error_since.get_or_insert(now);
+    now.duration_since(since).unsigned_abs() < grace && cx.app.status.reconciled_at.is_some()
+}

@@ -1,0 +1,82 @@
+//! The application of a round, with everything the round works on.
+
+use std::sync::Arc;
+
+use parking_lot::Mutex;
+use tiphys_api::Application;
+use tiphys_engine::tracking::TrackingSettings;
+use tiphys_object::Object;
+
+use crate::app_key::AppKey;
+use crate::context::Context;
+use crate::events::Note;
+use crate::memory::AppMemory;
+use crate::queue::Priority;
+use crate::scheduler::Requeue;
+use crate::scripts::Programs;
+use crate::world::World;
+
+/// One application during one round.
+pub(crate) struct AppContext<'a> {
+    /// What all rounds share.
+    pub(crate) controller: &'a Context,
+    pub(crate) key: AppKey,
+    /// How urgent the round is.
+    pub(crate) priority: Priority,
+    /// The stored object …
+    pub(crate) object: Arc<Object>,
+    /// … and the same, read.
+    pub(crate) app: Application,
+    pub(crate) instance: String,
+    pub(crate) memory: Arc<Mutex<AppMemory>>,
+    /// Settings, projects and clusters as they were when the round began.
+    pub(crate) world: Arc<World>,
+    pub(crate) tracking: Arc<TrackingSettings>,
+    pub(crate) programs: Programs,
+    /// Whether an answer showed a change of somebody else that this round has not looked at.
+    pub(crate) is_behind: bool,
+}
+
+/// Reads an application from the store. `None` when it is gone; one that cannot be read is set aside and comes back, so
+/// that its status says so.
+pub(super) fn load<'a>(
+    controller: &'a Context,
+    key: &AppKey,
+    priority: Priority,
+) -> Result<Option<AppContext<'a>>, Requeue> {
+    let Some(entry) = controller.store.get(key) else { return Ok(None) };
+    let world = controller.world.load_full();
+    let app = match entry.parse() {
+        Ok(app) => app,
+        Err(error) => {
+            tracing::warn!(application = %key, %error, "the application cannot be read");
+            controller.store.hold(key.clone(), error.to_string());
+            return Err(Requeue::Now(Priority::Urgent));
+        }
+    };
+    let tracking = Arc::new(world.tracking_of(&app));
+    let has_jq = app.spec.ignore_differences.iter().any(|rule| !rule.jq_path_expressions.is_empty());
+    let interpreters = &controller.interpreters;
+    let runner = interpreters.runner(&entry.instance, world.settings.controller().jq_timeout);
+    let programs = Programs::new(interpreters, controller.compute, world.scripted || has_jq, runner);
+    Ok(Some(AppContext {
+        controller,
+        key: key.clone(),
+        priority,
+        object: entry.object,
+        app,
+        instance: entry.instance.to_string(),
+        memory: entry.memory,
+        world,
+        tracking,
+        programs,
+        is_behind: false,
+    }))
+}
+
+impl AppContext<'_> {
+    /// Sends an event about the application; never waits.
+    pub(super) fn note(&self, note: &Note) {
+        self.controller.note(&self.object, &self.app, note);
+    }
+}

@@ -1,0 +1,222 @@
+//! The only writer of an Application: one merge patch of what changed, events about it, and the store updated from the
+//! answer (CTL-2, CTL-35).
+
+use std::sync::Arc;
+
+use jiff::SignedDuration;
+use serde_json::{Value, json};
+use tiphys_api::Application;
+use tiphys_api::codes::{ConditionType, HealthCode, SyncStatusCode};
+use tiphys_cluster::{ApiError, Target};
+use tiphys_lifecycle::operation::shown;
+use tiphys_lifecycle::status;
+use tiphys_lifecycle::status_patch::{self, PatchOptions};
+use tiphys_object::Object;
+use tiphys_policy::permit::{Own, Permit};
+use tiphys_policy::project::namespace_enabled;
+
+use super::load::AppContext;
+use crate::app_key::AppKey;
+use crate::context::Context;
+use crate::events::Note;
+use crate::memory::AppMemory;
+use crate::scheduler::Requeue;
+use crate::store::{Change, Held};
+
+/// Pause after somebody else changed the application during a round.
+pub(super) const CONFLICT_AGAIN: SignedDuration = SignedDuration::from_millis(100);
+/// Time until a status that could not be written is written again.
+const TELL_AGAIN: SignedDuration = SignedDuration::from_secs(30);
+
+/// How a write ended.
+#[derive(Debug)]
+pub(super) enum Written {
+    /// It is stored, or nothing was to be written; the context has what is stored.
+    Stored,
+    /// There was only a new revision to write, and its turn has not come.
+    Waits,
+    /// Somebody else changed the object; read again.
+    Conflict,
+    /// The object is gone.
+    Gone,
+    /// The write failed; the next round tries again.
+    Failed(String),
+}
+
+/// Writes the difference between the application and a new state of it.
+pub(super) async fn write(cx: &mut AppContext<'_>, mut new: Application, options: PatchOptions) -> Written {
+    let controller = cx.controller;
+    status_patch::complete(&cx.app, &mut new, &controller.namespace, controller.clock.now());
+    let left_out = status::bound(&mut new.status);
+    if left_out > 0 {
+        tracing::debug!(application = %cx.key, left_out, "the status was cut to its bound");
+    }
+    let version = cx.object.metadata().resource_version.clone();
+    let Some(patch) = status_patch::patch(&version, &cx.app, &new, options) else { return Written::Stored };
+    if controller.read_only {
+        return Written::Stored;
+    }
+    if options.patient && status_patch::is_only_revision(&patch) && !status_patch::is_awaited(&cx.app) {
+        let entry = controller.store.get(&cx.key);
+        let has_turn = |memory: &mut AppMemory| {
+            controller.trickle.has_come(&mut memory.turn, controller.clock.elapsed())
+        };
+        if entry.is_some_and(|entry| !has_turn(&mut entry.memory.lock())) {
+            return Written::Waits;
+        }
+    }
+    controller.metrics.worked("application-patch");
+    let answer = match send(controller, &cx.key, &patch).await {
+        Err(error) if is_too_large(&error) => {
+            tracing::warn!(application = %cx.key, %error, "the status is too large to be stored");
+            status_patch::shorten(&cx.app, &mut new, &shown(controller.clock.now()));
+            match status_patch::patch(&version, &cx.app, &new, options) {
+                Some(patch) => send(controller, &cx.key, &patch).await,
+                // That it is too large is stored already.
+                None => return Written::Stored,
+            }
+        }
+        other => other,
+    };
+    match taken(cx, answer) {
+        Ok(stored) => {
+            for text in status_patch::visible_changes(&cx.app, &new) {
+                controller.note(&stored, &new, &Note::normal("ResourceUpdated", text));
+            }
+            adopt(cx, stored);
+            // An operation that an answer shows is the stored one.
+            let started = cx.app.status.operation_state.as_ref().map(|state| state.started_at.clone());
+            cx.memory.lock().confirmed = started;
+            Written::Stored
+        }
+        Err(written) => written,
+    }
+}
+
+async fn send(controller: &Context, key: &AppKey, patch: &Value) -> Result<Arc<Object>, ApiError> {
+    let target = Target::new(Context::application_gvk(), &key.namespace, &key.name);
+    let permit = Permit::own(Own::Application, &key.namespace, &key.name);
+    controller.home.merge_patch(&permit, &target, None, patch).await
+}
+
+fn taken(cx: &AppContext<'_>, answer: Result<Arc<Object>, ApiError>) -> Result<Arc<Object>, Written> {
+    answer.map_err(|error| match error {
+        error if error.is_not_found() => {
+            cx.controller.store.remove(&cx.key);
+            Written::Gone
+        }
+        error if error.is_conflict() => Written::Conflict,
+        error => Written::Failed(error.to_string()),
+    })
+}
+
+/// Whether an application is stored exactly as it was seen here. A change of nothing that names the version asks
+/// the API server itself; a list or a read may come from a copy that is behind (F3).
+pub(super) async fn confirm(cx: &AppContext<'_>) -> Written {
+    if cx.controller.read_only {
+        return Written::Stored;
+    }
+    let metadata = cx.object.metadata();
+    let patch = json!({"metadata": {"uid": metadata.uid, "resourceVersion": metadata.resource_version}});
+    let answer = send(cx.controller, &cx.key, &patch).await;
+    taken(cx, answer).map_or_else(|written| written, |_| Written::Stored)
+}
+
+/// Reads an application again; the round goes on with what is stored.
+pub(super) async fn read_again(cx: &mut AppContext<'_>) {
+    let target = Target::new(Context::application_gvk(), &cx.key.namespace, &cx.key.name);
+    match cx.controller.home.get(&target).await {
+        Ok(Some(latest)) => adopt(cx, latest),
+        Ok(None) => {
+            cx.controller.store.remove(&cx.key);
+        }
+        Err(error) => tracing::debug!(application = %cx.key, %error, "the application cannot be read now"),
+    }
+}
+
+/// Removes finalizers; `false` means that the object is gone.
+pub(super) async fn release(cx: &mut AppContext<'_>, names: &[&str]) -> Result<bool, String> {
+    let controller = cx.controller;
+    let keep: Vec<&String> =
+        cx.app.metadata.finalizers.iter().filter(|name| !names.contains(&name.as_str())).collect();
+    let patch = json!({"metadata": {
+        "finalizers": keep,
+        "resourceVersion": cx.object.metadata().resource_version,
+    }});
+    match send(controller, &cx.key, &patch).await {
+        Ok(stored) => {
+            if stored.metadata().finalizers.is_empty() {
+                // It is gone, and its version may be that of before: the store would keep the finalizers.
+                controller.store.bury(&cx.key, &cx.object.metadata().uid);
+                return Ok(false);
+            }
+            adopt(cx, stored);
+            Ok(true)
+        }
+        Err(error) if error.is_not_found() => Ok(false),
+        Err(error) if error.is_conflict() => {
+            let target = Target::new(Context::application_gvk(), &cx.key.namespace, &cx.key.name);
+            let latest = controller.home.get(&target).await.map_err(|error| error.to_string())?;
+            let Some(latest) = latest else { return Ok(false) };
+            adopt(cx, latest);
+            Ok(true)
+        }
+        Err(error) => Err(error.to_string()),
+    }
+}
+
+/// Goes on with an object as it is stored, and takes it into the store, so that the next look does not see an older
+/// state.
+///
+/// The answer may hold somebody else's change that the watch has not shown yet and, being no longer new, never
+/// will: then the application is looked at once more. An application that is gone does not come back.
+fn adopt(cx: &mut AppContext<'_>, stored: Arc<Object>) {
+    let app: Application = match serde_json::from_slice(stored.raw()) {
+        Ok(app) => app,
+        Err(error) => {
+            tracing::warn!(application = stored.name(), %error, "the stored application cannot be read");
+            return;
+        }
+    };
+    let world = cx.controller.world.load();
+    let instance = |namespace: &str, name: &str| world.tracking.instance_name(namespace, name);
+    cx.is_behind |= cx.controller.store.update(Arc::clone(&stored), &app, instance) == Change::Declared;
+    (cx.object, cx.app) = (stored, app);
+}
+
+/// Says in the status of an application that it cannot be read: nothing that the status said before is known to
+/// hold any more (INV-15). The write needs nothing of the object but its name.
+pub(super) async fn tell_unreadable(controller: &Context, key: &AppKey, held: &Held) -> Requeue {
+    let settings = &controller.world.load().settings;
+    if controller.read_only || !namespace_enabled(settings, &key.namespace, &controller.namespace) {
+        return Requeue::Done;
+    }
+    let at = held.told.get_or_init(|| shown(controller.clock.now()));
+    let patch = json!({"status": {
+        "sync": {"status": SyncStatusCode::Unknown.as_str()},
+        "health": {"status": HealthCode::Unknown.as_str(), "message": null},
+        "conditions": [{
+            "type": ConditionType::UnknownError.as_str(),
+            "message": format!("the Application cannot be read: {}", held.reason),
+            "lastTransitionTime": at,
+        }],
+    }});
+    match send(controller, key, &patch).await {
+        // The answer is the object, which cannot be read.
+        Ok(_) | Err(ApiError::Malformed { .. }) => Requeue::Done,
+        Err(error) if error.is_not_found() => {
+            controller.store.remove(key);
+            Requeue::Done
+        }
+        Err(error) => {
+            tracing::warn!(application = %key, %error, "that the application cannot be read could not be written");
+            Requeue::After(TELL_AGAIN)
+        }
+    }
+}
+
+fn is_too_large(error: &ApiError) -> bool {
+    error.code() == 413
+        || error.to_string().contains("Request entity too large")
+        || error.to_string().contains("etcdserver: request is too large")
+}

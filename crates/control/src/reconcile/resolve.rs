@@ -1,0 +1,95 @@
+//! Project and destination of an application, and what they permit (CTL section 1.4, INV-6).
+
+use std::sync::Arc;
+
+use jiff::Timestamp;
+use tiphys_api::AppProject;
+use tiphys_api::application::Condition;
+use tiphys_api::codes::ConditionType;
+use tiphys_object::{GroupKind, Object};
+use tiphys_policy::permit::{Governed, Permit};
+use tiphys_policy::spec_check::Finding;
+use tiphys_policy::unsupported::impersonation_refusal;
+use tiphys_policy::window::{self, SyncAttempt, WindowVerdict};
+
+use super::load::AppContext;
+use crate::clusters::{Destination, Unusable};
+use crate::world::World;
+
+/// What a valid spec resolves to.
+#[derive(Clone)]
+pub(crate) struct Resolved {
+    pub(crate) project: Arc<AppProject>,
+    pub(crate) destination: Arc<Destination>,
+}
+
+/// Why project and destination are not at hand.
+pub(crate) enum Unresolved {
+    /// The spec is wrong, with the conditions that say so.
+    Invalid(Vec<Condition>),
+    /// The cluster was just started and is not listed yet.
+    NotReady,
+    /// The cluster cannot be reached, and why.
+    Unreachable(String),
+}
+
+/// Checks the spec and resolves project and destination.
+pub(crate) async fn resolve(cx: &AppContext<'_>) -> Result<Resolved, Unresolved> {
+    let (app, world) = (&cx.app, &cx.world);
+    let checked = world.check_spec(app).map_err(|findings| {
+        let shown = |finding: Finding| Condition::new(finding.kind, finding.message);
+        Unresolved::Invalid(findings.into_iter().map(shown).collect())
+    })?;
+    let Ok(project) = world.project(app.project()) else { return Err(Unresolved::Invalid(Vec::new())) };
+    if let Some(text) = impersonation(cx, project, &checked.cluster.server) {
+        let condition = Condition::new(ConditionType::InvalidSpecError, text);
+        return Err(Unresolved::Invalid(vec![condition]));
+    }
+    match cx.controller.clusters.get(&checked.cluster.server).await {
+        Ok(destination) => Ok(Resolved { project: Arc::clone(project), destination }),
+        Err(Unusable::NotReady) => Err(Unresolved::NotReady),
+        Err(Unusable::Failed(error)) => Err(Unresolved::Unreachable(error)),
+    }
+}
+
+/// Why nothing is done in a destination: the project wants it done as another account (REP-193).
+pub(super) fn impersonation(cx: &AppContext<'_>, project: &AppProject, server: &str) -> Option<String> {
+    let namespace = &cx.app.spec.destination.namespace;
+    impersonation_refusal(project, &cx.world.settings, server, namespace, &cx.app.metadata.namespace)
+}
+
+impl Resolved {
+    /// Whether objects of a kind live in namespaces, as the cluster says; a kind it does not know is refused
+    /// (INV-6).
+    pub(super) fn scope_of(&self, kind: &GroupKind) -> Result<bool, String> {
+        let kinds = self.destination.index.discovery().snapshot();
+        match kinds.and_then(|kinds| kinds.scope(kind)) {
+            Some(scope) => Ok(scope == tiphys_cluster::Scope::Namespaced),
+            None => Err(format!("failed to get API resource info for {kind}: unable to verify permissions")),
+        }
+    }
+
+    /// The project and destination as they decide about each object that is written there (INV-6).
+    pub(super) fn governed<'a>(&'a self, world: &'a World) -> Governed<'a> {
+        world.governed(&self.project, &self.destination.cluster)
+    }
+
+    /// Permission to change an object at the destination, or the text of the refusal (ENG-158). Whether it is in a
+    /// namespace is what discovery says.
+    pub(super) fn permit(&self, object: &Object, world: &World) -> Result<Permit, String> {
+        let namespaced = self.scope_of(&object.gvk().group_kind())?;
+        self.governed(world).permit(&object.key(), namespaced)
+    }
+
+    /// What the sync windows of the project say.
+    pub(super) fn windows(
+        &self,
+        cx: &AppContext<'_>,
+        manual: bool,
+        started: Option<Timestamp>,
+        now: Timestamp,
+    ) -> WindowVerdict {
+        let attempt = SyncAttempt { manual, operation_started_at: started, now };
+        window::can_sync_application(&self.project, cx.world.window_subject(&cx.app), attempt)
+    }
+}

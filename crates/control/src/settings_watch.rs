@@ -1,0 +1,220 @@
+//! Follows what an installation is set up with: `ConfigMaps`, Secrets and projects of the control plane. A change makes a
+//! new snapshot, and the roles act on the difference.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures::future::BoxFuture;
+use tiphys_cluster::ObjectEvent;
+use tiphys_installation::InstallationData;
+use tiphys_object::Gvk;
+use tiphys_source::{SourceOptions, Sources};
+use tokio::sync::mpsc;
+use tokio::time::Instant;
+
+use crate::context::Context;
+use crate::control_plane::{ControlPlane, StartError, project_gvk};
+use crate::surroundings::Surroundings;
+use crate::world::World;
+
+/// What a role does about a change, with the new snapshot and the old one.
+pub(crate) type Changed = for<'a> fn(&'a Context, &'a World, &'a World) -> BoxFuture<'a, ()>;
+
+/// Settings changes within this time make one snapshot.
+const WORLD_DELAY: Duration = Duration::from_millis(50);
+
+/// The objects settings are made of.
+pub(crate) struct SettingsWatch {
+    config_maps: mpsc::Receiver<ObjectEvent>,
+    secrets: mpsc::Receiver<ObjectEvent>,
+    projects: mpsc::Receiver<ObjectEvent>,
+    data: InstallationData,
+    known_hosts_file: PathBuf,
+    /// Whether `ssh` may ever run.
+    writes_known_hosts: bool,
+}
+
+#[derive(Clone, Copy)]
+enum Kind {
+    ConfigMap,
+    Secret,
+    Project,
+}
+
+impl SettingsWatch {
+    /// Takes the first complete list of everything; what it says is in force from the first round on.
+    pub(crate) async fn start(
+        plane: &ControlPlane,
+        cache_dir: &Path,
+        env: BTreeMap<String, String>,
+    ) -> Result<Self, StartError> {
+        let follow =
+            |kind: &str, labels| plane.follow(&Gvk::new("", "v1", kind), plane.namespace.clone(), labels);
+        let mut inputs = Self {
+            config_maps: follow("ConfigMap", "app.kubernetes.io/part-of=argocd")?,
+            secrets: follow("Secret", "")?,
+            projects: plane.follow(&project_gvk(), plane.namespace.clone(), "")?,
+            data: InstallationData {
+                env,
+                namespace: plane.namespace.to_string(),
+                ..InstallationData::default()
+            },
+            known_hosts_file: cache_dir.join("ssh_known_hosts"),
+            writes_known_hosts: plane.surroundings.repositories.is_none(),
+        };
+        inputs.first().await.map_err(StartError::Cluster)?;
+        Ok(inputs)
+    }
+
+    /// The installation as the first lists show it.
+    pub(crate) fn world(&self) -> World {
+        let world = World::build(&self.data, None);
+        for warning in &world.warnings {
+            tracing::warn!(warning, "a setting has no effect, wholly or in part");
+        }
+        world
+    }
+
+    /// The repositories that all roles read.
+    pub(crate) async fn sources(
+        &self,
+        world: &World,
+        surroundings: &Surroundings,
+        cache_dir: &Path,
+        own_dirs: Vec<PathBuf>,
+    ) -> Result<Sources, StartError> {
+        let options = SourceOptions {
+            known_hosts_file: self.known_hosts_file.clone(),
+            path: self.data.env.get("PATH").cloned().unwrap_or_default(),
+            revision_ttl: revision_ttl(world),
+            local_roots: world.settings.local_repositories().to_vec(),
+            own_dirs,
+            clock: surroundings.clock.clone(),
+            ..SourceOptions::new(cache_dir)
+        };
+        let sources = match &surroundings.repositories {
+            Some(repositories) => Ok(Sources::in_memory(options, repositories.clone())),
+            None => Sources::new(options),
+        };
+        let sources = sources.map_err(|error| StartError::Cache(error.to_string()))?;
+        self.write_known_hosts(&world.known_hosts).await;
+        Ok(sources)
+    }
+
+    /// Takes the first complete list of each kind.
+    async fn first(&mut self) -> Result<(), String> {
+        for kind in [Kind::ConfigMap, Kind::Secret, Kind::Project] {
+            loop {
+                let receiver = match kind {
+                    Kind::ConfigMap => &mut self.config_maps,
+                    Kind::Secret => &mut self.secrets,
+                    Kind::Project => &mut self.projects,
+                };
+                match receiver.recv().await {
+                    Some(ObjectEvent::Synced) => break,
+                    Some(ObjectEvent::Failed(reason)) => return Err(reason),
+                    Some(event) => {
+                        take(&mut self.data, kind, event);
+                    }
+                    None => return Err("the watch ended".to_owned()),
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Follows changes and swaps new snapshots in.
+    pub(crate) async fn follow(mut self, context: Arc<Context>, changed: Changed) {
+        let mut due: Option<Instant> = None;
+        loop {
+            let wait = async {
+                match due {
+                    Some(at) => tokio::time::sleep_until(at).await,
+                    None => std::future::pending().await,
+                }
+            };
+            // Every branch is cancel-safe: receiving from a channel and sleeping. The wait comes first, so that
+            // no flood of events holds a snapshot back.
+            let (kind, event) = tokio::select! {
+                biased;
+                () = wait => {
+                    due = None;
+                    self.swap(&context, changed).await;
+                    continue;
+                }
+                event = self.config_maps.recv() => (Kind::ConfigMap, event),
+                event = self.secrets.recv() => (Kind::Secret, event),
+                event = self.projects.recv() => (Kind::Project, event),
+            };
+            let Some(event) = event else { return };
+            if take(&mut self.data, kind, event) && due.is_none() {
+                due = Some(Instant::now() + WORLD_DELAY);
+            }
+        }
+    }
+
+    /// Writes the file that `ssh` reads host keys from; without it no host is trusted.
+    async fn write_known_hosts(&self, text: &str) {
+        if !self.writes_known_hosts {
+            return;
+        }
+        if let Err(error) = tokio::fs::write(&self.known_hosts_file, text).await {
+            tracing::error!(%error, "the SSH known hosts cannot be written; SSH repositories will fail");
+        }
+    }
+
+    async fn swap(&self, context: &Context, changed: Changed) {
+        let world = Arc::new(World::build(&self.data, Some(&context.world.load_full())));
+        let old = context.world.swap(Arc::clone(&world));
+        for warning in world.warnings.iter().filter(|warning| !old.warnings.contains(warning)) {
+            tracing::warn!(warning, "a setting has no effect, wholly or in part");
+        }
+        if world.known_hosts != old.known_hosts {
+            self.write_known_hosts(&world.known_hosts).await;
+        }
+        if world.settings.local_repositories() != old.settings.local_repositories() {
+            context.sources.set_local_roots(world.settings.local_repositories().to_vec());
+        }
+        context.sources.set_revision_ttl(revision_ttl(&world));
+        changed(context, &world, &old).await;
+    }
+}
+
+/// Takes an event; says whether anything changed.
+fn take(data: &mut InstallationData, kind: Kind, event: ObjectEvent) -> bool {
+    match event {
+        ObjectEvent::Upsert(object) => data.take(object),
+        // Settings that vanish, or lose their label, do not fall back to defaults: another installation's objects
+        // could become ours (law 2).
+        ObjectEvent::Delete(key) if matches!(kind, Kind::ConfigMap) => {
+            tracing::error!(name = %key.name, "a settings ConfigMap is gone; its last content stays in force");
+            false
+        }
+        ObjectEvent::Delete(key) => {
+            data.bad_projects.remove(key.name.as_str());
+            let map = if matches!(kind, Kind::Project) { &mut data.projects } else { &mut data.secrets };
+            map.remove(key.name.as_str()).is_some()
+        }
+        // What a project permits cannot be told any more. Settings stay as they were (law 2).
+        ObjectEvent::Unreadable(bad) if matches!(kind, Kind::Project) => {
+            tracing::error!(%bad, "the project's applications are not worked on");
+            data.projects.remove(bad.key.name.as_str());
+            data.bad_projects.insert(bad.key.name.to_string(), bad.reason);
+            true
+        }
+        ObjectEvent::Unreadable(bad) => {
+            tracing::error!(%bad, "settings cannot be read; their last content stays in force");
+            false
+        }
+        ObjectEvent::Synced | ObjectEvent::Failed(_) => false,
+    }
+}
+
+/// How long a listing of references is used: a little less than the refresh interval, so that every periodic
+/// refresh looks at the repository, and all applications of one share the look (RND-36).
+fn revision_ttl(world: &World) -> Duration {
+    let soft = world.settings.refresh_timeouts().soft;
+    if soft.is_zero() { Duration::from_mins(3) } else { soft * 9 / 10 }
+}

@@ -1,0 +1,64 @@
+//! What the store knows of an application's declared part without reading its object again: what events, metrics and
+//! changes of settings ask for. The object itself is a few kilobytes of typed data, which ten thousand applications
+//! need not have in memory all the time.
+
+use sha2::{Digest, Sha256};
+use smol_str::SmolStr;
+use tiphys_api::Application;
+use tiphys_api::application::Destination;
+
+/// The declared part of an application in short.
+#[derive(Debug)]
+pub(crate) struct Declared {
+    pub(crate) project: SmolStr,
+    pub(crate) destination: Destination,
+    /// URLs of its sources, in their order.
+    pub(crate) repositories: Box<[SmolStr]>,
+    pub(crate) is_automated: bool,
+    pub(crate) is_deleting: bool,
+    pub(crate) has_operation: bool,
+    /// Equal for the same declaration of the same application.
+    digest: [u8; 32],
+}
+
+impl Declared {
+    /// Reads an application.
+    pub(crate) fn of(app: &Application) -> Self {
+        Self {
+            project: app.project().into(),
+            destination: app.spec.destination.clone(),
+            repositories: app.sources().iter().map(|source| SmolStr::new(&source.repo_url)).collect(),
+            is_automated: app.automated().is_some(),
+            is_deleting: app.metadata.deletion_timestamp.is_some(),
+            has_operation: app.operation.is_some(),
+            digest: digest(app),
+        }
+    }
+
+    /// Whether two declare the same: all that users control, of the same application.
+    pub(crate) fn is_same(&self, other: &Self) -> bool {
+        self.digest == other.digest
+    }
+
+    /// Whether an application declares this.
+    pub(crate) fn is_of(&self, app: &Application) -> bool {
+        self.digest == digest(app)
+    }
+}
+
+fn digest(app: &Application) -> [u8; 32] {
+    let metadata = &app.metadata;
+    let declared = (
+        &metadata.uid,
+        &metadata.annotations,
+        &metadata.labels,
+        &metadata.finalizers,
+        &metadata.deletion_timestamp,
+        &app.spec,
+        &app.operation,
+    );
+    // What was read from JSON can be written as JSON. If not, its text as it is shown tells it apart as well.
+    let bytes =
+        serde_json::to_vec(&declared).unwrap_or_else(|_unwritable| format!("{declared:?}").into_bytes());
+    Sha256::digest(&bytes).into()
+}

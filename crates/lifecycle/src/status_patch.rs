@@ -1,0 +1,273 @@
+//! The one patch that writes an Application: what of a new state is worth a write, and how it is sent (CTL-2, CTL-35).
+
+use jiff::Timestamp;
+use serde_json::{Value, json};
+use tiphys_api::Application;
+use tiphys_api::application::{ApplicationStatus, Condition};
+use tiphys_api::codes::ConditionType;
+use tiphys_api::names::annotation;
+
+use crate::operation::shown;
+use crate::status;
+
+/// What to write besides the status.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct PatchOptions {
+    /// Remove the refresh annotations.
+    pub refreshed: bool,
+    /// Write `.operation` as the new state has it.
+    pub operation: bool,
+    /// Write project and sync policy in their normal form (CTL-6).
+    pub normalized: bool,
+    /// Write the finalizers as the new state has them.
+    pub finalizers: bool,
+    /// Fail when somebody else changed the object meanwhile.
+    pub exclusive: bool,
+    /// Let a new revision wait for its turn when it is all there is to write.
+    pub patient: bool,
+}
+
+/// Completes a new status with what every write says: who wrote it, and since when the health is what it is.
+pub fn complete(old: &Application, new: &mut Application, controller_namespace: &str, now: Timestamp) {
+    controller_namespace.clone_into(&mut new.status.controller_namespace);
+    let (was, is) = (&old.status.health, &mut new.status.health);
+    if was.status == is.status {
+        is.last_transition_time.clone_from(&was.last_transition_time);
+    } else {
+        is.last_transition_time = Some(shown(now));
+    }
+}
+
+/// The merge patch from one state of an application to the next; `None` when there is nothing worth a write.
+///
+/// `version` is the resource version that was read; a write that depends on it names it.
+pub fn patch(version: &str, old: &Application, new: &Application, options: PatchOptions) -> Option<Value> {
+    let mut patch = json!({});
+    let map = patch.as_object_mut()?;
+    let (from, to) = (status::status_value(&old.status), status::status_value(&new.status));
+    if let Some(change) = status::merge_patch(&from, &to) {
+        map.insert("status".to_owned(), change);
+    }
+    let time_only = map
+        .get("status")
+        .and_then(Value::as_object)
+        .is_some_and(|status| status.len() == 1 && status.contains_key("reconciledAt"));
+    if options.operation && old.operation != new.operation {
+        let value = |operation| serde_json::to_value(operation).unwrap_or(Value::Null);
+        // As a patch from the old operation, so that nothing of it stays in the new one.
+        if let Some(change) = status::merge_patch(&value(&old.operation), &value(&new.operation)) {
+            map.insert("operation".to_owned(), change);
+        }
+    }
+    if options.normalized
+        && let Some(spec) = normalization(old)
+    {
+        map.insert("spec".to_owned(), spec);
+    }
+    let mut metadata = serde_json::Map::new();
+    let annotated = old.annotation(annotation::REFRESH).is_some();
+    if options.refreshed && annotated {
+        metadata.insert(
+            "annotations".to_owned(),
+            json!({annotation::REFRESH: null, annotation::REFRESH_TIMESTAMP: null}),
+        );
+    }
+    if options.finalizers && old.metadata.finalizers != new.metadata.finalizers {
+        metadata.insert("finalizers".to_owned(), json!(new.metadata.finalizers));
+    }
+    // The time of a comparison alone is worth no write: a settled installation writes nothing (INV-5).
+    if metadata.is_empty() && (map.is_empty() || (map.len() == 1 && time_only && !is_awaited(old))) {
+        return None;
+    }
+    if options.exclusive || !metadata.is_empty() {
+        metadata.insert("resourceVersion".to_owned(), version.into());
+    }
+    if !metadata.is_empty() {
+        map.insert("metadata".to_owned(), Value::Object(metadata));
+    }
+    Some(patch)
+}
+
+/// Whether a patch shows a new revision and nothing else.
+pub fn is_only_revision(patch: &Value) -> bool {
+    let is_of = |value: Option<&Value>, names: &[&str]| {
+        let members = value.and_then(Value::as_object);
+        members.is_some_and(|map| map.keys().all(|name| names.contains(&name.as_str())))
+    };
+    is_of(Some(patch), &["status"])
+        && is_of(patch.get("status"), &["reconciledAt", "sync"])
+        && is_of(patch.pointer("/status/sync"), &["revision", "revisions"])
+}
+
+/// Whether somebody waits for the time of a comparison: clients take an operation for finished once the
+/// application was compared after it (CLI-516).
+pub fn is_awaited(old: &Application) -> bool {
+    let time = |text: Option<&str>| text.and_then(|text| text.parse::<Timestamp>().ok());
+    let Some(reconciled) = time(old.status.reconciled_at.as_deref()) else { return true };
+    let finished = old.status.operation_state.as_ref().and_then(|state| time(state.finished_at.as_deref()));
+    finished.is_some_and(|finished| reconciled < finished)
+}
+
+/// The normal form of the spec as a merge patch; `None` when it has it already (CTL-6).
+fn normalization(app: &Application) -> Option<Value> {
+    let mut spec = serde_json::Map::new();
+    if app.spec.project.is_empty() {
+        spec.insert("project".to_owned(), "default".into());
+    }
+    let empty = |policy: &tiphys_api::application::SyncPolicy| {
+        policy.automated.is_none()
+            && policy.sync_options.is_empty()
+            && policy.retry.is_none()
+            && policy.managed_namespace_metadata.is_none()
+            && policy.unknown.is_empty()
+    };
+    if app.spec.sync_policy.as_ref().is_some_and(empty) {
+        spec.insert("syncPolicy".to_owned(), Value::Null);
+    }
+    (!spec.is_empty()).then_some(Value::Object(spec))
+}
+
+/// Leaves the stored status as it is and adds a condition that says so (CTL-36). An operation goes on all the same:
+/// its state is stored without the results that nothing depends on, and its entry of the history.
+pub fn shorten(old: &Application, new: &mut Application, now: &str) {
+    let text = "the status of this application is too large to be stored; manage fewer resources with it, use \
+                the sync option ApplyOutOfSyncOnly=true, lower spec.revisionHistoryLimit, or split it";
+    let found = vec![Condition::new(ConditionType::UnknownError, text)];
+    let conditions =
+        status::merge_conditions(&old.status.conditions, &[ConditionType::UnknownError], found, now);
+    let computed = std::mem::replace(&mut new.status, ApplicationStatus { conditions, ..old.status.clone() });
+    if computed.operation_state == old.status.operation_state {
+        return;
+    }
+    new.status.history = computed.history;
+    new.status.operation_state = computed.operation_state;
+    if let Some(result) = new.status.operation_state.as_mut().and_then(|state| state.sync_result.as_mut()) {
+        result.resources.retain(|r| !r.hook_type.is_empty());
+    }
+}
+
+/// What people see of a write, as texts of events (CTL-35). The first sight of an application is no change.
+pub fn visible_changes(old: &Application, new: &Application) -> Vec<String> {
+    let mut texts = Vec::new();
+    let (was, is) = (&old.status.sync.status, &new.status.sync.status);
+    if !was.is_empty() && was != is {
+        texts.push(format!("Updated sync status: {was} -> {is}"));
+    }
+    let (was, is) = (&old.status.health, &new.status.health);
+    if !was.status.is_empty() && was.status != is.status {
+        let mut text = format!("Updated health status: {} -> {}", was.status, is.status);
+        if !is.message.is_empty() {
+            text = format!("{text} ({})", is.message);
+        }
+        texts.push(text);
+    }
+    texts
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn app(value: Value) -> Application {
+        serde_json::from_value(value).unwrap()
+    }
+
+    fn minimal() -> Value {
+        json!({"metadata": {"name": "a", "resourceVersion": "7",
+            "annotations": {"argocd.argoproj.io/refresh": "normal"}}, "spec": {"destination": {}}})
+    }
+
+    #[test]
+    fn ctl_35_an_unchanged_application_is_not_written() {
+        let app = app(minimal());
+        assert_eq!(patch("7", &app, &app.clone(), PatchOptions::default()), None);
+    }
+
+    #[test]
+    fn ctl_36_a_status_that_is_too_large_leaves_the_stored_one_and_adds_a_condition() {
+        let mut value = minimal();
+        value["status"] = json!({"sync": {"status": "Synced"}, "health": {},
+            "resources": [{"kind": "ConfigMap", "name": "a", "status": "Synced"}],
+            "history": [{"id": 1, "revision": "r", "deployedAt": "2026-01-01T00:00:00Z"}],
+            "operationState": {"operation": {}, "phase": "Running", "startedAt": "2026-01-01T00:00:00Z"}});
+        let old = app(value);
+        let mut new = old.clone();
+        new.status.resources.push(old.status.resources[0].clone());
+        new.status.sync.status = "OutOfSync".to_owned();
+        shorten(&old, &mut new, "2026-01-01T00:00:05Z");
+        assert_eq!(new.status.conditions.len(), 1);
+        assert!(new.status.conditions[0].message.contains("too large"));
+        let kept = ApplicationStatus { conditions: Vec::new(), ..new.status.clone() };
+        assert_eq!(kept, old.status);
+        // The next time nothing is left to write.
+        let stored = new.clone();
+        new.status.resources.clear();
+        shorten(&stored, &mut new, "2026-01-01T00:09:00Z");
+        assert_eq!(new.status, stored.status);
+    }
+
+    /// INV-9: an operation ends although its results are too large, and its hooks stay on record.
+    #[test]
+    fn ctl_36_the_state_of_an_operation_is_stored_without_its_results() {
+        let mut value = minimal();
+        value["status"] = json!({"sync": {"status": "Synced"}, "health": {},
+            "operationState": {"operation": {}, "phase": "Running", "startedAt": "2026-01-01T00:00:00Z"}});
+        let old = app(value);
+        let mut new = old.clone();
+        let state = new.status.operation_state.as_mut().unwrap();
+        state.phase = "Succeeded".to_owned();
+        state.sync_result = Some(
+            serde_json::from_value(json!({"revision": "r", "resources": [
+                {"kind": "ConfigMap", "name": "a"}, {"kind": "Job", "name": "h", "hookType": "Sync"}]}))
+            .unwrap(),
+        );
+        shorten(&old, &mut new, "2026-01-01T00:00:05Z");
+        let state = new.status.operation_state.unwrap();
+        let names: Vec<String> = state.sync_result.unwrap().resources.into_iter().map(|r| r.name).collect();
+        assert_eq!((state.phase.as_str(), names), ("Succeeded", vec!["h".to_owned()]));
+    }
+
+    #[test]
+    fn inv_5_the_time_of_a_comparison_alone_is_not_written() {
+        let mut value = minimal();
+        value["metadata"]["annotations"] = json!({});
+        value["status"] =
+            json!({"reconciledAt": "2026-01-01T00:00:00Z", "sync": {"status": "Synced"}, "health": {}});
+        let app = app(value);
+        let mut new = app.clone();
+        new.status.reconciled_at = Some("2026-01-01T00:05:00Z".to_owned());
+        assert_eq!(patch("7", &app, &new, PatchOptions::default()), None);
+        new.status.sync.revision = "r".to_owned();
+        let patch = patch("7", &app, &new, PatchOptions::default()).unwrap();
+        assert_eq!(patch["status"]["reconciledAt"], "2026-01-01T00:05:00Z");
+    }
+
+    #[test]
+    fn cli_516_the_comparison_after_an_operation_is_written() {
+        let mut value = minimal();
+        value["metadata"]["annotations"] = json!({});
+        value["status"] = json!({"reconciledAt": "2026-01-01T00:00:00Z", "sync": {"status": "Unknown"}, "health": {},
+            "operationState": {"operation": {}, "phase": "Error", "startedAt": "2026-01-01T00:00:00Z",
+                "finishedAt": "2026-01-01T00:00:07Z"}});
+        let app = app(value);
+        let mut new = app.clone();
+        new.status.reconciled_at = Some("2026-01-01T00:00:08Z".to_owned());
+        assert!(patch("7", &app, &new, PatchOptions::default()).is_some());
+    }
+
+    #[test]
+    fn ctl_30_removing_a_refresh_request_depends_on_the_version_that_was_read() {
+        let app = app(minimal());
+        let also = PatchOptions { refreshed: true, ..PatchOptions::default() };
+        let patch = patch("7", &app, &app.clone(), also).unwrap();
+        assert_eq!(patch["metadata"]["resourceVersion"], "7");
+        assert!(patch["metadata"]["annotations"]["argocd.argoproj.io/refresh"].is_null());
+    }
+
+    #[test]
+    fn ctl_6_the_spec_is_normalised() {
+        let app = app(json!({"metadata": {"name": "a"},
+            "spec": {"project": "", "destination": {}, "syncPolicy": {}}}));
+        assert_eq!(normalization(&app), Some(json!({"project": "default", "syncPolicy": null})));
+    }
+}

@@ -1,0 +1,231 @@
+//! The plan of a rendering: which sources of an application are rendered and which only tell their revision, what is
+//! fetched for each, and the request that each becomes (RND-1, RND-4, RND-15, CTL-43, CTL-136).
+//!
+//! Controller and command line fetch what a plan names and render what it requests, and so agree. Charts, OCI artifacts
+//! and value files of other sources (`$ref`) will be further [`Content`] and further trees of a [`PlannedSource`].
+
+use std::sync::Arc;
+
+use sha2::{Digest, Sha256};
+use tiphys_api::application::ApplicationSource;
+use tiphys_api::settings::Settings;
+
+use crate::request::{EnabledTools, RenderRequest};
+
+/// What manifests may depend on about the destination cluster (RND-4). Cheap to clone.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ClusterFacts {
+    kube_version: Arc<str>,
+    api_versions: Arc<[String]>,
+    digest: [u8; 32],
+}
+
+impl ClusterFacts {
+    /// The version as the cluster reports it, and the sorted `group/version` and `group/version/Kind` it serves.
+    pub fn new(kube_version: &str, api_versions: Vec<String>) -> Self {
+        let mut hash = Sha256::new();
+        for text in std::iter::once(kube_version).chain(api_versions.iter().map(String::as_str)) {
+            hash.update(u64::try_from(text.len()).unwrap_or(u64::MAX).to_be_bytes());
+            hash.update(text);
+        }
+        Self {
+            kube_version: kube_version.into(),
+            api_versions: api_versions.into(),
+            digest: hash.finalize().into(),
+        }
+    }
+
+    /// Version of the cluster, as it reports it.
+    pub fn kube_version(&self) -> &str {
+        &self.kube_version
+    }
+
+    /// What the cluster serves, sorted.
+    pub fn api_versions(&self) -> &[String] {
+        &self.api_versions
+    }
+
+    /// Equal for equal facts; made once, because a site serves thousands of kinds.
+    pub fn digest(&self) -> &[u8; 32] {
+        &self.digest
+    }
+}
+
+impl Default for ClusterFacts {
+    fn default() -> Self {
+        Self::new("", Vec::new())
+    }
+}
+
+/// For whom sources are rendered.
+#[derive(Clone, Debug, Default)]
+pub struct RenderContext {
+    /// Application name, or `<namespace>_<name>` outside the control plane's namespace.
+    pub instance_name: String,
+    /// Namespace of the destination.
+    pub destination_namespace: String,
+    /// Name of the effective project.
+    pub project: String,
+    /// The destination cluster.
+    pub cluster: ClusterFacts,
+    /// Tools that the settings allow.
+    pub enabled: EnabledTools,
+    /// Whether override files replace lists and remove fields strictly (RND-58).
+    pub strict_overrides: bool,
+}
+
+impl RenderContext {
+    /// With what the settings say.
+    #[must_use]
+    pub fn with_settings(self, settings: &Settings) -> Self {
+        Self { enabled: EnabledTools::from(settings), strict_overrides: settings.strict_overrides(), ..self }
+    }
+
+    /// The rendering of a source at a resolved revision.
+    pub fn request(&self, source: &ApplicationSource, revision: &str) -> RenderRequest {
+        // By name: what is added to the context has to arrive here.
+        let Self { instance_name, destination_namespace, project, cluster, enabled, strict_overrides } = self;
+        RenderRequest {
+            source: source.clone(),
+            revision: revision.to_owned(),
+            instance_name: instance_name.clone(),
+            destination_namespace: destination_namespace.clone(),
+            project: project.clone(),
+            cluster: cluster.clone(),
+            enabled: *enabled,
+            strict_overrides: *strict_overrides,
+            ..RenderRequest::default()
+        }
+    }
+}
+
+/// What a source is there for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Purpose {
+    /// Its manifests.
+    Manifests,
+    /// Its revision alone.
+    Revision,
+}
+
+/// Where the content of a source comes from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Content {
+    /// A git repository, fetched as the tree of a commit.
+    Git,
+}
+
+/// One source of a plan.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct PlannedSource<'a> {
+    /// The source as in the Application.
+    pub source: &'a ApplicationSource,
+    /// The revision to resolve: a given one, or what the source targets.
+    pub revision: &'a str,
+    /// Where its content comes from.
+    pub content: Content,
+    /// What it is there for.
+    pub purpose: Purpose,
+}
+
+/// Why there is no plan.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum PlanError {
+    /// No source is not an empty one: everything would count as removed (INV-1).
+    #[error("the application has no source")]
+    NoSource,
+    /// A source is of a kind that cannot be read.
+    #[error("failed to generate manifest for source {nth} of {count}: {what} are not supported yet")]
+    Unsupported {
+        /// Which source, from 1.
+        nth: usize,
+        /// Of how many.
+        count: usize,
+        /// What it is, in the plural.
+        what: &'static str,
+    },
+}
+
+/// The plan for the sources of an application, in their order; `revisions` are used in place of what the sources
+/// target, one per source, where they are given and not empty.
+///
+/// # Errors
+/// When there is no source, or one that cannot be read.
+pub fn plan<'a>(
+    sources: &'a [ApplicationSource],
+    revisions: &'a [String],
+) -> Result<Vec<PlannedSource<'a>>, PlanError> {
+    if sources.is_empty() {
+        return Err(PlanError::NoSource);
+    }
+    let count = sources.len();
+    let one = |(index, source): (usize, &'a ApplicationSource)| {
+        let unsupported = |what| PlanError::Unsupported { nth: index + 1, count, what };
+        if !source.chart.is_empty() {
+            return Err(unsupported("charts from a Helm repository"));
+        }
+        if source.repo_url.starts_with("oci://") {
+            return Err(unsupported("OCI artifacts"));
+        }
+        let given = revisions.get(index).filter(|revision| !revision.is_empty());
+        let is_silent = renders_nothing(source, count > 1);
+        Ok(PlannedSource {
+            source,
+            revision: given.map_or(source.target_revision.as_str(), String::as_str),
+            content: Content::Git,
+            purpose: if is_silent { Purpose::Revision } else { Purpose::Manifests },
+        })
+    };
+    sources.iter().enumerate().map(one).collect()
+}
+
+/// Whether a source only contributes its revision: one with `ref` and neither path nor chart, alone or not, and
+/// of several also one without any of them (CTL-136, RND-15).
+pub fn renders_nothing(source: &ApplicationSource, several: bool) -> bool {
+    source.path.is_empty() && source.chart.is_empty() && (several || !source.r#ref.is_empty())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn source(path: &str, name: &str) -> ApplicationSource {
+        ApplicationSource {
+            repo_url: "https://h/r".to_owned(),
+            path: path.to_owned(),
+            r#ref: name.to_owned(),
+            target_revision: "main".to_owned(),
+            ..ApplicationSource::default()
+        }
+    }
+
+    #[test]
+    fn rnd_15_a_source_that_is_only_referenced_tells_its_revision() {
+        let sources = [source("app", ""), source("", "values")];
+        let revisions = ["abc".to_owned(), String::new()];
+        let planned = plan(&sources, &revisions).unwrap();
+        let shown: Vec<_> = planned.iter().map(|one| (one.revision, one.purpose)).collect();
+        assert_eq!(shown, [("abc", Purpose::Manifests), ("main", Purpose::Revision)]);
+        assert_eq!(plan(&sources[1..], &[]).unwrap()[0].purpose, Purpose::Revision, "CTL-136: alone, too");
+    }
+
+    #[test]
+    fn inv_1_what_cannot_be_read_is_no_empty_plan() {
+        assert_eq!(plan(&[], &[]), Err(PlanError::NoSource));
+        let chart = ApplicationSource { chart: "c".to_owned(), ..source("", "") };
+        assert_eq!(
+            plan(&[source("a", ""), chart], &[]).unwrap_err().to_string(),
+            "failed to generate manifest for source 2 of 2: charts from a Helm repository are not supported yet"
+        );
+    }
+
+    #[test]
+    fn rnd_141_facts_about_a_cluster_are_told_apart() {
+        let facts = |versions: &[&str]| {
+            *ClusterFacts::new("v1.36.1", versions.iter().map(|v| (*v).to_owned()).collect()).digest()
+        };
+        assert_eq!(facts(&["v1", "apps/v1"]), facts(&["v1", "apps/v1"]));
+        assert_ne!(facts(&["v1", "apps/v1"]), facts(&["v1apps/v1"]));
+        assert_ne!(facts(&[]), facts(&["v1"]));
+    }
+}
