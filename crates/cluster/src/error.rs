@@ -159,17 +159,7 @@ impl ApiError {
                 reason: "the credentials of the kubeconfig cannot be used".to_owned(),
             };
         }
-        let mut reason = error.to_string();
-        let mut cause = error.source();
-        while let Some(inner) = cause {
-            let text = inner.to_string();
-            if !reason.contains(&text) {
-                reason.push_str(": ");
-                reason.push_str(&text);
-            }
-            cause = inner.source();
-        }
-        Self::Unreachable { reason }
+        Self::Unreachable { reason: error_chain(error) }
     }
 
     pub(crate) fn malformed(what: &'static str, error: &serde_json::Error) -> Self {

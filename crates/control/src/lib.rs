@@ -36,6 +36,14 @@ mod trickle;
 mod updates;
 mod world;
 
+// What tests of whole controllers stand on serves the rounds' tests, too.
+#[cfg(test)]
+extern crate self as tiphys_control;
+#[cfg(test)]
+#[path = "../tests/it/support.rs"]
+#[expect(dead_code, reason = "some of it serves whole controllers only")]
+mod support;
+
 pub use control_plane::StartError;
 pub use controller::{Controller, ControllerOptions, Sizes};
 pub use scripts::Interpreters;

@@ -4,12 +4,12 @@ use std::sync::Arc;
 
 use tiphys_api::{AppProject, names};
 use tiphys_cluster::Target;
-use tiphys_object::Gvk;
 use tiphys_policy::permit::{Own, Permit};
 use tiphys_policy::project::{namespace_enabled, namespace_permitted};
 
 use crate::app_key::AppKey;
 use crate::context::Context;
+use crate::control_plane::project_gvk;
 use crate::world::World;
 
 /// Whether a project waits for somebody to say that nobody uses it.
@@ -42,8 +42,7 @@ pub(crate) async fn release(context: &Context) {
         .cloned()
         .collect();
     for project in unused {
-        let gvk = Gvk::new(names::GROUP, names::VERSION, "AppProject");
-        let target = Target::new(gvk, &context.namespace, project.name());
+        let target = Target::new(project_gvk(), &context.namespace, project.name());
         let permit = Permit::own(Own::Project, &context.namespace, project.name());
         match context.home.remove_finalizer(&permit, &target, names::finalizer::CASCADE).await {
             Ok(true) => tracing::info!(project = project.name(), "the project is not used any more and goes"),

@@ -394,8 +394,8 @@ fn render_stamped(tree: &dyn Tree, task: &RenderTask, budget: &Budget) -> Result
     let request = &task.request;
     let stamp = Stamp {
         tracking: Arc::clone(&task.tracking),
-        instance_name: request.instance_name.clone(),
-        namespace: request.destination_namespace.clone(),
+        instance_name: request.context.instance_name.clone(),
+        namespace: request.context.destination_namespace.clone(),
         kinds: task.kinds.clone(),
     };
     let witness = Witness { tree, inside: &request.source.path, left: AtomicBool::new(false) };

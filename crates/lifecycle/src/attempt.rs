@@ -173,13 +173,8 @@ pub fn synced_only(app: &Application) -> Vec<ResourceStatus> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use serde_json::{Value, json};
-
-    fn app(operation: &Value, state: &Value) -> Application {
-        serde_json::from_value(json!({"metadata": {"name": "a"}, "spec": {"destination": {}},
-            "operation": operation, "status": {"operationState": state}}))
-        .unwrap()
-    }
+    use crate::fixtures::operated as app;
+    use serde_json::json;
 
     /// INV-17: what the results of an attempt alone know is noted before they go; what was pruned is not.
     #[test]

@@ -9,6 +9,8 @@
 pub mod attempt;
 pub mod autosync;
 pub mod finalizers;
+#[cfg(test)]
+mod fixtures;
 pub mod operation;
 pub mod refresh;
 pub mod refresh_status;

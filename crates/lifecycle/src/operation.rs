@@ -194,13 +194,8 @@ pub fn extend_history(app: &Application, state: &OperationState, now: Timestamp)
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::fixtures::operated as app;
     use serde_json::{Value, json};
-
-    fn app(operation: &Value, state: &Value) -> Application {
-        serde_json::from_value(json!({"metadata": {"name": "a"}, "spec": {"destination": {}},
-            "operation": operation, "status": {"operationState": state}}))
-        .unwrap()
-    }
 
     fn at(text: &str) -> Timestamp {
         text.parse().unwrap()

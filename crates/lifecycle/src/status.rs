@@ -1,7 +1,6 @@
 //! What the status becomes: conditions, resources within a size bound, and the patch that writes it.
 
 use serde_json::{Map, Value};
-use tiphys_api::Application;
 use tiphys_api::application::{ApplicationStatus, Condition};
 use tiphys_api::codes::{ConditionType, OperationPhase, ResultCode, SyncStatusCode};
 
@@ -113,11 +112,6 @@ fn key(r: &tiphys_api::application::ResourceStatus) -> (&str, &str, &str, &str) 
 /// The status of an application as a tree, for comparing and patching.
 pub fn status_value(status: &ApplicationStatus) -> Value {
     serde_json::to_value(status).unwrap_or(Value::Null)
-}
-
-/// Whether an application shows an error condition of one of these types.
-pub fn has_condition(app: &Application, kinds: &[ConditionType]) -> bool {
-    app.status.conditions.iter().any(|c| kinds.iter().any(|kind| c.r#type == *kind))
 }
 
 #[cfg(test)]

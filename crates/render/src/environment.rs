@@ -12,9 +12,9 @@ pub fn build_environment(request: &RenderRequest) -> Environment {
     let source = &request.source;
     let short = |length| request.revision.chars().take(length).collect::<String>();
     [
-        ("ARGOCD_APP_NAME", request.instance_name.clone()),
-        ("ARGOCD_APP_NAMESPACE", request.destination_namespace.clone()),
-        ("ARGOCD_APP_PROJECT_NAME", request.project.clone()),
+        ("ARGOCD_APP_NAME", request.context.instance_name.clone()),
+        ("ARGOCD_APP_NAMESPACE", request.context.destination_namespace.clone()),
+        ("ARGOCD_APP_PROJECT_NAME", request.context.project.clone()),
         ("ARGOCD_APP_REVISION", request.revision.clone()),
         ("ARGOCD_APP_REVISION_SHORT", short(7)),
         ("ARGOCD_APP_REVISION_SHORT_8", short(8)),
@@ -147,7 +147,7 @@ mod tests {
         let mut request =
             RenderRequest { revision: "0123456789abcdef".to_owned(), ..RenderRequest::default() };
         request.source.path = "apps/a".to_owned();
-        request.instance_name = "ns_app".to_owned();
+        request.context.instance_name = "ns_app".to_owned();
         let environment = build_environment(&request);
         assert_eq!(environment["ARGOCD_APP_REVISION_SHORT"], "0123456");
         assert_eq!(environment["ARGOCD_APP_REVISION_SHORT_8"], "01234567");

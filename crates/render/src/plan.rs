@@ -83,17 +83,10 @@ impl RenderContext {
 
     /// The rendering of a source at a resolved revision.
     pub fn request(&self, source: &ApplicationSource, revision: &str) -> RenderRequest {
-        // By name: what is added to the context has to arrive here.
-        let Self { instance_name, destination_namespace, project, cluster, enabled, strict_overrides } = self;
         RenderRequest {
             source: source.clone(),
             revision: revision.to_owned(),
-            instance_name: instance_name.clone(),
-            destination_namespace: destination_namespace.clone(),
-            project: project.clone(),
-            cluster: cluster.clone(),
-            enabled: *enabled,
-            strict_overrides: *strict_overrides,
+            context: self.clone(),
             ..RenderRequest::default()
         }
     }

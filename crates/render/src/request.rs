@@ -7,7 +7,7 @@ use serde_json::Value;
 use tiphys_api::application::ApplicationSource;
 use tiphys_api::settings::Settings;
 
-use crate::plan::ClusterFacts;
+use crate::plan::RenderContext;
 use crate::{Reason, RenderError, Tree, WalkLimit, directory, kind, links, manifests, overrides};
 
 /// Type of a source (RND-2).
@@ -187,18 +187,8 @@ pub struct RenderRequest {
     pub source: ApplicationSource,
     /// The resolved revision.
     pub revision: String,
-    /// Application name, or `<namespace>_<name>` outside the control plane's namespace.
-    pub instance_name: String,
-    /// Namespace of the destination.
-    pub destination_namespace: String,
-    /// Name of the project.
-    pub project: String,
-    /// The destination cluster.
-    pub cluster: ClusterFacts,
-    /// Tools that the settings allow.
-    pub enabled: EnabledTools,
-    /// Whether override files replace lists and remove fields strictly (RND-58).
-    pub strict_overrides: bool,
+    /// For whom it is rendered.
+    pub context: RenderContext,
     /// Whether links may leave the root as long as nothing follows them (RND-54).
     pub allow_out_of_bounds_links: bool,
     /// What the tree was taken from.
@@ -210,7 +200,7 @@ impl RenderRequest {
     ///
     /// Where the tree comes from and which commit it is do not count: the same files give the same manifests.
     pub fn identity(&self) -> Vec<u8> {
-        self.identity_at(Some(self.cluster.digest()))
+        self.identity_at(Some(self.context.cluster.digest()))
     }
 
     /// The same without the cluster: the identity of a rendering that does not depend on it
@@ -225,12 +215,15 @@ impl RenderRequest {
             source,
             // No renderer reads it yet. One that does has to make it a part of this.
             revision: _,
-            instance_name,
-            destination_namespace,
-            project,
-            cluster: _,
-            enabled: EnabledTools { helm, kustomize, jsonnet },
-            strict_overrides,
+            context:
+                RenderContext {
+                    instance_name,
+                    destination_namespace,
+                    project,
+                    cluster: _,
+                    enabled: EnabledTools { helm, kustomize, jsonnet },
+                    strict_overrides,
+                },
             allow_out_of_bounds_links,
             content,
         } = self;
@@ -263,6 +256,7 @@ pub struct Rendered {
 /// With the text users see. Plugins, Helm and Kustomize are recognised and refused with
 /// [`Reason::ExecRequired`].
 pub fn render(request: &RenderRequest, tree: &dyn Tree, budget: &Budget) -> Result<Rendered, RenderError> {
+    let context = &request.context;
     if !request.allow_out_of_bounds_links
         && let Some(link) = tree.escaping_link(&mut budget.walk())?
     {
@@ -275,14 +269,14 @@ pub fn render(request: &RenderRequest, tree: &dyn Tree, budget: &Budget) -> Resu
         request.source.clone()
     } else {
         let mode =
-            if request.strict_overrides { overrides::Merge::Strict } else { overrides::Merge::InPlace };
-        overrides::apply(&request.source, tree, &directory, &request.instance_name, mode)?
+            if context.strict_overrides { overrides::Merge::Strict } else { overrides::Merge::InPlace };
+        overrides::apply(&request.source, tree, &directory, &context.instance_name, mode)?
     };
-    let source_type = kind::source_type(&source, tree, &directory, request.enabled)?;
+    let source_type = kind::source_type(&source, tree, &directory, context.enabled)?;
     let objects = match source_type {
         SourceType::Directory => {
             let options = source.directory.unwrap_or_default();
-            directory::render(tree, &directory, &options, request.enabled.jsonnet, budget)?
+            directory::render(tree, &directory, &options, context.enabled.jsonnet, budget)?
         }
         SourceType::Helm | SourceType::Kustomize | SourceType::Plugin => {
             let text = format!("sources of type {} are not supported yet", source_type.as_str());
@@ -295,6 +289,7 @@ pub fn render(request: &RenderRequest, tree: &dyn Tree, budget: &Budget) -> Resu
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::plan::ClusterFacts;
 
     /// RND-141, RND-142: every input makes another identity; where the tree comes from does not.
     #[test]
@@ -303,15 +298,15 @@ mod tests {
         let changes: [fn(&mut RenderRequest); 13] = [
             |one| one.source.path = "app".to_owned(),
             |one| one.source.name = "a".to_owned(),
-            |one| one.instance_name = "a".to_owned(),
-            |one| one.destination_namespace = "a".to_owned(),
-            |one| one.project = "a".to_owned(),
-            |one| one.cluster = ClusterFacts::new("a", Vec::new()),
-            |one| one.cluster = ClusterFacts::new("", vec!["a".to_owned()]),
-            |one| one.enabled.helm = !one.enabled.helm,
-            |one| one.enabled.kustomize = !one.enabled.kustomize,
-            |one| one.enabled.jsonnet = !one.enabled.jsonnet,
-            |one| one.strict_overrides = true,
+            |one| one.context.instance_name = "a".to_owned(),
+            |one| one.context.destination_namespace = "a".to_owned(),
+            |one| one.context.project = "a".to_owned(),
+            |one| one.context.cluster = ClusterFacts::new("a", Vec::new()),
+            |one| one.context.cluster = ClusterFacts::new("", vec!["a".to_owned()]),
+            |one| one.context.enabled.helm = !one.context.enabled.helm,
+            |one| one.context.enabled.kustomize = !one.context.enabled.kustomize,
+            |one| one.context.enabled.jsonnet = !one.context.enabled.jsonnet,
+            |one| one.context.strict_overrides = true,
             |one| one.allow_out_of_bounds_links = true,
             |one| one.content = ContentKind::Chart,
         ];
@@ -328,7 +323,7 @@ mod tests {
         elsewhere.source.target_revision = "main".to_owned();
         elsewhere.revision = "abc".to_owned();
         assert_eq!(elsewhere.identity(), plain.identity());
-        elsewhere.cluster = ClusterFacts::new("v1.36.1", Vec::new());
+        elsewhere.context.cluster = ClusterFacts::new("v1.36.1", Vec::new());
         assert_eq!(elsewhere.identity_anywhere(), plain.identity_anywhere());
     }
 }

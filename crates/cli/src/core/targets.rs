@@ -19,7 +19,7 @@ use tiphys_engine::mask::SecretMask;
 use tiphys_engine::normalize::IgnoreRules;
 use tiphys_engine::seen::Seen;
 use tiphys_object::{GroupKind, Object, ResourceKey, access};
-use tiphys_render::plan::{ClusterFacts, Content, PlannedSource, Purpose, RenderContext, plan};
+use tiphys_render::plan::{ClusterFacts, Content, PlanError, PlannedSource, Purpose, RenderContext, plan};
 use tiphys_render::{Budget, RenderRequest, Tree, render};
 use tiphys_source::{Freshness, SourceOptions, Sources, read_directory};
 
@@ -120,7 +120,7 @@ impl Core {
         match wanted {
             RenderPlan::Local { root, path } => {
                 let Some(source) = sources.first() else {
-                    return Err(Failure::generic("application has no source"));
+                    return Err(Failure::generic(PlanError::NoSource.to_string()));
                 };
                 let tree = read_directory(root).map_err(|error| Failure::generic(error_chain(&error)))?;
                 let source = ApplicationSource { path: path.clone(), ..source.clone() };
@@ -130,8 +130,10 @@ impl Core {
             RenderPlan::Revisions(revisions) => {
                 let cache = CacheDirectory::open(terminal)?;
                 let handle = open_sources(&cache.path, world, terminal)?;
-                let planned = plan(&sources, revisions)
-                    .map_err(|error| Failure::status("Unimplemented", error.to_string()))?;
+                let planned = plan(&sources, revisions).map_err(|error| match error {
+                    PlanError::NoSource => Failure::generic(error.to_string()),
+                    PlanError::Unsupported { .. } => Failure::status("Unimplemented", error.to_string()),
+                })?;
                 for one in planned.iter().filter(|one| one.purpose == Purpose::Manifests) {
                     let (tree, commit) = subject.fetch(one, &handle).await?;
                     let request = subject.context.request(one.source, &commit);

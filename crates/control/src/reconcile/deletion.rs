@@ -55,12 +55,16 @@ async fn step(cx: &AppContext<'_>) -> Result<Option<Step>, String> {
         Ok(resolved) => resolved,
         Err(step) => return Ok(Some(step)),
     };
-    match stage {
-        Stage::Done => Ok(None),
-        Stage::Hooks(hook) => hooks::run(cx, &resolved, hook, stage.finalizers()).await.map(Some),
-        Stage::Cascade { in_background } => cascade::cascade(cx, &resolved, in_background).await.map(Some),
-        Stage::CleanUp(hook) => hooks::clean_up(cx, &resolved, hook, stage.finalizers()).await.map(Some),
-    }
+    let step = match stage {
+        Stage::Done => return Ok(None),
+        Stage::Cascade { in_background } => cascade::cascade(cx, &resolved, in_background).await,
+        Stage::Hooks(_) | Stage::CleanUp(_) if finalizers::skips_hooks(&cx.app) => {
+            Ok(Step::Release(stage.finalizers()))
+        }
+        Stage::Hooks(hook) => hooks::run(cx, &resolved, hook, stage.finalizers()).await,
+        Stage::CleanUp(hook) => hooks::clean_up(cx, &resolved, hook, stage.finalizers()).await,
+    };
+    step.map(Some)
 }
 
 /// Shows why a deletion does not go on, or that it does again (CTL-79).

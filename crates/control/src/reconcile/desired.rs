@@ -66,14 +66,13 @@ pub(super) async fn load(
     let is_reusable = refresh.kind == RefreshKind::Normal && !known.is_empty();
     let request = target_request(cx, resolved, refresh, sources, &known);
     let request = targets::admit(request).map_err(|error| Unavailable::target_state(&error))?;
-    let made_for = request.request().made_for();
-    let remembered = cx.memory.lock().targets.clone().filter(|targets| {
-        is_reusable
-            && targets.revisions == known
+    let remembered = if is_reusable { cx.memory.lock().targets.clone() } else { None };
+    let is_same = |targets: &Targets| {
+        targets.revisions == known
             && targets.sources == SourcesId::of(sources)
-            && targets.made_for == made_for
-    });
-    if let Some(targets) = remembered {
+            && targets.made_for == request.request().made_for()
+    };
+    if let Some(targets) = remembered.filter(is_same) {
         return Ok(targets);
     }
     load_sources(cx, &request, wanted.sources.is_none()).await.map_err(|error| match error {

@@ -83,7 +83,9 @@ pub(super) async fn write(cx: &mut AppContext<'_>, mut new: Application, options
             for text in status_patch::visible_changes(&cx.app, &new) {
                 controller.note(&stored, &new, &Note::normal("ResourceUpdated", text));
             }
-            adopt(cx, stored);
+            if let Err(error) = adopt(cx, stored) {
+                return Written::Failed(error);
+            }
             // An operation that an answer shows is the stored one.
             let started = cx.app.status.operation_state.as_ref().map(|state| state.started_at.clone());
             cx.memory.lock().confirmed = started;
@@ -124,13 +126,21 @@ pub(super) async fn confirm(cx: &AppContext<'_>) -> Written {
 
 /// Reads an application again; the round goes on with what is stored.
 pub(super) async fn read_again(cx: &mut AppContext<'_>) {
-    let target = Target::new(Context::application_gvk(), &cx.key.namespace, &cx.key.name);
-    match cx.controller.home.get(&target).await {
-        Ok(Some(latest)) => adopt(cx, latest),
-        Ok(None) => {
+    match read(cx).await {
+        Ok(true) => {}
+        Ok(false) => {
             cx.controller.store.remove(&cx.key);
         }
-        Err(error) => tracing::debug!(application = %cx.key, %error, "the application cannot be read now"),
+        Err(error) => tracing::debug!(application = %cx.key, error, "the application cannot be read now"),
+    }
+}
+
+/// Reads an application and goes on with it; `false` when it is gone.
+async fn read(cx: &mut AppContext<'_>) -> Result<bool, String> {
+    let target = Target::new(Context::application_gvk(), &cx.key.namespace, &cx.key.name);
+    match cx.controller.home.get(&target).await.map_err(|error| error.to_string())? {
+        Some(latest) => adopt(cx, latest).map(|()| true),
+        None => Ok(false),
     }
 }
 
@@ -150,17 +160,10 @@ pub(super) async fn release(cx: &mut AppContext<'_>, names: &[&str]) -> Result<b
                 controller.store.bury(&cx.key, &cx.object.metadata().uid);
                 return Ok(false);
             }
-            adopt(cx, stored);
-            Ok(true)
+            adopt(cx, stored).map(|()| true)
         }
         Err(error) if error.is_not_found() => Ok(false),
-        Err(error) if error.is_conflict() => {
-            let target = Target::new(Context::application_gvk(), &cx.key.namespace, &cx.key.name);
-            let latest = controller.home.get(&target).await.map_err(|error| error.to_string())?;
-            let Some(latest) = latest else { return Ok(false) };
-            adopt(cx, latest);
-            Ok(true)
-        }
+        Err(error) if error.is_conflict() => read(cx).await,
         Err(error) => Err(error.to_string()),
     }
 }
@@ -170,18 +173,14 @@ pub(super) async fn release(cx: &mut AppContext<'_>, names: &[&str]) -> Result<b
 ///
 /// The answer may hold somebody else's change that the watch has not shown yet and, being no longer new, never
 /// will: then the application is looked at once more. An application that is gone does not come back.
-fn adopt(cx: &mut AppContext<'_>, stored: Arc<Object>) {
-    let app: Application = match serde_json::from_slice(stored.raw()) {
-        Ok(app) => app,
-        Err(error) => {
-            tracing::warn!(application = stored.name(), %error, "the stored application cannot be read");
-            return;
-        }
-    };
+fn adopt(cx: &mut AppContext<'_>, stored: Arc<Object>) -> Result<(), String> {
+    let app = serde_json::from_slice(stored.raw())
+        .map_err(|error| format!("the stored application cannot be read: {error}"))?;
     let world = cx.controller.world.load();
     let instance = |namespace: &str, name: &str| world.tracking.instance_name(namespace, name);
     cx.is_behind |= cx.controller.store.update(Arc::clone(&stored), &app, instance) == Change::Declared;
     (cx.object, cx.app) = (stored, app);
+    Ok(())
 }
 
 /// Says in the status of an application that it cannot be read: nothing that the status said before is known to

@@ -5,28 +5,25 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use http::{Method, Request};
-use http_body_util::BodyExt as _;
 use jiff::{SignedDuration, Timestamp};
 use parking_lot::Mutex;
 use serde_json::{Value, json};
 use tiphys_cluster::Connection;
 use tiphys_object::Object;
 use tiphys_sim::Sim;
-use tiphys_source::{Clock, MemoryRepositories};
+use tiphys_source::MemoryRepositories;
 
 use super::reconcile;
 use crate::app_key::AppKey;
 use crate::applications::{self, Options};
 use crate::context::Context;
 use crate::control_plane::{Access, ControlPlane};
+use crate::controller::ControllerOptions;
 use crate::queue::Priority;
 use crate::scheduler::Requeue;
-use crate::scripts::Interpreters;
 use crate::settings_watch::SettingsWatch;
-use crate::surroundings::{Compute, Random, Surroundings};
+use crate::support::{HOME, ask, control_plane, options};
 
-const BEGIN: &str = "2026-01-01T00:00:00Z";
-const HOME: &str = "https://kubernetes.default.svc";
 const URL: &str = "https://git.example/shop.git";
 const APPS: &str = "/apis/argoproj.io/v1alpha1/namespaces/argocd/applications";
 const FINALIZER: &str = "resources-finalizer.argocd.argoproj.io";
@@ -46,32 +43,19 @@ struct Bench {
 
 impl Bench {
     async fn start() -> Self {
-        let clock = tiphys_sim::Clock::virtual_from(BEGIN.parse().unwrap());
-        let sim = Sim::new(tiphys_sim::Options { clock, ..tiphys_sim::Options::default() }).unwrap();
-        for definition in tiphys_api::crd::manifests() {
-            ask(&sim, Method::POST, "/apis/apiextensions.k8s.io/v1/customresourcedefinitions", &definition);
-        }
-        let namespace = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "argocd"}});
-        ask(&sim, Method::POST, "/api/v1/namespaces", &namespace);
+        let sim = control_plane();
         let servers = MemoryRepositories::default();
         let object = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "shop"}});
         let files = BTreeMap::from([("shop/shop.yaml".to_owned(), Bytes::from(object.to_string()))]);
         servers.commit(URL, "main", files, 0).unwrap();
         let (writes, conflicts) = (Arc::new(Mutex::new(Vec::new())), Arc::new(Mutex::new(0)));
         let connection = recorded(&sim, &writes, &conflicts);
-        let access = Access { namespace: "argocd".to_owned(), connection, read_only: false, identity: None };
-        let surroundings = Surroundings {
-            clock: Clock::of_timers(BEGIN.parse().unwrap()),
-            random: Random::seeded(1),
-            compute: Compute::inline(),
-            interpreters: Interpreters::in_process(),
-            repositories: Some(servers),
-            clusters: BTreeMap::new(),
-        };
+        let ControllerOptions { namespace, cache_dir, env, surroundings, .. } =
+            options(connection.clone(), &servers);
+        let access = Access { namespace, connection, read_only: false, identity: None };
         let plane = ControlPlane::connect(access, surroundings).await.unwrap();
-        let nowhere = std::path::PathBuf::from("/nowhere");
-        let settings = SettingsWatch::start(&plane, &nowhere, BTreeMap::new()).await.unwrap();
-        let options = Options { cache_dir: nowhere, own_dirs: Vec::new(), workers: 2 };
+        let settings = SettingsWatch::start(&plane, &cache_dir, env).await.unwrap();
+        let options = Options { cache_dir, own_dirs: Vec::new(), workers: 2 };
         let context = applications::prepare(&plane, &settings, options).await.unwrap().context;
         context.store.listed();
         Self { sim, context, writes, conflicts, _plane: plane }
@@ -108,14 +92,6 @@ impl Bench {
     fn now(&self) -> Timestamp {
         self.context.clock.now()
     }
-}
-
-fn ask(sim: &Sim, method: Method, target: &str, body: &Value) -> Value {
-    use futures::FutureExt as _;
-    let bytes = if body.is_null() { Bytes::new() } else { Bytes::from(body.to_string()) };
-    let request = Request::builder().method(method).uri(target).header("content-type", "application/json");
-    let body = sim.handle(request.body(bytes).unwrap()).into_body();
-    serde_json::from_slice(&body.collect().now_or_never().unwrap().unwrap().to_bytes()).unwrap()
 }
 
 fn recorded(sim: &Sim, writes: &Arc<Mutex<Vec<Write>>>, conflicts: &Arc<Mutex<usize>>) -> Connection {

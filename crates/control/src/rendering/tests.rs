@@ -19,7 +19,8 @@ fn tree(bytes: usize) -> Arc<dyn Tree> {
 }
 
 fn task(instance: &str) -> RenderTask {
-    let mut request = RenderRequest { instance_name: instance.to_owned(), ..RenderRequest::default() };
+    let mut request = RenderRequest::default();
+    instance.clone_into(&mut request.context.instance_name);
     "app".clone_into(&mut request.source.path);
     RenderTask {
         key: AppKey::new("argocd", instance),

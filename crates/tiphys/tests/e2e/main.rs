@@ -16,6 +16,7 @@
 mod api;
 mod bad_input;
 mod births;
+mod core_mode;
 mod crash;
 mod crash_writes;
 mod faults;

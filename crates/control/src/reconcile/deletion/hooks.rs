@@ -7,7 +7,6 @@ use tiphys_cluster::{Propagation, Target};
 use tiphys_engine::deletion::{DeletionHook, HookStep, hooks_to_clean_up, is_deletion_hook, next_hooks};
 use tiphys_engine::health;
 use tiphys_engine::hook::HookType;
-use tiphys_lifecycle::finalizers;
 use tiphys_lifecycle::refresh::{Level, Reason, Refresh, RefreshKind};
 use tiphys_object::Object;
 
@@ -28,9 +27,6 @@ pub(super) async fn run(
     hook_type: HookType,
     finalizers: &'static [&'static str],
 ) -> Result<Step, String> {
-    if finalizers::skips_hooks(&cx.app) {
-        return Ok(Step::Release(finalizers));
-    }
     check_spec(cx).await?;
     let hooks = load_hooks(cx, resolved, hook_type).await?;
     match next_hooks(hook_type, &hooks) {
@@ -65,9 +61,6 @@ pub(super) async fn clean_up(
     hook_type: HookType,
     finalizers: &'static [&'static str],
 ) -> Result<Step, String> {
-    if finalizers::skips_hooks(&cx.app) {
-        return Ok(Step::Release(finalizers));
-    }
     let hooks = load_hooks(cx, resolved, hook_type).await?;
     let keeps =
         cx.world.settings.param("controller.delete.hooks.keep.default", "").is_some_and(|v| v == "true");
