@@ -197,11 +197,8 @@ impl Pool {
     /// # Errors
     /// When it is not ready, or cannot be used.
     pub(crate) async fn get(&self, server: &str) -> Result<Arc<Destination>, Unusable> {
-        let (cluster, rules, slot) = self.slot(server).map_err(Unusable::Failed)?;
-        if let Some(reason) = &rules.unfiltered {
-            return Err(Unusable::Failed(reason.clone()));
-        }
-        let starting = slot.cell.get_or_try_init(|| self.start(&cluster, &rules, &slot.cancel));
+        let slot = self.slot(server).map_err(Unusable::Failed)?;
+        let starting = slot.cell.get_or_try_init(|| self.start(server, &slot.cancel));
         let destination = starting.await.map_err(Unusable::Failed)?;
         if destination.is_stopped() {
             // The settings changed while it was started.
@@ -256,21 +253,27 @@ impl Pool {
         all
     }
 
-    fn slot(&self, server: &str) -> Result<(Cluster, Rules, Arc<Slot>), String> {
+    fn slot(&self, server: &str) -> Result<Arc<Slot>, String> {
         let mut slots = self.slots.lock();
         let Slots { configured, rules, used } = &mut *slots;
-        let cluster = configured.by_server(server).map_err(|error| error.to_string())?.clone();
-        let new = || Arc::new(Slot { cell: OnceCell::new(), cancel: self.cancel.child_token() });
-        let slot = Arc::clone(used.entry(server.to_owned()).or_insert_with(new));
-        Ok((cluster, rules.clone(), slot))
+        configured.by_server(server).map_err(|error| error.to_string())?;
+        if let Some(reason) = &rules.unfiltered {
+            return Err(reason.clone());
+        }
+        if let Some(slot) = used.get(server) {
+            return Ok(Arc::clone(slot));
+        }
+        let slot = Arc::new(Slot { cell: OnceCell::new(), cancel: self.cancel.child_token() });
+        used.insert(server.to_owned(), Arc::clone(&slot));
+        Ok(slot)
     }
 
-    async fn start(
-        &self,
-        cluster: &Cluster,
-        rules: &Rules,
-        cancel: &CancellationToken,
-    ) -> Result<Arc<Destination>, String> {
+    async fn start(&self, server: &str, cancel: &CancellationToken) -> Result<Arc<Destination>, String> {
+        let (cluster, rules) = {
+            let slots = self.slots.lock();
+            let cluster = slots.configured.by_server(server).map_err(|error| error.to_string())?;
+            (cluster.clone(), slots.rules.clone())
+        };
         let config = cluster.config.expose();
         let connection = if cluster.server == IN_CLUSTER_SERVER && config.trim().is_empty() {
             self.ways.home.clone()

@@ -40,6 +40,8 @@ struct State<K> {
     urgent: VecDeque<K>,
     routine: VecDeque<K>,
     timers: BinaryHeap<Reverse<Timer<K>>>,
+    /// Whether somebody waits for the next timer. One does: if all who are idle did, each timer would wake them all.
+    is_timed: bool,
     closed: bool,
 }
 
@@ -67,7 +69,10 @@ impl<K> Ord for Timer<K> {
 
 struct Shared<K> {
     state: Mutex<State<K>>,
+    /// A key waits, or nobody waits for the next timer.
     changed: Notify,
+    /// There is an earlier timer than the one that is waited for.
+    earlier: Notify,
 }
 
 /// A handle to one queue; clones share it.
@@ -95,9 +100,11 @@ impl<K: Clone + Eq + Hash> Queue<K> {
             urgent: VecDeque::new(),
             routine: VecDeque::new(),
             timers: BinaryHeap::new(),
+            is_timed: false,
             closed: false,
         };
-        Self { shared: Arc::new(Shared { state: Mutex::new(state), changed: Notify::new() }) }
+        let (changed, earlier) = (Notify::new(), Notify::new());
+        Self { shared: Arc::new(Shared { state: Mutex::new(state), changed, earlier }) }
     }
 
     /// Makes a key ready now.
@@ -114,6 +121,7 @@ impl<K: Clone + Eq + Hash> Queue<K> {
             return;
         }
         entry.timer = Some(at);
+        let is_earliest = state.timers.peek().is_none_or(|next| at < next.0.at);
         state.timers.push(Reverse(Timer { at, key }));
         // Replaced timers stay in the heap until their time; a key that flaps must not pile them up.
         if state.timers.len() > TIMERS_PER_KEY_MAX * state.keys.len() {
@@ -121,8 +129,13 @@ impl<K: Clone + Eq + Hash> Queue<K> {
             timers
                 .retain(|timer| keys.get(&timer.0.key).is_some_and(|entry| entry.timer == Some(timer.0.at)));
         }
+        let is_timed = state.is_timed;
         drop(state);
-        self.shared.changed.notify_one();
+        match (is_earliest, is_timed) {
+            (false, true) => {}
+            (true, true) => self.shared.earlier.notify_one(),
+            (_, false) => self.shared.changed.notify_one(),
+        }
     }
 
     /// Forgets a key's timer.
@@ -158,27 +171,31 @@ impl<K: Clone + Eq + Hash> Queue<K> {
     pub async fn next(&self) -> Option<Lease<K>> {
         loop {
             let changed = self.shared.changed.notified();
-            let wake = {
+            let timed = {
                 let mut state = self.shared.state.lock();
                 if state.closed {
                     return None;
                 }
                 state.fire_timers(Instant::now());
                 if let Some((key, priority)) = state.pop() {
-                    if !(state.urgent.is_empty() && state.routine.is_empty()) {
+                    let is_more = !(state.urgent.is_empty() && state.routine.is_empty());
+                    if is_more || state.is_untimed() {
                         self.shared.changed.notify_one();
                     }
                     return Some(Lease { key, priority, queue: self.clone() });
                 }
-                state.timers.peek().map(|timer| timer.0.at)
+                let at = state.timers.peek().map(|timer| timer.0.at).filter(|_| !state.is_timed);
+                at.map(|at| (at, Timed::begin(self, &mut state)))
             };
-            match wake {
-                Some(at) => {
+            match timed {
+                Some((at, timed)) => {
                     tokio::select! {
                         biased;
                         () = changed => {}
+                        () = self.shared.earlier.notified() => {}
                         () = tokio::time::sleep_until(at) => {}
                     }
+                    timed.end();
                 }
                 None => changed.await,
             }
@@ -186,7 +203,40 @@ impl<K: Clone + Eq + Hash> Queue<K> {
     }
 }
 
+/// Somebody waits for the next timer until this is dropped.
+struct Timed<'a, K: Clone + Eq + Hash> {
+    queue: &'a Queue<K>,
+    is_over: bool,
+}
+
+impl<'a, K: Clone + Eq + Hash> Timed<'a, K> {
+    fn begin(queue: &'a Queue<K>, state: &mut State<K>) -> Self {
+        state.is_timed = true;
+        Self { queue, is_over: false }
+    }
+
+    /// It waited until something came, and looks at the queue again.
+    fn end(mut self) {
+        self.is_over = true;
+    }
+}
+
+impl<K: Clone + Eq + Hash> Drop for Timed<'_, K> {
+    fn drop(&mut self) {
+        self.queue.shared.state.lock().is_timed = false;
+        if !self.is_over {
+            // It gave up: another one has to wait for the timer.
+            self.queue.shared.changed.notify_one();
+        }
+    }
+}
+
 impl<K: Clone + Eq + Hash> State<K> {
+    /// Whether there are timers that nobody waits for.
+    fn is_untimed(&self) -> bool {
+        !self.is_timed && !self.timers.is_empty()
+    }
+
     fn add(&mut self, key: K, priority: Priority) {
         let entry = self.keys.entry(key.clone()).or_default();
         let raised = entry.waiting.is_none_or(|waiting| waiting < priority);
@@ -234,16 +284,21 @@ impl<K: Clone + Eq + Hash> State<K> {
         None
     }
 
-    fn release(&mut self, key: &K) {
-        let Some(entry) = self.keys.get_mut(key) else { return };
+    /// Lets a key go; says whether it waits again.
+    fn release(&mut self, key: &K) -> bool {
+        let Some(entry) = self.keys.get_mut(key) else { return false };
         entry.held = false;
         match entry.waiting {
-            Some(priority) => self.list(priority).push_back(key.clone()),
+            Some(priority) => {
+                self.list(priority).push_back(key.clone());
+                return true;
+            }
             None if entry.timer.is_none() => {
                 self.keys.remove(key);
             }
             None => {}
         }
+        false
     }
 }
 
@@ -268,8 +323,10 @@ impl<K: Clone + Eq + Hash> Lease<K> {
 
 impl<K: Clone + Eq + Hash> Drop for Lease<K> {
     fn drop(&mut self) {
-        self.queue.shared.state.lock().release(&self.key);
-        self.queue.shared.changed.notify_one();
+        let waits_again = self.queue.shared.state.lock().release(&self.key);
+        if waits_again {
+            self.queue.shared.changed.notify_one();
+        }
     }
 }
 
@@ -316,5 +373,36 @@ mod tests {
         drop(lease);
         queue.add_at("b", start + Duration::from_mins(1));
         assert_eq!(*queue.next().await.unwrap().key(), "b");
+    }
+
+    /// All who are idle wait at once; whoever waits for the timer may be called away, give up, or be too late.
+    #[tokio::test(start_paused = true)]
+    async fn sty_82_somebody_waits_for_the_next_timer() {
+        let queue = Queue::new();
+        let start = Instant::now();
+        let take = || {
+            let queue = queue.clone();
+            tokio::spawn(async move {
+                let lease = queue.next().await.unwrap();
+                (*lease.key(), Instant::now().duration_since(start).as_secs())
+            })
+        };
+        queue.add_at("late", start + Duration::from_secs(30));
+        let (first, second, third) = (take(), take(), take());
+        tokio::task::yield_now().await;
+        queue.add("called", Priority::Urgent);
+        assert_eq!(
+            first.await.unwrap(),
+            ("called", 0),
+            "whoever waits for the timer is called like all others"
+        );
+        queue.add_at("early", start + Duration::from_secs(10));
+        let fourth = take();
+        tokio::task::yield_now().await;
+        second.abort();
+        assert!(second.await.is_err());
+        let mut found = [third.await.unwrap(), fourth.await.unwrap()];
+        found.sort_unstable();
+        assert_eq!(found, [("early", 10), ("late", 30)]);
     }
 }

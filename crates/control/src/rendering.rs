@@ -21,8 +21,8 @@ use tiphys_go::json::{self, JsonError};
 use tiphys_go::memory::Memory;
 use tiphys_object::{Gvk, Object, access};
 use tiphys_render::{
-    Budget, Entry, Reason, RenderError, RenderRequest, SourceType, Tree, TreeError, TreePath, WalkLimit,
-    check_weight, render,
+    Budget, Entry, KnownDirectory, Reason, RenderError, RenderRequest, SourceType, Tree, TreeError, TreePath,
+    WalkLimit, check_weight, render,
 };
 use tiphys_source::Clock;
 use tokio::sync::Semaphore;
@@ -159,16 +159,21 @@ impl Renders {
         self.run(tree, task, narrow, wide).await.map(|rendered| (rendered, true))
     }
 
-    /// Keys of a rendering, and whether all links of the tree stay inside. Both are read from the repository, so
-    /// this is work for the threads that may block, within the time of a rendering.
+    /// Keys of a rendering, and whether all links of the tree stay inside. Unless both are known they are read from
+    /// the repository, which is work for the threads that may block, within the time of a rendering.
     async fn look(&self, tree: &Arc<dyn Tree>, mut task: RenderTask) -> Result<(RenderTask, Keys), String> {
+        let path = TreePath::parse(&task.request.source.path).ok();
+        if let Some(known) = path.and_then(|path| tree.known(&path)) {
+            let keys = Keys::of(tree.id(), known, &task);
+            return Ok((task, keys));
+        }
         let look = Arc::clone(&self.looks).acquire_owned().await;
         let Ok(look) = look else { return Err(SHUTTING_DOWN.to_owned()) };
         let cancelled = Arc::new(AtomicBool::new(false));
         task.budget.cancelled = Some(Arc::clone(&cancelled));
         let tree = Arc::clone(tree);
         let job = self.compute.run(move || {
-            let keys = Keys::of(tree.as_ref(), &task);
+            let keys = Keys::of(tree.id(), look_at(tree.as_ref(), &task), &task);
             drop(look);
             (task, keys)
         });
@@ -431,20 +436,21 @@ struct Keys {
 }
 
 impl Keys {
-    fn of(tree: &dyn Tree, task: &RenderTask) -> Self {
-        let clean = tree.escaping_link(&mut task.budget.walk()).is_ok_and(|link| link.is_none());
+    fn of(tree: &str, directory: KnownDirectory, task: &RenderTask) -> Self {
+        let by_directory = |id: String| key(task, "directory", &id, &task.request.identity_anywhere());
         Self {
-            narrow: narrow_key(tree, task),
-            clean,
-            wide: key(task, "tree", tree.id(), &task.request.identity()),
+            narrow: directory.id.map(by_directory),
+            clean: directory.is_clean,
+            wide: key(task, "tree", tree, &task.request.identity()),
         }
     }
 }
 
-fn narrow_key(tree: &dyn Tree, task: &RenderTask) -> Option<[u8; 32]> {
-    let path = TreePath::parse(&task.request.source.path).ok()?;
-    let id = tree.subtree_id(&path).ok()??;
-    Some(key(task, "directory", &id, &task.request.identity_anywhere()))
+/// Reads what [`Keys`] are made of; what cannot be read makes no narrow key.
+fn look_at(tree: &dyn Tree, task: &RenderTask) -> KnownDirectory {
+    let is_clean = tree.escaping_link(&mut task.budget.walk()).is_ok_and(|link| link.is_none());
+    let path = TreePath::parse(&task.request.source.path).ok();
+    KnownDirectory { id: path.and_then(|path| tree.subtree_id(&path).ok()?), is_clean }
 }
 
 /// Hash of everything a rendering depends on (RND-141, RND-142).

@@ -27,4 +27,7 @@ pub use error::{Code, Reason, RenderError};
 pub use manifests::{check_weight, parse_manifests};
 pub use name_hash::{NameHashError, name_hash};
 pub use request::{Budget, ContentKind, EnabledTools, RenderRequest, Rendered, SourceType, render};
-pub use tree::{Entry, EntryKind, MemoryEntry, MemoryTree, PathError, Tree, TreeError, TreePath, WalkLimit};
+pub use tree::{
+    Entry, EntryKind, KnownDirectory, MemoryEntry, MemoryTree, PathError, Tree, TreeError, TreePath,
+    WalkLimit,
+};

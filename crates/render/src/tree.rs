@@ -135,6 +135,15 @@ impl<'a> WalkLimit<'a> {
     }
 }
 
+/// What was learned about a directory before.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct KnownDirectory {
+    /// Id of its content; `None` when no directory stands there.
+    pub id: Option<String>,
+    /// Whether no link leaves the tree that it is in.
+    pub is_clean: bool,
+}
+
 /// Files of one revision. All methods are total: what cannot be read is an error, never an empty answer.
 pub trait Tree: Send + Sync {
     /// Id of the root directory's content.
@@ -142,6 +151,11 @@ pub trait Tree: Send + Sync {
 
     /// Id of a directory's content; `None` when no directory stands there.
     fn subtree_id(&self, path: &TreePath) -> Result<Option<String>, TreeError>;
+
+    /// What is known of a directory without reading anything; `None` when that has to be asked for.
+    fn known(&self, _path: &TreePath) -> Option<KnownDirectory> {
+        None
+    }
 
     /// What stands at a path, links not followed; `None` when nothing does.
     fn entry(&self, path: &TreePath) -> Result<Option<Entry>, TreeError>;

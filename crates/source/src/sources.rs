@@ -376,10 +376,12 @@ impl Sources {
         let store = self.store(stores, repository);
         for last in [false, true] {
             let generation = store.commit(git, repository, commit).await?;
+            if let Some(root) = generation.objects().known_root(id) {
+                return Ok(Arc::new(GitTree::new(generation, root)));
+            }
             let found = Arc::clone(&generation);
-            let data = blocking(move || Ok(found.objects().commit(id))).await?;
-            match data {
-                Ok(data) => return Ok(Arc::new(GitTree::new(generation, data.root))),
+            match blocking(move || Ok(found.objects().root(id))).await? {
+                Ok(root) => return Ok(Arc::new(GitTree::new(generation, root))),
                 // Damage was noted; the next round fetches into a new repository.
                 Err(error) if last => return Err(damaged(&error)),
                 Err(_) => {}
@@ -475,13 +477,16 @@ impl Sources {
     }
 
     fn listing(&self, repository: &Repository) -> Arc<Listing> {
+        let (group, key) = (listing_group(repository.url.expose()), repository.listing_key());
         let mut listings = self.0.listings.lock();
+        if let Some(known) = listings.get(&group).and_then(|listings| listings.get(&key)) {
+            return Arc::clone(known);
+        }
         if listings.values().map(BTreeMap::len).sum::<usize>() >= LISTINGS_MAX {
             // Only reached by a stream of new credentials; whoever waits keeps his listing.
             listings.clear();
         }
-        let group = listings.entry(listing_group(repository.url.expose())).or_default();
-        Arc::clone(group.entry(repository.listing_key()).or_default())
+        Arc::clone(listings.entry(group).or_default().entry(key).or_default())
     }
 
     fn store(&self, stores: &Stores, repository: &Repository) -> Arc<Store> {

@@ -22,7 +22,7 @@ use gix::objs::Kind;
 use moka::sync::Cache;
 use parking_lot::Mutex;
 use smol_str::SmolStr;
-use tiphys_render::{Entry, EntryKind, Tree, TreeError, TreePath, WalkLimit};
+use tiphys_render::{Entry, EntryKind, KnownDirectory, Tree, TreeError, TreePath, WalkLimit};
 
 use crate::SourceError;
 use crate::store::Generation;
@@ -41,6 +41,8 @@ const COMMIT_BYTES_MAX: u64 = 4 * 1024 * 1024;
 pub(crate) const OBJECT_BYTES_MAX: usize = 128 * 1024 * 1024;
 /// Packs of one repository: more than any generation gathers.
 const PACKS_MAX: u16 = 2048;
+/// Commits whose root directories are remembered.
+const ROOTS_MAX: usize = 1000;
 /// Tags that point at each other before a commit comes.
 const TAGS_MAX: usize = 16;
 /// Objects whose ids begin alike that are looked at.
@@ -60,6 +62,8 @@ type Members = Arc<[Member]>;
 pub(crate) struct Objects {
     repository: gix::ThreadSafeRepository,
     directories: Cache<ObjectId, Members>,
+    /// Root directories of commits.
+    roots: Mutex<HashMap<ObjectId, ObjectId>>,
     /// Levels that links below a directory reach above it; `usize::MAX` for absolute links.
     climbs: Mutex<HashMap<ObjectId, usize>>,
     damaged: AtomicBool,
@@ -80,7 +84,8 @@ impl Objects {
                 u32::try_from(members.len()).unwrap_or(u32::MAX).saturating_add(1)
             })
             .build();
-        Ok(Self { repository, directories, climbs: Mutex::default(), damaged: AtomicBool::new(false) })
+        let (roots, climbs) = (Mutex::default(), Mutex::default());
+        Ok(Self { repository, directories, roots, climbs, damaged: AtomicBool::new(false) })
     }
 
     /// Whether a read failed in a way that only fetching again can mend.
@@ -258,6 +263,22 @@ impl Objects {
         }))
     }
 
+    /// The root directory of a commit, if that was read before.
+    pub(crate) fn known_root(&self, commit: ObjectId) -> Option<ObjectId> {
+        self.roots.lock().get(&commit).copied()
+    }
+
+    /// The root directory of a commit.
+    pub(crate) fn root(&self, commit: ObjectId) -> Result<ObjectId, TreeError> {
+        let root = self.commit(commit)?.root;
+        let mut roots = self.roots.lock();
+        if roots.len() >= ROOTS_MAX {
+            roots.clear();
+        }
+        roots.insert(commit, root);
+        Ok(root)
+    }
+
     /// Like [`Self::find_commit`], for what must be a commit.
     pub(crate) fn commit(&self, id: ObjectId) -> Result<CommitData, TreeError> {
         let other = || TreeError::Damaged { what: "the revision is not a commit".to_owned() };
@@ -289,6 +310,11 @@ pub(crate) struct CommitData {
     pub(crate) message: String,
 }
 
+/// The id of what was found, if it is a directory.
+fn directory_id(found: Option<(GitKind, ObjectId)>) -> Option<String> {
+    found.filter(|(kind, _)| *kind == GitKind::Tree).map(|(_, id)| id.to_string())
+}
+
 /// Files of one commit.
 pub(crate) struct GitTree {
     generation: Arc<Generation>,
@@ -306,12 +332,20 @@ impl GitTree {
     }
 
     fn find(&self, path: &TreePath) -> Result<Option<(GitKind, ObjectId)>, TreeError> {
+        self.find_in(path, |id| self.objects().members(id))
+    }
+
+    fn find_in<E>(
+        &self,
+        path: &TreePath,
+        members: impl Fn(ObjectId) -> Result<Members, E>,
+    ) -> Result<Option<(GitKind, ObjectId)>, E> {
         let mut found = (GitKind::Tree, self.root);
         for name in path.components() {
             if found.0 != GitKind::Tree {
                 return Ok(None);
             }
-            let members = self.objects().members(found.1)?;
+            let members = members(found.1)?;
             let Ok(index) = members.binary_search_by(|member| member.name.as_str().cmp(name)) else {
                 return Ok(None);
             };
@@ -339,8 +373,13 @@ impl Tree for GitTree {
     }
 
     fn subtree_id(&self, path: &TreePath) -> Result<Option<String>, TreeError> {
-        let found = self.find(path)?;
-        Ok(found.filter(|(kind, _)| *kind == GitKind::Tree).map(|(_, id)| id.to_string()))
+        Ok(directory_id(self.find(path)?))
+    }
+
+    fn known(&self, path: &TreePath) -> Option<KnownDirectory> {
+        let is_clean = self.objects().known_climb(self.root)? == 0;
+        let found = self.find_in(path, |id| self.objects().directories.get(&id).ok_or(())).ok()?;
+        Some(KnownDirectory { id: directory_id(found), is_clean })
     }
 
     fn entry(&self, path: &TreePath) -> Result<Option<Entry>, TreeError> {

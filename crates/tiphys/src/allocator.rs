@@ -14,6 +14,12 @@ const PURGE_DELAY: c_int = 15;
 /// costs more: in the simulation 10 ms took a quarter of the processor time, 100 ms a tenth.
 const PURGE_DELAY_MS: c_long = 100;
 
+/// Number of mimalloc's option `page_max_candidates`.
+const PAGE_CANDIDATES: c_int = 37;
+/// Pages with room that are looked at for the fullest one. What a burst of work leaves behind stands in half-empty
+/// pages; of 1,000 applications that is a megabyte more than with 16, and no processor time less.
+const PAGE_CANDIDATES_MAX: c_long = 16;
+
 unsafe extern "C" {
     fn mi_option_set_default(option: c_int, value: c_long);
 }
@@ -23,6 +29,8 @@ pub(crate) fn configure() {
     // SAFETY: the signature is that of `mimalloc.h` (an enum is an `int`); a number that is no option is ignored; it
     // writes one integer that only other threads could read at the same time, and there are none yet.
     unsafe { mi_option_set_default(PURGE_DELAY, PURGE_DELAY_MS) }
+    // SAFETY: as above.
+    unsafe { mi_option_set_default(PAGE_CANDIDATES, PAGE_CANDIDATES_MAX) }
 }
 
 #[cfg(test)]
@@ -33,16 +41,18 @@ mod tests {
         fn mi_option_get(option: c_int) -> c_long;
     }
 
-    fn purge_delay() -> c_long {
-        // SAFETY: as above; nobody writes the option but this test.
-        unsafe { mi_option_get(PURGE_DELAY) }
+    fn option(number: c_int) -> c_long {
+        // SAFETY: as above; nobody writes options but this test.
+        unsafe { mi_option_get(number) }
     }
 
-    /// No other option has this default, so the number still names the option.
+    /// No option beside them has these defaults, so the numbers still name the options.
     #[test]
     fn inv_10_freed_memory_goes_back_soon() {
-        assert_eq!(purge_delay(), 1_000);
+        assert_eq!(option(PURGE_DELAY), 1_000);
+        assert_eq!([option(PAGE_CANDIDATES - 1), option(PAGE_CANDIDATES)], [2, 4]);
         configure();
-        assert_eq!(purge_delay(), PURGE_DELAY_MS);
+        assert_eq!(option(PURGE_DELAY), PURGE_DELAY_MS);
+        assert_eq!(option(PAGE_CANDIDATES), PAGE_CANDIDATES_MAX);
     }
 }

@@ -48,8 +48,8 @@ async fn pool(world: &World) -> Pool {
 
 /// Starts a destination; that nobody answers there does not matter.
 async fn start(pool: &Pool, server: &str) {
-    let (cluster, rules, slot) = pool.slot(server).unwrap();
-    slot.cell.get_or_try_init(|| pool.start(&cluster, &rules, &slot.cancel)).await.unwrap();
+    let slot = pool.slot(server).unwrap();
+    slot.cell.get_or_try_init(|| pool.start(server, &slot.cancel)).await.unwrap();
 }
 
 fn put(member: &'static str, value: &'static str) -> impl FnOnce(&mut Value) {
@@ -126,11 +126,12 @@ async fn eng_18_what_is_being_started_with_old_settings_does_not_stay() {
     ] {
         let pool = pool(&old).await;
         pool.slots.lock().used.clear();
-        let (_, _, slot) = pool.slot(SERVER).unwrap();
+        let slot = pool.slot(SERVER).unwrap();
         pool.reconfigure(&new, &old);
         assert!(slot.cancel.is_cancelled(), "{what}");
-        let (cluster, _, again) = pool.slot(SERVER).unwrap();
-        assert!(!again.cancel.is_cancelled() && cluster.name == new.clusters.by_server(SERVER).unwrap().name);
+        start(&pool, SERVER).await;
+        let again = pool.in_use().remove(0);
+        assert!(!again.is_stopped() && again.cluster.name == new.clusters.by_server(SERVER).unwrap().name);
     }
     // Settings that concern no index leave it alone.
     let pool = pool(&old).await;

@@ -54,10 +54,15 @@ impl Objects {
         Ok(None)
     }
 
+    /// How far links below a directory reach above it, if that was looked at before.
+    pub(crate) fn known_climb(&self, id: ObjectId) -> Option<usize> {
+        self.climbs.lock().get(&id).copied()
+    }
+
     /// How far links below a directory reach above it; `usize::MAX` for absolute ones.
     fn climb(&self, id: ObjectId, depth: usize, limit: &mut WalkLimit<'_>) -> Result<usize, TreeError> {
-        if let Some(known) = self.climbs.lock().get(&id) {
-            return Ok(*known);
+        if let Some(known) = self.known_climb(id) {
+            return Ok(known);
         }
         if depth > DEPTH_MAX {
             return Err(TreeError::Exceeded { what: "directories are nested too deeply".to_owned() });

@@ -3,7 +3,9 @@
 use std::fs;
 
 use tiphys_api::application::DirectorySource;
-use tiphys_render::{Budget, EntryKind, RenderRequest, TreeError, TreePath, WalkLimit, render};
+use tiphys_render::{
+    Budget, EntryKind, KnownDirectory, RenderRequest, TreeError, TreePath, WalkLimit, render,
+};
 use tiphys_source::{Freshness, Repository, SourceError};
 
 use crate::world::World;
@@ -113,6 +115,32 @@ async fn rnd_54_escaping_links_are_found_by_commit() {
         let tree = world.sources.tree(&world.local(), &commit).await.unwrap();
         assert_eq!(tree.escaping_link(&mut WalkLimit::new(100, None)), Ok(expected));
     }
+}
+
+/// A commit of ten thousand applications is looked at for each of them: what was read once is known, without a thread
+/// that may block. Nothing is known before it was read.
+#[tokio::test]
+async fn rnd_141_what_was_read_of_a_commit_is_known() {
+    let world = World::with(&[("apps/a/x.yaml", "kind: A\n"), ("apps/b", "a file")]).await;
+    let commit = world.git(&["rev-parse", "HEAD"]).await;
+    let tree = || async { world.sources.tree(&world.local(), &commit).await.unwrap() };
+    let first = tree().await;
+    let id = first.subtree_id(&path("apps/a")).unwrap();
+    assert!(id.is_some());
+    assert_eq!(first.known(&path("apps/a")), None, "nobody has looked for links yet");
+    assert_eq!(first.escaping_link(&mut WalkLimit::new(100, None)), Ok(None));
+    let again = tree().await;
+    let known = |name: &str| again.known(&path(name)).unwrap();
+    assert_eq!(known("apps/a"), KnownDirectory { id, is_clean: true });
+    for missing in ["apps/b", "apps/c", "apps/b/c"] {
+        assert_eq!(known(missing), KnownDirectory { id: None, is_clean: true }, "{missing}");
+    }
+    std::os::unix::fs::symlink("../../../up", world.origin().join("apps/a/outside")).unwrap();
+    let outside = world.commit("outside", &[]).await;
+    let tree = world.sources.tree(&world.local(), &outside).await.unwrap();
+    assert_eq!(tree.known(&path("apps/a")), None, "another root directory");
+    assert!(tree.escaping_link(&mut WalkLimit::new(100, None)).unwrap().is_some());
+    assert!(tree.known(&path("apps/a")).is_some_and(|known| !known.is_clean && known.id.is_some()));
 }
 
 /// C15, INV-1: what a submodule holds is not known; it was listed as an empty directory.
