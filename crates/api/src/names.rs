@@ -55,6 +55,8 @@ pub mod annotation {
     /// Helm's resource policy; `keep` keeps the object (CTL-78).
     pub const HELM_RESOURCE_POLICY: &str = "helm.sh/resource-policy";
     /// Tracking id (TRK section 1).
+    pub const TRACKING_METHOD: &str = "argocd.argoproj.io/tracking-method";
+    /// Who an object belongs to (TRK-30).
     pub const TRACKING_ID: &str = "argocd.argoproj.io/tracking-id";
     /// Installation id (TRK section 1).
     pub const INSTALLATION_ID: &str = "argocd.argoproj.io/installation-id";

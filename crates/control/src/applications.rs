@@ -134,6 +134,10 @@ pub(crate) async fn start(
 
 /// Looks at those whom a change of settings, projects, clusters or credentials concerns.
 async fn settings_changed(context: &Context, world: &World, old: &World) {
+    if world.tracking != old.tracking {
+        // Before the indexes tell of objects by these marks.
+        context.store.mark_anew(&world.tracking);
+    }
     context.clusters.reconfigure(world, old);
     let mut affected = Affected::between(old, world);
     let keys = if affected.is_nothing() { Vec::new() } else { context.store.keys() };
@@ -175,9 +179,7 @@ fn application_changed(context: &Context, object: Arc<Object>) {
     let key = AppKey::new(object.namespace(), object.name());
     let world = context.world.load();
     let old = context.store.get(&key);
-    let change =
-        context.store.upsert(object, |namespace, name| world.tracking.instance_name(namespace, name));
-    match change {
+    match context.store.upsert(object, &world.tracking) {
         Ok(Change::Declared) => match old {
             // Live objects may have changed while nobody looked.
             None => context.request(&key, Level::Recent, Priority::Urgent),
@@ -218,7 +220,7 @@ async fn follow_clusters(
         match event.event {
             IndexEvent::Changed { key: object, applications, is_managed, is_deleted, .. } => {
                 for instance in &applications {
-                    let Some(key) = context.store.by_instance(instance) else { continue };
+                    let Some(key) = context.store.by_mark(instance) else { continue };
                     let Some(entry) = context.store.get(&key) else { continue };
                     let deleting = entry.declared.is_deleting;
                     // Descendants only matter to a deletion that waits for them.

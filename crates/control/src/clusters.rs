@@ -8,7 +8,7 @@ use std::time::Duration;
 use parking_lot::Mutex;
 use smol_str::SmolStr;
 use tiphys_api::cluster::{Cluster, Clusters};
-use tiphys_api::names::{IN_CLUSTER_SERVER, annotation};
+use tiphys_api::names::IN_CLUSTER_SERVER;
 use tiphys_cluster::{
     Claims, ClusterIndex, Connection, Derive, Derived, Discovery, Fence, IndexEvent, IndexOptions, Jitter,
     Kinds, PluginPolicy, ResourceFilter, Writer, error_chain,
@@ -146,12 +146,8 @@ impl Rules {
 
     fn claims(&self) -> Claims {
         let tracking = self.tracking.clone();
-        let keys = vec![
-            SmolStr::new_static(annotation::TRACKING_ID),
-            SmolStr::new_static(annotation::INSTALLATION_ID),
-            tracking.label_key.clone(),
-        ];
-        Claims { keys, claim: Arc::new(move |metadata: &Metadata| tracking.claim(metadata)) }
+        let keys = tracking.mark_keys().to_vec();
+        Claims { keys, claim: Arc::new(move |metadata: &Metadata| tracking.mark(metadata)) }
     }
 }
 

@@ -462,19 +462,36 @@ fn key(task: &RenderTask, what: &str, id: &str, identity: &[u8]) -> [u8; 32] {
 
 /// Hash of what is rendered and how objects are stamped, without the tree.
 pub(crate) fn inputs(identity: &[u8], tracking: &TrackingSettings) -> [u8; 32] {
-    // That the setting is not recognised changes no stamp; the method in force does.
+    // What is recognised on live objects, and what is wrong with the settings, changes no stamp.
     let TrackingSettings {
         method,
         label_key,
+        annotation_key,
+        annotation_format,
+        hash_algorithm,
+        name_annotation,
+        name_annotation_key,
         installation_id,
+        carrier,
+        installation_id_key,
         control_plane_namespace,
-        unrecognized_method: _,
+        overrides: _,
+        migrates: _,
+        rejects_foreign: _,
+        problems: _,
     } = tracking;
     hash([
         identity,
         method.as_str().as_bytes(),
         label_key.as_bytes(),
+        annotation_key.as_bytes(),
+        annotation_format.as_str().as_bytes(),
+        hash_algorithm.as_str().as_bytes(),
+        name_annotation.as_str().as_bytes(),
+        name_annotation_key.as_bytes(),
         installation_id.as_bytes(),
+        carrier.as_str().as_bytes(),
+        installation_id_key.as_bytes(),
         control_plane_namespace.as_bytes(),
     ])
 }

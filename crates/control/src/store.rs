@@ -15,6 +15,7 @@ use parking_lot::{Mutex, RwLock};
 use smol_str::SmolStr;
 use tiphys_api::Application;
 use tiphys_api::codes::OperationPhase;
+use tiphys_engine::tracking::TrackingSettings;
 use tiphys_lifecycle::webhook::Push;
 use tiphys_object::Object;
 
@@ -37,6 +38,8 @@ pub(crate) struct AppEntry {
     pub(crate) health_status: SmolStr,
     /// Name on its resources (TRK-1).
     pub(crate) instance: SmolStr,
+    /// What names it on live objects, where that is not the instance name itself (TRK-54).
+    digests: Box<[SmolStr]>,
     /// What the controller remembers between passes.
     pub(crate) memory: Arc<Mutex<AppMemory>>,
 }
@@ -65,7 +68,8 @@ pub(crate) enum Change {
 #[derive(Default)]
 struct State {
     apps: HashMap<AppKey, AppEntry>,
-    by_instance: HashMap<SmolStr, AppKey>,
+    /// By instance name, and by digests of it.
+    by_mark: HashMap<SmolStr, AppKey>,
     by_reference: ByReference,
     by_project: HashMap<SmolStr, BTreeSet<AppKey>>,
     /// Uids of applications whose end was written here, the oldest first: a late watch goes on
@@ -114,23 +118,18 @@ impl AppStore {
     pub(crate) fn upsert(
         &self,
         object: Arc<Object>,
-        instance: impl FnOnce(&str, &str) -> SmolStr,
+        tracking: &TrackingSettings,
     ) -> Result<Change, serde_json::Error> {
         // Asked first: most of what a watch tells is what our own writes were answered with.
         if !self.state.read().is_news(&object) {
             return Ok(Change::None);
         }
         let app = serde_json::from_slice(object.raw())?;
-        Ok(self.take(object, &app, instance))
+        Ok(self.take(object, &app, tracking))
     }
 
     /// The same, with what was read from the object.
-    fn take(
-        &self,
-        object: Arc<Object>,
-        app: &Application,
-        instance: impl FnOnce(&str, &str) -> SmolStr,
-    ) -> Change {
+    fn take(&self, object: Arc<Object>, app: &Application, tracking: &TrackingSettings) -> Change {
         let declared = Declared::of(app);
         let key = AppKey::new(object.namespace(), object.name());
         let mut state = self.state.write();
@@ -151,9 +150,18 @@ impl AppStore {
             .map_or_else(Arc::default, |old| Arc::clone(&old.memory));
         let sync_status = SmolStr::new(&status.sync.status);
         let health_status = SmolStr::new(&status.health.status);
-        let instance = instance(object.namespace(), object.name());
+        let instance = tracking.instance_name(object.namespace(), object.name());
+        let digests = digests(tracking, &instance);
         let old = old.cloned();
         state.held.remove(&key);
+        if let Some(old) = &old
+            && (old.instance != instance || old.digests != digests)
+        {
+            state.unmark(old);
+        }
+        for mark in marks(&instance, &digests) {
+            state.by_mark.insert(mark.clone(), key.clone());
+        }
         // Most events are about the status: what was declared stays, and so do the indexes.
         let declared = match old {
             Some(old) if old.instance == instance && old.declared.is_same(&declared) => old.declared,
@@ -164,12 +172,12 @@ impl AppStore {
                     is_within = state.by_reference.is_within(&key) && old.sources() == app.sources();
                     state.unindex(&key, &old);
                 }
-                state.index(&key, app, &instance);
+                state.index(&key, app);
                 state.by_reference.keep_within(&key, app, is_within);
                 Arc::new(declared)
             }
         };
-        let entry = AppEntry { object, declared, sync_status, health_status, instance, memory };
+        let entry = AppEntry { object, declared, sync_status, health_status, instance, digests, memory };
         state.apps.insert(key, entry);
         change
     }
@@ -179,12 +187,12 @@ impl AppStore {
         &self,
         object: Arc<Object>,
         app: &Application,
-        instance: impl FnOnce(&str, &str) -> SmolStr,
+        tracking: &TrackingSettings,
     ) -> Change {
         let key = AppKey::new(object.namespace(), object.name());
         let known = self.get(&key);
         let is_same = known.is_some_and(|known| known.object.metadata().uid == object.metadata().uid);
-        if is_same { self.take(object, app, instance) } else { Change::None }
+        if is_same { self.take(object, app, tracking) } else { Change::None }
     }
 
     /// Forgets an application.
@@ -236,9 +244,28 @@ impl AppStore {
         self.state.read().apps.get(key).cloned()
     }
 
-    /// The application with this name on its resources.
-    pub(crate) fn by_instance(&self, instance: &str) -> Option<AppKey> {
-        self.state.read().by_instance.get(instance).cloned()
+    /// The application that a mark names: its instance name, or a digest of that.
+    pub(crate) fn by_mark(&self, mark: &str) -> Option<AppKey> {
+        self.state.read().by_mark.get(mark).cloned()
+    }
+
+    /// The instance name of the application that a mark names (TRK-54).
+    pub(crate) fn instance_of(&self, mark: &str) -> Option<SmolStr> {
+        let state = self.state.read();
+        state.apps.get(state.by_mark.get(mark)?).map(|entry| entry.instance.clone())
+    }
+
+    /// Names all applications by marks of new settings.
+    pub(crate) fn mark_anew(&self, tracking: &TrackingSettings) {
+        let mut state = self.state.write();
+        let State { apps, by_mark, .. } = &mut *state;
+        by_mark.clear();
+        for (key, entry) in apps {
+            entry.digests = digests(tracking, &entry.instance);
+            for mark in marks(&entry.instance, &entry.digests) {
+                by_mark.insert(mark.clone(), key.clone());
+            }
+        }
     }
 
     /// Whom a push concerns; the references it moved are noted as moved at this time.
@@ -312,12 +339,17 @@ impl State {
         if let Ok(app) = entry.parse() {
             self.unindex(key, &app);
         }
-        self.by_instance.remove(&entry.instance);
+        self.unmark(&entry);
         Some(entry)
     }
 
-    fn index(&mut self, key: &AppKey, app: &Application, instance: &SmolStr) {
-        self.by_instance.insert(instance.clone(), key.clone());
+    fn unmark(&mut self, entry: &AppEntry) {
+        for mark in marks(&entry.instance, &entry.digests) {
+            self.by_mark.remove(mark);
+        }
+    }
+
+    fn index(&mut self, key: &AppKey, app: &Application) {
         self.by_reference.add(key, app);
         self.by_project.entry(SmolStr::new(app.project())).or_default().insert(key.clone());
     }
@@ -326,6 +358,15 @@ impl State {
         self.by_reference.remove(key, app);
         remove_from(&mut self.by_project, app.project(), key);
     }
+}
+
+/// Digests that stand for an application on live objects; none where its name stands there itself.
+fn digests(tracking: &TrackingSettings, instance: &str) -> Box<[SmolStr]> {
+    tracking.own_marks(instance).into_iter().filter(|mark| mark != instance).collect()
+}
+
+fn marks<'a>(instance: &'a SmolStr, digests: &'a [SmolStr]) -> impl Iterator<Item = &'a SmolStr> {
+    std::iter::once(instance).chain(digests)
 }
 
 fn remove_from(index: &mut HashMap<SmolStr, BTreeSet<AppKey>>, name: &str, key: &AppKey) {
@@ -362,8 +403,13 @@ mod tests {
         Arc::new(Object::from_value(&value).unwrap())
     }
 
+    fn tracking(pairs: &[(&str, &str)]) -> TrackingSettings {
+        let map = pairs.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect();
+        TrackingSettings::from_settings(&map, "argocd")
+    }
+
     fn upsert(store: &AppStore, object: Arc<Object>) -> Change {
-        store.upsert(object, |_, name| name.into()).unwrap()
+        store.upsert(object, &tracking(&[])).unwrap()
     }
 
     /// CTL-120: what metrics show is known without reading the object again.
@@ -395,11 +441,10 @@ mod tests {
     #[test]
     fn inv_5_a_deleted_application_does_not_come_back_by_an_answer() {
         let store = AppStore::default();
-        let name = |_: &str, name: &str| SmolStr::new(name);
         upsert(&store, object(1, |_| {}));
         let update = |object: Arc<Object>| {
             let app = serde_json::from_slice(object.raw()).unwrap();
-            store.update(object, &app, name)
+            store.update(object, &app, &tracking(&[]))
         };
         assert_eq!(update(object(2, |_| {})), Change::StatusOnly);
         store.remove(&AppKey::new("argocd", "a"));
@@ -466,7 +511,34 @@ mod tests {
         assert_eq!(pushed(&store, "https://a.test/r", &[]), (0, vec![]));
         assert_eq!(pushed(&store, "https://a.test/r2", &[]), (1, vec!["argocd/a".to_owned()]));
         store.remove(&AppKey::new("argocd", "a"));
-        assert!(store.keys().is_empty() && store.by_instance("a").is_none());
+        assert!(store.keys().is_empty() && store.by_mark("a").is_none());
         assert_eq!(pushed(&store, "https://a.test/r2", &[]), (0, vec![]));
+    }
+
+    #[test]
+    fn trk_54_digests_name_applications_while_they_are_written() {
+        let store = AppStore::default();
+        let hashed = tracking(&[("application.resourceTrackingMethod", "hash")]);
+        let other = tracking(&[
+            ("application.resourceTrackingMethod", "hash"),
+            ("application.trackingHashAlgorithm", "fnv1a"),
+        ]);
+        store.upsert(object(1, |_| {}), &hashed).unwrap();
+        let key = Some(AppKey::new("argocd", "a"));
+        let written = hashed.own_marks("a");
+        assert_eq!(written.len(), 2, "both forms of SHA-1 (TRK-53)");
+        for mark in &written {
+            assert_eq!((store.by_mark(mark), store.instance_of(mark).as_deref()), (key.clone(), Some("a")));
+        }
+        store.mark_anew(&other);
+        assert_eq!(
+            (store.by_mark(&written[0]), store.by_mark(&other.own_marks("a")[0])),
+            (None, key.clone())
+        );
+        store.upsert(object(2, |_| {}), &tracking(&[])).unwrap();
+        assert_eq!((store.by_mark(&other.own_marks("a")[0]), store.by_mark("a")), (None, key));
+        store.upsert(object(3, |_| {}), &hashed).unwrap();
+        store.remove(&AppKey::new("argocd", "a"));
+        assert!(written.iter().all(|mark| store.by_mark(mark).is_none()) && store.by_mark("a").is_none());
     }
 }

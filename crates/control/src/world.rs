@@ -54,7 +54,7 @@ impl World {
     /// Exclusions that cannot be read leave the former ones in force: without them objects of others would
     /// come into view.
     pub(crate) fn build(data: &InstallationData, old: Option<&Self>) -> Self {
-        let installation = Installation::build(data);
+        let installation = Installation::after(old.map(|old| &old.tracking), data);
         let settings = &installation.settings;
         let mut warnings = Vec::new();
         let health = health(settings, old, &mut warnings);

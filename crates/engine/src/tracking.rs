@@ -2,22 +2,31 @@
 //!
 //! Every prune and cascade delete rests on these answers (TRK). [`TrackingSettings`] is one consistent snapshot
 //! of the settings (TRK-140); [`TrackingSettings::with_method`] gives it the effective method of one
-//! application. [`TrackingSettings::stamp`] marks desired objects, [`TrackingSettings::claim`] reads the mark
+//! application. [`TrackingSettings::stamp`] marks desired objects, [`TrackingSettings::mark`] reads the mark
 //! of live ones, [`TrackingSettings::is_self_referenced`] detects marks that were copied by somebody else, and
 //! [`TrackingSettings::normalize_live`] hides differences that only come from a change of method.
 //!
-//! Absent on purpose: whether an object has owners (a claim of an object with owner references counts for
-//! nothing, TRK-86; the caller knows the owners), and tracking methods that write [`HashAlgorithm`] digests.
+//! Absent on purpose: whether an object has owners (a mark of an object with owner references counts for
+//! nothing, TRK-86; the caller knows the owners).
 
 mod claim;
 mod hash;
 mod id;
+mod installation_id;
+mod method;
+mod migration;
 mod name;
+mod normalize;
+mod selector;
 mod settings;
 mod stamp;
 
 pub use hash::HashAlgorithm;
-pub use id::{TrackingId, TrackingIdError};
+pub use id::{TrackingFormat, TrackingId, TrackingIdError};
+pub use installation_id::{IdAction, installation_id_at_start};
+pub use method::TrackingMethod;
+pub use migration::Migration;
 pub use name::{app_key, instance_name, qualified_name, split_instance_name, split_qualified_name};
-pub use settings::{TrackingMethod, TrackingSettings};
+pub use selector::Unselectable;
+pub use settings::{Carrier, NameAnnotation, TrackingSettings, key as setting};
 pub use stamp::{StampError, expand_lists, truncated_label};

@@ -15,7 +15,7 @@ use tiphys_api::cluster::{Cluster, Clusters};
 use tiphys_api::repository::{self, CredentialTemplate, Repository};
 use tiphys_api::settings::{Settings, SettingsData};
 use tiphys_api::{AppProject, names, support};
-use tiphys_engine::tracking::TrackingSettings;
+use tiphys_engine::tracking::{TrackingMethod, TrackingSettings};
 use tiphys_object::Object;
 use tiphys_policy::permit::Governed;
 use tiphys_policy::project::{EffectiveInputs, Target, effective, source_permitted};
@@ -102,6 +102,11 @@ pub struct Installation {
 impl Installation {
     /// Builds a snapshot. Parts that cannot be read become warnings; their defaults are in force (CTL-132).
     pub fn build(data: &InstallationData) -> Self {
+        Self::after(None, data)
+    }
+
+    /// The same, following a snapshot with these tracking settings: of those whatever is wrong now stays (TRK-9).
+    pub fn after(before: Option<&TrackingSettings>, data: &InstallationData) -> Self {
         let config =
             |name: &str| data.config_maps.get(name).map(|object| objects::texts(object)).unwrap_or_default();
         let settings = Settings::new(SettingsData {
@@ -117,6 +122,8 @@ impl Installation {
         });
         let mut warnings = settings.warnings().to_vec();
         warnings.extend(support::reports(&settings));
+        let tracking = TrackingSettings::after(before, settings.cm(), &data.namespace);
+        warnings.extend(tracking.problems.iter().cloned());
         let secrets = Secrets::read(data, &mut warnings);
         let clusters = Clusters::new(secrets.clusters, settings.in_cluster_enabled());
         let (stored, bad_projects) = stored_projects(data, &mut warnings);
@@ -130,7 +137,7 @@ impl Installation {
             |project: &AppProject| (project.name().to_owned(), Arc::new(effective(project, &inputs)));
         Self {
             namespace: data.namespace.clone(),
-            tracking: TrackingSettings::from_settings(settings.cm(), &data.namespace),
+            tracking,
             projects: stored.iter().map(effective).collect(),
             bad_projects,
             clusters,
@@ -207,11 +214,13 @@ impl Installation {
 
     /// Tracking settings of one application: the system's with its effective method (TRK-110).
     pub fn tracking_of(&self, app: &Application) -> TrackingSettings {
-        let wanted = app.annotation("argocd.argoproj.io/tracking-method");
-        let method = self.tracking.effective_method(wanted, self.settings.cm());
+        let method = self.tracking.effective_method(app.annotation(names::annotation::TRACKING_METHOD));
         // The index finds objects by the system's way of marking. An application that is marked another way would
         // claim what it never managed, or lose what it did (TRK-91), so such an override waits.
-        if method.is_annotation_family() == self.tracking.method.is_annotation_family() {
+        let is_read_alike = |other: TrackingMethod| {
+            method == other || (method.is_annotation_family() && other.is_annotation_family())
+        };
+        if is_read_alike(self.tracking.method) {
             self.tracking.with_method(method)
         } else {
             self.tracking.clone()

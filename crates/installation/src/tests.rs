@@ -92,4 +92,7 @@ fn trk_110_an_application_has_one_method_for_all() {
     // The index looks for the system's way of marking.
     assert_eq!(of("annotation", "label"), "annotation");
     assert_eq!(of("label", "annotation"), "label");
+    assert_eq!(of("label", "hash"), "label");
+    assert_eq!(of("annotation", "annotation+hash"), "annotation+hash");
+    assert_eq!(of("annotation+hash", "hash"), "annotation+hash");
 }

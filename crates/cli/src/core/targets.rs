@@ -9,7 +9,7 @@ use futures::StreamExt as _;
 use serde_json::Value;
 use tiphys_api::Application;
 use tiphys_api::application::ApplicationSource;
-use tiphys_api::names::{LAST_APPLIED, annotation};
+use tiphys_api::names::LAST_APPLIED;
 use tiphys_cluster::{Scope as ClusterScope, error_chain};
 use tiphys_engine::compare::{
     CompareInput, ComparedResource, DiffMemo, Scope, compare, managed_namespace_changed,
@@ -186,6 +186,8 @@ impl Core {
             permitted_live: &|_| true,
             permitted_kind: &|_| true,
             tracking: &tracking,
+            // The command line shows no warnings about shared objects.
+            named: &|_| None,
             ignore: &ignore,
             diff: &settings,
             sync_options: app.sync_options(),
@@ -200,7 +202,7 @@ impl Core {
         let mask = SecretMask::from_settings(cm);
         let mut differences = Vec::new();
         for resource in comparison.resources.iter().filter(|resource| !resource.hook) {
-            differences.extend(difference(resource, &options, &mask)?);
+            differences.extend(difference(resource, &options, &mask, &tracking.annotation_key)?);
         }
         Ok(differences)
     }
@@ -338,6 +340,7 @@ fn difference(
     resource: &ComparedResource,
     options: &DiffOptions<'_>,
     mask: &SecretMask,
+    mark: &str,
 ) -> Result<Option<Difference>, Failure> {
     let is_pair = resource.target.is_some() && resource.live.is_some();
     if is_pair && !resource.modified || resource.status.is_none() && !is_pair {
@@ -354,7 +357,7 @@ fn difference(
     let mut bare = (live.clone(), target.clone());
     for side in [&mut bare.0, &mut bare.1] {
         access::remove_annotation(side, LAST_APPLIED);
-        access::remove_annotation(side, annotation::TRACKING_ID);
+        access::remove_annotation(side, mark);
         access::metadata_mut(side).remove("managedFields");
     }
     if bare.0 != bare.1 {

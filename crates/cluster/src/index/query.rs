@@ -1,5 +1,6 @@
 //! Questions to the index. All are answered from memory, at a cost proportional to the answer.
 
+use std::borrow::Borrow;
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::sync::Arc;
 
@@ -80,8 +81,8 @@ pub struct ParentRef {
 }
 
 impl ClusterIndex {
-    /// The live objects of an application by its instance name (ENG-25).
-    pub fn managed(&self, instance: &str) -> Managed {
+    /// The live objects of an application by the marks that name it (ENG-25).
+    pub fn managed(&self, marks: &[impl Borrow<str>]) -> Managed {
         let cluster_error = {
             let status = self.shared.status.lock();
             if status.is_planned {
@@ -93,7 +94,7 @@ impl ClusterIndex {
         let state = self.shared.state.lock();
         let mut objects: Vec<Arc<Object>> = Vec::new();
         let mut unreadable = Vec::new();
-        for slot in state.claimed.get(instance).into_iter().flatten() {
+        for slot in marks.iter().filter_map(|mark| state.claimed.get(mark.borrow())).flatten() {
             let Some(record) = state.record(slot) else { continue };
             if let Some(why) = record.unreadable().filter(|_| record.owners.is_empty()) {
                 unreadable.push((state.key(slot), existing(why)));

@@ -176,8 +176,8 @@ pub(super) async fn delete_marked(
     seen: &Object,
     propagation: Propagation,
 ) -> Result<Deleted, ApiError> {
-    let mark = tracking.claim(seen.metadata());
-    let holds = |live: &Object| tracking.claim(live.metadata()) == mark;
+    let mark = tracking.mark(seen.metadata());
+    let holds = |live: &Object| tracking.mark(live.metadata()) == mark;
     writer.delete_seen(permit, target, seen, propagation, holds).await
 }
 

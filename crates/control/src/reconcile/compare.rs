@@ -109,7 +109,8 @@ pub(super) async fn local(
 /// The live objects come from the index; a target's object that the index only knows by name is read. What
 /// cannot be known makes the result `Unknown`.
 pub(super) async fn with_targets(subject: Subject<'_>, targets: Targets) -> Compared {
-    let found = subject.resolved.destination.index.managed(&subject.cx.instance);
+    let found =
+        subject.resolved.destination.index.managed(&subject.cx.tracking.own_marks(&subject.cx.instance));
     if subject.resolved.destination.is_stopped() {
         let message = "Failed to load live state: the configuration of the cluster changed".to_owned();
         return failed(subject, targets, message);
@@ -241,6 +242,7 @@ fn compare_pairs(
             )
         },
         tracking: &subject.cx.tracking,
+        named: &|mark| subject.cx.controller.store.instance_of(mark),
         ignore: gathered.ignore,
         diff: &subject.cx.world.diff,
         sync_options: subject.cx.app.sync_options(),

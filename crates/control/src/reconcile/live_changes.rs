@@ -39,8 +39,7 @@ pub(super) async fn matter(cx: &AppContext<'_>) -> bool {
 
 /// `None` for an object that is no longer the application's, or cannot be read: that is always a reason.
 fn fingerprint(cx: &AppContext<'_>, rules: &UpdateRules, object: &Object) -> Option<u64> {
-    let claim = cx.tracking.claim(object.metadata());
-    if claim.as_deref() != Some(cx.instance.as_str()) || !object.metadata().owner_references.is_empty() {
+    if !cx.tracking.owns(object.metadata(), &cx.instance) || !object.metadata().owner_references.is_empty() {
         return None;
     }
     let value = object.to_value().ok()?;

@@ -177,8 +177,8 @@ fn adopt(cx: &mut AppContext<'_>, stored: Arc<Object>) -> Result<(), String> {
     let app = serde_json::from_slice(stored.raw())
         .map_err(|error| format!("the stored application cannot be read: {error}"))?;
     let world = cx.controller.world.load();
-    let instance = |namespace: &str, name: &str| world.tracking.instance_name(namespace, name);
-    cx.is_behind |= cx.controller.store.update(Arc::clone(&stored), &app, instance) == Change::Declared;
+    cx.is_behind |=
+        cx.controller.store.update(Arc::clone(&stored), &app, &world.tracking) == Change::Declared;
     (cx.object, cx.app) = (stored, app);
     Ok(())
 }

@@ -78,8 +78,7 @@ impl Bench {
         let stored = ask(&self.sim, Method::GET, &format!("{APPS}/shop"), &Value::Null);
         let object = Arc::new(Object::from_value(&stored).unwrap());
         let tracking = &self.context.world.load().tracking;
-        let instance = |namespace: &str, name: &str| tracking.instance_name(namespace, name);
-        self.context.store.upsert(object, instance).unwrap();
+        self.context.store.upsert(object, tracking).unwrap();
     }
 
     /// One round, with what it wrote.

@@ -3,6 +3,7 @@
 use std::fmt;
 use std::sync::Arc;
 
+use smol_str::SmolStr;
 use tiphys_api::Application;
 use tiphys_api::application::NamespaceMetadata;
 use tiphys_object::{GroupKind, Object, ResourceKey};
@@ -48,6 +49,8 @@ pub struct CompareInput<'a> {
     pub permitted_kind: &'a dyn Fn(&ResourceKey) -> bool,
     /// Tracking settings with the application's effective method.
     pub tracking: &'a TrackingSettings,
+    /// The instance name of the application that a mark stands for, if there is one (TRK-54).
+    pub named: &'a dyn Fn(&str) -> Option<SmolStr>,
     /// Compiled ignore rules.
     pub ignore: &'a IgnoreRules,
     /// Settings of the comparison itself.

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use tiphys_api::Application;
+use tiphys_api::names::annotation;
 use tiphys_object::{GroupKind, Object, ObjectError, ResourceKey, access};
 
 use super::input::{CompareInput, Scope, managed_namespace_changed};
@@ -36,7 +37,7 @@ impl LiveObjects {
     pub fn managed(&self, tracking: &TrackingSettings, instance: &str) -> Vec<Arc<Object>> {
         self.by_key
             .values()
-            .filter(|object| tracking.claim(object.metadata()).is_some_and(|claim| claim == instance))
+            .filter(|object| tracking.owns(object.metadata(), instance))
             .filter(|object| is_root(object))
             .map(Arc::clone)
             .collect()
@@ -115,8 +116,7 @@ pub fn compare_lists(input: &ListsInput<'_>) -> Result<Comparison, ListsError> {
     let application = input.application;
     let metadata = &application.metadata;
     let base = TrackingSettings::from_settings(input.settings, input.control_plane_namespace);
-    let method =
-        base.effective_method(application.annotation("argocd.argoproj.io/tracking-method"), input.settings);
+    let method = base.effective_method(application.annotation(annotation::TRACKING_METHOD));
     let tracking = base.with_method(method);
     let instance = tracking.instance_name(&metadata.namespace, &metadata.name);
     let ignore = IgnoreRules::compile(&application.spec.ignore_differences, input.settings)?;
@@ -138,6 +138,8 @@ pub fn compare_lists(input: &ListsInput<'_>) -> Result<Comparison, ListsError> {
         permitted_live: input.permitted_live,
         permitted_kind: input.permitted_kind,
         tracking: &tracking,
+        // No other applications are known here.
+        named: &|_| None,
         ignore: &ignore,
         diff: &DiffSettings::from_settings(input.settings)?,
         sync_options: application.sync_options(),

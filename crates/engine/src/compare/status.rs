@@ -165,10 +165,8 @@ fn judge(
     let is_extra = target.is_none() && live.is_some();
     // An object may be here for no better reason than that a hook has its name. Without a target and without
     // our mark it is somebody else's, and nothing of ours may delete it (law 3).
-    let is_foreign = is_extra
-        && live
-            .as_ref()
-            .is_some_and(|live| input.tracking.claim(live.metadata()).as_deref() != Some(input.instance));
+    let is_foreign =
+        is_extra && live.as_ref().is_some_and(|live| !input.tracking.owns(live.metadata(), input.instance));
     let self_referenced =
         !is_foreign && input.tracking.is_self_referenced(target.as_deref(), live.as_deref());
     let is_managed_namespace = input.managed_namespace.is_some()
@@ -244,7 +242,7 @@ impl AppOptions {
 fn add_shared_warnings(input: &CompareInput<'_>, pairs: &[Pair], conditions: &mut Vec<Condition>) {
     let application = qualified_name(input.application_namespace, input.application_name);
     for live in pairs.iter().filter_map(|pair| pair.live.as_ref()) {
-        if let Some(claim) = input.tracking.claim(live.metadata())
+        if let Some(claim) = input.tracking.claim(live.metadata(), input.named)
             && claim != input.instance
         {
             let text = shared_warning(&application, &live.gvk().kind, live.name(), &claim);

@@ -1,31 +1,86 @@
 //! Reading the mark of live objects, and telling originals from copies (TRK-85, 92..97).
 
-use serde_json::Value;
 use smol_str::SmolStr;
-use tiphys_api::names::annotation;
-use tiphys_object::{Gvk, Metadata, Object, ResourceKey, access};
+use tiphys_object::{Metadata, Object, ResourceKey};
 
-use super::{TrackingId, TrackingMethod, TrackingSettings, truncated_label};
+use super::stamp::Place;
+use super::{Carrier, TrackingId, TrackingIdError, TrackingMethod, TrackingSettings};
 
 /// Bytes of a `generateName` that the API server uses; five of its own follow.
 const GENERATED_BASE_MAX: usize = 58;
 
 impl TrackingSettings {
-    /// The instance name an object's mark names, if any (TRK-85).
+    /// What an object's mark says about its owner, if it has one (TRK-85): an instance name, or with method `hash` a
+    /// digest of one. [`Self::own_marks`] are those of an application.
     ///
     /// The mark of an object with owner references, real or inferred, counts for nothing (TRK-86): the caller
     /// asks only for root objects.
-    pub fn claim(&self, metadata: &Metadata) -> Option<SmolStr> {
-        if !self.method.is_annotation_family() {
-            return metadata.labels.get(&self.label_key).filter(|value| !value.is_empty()).cloned();
-        }
-        if !self.installation_id.is_empty()
-            && metadata.annotations.get(annotation::INSTALLATION_ID) != Some(&self.installation_id)
-        {
+    pub fn mark(&self, metadata: &Metadata) -> Option<SmolStr> {
+        if !self.is_of_installation(metadata) {
             return None;
         }
-        let id: TrackingId = metadata.annotations.get(annotation::TRACKING_ID)?.parse().ok()?;
-        Some(id.instance).filter(|instance| !instance.is_empty())
+        let mark = if self.method.is_annotation_family() {
+            let text = metadata.annotations.get(&self.annotation_key)?;
+            TrackingId::read(text, self.annotation_format).ok()?.instance
+        } else {
+            metadata.labels.get(&self.label_key)?.clone()
+        };
+        Some(mark).filter(|mark| !mark.is_empty())
+    }
+
+    /// The marks by which objects name an application as their owner; several where two forms of a digest stand for
+    /// each other (TRK-53).
+    pub fn own_marks(&self, instance: &str) -> Vec<SmolStr> {
+        match self.method {
+            TrackingMethod::Hash => self.digests(instance).map(SmolStr::from).collect(),
+            TrackingMethod::Annotation
+            | TrackingMethod::AnnotationAndLabel
+            | TrackingMethod::AnnotationAndHash
+            | TrackingMethod::Label => vec![instance.into()],
+        }
+    }
+
+    /// Whether an object's mark names an application.
+    pub fn owns(&self, metadata: &Metadata, instance: &str) -> bool {
+        let Some(mark) = self.mark(metadata) else { return false };
+        match self.method {
+            TrackingMethod::Hash => self.digests(instance).any(|digest| mark == digest),
+            _ => mark == instance,
+        }
+    }
+
+    /// The instance name of the application that an object's mark names. `named` finds it for a mark; without it a
+    /// digest says nothing (TRK-54).
+    pub fn claim(&self, metadata: &Metadata, named: impl Fn(&str) -> Option<SmolStr>) -> Option<SmolStr> {
+        let mark = self.mark(metadata)?;
+        if self.method == TrackingMethod::Hash { named(&mark) } else { Some(mark) }
+    }
+
+    /// Keys of labels and annotations that marks are read from.
+    pub fn mark_keys(&self) -> [SmolStr; 3] {
+        [self.annotation_key.clone(), self.installation_id_key.clone(), self.label_key.clone()]
+    }
+
+    /// Whether an object may be of this installation (TRK-62..66).
+    fn is_of_installation(&self, metadata: &Metadata) -> bool {
+        let key = &self.installation_id_key;
+        if self.installation_id.is_empty() {
+            let carried = match self.carrier {
+                Carrier::Label => metadata.labels.get(key),
+                _ => metadata.annotations.get(key),
+            };
+            return !self.rejects_foreign || carried.is_none_or(SmolStr::is_empty);
+        }
+        match self.installation_place() {
+            None => true,
+            Some(Place::Annotation) => metadata.annotations.get(key) == Some(&self.installation_id),
+            Some(Place::Label) => metadata.labels.get(key) == Some(&self.installation_id),
+        }
+    }
+
+    /// What a live object's tracking annotation says, if it has one.
+    pub(super) fn tracking_id(&self, live: &Object) -> Option<Result<TrackingId, TrackingIdError>> {
+        live.annotation(&self.annotation_key).map(|text| TrackingId::read(text, self.annotation_format))
     }
 
     /// Whether a live object carries its own mark, not a copy of another object's (TRK-92..94a).
@@ -39,7 +94,7 @@ impl TrackingSettings {
         }
         match target {
             Some(target) => is_same(&live.key(), &target.key(), GroupMove::Exact),
-            None => match live.annotation(annotation::TRACKING_ID).map(str::parse::<TrackingId>) {
+            None => match self.tracking_id(live) {
                 Some(Ok(id)) => is_same(&live.key(), &id.key, GroupMove::FromExtensions),
                 Some(Err(_)) | None => true,
             },
@@ -53,43 +108,13 @@ impl TrackingSettings {
         if self.is_self_referenced(None, Some(live)) {
             return true;
         }
-        let Some(Ok(id)) = live.annotation(annotation::TRACKING_ID).map(str::parse::<TrackingId>) else {
-            return false;
-        };
+        let Some(Ok(id)) = self.tracking_id(live) else { return false };
         let prefix = live.metadata().generate_name.as_str();
         // The server shortens what leaves no room for its own part.
         let shortened = prefix.get(..GENERATED_BASE_MAX).unwrap_or(prefix);
         let is_made = !prefix.is_empty() && live.name().starts_with(shortened);
         let own = ResourceKey { name: live.metadata().name.clone(), ..id.key.clone() };
         id.key.name.is_empty() && is_made && is_same(&live.key(), &own, GroupMove::FromExtensions)
-    }
-
-    /// The live copy to compare: marks that differ only because the tracking method was changed are made equal
-    /// to the target's (TRK-95, TRK-97). Nothing is applied from this copy.
-    pub fn normalize_live(&self, instance: &str, live: &mut Value, target: &Value) {
-        if !self.method.is_annotation_family() {
-            return;
-        }
-        let Some(label) = access::label(live, &self.label_key).filter(|label| !label.is_empty()) else {
-            return;
-        };
-        let Gvk { group, kind, .. } = Gvk::of(live);
-        if group == "apiextensions.k8s.io" && kind == "CustomResourceDefinition" {
-            return;
-        }
-        let is_ours = label == instance || truncated_label(instance) == Some(label);
-        if access::annotation(live, annotation::TRACKING_ID).is_none()
-            && let Some(id) = access::annotation(target, annotation::TRACKING_ID)
-        {
-            access::set_annotation(live, annotation::TRACKING_ID, id);
-        }
-        // Method `annotation` writes no label, so a label of any value is somebody else's matter (TRK-95 c).
-        // Deviation (TRK-97): the others keep a foreign value in the diff, or the removal of a chart's own label
-        // would never be seen.
-        let is_masked = is_ours || self.method == TrackingMethod::Annotation;
-        if is_masked && access::label(target, &self.label_key).is_none() {
-            access::remove_label(live, &self.label_key);
-        }
     }
 }
 
@@ -116,7 +141,7 @@ fn is_same(live: &ResourceKey, marked: &ResourceKey, group_move: GroupMove) -> b
 #[cfg(test)]
 mod tests {
     use super::*;
-    use serde_json::json;
+    use serde_json::{Value, json};
     use std::collections::BTreeMap;
 
     fn settings(method: TrackingMethod) -> TrackingSettings {
@@ -141,12 +166,12 @@ mod tests {
         let live = object(&json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "k",
             "annotations": {"argocd.argoproj.io/tracking-id": "ui:/Secret:shop/k"},
             "labels": {"app.kubernetes.io/instance": "chart"}}}));
-        let claim = |method| settings(method).claim(live.metadata());
+        let claim = |method| settings(method).mark(live.metadata());
         assert_eq!(claim(TrackingMethod::Annotation).as_deref(), Some("ui"));
         assert_eq!(claim(TrackingMethod::AnnotationAndLabel).as_deref(), Some("ui"));
         assert_eq!(claim(TrackingMethod::Label).as_deref(), Some("chart"));
-        assert_eq!(settings(TrackingMethod::Annotation).claim(secret("n", &json!({})).metadata()), None);
-        assert_eq!(settings(TrackingMethod::Annotation).claim(marked("n", "rubbish").metadata()), None);
+        assert_eq!(settings(TrackingMethod::Annotation).mark(secret("n", &json!({})).metadata()), None);
+        assert_eq!(settings(TrackingMethod::Annotation).mark(marked("n", "rubbish").metadata()), None);
     }
 
     #[test]
@@ -160,13 +185,10 @@ mod tests {
                 &json!({"argocd.argoproj.io/tracking-id": id, "argocd.argoproj.io/installation-id": value}),
             )
         };
-        assert_eq!(ours.claim(with("eu-1").metadata()).as_deref(), Some("ui"));
-        assert_eq!(ours.claim(with("eu-2").metadata()), None);
-        assert_eq!(ours.claim(marked("shop", id).metadata()), None);
-        assert_eq!(
-            settings(TrackingMethod::Annotation).claim(with("eu-2").metadata()).as_deref(),
-            Some("ui")
-        );
+        assert_eq!(ours.mark(with("eu-1").metadata()).as_deref(), Some("ui"));
+        assert_eq!(ours.mark(with("eu-2").metadata()), None);
+        assert_eq!(ours.mark(marked("shop", id).metadata()), None);
+        assert_eq!(settings(TrackingMethod::Annotation).mark(with("eu-2").metadata()).as_deref(), Some("ui"));
     }
 
     #[test]
@@ -209,55 +231,5 @@ mod tests {
         let tracking = settings(TrackingMethod::Annotation);
         assert!(tracking.is_self_referenced(None, Some(&live("networking.k8s.io"))));
         assert!(!tracking.is_self_referenced(None, Some(&live("acme.test"))));
-    }
-
-    fn normalized(method: TrackingMethod, mut live: Value, target: &Value) -> Value {
-        settings(method).normalize_live("ui", &mut live, target);
-        live
-    }
-
-    #[test]
-    fn trk_95_a_change_from_label_to_annotation_is_no_difference() {
-        let target = json!({"kind": "Secret", "metadata": {"annotations": {"argocd.argoproj.io/tracking-id": "ui:/Secret:s/k"}}});
-        let live = json!({"kind": "Secret", "metadata": {"labels": {"app.kubernetes.io/instance": "ui"}}});
-        assert_eq!(normalized(TrackingMethod::Annotation, live.clone(), &target), target);
-        assert_eq!(normalized(TrackingMethod::Label, live.clone(), &target), live);
-    }
-
-    #[test]
-    fn trk_95_another_owner_stays_visible() {
-        let target = json!({"kind": "Secret", "metadata": {"annotations": {"argocd.argoproj.io/tracking-id": "ui:/Secret:s/k"}}});
-        let live = json!({"kind": "Secret", "metadata": {"labels": {"app.kubernetes.io/instance": "ui"},
-            "annotations": {"argocd.argoproj.io/tracking-id": "ops:/Secret:s/k"}}});
-        let copy = normalized(TrackingMethod::Annotation, live, &target);
-        assert_eq!(access::annotation(&copy, annotation::TRACKING_ID), Some("ops:/Secret:s/k"));
-        assert_eq!(access::label(&copy, "app.kubernetes.io/instance"), None);
-    }
-
-    #[test]
-    fn trk_95_objects_without_the_label_are_left_alone() {
-        let target =
-            json!({"metadata": {"annotations": {"argocd.argoproj.io/tracking-id": "ui:/Secret:s/k"}}});
-        let live = json!({"kind": "Secret", "metadata": {"name": "k"}});
-        assert_eq!(normalized(TrackingMethod::Annotation, live.clone(), &target), live);
-    }
-
-    #[test]
-    fn trk_97_a_charts_own_label_stays_in_the_diff() {
-        let live =
-            json!({"kind": "Secret", "metadata": {"labels": {"app.kubernetes.io/instance": "release"}}});
-        assert_eq!(
-            normalized(TrackingMethod::AnnotationAndLabel, live.clone(), &json!({"metadata": {}})),
-            live
-        );
-    }
-
-    #[test]
-    fn trk_95_with_annotations_a_foreign_label_is_masked_where_the_target_has_none() {
-        let labelled = |value: &str| json!({"kind": "Secret", "metadata": {"labels": {"app.kubernetes.io/instance": value}}});
-        let copy = normalized(TrackingMethod::Annotation, labelled("release"), &json!({"metadata": {}}));
-        assert_eq!(access::label(&copy, "app.kubernetes.io/instance"), None);
-        let copy = normalized(TrackingMethod::Annotation, labelled("release"), &labelled("other"));
-        assert_eq!(access::label(&copy, "app.kubernetes.io/instance"), Some("release"));
     }
 }

@@ -27,10 +27,33 @@ impl HashAlgorithm {
         match text {
             "sha1" => Some(Self::Sha1),
             "sha1-raw" => Some(Self::Sha1Raw),
-            "fnv1a-64" => Some(Self::Fnv1a64),
+            "fnv1a" | "fnv1a-64" => Some(Self::Fnv1a64),
             "fnv1a-128" => Some(Self::Fnv1a128),
             "sha256-160" => Some(Self::Sha256Short),
             _ => None,
+        }
+    }
+
+    /// The settings value.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Sha1 => "sha1",
+            Self::Sha1Raw => "sha1-raw",
+            Self::Fnv1a64 => "fnv1a-64",
+            Self::Fnv1a128 => "fnv1a-128",
+            Self::Sha256Short => "sha256-160",
+        }
+    }
+
+    /// Algorithms whose digests are recognised, this one first: the two forms of SHA-1 stand for each other, so that a
+    /// change between them orphans nothing (TRK-53).
+    pub fn accepted(self) -> &'static [Self] {
+        match self {
+            Self::Sha1 => &[Self::Sha1, Self::Sha1Raw],
+            Self::Sha1Raw => &[Self::Sha1Raw, Self::Sha1],
+            Self::Fnv1a64 => &[Self::Fnv1a64],
+            Self::Fnv1a128 => &[Self::Fnv1a128],
+            Self::Sha256Short => &[Self::Sha256Short],
         }
     }
 
@@ -89,6 +112,7 @@ mod tests {
         let text = "61199294-412c-4e78-a237-3ebba6784fcd.some-application";
         assert_eq!(HashAlgorithm::Fnv1a64.digest(text), "0b7403df1fc95ad3");
         assert_eq!(HashAlgorithm::Fnv1a128.digest(text), "cf1b6b3e5bf9ea41865c45dd20281bcb");
+        assert_eq!(HashAlgorithm::parse("fnv1a"), Some(HashAlgorithm::Fnv1a64));
         assert_eq!(HashAlgorithm::parse("md5"), None);
     }
 }

@@ -7,7 +7,37 @@ use serde_json::Value;
 use smol_str::SmolStr;
 use tiphys_object::{Gvk, ResourceKey, access};
 
-/// Who an object belongs to, and which object was marked.
+/// Form of the tracking annotation.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum TrackingFormat {
+    /// `<instance name>:<group>/<kind>:<namespace>/<name>` (TRK-30).
+    #[default]
+    Colon,
+    /// `<instance name>;<group>/<kind>/<namespace>/<name>` (TRK-35).
+    Semicolon,
+}
+
+impl TrackingFormat {
+    /// Reads a settings value exactly.
+    pub fn parse(text: &str) -> Option<Self> {
+        match text {
+            "colon" => Some(Self::Colon),
+            "semicolon" => Some(Self::Semicolon),
+            _ => None,
+        }
+    }
+
+    /// The settings value.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Colon => "colon",
+            Self::Semicolon => "semicolon",
+        }
+    }
+}
+
+/// Who an object belongs to, and which object was marked. It is read and printed in the form with colons;
+/// [`TrackingId::read`] and [`TrackingId::write`] know both.
 ///
 /// ```
 /// # use tiphys_engine::tracking::TrackingId;
@@ -38,6 +68,39 @@ impl TrackingId {
                 namespace: namespace.into(),
                 name: access::name(object).into(),
             },
+        }
+    }
+}
+
+impl TrackingId {
+    /// Reads a value where a form is written: the one with semicolons is read there alone, the one with colons
+    /// everywhere (TRK-35).
+    ///
+    /// # Errors
+    /// When it has no form that is read; such an object has no owner (TRK-34).
+    pub fn read(text: &str, format: TrackingFormat) -> Result<Self, TrackingIdError> {
+        let first = text.find([':', ';']).and_then(|at| text.as_bytes().get(at));
+        if format == TrackingFormat::Colon || first != Some(&b';') {
+            return text.parse();
+        }
+        let (instance, rest) = text.split_once(';').ok_or(TrackingIdError)?;
+        let mut parts = rest.split('/');
+        let mut part = || parts.next().ok_or(TrackingIdError);
+        let key = ResourceKey::new(part()?, part()?, part()?, part()?);
+        match parts.next() {
+            None => Ok(Self { instance: instance.into(), key }),
+            Some(_) => Err(TrackingIdError),
+        }
+    }
+
+    /// Prints a value in a form.
+    pub fn write(&self, format: TrackingFormat) -> String {
+        match format {
+            TrackingFormat::Colon => self.to_string(),
+            TrackingFormat::Semicolon => {
+                let ResourceKey { group, kind, namespace, name } = &self.key;
+                format!("{};{group}/{kind}/{namespace}/{name}", self.instance)
+            }
         }
     }
 }
@@ -115,5 +178,20 @@ mod tests {
             assert_eq!(text.parse::<TrackingId>(), Err(TrackingIdError), "{text:?}");
         }
         assert!(":/:/".parse::<TrackingId>().is_ok());
+    }
+
+    #[test]
+    fn trk_35_semicolons_are_read_where_they_are_written() {
+        let id = TrackingId { instance: "my-app".into(), key: ResourceKey::new("", "Secret", "ns", "s:1") };
+        for format in [TrackingFormat::Colon, TrackingFormat::Semicolon] {
+            assert_eq!(TrackingId::read(&id.write(format), format), Ok(id.clone()));
+        }
+        let written = id.write(TrackingFormat::Semicolon);
+        assert_eq!(written, "my-app;/Secret/ns/s:1");
+        assert_eq!(TrackingId::read(&written, TrackingFormat::Colon), Err(TrackingIdError));
+        assert_eq!(TrackingId::read(&id.to_string(), TrackingFormat::Semicolon), Ok(id));
+        for wrong in ["", "a", "a;b", "a;/Secret/ns", "a;/Secret/ns/s/t", "a;;", "a:;/b/c/d"] {
+            assert_eq!(TrackingId::read(wrong, TrackingFormat::Semicolon), Err(TrackingIdError), "{wrong}");
+        }
     }
 }

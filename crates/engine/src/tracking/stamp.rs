@@ -1,12 +1,18 @@
 //! Marking desired objects (TRK-20..25, 40..44, 75..77).
 
+use std::borrow::Cow;
+
 use serde_json::{Map, Value};
+use smol_str::SmolStr;
 use tiphys_api::names::annotation;
 use tiphys_go::json::print_go;
 use tiphys_object::structured::go_type;
 use tiphys_object::{Gvk, access};
 
-use super::{TrackingId, TrackingMethod, TrackingSettings};
+use super::{
+    Carrier, NameAnnotation, TrackingId, TrackingMethod, TrackingSettings, qualified_name,
+    split_instance_name,
+};
 
 /// Longest value of a label, in bytes.
 const LABEL_BYTES_MAX: usize = 63;
@@ -58,25 +64,60 @@ impl TrackingSettings {
         if self.label_key.is_empty() || instance.is_empty() || is_custom_resource_definition(object) {
             return Ok(());
         }
-        match self.method {
-            TrackingMethod::Annotation => self.stamp_annotations(object, instance, destination_namespace),
-            TrackingMethod::AnnotationAndLabel => {
-                self.stamp_annotations(object, instance, destination_namespace)?;
-                let value = truncated_label(instance).ok_or(StampError::Truncate)?;
-                self.stamp_label(object, value)
-            }
-            TrackingMethod::Label => self.stamp_label(object, instance),
+        if self.method.is_annotation_family() {
+            self.stamp_annotations(object, instance, destination_namespace)?;
         }
+        if let Some(value) = self.label_value(instance)? {
+            stamp_label(object, &self.label_key, &value)?;
+            if self.label_key == LEGACY_LABEL_KEY {
+                stamp_legacy_template(object, &value);
+            }
+        }
+        self.stamp_name(object, instance)?;
+        self.stamp_installation(object)
     }
 
-    /// The instance label the method writes; `None` when it writes none (TRK-40, TRK-44).
-    pub fn label_value<'a>(&self, instance: &'a str) -> Result<Option<&'a str>, StampError> {
+    /// The instance label the method writes; `None` when it writes none (TRK-40, TRK-44, TRK-50).
+    pub fn label_value<'a>(&self, instance: &'a str) -> Result<Option<Cow<'a, str>>, StampError> {
         match self.method {
             TrackingMethod::Annotation => Ok(None),
             TrackingMethod::AnnotationAndLabel => {
-                truncated_label(instance).map(Some).ok_or(StampError::Truncate)
+                truncated_label(instance).map(|value| Some(value.into())).ok_or(StampError::Truncate)
             }
-            TrackingMethod::Label => Ok(Some(instance)),
+            TrackingMethod::Label => Ok(Some(instance.into())),
+            TrackingMethod::Hash | TrackingMethod::AnnotationAndHash => {
+                Ok(Some(self.hash_algorithm.digest(&self.hash_input(instance)).into()))
+            }
+        }
+    }
+
+    /// The text whose digest stands for an application (TRK-50).
+    pub fn hash_input<'a>(&self, instance: &'a str) -> Cow<'a, str> {
+        if self.carrier == Carrier::Hash && !self.installation_id.is_empty() {
+            format!("{}.{instance}", self.installation_id).into()
+        } else {
+            instance.into()
+        }
+    }
+
+    /// Digests that are recognised as an application's, the one that is written first (TRK-53).
+    pub fn digests(&self, instance: &str) -> impl Iterator<Item = String> + use<> {
+        let input = self.hash_input(instance).into_owned();
+        self.hash_algorithm.accepted().iter().map(move |algorithm| algorithm.digest(&input))
+    }
+
+    /// The readable name of an application (TRK-56).
+    pub fn readable_name(&self, instance: &str) -> SmolStr {
+        let (namespace, name) = split_instance_name(instance, "");
+        qualified_name(namespace, name)
+    }
+
+    /// Whether the readable name is written (TRK-56).
+    pub(super) fn writes_name(&self) -> bool {
+        match self.name_annotation {
+            NameAnnotation::Auto => self.method.is_hashed(),
+            NameAnnotation::Always => true,
+            NameAnnotation::Never => false,
         }
     }
 
@@ -97,31 +138,76 @@ impl TrackingSettings {
         instance: &str,
         destination: &str,
     ) -> Result<(), StampError> {
-        let id = self.installation_id.as_str();
-        check_text_map(object, "annotations").map_err(|problem| StampError::Annotations {
-            preposition: if id.is_empty() { "for" } else { "from target object" },
-            object: describe(object),
-            problem,
-        })?;
-        let tracking_id = TrackingId::for_object(instance, object, destination).to_string();
-        access::set_annotation(object, annotation::TRACKING_ID, &tracking_id);
-        if id.is_empty() {
-            access::remove_annotation(object, annotation::INSTALLATION_ID);
-        } else {
-            access::set_annotation(object, annotation::INSTALLATION_ID, id);
+        self.check_annotations(object)?;
+        let tracking_id = TrackingId::for_object(instance, object, destination).write(self.annotation_format);
+        access::set_annotation(object, &self.annotation_key, &tracking_id);
+        if self.installation_id.is_empty() {
+            // A label of that key is no annotation; what an installation with an annotation wrote is taken away.
+            let key = match self.carrier {
+                Carrier::Label => annotation::INSTALLATION_ID,
+                _ => &self.installation_id_key,
+            };
+            access::remove_annotation(object, key);
         }
         Ok(())
     }
 
-    fn stamp_label(&self, object: &mut Value, value: &str) -> Result<(), StampError> {
-        check_text_map(object, "labels")
-            .map_err(|problem| StampError::Labels { object: describe(object), problem })?;
-        access::set_label(object, &self.label_key, value);
-        if self.label_key == LEGACY_LABEL_KEY {
-            stamp_legacy_template(object, value);
+    fn stamp_name(&self, object: &mut Value, instance: &str) -> Result<(), StampError> {
+        if self.writes_name() {
+            self.check_annotations(object)?;
+            access::set_annotation(object, &self.name_annotation_key, &self.readable_name(instance));
         }
         Ok(())
     }
+
+    /// Writes the installation ID where the carrier says (TRK-61..66).
+    fn stamp_installation(&self, object: &mut Value) -> Result<(), StampError> {
+        match self.installation_place() {
+            None => Ok(()),
+            Some(Place::Annotation) => {
+                self.check_annotations(object)?;
+                access::set_annotation(object, &self.installation_id_key, &self.installation_id);
+                Ok(())
+            }
+            Some(Place::Label) => stamp_label(object, &self.installation_id_key, &self.installation_id),
+        }
+    }
+
+    /// Where objects of this installation carry its ID; `None` when they carry none that would be looked for.
+    pub(super) fn installation_place(&self) -> Option<Place> {
+        if self.installation_id.is_empty() {
+            return None;
+        }
+        match self.carrier {
+            Carrier::Label => Some(Place::Label),
+            Carrier::AnnotationStrict => Some(Place::Annotation),
+            Carrier::Annotation | Carrier::Hash => {
+                self.method.is_annotation_family().then_some(Place::Annotation)
+            }
+        }
+    }
+
+    fn check_annotations(&self, object: &Value) -> Result<(), StampError> {
+        check_text_map(object, "annotations").map_err(|problem| StampError::Annotations {
+            preposition: if self.installation_id.is_empty() { "for" } else { "from target object" },
+            object: describe(object),
+            problem,
+        })
+    }
+}
+
+/// Where an installation ID stands on an object.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Place {
+    Annotation,
+    Label,
+}
+
+fn stamp_label(object: &mut Value, key: &str, value: &str) -> Result<(), StampError> {
+    check_text_map(object, "labels")
+        .map_err(|problem| StampError::Labels { object: describe(object), problem })?;
+    access::set_label(object, key, value);
+    Ok(())
 }
 
 /// The instance name as a label value: at most 63 bytes, then without trailing bytes that are no ASCII letter or

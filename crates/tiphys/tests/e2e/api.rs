@@ -121,6 +121,13 @@ impl Api {
         value["items"].as_array().cloned().unwrap_or_default()
     }
 
+    /// What stands at a path.
+    pub(crate) async fn read(&self, path: &str) -> Value {
+        let (status, value) = self.call(Method::GET, path, "application/json", Bytes::new()).await;
+        assert!(status.is_success(), "get {path}: {status} {value}");
+        value
+    }
+
     /// The version of a collection, from which a watch can go on.
     pub(crate) async fn version(&self, kind: &str, namespace: &str) -> String {
         let path = path(kind, namespace, "");

@@ -23,6 +23,7 @@ mod faults;
 mod fixtures;
 mod git;
 mod guards;
+mod hashed;
 mod hooks;
 mod main_job;
 mod operations;

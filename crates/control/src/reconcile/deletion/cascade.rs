@@ -31,7 +31,7 @@ pub(super) async fn cascade(
     if resolved.destination.is_stopped() {
         return Err("Failed to load live state: the configuration of the cluster changed".to_owned());
     }
-    let found = resolved.destination.index.managed(&cx.instance);
+    let found = resolved.destination.index.managed(&cx.tracking.own_marks(&cx.instance));
     if let Some(error) = found.cluster_error {
         return Err(format!("Failed to load live state: {error}"));
     }
@@ -131,8 +131,7 @@ async fn confirm_empty(
     resolved: &Resolved,
     decided: &HashSet<ResourceKey>,
 ) -> Result<bool, String> {
-    let is_ours =
-        |object: &Object| cx.tracking.claim(object.metadata()).as_deref() == Some(cx.instance.as_str());
+    let is_ours = |object: &Object| cx.tracking.owns(object.metadata(), &cx.instance);
     let counts = resolved.destination.index.counts();
     let state = cx.app.status.operation_state.as_ref();
     let finished = state.and_then(|state| state.finished_at.as_deref()?.parse::<Timestamp>().ok());

@@ -109,7 +109,7 @@ async fn load_hooks(
         let live = resolved.destination.writer.get(&key).await.map_err(|error| error.to_string())?;
         // An object of the hook's name that is not ours is neither judged nor deleted.
         if let Some(live) = &live
-            && cx.tracking.claim(live.metadata()).as_deref() != Some(cx.instance.as_str())
+            && !cx.tracking.owns(live.metadata(), &cx.instance)
         {
             return Err(format!("{} exists and is not part of the application; {SKIP_HINT}", live.key()));
         }

@@ -80,6 +80,7 @@ impl Case {
             permitted_live: &|object| self.hidden != Some(object.name()),
             permitted_kind: &|key| self.forbidden != Some(key.name.as_str()),
             tracking: &self.tracking,
+            named: &|_| None,
             ignore: &IgnoreRules::compile(&[], &BTreeMap::new()).unwrap(),
             diff: &DiffSettings::default(),
             sync_options: &self.sync_options,

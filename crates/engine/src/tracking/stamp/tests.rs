@@ -1,6 +1,7 @@
 use super::*;
 use serde_json::json;
 use std::collections::BTreeMap;
+use tiphys_object::Object;
 
 fn settings(method: &str, id: &str) -> TrackingSettings {
     let map = BTreeMap::from([
@@ -171,4 +172,147 @@ fn trk_76_lists_are_expanded() {
 fn trk_77_custom_resource_definitions_are_not_marked() {
     let crd = json!({"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition", "metadata": {"name": "x"}});
     assert_eq!(stamped(&settings("annotation+label", "id"), crd.clone()), crd);
+}
+
+fn with(pairs: &[(&str, &str)]) -> TrackingSettings {
+    let map = pairs.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect();
+    TrackingSettings::from_settings(&map, "argocd")
+}
+
+const METHOD: &str = "application.resourceTrackingMethod";
+const DIGEST: &str = "3fbe5782d494cc956140bc58386c971bf0e96fad";
+
+/// TRK section 18, with the digest that TRK-51 publishes.
+#[test]
+fn trk_50_the_digest_stands_beside_a_readable_name() {
+    let id = "61199294-412c-4e78-a237-3ebba6784fcd";
+    let settings = with(&[(METHOD, "annotation+hash"), ("installationID", id)]);
+    let mut object =
+        secret(&json!({"name": "some-secret", "namespace": "some-namespace", "annotations": {}}));
+    settings.stamp(&mut object, "some-application", "some-namespace").unwrap();
+    assert_eq!(
+        object["metadata"],
+        json!({"name": "some-secret", "namespace": "some-namespace",
+        "labels": {"app.kubernetes.io/instance": DIGEST},
+        "annotations": {
+            "argocd.argoproj.io/tracking-id": "some-application:/Secret:some-namespace/some-secret",
+            "argocd.argoproj.io/installation-id": id,
+            "argo-cd.argoproj.io/application-name": "some-application",
+        }})
+    );
+    let mut object = secret(&json!({"name": "k"}));
+    with(&[(METHOD, "hash")]).stamp(&mut object, "team-a_web", "shop").unwrap();
+    assert_eq!(
+        object["metadata"]["annotations"],
+        json!({"argo-cd.argoproj.io/application-name": "team-a/web"})
+    );
+}
+
+#[test]
+fn trk_56_the_readable_name_is_written_where_it_is_wanted() {
+    let is_named = |method: &str, wanted: &str| {
+        let settings = with(&[(METHOD, method), ("application.trackingNameAnnotation", wanted)]);
+        let object = stamped(&settings, secret(&json!({"name": "k"})));
+        object["metadata"]["annotations"]["argo-cd.argoproj.io/application-name"] == "ui"
+    };
+    for method in TrackingMethod::ALL {
+        assert_eq!(is_named(method.as_str(), "auto"), method.is_hashed(), "{method}");
+        assert!(is_named(method.as_str(), "true") && !is_named(method.as_str(), "false"), "{method}");
+    }
+}
+
+/// Where the ID of an object stands under a carrier: in an annotation, in a label, or nowhere.
+fn carried(method: TrackingMethod, carrier: &str) -> (bool, bool) {
+    let settings =
+        with(&[(METHOD, method.as_str()), ("installationID", "eu-1"), ("installationID.carrier", carrier)]);
+    let object = stamped(&settings, secret(&json!({"name": "k"})));
+    let metadata = &object["metadata"];
+    let own = Object::from_value(&object).unwrap();
+    assert!(settings.owns(own.metadata(), "ui"), "{method}, {carrier}: what is written is recognised");
+    (
+        metadata["annotations"]["argocd.argoproj.io/installation-id"] == "eu-1",
+        metadata["labels"]["argo-cd.argoproj.io/installation-id"] == "eu-1",
+    )
+}
+
+#[test]
+fn trk_61_to_66_the_id_stands_where_its_carrier_says() {
+    for method in TrackingMethod::ALL {
+        let family = method.is_annotation_family();
+        assert_eq!(carried(method, "annotation"), (family, false), "{method}");
+        assert_eq!(carried(method, "hash"), (family, false), "{method}");
+        assert_eq!(carried(method, "annotation-strict"), (true, false), "{method}");
+        assert_eq!(carried(method, "label"), (false, true), "{method}");
+    }
+}
+
+/// Two installations with an application of one name: what one writes is not the other's, but for the two gaps that are
+/// documented (TRK-61, TRK-66: method `label` and carriers that it does not write).
+#[test]
+fn trk_62_to_66_the_objects_of_another_installation_are_not_ours() {
+    for carrier in ["annotation", "annotation-strict", "label", "hash"] {
+        for method in TrackingMethod::ALL {
+            let of = |id: &str| {
+                with(&[
+                    (METHOD, method.as_str()),
+                    ("installationID", id),
+                    ("installationID.carrier", carrier),
+                ])
+            };
+            let theirs = Object::from_value(&stamped(&of("us-1"), secret(&json!({"name": "k"})))).unwrap();
+            let gap = match carrier {
+                "annotation" => !method.is_annotation_family(),
+                "hash" => method == TrackingMethod::Label,
+                _ => false,
+            };
+            assert_eq!(of("eu-1").owns(theirs.metadata(), "ui"), gap, "{method}, {carrier}");
+        }
+    }
+}
+
+#[test]
+fn trk_63_without_an_id_foreign_objects_can_be_rejected() {
+    for carrier in ["annotation", "label"] {
+        let theirs = with(&[("installationID", "us-1"), ("installationID.carrier", carrier)]);
+        let theirs = Object::from_value(&stamped(&theirs, secret(&json!({"name": "k"})))).unwrap();
+        let ours =
+            |foreign: &str| with(&[("installationID.foreign", foreign), ("installationID.carrier", carrier)]);
+        assert!(ours("ignore").owns(theirs.metadata(), "ui"), "{carrier}");
+        assert!(!ours("reject").owns(theirs.metadata(), "ui"), "{carrier}");
+    }
+}
+
+#[test]
+fn trk_53_both_forms_of_sha_1_are_recognised_and_one_is_written() {
+    let by = |algorithm: &str| with(&[(METHOD, "hash"), ("application.trackingHashAlgorithm", algorithm)]);
+    for (writer, reader, is_ours) in
+        [("sha1", "sha1-raw", true), ("sha1-raw", "sha1", true), ("sha1", "fnv1a", false)]
+    {
+        let object = Object::from_value(&stamped(&by(writer), secret(&json!({"name": "k"})))).unwrap();
+        assert_eq!(by(reader).owns(object.metadata(), "ui"), is_ours, "{writer}, {reader}");
+    }
+}
+
+/// TRK-36: the original proposal, whose tracking annotation has the key of the instance label.
+#[test]
+fn trk_36_one_key_may_serve_annotation_and_label() {
+    let settings = with(&[
+        (METHOD, "annotation+label"),
+        ("application.trackingAnnotationKey", "app.kubernetes.io/instance"),
+        ("application.trackingAnnotationFormat", "semicolon"),
+        ("installationID", "eu-1"),
+        ("installationID.key", "argo-cd.argoproj.io/installation-id"),
+    ]);
+    let mut object = secret(&json!({"name": "some-secret", "namespace": "some-namespace"}));
+    settings.stamp(&mut object, "my-application", "").unwrap();
+    assert_eq!(
+        object["metadata"]["annotations"],
+        json!({"app.kubernetes.io/instance": "my-application;/Secret/some-namespace/some-secret",
+            "argo-cd.argoproj.io/installation-id": "eu-1"})
+    );
+    assert_eq!(object["metadata"]["labels"], json!({"app.kubernetes.io/instance": "my-application"}));
+    let live = Object::from_value(&object).unwrap();
+    assert!(
+        settings.owns(live.metadata(), "my-application") && settings.is_self_referenced(None, Some(&live))
+    );
 }

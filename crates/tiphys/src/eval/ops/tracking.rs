@@ -5,16 +5,18 @@ use crate::eval::fault::Fault;
 use crate::eval::operation::{Input, Operation, Stability};
 use crate::eval::shape::{Member, Shape, default, required};
 use serde_json::{Value, json};
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use tiphys_api::Application;
-use tiphys_api::application::Metadata;
+use tiphys_api::application::{Metadata, ResourceStatus};
+use tiphys_api::names::annotation;
 use tiphys_engine::compare::{
     ComparedResource, ListsInput, LiveObjects, compare_lists, fail_on_shared, is_root, shared_warning,
 };
 use tiphys_engine::tracking::{
-    HashAlgorithm, TrackingId, app_key, expand_lists, instance_name, qualified_name, split_instance_name,
+    HashAlgorithm, Migration, TrackingId, app_key, expand_lists, installation_id_at_start, instance_name,
+    qualified_name, split_instance_name,
 };
-use tiphys_object::ResourceKey;
+use tiphys_object::{Object, ResourceKey};
 
 const INSTANCE: Member = required("instanceName", Shape::Text);
 const TARGET: Member = required("target", Shape::Map);
@@ -93,6 +95,20 @@ pub(super) const ROWS: &[Operation] = &[
         },
     },
     Operation {
+        name: "tracking.installation_id_startup",
+        summary: "What becomes of the installation ID when the control plane starts.",
+        stability: Stability::Stable,
+        spec: &["EVAL-117", "TRK-67", "TRK-69"],
+        input: &[SETTINGS, default("storedID", Shape::OrNull(&Shape::Text), "null")],
+        result: &[required("action", Shape::Text)],
+        example: (r#"{"settings":{"installationID":"eu-1"}}"#, r#"{"action":"keep"}"#),
+        run: |input| {
+            let stored = input.get("storedID").as_str();
+            let action = installation_id_at_start(&world::texts(input, "settings"), stored);
+            Ok(json!({"action": action.as_str()}))
+        },
+    },
+    Operation {
         name: "tracking.instance_name",
         summary: "The name an application is known by on its objects.",
         stability: Stability::Stable,
@@ -138,6 +154,26 @@ pub(super) const ROWS: &[Operation] = &[
             r#"{"compared":[],"missing":["/Secret/shop/k"],"prune":[],"noStatus":[]}"#,
         ),
         run: managed_sets,
+    },
+    Operation {
+        name: "tracking.migration_owned",
+        summary: "Whether a live object is an application's while the tracking settings change.",
+        stability: Stability::Stable,
+        spec: &["EVAL-119", "TRK-103", "TRK-104", "TRK-107"],
+        input: &[
+            APP,
+            LIVE,
+            SETTINGS,
+            default("previousSettings", Shape::OrNull(&Shape::TextMap), "null"),
+            default("statusResources", Shape::List(&Shape::Map), "[]"),
+            CONTROL_PLANE,
+        ],
+        result: &[required("owned", Shape::Bool)],
+        example: (
+            r#"{"app":"ui","live":{"apiVersion":"v1","kind":"Secret","metadata":{"name":"k","namespace":"shop"}},"previousSettings":{}}"#,
+            r#"{"owned":false}"#,
+        ),
+        run: migration_owned,
     },
     Operation {
         name: "tracking.normalize_live",
@@ -187,6 +223,27 @@ pub(super) const ROWS: &[Operation] = &[
             r#"{"instanceName":"ui","group":"batch","kind":"CronJob","namespace":"shop","name":"gc"}"#,
         ),
         run: parse_tracking_id,
+    },
+    Operation {
+        name: "tracking.selector",
+        summary: "The label selector that finds an application's objects.",
+        stability: Stability::Stable,
+        spec: &["EVAL-118", "TRK-120"],
+        input: &[APP, SETTINGS, CONTROL_PLANE],
+        result: &[
+            required("selector", Shape::OrNull(&Shape::Text)),
+            required("message", Shape::OrNull(&Shape::Text)),
+        ],
+        example: (
+            r#"{"app":"ui","settings":{"application.resourceTrackingMethod":"label"}}"#,
+            r#"{"selector":"app.kubernetes.io/instance=ui","message":null}"#,
+        ),
+        run: |input| {
+            Ok(match world::tracking(input).selector(&world::instance_of(input), false) {
+                Ok(selector) => json!({"selector": selector, "message": null}),
+                Err(why) => json!({"selector": null, "message": why.to_string()}),
+            })
+        },
     },
     Operation {
         name: "tracking.self_reference",
@@ -272,7 +329,9 @@ pub(super) const ROWS: &[Operation] = &[
         run: |input| {
             let (instance, namespace) = (input.text("instanceName"), input.text("destinationNamespace"));
             let id = TrackingId::for_object(instance, input.get("target"), namespace);
-            Ok(json!({"value": id.to_string()}))
+            Ok(
+                json!({"value": id.write(world::tracking_of(&world::texts(input, "settings")).annotation_format)}),
+            )
         },
     },
 ];
@@ -286,7 +345,8 @@ fn label_value(input: &mut Input) -> Result<Value, Fault> {
 }
 
 fn parse_tracking_id(input: &mut Input) -> Result<Value, Fault> {
-    let id: TrackingId = input.text("value").parse().map_err(Fault::invalid)?;
+    let format = world::tracking_of(&world::texts(input, "settings")).annotation_format;
+    let id = TrackingId::read(input.text("value"), format).map_err(Fault::invalid)?;
     Ok(json!({
         "instanceName": id.instance.as_str(),
         "group": id.key.group.as_str(),
@@ -309,8 +369,38 @@ fn stamp(input: &mut Input) -> Result<Value, Fault> {
 fn owner(input: &mut Input) -> Result<Value, Fault> {
     let live = world::object("live", input.get("live"))?;
     // Only root objects are asked for their mark (TRK-86).
-    let claim = if is_root(&live) { world::tracking(input).claim(live.metadata()) } else { None };
+    let tracking = world::tracking(input);
+    let mut named = BTreeMap::new();
+    if let Value::Array(apps) = input.get("apps") {
+        for app in apps {
+            let (namespace, name) = world::app_of(app);
+            let instance = tracking.instance_name(namespace, name);
+            named.extend(tracking.own_marks(&instance).into_iter().map(|mark| (mark, instance.clone())));
+        }
+    }
+    let claim = || tracking.claim(live.metadata(), |mark| named.get(mark).cloned());
+    let claim = if is_root(&live) { claim() } else { None };
     Ok(json!({"claim": claim.unwrap_or_default().as_str()}))
+}
+
+fn migration_owned(input: &mut Input) -> Result<Value, Fault> {
+    let live = world::object("live", input.get("live"))?;
+    let current = world::tracking(input);
+    let previous = match input.get("previousSettings") {
+        Value::Null => None,
+        _ => Some(world::tracking_of(&world::texts(input, "previousSettings"))),
+    };
+    let resources: Vec<ResourceStatus> = world::typed_list(input, "statusResources")?;
+    let is_listed = resources.iter().any(|resource| is_applied(resource, &live));
+    let instance = world::instance_of(input);
+    let migration = Migration { current: &current, previous: previous.as_ref(), instance: &instance };
+    Ok(json!({"owned": is_root(&live) && migration.owns(&live, is_listed)}))
+}
+
+/// Whether a status names an object as one that was applied (TRK-104).
+fn is_applied(resource: &ResourceStatus, live: &Object) -> bool {
+    let ResourceStatus { group, kind, namespace, name, requires_pruning, .. } = resource;
+    !requires_pruning && live.key() == ResourceKey::new(group, kind, namespace, name)
 }
 
 /// A set of keys, sorted bytewise (EVAL-61).
@@ -377,7 +467,6 @@ fn warn_shared(input: &Input) -> Value {
 
 fn effective_method(input: &mut Input) -> Result<Value, Fault> {
     let application: Application = world::typed("application", input.take("application"))?;
-    let wanted = application.annotation("argocd.argoproj.io/tracking-method");
-    let method = world::tracking(input).effective_method(wanted, &world::texts(input, "settings"));
+    let method = world::tracking(input).effective_method(application.annotation(annotation::TRACKING_METHOD));
     Ok(json!({"method": method.as_str()}))
 }

@@ -79,6 +79,11 @@ pub(super) fn tracking(input: &Input) -> TrackingSettings {
     TrackingSettings::from_settings(&texts(input, "settings"), input.text("controlPlaneNamespace"))
 }
 
+/// Tracking settings for what does not depend on the control plane's namespace.
+pub(super) fn tracking_of(settings: &BTreeMap<String, String>) -> TrackingSettings {
+    TrackingSettings::from_settings(settings, "")
+}
+
 /// Namespace and name of an application; the text form is split at the first `/`.
 pub(super) fn app_of(value: &Value) -> (&str, &str) {
     match value {

@@ -1,0 +1,63 @@
+//! Tracking by digests.
+
+use std::process::Stdio;
+
+use serde_json::{Value, json};
+use tokio::io::AsyncWriteExt as _;
+
+use crate::api::{APPS, CONFIG_MAPS, path};
+use crate::fixtures::{automated, config_map, file};
+use crate::world::{Setup, World, merge};
+
+const INSTANCE: &str = "app.kubernetes.io/instance";
+
+/// What `echo NAME | sha1sum` prints, by that program.
+async fn published(name: &str) -> String {
+    let mut program = tokio::process::Command::new("sha1sum")
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .expect("sha1sum");
+    program.stdin.take().unwrap().write_all(format!("{name}\n").as_bytes()).await.unwrap();
+    let output = program.wait_with_output().await.unwrap();
+    String::from_utf8_lossy(&output.stdout).split_whitespace().next().unwrap().to_owned()
+}
+
+/// TRK-6, TRK-50..56: an application whose name is far too long for a label is tracked by a digest, selected as the
+/// documentation says, pruned and deleted; a change between the two forms of SHA-1 loses nothing.
+#[tokio::test]
+async fn trk_50_a_long_name_is_tracked_selected_pruned_and_deleted_by_its_digest() {
+    let setup = Setup { settings: vec![("application.resourceTrackingMethod", "hash")], ..Setup::default() };
+    let Some(mut world) = World::start_with("hashed", setup).await else { return };
+    let ns = world.namespace("ns").await;
+    let files = [("cm.yaml", file(&[config_map("cm", "1")])), ("old.yaml", file(&[config_map("old", "1")]))];
+    let repo = world.repo("app", &files.each_ref().map(|(name, text)| (*name, text.as_str()))).await;
+    let mut change = automated();
+    merge(&mut change, &json!({"metadata": {"finalizers": ["resources-finalizer.argocd.argoproj.io"]}}));
+    let app = world.create(&"x".repeat(150), &repo, ".", &ns, &change).await;
+    assert!(app.len() > 150, "{app}");
+    world.until_synced(&app).await;
+
+    let live = world.api.get(CONFIG_MAPS, &ns, "cm").await.unwrap();
+    let digest = published(&app).await;
+    assert_eq!(live["metadata"]["labels"][INSTANCE], digest);
+    assert_eq!(live["metadata"]["annotations"]["argo-cd.argoproj.io/application-name"], app);
+    assert!(live["metadata"]["annotations"]["argocd.argoproj.io/tracking-id"].is_null());
+    let selected = format!("{}?labelSelector={INSTANCE}%3D{digest}", path(CONFIG_MAPS, &ns, ""));
+    let found = world.api.read(&selected).await;
+    assert_eq!(found["items"].as_array().map(Vec::len), Some(2), "{found}");
+
+    // Objects that bear the other form of the digest are still ours.
+    let raw = json!({"application.resourceTrackingMethod": "hash", "application.trackingHashAlgorithm": "sha1-raw"});
+    world.settings(&raw).await;
+    world.push(&repo, &[("old.yaml", "")]).await;
+    world.until_gone(CONFIG_MAPS, &ns, "old").await;
+    let is_new = |cm: &Value| cm["metadata"]["labels"][INSTANCE] != digest;
+    world.until_object(CONFIG_MAPS, &ns, "cm", "is marked anew", is_new).await;
+    world.until_synced(&app).await;
+
+    world.api.delete(APPS, &world.cp, &app).await;
+    world.until_gone(APPS, &world.cp, &app).await;
+    assert!(!world.exists(CONFIG_MAPS, &ns, "cm").await);
+    world.finish().await;
+}
