@@ -54,8 +54,10 @@ pub mod annotation {
     pub const HELM_HOOK_DELETE_POLICY: &str = "helm.sh/hook-delete-policy";
     /// Helm's resource policy; `keep` keeps the object (CTL-78).
     pub const HELM_RESOURCE_POLICY: &str = "helm.sh/resource-policy";
-    /// Tracking id (TRK section 1).
+    /// Tracking method of one application (TRK-110).
     pub const TRACKING_METHOD: &str = "argocd.argoproj.io/tracking-method";
+    /// Under which tracking settings an application was synced last (TRK-102).
+    pub const TRACKING_PROFILE: &str = "argocd.argoproj.io/tracking-profile";
     /// Who an object belongs to (TRK-30).
     pub const TRACKING_ID: &str = "argocd.argoproj.io/tracking-id";
     /// Installation id (TRK section 1).

@@ -17,6 +17,7 @@ mod spec_edit;
 mod spec_flags;
 pub(crate) mod summary;
 mod sync;
+mod tracking;
 mod wait;
 mod waiting;
 
@@ -43,12 +44,15 @@ enum Verb {
     History,
     List,
     Manifests,
+    MigrateTracking,
     Patch,
     Resources,
     Rollback,
+    Selector,
     Set,
     Sync,
     TerminateOp,
+    Tracking,
     Wait,
 }
 
@@ -92,6 +96,14 @@ static COMMANDS: &[Command<Verb>] = &[
     command(Verb::History, "history", "APPNAME", "Show deployment history", &[show::HISTORY_FLAGS], ONE),
     command(Verb::List, "list", "", "List applications", &[show::LIST_FLAGS], ANY),
     command(Verb::Manifests, "manifests", "APPNAME", "Print manifests", &[show::MANIFESTS_FLAGS], ONE),
+    command(
+        Verb::MigrateTracking,
+        "migrate-tracking",
+        "[APPNAME... | -l selector | --all]",
+        "Mark all resources by the tracking settings in force",
+        &[tracking::MIGRATE_FLAGS],
+        ANY,
+    ),
     command(Verb::Patch, "patch", "APPNAME", "Patch an application", &[modify::PATCH_FLAGS], ONE),
     command(Verb::Resources, "resources", "APPNAME", "List resources", &[show::RESOURCES_FLAGS], ONE),
     command(
@@ -101,6 +113,14 @@ static COMMANDS: &[Command<Verb>] = &[
         "Roll back to an earlier deployment",
         &[modify::ROLLBACK_FLAGS],
         (1, 2),
+    ),
+    command(
+        Verb::Selector,
+        "selector",
+        "APPNAME",
+        "Print how to select the resources with kubectl",
+        &[tracking::SELECTOR_FLAGS],
+        ONE,
     ),
     command(Verb::Set, "set", "APPNAME", "Change the spec", &[spec_flags::FLAGS, create::SET_FLAGS], ONE),
     command(
@@ -117,6 +137,14 @@ static COMMANDS: &[Command<Verb>] = &[
         "APPNAME",
         "Terminate the running operation",
         &[delete::TERMINATE_FLAGS],
+        ONE,
+    ),
+    command(
+        Verb::Tracking,
+        "tracking",
+        "APPNAME",
+        "Show by what each resource belongs to the application",
+        &[tracking::TRACKING_FLAGS],
         ONE,
     ),
     command(Verb::Wait, "wait", "[APPNAME... | -l selector]", "Wait for a state", &[wait::FLAGS], ANY),
@@ -268,12 +296,15 @@ async fn perform(session: &Session<'_>) -> Result<Ended, Failure> {
         Verb::History => Box::pin(show::history(session)).await,
         Verb::List => Box::pin(show::list(session)).await,
         Verb::Manifests => Box::pin(show::manifests(session)).await,
+        Verb::MigrateTracking => Box::pin(tracking::migrate(session)).await,
         Verb::Patch => Box::pin(modify::patch(session)).await,
         Verb::Resources => Box::pin(show::resources(session)).await,
         Verb::Rollback => Box::pin(modify::rollback(session)).await,
+        Verb::Selector => Box::pin(tracking::selector(session)).await,
         Verb::Set => Box::pin(create::set(session)).await,
         Verb::Sync => Box::pin(sync::sync(session)).await,
         Verb::TerminateOp => Box::pin(delete::terminate(session)).await,
+        Verb::Tracking => Box::pin(tracking::tracking(session)).await,
         Verb::Wait => Box::pin(wait::wait(session)).await,
     }
 }

@@ -119,11 +119,11 @@ impl Follow {
     pub(crate) async fn next(&mut self) -> Result<Change, Failure> {
         loop {
             match self.events.recv().await {
-                Some(ObjectEvent::Upsert(object)) => {
+                Some(ObjectEvent::Upsert(received)) => {
                     self.was_there = true;
+                    let object = received.read().map_err(|bad| Failure::generic(bad.to_string()))?;
                     return Ok(Change::Now(Box::new(Stored::new(object)?)));
                 }
-                Some(ObjectEvent::Unreadable(bad)) => return Err(Failure::generic(bad.to_string())),
                 Some(ObjectEvent::Delete(_)) => return Ok(Change::Gone),
                 Some(ObjectEvent::Synced) if !self.was_there => return Ok(Change::Gone),
                 // The watch goes on by itself once the cluster answers again.
@@ -259,18 +259,20 @@ impl Core {
             Failure::status("DeadlineExceeded", format!("{} objects were not listed in time", gvk.kind));
         loop {
             match tokio::time::timeout_at(deadline, events.recv()).await {
-                Ok(Some(ObjectEvent::Upsert(object))) => objects.push(object),
+                Ok(Some(ObjectEvent::Upsert(received))) => match received.read() {
+                    Ok(object) => objects.push(object),
+                    // One that cannot be read does not hide the others; nothing else may look as if it were not there.
+                    Err(bad) if gvk.kind == "Application" => {
+                        self.left_out.lock().unwrap_or_else(PoisonError::into_inner).push(bad.to_string());
+                    }
+                    Err(bad) => return Err(Failure::generic(bad.to_string())),
+                },
                 Ok(Some(ObjectEvent::Synced)) => return Ok(objects),
                 Ok(Some(ObjectEvent::Failed(why))) => {
                     // A server that was just told of a kind refuses for a moment; the watch tries again.
                     failure = Failure::status("Unavailable", why);
                     deadline = Instant::now() + LIST_PATIENCE;
                 }
-                // One that cannot be read does not hide the others; nothing else may look as if it were not there.
-                Ok(Some(ObjectEvent::Unreadable(bad))) if gvk.kind == "Application" => {
-                    self.left_out.lock().unwrap_or_else(PoisonError::into_inner).push(bad.to_string());
-                }
-                Ok(Some(ObjectEvent::Unreadable(bad))) => return Err(Failure::generic(bad.to_string())),
                 Ok(Some(ObjectEvent::Delete(_))) => {}
                 Ok(None) => return Err(Failure::generic("the list ended early")),
                 Err(_) => return Err(failure),

@@ -41,8 +41,9 @@ pub use query::{Managed, ParentRef, Seen, TreeNode};
 pub use record::Derived;
 use state::State;
 
-/// Says which application's instance name an object's own metadata carries, if any (TRK section 1).
-pub type Claim = Arc<dyn Fn(&Metadata) -> Option<SmolStr> + Send + Sync>;
+/// Says by what an object's own metadata names its owner: texts that stand for applications (TRK-85). Several, where objects
+/// may be marked in several ways at once (TRK-91).
+pub type Claim = Arc<dyn Fn(&Metadata) -> BTreeSet<SmolStr> + Send + Sync>;
 /// Computes health and node details of an object whose manifest is not kept (ENG-197).
 pub type Derive = Arc<dyn Fn(&Value) -> Derived + Send + Sync>;
 
@@ -241,7 +242,7 @@ impl ClusterIndex {
                 if let Some(error) = status.error.as_ref().filter(|_| !status.is_planned) {
                     return Err(error.clone());
                 }
-                if status.is_planned && !self.has_pending() {
+                if status.is_planned && !self.has_pending() && self.is_claimed_anew() {
                     return Ok(());
                 }
             }
@@ -328,14 +329,19 @@ impl ClusterIndex {
     }
 
     /// Changes how objects are recognised as ours and lists everything again; until a kind is listed it
-    /// answers by the old rule.
+    /// answers by the old rule, and [`Self::ready`] waits.
     pub fn set_claims(&self, claims: Claims) {
         {
             let mut state = self.shared.state.lock();
             state.claims = claims;
-            state.renew();
+            state.renew_claims();
         }
         self.relist();
+    }
+
+    /// Whether every kind that could be listed at all was listed since the claims were set last.
+    fn is_claimed_anew(&self) -> bool {
+        self.shared.state.lock().is_claimed_anew()
     }
 
     /// Changes how descendants are judged, and lists everything again.

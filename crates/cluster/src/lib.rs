@@ -25,7 +25,7 @@ pub use index::{
     Seen, TreeNode,
 };
 pub use kinds::{ApiResource, Discovery, FilterError, Kinds, ResourceFilter, Scope, Served, discover};
-pub use objects::{ObjectEvent, ObjectQuery, Unreadable, watch_objects};
+pub use objects::{ObjectEvent, ObjectQuery, Received, Unreadable, watch_objects};
 pub use watch::Jitter;
 pub use write::{
     Applied, ApplyMethod, ApplyOptions, DeleteOptions, Deleted, Known, Outcome, Propagation, Target, Writer,

@@ -46,13 +46,52 @@ pub struct Unreadable {
     pub reason: String,
 }
 
+/// An object as it was sent. Whoever holds this version already needs not read it.
+#[derive(Clone, Debug)]
+pub struct Received {
+    resource: Arc<ApiResource>,
+    key: ResourceKey,
+    uid: SmolStr,
+    version: SmolStr,
+    text: Arc<[u8]>,
+}
+
+impl Received {
+    /// Which object.
+    #[must_use]
+    pub fn key(&self) -> &ResourceKey {
+        &self.key
+    }
+
+    /// Its `metadata.uid`.
+    #[must_use]
+    pub fn uid(&self) -> &str {
+        &self.uid
+    }
+
+    /// Its `metadata.resourceVersion`.
+    #[must_use]
+    pub fn version(&self) -> &str {
+        &self.version
+    }
+
+    /// The object.
+    ///
+    /// # Errors
+    /// When it cannot be read, for example because it is nested too deep. The others go on (INV-15, INV-16).
+    pub fn read(&self) -> Result<Arc<Object>, Unreadable> {
+        let gvk = &self.resource.gvk;
+        stored_object(&self.text, &gvk.api_version(), &gvk.kind, &[])
+            .map(Arc::new)
+            .map_err(|error| Unreadable { key: self.key.clone(), reason: error.to_string() })
+    }
+}
+
 /// What happened to the objects followed.
 #[derive(Clone, Debug)]
 pub enum ObjectEvent {
     /// An object is there, like this: listed, added or changed.
-    Upsert(Arc<Object>),
-    /// An object is there and cannot be read. The others go on (INV-15, INV-16).
-    Unreadable(Unreadable),
+    Upsert(Received),
     /// An object is gone.
     Delete(ResourceKey),
     /// Every object that exists was sent; sent again after each new list.
@@ -136,15 +175,12 @@ impl Sink for ObjectSink {
         if self.known.get(&key) == Some(&version) {
             return;
         }
-        self.known.insert(key.clone(), version);
-        let gvk = &self.resource.gvk;
-        let read = form.object(raw).map_err(|error| error.to_string()).and_then(|text| {
-            stored_object(text, &gvk.api_version(), &gvk.kind, &[]).map_err(|error| error.to_string())
-        });
-        self.pending.push(match read {
-            Ok(object) => ObjectEvent::Upsert(Arc::new(object)),
-            Err(reason) => ObjectEvent::Unreadable(Unreadable { key, reason }),
-        });
+        self.known.insert(key.clone(), version.clone());
+        // An event without an object in it is read as one that has nothing, and that error names it.
+        let text = form.object(raw).unwrap_or_default().into();
+        let uid = SmolStr::new(head.metadata.uid.as_str());
+        let resource = Arc::clone(&self.resource);
+        self.pending.push(ObjectEvent::Upsert(Received { resource, key, uid, version, text }));
     }
 
     fn delete(&mut self, head: &Head<'_>, _raw: &[u8]) {
@@ -238,7 +274,10 @@ mod tests {
         loop {
             let event = tokio::time::timeout(Duration::from_secs(20), events.recv()).await;
             match event.unwrap_or_else(|_| panic!("never synced: {seen:?}")).unwrap() {
-                ObjectEvent::Upsert(object) => seen.push(format!("{} is good", object.name())),
+                ObjectEvent::Upsert(received) => seen.push(match received.read() {
+                    Ok(object) => format!("{} is good", object.name()),
+                    Err(bad) => format!("{bad:?}"),
+                }),
                 ObjectEvent::Synced => break,
                 other => seen.push(format!("{other:?}")),
             }

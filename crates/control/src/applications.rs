@@ -8,7 +8,7 @@ use arc_swap::ArcSwap;
 use futures::FutureExt;
 use smol_str::SmolStr;
 use tiphys_api::codes::SyncStatusCode;
-use tiphys_cluster::{IndexEvent, KindState, ObjectEvent};
+use tiphys_cluster::{IndexEvent, KindState, ObjectEvent, Received};
 use tiphys_lifecycle::refresh::Level;
 use tiphys_object::Object;
 use tokio::sync::mpsc;
@@ -138,7 +138,7 @@ async fn settings_changed(context: &Context, world: &World, old: &World) {
         // Before the indexes tell of objects by these marks.
         context.store.mark_anew(&world.tracking);
     }
-    context.clusters.reconfigure(world, old);
+    context.clusters.reconfigure(world, old, context.store.readings());
     let mut affected = Affected::between(old, world);
     let keys = if affected.is_nothing() { Vec::new() } else { context.store.keys() };
     for key in keys {
@@ -154,7 +154,7 @@ async fn settings_changed(context: &Context, world: &World, old: &World) {
 async fn follow_applications(context: Arc<Context>, mut events: mpsc::Receiver<ObjectEvent>) {
     while let Some(event) = events.recv().await {
         match event {
-            ObjectEvent::Upsert(object) => application_changed(&context, object),
+            ObjectEvent::Upsert(received) => application_received(&context, &received),
             ObjectEvent::Delete(key) => {
                 let key = AppKey::new(&key.namespace, &key.name);
                 context.store.remove(&key);
@@ -165,9 +165,6 @@ async fn follow_applications(context: Arc<Context>, mut events: mpsc::Receiver<O
                 context.store.listed();
                 projects::release(&context).await;
             }
-            ObjectEvent::Unreadable(bad) => {
-                hold(&context, AppKey::new(&bad.key.namespace, &bad.key.name), bad.reason);
-            }
             ObjectEvent::Failed(reason) => {
                 tracing::warn!(reason, "Applications cannot be watched at the moment");
             }
@@ -175,11 +172,26 @@ async fn follow_applications(context: Arc<Context>, mut events: mpsc::Receiver<O
     }
 }
 
+fn application_received(context: &Context, received: &Received) {
+    let key = AppKey::new(&received.key().namespace, &received.key().name);
+    // Most of what a watch tells is what our own writes were answered with.
+    if !context.store.is_news(&key, received.uid(), received.version()) {
+        return;
+    }
+    match received.read() {
+        Ok(object) => application_changed(context, object),
+        Err(bad) => hold(context, key, bad.reason),
+    }
+}
+
 fn application_changed(context: &Context, object: Arc<Object>) {
     let key = AppKey::new(object.namespace(), object.name());
     let world = context.world.load();
     let old = context.store.get(&key);
-    match context.store.upsert(object, &world.tracking) {
+    let change = context.store.upsert(object, &world.tracking);
+    // Before anybody works on the application: its objects may be marked in a way that nobody looked for.
+    context.clusters.read_by(&context.store.readings());
+    match change {
         Ok(Change::Declared) => match old {
             // Live objects may have changed while nobody looked.
             None => context.request(&key, Level::Recent, Priority::Urgent),

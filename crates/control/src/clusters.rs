@@ -14,7 +14,7 @@ use tiphys_cluster::{
     Kinds, PluginPolicy, ResourceFilter, Writer, error_chain,
 };
 use tiphys_engine::health::{self, HealthOverrides};
-use tiphys_engine::tracking::TrackingSettings;
+use tiphys_engine::tracking::Readings;
 use tiphys_object::{GroupKind, Metadata};
 use tiphys_render::plan::ClusterFacts;
 use tokio::sync::{OnceCell, mpsc};
@@ -117,7 +117,7 @@ struct Slots {
 /// What every index is made with besides its cluster.
 #[derive(Clone)]
 struct Rules {
-    tracking: TrackingSettings,
+    readings: Arc<Readings>,
     filter: ResourceFilter,
     /// Why nobody knows the filter; then nothing is started.
     unfiltered: Option<String>,
@@ -126,9 +126,9 @@ struct Rules {
 }
 
 impl Rules {
-    fn of(world: &World) -> Self {
+    fn of(world: &World, readings: Arc<Readings>) -> Self {
         Self {
-            tracking: world.tracking.clone(),
+            readings,
             filter: world.filter.clone(),
             unfiltered: world.unfiltered.clone(),
             health: Arc::clone(&world.health),
@@ -145,9 +145,9 @@ impl Rules {
     }
 
     fn claims(&self) -> Claims {
-        let tracking = self.tracking.clone();
-        let keys = tracking.mark_keys().to_vec();
-        Claims { keys, claim: Arc::new(move |metadata: &Metadata| tracking.mark(metadata)) }
+        let readings = Arc::clone(&self.readings);
+        let keys = readings.keys();
+        Claims { keys, claim: Arc::new(move |metadata: &Metadata| readings.marks(metadata)) }
     }
 }
 
@@ -181,8 +181,8 @@ impl Pool {
         world: &World,
         jitter: Jitter,
     ) -> Self {
-        let slots =
-            Slots { configured: world.clusters.clone(), rules: Rules::of(world), used: BTreeMap::new() };
+        let rules = Rules::of(world, Arc::new(Readings::of(&world.tracking)));
+        let slots = Slots { configured: world.clusters.clone(), rules, used: BTreeMap::new() };
         let slots = Mutex::new(slots);
         Self { ways, slots, events, tracker, cancel, jitter }
     }
@@ -210,13 +210,13 @@ impl Pool {
 
     /// Takes new settings into use on all clusters: claims, exclusions, and clusters that changed or left
     /// (ENG-18).
-    pub(crate) fn reconfigure(&self, world: &World, old: &World) {
+    pub(crate) fn reconfigure(&self, world: &World, old: &World, readings: Arc<Readings>) {
         let mut slots = self.slots.lock();
         let Slots { configured, rules, used } = &mut *slots;
         let changed = |key: &str| world.settings.cm().get(key) != old.settings.cm().get(key);
         let is_filter_new = changed("resource.exclusions") || changed("resource.inclusions");
         let is_health_new = health_settings(world) != health_settings(old);
-        let is_tracking_new = world.tracking != old.tracking;
+        let is_tracking_new = rules.readings != readings;
         let are_plugins_new = world.plugins != old.plugins;
         let is_new = is_filter_new
             || is_health_new
@@ -226,7 +226,7 @@ impl Pool {
         let changes = Changes { any: is_new, plugins: are_plugins_new };
         used.retain(|server, slot| keeps(slot, configured, &world.clusters, server, changes));
         *configured = world.clusters.clone();
-        *rules = Rules::of(world);
+        *rules = Rules::of(world, readings);
         for slot in used.values() {
             let Some(destination) = slot.cell.get() else { continue };
             if is_tracking_new {
@@ -238,6 +238,18 @@ impl Pool {
             if is_filter_new {
                 destination.index.set_filter(rules.filter.clone());
             }
+        }
+    }
+
+    /// Takes further ways of reading marks into use (TRK-91).
+    pub(crate) fn read_by(&self, readings: &Arc<Readings>) {
+        let mut slots = self.slots.lock();
+        if Arc::ptr_eq(&slots.rules.readings, readings) || slots.rules.readings == *readings {
+            return;
+        }
+        slots.rules.readings = Arc::clone(readings);
+        for destination in slots.used.values().filter_map(|slot| slot.cell.get()) {
+            destination.index.set_claims(slots.rules.claims());
         }
     }
 

@@ -49,6 +49,9 @@ pub enum StartError {
         "the custom resource {0} is not installed in the cluster; install it with `tiphys install --crds-only | kubectl apply --server-side -f -`"
     )]
     MissingDefinition(String),
+    /// The installation ID could not be made or stored (TRK-68).
+    #[error("the installation has no stable ID: {0}; allow the write, or set `installationID` in argocd-cm")]
+    InstallationId(String),
     /// The default project could not be made.
     #[error("the default project cannot be created in namespace {namespace:?}: {reason}")]
     DefaultProject {

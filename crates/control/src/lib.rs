@@ -16,6 +16,7 @@ mod event_writer;
 mod events;
 mod gate;
 pub mod http;
+mod installation_id;
 mod intake;
 mod lease;
 mod memory;

@@ -1,7 +1,7 @@
 //! What the controller remembers about one application between passes. All of it can be lost: a restart
 //! compares once more and arrives at the same place.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -31,6 +31,10 @@ pub(crate) struct AppMemory {
     pub(crate) verdicts: HashMap<ResourceKey, Verdict>,
     /// The rules these verdicts were made by.
     pub(crate) verdict_rules: Option<Arc<HealthOverrides>>,
+    /// Objects without a target that are the application's by what its status listed before they lost it (TRK-104).
+    pub(crate) recognised: BTreeSet<ResourceKey>,
+    /// The tracking method that was asked for in vain and told of (TRK-110).
+    pub(crate) told_method: Option<String>,
     /// Targets of the last comparison.
     pub(crate) targets: Option<Targets>,
     /// Since when the repositories fail (CTL-33).

@@ -16,7 +16,8 @@ use tokio::time::Instant;
 
 use crate::context::Context;
 use crate::control_plane::{ControlPlane, StartError, project_gvk};
-use crate::surroundings::Surroundings;
+use crate::installation_id::{self, Home};
+use crate::surroundings::{Random, Surroundings};
 use crate::world::World;
 
 /// What a role does about a change, with the new snapshot and the old one.
@@ -31,6 +32,7 @@ pub(crate) struct SettingsWatch {
     secrets: mpsc::Receiver<ObjectEvent>,
     projects: mpsc::Receiver<ObjectEvent>,
     data: InstallationData,
+    random: Random,
     known_hosts_file: PathBuf,
     /// Whether `ssh` may ever run.
     writes_known_hosts: bool,
@@ -61,10 +63,19 @@ impl SettingsWatch {
                 namespace: plane.namespace.to_string(),
                 ..InstallationData::default()
             },
+            random: plane.surroundings.random.clone(),
             known_hosts_file: cache_dir.join("ssh_known_hosts"),
             writes_known_hosts: plane.surroundings.repositories.is_none(),
         };
         inputs.first().await.map_err(StartError::Cluster)?;
+        if !plane.read_only {
+            let home =
+                Home { writer: &plane.home, namespace: &plane.namespace, random: &plane.surroundings.random };
+            // Before anybody writes to a cluster (TRK-67).
+            installation_id::ensure(home, &mut inputs.data, None)
+                .await
+                .map_err(StartError::InstallationId)?;
+        }
         Ok(inputs)
     }
 
@@ -165,7 +176,26 @@ impl SettingsWatch {
         }
     }
 
-    async fn swap(&self, context: &Context, changed: Changed) {
+    /// Puts a lost ID back before anything is decided without it: every object would be a stranger (TRK-69).
+    async fn keep_id(&mut self, context: &Context) {
+        let in_use = context.world.load().tracking.installation_id.clone();
+        if in_use.is_empty() || !installation_id::is_lost(&self.data, &in_use) {
+            return;
+        }
+        let home = Home { writer: &context.home, namespace: &context.namespace, random: &self.random };
+        let restored = if context.read_only {
+            Err("this process only reads".to_owned())
+        } else {
+            installation_id::ensure(home, &mut self.data, Some(&in_use)).await
+        };
+        if let Err(error) = restored {
+            tracing::error!(id = %in_use, error, "the installation ID was lost from argocd-cm; it stays in force");
+            installation_id::keep_in_force(&mut self.data, &in_use);
+        }
+    }
+
+    async fn swap(&mut self, context: &Context, changed: Changed) {
+        self.keep_id(context).await;
         let world = Arc::new(World::build(&self.data, Some(&context.world.load_full())));
         let old = context.world.swap(Arc::clone(&world));
         for warning in world.warnings.iter().filter(|warning| !old.warnings.contains(warning)) {
@@ -185,7 +215,20 @@ impl SettingsWatch {
 /// Takes an event; says whether anything changed.
 fn take(data: &mut InstallationData, kind: Kind, event: ObjectEvent) -> bool {
     match event {
-        ObjectEvent::Upsert(object) => data.take(object),
+        ObjectEvent::Upsert(received) => match received.read() {
+            Ok(object) => data.take(object),
+            // What a project permits cannot be told any more. Settings stay as they were (law 2).
+            Err(bad) if matches!(kind, Kind::Project) => {
+                tracing::error!(%bad, "the project's applications are not worked on");
+                data.projects.remove(bad.key.name.as_str());
+                data.bad_projects.insert(bad.key.name.to_string(), bad.reason);
+                true
+            }
+            Err(bad) => {
+                tracing::error!(%bad, "settings cannot be read; their last content stays in force");
+                false
+            }
+        },
         // Settings that vanish, or lose their label, do not fall back to defaults: another installation's objects
         // could become ours (law 2).
         ObjectEvent::Delete(key) if matches!(kind, Kind::ConfigMap) => {
@@ -196,17 +239,6 @@ fn take(data: &mut InstallationData, kind: Kind, event: ObjectEvent) -> bool {
             data.bad_projects.remove(key.name.as_str());
             let map = if matches!(kind, Kind::Project) { &mut data.projects } else { &mut data.secrets };
             map.remove(key.name.as_str()).is_some()
-        }
-        // What a project permits cannot be told any more. Settings stay as they were (law 2).
-        ObjectEvent::Unreadable(bad) if matches!(kind, Kind::Project) => {
-            tracing::error!(%bad, "the project's applications are not worked on");
-            data.projects.remove(bad.key.name.as_str());
-            data.bad_projects.insert(bad.key.name.to_string(), bad.reason);
-            true
-        }
-        ObjectEvent::Unreadable(bad) => {
-            tracing::error!(%bad, "settings cannot be read; their last content stays in force");
-            false
         }
         ObjectEvent::Synced | ObjectEvent::Failed(_) => false,
     }

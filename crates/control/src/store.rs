@@ -6,6 +6,7 @@
 
 mod declared;
 mod followers;
+mod marks;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet, VecDeque};
 use std::sync::{Arc, OnceLock};
@@ -15,7 +16,8 @@ use parking_lot::{Mutex, RwLock};
 use smol_str::SmolStr;
 use tiphys_api::Application;
 use tiphys_api::codes::OperationPhase;
-use tiphys_engine::tracking::TrackingSettings;
+use tiphys_api::names::annotation;
+use tiphys_engine::tracking::{Previous, Reading, Readings, TrackingMethod, TrackingSettings};
 use tiphys_lifecycle::webhook::Push;
 use tiphys_object::Object;
 
@@ -24,6 +26,7 @@ use crate::memory::AppMemory;
 pub(crate) use declared::Declared;
 use followers::ByReference;
 pub(crate) use followers::{Pushed, Reference};
+use marks::Marks;
 
 /// One application.
 #[derive(Clone)]
@@ -38,8 +41,10 @@ pub(crate) struct AppEntry {
     pub(crate) health_status: SmolStr,
     /// Name on its resources (TRK-1).
     pub(crate) instance: SmolStr,
-    /// What names it on live objects, where that is not the instance name itself (TRK-54).
-    digests: Box<[SmolStr]>,
+    /// What names it on live objects, under the settings in force and those it was synced under (TRK-91).
+    marks: Box<[SmolStr]>,
+    /// How its objects are marked now.
+    pub(crate) method: TrackingMethod,
     /// What the controller remembers between passes.
     pub(crate) memory: Arc<Mutex<AppMemory>>,
 }
@@ -68,8 +73,11 @@ pub(crate) enum Change {
 #[derive(Default)]
 struct State {
     apps: HashMap<AppKey, AppEntry>,
-    /// By instance name, and by digests of it.
-    by_mark: HashMap<SmolStr, AppKey>,
+    /// By what names them on live objects.
+    by_mark: Marks,
+    /// How the marks of all of them are read. Grows with what applications ask for; only new settings begin anew, so that
+    /// clusters are not listed again and again.
+    readings: Arc<Readings>,
     by_reference: ByReference,
     by_project: HashMap<SmolStr, BTreeSet<AppKey>>,
     /// Uids of applications whose end was written here, the oldest first: a late watch goes on
@@ -111,6 +119,11 @@ impl AppStore {
         self.is_listed.load(std::sync::atomic::Ordering::Acquire)
     }
 
+    /// Whether a version of an application is newer than what is known of it.
+    pub(crate) fn is_news(&self, key: &AppKey, uid: &str, version: &str) -> bool {
+        self.state.read().is_news(key, uid, version)
+    }
+
     /// Takes a newer state of an application.
     ///
     /// # Errors
@@ -120,10 +133,6 @@ impl AppStore {
         object: Arc<Object>,
         tracking: &TrackingSettings,
     ) -> Result<Change, serde_json::Error> {
-        // Asked first: most of what a watch tells is what our own writes were answered with.
-        if !self.state.read().is_news(&object) {
-            return Ok(Change::None);
-        }
         let app = serde_json::from_slice(object.raw())?;
         Ok(self.take(object, &app, tracking))
     }
@@ -133,7 +142,7 @@ impl AppStore {
         let declared = Declared::of(app);
         let key = AppKey::new(object.namespace(), object.name());
         let mut state = self.state.write();
-        if !state.is_news(&object) {
+        if !state.is_news(&key, &object.metadata().uid, &object.metadata().resource_version) {
             return Change::None;
         }
         let old = state.apps.get(&key);
@@ -151,16 +160,15 @@ impl AppStore {
         let sync_status = SmolStr::new(&status.sync.status);
         let health_status = SmolStr::new(&status.health.status);
         let instance = tracking.instance_name(object.namespace(), object.name());
-        let digests = digests(tracking, &instance);
+        let sides = Sides::of(tracking, app);
+        let marks = sides.marks(&instance);
         let old = old.cloned();
         state.held.remove(&key);
-        if let Some(old) = &old
-            && (old.instance != instance || old.digests != digests)
-        {
-            state.unmark(old);
-        }
-        for mark in marks(&instance, &digests) {
-            state.by_mark.insert(mark.clone(), key.clone());
+        let is_marked_alike = old
+            .as_ref()
+            .is_some_and(|old| old.marks == marks && old.object.metadata().uid == object.metadata().uid);
+        if let Some(old) = old.as_ref().filter(|_| !is_marked_alike) {
+            state.unmark(&key, old);
         }
         // Most events are about the status: what was declared stays, and so do the indexes.
         let declared = match old {
@@ -177,8 +185,13 @@ impl AppStore {
                 Arc::new(declared)
             }
         };
-        let entry = AppEntry { object, declared, sync_status, health_status, instance, digests, memory };
-        state.apps.insert(key, entry);
+        let method = sides.current.method;
+        let entry =
+            AppEntry { object, declared, sync_status, health_status, instance, marks, method, memory };
+        state.apps.insert(key.clone(), entry);
+        if !is_marked_alike {
+            state.mark(&key, &sides);
+        }
         change
     }
 
@@ -244,27 +257,46 @@ impl AppStore {
         self.state.read().apps.get(key).cloned()
     }
 
-    /// The application that a mark names: its instance name, or a digest of that.
+    /// The application that a mark names: by its instance name, or by a digest of that.
     pub(crate) fn by_mark(&self, mark: &str) -> Option<AppKey> {
-        self.state.read().by_mark.get(mark).cloned()
+        self.state.read().by_mark.holder(mark).cloned()
+    }
+
+    /// How the marks of all applications are read.
+    pub(crate) fn readings(&self) -> Arc<Readings> {
+        Arc::clone(&self.state.read().readings)
+    }
+
+    /// The digest of an application that stands for an older one too, and that one (TRK-55).
+    pub(crate) fn collision(&self, key: &AppKey) -> Option<(SmolStr, AppKey)> {
+        let state = self.state.read();
+        let own = state.apps.get(key)?;
+        own.marks.iter().find_map(|mark| {
+            let holder = state.by_mark.holder(mark).filter(|holder| *holder != key)?;
+            Some((TrackingSettings::bare_mark(mark).into(), holder.clone()))
+        })
     }
 
     /// The instance name of the application that a mark names (TRK-54).
     pub(crate) fn instance_of(&self, mark: &str) -> Option<SmolStr> {
         let state = self.state.read();
-        state.apps.get(state.by_mark.get(mark)?).map(|entry| entry.instance.clone())
+        state.apps.get(state.by_mark.holder(mark)?).map(|entry| entry.instance.clone())
     }
 
     /// Names all applications by marks of new settings.
     pub(crate) fn mark_anew(&self, tracking: &TrackingSettings) {
         let mut state = self.state.write();
-        let State { apps, by_mark, .. } = &mut *state;
-        by_mark.clear();
-        for (key, entry) in apps {
-            entry.digests = digests(tracking, &entry.instance);
-            for mark in marks(&entry.instance, &entry.digests) {
-                by_mark.insert(mark.clone(), key.clone());
-            }
+        state.by_mark.clear();
+        state.readings = Arc::new(Readings::of(tracking));
+        let keys: Vec<AppKey> = state.apps.keys().cloned().collect();
+        for key in keys {
+            let Some(entry) = state.apps.get_mut(&key) else { continue };
+            // It was read when it was taken in.
+            let Ok(app) = entry.parse() else { continue };
+            let sides = Sides::of(tracking, &app);
+            entry.marks = sides.marks(&entry.instance);
+            entry.method = sides.current.method;
+            state.mark(&key, &sides);
         }
     }
 
@@ -326,11 +358,10 @@ impl AppStore {
 
 impl State {
     /// Whether an object is newer than what is known of its application.
-    fn is_news(&self, object: &Object) -> bool {
-        let key = AppKey::new(object.namespace(), object.name());
-        let known = self.apps.get(&key);
-        !self.gone_uids.contains(object.metadata().uid.as_str())
-            && known.is_none_or(|known| is_newer(object, &known.object))
+    fn is_news(&self, key: &AppKey, uid: &str, version: &str) -> bool {
+        let known = self.apps.get(key).map(|known| known.object.metadata());
+        !self.gone_uids.contains(uid)
+            && known.is_none_or(|known| uid != known.uid || is_newer(version, &known.resource_version))
     }
 
     fn remove(&mut self, key: &AppKey) -> Option<AppEntry> {
@@ -339,13 +370,34 @@ impl State {
         if let Ok(app) = entry.parse() {
             self.unindex(key, &app);
         }
-        self.unmark(&entry);
+        self.unmark(key, &entry);
         Some(entry)
     }
 
-    fn unmark(&mut self, entry: &AppEntry) {
-        for mark in marks(&entry.instance, &entry.digests) {
-            self.by_mark.remove(mark);
+    /// Lets the marks of an application stand for it.
+    fn mark(&mut self, key: &AppKey, sides: &Sides) {
+        let Self { apps, by_mark, readings, .. } = self;
+        let created = |key: &AppKey| {
+            apps.get(key).map(|entry| entry.object.metadata().creation_timestamp.clone()).unwrap_or_default()
+        };
+        for mark in apps.get(key).into_iter().flat_map(|entry| &entry.marks) {
+            by_mark.add(mark, key, created);
+        }
+        for side in sides.iter() {
+            let reading = Reading::of(side);
+            if !readings.has(&reading) && !Arc::make_mut(readings).add(reading) {
+                tracing::warn!(
+                    application = %key,
+                    "objects are marked in too many ways at once; those that this application marked before are not found \
+                     until it is synced, and stay"
+                );
+            }
+        }
+    }
+
+    fn unmark(&mut self, key: &AppKey, entry: &AppEntry) {
+        for mark in &entry.marks {
+            self.by_mark.remove(mark, key);
         }
     }
 
@@ -360,13 +412,31 @@ impl State {
     }
 }
 
-/// Digests that stand for an application on live objects; none where its name stands there itself.
-fn digests(tracking: &TrackingSettings, instance: &str) -> Box<[SmolStr]> {
-    tracking.own_marks(instance).into_iter().filter(|mark| mark != instance).collect()
+/// The settings under which objects of an application may be marked.
+struct Sides {
+    current: TrackingSettings,
+    previous: Option<TrackingSettings>,
 }
 
-fn marks<'a>(instance: &'a SmolStr, digests: &'a [SmolStr]) -> impl Iterator<Item = &'a SmolStr> {
-    std::iter::once(instance).chain(digests)
+impl Sides {
+    fn of(tracking: &TrackingSettings, app: &Application) -> Self {
+        let current = tracking.of_application(app.annotation(annotation::TRACKING_METHOD));
+        let stored = app.annotation(annotation::TRACKING_PROFILE);
+        let previous = match current.previous(stored, BTreeSet::new) {
+            Previous::Profile(previous) => Some(*previous),
+            Previous::Same | Previous::Unknown(_) => None,
+        };
+        Self { current, previous }
+    }
+
+    fn iter(&self) -> impl Iterator<Item = &TrackingSettings> {
+        std::iter::once(&self.current).chain(&self.previous)
+    }
+
+    fn marks(&self, instance: &str) -> Box<[SmolStr]> {
+        let marks: BTreeSet<SmolStr> = self.iter().flat_map(|side| side.own_marks(instance)).collect();
+        marks.into_iter().collect()
+    }
 }
 
 fn remove_from(index: &mut HashMap<SmolStr, BTreeSet<AppKey>>, name: &str, key: &AppKey) {
@@ -379,14 +449,10 @@ fn remove_from(index: &mut HashMap<SmolStr, BTreeSet<AppKey>>, name: &str, key: 
 }
 
 /// Whether a version of an object is newer than another; versions of etcd are growing numbers.
-fn is_newer(new: &Object, old: &Object) -> bool {
-    if new.metadata().uid != old.metadata().uid {
-        return true;
-    }
-    let number = |object: &Object| object.metadata().resource_version.parse::<u64>().ok();
-    match (number(new), number(old)) {
-        (Some(new), Some(old)) => new > old,
-        _ => new.metadata().resource_version != old.metadata().resource_version,
+fn is_newer(new: &str, old: &str) -> bool {
+    match (new.parse::<u64>(), old.parse::<u64>()) {
+        (Ok(new), Ok(old)) => new > old,
+        _ => new != old,
     }
 }
 
@@ -511,7 +577,7 @@ mod tests {
         assert_eq!(pushed(&store, "https://a.test/r", &[]), (0, vec![]));
         assert_eq!(pushed(&store, "https://a.test/r2", &[]), (1, vec!["argocd/a".to_owned()]));
         store.remove(&AppKey::new("argocd", "a"));
-        assert!(store.keys().is_empty() && store.by_mark("a").is_none());
+        assert!(store.keys().is_empty() && store.by_mark("@a").is_none());
         assert_eq!(pushed(&store, "https://a.test/r2", &[]), (0, vec![]));
     }
 
@@ -536,9 +602,84 @@ mod tests {
             (None, key.clone())
         );
         store.upsert(object(2, |_| {}), &tracking(&[])).unwrap();
-        assert_eq!((store.by_mark(&other.own_marks("a")[0]), store.by_mark("a")), (None, key));
+        assert_eq!((store.by_mark(&other.own_marks("a")[0]), store.by_mark("@a")), (None, key));
         store.upsert(object(3, |_| {}), &hashed).unwrap();
         store.remove(&AppKey::new("argocd", "a"));
-        assert!(written.iter().all(|mark| store.by_mark(mark).is_none()) && store.by_mark("a").is_none());
+        assert!(written.iter().all(|mark| store.by_mark(mark).is_none()) && store.by_mark("@a").is_none());
+    }
+
+    /// A name that looks like a digest is chosen by whoever may create an application.
+    #[test]
+    fn trk_54_an_application_called_like_a_digest_takes_nobodys_objects() {
+        let store = AppStore::default();
+        let hashed = tracking(&[("application.resourceTrackingMethod", "hash")]);
+        store.upsert(object(1, |_| {}), &hashed).unwrap();
+        let mark = hashed.own_marks("a").remove(0);
+        let digest = TrackingSettings::bare_mark(&mark);
+        let impostor = |v: &mut Value| {
+            v["metadata"]["name"] = json!(digest);
+            v["metadata"]["annotations"] = json!({"argocd.argoproj.io/tracking-method": "label"});
+            v["metadata"]["uid"] = json!("v");
+        };
+        store.upsert(object(2, impostor), &hashed).unwrap();
+        let key = Some(AppKey::new("argocd", "a"));
+        assert_eq!((store.by_mark(&mark), store.instance_of(&mark).as_deref()), (key.clone(), Some("a")));
+        store.remove(&AppKey::new("argocd", digest));
+        assert_eq!(store.by_mark(&mark), key);
+    }
+
+    /// TRK-91, TRK-103: who was synced under other settings, or has a method of its own, is found by those marks too.
+    #[test]
+    fn trk_91_an_application_is_found_by_every_mark_it_may_have_made() {
+        let store = AppStore::default();
+        let system = tracking(&[]);
+        let alone = store.readings();
+        let migrating = |v: &mut Value| {
+            v["metadata"]["annotations"] =
+                json!({"argocd.argoproj.io/tracking-profile": "{\"method\":\"hash\"}"});
+        };
+        store.mark_anew(&system);
+        store.upsert(object(1, migrating), &system).unwrap();
+        let key = Some(AppKey::new("argocd", "a"));
+        let hashed = tracking(&[("application.resourceTrackingMethod", "hash")]);
+        assert_eq!(
+            (store.by_mark("@a"), store.by_mark(&hashed.own_marks("a")[0])),
+            (key.clone(), key.clone())
+        );
+        let both = store.readings();
+        assert!(both != alone && both.has(&Reading::of(&hashed)) && both.has(&Reading::of(&system)));
+        // Synced anew; clusters are not listed again because of that.
+        store.upsert(object(2, |_| {}), &system).unwrap();
+        assert_eq!((store.by_mark("@a"), store.by_mark(&hashed.own_marks("a")[0])), (key, None));
+        assert!(Arc::ptr_eq(&store.readings(), &both));
+    }
+
+    #[test]
+    fn trk_55_the_younger_of_two_with_one_digest_is_told() {
+        let store = AppStore::default();
+        let hashed = tracking(&[("application.resourceTrackingMethod", "hash")]);
+        let named = |name: &'static str, created: &'static str| {
+            move |v: &mut Value| {
+                v["metadata"]["name"] = json!(name);
+                v["metadata"]["uid"] = json!(name);
+                v["metadata"]["creationTimestamp"] = json!(created);
+            }
+        };
+        store.upsert(object(1, named("new", "2026-02-01T00:00:00Z")), &hashed).unwrap();
+        store.upsert(object(2, named("old", "2026-01-01T00:00:00Z")), &hashed).unwrap();
+        let (new, old) = (AppKey::new("argocd", "new"), AppKey::new("argocd", "old"));
+        assert_eq!((store.collision(&new), store.collision(&old)), (None, None));
+        {
+            // Nobody can make two names with one digest here, so that one is given both.
+            let mut state = store.state.write();
+            let mark = state.apps.get(&old).unwrap().marks[0].clone();
+            state.apps.get_mut(&new).unwrap().marks = [mark].into();
+            state.mark(&new, &Sides { current: hashed.clone(), previous: None });
+        }
+        let (digest, holder) = store.collision(&new).unwrap();
+        assert_eq!((digest.len(), holder), (40, old.clone()));
+        assert_eq!(store.collision(&old), None);
+        store.remove(&old);
+        assert_eq!(store.collision(&new), None, "the older one is gone");
     }
 }

@@ -55,6 +55,16 @@ impl Random {
         Self { seeded: Some(Arc::new(Mutex::new(seed))) }
     }
 
+    /// A random UUID in its usual form (RFC 4122, version 4).
+    pub(crate) fn uuid(&self) -> String {
+        let Some(state) = &self.seeded else { return uuid::Uuid::new_v4().to_string() };
+        let bits = {
+            let mut state = state.lock();
+            (u128::from(split_mix(&mut state)) << 64) | u128::from(split_mix(&mut state))
+        };
+        uuid::Builder::from_random_bytes(bits.to_be_bytes()).into_uuid().to_string()
+    }
+
     /// A number from 0 (included) to 1 (excluded).
     pub fn fraction(&self) -> f64 {
         use std::hash::{BuildHasher, RandomState};

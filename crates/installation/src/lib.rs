@@ -12,10 +12,11 @@ use std::sync::Arc;
 
 use tiphys_api::application::Application;
 use tiphys_api::cluster::{Cluster, Clusters};
+use tiphys_api::codes::ConditionType;
 use tiphys_api::repository::{self, CredentialTemplate, Repository};
 use tiphys_api::settings::{Settings, SettingsData};
 use tiphys_api::{AppProject, names, support};
-use tiphys_engine::tracking::{TrackingMethod, TrackingSettings};
+use tiphys_engine::tracking::{self, Previous, TrackingSettings};
 use tiphys_object::Object;
 use tiphys_policy::permit::Governed;
 use tiphys_policy::project::{EffectiveInputs, Target, effective, source_permitted};
@@ -186,7 +187,17 @@ impl Installation {
             matching: self.settings.project_matching(),
             control_plane_namespace: &self.namespace,
         };
-        spec_check::check(app, &facts)
+        let checked = spec_check::check(app, &facts);
+        let Some(message) = self.tracking_refusal(app) else { return checked };
+        let finding = Finding { kind: ConditionType::InvalidSpecError, message };
+        Err(checked.err().unwrap_or_default().into_iter().chain([finding]).collect())
+    }
+
+    /// Why an application cannot be marked with its tracking method (TRK-44).
+    fn tracking_refusal(&self, app: &Application) -> Option<String> {
+        let tracking = self.tracking_of(app);
+        let instance = tracking.instance_name(&app.metadata.namespace, &app.metadata.name);
+        tracking.label_too_long(&instance)
     }
 
     /// An application as sync windows see it: by the cluster that its destination means, where the settings say so
@@ -214,17 +225,13 @@ impl Installation {
 
     /// Tracking settings of one application: the system's with its effective method (TRK-110).
     pub fn tracking_of(&self, app: &Application) -> TrackingSettings {
-        let method = self.tracking.effective_method(app.annotation(names::annotation::TRACKING_METHOD));
-        // The index finds objects by the system's way of marking. An application that is marked another way would
-        // claim what it never managed, or lose what it did (TRK-91), so such an override waits.
-        let is_read_alike = |other: TrackingMethod| {
-            method == other || (method.is_annotation_family() && other.is_annotation_family())
-        };
-        if is_read_alike(self.tracking.method) {
-            self.tracking.with_method(method)
-        } else {
-            self.tracking.clone()
-        }
+        self.tracking.of_application(app.annotation(names::annotation::TRACKING_METHOD))
+    }
+
+    /// Under which tracking settings an application was synced last (TRK-103, TRK-104). `tracking` are its own in force.
+    pub fn previous_tracking_of(&self, app: &Application, tracking: &TrackingSettings) -> Previous {
+        let stored = app.annotation(names::annotation::TRACKING_PROFILE);
+        tracking.previous(stored, || tracking::applied(&app.status.resources))
     }
 }
 

@@ -8,6 +8,7 @@
 
 pub mod attempt;
 pub mod autosync;
+pub mod brake;
 pub mod finalizers;
 #[cfg(test)]
 mod fixtures;

@@ -21,6 +21,8 @@ pub struct PatchOptions {
     pub normalized: bool,
     /// Write the finalizers as the new state has them.
     pub finalizers: bool,
+    /// Write the tracking profile as the new state has it (TRK-102).
+    pub profile: bool,
     /// Fail when somebody else changed the object meanwhile.
     pub exclusive: bool,
     /// Let a new revision wait for its turn when it is all there is to write.
@@ -65,12 +67,17 @@ pub fn patch(version: &str, old: &Application, new: &Application, options: Patch
         map.insert("spec".to_owned(), spec);
     }
     let mut metadata = serde_json::Map::new();
-    let annotated = old.annotation(annotation::REFRESH).is_some();
-    if options.refreshed && annotated {
-        metadata.insert(
-            "annotations".to_owned(),
-            json!({annotation::REFRESH: null, annotation::REFRESH_TIMESTAMP: null}),
-        );
+    let mut annotations = serde_json::Map::new();
+    if options.refreshed && old.annotation(annotation::REFRESH).is_some() {
+        annotations.insert(annotation::REFRESH.to_owned(), Value::Null);
+        annotations.insert(annotation::REFRESH_TIMESTAMP.to_owned(), Value::Null);
+    }
+    let profile = new.annotation(annotation::TRACKING_PROFILE);
+    if options.profile && profile != old.annotation(annotation::TRACKING_PROFILE) {
+        annotations.insert(annotation::TRACKING_PROFILE.to_owned(), profile.into());
+    }
+    if !annotations.is_empty() {
+        metadata.insert("annotations".to_owned(), Value::Object(annotations));
     }
     if options.finalizers && old.metadata.finalizers != new.metadata.finalizers {
         metadata.insert("finalizers".to_owned(), json!(new.metadata.finalizers));

@@ -59,6 +59,10 @@ pub enum Own {
     Event,
     /// The lease of the installation.
     Lease,
+    /// The settings of the installation, where they ask for an ID to be made (TRK-67).
+    Settings,
+    /// The Secret that remembers that ID (TRK-69).
+    Record,
 }
 
 impl Own {
@@ -68,6 +72,8 @@ impl Own {
             Self::Project => (tiphys_api::names::GROUP, "AppProject"),
             Self::Event => ("", "Event"),
             Self::Lease => ("coordination.k8s.io", "Lease"),
+            Self::Settings => ("", "ConfigMap"),
+            Self::Record => ("", "Secret"),
         }
     }
 }

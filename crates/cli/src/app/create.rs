@@ -3,7 +3,8 @@
 use serde_json::{Value, json};
 use tiphys_api::Application;
 use tiphys_api::application::ApplicationSpec;
-use tiphys_api::names::{GROUP, VERSION, finalizer};
+use tiphys_api::names::{GROUP, VERSION, annotation, finalizer};
+use tiphys_engine::tracking::TrackingMethod;
 use tiphys_object::access;
 
 use crate::app::spec_edit;
@@ -22,12 +23,21 @@ pub(super) const FLAGS: &[Flag] = &[
     flag("label", Kind::Texts, "", "Label key=value").or('l'),
     flag("annotations", Kind::Texts, "", "Annotation key=value"),
     flag("set-finalizer", Kind::Bool, "false", "Delete the resources with the application"),
+    TRACKING_METHOD,
     NAMESPACE,
 ];
 
+/// How the application's resources are marked (TRK-113).
+const TRACKING_METHOD: Flag = flag(
+    "tracking-method",
+    Kind::Text,
+    "",
+    "Tracking method of the application alone; empty for the system's",
+);
+
 /// Flags of `set` beside those of the spec.
 pub(super) const SET_FLAGS: &[Flag] =
-    &[flag("source-position", Kind::Int, "-1", "Position of the source, from 1"), NAMESPACE];
+    &[flag("source-position", Kind::Int, "-1", "Position of the source, from 1"), TRACKING_METHOD, NAMESPACE];
 
 /// `app create`.
 pub(super) async fn create(session: &Session<'_>) -> Result<Ended, Failure> {
@@ -153,6 +163,7 @@ fn edited(
         let (key, value) = annotation.split_once('=').unwrap_or((annotation, ""));
         access::set_annotation(&mut app, key, value);
     }
+    put_method(&mut app, flags)?;
     let metadata = access::metadata_mut(&mut app);
     if flags.is_set("app-namespace") {
         metadata.insert("namespace".to_owned(), flags.text("app-namespace").into());
@@ -164,6 +175,23 @@ fn edited(
         }
     }
     whole(app)
+}
+
+/// Chooses the tracking method of the application, or the system's (TRK-113).
+fn put_method(app: &mut Value, flags: &Parsed) -> Result<(), Failure> {
+    let method = flags.text("tracking-method");
+    if !flags.is_set("tracking-method") {
+        return Ok(());
+    }
+    if method.is_empty() {
+        access::remove_annotation(app, annotation::TRACKING_METHOD);
+    } else if TrackingMethod::parse(method).is_some() {
+        access::set_annotation(app, annotation::TRACKING_METHOD, method);
+    } else {
+        let known = TrackingMethod::ALL.map(TrackingMethod::as_str).join(", ");
+        return Err(Failure::generic(format!("--tracking-method: {method:?} is none of {known}")));
+    }
+    Ok(())
 }
 
 fn spec_of(app: &Value) -> Result<ApplicationSpec, Failure> {
@@ -260,7 +288,7 @@ pub(super) async fn set(session: &Session<'_>) -> Result<Ended, Failure> {
     let name = session.only_name(&core);
     let first = core.application(&name).await?;
     let is_edit = |flag: &Flag| flags.is_set(flag.long) && !WITHOUT_EFFECT.contains(&flag.long);
-    if !SPEC_FLAGS.iter().any(is_edit) {
+    if !SPEC_FLAGS.iter().chain([&TRACKING_METHOD]).any(is_edit) {
         session.terminal.log(session.style, "error", "Please set at least one option to update");
         return Ok(Ended::Help);
     }
@@ -277,6 +305,7 @@ pub(super) async fn set(session: &Session<'_>) -> Result<Ended, Failure> {
         }
         let mut value = value_of(&stored.object)?;
         put_spec(&mut value, &app.spec)?;
+        put_method(&mut value, flags)?;
         Ok(Some(value))
     };
     core.change(&name, change).await?;

@@ -166,6 +166,7 @@ pub(super) async fn get(session: &Session<'_>) -> Result<Ended, Failure> {
     let mut app = stored.app;
     core.fill_health(&mut app, &world).await;
     let mut text = summary::summary(&app, &world.url(&app), &world.windows(&app, terminal.now())?);
+    text.push_str(&summary::tracking_method(&app, world.tracking_of(&app).method));
     text.push_str(&summary::conditions(&app, terminal));
     if let Some(state) = app.status.operation_state.as_ref().filter(|_| flags.is_on("show-operation")) {
         text.push('\n');

@@ -5,8 +5,10 @@ use std::fmt::Write as _;
 use jiff::Timestamp;
 use tiphys_api::Application;
 use tiphys_api::application::{ApplicationSource, OperationState};
+use tiphys_api::names::annotation;
 use tiphys_api::printable;
 use tiphys_api::project::SyncWindow;
+use tiphys_engine::tracking::TrackingMethod;
 
 use crate::table::Table;
 use crate::terminal::Terminal;
@@ -49,6 +51,18 @@ fn line(out: &mut String, label: &str, value: &str) {
 /// `namespace/name`, or the bare name without a namespace (CLI-304).
 pub(crate) fn qualified_name(app: &Application) -> String {
     tiphys_engine::tracking::qualified_name(&app.metadata.namespace, &app.metadata.name).to_string()
+}
+
+/// The line that says how an application's resources are marked, and who chose that (TRK-113).
+pub(crate) fn tracking_method(app: &Application, effective: TrackingMethod) -> String {
+    let is_own = app.annotation(annotation::TRACKING_METHOD) == Some(effective.as_str());
+    let mut out = String::new();
+    line(
+        &mut out,
+        "Tracking Method:",
+        &format!("{effective} ({})", if is_own { "application" } else { "system" }),
+    );
+    out
 }
 
 /// The `Key: value` lines (CLI-441).

@@ -18,6 +18,7 @@ use tiphys_engine::diff::{DiffOptions, DiffSettings, diff};
 use tiphys_engine::mask::SecretMask;
 use tiphys_engine::normalize::IgnoreRules;
 use tiphys_engine::seen::Seen;
+use tiphys_engine::tracking::Ownership;
 use tiphys_object::{GroupKind, Object, ResourceKey, access};
 use tiphys_render::plan::{ClusterFacts, Content, PlanError, PlannedSource, Purpose, RenderContext, plan};
 use tiphys_render::{Budget, RenderRequest, Tree, render};
@@ -165,6 +166,7 @@ impl Core {
         let namespace =
             if app.metadata.namespace.is_empty() { &self.namespace } else { &app.metadata.namespace };
         let instance = tracking.instance_name(namespace, &app.metadata.name);
+        let previous = world.previous_tracking_of(app, &tracking);
         let cm = world.settings.cm();
         let ignore = IgnoreRules::compile(&app.spec.ignore_differences, cm)
             .map_err(|error| Failure::generic(error.to_string()))?;
@@ -176,7 +178,6 @@ impl Core {
         let input = CompareInput {
             application_namespace: namespace,
             application_name: &app.metadata.name,
-            instance: &instance,
             destination_namespace: &app.spec.destination.namespace,
             targets: &rendered.objects,
             managed: &managed,
@@ -185,9 +186,13 @@ impl Core {
             excluded: &|_| false,
             permitted_live: &|_| true,
             permitted_kind: &|_| true,
-            tracking: &tracking,
             // The command line shows no warnings about shared objects.
-            named: &|_| None,
+            ownership: Ownership {
+                current: &tracking,
+                previous: &previous,
+                instance: &instance,
+                others: &(),
+            },
             ignore: &ignore,
             diff: &settings,
             sync_options: app.sync_options(),

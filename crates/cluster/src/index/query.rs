@@ -63,8 +63,8 @@ pub struct TreeNode {
     pub is_terminating: bool,
     /// Its owners that exist; empty for roots.
     pub parents: Vec<ParentRef>,
-    /// Instance name of the application whose tracking value it carries itself.
-    pub application: Option<SmolStr>,
+    /// By what it names its owner itself.
+    pub claims: Vec<SmolStr>,
     /// Its text, where the index keeps it.
     pub object: Option<Arc<Object>>,
     /// Health and details, where they were derived.
@@ -94,7 +94,9 @@ impl ClusterIndex {
         let state = self.shared.state.lock();
         let mut objects: Vec<Arc<Object>> = Vec::new();
         let mut unreadable = Vec::new();
-        for slot in marks.iter().filter_map(|mark| state.claimed.get(mark.borrow())).flatten() {
+        let slots: BTreeSet<&Slot> =
+            marks.iter().filter_map(|mark| state.claimed.get(mark.borrow())).flatten().collect();
+        for slot in slots {
             let Some(record) = state.record(slot) else { continue };
             if let Some(why) = record.unreadable().filter(|_| record.owners.is_empty()) {
                 unreadable.push((state.key(slot), existing(why)));
@@ -155,10 +157,10 @@ impl ClusterIndex {
         state.kind_id(group_kind).and_then(|kind| state.store(kind)).and_then(KindStore::state)
     }
 
-    /// The application an object belongs to, by itself or through its owners (ENG-30).
-    pub fn application_of(&self, key: &ResourceKey) -> Option<SmolStr> {
+    /// Whom an object concerns, by itself or through its owners (ENG-30).
+    pub fn applications_of(&self, key: &ResourceKey) -> BTreeSet<SmolStr> {
         let state = self.shared.state.lock();
-        state.slot(key).and_then(|slot| state.application(&slot))
+        state.slot(key).map(|slot| state.applications(&slot)).unwrap_or_default()
     }
 
     /// The given objects and everything below them, parents first; objects that do not exist are left out
@@ -270,7 +272,7 @@ impl State {
             created_seconds: record.created,
             is_terminating: record.is_terminating,
             parents,
-            application: record.claim().cloned(),
+            claims: record.claims().to_vec(),
             object: record.object().cloned(),
             derived: record.derived().cloned(),
         }

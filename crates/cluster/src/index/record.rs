@@ -96,8 +96,8 @@ pub(super) struct Owner {
 /// What an object that belongs to nobody does without.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Extra {
-    /// Instance name of the application whose tracking value the object carries.
-    pub(super) claim: Option<SmolStr>,
+    /// By what the object names its owner.
+    pub(super) claims: Box<[SmolStr]>,
     /// The object, for the reasons listed in ENG-24.
     pub(super) object: Option<Arc<Object>>,
     pub(super) derived: Option<Arc<Derived>>,
@@ -124,8 +124,8 @@ pub(super) struct Record {
 }
 
 impl Record {
-    pub(super) fn claim(&self) -> Option<&SmolStr> {
-        self.extra.as_ref()?.claim.as_ref()
+    pub(super) fn claims(&self) -> &[SmolStr] {
+        self.extra.as_ref().map_or(&[], |extra| &*extra.claims)
     }
 
     pub(super) fn object(&self) -> Option<&Arc<Object>> {
@@ -143,7 +143,7 @@ impl Record {
 
     /// Whether it is ours and not a descendant: kept in full, or known to exist where it cannot be read.
     pub(super) fn is_managed(&self) -> bool {
-        self.claim().is_some() && (self.object().is_some() || self.unreadable().is_some())
+        !self.claims().is_empty() && (self.object().is_some() || self.unreadable().is_some())
     }
 
     /// Field managers whose entries the object is kept with.

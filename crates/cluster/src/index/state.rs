@@ -39,6 +39,17 @@ pub(super) struct KindStore {
 pub(super) struct WatchRecord {
     pub(super) state: KindState,
     pub(super) round: u32,
+    /// Number of the claims by which the round that goes on reads objects …
+    pub(super) begun: u16,
+    /// … and the last round that ended did.
+    pub(super) claims: u16,
+}
+
+impl WatchRecord {
+    /// A watch that has seen nothing yet.
+    pub(super) fn new() -> Self {
+        Self { state: KindState::Pending, round: 0, begun: 0, claims: 0 }
+    }
 }
 
 /// A change that concerns an application.
@@ -102,6 +113,8 @@ pub(super) struct State {
     pub(super) derive: Derive,
     /// Grows when unchanged objects have to be read again.
     rules: u16,
+    /// Grows when the claims change.
+    claims_number: u16,
 }
 
 impl State {
@@ -119,7 +132,22 @@ impl State {
             claims,
             derive,
             rules: 0,
+            claims_number: 0,
         }
+    }
+
+    /// The same, because marks are read in another way.
+    pub(super) fn renew_claims(&mut self) {
+        self.claims_number = self.claims_number.wrapping_add(1);
+        self.renew();
+    }
+
+    /// Whether no complete list is older than the claims.
+    pub(super) fn is_claimed_anew(&self) -> bool {
+        let is_new = |watch: &WatchRecord| {
+            watch.claims == self.claims_number || !matches!(watch.state, KindState::Complete { .. })
+        };
+        self.kinds.iter().all(|store| store.watches.values().all(is_new))
     }
 
     /// Objects are read again when they are listed next, even if they did not change.
@@ -138,7 +166,7 @@ impl State {
         {
             self.kept.remove(&oldest);
             if let Some(extra) = self.record_mut(&oldest).and_then(|record| record.extra.as_mut())
-                && extra.claim.is_none()
+                && extra.claims.is_empty()
             {
                 extra.object = None;
             }
@@ -205,8 +233,10 @@ impl State {
 
     /// Starts a round of one watch.
     pub(super) fn begin(&mut self, kind: KindId, scope: &str) {
+        let number = self.claims_number;
         if let Some(watch) = self.store_mut(kind).and_then(|store| store.watches.get_mut(scope)) {
             watch.round = watch.round.wrapping_add(1);
+            watch.begun = number;
         }
     }
 
@@ -370,9 +400,9 @@ impl State {
         let gvk = Gvk { group: kind.group.clone(), version: store.version.clone(), kind: kind.kind.clone() };
         let mut extra = Extra::default();
         if may_claim {
-            extra.claim = self.claims.claim(metadata);
+            extra.claims = self.claims.claims(metadata);
         }
-        if is_crd || is_kept || (extra.claim.is_some() && !is_owned) {
+        if is_crd || is_kept || (!extra.claims.is_empty() && !is_owned) {
             // What was once asked for is asked for again with every change.
             extra.managers = self.record(slot).and_then(|known| known.extra.as_ref()?.managers.clone());
             let managers = extra.managers.as_deref().unwrap_or_default();
@@ -388,7 +418,7 @@ impl State {
             };
             extra.derived = (derived != Derived::default()).then(|| Arc::new(derived));
         }
-        let is_needed = extra.claim.is_some()
+        let is_needed = !extra.claims.is_empty()
             || extra.object.is_some()
             || extra.derived.is_some()
             || extra.unreadable.is_some();
@@ -441,6 +471,7 @@ impl State {
         }
         if let Some(watch) = store.watches.get_mut(scope) {
             watch.state = KindState::Complete { resource_version: version.into() };
+            watch.claims = watch.begun;
         }
         let changes = gone.iter().filter_map(|slot| self.remove(slot)).collect();
         (Verdict::Accepted, changes)
@@ -462,15 +493,15 @@ impl State {
 
     fn unlink(&mut self, slot: &Slot) {
         let Some(record) = self.record(slot) else { return };
-        let claim = record.claim().cloned();
+        let claims: Box<[SmolStr]> = record.claims().into();
         let parents: Vec<Parent> = parents(record, slot);
         self.unreadable.remove(slot);
-        if let Some(claim) = claim
-            && let Some(slots) = self.claimed.get_mut(&claim)
-        {
-            slots.remove(slot);
-            if slots.is_empty() {
-                self.claimed.remove(&claim);
+        for claim in claims {
+            if let Some(slots) = self.claimed.get_mut(&claim) {
+                slots.remove(slot);
+                if slots.is_empty() {
+                    self.claimed.remove(&claim);
+                }
             }
         }
         for parent in parents {
@@ -485,12 +516,12 @@ impl State {
 
     fn link(&mut self, slot: &Slot) {
         let Some(record) = self.record(slot) else { return };
-        let claim = record.claim().cloned();
+        let claims: Box<[SmolStr]> = record.claims().into();
         let parents: Vec<Parent> = parents(record, slot);
         if record.unreadable().is_some() {
             self.unreadable.insert(slot.clone());
         }
-        if let Some(claim) = claim {
+        for claim in claims {
             self.claimed.entry(claim).or_default().insert(slot.clone());
         }
         for parent in parents {
@@ -498,16 +529,19 @@ impl State {
         }
     }
 
-    /// The application an object belongs to: its own claim, else that of the nearest owner (ENG-30).
-    pub(super) fn application(&self, slot: &Slot) -> Option<SmolStr> {
+    /// Whom an object concerns: whom it names itself, and whom its nearest owner that names anybody does (ENG-30). An
+    /// object with owners that names somebody is a target of that application, or has a label that looks like a name.
+    pub(super) fn applications(&self, slot: &Slot) -> BTreeSet<SmolStr> {
+        let mut found: BTreeSet<SmolStr> = BTreeSet::new();
         let mut seen: HashSet<Slot> = HashSet::new();
         let mut level = vec![slot.clone()];
-        for _ in 0..OWNER_DEPTH_MAX {
+        for depth in 0..OWNER_DEPTH_MAX {
             let mut above = Vec::new();
             for slot in level {
                 let Some(record) = self.record(&slot) else { continue };
-                if let Some(claim) = record.claim() {
-                    return Some(claim.clone());
+                found.extend(record.claims().iter().cloned());
+                if depth > 0 && !record.claims().is_empty() {
+                    return found;
                 }
                 for owner in self.owner_slots(&slot, record) {
                     if seen.insert(owner.clone()) {
@@ -516,15 +550,11 @@ impl State {
                 }
             }
             if above.is_empty() {
-                return None;
+                break;
             }
             level = above;
         }
-        None
-    }
-
-    fn applications(&self, slot: &Slot) -> BTreeSet<SmolStr> {
-        self.application(slot).into_iter().collect()
+        found
     }
 
     /// The owners of an object that exist, in the order of its references.
@@ -603,7 +633,7 @@ impl Claims {
         texts.iter().flatten().any(|raw| self.keys.iter().any(|key| raw.get().contains(key.as_str())))
     }
 
-    fn claim(&self, metadata: &MetadataHead<'_>) -> Option<SmolStr> {
+    fn claims(&self, metadata: &MetadataHead<'_>) -> Box<[SmolStr]> {
         let mut full = Metadata {
             name: metadata.name.as_str().into(),
             namespace: metadata.namespace.as_str().into(),
@@ -613,7 +643,7 @@ impl Claims {
         };
         full.annotations = texts(metadata.annotations);
         full.labels = texts(metadata.labels);
-        (self.claim)(&full).filter(|claim| !claim.is_empty())
+        (self.claim)(&full).into_iter().filter(|claim| !claim.is_empty()).collect()
     }
 }
 

@@ -13,7 +13,7 @@ use tracing::{info, warn};
 
 use super::sink::{IndexSink, vanished};
 use super::state::WatchRecord;
-use super::{ClusterIndex, IndexEvent, KindState};
+use super::{ClusterIndex, IndexEvent};
 use crate::kinds::{ApiResource, Kinds};
 use crate::watch::{Source, follow};
 
@@ -198,10 +198,7 @@ impl Supervisor {
             let kind = state.intern_kind(&key.group_kind);
             if let Some(store) = state.store_mut(kind) {
                 store.version = resource.gvk.version.clone();
-                store
-                    .watches
-                    .entry(key.namespace.clone())
-                    .or_insert(WatchRecord { state: KindState::Pending, round: 0 });
+                store.watches.entry(key.namespace.clone()).or_insert(WatchRecord::new());
             }
             kind
         };

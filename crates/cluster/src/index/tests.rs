@@ -50,7 +50,7 @@ struct Started {
 }
 
 fn start(fake: &Fake) -> Started {
-    let claim = |metadata: &Metadata| metadata.annotations.get("track").cloned();
+    let claim = |metadata: &Metadata| metadata.annotations.get("track").cloned().into_iter().collect();
     let claims = Claims { keys: vec!["track".into()], claim: Arc::new(claim) };
     let options =
         IndexOptions::new("https://c", claims, Arc::new(|_: &Value| Derived::default()), Arc::new(|| 0.0));

@@ -132,7 +132,13 @@ pub(crate) fn background() -> tiphys_cluster::DeleteOptions {
 
 fn claims() -> Claims {
     let claim = |metadata: &Metadata| {
-        metadata.annotations.get(TRACKING).and_then(|id| id.split(':').next()).map(SmolStr::new)
+        metadata
+            .annotations
+            .get(TRACKING)
+            .and_then(|id| id.split(':').next())
+            .map(SmolStr::new)
+            .into_iter()
+            .collect()
     };
     Claims { keys: vec![TRACKING.into()], claim: Arc::new(claim) }
 }

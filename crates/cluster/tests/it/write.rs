@@ -183,7 +183,7 @@ async fn watched_objects_are_listed_followed_and_reported_gone() {
     assert!(matches!(next().await, ObjectEvent::Synced));
     bed.writer.apply(&object.permit(), &object, &ApplyOptions::default()).await.unwrap();
     let ObjectEvent::Upsert(seen) = next().await else { panic!("no upsert") };
-    assert_eq!(seen.name(), "followed");
+    assert_eq!(seen.read().unwrap().name(), "followed");
     bed.remove(&target).await;
     assert!(matches!(next().await, ObjectEvent::Delete(key) if key.name == "followed"));
     cancel.cancel();

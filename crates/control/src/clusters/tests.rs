@@ -12,6 +12,10 @@ type Change = Box<dyn FnOnce(&mut Value)>;
 /// Whether it shows.
 type Holds = fn(&Cluster) -> bool;
 
+fn reconfigure(pool: &Pool, world: &World, old: &World) {
+    pool.reconfigure(world, old, Arc::new(Readings::of(&world.tracking)));
+}
+
 /// A world with one cluster Secret, changed somehow, and a key of `argocd-cm`.
 fn world(change: impl FnOnce(&mut Value), setting: Option<(&str, &str)>) -> World {
     let mut secret = json!({
@@ -75,7 +79,7 @@ async fn eng_18_a_new_description_of_a_cluster_takes_effect_without_a_restart() 
         let pool = pool(&old).await;
         let before = pool.in_use().remove(0);
         assert!(!holds(&before.cluster), "{what}");
-        pool.reconfigure(&world(change, None), &old);
+        reconfigure(&pool, &world(change, None), &old);
         let after = pool.in_use().remove(0);
         assert!(holds(&after.cluster), "{what}: {:?}", after.cluster);
         assert!(!before.is_stopped() && !after.is_stopped(), "{what}");
@@ -106,7 +110,7 @@ async fn eng_18_a_new_way_to_a_cluster_or_another_scope_starts_its_index_anew() 
         let pool = pool(&old).await;
         let before = pool.in_use().remove(0);
         let new = world(change, None);
-        pool.reconfigure(&new, &old);
+        reconfigure(&pool, &new, &old);
         assert!(before.is_stopped() && pool.in_use().is_empty(), "{what}");
         let server = new.clusters.all().iter().find(|c| c.secret_name == "c").unwrap().server.clone();
         start(&pool, &server).await;
@@ -120,22 +124,24 @@ async fn eng_18_what_is_being_started_with_old_settings_does_not_stay() {
     let old = world(|_| {}, None);
     for (what, new) in [
         ("name", world(put("name", "new"), None)),
-        ("tracking", world(|_| {}, Some(("application.instanceLabelKey", "example.com/instance")))),
+        ("tracking", world(|_| {}, Some(("application.trackingAnnotationKey", "example.com/id")))),
         ("health", world(|_| {}, Some(("resource.customizations.health.x_Y", "return {}")))),
         ("exclusions", world(|_| {}, Some(("resource.exclusions", "- kinds: [Secret]")))),
     ] {
         let pool = pool(&old).await;
         pool.slots.lock().used.clear();
         let slot = pool.slot(SERVER).unwrap();
-        pool.reconfigure(&new, &old);
+        reconfigure(&pool, &new, &old);
         assert!(slot.cancel.is_cancelled(), "{what}");
         start(&pool, SERVER).await;
         let again = pool.in_use().remove(0);
         assert!(!again.is_stopped() && again.cluster.name == new.clusters.by_server(SERVER).unwrap().name);
     }
-    // Settings that concern no index leave it alone.
-    let pool = pool(&old).await;
-    let before = pool.in_use().remove(0);
-    pool.reconfigure(&world(|_| {}, Some(("url", "https://x"))), &old);
-    assert!(!before.is_stopped());
+    // Settings that concern no index leave it alone, and so does a label key that nothing is read from.
+    for (key, value) in [("url", "https://x"), ("application.instanceLabelKey", "example.com/instance")] {
+        let pool = pool(&old).await;
+        let before = pool.in_use().remove(0);
+        reconfigure(&pool, &world(|_| {}, Some((key, value))), &old);
+        assert!(!before.is_stopped());
+    }
 }

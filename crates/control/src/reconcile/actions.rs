@@ -8,7 +8,7 @@ use tiphys_cluster::{
     without_values,
 };
 use tiphys_engine::sync::{self, Action, Op, Outcome};
-use tiphys_engine::tracking::TrackingSettings;
+use tiphys_engine::tracking::Ownership;
 use tiphys_object::{Gvk, Object};
 use tiphys_policy::permit::Permit;
 
@@ -67,7 +67,7 @@ pub(super) async fn run(
     writer: &Writer,
     resolved: &Resolved,
     world: &World,
-    tracking: &TrackingSettings,
+    ownership: &Ownership<'_>,
     action: &Action,
 ) -> Done {
     let target = Target::new(action.gvk.clone(), &action.key.namespace, &action.key.name);
@@ -105,7 +105,7 @@ pub(super) async fn run(
         Op::DryRun | Op::Apply | Op::ServerSideApply | Op::Create | Op::Replace | Op::Update => {
             apply(writer, &permit, action).await
         }
-        Op::Prune | Op::Delete => delete(writer, &permit, &target, tracking, action).await,
+        Op::Prune | Op::Delete => delete(writer, &permit, &target, ownership, action).await,
         Op::RemoveFinalizer => match writer.remove_finalizer(&permit, &target, finalizer::HOOK).await {
             Ok(_) => Done::outcome(Outcome::done()),
             Err(error) => Done::failed(&error, action),
@@ -167,17 +167,17 @@ fn known(action: &Action) -> Known {
     }
 }
 
-/// Deletes an object that was seen, while it still bears the mark it had then (INV-1).
+/// Deletes an object that was seen, while it still bears the marks it had then (INV-1).
 pub(super) async fn delete_marked(
     writer: &Writer,
     permit: &Permit,
     target: &Target,
-    tracking: &TrackingSettings,
+    ownership: &Ownership<'_>,
     seen: &Object,
     propagation: Propagation,
 ) -> Result<Deleted, ApiError> {
-    let mark = tracking.mark(seen.metadata());
-    let holds = |live: &Object| tracking.mark(live.metadata()) == mark;
+    let evidence = ownership.evidence(seen.metadata());
+    let holds = |live: &Object| ownership.evidence(live.metadata()) == evidence;
     writer.delete_seen(permit, target, seen, propagation, holds).await
 }
 
@@ -185,7 +185,7 @@ async fn delete(
     writer: &Writer,
     permit: &Permit,
     target: &Target,
-    tracking: &TrackingSettings,
+    ownership: &Ownership<'_>,
     action: &Action,
 ) -> Done {
     let propagation = match action.propagation {
@@ -194,7 +194,7 @@ async fn delete(
         Some(sync::Propagation::Foreground) | None => Propagation::Foreground,
     };
     let deleted = match &action.live {
-        Some(seen) => delete_marked(writer, permit, target, tracking, seen, propagation).await,
+        Some(seen) => delete_marked(writer, permit, target, ownership, seen, propagation).await,
         None => {
             writer.delete(permit, target, &DeleteOptions { propagation, ..DeleteOptions::default() }).await
         }

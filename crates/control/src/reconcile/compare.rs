@@ -12,13 +12,14 @@ use tiphys_api::Application;
 use tiphys_api::application::{Condition, HealthStatus, ResourceStatus, Summary};
 use tiphys_api::codes::{ConditionType, HealthCode};
 use tiphys_cluster::{ApiError, Seen as IndexSeen, Target as WriteTarget};
-use tiphys_engine::compare::{self, CompareInput, Comparison, DiffMemo, Scope};
+use tiphys_engine::compare::{self, CompareInput, Comparison, DiffMemo, Scope, is_root};
 use tiphys_engine::normalize::IgnoreRules;
 use tiphys_engine::seen::Seen;
+use tiphys_engine::tracking::Ownership;
 use tiphys_lifecycle::attempt;
 use tiphys_lifecycle::refresh::Level;
 use tiphys_lifecycle::refresh_status::{Findings, show_comparison, unknown_health, unknown_resources};
-use tiphys_object::{GroupKind, Object, ResourceKey};
+use tiphys_object::{GroupKind, Gvk, Object, ResourceKey};
 use tiphys_policy::project::{Resource, Target, kind_permitted, live_permitted};
 
 use super::desired::{self, Unavailable, Wanted};
@@ -109,8 +110,10 @@ pub(super) async fn local(
 /// The live objects come from the index; a target's object that the index only knows by name is read. What
 /// cannot be known makes the result `Unknown`.
 pub(super) async fn with_targets(subject: Subject<'_>, targets: Targets) -> Compared {
-    let found =
-        subject.resolved.destination.index.managed(&subject.cx.tracking.own_marks(&subject.cx.instance));
+    let previous = subject.cx.previous();
+    let ownership = subject.cx.ownership(&previous);
+    let mut found = subject.resolved.destination.index.managed(&ownership.marks());
+    found.objects.retain(|object| ownership.owns(object));
     if subject.resolved.destination.is_stopped() {
         let message = "Failed to load live state: the configuration of the cluster changed".to_owned();
         return failed(subject, targets, message);
@@ -140,6 +143,10 @@ pub(super) async fn with_targets(subject: Subject<'_>, targets: Targets) -> Comp
     }
     // What cannot be read is there: it is neither missing nor extra (INV-1, INV-15).
     if let Some((key, why)) = found.unreadable.first() {
+        return failed(subject, targets, format!("Failed to load live state: {key}: {why}"));
+    }
+    let (live, unread) = with_recognised(subject, &ownership, live, &wanted).await;
+    if let Some((key, why)) = unread {
         return failed(subject, targets, format!("Failed to load live state: {key}: {why}"));
     }
     // After a restart the index remembers nothing; the status does (F6). What the last sync made is in its results
@@ -184,9 +191,16 @@ pub(super) async fn with_targets(subject: Subject<'_>, targets: Targets) -> Comp
     let compared = subject.cx.programs.compute(targets.objects.len(), || {
         // The memo is taken along, so that nobody waits for the lock meanwhile.
         let mut diffs = std::mem::take(&mut subject.cx.memory.lock().diffs);
-        let gathered = Gathered { targets: &targets, live: &live, by_key: &by_key, ignore: &ignore };
+        let gathered =
+            Gathered { targets: &targets, live: &live, by_key: &by_key, ignore: &ignore, ownership };
         let comparison = compare_pairs(subject, &gathered, &is_excluded, &mut diffs);
-        subject.cx.memory.lock().diffs = diffs;
+        {
+            let mut memory = subject.cx.memory.lock();
+            memory.diffs = diffs;
+            // From now on the status says that they are to be pruned, and no longer that they were applied.
+            let extra = comparison.resources.iter().filter(|r| r.requires_pruning && r.is_released_next);
+            memory.recognised = extra.map(|r| r.key.clone()).collect();
+        }
         judge::shape(subject, &targets, comparison)
     });
     compared.await
@@ -198,6 +212,7 @@ struct Gathered<'a> {
     live: &'a [Arc<Object>],
     by_key: &'a HashMap<ResourceKey, Seen<Arc<Object>>>,
     ignore: &'a IgnoreRules,
+    ownership: Ownership<'a>,
 }
 
 /// Compares what was gathered. Takes as long as the users' programs do.
@@ -222,7 +237,6 @@ fn compare_pairs(
     let input = CompareInput {
         application_namespace: &subject.cx.app.metadata.namespace,
         application_name: &subject.cx.app.metadata.name,
-        instance: &subject.cx.instance,
         destination_namespace: &subject.cx.app.spec.destination.namespace,
         targets: &gathered.targets.objects,
         managed: gathered.live,
@@ -241,8 +255,7 @@ fn compare_pairs(
                 },
             )
         },
-        tracking: &subject.cx.tracking,
-        named: &|mark| subject.cx.controller.store.instance_of(mark),
+        ownership: gathered.ownership,
         ignore: gathered.ignore,
         diff: &subject.cx.world.diff,
         sync_options: subject.cx.app.sync_options(),
@@ -250,6 +263,41 @@ fn compare_pairs(
         managed_namespace_changed: compare::managed_namespace_changed(&subject.cx.app),
     };
     compare::compare(&input, diffs)
+}
+
+/// The managed objects with those that no mark finds: the application was never synced here, and its status lists them as
+/// applied (TRK-104). The second answer is one that cannot be read.
+pub(super) async fn with_recognised(
+    subject: Subject<'_>,
+    ownership: &Ownership<'_>,
+    mut managed: Vec<Arc<Object>>,
+    wanted: &HashSet<ResourceKey>,
+) -> (Vec<Arc<Object>>, Option<(ResourceKey, String)>) {
+    let known: HashSet<ResourceKey> = managed.iter().map(|object| object.key()).collect();
+    let recorded: HashSet<&ResourceKey> = ownership.recorded().collect();
+    let destination = &subject.resolved.destination;
+    for resource in &subject.cx.app.status.resources {
+        let key = key_of(resource);
+        if !recorded.contains(&key) || wanted.contains(&key) || known.contains(&key) {
+            continue;
+        }
+        let found = match destination.index.get(&key) {
+            IndexSeen::Present(object) => Some(object),
+            IndexSeen::Reference { .. } => {
+                let gvk = Gvk::new(&resource.group, &resource.version, &resource.kind);
+                let target = WriteTarget::new(gvk, &key.namespace, &key.name);
+                match destination.index.live_with_books(&destination.writer, &target, &[]).await {
+                    Ok(found) => found,
+                    Err(error) => return (managed, Some((key, error.to_string()))),
+                }
+            }
+            // What is not known of a kind was asked before; what is gone is nobody's.
+            IndexSeen::Absent | IndexSeen::Unknown(_) => None,
+        };
+        managed.extend(found.filter(|object| is_root(object) && ownership.owns(object)));
+    }
+    managed.sort_by_cached_key(|object| object.key());
+    (managed, None)
 }
 
 /// The managed objects; those of which rules name field managers with what these own in `managedFields`, which

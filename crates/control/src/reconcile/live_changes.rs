@@ -2,6 +2,7 @@
 
 use tiphys_cluster::Seen;
 use tiphys_engine::health::{self, HealthCode};
+use tiphys_engine::tracking::Ownership;
 use tiphys_engine::updates::UpdateRules;
 use tiphys_object::{Object, ResourceKey};
 
@@ -17,9 +18,11 @@ pub(super) async fn matter(cx: &AppContext<'_>) -> bool {
     let Some(rules) = cx.world.updates.clone() else { return true };
     let Ok(resolved) = resolve(cx).await else { return true };
     let index = &resolved.destination.index;
+    let previous = cx.previous();
+    let ownership = cx.ownership(&previous);
     let look = |key: ResourceKey| {
         let print = match index.get(&key) {
-            Seen::Present(object) => fingerprint(cx, &rules, &object),
+            Seen::Present(object) => fingerprint(cx, &ownership, &rules, &object),
             // Not to know is a reason too.
             Seen::Reference { .. } | Seen::Absent | Seen::Unknown(_) => None,
         };
@@ -38,8 +41,13 @@ pub(super) async fn matter(cx: &AppContext<'_>) -> bool {
 }
 
 /// `None` for an object that is no longer the application's, or cannot be read: that is always a reason.
-fn fingerprint(cx: &AppContext<'_>, rules: &UpdateRules, object: &Object) -> Option<u64> {
-    if !cx.tracking.owns(object.metadata(), &cx.instance) || !object.metadata().owner_references.is_empty() {
+fn fingerprint(
+    cx: &AppContext<'_>,
+    ownership: &Ownership<'_>,
+    rules: &UpdateRules,
+    object: &Object,
+) -> Option<u64> {
+    if !ownership.owns(object) || !object.metadata().owner_references.is_empty() {
         return None;
     }
     let value = object.to_value().ok()?;

@@ -3,8 +3,11 @@
 use std::sync::Arc;
 
 use parking_lot::Mutex;
+use smol_str::SmolStr;
 use tiphys_api::Application;
-use tiphys_engine::tracking::TrackingSettings;
+use tiphys_engine::tracking::{
+    Neighbours, Ownership, Previous, TrackingMethod, TrackingSettings, split_instance_name,
+};
 use tiphys_object::Object;
 
 use crate::app_key::AppKey;
@@ -14,6 +17,7 @@ use crate::memory::AppMemory;
 use crate::queue::Priority;
 use crate::scheduler::Requeue;
 use crate::scripts::Programs;
+use crate::store::AppStore;
 use crate::world::World;
 
 /// One application during one round.
@@ -32,6 +36,8 @@ pub(crate) struct AppContext<'a> {
     /// Settings, projects and clusters as they were when the round began.
     pub(crate) world: Arc<World>,
     pub(crate) tracking: Arc<TrackingSettings>,
+    /// The other applications.
+    pub(crate) others: Others<'a>,
     pub(crate) programs: Programs,
     /// Whether an answer showed a change of somebody else that this round has not looked at.
     pub(crate) is_behind: bool,
@@ -67,6 +73,7 @@ pub(super) fn load<'a>(
         app,
         instance: entry.instance.to_string(),
         memory: entry.memory,
+        others: Others::of(controller, &world),
         world,
         tracking,
         programs,
@@ -74,7 +81,45 @@ pub(super) fn load<'a>(
     }))
 }
 
+/// The applications of the installation, as their marks name them.
+pub(crate) struct Others<'a> {
+    store: &'a AppStore,
+    /// The control plane's namespace.
+    namespace: SmolStr,
+}
+
+impl<'a> Others<'a> {
+    pub(super) fn of(controller: &'a Context, world: &World) -> Self {
+        Self { store: &controller.store, namespace: world.tracking.control_plane_namespace.clone() }
+    }
+}
+
+impl Neighbours for Others<'_> {
+    fn method_of(&self, instance: &str) -> Option<TrackingMethod> {
+        let (namespace, name) = split_instance_name(instance, &self.namespace);
+        self.store.get(&AppKey::new(namespace, name)).map(|entry| entry.method)
+    }
+
+    fn named_by(&self, mark: &str) -> Option<SmolStr> {
+        self.store.instance_of(mark)
+    }
+}
+
 impl AppContext<'_> {
+    /// Under which settings the application was synced last.
+    pub(super) fn previous(&self) -> Previous {
+        let mut previous = self.world.previous_tracking_of(&self.app, &self.tracking);
+        if let Previous::Unknown(recorded) = &mut previous {
+            recorded.extend(self.memory.lock().recognised.iter().cloned());
+        }
+        previous
+    }
+
+    /// All that decides what the application owns.
+    pub(super) fn ownership<'b>(&'b self, previous: &'b Previous) -> Ownership<'b> {
+        Ownership { current: &self.tracking, previous, instance: &self.instance, others: &self.others }
+    }
+
     /// Sends an event about the application; never waits.
     pub(super) fn note(&self, note: &Note) {
         self.controller.note(&self.object, &self.app, note);

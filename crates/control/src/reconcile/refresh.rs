@@ -2,10 +2,13 @@
 
 use jiff::{SignedDuration, Timestamp};
 use tiphys_api::Application;
+use tiphys_api::application::Condition;
 use tiphys_api::codes::ConditionType;
 use tiphys_api::names::annotation;
 use tiphys_engine::deletion::is_deletion_hook;
+use tiphys_engine::tracking::{Previous, setting};
 use tiphys_lifecycle::attempt::{begin, is_outdated_retry, synced_revisions};
+use tiphys_lifecycle::brake::{BrakeFacts, tracking_brake};
 use tiphys_lifecycle::refresh::{Level, Reason, Refresh};
 use tiphys_lifecycle::refresh_status::{show_condition, show_failure, show_invalid_spec, unknown_health};
 use tiphys_lifecycle::status_patch::PatchOptions;
@@ -58,6 +61,7 @@ impl Found {
 /// Compares and writes what was found; may start an automatic operation in the same write.
 pub(super) async fn refresh(cx: &mut AppContext<'_>, refresh: Refresh) -> Result<Refreshed, Conflict> {
     let controller = cx.controller;
+    tell_method(cx);
     let started = controller.clock.elapsed();
     let now = controller.clock.now();
     let mut new = cx.app.clone();
@@ -75,6 +79,7 @@ pub(super) async fn refresh(cx: &mut AppContext<'_>, refresh: Refresh) -> Result
         operation: found.starts_operation,
         exclusive: found.starts_operation,
         finalizers: found.writes_finalizers,
+        profile: false,
     };
     let written = record::write(cx, new, options).await;
     measure(cx, refresh, started);
@@ -153,11 +158,14 @@ async fn compare(
 fn decide(
     cx: &AppContext<'_>,
     new: &mut Application,
-    compared: Compared,
+    mut compared: Compared,
     resolved: &Resolved,
     level: Level,
     now: Timestamp,
 ) -> Found {
+    let brake = brake(cx, &compared);
+    let is_braked = brake.is_some();
+    compared.conditions.extend(brake);
     compared.show(cx, new, level, now);
     let is_known = compared.comparison.failed.is_none();
     let mut found = Found::nothing();
@@ -175,7 +183,7 @@ fn decide(
         // the application would go back to an older commit (INV-3).
         cx.memory.lock().request(Level::Latest);
         found.requeue = Requeue::Now(Priority::Routine);
-    } else if !cx.controller.read_only && is_known && !compared.comparison.incomplete {
+    } else if !cx.controller.read_only && is_known && !is_braked && !compared.comparison.incomplete {
         match auto_sync(cx, new, &compared, resolved, now) {
             AutoSync::None => {}
             AutoSync::Started => found.starts_operation = true,
@@ -184,6 +192,38 @@ fn decide(
     }
     found.compared = Some(compared);
     found
+}
+
+/// Says once that a tracking method was asked for in vain (TRK-110).
+fn tell_method(cx: &AppContext<'_>) {
+    let wanted = cx.app.annotation(annotation::TRACKING_METHOD);
+    let refused = wanted.filter(|wanted| *wanted != cx.tracking.method.as_str());
+    if cx.memory.lock().told_method.as_deref() == refused {
+        return;
+    }
+    cx.memory.lock().told_method = refused.map(str::to_owned);
+    if let Some(wanted) = refused {
+        let text = format!(
+            "annotation {}: {wanted:?} is no tracking method that {} allows; {:?} is in force",
+            annotation::TRACKING_METHOD,
+            setting::OVERRIDES,
+            cx.tracking.method.as_str()
+        );
+        cx.note(&Note::warning("InvalidTrackingMethod", text));
+    }
+}
+
+/// Whether a change of the tracking settings would have too much pruned (TRK-142).
+fn brake(cx: &AppContext<'_>, compared: &Compared) -> Option<Condition> {
+    let sync = &cx.app.status.sync;
+    let shown =
+        if cx.app.is_multi_source() { &sync.revisions[..] } else { std::slice::from_ref(&sync.revision) };
+    let facts = BrakeFacts {
+        is_migrating: cx.previous() != Previous::Same,
+        is_revision_same: compared.targets.revisions == shown,
+        resources: &compared.resources,
+    };
+    tracking_brake(&cx.app, &facts)
 }
 
 enum AutoSync {

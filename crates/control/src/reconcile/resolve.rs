@@ -6,6 +6,7 @@ use jiff::Timestamp;
 use tiphys_api::AppProject;
 use tiphys_api::application::Condition;
 use tiphys_api::codes::ConditionType;
+use tiphys_engine::tracking::qualified_name;
 use tiphys_object::{GroupKind, Object};
 use tiphys_policy::permit::{Governed, Permit};
 use tiphys_policy::spec_check::Finding;
@@ -41,7 +42,7 @@ pub(crate) async fn resolve(cx: &AppContext<'_>) -> Result<Resolved, Unresolved>
         Unresolved::Invalid(findings.into_iter().map(shown).collect())
     })?;
     let Ok(project) = world.project(app.project()) else { return Err(Unresolved::Invalid(Vec::new())) };
-    if let Some(text) = impersonation(cx, project, &checked.cluster.server) {
+    if let Some(text) = collision(cx).or_else(|| impersonation(cx, project, &checked.cluster.server)) {
         let condition = Condition::new(ConditionType::InvalidSpecError, text);
         return Err(Unresolved::Invalid(vec![condition]));
     }
@@ -50,6 +51,13 @@ pub(crate) async fn resolve(cx: &AppContext<'_>) -> Result<Resolved, Unresolved>
         Err(Unusable::NotReady) => Err(Unresolved::NotReady),
         Err(Unusable::Failed(error)) => Err(Unresolved::Unreachable(error)),
     }
+}
+
+/// Why nothing is done with an application: the digest that stands for it on objects is another one's (TRK-55).
+pub(super) fn collision(cx: &AppContext<'_>) -> Option<String> {
+    let (digest, other) = cx.controller.store.collision(&cx.key)?;
+    let other = qualified_name(&other.namespace, &other.name);
+    Some(format!("application instance hash {digest} collides with application {other}"))
 }
 
 /// Why nothing is done in a destination: the project wants it done as another account (REP-193).

@@ -6,6 +6,7 @@ use sha2::{Digest, Sha256};
 use smol_str::SmolStr;
 use tiphys_api::Application;
 use tiphys_api::application::Destination;
+use tiphys_api::names::annotation;
 
 /// The declared part of an application in short.
 #[derive(Debug)]
@@ -48,9 +49,11 @@ impl Declared {
 
 fn digest(app: &Application) -> [u8; 32] {
     let metadata = &app.metadata;
+    // The controller's own notes are nobody's declaration.
+    let annotations = metadata.annotations.iter().filter(|(key, _)| *key != annotation::TRACKING_PROFILE);
     let declared = (
         &metadata.uid,
-        &metadata.annotations,
+        annotations.collect::<Vec<_>>(),
         &metadata.labels,
         &metadata.finalizers,
         &metadata.deletion_timestamp,

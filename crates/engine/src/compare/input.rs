@@ -3,7 +3,6 @@
 use std::fmt;
 use std::sync::Arc;
 
-use smol_str::SmolStr;
 use tiphys_api::Application;
 use tiphys_api::application::NamespaceMetadata;
 use tiphys_object::{GroupKind, Object, ResourceKey};
@@ -11,7 +10,7 @@ use tiphys_object::{GroupKind, Object, ResourceKey};
 use crate::diff::DiffSettings;
 use crate::normalize::IgnoreRules;
 use crate::seen::Seen;
-use crate::tracking::TrackingSettings;
+use crate::tracking::Ownership;
 
 /// Whether objects of a kind live in namespaces.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -29,13 +28,11 @@ pub struct CompareInput<'a> {
     pub application_namespace: &'a str,
     /// Name of the application.
     pub application_name: &'a str,
-    /// Its instance name (TRK-1).
-    pub instance: &'a str,
     /// Namespace for objects that have none; empty when the destination names none.
     pub destination_namespace: &'a str,
     /// Desired objects in generation order, as generated, marks included.
     pub targets: &'a [Arc<Object>],
-    /// Live root objects whose claim is the instance (TRK-87), completely listed.
+    /// Live root objects that may be the application's (TRK-87), completely listed.
     pub managed: &'a [Arc<Object>],
     /// Looks one live object up.
     pub by_key: &'a dyn Fn(&ResourceKey) -> Seen<Arc<Object>>,
@@ -47,10 +44,8 @@ pub struct CompareInput<'a> {
     pub permitted_live: &'a dyn Fn(&Object) -> bool,
     /// Whether the project permits the group, kind and name (ENG-51).
     pub permitted_kind: &'a dyn Fn(&ResourceKey) -> bool,
-    /// Tracking settings with the application's effective method.
-    pub tracking: &'a TrackingSettings,
-    /// The instance name of the application that a mark stands for, if there is one (TRK-54).
-    pub named: &'a dyn Fn(&str) -> Option<SmolStr>,
+    /// What is the application's.
+    pub ownership: Ownership<'a>,
     /// Compiled ignore rules.
     pub ignore: &'a IgnoreRules,
     /// Settings of the comparison itself.
@@ -66,7 +61,7 @@ pub struct CompareInput<'a> {
 impl fmt::Debug for CompareInput<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("CompareInput")
-            .field("instance", &self.instance)
+            .field("ownership", &self.ownership)
             .field("targets", &self.targets.len())
             .field("managed", &self.managed.len())
             .finish_non_exhaustive()

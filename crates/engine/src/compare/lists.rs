@@ -14,7 +14,7 @@ use super::status::compare;
 use crate::diff::DiffSettings;
 use crate::normalize::{IgnoreError, IgnoreRules};
 use crate::seen::Seen;
-use crate::tracking::TrackingSettings;
+use crate::tracking::{Ownership, Previous, TrackingSettings};
 
 /// A complete picture of the live objects of a cluster.
 #[derive(Clone, Debug, Default)]
@@ -33,11 +33,11 @@ impl LiveObjects {
         self.by_key.get(key).map_or(Seen::Absent, |object| Seen::Present(Arc::clone(object)))
     }
 
-    /// Root objects whose claim is the instance, sorted by key (TRK-85, TRK-86).
-    pub fn managed(&self, tracking: &TrackingSettings, instance: &str) -> Vec<Arc<Object>> {
+    /// Root objects that name the application as their owner, sorted by key (TRK-85, TRK-86).
+    pub fn managed(&self, ownership: &Ownership<'_>) -> Vec<Arc<Object>> {
         self.by_key
             .values()
-            .filter(|object| tracking.owns(object.metadata(), instance))
+            .filter(|object| ownership.owns(object))
             .filter(|object| is_root(object))
             .map(Arc::clone)
             .collect()
@@ -45,9 +45,9 @@ impl LiveObjects {
 
     /// Objects that go when the application is deleted: managed ones that are no copies (TRK-94b). Custom
     /// resource definitions have no claim and stay (TRK-77).
-    pub fn cascade(&self, tracking: &TrackingSettings, instance: &str) -> Vec<Arc<Object>> {
-        let mut objects = self.managed(tracking, instance);
-        objects.retain(|object| tracking.goes_with_application(object));
+    pub fn cascade(&self, ownership: &Ownership<'_>) -> Vec<Arc<Object>> {
+        let mut objects = self.managed(ownership);
+        objects.retain(|object| ownership.goes_with_application(object));
         objects
     }
 }
@@ -119,6 +119,9 @@ pub fn compare_lists(input: &ListsInput<'_>) -> Result<Comparison, ListsError> {
     let method = base.effective_method(application.annotation(annotation::TRACKING_METHOD));
     let tracking = base.with_method(method);
     let instance = tracking.instance_name(&metadata.namespace, &metadata.name);
+    // No other applications are known here, and no change of settings is in progress.
+    let ownership =
+        Ownership { current: &tracking, previous: &Previous::Same, instance: &instance, others: &() };
     let ignore = IgnoreRules::compile(&application.spec.ignore_differences, input.settings)?;
     let namespace = match metadata.namespace.as_str() {
         "" => input.control_plane_namespace,
@@ -128,18 +131,15 @@ pub fn compare_lists(input: &ListsInput<'_>) -> Result<Comparison, ListsError> {
     let compared = CompareInput {
         application_namespace: namespace,
         application_name: &metadata.name,
-        instance: &instance,
         destination_namespace: &application.spec.destination.namespace,
         targets: input.targets,
-        managed: &input.live.managed(&tracking, &instance),
+        managed: &input.live.managed(&ownership),
         by_key: &|key| input.live.look(key),
         scope: input.scope,
         excluded: input.excluded,
         permitted_live: input.permitted_live,
         permitted_kind: input.permitted_kind,
-        tracking: &tracking,
-        // No other applications are known here.
-        named: &|_| None,
+        ownership,
         ignore: &ignore,
         diff: &DiffSettings::from_settings(input.settings)?,
         sync_options: application.sync_options(),
@@ -179,6 +179,10 @@ mod tests {
         TrackingSettings::from_settings(&BTreeMap::new(), "argocd")
     }
 
+    fn ownership<'a>(current: &'a TrackingSettings, instance: &'a str) -> Ownership<'a> {
+        Ownership { current, previous: &Previous::Same, instance, others: &() }
+    }
+
     #[test]
     fn trk_86_only_roots_claim() {
         let owned = marked(
@@ -188,8 +192,8 @@ mod tests {
         let endpoints = marked("Endpoints", &json!({}));
         let root = marked("ConfigMap", &json!({}));
         let live = LiveObjects::new([owned, endpoints, Arc::clone(&root)]);
-        assert_eq!(live.managed(&tracking(), "ui"), [root]);
-        assert!(live.managed(&tracking(), "other").is_empty());
+        assert_eq!(live.managed(&ownership(&tracking(), "ui")), [root]);
+        assert!(live.managed(&ownership(&tracking(), "other")).is_empty());
     }
 
     #[test]
@@ -197,8 +201,8 @@ mod tests {
         let own = marked("Secret", &json!({}));
         let copy = marked("Secret", &json!({"namespace": "other"}));
         let live = LiveObjects::new([Arc::clone(&own), copy]);
-        assert_eq!(live.managed(&tracking(), "ui").len(), 2);
-        assert_eq!(live.cascade(&tracking(), "ui"), [own]);
+        assert_eq!(live.managed(&ownership(&tracking(), "ui")).len(), 2);
+        assert_eq!(live.cascade(&ownership(&tracking(), "ui")), [own]);
     }
 
     /// INV-17: the mark of an object with `generateName` has no name; the objects made from it go all the same.
@@ -218,9 +222,9 @@ mod tests {
         let renamed = job(&json!({"name": "copy", "namespace": "shop", "generateName": "migrate-"}));
         let named = job(&json!({"name": "migrate-2", "namespace": "shop"}));
         let live = LiveObjects::new([Arc::clone(&made), Arc::clone(&shortened), elsewhere, renamed, named]);
-        assert_eq!(live.cascade(&tracking(), "ui"), [made, shortened]);
+        assert_eq!(live.cascade(&ownership(&tracking(), "ui")), [made, shortened]);
         // They are still not compared nor pruned (TRK-93): a sync leaves what earlier ones made.
-        for object in live.cascade(&tracking(), "ui") {
+        for object in live.cascade(&ownership(&tracking(), "ui")) {
             assert!(!tracking().is_self_referenced(None, Some(&object)));
         }
     }

@@ -27,6 +27,11 @@ pub struct ComparedResource {
     pub requires_pruning: bool,
     /// Whether its mark is its own (TRK-92).
     pub self_referenced: bool,
+    /// Whether it bears other marks than an apply of the target would leave, because the tracking settings changed (TRK-105).
+    pub is_marked_otherwise: bool,
+    /// Whether it is the application's only because of settings that are in force no more, and nobody's after its next sync
+    /// (TRK-106).
+    pub is_released_next: bool,
     /// The wave.
     pub sync_wave: i64,
     /// Whether a person has to confirm its deletion.

@@ -16,7 +16,7 @@ use super::outcome::{ComparedResource, Comparison, SyncStatusCode};
 use super::targets;
 use crate::diff::{DiffError, DiffOptions, DiffSettings, is_modified};
 use crate::hook::{Role, Wave};
-use crate::tracking::qualified_name;
+use crate::tracking::{Ownership, qualified_name};
 
 /// Compares the desired with the live objects of one application; see the module text.
 ///
@@ -105,8 +105,8 @@ fn options_hash(input: &CompareInput<'_>) -> u64 {
     let mut hasher = DefaultHasher::new();
     input.ignore.fingerprint().hash(&mut hasher);
     input.diff.for_application(input.sync_options).hash(&mut hasher);
-    input.tracking.hash(&mut hasher);
-    (input.instance, input.destination_namespace).hash(&mut hasher);
+    let Ownership { current, previous, instance, others: _ } = input.ownership;
+    (current, previous, instance, input.destination_namespace).hash(&mut hasher);
     hasher.finish()
 }
 
@@ -133,10 +133,10 @@ fn modified(
     }
     let stopped = input.ignore.stopped_count();
     let target = target.to_value()?;
-    let mut live = live.to_value()?;
-    input.tracking.normalize_live(input.instance, &mut live, &target);
+    let mut live_copy = live.to_value()?;
+    input.ownership.normalize_live(live, &mut live_copy, &target);
     let diff_options = DiffOptions { ignore: input.ignore, settings };
-    match is_modified(target, live, &diff_options) {
+    match is_modified(target, live_copy, &diff_options) {
         Ok(modified) => {
             // What was found out without a rule that belongs to it is no knowledge.
             if input.ignore.stopped_count() == stopped {
@@ -165,10 +165,12 @@ fn judge(
     let is_extra = target.is_none() && live.is_some();
     // An object may be here for no better reason than that a hook has its name. Without a target and without
     // our mark it is somebody else's, and nothing of ours may delete it (law 3).
-    let is_foreign =
-        is_extra && live.as_ref().is_some_and(|live| !input.tracking.owns(live.metadata(), input.instance));
-    let self_referenced =
-        !is_foreign && input.tracking.is_self_referenced(target.as_deref(), live.as_deref());
+    let self_referenced = input.ownership.is_original(target.as_deref(), live.as_deref());
+    let (is_marked_otherwise, is_released_next) = match (&target, &live) {
+        (Some(target), Some(live)) => (input.ownership.is_marked_otherwise(target, live), false),
+        (None, Some(live)) => (false, input.ownership.is_released_next(live)),
+        _ => (false, false),
+    };
     let is_managed_namespace = input.managed_namespace.is_some()
         && target.is_some()
         && live.is_none()
@@ -208,6 +210,8 @@ fn judge(
         modified,
         hook: is_hook,
         self_referenced,
+        is_marked_otherwise,
+        is_released_next,
         sync_wave,
         requires_deletion_confirmation,
     };
@@ -242,8 +246,9 @@ impl AppOptions {
 fn add_shared_warnings(input: &CompareInput<'_>, pairs: &[Pair], conditions: &mut Vec<Condition>) {
     let application = qualified_name(input.application_namespace, input.application_name);
     for live in pairs.iter().filter_map(|pair| pair.live.as_ref()) {
-        if let Some(claim) = input.tracking.claim(live.metadata(), input.named)
-            && claim != input.instance
+        let Ownership { current, instance, others, .. } = input.ownership;
+        if let Some(claim) = current.claim(live.metadata(), |mark| others.named_by(mark))
+            && claim != instance
         {
             let text = shared_warning(&application, &live.gvk().kind, live.name(), &claim);
             conditions.push(Condition::new(ConditionType::SharedResourceWarning, text));

@@ -121,8 +121,9 @@ fn move_to(input: &CompareInput<'_>, generated: &Object, namespace: &str) -> Res
         metadata.insert("namespace".to_owned(), Value::from(namespace));
     }
     input
-        .tracking
-        .stamp(&mut value, input.instance, input.destination_namespace)
+        .ownership
+        .current
+        .stamp(&mut value, input.ownership.instance, input.destination_namespace)
         .map_err(|error| error.to_string())?;
     Object::from_value(&value).map_err(|error| error.to_string())
 }

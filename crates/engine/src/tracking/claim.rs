@@ -1,6 +1,6 @@
 //! Reading the mark of live objects, and telling originals from copies (TRK-85, 92..97).
 
-use smol_str::SmolStr;
+use smol_str::{SmolStr, format_smolstr};
 use tiphys_object::{Metadata, Object, ResourceKey};
 
 use super::stamp::Place;
@@ -10,55 +10,85 @@ use super::{Carrier, TrackingId, TrackingIdError, TrackingMethod, TrackingSettin
 const GENERATED_BASE_MAX: usize = 58;
 
 impl TrackingSettings {
-    /// What an object's mark says about its owner, if it has one (TRK-85): an instance name, or with method `hash` a
-    /// digest of one. [`Self::own_marks`] are those of an application.
+    /// By what an object names its owner, if it does (TRK-85): a mark under which an index finds it. [`Self::own_marks`]
+    /// are those of an application.
     ///
     /// The mark of an object with owner references, real or inferred, counts for nothing (TRK-86): the caller
     /// asks only for root objects.
     pub fn mark(&self, metadata: &Metadata) -> Option<SmolStr> {
-        if !self.is_of_installation(metadata) {
-            return None;
-        }
-        let mark = if self.method.is_annotation_family() {
-            let text = metadata.annotations.get(&self.annotation_key)?;
-            TrackingId::read(text, self.annotation_format).ok()?.instance
-        } else {
-            metadata.labels.get(&self.label_key)?.clone()
-        };
-        Some(mark).filter(|mark| !mark.is_empty())
+        self.named_owner(metadata).map(|name| self.mark_of(&name))
     }
 
     /// The marks by which objects name an application as their owner; several where two forms of a digest stand for
     /// each other (TRK-53).
     pub fn own_marks(&self, instance: &str) -> Vec<SmolStr> {
         match self.method {
-            TrackingMethod::Hash => self.digests(instance).map(SmolStr::from).collect(),
+            TrackingMethod::Hash => self.digests(instance).map(|digest| self.mark_of(&digest)).collect(),
             TrackingMethod::Annotation
             | TrackingMethod::AnnotationAndLabel
             | TrackingMethod::AnnotationAndHash
-            | TrackingMethod::Label => vec![instance.into()],
+            | TrackingMethod::Label => vec![self.mark_of(instance)],
         }
     }
 
     /// Whether an object's mark names an application.
     pub fn owns(&self, metadata: &Metadata, instance: &str) -> bool {
-        let Some(mark) = self.mark(metadata) else { return false };
+        let Some(name) = self.named_owner(metadata) else { return false };
         match self.method {
-            TrackingMethod::Hash => self.digests(instance).any(|digest| mark == digest),
-            _ => mark == instance,
+            TrackingMethod::Hash => self.digests(instance).any(|digest| name == digest),
+            _ => name == instance,
         }
     }
 
     /// The instance name of the application that an object's mark names. `named` finds it for a mark; without it a
     /// digest says nothing (TRK-54).
     pub fn claim(&self, metadata: &Metadata, named: impl Fn(&str) -> Option<SmolStr>) -> Option<SmolStr> {
-        let mark = self.mark(metadata)?;
-        if self.method == TrackingMethod::Hash { named(&mark) } else { Some(mark) }
+        let name = self.named_owner(metadata)?;
+        if self.method == TrackingMethod::Hash { named(&self.mark_of(&name)) } else { Some(name) }
     }
 
     /// Keys of labels and annotations that marks are read from.
     pub fn mark_keys(&self) -> [SmolStr; 3] {
         [self.annotation_key.clone(), self.installation_id_key.clone(), self.label_key.clone()]
+    }
+
+    /// What stands where the owner is named: an instance name, or with method `hash` a digest.
+    fn named_owner(&self, metadata: &Metadata) -> Option<SmolStr> {
+        if !self.is_of_installation(metadata) {
+            return None;
+        }
+        let name = if self.method.is_annotation_family() {
+            let text = metadata.annotations.get(&self.annotation_key)?;
+            TrackingId::read(text, self.annotation_format).ok()?.instance
+        } else {
+            metadata.labels.get(&self.label_key)?.clone()
+        };
+        Some(name).filter(|name| !name.is_empty())
+    }
+
+    /// The same with where it was read, so that an application that is called like the digest of another, or like the value
+    /// of a chart's label, is not taken for it.
+    fn mark_of(&self, name: &str) -> SmolStr {
+        let place = match self.method {
+            TrackingMethod::Hash => '#',
+            TrackingMethod::Label => '=',
+            TrackingMethod::Annotation
+            | TrackingMethod::AnnotationAndLabel
+            | TrackingMethod::AnnotationAndHash => '@',
+        };
+        format_smolstr!("{place}{name}")
+    }
+
+    /// The name or digest in a mark, without where it was read.
+    pub fn bare_mark(mark: &str) -> &str {
+        mark.strip_prefix(['#', '=', '@']).unwrap_or(mark)
+    }
+
+    /// The same settings as an application with tracking annotations has them.
+    pub(super) fn by_annotation(&self) -> Self {
+        let method =
+            if self.method.is_annotation_family() { self.method } else { TrackingMethod::Annotation };
+        self.with_method(method)
     }
 
     /// Whether an object may be of this installation (TRK-62..66).
@@ -101,13 +131,8 @@ impl TrackingSettings {
         }
     }
 
-    /// Whether a live object whose claim is an application goes with it (TRK-94b): it carries its own mark, or that
-    /// of a manifest without a name (TRK-32) from whose `generateName` its name was made. Nothing else would find
-    /// those, and they would stay for ever (INV-17).
-    pub fn goes_with_application(&self, live: &Object) -> bool {
-        if self.is_self_referenced(None, Some(live)) {
-            return true;
-        }
+    /// Whether the object's name was made from the `generateName` of the manifest that its mark is about (TRK-32).
+    pub(super) fn made(&self, live: &Object) -> bool {
         let Some(Ok(id)) = self.tracking_id(live) else { return false };
         let prefix = live.metadata().generate_name.as_str();
         // The server shortens what leaves no room for its own part.
@@ -167,9 +192,9 @@ mod tests {
             "annotations": {"argocd.argoproj.io/tracking-id": "ui:/Secret:shop/k"},
             "labels": {"app.kubernetes.io/instance": "chart"}}}));
         let claim = |method| settings(method).mark(live.metadata());
-        assert_eq!(claim(TrackingMethod::Annotation).as_deref(), Some("ui"));
-        assert_eq!(claim(TrackingMethod::AnnotationAndLabel).as_deref(), Some("ui"));
-        assert_eq!(claim(TrackingMethod::Label).as_deref(), Some("chart"));
+        assert_eq!(claim(TrackingMethod::Annotation).as_deref(), Some("@ui"));
+        assert_eq!(claim(TrackingMethod::AnnotationAndLabel).as_deref(), Some("@ui"));
+        assert_eq!(claim(TrackingMethod::Label).as_deref(), Some("=chart"));
         assert_eq!(settings(TrackingMethod::Annotation).mark(secret("n", &json!({})).metadata()), None);
         assert_eq!(settings(TrackingMethod::Annotation).mark(marked("n", "rubbish").metadata()), None);
     }
@@ -185,10 +210,13 @@ mod tests {
                 &json!({"argocd.argoproj.io/tracking-id": id, "argocd.argoproj.io/installation-id": value}),
             )
         };
-        assert_eq!(ours.mark(with("eu-1").metadata()).as_deref(), Some("ui"));
+        assert_eq!(ours.mark(with("eu-1").metadata()).as_deref(), Some("@ui"));
         assert_eq!(ours.mark(with("eu-2").metadata()), None);
         assert_eq!(ours.mark(marked("shop", id).metadata()), None);
-        assert_eq!(settings(TrackingMethod::Annotation).mark(with("eu-2").metadata()).as_deref(), Some("ui"));
+        assert_eq!(
+            settings(TrackingMethod::Annotation).mark(with("eu-2").metadata()).as_deref(),
+            Some("@ui")
+        );
     }
 
     #[test]

@@ -1,9 +1,94 @@
 //! What of the marks is no difference (TRK-95..98).
 
 use serde_json::Value;
-use tiphys_object::{Gvk, access};
+use tiphys_object::{Gvk, Object, access};
 
-use super::{TrackingMethod, TrackingSettings, truncated_label};
+use super::{Owned, Ownership, Previous, TrackingId, TrackingMethod, TrackingSettings, truncated_label};
+
+impl Ownership<'_> {
+    /// The live copy to compare. Besides what the settings in force hide, marks of the application that differ from the
+    /// target's because they were made under other settings are no difference (TRK-98): a changed setting makes nobody
+    /// `OutOfSync`.
+    pub fn normalize_live(&self, object: &Object, live: &mut Value, target: &Value) {
+        self.current.normalize_live(self.instance, live, target);
+        if !self.is_migrating() || self.verdict(object) != Owned::Yes {
+            return;
+        }
+        let places = self.places();
+        for key in places.iter().map(|place| place.annotation_key.as_str()) {
+            let is_own = |id: &str| places.iter().any(|place| place.names(id, self.instance));
+            equalize(live, target, (key, &ANNOTATION), is_own);
+        }
+        for key in places.iter().map(|place| place.installation_id_key.as_str()) {
+            let is_own = |id: &str| places.iter().any(|place| place.installation_id == id);
+            equalize(live, target, (key, &ANNOTATION), is_own);
+            equalize(live, target, (key, &LABEL), is_own);
+        }
+        for key in places.iter().map(|place| place.label_key.as_str()) {
+            let is_own = |label: &str| places.iter().any(|place| place.represents(self.instance, label));
+            equalize(live, target, (key, &LABEL), is_own);
+        }
+    }
+
+    /// Whether the marks of a live object are not those that an apply of the target would leave (TRK-105).
+    pub fn is_marked_otherwise(&self, target: &Object, live: &Object) -> bool {
+        self.is_migrating()
+            && self.places().iter().any(|place| {
+                let annotations = [&place.annotation_key, &place.installation_id_key];
+                let labels = [&place.label_key, &place.installation_id_key];
+                annotations.iter().any(|key| target.annotation(key) != live.annotation(key))
+                    || labels.iter().any(|key| target.label(key) != live.label(key))
+            })
+    }
+
+    /// Settings under whose keys marks of the application may stand.
+    pub(super) fn places(&self) -> Vec<TrackingSettings> {
+        let mut places: Vec<TrackingSettings> = self.sides().cloned().collect();
+        if matches!(self.previous, Previous::Unknown(_)) {
+            // What nobody stored was most likely usual (TRK-104).
+            places.push(TrackingSettings::from_settings(&[].into(), &self.current.control_plane_namespace));
+        }
+        places
+    }
+}
+
+/// One of the two maps of texts in the metadata of an object.
+struct TextMapAccess {
+    get: for<'a> fn(&'a Value, &str) -> Option<&'a str>,
+    set: fn(&mut Value, &str, &str),
+    remove: fn(&mut Value, &str),
+}
+
+const ANNOTATION: TextMapAccess = TextMapAccess {
+    get: |object, key| access::annotation(object, key),
+    set: |object, key, text| access::set_annotation(object, key, text),
+    remove: |object, key| {
+        access::remove_annotation(object, key);
+    },
+};
+
+const LABEL: TextMapAccess = TextMapAccess {
+    get: |object, key| access::label(object, key),
+    set: |object, key, text| access::set_label(object, key, text),
+    remove: |object, key| {
+        access::remove_label(object, key);
+    },
+};
+
+/// Makes a text of the live copy the target's, where only our own marks make the difference.
+fn equalize(
+    live: &mut Value,
+    target: &Value,
+    (key, map): (&str, &TextMapAccess),
+    is_own: impl Fn(&str) -> bool,
+) {
+    match ((map.get)(live, key), (map.get)(target, key)) {
+        (None, Some(wanted)) if is_own(wanted) => (map.set)(live, key, wanted),
+        (Some(found), Some(wanted)) if found != wanted && is_own(found) => (map.set)(live, key, wanted),
+        (Some(found), None) if is_own(found) => (map.remove)(live, key),
+        _ => {}
+    }
+}
 
 impl TrackingSettings {
     /// The live copy to compare: marks that differ only because the tracking method was changed are made equal
@@ -34,6 +119,11 @@ impl TrackingSettings {
         if is_masked && access::label(target, &self.label_key).is_none() {
             access::remove_label(live, &self.label_key);
         }
+    }
+
+    /// Whether the value of a tracking annotation names an application.
+    fn names(&self, id: &str, instance: &str) -> bool {
+        TrackingId::read(id, self.annotation_format).is_ok_and(|id| id.instance == instance)
     }
 
     /// Whether the value of an instance label stands for an application, under whichever method.

@@ -215,6 +215,12 @@ impl TrackingSettings {
         wanted.filter(|method| self.allows(*method)).unwrap_or(self.method)
     }
 
+    /// The settings of an application with this annotation (TRK-110).
+    #[must_use]
+    pub fn of_application(&self, annotation: Option<&str>) -> Self {
+        self.with_method(self.effective_method(annotation))
+    }
+
     fn allows(&self, method: TrackingMethod) -> bool {
         self.overrides.as_ref().is_none_or(|methods| methods.contains(&method))
     }

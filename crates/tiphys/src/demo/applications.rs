@@ -67,8 +67,10 @@ pub(crate) async fn list(connection: &Connection, discovery: &Discovery) -> anyh
     let mut all = Vec::new();
     while let Some(event) = received.recv().await {
         match event {
-            ObjectEvent::Upsert(object) => all.push(object.to_value()?),
-            ObjectEvent::Unreadable(bad) => tracing::warn!(%bad, "left out"),
+            ObjectEvent::Upsert(received) => match received.read() {
+                Ok(object) => all.push(object.to_value()?),
+                Err(bad) => tracing::warn!(%bad, "left out"),
+            },
             ObjectEvent::Synced => break,
             ObjectEvent::Delete(_) => {}
             ObjectEvent::Failed(why) => bail!("the Applications cannot be listed: {why}"),
@@ -113,16 +115,18 @@ pub(crate) async fn compared(
 
 fn apply(all: &mut All, event: &ObjectEvent) -> bool {
     match event {
-        ObjectEvent::Upsert(object) => {
-            let now = show(object);
-            all.insert(object.name().to_owned(), now.clone()) != Some(now)
-        }
+        ObjectEvent::Upsert(received) => match received.read() {
+            Ok(object) => {
+                let now = show(&object);
+                all.insert(object.name().to_owned(), now.clone()) != Some(now)
+            }
+            Err(bad) => {
+                tracing::warn!(%bad, "an Application cannot be shown");
+                false
+            }
+        },
         ObjectEvent::Delete(key) => all.remove(key.name.as_str()).is_some(),
         ObjectEvent::Synced => false,
-        ObjectEvent::Unreadable(bad) => {
-            tracing::warn!(%bad, "an Application cannot be shown");
-            false
-        }
         ObjectEvent::Failed(why) => {
             tracing::warn!(why, "the Applications cannot be followed for the moment");
             false

@@ -217,7 +217,12 @@ async fn install(writer: &Writer) -> anyhow::Result<()> {
             "namespace": NAMESPACE,
             "labels": {"app.kubernetes.io/part-of": "argocd"},
         },
-        "data": {"timeout.reconciliation": POLL, "timeout.reconciliation.jitter": "0s"},
+        // A new installation has an ID from the beginning (TRK-67).
+        "data": {
+            "timeout.reconciliation": POLL,
+            "timeout.reconciliation.jitter": "0s",
+            "installationID.autoGenerate": "true",
+        },
     });
     // Those of an earlier run may have been changed since.
     for manifest in [namespace, settings] {

@@ -2,9 +2,11 @@
 //! product's own reading of them.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::LazyLock;
 use std::time::Duration;
 
 use serde_json::{Value, json};
+use tiphys_engine::tracking::HashAlgorithm;
 use tiphys_object::ResourceKey;
 use tiphys_source::MemoryRepositories;
 
@@ -180,8 +182,37 @@ pub(super) fn key_of(object: &Value, default_namespace: &str) -> ResourceKey {
     ResourceKey::new(group, text("/kind"), namespace, text("/metadata/name"))
 }
 
-/// The application that an object's tracking annotation names, when the annotation is about this very object.
+/// Tracking methods, as the settings name them.
+pub(super) const METHODS: [&str; 5] = ["annotation", "annotation+label", "label", "hash", "annotation+hash"];
+/// Digests of the names that applications of this world have, as the published command line gives them.
+static DIGESTS: LazyLock<BTreeMap<String, String>> = LazyLock::new(|| {
+    let names = (0..APPS_MAX).map(|number| format!("app-{number}"));
+    names.map(|name| (HashAlgorithm::Sha1.digest(&name), name)).collect()
+});
+/// More applications than a world has.
+const APPS_MAX: u64 = 16;
+
+/// The application that an object's marks name, by whatever method it was marked.
 pub(super) fn owner_of(object: &Value) -> Option<String> {
+    match annotation(object, "argocd.argoproj.io/tracking-id") {
+        // A copy has the labels of the original too.
+        Some(_) => annotated_owner(object),
+        None => METHODS.iter().find_map(|method| owner_by(object, method)),
+    }
+}
+
+/// The application that an object's marks name by one method.
+pub(super) fn owner_by(object: &Value, method: &str) -> Option<String> {
+    let label = || object.pointer("/metadata/labels")?.get("app.kubernetes.io/instance")?.as_str();
+    match method {
+        "label" => label().filter(|name| name.starts_with("app-")).map(str::to_owned),
+        "hash" => DIGESTS.get(label()?).cloned(),
+        _ => annotated_owner(object),
+    }
+}
+
+/// The application that an object's tracking annotation names, when the annotation is about this very object.
+fn annotated_owner(object: &Value) -> Option<String> {
     let id = annotation(object, "argocd.argoproj.io/tracking-id")?;
     let (app, about) = id.split_once(':')?;
     let key = key_of(object, "");

@@ -13,6 +13,8 @@ use tiphys_object::ResourceKey;
 use super::model::{App, Model, annotation, holds, key_of, owner_of};
 use super::wire::Wires;
 
+/// How objects of another installation are called.
+pub(super) const FOREIGN: &str = "foreign-";
 /// How long a controller may go on by settings that were changed: a pass keeps its snapshot, and the watch
 /// needs its time.
 pub(super) const SETTINGS_LAG: Duration = Duration::from_mins(2);
@@ -21,6 +23,7 @@ const VIOLATIONS_MAX: usize = 20;
 
 const HOOK: &str = "argocd.argoproj.io/hook";
 const LAST_APPLIED: &str = "kubectl.kubernetes.io/last-applied-configuration";
+const CONTROL_PLANE_OBJECTS: &str = "/api/v1/namespaces/argocd/";
 const APPLICATIONS: &str = "/apis/argoproj.io/v1alpha1/namespaces/argocd/applications/";
 
 /// One write.
@@ -69,6 +72,7 @@ pub(super) struct Observer {
     removed: BTreeSet<String>,
     /// When applications were made, where that was not at the beginning.
     born: BTreeMap<String, Duration>,
+    installation_id: Option<String>,
     pub(super) deletions: u64,
     pub(super) applies: u64,
 }
@@ -89,6 +93,7 @@ impl Observer {
             hooks: BTreeSet::new(),
             removed: BTreeSet::new(),
             born: BTreeMap::new(),
+            installation_id: None,
             deletions: 0,
             applies: 0,
         }
@@ -166,6 +171,14 @@ impl Observer {
             self.application_written(call);
             return;
         }
+        if call.path.starts_with(CONTROL_PLANE_OBJECTS) {
+            self.id_written(call);
+            return;
+        }
+        if call.path.rsplit('/').next().is_some_and(|name| name.starts_with(FOREIGN)) {
+            let text = format!("a write to an object of another installation: {}", show(call));
+            self.broken(call.at, "INV-1", text);
+        }
         let object = call.live.as_ref().unwrap_or(&call.stored);
         let subject = if call.method == Method::DELETE { object } else { &call.stored };
         let key = key_of(subject, "");
@@ -190,6 +203,23 @@ impl Observer {
             self.applies += 1;
             self.applied(call, &declared, &app, &key);
             self.in_order(wires, call, &declared, &app);
+        }
+    }
+
+    /// TRK-67..69: nothing of the settings is written but the installation ID, and that once.
+    fn id_written(&mut self, call: &Call) {
+        let id = |object: &Value| {
+            let text = object.pointer("/data")?.get("installationID")?.as_str()?;
+            Some(text.to_owned())
+        };
+        let is_settings = call.path.ends_with("/configmaps/argocd-cm");
+        if !is_settings && !call.stored.pointer("/metadata/name").is_some_and(|name| name == "argocd-secret")
+        {
+            self.broken(call.at, "INV-2", format!("a write to an object of nobody: {}", show(call)));
+        }
+        let Some(now) = id(&call.stored).filter(|_| is_settings) else { return };
+        if self.installation_id.get_or_insert_with(|| now.clone()) != &now {
+            self.broken(call.at, "INV-1", format!("the installation ID changed: {}", show(call)));
         }
     }
 

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-use super::model::{App, Model, Rules, holds, key_of, owner_of};
+use super::model::{App, CONTROL_PLANE, Model, Rules, annotation, holds, key_of, owner_by, owner_of};
 use super::truth;
 use super::users::{path_of, typed};
 use super::wire::Wires;
@@ -89,14 +89,39 @@ fn collections(app: &App) -> [(&'static str, String); 5] {
 /// When a list cannot be read: nothing follows from that.
 pub(super) fn owned(wires: &Wires, app: &App) -> Result<Vec<Value>, String> {
     let mut found = Vec::new();
+    let methods = methods_of(wires, app);
     for (plural, path) in collections(app) {
         let list = wires.get(&path);
         let items = list.as_ref().and_then(|list| list.get("items")?.as_array());
         let items = items.ok_or_else(|| format!("{path} cannot be listed"))?.iter();
         let items = items.map(|item| typed(item, plural));
-        found.extend(items.filter(|item| owner_of(item).as_ref() == Some(&app.name)));
+        let is_own = |item: &Value| {
+            owner_of(item).as_ref() == Some(&app.name)
+                && methods.iter().any(|method| owner_by(item, method).as_ref() == Some(&app.name))
+        };
+        found.extend(items.filter(is_own));
     }
     Ok(found)
+}
+
+/// Methods by which objects of an application are its own now: the one in force, and that of its last sync. What was marked
+/// by others was released (TRK-106).
+fn methods_of(wires: &Wires, app: &App) -> Vec<String> {
+    let text = |value: &Value, key: &str| value.get(key).and_then(Value::as_str).map(str::to_owned);
+    let settings = wires.get(&format!("/api/v1/namespaces/{CONTROL_PLANE}/configmaps/argocd-cm"));
+    let system = settings.and_then(|cm| text(cm.get("data")?, "application.resourceTrackingMethod"));
+    let stored = wires.get(&path_of(&app.name));
+    let own = |key: &str| annotation(stored.as_ref()?, key).map(str::to_owned);
+    let profile = own("argocd.argoproj.io/tracking-profile");
+    let last = profile.and_then(|text| text_of(&text, "method"));
+    let current =
+        own("argocd.argoproj.io/tracking-method").or(system).unwrap_or_else(|| "annotation".to_owned());
+    std::iter::once(current).chain(last).collect()
+}
+
+fn text_of(json: &str, key: &str) -> Option<String> {
+    let value: Value = serde_json::from_str(json).ok()?;
+    value.get(key)?.as_str().map(str::to_owned)
 }
 
 /// A deleted application is gone, with its objects where they go along.
@@ -153,7 +178,7 @@ fn equal(wires: &Wires, app: &App) -> Result<(), String> {
         let Some(declared) = model.declared(app, &head) else { return Ok(()) };
         (head, declared)
     };
-    let is_hook = |object: &Value| super::model::annotation(object, "argocd.argoproj.io/hook").is_some();
+    let is_hook = |object: &Value| annotation(object, "argocd.argoproj.io/hook").is_some();
     let wanted: Vec<_> = declared.into_iter().filter(|(_, object)| !is_hook(object)).collect();
     // A source that declares nothing is not synced by itself: that would remove everything.
     if !heals || wanted.is_empty() || !is_free(wires, app) {

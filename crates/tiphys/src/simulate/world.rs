@@ -11,6 +11,8 @@ use parking_lot::Mutex;
 use serde_json::{Value, json};
 use tiphys_cluster::Connection;
 use tiphys_control::{Compute, Controller, ControllerOptions, Interpreters, Random, Surroundings};
+use tiphys_engine::tracking::HashAlgorithm;
+use tiphys_object::access;
 use tiphys_source::{Clock, MemoryRepositories};
 
 use super::chance::Chance;
@@ -18,17 +20,19 @@ use super::faults::{Faults, Troubles};
 use super::hostile::Hostile;
 use super::log;
 use super::manifests;
-use super::model::{App, Automated, CONTROL_PLANE, Model, Rules};
-use super::observer::{Observer, Violation};
+use super::model::{App, Automated, CONTROL_PLANE, METHODS, Model, Rules};
+use super::observer::{FOREIGN, Observer, Violation};
 use super::settled;
 use super::truth;
-use super::users::Users;
+use super::users::{self, Users};
 use super::wire::{Wire, Wires};
 
 /// Makes another seed out of a seed.
 const APART: u64 = 0x5eed_b11d_0000_0000;
 /// The same, for what was added after that.
 const LATER: u64 = 0x5eed_1a7e_0000_0000;
+/// Makes the choices about marks independent of all others.
+const MARKS: u64 = 0x5eed_3a12_0000_0000;
 /// The time of day at which every run begins.
 const BEGIN: &str = "2026-01-01T00:00:00Z";
 /// Where the cluster is, as settings name it.
@@ -110,12 +114,45 @@ pub(super) struct World {
     pub(super) needs_resync: bool,
     /// Chance of what was added later, so that what else a seed does stays as it is.
     apart: Chance,
+    tracking: Tracking,
 }
 
 struct Running {
     controller: Controller,
     is_cut: Arc<AtomicBool>,
     since: Duration,
+}
+
+/// How objects are marked in a run.
+struct Tracking {
+    chance: Chance,
+    /// Whether that changes.
+    is_changed: bool,
+    /// Whether the installation has an ID, which every method checks.
+    has_id: bool,
+}
+
+impl Tracking {
+    fn choose(seed: u64) -> Self {
+        let mut chance = Chance::new(seed ^ MARKS);
+        let is_changed = chance.permille(500);
+        Self { is_changed, has_id: is_changed && chance.permille(500), chance }
+    }
+
+    /// Data of `argocd-cm`.
+    fn settings(&mut self) -> Value {
+        let mut data = json!({"resource.inclusions": INCLUSIONS});
+        if self.is_changed
+            && let Some(method) = self.chance.pick(&METHODS)
+        {
+            data["application.resourceTrackingMethod"] = (*method).into();
+        }
+        if self.has_id {
+            data["installationID.autoGenerate"] = "true".into();
+            data["installationID.carrier"] = "annotation-strict".into();
+        }
+        data
+    }
 }
 
 impl World {
@@ -162,6 +199,7 @@ impl World {
             hostile: None,
             needs_resync,
             apart: Chance::new(seed ^ LATER),
+            tracking: Tracking::choose(seed),
         };
         world.install();
         if is_attacked {
@@ -177,9 +215,10 @@ impl World {
         }
         let namespace = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": CONTROL_PLANE}});
         self.post("/api/v1/namespaces", &namespace);
+        let data = self.tracking.settings();
         let settings = json!({"apiVersion": "v1", "kind": "ConfigMap",
             "metadata": {"name": "argocd-cm", "labels": {"app.kubernetes.io/part-of": "argocd"}},
-            "data": {"resource.inclusions": INCLUSIONS}});
+            "data": data});
         self.post(&format!("/api/v1/namespaces/{CONTROL_PLANE}/configmaps"), &settings);
         let apps = self.chance.within(1, 4);
         let namespaces: BTreeSet<String> = (0..apps).map(|number| format!("team-{number}")).collect();
@@ -251,6 +290,7 @@ impl World {
             let done = self.users.act();
             self.tell(&done);
             self.attack();
+            self.change_tracking();
             if self.chance.permille(300) {
                 self.push_webhook();
             }
@@ -284,6 +324,59 @@ impl World {
             }
             self.pass(Duration::from_mins(1)).await;
         }
+    }
+
+    /// In half of the runs the operator changes how objects are marked, for all or for one application, and another
+    /// installation has objects of applications with the same names (TRK section 12).
+    fn change_tracking(&mut self) {
+        if !self.tracking.is_changed || !self.tracking.chance.permille(250) {
+            return;
+        }
+        let settings = format!("/api/v1/namespaces/{CONTROL_PLANE}/configmaps/argocd-cm");
+        if self.tracking.has_id && self.tracking.chance.permille(200) {
+            let patch = json!({"data": {"installationID": null}});
+            let (status, _) =
+                self.wires.direct(Method::PATCH, &settings, "application/merge-patch+json", &patch);
+            self.tell(&format!("loses the installation ID: {status}"));
+            return;
+        }
+        let chance = &mut self.tracking.chance;
+        let Some(method) = chance.pick(&METHODS).copied() else { return };
+        let apps: Vec<App> = self.wires.observer.lock().model.apps.values().cloned().collect();
+        let Some(app) = chance.pick(&apps).cloned() else { return };
+        let (path, patch) = if chance.permille(300) {
+            let method = chance.permille(700).then_some(method);
+            let annotations = json!({"argocd.argoproj.io/tracking-method": method});
+            (users::path_of(&app.name), json!({"metadata": {"annotations": annotations}}))
+        } else {
+            let data = json!({"application.resourceTrackingMethod": method});
+            (settings, json!({"data": data}))
+        };
+        let (status, _) = self.wires.direct(Method::PATCH, &path, "application/merge-patch+json", &patch);
+        self.tell(&format!("marks by {method}: {path}: {status}"));
+        self.plant_foreign(&app, method);
+    }
+
+    /// An object of another installation's application of the same name, marked by some method.
+    fn plant_foreign(&mut self, app: &App, method: &str) {
+        if !self.tracking.has_id {
+            return;
+        }
+        let name = format!("{FOREIGN}{}", method.replace('+', "-"));
+        let about = format!("{}:/ConfigMap:{}/{name}", app.name, app.namespace);
+        let mut object = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name,
+            "annotations": {"argocd.argoproj.io/installation-id": "another"}}});
+        if method.starts_with("annotation") {
+            access::set_annotation(&mut object, "argocd.argoproj.io/tracking-id", &about);
+        } else {
+            let label =
+                if method == "label" { app.name.clone() } else { HashAlgorithm::Sha1.digest(&app.name) };
+            access::set_label(&mut object, "app.kubernetes.io/instance", &label);
+        }
+        let path = format!("/api/v1/namespaces/{}/configmaps", app.namespace);
+        // The namespace may not be there yet, and the object may be there already.
+        let (status, _) = self.wires.direct(Method::POST, &path, "application/json", &object);
+        self.tell(&format!("another installation makes {path}/{name}: {status}"));
     }
 
     fn attack(&mut self) {

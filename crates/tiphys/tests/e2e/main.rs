@@ -30,5 +30,6 @@ mod operations;
 mod options;
 mod program;
 mod proxy;
+mod tracking;
 mod waves;
 mod world;

@@ -3,7 +3,7 @@ use serde_json::json;
 use super::*;
 
 fn state() -> (State, KindId) {
-    let claim = |metadata: &Metadata| metadata.annotations.get("track").cloned();
+    let claim = |metadata: &Metadata| metadata.annotations.get("track").cloned().into_iter().collect();
     let claims = Claims { keys: vec!["track".into()], claim: Arc::new(claim) };
     let derive = |value: &serde_json::Value| Derived {
         health: value["status"]["phase"].as_str().map(|phase| (phase.into(), String::new())),
@@ -18,7 +18,7 @@ fn watched(state: &mut State, group: &str, kind: &str) -> KindId {
     let id = state.intern_kind(&GroupKind::new(group, kind));
     let store = state.store_mut(id).unwrap();
     store.version = "v1".into();
-    store.watches.insert(SmolStr::default(), WatchRecord { state: KindState::Pending, round: 0 });
+    store.watches.insert(SmolStr::default(), WatchRecord::new());
     id
 }
 
@@ -152,7 +152,7 @@ fn f7_an_empty_list_after_many_objects_needs_a_second_witness() {
 fn trk_10_new_rules_reach_unchanged_objects() {
     let (mut state, kind) = state();
     upsert(&mut state, kind, &object("a", "1", "app"));
-    let claim = |_: &Metadata| Some(SmolStr::new("other"));
+    let claim = |_: &Metadata| [SmolStr::new("other")].into();
     state.claims = Claims { keys: vec!["track".into()], claim: Arc::new(claim) };
     state.renew();
     let change = upsert(&mut state, kind, &object("a", "1", "app")).unwrap();

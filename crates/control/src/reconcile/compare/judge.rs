@@ -19,9 +19,10 @@ use crate::memory::{Targets, Verdict};
 /// The health of an application whose targets are not known: that of its live objects, when all of them could be
 /// seen and there are some. What it was before may not be so any more (INV-15).
 pub(in crate::reconcile) async fn health_of_live(subject: Subject<'_>) -> HealthStatus {
-    let mut found =
-        subject.resolved.destination.index.managed(&subject.cx.tracking.own_marks(&subject.cx.instance));
-    found.objects.retain(|object| !Role::of(object.as_ref()).is_hook());
+    let previous = subject.cx.previous();
+    let ownership = subject.cx.ownership(&previous);
+    let mut found = subject.resolved.destination.index.managed(&ownership.marks());
+    found.objects.retain(|object| ownership.owns(object) && !Role::of(object.as_ref()).is_hook());
     let known: HashSet<GroupKind> =
         subject.cx.app.status.resources.iter().map(|r| GroupKind::new(&r.group, &r.kind)).collect();
     let is_doubtful = |kind: &GroupKind| {

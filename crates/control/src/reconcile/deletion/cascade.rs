@@ -12,7 +12,7 @@ use tiphys_lifecycle::finalizers::CASCADES;
 use tiphys_object::{Gvk, Object, ResourceKey};
 
 use super::step::{LOOK_AGAIN, RETRY, Step, delete_all};
-use crate::reconcile::compare::Subject;
+use crate::reconcile::compare::{Subject, with_recognised};
 use crate::reconcile::load::AppContext;
 use crate::reconcile::resolve::Resolved;
 
@@ -31,7 +31,10 @@ pub(super) async fn cascade(
     if resolved.destination.is_stopped() {
         return Err("Failed to load live state: the configuration of the cluster changed".to_owned());
     }
-    let found = resolved.destination.index.managed(&cx.tracking.own_marks(&cx.instance));
+    let previous = cx.previous();
+    let ownership = cx.ownership(&previous);
+    let mut found = resolved.destination.index.managed(&ownership.marks());
+    found.objects.retain(|object| ownership.owns(object));
     if let Some(error) = found.cluster_error {
         return Err(format!("Failed to load live state: {error}"));
     }
@@ -55,13 +58,16 @@ pub(super) async fn cascade(
             return Err(format!("Failed to load live state: {}: {why}", gvk.group_kind()));
         }
     }
-    let seen: HashSet<ResourceKey> = found.objects.iter().map(|object| object.key()).collect();
+    let (objects, unread) = with_recognised(subject, &ownership, found.objects, &HashSet::new()).await;
+    if let Some((key, why)) = unread {
+        return Err(format!("Failed to load live state: {key}: {why}"));
+    }
+    let seen: HashSet<ResourceKey> = objects.iter().map(|object| object.key()).collect();
     // Copies that merely carry our mark are not ours (TRK-94b).
-    let live: Vec<Arc<Object>> = found
-        .objects
+    let live: Vec<Arc<Object>> = objects
         .into_iter()
         .filter(|object| subject.is_visible(&object.key()))
-        .filter(|object| cx.tracking.goes_with_application(object))
+        .filter(|object| ownership.goes_with_application(object))
         .collect();
     release_hooks(cx, resolved, &live).await?;
     let time = |text: Option<&str>| text.and_then(|text| text.parse::<Timestamp>().ok());
@@ -131,7 +137,9 @@ async fn confirm_empty(
     resolved: &Resolved,
     decided: &HashSet<ResourceKey>,
 ) -> Result<bool, String> {
-    let is_ours = |object: &Object| cx.tracking.owns(object.metadata(), &cx.instance);
+    let previous = cx.previous();
+    let ownership = cx.ownership(&previous);
+    let is_ours = |object: &Object| ownership.owns(object);
     let counts = resolved.destination.index.counts();
     let state = cx.app.status.operation_state.as_ref();
     let finished = state.and_then(|state| state.finished_at.as_deref()?.parse::<Timestamp>().ok());

@@ -96,6 +96,8 @@ async fn load_hooks(
     let targets = desired::load_newest(cx, resolved, refresh)
         .await
         .map_err(|error| format!("Failed to load target state: {error}; {SKIP_HINT}"))?;
+    let previous = cx.previous();
+    let ownership = cx.ownership(&previous);
     let mut hooks = Vec::new();
     for target in targets.objects.iter().filter(|object| is_deletion_hook(object, hook_type)) {
         let target = placed(target, &cx.app, resolved)?;
@@ -109,7 +111,7 @@ async fn load_hooks(
         let live = resolved.destination.writer.get(&key).await.map_err(|error| error.to_string())?;
         // An object of the hook's name that is not ours is neither judged nor deleted.
         if let Some(live) = &live
-            && !cx.tracking.owns(live.metadata(), &cx.instance)
+            && !ownership.owns(live)
         {
             return Err(format!("{} exists and is not part of the application; {SKIP_HINT}", live.key()));
         }

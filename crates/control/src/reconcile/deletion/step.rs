@@ -11,7 +11,7 @@ use tiphys_object::{Object, ResourceKey};
 use crate::clusters::Unusable;
 use crate::reconcile::actions;
 use crate::reconcile::load::AppContext;
-use crate::reconcile::resolve::{Resolved, impersonation};
+use crate::reconcile::resolve::{Resolved, collision, impersonation};
 use crate::reconcile::settle::{WrittenObjects, settle};
 
 /// What one step came to.
@@ -46,6 +46,9 @@ pub(super) async fn destination_of(cx: &AppContext<'_>) -> Result<Result<Resolve
         NoProject::Missing => format!("Application referencing project {name} which does not exist"),
         NoProject::Unreadable(text) => text.to_owned(),
     })?;
+    if let Some(text) = collision(cx) {
+        return Err(text);
+    }
     if let Some(text) = impersonation(cx, project, &cluster.server) {
         return Err(text);
     }
@@ -64,12 +67,13 @@ pub(super) async fn delete_all(
     propagation: Propagation,
 ) -> Result<(), String> {
     let limit = cx.world.settings.controller().kubectl_parallelism_limit.unwrap_or(64).max(1);
+    let previous = cx.previous();
+    let ownership = &cx.ownership(&previous);
     let one = |object: Arc<Object>| async move {
         let permit = resolved.permit(&object, &cx.world)?;
         let target = Target::new(object.gvk().clone(), object.namespace(), object.name());
         let writer = &resolved.destination.writer;
-        let deleted =
-            actions::delete_marked(writer, &permit, &target, &cx.tracking, &object, propagation).await;
+        let deleted = actions::delete_marked(writer, &permit, &target, ownership, &object, propagation).await;
         deleted.map(|_| object.key()).map_err(|error| error.to_string())
     };
     let results: Vec<Result<ResourceKey, String>> =

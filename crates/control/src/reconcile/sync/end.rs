@@ -2,13 +2,17 @@
 //! patch (CTL-48..54).
 
 use jiff::SignedDuration;
+use tiphys_api::Application;
 use tiphys_api::application::{Operation, OperationState, SyncResult};
 use tiphys_api::codes::OperationPhase;
+use tiphys_api::names::annotation;
+use tiphys_engine::compare::Comparison;
 use tiphys_engine::sync::PassEnd;
 use tiphys_lifecycle::attempt;
 use tiphys_lifecycle::operation::{Ending, end_pass, extend_history, shown};
 use tiphys_lifecycle::refresh::Level;
 use tiphys_lifecycle::status_patch::PatchOptions;
+use tiphys_object::ResourceKey;
 
 use super::state::{LOOK_AGAIN, Next, keep_ledger, save};
 use crate::events::Note;
@@ -111,6 +115,7 @@ async fn finish(cx: &mut AppContext<'_>, state: Box<OperationState>, attempt: Op
     new.status.operation_state = Some(state.clone());
     new.operation = None;
     attempt::remember_synced(&mut new);
+    let mut released = Vec::new();
     if let Some(Attempt { resolved, operation, compared, .. }) = attempt.filter(|_| !is_dry_run) {
         let sync = operation.sync.as_ref();
         if has_succeeded && sync.is_some_and(|sync| sync.resources.is_empty()) {
@@ -120,15 +125,28 @@ async fn finish(cx: &mut AppContext<'_>, state: Box<OperationState>, attempt: Op
             && compared.targets.sources == SourcesId::of(cx.app.sources());
         if is_of_spec && pinned_is_current(cx, compared) {
             let after = compare::with_targets(Subject { cx, resolved }, compared.targets.clone()).await;
+            let is_whole = has_succeeded && sync.is_some_and(|sync| sync.resources.is_empty());
+            let is_marked_anew = after.comparison.resources.iter().all(|r| !r.is_marked_otherwise);
+            if is_whole && is_marked_anew && after.comparison.failed.is_none() {
+                released = mark_as_synced(cx, &mut new, &after.comparison);
+            }
             if after.comparison.failed.is_none() {
                 // Not a look at the branch: syncs that follow each other must not put that off (INV-13).
                 after.show(cx, &mut new, Level::Recent, now);
             }
         }
     }
-    let options = PatchOptions { operation: true, ..PatchOptions::default() };
+    let options = PatchOptions { operation: true, profile: true, ..PatchOptions::default() };
     if let Err(next) = save(cx, new, options).await {
         return next;
+    }
+    if !released.is_empty() {
+        let text = format!(
+            "the tracking settings changed, and the sync did not prune {}; they stay in the cluster and belong to no \
+             application",
+            listed(&released)
+        );
+        cx.note(&Note::warning("TrackingReleased", text));
     }
     announce(cx, &state, is_dry_run);
     if is_dry_run {
@@ -139,6 +157,28 @@ async fn finish(cx: &mut AppContext<'_>, state: Box<OperationState>, attempt: Op
     let level = if attempt.is_some() && has_succeeded { Level::Recent } else { Level::Latest };
     cx.memory.lock().request(level);
     Next::Stop(Requeue::Now(Priority::Urgent))
+}
+
+/// Remembers under which tracking settings all objects of the application are marked now (TRK-102); the answer are those
+/// that were the application's only under the ones before (TRK-106).
+fn mark_as_synced(cx: &AppContext<'_>, new: &mut Application, after: &Comparison) -> Vec<ResourceKey> {
+    let profile = cx.tracking.profile();
+    if cx.app.annotation(annotation::TRACKING_PROFILE) == Some(profile.as_str()) {
+        return Vec::new();
+    }
+    new.metadata.annotations.insert(annotation::TRACKING_PROFILE.to_owned(), profile);
+    cx.memory.lock().recognised.clear();
+    after.resources.iter().filter(|r| r.is_released_next).map(|r| r.key.clone()).collect()
+}
+
+/// The first of some objects, and how many more there are.
+fn listed(keys: &[ResourceKey]) -> String {
+    const SHOWN_MAX: usize = 20;
+    let shown: Vec<String> = keys.iter().take(SHOWN_MAX).map(ToString::to_string).collect();
+    match keys.len().saturating_sub(SHOWN_MAX) {
+        0 => shown.join(", "),
+        more => format!("{} and {more} more", shown.join(", ")),
+    }
 }
 
 /// Whether the revisions of the operation are those of the last comparison: then the comparison after the sync

@@ -11,12 +11,13 @@ use tiphys_engine::health::{self, Health, HealthError};
 use tiphys_engine::normalize::IgnoreRules;
 use tiphys_engine::scripts::Runner;
 use tiphys_engine::sync::{self, Pass, Served, Step, SyncFacts, SyncPair};
+use tiphys_engine::tracking::Ownership;
 use tiphys_object::{Gvk, Object};
 
 use super::state::{Next, save_results};
 use crate::reconcile::actions::{self, Wrote};
 use crate::reconcile::compare::Compared;
-use crate::reconcile::load::AppContext;
+use crate::reconcile::load::{AppContext, Others};
 use crate::reconcile::resolve::Resolved;
 use crate::reconcile::settle::WrittenObjects;
 use crate::world::World;
@@ -50,7 +51,8 @@ pub(super) fn facts(cx: &AppContext<'_>, compared: &Compared, about: About<'_>) 
         Ok(SyncPair {
             target,
             live: r.live.clone(),
-            modified: r.modified,
+            // What bears the marks of former settings gets the new ones, whatever else is in sync (TRK-105).
+            modified: r.modified || r.is_marked_otherwise,
             self_referenced: r.self_referenced,
         })
     };
@@ -146,7 +148,10 @@ pub(super) async fn drive(
     let programs = cx.programs.clone();
     let limit = cx.world.settings.controller().kubectl_parallelism_limit.unwrap_or(64).max(1);
     let writer = &resolved.destination.writer;
-    let (world, tracking) = (Arc::clone(&cx.world), Arc::clone(&cx.tracking));
+    let (world, tracking, instance) = (Arc::clone(&cx.world), Arc::clone(&cx.tracking), cx.instance.clone());
+    let (previous, others) = (cx.previous(), Others::of(cx.controller, &world));
+    let ownership =
+        Ownership { current: &tracking, previous: &previous, instance: &instance, others: &others };
     let objects = facts.resources.len();
     let mut pass = programs.compute(objects, || Pass::start(facts, cluster)).await;
     let mut written = WrittenObjects::new();
@@ -159,9 +164,9 @@ pub(super) async fn drive(
                 if actions.iter().any(|action| action.op == sync::Op::Delete) {
                     save_results(cx, pass.results()).await?;
                 }
-                let (world, tracking) = (world.as_ref(), tracking.as_ref());
+                let (world, ownership) = (world.as_ref(), &ownership);
                 let run = |action: sync::Action| async move {
-                    let done = actions::run(writer, resolved, world, tracking, &action).await;
+                    let done = actions::run(writer, resolved, world, ownership, &action).await;
                     (action.key, done)
                 };
                 let results: Vec<_> =

@@ -3,7 +3,7 @@ use crate::compare::Scope;
 use crate::diff::DiffSettings;
 use crate::normalize::IgnoreRules;
 use crate::seen::Seen;
-use crate::tracking::{TrackingMethod, TrackingSettings};
+use crate::tracking::{Previous, TrackingMethod, TrackingSettings};
 use serde_json::{Value, json};
 use std::cell::Cell;
 use tiphys_api::application::NamespaceMetadata;
@@ -19,6 +19,7 @@ struct Case {
     hidden: Option<&'static str>,
     forbidden: Option<&'static str>,
     tracking: TrackingSettings,
+    previous: Previous,
     sync_options: Vec<String>,
     managed_namespace: Option<NamespaceMetadata>,
     managed_namespace_changed: bool,
@@ -37,6 +38,7 @@ impl Default for Case {
             hidden: None,
             forbidden: None,
             tracking: TrackingSettings::from_settings(&BTreeMap::new(), "argocd"),
+            previous: Previous::Same,
             sync_options: Vec::new(),
             managed_namespace: None,
             managed_namespace_changed: false,
@@ -70,7 +72,6 @@ impl Case {
         let input = CompareInput {
             application_namespace: "argocd",
             application_name: "ui",
-            instance: "ui",
             destination_namespace: self.destination,
             targets: &self.targets,
             managed: &self.managed,
@@ -79,8 +80,12 @@ impl Case {
             excluded: &|kind| self.excluded.as_ref() == Some(kind),
             permitted_live: &|object| self.hidden != Some(object.name()),
             permitted_kind: &|key| self.forbidden != Some(key.name.as_str()),
-            tracking: &self.tracking,
-            named: &|_| None,
+            ownership: Ownership {
+                current: &self.tracking,
+                previous: &self.previous,
+                instance: "ui",
+                others: &(),
+            },
             ignore: &IgnoreRules::compile(&[], &BTreeMap::new()).unwrap(),
             diff: &DiffSettings::default(),
             sync_options: &self.sync_options,

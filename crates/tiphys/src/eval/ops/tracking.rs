@@ -13,10 +13,10 @@ use tiphys_engine::compare::{
     ComparedResource, ListsInput, LiveObjects, compare_lists, fail_on_shared, is_root, shared_warning,
 };
 use tiphys_engine::tracking::{
-    HashAlgorithm, Migration, TrackingId, app_key, expand_lists, installation_id_at_start, instance_name,
-    qualified_name, split_instance_name,
+    HashAlgorithm, Owned, Ownership, Previous, TrackingId, app_key, applied, expand_lists,
+    installation_id_at_start, instance_name, qualified_name, split_instance_name,
 };
-use tiphys_object::{Object, ResourceKey};
+use tiphys_object::ResourceKey;
 
 const INSTANCE: Member = required("instanceName", Shape::Text);
 const TARGET: Member = required("target", Shape::Map);
@@ -46,7 +46,10 @@ pub(super) const ROWS: &[Operation] = &[
         example: (r#"{"app":"ui"}"#, r#"{"delete":[]}"#),
         run: |input| {
             let live = LiveObjects::new(world::objects(input, "liveObjects")?);
-            let going = live.cascade(&world::tracking(input), &world::instance_of(input));
+            let (current, instance) = (world::tracking(input), world::instance_of(input));
+            let ownership =
+                Ownership { current: &current, previous: &Previous::Same, instance: &instance, others: &() };
+            let going = live.cascade(&ownership);
             Ok(json!({"delete": keys(going.iter().map(|object| object.key()))}))
         },
     },
@@ -386,21 +389,15 @@ fn owner(input: &mut Input) -> Result<Value, Fault> {
 fn migration_owned(input: &mut Input) -> Result<Value, Fault> {
     let live = world::object("live", input.get("live"))?;
     let current = world::tracking(input);
-    let previous = match input.get("previousSettings") {
+    let stored = match input.get("previousSettings") {
         Value::Null => None,
-        _ => Some(world::tracking_of(&world::texts(input, "previousSettings"))),
+        _ => Some(world::tracking_of(&world::texts(input, "previousSettings")).profile()),
     };
     let resources: Vec<ResourceStatus> = world::typed_list(input, "statusResources")?;
-    let is_listed = resources.iter().any(|resource| is_applied(resource, &live));
     let instance = world::instance_of(input);
-    let migration = Migration { current: &current, previous: previous.as_ref(), instance: &instance };
-    Ok(json!({"owned": is_root(&live) && migration.owns(&live, is_listed)}))
-}
-
-/// Whether a status names an object as one that was applied (TRK-104).
-fn is_applied(resource: &ResourceStatus, live: &Object) -> bool {
-    let ResourceStatus { group, kind, namespace, name, requires_pruning, .. } = resource;
-    !requires_pruning && live.key() == ResourceKey::new(group, kind, namespace, name)
+    let previous = current.previous(stored.as_deref(), || applied(&resources));
+    let ownership = Ownership { current: &current, previous: &previous, instance: &instance, others: &() };
+    Ok(json!({"owned": is_root(&live) && ownership.of(&live) == Owned::Yes}))
 }
 
 /// A set of keys, sorted bytewise (EVAL-61).
