@@ -249,6 +249,8 @@ fn add_shared_warnings(input: &CompareInput<'_>, pairs: &[Pair], conditions: &mu
         let Ownership { current, instance, others, .. } = input.ownership;
         if let Some(claim) = current.claim(live.metadata(), |mark| others.named_by(mark))
             && claim != instance
+            // A digest of ours that the settings in force read as a name.
+            && !input.ownership.owns(live)
         {
             let text = shared_warning(&application, &live.gvk().kind, live.name(), &claim);
             conditions.push(Condition::new(ConditionType::SharedResourceWarning, text));

@@ -1,6 +1,7 @@
 //! What of the marks is no difference (TRK-95..98).
 
 use serde_json::Value;
+use tiphys_api::names::LAST_APPLIED;
 use tiphys_object::{Gvk, Object, access};
 
 use super::{Owned, Ownership, Previous, TrackingId, TrackingMethod, TrackingSettings, truncated_label};
@@ -14,6 +15,18 @@ impl Ownership<'_> {
         if !self.is_migrating() || self.verdict(object) != Owned::Yes {
             return;
         }
+        self.equalize_marks(live, target);
+        // What was applied before is compared too, or its marks would look as if they were to be removed.
+        let record =
+            access::annotation(live, LAST_APPLIED).and_then(|text| serde_json::from_str::<Value>(text).ok());
+        if let Some(mut record) = record.filter(Value::is_object) {
+            self.current.mask_name(self.instance, &mut record, target);
+            self.equalize_marks(&mut record, target);
+            access::set_annotation(live, LAST_APPLIED, &record.to_string());
+        }
+    }
+
+    fn equalize_marks(&self, live: &mut Value, target: &Value) {
         let places = self.places();
         for key in places.iter().map(|place| place.annotation_key.as_str()) {
             let is_own = |id: &str| places.iter().any(|place| place.names(id, self.instance));

@@ -63,7 +63,12 @@ impl Fleet {
     async fn stays(&self, world: &World, history: &[usize], what: &str) {
         for (name, entries) in self.names.iter().zip(history) {
             let app = world.refresh(name, "normal").await;
-            assert!(is_synced(&app), "{what}: {name}: {:#}", app["status"]["sync"]);
+            assert!(
+                is_synced(&app),
+                "{what}: {name}: {:#} {:#}",
+                app["metadata"]["annotations"],
+                app["status"]
+            );
             assert_eq!(history_of(&app), *entries, "{what}: {name} was synced");
             assert_eq!(conditions(&app, "ComparisonError"), Vec::<String>::new(), "{what}: {name}");
         }

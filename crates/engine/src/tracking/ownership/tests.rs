@@ -140,6 +140,24 @@ fn normalized(now: &TrackingSettings, previous: &Previous, live: &Value, target:
     copy
 }
 
+/// TRK-98: the record of what was applied last says the same as the marks.
+#[test]
+fn trk_98_the_record_of_the_last_apply_makes_no_difference_either() {
+    let none = BTreeMap::new();
+    let ignore = crate::normalize::IgnoreRules::compile(&[], &none).unwrap();
+    let options =
+        crate::diff::DiffOptions { ignore: &ignore, settings: crate::diff::DiffSettings::default() };
+    for (before, now) in TrackingMethod::ALL.iter().flat_map(|a| TrackingMethod::ALL.map(|b| (*a, b))) {
+        let (old, new) = (method(before), method(now));
+        let (mut live, target) = (marked(&old), marked(&new));
+        let record = live.to_string();
+        live["metadata"]["annotations"]["kubectl.kubernetes.io/last-applied-configuration"] = record.into();
+        let previous = new.previous(Some(&old.profile()), BTreeSet::new);
+        let copy = normalized(&new, &previous, &live, &target);
+        assert!(!crate::diff::is_modified(target, copy, &options).unwrap(), "{before} to {now}");
+    }
+}
+
 /// TRK-98: in every direction, what was marked under the settings before compares equal.
 #[test]
 fn trk_98_a_changed_setting_makes_no_difference_in_any_direction() {
