@@ -186,14 +186,21 @@ pub(super) fn key_of(object: &Value, default_namespace: &str) -> ResourceKey {
 pub(super) const METHODS: [&str; 5] = ["annotation", "annotation+label", "label", "hash", "annotation+hash"];
 /// Digests of the names that applications of this world have, as the published command line gives them.
 static DIGESTS: LazyLock<BTreeMap<String, String>> = LazyLock::new(|| {
-    let names = (0..APPS_MAX).map(|number| format!("app-{number}"));
+    let names = (0..APPS_MAX).flat_map(|number| PREFIXES.map(|prefix| format!("{prefix}{number}")));
     names.map(|name| (HashAlgorithm::Sha1.digest(&name), name)).collect()
 });
+/// How applications are called here, those of the hostile tenant too.
+const PREFIXES: [&str; 2] = ["app-", "hostile-"];
+/// The ID of another installation.
+pub(super) const ANOTHER: &str = "another";
 /// More applications than a world has.
 const APPS_MAX: u64 = 16;
 
 /// The application that an object's marks name, by whatever method it was marked.
 pub(super) fn owner_of(object: &Value) -> Option<String> {
+    if annotation(object, "argocd.argoproj.io/installation-id") == Some(ANOTHER) {
+        return None;
+    }
     match annotation(object, "argocd.argoproj.io/tracking-id") {
         // A copy has the labels of the original too.
         Some(_) => annotated_owner(object),
@@ -205,7 +212,9 @@ pub(super) fn owner_of(object: &Value) -> Option<String> {
 pub(super) fn owner_by(object: &Value, method: &str) -> Option<String> {
     let label = || object.pointer("/metadata/labels")?.get("app.kubernetes.io/instance")?.as_str();
     match method {
-        "label" => label().filter(|name| name.starts_with("app-")).map(str::to_owned),
+        "label" => {
+            label().filter(|name| PREFIXES.iter().any(|prefix| name.starts_with(prefix))).map(str::to_owned)
+        }
         "hash" => DIGESTS.get(label()?).cloned(),
         _ => annotated_owner(object),
     }

@@ -89,19 +89,20 @@ fn collections(app: &App) -> [(&'static str, String); 5] {
 /// When a list cannot be read: nothing follows from that.
 pub(super) fn owned(wires: &Wires, app: &App) -> Result<Vec<Value>, String> {
     let mut found = Vec::new();
-    let methods = methods_of(wires, app);
     for (plural, path) in collections(app) {
         let list = wires.get(&path);
         let items = list.as_ref().and_then(|list| list.get("items")?.as_array());
         let items = items.ok_or_else(|| format!("{path} cannot be listed"))?.iter();
         let items = items.map(|item| typed(item, plural));
-        let is_own = |item: &Value| {
-            owner_of(item).as_ref() == Some(&app.name)
-                && methods.iter().any(|method| owner_by(item, method).as_ref() == Some(&app.name))
-        };
-        found.extend(items.filter(is_own));
+        found.extend(items.filter(|item| owner_of(item).as_ref() == Some(&app.name)));
     }
     Ok(found)
+}
+
+/// Whether an object that names an application and is not declared any more is still its own, or was released (TRK-106).
+pub(super) fn released(wires: &Wires, app: &App) -> impl Fn(&Value) -> bool + use<> {
+    let (methods, name) = (methods_of(wires, app), app.name.clone());
+    move |object| !methods.iter().any(|method| owner_by(object, method).as_ref() == Some(&name))
 }
 
 /// Methods by which objects of an application are its own now: the one in force, and that of its last sync. What was marked
@@ -200,8 +201,10 @@ fn equal(wires: &Wires, app: &App) -> Result<(), String> {
             return Err(format!("{key} should be {object}, it is {found:?}"));
         }
     }
+    let is_released = released(wires, app);
     let extra = owned
         .iter()
+        .filter(|found| !is_released(found))
         .find(|found| !is_hook(found) && !wanted.iter().any(|(key, _)| *key == key_of(found, "")));
     match extra {
         Some(extra) => Err(format!("{} is left over", key_of(extra, ""))),

@@ -10,7 +10,7 @@ use serde_json::Value;
 use tiphys_object::ResourceKey;
 
 use super::model::{App, annotation, holds, key_of};
-use super::settled::{is_free, owned};
+use super::settled::{is_free, owned, released};
 use super::users::path_of;
 use super::wire::Wires;
 
@@ -96,8 +96,11 @@ fn truthful(wires: &Wires, app: &App, loses_events: bool) -> Result<(), String> 
         let made = found.get(key).map(age);
         wires.is_visible() || shown.contains(key) || (!loses_events && made.is_some_and(|made| made >= born))
     };
-    let extra: BTreeSet<ResourceKey> =
-        found.keys().filter(|key| !wanted.contains_key(key) && is_told(key)).cloned().collect();
+    let is_released = released(wires, app);
+    let extra = found
+        .iter()
+        .filter(|(key, object)| !wanted.contains_key(key) && is_told(key) && !is_released(object));
+    let extra: BTreeSet<ResourceKey> = extra.map(|(key, _)| key.clone()).collect();
     status.synced(&wanted, &found, &extra)?;
     status.out_of_sync(&wanted, &found)?;
     status.missing(&wanted, &found)

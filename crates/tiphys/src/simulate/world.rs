@@ -20,7 +20,7 @@ use super::faults::{Faults, Troubles};
 use super::hostile::Hostile;
 use super::log;
 use super::manifests;
-use super::model::{App, Automated, CONTROL_PLANE, METHODS, Model, Rules};
+use super::model::{ANOTHER, App, Automated, CONTROL_PLANE, METHODS, Model, Rules};
 use super::observer::{FOREIGN, Observer, Violation};
 use super::settled;
 use super::truth;
@@ -365,7 +365,7 @@ impl World {
         let name = format!("{FOREIGN}{}", method.replace('+', "-"));
         let about = format!("{}:/ConfigMap:{}/{name}", app.name, app.namespace);
         let mut object = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name,
-            "annotations": {"argocd.argoproj.io/installation-id": "another"}}});
+            "annotations": {"argocd.argoproj.io/installation-id": ANOTHER}}});
         if method.starts_with("annotation") {
             access::set_annotation(&mut object, "argocd.argoproj.io/tracking-id", &about);
         } else {
