@@ -186,7 +186,7 @@ impl Cluster {
             project: text("project").to_owned(),
             shard,
             labels: without(&metadata.labels, &[SECRET_TYPE_LABEL]),
-            annotations: without(&metadata.annotations, &["managed-by", LAST_APPLIED]),
+            annotations: without(&metadata.annotations, &[names::annotation::MANAGED_BY, LAST_APPLIED]),
             config: Secret::from(text("config")),
             secret_name: metadata.name.clone(),
             refresh_requested_at: metadata.annotations.get(names::annotation::REFRESH).cloned(),

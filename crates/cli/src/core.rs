@@ -22,6 +22,7 @@ use tiphys_cluster::{
 use tiphys_engine::tracking::split_qualified_name;
 use tiphys_object::{Gvk, Object, ResourceKey, access};
 use tiphys_policy::permit::{Own, Permit};
+use tiphys_service::Store;
 use tokio::sync::mpsc;
 use tokio::time::Instant;
 use tokio_util::sync::{CancellationToken, DropGuard};
@@ -29,7 +30,7 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 use crate::failure::Failure;
 
 pub(crate) use destination::Destination;
-pub(crate) use targets::{Difference, RenderPlan};
+pub(crate) use targets::{Difference, Origins, RenderPlan};
 pub(crate) use world::World;
 
 /// Where settings are when the context's namespace has none.
@@ -207,6 +208,11 @@ impl Core {
                 .collect(),
             left_out: Mutex::default(),
         })
+    }
+
+    /// The service layer's way to the objects of the installation.
+    pub(crate) fn store(&self) -> Store {
+        Store::new(self.writer.clone(), &self.namespace)
     }
 
     /// Reads one object; `None` when it does not exist.

@@ -1,6 +1,8 @@
 //! Whole runs: arguments in; standard output, standard error and exit code out. Those here need no cluster.
 
 mod cluster;
+mod embedded;
+mod repositories;
 
 use crate::run;
 use crate::terminal::{Terminal, Written};

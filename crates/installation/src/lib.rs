@@ -5,7 +5,7 @@
 //! namespace. The controller builds it anew when one of them changes; a command reads them once. Both ask it the same
 //! questions and so get the same answers.
 
-mod objects;
+pub mod objects;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

@@ -59,15 +59,19 @@ pub enum Own {
     Event,
     /// The lease of the installation.
     Lease,
+    /// A Secret with a repository, credentials or a cluster.
+    Secret,
 }
 
 impl Own {
-    fn group_kind(self) -> (&'static str, &'static str) {
+    /// Group and kind.
+    pub fn group_kind(self) -> (&'static str, &'static str) {
         match self {
             Self::Application => (tiphys_api::names::GROUP, "Application"),
             Self::Project => (tiphys_api::names::GROUP, "AppProject"),
             Self::Event => ("", "Event"),
             Self::Lease => ("coordination.k8s.io", "Lease"),
+            Self::Secret => ("", "Secret"),
         }
     }
 }

@@ -10,6 +10,7 @@ use tiphys_api::{AppProject, Application};
 use tiphys_cluster::Target;
 use tiphys_installation::{Installation, InstallationData, NoProject};
 use tiphys_object::Gvk;
+use tiphys_service::Secrets;
 
 use crate::app::summary::Windows;
 use crate::core::Core;
@@ -30,16 +31,21 @@ impl Deref for World {
 impl World {
     /// Reads everything. Settings that do not exist are all defaults.
     pub(crate) async fn load(core: &Core) -> Result<Self, Failure> {
+        Ok(Self::load_with_secrets(core).await?.0)
+    }
+
+    /// The same, with the Secrets that it was made from.
+    pub(crate) async fn load_with_secrets(core: &Core) -> Result<(Self, Secrets), Failure> {
         let mut data =
             config_maps(core, &[SETTINGS_CONFIG_MAP, PARAMS_CONFIG_MAP, KNOWN_HOSTS_CONFIG_MAP]).await?;
         let secret = Gvk::new("", "v1", "Secret");
         let project = Gvk::new(GROUP, VERSION, "AppProject");
         let secrets = core.list(&secret, &core.namespace, SECRET_TYPE_LABEL).await?;
         let projects = core.list(&project, &core.namespace, "").await?;
-        for object in secrets.into_iter().chain(projects) {
+        for object in secrets.iter().cloned().chain(projects) {
             data.take(object);
         }
-        Ok(Self(Installation::build(&data)))
+        Ok((Self(Installation::build(&data)), Secrets::new(&core.namespace, secrets)))
     }
 
     /// The settings alone.

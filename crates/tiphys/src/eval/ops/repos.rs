@@ -244,13 +244,15 @@ fn secret_name(input: &mut Input) -> Result<Value, Fault> {
 
 fn api_get(input: &mut Input) -> Result<Value, Fault> {
     let repositories = world::repositories(input);
-    let found = repository::select_for_api(&repositories, input.text("repoURL"), input.text("projectName"));
-    match found {
+    // A call without a project and one with an empty one are the same here (REP-43).
+    let project = Some(input.text("projectName")).filter(|project| !project.is_empty());
+    match repository::select_for_api(&repositories, input.text("repoURL"), project) {
         Ok(found) => Ok(json!({"secret": found.secret_name})),
         Err(problem @ ApiSelectionError::Denied) => {
             Err(Fault::new(Code::PermissionDenied, problem.to_string()))
         }
-        Err(problem @ ApiSelectionError::Ambiguous { .. }) => Err(Fault::not_found(problem)),
+        // REP-44: `InvalidArgument`, where the reference says `Unknown`.
+        Err(problem @ ApiSelectionError::Ambiguous { .. }) => Err(Fault::invalid(problem)),
         Err(problem) => Err(Fault::new(Code::Unknown, problem.to_string())),
     }
 }
