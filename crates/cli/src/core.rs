@@ -31,7 +31,7 @@ use crate::failure::Failure;
 
 pub(crate) use destination::Destination;
 pub(crate) use targets::{Difference, Origins, RenderPlan};
-pub(crate) use world::World;
+pub(crate) use world::{Loaded, World};
 
 /// Where settings are when the context's namespace has none.
 const NAMESPACE: &str = "argocd";
@@ -254,6 +254,13 @@ impl Core {
         let mut apps = objects.into_iter().map(Stored::new).collect::<Result<Vec<_>, _>>()?;
         apps.sort_by_key(Stored::name);
         Ok(apps)
+    }
+
+    /// Reads all projects of the installation, by name.
+    pub(crate) async fn projects(&self) -> Result<Vec<Arc<Object>>, Failure> {
+        let mut found = self.list(&Gvk::new(GROUP, VERSION, "AppProject"), &self.namespace, "").await?;
+        found.sort_by(|a, b| a.name().cmp(b.name()));
+        Ok(found)
     }
 
     /// Reads all objects of a kind.

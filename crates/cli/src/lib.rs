@@ -17,6 +17,7 @@ mod failure;
 mod flags;
 mod global;
 mod output;
+mod proj;
 mod repo;
 mod repocreds;
 mod session;
@@ -56,6 +57,7 @@ pub fn main(args: &[OsString]) -> ExitCode {
 fn run(terminal: &Terminal, mut args: Vec<String>) -> u8 {
     match flags::take_word(&mut args, &[global::FLAGS]).as_deref() {
         Some("app") => app::run(terminal, args),
+        Some("proj" | "project") => proj::run(terminal, args),
         Some("repo") => repo::run(terminal, args),
         Some("repocreds") => repocreds::run(terminal, args),
         Some("help") | None => {
@@ -76,6 +78,7 @@ fn root_help(program: &str) -> String {
     format!(
         "{program} controls applications from a terminal\n\nUsage:\n  {program} [command]\n\nAvailable Commands:\n  \
          app         Manage applications\n  \
+         proj        Manage projects\n  \
          repo        Manage repositories\n  \
          repocreds   Manage credential templates\n\nUse \"{program} [command] --help\" for more information about a command.\n"
     )

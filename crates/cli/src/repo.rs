@@ -6,7 +6,7 @@ use tiphys_service::repository::{Create, Listed, Repositories, shown};
 use tiphys_service::{Caller, Secrets, Store};
 
 use crate::command::Command;
-use crate::core::{Origins, World};
+use crate::core::{Loaded, Origins, World};
 use crate::credentials;
 use crate::failure::Failure;
 use crate::flags::{Flag, Kind, flag};
@@ -52,6 +52,7 @@ static GROUP: Group<Verb> = Group {
         Command::new(Verb::Rm, ("rm", "REPO..."), "Remove repositories", &[RM_FLAGS], (1, usize::MAX)),
     ],
     groups: &[],
+    aliases: &[],
 };
 
 /// Runs `repo …` and says the exit code.
@@ -78,7 +79,7 @@ struct Work {
 impl Work {
     async fn begin(session: &Session<'_>) -> Result<Self, Failure> {
         let core = session.connect().await?;
-        let (world, secrets) = World::load_with_secrets(&core).await?;
+        let Loaded { world, secrets, .. } = World::load_all(&core).await?;
         Ok(Self { store: core.store(), world, secrets })
     }
 

@@ -6,7 +6,7 @@ use tiphys_service::template::{Templates, shown};
 use tiphys_service::{Caller, Secrets, Store};
 
 use crate::command::Command;
-use crate::core::World;
+use crate::core::{Loaded, World};
 use crate::credentials;
 use crate::failure::Failure;
 use crate::flags::{Flag, Kind, flag};
@@ -41,6 +41,7 @@ static GROUP: Group<Verb> = Group {
         Command::new(Verb::Rm, ("rm", "CREDSURL..."), "Remove credential templates", &[], (1, usize::MAX)),
     ],
     groups: &[],
+    aliases: &[],
 };
 
 /// Runs `repocreds …` and says the exit code.
@@ -58,7 +59,7 @@ async fn perform(session: &Session<'_>, verb: Verb) -> Result<Ended, Failure> {
 
 async fn begin(session: &Session<'_>) -> Result<(Store, Secrets), Failure> {
     let core = session.connect().await?;
-    let (_, secrets) = World::load_with_secrets(&core).await?;
+    let Loaded { secrets, .. } = World::load_all(&core).await?;
     Ok((core.store(), secrets))
 }
 

@@ -16,6 +16,8 @@ pub(crate) struct Group<V: 'static> {
     pub(crate) commands: &'static [Command<V>],
     /// Groups inside, as the help names them.
     pub(crate) groups: &'static [(&'static str, &'static str)],
+    /// Other words for commands, and the commands (CLI-2).
+    pub(crate) aliases: &'static [(&'static str, &'static str)],
 }
 
 /// One run of a command.
@@ -91,7 +93,9 @@ pub(crate) fn run<V: Copy>(
 ) -> u8 {
     let program = &terminal.program;
     let word = flags::take_word(&mut args, &[global::FLAGS, global::KUBERNETES_FLAGS]);
-    let Some(command) = group.commands.iter().find(|command| Some(command.name) == word.as_deref()) else {
+    let meant = group.aliases.iter().find(|(alias, _)| Some(*alias) == word.as_deref());
+    let meant = meant.map_or(word.as_deref(), |(_, name)| Some(*name));
+    let Some(command) = group.commands.iter().find(|command| Some(command.name) == meant) else {
         terminal.print(&group_help(program, group));
         return u8::from(!args.iter().any(|arg| arg == "--help" || arg == "-h") || word.is_some());
     };

@@ -2,6 +2,7 @@
 
 mod cluster;
 mod embedded;
+mod projects;
 mod repositories;
 
 use crate::run;

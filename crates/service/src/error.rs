@@ -3,6 +3,7 @@
 use tiphys_cluster::ApiError;
 
 use crate::managed::SecretError;
+use crate::project::ProjectError;
 use crate::repository::RepositoryError;
 use crate::template::TemplateError;
 
@@ -89,6 +90,9 @@ pub enum Error {
     /// A call about a credential template.
     #[error(transparent)]
     Template(#[from] TemplateError),
+    /// A call about a project.
+    #[error(transparent)]
+    Project(#[from] ProjectError),
     /// A Secret that is to be written.
     #[error(transparent)]
     Secret(#[from] SecretError),
@@ -114,6 +118,7 @@ impl Error {
         match self {
             Self::Repository(error) => error.code(),
             Self::Template(error) => error.code(),
+            Self::Project(error) => error.code(),
             Self::Secret(error) => error.code(),
             Self::Denied(_) => Code::PermissionDenied,
             Self::Api(error) => Code::of(error),

@@ -14,6 +14,7 @@ mod change;
 pub mod connection;
 mod error;
 mod managed;
+pub mod project;
 pub mod repository;
 mod secrets;
 mod store;

@@ -78,6 +78,29 @@ impl Store {
         Err(Error::Busy { name: last.to_string(), attempts: ATTEMPTS_MAX })
     }
 
+    /// The same for one object that is no Secret: it is read, decided about and written, again when somebody else was
+    /// faster. Answers with the object as it is then; `None` when it is gone.
+    ///
+    /// # Errors
+    /// Those of the decision, those of the cluster, and [`Error::Busy`].
+    pub async fn settle_one<E: From<Error>>(
+        &self,
+        kind: Own,
+        name: &str,
+        plan: impl Fn(Option<&Object>) -> Result<Change, E>,
+    ) -> Result<Option<Arc<Object>>, E> {
+        for _ in 0..ATTEMPTS_MAX {
+            let stored = self.get(kind, name).await.map_err(Error::from)?;
+            let change = plan(stored.as_deref())?;
+            match self.carry_out(kind, &change).await.map_err(Error::from)? {
+                Carried::Kept => return Ok(stored),
+                Carried::Done(_, object) => return Ok(object),
+                Carried::Stale(_) => {}
+            }
+        }
+        Err(Error::Busy { name: name.to_owned(), attempts: ATTEMPTS_MAX }.into())
+    }
+
     async fn carry_out(&self, kind: Own, change: &Change) -> Result<Carried, ApiError> {
         match change {
             Change::Keep => Ok(Carried::Kept),
