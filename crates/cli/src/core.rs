@@ -16,7 +16,7 @@ use serde_json::{Value, json};
 use tiphys_api::Application;
 use tiphys_api::names::{GROUP, SETTINGS_CONFIG_MAP, VERSION, annotation};
 use tiphys_cluster::{
-    ApiError, Connection, DeleteOptions, Deleted, Discovery, ObjectEvent, ObjectQuery, Propagation, Target,
+    ApiError, Connection, DeleteOptions, Deleted, Discovery, ObjectEvent, ObjectQuery, PluginPolicy, Propagation, Target,
     Writer, watch_objects,
 };
 use tiphys_engine::tracking::split_qualified_name;
@@ -213,6 +213,14 @@ impl Core {
     /// The service layer's way to the objects of the installation.
     pub(crate) fn store(&self) -> Store {
         Store::new(self.writer.clone(), &self.namespace)
+    }
+
+    /// Which credential plugins may run for clusters, and with what.
+    pub(crate) fn plugin_policy(&self, world: &World) -> PluginPolicy {
+        PluginPolicy {
+            programs: world.settings.controller().cluster_exec_programs.clone(),
+            environment: self.environment.clone(),
+        }
     }
 
     /// Reads one object; `None` when it does not exist.

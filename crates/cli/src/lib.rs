@@ -9,6 +9,7 @@
 //! permissions, and manifests are rendered in this process. There is no client of the API server's gRPC here.
 
 mod app;
+mod cluster;
 mod command;
 mod config_file;
 mod core;
@@ -57,6 +58,7 @@ pub fn main(args: &[OsString]) -> ExitCode {
 fn run(terminal: &Terminal, mut args: Vec<String>) -> u8 {
     match flags::take_word(&mut args, &[global::FLAGS]).as_deref() {
         Some("app") => app::run(terminal, args),
+        Some("cluster") => cluster::run(terminal, args),
         Some("proj" | "project") => proj::run(terminal, args),
         Some("repo") => repo::run(terminal, args),
         Some("repocreds") => repocreds::run(terminal, args),
@@ -78,6 +80,7 @@ fn root_help(program: &str) -> String {
     format!(
         "{program} controls applications from a terminal\n\nUsage:\n  {program} [command]\n\nAvailable Commands:\n  \
          app         Manage applications\n  \
+         cluster     Manage clusters\n  \
          proj        Manage projects\n  \
          repo        Manage repositories\n  \
          repocreds   Manage credential templates\n\nUse \"{program} [command] --help\" for more information about a command.\n"

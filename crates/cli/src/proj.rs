@@ -175,9 +175,8 @@ static GROUP: Group<Verb> = Group {
 
 /// Runs `proj …` and says the exit code.
 pub(crate) fn run(terminal: &Terminal, mut args: Vec<String>) -> u8 {
-    let tables = [global::FLAGS, global::KUBERNETES_FLAGS];
     let mut rest = args.clone();
-    match flags::take_word(&mut rest, &tables).as_deref() {
+    match flags::take_word(&mut rest, global::WORD_TABLES).as_deref() {
         Some("role") => role::run(terminal, rest),
         Some("windows") => windows::run(terminal, rest),
         Some("source-integrity") => integrity::run(terminal, rest),

@@ -25,6 +25,8 @@ pub(crate) struct Session<'a> {
     pub(crate) terminal: &'a Terminal,
     pub(crate) flags: &'a Parsed,
     pub(crate) style: Style,
+    /// Whether `--namespace` is that of the installation.
+    has_namespace: bool,
 }
 
 /// How a command ended, when it did not fail.
@@ -61,7 +63,8 @@ impl Session<'_> {
         Place {
             kubeconfig: flags.text("kubeconfig"),
             context: if context.is_empty() { flags.text("context") } else { context },
-            namespace: flags.text("namespace"),
+            // A command whose `--namespace` may be repeated means something else by it.
+            namespace: if self.has_namespace { flags.text("namespace") } else { "" },
             advises: self.style == Style::Human,
         }
     }
@@ -92,15 +95,19 @@ pub(crate) fn run<V: Copy>(
     perform: impl AsyncFn(&Session<'_>, V) -> Result<Ended, Failure>,
 ) -> u8 {
     let program = &terminal.program;
-    let word = flags::take_word(&mut args, &[global::FLAGS, global::KUBERNETES_FLAGS]);
+    let word = flags::take_word(&mut args, global::WORD_TABLES);
     let meant = group.aliases.iter().find(|(alias, _)| Some(*alias) == word.as_deref());
     let meant = meant.map_or(word.as_deref(), |(_, name)| Some(*name));
     let Some(command) = group.commands.iter().find(|command| Some(command.name) == meant) else {
         terminal.print(&group_help(program, group));
         return u8::from(!args.iter().any(|arg| arg == "--help" || arg == "-h") || word.is_some());
     };
-    let tables: Vec<&'static [Flag]> =
+    let mut tables: Vec<&'static [Flag]> =
         command.flags.iter().copied().chain([global::KUBERNETES_FLAGS, global::FLAGS]).collect();
+    let has_other = tables.iter().any(|table| table.iter().any(|flag| flag.long == "namespace"));
+    if !has_other {
+        tables.push(global::NAMESPACE_FLAGS);
+    }
     let command_help = || command_help(program, group.name, command, global::FLAGS);
     let mut parsed = match flags::parse(&args, &tables) {
         Ok(parsed) => parsed,
@@ -124,7 +131,8 @@ pub(crate) fn run<V: Copy>(
         if !(fewest..=most).contains(&parsed.operands.len()) {
             return Ok(Ended::Help);
         }
-        execute(perform(&Session { terminal, flags: &parsed, style }, command.verb))
+        let session = Session { terminal, flags: &parsed, style, has_namespace: !has_other };
+        execute(perform(&session, command.verb))
     });
     match outcome {
         Ok(Ended::Code(code)) => code,

@@ -1,6 +1,7 @@
 //! Whole runs: arguments in; standard output, standard error and exit code out. Those here need no cluster.
 
 mod cluster;
+mod clusters;
 mod embedded;
 mod projects;
 mod repositories;

@@ -16,6 +16,11 @@ impl Sealed {
         Self(value)
     }
 
+    /// The value, to put more into it.
+    pub(crate) fn into_inner(self) -> Value {
+        self.0
+    }
+
     /// The value itself, for the writer.
     pub fn expose(&self) -> &Value {
         &self.0

@@ -2,6 +2,7 @@
 
 use tiphys_cluster::ApiError;
 
+use crate::cluster::ClusterCallError;
 use crate::managed::SecretError;
 use crate::project::ProjectError;
 use crate::repository::RepositoryError;
@@ -90,6 +91,9 @@ pub enum Error {
     /// A call about a credential template.
     #[error(transparent)]
     Template(#[from] TemplateError),
+    /// A call about a cluster.
+    #[error(transparent)]
+    Cluster(#[from] ClusterCallError),
     /// A call about a project.
     #[error(transparent)]
     Project(#[from] ProjectError),
@@ -118,6 +122,7 @@ impl Error {
         match self {
             Self::Repository(error) => error.code(),
             Self::Template(error) => error.code(),
+            Self::Cluster(error) => error.code(),
             Self::Project(error) => error.code(),
             Self::Secret(error) => error.code(),
             Self::Denied(_) => Code::PermissionDenied,

@@ -11,6 +11,7 @@
 
 mod access;
 mod change;
+pub mod cluster;
 pub mod connection;
 mod error;
 mod managed;

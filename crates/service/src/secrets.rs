@@ -5,10 +5,14 @@ use std::fmt;
 use std::sync::Arc;
 
 use tiphys_api::application::Metadata;
+use tiphys_api::cluster::Cluster;
 use tiphys_api::names::SECRET_TYPE_LABEL;
 use tiphys_api::repository::{CredentialTemplate, Repository, SecretKind};
 use tiphys_installation::objects;
 use tiphys_object::Object;
+
+/// Type of the Secrets that declare clusters (REP A1).
+pub(crate) const CLUSTER: &str = "cluster";
 
 /// Secrets by name: those that carry the label of a kind, and those that a name was found to be taken by. Decisions
 /// are made on it; the shell keeps it up to date with what it learns.
@@ -59,8 +63,17 @@ impl Secrets {
         self.read(kind, |metadata, object| CredentialTemplate::from_secret(metadata, &objects::decoded(object)))
     }
 
+    /// Clusters that a Secret declares, by the name of the Secret.
+    pub fn clusters(&self) -> Vec<Cluster> {
+        self.of_type(CLUSTER, |metadata, object| Cluster::from_secret(metadata, &objects::decoded(object)))
+    }
+
     fn read<T>(&self, kind: SecretKind, read: impl Fn(&Metadata, &Object) -> T) -> Vec<T> {
-        let of_kind = |object: &&Arc<Object>| object.label(SECRET_TYPE_LABEL) == Some(kind.secret_type());
+        self.of_type(kind.secret_type(), read)
+    }
+
+    fn of_type<T>(&self, secret_type: &str, read: impl Fn(&Metadata, &Object) -> T) -> Vec<T> {
+        let of_kind = |object: &&Arc<Object>| object.label(SECRET_TYPE_LABEL) == Some(secret_type);
         let labelled = self.by_name.values().filter(of_kind);
         // One whose metadata is no metadata cannot have been listed.
         labelled.filter_map(|object| Some(read(&objects::metadata(object).ok()?, object))).collect()

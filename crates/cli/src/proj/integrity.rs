@@ -81,9 +81,8 @@ static MIDDLE: Group<Verb> = Group {
 
 /// Runs `proj source-integrity …` and says the exit code.
 pub(super) fn run(terminal: &Terminal, mut args: Vec<String>) -> u8 {
-    let tables = [global::FLAGS, global::KUBERNETES_FLAGS];
     for (group, word) in [(&OUTER, "git"), (&MIDDLE, "policies")] {
-        let taken = flags::take_word(&mut args, &tables);
+        let taken = flags::take_word(&mut args, global::WORD_TABLES);
         if taken.as_deref() != Some(word) {
             terminal.print(&group_help(&terminal.program, group));
             return u8::from(!args.iter().any(|arg| arg == "--help" || arg == "-h") || taken.is_some());

@@ -58,6 +58,32 @@ impl Embedded {
         self.runtime.block_on(create(&self.writer, object));
     }
 
+    /// The token of the server, which opens everything.
+    pub(super) fn token(&self) -> String {
+        let config: Value = serde_json::from_str(&std::fs::read_to_string(&self.kubeconfig).unwrap()).unwrap();
+        config["users"][0]["user"]["token"].as_str().unwrap().to_owned()
+    }
+
+    /// The address of the server.
+    pub(super) fn server(&self) -> String {
+        let config: Value = serde_json::from_str(&std::fs::read_to_string(&self.kubeconfig).unwrap()).unwrap();
+        config["clusters"][0]["cluster"]["server"].as_str().unwrap().to_owned()
+    }
+
+    /// Puts a token into the Secrets that ask for one, as a cluster does; the embedded server has nobody for it.
+    pub(super) fn issue_tokens(&self, secrets: &'static [(&'static str, &'static str)], value: &str) {
+        let writer = self.writer.clone();
+        let data = json!({"data": {"token": base64::engine::general_purpose::STANDARD.encode(value)}});
+        self.runtime.spawn(async move {
+            for (namespace, name) in secrets {
+                let target = Target::new(Gvk::new("", "v1", "Secret"), namespace, name);
+                while writer.merge_patch(&Permit::operator(target.key()), &target, None, &data).await.is_err() {
+                    tokio::time::sleep(std::time::Duration::from_millis(20)).await;
+                }
+            }
+        });
+    }
+
     /// Reads an object.
     pub(super) fn object(&self, api: (&str, &str), kind: &str, namespace: &str, name: &str) -> Option<Value> {
         let target = Target::new(Gvk::new(api.0, api.1, kind), namespace, name);
@@ -85,7 +111,11 @@ impl Embedded {
     /// Runs a command; standard output, the message of the failure or the warnings, the exit code.
     pub(super) fn run(&self, args: &[&str]) -> (String, String, u8) {
         let mut all = args.to_vec();
-        all.extend(["--core", "--kubeconfig", &self.kubeconfig, "-n", NAMESPACE]);
+        all.extend(["--core", "--kubeconfig", &self.kubeconfig]);
+        // These two have another `--namespace`, and find the installation by themselves.
+        if !matches!(args, ["cluster", "add" | "set", ..]) {
+            all.extend(["-n", NAMESPACE]);
+        }
         let path = std::env::var_os("PATH").unwrap_or_default().into_string().unwrap();
         let home = self.directory.path().to_str().unwrap();
         let (written, code) = execute("argocd", &[("HOME", home), ("PATH", &path)], &all);
