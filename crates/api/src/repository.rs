@@ -4,6 +4,7 @@
 //! Secrets (and the two kinds of templates) are separate snapshots that never mix (REP-23).
 
 mod fields;
+mod isolation;
 mod lookup;
 mod secret_name;
 
@@ -13,6 +14,7 @@ use crate::application::Metadata;
 use crate::secret::Secret;
 
 pub use fields::{Field, differing_keys};
+pub use isolation::{Isolation, working_copy};
 pub use lookup::{
     ApiSelectionError, Selection, TemplateMatching, dependency_repositories, mutation_target, resolve,
     select, select_for_api, select_template, template_mutation_target,

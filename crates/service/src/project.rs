@@ -6,6 +6,7 @@
 mod shell;
 #[cfg(test)]
 mod tests;
+pub mod token;
 
 use std::collections::BTreeMap;
 
@@ -60,6 +61,17 @@ pub enum ProjectError {
         /// Why.
         reason: String,
     },
+    /// It has no such role (REP-164).
+    #[error("project '{project}' does not have role '{role}'")]
+    NoRole {
+        /// The project.
+        project: String,
+        /// The role.
+        role: String,
+    },
+    /// Another token has the id (REP-164).
+    #[error("Token id '{0}' has been used. ")]
+    UsedTokenId(String),
     /// Applications would not be permitted any more (REP-208).
     #[error("as a result of project update {}", broken(*.sources, *.destinations))]
     Breaks {
@@ -93,11 +105,12 @@ impl ProjectError {
                 rules::Code::AlreadyExists => Code::AlreadyExists,
                 rules::Code::OutOfRange => Code::OutOfRange,
             },
-            Self::NotFound(_) => Code::NotFound,
+            Self::NotFound(_) | Self::NoRole { .. } => Code::NotFound,
             Self::Unreadable { .. } => Code::FailedPrecondition,
             Self::MissingName
             | Self::Control(_)
             | Self::TooLong(_)
+            | Self::UsedTokenId(_)
             | Self::Different(_)
             | Self::Breaks { .. }
             | Self::Reserved

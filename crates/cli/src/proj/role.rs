@@ -5,8 +5,12 @@ use std::cell::Cell;
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
 use serde_json::json;
-use tiphys_api::AppProject;
 use tiphys_api::project::{JwtToken, ProjectRole};
+use tiphys_api::secret::Secret;
+use tiphys_api::{AppProject, names};
+use tiphys_cluster::Target;
+use tiphys_object::Gvk;
+use tiphys_service::project::token;
 
 use super::Work;
 use crate::command::Command;
@@ -27,6 +31,12 @@ const OUTPUT: &[Flag] =
     &[flag("output", Kind::Text, "wide", "Output format: wide, json, yaml or name").or('o')];
 const CREATE_FLAGS: &[Flag] = &[flag("description", Kind::Text, "", "Description of the role")];
 const TOKENS_FLAGS: &[Flag] = &[flag("unixtime", Kind::Bool, "false", "Print times as seconds").or('u')];
+const CREATE_TOKEN_FLAGS: &[Flag] = &[
+    flag("expires-in", Kind::Text, "0s", "How long the token is valid, as 30s, 5m, 2h, 7d or 1w; 0s is for ever")
+        .or('e'),
+    flag("id", Kind::Text, "", "Id of the token; a random one by default").or('i'),
+    flag("token-only", Kind::Bool, "false", "Print the token only").or('t'),
+];
 const DELETE_TOKEN_FLAGS: &[Flag] = &[flag("yes", Kind::Bool, "false", "Do not ask").or('y')];
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -34,6 +44,7 @@ enum Verb {
     AddGroup,
     AddPolicy,
     Create,
+    CreateToken,
     Delete,
     DeleteToken,
     Get,
@@ -62,6 +73,13 @@ static GROUP: Group<Verb> = Group {
             )
         },
         Command::new(Verb::Create, ("create", "PROJECT ROLE"), "Create a role", &[CREATE_FLAGS], TWO),
+        Command::new(
+            Verb::CreateToken,
+            ("create-token", "PROJECT ROLE"),
+            "Create a token of a role",
+            &[CREATE_TOKEN_FLAGS],
+            TWO,
+        ),
         Command::new(Verb::Delete, ("delete", "PROJECT ROLE"), "Delete a role", &[], TWO),
         Command::new(
             Verb::DeleteToken,
@@ -99,6 +117,7 @@ static GROUP: Group<Verb> = Group {
     ],
     groups: &[],
     aliases: &[
+        ("token-create", "create-token"),
         ("list-token", "list-tokens"),
         ("token-list", "list-tokens"),
         ("token-delete", "delete-token"),
@@ -116,6 +135,7 @@ async fn perform(session: &Session<'_>, verb: Verb) -> Result<Ended, Failure> {
         Verb::AddGroup => Box::pin(edit_group(session, true)).await,
         Verb::AddPolicy => Box::pin(edit_policy(session, true)).await,
         Verb::Create => Box::pin(create(session)).await,
+        Verb::CreateToken => Box::pin(create_token(session)).await,
         Verb::Delete => Box::pin(delete(session)).await,
         Verb::DeleteToken => Box::pin(delete_token(session)).await,
         Verb::Get => Box::pin(get(session)).await,
@@ -234,6 +254,65 @@ async fn edit_group(session: &Session<'_>, adds: bool) -> Result<Ended, Failure>
         Ok(adds != is_there)
     })
     .await
+}
+
+/// Issues a token with the key of the server, as the server would (CLI-712, CLI-140).
+async fn create_token(session: &Session<'_>) -> Result<Ended, Failure> {
+    let flags = session.flags;
+    let expires_in = seconds(flags.text("expires-in"))?;
+    let random = match flags.text("id") {
+        "" => token::random_id().ok_or_else(|| Failure::generic("the system gives no randomness for an id"))?,
+        id => id.to_owned(),
+    };
+    let (project, role) = (session.operand(0), session.operand(1));
+    let issue = token::Issue { role, id: &random, expires_in, now: session.terminal.now() };
+    let work = Work::begin(session).await?;
+    let key = signing_key(&work).await?;
+    work.edit_project(project, |stored| {
+        *stored = token::plan_token(stored, &issue).map_err(tiphys_service::Error::from)?;
+        Ok(true)
+    })
+    .await?;
+    let made = token::signed(project, &issue, &key);
+    if flags.is_on("token-only") {
+        session.terminal.line(made.expose());
+        return Ok(OK);
+    }
+    let zone = &session.terminal.zone;
+    let noted = token::entry(&issue);
+    let expires = if noted.exp > 0 { rfc_3339(noted.exp, zone) } else { "Never".to_owned() };
+    session.terminal.print(&format!(
+        "Create token succeeded for proj:{project}:{role}.\n  ID: {}\n  Issued At: {}\n  Expires At: {expires}\n  \
+         Token: {}\n",
+        noted.id,
+        rfc_3339(noted.iat, zone),
+        made.expose()
+    ));
+    Ok(OK)
+}
+
+/// What the server signs its tokens with.
+async fn signing_key(work: &Work) -> Result<Secret<String>, Failure> {
+    let target = Target::new(Gvk::new("", "v1", "Secret"), &work.core.namespace, names::SECRET);
+    let stored = work.core.get(&target).await?;
+    let key = stored.and_then(|object| tiphys_installation::objects::decoded(&object).remove("server.secretkey"));
+    match key {
+        Some(key) if !key.is_empty() => Ok(Secret::new(key)),
+        _ => Err(Failure::status("FailedPrecondition", "server.secretkey is missing").hint(format!(
+            "tokens are signed with this key of the Secret {}; the API server makes it at its first start",
+            names::SECRET
+        ))),
+    }
+}
+
+/// A number and a unit: seconds, minutes, hours, days or weeks (CLI-712).
+fn seconds(text: &str) -> Result<i64, Failure> {
+    let units = [('s', 1), ('m', 60), ('h', 3600), ('d', 86_400), ('w', 604_800)];
+    let read = units.iter().find_map(|(unit, size)| {
+        let number: i64 = text.strip_suffix(*unit)?.parse().ok()?;
+        number.checked_mul(*size).filter(|seconds| *seconds >= 0)
+    });
+    read.ok_or_else(|| Failure::generic(format!("cannot parse {text:?} as a duration: use 30s, 5m, 2h, 7d or 1w")))
 }
 
 /// Removing an unknown token succeeds (REP-165).
@@ -383,6 +462,16 @@ mod tests {
              JWT Tokens:\nID          ISSUED-AT                          EXPIRES-AT\n\
              1785319200  2026-07-29T10:00:00Z (3 days ago)  2026-07-30T10:00:00Z (2 days ago)\n"
         );
+    }
+
+    #[test]
+    fn cli_712_durations_have_one_unit() {
+        for (text, expected) in [("0s", 0), ("5m", 300), ("2h", 7200), ("7d", 604_800), ("1w", 604_800)] {
+            assert_eq!(seconds(text).unwrap(), expected, "{text}");
+        }
+        for text in ["", "5", "-1s", "1h30m", "s", "9223372036854775807w"] {
+            assert_eq!(seconds(text).unwrap_err().code, 20, "{text}");
+        }
     }
 
     #[test]

@@ -167,6 +167,38 @@ fn rep_165_a_token_is_deleted_from_spec_and_status() {
 }
 
 #[test]
+fn cli_712_a_token_is_issued_with_the_key_of_the_server() {
+    let bed = Embedded::start();
+    bed.succeeds(&["proj", "create", "p"]);
+    bed.succeeds(&["proj", "role", "create", "p", "ci"]);
+    let create = ["proj", "role", "create-token", "p", "ci", "-i", "one", "-e", "1h"];
+    let (message, code) = bed.fails(&create);
+    assert_eq!(
+        (message.as_str(), code),
+        ("rpc error: code = FailedPrecondition desc = server.secretkey is missing", 20)
+    );
+    bed.put(&json!({"apiVersion": "v1", "kind": "Secret", "stringData": {"server.secretkey": "k3y"},
+        "metadata": {"name": "argocd-secret", "namespace": NAMESPACE}}));
+    let text = bed.succeeds(&create);
+    assert!(
+        text.starts_with(
+            "Create token succeeded for proj:p:ci.\n  ID: one\n  Issued At: 2026-08-01T10:00:00Z\n  Expires At: \
+             2026-08-01T11:00:00Z\n  Token: eyJ"
+        ),
+        "{text}"
+    );
+    let (message, _) = bed.fails(&create);
+    assert!(message.ends_with("InvalidArgument desc = Token id 'one' has been used. "), "{message}");
+    let token = bed.succeeds(&["proj", "role", "token-create", "p", "ci", "-t"]);
+    assert_eq!(token.trim_end().split('.').count(), 3, "{token}");
+    let object = bed.object(("argoproj.io", "v1alpha1"), "AppProject", NAMESPACE, "p").unwrap();
+    let noted = &object["spec"]["roles"][0]["jwtTokens"];
+    assert_eq!(noted.as_array().unwrap().len(), 2, "{noted}");
+    assert_eq!(object["status"]["jwtTokensByRole"]["ci"]["items"], *noted);
+    assert!(!object.to_string().contains("k3y"));
+}
+
+#[test]
 fn cli_720_windows() {
     let bed = Embedded::start();
     bed.succeeds(&["proj", "create", "p"]);

@@ -119,6 +119,10 @@ impl<'a> Repositories<'a> {
         let visible = self.visible(secrets);
         let found = select_for_api(&visible, url, project).map_err(RepositoryError::from)?.clone();
         self.may(Action::Get, &rbac_object(&found.project, &found.url))?;
+        if let Some(problem) = &found.problem {
+            // A list goes on without it; who asks for this one is told (REP-6).
+            return Err(RepositoryError::Field(problem.clone()).into());
+        }
         Ok(listed(found, sources, now).await)
     }
 

@@ -14,6 +14,9 @@ const REPOSITORIES: Member = required("repositories", Shape::List(&Shape::TextMa
 const FIELDS: Member = required("fields", Shape::TextMap);
 const SECRET: &[Member] = &[required("secret", Shape::OrNull(&Shape::Text))];
 
+const ACCESS_MEMBERS: &[Member] =
+    &[REPO_URL, PROJECT_NAME, default("credentialProject", Shape::Text, "\"\"")];
+
 /// The rows of this area.
 pub(super) const ROWS: &[Operation] = &[
     Operation {
@@ -180,6 +183,23 @@ pub(super) const ROWS: &[Operation] = &[
         run: |input| Ok(json!({"same": repo_url::same(input.text("a"), input.text("b"))})),
     },
     Operation {
+        name: "repos.same_working_copy",
+        summary: "Whether two accesses may share what was fetched.",
+        stability: Stability::Stable,
+        spec: &["EVAL-211", "REP-60", "REP-61", "REP-64"],
+        input: &[
+            required("a", Shape::Members(ACCESS_MEMBERS)),
+            required("b", Shape::Members(ACCESS_MEMBERS)),
+            world::PARAMS,
+        ],
+        result: &[required("same", Shape::Bool)],
+        example: (
+            r#"{"a":{"repoURL":"https://git.acme.test/ui"},"b":{"repoURL":"https://git.acme.test/api"}}"#,
+            r#"{"same":false}"#,
+        ),
+        run: same_working_copy,
+    },
+    Operation {
         name: "repos.secret_name",
         summary: "The name of the Secret for a repository or template.",
         stability: Stability::Stable,
@@ -240,6 +260,19 @@ fn secret_name(input: &mut Input) -> Result<Value, Fault> {
         other => return Err(Fault::invalid(format!("unknown kind {other:?}"))),
     };
     Ok(json!({"name": repository::secret_name(kind, input.text("url"), input.text("projectName"))}))
+}
+
+fn same_working_copy(input: &mut Input) -> Result<Value, Fault> {
+    let isolation = world::settings(input).checkout_isolation();
+    let text = |side: &str, member: &str| {
+        input.get(side).get(member).and_then(Value::as_str).unwrap_or_default().to_owned()
+    };
+    let copy = |side: &str| {
+        let (project, credential_project) = (text(side, "projectName"), text(side, "credentialProject"));
+        let scope = isolation.scope(&project, &credential_project).to_owned();
+        (repository::working_copy(&text(side, "repoURL"), "").0, scope)
+    };
+    Ok(json!({"same": copy("a") == copy("b")}))
 }
 
 fn api_get(input: &mut Input) -> Result<Value, Fault> {
