@@ -231,9 +231,12 @@ impl ClusterConfig {
         let mut tls = Map::new();
         tls.insert("insecure".to_owned(), self.tls_client_config.insecure.into());
         let TlsClientConfig { server_name, cert_data, key_data, ca_data, .. } = &self.tls_client_config;
-        for (key, text) in
-            [("serverName", server_name), ("certData", cert_data), ("keyData", key_data.expose()), ("caData", ca_data)]
-        {
+        for (key, text) in [
+            ("serverName", server_name),
+            ("certData", cert_data),
+            ("keyData", key_data.expose()),
+            ("caData", ca_data),
+        ] {
             put_text(&mut tls, key, text);
         }
         let mut config = Map::new();

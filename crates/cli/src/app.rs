@@ -145,7 +145,8 @@ impl Session<'_> {
     }
 }
 
-static GROUP: Group<Verb> = Group { name: "app", about: ABOUT, commands: COMMANDS, groups: &[], aliases: &[] };
+static GROUP: Group<Verb> =
+    Group { name: "app", about: ABOUT, commands: COMMANDS, groups: &[], aliases: &[] };
 
 /// Runs `app …` and says the exit code.
 pub(crate) fn run(terminal: &Terminal, args: Vec<String>) -> u8 {

@@ -159,7 +159,10 @@ async fn set(session: &Session<'_>) -> Result<Ended, Failure> {
         name: flags.is_set("name").then(|| flags.text("name").to_owned()),
         namespaces: flags.is_set("namespace").then(|| namespaces(flags.texts("namespace"))),
         labels: flags.is_set("label").then(|| pairs(flags.texts("label"), "label")).transpose()?,
-        annotations: flags.is_set("annotation").then(|| pairs(flags.texts("annotation"), "annotation")).transpose()?,
+        annotations: flags
+            .is_set("annotation")
+            .then(|| pairs(flags.texts("annotation"), "annotation"))
+            .transpose()?,
         ..Update::default()
     };
     let Work { store, world, mut secrets, .. } = Work::begin(session).await?;

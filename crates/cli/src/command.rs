@@ -64,7 +64,7 @@ pub(crate) fn command_help<V>(program: &str, group: &str, command: &Command<V>, 
 
 /// Help of a group.
 pub(crate) fn group_help<V>(program: &str, group: &Group<V>) -> String {
-    let Group { name, about, commands, groups } = group;
+    let Group { name, about, commands, groups, .. } = group;
     let mut lines: Vec<(&str, &str)> = commands.iter().map(|command| (command.name, command.about)).collect();
     lines.extend(groups.iter().copied());
     lines.sort_unstable();

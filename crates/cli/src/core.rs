@@ -16,8 +16,8 @@ use serde_json::{Value, json};
 use tiphys_api::Application;
 use tiphys_api::names::{GROUP, SETTINGS_CONFIG_MAP, VERSION, annotation};
 use tiphys_cluster::{
-    ApiError, Connection, DeleteOptions, Deleted, Discovery, ObjectEvent, ObjectQuery, PluginPolicy, Propagation, Target,
-    Writer, watch_objects,
+    ApiError, Connection, DeleteOptions, Deleted, Discovery, ObjectEvent, ObjectQuery, PluginPolicy,
+    Propagation, Target, Writer, watch_objects,
 };
 use tiphys_engine::tracking::split_qualified_name;
 use tiphys_object::{Gvk, Object, ResourceKey, access};

@@ -111,11 +111,13 @@ pub(crate) async fn read(
         proxy: String::new(),
         no_proxy: String::new(),
     };
-    if !credentials.username.is_empty() && credentials.password.is_empty() && credentials.bearer_token.is_empty() {
-        credentials.password =
-            session.terminal.ask_password("Password: ").await.ok_or_else(|| {
-                Failure::generic("no password: standard input has ended; give it with --password")
-            })?;
+    if !credentials.username.is_empty()
+        && credentials.password.is_empty()
+        && credentials.bearer_token.is_empty()
+    {
+        credentials.password = session.terminal.ask_password("Password: ").await.ok_or_else(|| {
+            Failure::generic("no password: standard input has ended; give it with --password")
+        })?;
     }
     Ok(credentials)
 }

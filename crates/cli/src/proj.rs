@@ -70,12 +70,23 @@ static GROUP: Group<Verb> = Group {
             &[options::FLAGS, CREATE_FLAGS],
             (0, 1),
         ),
-        Command::new(Verb::Delete, ("delete", "PROJECT..."), "Delete projects", &[DELETE_FLAGS], (1, usize::MAX)),
+        Command::new(
+            Verb::Delete,
+            ("delete", "PROJECT..."),
+            "Delete projects",
+            &[DELETE_FLAGS],
+            (1, usize::MAX),
+        ),
         Command::new(Verb::Get, ("get", "PROJECT"), "Show a project", &[GET_FLAGS], (1, 1)),
         Command::new(Verb::List, ("list", ""), "List projects", &[LIST_FLAGS], (0, usize::MAX)),
         Command::new(Verb::Set, ("set", "PROJECT"), "Change a project", &[options::FLAGS], (1, 1)),
         editor(edit::Editor::AddSource, ("add-source", "PROJECT URL"), "Permit a repository", (2, 2)),
-        editor(edit::Editor::RemoveSource, ("remove-source", "PROJECT URL"), "Take a repository away", (2, 2)),
+        editor(
+            edit::Editor::RemoveSource,
+            ("remove-source", "PROJECT URL"),
+            "Take a repository away",
+            (2, 2),
+        ),
         editor(
             edit::Editor::AddSourceNamespace,
             ("add-source-namespace", "PROJECT NAMESPACE"),
@@ -88,42 +99,57 @@ static GROUP: Group<Verb> = Group {
             "Take a namespace of applications away",
             (2, 2),
         ),
-        editor_with(editor(
-            edit::Editor::AddDestination,
-            ("add-destination", "PROJECT SERVER/NAME NAMESPACE"),
-            "Permit a destination",
-            (3, 3),
-        ), &[edit::DESTINATION_FLAGS]),
+        editor_with(
+            editor(
+                edit::Editor::AddDestination,
+                ("add-destination", "PROJECT SERVER/NAME NAMESPACE"),
+                "Permit a destination",
+                (3, 3),
+            ),
+            &[edit::DESTINATION_FLAGS],
+        ),
         editor(
             edit::Editor::RemoveDestination,
             ("remove-destination", "PROJECT SERVER NAMESPACE"),
             "Take a destination away",
             (3, 3),
         ),
-        editor_with(editor(
-            edit::Editor::AddAccount,
-            ("add-destination-service-account", "PROJECT SERVER NAMESPACE SERVICE_ACCOUNT"),
-            "Set the account that a destination is synced with",
-            (4, 4),
-        ), &[edit::ACCOUNT_FLAGS]),
-        editor_with(editor(
-            edit::Editor::RemoveAccount,
-            ("remove-destination-service-account", "PROJECT SERVER NAMESPACE SERVICE_ACCOUNT"),
-            "Take the account of a destination away",
-            (4, 4),
-        ), &[edit::ACCOUNT_FLAGS]),
-        editor_with(editor(
-            edit::Editor::AddOrphanIgnore,
-            ("add-orphaned-ignore", "PROJECT GROUP KIND"),
-            "Do not count a kind as orphaned",
-            (3, 3),
-        ), &[edit::ORPHAN_FLAGS]),
-        editor_with(editor(
-            edit::Editor::RemoveOrphanIgnore,
-            ("remove-orphaned-ignore", "PROJECT GROUP KIND"),
-            "Count a kind as orphaned again",
-            (3, 3),
-        ), &[edit::ORPHAN_FLAGS]),
+        editor_with(
+            editor(
+                edit::Editor::AddAccount,
+                ("add-destination-service-account", "PROJECT SERVER NAMESPACE SERVICE_ACCOUNT"),
+                "Set the account that a destination is synced with",
+                (4, 4),
+            ),
+            &[edit::ACCOUNT_FLAGS],
+        ),
+        editor_with(
+            editor(
+                edit::Editor::RemoveAccount,
+                ("remove-destination-service-account", "PROJECT SERVER NAMESPACE SERVICE_ACCOUNT"),
+                "Take the account of a destination away",
+                (4, 4),
+            ),
+            &[edit::ACCOUNT_FLAGS],
+        ),
+        editor_with(
+            editor(
+                edit::Editor::AddOrphanIgnore,
+                ("add-orphaned-ignore", "PROJECT GROUP KIND"),
+                "Do not count a kind as orphaned",
+                (3, 3),
+            ),
+            &[edit::ORPHAN_FLAGS],
+        ),
+        editor_with(
+            editor(
+                edit::Editor::RemoveOrphanIgnore,
+                ("remove-orphaned-ignore", "PROJECT GROUP KIND"),
+                "Count a kind as orphaned again",
+                (3, 3),
+            ),
+            &[edit::ORPHAN_FLAGS],
+        ),
         editor(
             edit::Editor::AddSignatureKey,
             ("add-signature-key", "PROJECT KEY-ID"),
@@ -319,7 +345,10 @@ async fn list(session: &Session<'_>) -> Result<Ended, Failure> {
     let objects = core.projects().await?;
     let format = session.flags.text("output");
     if let Some(machine) = machine_format(format) {
-        let values = objects.iter().map(|object| Ok(as_api(value_of(object)?))).collect::<Result<Vec<_>, Failure>>()?;
+        let values = objects
+            .iter()
+            .map(|object| Ok(as_api(value_of(object)?)))
+            .collect::<Result<Vec<_>, Failure>>()?;
         session.terminal.data(&output::print(&values.into(), machine)?);
         return Ok(OK);
     }

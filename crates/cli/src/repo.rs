@@ -23,12 +23,22 @@ const ADD_FLAGS: &[Flag] = &[
     flag("name", Kind::Text, "", "Name of the repository, for Helm"),
     PROJECT,
     flag("insecure-ignore-host-key", Kind::Bool, "false", "Deprecated: --insecure-skip-server-verification"),
-    flag("insecure-skip-server-verification", Kind::Bool, "false", "Do not verify certificates and host keys"),
+    flag(
+        "insecure-skip-server-verification",
+        Kind::Bool,
+        "false",
+        "Do not verify certificates and host keys",
+    ),
     flag("enable-lfs", Kind::Bool, "false", "Fetch files of git-lfs"),
     flag("proxy", Kind::Text, "", "Proxy of the repository"),
     flag("no-proxy", Kind::Text, "", "Hosts that are reached without the proxy"),
     flag("depth", Kind::Int, "0", "Commits of history to fetch; 0 leaves the choice to the program"),
-    flag("webhook-manifest-cache-warm-disabled", Kind::Bool, "false", "Pushes do not warm the cache of manifests"),
+    flag(
+        "webhook-manifest-cache-warm-disabled",
+        Kind::Bool,
+        "false",
+        "Pushes do not warm the cache of manifests",
+    ),
 ];
 const LIST_FLAGS: &[Flag] = &[OUTPUT, REFRESH];
 const GET_FLAGS: &[Flag] = &[PROJECT, OUTPUT, REFRESH];
@@ -46,7 +56,13 @@ static GROUP: Group<Verb> = Group {
     name: "repo",
     about: "Manage repositories",
     commands: &[
-        Command::new(Verb::Add, ("add", "REPOURL"), "Add a repository", &[credentials::FLAGS, ADD_FLAGS], (1, 1)),
+        Command::new(
+            Verb::Add,
+            ("add", "REPOURL"),
+            "Add a repository",
+            &[credentials::FLAGS, ADD_FLAGS],
+            (1, 1),
+        ),
         Command::new(Verb::Get, ("get", "REPO"), "Show a repository", &[GET_FLAGS], (1, 1)),
         Command::new(Verb::List, ("list", ""), "List repositories", &[LIST_FLAGS], (0, usize::MAX)),
         Command::new(Verb::Rm, ("rm", "REPO..."), "Remove repositories", &[RM_FLAGS], (1, usize::MAX)),
@@ -167,7 +183,9 @@ async fn get(session: &Session<'_>) -> Result<Ended, Failure> {
     let meant = (session.operand(0), project(session));
     let found = work.calls().get(&work.secrets, meant, sources, session.terminal.now()).await?;
     match (machine_format(format), format) {
-        (Some(machine), _) => session.terminal.data(&print(&shown(&found.repository, &found.state), machine)?),
+        (Some(machine), _) => {
+            session.terminal.data(&print(&shown(&found.repository, &found.state), machine)?)
+        }
         (None, "url") => session.terminal.line(&shown_url(&found)),
         (None, "wide" | "") => session.terminal.print(&table(&[found])),
         (None, other) => return Err(unknown_format(other)),

@@ -151,12 +151,12 @@ pub struct Update {
 impl Update {
     /// The cluster after the update.
     pub fn apply(&self, stored: &Cluster) -> Cluster {
-        let mut wanted = stored.clone();
         fn set<T: Clone>(field: &mut T, value: Option<&T>) {
             if let Some(value) = value {
                 field.clone_from(value);
             }
         }
+        let mut wanted = stored.clone();
         set(&mut wanted.name, self.name.as_ref());
         set(&mut wanted.namespaces, self.namespaces.as_ref());
         set(&mut wanted.cluster_resources, self.cluster_resources.as_ref());
@@ -221,7 +221,9 @@ pub fn plan_create(
     let stored = secrets.clusters();
     let Some(existing) = stored.iter().find(|stored| stored.server == wanted.server) else {
         let name = managed::free_name(secrets, &cluster_secret_name(&wanted.server)?)?;
-        let data = data_of(wanted).into_iter().filter_map(|(key, text)| Some((key.to_owned(), managed::encoded(&text?))));
+        let data = data_of(wanted)
+            .into_iter()
+            .filter_map(|(key, text)| Some((key.to_owned(), managed::encoded(&text?))));
         let mut sealed = managed::manifest(secrets.namespace(), &name, CLUSTER, data.collect()).into_inner();
         let metadata = tiphys_object::access::metadata_mut(&mut sealed);
         for (member, map) in [("labels", &wanted.labels), ("annotations", &wanted.annotations)] {
@@ -284,7 +286,9 @@ fn data_of(cluster: &Cluster) -> [(&'static str, Option<String>); 7] {
 
 /// Keys in which a stored cluster is not the wanted one; the project does not count (REP-113).
 fn differing_keys(stored: &Cluster, wanted: &Cluster) -> Vec<&'static str> {
-    let name = |cluster: &Cluster| if cluster.name.is_empty() { cluster.server.clone() } else { cluster.name.clone() };
+    let name = |cluster: &Cluster| {
+        if cluster.name.is_empty() { cluster.server.clone() } else { cluster.name.clone() }
+    };
     let config = |cluster: &Cluster| cluster.parse_config().ok();
     let is_same_config = config(stored).is_some() && config(stored) == config(wanted);
     [
@@ -309,7 +313,9 @@ fn store(secrets: &Secrets, existing: &Cluster, wanted: &Cluster) -> Change {
     let mut data = Map::new();
     for (key, text) in data_of(wanted) {
         match text {
-            Some(text) if texts.get(key) != Some(&text) => drop(data.insert(key.to_owned(), managed::encoded(&text))),
+            Some(text) if texts.get(key) != Some(&text) => {
+                drop(data.insert(key.to_owned(), managed::encoded(&text)))
+            }
             Some(_) => {}
             None if present.contains_key(key) => drop(data.insert(key.to_owned(), Value::Null)),
             None => {}

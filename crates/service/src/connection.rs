@@ -50,9 +50,7 @@ impl State {
         let (status, message) = match found {
             Ok(()) => (Status::Successful, String::new()),
             Err(Trouble::NotTested(why)) => (Status::Unknown, why.clone()),
-            Err(Trouble::Failed(why)) => {
-                (Status::Failed, format!("Unable to connect to repository: {why}"))
-            }
+            Err(Trouble::Failed(why)) => (Status::Failed, format!("Unable to connect to repository: {why}")),
             // The text of the field stays in the log (REP-79).
             Err(Trouble::Unreadable(_)) => {
                 (Status::Failed, "Configuration error - please check the server logs".to_owned())
@@ -63,7 +61,9 @@ impl State {
 
     /// As the API shows it.
     pub fn to_value(&self) -> Value {
-        let at = self.attempted_at.map(|at| tiphys_go::time::format(tiphys_go::time::RFC_3339, at, &jiff::tz::TimeZone::UTC));
+        let at = self
+            .attempted_at
+            .map(|at| tiphys_go::time::format(tiphys_go::time::RFC_3339, at, &jiff::tz::TimeZone::UTC));
         json!({"status": self.status.as_str(), "message": self.message, "attemptedAt": at})
     }
 }
@@ -146,8 +146,14 @@ mod tests {
     fn rep_79_states_in_the_words_of_a_list() {
         let at = "2026-08-01T10:00:00Z".parse().unwrap();
         let state = |found| State::of(&found, at);
-        assert_eq!(state(Ok(())).to_value(), json!({"status": "Successful", "message": "", "attemptedAt": "2026-08-01T10:00:00Z"}));
-        assert_eq!(state(Err(Trouble::Failed("no".to_owned()))).message, "Unable to connect to repository: no");
+        assert_eq!(
+            state(Ok(())).to_value(),
+            json!({"status": "Successful", "message": "", "attemptedAt": "2026-08-01T10:00:00Z"})
+        );
+        assert_eq!(
+            state(Err(Trouble::Failed("no".to_owned()))).message,
+            "Unable to connect to repository: no"
+        );
         let hidden = state(Err(Trouble::Unreadable("secret \"s\": field \"insecure\"".to_owned())));
         assert_eq!(hidden.message, "Configuration error - please check the server logs");
         assert_eq!(state(Err(Trouble::NotTested("x".to_owned()))).status, Status::Unknown);

@@ -259,11 +259,14 @@ pub fn plan_update(
         return Ok(Change::Keep);
     }
     check_applications(&stored, &wanted, around)?;
-    let unreadable =
-        |error: &dyn std::fmt::Display| ProjectError::Unreadable { name: object.name().to_owned(), reason: error.to_string() };
+    let unreadable = |error: &dyn std::fmt::Display| ProjectError::Unreadable {
+        name: object.name().to_owned(),
+        reason: error.to_string(),
+    };
     let mut value = object.to_value().map_err(|error| unreadable(&error))?;
     let members = access::ensure_object(&mut value);
-    members.insert("spec".to_owned(), serde_json::to_value(&wanted.spec).map_err(|error| unreadable(&error))?);
+    members
+        .insert("spec".to_owned(), serde_json::to_value(&wanted.spec).map_err(|error| unreadable(&error))?);
     let status = serde_json::to_value(&wanted.status).map_err(|error| unreadable(&error))?;
     if members.contains_key("status") || status != json!({}) {
         members.insert("status".to_owned(), status);
@@ -311,7 +314,9 @@ fn check_applications(
         if permits_sources(app, &before, matching) && !permits_sources(app, &after, matching) {
             sources += 1;
         }
-        if permits_destination(app, &before, &facts(&before)) && !permits_destination(app, &after, &facts(&after)) {
+        if permits_destination(app, &before, &facts(&before))
+            && !permits_destination(app, &after, &facts(&after))
+        {
             destinations += 1;
         }
     }

@@ -90,7 +90,8 @@ pub fn rbac_object(project: &str, url: &str) -> String {
 /// unscoped one, and the requested one (REP-48).
 pub fn update_objects(stored: &[Repository], wanted: &Repository) -> Vec<String> {
     let found = select(stored, &wanted.url, &wanted.project).map(|selection| selection.chosen);
-    let mut objects: Vec<String> = found.map(|found| rbac_object(&found.project, &found.url)).into_iter().collect();
+    let mut objects: Vec<String> =
+        found.map(|found| rbac_object(&found.project, &found.url)).into_iter().collect();
     let requested = rbac_object(&wanted.project, &wanted.url);
     if !objects.contains(&requested) {
         objects.push(requested);
@@ -123,7 +124,8 @@ pub fn plan_create(
     check(wanted)?;
     let stored = secrets.repositories(kind);
     let fields = wanted.fields();
-    let Some(Selection { chosen: existing, .. }) = mutation_target(&stored, &wanted.url, &wanted.project) else {
+    let Some(Selection { chosen: existing, .. }) = mutation_target(&stored, &wanted.url, &wanted.project)
+    else {
         return Ok(managed::create(secrets, kind, (&wanted.url, &wanted.project), &fields)?);
     };
     let differing = differences(existing, wanted);
@@ -140,7 +142,11 @@ pub fn plan_create(
 ///
 /// # Errors
 /// When there is none, or the values cannot be stored.
-pub fn plan_update(secrets: &Secrets, kind: SecretKind, wanted: &Repository) -> Result<Change, RepositoryError> {
+pub fn plan_update(
+    secrets: &Secrets,
+    kind: SecretKind,
+    wanted: &Repository,
+) -> Result<Change, RepositoryError> {
     check(wanted)?;
     let stored = secrets.repositories(kind);
     match mutation_target(&stored, &wanted.url, &wanted.project) {

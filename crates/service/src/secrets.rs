@@ -60,7 +60,9 @@ impl Secrets {
 
     /// Credential templates of a kind, by the name of their Secret.
     pub fn templates(&self, kind: SecretKind) -> Vec<CredentialTemplate> {
-        self.read(kind, |metadata, object| CredentialTemplate::from_secret(metadata, &objects::decoded(object)))
+        self.read(kind, |metadata, object| {
+            CredentialTemplate::from_secret(metadata, &objects::decoded(object))
+        })
     }
 
     /// Clusters that a Secret declares, by the name of the Secret.

@@ -158,7 +158,8 @@ mod tests {
     fn rep_5_zeros_are_known() {
         assert!(Repository::default().fields().iter().all(|field| field.is_zero));
         let set = Repository { depth: 1, insecure: true, url: "u".to_owned(), ..Repository::default() };
-        let keys: Vec<_> = set.fields().iter().filter(|field| !field.is_zero).map(|field| field.key).collect();
+        let keys: Vec<_> =
+            set.fields().iter().filter(|field| !field.is_zero).map(|field| field.key).collect();
         assert_eq!(keys, ["url", "insecure", "depth"]);
     }
 

@@ -39,7 +39,10 @@ mod tests {
     #[test]
     fn rep_60_64_who_shares_a_working_copy() {
         let scope = |isolation: Isolation| isolation.scope("shop", "");
-        assert_eq!([scope(Isolation::Credential), scope(Isolation::Project), scope(Isolation::Shared)], ["", "shop", ""]);
+        assert_eq!(
+            [scope(Isolation::Credential), scope(Isolation::Project), scope(Isolation::Shared)],
+            ["", "shop", ""]
+        );
         assert_eq!(Isolation::Credential.scope("shop", "shop"), "shop");
         assert_eq!(working_copy("https://H/o/r.git", ""), working_copy("https://h/o/r", ""));
         assert_ne!(working_copy("https://h/o/r", ""), working_copy("https://h/o/r", "shop"));

@@ -360,7 +360,10 @@ mod tests {
     fn rep_18_an_ambiguous_url_is_shown_without_its_password() {
         let two = [repository("r", "https://u:pw@h/r", "shop"), repository("s", "https://u:pw@h/r", "ops")];
         let text = select_for_api(&two, "https://u:pw@h/r", None).unwrap_err().to_string();
-        assert!(text.starts_with("repository not found for url \"https://h/r\"") && !text.contains("pw"), "{text}");
+        assert!(
+            text.starts_with("repository not found for url \"https://h/r\"") && !text.contains("pw"),
+            "{text}"
+        );
     }
 
     #[test]

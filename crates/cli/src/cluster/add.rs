@@ -53,7 +53,8 @@ pub(super) const FLAGS: &[Flag] = &[
 /// Runs the command.
 pub(super) async fn run(session: &Session<'_>) -> Result<Ended, Failure> {
     let flags = session.flags;
-    let found = tiphys_cluster::contexts(kubeconfig(session)).map_err(|error| Failure::generic(error_chain(&error)))?;
+    let found = tiphys_cluster::contexts(kubeconfig(session))
+        .map_err(|error| Failure::generic(error_chain(&error)))?;
     let name = session.operand(0);
     if name.is_empty() {
         session.terminal.log(session.style, "error", "Choose a context name from:");
@@ -68,7 +69,8 @@ pub(super) async fn run(session: &Session<'_>) -> Result<Ended, Failure> {
         .find(|context| context.name == name)
         .ok_or_else(|| Failure::generic(format!("context {name} does not exist in kubeconfig")))?;
     let described = Described::read(flags)?;
-    if described.needs_account() && flags.text("service-account").is_empty() && !consents(session, name).await {
+    if described.needs_account() && flags.text("service-account").is_empty() && !consents(session, name).await
+    {
         return Ok(Ended::Code(1));
     }
     let connection = Connection::from_kubeconfig(kubeconfig(session), Some(name))
@@ -126,7 +128,9 @@ async fn token(flags: &Parsed, writer: &Writer) -> Result<Secret<String>, Failur
     } else {
         let target = Target::new(Gvk::new("", "v1", "ServiceAccount"), namespace, named);
         if writer.get(&target).await?.is_none() {
-            return Err(Failure::generic(format!("serviceaccounts \"{named}\" not found in namespace {namespace}")));
+            return Err(Failure::generic(format!(
+                "serviceaccounts \"{named}\" not found in namespace {namespace}"
+            )));
         }
         named
     };
@@ -150,14 +154,18 @@ async fn endpoint(flags: &Parsed, context: &KubeContext, writer: &Writer) -> Res
         "kube-public" => {
             let target = Target::new(Gvk::new("", "v1", "ConfigMap"), "kube-public", "cluster-info");
             let found = writer.get(&target).await?;
-            let text = found.and_then(|object| tiphys_installation::objects::texts(&object).remove("kubeconfig"));
+            let text =
+                found.and_then(|object| tiphys_installation::objects::texts(&object).remove("kubeconfig"));
             let document = text.and_then(|text| {
                 let limits = tiphys_go::yaml::Limits::default();
                 tiphys_go::yaml::parse(&text, tiphys_go::yaml::Dialect::Sigs, &limits).ok().flatten()
             });
             let member = |name: &str| {
                 let of = document.as_ref().and_then(|document| document.pointer("/clusters/0/cluster"));
-                of.and_then(|cluster| cluster.get(name)).and_then(Value::as_str).unwrap_or_default().to_owned()
+                of.and_then(|cluster| cluster.get(name))
+                    .and_then(Value::as_str)
+                    .unwrap_or_default()
+                    .to_owned()
             };
             let server = member("server");
             if server.is_empty() {

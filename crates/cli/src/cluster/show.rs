@@ -91,7 +91,12 @@ mod tests {
             ..Cluster::default()
         };
         let text = details(&cluster).unwrap();
-        assert!(text.starts_with("Cluster information\n\n  Server URL:            https://eu\n  Server Name:           -\n"), "{text}");
+        assert!(
+            text.starts_with(
+                "Cluster information\n\n  Server URL:            https://eu\n  Server Name:           -\n"
+            ),
+            "{text}"
+        );
         assert!(text.contains("  Client cert:           true\n  Cert validation:       false\n"), "{text}");
         assert!(text.contains("  oAuth authentication:  true\n") && !text.contains("t0ken"), "{text}");
         let text = table(&[cluster], |_| State { applications: 1 });

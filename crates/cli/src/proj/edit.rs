@@ -165,8 +165,11 @@ fn apply(
             };
             let is_deny = is_deny_list(flags)?;
             let what = format!("Group '{}', kind '{}', and name '{}'", item.group, item.kind, item.name);
-            let list =
-                if is_deny { &mut spec.cluster_resource_blacklist } else { &mut spec.cluster_resource_whitelist };
+            let list = if is_deny {
+                &mut spec.cluster_resource_blacklist
+            } else {
+                &mut spec.cluster_resource_whitelist
+            };
             // Allowing is adding to one list and taking from the other.
             let adds = (editor == Editor::AllowClusterResource) != is_deny;
             Ok(listed(list, item, adds, &what, &format!("{} cluster resources", word(is_deny))))
@@ -227,7 +230,8 @@ fn add_destination(
     by_name: bool,
 ) -> Result<Outcome, Failure> {
     let (server, name) = if by_name { ("", cluster) } else { (cluster, "") };
-    if spec.destinations.iter().any(|it| it.server == server && it.name == name && it.namespace == namespace) {
+    if spec.destinations.iter().any(|it| it.server == server && it.name == name && it.namespace == namespace)
+    {
         return Err(Failure::fatal("Specified destination is already defined in project"));
     }
     spec.destinations.push(ProjectDestination {
@@ -246,7 +250,9 @@ fn account(
     flags: &Parsed,
 ) -> Result<DestinationServiceAccount, Failure> {
     if account.contains('*') {
-        return Err(Failure::fatal("ServiceAccount for DestinationServiceAccount must not contain wildcards"));
+        return Err(Failure::fatal(
+            "ServiceAccount for DestinationServiceAccount must not contain wildcards",
+        ));
     }
     let of = flags.text("service-account-namespace");
     Ok(DestinationServiceAccount {
@@ -300,7 +306,12 @@ mod tests {
     const LIST: &[Flag] = &[flag("list", Kind::Text, "allow", "").or('l')];
 
     /// What an edit makes of a spec, and what it says.
-    fn edited(spec: Value, editor: Editor, operands: &[&str], args: &[&str]) -> Result<(Value, Outcome), String> {
+    fn edited(
+        spec: Value,
+        editor: Editor,
+        operands: &[&str],
+        args: &[&str],
+    ) -> Result<(Value, Outcome), String> {
         let words = |words: &[&str]| words.iter().map(|word| (*word).to_owned()).collect::<Vec<_>>();
         let tables: &[&'static [Flag]] = match editor {
             Editor::AddDestination => &[DESTINATION_FLAGS],
@@ -326,7 +337,10 @@ mod tests {
         let spec = json!({"sourceRepos": ["https://h/a.git"], "sourceNamespaces": ["team"]});
         let run = |editor, operand: &str| edited(spec.clone(), editor, &[operand], &[]).unwrap();
         let (after, outcome) = run(Editor::AddSource, "https://h/b");
-        assert_eq!((&after["sourceRepos"], outcome), (&json!(["https://h/a.git", "https://h/b"]), Outcome::Changed(None)));
+        assert_eq!(
+            (&after["sourceRepos"], outcome),
+            (&json!(["https://h/a.git", "https://h/b"]), Outcome::Changed(None))
+        );
         let (_, outcome) = run(Editor::AddSource, "https://H/a");
         assert_eq!(outcome, kept("Source repository 'https://h/a.git' already allowed in project"));
         let (after, _) = run(Editor::RemoveSource, "https://h/a.git");
@@ -345,25 +359,36 @@ mod tests {
         assert_eq!(after, json!({"destinations": [{"name": "eu", "namespace": "web"}]}));
         let again = edited(after.clone(), Editor::AddDestination, &["eu", "web"], &["--name"]);
         assert_eq!(again.unwrap_err(), "Specified destination is already defined in project");
-        assert_eq!(edited(after.clone(), Editor::RemoveDestination, &["eu", "web"], &[]).unwrap().0, json!({}));
+        assert_eq!(
+            edited(after.clone(), Editor::RemoveDestination, &["eu", "web"], &[]).unwrap().0,
+            json!({})
+        );
         let absent = edited(after, Editor::RemoveDestination, &["https://c", "web"], &[]);
         assert_eq!(absent.unwrap_err(), "Specified destination does not exist in project");
 
         let flags = ["--service-account-namespace", "ops"];
         let (after, _) = edited(json!({}), Editor::AddAccount, &["*", "web", "sa"], &flags).unwrap();
         assert_eq!(after["destinationServiceAccounts"][0]["defaultServiceAccount"], "ops:sa");
-        let run = |editor, account: &str| edited(after.clone(), editor, &["*", "web", account], &[]).unwrap_err();
+        let run =
+            |editor, account: &str| edited(after.clone(), editor, &["*", "web", account], &[]).unwrap_err();
         assert_eq!(
             run(Editor::AddAccount, "a*"),
             "ServiceAccount for DestinationServiceAccount must not contain wildcards"
         );
-        assert_eq!(run(Editor::AddAccount, "b"), "Specified destination service account is already defined in project");
-        assert_eq!(run(Editor::RemoveAccount, "sa"), "Specified destination service account does not exist in project");
+        assert_eq!(
+            run(Editor::AddAccount, "b"),
+            "Specified destination service account is already defined in project"
+        );
+        assert_eq!(
+            run(Editor::RemoveAccount, "sa"),
+            "Specified destination service account does not exist in project"
+        );
     }
 
     #[test]
     fn cli_703_orphans_and_signatures() {
-        let (after, _) = edited(json!({}), Editor::AddOrphanIgnore, &["", "Secret"], &["--name", "x*"]).unwrap();
+        let (after, _) =
+            edited(json!({}), Editor::AddOrphanIgnore, &["", "Secret"], &["--name", "x*"]).unwrap();
         assert_eq!(after, json!({"orphanedResources": {"ignore": [{"kind": "Secret", "name": "x*"}]}}));
         assert_eq!(
             edited(after.clone(), Editor::AddOrphanIgnore, &["", "Secret"], &["--name", "x*"]).unwrap_err(),
@@ -385,25 +410,38 @@ mod tests {
 
     #[test]
     fn cli_703_kinds_are_allowed_and_denied() {
-        let (after, said) = edited(json!({}), Editor::AllowClusterResource, &["", "Namespace", "web"], &[]).unwrap();
-        assert_eq!(after["clusterResourceWhitelist"], json!([{"group": "", "kind": "Namespace", "name": "web"}]));
+        let (after, said) =
+            edited(json!({}), Editor::AllowClusterResource, &["", "Namespace", "web"], &[]).unwrap();
+        assert_eq!(
+            after["clusterResourceWhitelist"],
+            json!([{"group": "", "kind": "Namespace", "name": "web"}])
+        );
         let text = "Group '', kind 'Namespace', and name 'web' is added to allowed cluster resources";
         assert_eq!(said, Outcome::Changed(Some(text.to_owned())));
         let again = edited(after.clone(), Editor::AllowClusterResource, &["", "Namespace", "web"], &[]);
         assert_eq!(again.unwrap().1, Outcome::Kept(None));
-        let (after, said) = edited(after, Editor::DenyClusterResource, &["", "Namespace", "web"], &[]).unwrap();
+        let (after, said) =
+            edited(after, Editor::DenyClusterResource, &["", "Namespace", "web"], &[]).unwrap();
         assert_eq!(after, json!({}));
-        assert!(matches!(said, Outcome::Changed(Some(text)) if text.ends_with("is removed from allowed cluster resources")));
-        let (after, said) = edited(json!({}), Editor::DenyClusterResource, &["a", "B"], &["-l", "deny"]).unwrap();
+        assert!(
+            matches!(said, Outcome::Changed(Some(text)) if text.ends_with("is removed from allowed cluster resources"))
+        );
+        let (after, said) =
+            edited(json!({}), Editor::DenyClusterResource, &["a", "B"], &["-l", "deny"]).unwrap();
         assert_eq!(after["clusterResourceBlacklist"], json!([{"group": "a", "kind": "B"}]));
-        assert!(matches!(said, Outcome::Changed(Some(text)) if text.ends_with("is added to denied cluster resources")));
+        assert!(
+            matches!(said, Outcome::Changed(Some(text)) if text.ends_with("is added to denied cluster resources"))
+        );
 
         let deny = ["-l", "deny"];
         let (after, said) = edited(json!({}), Editor::DenyNamespaceResource, &["", "Secret"], &deny).unwrap();
         assert_eq!(after, json!({"namespaceResourceBlacklist": [{"group": "", "kind": "Secret"}]}));
         let text = "Group '' and kind 'Secret' is added to denied namespaced resources";
         assert_eq!(said, Outcome::Changed(Some(text.to_owned())));
-        assert_eq!(edited(after, Editor::AllowNamespaceResource, &["", "Secret"], &deny).unwrap().0, json!({}));
+        assert_eq!(
+            edited(after, Editor::AllowNamespaceResource, &["", "Secret"], &deny).unwrap().0,
+            json!({})
+        );
         let refused = edited(json!({}), Editor::AllowNamespaceResource, &["", "Secret"], &["-l", "x"]);
         assert_eq!(refused.unwrap_err(), "unknown list 'x': must be allow or deny");
     }
@@ -412,9 +450,11 @@ mod tests {
     #[test]
     fn rep_150_the_last_permitted_kind_leaves_an_empty_list() {
         let spec = json!({"namespaceResourceWhitelist": [{"group": "", "kind": "ConfigMap"}]});
-        let (after, _) = edited(spec, Editor::DenyNamespaceResource, &["", "ConfigMap"], &["-l", "allow"]).unwrap();
+        let (after, _) =
+            edited(spec, Editor::DenyNamespaceResource, &["", "ConfigMap"], &["-l", "allow"]).unwrap();
         assert_eq!(after, json!({"namespaceResourceWhitelist": []}));
-        let (after, said) = edited(json!({}), Editor::DenyNamespaceResource, &["", "ConfigMap"], &[]).unwrap();
+        let (after, said) =
+            edited(json!({}), Editor::DenyNamespaceResource, &["", "ConfigMap"], &[]).unwrap();
         assert_eq!((after, said), (json!({}), Outcome::Kept(None)));
     }
 }

@@ -110,7 +110,8 @@ async fn perform(session: &Session<'_>, verb: Verb) -> Result<Ended, Failure> {
 type Refusable<T> = Result<T, String>;
 
 async fn change(session: &Session<'_>, verb: Verb) -> Result<Refusable<()>, Failure> {
-    if verb == Verb::Delete && !session.confirms("Are you sure you want to delete the policies? [y/n] ").await {
+    if verb == Verb::Delete && !session.confirms("Are you sure you want to delete the policies? [y/n] ").await
+    {
         return Ok(Ok(()));
     }
     let work = Work::begin(session).await?;
@@ -230,7 +231,10 @@ async fn list(session: &Session<'_>) -> Result<Refusable<()>, Failure> {
     let project = work.project(session.operand(0)).await?;
     let found = policies(&project.spec);
     if found.is_empty() {
-        return Ok(Err(format!("no source integrity git policies defined for project \"{}\"", project.name())));
+        return Ok(Err(format!(
+            "no source integrity git policies defined for project \"{}\"",
+            project.name()
+        )));
     }
     session.terminal.print(&table(found));
     Ok(Ok(()))
@@ -266,7 +270,16 @@ mod tests {
         let mut spec = AppProjectSpec::default();
         let add = ["--gpg-mode", "strict", "--gpg-key", "A,B", "--repo-url", "https://h/*"];
         done(&mut spec, Verb::Add, &[], &add).unwrap();
-        let change = ["--add-gpg-key", "C,A", "--delete-gpg-key", "B", "--gpg-mode", "head", "--add-repo-url", "!https://h/x"];
+        let change = [
+            "--add-gpg-key",
+            "C,A",
+            "--delete-gpg-key",
+            "B",
+            "--gpg-mode",
+            "head",
+            "--add-repo-url",
+            "!https://h/x",
+        ];
         done(&mut spec, Verb::Update, &["0"], &change).unwrap();
         assert_eq!(
             table(policies(&spec)),
@@ -274,7 +287,10 @@ mod tests {
         );
         let mut refused = |verb, ids: &[&str], args: &[&str]| done(&mut spec, verb, ids, args).unwrap_err();
         assert_eq!(refused(Verb::Add, &[], &[]), "gpg-mode must be set");
-        assert_eq!(refused(Verb::Add, &[], &["--gpg-mode", "x"]), "gpg-mode must be one of: strict, head, none");
+        assert_eq!(
+            refused(Verb::Add, &[], &["--gpg-mode", "x"]),
+            "gpg-mode must be one of: strict, head, none"
+        );
         assert_eq!(refused(Verb::Update, &["x"], &[]), "invalid POLICY_ID 'x'");
         assert_eq!(refused(Verb::Delete, &["0", "7"], &[]), "the POLICY_ID 7 is out of range (0-0)");
         assert_eq!(

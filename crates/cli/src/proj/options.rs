@@ -3,7 +3,8 @@
 use tiphys_api::AppProject;
 use tiphys_api::application::Metadata;
 use tiphys_api::project::{
-    AppProjectSpec, ClusterResourceItem, DestinationServiceAccount, ProjectDestination, ResourceItem, SignatureKey,
+    AppProjectSpec, ClusterResourceItem, DestinationServiceAccount, ProjectDestination, ResourceItem,
+    SignatureKey,
 };
 
 use crate::failure::Failure;
@@ -72,7 +73,8 @@ pub(super) fn apply(spec: &mut AppProjectSpec, flags: &Parsed) -> Result<(), Fai
         flags.text("description").clone_into(&mut spec.description);
     }
     if flags.is_set("dest") {
-        spec.destinations = flags.texts("dest").iter().map(|text| destination(text)).collect::<Result<_, _>>()?;
+        spec.destinations =
+            flags.texts("dest").iter().map(|text| destination(text)).collect::<Result<_, _>>()?;
     }
     if flags.is_set("src") {
         spec.source_repos = flags.texts("src").to_vec();
@@ -85,14 +87,17 @@ pub(super) fn apply(spec: &mut AppProjectSpec, flags: &Parsed) -> Result<(), Fai
         spec.signature_keys = keys.collect::<Result<_, _>>()?;
     }
     apply_orphans(spec, flags);
-    let named = |name: &str| flags.texts(name).iter().map(|text| group_kind(text)).collect::<Result<Vec<_>, _>>();
+    let named =
+        |name: &str| flags.texts(name).iter().map(|text| group_kind(text)).collect::<Result<Vec<_>, _>>();
     let cluster = |name: &str| {
         let items = named(name)?.into_iter();
         let item = |(group, kind)| ClusterResourceItem { group, kind, name: String::new() };
         Ok::<_, Failure>(items.map(item).collect())
     };
     let namespaced = |name: &str| {
-        Ok::<Vec<_>, Failure>(named(name)?.into_iter().map(|(group, kind)| ResourceItem { group, kind }).collect())
+        Ok::<Vec<_>, Failure>(
+            named(name)?.into_iter().map(|(group, kind)| ResourceItem { group, kind }).collect(),
+        )
     };
     if flags.is_set("allow-cluster-resource") {
         spec.cluster_resource_whitelist = cluster("allow-cluster-resource")?;
@@ -154,7 +159,9 @@ fn account(text: &str) -> Result<DestinationServiceAccount, Failure> {
 
 fn group_kind(text: &str) -> Result<(String, String), Failure> {
     match text.split_once('/') {
-        Some((group, kind)) if !kind.is_empty() && !kind.contains('/') => Ok((group.to_owned(), kind.to_owned())),
+        Some((group, kind)) if !kind.is_empty() && !kind.contains('/') => {
+            Ok((group.to_owned(), kind.to_owned()))
+        }
         _ => Err(Failure::fatal(format!("Expected resource of the form: group/kind. Received: {text}"))),
     }
 }
@@ -178,7 +185,8 @@ mod tests {
     fn applied(args: &[&str]) -> Result<serde_json::Value, (String, u8)> {
         let args: Vec<String> = args.iter().map(|arg| (*arg).to_owned()).collect();
         let mut spec = AppProjectSpec { source_repos: vec!["old".to_owned()], ..AppProjectSpec::default() };
-        apply(&mut spec, &parse(&args, &[FLAGS]).unwrap()).map_err(|failure| (failure.message, failure.code))?;
+        apply(&mut spec, &parse(&args, &[FLAGS]).unwrap())
+            .map_err(|failure| (failure.message, failure.code))?;
         Ok(serde_json::to_value(spec).unwrap())
     }
 
@@ -187,9 +195,23 @@ mod tests {
         assert_eq!(applied(&[]).unwrap(), json!({"sourceRepos": ["old"]}));
         assert_eq!(
             applied(&[
-                "-d", "https://c,web", "-d", "*,x", "-s", "https://h/a,b", "--source-namespaces", "a,b",
-                "--orphaned-resources-warn", "--allow-cluster-resource", "/Namespace", "--deny-namespaced-resource",
-                "apps/Deployment", "--dest-service-accounts", "*,web,sa", "--description", "d",
+                "-d",
+                "https://c,web",
+                "-d",
+                "*,x",
+                "-s",
+                "https://h/a,b",
+                "--source-namespaces",
+                "a,b",
+                "--orphaned-resources-warn",
+                "--allow-cluster-resource",
+                "/Namespace",
+                "--deny-namespaced-resource",
+                "apps/Deployment",
+                "--dest-service-accounts",
+                "*,web,sa",
+                "--description",
+                "d",
             ])
             .unwrap(),
             json!({

@@ -22,7 +22,8 @@ use crate::table::Table;
 use crate::terminal::Terminal;
 
 const POLICY_FLAGS: &[Flag] = &[
-    flag("action", Kind::Text, "", "Action of the policy: get, create, list, update, delete, sync, …").or('a'),
+    flag("action", Kind::Text, "", "Action of the policy: get, create, list, update, delete, sync, …")
+        .or('a'),
     flag("object", Kind::Text, "", "Object of the policy within the project, * for all").or('o'),
     flag("permission", Kind::Text, "allow", "Whether to allow or to deny").or('p'),
     flag("resource", Kind::Text, "applications", "Resource of the policy").or('r'),
@@ -32,8 +33,13 @@ const OUTPUT: &[Flag] =
 const CREATE_FLAGS: &[Flag] = &[flag("description", Kind::Text, "", "Description of the role")];
 const TOKENS_FLAGS: &[Flag] = &[flag("unixtime", Kind::Bool, "false", "Print times as seconds").or('u')];
 const CREATE_TOKEN_FLAGS: &[Flag] = &[
-    flag("expires-in", Kind::Text, "0s", "How long the token is valid, as 30s, 5m, 2h, 7d or 1w; 0s is for ever")
-        .or('e'),
+    flag(
+        "expires-in",
+        Kind::Text,
+        "0s",
+        "How long the token is valid, as 30s, 5m, 2h, 7d or 1w; 0s is for ever",
+    )
+    .or('e'),
     flag("id", Kind::Text, "", "Id of the token; a random one by default").or('i'),
     flag("token-only", Kind::Bool, "false", "Print the token only").or('t'),
 ];
@@ -227,9 +233,10 @@ async fn edit_policy(session: &Session<'_>, adds: bool) -> Result<Ended, Failure
             role.policies.push(line.clone());
             return Ok(true);
         }
-        let at = role.policies.iter().position(|policy| *policy == line).ok_or_else(|| {
-            Failure::generic(format!("policy '{line}' does not exist in role '{name}'"))
-        })?;
+        let at =
+            role.policies.iter().position(|policy| *policy == line).ok_or_else(|| {
+                Failure::generic(format!("policy '{line}' does not exist in role '{name}'"))
+            })?;
         role.policies.remove(at);
         Ok(true)
     })
@@ -239,9 +246,15 @@ async fn edit_policy(session: &Session<'_>, adds: bool) -> Result<Ended, Failure
 async fn edit_group(session: &Session<'_>, adds: bool) -> Result<Ended, Failure> {
     let (name, group) = (session.operand(1), session.operand(2));
     let texts = if adds {
-        (format!("Group '{group}' added to role '{name}'"), format!("Group '{group}' already present in role '{name}'"))
+        (
+            format!("Group '{group}' added to role '{name}'"),
+            format!("Group '{group}' already present in role '{name}'"),
+        )
     } else {
-        (format!("Group '{group}' removed from role '{name}'"), format!("Group '{group}' not present in role '{name}'"))
+        (
+            format!("Group '{group}' removed from role '{name}'"),
+            format!("Group '{group}' not present in role '{name}'"),
+        )
     };
     edited(session, (&texts.0, &texts.1), |project| {
         let role = role_mut(project, name)?;
@@ -261,7 +274,9 @@ async fn create_token(session: &Session<'_>) -> Result<Ended, Failure> {
     let flags = session.flags;
     let expires_in = seconds(flags.text("expires-in"))?;
     let random = match flags.text("id") {
-        "" => token::random_id().ok_or_else(|| Failure::generic("the system gives no randomness for an id"))?,
+        "" => {
+            token::random_id().ok_or_else(|| Failure::generic("the system gives no randomness for an id"))?
+        }
         id => id.to_owned(),
     };
     let (project, role) = (session.operand(0), session.operand(1));
@@ -295,7 +310,8 @@ async fn create_token(session: &Session<'_>) -> Result<Ended, Failure> {
 async fn signing_key(work: &Work) -> Result<Secret<String>, Failure> {
     let target = Target::new(Gvk::new("", "v1", "Secret"), &work.core.namespace, names::SECRET);
     let stored = work.core.get(&target).await?;
-    let key = stored.and_then(|object| tiphys_installation::objects::decoded(&object).remove("server.secretkey"));
+    let key =
+        stored.and_then(|object| tiphys_installation::objects::decoded(&object).remove("server.secretkey"));
     match key {
         Some(key) if !key.is_empty() => Ok(Secret::new(key)),
         _ => Err(Failure::status("FailedPrecondition", "server.secretkey is missing").hint(format!(
@@ -312,7 +328,9 @@ fn seconds(text: &str) -> Result<i64, Failure> {
         let number: i64 = text.strip_suffix(*unit)?.parse().ok()?;
         number.checked_mul(*size).filter(|seconds| *seconds >= 0)
     });
-    read.ok_or_else(|| Failure::generic(format!("cannot parse {text:?} as a duration: use 30s, 5m, 2h, 7d or 1w")))
+    read.ok_or_else(|| {
+        Failure::generic(format!("cannot parse {text:?} as a duration: use 30s, 5m, 2h, 7d or 1w"))
+    })
 }
 
 /// Removing an unknown token succeeds (REP-165).
@@ -352,7 +370,13 @@ async fn get(session: &Session<'_>) -> Result<Ended, Failure> {
 /// What `proj role get` prints (CLI-711).
 fn summary(project: &AppProject, role: &ProjectRole, now: Timestamp, zone: &TimeZone) -> String {
     let line = tiphys_api::printable::line;
-    let mut out = format!("{:15}{}\n{:15}{}\nPolicies:\n", "Role Name:", line(&role.name), "Description:", line(&role.description));
+    let mut out = format!(
+        "{:15}{}\n{:15}{}\nPolicies:\n",
+        "Role Name:",
+        line(&role.name),
+        "Description:",
+        line(&role.description)
+    );
     for policy in tiphys_policy::project::runtime_policy(project, role) {
         out.push_str(&line(&policy));
         out.push('\n');
@@ -429,8 +453,14 @@ fn ago(seconds: i64, now: Timestamp, zone: &TimeZone) -> String {
 }
 
 fn distance(seconds: i64) -> String {
-    const UNITS: [(i64, &str); 6] =
-        [(31_104_000, "year"), (2_592_000, "month"), (604_800, "week"), (86_400, "day"), (3600, "hour"), (60, "minute")];
+    const UNITS: [(i64, &str); 6] = [
+        (31_104_000, "year"),
+        (2_592_000, "month"),
+        (604_800, "week"),
+        (86_400, "day"),
+        (3600, "hour"),
+        (60, "minute"),
+    ];
     let side = if seconds > 0 { "from now" } else { "ago" };
     let span = seconds.saturating_abs();
     if span == 0 {

@@ -135,8 +135,10 @@ mod tests {
                 "destinationServiceAccounts": [{"server": "s", "namespace": "n", "defaultServiceAccount": "a"}],
             })),
         ]);
-        let rows: Vec<Vec<&str>> =
-            text.lines().map(|line| line.split("  ").map(str::trim).filter(|cell| !cell.is_empty()).collect()).collect();
+        let rows: Vec<Vec<&str>> = text
+            .lines()
+            .map(|line| line.split("  ").map(str::trim).filter(|cell| !cell.is_empty()).collect())
+            .collect();
         assert_eq!(rows[0].len(), 9);
         assert_eq!(
             rows[1],
@@ -144,7 +146,16 @@ mod tests {
         );
         assert_eq!(
             rows[2],
-            ["p", "*,web", "3 repos", "g/K", "0 resources", "0 key(s)", "enabled (warn=true, ignored 2)", "s,n,a"]
+            [
+                "p",
+                "*,web",
+                "3 repos",
+                "g/K",
+                "0 resources",
+                "0 key(s)",
+                "enabled (warn=true, ignored 2)",
+                "s,n,a"
+            ]
         );
     }
 }

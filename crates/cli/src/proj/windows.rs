@@ -70,11 +70,13 @@ async fn perform(session: &Session<'_>, verb: Verb) -> Result<Ended, Failure> {
     if verb == Verb::List {
         return Box::pin(list(session)).await;
     }
-    if verb == Verb::Delete && !session.confirms("Are you sure you want to delete sync window? [y/n] ").await {
+    if verb == Verb::Delete && !session.confirms("Are you sure you want to delete sync window? [y/n] ").await
+    {
         return Ok(OK);
     }
     let work = Work::begin(session).await?;
-    let edit = |spec: &mut AppProjectSpec| apply(verb, spec, session.operand(1), session.flags).map(|()| true);
+    let edit =
+        |spec: &mut AppProjectSpec| apply(verb, spec, session.operand(1), session.flags).map(|()| true);
     work.edit(session.operand(0), edit).await?;
     Ok(OK)
 }
@@ -146,9 +148,9 @@ fn update(window: &mut SyncWindow, flags: &Parsed) {
 
 /// The place of a window in the list, which is its id.
 fn position(spec: &AppProjectSpec, id: &str) -> Result<usize, Failure> {
-    let at: i64 = id
-        .parse()
-        .map_err(|_not_a_number| Failure::generic(format!("strconv.Atoi: parsing \"{id}\": invalid syntax")))?;
+    let at: i64 = id.parse().map_err(|_not_a_number| {
+        Failure::generic(format!("strconv.Atoi: parsing \"{id}\": invalid syntax"))
+    })?;
     let found = usize::try_from(at).ok().filter(|at| *at < spec.sync_windows.len());
     found.ok_or_else(|| Failure::generic(format!("window with id '{id}' not found")))
 }
@@ -223,7 +225,8 @@ mod tests {
     #[test]
     fn cli_720_windows_are_addressed_by_their_place() {
         let mut spec = AppProjectSpec::default();
-        let add = flags(&["-k", "deny", "--schedule", "0 6 * * *", "--duration", "2h", "--applications", "a,b"]);
+        let add =
+            flags(&["-k", "deny", "--schedule", "0 6 * * *", "--duration", "2h", "--applications", "a,b"]);
         apply(Verb::Add, &mut spec, "", &add).unwrap();
         let shown = serde_json::to_value(&spec.sync_windows).unwrap();
         assert_eq!(

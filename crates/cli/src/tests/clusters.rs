@@ -15,12 +15,20 @@ fn cli_812_a_cluster_from_creation_to_removal() {
     assert_eq!(bed.succeeds(&add), added, "REP-113");
     let name = tiphys_api::repository::cluster_secret_name(&server).unwrap();
     let secret = bed.secret(&name).unwrap();
-    assert_eq!((&secret["name"], &secret["shard"], &secret["server"]), (&json!("eu"), &json!("2"), &json!(server)));
+    assert_eq!(
+        (&secret["name"], &secret["shard"], &secret["server"]),
+        (&json!("eu"), &json!("2"), &json!(server))
+    );
     let config: Value = serde_json::from_str(secret["config"].as_str().unwrap()).unwrap();
     assert_eq!(config["bearerToken"], token);
     assert!(!config["tlsClientConfig"]["caData"].as_str().unwrap().is_empty());
     let account = bed.object(("", "v1"), "ServiceAccount", "kube-system", "argocd-manager");
-    let binding = bed.object(("rbac.authorization.k8s.io", "v1"), "ClusterRoleBinding", "", "argocd-manager-role-binding");
+    let binding = bed.object(
+        ("rbac.authorization.k8s.io", "v1"),
+        "ClusterRoleBinding",
+        "",
+        "argocd-manager-role-binding",
+    );
     assert!(account.is_some() && binding.is_some());
 
     let (message, code) = bed.fails(&["cluster", "add", "tiphys", "--name", "us"]);
@@ -34,8 +42,14 @@ fn cli_812_a_cluster_from_creation_to_removal() {
     );
     let text = bed.succeeds(&["cluster", "list"]);
     assert!(text.contains(&format!("\n{server}")) && text.contains("in-cluster"), "{text}");
-    assert!(text.contains("Unknown  Cluster has no applications and is not being monitored."), "REP-116: {text}");
-    assert_eq!(bed.succeeds(&["cluster", "list", "-o", "server"]), format!("{server}\nhttps://kubernetes.default.svc\n"));
+    assert!(
+        text.contains("Unknown  Cluster has no applications and is not being monitored."),
+        "REP-116: {text}"
+    );
+    assert_eq!(
+        bed.succeeds(&["cluster", "list", "-o", "server"]),
+        format!("{server}\nhttps://kubernetes.default.svc\n")
+    );
 
     assert_eq!(
         bed.succeeds(&["cluster", "set", "eu", "--namespace", "a", "--namespace", "b", "--label", "x=y"]),
@@ -63,7 +77,10 @@ fn cli_814_the_account_of_a_removed_cluster_goes_too() {
     bed.succeeds(&["cluster", "add", "tiphys", "--upsert"]);
     bed.succeeds(&["cluster", "rm", "tiphys", "-y"]);
     assert_eq!(bed.object(("", "v1"), "ServiceAccount", "kube-system", "argocd-manager"), None);
-    assert_eq!(bed.object(("rbac.authorization.k8s.io", "v1"), "ClusterRole", "", "argocd-manager-role"), None);
+    assert_eq!(
+        bed.object(("rbac.authorization.k8s.io", "v1"), "ClusterRole", "", "argocd-manager-role"),
+        None
+    );
 }
 
 #[test]
@@ -75,14 +92,28 @@ fn cli_810_an_account_that_exists_and_only_some_namespaces() {
         bed.fails(&["cluster", "add", "tiphys", "--service-account", "none", "--system-namespace", "ops"]);
     assert_eq!((message.as_str(), code), ("serviceaccounts \"none\" not found in namespace ops", 20));
     bed.issue_tokens(&[("ops", "cd-long-lived-token")], &bed.token());
-    let add = ["cluster", "add", "tiphys", "--service-account", "cd", "--system-namespace", "ops", "--project", "shop"];
+    let add = [
+        "cluster",
+        "add",
+        "tiphys",
+        "--service-account",
+        "cd",
+        "--system-namespace",
+        "ops",
+        "--project",
+        "shop",
+    ];
     bed.succeeds(&[&add[..], &["--namespace", "web", "--cluster-resources"]].concat());
-    let shown: Value = serde_json::from_str(&bed.succeeds(&["cluster", "get", "tiphys", "-o", "json"])).unwrap();
+    let shown: Value =
+        serde_json::from_str(&bed.succeeds(&["cluster", "get", "tiphys", "-o", "json"])).unwrap();
     assert_eq!(
         (&shown["namespaces"], &shown["clusterResources"], &shown["project"]),
         (&json!(["web"]), &json!(true), &json!("shop"))
     );
-    assert_eq!(bed.object(("rbac.authorization.k8s.io", "v1"), "ClusterRole", "", "argocd-manager-role"), None);
+    assert_eq!(
+        bed.object(("rbac.authorization.k8s.io", "v1"), "ClusterRole", "", "argocd-manager-role"),
+        None
+    );
 }
 
 #[test]
@@ -103,7 +134,10 @@ fn cli_811_contexts_are_offered() {
         format!("CURRENT  NAME    CLUSTER  SERVER\n*        tiphys  tiphys   {}\n", bed.server())
     );
     assert_eq!((message.as_str(), code), ("Choose a context name from:", 1));
-    assert_eq!(bed.fails(&["cluster", "add", "x"]), ("context x does not exist in kubeconfig".to_owned(), 20));
+    assert_eq!(
+        bed.fails(&["cluster", "add", "x"]),
+        ("context x does not exist in kubeconfig".to_owned(), 20)
+    );
     assert_eq!(
         bed.fails(&["cluster", "add", "tiphys", "--in-cluster", "--cluster-endpoint", "internal"]),
         ("Can only use one of --in-cluster or --cluster-endpoint".to_owned(), 1)
@@ -117,19 +151,29 @@ fn rep_114_a_token_is_replaced() {
     let bed = Embedded::start();
     let (server, name) = (bed.server(), "eu");
     let put = |config: &Value| {
-        bed.put_secret(name, "cluster", &json!({"server": server, "name": "eu", "config": config.to_string()}));
+        bed.put_secret(
+            name,
+            "cluster",
+            &json!({"server": server, "name": "eu", "config": config.to_string()}),
+        );
     };
     put(&json!({"username": "u", "password": "hunter2"}));
     let (message, _) = bed.fails(&["cluster", "rotate-auth", "eu"]);
     assert_eq!(
         message,
-        format!("rpc error: code = InvalidArgument desc = Cluster '{server}' does not use bearer token authentication")
+        format!(
+            "rpc error: code = InvalidArgument desc = Cluster '{server}' does not use bearer token authentication"
+        )
     );
     // A token that nobody here issued is not replaced: what would be thrown away is not known.
     let (_, _, code) = bed.run(&["cluster", "rm", "eu", "-y"]);
     assert_eq!(code, 0);
-    bed.put_secret("us", "cluster", &json!({"server": server, "name": "us",
-        "config": json!({"bearerToken": "opaque-t0ken"}).to_string()}));
+    bed.put_secret(
+        "us",
+        "cluster",
+        &json!({"server": server, "name": "us",
+        "config": json!({"bearerToken": "opaque-t0ken"}).to_string()}),
+    );
     let (message, _) = bed.fails(&["cluster", "rotate-auth", "us"]);
     assert!(message.contains("names no service account") && !message.contains("t0ken"), "{message}");
 }
@@ -138,7 +182,11 @@ fn rep_114_a_token_is_replaced() {
 #[test]
 fn rep_104_a_bad_cluster_hides_nobody() {
     let bed = Embedded::start();
-    bed.put_secret("bad", "cluster", &json!({"server": "https://bad", "name": "a\u{1b}[2J\nb", "config": "{hunter2"}));
+    bed.put_secret(
+        "bad",
+        "cluster",
+        &json!({"server": "https://bad", "name": "a\u{1b}[2J\nb", "config": "{hunter2"}),
+    );
     bed.put_secret("good", "cluster", &json!({"server": "https://good", "name": "good", "config": "{}"}));
     let text = bed.succeeds(&["cluster", "list"]);
     assert_eq!(text.lines().count(), 4, "{text}");

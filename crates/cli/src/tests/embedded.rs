@@ -60,13 +60,15 @@ impl Embedded {
 
     /// The token of the server, which opens everything.
     pub(super) fn token(&self) -> String {
-        let config: Value = serde_json::from_str(&std::fs::read_to_string(&self.kubeconfig).unwrap()).unwrap();
+        let config: Value =
+            serde_json::from_str(&std::fs::read_to_string(&self.kubeconfig).unwrap()).unwrap();
         config["users"][0]["user"]["token"].as_str().unwrap().to_owned()
     }
 
     /// The address of the server.
     pub(super) fn server(&self) -> String {
-        let config: Value = serde_json::from_str(&std::fs::read_to_string(&self.kubeconfig).unwrap()).unwrap();
+        let config: Value =
+            serde_json::from_str(&std::fs::read_to_string(&self.kubeconfig).unwrap()).unwrap();
         config["clusters"][0]["cluster"]["server"].as_str().unwrap().to_owned()
     }
 
@@ -77,7 +79,8 @@ impl Embedded {
         self.runtime.spawn(async move {
             for (namespace, name) in secrets {
                 let target = Target::new(Gvk::new("", "v1", "Secret"), namespace, name);
-                while writer.merge_patch(&Permit::operator(target.key()), &target, None, &data).await.is_err() {
+                while writer.merge_patch(&Permit::operator(target.key()), &target, None, &data).await.is_err()
+                {
                     tokio::time::sleep(std::time::Duration::from_millis(20)).await;
                 }
             }
@@ -104,8 +107,10 @@ impl Embedded {
 
     /// Creates a Secret of the installation as a person would.
     pub(super) fn put_secret(&self, name: &str, kind: &str, data: &Value) {
-        self.put(&json!({"apiVersion": "v1", "kind": "Secret", "stringData": data, "metadata": {"name": name,
-            "namespace": NAMESPACE, "labels": {"argocd.argoproj.io/secret-type": kind}}}));
+        self.put(
+            &json!({"apiVersion": "v1", "kind": "Secret", "stringData": data, "metadata": {"name": name,
+            "namespace": NAMESPACE, "labels": {"argocd.argoproj.io/secret-type": kind}}}),
+        );
     }
 
     /// Runs a command; standard output, the message of the failure or the warnings, the exit code.

@@ -34,8 +34,14 @@ fn cli_700_a_project_from_creation_to_deletion() {
 
     assert_eq!(bed.succeeds(&["proj", "list", "-o", "name"]), "default\nshop\n");
     let text = bed.succeeds(&["project", "get", "shop"]);
-    assert!(text.starts_with("Name:                        shop\nDescription:                 d\n"), "{text}");
-    assert!(text.contains("\nDestinations:                <none>\nRepositories:                https://h/*\n"), "{text}");
+    assert!(
+        text.starts_with("Name:                        shop\nDescription:                 d\n"),
+        "{text}"
+    );
+    assert!(
+        text.contains("\nDestinations:                <none>\nRepositories:                https://h/*\n"),
+        "{text}"
+    );
     assert!(text.ends_with("\nOrphaned Resources:          disabled\n"), "{text}");
     let shown: Value = serde_json::from_str(&bed.succeeds(&["proj", "get", "shop", "-o", "json"])).unwrap();
     assert_eq!((shown["metadata"]["name"].as_str(), shown.get("kind")), (Some("shop"), None), "API-P6");
@@ -83,9 +89,14 @@ fn cli_703_lists_are_edited_one_by_one() {
     let (message, code) = bed.fails(&["proj", "add-source", "none", "https://h/a"]);
     assert!(message.contains("code = NotFound") && code == 20, "{message}");
     let (message, _) = bed.fails(&["proj", "add-source", "p", "!*"]);
-    assert!(message.ends_with("InvalidArgument desc = source repository has an invalid format, '!*'"), "{message}");
+    assert!(
+        message.ends_with("InvalidArgument desc = source repository has an invalid format, '!*'"),
+        "{message}"
+    );
     let (message, _) = bed.fails(&["proj", "add-source", "p", "a\nb"]);
-    assert!(message.ends_with("a source repository has a line break or another control character, remove it"));
+    assert!(
+        message.ends_with("a source repository has a line break or another control character, remove it")
+    );
 }
 
 /// REP-208, REP-209: an application that deploys is not cut off, and keeps its project.
@@ -141,7 +152,11 @@ fn cli_710_roles() {
     let (message, code) = bed.fails(&["proj", "role", "get", "p", "x"]);
     assert_eq!((message.as_str(), code), ("role 'x' does not exist in project 'p'", 20));
     let (stdout, _, code) = bed.run(&["proj", "role", "add-policy", "p", "ci"]);
-    assert_eq!((stdout.as_str(), code), ("Error: required flag(s) \"action\", \"object\" not set\n", 1), "CLI-5");
+    assert_eq!(
+        (stdout.as_str(), code),
+        ("Error: required flag(s) \"action\", \"object\" not set\n", 1),
+        "CLI-5"
+    );
     assert_eq!(role(&["remove-group", "p", "ci", "team"]), "Group 'team' removed from role 'ci'\n");
     assert_eq!(role(&["delete", "p", "ci"]), "Role 'ci' deleted\n");
     assert_eq!(role(&["delete", "p", "ci"]), "Role 'ci' does not exist in project\n");
@@ -204,7 +219,10 @@ fn cli_720_windows() {
     bed.succeeds(&["proj", "create", "p"]);
     let add = ["proj", "windows", "add", "p", "-k", "deny", "--schedule", "0 6 * * *", "--duration", "6h"];
     let (message, _) = bed.fails(&add);
-    assert!(message.contains("OutOfRange desc = window 'deny':'0 6 * * *':'6h' requires one of"), "{message}");
+    assert!(
+        message.contains("OutOfRange desc = window 'deny':'0 6 * * *':'6h' requires one of"),
+        "{message}"
+    );
     let mut whole = add.to_vec();
     whole.extend(["--applications", "*"]);
     assert_eq!(bed.succeeds(&whole), "");
@@ -212,7 +230,10 @@ fn cli_720_windows() {
     assert!(message.contains("AlreadyExists desc = sync window with kind 'deny'"), "{message}");
     bed.succeeds(&["proj", "windows", "enable-manual-sync", "p", "0"]);
     let text = bed.succeeds(&["proj", "windows", "list", "p"]);
-    assert!(text.contains("\n0   Active  deny  0 6 * * *  6h        *             -           -         Enabled"), "{text}");
+    assert!(
+        text.contains("\n0   Active  deny  0 6 * * *  6h        *             -           -         Enabled"),
+        "{text}"
+    );
     assert_eq!(
         bed.fails(&["proj", "windows", "delete", "p", "7"]),
         ("window with id '7' not found".to_owned(), 20)

@@ -26,14 +26,16 @@ fn cli_800_a_repository_from_creation_to_removal() {
     assert_eq!(bed.succeeds(&["repo", "add", &url]), added, "another repository, of no project");
 
     let row = |project: &str| {
-        let line = format!("git         {url}  false     false  false  false  Successful           {project}\n");
+        let line =
+            format!("git         {url}  false     false  false  false  Successful           {project}\n");
         line
     };
     let text = bed.succeeds(&["repo", "list"]);
     assert!(text.ends_with(&format!("{}{}", row(""), row("shop"))), "{text}");
     assert_eq!(bed.succeeds(&["repo", "list", "-o", "url"]), format!("{url}\n{url}\n"));
     let shown: Value =
-        serde_json::from_str(&bed.succeeds(&["repo", "get", &url, "--project", "shop", "-o", "json"])).unwrap();
+        serde_json::from_str(&bed.succeeds(&["repo", "get", &url, "--project", "shop", "-o", "json"]))
+            .unwrap();
     assert_eq!(
         shown,
         json!({"repo": url, "type": "git", "project": "shop", "depth": 5, "connectionState":
@@ -80,7 +82,8 @@ fn rep_43_44_an_ambiguous_url_names_the_projects() {
 #[test]
 fn rep_1_5_secrets_are_written_as_others_write_them() {
     let bed = Embedded::start();
-    let add = ["repocreds", "add", "https://git.example.com/org", "--username", "me", "--password", "hunter2"];
+    let add =
+        ["repocreds", "add", "https://git.example.com/org", "--username", "me", "--password", "hunter2"];
     let added = "Repository credentials for 'https://git.example.com/org' added\n";
     assert_eq!(bed.succeeds(&add), added);
     let name = tiphys_api::repository::secret_name(
@@ -100,7 +103,10 @@ fn rep_1_5_secrets_are_written_as_others_write_them() {
     let mut other = add.to_vec();
     other[6] = "changed-secret";
     let (message, _) = bed.fails(&other);
-    assert!(message.ends_with("use upsert flag to force update; difference in keys \"password\""), "{message}");
+    assert!(
+        message.ends_with("use upsert flag to force update; difference in keys \"password\""),
+        "{message}"
+    );
     other.push("--upsert");
     assert_eq!(bed.succeeds(&other), added);
     assert_eq!(bed.secret(&name).unwrap()["password"], "changed-secret");
@@ -128,9 +134,21 @@ fn rep_1_5_secrets_are_written_as_others_write_them() {
 #[test]
 fn rep_22_a_repository_of_a_project_shows_whose_credentials_it_uses() {
     let bed = Embedded::start();
-    bed.put_secret("t", "repo-creds", &json!({"url": "https://git.example.com", "type": "git", "password": "p"}));
-    bed.put_secret("own", "repository", &json!({"url": "https://git.example.com/own", "type": "git", "password": "q"}));
-    bed.put_secret("scoped", "repository", &json!({"url": "https://git.example.com/scoped", "project": "shop"}));
+    bed.put_secret(
+        "t",
+        "repo-creds",
+        &json!({"url": "https://git.example.com", "type": "git", "password": "p"}),
+    );
+    bed.put_secret(
+        "own",
+        "repository",
+        &json!({"url": "https://git.example.com/own", "type": "git", "password": "q"}),
+    );
+    bed.put_secret(
+        "scoped",
+        "repository",
+        &json!({"url": "https://git.example.com/scoped", "project": "shop"}),
+    );
     bed.put_secret("none", "repository", &json!({"url": "/nowhere/none"}));
     let list = bed.succeeds(&["repo", "list", "-o", "json"]);
     assert!(list.contains("\"inheritedCreds\": true"), "{list}");
@@ -151,7 +169,8 @@ fn rep_78_a_repository_that_does_not_answer_is_not_stored() {
     assert_eq!(code, 20);
     let (message, _) = bed.fails(&["repo", "add", "https://git.example.com/r", "--type", "svn"]);
     assert!(message.ends_with("unsupported repository type \"svn\""), "{message}");
-    let (message, _) = bed.fails(&["repo", "add", "https://charts.example.com", "--type", "helm", "--name", "c"]);
+    let (message, _) =
+        bed.fails(&["repo", "add", "https://charts.example.com", "--type", "helm", "--name", "c"]);
     assert!(message.contains("repositories of type \"helm\" are not read by this version"), "{message}");
     assert_eq!(bed.succeeds(&["repo", "list", "-o", "url"]), "");
 }
@@ -174,15 +193,24 @@ fn rep_6_79_a_bad_secret_is_listed_with_its_problem() {
     assert_eq!(table.lines().count(), 4, "{table}");
     assert!(table.starts_with(HEADER), "{table}");
     assert!(table.contains("Configuration error - please check the server logs"), "{table}");
-    assert!(table.contains("Successful") && !table.contains("hunter2") && !table.contains('\u{1b}'), "{table}");
+    assert!(
+        table.contains("Successful") && !table.contains("hunter2") && !table.contains('\u{1b}'),
+        "{table}"
+    );
     // The bad one can be mended; what others keep in it stays.
     let bad = json!({"url": url, "project": "p", "insecure": "hunter2", "unknown": "y"});
     bed.put_secret("worse", "repository", &bad);
     let (message, _) = bed.fails(&["repo", "add", &url, "--project", "p"]);
-    assert!(message.ends_with("difference in keys \"insecure\"") && !message.contains("hunter2"), "{message}");
+    assert!(
+        message.ends_with("difference in keys \"insecure\"") && !message.contains("hunter2"),
+        "{message}"
+    );
     bed.succeeds(&["repo", "add", &url, "--project", "p", "--upsert"]);
-    assert_eq!(bed.secret("worse").unwrap(), json!({"url": url, "project": "p", "insecure": "false",
-        "type": "git", "unknown": "y"}));
+    assert_eq!(
+        bed.secret("worse").unwrap(),
+        json!({"url": url, "project": "p", "insecure": "false",
+        "type": "git", "unknown": "y"})
+    );
 }
 
 #[test]
@@ -203,9 +231,14 @@ fn rep_4_a_secret_in_the_way_is_named() {
     let url = bed.repository("app");
     let kind = tiphys_api::repository::SecretKind::Repository;
     let name = tiphys_api::repository::secret_name(kind, &url, "p");
-    bed.put(&json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": name, "namespace": NAMESPACE}}));
+    bed.put(
+        &json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": name, "namespace": NAMESPACE}}),
+    );
     let (message, _) = bed.fails(&["repo", "add", &url, "--project", "p"]);
-    assert!(message.contains(&format!("InvalidArgument desc = secret \"{name}\" doesn't have the proper")), "{message}");
+    assert!(
+        message.contains(&format!("InvalidArgument desc = secret \"{name}\" doesn't have the proper")),
+        "{message}"
+    );
 }
 
 /// REP-2: a Secret of another repository under the name that was meant for this one.

@@ -94,7 +94,8 @@ mod tests {
         );
         std::fs::write(&path, text).unwrap();
         let found = contexts(Some(&path)).unwrap();
-        let names: Vec<_> = found.iter().map(|it| (it.name.as_str(), it.server.as_str(), it.is_current)).collect();
+        let names: Vec<_> =
+            found.iter().map(|it| (it.name.as_str(), it.server.as_str(), it.is_current)).collect();
         assert_eq!(names, [("a", "https://one", false), ("b", "https://two", true)]);
         assert_eq!((found[0].ca_data.as_str(), found[1].ca_data.as_str()), ("UEVN", "Y2E="));
         assert_eq!((found[1].server_name.as_str(), found[1].proxy_url.as_str()), ("n", "http://p"));

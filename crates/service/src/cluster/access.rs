@@ -53,8 +53,10 @@ pub fn manifests(system_namespace: &str, namespaces: &[String]) -> Vec<Value> {
     if namespaces.is_empty() {
         let all = json!([{"apiGroups": ["*"], "resources": ["*"], "verbs": ["*"]},
             {"nonResourceURLs": ["*"], "verbs": ["*"]}]);
-        made.push(json!({"apiVersion": format!("{GROUP}/v1"), "kind": "ClusterRole", "metadata": {"name": ROLE},
-            "rules": all}));
+        made.push(
+            json!({"apiVersion": format!("{GROUP}/v1"), "kind": "ClusterRole", "metadata": {"name": ROLE},
+            "rules": all}),
+        );
         made.push(json!({"apiVersion": format!("{GROUP}/v1"), "kind": "ClusterRoleBinding",
             "metadata": {"name": BINDING}, "subjects": subjects,
             "roleRef": {"apiGroup": GROUP, "kind": "ClusterRole", "name": ROLE}}));
@@ -74,7 +76,8 @@ pub fn account_of(token: &str) -> Option<Account> {
     let payload = token.split('.').nth(1)?;
     let bytes = base64::engine::general_purpose::URL_SAFE_NO_PAD.decode(payload).ok()?;
     let claims: Value = serde_json::from_slice(&bytes).ok()?;
-    let text = |name: &str| claims.get(format!("kubernetes.io/serviceaccount/{name}")).and_then(Value::as_str);
+    let text =
+        |name: &str| claims.get(format!("kubernetes.io/serviceaccount/{name}")).and_then(Value::as_str);
     if let (Some(namespace), Some(name)) = (text("namespace"), text("service-account.name")) {
         let secret = text("secret.name").unwrap_or_default().to_owned();
         return Some(Account { namespace: namespace.to_owned(), name: name.to_owned(), secret });
@@ -141,11 +144,16 @@ pub async fn token(writer: &Writer, namespace: &str, account: &str) -> Result<To
 pub async fn new_token(writer: &Writer, account: &Account) -> Result<Token, ApiError> {
     for at in 0..TOKENS_MAX {
         let name = format!("{}-token-{at}", account.name);
-        if name != account.secret && make_token_secret(writer, &account.namespace, &account.name, &name).await? {
+        if name != account.secret
+            && make_token_secret(writer, &account.namespace, &account.name, &name).await?
+        {
             return wait_for_token(writer, &account.namespace, &name).await;
         }
     }
-    Err(ApiError::Name(format!("{TOKENS_MAX} secrets with tokens of {} exist already, delete some", account.name)))
+    Err(ApiError::Name(format!(
+        "{TOKENS_MAX} secrets with tokens of {} exist already, delete some",
+        account.name
+    )))
 }
 
 /// Removes the Secrets with other tokens of an account.

@@ -14,7 +14,8 @@ fn encode(text: &str) -> String {
 }
 
 fn secret(name: &str, data: &[(&str, &str)], labels: &Value, annotations: &Value) -> Arc<Object> {
-    let data: Map<String, Value> = data.iter().map(|(key, text)| ((*key).to_owned(), encode(text).into())).collect();
+    let data: Map<String, Value> =
+        data.iter().map(|(key, text)| ((*key).to_owned(), encode(text).into())).collect();
     let mut object = json!({"apiVersion": "v1", "kind": "Secret", "data": data,
         "metadata": {"name": name, "namespace": "argocd", "uid": format!("uid-{name}"), "resourceVersion": "7",
             "labels": {SECRET_TYPE_LABEL: "cluster"}, "annotations": annotations}});
@@ -53,7 +54,11 @@ fn rep_100_113_a_cluster_is_created_kept_refused_or_changed() {
     assert_eq!((&data["shard"], &data["namespaces"]), (&json!(encode("2")), &json!(encode("a,b"))));
     assert!(data.get("clusterResources").is_none() && data.get("project").is_none());
 
-    let stored = [("server", "https://eu.acme.test:6443/"), ("name", "eu"), ("config", r#"{"bearerToken": "hunter2"}"#)];
+    let stored = [
+        ("server", "https://eu.acme.test:6443/"),
+        ("name", "eu"),
+        ("config", r#"{"bearerToken": "hunter2"}"#),
+    ];
     let found = secrets(vec![secret("s", &stored, &json!({}), &json!({}))]);
     assert_eq!(plan_create(&found, &wanted(EU), false, true), Ok(Change::Keep), "the project does not count");
     let other = Cluster { cluster_resources: true, name: "us".into(), ..wanted(EU) };
@@ -109,17 +114,27 @@ fn rep_101_110_what_cannot_be_stored() {
     assert_eq!(refused(&|c| c.namespaces = vec!["a\u{1b}".into()]), ClusterCallError::Control("namespaces"));
     assert!(matches!(refused(&|c| c.server = "nowhere".into()), ClusterCallError::Server(_)));
     let long = "x".repeat(1 << 20);
-    assert!(matches!(refused(&|c| c.config = long.as_str().into()), ClusterCallError::TooLong { field: "config", .. }));
-    assert!(matches!(refused(&|c| c.config = r#"{"bearerToken": hunter2}"#.into()), ClusterCallError::Config(_)));
+    assert!(matches!(
+        refused(&|c| c.config = long.as_str().into()),
+        ClusterCallError::TooLong { field: "config", .. }
+    ));
+    assert!(matches!(
+        refused(&|c| c.config = r#"{"bearerToken": hunter2}"#.into()),
+        ClusterCallError::Config(_)
+    ));
     let local = plan_create(&secrets(vec![]), &wanted(IN_CLUSTER_SERVER), false, false).unwrap_err();
     assert_eq!(local.to_string(), "cannot register cluster: in-cluster has been disabled");
 }
 
 #[test]
 fn rep_114_by_name_all_by_server_one() {
-    let cluster = |name: &str, server: &str| Cluster { name: name.into(), server: server.into(), ..Cluster::default() };
+    let cluster =
+        |name: &str, server: &str| Cluster { name: name.into(), server: server.into(), ..Cluster::default() };
     assert!(Selector::parse("https://eu/").means(&cluster("x", "https://eu")));
-    assert!(Selector::parse("eu").means(&cluster("eu", "https://a")) && Selector::parse("eu").means(&cluster("eu", "https://b")));
+    assert!(
+        Selector::parse("eu").means(&cluster("eu", "https://a"))
+            && Selector::parse("eu").means(&cluster("eu", "https://b"))
+    );
     assert!(!Selector::parse("https://eu").means(&cluster("https://eu", "https://b")));
     let ours = json!({"managed-by": "argocd.argoproj.io"});
     let found = secrets(vec![
@@ -145,7 +160,10 @@ fn rep_115_answers_have_no_credentials() {
     );
     let text = value.to_string();
     assert!(!text.contains("t0ken") && !text.contains("p4ss") && !text.contains("a2V5"), "{text}");
-    assert_eq!(value["connectionState"]["message"], "Cluster has no applications and is not being monitored.");
+    assert_eq!(
+        value["connectionState"]["message"],
+        "Cluster has no applications and is not being monitored."
+    );
     assert_eq!(shown(&cluster, &State { applications: 1 })["info"]["applicationsCount"], 1);
 }
 
@@ -153,7 +171,9 @@ fn rep_115_answers_have_no_credentials() {
 fn cli_812_rights_are_for_the_cluster_or_for_namespaces() {
     let kinds = |namespaces: &[String]| -> Vec<String> {
         let made = access::manifests("kube-system", namespaces);
-        made.iter().map(|it| format!("{} {}", it["kind"].as_str().unwrap(), it["metadata"]["namespace"])).collect()
+        made.iter()
+            .map(|it| format!("{} {}", it["kind"].as_str().unwrap(), it["metadata"]["namespace"]))
+            .collect()
     };
     assert_eq!(kinds(&[]), ["ServiceAccount \"kube-system\"", "ClusterRole null", "ClusterRoleBinding null"]);
     assert_eq!(

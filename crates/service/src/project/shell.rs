@@ -7,8 +7,8 @@ use tiphys_object::Object;
 use tiphys_policy::permit::Own;
 
 use super::{ProjectError, Surroundings, plan_create, plan_delete, plan_update, read};
-use crate::change::Change;
 use crate::access::{Access, Action, Caller, Resource};
+use crate::change::Change;
 use crate::error::Error;
 use crate::store::Store;
 
@@ -85,7 +85,8 @@ impl<'a> Projects<'a> {
     /// When it is the default one, is used, or there is none.
     pub async fn delete(&self, name: &str, around: &Surroundings<'_>) -> Result<(), Error> {
         self.may(Action::Delete, name)?;
-        let plan = |stored: Option<&Object>| plan_delete(stored, name, around.applications).map_err(Error::from);
+        let plan =
+            |stored: Option<&Object>| plan_delete(stored, name, around.applications).map_err(Error::from);
         self.store.settle_one(Own::Project, name, plan).await.map(drop)
     }
 }

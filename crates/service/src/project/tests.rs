@@ -16,7 +16,11 @@ fn stored(spec: Value) -> Object {
 }
 
 /// Runs a check with these applications and repositories.
-fn with<T>(applications: &[Application], repositories: &[Repository], run: impl Fn(&Surroundings<'_>) -> T) -> T {
+fn with<T>(
+    applications: &[Application],
+    repositories: &[Repository],
+    run: impl Fn(&Surroundings<'_>) -> T,
+) -> T {
     let (settings, clusters) = (Settings::default(), Clusters::new(Vec::<Cluster>::new(), true));
     let inputs =
         EffectiveInputs { projects: &[], repositories, clusters: clusters.all(), settings: &settings };
@@ -24,9 +28,11 @@ fn with<T>(applications: &[Application], repositories: &[Repository], run: impl 
 }
 
 fn application(name: &str, url: &str, namespace: &str) -> Application {
-    serde_json::from_value(json!({"metadata": {"name": name, "namespace": "argocd"}, "spec": {"project": "shop",
+    serde_json::from_value(
+        json!({"metadata": {"name": name, "namespace": "argocd"}, "spec": {"project": "shop",
         "source": {"repoURL": url, "path": "."},
-        "destination": {"server": "https://kubernetes.default.svc", "namespace": namespace}}}))
+        "destination": {"server": "https://kubernetes.default.svc", "namespace": namespace}}}),
+    )
     .unwrap()
 }
 
@@ -74,7 +80,8 @@ fn rep_163_176_projects_are_stored_in_one_form() {
 
 #[test]
 fn rep_164_tokens_are_alike_in_spec_and_status() {
-    let mut wanted = project(json!({"roles": [{"name": "ci", "jwtTokens": [{"iat": 1}, {"iat": 5, "id": "x"}]}]}));
+    let mut wanted =
+        project(json!({"roles": [{"name": "ci", "jwtTokens": [{"iat": 1}, {"iat": 5, "id": "x"}]}]}));
     wanted.status = serde_json::from_value(json!({"jwtTokensByRole": {
         "ci": {"items": [{"iat": 3, "id": "y"}, {"iat": 1, "id": "1"}]}, "gone": {"items": [{"iat": 9}]}}}))
     .unwrap();
@@ -92,13 +99,21 @@ fn rep_206_what_breaks_a_rule_is_not_stored() {
         let error = refused(json!({"sourceRepos": ["a", "a"]}));
         assert_eq!(error.to_string(), "source repository 'a' already added");
         let error = refused(json!({"roles": [{"name": "a"}, {"name": "a"}]}));
-        assert_eq!((error.code(), error.to_string().as_str()), (Code::AlreadyExists, "role 'a' already exists"));
-        let error = refused(json!({"syncWindows": [{"kind": "deny", "schedule": "0 0 * * *", "duration": "1h"}]}));
+        assert_eq!(
+            (error.code(), error.to_string().as_str()),
+            (Code::AlreadyExists, "role 'a' already exists")
+        );
+        let error =
+            refused(json!({"syncWindows": [{"kind": "deny", "schedule": "0 0 * * *", "duration": "1h"}]}));
         assert_eq!(error.code(), Code::OutOfRange);
-        assert_eq!(refused(json!({"sourceRepos": ["a\nb"]})), ProjectError::Control("a source repository".to_owned()));
+        assert_eq!(
+            refused(json!({"sourceRepos": ["a\nb"]})),
+            ProjectError::Control("a source repository".to_owned())
+        );
         let long = "x".repeat(2 << 20);
         assert!(matches!(refused(json!({"sourceRepos": [long]})), ProjectError::TooLong(_)));
-        let nameless = AppProject { metadata: tiphys_api::application::Metadata::default(), ..project(json!({})) };
+        let nameless =
+            AppProject { metadata: tiphys_api::application::Metadata::default(), ..project(json!({})) };
         assert_eq!(plan_create(None, &nameless, false, around), Err(ProjectError::MissingName));
     });
 }
@@ -143,5 +158,8 @@ fn rep_209_a_project_in_use_and_the_default_one_stay() {
         "project is referenced by 1 applications"
     );
     assert!(matches!(plan_delete(Some(&object), "shop", &[]), Ok(Change::Delete(_))));
-    assert_eq!(plan_delete(None, "x", &[]).unwrap_err().to_string(), "appprojects.argoproj.io \"x\" not found");
+    assert_eq!(
+        plan_delete(None, "x", &[]).unwrap_err().to_string(),
+        "appprojects.argoproj.io \"x\" not found"
+    );
 }

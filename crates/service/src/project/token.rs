@@ -120,7 +120,8 @@ mod tests {
     fn rep_164_the_claims_and_their_signature() {
         let token = signed("demo", &issue("id", 60), &Secret::from("key"));
         let parts: Vec<&str> = token.expose().split('.').collect();
-        let decode = |part: &str| -> Value { serde_json::from_slice(&URL_SAFE_NO_PAD.decode(part).unwrap()).unwrap() };
+        let decode =
+            |part: &str| -> Value { serde_json::from_slice(&URL_SAFE_NO_PAD.decode(part).unwrap()).unwrap() };
         assert_eq!(decode(parts[0]), json!({"alg": "HS256", "typ": "JWT"}));
         assert_eq!(
             decode(parts[1]),

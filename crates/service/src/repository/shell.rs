@@ -7,7 +7,7 @@ use tiphys_api::repository::{
 };
 use tiphys_source::Sources;
 
-use super::{RepositoryError, Removal, plan_create, plan_delete, plan_update, rbac_object, update_objects};
+use super::{Removal, RepositoryError, plan_create, plan_delete, plan_update, rbac_object, update_objects};
 use crate::access::{Access, Action, Caller, Resource};
 use crate::connection::{self, State, Trouble};
 use crate::error::Error;
@@ -73,7 +73,9 @@ impl<'a> Repositories<'a> {
             .filter(|found| self.may(Action::Get, &rbac_object(&found.project, &found.url)).is_ok())
             .map(|found| self.inheriting(found, &templates))
             .collect();
-        found.sort_by_cached_key(|found| (format!("{}/{}", found.project, found.url), found.secret_name.clone()));
+        found.sort_by_cached_key(|found| {
+            (format!("{}/{}", found.project, found.url), found.secret_name.clone())
+        });
         found
     }
 
@@ -147,7 +149,12 @@ impl<'a> Repositories<'a> {
     ///
     /// # Errors
     /// Those of [`Repositories::validate`], and when it exists and is different.
-    pub async fn create(&self, secrets: &mut Secrets, call: &Create, sources: &Sources) -> Result<bool, Error> {
+    pub async fn create(
+        &self,
+        secrets: &mut Secrets,
+        call: &Create,
+        sources: &Sources,
+    ) -> Result<bool, Error> {
         let wanted = &call.repository;
         super::check(wanted)?;
         self.may(Action::Create, &rbac_object(&wanted.project, &wanted.url))?;

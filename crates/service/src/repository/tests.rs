@@ -79,7 +79,8 @@ fn rep_1_3_a_new_secret_has_its_name_and_marks() {
 /// REP-2: URL and project stand side by side without anything between them.
 #[test]
 fn rep_2_a_name_that_another_pair_took_is_not_the_end() {
-    let other = secret("repo-857941404", Some("repository"), true, &[("url", "https://git.acme.test/shop/uishop")]);
+    let other =
+        secret("repo-857941404", Some("repository"), true, &[("url", "https://git.acme.test/shop/uishop")]);
     let found = secrets(vec![other]);
     let change = plan_create(&found, KIND, &wanted("https://git.acme.test/shop/ui", "shop"), false).unwrap();
     let Change::Create(manifest) = &change else { panic!("{change:?}") };
@@ -90,14 +91,16 @@ fn rep_2_a_name_that_another_pair_took_is_not_the_end() {
         secret(&name, Some("cluster"), false, &[])
     };
     let full = secrets((0..32).map(take).collect());
-    let refused = plan_create(&full, KIND, &wanted("https://git.acme.test/shop/ui", "shop"), false).unwrap_err();
+    let refused =
+        plan_create(&full, KIND, &wanted("https://git.acme.test/shop/ui", "shop"), false).unwrap_err();
     assert_eq!(refused.code(), Code::AlreadyExists);
 }
 
 #[test]
 fn rep_4_an_unlabelled_secret_of_the_name_is_refused() {
     let found = secrets(vec![secret("repo-857941404", None, false, &[("url", "x")])]);
-    let refused = plan_create(&found, KIND, &wanted("https://git.acme.test/shop/ui", "shop"), true).unwrap_err();
+    let refused =
+        plan_create(&found, KIND, &wanted("https://git.acme.test/shop/ui", "shop"), true).unwrap_err();
     assert_eq!(
         refused.to_string(),
         "secret \"repo-857941404\" doesn't have the proper \"argocd.argoproj.io/secret-type\" label: please fix \
@@ -168,7 +171,10 @@ fn rep_48_an_update_never_touches_another_project() {
         ])
     };
     let refused = plan_update(&all(), KIND, &wanted("https://h/r", "shop")).unwrap_err();
-    assert_eq!((refused.to_string().as_str(), refused.code()), ("repo 'https://h/r' not found", Code::NotFound));
+    assert_eq!(
+        (refused.to_string().as_str(), refused.code()),
+        ("repo 'https://h/r' not found", Code::NotFound)
+    );
     let change = plan_update(&all(), KIND, &wanted("https://h/r", "ops")).unwrap();
     assert!(matches!(change, Change::Patch(at, _) if at.name == "ops"));
     // The rules are asked about the stored one, found with the fallback, and about the requested one.
@@ -236,7 +242,10 @@ fn sec_values_that_are_no_line_or_too_long_are_refused() {
         (&|r| r.credentials.username = "a\u{202e}".to_owned(), "username"),
         (&|r| r.credentials.proxy = "http://p\r\nx: y".to_owned(), "proxy"),
     ] {
-        assert_eq!(refused(edit), format!("field \"{field}\" has a line break or another control character, remove it"));
+        assert_eq!(
+            refused(edit),
+            format!("field \"{field}\" has a line break or another control character, remove it")
+        );
     }
     let megabyte = "x".repeat(1 << 20);
     assert_eq!(
@@ -312,7 +321,10 @@ mod templates {
         let found = secrets(vec![secret("t", Some("repo-creds"), true, &[("url", "https://h/o")])]);
         let refused = plan_delete(&found, KIND, "https://u:pw@h/o/app").unwrap_err();
         assert_eq!(refused, TemplateError::NotFound("https://h/o/app".to_owned()));
-        assert_eq!(plan_update(&found, KIND, &template("https://h/o/app")).unwrap_err().code(), Code::NotFound);
+        assert_eq!(
+            plan_update(&found, KIND, &template("https://h/o/app")).unwrap_err().code(),
+            Code::NotFound
+        );
         assert_eq!(plan_delete(&found, KIND, "https://H/o").unwrap().change, Change::Delete(seen("t")));
     }
 

@@ -39,7 +39,8 @@ pub fn shown(repository: &Repository, state: &State) -> Value {
     members.extend(
         texts.iter().filter(|(_, text)| !text.is_empty()).map(|(key, text)| ((*key).to_owned(), json!(text))),
     );
-    members.extend(flags.iter().filter(|(_, flag)| *flag).map(|(key, flag)| ((*key).to_owned(), json!(flag))));
+    members
+        .extend(flags.iter().filter(|(_, flag)| *flag).map(|(key, flag)| ((*key).to_owned(), json!(flag))));
     members.extend(numbers.iter().filter(|(_, it)| *it != 0).map(|(key, it)| ((*key).to_owned(), json!(it))));
     if !credentials.proxy.is_empty() {
         members.insert("proxy".to_owned(), masked_proxy(&credentials.proxy).into());
