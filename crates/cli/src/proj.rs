@@ -23,7 +23,7 @@ use crate::flags::{self, Flag, Kind, flag};
 use crate::output::{as_api, machine_format, print, unknown_format};
 use crate::session::{self, Ended, Group, OK, Session};
 use crate::terminal::Terminal;
-use crate::{global, output};
+use crate::global;
 
 const CREATE_FLAGS: &[Flag] = &[
     flag("file", Kind::Text, "", "File with the project, - for standard input").or('f'),
@@ -349,7 +349,7 @@ async fn list(session: &Session<'_>) -> Result<Ended, Failure> {
             .iter()
             .map(|object| Ok(as_api(value_of(object)?)))
             .collect::<Result<Vec<_>, Failure>>()?;
-        session.terminal.data(&output::print(&values.into(), machine)?);
+        session.terminal.data(&print(&values.into(), machine)?);
         return Ok(OK);
     }
     let mut projects = Vec::with_capacity(objects.len());

@@ -131,8 +131,8 @@ fn rep_104_a_config_is_read_as_it_was_written() {
         "installHint":"h","provideClusterInfo":true,"config":{"y":1}},"password":"w","proxyUrl":"http://p",
         "tlsClientConfig":{"caData":"Y2E=","certData":"Yw==","insecure":true,"keyData":"aw==","serverName":"n"},
         "username":"u"}"#;
-    let written: serde_json::Value = serde_json::from_str(text).unwrap();
+    let written: Value = serde_json::from_str(text).unwrap();
     let config: ClusterConfig = serde_json::from_str(text).unwrap();
-    assert_eq!(serde_json::from_str::<serde_json::Value>(config.to_json().expose()).unwrap(), written);
+    assert_eq!(serde_json::from_str::<Value>(config.to_json().expose()).unwrap(), written);
     assert_eq!(ClusterConfig::default().to_json().expose(), r#"{"tlsClientConfig":{"insecure":false}}"#);
 }

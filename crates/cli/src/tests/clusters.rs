@@ -52,13 +52,13 @@ fn cli_812_a_cluster_from_creation_to_removal() {
     );
 
     assert_eq!(
-        bed.succeeds(&["cluster", "set", "eu", "--namespace", "a", "--namespace", "b", "--label", "x=y"]),
+        bed.succeeds(&["cluster", "set", "eu", "--namespace", "a", "--namespace", "b", "--label", "tier=silver"]),
         "Cluster 'eu' updated.\n"
     );
     assert_eq!(bed.secret(&name).unwrap()["namespaces"], "a,b");
     assert_eq!(bed.succeeds(&["cluster", "set", "eu"]), "Specify the cluster field to be updated.\n");
     let shown = bed.succeeds(&["cluster", "get", "eu"]);
-    assert!(shown.contains("labels:\n  x: y\n") && !shown.contains(&token), "{shown}");
+    assert!(shown.contains("labels:\n  tier: silver\n") && !shown.contains(&token), "{shown}");
     let shown = bed.succeeds(&["cluster", "get", &server, "-o", "wide"]);
     assert!(shown.contains("  Namespaces:            a,b\n") && !shown.contains(&token), "{shown}");
 

@@ -137,17 +137,17 @@ fn rep_22_a_repository_of_a_project_shows_whose_credentials_it_uses() {
     bed.put_secret(
         "t",
         "repo-creds",
-        &json!({"url": "https://git.example.com", "type": "git", "password": "p"}),
+        &json!({"url": "https://127.0.0.1:9", "type": "git", "password": "p"}),
     );
     bed.put_secret(
         "own",
         "repository",
-        &json!({"url": "https://git.example.com/own", "type": "git", "password": "q"}),
+        &json!({"url": "https://127.0.0.1:9/own", "type": "git", "password": "q"}),
     );
     bed.put_secret(
         "scoped",
         "repository",
-        &json!({"url": "https://git.example.com/scoped", "project": "shop"}),
+        &json!({"url": "https://127.0.0.1:9/scoped", "project": "shop"}),
     );
     bed.put_secret("none", "repository", &json!({"url": "/nowhere/none"}));
     let list = bed.succeeds(&["repo", "list", "-o", "json"]);
@@ -156,7 +156,7 @@ fn rep_22_a_repository_of_a_project_shows_whose_credentials_it_uses() {
     let words = |line: &str| line.split_whitespace().map(str::to_owned).collect::<Vec<_>>();
     let credentials: Vec<_> = table.lines().skip(1).map(|line| words(line)[5].clone()).collect();
     assert_eq!(credentials, ["false", "true", "inherited"], "{table}");
-    assert!(table.contains("Failed      Unable to connect to repository: "), "{table}");
+    assert!(table.contains("Failed  Unable to connect to repository: "), "{table}");
 }
 
 #[test]
