@@ -20,10 +20,10 @@ use crate::command::Command;
 use crate::core::{Core, Loaded, World, value_of};
 use crate::failure::Failure;
 use crate::flags::{self, Flag, Kind, flag};
+use crate::global;
 use crate::output::{as_api, machine_format, print, unknown_format};
 use crate::session::{self, Ended, Group, OK, Session};
 use crate::terminal::Terminal;
-use crate::global;
 
 const CREATE_FLAGS: &[Flag] = &[
     flag("file", Kind::Text, "", "File with the project, - for standard input").or('f'),
@@ -55,6 +55,7 @@ const fn editor(
     Command::new(Verb::Edit(editor), name, about, &[], operands)
 }
 
+#[expect(clippy::needless_pass_by_value, reason = "it becomes a part of the table")]
 const fn editor_with(command: Command<Verb>, flags: &'static [&'static [Flag]]) -> Command<Verb> {
     Command { flags, ..command }
 }

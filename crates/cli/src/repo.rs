@@ -184,7 +184,7 @@ async fn get(session: &Session<'_>) -> Result<Ended, Failure> {
     let found = work.calls().get(&work.secrets, meant, sources, session.terminal.now()).await?;
     match (machine_format(format), format) {
         (Some(machine), _) => {
-            session.terminal.data(&print(&shown(&found.repository, &found.state), machine)?)
+            session.terminal.data(&print(&shown(&found.repository, &found.state), machine)?);
         }
         (None, "url") => session.terminal.line(&shown_url(&found)),
         (None, "wide" | "") => session.terminal.print(&table(&[found])),

@@ -95,7 +95,9 @@ async fn list(session: &Session<'_>) -> Result<Ended, Failure> {
             session.terminal.data(&print(&values.into(), machine)?);
         }
         (None, "url") => {
-            found.iter().for_each(|one| session.terminal.line(&repo_url::mask_password(&one.url)));
+            for one in &found {
+                session.terminal.line(&repo_url::mask_password(&one.url));
+            }
         }
         (None, "wide" | "") => session.terminal.print(&table(&found)),
         (None, other) => return Err(crate::output::unknown_format(other)),

@@ -88,6 +88,7 @@ impl Session<'_> {
 }
 
 /// Runs a command of a group whose word was taken already, and says the exit code.
+#[expect(clippy::needless_pass_by_value, reason = "the words are taken apart")]
 pub(crate) fn run<V: Copy>(
     terminal: &Terminal,
     mut args: Vec<String>,

@@ -224,7 +224,7 @@ pub fn plan_create(
         let data = data_of(wanted)
             .into_iter()
             .filter_map(|(key, text)| Some((key.to_owned(), managed::encoded(&text?))));
-        let mut sealed = managed::manifest(secrets.namespace(), &name, CLUSTER, data.collect()).into_inner();
+        let mut sealed = managed::manifest(secrets.namespace(), &name, CLUSTER, &data.collect()).into_inner();
         let metadata = tiphys_object::access::metadata_mut(&mut sealed);
         for (member, map) in [("labels", &wanted.labels), ("annotations", &wanted.annotations)] {
             let members = tiphys_object::access::member_object_mut(metadata, member);
@@ -312,14 +312,12 @@ fn store(secrets: &Secrets, existing: &Cluster, wanted: &Cluster) -> Change {
     let (present, texts) = (objects::texts(object), objects::decoded(object));
     let mut data = Map::new();
     for (key, text) in data_of(wanted) {
-        match text {
-            Some(text) if texts.get(key) != Some(&text) => {
-                drop(data.insert(key.to_owned(), managed::encoded(&text)))
-            }
-            Some(_) => {}
-            None if present.contains_key(key) => drop(data.insert(key.to_owned(), Value::Null)),
-            None => {}
-        }
+        let value = match text {
+            Some(text) if texts.get(key) != Some(&text) => managed::encoded(&text),
+            None if present.contains_key(key) => Value::Null,
+            Some(_) | None => continue,
+        };
+        data.insert(key.to_owned(), value);
     }
     let mut metadata = Map::new();
     let kept = [SECRET_TYPE_LABEL, annotation::MANAGED_BY, LAST_APPLIED];

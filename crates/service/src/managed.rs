@@ -105,7 +105,7 @@ pub(crate) fn create(
         .filter(|field| !field.is_zero)
         .map(|field| (field.key.to_owned(), encoded(field.value.expose())))
         .collect();
-    Ok(Change::Create(manifest(secrets.namespace(), &name, kind.secret_type(), data)))
+    Ok(Change::Create(manifest(secrets.namespace(), &name, kind.secret_type(), &data)))
 }
 
 /// The first of `name`, `name-1`, … that nobody has (REP-2).
@@ -124,7 +124,7 @@ pub(crate) fn free_name(secrets: &Secrets, base: &str) -> Result<String, SecretE
 }
 
 /// A Secret of ours (REP-3).
-pub(crate) fn manifest(namespace: &str, name: &str, secret_type: &str, data: Map<String, Value>) -> Sealed {
+pub(crate) fn manifest(namespace: &str, name: &str, secret_type: &str, data: &Map<String, Value>) -> Sealed {
     Sealed::new(json!({
         "apiVersion": "v1",
         "kind": "Secret",

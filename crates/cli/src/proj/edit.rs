@@ -74,6 +74,7 @@ pub(super) async fn run(session: &Session<'_>, editor: Editor) -> Result<Ended, 
     Ok(OK)
 }
 
+#[expect(clippy::unnecessary_wraps, reason = "it ends an edit as the others do")]
 fn kept(text: String) -> Result<Outcome, Failure> {
     Ok(Outcome::Kept(Some(text)))
 }
@@ -391,7 +392,7 @@ mod tests {
             edited(json!({}), Editor::AddOrphanIgnore, &["", "Secret"], &["--name", "x*"]).unwrap();
         assert_eq!(after, json!({"orphanedResources": {"ignore": [{"kind": "Secret", "name": "x*"}]}}));
         assert_eq!(
-            edited(after.clone(), Editor::AddOrphanIgnore, &["", "Secret"], &["--name", "x*"]).unwrap_err(),
+            edited(after, Editor::AddOrphanIgnore, &["", "Secret"], &["--name", "x*"]).unwrap_err(),
             "Specified resource is already defined in the orphaned ignore list of project"
         );
         assert_eq!(

@@ -1,6 +1,7 @@
 //! `proj role`: who may do what with the applications of a project (CLI-710 to CLI-712).
 
 use std::cell::Cell;
+use std::fmt::Write as _;
 
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
@@ -386,7 +387,8 @@ fn summary(project: &AppProject, role: &ProjectRole, now: Timestamp, zone: &Time
         out.push_str("<none>\n");
     }
     for group in &role.groups {
-        out.push_str(&format!("  - {}\n", line(group)));
+        // Writing to a string cannot fail.
+        let _written = writeln!(out, "  - {}", line(group));
     }
     out.push_str("JWT Tokens:\n");
     let mut table = Table::new(&["ID", "ISSUED-AT", "EXPIRES-AT"]);

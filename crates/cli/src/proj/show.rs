@@ -34,21 +34,21 @@ pub(super) fn table(projects: &[AppProject]) -> String {
         table.row(vec![
             project.name().to_owned(),
             spec.description.clone(),
-            cell(destinations.collect(), "destinations"),
-            cell(spec.source_repos.clone(), "repos"),
-            cell(kinds.collect(), "resources"),
+            cell(&destinations.collect::<Vec<_>>(), "destinations"),
+            cell(&spec.source_repos, "repos"),
+            cell(&kinds.collect::<Vec<_>>(), "resources"),
             format!("{} resources", spec.namespace_resource_blacklist.len()),
             format!("{} key(s)", spec.signature_keys.len()),
             orphans(project),
-            cell(accounts.collect(), "destinationServiceAccounts"),
+            cell(&accounts.collect::<Vec<_>>(), "destinationServiceAccounts"),
         ]);
     }
     table.print()
 }
 
 /// Nothing, the one value, or a count.
-fn cell(values: Vec<String>, what: &str) -> String {
-    match values.as_slice() {
+fn cell(values: &[String], what: &str) -> String {
+    match values {
         [] => "<none>".to_owned(),
         [only] => only.clone(),
         several => format!("{} {what}", several.len()),
@@ -119,6 +119,7 @@ mod tests {
     use super::*;
     use serde_json::json;
 
+    #[expect(clippy::needless_pass_by_value, reason = "calls read better")]
     fn project(spec: serde_json::Value) -> AppProject {
         serde_json::from_value(json!({"metadata": {"name": "p"}, "spec": spec})).unwrap()
     }

@@ -52,7 +52,17 @@ fn cli_812_a_cluster_from_creation_to_removal() {
     );
 
     assert_eq!(
-        bed.succeeds(&["cluster", "set", "eu", "--namespace", "a", "--namespace", "b", "--label", "tier=silver"]),
+        bed.succeeds(&[
+            "cluster",
+            "set",
+            "eu",
+            "--namespace",
+            "a",
+            "--namespace",
+            "b",
+            "--label",
+            "tier=silver"
+        ]),
         "Cluster 'eu' updated.\n"
     );
     assert_eq!(bed.secret(&name).unwrap()["namespaces"], "a,b");

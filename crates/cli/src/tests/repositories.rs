@@ -134,21 +134,13 @@ fn rep_1_5_secrets_are_written_as_others_write_them() {
 #[test]
 fn rep_22_a_repository_of_a_project_shows_whose_credentials_it_uses() {
     let bed = Embedded::start();
-    bed.put_secret(
-        "t",
-        "repo-creds",
-        &json!({"url": "https://127.0.0.1:9", "type": "git", "password": "p"}),
-    );
+    bed.put_secret("t", "repo-creds", &json!({"url": "https://127.0.0.1:9", "type": "git", "password": "p"}));
     bed.put_secret(
         "own",
         "repository",
         &json!({"url": "https://127.0.0.1:9/own", "type": "git", "password": "q"}),
     );
-    bed.put_secret(
-        "scoped",
-        "repository",
-        &json!({"url": "https://127.0.0.1:9/scoped", "project": "shop"}),
-    );
+    bed.put_secret("scoped", "repository", &json!({"url": "https://127.0.0.1:9/scoped", "project": "shop"}));
     bed.put_secret("none", "repository", &json!({"url": "/nowhere/none"}));
     let list = bed.succeeds(&["repo", "list", "-o", "json"]);
     assert!(list.contains("\"inheritedCreds\": true"), "{list}");

@@ -4,10 +4,12 @@ use tiphys_api::settings::Settings;
 
 use super::*;
 
+#[expect(clippy::needless_pass_by_value, reason = "calls read better")]
 fn project(spec: Value) -> AppProject {
     serde_json::from_value(json!({"metadata": {"name": "shop"}, "spec": spec})).unwrap()
 }
 
+#[expect(clippy::needless_pass_by_value, reason = "calls read better")]
 fn stored(spec: Value) -> Object {
     Object::from_value(&json!({"apiVersion": "argoproj.io/v1alpha1", "kind": "AppProject", "other": 1,
         "metadata": {"name": "shop", "namespace": "argocd", "uid": "u", "resourceVersion": "7", "labels": {"a": "b"}},

@@ -116,7 +116,7 @@ fn rep_47_what_exists_is_kept_refused_or_changed() {
     let same = wanted("https://h/r", "shop");
     assert_eq!(plan_create(&found, KIND, &same, false).unwrap(), Change::Keep, "an empty type is git");
 
-    let mut other = same.clone();
+    let mut other = same;
     other.credentials.password = "changed".into();
     other.insecure = true;
     let refused = plan_create(&found, KIND, &other, false).unwrap_err();

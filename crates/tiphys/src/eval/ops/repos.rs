@@ -197,7 +197,7 @@ pub(super) const ROWS: &[Operation] = &[
             r#"{"a":{"repoURL":"https://git.acme.test/ui"},"b":{"repoURL":"https://git.acme.test/api"}}"#,
             r#"{"same":false}"#,
         ),
-        run: same_working_copy,
+        run: |input| Ok(json!({"same": same_working_copy(input)})),
     },
     Operation {
         name: "repos.secret_name",
@@ -262,17 +262,14 @@ fn secret_name(input: &mut Input) -> Result<Value, Fault> {
     Ok(json!({"name": repository::secret_name(kind, input.text("url"), input.text("projectName"))}))
 }
 
-fn same_working_copy(input: &mut Input) -> Result<Value, Fault> {
+fn same_working_copy(input: &Input) -> bool {
     let isolation = world::settings(input).checkout_isolation();
-    let text = |side: &str, member: &str| {
-        input.get(side).get(member).and_then(Value::as_str).unwrap_or_default().to_owned()
-    };
     let copy = |side: &str| {
-        let (project, credential_project) = (text(side, "projectName"), text(side, "credentialProject"));
-        let scope = isolation.scope(&project, &credential_project).to_owned();
-        (repository::working_copy(&text(side, "repoURL"), "").0, scope)
+        let text = |member: &str| input.get(side).get(member).and_then(Value::as_str).unwrap_or_default();
+        let scope = isolation.scope(text("projectName"), text("credentialProject"));
+        repository::working_copy(text("repoURL"), scope)
     };
-    Ok(json!({"same": copy("a") == copy("b")}))
+    copy("a") == copy("b")
 }
 
 fn api_get(input: &mut Input) -> Result<Value, Fault> {
