@@ -228,6 +228,8 @@ pub(crate) struct Work {
     store: Store,
     loaded: Loaded,
     applications: Vec<Application>,
+    /// An application that exists and cannot be read: it may use any project.
+    unread: Option<String>,
 }
 
 impl Work {
@@ -239,12 +241,12 @@ impl Work {
         let only_own = loaded.world.settings.application_namespaces().is_empty();
         let namespace = if only_own { core.namespace.as_str() } else { "" };
         let stored = core.applications(namespace, "").await?;
-        if let Some(unread) = core.left_out().first() {
-            // It may use the project, and nobody can tell.
+        let unread = core.left_out().into_iter().next();
+        if let Some(unread) = &unread {
             session.warn(&format!("not every application could be looked at: {unread}"));
         }
         let applications = stored.into_iter().map(|stored| stored.app).collect();
-        Ok(Self { store: core.store(), core, loaded, applications })
+        Ok(Self { store: core.store(), core, loaded, applications, unread })
     }
 
     fn calls(&self) -> Projects<'_> {
@@ -320,6 +322,12 @@ async fn delete(session: &Session<'_>) -> Result<Ended, Failure> {
         if !session.confirms(&format!("Are you sure you want to delete {name}? [y/n] ")).await {
             session.terminal.line(&format!("The command to delete {name} was cancelled."));
             continue;
+        }
+        if let Some(unread) = &work.unread {
+            return Err(Failure::status(
+                "FailedPrecondition",
+                format!("it cannot be told whether project {name} is used: {unread}"),
+            ));
         }
         work.calls().delete(name, &work.around()).await?;
     }

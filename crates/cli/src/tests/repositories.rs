@@ -245,6 +245,22 @@ fn rep_2_a_taken_name_gets_a_number() {
     assert_eq!(bed.secret(&format!("{name}-1")).unwrap()["url"], url);
 }
 
+/// Several people at once: each change is made on what was read, and one Secret is what comes of it.
+#[test]
+fn rep_47_changes_at_the_same_time_make_one_secret() {
+    let bed = Embedded::start();
+    let url = bed.repository("app");
+    std::thread::scope(|scope| {
+        for depth in ["1", "2", "3", "4"] {
+            let (bed, url) = (&bed, url.as_str());
+            scope.spawn(move || {
+                bed.succeeds(&["repo", "add", url, "--project", "p", "--depth", depth, "--upsert"]);
+            });
+        }
+    });
+    assert_eq!(bed.succeeds(&["repo", "list", "-o", "url"]), format!("{url}\n"));
+}
+
 #[test]
 fn cli_801_local_rules_come_before_everything() {
     let bed = Embedded::start();
