@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use serde::Deserialize;
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use crate::application::{Destination, Metadata};
 use crate::names::{self, IN_CLUSTER_NAME, IN_CLUSTER_SERVER, LAST_APPLIED, SECRET_TYPE_LABEL};
@@ -186,7 +186,7 @@ impl Cluster {
             project: text("project").to_owned(),
             shard,
             labels: without(&metadata.labels, &[SECRET_TYPE_LABEL]),
-            annotations: without(&metadata.annotations, &["managed-by", LAST_APPLIED]),
+            annotations: without(&metadata.annotations, &[names::annotation::MANAGED_BY, LAST_APPLIED]),
             config: Secret::from(text("config")),
             secret_name: metadata.name.clone(),
             refresh_requested_at: metadata.annotations.get(names::annotation::REFRESH).cloned(),
@@ -222,6 +222,80 @@ impl Cluster {
     /// Whether only some namespaces are managed.
     pub fn is_namespaced(&self) -> bool {
         !self.namespaces.is_empty()
+    }
+}
+
+impl ClusterConfig {
+    /// The JSON of `config`, without members that say nothing (REP-104).
+    pub fn to_json(&self) -> Secret<String> {
+        let mut tls = Map::new();
+        tls.insert("insecure".to_owned(), self.tls_client_config.insecure.into());
+        let TlsClientConfig { server_name, cert_data, key_data, ca_data, .. } = &self.tls_client_config;
+        for (key, text) in [
+            ("serverName", server_name),
+            ("certData", cert_data),
+            ("keyData", key_data.expose()),
+            ("caData", ca_data),
+        ] {
+            put_text(&mut tls, key, text);
+        }
+        let mut config = Map::new();
+        config.insert("tlsClientConfig".to_owned(), tls.into());
+        put_text(&mut config, "username", &self.username);
+        put_text(&mut config, "password", self.password.expose());
+        put_text(&mut config, "bearerToken", self.bearer_token.expose());
+        put_text(&mut config, "proxyUrl", &self.proxy_url);
+        if self.disable_compression {
+            config.insert("disableCompression".to_owned(), true.into());
+        }
+        if let Some(aws) = &self.aws_auth_config {
+            config.insert("awsAuthConfig".to_owned(), aws.to_value());
+        }
+        if let Some(exec) = &self.exec_provider_config {
+            config.insert("execProviderConfig".to_owned(), exec.to_value());
+        }
+        Secret::new(Value::Object(config).to_string())
+    }
+}
+
+impl AwsAuthConfig {
+    /// As it is on the wire.
+    pub fn to_value(&self) -> Value {
+        let mut members = Map::new();
+        put_text(&mut members, "clusterName", &self.cluster_name);
+        put_text(&mut members, "roleARN", &self.role_arn);
+        put_text(&mut members, "profile", &self.profile);
+        members.into()
+    }
+}
+
+impl ExecProviderConfig {
+    /// As it is in the Secret; the environment may hold secrets.
+    fn to_value(&self) -> Value {
+        let mut members = Map::new();
+        put_text(&mut members, "command", &self.command);
+        if !self.args.is_empty() {
+            members.insert("args".to_owned(), self.args.clone().into());
+        }
+        if !self.env.is_empty() {
+            let env = self.env.iter().map(|(name, value)| (name.clone(), value.expose().as_str().into()));
+            members.insert("env".to_owned(), Value::Object(env.collect()));
+        }
+        put_text(&mut members, "apiVersion", &self.api_version);
+        put_text(&mut members, "installHint", &self.install_hint);
+        if self.provide_cluster_info {
+            members.insert("provideClusterInfo".to_owned(), true.into());
+        }
+        if let Some(config) = &self.config {
+            members.insert("config".to_owned(), config.clone());
+        }
+        members.into()
+    }
+}
+
+fn put_text(members: &mut Map<String, Value>, key: &str, text: &str) {
+    if !text.is_empty() {
+        members.insert(key.to_owned(), text.into());
     }
 }
 

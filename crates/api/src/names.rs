@@ -70,6 +70,10 @@ pub mod annotation {
     pub const DELETION_SKIP_HOOKS: &str = "argocd.argoproj.io/deletion-skip-hooks";
     /// Time of confirmation of deletions (ENG-173).
     pub const DELETION_APPROVED: &str = "argocd.argoproj.io/deletion-approved";
+    /// Says who manages a Secret (REP-3).
+    pub const MANAGED_BY: &str = "managed-by";
+    /// Its value on Secrets that the product made and may delete (REP-3).
+    pub const MANAGED_BY_US: &str = "argocd.argoproj.io";
     /// Marks the operation and attempt that made a hook, so that a restart adopts it instead of running it
     /// again (INV-9). Ours.
     pub const OPERATION_ID: &str = "tiphys.dev/operation-id";

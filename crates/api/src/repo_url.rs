@@ -113,6 +113,21 @@ pub fn redact(url: &str) -> String {
     }
 }
 
+/// A URL as those may see it who may see the repository: a password inside is `***`, the user stays (REP-13, REP-18).
+pub fn mask_password(url: &str) -> String {
+    if GenericUrl::parse(url).is_none() {
+        return redact(url);
+    }
+    let masked = url.split_once("://").and_then(|(scheme, rest)| {
+        let (authority, _) = rest.split_at(rest.find(['/', '?', '#']).unwrap_or(rest.len()));
+        let (user, _) = authority.rsplit_once('@')?;
+        let (name, _) = user.split_once(':')?;
+        let tail = rest.strip_prefix(user)?;
+        Some(format!("{scheme}://{name}:***{tail}"))
+    });
+    masked.unwrap_or_else(|| url.to_owned())
+}
+
 /// A text in which every `scheme://user:password@` has lost what stands before the `@` (REP-18).
 pub fn redact_text(text: &str) -> String {
     let mut result = String::with_capacity(text.len());
@@ -179,6 +194,21 @@ mod tests {
     fn rep_17_transports_differ() {
         assert!(!same("https://h/o/r", "http://h/o/r"));
         assert!(!same("https://h/o/r", "git@h:o/r"));
+    }
+
+    #[test]
+    fn rep_13_a_password_in_a_url_is_masked() {
+        for (url, shown) in [
+            ("https://u:p@h/r", "https://u:***@h/r"),
+            ("https://u@h/r", "https://u@h/r"),
+            ("https://h/r@x:y", "https://h/r@x:y"),
+            ("http://u:p@proxy:8080", "http://u:***@proxy:8080"),
+            ("https://u:p/w@h/r", "https://h/r"),
+            ("git@h:o/r", "git@h:o/r"),
+            ("", ""),
+        ] {
+            assert_eq!(mask_password(url), shown, "{url}");
+        }
     }
 
     #[test]

@@ -3,6 +3,8 @@
 //! Everything here is a pure function over snapshots of the Secrets; `repository` and `repository-write`
 //! Secrets (and the two kinds of templates) are separate snapshots that never mix (REP-23).
 
+mod fields;
+mod isolation;
 mod lookup;
 mod secret_name;
 
@@ -11,9 +13,11 @@ use std::collections::BTreeMap;
 use crate::application::Metadata;
 use crate::secret::Secret;
 
+pub use fields::{Field, differing_keys};
+pub use isolation::{Isolation, working_copy};
 pub use lookup::{
     ApiSelectionError, Selection, TemplateMatching, dependency_repositories, mutation_target, resolve,
-    select, select_for_api, select_template,
+    select, select_for_api, select_template, template_mutation_target,
 };
 pub use secret_name::{NameError, SecretKind, cluster_secret_name, secret_name};
 

@@ -16,7 +16,7 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use crate::names;
-use crate::repository::TemplateMatching;
+use crate::repository::{Isolation, TemplateMatching};
 use crate::secret::Secret;
 use reader::Reader;
 
@@ -330,6 +330,15 @@ impl Settings {
         match self.cm_text("project.matching") {
             "strict" => ProjectMatching::Strict,
             _ => ProjectMatching::Compat,
+        }
+    }
+
+    /// `reposerver.checkout.isolation`: whose accesses share a working copy (REP-64).
+    pub fn checkout_isolation(&self) -> Isolation {
+        match self.data.params.get("reposerver.checkout.isolation").map(String::as_str) {
+            Some("project") => Isolation::Project,
+            Some("shared") => Isolation::Shared,
+            _ => Isolation::Credential,
         }
     }
 

@@ -2,7 +2,8 @@
 
 use std::fmt::Write as _;
 
-use crate::flags::{Flag, Kind};
+use crate::flags::{Flag, Kind, Parsed};
+use crate::session::Group;
 
 /// One command of a group.
 #[derive(Debug)]
@@ -16,7 +17,36 @@ pub(crate) struct Command<V: 'static> {
     pub(crate) operands: (usize, usize),
     /// Exit code after a wrong number of operands.
     pub(crate) usage_code: u8,
+    /// Flags that must be given, sorted.
+    pub(crate) required: &'static [&'static str],
     pub(crate) verb: V,
+}
+
+impl<V> Command<V> {
+    /// A command without required flags.
+    pub(crate) const fn new(
+        verb: V,
+        (name, usage): (&'static str, &'static str),
+        about: &'static str,
+        flags: &'static [&'static [Flag]],
+        operands: (usize, usize),
+    ) -> Self
+    where
+        V: Copy,
+    {
+        Self { name, usage, about, flags, operands, usage_code: 1, required: &[], verb }
+    }
+
+    /// What the parser says when flags that must be given are not (CLI-5).
+    pub(crate) fn missing_flags(&self, parsed: &Parsed) -> Option<String> {
+        let missing: Vec<String> = self
+            .required
+            .iter()
+            .filter(|name| !parsed.is_set(name))
+            .map(|name| format!("\"{name}\""))
+            .collect();
+        (!missing.is_empty()).then(|| format!("required flag(s) {} not set", missing.join(", ")))
+    }
 }
 
 /// Help of one command.
@@ -33,17 +63,21 @@ pub(crate) fn command_help<V>(program: &str, group: &str, command: &Command<V>, 
 }
 
 /// Help of a group.
-pub(crate) fn group_help<V>(program: &str, group: &str, about: &str, commands: &[Command<V>]) -> String {
-    let width = commands.iter().map(|command| command.name.len()).max().unwrap_or(0);
+pub(crate) fn group_help<V>(program: &str, group: &Group<V>) -> String {
+    let Group { name, about, commands, groups, .. } = group;
+    let mut lines: Vec<(&str, &str)> = commands.iter().map(|command| (command.name, command.about)).collect();
+    lines.extend(groups.iter().copied());
+    lines.sort_unstable();
+    let width = lines.iter().map(|(name, _)| name.len()).max().unwrap_or(0);
     let mut out = format!(
-        "{about}\n\nUsage:\n  {program} {group} [flags]\n  {program} {group} [command]\n\nAvailable Commands:\n"
+        "{about}\n\nUsage:\n  {program} {name} [flags]\n  {program} {name} [command]\n\nAvailable Commands:\n"
     );
-    for command in commands {
+    for (name, about) in lines {
         // Writing to a string cannot fail.
-        let _written = writeln!(out, "  {:width$} {}", command.name, command.about);
+        let _written = writeln!(out, "  {name:width$} {about}");
     }
     let _written =
-        writeln!(out, "\nUse \"{program} {group} [command] --help\" for more information about a command.");
+        writeln!(out, "\nUse \"{program} {name} [command] --help\" for more information about a command.");
     out
 }
 

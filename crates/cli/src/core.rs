@@ -16,12 +16,13 @@ use serde_json::{Value, json};
 use tiphys_api::Application;
 use tiphys_api::names::{GROUP, SETTINGS_CONFIG_MAP, VERSION, annotation};
 use tiphys_cluster::{
-    ApiError, Connection, DeleteOptions, Deleted, Discovery, ObjectEvent, ObjectQuery, Propagation, Target,
-    Writer, watch_objects,
+    ApiError, Connection, DeleteOptions, Deleted, Discovery, ObjectEvent, ObjectQuery, PluginPolicy,
+    Propagation, Target, Writer, watch_objects,
 };
 use tiphys_engine::tracking::split_qualified_name;
 use tiphys_object::{Gvk, Object, ResourceKey, access};
 use tiphys_policy::permit::{Own, Permit};
+use tiphys_service::Store;
 use tokio::sync::mpsc;
 use tokio::time::Instant;
 use tokio_util::sync::{CancellationToken, DropGuard};
@@ -29,8 +30,8 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 use crate::failure::Failure;
 
 pub(crate) use destination::Destination;
-pub(crate) use targets::{Difference, RenderPlan};
-pub(crate) use world::World;
+pub(crate) use targets::{Difference, Origins, RenderPlan};
+pub(crate) use world::{Loaded, World};
 
 /// Where settings are when the context's namespace has none.
 const NAMESPACE: &str = "argocd";
@@ -209,6 +210,19 @@ impl Core {
         })
     }
 
+    /// The service layer's way to the objects of the installation.
+    pub(crate) fn store(&self) -> Store {
+        Store::new(self.writer.clone(), &self.namespace)
+    }
+
+    /// Which credential plugins may run for clusters, and with what.
+    pub(crate) fn plugin_policy(&self, world: &World) -> PluginPolicy {
+        PluginPolicy {
+            programs: world.settings.controller().cluster_exec_programs.clone(),
+            environment: self.environment.clone(),
+        }
+    }
+
     /// Reads one object; `None` when it does not exist.
     pub(crate) async fn get(&self, target: &Target) -> Result<Option<Arc<Object>>, Failure> {
         Ok(self.writer.get(target).await?)
@@ -248,6 +262,13 @@ impl Core {
         let mut apps = objects.into_iter().map(Stored::new).collect::<Result<Vec<_>, _>>()?;
         apps.sort_by_key(Stored::name);
         Ok(apps)
+    }
+
+    /// Reads all projects of the installation, by name.
+    pub(crate) async fn projects(&self) -> Result<Vec<Arc<Object>>, Failure> {
+        let mut found = self.list(&Gvk::new(GROUP, VERSION, "AppProject"), &self.namespace, "").await?;
+        found.sort_by(|a, b| a.name().cmp(b.name()));
+        Ok(found)
     }
 
     /// Reads all objects of a kind.

@@ -4,6 +4,7 @@ use jiff::Timestamp;
 use jiff::tz::TimeZone;
 use serde_json::json;
 use tiphys_cluster::ApiError;
+use tiphys_service::Code;
 
 /// A failure at run time.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -92,34 +93,32 @@ fn quote(text: &str) -> String {
 
 impl From<ApiError> for Failure {
     fn from(error: ApiError) -> Self {
-        let code = match &error {
-            ApiError::Refused(refusal) => match refusal.code {
-                400 | 422 => "InvalidArgument",
-                401 => "Unauthenticated",
-                403 => "PermissionDenied",
-                404 => "NotFound",
-                409 if error.is_already_exists() => "AlreadyExists",
-                409 => "Aborted",
-                429 => "ResourceExhausted",
-                503 => "Unavailable",
-                504 => "DeadlineExceeded",
-                _ => "Unknown",
-            },
-            ApiError::Timeout { .. } => "DeadlineExceeded",
-            ApiError::Unreachable { .. } | ApiError::GroupUnavailable(_) => "Unavailable",
-            _ => "Unknown",
-        };
-        let failure = Self::status(code, &error);
-        match code {
-            "Unavailable" => {
-                failure.hint("check the cluster of the kubeconfig context (`--kube-context`, KUBECONFIG)")
-            }
-            "PermissionDenied" => failure.hint(
-                "ask for this permission in Kubernetes RBAC; core mode uses the kubeconfig's own rights",
-            ),
-            "Unauthenticated" => failure.hint("renew the credentials of the kubeconfig context"),
-            _ => failure,
+        of_code(Code::of(&error), &error)
+    }
+}
+
+impl From<tiphys_service::Error> for Failure {
+    fn from(error: tiphys_service::Error) -> Self {
+        use tiphys_service::repository::RepositoryError;
+        if let tiphys_service::Error::Repository(RepositoryError::Selection(_)) = &error {
+            // Who asks may see everything, so "denied" means that there is nothing (REP-43).
+            return Self::status(error.code().as_str(), &error)
+                .hint("see `repo list` for the URLs and projects there are");
         }
+        of_code(error.code(), &error)
+    }
+}
+
+fn of_code(code: Code, error: &dyn std::fmt::Display) -> Failure {
+    let failure = Failure::status(code.as_str(), error);
+    match code {
+        Code::Unavailable => {
+            failure.hint("check the cluster of the kubeconfig context (`--kube-context`, KUBECONFIG)")
+        }
+        Code::PermissionDenied => failure
+            .hint("ask for this permission in Kubernetes RBAC; core mode uses the kubeconfig's own rights"),
+        Code::Unauthenticated => failure.hint("renew the credentials of the kubeconfig context"),
+        _ => failure,
     }
 }
 

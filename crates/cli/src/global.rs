@@ -47,8 +47,14 @@ pub(crate) const FLAGS: &[Flag] = &[
 pub(crate) const KUBERNETES_FLAGS: &[Flag] = &[
     flag("kubeconfig", Kind::Text, "", "Path of the kubeconfig"),
     flag("context", Kind::Text, "", "Context of the kubeconfig, as --kube-context"),
-    flag("namespace", Kind::Text, "", "Namespace of the settings").or('n'),
 ];
+
+/// The one of them that a command with another `--namespace` does not have.
+pub(crate) const NAMESPACE_FLAGS: &[Flag] =
+    &[flag("namespace", Kind::Text, "", "Namespace of the settings").or('n')];
+
+/// Flags that may stand before the name of a command.
+pub(crate) const WORD_TABLES: &[&[Flag]] = &[FLAGS, KUBERNETES_FLAGS, NAMESPACE_FLAGS];
 
 /// Flags that `ARGOCD_OPTS` may give.
 const FROM_OPTIONS: [&str; 18] = [

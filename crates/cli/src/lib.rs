@@ -9,13 +9,19 @@
 //! permissions, and manifests are rendered in this process. There is no client of the API server's gRPC here.
 
 mod app;
+mod cluster;
 mod command;
 mod config_file;
 mod core;
+mod credentials;
 mod failure;
 mod flags;
 mod global;
 mod output;
+mod proj;
+mod repo;
+mod repocreds;
+mod session;
 mod table;
 mod terminal;
 #[cfg(test)]
@@ -52,6 +58,10 @@ pub fn main(args: &[OsString]) -> ExitCode {
 fn run(terminal: &Terminal, mut args: Vec<String>) -> u8 {
     match flags::take_word(&mut args, &[global::FLAGS]).as_deref() {
         Some("app") => app::run(terminal, args),
+        Some("cluster") => cluster::run(terminal, args),
+        Some("proj" | "project") => proj::run(terminal, args),
+        Some("repo") => repo::run(terminal, args),
+        Some("repocreds") => repocreds::run(terminal, args),
         Some("help") | None => {
             terminal.print(&root_help(&terminal.program));
             0
@@ -69,6 +79,10 @@ fn run(terminal: &Terminal, mut args: Vec<String>) -> u8 {
 fn root_help(program: &str) -> String {
     format!(
         "{program} controls applications from a terminal\n\nUsage:\n  {program} [command]\n\nAvailable Commands:\n  \
-         app         Manage applications\n\nUse \"{program} [command] --help\" for more information about a command.\n"
+         app         Manage applications\n  \
+         cluster     Manage clusters\n  \
+         proj        Manage projects\n  \
+         repo        Manage repositories\n  \
+         repocreds   Manage credential templates\n\nUse \"{program} [command] --help\" for more information about a command.\n"
     )
 }

@@ -10,6 +10,7 @@ use std::sync::{Mutex, PoisonError};
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
 use tiphys_api::printable;
+use tiphys_api::secret::Secret;
 use tiphys_source::Clock;
 
 use crate::failure::{Failure, Style, record};
@@ -164,6 +165,43 @@ impl Terminal {
                 _ => {}
             }
         }
+    }
+}
+
+impl Terminal {
+    /// Asks for something that nobody may read over the shoulder (CLI-203); `None` when standard input has ended. A
+    /// standard input that is no terminal gives a line.
+    pub(crate) async fn ask_password(&self, question: &str) -> Option<Secret<String>> {
+        self.print(question);
+        // It is restored when the answer is there, and when a signal ends the question.
+        let silence = Silence::begin();
+        let line = read_line().await;
+        if silence.is_some() {
+            self.print("\n");
+        }
+        line.map(|line| Secret::new(line.trim_end_matches(['\r', '\n']).to_owned()))
+    }
+}
+
+/// While it lives, the terminal at standard input does not show what is typed.
+struct Silence(rustix::termios::Termios);
+
+impl Silence {
+    fn begin() -> Option<Self> {
+        use rustix::termios::{LocalModes, OptionalActions, tcgetattr, tcsetattr};
+        let before = tcgetattr(std::io::stdin()).ok()?;
+        let mut silent = before.clone();
+        silent.local_modes.remove(LocalModes::ECHO);
+        tcsetattr(std::io::stdin(), OptionalActions::Now, &silent).ok()?;
+        Some(Self(before))
+    }
+}
+
+impl Drop for Silence {
+    fn drop(&mut self) {
+        use rustix::termios::{OptionalActions, tcsetattr};
+        // A terminal that is gone shows nothing.
+        let _restored = tcsetattr(std::io::stdin(), OptionalActions::Now, &self.0);
     }
 }
 

@@ -1,6 +1,10 @@
 //! Whole runs: arguments in; standard output, standard error and exit code out. Those here need no cluster.
 
 mod cluster;
+mod clusters;
+mod embedded;
+mod projects;
+mod repositories;
 
 use crate::run;
 use crate::terminal::{Terminal, Written};

@@ -9,6 +9,7 @@
 
 mod call;
 mod calm;
+mod contexts;
 mod fence;
 mod plugin;
 mod reach;
@@ -34,6 +35,7 @@ use calm::Calm;
 use plugin::{Identity, Plugin};
 use reach::Reach;
 
+pub use contexts::{KubeContext, contexts};
 pub use fence::Fence;
 pub use plugin::PluginPolicy;
 

@@ -131,7 +131,7 @@ async fn record(home: Home<'_>, id: &str, recorded: Option<&str>) -> Result<(), 
     if recorded == Some(id) {
         return Ok(());
     }
-    let (target, permit) = (record_target(home), Permit::own(Own::Record, home.namespace, RECORD));
+    let (target, permit) = (record_target(home), Permit::own(Own::Secret, home.namespace, RECORD));
     let data = json!({RECORD_KEY: STANDARD.encode(id)});
     let answer = match home.writer.merge_patch(&permit, &target, None, &json!({"data": data})).await {
         Err(error) if error.is_not_found() => {

@@ -672,9 +672,9 @@ mod tests {
         {
             // Nobody can make two names with one digest here, so that one is given both.
             let mut state = store.state.write();
-            let mark = state.apps.get(&old).unwrap().marks[0].clone();
+            let mark = state.apps[&old].marks[0].clone();
             state.apps.get_mut(&new).unwrap().marks = [mark].into();
-            state.mark(&new, &Sides { current: hashed.clone(), previous: None });
+            state.mark(&new, &Sides { current: hashed, previous: None });
         }
         let (digest, holder) = store.collision(&new).unwrap();
         assert_eq!((digest.len(), holder), (40, old.clone()));

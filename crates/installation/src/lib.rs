@@ -5,7 +5,7 @@
 //! namespace. The controller builds it anew when one of them changes; a command reads them once. Both ask it the same
 //! questions and so get the same answers.
 
-mod objects;
+pub mod objects;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -168,8 +168,11 @@ impl Installation {
     /// When the Secret that applies cannot be read.
     pub fn repository(&self, url: &str, project: &str) -> Result<Repository, String> {
         let matching = self.settings.template_matching();
-        repository::resolve(&self.repositories, &self.templates, url, project, matching)
-            .map_err(|error| error.to_string())
+        let mut found = repository::resolve(&self.repositories, &self.templates, url, project, matching)
+            .map_err(|error| error.to_string())?;
+        // From here on it says with whom the access shares what is fetched (REP-60, REP-64).
+        found.project = self.settings.checkout_isolation().scope(project, &found.project).to_owned();
+        Ok(found)
     }
 
     /// Checks the spec of an application, and says what it means here (API-126, CTL section 1.4).

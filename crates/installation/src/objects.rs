@@ -8,7 +8,7 @@ use tiphys_api::application::Metadata;
 use tiphys_object::Object;
 
 /// `data` of a `ConfigMap`; members that are no texts are left out.
-pub(crate) fn texts(object: &Object) -> BTreeMap<String, String> {
+pub fn texts(object: &Object) -> BTreeMap<String, String> {
     // Objects that are no JSON are not taken into the data that a snapshot is built from.
     let value = object.to_value().unwrap_or_default();
     let members = value.get("data").and_then(Value::as_object).into_iter().flatten();
@@ -16,7 +16,7 @@ pub(crate) fn texts(object: &Object) -> BTreeMap<String, String> {
 }
 
 /// Decoded `data` of a Secret; values that are no base64 of text are left out.
-pub(crate) fn decoded(object: &Object) -> BTreeMap<String, String> {
+pub fn decoded(object: &Object) -> BTreeMap<String, String> {
     let decode = |text: String| {
         let bytes = base64::engine::general_purpose::STANDARD.decode(text).ok()?;
         String::from_utf8(bytes).ok()
@@ -25,7 +25,10 @@ pub(crate) fn decoded(object: &Object) -> BTreeMap<String, String> {
 }
 
 /// The metadata in typed form.
-pub(crate) fn metadata(object: &Object) -> Result<Metadata, serde_json::Error> {
+///
+/// # Errors
+/// When it is no metadata.
+pub fn metadata(object: &Object) -> Result<Metadata, serde_json::Error> {
     #[derive(serde::Deserialize)]
     struct Envelope {
         metadata: Metadata,

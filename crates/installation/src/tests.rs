@@ -34,6 +34,18 @@ fn rep_20_credentials_come_from_the_secret_of_the_url() {
     assert!(other.credentials.password.expose().is_empty());
 }
 
+/// REP-60, REP-64: the scope of an access is the project of the credentials, or what the settings say.
+#[test]
+fn rep_64_working_copies_are_apart_as_the_settings_say() {
+    let scope = |isolation: &str| {
+        let repository = secret("repository", &json!({}), &json!({"url": "aHR0cHM6Ly9oL3I="}));
+        let params = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "argocd-cmd-params-cm"},
+            "data": {"reposerver.checkout.isolation": isolation}});
+        Installation::build(&data(&[repository, params])).repository("https://h/r", "shop").unwrap().project
+    };
+    assert_eq!([scope("credential"), scope("project"), scope("shared")], ["", "shop", ""]);
+}
+
 /// A Secret that loses its label is no longer one of ours.
 #[test]
 fn rep_20_a_secret_without_its_label_says_nothing() {

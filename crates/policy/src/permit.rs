@@ -61,19 +61,20 @@ pub enum Own {
     Lease,
     /// The settings of the installation, where they ask for an ID to be made (TRK-67).
     Settings,
-    /// The Secret that remembers that ID (TRK-69).
-    Record,
+    /// A Secret with a repository, credentials or a cluster, or with what the installation remembers (TRK-69).
+    Secret,
 }
 
 impl Own {
-    fn group_kind(self) -> (&'static str, &'static str) {
+    /// Group and kind.
+    pub fn group_kind(self) -> (&'static str, &'static str) {
         match self {
             Self::Application => (tiphys_api::names::GROUP, "Application"),
             Self::Project => (tiphys_api::names::GROUP, "AppProject"),
             Self::Event => ("", "Event"),
             Self::Lease => ("coordination.k8s.io", "Lease"),
             Self::Settings => ("", "ConfigMap"),
-            Self::Record => ("", "Secret"),
+            Self::Secret => ("", "Secret"),
         }
     }
 }

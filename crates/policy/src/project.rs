@@ -23,6 +23,7 @@ pub use destination::{ClusterLookup, Target, destination_permitted};
 pub use effective::{EffectiveInputs, effective};
 pub use integrity::{SignaturePolicy, SignaturePolicyError, signature_policy};
 pub use resource::{Resource, kind_permitted, live_permitted, orphan_ignored, resource_permitted};
+pub use roles::{normalized_policy, runtime_policy};
 pub use service_account::{ServiceAccountError, impersonated_user, service_account};
 pub(crate) use source::source_refusal;
 pub use source::{helm_dependencies_permitted, source_matches, source_permitted};

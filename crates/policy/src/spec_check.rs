@@ -78,6 +78,16 @@ pub fn check<'a>(application: &Application, facts: &Facts<'a>) -> Result<Checked
     Err(findings)
 }
 
+/// Whether a project permits every source of an application (REP-208).
+pub fn permits_sources(application: &Application, project: &AppProject, matching: ProjectMatching) -> bool {
+    source_findings(application, project, matching).is_empty()
+}
+
+/// Whether a project permits the destination of an application; one that means no cluster is not permitted (REP-208).
+pub fn permits_destination(application: &Application, project: &AppProject, facts: &Facts<'_>) -> bool {
+    check_destination(application, project, facts).is_ok()
+}
+
 /// Checks that the sources are complete (CTL-12).
 pub fn check_sources(application: &Application) -> Result<(), Finding> {
     if let Some(hydrator) = &application.spec.source_hydrator {

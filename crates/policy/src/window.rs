@@ -14,7 +14,7 @@ use tiphys_api::project::SyncWindow;
 
 use crate::pattern;
 
-pub use schedule::{WindowError, is_active};
+pub use schedule::{WindowError, is_active, stored_zone};
 pub(crate) use validate::validate_all;
 
 /// What a window is matched with (REP-171).

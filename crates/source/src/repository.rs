@@ -142,10 +142,9 @@ impl Repository {
     /// Key of the bare repository on disk: normalised URL and scope (REP-61). Content is served only after the
     /// present credentials listed the refs (REP-63), so the credentials themselves are not part of it.
     pub(crate) fn store_key(&self) -> String {
-        let normalized = self.url.normalized();
-        let url = if normalized.is_empty() { self.url.expose().to_owned() } else { normalized };
+        let (url, scope) = repository::working_copy(self.url.expose(), &self.project);
         let mut hash = Sha256::new();
-        for part in [url.as_str(), &self.project] {
+        for part in [url.as_str(), scope] {
             hash.update((part.len() as u64).to_be_bytes());
             hash.update(part.as_bytes());
         }

@@ -123,3 +123,16 @@ fn rep_111_destinations_resolve_to_one_cluster() {
     assert_eq!(fails("", "twin"), "there are 2 clusters with the same name: [https://a https://b]");
     assert!(fails("https://us", "").starts_with("error getting cluster by server \"https://us\": "));
 }
+
+#[test]
+fn rep_104_a_config_is_read_as_it_was_written() {
+    let text = r#"{"awsAuthConfig":{"clusterName":"c","profile":"p","roleARN":"r"},"bearerToken":"t",
+        "disableCompression":true,"execProviderConfig":{"apiVersion":"v","args":["a"],"command":"x","env":{"A":"b"},
+        "installHint":"h","provideClusterInfo":true,"config":{"y":1}},"password":"w","proxyUrl":"http://p",
+        "tlsClientConfig":{"caData":"Y2E=","certData":"Yw==","insecure":true,"keyData":"aw==","serverName":"n"},
+        "username":"u"}"#;
+    let written: Value = serde_json::from_str(text).unwrap();
+    let config: ClusterConfig = serde_json::from_str(text).unwrap();
+    assert_eq!(serde_json::from_str::<Value>(config.to_json().expose()).unwrap(), written);
+    assert_eq!(ClusterConfig::default().to_json().expose(), r#"{"tlsClientConfig":{"insecure":false}}"#);
+}

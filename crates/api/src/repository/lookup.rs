@@ -1,6 +1,6 @@
 //! Which Secret an access uses (REP A4, A5) and which one a call of the API means (REP-43, 45, 48).
 
-use crate::repo_url::{normalize, same};
+use crate::repo_url::{normalize, redact, same};
 
 use super::{CredentialTemplate, FieldError, Repository};
 
@@ -31,7 +31,7 @@ pub enum ApiSelectionError {
     #[error("permission denied")]
     Denied,
     /// Several have the URL, none the project.
-    #[error("repository not found for url {url:?} and project {project:?}{}", suffix(.matching))]
+    #[error("repository not found for url {:?} and project {project:?}{}", redact(.url), suffix(.matching))]
     Ambiguous {
         /// URL of the call.
         url: String,
@@ -126,18 +126,29 @@ pub fn mutation_target<'a>(
     oldest(&candidates, |r| (&r.created_at, &r.secret_name))
 }
 
-/// The repository a get or delete call means, among those visible to the caller (REP-43, 44).
+/// The template that update and delete may touch: exactly this URL, never a shorter prefix (REP-35).
+pub fn template_mutation_target<'a>(
+    templates: &'a [CredentialTemplate],
+    url: &str,
+) -> Option<Selection<'a, CredentialTemplate>> {
+    let candidates: Vec<_> = templates.iter().filter(|t| same(&t.url, url)).collect();
+    oldest(&candidates, |t| (&t.created_at, &t.secret_name))
+}
+
+/// The repository a get or delete call means, among those visible to the caller (REP-43, 44). A call that names the
+/// empty project means the unscoped one (CLI-803); one that names none is content with the only one there is.
 pub fn select_for_api<'a>(
     visible: &'a [Repository],
     url: &str,
-    project: &str,
+    project: Option<&str>,
 ) -> Result<&'a Repository, ApiSelectionError> {
     let found: Vec<_> = visible.iter().filter(|r| same(&r.url, url)).collect();
-    match found.as_slice() {
-        [] => return Err(ApiSelectionError::Denied),
-        [only] if project.is_empty() => return Ok(only),
+    match (found.as_slice(), project) {
+        ([], _) => return Err(ApiSelectionError::Denied),
+        ([only], None) => return Ok(only),
         _ => {}
     }
+    let project = project.unwrap_or_default();
     let candidates: Vec<_> = found.iter().copied().filter(|r| r.project == project).collect();
     if let Some(selection) = oldest(&candidates, |r| (&r.created_at, &r.secret_name)) {
         return Ok(selection.chosen);
@@ -324,6 +335,7 @@ mod tests {
     fn rep_43_44_the_api_selects_among_visible_ones() {
         let one = [repository("r", "https://h/r", "shop")];
         let get = |all: &[Repository], project: &str| {
+            let project = Some(project).filter(|project| !project.is_empty());
             select_for_api(all, "https://h/r", project).map(|r| r.secret_name.clone())
         };
         assert_eq!(get(&one, "").as_deref(), Ok("r"));
@@ -340,6 +352,26 @@ mod tests {
         );
         let three = [two[0].clone(), two[1].clone(), repository("u", "https://h/r", "")];
         assert_eq!(get(&three, "").as_deref(), Ok("u"));
+        assert_eq!(select_for_api(&three, "https://h/r", Some("")).unwrap().secret_name, "u", "CLI-803");
+        assert!(select_for_api(&one, "https://h/r", Some("")).is_err(), "CLI-803");
+    }
+
+    #[test]
+    fn rep_18_an_ambiguous_url_is_shown_without_its_password() {
+        let two = [repository("r", "https://u:pw@h/r", "shop"), repository("s", "https://u:pw@h/r", "ops")];
+        let text = select_for_api(&two, "https://u:pw@h/r", None).unwrap_err().to_string();
+        assert!(
+            text.starts_with("repository not found for url \"https://h/r\"") && !text.contains("pw"),
+            "{text}"
+        );
+    }
+
+    #[test]
+    fn rep_35_templates_are_changed_by_their_own_url_only() {
+        let all = [template("a", "https://h/org"), template("b", "https://H/other.git")];
+        let target = |url| template_mutation_target(&all, url).map(|found| found.chosen.secret_name.as_str());
+        assert_eq!(target("https://h/org/app"), None);
+        assert_eq!(target("https://h/other"), Some("b"));
     }
 
     #[test]

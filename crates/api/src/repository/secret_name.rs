@@ -15,6 +15,18 @@ pub enum SecretKind {
     WriteTemplate,
 }
 
+impl SecretKind {
+    /// The value of the label that says what a Secret holds (REP A1).
+    pub fn secret_type(self) -> &'static str {
+        match self {
+            Self::Repository => "repository",
+            Self::WriteRepository => "repository-write",
+            Self::Template => "repo-creds",
+            Self::WriteTemplate => "repo-write-creds",
+        }
+    }
+}
+
 /// The server is no URL with a host (REP-100).
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("server {0:?} is not a URL with a host")]

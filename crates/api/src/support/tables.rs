@@ -316,6 +316,12 @@ pub(super) const PARAMS: &[Entry] = &[
     entry("repo.server.", Reported, "", "sources are rendered inside the controller"),
     entry("commit.server", Reported, "", "this version has no such component"),
     entry("commitserver.", Reported, "", "this version has no such component"),
+    entry(
+        "reposerver.checkout.isolation",
+        Honoured,
+        "",
+        "whose working copies are apart: `credential`, `project` or `shared`; anything else is `credential`",
+    ),
     entry("reposerver.", Reported, "", "sources are rendered inside the controller"),
     entry(
         "controller.ignore.normalizer.jq.timeout",

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use smol_str::SmolStr;
 use tiphys_api::Application;
 use tiphys_api::names::IN_CLUSTER_SERVER;
-use tiphys_cluster::{ApiError, Connection, Discovery, Kinds, PluginPolicy, Target, Writer};
+use tiphys_cluster::{ApiError, Connection, Discovery, Kinds, Target, Writer};
 use tiphys_engine::seen::Seen;
 use tiphys_object::{Object, ResourceKey};
 
@@ -30,10 +30,7 @@ impl Destination {
         let (writer, discovery) = if cluster.server == IN_CLUSTER_SERVER && config.trim().is_empty() {
             (core.writer.clone(), core.discovery.clone())
         } else {
-            let policy = PluginPolicy {
-                programs: world.settings.controller().cluster_exec_programs.clone(),
-                environment: core.environment.clone(),
-            };
+            let policy = core.plugin_policy(world);
             let connection =
                 Connection::from_cluster_secret(&cluster.server, config, &policy).await.map_err(|error| {
                     Failure::status("FailedPrecondition", tiphys_cluster::error_chain(&error))

@@ -93,6 +93,20 @@ impl CacheDirectory {
     }
 }
 
+/// The repositories that this process reads, with the directory that keeps what it read.
+pub(crate) struct Origins {
+    pub(crate) sources: Sources,
+    _cache: CacheDirectory,
+}
+
+impl Origins {
+    /// Opens the cache.
+    pub(crate) fn open(world: &World, terminal: &Terminal) -> Result<Self, Failure> {
+        let cache = CacheDirectory::open(terminal)?;
+        Ok(Self { sources: open_sources(&cache.path, world, terminal)?, _cache: cache })
+    }
+}
+
 impl Core {
     /// Renders the sources of an application as the controller would.
     pub(crate) async fn render(
@@ -129,14 +143,13 @@ impl Core {
                 values = run(request, Arc::new(tree)).await?;
             }
             RenderPlan::Revisions(revisions) => {
-                let cache = CacheDirectory::open(terminal)?;
-                let handle = open_sources(&cache.path, world, terminal)?;
+                let origins = Origins::open(world, terminal)?;
                 let planned = plan(&sources, revisions).map_err(|error| match error {
                     PlanError::NoSource => Failure::generic(error.to_string()),
                     PlanError::Unsupported { .. } => Failure::status("Unimplemented", error.to_string()),
                 })?;
                 for one in planned.iter().filter(|one| one.purpose == Purpose::Manifests) {
-                    let (tree, commit) = subject.fetch(one, &handle).await?;
+                    let (tree, commit) = subject.fetch(one, &origins.sources).await?;
                     let request = subject.context.request(one.source, &commit);
                     values.append(&mut run(request, tree).await?);
                 }

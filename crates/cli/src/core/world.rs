@@ -10,6 +10,7 @@ use tiphys_api::{AppProject, Application};
 use tiphys_cluster::Target;
 use tiphys_installation::{Installation, InstallationData, NoProject};
 use tiphys_object::Gvk;
+use tiphys_service::Secrets;
 
 use crate::app::summary::Windows;
 use crate::core::Core;
@@ -17,6 +18,14 @@ use crate::failure::Failure;
 
 /// What decisions about applications depend on, and what a user is told of them.
 pub(crate) struct World(Installation);
+
+/// An installation, and the objects that say so.
+pub(crate) struct Loaded {
+    pub(crate) world: World,
+    pub(crate) secrets: Secrets,
+    /// Projects as they are stored, without what settings add.
+    pub(crate) projects: Vec<AppProject>,
+}
 
 /// A world is asked what an installation is asked.
 impl Deref for World {
@@ -30,16 +39,24 @@ impl Deref for World {
 impl World {
     /// Reads everything. Settings that do not exist are all defaults.
     pub(crate) async fn load(core: &Core) -> Result<Self, Failure> {
+        Ok(Self::load_all(core).await?.world)
+    }
+
+    /// The same, with what it was made from.
+    pub(crate) async fn load_all(core: &Core) -> Result<Loaded, Failure> {
         let mut data =
             config_maps(core, &[SETTINGS_CONFIG_MAP, PARAMS_CONFIG_MAP, KNOWN_HOSTS_CONFIG_MAP]).await?;
         let secret = Gvk::new("", "v1", "Secret");
         let project = Gvk::new(GROUP, VERSION, "AppProject");
         let secrets = core.list(&secret, &core.namespace, SECRET_TYPE_LABEL).await?;
         let projects = core.list(&project, &core.namespace, "").await?;
-        for object in secrets.into_iter().chain(projects) {
+        // One that cannot be read is a warning of the installation.
+        let stored = projects.iter().filter_map(|object| serde_json::from_slice(object.raw()).ok()).collect();
+        for object in secrets.iter().cloned().chain(projects) {
             data.take(object);
         }
-        Ok(Self(Installation::build(&data)))
+        let secrets = Secrets::new(&core.namespace, secrets);
+        Ok(Loaded { world: Self(Installation::build(&data)), secrets, projects: stored })
     }
 
     /// The settings alone.

@@ -39,10 +39,20 @@ pub(super) fn validate_syntax(project: &AppProject) -> Result<(), Violation> {
 }
 
 /// A policy line with exactly one blank after each comma (API-111).
-fn normalized(policy: &str) -> String {
+pub fn normalized_policy(policy: &str) -> String {
     let mut parts = policy.split(',');
     let first = parts.next().unwrap_or_default().to_owned();
     parts.fold(first, |line, part| format!("{line}, {}", part.trim_matches(' ')))
+}
+
+/// The lines that a role means when it is asked about: it sees its project, then its policies, then who has it
+/// (REP-163).
+pub fn runtime_policy(project: &AppProject, role: &ProjectRole) -> Vec<String> {
+    let (name, subject) = (project.name(), format!("proj:{}:{}", project.name(), role.name));
+    let mut lines = vec![format!("p, {subject}, projects, get, {name}, allow")];
+    lines.extend(role.policies.iter().cloned());
+    lines.extend(role.groups.iter().map(|group| format!("g, {group}, {subject}")));
+    lines
 }
 
 fn validate_name(name: &str) -> Result<(), Violation> {
@@ -59,7 +69,7 @@ fn validate_name(name: &str) -> Result<(), Violation> {
 fn validate_policies(project: &str, role: &ProjectRole) -> Result<(), Violation> {
     let mut seen = BTreeSet::new();
     for policy in &role.policies {
-        let policy = normalized(policy);
+        let policy = normalized_policy(policy);
         if seen.contains(&policy) {
             return Err(Violation::exists(format!(
                 "policy '{policy}' already exists for role '{}'",

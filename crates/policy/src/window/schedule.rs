@@ -50,6 +50,14 @@ pub(super) fn parse_duration(text: &str) -> Result<SignedDuration, WindowError> 
         .map_err(|error| WindowError::Duration { duration: text.to_owned(), reason: error.to_string() })
 }
 
+/// The name of a zone as it is stored: `UTC` for an empty or unknown one (REP-176).
+pub fn stored_zone(name: &str) -> &str {
+    match TimeZoneDatabase::bundled().get(name) {
+        Ok(zone) if zone.iana_name() == Some(name) => name,
+        _ => "UTC",
+    }
+}
+
 /// The zone by its exact name; empty and unknown names mean UTC (REP-176).
 fn zone(name: &str) -> TimeZone {
     // The database compiled in, so that the answer does not depend on the machine.

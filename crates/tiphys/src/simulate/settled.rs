@@ -137,7 +137,8 @@ fn gone(wires: &Wires, app: &App, loses_events: bool) -> Result<(), String> {
     }
     // What the project did not permit at the time is not the application's to delete (CTL-15).
     let goes_along = app.cascades && !loses_events && was_free(wires, app);
-    match owned(wires, app)?.first().filter(|_| goes_along) {
+    let is_released = released(wires, app);
+    match owned(wires, app)?.iter().find(|object| goes_along && !is_released(object)) {
         Some(left) => Err(format!("{} outlives its application", key_of(left, ""))),
         None => Ok(()),
     }

@@ -128,7 +128,7 @@ fn trk_91_an_annotation_of_another_application_wins_over_a_label() {
     assert_eq!(of(&[("other", TrackingMethod::Annotation)], &both), Owned::No);
     assert_eq!(of(&[("other", TrackingMethod::Label)], &both), Owned::Yes, "it goes by labels itself");
     assert_eq!(of(&[], &both), Owned::Yes, "there is no such application");
-    let mut copy = both.clone();
+    let mut copy = both;
     copy["metadata"]["name"] = "copy".into();
     assert_eq!(of(&[("other", TrackingMethod::Annotation)], &copy), Owned::Yes, "its annotation is a copy");
 }
@@ -202,7 +202,7 @@ fn trk_98_another_owner_and_other_texts_stay_visible() {
     let copy = normalized(&new, &previous, &edited, &target);
     assert_eq!(copy["metadata"]["labels"], json!({"tier": "gold"}));
     // A chart's own label under the key that held ours.
-    let mut chart = target.clone();
+    let mut chart = target;
     chart["metadata"]["labels"] = json!({"app.kubernetes.io/instance": "release"});
     let copy = normalized(&new, &previous, &marked(&old), &chart);
     assert_eq!(copy["metadata"]["labels"], chart["metadata"]["labels"]);

@@ -14,6 +14,9 @@ const REPOSITORIES: Member = required("repositories", Shape::List(&Shape::TextMa
 const FIELDS: Member = required("fields", Shape::TextMap);
 const SECRET: &[Member] = &[required("secret", Shape::OrNull(&Shape::Text))];
 
+const ACCESS_MEMBERS: &[Member] =
+    &[REPO_URL, PROJECT_NAME, default("credentialProject", Shape::Text, "\"\"")];
+
 /// The rows of this area.
 pub(super) const ROWS: &[Operation] = &[
     Operation {
@@ -180,6 +183,23 @@ pub(super) const ROWS: &[Operation] = &[
         run: |input| Ok(json!({"same": repo_url::same(input.text("a"), input.text("b"))})),
     },
     Operation {
+        name: "repos.same_working_copy",
+        summary: "Whether two accesses may share what was fetched.",
+        stability: Stability::Stable,
+        spec: &["EVAL-211", "REP-60", "REP-61", "REP-64"],
+        input: &[
+            required("a", Shape::Members(ACCESS_MEMBERS)),
+            required("b", Shape::Members(ACCESS_MEMBERS)),
+            world::PARAMS,
+        ],
+        result: &[required("same", Shape::Bool)],
+        example: (
+            r#"{"a":{"repoURL":"https://git.acme.test/ui"},"b":{"repoURL":"https://git.acme.test/api"}}"#,
+            r#"{"same":false}"#,
+        ),
+        run: |input| Ok(json!({"same": same_working_copy(input)})),
+    },
+    Operation {
         name: "repos.secret_name",
         summary: "The name of the Secret for a repository or template.",
         stability: Stability::Stable,
@@ -242,15 +262,27 @@ fn secret_name(input: &mut Input) -> Result<Value, Fault> {
     Ok(json!({"name": repository::secret_name(kind, input.text("url"), input.text("projectName"))}))
 }
 
+fn same_working_copy(input: &Input) -> bool {
+    let isolation = world::settings(input).checkout_isolation();
+    let copy = |side: &str| {
+        let text = |member: &str| input.get(side).get(member).and_then(Value::as_str).unwrap_or_default();
+        let scope = isolation.scope(text("projectName"), text("credentialProject"));
+        repository::working_copy(text("repoURL"), scope)
+    };
+    copy("a") == copy("b")
+}
+
 fn api_get(input: &mut Input) -> Result<Value, Fault> {
     let repositories = world::repositories(input);
-    let found = repository::select_for_api(&repositories, input.text("repoURL"), input.text("projectName"));
-    match found {
+    // A call without a project and one with an empty one are the same here (REP-43).
+    let project = Some(input.text("projectName")).filter(|project| !project.is_empty());
+    match repository::select_for_api(&repositories, input.text("repoURL"), project) {
         Ok(found) => Ok(json!({"secret": found.secret_name})),
         Err(problem @ ApiSelectionError::Denied) => {
             Err(Fault::new(Code::PermissionDenied, problem.to_string()))
         }
-        Err(problem @ ApiSelectionError::Ambiguous { .. }) => Err(Fault::not_found(problem)),
+        // REP-44: `InvalidArgument`, where the reference says `Unknown`.
+        Err(problem @ ApiSelectionError::Ambiguous { .. }) => Err(Fault::invalid(problem)),
         Err(problem) => Err(Fault::new(Code::Unknown, problem.to_string())),
     }
 }

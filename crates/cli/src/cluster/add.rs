@@ -1,0 +1,264 @@
+//! `cluster add`: an account inside a cluster, and the Secret that tells the installation about it (CLI-810 to
+//! CLI-812).
+
+use std::collections::BTreeMap;
+
+use serde_json::Value;
+use tiphys_api::cluster::{AwsAuthConfig, Cluster, ClusterConfig, ExecProviderConfig, TlsClientConfig};
+use tiphys_api::names::IN_CLUSTER_SERVER;
+use tiphys_api::secret::Secret;
+use tiphys_cluster::{Connection, Discovery, KubeContext, Target, Writer, error_chain};
+use tiphys_object::Gvk;
+use tiphys_service::cluster::{Create, access};
+
+use super::{Work, calls, kubeconfig, namespaces, pairs};
+use crate::failure::Failure;
+use crate::flags::{Flag, Kind, Parsed, flag};
+use crate::session::{Ended, OK, Session};
+use crate::table::Table;
+use crate::terminal::Answer;
+
+/// Where the account is made.
+pub(super) const SYSTEM_NAMESPACE: &str = "kube-system";
+
+/// Flags of the command. Its `--namespace` takes the place of the one that other commands have: the installation is
+/// found by the context (CLI-140).
+pub(super) const FLAGS: &[Flag] = &[
+    flag("name", Kind::Text, "", "Name of the cluster; that of the context by default"),
+    flag("in-cluster", Kind::Bool, "false", "The cluster is the one that the installation runs in"),
+    flag("cluster-endpoint", Kind::Text, "", "Where the server is: kubeconfig, kube-public or internal"),
+    flag("namespace", Kind::Texts, "", "Namespace that is managed; all by default"),
+    flag("cluster-resources", Kind::Bool, "false", "Manage cluster-scoped resources with namespaces too"),
+    flag("project", Kind::Text, "", "Project of the cluster"),
+    flag("shard", Kind::Int, "-1", "Shard of the cluster; -1 leaves it to the controller"),
+    flag("label", Kind::Texts, "", "Label key=value"),
+    flag("annotation", Kind::Texts, "", "Annotation key=value"),
+    flag("upsert", Kind::Bool, "false", "Change a cluster that exists"),
+    flag("service-account", Kind::Text, "", "Account that exists, instead of a new one"),
+    flag("system-namespace", Kind::Text, SYSTEM_NAMESPACE, "Namespace of the account"),
+    flag("yes", Kind::Bool, "false", "Do not ask").or('y'),
+    flag("proxy-url", Kind::Text, "", "Proxy to the cluster"),
+    flag("server-proxy-url", Kind::Text, "", "Proxy that the installation uses; empty for none"),
+    flag("aws-cluster-name", Kind::Text, "", "Name of the EKS cluster"),
+    flag("aws-role-arn", Kind::Text, "", "AWS role"),
+    flag("aws-profile", Kind::Text, "", "AWS profile"),
+    flag("exec-command", Kind::Text, "", "Program that gives credentials"),
+    flag("exec-command-args", Kind::Texts, "", "Argument of the program"),
+    flag("exec-command-env", Kind::Csv, "", "Variables of the program: key=value,…"),
+    flag("exec-command-api-version", Kind::Text, "", "API version of what the program answers"),
+    flag("exec-command-install-hint", Kind::Text, "", "What to tell people without the program"),
+    flag("disable-compression", Kind::Bool, "false", "Ask for uncompressed answers"),
+];
+
+/// Runs the command.
+pub(super) async fn run(session: &Session<'_>) -> Result<Ended, Failure> {
+    let flags = session.flags;
+    let found = tiphys_cluster::contexts(kubeconfig(session))
+        .map_err(|error| Failure::generic(error_chain(&error)))?;
+    let name = session.operand(0);
+    if name.is_empty() {
+        session.terminal.log(session.style, "error", "Choose a context name from:");
+        session.terminal.print(&table(&found));
+        return Ok(Ended::Code(1));
+    }
+    if flags.is_on("in-cluster") && flags.is_set("cluster-endpoint") {
+        return Err(Failure::fatal("Can only use one of --in-cluster or --cluster-endpoint"));
+    }
+    let context = found
+        .into_iter()
+        .find(|context| context.name == name)
+        .ok_or_else(|| Failure::generic(format!("context {name} does not exist in kubeconfig")))?;
+    let described = Described::read(flags)?;
+    if described.needs_account() && flags.text("service-account").is_empty() && !consents(session, name).await
+    {
+        return Ok(Ended::Code(1));
+    }
+    let connection = Connection::from_kubeconfig(kubeconfig(session), Some(name))
+        .await
+        .map_err(|error| Failure::generic(error_chain(&error)))?;
+    let writer = Writer::new(connection.clone(), Discovery::new(connection));
+    // What is wrong with the description is said before anything is made in the cluster.
+    let endpoint = endpoint(flags, &context, &writer).await?;
+    let work = Work::begin(session).await?;
+    let token = if described.needs_account() { Some(token(flags, &writer).await?) } else { None };
+    let cluster = described.cluster(flags, &context, endpoint, token);
+    let server = cluster.server.clone();
+    let Work { core, store, world, mut secrets } = work;
+    let create = Create { cluster, upsert: flags.is_on("upsert") };
+    calls(&store, &world).create(&mut secrets, &create, &core.plugin_policy(&world)).await?;
+    session.terminal.line(&format!("Cluster '{server}' added"));
+    Ok(OK)
+}
+
+/// The contexts of a kubeconfig (CLI-811).
+fn table(found: &[KubeContext]) -> String {
+    let mut table = Table::new(&["CURRENT", "NAME", "CLUSTER", "SERVER"]);
+    for context in found {
+        let current = if context.is_current { "*" } else { "" };
+        table.row(vec![
+            current.to_owned(),
+            context.name.clone(),
+            context.cluster.clone(),
+            context.server.clone(),
+        ]);
+    }
+    table.print()
+}
+
+/// Whether somebody at a terminal says yes; elsewhere nobody is asked (CLI-812).
+async fn consents(session: &Session<'_>, context: &str) -> bool {
+    if session.flags.is_on("yes") || !session.terminal.stdout_is_tty {
+        return true;
+    }
+    let level = if session.flags.texts("namespace").is_empty() { "cluster" } else { "namespace" };
+    let question = format!(
+        "WARNING: This will create a service account `{}` on the cluster referenced by context `{context}` with full \
+         {level} level privileges. Do you want to continue [y/N]? ",
+        access::ACCOUNT
+    );
+    matches!(session.terminal.ask(&question, false).await, Some(Answer::Yes))
+}
+
+/// Makes the account, or takes the one that is named, and reads its token.
+async fn token(flags: &Parsed, writer: &Writer) -> Result<Secret<String>, Failure> {
+    let (namespace, named) = (flags.text("system-namespace"), flags.text("service-account"));
+    let account = if named.is_empty() {
+        access::install(writer, namespace, &namespaces(flags.texts("namespace"))).await?;
+        access::ACCOUNT
+    } else {
+        let target = Target::new(Gvk::new("", "v1", "ServiceAccount"), namespace, named);
+        if writer.get(&target).await?.is_none() {
+            return Err(Failure::generic(format!(
+                "serviceaccounts \"{named}\" not found in namespace {namespace}"
+            )));
+        }
+        named
+    };
+    Ok(access::token(writer, namespace, account).await?.value)
+}
+
+/// Server and authorities of a cluster.
+struct Endpoint {
+    server: String,
+    ca_data: String,
+}
+
+/// Where the installation reaches the cluster (CLI-810).
+async fn endpoint(flags: &Parsed, context: &KubeContext, writer: &Writer) -> Result<Endpoint, Failure> {
+    let of_context = || Endpoint { server: context.server.clone(), ca_data: context.ca_data.clone() };
+    let local = || Endpoint { server: IN_CLUSTER_SERVER.to_owned(), ca_data: String::new() };
+    match flags.text("cluster-endpoint") {
+        _ if flags.is_on("in-cluster") => Ok(local()),
+        "" | "kubeconfig" => Ok(of_context()),
+        "internal" => Ok(local()),
+        "kube-public" => {
+            let target = Target::new(Gvk::new("", "v1", "ConfigMap"), "kube-public", "cluster-info");
+            let found = writer.get(&target).await?;
+            let text =
+                found.and_then(|object| tiphys_installation::objects::texts(&object).remove("kubeconfig"));
+            let document = text.and_then(|text| {
+                let limits = tiphys_go::yaml::Limits::default();
+                tiphys_go::yaml::parse(&text, tiphys_go::yaml::Dialect::Sigs, &limits).ok().flatten()
+            });
+            let member = |name: &str| {
+                let of = document.as_ref().and_then(|document| document.pointer("/clusters/0/cluster"));
+                of.and_then(|cluster| cluster.get(name))
+                    .and_then(Value::as_str)
+                    .unwrap_or_default()
+                    .to_owned()
+            };
+            let server = member("server");
+            if server.is_empty() {
+                return Err(Failure::generic(
+                    "the ConfigMap cluster-info in namespace kube-public does not say where the server is",
+                ));
+            }
+            Ok(Endpoint { server, ca_data: member("certificate-authority-data") })
+        }
+        other => Err(Failure::generic(format!(
+            "unknown cluster endpoint '{other}': must be kubeconfig, kube-public or internal"
+        ))),
+    }
+}
+
+/// What flags say about the cluster, checked.
+struct Described {
+    labels: BTreeMap<String, String>,
+    annotations: BTreeMap<String, String>,
+    aws: Option<AwsAuthConfig>,
+    exec: Option<ExecProviderConfig>,
+}
+
+impl Described {
+    fn read(flags: &Parsed) -> Result<Self, Failure> {
+        let text = |name: &str| flags.text(name).to_owned();
+        let aws = (!flags.text("aws-cluster-name").is_empty()).then(|| AwsAuthConfig {
+            cluster_name: text("aws-cluster-name"),
+            role_arn: text("aws-role-arn"),
+            profile: text("aws-profile"),
+        });
+        let env = pairs(flags.texts("exec-command-env"), "environment variable")?;
+        let exec = (!flags.text("exec-command").is_empty()).then(|| ExecProviderConfig {
+            command: text("exec-command"),
+            args: flags.texts("exec-command-args").to_vec(),
+            env: env.into_iter().map(|(name, value)| (name, Secret::new(value))).collect(),
+            api_version: text("exec-command-api-version"),
+            install_hint: text("exec-command-install-hint"),
+            ..ExecProviderConfig::default()
+        });
+        Ok(Self {
+            labels: pairs(flags.texts("label"), "label")?,
+            annotations: pairs(flags.texts("annotation"), "annotation")?,
+            aws,
+            exec,
+        })
+    }
+
+    /// Whether the installation logs in as an account of the cluster.
+    fn needs_account(&self) -> bool {
+        self.aws.is_none() && self.exec.is_none()
+    }
+
+    fn cluster(
+        self,
+        flags: &Parsed,
+        context: &KubeContext,
+        endpoint: Endpoint,
+        token: Option<Secret<String>>,
+    ) -> Cluster {
+        let proxy = if flags.is_set("server-proxy-url") {
+            flags.text("server-proxy-url")
+        } else if flags.is_set("proxy-url") {
+            flags.text("proxy-url")
+        } else {
+            &context.proxy_url
+        };
+        let config = ClusterConfig {
+            bearer_token: token.unwrap_or_default(),
+            tls_client_config: TlsClientConfig {
+                insecure: context.insecure,
+                server_name: context.server_name.clone(),
+                ca_data: endpoint.ca_data,
+                ..TlsClientConfig::default()
+            },
+            aws_auth_config: self.aws,
+            exec_provider_config: self.exec,
+            disable_compression: flags.is_on("disable-compression"),
+            proxy_url: proxy.to_owned(),
+            ..ClusterConfig::default()
+        };
+        let name = flags.text("name");
+        Cluster {
+            name: if name.is_empty() { context.name.clone() } else { name.to_owned() },
+            server: endpoint.server.trim_end_matches('/').to_owned(),
+            namespaces: namespaces(flags.texts("namespace")),
+            cluster_resources: flags.is_on("cluster-resources"),
+            project: flags.text("project").to_owned(),
+            shard: Some(flags.int("shard")).filter(|shard| *shard >= 0),
+            labels: self.labels,
+            annotations: self.annotations,
+            config: config.to_json(),
+            ..Cluster::default()
+        }
+    }
+}

@@ -1,0 +1,183 @@
+//! One run of one command of a group: from words to an exit code (CLI-3..8).
+
+use crate::command::{Command, command_help, group_help};
+use crate::core::{Core, Place};
+use crate::failure::{Failure, Style};
+use crate::flags::{self, Flag, FlagError, Parsed};
+use crate::global::{self, Route};
+use crate::terminal::{Answer, Terminal};
+
+/// A group of commands, as `app` or `proj role`.
+#[derive(Debug)]
+pub(crate) struct Group<V: 'static> {
+    /// The words that lead to it.
+    pub(crate) name: &'static str,
+    pub(crate) about: &'static str,
+    pub(crate) commands: &'static [Command<V>],
+    /// Groups inside, as the help names them.
+    pub(crate) groups: &'static [(&'static str, &'static str)],
+    /// Other words for commands, and the commands (CLI-2).
+    pub(crate) aliases: &'static [(&'static str, &'static str)],
+}
+
+/// One run of a command.
+pub(crate) struct Session<'a> {
+    pub(crate) terminal: &'a Terminal,
+    pub(crate) flags: &'a Parsed,
+    pub(crate) style: Style,
+    /// Whether `--namespace` is that of the installation.
+    has_namespace: bool,
+}
+
+/// How a command ended, when it did not fail.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Ended {
+    /// With this exit code.
+    Code(u8),
+    /// The operands say nothing to do: help, and the code for wrong usage.
+    Help,
+}
+
+/// Success.
+pub(crate) const OK: Ended = Ended::Code(0);
+
+impl Session<'_> {
+    /// Connects to the installation (CLI-104, CLI-140).
+    pub(crate) async fn connect(&self) -> Result<Core, Failure> {
+        match global::route(self.flags, self.terminal)? {
+            Route::Core => Core::connect(&self.place()).await,
+            Route::Unspecified => Err(Failure::fatal("Argo CD server address unspecified").hint(
+                "add `--core` to talk to Kubernetes with your kubeconfig (also as ARGOCD_OPTS='--core')",
+            )),
+            Route::Server(address) => Err(Failure::fatal(format!(
+                "Failed to establish connection to {address}: connections to a server are not supported yet"
+            ))
+            .hint("add `--core` to talk to Kubernetes with your kubeconfig")),
+        }
+    }
+
+    /// Which cluster, and where in it.
+    fn place(&self) -> Place<'_> {
+        let flags = self.flags;
+        let context = flags.text("kube-context");
+        Place {
+            kubeconfig: flags.text("kubeconfig"),
+            context: if context.is_empty() { flags.text("context") } else { context },
+            // A command whose `--namespace` may be repeated means something else by it.
+            namespace: if self.has_namespace { flags.text("namespace") } else { "" },
+            advises: self.style == Style::Human,
+        }
+    }
+
+    /// An operand; empty when there are fewer.
+    pub(crate) fn operand(&self, index: usize) -> &str {
+        self.flags.operands.get(index).map_or("", String::as_str)
+    }
+
+    /// Writes a warning (CLI-11).
+    pub(crate) fn warn(&self, text: &str) {
+        self.terminal.warn(&format!("Warning: {text}\n"));
+    }
+
+    /// Whether the answer to a question is yes; where prompts are off nobody is asked (CLI-305).
+    pub(crate) async fn confirms(&self, question: &str) -> bool {
+        !self.flags.is_on("prompts-enabled")
+            || self.flags.is_on("yes")
+            || matches!(self.terminal.ask(question, false).await, Some(Answer::Yes))
+    }
+}
+
+/// Runs a command of a group whose word was taken already, and says the exit code.
+#[expect(clippy::needless_pass_by_value, reason = "the words are taken apart")]
+pub(crate) fn run<V: Copy>(
+    terminal: &Terminal,
+    mut args: Vec<String>,
+    group: &Group<V>,
+    perform: impl AsyncFn(&Session<'_>, V) -> Result<Ended, Failure>,
+) -> u8 {
+    let program = &terminal.program;
+    let word = flags::take_word(&mut args, global::WORD_TABLES);
+    let meant = group.aliases.iter().find(|(alias, _)| Some(*alias) == word.as_deref());
+    let meant = meant.map_or(word.as_deref(), |(_, name)| Some(*name));
+    let Some(command) = group.commands.iter().find(|command| Some(command.name) == meant) else {
+        terminal.print(&group_help(program, group));
+        return u8::from(!args.iter().any(|arg| arg == "--help" || arg == "-h") || word.is_some());
+    };
+    let mut tables: Vec<&'static [Flag]> =
+        command.flags.iter().copied().chain([global::KUBERNETES_FLAGS, global::FLAGS]).collect();
+    let has_other = tables.iter().any(|table| table.iter().any(|flag| flag.long == "namespace"));
+    if !has_other {
+        tables.push(global::NAMESPACE_FLAGS);
+    }
+    let command_help = || command_help(program, group.name, command, global::FLAGS);
+    let mut parsed = match flags::parse(&args, &tables) {
+        Ok(parsed) => parsed,
+        Err(FlagError::Help) => {
+            terminal.print(&command_help());
+            return 0;
+        }
+        Err(FlagError::Usage(text)) => {
+            terminal.print(&format!("Error: {text}\n"));
+            return 1;
+        }
+    };
+    if let Some(text) = command.missing_flags(&parsed) {
+        terminal.print(&format!("Error: {text}\n"));
+        return 1;
+    }
+    let outcome = global::supply(&mut parsed, terminal);
+    let style = global::style(&parsed, terminal);
+    let (fewest, most) = command.operands;
+    let outcome = outcome.and_then(|()| {
+        if !(fewest..=most).contains(&parsed.operands.len()) {
+            return Ok(Ended::Help);
+        }
+        let session = Session { terminal, flags: &parsed, style, has_namespace: !has_other };
+        execute(perform(&session, command.verb))
+    });
+    match outcome {
+        Ok(Ended::Code(code)) => code,
+        Ok(Ended::Help) => {
+            terminal.print(&command_help());
+            command.usage_code
+        }
+        Err(failure) => {
+            terminal.warn(&failure.show(style, terminal.now()));
+            failure.code
+        }
+    }
+}
+
+fn execute(command: impl Future<Output = Result<Ended, Failure>>) -> Result<Ended, Failure> {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .map_err(|error| Failure::generic(format!("cannot start: {error}")))?;
+    let ended = runtime.block_on(async {
+        // Dropping a command that is cut short ends its child processes and removes its files (CLI-10). The
+        // second signal finds no handler that waits.
+        tokio::select! {
+            biased;
+            ended = command => ended,
+            () = interrupted() => Err(Failure::status("Canceled", "context canceled")),
+        }
+    });
+    // Watches that are still being set up have nothing to finish.
+    runtime.shutdown_background();
+    ended
+}
+
+/// Waits for the first signal to stop.
+async fn interrupted() {
+    use tokio::signal::unix::{SignalKind, signal};
+    let (Ok(mut interrupt), Ok(mut terminate)) =
+        (signal(SignalKind::interrupt()), signal(SignalKind::terminate()))
+    else {
+        // Without handlers the system's own way of stopping is in force.
+        return std::future::pending().await;
+    };
+    tokio::select! {
+        _ = interrupt.recv() => {}
+        _ = terminate.recv() => {}
+    }
+}

@@ -1,0 +1,358 @@
+//! Clusters: what a call would change, and what it shows (REP part B).
+//!
+//! Pure functions over the Secrets as they were read; effects are in [`Clusters`]. What makes a cluster reachable
+//! (accounts, roles and tokens inside it) is [`access`].
+
+pub mod access;
+mod shell;
+#[cfg(test)]
+mod tests;
+mod view;
+
+use std::collections::BTreeMap;
+
+use serde_json::{Map, Value, json};
+use tiphys_api::cluster::Cluster;
+use tiphys_api::names::{IN_CLUSTER_SERVER, LAST_APPLIED, SECRET_TYPE_LABEL, annotation};
+use tiphys_api::printable;
+use tiphys_api::repository::{NameError, cluster_secret_name};
+use tiphys_api::secret::Secret;
+use tiphys_installation::objects;
+use tiphys_object::Object;
+
+use crate::change::Change;
+use crate::error::Code;
+use crate::managed::{self, SecretError};
+use crate::secrets::{CLUSTER, Secrets};
+
+pub use shell::{Clusters, Create};
+pub use view::{State, shown};
+
+/// Bytes of the `config` of a cluster.
+const CONFIG_BYTES_MAX: usize = 256 << 10;
+/// Bytes of any other value.
+const TEXT_BYTES_MAX: usize = 64 << 10;
+
+/// Why a call about a cluster fails. No text has credentials in it.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum ClusterCallError {
+    /// The server is no URL (REP-100).
+    #[error(transparent)]
+    Server(#[from] NameError),
+    /// The local cluster is switched off (REP-110).
+    #[error("cannot register cluster: in-cluster has been disabled")]
+    InClusterDisabled,
+    /// An annotation that belongs to `kubectl` (REP-101).
+    #[error("annotation {LAST_APPLIED} cannot be set")]
+    LastApplied,
+    /// It exists with other content (REP-113).
+    #[error(
+        "existing cluster spec is different; use upsert flag to force update; difference in keys \"{}\"", .0.join(",")
+    )]
+    Different(Vec<&'static str>),
+    /// There is none, or the caller may not know (REP-112).
+    #[error("permission denied")]
+    Denied,
+    /// A value has a control character.
+    #[error("field {0:?} has a line break or another control character, remove it")]
+    Control(&'static str),
+    /// A value is too long.
+    #[error("field {field:?} has {bytes} bytes, at most {bytes_max} are stored")]
+    TooLong {
+        /// Which.
+        field: &'static str,
+        /// Its length.
+        bytes: usize,
+        /// The bound.
+        bytes_max: usize,
+    },
+    /// A label or annotation is not what Kubernetes takes; the text says which.
+    #[error("{0}")]
+    Label(String),
+    /// The Secret cannot be written.
+    #[error(transparent)]
+    Secret(#[from] SecretError),
+    /// `config` cannot be used.
+    #[error(transparent)]
+    Config(#[from] tiphys_api::cluster::ClusterError),
+    /// Its credentials are no token (REP-114).
+    #[error("Cluster '{0}' does not use bearer token authentication")]
+    NoBearerToken(String),
+    /// The token is not one of a service account.
+    #[error("the bearer token of cluster '{0}' names no service account, so it cannot be rotated")]
+    ForeignToken(String),
+    /// It does not answer, or not as it should.
+    #[error("{0}")]
+    Connection(String),
+}
+
+impl ClusterCallError {
+    /// The class.
+    pub fn code(&self) -> Code {
+        match self {
+            Self::Denied => Code::PermissionDenied,
+            Self::Secret(error) => error.code(),
+            Self::Connection(_) => Code::Unknown,
+            Self::Config(_) => Code::FailedPrecondition,
+            _ => Code::InvalidArgument,
+        }
+    }
+}
+
+/// Which clusters a call means (REP-112).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Selector<'a> {
+    /// The one with this server.
+    Server(&'a str),
+    /// All with this name.
+    Name(&'a str),
+}
+
+impl<'a> Selector<'a> {
+    /// What an operand of the command line means: a URL is a server, everything else a name (CLI-813).
+    pub fn parse(text: &'a str) -> Self {
+        if text.starts_with("https://") || text.starts_with("http://") {
+            Self::Server(text)
+        } else {
+            Self::Name(text)
+        }
+    }
+
+    fn means(self, cluster: &Cluster) -> bool {
+        match self {
+            Self::Server(server) => cluster.server == server.trim_end_matches('/'),
+            Self::Name(name) => cluster.name == name,
+        }
+    }
+}
+
+/// Members that an update may change (REP-114); those that are absent stay.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Update {
+    /// Name.
+    pub name: Option<String>,
+    /// Namespaces; none means all.
+    pub namespaces: Option<Vec<String>>,
+    /// Whether cluster-scoped resources are managed in namespaced mode.
+    pub cluster_resources: Option<bool>,
+    /// Shard; `Some(None)` takes it away.
+    pub shard: Option<Option<i64>>,
+    /// Project.
+    pub project: Option<String>,
+    /// Labels, all of them.
+    pub labels: Option<BTreeMap<String, String>>,
+    /// Annotations, all of them.
+    pub annotations: Option<BTreeMap<String, String>>,
+    /// `config`.
+    pub config: Option<Secret<String>>,
+}
+
+impl Update {
+    /// The cluster after the update.
+    pub fn apply(&self, stored: &Cluster) -> Cluster {
+        fn set<T: Clone>(field: &mut T, value: Option<&T>) {
+            if let Some(value) = value {
+                field.clone_from(value);
+            }
+        }
+        let mut wanted = stored.clone();
+        set(&mut wanted.name, self.name.as_ref());
+        set(&mut wanted.namespaces, self.namespaces.as_ref());
+        set(&mut wanted.cluster_resources, self.cluster_resources.as_ref());
+        set(&mut wanted.shard, self.shard.as_ref());
+        set(&mut wanted.project, self.project.as_ref());
+        set(&mut wanted.labels, self.labels.as_ref());
+        set(&mut wanted.annotations, self.annotations.as_ref());
+        set(&mut wanted.config, self.config.as_ref());
+        wanted
+    }
+}
+
+/// Whether a cluster may be stored.
+///
+/// # Errors
+/// With the first thing that is wrong with it.
+pub fn check(wanted: &Cluster) -> Result<(), ClusterCallError> {
+    let namespaces = wanted.namespaces.join(",");
+    let texts = [
+        ("server", &wanted.server),
+        ("name", &wanted.name),
+        ("project", &wanted.project),
+        ("namespaces", &namespaces),
+    ];
+    for (field, text) in texts {
+        if text.len() > TEXT_BYTES_MAX {
+            return Err(ClusterCallError::TooLong { field, bytes: text.len(), bytes_max: TEXT_BYTES_MAX });
+        }
+        if *printable::line(text) != **text {
+            return Err(ClusterCallError::Control(field));
+        }
+    }
+    let bytes = wanted.config.expose().len();
+    if bytes > CONFIG_BYTES_MAX {
+        return Err(ClusterCallError::TooLong { field: "config", bytes, bytes_max: CONFIG_BYTES_MAX });
+    }
+    if wanted.annotations.contains_key(LAST_APPLIED) {
+        return Err(ClusterCallError::LastApplied);
+    }
+    if wanted.labels.contains_key(SECRET_TYPE_LABEL) {
+        return Err(ClusterCallError::Label(format!("label {SECRET_TYPE_LABEL} cannot be set")));
+    }
+    wanted.parse_config()?;
+    cluster_secret_name(&wanted.server)?;
+    Ok(())
+}
+
+/// What creating a cluster changes (REP-113): nothing when it exists as wanted, the existing one with `upsert`.
+///
+/// # Errors
+/// When it exists and is different, or may not be stored.
+pub fn plan_create(
+    secrets: &Secrets,
+    wanted: &Cluster,
+    upsert: bool,
+    in_cluster_enabled: bool,
+) -> Result<Change, ClusterCallError> {
+    check(wanted)?;
+    if wanted.server == IN_CLUSTER_SERVER && !in_cluster_enabled {
+        return Err(ClusterCallError::InClusterDisabled);
+    }
+    let stored = secrets.clusters();
+    let Some(existing) = stored.iter().find(|stored| stored.server == wanted.server) else {
+        let name = managed::free_name(secrets, &cluster_secret_name(&wanted.server)?)?;
+        let data = data_of(wanted)
+            .into_iter()
+            .filter_map(|(key, text)| Some((key.to_owned(), managed::encoded(&text?))));
+        let mut sealed = managed::manifest(secrets.namespace(), &name, CLUSTER, &data.collect()).into_inner();
+        let metadata = tiphys_object::access::metadata_mut(&mut sealed);
+        for (member, map) in [("labels", &wanted.labels), ("annotations", &wanted.annotations)] {
+            let members = tiphys_object::access::member_object_mut(metadata, member);
+            members.extend(map.iter().map(|(key, text)| (key.clone(), json!(text))));
+        }
+        return Ok(Change::Create(crate::Sealed::new(sealed)));
+    };
+    let differing = differing_keys(existing, wanted);
+    if differing.is_empty() {
+        return Ok(Change::Keep);
+    }
+    if !upsert {
+        return Err(ClusterCallError::Different(differing));
+    }
+    Ok(store(secrets, existing, wanted))
+}
+
+/// What updating a cluster changes (REP-114). One without a Secret cannot be updated.
+///
+/// # Errors
+/// When there is none, or it may not be stored.
+pub fn plan_update(
+    secrets: &Secrets,
+    secret_name: &str,
+    update: &Update,
+) -> Result<Change, ClusterCallError> {
+    let stored = secrets.clusters();
+    let existing =
+        stored.iter().find(|stored| stored.secret_name == secret_name).ok_or(ClusterCallError::Denied)?;
+    let wanted = update.apply(existing);
+    check(&wanted)?;
+    Ok(store(secrets, existing, &wanted))
+}
+
+/// What deleting a cluster changes: its Secret goes, or loses its label (REP-3).
+///
+/// # Errors
+/// When there is none.
+pub fn plan_delete(secrets: &Secrets, secret_name: &str) -> Result<Change, ClusterCallError> {
+    let object = secrets.get(secret_name).filter(|found| found.label(SECRET_TYPE_LABEL) == Some(CLUSTER));
+    object.map(|object| managed::delete(object)).ok_or(ClusterCallError::Denied)
+}
+
+/// The keys of the Secret (REP B1); an absent text is a key that is not there.
+fn data_of(cluster: &Cluster) -> [(&'static str, Option<String>); 7] {
+    let some = |text: String| Some(text).filter(|text| !text.is_empty());
+    // An API that stored no name would store the server as one.
+    let name = if cluster.name.is_empty() { &cluster.server } else { &cluster.name };
+    [
+        ("server", Some(cluster.server.clone())),
+        ("name", Some(name.clone())),
+        ("config", Some(cluster.config.expose().clone())),
+        ("namespaces", some(cluster.namespaces.join(","))),
+        ("clusterResources", cluster.cluster_resources.then(|| "true".to_owned())),
+        ("shard", cluster.shard.map(|shard| shard.to_string())),
+        ("project", some(cluster.project.clone())),
+    ]
+}
+
+/// Keys in which a stored cluster is not the wanted one; the project does not count (REP-113).
+fn differing_keys(stored: &Cluster, wanted: &Cluster) -> Vec<&'static str> {
+    let name = |cluster: &Cluster| {
+        if cluster.name.is_empty() { cluster.server.clone() } else { cluster.name.clone() }
+    };
+    let config = |cluster: &Cluster| cluster.parse_config().ok();
+    let is_same_config = config(stored).is_some() && config(stored) == config(wanted);
+    [
+        ("annotations", stored.annotations != wanted.annotations),
+        ("clusterResources", stored.cluster_resources != wanted.cluster_resources),
+        ("config", !is_same_config),
+        ("labels", stored.labels != wanted.labels),
+        ("name", name(stored) != name(wanted)),
+        ("namespaces", stored.namespaces != wanted.namespaces),
+        ("shard", stored.shard != wanted.shard),
+    ]
+    .into_iter()
+    .filter_map(|(key, differs)| differs.then_some(key))
+    .collect()
+}
+
+/// Rewrites our keys, labels and annotations. Deviation (REP-102): keys that nobody knows stay, and so do what says who
+/// manages the Secret and what `kubectl` remembers.
+fn store(secrets: &Secrets, existing: &Cluster, wanted: &Cluster) -> Change {
+    let Some(object) = secrets.get(&existing.secret_name) else { return Change::Keep };
+    let (present, texts) = (objects::texts(object), objects::decoded(object));
+    let mut data = Map::new();
+    for (key, text) in data_of(wanted) {
+        let value = match text {
+            Some(text) if texts.get(key) != Some(&text) => managed::encoded(&text),
+            None if present.contains_key(key) => Value::Null,
+            Some(_) | None => continue,
+        };
+        data.insert(key.to_owned(), value);
+    }
+    let mut metadata = Map::new();
+    let kept = [SECRET_TYPE_LABEL, annotation::MANAGED_BY, LAST_APPLIED];
+    for (member, wanted) in [("labels", &wanted.labels), ("annotations", &wanted.annotations)] {
+        let changes = map_changes(&stored_map(object, member), wanted, &kept);
+        if !changes.is_empty() {
+            metadata.insert(member.to_owned(), changes.into());
+        }
+    }
+    let mut patch = Map::new();
+    for (member, changes) in [("data", data), ("metadata", metadata)] {
+        if !changes.is_empty() {
+            patch.insert(member.to_owned(), changes.into());
+        }
+    }
+    if patch.is_empty() { Change::Keep } else { managed::patch(object, patch.into()) }
+}
+
+fn stored_map(object: &Object, member: &str) -> BTreeMap<String, String> {
+    let metadata = objects::metadata(object).unwrap_or_default();
+    if member == "labels" { metadata.labels } else { metadata.annotations }
+}
+
+/// The merge patch that makes one map the other, except the keys that are not ours to change.
+fn map_changes(
+    stored: &BTreeMap<String, String>,
+    wanted: &BTreeMap<String, String>,
+    kept: &[&str],
+) -> Map<String, Value> {
+    let mut changes = Map::new();
+    for (key, text) in wanted.iter().filter(|(key, text)| stored.get(*key) != Some(text)) {
+        changes.insert(key.clone(), json!(text));
+    }
+    for key in stored.keys().filter(|key| !wanted.contains_key(*key) && !kept.contains(&key.as_str())) {
+        changes.insert(key.clone(), Value::Null);
+    }
+    changes
+}

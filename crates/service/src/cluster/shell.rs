@@ -1,0 +1,188 @@
+//! Calls about clusters (REP-112..114).
+
+use std::collections::BTreeMap;
+
+use tiphys_api::cluster::{Cluster, Clusters as All};
+use tiphys_api::names::{IN_CLUSTER_SERVER, annotation};
+use tiphys_cluster::{Connection, Discovery, PluginPolicy, Writer, error_chain};
+
+use super::{ClusterCallError, Selector, Update, access, plan_create, plan_delete, plan_update};
+use crate::access::{Access, Action, Caller, Resource};
+use crate::error::Error;
+use crate::repository::rbac_object;
+use crate::secrets::Secrets;
+use crate::store::Store;
+
+/// A cluster to create (REP-113).
+#[derive(Clone, Debug)]
+pub struct Create {
+    /// As wanted.
+    pub cluster: Cluster,
+    /// Whether one that exists is changed.
+    pub upsert: bool,
+}
+
+/// Calls about the clusters of an installation.
+#[derive(Clone, Copy, Debug)]
+pub struct Clusters<'a> {
+    store: &'a Store,
+    caller: Caller<'a>,
+    /// `cluster.inClusterEnabled` (REP-110).
+    in_cluster_enabled: bool,
+}
+
+impl<'a> Clusters<'a> {
+    /// Calls of somebody.
+    pub fn new(store: &'a Store, caller: Caller<'a>, in_cluster_enabled: bool) -> Self {
+        Self { store, caller, in_cluster_enabled }
+    }
+
+    fn may(&self, action: Action, cluster: &Cluster) -> Result<(), Error> {
+        let object = rbac_object(&cluster.project, &cluster.server);
+        self.caller.may(&Access { resource: Resource::Clusters, action, object: &object })
+    }
+
+    /// All that the caller may see, by name, then server (REP-112), the local one included (REP-110).
+    pub fn list(&self, secrets: &Secrets) -> Vec<Cluster> {
+        let all = All::new(secrets.clusters(), self.in_cluster_enabled);
+        all.all().iter().filter(|cluster| self.may(Action::Get, cluster).is_ok()).cloned().collect()
+    }
+
+    /// What a selector means among those.
+    ///
+    /// # Errors
+    /// When it means none; who may not see it learns nothing else (REP-112).
+    pub fn select(
+        &self,
+        secrets: &Secrets,
+        selector: Selector<'_>,
+        action: Action,
+    ) -> Result<Vec<Cluster>, Error> {
+        let found: Vec<Cluster> =
+            self.list(secrets).into_iter().filter(|cluster| selector.means(cluster)).collect();
+        for cluster in &found {
+            self.may(action, cluster)?;
+        }
+        if found.is_empty() { Err(ClusterCallError::Denied.into()) } else { Ok(found) }
+    }
+
+    /// Creates a cluster that answers (REP-113).
+    ///
+    /// # Errors
+    /// When it may not be stored, does not answer, or exists and is different.
+    pub async fn create(
+        &self,
+        secrets: &mut Secrets,
+        call: &Create,
+        policy: &PluginPolicy,
+    ) -> Result<bool, Error> {
+        let wanted = &call.cluster;
+        super::check(wanted)?;
+        self.may(Action::Create, wanted)?;
+        if call.upsert {
+            self.may(Action::Update, wanted)?;
+        }
+        // The decision comes first: nobody waits for a server to be told that its entry exists.
+        plan_create(secrets, wanted, call.upsert, self.in_cluster_enabled)?;
+        if !is_local(wanted) {
+            connect(wanted, policy).await?;
+        }
+        self.store
+            .settle(secrets, |secrets| plan_create(secrets, wanted, call.upsert, self.in_cluster_enabled))
+            .await
+    }
+
+    /// Changes every cluster that is meant (REP-114). A change of the project needs the right in both.
+    ///
+    /// # Errors
+    /// When none is meant, or what it would become may not be stored.
+    pub async fn update(
+        &self,
+        secrets: &mut Secrets,
+        selector: Selector<'_>,
+        update: &Update,
+    ) -> Result<(), Error> {
+        for cluster in self.select(secrets, selector, Action::Update)? {
+            self.may(Action::Update, &update.apply(&cluster))?;
+            self.store.settle(secrets, |secrets| plan_update(secrets, &cluster.secret_name, update)).await?;
+        }
+        Ok(())
+    }
+
+    /// Deletes every cluster that is meant (REP-114).
+    ///
+    /// # Errors
+    /// When none is meant.
+    pub async fn delete(&self, secrets: &mut Secrets, selector: Selector<'_>) -> Result<(), Error> {
+        for cluster in self.select(secrets, selector, Action::Delete)? {
+            self.store.settle(secrets, |secrets| plan_delete(secrets, &cluster.secret_name)).await?;
+        }
+        Ok(())
+    }
+
+    /// Asks for a rebuild of what is known about a cluster (REP-103, REP-114). `now` is RFC 3339.
+    ///
+    /// # Errors
+    /// When none is meant.
+    pub async fn invalidate(
+        &self,
+        secrets: &mut Secrets,
+        selector: Selector<'_>,
+        now: &str,
+    ) -> Result<(), Error> {
+        for cluster in self.select(secrets, selector, Action::Update)? {
+            let mut annotations: BTreeMap<String, String> = cluster.annotations.clone();
+            annotations.insert(annotation::REFRESH.to_owned(), now.to_owned());
+            let update = Update { annotations: Some(annotations), ..Update::default() };
+            self.store.settle(secrets, |secrets| plan_update(secrets, &cluster.secret_name, &update)).await?;
+        }
+        Ok(())
+    }
+
+    /// Gives a cluster a new token, and takes the old one out of it (REP-114).
+    ///
+    /// # Errors
+    /// When it has no token of a service account, or does not give a new one.
+    pub async fn rotate_auth(
+        &self,
+        secrets: &mut Secrets,
+        selector: Selector<'_>,
+        policy: &PluginPolicy,
+    ) -> Result<(), Error> {
+        for cluster in self.select(secrets, selector, Action::Update)? {
+            let config = cluster.parse_config().map_err(ClusterCallError::from)?;
+            if config.bearer_token.is_empty() {
+                return Err(ClusterCallError::NoBearerToken(cluster.server).into());
+            }
+            let account = access::account_of(config.bearer_token.expose())
+                .ok_or_else(|| ClusterCallError::ForeignToken(cluster.server.clone()))?;
+            let writer = connect(&cluster, policy).await?;
+            let token = access::new_token(&writer, &account).await?;
+            let with_token = access::with_token(cluster.config.expose(), &token.value)
+                .ok_or_else(|| ClusterCallError::ForeignToken(cluster.server.clone()))?;
+            // What is stored has to work before the old one goes.
+            let renewed = Cluster { config: with_token.clone(), ..cluster.clone() };
+            let writer = connect(&renewed, policy).await?;
+            let update = Update { config: Some(with_token), ..Update::default() };
+            self.store.settle(secrets, |secrets| plan_update(secrets, &cluster.secret_name, &update)).await?;
+            access::remove_tokens(&writer, &account, &token.secret).await?;
+        }
+        Ok(())
+    }
+}
+
+/// The local cluster as the program itself reaches it, which needs no test.
+fn is_local(cluster: &Cluster) -> bool {
+    cluster.server == IN_CLUSTER_SERVER
+}
+
+/// Connects as the Secret of a cluster says, and asks for its version.
+async fn connect(cluster: &Cluster, policy: &PluginPolicy) -> Result<Writer, Error> {
+    let failed = |text: String| ClusterCallError::Connection(text);
+    let connection = Connection::from_cluster_secret(&cluster.server, cluster.config.expose(), policy)
+        .await
+        .map_err(|error| failed(error_chain(&error)))?;
+    let discovery = Discovery::new(connection.clone());
+    discovery.kinds().await.map_err(|error| failed(error_chain(&error)))?;
+    Ok(Writer::new(connection, discovery))
+}

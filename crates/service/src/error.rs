@@ -1,0 +1,133 @@
+//! Why a call fails, with the class that gRPC gives it.
+
+use tiphys_cluster::ApiError;
+
+use crate::cluster::ClusterCallError;
+use crate::managed::SecretError;
+use crate::project::ProjectError;
+use crate::repository::RepositoryError;
+use crate::template::TemplateError;
+
+/// Class of a failure, with the names of gRPC.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Code {
+    /// A value is wrong.
+    InvalidArgument,
+    /// A value is outside of what is permitted.
+    OutOfRange,
+    /// It does not exist.
+    NotFound,
+    /// It exists already.
+    AlreadyExists,
+    /// The caller may not.
+    PermissionDenied,
+    /// Nobody knows who the caller is.
+    Unauthenticated,
+    /// Not in the present state.
+    FailedPrecondition,
+    /// Somebody else changed it at the same time.
+    Aborted,
+    /// This version does not do it.
+    Unimplemented,
+    /// Somebody who is needed does not answer.
+    Unavailable,
+    /// Somebody who is needed does not answer in time.
+    DeadlineExceeded,
+    /// Too much was asked for.
+    ResourceExhausted,
+    /// Everything else.
+    Unknown,
+}
+
+impl Code {
+    /// The name of gRPC.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::InvalidArgument => "InvalidArgument",
+            Self::OutOfRange => "OutOfRange",
+            Self::NotFound => "NotFound",
+            Self::AlreadyExists => "AlreadyExists",
+            Self::PermissionDenied => "PermissionDenied",
+            Self::Unauthenticated => "Unauthenticated",
+            Self::FailedPrecondition => "FailedPrecondition",
+            Self::Aborted => "Aborted",
+            Self::Unimplemented => "Unimplemented",
+            Self::Unavailable => "Unavailable",
+            Self::DeadlineExceeded => "DeadlineExceeded",
+            Self::ResourceExhausted => "ResourceExhausted",
+            Self::Unknown => "Unknown",
+        }
+    }
+
+    /// The class of what a Kubernetes API server answered (CLI-9).
+    pub fn of(error: &ApiError) -> Self {
+        match error {
+            ApiError::Refused(refusal) => match refusal.code {
+                400 | 422 => Self::InvalidArgument,
+                401 => Self::Unauthenticated,
+                403 => Self::PermissionDenied,
+                404 => Self::NotFound,
+                409 if error.is_already_exists() => Self::AlreadyExists,
+                409 => Self::Aborted,
+                429 => Self::ResourceExhausted,
+                503 => Self::Unavailable,
+                504 => Self::DeadlineExceeded,
+                _ => Self::Unknown,
+            },
+            ApiError::Timeout { .. } => Self::DeadlineExceeded,
+            ApiError::Unreachable { .. } | ApiError::GroupUnavailable(_) => Self::Unavailable,
+            _ => Self::Unknown,
+        }
+    }
+}
+
+/// Why a call fails. No text has credentials in it.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// A call about a repository.
+    #[error(transparent)]
+    Repository(#[from] RepositoryError),
+    /// A call about a credential template.
+    #[error(transparent)]
+    Template(#[from] TemplateError),
+    /// A call about a cluster.
+    #[error(transparent)]
+    Cluster(#[from] ClusterCallError),
+    /// A call about a project.
+    #[error(transparent)]
+    Project(#[from] ProjectError),
+    /// A Secret that is to be written.
+    #[error(transparent)]
+    Secret(#[from] SecretError),
+    /// The caller may not.
+    #[error("{0}")]
+    Denied(String),
+    /// The cluster refused, or did not answer.
+    #[error(transparent)]
+    Api(#[from] ApiError),
+    /// Somebody changes the object all the time.
+    #[error("{name} was changed by somebody else {attempts} times in a row; try again")]
+    Busy {
+        /// The object.
+        name: String,
+        /// How often.
+        attempts: u32,
+    },
+}
+
+impl Error {
+    /// The class.
+    pub fn code(&self) -> Code {
+        match self {
+            Self::Repository(error) => error.code(),
+            Self::Template(error) => error.code(),
+            Self::Cluster(error) => error.code(),
+            Self::Project(error) => error.code(),
+            Self::Secret(error) => error.code(),
+            Self::Denied(_) => Code::PermissionDenied,
+            Self::Api(error) => Code::of(error),
+            Self::Busy { .. } => Code::Aborted,
+        }
+    }
+}

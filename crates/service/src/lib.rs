@@ -1,0 +1,29 @@
+//! Looks up and changes repositories, credential templates, clusters and projects for whoever asks: the command
+//! line in core mode today, the API server tomorrow.
+//!
+//! Each area is two layers. Pure functions decide: from the objects as they were read and a request they make a
+//! [`Change`], or an error in the words of the specification ([`repository`], [`template`], [`project`],
+//! [`cluster`]). A thin shell carries the change out ([`Store`]): it writes with the version that was read, and
+//! when somebody else was faster it reads that one object again and asks the same function again.
+//!
+//! Who may do what is not decided here: a [`Caller`] is asked with the resource, the action and the object of the
+//! RBAC rules before anything is looked at or changed. In core mode Kubernetes decides.
+
+mod access;
+mod change;
+pub mod cluster;
+pub mod connection;
+mod error;
+mod managed;
+pub mod project;
+pub mod repository;
+mod secrets;
+mod store;
+pub mod template;
+
+pub use access::{Access, Action, Caller, Resource};
+pub use change::{Change, Sealed, Seen};
+pub use error::{Code, Error};
+pub use managed::SecretError;
+pub use secrets::Secrets;
+pub use store::Store;

@@ -1,0 +1,214 @@
+//! Calls about repositories, in the order of the specification: may they, does it answer, write (REP-42..49).
+
+use futures::StreamExt as _;
+use jiff::Timestamp;
+use tiphys_api::repository::{
+    Repository, SecretKind, Selection, TemplateMatching, select_for_api, select_template,
+};
+use tiphys_source::Sources;
+
+use super::{Removal, RepositoryError, plan_create, plan_delete, plan_update, rbac_object, update_objects};
+use crate::access::{Access, Action, Caller, Resource};
+use crate::connection::{self, State, Trouble};
+use crate::error::Error;
+use crate::secrets::Secrets;
+use crate::store::Store;
+
+/// Repositories that are asked at a time.
+const TESTS_MAX: usize = 8;
+
+/// A repository to create (REP-40).
+#[derive(Clone, Debug)]
+pub struct Create {
+    /// As wanted.
+    pub repository: Repository,
+    /// Whether one that exists is changed.
+    pub upsert: bool,
+    /// Whether [`Repositories::validate`] has just said yes.
+    pub is_validated: bool,
+}
+
+/// A repository with what is known of its connection.
+#[derive(Clone, Debug)]
+pub struct Listed {
+    /// With the credentials in force, which are for no answer.
+    pub repository: Repository,
+    /// Its connection.
+    pub state: State,
+}
+
+/// Calls about the repositories of an installation. `kind` and `templates` are those to read with, or those to push
+/// with (REP-23).
+#[derive(Clone, Copy)]
+pub struct Repositories<'a> {
+    store: &'a Store,
+    caller: Caller<'a>,
+    matching: TemplateMatching,
+}
+
+impl std::fmt::Debug for Repositories<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Repositories").field("caller", &self.caller).finish_non_exhaustive()
+    }
+}
+
+const KIND: SecretKind = SecretKind::Repository;
+
+impl<'a> Repositories<'a> {
+    /// Calls of somebody; templates match as the settings say (REP-32).
+    pub fn new(store: &'a Store, caller: Caller<'a>, matching: TemplateMatching) -> Self {
+        Self { store, caller, matching }
+    }
+
+    fn may(&self, action: Action, object: &str) -> Result<(), Error> {
+        self.caller.may(&Access { resource: Resource::Repositories, action, object })
+    }
+
+    /// What the caller may see, sorted (REP-42), each with the credentials in force.
+    pub fn visible(&self, secrets: &Secrets) -> Vec<Repository> {
+        let templates = secrets.templates(SecretKind::Template);
+        let mut found: Vec<Repository> = secrets
+            .repositories(KIND)
+            .into_iter()
+            .filter(|found| self.may(Action::Get, &rbac_object(&found.project, &found.url)).is_ok())
+            .map(|found| self.inheriting(found, &templates))
+            .collect();
+        found.sort_by_cached_key(|found| {
+            (format!("{}/{}", found.project, found.url), found.secret_name.clone())
+        });
+        found
+    }
+
+    /// Takes credentials of a template where there are none (REP-22). A template that cannot be read makes the
+    /// repository one that cannot be used.
+    fn inheriting(
+        &self,
+        mut repository: Repository,
+        templates: &[tiphys_api::repository::CredentialTemplate],
+    ) -> Repository {
+        if repository.problem.is_some() || repository.credentials.is_present() {
+            return repository;
+        }
+        if let Some(Selection { chosen, .. }) = select_template(templates, &repository.url, self.matching) {
+            repository.problem.clone_from(&chosen.problem);
+            repository.credentials.inherit(&chosen.credentials);
+            if repository.r#type.is_empty() {
+                repository.r#type.clone_from(&chosen.r#type);
+            }
+            repository.inherited_credentials = true;
+        }
+        repository
+    }
+
+    /// All that the caller may see, with the state of each connection (REP-42). `sources` tests; without it nobody is
+    /// asked.
+    pub async fn list(&self, secrets: &Secrets, sources: Option<&Sources>, now: Timestamp) -> Vec<Listed> {
+        let asked = self.visible(secrets).into_iter().map(|repository| listed(repository, sources, now));
+        futures::stream::iter(asked).buffered(TESTS_MAX).collect().await
+    }
+
+    /// The repository that a call means (REP-43, REP-44).
+    ///
+    /// # Errors
+    /// When none or several are meant.
+    pub async fn get(
+        &self,
+        secrets: &Secrets,
+        (url, project): (&str, Option<&str>),
+        sources: Option<&Sources>,
+        now: Timestamp,
+    ) -> Result<Listed, Error> {
+        let visible = self.visible(secrets);
+        let found = select_for_api(&visible, url, project).map_err(RepositoryError::from)?.clone();
+        self.may(Action::Get, &rbac_object(&found.project, &found.url))?;
+        if let Some(problem) = &found.problem {
+            // A list goes on without it; who asks for this one is told (REP-6).
+            return Err(RepositoryError::Field(problem.clone()).into());
+        }
+        Ok(listed(found, sources, now).await)
+    }
+
+    /// Whether a repository could be reached as described (REP-49).
+    ///
+    /// # Errors
+    /// When the caller may not create it, it may not be stored, or does not answer.
+    pub async fn validate(
+        &self,
+        secrets: &Secrets,
+        wanted: &Repository,
+        sources: &Sources,
+    ) -> Result<(), Error> {
+        super::check(wanted)?;
+        self.may(Action::Create, &rbac_object(&wanted.project, &wanted.url))?;
+        let with_template = self.inheriting(wanted.clone(), &secrets.templates(SecretKind::Template));
+        let tested = connection::test(sources, &with_template).await;
+        Ok(tested.map_err(|trouble: Trouble| RepositoryError::Connection(trouble.to_string()))?)
+    }
+
+    /// Creates a repository (REP-46, REP-47). One without a project is tested first.
+    ///
+    /// # Errors
+    /// Those of [`Repositories::validate`], and when it exists and is different.
+    pub async fn create(
+        &self,
+        secrets: &mut Secrets,
+        call: &Create,
+        sources: &Sources,
+    ) -> Result<bool, Error> {
+        let wanted = &call.repository;
+        super::check(wanted)?;
+        self.may(Action::Create, &rbac_object(&wanted.project, &wanted.url))?;
+        if wanted.project.is_empty() && !call.is_validated {
+            self.validate(secrets, wanted, sources).await?;
+        }
+        if call.upsert {
+            self.may_update(secrets, wanted)?;
+        }
+        self.store.settle(secrets, |secrets| plan_create(secrets, KIND, wanted, call.upsert)).await
+    }
+
+    /// Changes a repository (REP-48).
+    ///
+    /// # Errors
+    /// When there is none with this URL and exactly this project.
+    pub async fn update(&self, secrets: &mut Secrets, wanted: &Repository) -> Result<bool, Error> {
+        self.may_update(secrets, wanted)?;
+        self.store.settle(secrets, |secrets| plan_update(secrets, KIND, wanted)).await
+    }
+
+    fn may_update(&self, secrets: &Secrets, wanted: &Repository) -> Result<(), Error> {
+        update_objects(&secrets.repositories(KIND), wanted)
+            .iter()
+            .try_for_each(|object| self.may(Action::Update, object))
+    }
+
+    /// Deletes the repository that a call means (REP-43, REP-45). Answers with the names of other Secrets that
+    /// declare the same one.
+    ///
+    /// # Errors
+    /// When none or several are meant.
+    pub async fn delete(
+        &self,
+        secrets: &mut Secrets,
+        url: &str,
+        project: Option<&str>,
+    ) -> Result<Vec<String>, Error> {
+        let visible = self.visible(secrets);
+        let found = select_for_api(&visible, url, project).map_err(RepositoryError::from)?.clone();
+        self.may(Action::Delete, &rbac_object(&found.project, &found.url))?;
+        let Removal { left, .. } = plan_delete(secrets, KIND, &found.url, &found.project)?;
+        let plan = |secrets: &Secrets| {
+            plan_delete(secrets, KIND, &found.url, &found.project).map(|removal| removal.change)
+        };
+        self.store.settle(secrets, plan).await?;
+        Ok(left)
+    }
+}
+
+async fn listed(repository: Repository, sources: Option<&Sources>, now: Timestamp) -> Listed {
+    let state = match sources {
+        Some(sources) => State::of(&connection::test(sources, &repository).await, now),
+        None => State::unknown(""),
+    };
+    Listed { repository, state }
+}

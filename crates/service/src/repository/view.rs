@@ -1,0 +1,57 @@
+//! A repository as an answer shows it: without anything that opens a door (REP-13).
+
+use serde_json::{Map, Value, json};
+use tiphys_api::repo_url::mask_password;
+use tiphys_api::repository::Repository;
+
+use crate::connection::State;
+
+/// The members of an answer (REP-13). Zero values are left out, except the URL and the state of the connection.
+pub fn shown(repository: &Repository, state: &State) -> Value {
+    let credentials = &repository.credentials;
+    let texts = [
+        ("type", repository.effective_type()),
+        ("name", &repository.name),
+        ("username", &credentials.username),
+        ("noProxy", &credentials.no_proxy),
+        ("project", &repository.project),
+        ("githubAppEnterpriseBaseUrl", &credentials.github_app_enterprise_base_url),
+        ("azureServicePrincipalClientId", &credentials.azure_client_id),
+        ("azureServicePrincipalTenantId", &credentials.azure_tenant_id),
+        ("azureActiveDirectoryEndpoint", &credentials.azure_active_directory_endpoint),
+    ];
+    let flags = [
+        ("insecure", repository.is_insecure()),
+        ("enableLfs", repository.enable_lfs),
+        ("enableOCI", credentials.enable_oci),
+        ("forceHttpBasicAuth", credentials.force_http_basic_auth),
+        ("inheritedCreds", repository.inherited_credentials),
+        ("useAzureWorkloadIdentity", credentials.use_azure_workload_identity),
+    ];
+    let numbers = [
+        ("githubAppID", credentials.github_app_id),
+        ("githubAppInstallationID", credentials.github_app_installation_id),
+        ("depth", repository.depth),
+    ];
+    let mut members = Map::new();
+    members.insert("repo".to_owned(), mask_password(&repository.url).into());
+    members.insert("connectionState".to_owned(), state.to_value());
+    members.extend(
+        texts.iter().filter(|(_, text)| !text.is_empty()).map(|(key, text)| ((*key).to_owned(), json!(text))),
+    );
+    members
+        .extend(flags.iter().filter(|(_, flag)| *flag).map(|(key, flag)| ((*key).to_owned(), json!(flag))));
+    members.extend(numbers.iter().filter(|(_, it)| *it != 0).map(|(key, it)| ((*key).to_owned(), json!(it))));
+    if !credentials.proxy.is_empty() {
+        members.insert("proxy".to_owned(), masked_proxy(&credentials.proxy).into());
+    }
+    Value::Object(members)
+}
+
+/// Deviation (REP-13): the reference shows user and password of a proxy.
+fn masked_proxy(proxy: &str) -> String {
+    match proxy.split_once("://").and_then(|(scheme, rest)| Some((scheme, rest.rsplit_once('@')?.1))) {
+        Some((scheme, host)) => format!("{scheme}://***@{host}"),
+        None => proxy.to_owned(),
+    }
+}

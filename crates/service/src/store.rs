@@ -1,0 +1,166 @@
+//! The shell: carries changes out, each on the state that it was decided on.
+
+use std::sync::Arc;
+
+use smol_str::SmolStr;
+use tiphys_cluster::{ApiError, DeleteOptions, Deleted, Propagation, Target, Writer};
+use tiphys_object::{Gvk, Object, access};
+use tiphys_policy::permit::{Own, Permit};
+
+use crate::change::{Change, Seen};
+use crate::error::Error;
+use crate::secrets::Secrets;
+
+/// Attempts at a change that others may be making at the same time.
+const ATTEMPTS_MAX: u32 = 40;
+
+/// The control plane's own objects: Secrets and `AppProjects` of one namespace.
+#[derive(Clone, Debug)]
+pub struct Store {
+    writer: Writer,
+    namespace: String,
+}
+
+/// How a change went.
+enum Carried {
+    /// It is done; the object as it is now, `None` when it is gone.
+    Done(SmolStr, Option<Arc<Object>>),
+    /// The object with this name is not what it was when the change was decided.
+    Stale(SmolStr),
+    /// There was nothing to do.
+    Kept,
+}
+
+impl Store {
+    /// Writes to a namespace.
+    pub fn new(writer: Writer, namespace: &str) -> Self {
+        Self { writer, namespace: namespace.to_owned() }
+    }
+
+    /// The namespace.
+    pub fn namespace(&self) -> &str {
+        &self.namespace
+    }
+
+    /// Reads one of the objects; `None` when it does not exist.
+    ///
+    /// # Errors
+    /// When the cluster does not say.
+    pub async fn get(&self, kind: Own, name: &str) -> Result<Option<Arc<Object>>, ApiError> {
+        self.writer.get(&self.target(kind, name)).await
+    }
+
+    /// Decides and writes, until what was decided is written: when an object is not what the decision saw, it is
+    /// read again and the decision is made again. Says whether something changed.
+    ///
+    /// # Errors
+    /// Those of the decision, those of the cluster, and [`Error::Busy`].
+    pub async fn settle<E: Into<Error>>(
+        &self,
+        secrets: &mut Secrets,
+        plan: impl Fn(&Secrets) -> Result<Change, E>,
+    ) -> Result<bool, Error> {
+        let mut last = SmolStr::default();
+        for _ in 0..ATTEMPTS_MAX {
+            let change = plan(secrets).map_err(Into::into)?;
+            match self.carry_out(Own::Secret, &change).await? {
+                Carried::Kept => return Ok(false),
+                Carried::Done(name, object) => {
+                    secrets.put(&name, object);
+                    return Ok(true);
+                }
+                Carried::Stale(name) => {
+                    secrets.put(&name, self.get(Own::Secret, &name).await?);
+                    last = name;
+                }
+            }
+        }
+        Err(Error::Busy { name: last.to_string(), attempts: ATTEMPTS_MAX })
+    }
+
+    /// The same for one object that is no Secret: it is read, decided about and written, again when somebody else was
+    /// faster. Answers with the object as it is then; `None` when it is gone.
+    ///
+    /// # Errors
+    /// Those of the decision, those of the cluster, and [`Error::Busy`].
+    pub async fn settle_one<E: From<Error>>(
+        &self,
+        kind: Own,
+        name: &str,
+        plan: impl Fn(Option<&Object>) -> Result<Change, E>,
+    ) -> Result<Option<Arc<Object>>, E> {
+        for _ in 0..ATTEMPTS_MAX {
+            let stored = self.get(kind, name).await.map_err(Error::from)?;
+            let change = plan(stored.as_deref())?;
+            match self.carry_out(kind, &change).await.map_err(Error::from)? {
+                Carried::Kept => return Ok(stored),
+                Carried::Done(_, object) => return Ok(object),
+                Carried::Stale(_) => {}
+            }
+        }
+        Err(Error::Busy { name: name.to_owned(), attempts: ATTEMPTS_MAX }.into())
+    }
+
+    async fn carry_out(&self, kind: Own, change: &Change) -> Result<Carried, ApiError> {
+        match change {
+            Change::Keep => Ok(Carried::Kept),
+            Change::Create(manifest) => {
+                let name = access::name(manifest.expose());
+                match self.writer.create(&self.permit(kind, name), manifest.expose()).await {
+                    Ok(object) => Ok(Carried::Done(name.into(), Some(object))),
+                    Err(error) if error.is_already_exists() => Ok(Carried::Stale(name.into())),
+                    Err(error) => Err(error),
+                }
+            }
+            Change::Patch(seen, patch) => {
+                let (permit, target) = (self.permit(kind, &seen.name), self.target(kind, &seen.name));
+                carried(seen, self.writer.merge_patch(&permit, &target, None, patch.expose()).await)
+            }
+            Change::Replace(seen, manifest) => {
+                let permit = self.permit(kind, &seen.name);
+                carried(seen, self.writer.update(&permit, manifest.expose()).await)
+            }
+            Change::Delete(seen) => {
+                let options = DeleteOptions {
+                    propagation: Propagation::Background,
+                    uid: Some(seen.uid.clone()),
+                    version: Some(seen.version.clone()),
+                    is_dry_run: false,
+                };
+                let (permit, target) = (self.permit(kind, &seen.name), self.target(kind, &seen.name));
+                match self.writer.delete(&permit, &target, &options).await {
+                    Ok(Deleted::Accepted) => Ok(Carried::Done(seen.name.as_str().into(), None)),
+                    Ok(Deleted::Absent) => Ok(Carried::Stale(seen.name.as_str().into())),
+                    Err(error) if error.is_conflict() => Ok(Carried::Stale(seen.name.as_str().into())),
+                    Err(error) => Err(error),
+                }
+            }
+        }
+    }
+
+    fn target(&self, kind: Own, name: &str) -> Target {
+        Target::new(gvk(kind), &self.namespace, name)
+    }
+
+    fn permit(&self, kind: Own, name: &str) -> Permit {
+        Permit::own(kind, &self.namespace, name)
+    }
+}
+
+fn carried(seen: &Seen, written: Result<Arc<Object>, ApiError>) -> Result<Carried, ApiError> {
+    let name = SmolStr::from(seen.name.as_str());
+    match written {
+        Ok(object) => Ok(Carried::Done(name, Some(object))),
+        Err(error) if error.is_conflict() || error.is_not_found() => Ok(Carried::Stale(name)),
+        Err(error) => Err(error),
+    }
+}
+
+fn gvk(kind: Own) -> Gvk {
+    let (group, word) = kind.group_kind();
+    let version = match kind {
+        Own::Application | Own::Project => tiphys_api::names::VERSION,
+        Own::Event | Own::Lease | Own::Secret | Own::Settings => "v1",
+    };
+    Gvk::new(group, version, word)
+}

@@ -1,0 +1,200 @@
+//! Credential templates: what a call would change, and what it shows (REP A5).
+
+use serde_json::{Map, Value, json};
+use tiphys_api::repo_url;
+use tiphys_api::repository::{
+    CredentialTemplate, FieldError, SecretKind, Selection, differing_keys, template_mutation_target,
+};
+
+use crate::access::{Access, Action, Caller, Resource};
+use crate::change::Change;
+use crate::error::{Code, Error};
+use crate::managed::{self, SecretError};
+use crate::repository::Removal;
+use crate::secrets::Secrets;
+use crate::store::Store;
+
+/// Why a call about a template fails.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum TemplateError {
+    /// There is no URL (REP-34).
+    #[error("must specify URL")]
+    MissingUrl,
+    /// It exists with other content.
+    #[error(
+        "existing repository credentials spec is different; use upsert flag to force update; difference in keys \"{}\"", .0.join(",")
+    )]
+    Different(Vec<&'static str>),
+    /// There is none with exactly this URL (REP-35).
+    #[error("repository credentials '{0}' not found")]
+    NotFound(String),
+    /// The values cannot be stored.
+    #[error(transparent)]
+    Secret(#[from] SecretError),
+}
+
+impl TemplateError {
+    /// The class.
+    pub fn code(&self) -> Code {
+        match self {
+            Self::MissingUrl | Self::Different(_) => Code::InvalidArgument,
+            Self::NotFound(_) => Code::NotFound,
+            Self::Secret(error) => error.code(),
+        }
+    }
+}
+
+/// What creating a template changes: nothing when it exists as wanted, the existing one with `upsert`. A repository
+/// with the same URL is no obstacle (REP-34).
+///
+/// # Errors
+/// When it exists and is different, or cannot be stored.
+pub fn plan_create(
+    secrets: &Secrets,
+    kind: SecretKind,
+    wanted: &CredentialTemplate,
+    upsert: bool,
+) -> Result<Change, TemplateError> {
+    if wanted.url.trim().is_empty() {
+        return Err(TemplateError::MissingUrl);
+    }
+    let fields = wanted.fields();
+    managed::check(&fields)?;
+    let stored = secrets.templates(kind);
+    let Some(Selection { chosen, .. }) = template_mutation_target(&stored, &wanted.url) else {
+        return Ok(managed::create(secrets, kind, (&wanted.url, ""), &fields)?);
+    };
+    let mut differing = differing_keys(&chosen.fields(), &fields);
+    if let Some(FieldError::Bool { field, .. } | FieldError::Integer { field, .. }) = &chosen.problem
+        && !differing.contains(field)
+    {
+        differing.push(field);
+    }
+    if differing.is_empty() {
+        return Ok(Change::Keep);
+    }
+    if !upsert {
+        return Err(TemplateError::Different(differing));
+    }
+    Ok(secrets.get(&chosen.secret_name).map_or(Change::Keep, |object| managed::update(object, &fields)))
+}
+
+/// What updating a template changes: the one with exactly this URL (REP-35).
+///
+/// # Errors
+/// When there is none.
+pub fn plan_update(
+    secrets: &Secrets,
+    kind: SecretKind,
+    wanted: &CredentialTemplate,
+) -> Result<Change, TemplateError> {
+    let fields = wanted.fields();
+    managed::check(&fields)?;
+    let stored = secrets.templates(kind);
+    let target = template_mutation_target(&stored, &wanted.url);
+    let object = target.and_then(|target| secrets.get(&target.chosen.secret_name));
+    object.map(|object| managed::update(object, &fields)).ok_or_else(|| not_found(&wanted.url))
+}
+
+/// What deleting a template changes: the one with exactly this URL goes, never a shorter prefix (REP-35).
+///
+/// # Errors
+/// When there is none.
+pub fn plan_delete(secrets: &Secrets, kind: SecretKind, url: &str) -> Result<Removal, TemplateError> {
+    let stored = secrets.templates(kind);
+    let target = template_mutation_target(&stored, url).ok_or_else(|| not_found(url))?.chosen;
+    let object = secrets.get(&target.secret_name).ok_or_else(|| not_found(url))?;
+    let is_other = |other: &&CredentialTemplate| {
+        repo_url::same(&other.url, url) && other.secret_name != target.secret_name
+    };
+    let left = stored.iter().filter(is_other).map(|other| other.secret_name.clone()).collect();
+    Ok(Removal { change: managed::delete(object), left })
+}
+
+fn not_found(url: &str) -> TemplateError {
+    TemplateError::NotFound(repo_url::redact(url))
+}
+
+/// The members of an answer (REP-13).
+pub fn shown(template: &CredentialTemplate) -> Value {
+    let credentials = &template.credentials;
+    let mut members = Map::new();
+    members.insert("url".to_owned(), repo_url::mask_password(&template.url).into());
+    for (key, text) in [("username", credentials.username.as_str()), ("type", template.effective_type())] {
+        if !text.is_empty() {
+            members.insert(key.to_owned(), text.into());
+        }
+    }
+    if credentials.enable_oci {
+        members.insert("enableOCI".to_owned(), json!(true));
+    }
+    Value::Object(members)
+}
+
+/// Calls about the templates of an installation.
+#[derive(Clone, Copy, Debug)]
+pub struct Templates<'a> {
+    store: &'a Store,
+    caller: Caller<'a>,
+}
+
+const KIND: SecretKind = SecretKind::Template;
+
+impl<'a> Templates<'a> {
+    /// Calls of somebody.
+    pub fn new(store: &'a Store, caller: Caller<'a>) -> Self {
+        Self { store, caller }
+    }
+
+    fn may(&self, action: Action, url: &str) -> Result<(), Error> {
+        self.caller.may(&Access { resource: Resource::Repositories, action, object: url })
+    }
+
+    /// All that the caller may see, by URL.
+    pub fn list(&self, secrets: &Secrets) -> Vec<CredentialTemplate> {
+        let mut found = secrets.templates(KIND);
+        found.retain(|template| self.may(Action::Get, &template.url).is_ok());
+        found.sort_by(|a, b| (&a.url, &a.secret_name).cmp(&(&b.url, &b.secret_name)));
+        found
+    }
+
+    /// Creates a template (REP-34); with `upsert` one that exists is changed.
+    ///
+    /// # Errors
+    /// When it exists and is different.
+    pub async fn create(
+        &self,
+        secrets: &mut Secrets,
+        wanted: &CredentialTemplate,
+        upsert: bool,
+    ) -> Result<bool, Error> {
+        self.may(Action::Create, &wanted.url)?;
+        if upsert {
+            self.may(Action::Update, &wanted.url)?;
+        }
+        self.store.settle(secrets, |secrets| plan_create(secrets, KIND, wanted, upsert)).await
+    }
+
+    /// Changes a template (REP-35).
+    ///
+    /// # Errors
+    /// When there is none with this URL.
+    pub async fn update(&self, secrets: &mut Secrets, wanted: &CredentialTemplate) -> Result<bool, Error> {
+        self.may(Action::Update, &wanted.url)?;
+        self.store.settle(secrets, |secrets| plan_update(secrets, KIND, wanted)).await
+    }
+
+    /// Deletes a template (REP-35). Answers with the names of other Secrets that declare the same one.
+    ///
+    /// # Errors
+    /// When there is none with this URL.
+    pub async fn delete(&self, secrets: &mut Secrets, url: &str) -> Result<Vec<String>, Error> {
+        self.may(Action::Delete, url)?;
+        let Removal { left, .. } = plan_delete(secrets, KIND, url)?;
+        self.store
+            .settle(secrets, |secrets| plan_delete(secrets, KIND, url).map(|removal| removal.change))
+            .await?;
+        Ok(left)
+    }
+}
