@@ -1,9 +1,10 @@
-//! `tiphys eval` from outside: every example of the table, every example of the rules, every golden row.
+//! `tiphys eval` from outside: every example of the table, every golden row; and the examples of the pages in `docs`.
 
 mod documents;
 mod examples;
 mod golden;
 mod launch;
 mod names;
+mod pages;
 mod scripts;
 mod simulate;
