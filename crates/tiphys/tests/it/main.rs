@@ -6,5 +6,6 @@ mod golden;
 mod launch;
 mod names;
 mod pages;
+mod rbac;
 mod scripts;
 mod simulate;
