@@ -133,7 +133,9 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
             };
             let cold = time(|| {
                 let asked = objects.iter().enumerate();
-                asked.filter(|(at, object)| rbac.caller(Some(black_box(claims))).may(&ask(*at, object))).count()
+                asked
+                    .filter(|(at, object)| rbac.caller(Some(black_box(claims))).may(&ask(*at, object)))
+                    .count()
             });
             rate(&format!("{mode}, {who}, from the claims"), ">= 200000", APPLICATIONS, cold);
             let kept = time(|| {

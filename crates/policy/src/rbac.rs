@@ -38,8 +38,8 @@ pub use config::RbacConfig;
 pub use enforce::{Caller, Filter, Rbac, RbacOptions, Request};
 pub use in_force::InForce;
 pub use lines::{
-    LINE_BYTES_MAX, LineReason, POLICY_BYTES_MAX, POLICY_LINES_MAX, Place, PolicyError, PolicyProblem, PolicyRule,
-    RoleLink,
+    LINE_BYTES_MAX, LineReason, POLICY_BYTES_MAX, POLICY_LINES_MAX, Place, PolicyError, PolicyProblem,
+    PolicyRule, RoleLink,
 };
 pub use object::{application_object, application_set_object, scoped_object};
 pub use pattern::MatchMode;

@@ -47,7 +47,8 @@ fn config_map(path: &str, text: &str) -> Result<Option<BTreeMap<String, String>>
             .map_err(|error| Failure::generic(format!("{path}: {error}")))?;
         found.extend(value.filter(|value| value.get("kind").is_none_or(|kind| kind == "ConfigMap")));
     }
-    let is_named = |value: &&Value| value.pointer("/metadata/name").is_some_and(|name| name == RBAC_CONFIG_MAP);
+    let is_named =
+        |value: &&Value| value.pointer("/metadata/name").is_some_and(|name| name == RBAC_CONFIG_MAP);
     match (found.iter().find(is_named), found.as_slice()) {
         (Some(named), _) => data(path, named).map(Some),
         (None, [only]) => data(path, only).map(Some),

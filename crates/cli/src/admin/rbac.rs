@@ -156,8 +156,7 @@ fn request<'a>(
         if strict {
             let all = Resource::ALL.map(Resource::as_str).join(", ");
             let text = format!("error in RBAC request: '{resource}' is not a valid resource name");
-            return Err(Failure::fatal(text)
-                .hint(format!("name one of {all}; or ask with --strict=false")));
+            return Err(Failure::fatal(text).hint(format!("name one of {all}; or ask with --strict=false")));
         }
         return Ok(Request { resource, action, object });
     };

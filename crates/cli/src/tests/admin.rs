@@ -84,16 +84,19 @@ fn cli_910_a_policy_has_exactly_one_source() {
             let (written, code) = rbac(POLICY, &[command, flags].concat());
             assert_eq!((written.stdout.as_str(), code), ("", 1));
             assert!(
-                written.stderr.contains(
-                    "\"msg\":\"please provide exactly one of --policy-file or --namespace\""
-                ),
+                written
+                    .stderr
+                    .contains("\"msg\":\"please provide exactly one of --policy-file or --namespace\""),
                 "{}",
                 written.stderr
             );
         }
     }
     let (text, code) = can("p, kim", &["a", "get", "app"]);
-    assert!(code == 20 && text.contains("Policy is invalid: FILE line 1: `p, kim`: a p line has 6 fields"), "{text}");
+    assert!(
+        code == 20 && text.contains("Policy is invalid: FILE line 1: `p, kim`: a p line has 6 fields"),
+        "{text}"
+    );
     let (written, code) = execute(
         "argocd",
         &[],
@@ -116,9 +119,15 @@ fn cli_911_validate_says_what_is_wrong_and_where() {
          effect), this one has 3\n"
     );
     let (written, code) = validate("kind: ConfigMap\ndata:\n  policy.x.csv: |\n    oops\n");
-    assert_eq!((written.stdout.split('`').next().unwrap(), code), ("Policy is invalid: policy.x.csv line 1: ", 1));
+    assert_eq!(
+        (written.stdout.split('`').next().unwrap(), code),
+        ("Policy is invalid: policy.x.csv line 1: ", 1)
+    );
     let (written, code) = validate("kind: ConfigMap\ndata:\n  policy.csv: g, a, b\n  scopes: '{}'\n");
-    assert!(code == 1 && written.stdout.starts_with("Policy is invalid: scopes line 1: scopes: "), "{written:?}");
+    assert!(
+        code == 1 && written.stdout.starts_with("Policy is invalid: scopes line 1: scopes: "),
+        "{written:?}"
+    );
     let (written, code) = validate("g, devs, role:dev\np, x, logs, eat, *, allow");
     assert_eq!((written.stdout.as_str(), code), ("Policy is valid.\n", 0));
     assert_eq!(

@@ -14,7 +14,15 @@ const ROWS: &[Row] = &[
     (READONLY, &["applications", "applicationsets", "logs"], &["get"], "*/*"),
     (
         READONLY,
-        &["certificates", "clusters", "repositories", "write-repositories", "projects", "accounts", "gpgkeys"],
+        &[
+            "certificates",
+            "clusters",
+            "repositories",
+            "write-repositories",
+            "projects",
+            "accounts",
+            "gpgkeys",
+        ],
         &["get"],
         "*",
     ),
@@ -27,7 +35,12 @@ const ROWS: &[Row] = &[
     (ADMIN, &["applicationsets"], &["get", "create", "update", "delete"], "*/*"),
     (ADMIN, &["applicationsets"], &["unscoped"], "*"),
     (ADMIN, &["certificates"], &["create", "update", "delete"], "*"),
-    (ADMIN, &["clusters", "repositories", "write-repositories", "projects"], &["create", "update", "delete"], "*"),
+    (
+        ADMIN,
+        &["clusters", "repositories", "write-repositories", "projects"],
+        &["create", "update", "delete"],
+        "*",
+    ),
     (ADMIN, &["accounts"], &["update"], "*"),
     (ADMIN, &["gpgkeys"], &["create", "delete"], "*"),
     (ADMIN, &["exec"], &["create"], "*/*"),
@@ -39,7 +52,8 @@ const LINKS: [(&str, &str); 2] = [(ADMIN, READONLY), ("admin", ADMIN)];
 pub fn rules() -> impl Iterator<Item = PolicyRule> {
     let text = SmolStr::new_static;
     ROWS.iter().flat_map(move |(role, resources, actions, object)| {
-        let pairs = resources.iter().flat_map(|resource| actions.iter().map(move |action| (*resource, *action)));
+        let pairs =
+            resources.iter().flat_map(|resource| actions.iter().map(move |action| (*resource, *action)));
         pairs.map(move |(resource, action)| PolicyRule {
             subject: text(role),
             resource: text(resource),

@@ -57,7 +57,8 @@ impl Caller<'_> {
             return Err(CanIError::Resource(request.resource.to_owned()));
         };
         let action = self.rollback_as(request.action);
-        let short = resource.is_in_project().then(|| without_own_namespace(request.object, control_plane_namespace));
+        let short =
+            resource.is_in_project().then(|| without_own_namespace(request.object, control_plane_namespace));
         let object = short.flatten();
         let object = object.as_deref().unwrap_or(request.object);
         Ok(self.may(&Request { resource: request.resource, action, object }))

@@ -150,7 +150,10 @@ impl Findings {
         if resources.iter().all(|resource| without_object.contains(resource)) && matches_nothing() {
             self.warn(
                 place,
-                &format!("{} have no object, so that {:?} never matches; write *", rule.resource, rule.object),
+                &format!(
+                    "{} have no object, so that {:?} never matches; write *",
+                    rule.resource, rule.object
+                ),
             );
         }
     }

@@ -60,7 +60,9 @@ impl RbacConfig {
             "regex" => MatchMode::Regex,
             "" | "glob" => MatchMode::Glob,
             other => {
-                config.warnings.push(format!("{MATCH_MODE}: {other:?} is neither glob nor regex, glob is used"));
+                config
+                    .warnings
+                    .push(format!("{MATCH_MODE}: {other:?} is neither glob nor regex, glob is used"));
                 MatchMode::Glob
             }
         };
@@ -163,7 +165,10 @@ mod tests {
         assert_eq!(keys, ["policy.csv", "policy.a.csv", "policy.b.csv", "policy.default.csv"]);
         assert_eq!(config.default_role, "role:x");
         let warned = config.warnings.join("\n");
-        assert!(warned.contains("policy.csv.bak: has no effect") && warned.contains("overlay.csv"), "{warned}");
+        assert!(
+            warned.contains("policy.csv.bak: has no effect") && warned.contains("overlay.csv"),
+            "{warned}"
+        );
         assert_eq!(config.warnings.len(), 2);
     }
 
@@ -205,7 +210,8 @@ mod tests {
         let line = "p, kim, logs, get, shop/*, allow\n";
         let text = line.repeat(10_000_000 / line.len());
         let (half, rest) = text.split_at(text.len() / 2);
-        for data in [&[("policy.csv", text.as_str())][..], &[("policy.a.csv", half), ("policy.b.csv", rest)]] {
+        for data in [&[("policy.csv", text.as_str())][..], &[("policy.a.csv", half), ("policy.b.csv", rest)]]
+        {
             let error = read(data).unwrap_err();
             assert!(error.contains("more than 8388608 bytes"), "{error}");
         }

@@ -90,9 +90,7 @@ impl Rbac {
         if config.with_builtin {
             for rule in builtin::rules() {
                 let place = Place { origin: "built-in policy".into(), line: 1 };
-                builder
-                    .add_rule(&rule, MatchMode::Glob)
-                    .map_err(|problem| PolicyError { place, problem })?;
+                builder.add_rule(&rule, MatchMode::Glob).map_err(|problem| PolicyError { place, problem })?;
             }
             for link in builtin::links() {
                 builder.add_link(&link.member, &link.role);
@@ -171,8 +169,9 @@ impl Rbac {
     /// Who asks, by the verified claims of a token whose `sub` is the account's name; `None` for nobody (API-92, API-99).
     pub fn caller<'a>(&'a self, claims: Option<&'a Map<String, Value>>) -> Caller<'a> {
         let text = |name: &str| claims.and_then(|claims| claims.get(name)).and_then(Value::as_str);
-        let federated =
-            claims.and_then(|claims| claims.get("federated_claims")?.get("user_id")?.as_str()).unwrap_or_default();
+        let federated = claims
+            .and_then(|claims| claims.get("federated_claims")?.get("user_id")?.as_str())
+            .unwrap_or_default();
         let identity = if federated.is_empty() { text("sub").unwrap_or_default() } else { federated };
         let reserved = |name: &str| self.options.reserve_role_names && is_reserved(name);
         let is_own = text("iss") == Some(OWN_ISSUER);
@@ -335,7 +334,8 @@ impl<'a> Caller<'a> {
                 return Ok(true);
             }
             // Step 3: a project's token has no groups where its project was found.
-            let is_token = project.is_some() && self.subject.is_some_and(|name| token_project(name).is_some());
+            let is_token =
+                project.is_some() && self.subject.is_some_and(|name| token_project(name).is_some());
             for group in self.groups.iter().filter(|_| !is_token) {
                 if view.id(group).is_some_and(|id| view.is_member(id)) && named(view, group)? {
                     return Ok(true);
@@ -363,7 +363,9 @@ impl<'a> Filter<'a> {
         let key = object_key(object);
         let project = project_of(self.resource, object);
         // The key says which project it is, but for odd names of projects.
-        if question(&request).is_none() || project.is_some_and(|name| name != key.strip_suffix('/').unwrap_or(key)) {
+        if question(&request).is_none()
+            || project.is_some_and(|name| name != key.strip_suffix('/').unwrap_or(key))
+        {
             return self.caller.may(&request);
         }
         let mut known = self.known.borrow_mut();

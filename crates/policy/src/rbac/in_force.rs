@@ -1,8 +1,8 @@
 //! The policy in force while somebody edits it (API-89).
 
+use super::RbacConfig;
 use super::enforce::Rbac;
 use super::lines::PolicyError;
-use super::RbacConfig;
 
 /// The last good policy, and what is wrong with the one that should replace it. The shell that watches the `ConfigMap`
 /// compiles what it reads and hands over the outcome; it logs the problem and writes an Event about it.

@@ -136,18 +136,16 @@ impl<'b> LayerBuilder<'b> {
     }
 
     /// Adds a rule.
-    pub(super) fn add_rule(
-        &mut self,
-        rule: &PolicyRule,
-        mode: MatchMode,
-    ) -> Result<Compiled, PolicyProblem> {
+    pub(super) fn add_rule(&mut self, rule: &PolicyRule, mode: MatchMode) -> Result<Compiled, PolicyProblem> {
         let is_deny = match rule.effect.as_str() {
             "allow" => false,
             "deny" => true,
             _ => return Ok(Compiled::Inert),
         };
         let mut compiled = Vec::with_capacity(3);
-        for (field, text) in [("resource", &rule.resource), ("action", &rule.action), ("object", &rule.object)] {
+        for (field, text) in
+            [("resource", &rule.resource), ("action", &rule.action), ("object", &rule.object)]
+        {
             match self.patterns.get(mode, text) {
                 Ok(pattern) => compiled.push(pattern),
                 Err(NoPattern::Never) => return Ok(Compiled::Never(field)),
@@ -179,7 +177,8 @@ impl<'b> LayerBuilder<'b> {
     }
 
     fn name(&mut self, name: &SmolStr) -> NameId {
-        if let Some(known) = self.base.and_then(|base| base.names.get(name)).or_else(|| self.layer.names.get(name))
+        if let Some(known) =
+            self.base.and_then(|base| base.names.get(name)).or_else(|| self.layer.names.get(name))
         {
             return *known;
         }

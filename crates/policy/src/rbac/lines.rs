@@ -100,10 +100,14 @@ pub enum PolicyProblem {
         reason: LineReason,
     },
     /// The text is longer than [`POLICY_BYTES_MAX`].
-    #[error("the policy has more than {POLICY_BYTES_MAX} bytes; use groups and patterns instead of one line each")]
+    #[error(
+        "the policy has more than {POLICY_BYTES_MAX} bytes; use groups and patterns instead of one line each"
+    )]
     TooLong,
     /// The text has more than [`POLICY_LINES_MAX`] lines.
-    #[error("the policy has more than {POLICY_LINES_MAX} lines; use groups and patterns instead of one line each")]
+    #[error(
+        "the policy has more than {POLICY_LINES_MAX} lines; use groups and patterns instead of one line each"
+    )]
     TooManyLines,
     /// A pattern is beyond a bound. Left out, a `deny` with it would be lost without a word.
     #[error("the pattern `{pattern}` is too large ({why}); write several shorter ones")]
@@ -132,10 +136,14 @@ pub enum LineReason {
     #[error("the line must begin with p (a rule) or g (a role's member)")]
     Kind,
     /// A quote stands inside a field that is not quoted.
-    #[error("bare \" in non-quoted field; put the whole field into double quotes and write \"\" for each of its quotes")]
+    #[error(
+        "bare \" in non-quoted field; put the whole field into double quotes and write \"\" for each of its quotes"
+    )]
     BareQuote,
     /// Something stands behind the closing quote of a field.
-    #[error("extraneous or missing \" in quoted-field; nothing may stand between the closing quote and the comma")]
+    #[error(
+        "extraneous or missing \" in quoted-field; nothing may stand between the closing quote and the comma"
+    )]
     Quote,
     /// The line is longer than [`LINE_BYTES_MAX`].
     #[error("the line has more than {LINE_BYTES_MAX} bytes; write several shorter ones")]
@@ -187,15 +195,13 @@ fn statement(line: &str) -> Result<Statement, LineReason> {
     }
     let fields = fields(line)?;
     match fields.as_slice() {
-        [kind, subject, resource, action, object, effect] if kind == "p" => {
-            Ok(Statement::Rule(PolicyRule {
-                subject: subject.clone(),
-                resource: resource.clone(),
-                action: action.clone(),
-                object: object.clone(),
-                effect: effect.clone(),
-            }))
-        }
+        [kind, subject, resource, action, object, effect] if kind == "p" => Ok(Statement::Rule(PolicyRule {
+            subject: subject.clone(),
+            resource: resource.clone(),
+            action: action.clone(),
+            object: object.clone(),
+            effect: effect.clone(),
+        })),
         [kind, member, role] if kind == "g" => {
             Ok(Statement::Link(RoleLink { member: member.clone(), role: role.clone() }))
         }
@@ -286,7 +292,11 @@ mod tests {
              effect), this one has 3"
         );
         assert!(first("p, a, b, c, d, e, f, g, h").unwrap_err().ends_with("this one has more than 6"));
-        assert!(first("g, devs").unwrap_err().ends_with("a g line has 3 fields (g, member, role), this one has 2"));
+        assert!(
+            first("g, devs")
+                .unwrap_err()
+                .ends_with("a g line has 3 fields (g, member, role), this one has 2")
+        );
         assert!(first("g, a, b, c").is_err());
     }
 
@@ -295,7 +305,9 @@ mod tests {
         for text in ["r, x", "e", "m, a, b", "", "# p, no rule", "   ", "\t#"] {
             assert_eq!(first(text), Ok(Statement::Nothing), "{text}");
         }
-        for text in ["x, a, b", "P, kim, logs, get, *, allow", ", a, b", "p2, a, b, c, d, e", "\"\", a", "role:x"] {
+        for text in
+            ["x, a, b", "P, kim, logs, get, *, allow", ", a, b", "p2, a, b, c, d, e", "\"\", a", "role:x"]
+        {
             assert!(first(text).unwrap_err().contains("must begin with p"), "{text}");
         }
     }
@@ -306,7 +318,9 @@ mod tests {
         assert_eq!(rule(r#""p", " kim ", logs, get, "a""b", "allow""#)[0], " kim ");
         assert_eq!(rule(r#"p, kim, logs, get, "a""b", allow"#)[3], "a\"b");
         assert_eq!(rule(r#"p, "", logs, get, "", allow"#)[0], "");
-        assert!(first(r#"p, ki"m, logs, get, *, allow"#).unwrap_err().contains("bare \" in non-quoted field"));
+        assert!(
+            first(r#"p, ki"m, logs, get, *, allow"#).unwrap_err().contains("bare \" in non-quoted field")
+        );
         for text in [
             r#"p, "kim" , logs, get, *, allow"#,
             r#"p, "kim"x, logs, get, *, allow"#,

@@ -5,7 +5,12 @@ use tiphys_api::project::DEFAULT_PROJECT;
 
 /// An application: `<project>/<name>`, with its namespace between where it is not the control plane's. Its logs and
 /// terminals are named like it.
-pub fn application_object(project: &str, namespace: &str, name: &str, control_plane_namespace: &str) -> String {
+pub fn application_object(
+    project: &str,
+    namespace: &str,
+    name: &str,
+    control_plane_namespace: &str,
+) -> String {
     let project = if project.is_empty() { DEFAULT_PROJECT } else { project };
     if namespace.is_empty() || namespace == control_plane_namespace {
         format!("{project}/{name}")

@@ -186,9 +186,13 @@ impl Patterns {
         match Glob::new(text, &[]) {
             Ok(glob) => {
                 if text.contains(['?', '[', '{']) {
-                    self.globs_bytes_left = (self.globs_bytes_left.checked_sub(text.len())).ok_or_else(|| {
-                        too_large(text, format!("all such patterns together have more than {GLOBS_BYTES_MAX} bytes"))
-                    })?;
+                    self.globs_bytes_left =
+                        (self.globs_bytes_left.checked_sub(text.len())).ok_or_else(|| {
+                            too_large(
+                                text,
+                                format!("all such patterns together have more than {GLOBS_BYTES_MAX} bytes"),
+                            )
+                        })?;
                 }
                 Ok(Some(Shape::Glob(glob)))
             }

@@ -52,7 +52,11 @@ fn may(rbac: &Rbac, who: Value, what: &str) -> bool {
     let caller = rbac.caller(Some(&claims));
     let request = request(what);
     let answer = caller.may(&request);
-    assert_eq!(caller.filter(request.resource, request.action).may(request.object), answer, "{what}: the filter");
+    assert_eq!(
+        caller.filter(request.resource, request.action).may(request.object),
+        answer,
+        "{what}: the filter"
+    );
     answer
 }
 
@@ -87,7 +91,10 @@ fn api_80_links_are_followed_ten_times() {
     assert!(may(&chain(10), user("n0"), "logs, get, a/b"));
     assert!(!may(&chain(11), user("n0"), "logs, get, a/b"));
     assert!(may(&chain(11), user("n1"), "logs, get, a/b"));
-    assert!(may(&policy("p, kim, logs, get, */*, allow"), user("kim"), "logs, get, a/b"), "oneself is a role");
+    assert!(
+        may(&policy("p, kim, logs, get, */*, allow"), user("kim"), "logs, get, a/b"),
+        "oneself is a role"
+    );
 }
 
 #[test]
@@ -99,7 +106,8 @@ fn api_83_all_policy_keys_count() {
     ]);
     assert!(may(&rbac, user("kim"), "logs, get, a/b"));
     assert!(!may(&rbac, user("lee"), "logs, get, a/b"));
-    let error = Rbac::compile(&config(&[("policy.csv", "# fine"), ("policy.team.csv", "\ng, kim")])).unwrap_err();
+    let error =
+        Rbac::compile(&config(&[("policy.csv", "# fine"), ("policy.team.csv", "\ng, kim")])).unwrap_err();
     assert_eq!(
         error.to_string(),
         "policy.team.csv line 2: `g, kim`: a g line has 3 fields (g, member, role), this one has 2"

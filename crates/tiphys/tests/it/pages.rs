@@ -137,10 +137,7 @@ fn check_console(block: &Block, folder: &Path, wrong: &mut Vec<String>) -> Resul
                     return Err(format!("line {line}: {word} cannot be shown, pages are checked offline"));
                 }
                 if !last.1 {
-                    wrong.push(format!(
-                        "line {}: exit code {} is not shown (`$ echo $?`)",
-                        last.2, last.0
-                    ));
+                    wrong.push(format!("line {}: exit code {} is not shown (`$ echo $?`)", last.2, last.0));
                 }
                 let (printed, code) = run(arguments, folder);
                 last = (code, code == 0, line);
@@ -206,7 +203,8 @@ fn check(page: &str) -> Result<(Vec<String>, usize), String> {
 
 fn pages() -> Vec<PathBuf> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs");
-    let mut found: Vec<PathBuf> = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
+    let mut found: Vec<PathBuf> =
+        std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
     found.retain(|path| path.extension().is_some_and(|extension| extension == "md"));
     found.sort();
     found
@@ -258,5 +256,7 @@ fn what_a_page_says_wrongly_is_found() {
     ] {
         assert!(page(refused).is_err(), "{refused}");
     }
-    assert!(is_line("a ... c", "a b c") && is_line("...c", "c") && !is_line("a...b", "a") && !is_line("a", "ab"));
+    assert!(
+        is_line("a ... c", "a b c") && is_line("...c", "c") && !is_line("a...b", "a") && !is_line("a", "ab")
+    );
 }

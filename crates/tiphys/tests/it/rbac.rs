@@ -24,7 +24,8 @@ fn enforce(rbac: &Value, claims: &Value, request: [&str; 3]) -> Value {
 
 #[test]
 fn eval_301_answers_and_refusals() {
-    let rbac = json!({"policy.csv": "p, kim, logs, get, shop/*, allow", "policy.default": "", "scopes": "teams"});
+    let rbac =
+        json!({"policy.csv": "p, kim, logs, get, shop/*, allow", "policy.default": "", "scopes": "teams"});
     let denied = enforce(&rbac, &json!({"sub": "kim", "iat": 0}), ["logs", "get", "web/ui"]);
     assert_eq!(
         denied,
@@ -41,12 +42,16 @@ fn eval_301_answers_and_refusals() {
 
 #[test]
 fn eval_21_a_policy_that_cannot_be_read_is_an_error() {
-    let input = |rbac: Value| json!({"rbac": rbac, "claims": null, "request": {"resource": "logs", "action": "get"}});
+    let input =
+        |rbac: Value| json!({"rbac": rbac, "claims": null, "request": {"resource": "logs", "action": "get"}});
     let (code, message) = fault("rbac.enforce", input(json!({"policy.team.csv": "# ok\np, kim"})));
     assert_eq!(code, "InvalidArgument");
     assert!(message.starts_with("policy.team.csv line 2: `p, kim`: a p line has 6 fields"), "{message}");
     assert_eq!(fault("rbac.can_i", input(json!({"scopes": "{}"}))).0, "InvalidArgument");
-    assert_eq!(fault("rbac.enforce", json!({"request": {"resource": "logs", "action": "get"}})).0, "InvalidInput");
+    assert_eq!(
+        fault("rbac.enforce", json!({"request": {"resource": "logs", "action": "get"}})).0,
+        "InvalidInput"
+    );
 }
 
 #[test]
@@ -58,9 +63,17 @@ fn eval_302_questions_that_cannot_be_asked() {
     };
     let (code, message) = fault("rbac.can_i", ask("pods", "eat", json!({})));
     assert_eq!(code, "InvalidArgument");
-    assert_eq!(message, "[get create update delete sync rollback override action invoke] does not contain eat");
-    assert!(fault("rbac.can_i", ask("pods", "get", json!({}))).1.ends_with("exec extensions] does not contain pods"));
-    let allowed = |settings| answer("rbac.can_i", ask("applications", "rollback", settings))["allowed"].clone();
+    assert_eq!(
+        message,
+        "[get create update delete sync rollback override action invoke] does not contain eat"
+    );
+    assert!(
+        fault("rbac.can_i", ask("pods", "get", json!({})))
+            .1
+            .ends_with("exec extensions] does not contain pods")
+    );
+    let allowed =
+        |settings| answer("rbac.can_i", ask("applications", "rollback", settings))["allowed"].clone();
     assert_eq!(allowed(json!({})), true, "API-107");
     assert_eq!(allowed(json!({"server.rbac.rollback.enforce.enable": true})), false);
 }
@@ -84,7 +97,10 @@ fn eval_304_names_of_objects() {
     let object = |input: Value| answer("rbac.object", input)["object"].clone();
     assert_eq!(object(json!({"type": "application", "app": "argocd/ui"})), "default/ui");
     assert_eq!(object(json!({"type": "cluster", "server": "https://eu"})), "https://eu");
-    assert_eq!(object(json!({"type": "repository", "projectName": "shop", "repoURL": "https://r"})), "shop/https://r");
+    assert_eq!(
+        object(json!({"type": "repository", "projectName": "shop", "repoURL": "https://r"})),
+        "shop/https://r"
+    );
     let set = json!({"metadata": {"name": "s"}, "spec": {"project": "red", "template": {"spec": {"project": "shop"}}}});
     assert_eq!(object(json!({"type": "applicationset", "applicationSet": set})), "red/s");
     assert_eq!(fault("rbac.object", json!({"type": "cluster"})).0, "InvalidInput");
@@ -93,7 +109,8 @@ fn eval_304_names_of_objects() {
 
 #[test]
 fn eval_305_lines_and_warnings() {
-    let review = answer("rbac.validate_policy", json!({"policy": "g, devs, role:dev\np, x, logs, get, *, allow"}));
+    let review =
+        answer("rbac.validate_policy", json!({"policy": "g, devs, role:dev\np, x, logs, get, *, allow"}));
     assert_eq!(
         review,
         json!({"valid": true, "line": null, "message": null,
@@ -101,6 +118,9 @@ fn eval_305_lines_and_warnings() {
     );
     let input = json!({"policy": "p, x, logs, get, *, allow", "rbac": {"policy.matchMode": "regex"}});
     let review = answer("rbac.validate_policy", input);
-    assert_eq!(review["warnings"], json!(["line 1: the object \"*\" does not compile as a pattern; the line never applies"]));
+    assert_eq!(
+        review["warnings"],
+        json!(["line 1: the object \"*\" does not compile as a pattern; the line never applies"])
+    );
     assert_eq!(answer("rbac.validate_policy", json!({"policy": "p, a\ng, b"}))["line"], 1);
 }

@@ -102,7 +102,10 @@ fn api_93_a_group_needs_a_g_line() {
 
 #[test]
 fn api_94_names_of_roles_can_be_claimed_unless_they_are_reserved() {
-    let shop = project("shop", &json!([{"name": "ci", "policies": ["p, proj:shop:ci, applications, get, shop/*, allow"]}]));
+    let shop = project(
+        "shop",
+        &json!([{"name": "ci", "policies": ["p, proj:shop:ci, applications, get, shop/*, allow"]}]),
+    );
     let open = policy("").with_projects([&shop]);
     let reserved =
         open.clone().with_options(RbacOptions { reserve_role_names: true, ..RbacOptions::default() });
@@ -113,7 +116,10 @@ fn api_94_names_of_roles_can_be_claimed_unless_they_are_reserved() {
         (member(&["role:admin"]), "applications, delete, a/b"),
         (member(&["admin"]), "applications, delete, a/b"),
         (sso("proj:shop:ci"), "applications, get, shop/a"),
-        (json!({"iss": "https://idp", "sub": "x", "federated_claims": {"user_id": "admin"}}), "applications, sync, a/b"),
+        (
+            json!({"iss": "https://idp", "sub": "x", "federated_claims": {"user_id": "admin"}}),
+            "applications, sync, a/b",
+        ),
     ] {
         assert!(may(&open, who.clone(), what), "{who}");
         assert!(!may(&reserved, who.clone(), what), "{who}");
@@ -161,7 +167,10 @@ fn api_96_what_a_project_adds_and_when_it_cannot_be_read() {
     ]);
     let rbac = policy("g, ops, devs").with_projects([&project("shop", &roles)]);
     assert!(may(&rbac, member(&["team, one"]), "logs, get, shop/x"));
-    assert!(may(&rbac, member(&["ops"]), "logs, get, shop/x"), "links of the base and of the project follow each other");
+    assert!(
+        may(&rbac, member(&["ops"]), "logs, get, shop/x"),
+        "links of the base and of the project follow each other"
+    );
     assert!(may(&rbac, user("kim"), "logs, get, shop/x") && may(&rbac, user("lee"), "logs, get, shop/x"));
     assert!(may(&rbac, user("proj:shop:b"), "projects, get, shop"));
     assert!(!may(&rbac, user("kim"), "logs, get, web/x"));
@@ -179,10 +188,12 @@ fn api_96_what_a_project_adds_and_when_it_cannot_be_read() {
 #[test]
 fn api_96_links_through_a_project_are_counted_with_those_of_the_base() {
     let links: Vec<String> = (0..9).map(|at| format!("g, n{at}, n{}", at + 1)).collect();
-    let roles = json!([{"name": "r", "groups": ["n9"], "policies": ["p, proj:shop:r, logs, get, shop/*, allow"]}]);
+    let roles =
+        json!([{"name": "r", "groups": ["n9"], "policies": ["p, proj:shop:r, logs, get, shop/*, allow"]}]);
     let rbac = policy(&links.join("\n")).with_projects([&project("shop", &roles)]);
     assert!(may(&rbac, user("n0"), "logs, get, shop/a"), "ten links");
-    let rbac = policy(&format!("{}\ng, more, n0", links.join("\n"))).with_projects([&project("shop", &roles)]);
+    let rbac =
+        policy(&format!("{}\ng, more, n0", links.join("\n"))).with_projects([&project("shop", &roles)]);
     assert!(!may(&rbac, user("more"), "logs, get, shop/a"), "eleven");
 }
 
@@ -199,7 +210,15 @@ fn api_67_groups_are_texts_in_the_claims_that_scopes_name() {
     for yes in [json!(["devs"]), json!("devs"), json!([1, null, ["x"], {"a": 1}, "devs"])] {
         assert!(sees(&groups, yes.clone()), "{yes}");
     }
-    for no in [json!(null), json!({"devs": true}), json!([["devs"]]), json!(7), json!("devs,ops"), json!([]), json!("")] {
+    for no in [
+        json!(null),
+        json!({"devs": true}),
+        json!([["devs"]]),
+        json!(7),
+        json!("devs,ops"),
+        json!([]),
+        json!(""),
+    ] {
         assert!(!sees(&groups, no.clone()), "{no}");
     }
     assert!(sees(&rbac("[groups, email]"), json!([])));
@@ -240,5 +259,10 @@ fn api_98_refusals_say_what_was_asked_and_by_whom() {
         rbac.caller(None).check(&request("certificates, get, ")).message.unwrap(),
         "permission denied: certificates, get, "
     );
-    assert!(policy("p, kim, logs, get, a/b, allow").caller(Some(&claims(user("kim")))).check(&request("logs, get, a/b")).permitted);
+    assert!(
+        policy("p, kim, logs, get, a/b, allow")
+            .caller(Some(&claims(user("kim"))))
+            .check(&request("logs, get, a/b"))
+            .permitted
+    );
 }

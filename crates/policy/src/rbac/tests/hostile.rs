@@ -24,14 +24,16 @@ fn sec_07_cycles_of_groups_end() {
 /// One group of a hundred thousand roles costs in proportion, once for each answer.
 #[test]
 fn sec_07_many_roles_are_visited_once() {
-    let links: Vec<String> = (0..50_000).flat_map(|at| [format!("g, hub, n{at}"), format!("g, n{at}, hub")]).collect();
+    let links: Vec<String> =
+        (0..50_000).flat_map(|at| [format!("g, hub, n{at}"), format!("g, n{at}, hub")]).collect();
     let rbac = policy(&links.join("\n"));
     assert!(!may(&rbac, member(&["hub", "n1", "n2"]), "logs, get, a/b"));
 }
 
 #[test]
 fn sec_07_a_hundred_thousand_lines_are_read() {
-    let lines: Vec<String> = (0..100_000).map(|at| format!("p, role:r{at}, applications, get, p{at}/*, allow")).collect();
+    let lines: Vec<String> =
+        (0..100_000).map(|at| format!("p, role:r{at}, applications, get, p{at}/*, allow")).collect();
     let rbac = policy(&format!("{}\ng, devs, role:r99999", lines.join("\n")));
     assert!(may(&rbac, member(&["devs"]), "applications, get, p99999/a"));
     assert!(!may(&rbac, member(&["devs"]), "applications, get, p9999/a"));
@@ -40,7 +42,8 @@ fn sec_07_a_hundred_thousand_lines_are_read() {
 #[test]
 fn sec_07_answers_that_take_too_long_are_no() {
     // Each pattern may match in thousands of ways.
-    let lines: Vec<String> = (0..60).map(|at| format!("p, kim, logs, get, {}{at}, allow", "*?a".repeat(1_000))).collect();
+    let lines: Vec<String> =
+        (0..60).map(|at| format!("p, kim, logs, get, {}{at}, allow", "*?a".repeat(1_000))).collect();
     let rbac = policy(&format!("{}\np, kim, logs, get, aa*, allow", lines.join("\n")));
     assert!(may(&rbac, user("kim"), "logs, get, aab"));
     let long = "a".repeat(40_000);
@@ -59,7 +62,8 @@ fn sec_07_requests_have_a_length() {
 #[test]
 fn sec_07_a_pattern_beyond_its_bounds_takes_the_policy_with_it() {
     let long = "a".repeat(20_000);
-    let config = RbacConfig::of_text("policy.csv", &format!("# fine\np, kim, logs, get, {long}, deny")).unwrap();
+    let config =
+        RbacConfig::of_text("policy.csv", &format!("# fine\np, kim, logs, get, {long}, deny")).unwrap();
     let error = Rbac::compile(&config).unwrap_err().to_string();
     assert!(error.starts_with("policy.csv line 2: the pattern `aaaa"), "{error}");
     assert!(error.ends_with("write several shorter ones") && error.len() < 400, "{error}");

@@ -62,8 +62,12 @@ impl Lines {
     fn roles(&self, subject: &str) -> BTreeSet<String> {
         let mut roles = BTreeSet::from([subject.to_owned()]);
         for _ in 0..10 {
-            let next: Vec<String> =
-                self.links.iter().filter(|(member, _)| roles.contains(member)).map(|(_, role)| role.clone()).collect();
+            let next: Vec<String> = self
+                .links
+                .iter()
+                .filter(|(member, _)| roles.contains(member))
+                .map(|(_, role)| role.clone())
+                .collect();
             roles.extend(next);
         }
         roles
@@ -98,7 +102,8 @@ impl World {
     fn base(&self) -> Lines {
         let mut base = Lines::default();
         for rule in builtin::rules() {
-            let fields = [rule.subject, rule.resource, rule.action, rule.object, rule.effect].map(String::from);
+            let fields =
+                [rule.subject, rule.resource, rule.action, rule.object, rule.effect].map(String::from);
             base.rules.push(Rule { fields, mode: MatchMode::Glob });
         }
         base.links.extend(builtin::links().map(|link| (link.member.into(), link.role.into())));
@@ -147,7 +152,8 @@ impl World {
                 default.is_some_and(|role| policy.allow(role, asked, matches))
                     || policy.allow(&subject, asked, matches)
                     || groups.iter().any(|group| {
-                        policy.links.iter().any(|(member, _)| member == group) && policy.allow(group, asked, matches)
+                        policy.links.iter().any(|(member, _)| member == group)
+                            && policy.allow(group, asked, matches)
                     })
             }
         };

@@ -10,29 +10,124 @@ use super::naive::{Lines, Matches, Role, Rule, World};
 use crate::rbac::{MatchMode, Rbac, RbacConfig, Request};
 
 const NAMES: &[&str] = &[
-    "kim", "lee", "devs", "ops", "role:dev", "role:x", "role:admin", "role:readonly", "admin", "proj:shop:ci",
-    "proj:web:ci", "proj:shop:dev", "proj:web:dev", "a, b", "",
+    "kim",
+    "lee",
+    "devs",
+    "ops",
+    "role:dev",
+    "role:x",
+    "role:admin",
+    "role:readonly",
+    "admin",
+    "proj:shop:ci",
+    "proj:web:ci",
+    "proj:shop:dev",
+    "proj:web:dev",
+    "a, b",
+    "",
 ];
 const RESOURCES: &[&str] = &[
-    "applications", "applications", "logs", "projects", "clusters", "accounts", "*", "app*", "{logs,exec}", "[", "",
-    "application?", "^app", "(logs|exec)", "certificates", "pods",
+    "applications",
+    "applications",
+    "logs",
+    "projects",
+    "clusters",
+    "accounts",
+    "*",
+    "app*",
+    "{logs,exec}",
+    "[",
+    "",
+    "application?",
+    "^app",
+    "(logs|exec)",
+    "certificates",
+    "pods",
 ];
 const ACTIONS: &[&str] = &[
-    "get", "get", "sync", "*", "update/*", "action/*", "delete", "up*", "{get,sync}", "^get$", "e", "[", "rollback", "",
-    "g?t", "[a-z]*",
+    "get",
+    "get",
+    "sync",
+    "*",
+    "update/*",
+    "action/*",
+    "delete",
+    "up*",
+    "{get,sync}",
+    "^get$",
+    "e",
+    "[",
+    "rollback",
+    "",
+    "g?t",
+    "[a-z]*",
 ];
 const OBJECTS: &[&str] = &[
-    "*", "*/*", "shop/*", "shop/*", "shop/web", "shop/prod-*", "web/*/ui", "*prod*", "s?op/*", "{shop,web}/*", "[", "",
-    "shop", "kim", "sh*/w*b", "shop/[a-p]*", "**", "web/**", "^shop/", "web$", r"shop/\*", "/", "sho*", "shop/*/*",
+    "*",
+    "*/*",
+    "shop/*",
+    "shop/*",
+    "shop/web",
+    "shop/prod-*",
+    "web/*/ui",
+    "*prod*",
+    "s?op/*",
+    "{shop,web}/*",
+    "[",
+    "",
+    "shop",
+    "kim",
+    "sh*/w*b",
+    "shop/[a-p]*",
+    "**",
+    "web/**",
+    "^shop/",
+    "web$",
+    r"shop/\*",
+    "/",
+    "sho*",
+    "shop/*/*",
 ];
 const EFFECTS: &[&str] = &["allow", "allow", "allow", "deny", "deny", "Allow"];
-const ASKED_RESOURCES: &[&str] =
-    &["applications", "applications", "logs", "projects", "clusters", "accounts", "exec", "certificates", "pods"];
-const ASKED_ACTIONS: &[&str] =
-    &["get", "get", "sync", "update/apps/Deployment/ns/x", "update", "delete", "action//Pod/x", "rollback", "odd", ""];
+const ASKED_RESOURCES: &[&str] = &[
+    "applications",
+    "applications",
+    "logs",
+    "projects",
+    "clusters",
+    "accounts",
+    "exec",
+    "certificates",
+    "pods",
+];
+const ASKED_ACTIONS: &[&str] = &[
+    "get",
+    "get",
+    "sync",
+    "update/apps/Deployment/ns/x",
+    "update",
+    "delete",
+    "action//Pod/x",
+    "rollback",
+    "odd",
+    "",
+];
 const ASKED_OBJECTS: &[&str] = &[
-    "shop/web", "shop/web", "shop/prod-web", "shop/ns/prod", "web/ns/ui", "web", "shop", "shop/", "kim", "", "other/x",
-    "shop/*", "/", "web/prod", "*/*",
+    "shop/web",
+    "shop/web",
+    "shop/prod-web",
+    "shop/ns/prod",
+    "web/ns/ui",
+    "web",
+    "shop",
+    "shop/",
+    "kim",
+    "",
+    "other/x",
+    "shop/*",
+    "/",
+    "web/prod",
+    "*/*",
 ];
 
 fn rule(mode: MatchMode) -> impl Strategy<Value = Rule> {
@@ -51,13 +146,12 @@ fn lines(mode: MatchMode, rules: usize, links: usize) -> impl Strategy<Value = L
 }
 
 fn roles(mode: MatchMode) -> impl Strategy<Value = Vec<Role>> {
-    let role = (select(vec!["ci", "dev"]), lines(mode, 3, 1), prop::collection::vec(select(NAMES), 0..3)).prop_map(
-        |(name, lines, groups)| Role {
+    let role = (select(vec!["ci", "dev"]), lines(mode, 3, 1), prop::collection::vec(select(NAMES), 0..3))
+        .prop_map(|(name, lines, groups)| Role {
             name: name.to_owned(),
             lines,
             groups: groups.into_iter().map(str::to_owned).collect(),
-        },
-    );
+        });
     prop::collection::vec(role, 0..3)
 }
 
@@ -67,8 +161,8 @@ fn world() -> impl Strategy<Value = World> {
         // One in eight projects cannot be read.
         let project = || prop::option::weighted(0.8, prop::option::weighted(0.875, roles(mode)));
         let scopes = select(vec![vec!["groups"], vec!["groups", "teams"], vec![]]);
-        (lines(mode, 14, 6), select(vec!["", "", "role:dev", "role:readonly"]), scopes, project(), project()).prop_map(
-            move |(user, default_role, scopes, shop, web)| World {
+        (lines(mode, 14, 6), select(vec!["", "", "role:dev", "role:readonly"]), scopes, project(), project())
+            .prop_map(move |(user, default_role, scopes, shop, web)| World {
                 user,
                 default_role: default_role.to_owned(),
                 scopes: scopes.into_iter().map(str::to_owned).collect(),
@@ -77,8 +171,7 @@ fn world() -> impl Strategy<Value = World> {
                     .filter_map(|(name, roles)| Some((name.to_owned(), roles?)))
                     .collect(),
                 mode,
-            },
-        )
+            })
     })
 }
 
@@ -89,10 +182,12 @@ fn claims() -> impl Strategy<Value = Option<Value>> {
         1 => Just(json!([7, "devs", null])),
         1 => Just(json!({"devs": true})),
     ];
-    let federated = prop_oneof![6 => Just(Value::Null), 1 => Just(json!({"user_id": "lee"})), 1 => Just(json!("x"))];
-    let some = (select(NAMES), groups, select(NAMES), federated).prop_map(|(sub, groups, team, federated)| {
-        Some(json!({"sub": sub, "groups": groups, "teams": [team], "federated_claims": federated}))
-    });
+    let federated =
+        prop_oneof![6 => Just(Value::Null), 1 => Just(json!({"user_id": "lee"})), 1 => Just(json!("x"))];
+    let some =
+        (select(NAMES), groups, select(NAMES), federated).prop_map(|(sub, groups, team, federated)| {
+            Some(json!({"sub": sub, "groups": groups, "teams": [team], "federated_claims": federated}))
+        });
     prop_oneof![12 => some, 1 => Just(None), 1 => Just(Some(json!({})))]
 }
 
@@ -102,7 +197,10 @@ fn field(text: &str) -> String {
 }
 
 fn csv(lines: &Lines) -> Vec<String> {
-    let rules = lines.rules.iter().map(|rule| format!("p, {}", rule.fields.each_ref().map(|text| field(text)).join(", ")));
+    let rules = lines
+        .rules
+        .iter()
+        .map(|rule| format!("p, {}", rule.fields.each_ref().map(|text| field(text)).join(", ")));
     let links = lines.links.iter().map(|(member, role)| format!("g,{},  {}", field(member), field(role)));
     // Links among the rules: order is irrelevant.
     let mut all: Vec<String> = links.chain(rules).collect();
@@ -170,7 +268,13 @@ fn sty_72_the_compiled_policy_answers_as_the_statements_do() {
                     prop_assert_eq!(caller.may(&request), expected, "{:?} {:?}", &request, &who);
                     let filter = caller.filter(request.resource, request.action);
                     for _again in 0..2 {
-                        prop_assert_eq!(filter.may(request.object), expected, "filter: {:?} {:?}", &request, &who);
+                        prop_assert_eq!(
+                            filter.may(request.object),
+                            expected,
+                            "filter: {:?} {:?}",
+                            &request,
+                            &who
+                        );
                     }
                     **(if expected { &mut *yes } else { &mut *no }) += 1;
                 }

@@ -54,8 +54,10 @@ fn api_107_a_rollback_is_a_sync_unless_it_is_enforced() {
 }
 
 fn application(namespace: &str) -> Application {
-    serde_json::from_value(json!({"metadata": {"name": "web", "namespace": namespace}, "spec": {"project": "shop"}}))
-        .unwrap()
+    serde_json::from_value(
+        json!({"metadata": {"name": "web", "namespace": namespace}, "spec": {"project": "shop"}}),
+    )
+    .unwrap()
 }
 
 #[test]
@@ -85,12 +87,16 @@ fn api_105_resources_need_their_own_right() {
     let rbac = policy("p, kim, applications, update//Namespace//prod, shop/team/web, allow");
     let claims = claims(user("kim"));
     let namespace = ManagedResource { group: "", kind: "Namespace", namespace: "", name: "prod" };
-    assert!(rbac.caller(Some(&claims)).may_change(&application("team"), "argocd", Update, namespace).permitted);
+    assert!(
+        rbac.caller(Some(&claims)).may_change(&application("team"), "argocd", Update, namespace).permitted
+    );
 }
 
 #[test]
 fn api_106_a_right_to_resources_is_none_to_the_application() {
-    let rbac = policy("p, kim, applications, delete/*, shop/*, allow\np, kim, applications, action/*, shop/*, allow");
+    let rbac = policy(
+        "p, kim, applications, delete/*, shop/*, allow\np, kim, applications, action/*, shop/*, allow",
+    );
     assert_eq!(can_i(&rbac, "applications, delete, shop/web"), Ok(false));
     assert_eq!(can_i(&rbac, "applications, delete/apps/Deployment/ns/x, shop/web"), Ok(true));
     assert_eq!(can_i(&rbac, "applications, action, shop/web"), Ok(false));
