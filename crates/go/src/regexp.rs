@@ -48,6 +48,13 @@ pub enum RegexpError {
     Engine(#[source] regex::Error),
 }
 
+impl RegexpError {
+    /// Whether the expression may be a right one that is too long, or takes too much memory.
+    pub fn is_too_large(&self) -> bool {
+        matches!(self, Self::TooLong | Self::Engine(regex::Error::CompiledTooBig(_)))
+    }
+}
+
 impl Regexp {
     /// Compiles an expression.
     pub fn new(pattern: &str) -> Result<Self, RegexpError> {

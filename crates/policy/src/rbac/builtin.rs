@@ -49,7 +49,7 @@ const ROWS: &[Row] = &[
 const LINKS: [(&str, &str); 2] = [(ADMIN, READONLY), ("admin", ADMIN)];
 
 /// Its rules; their patterns are globs in every mode (API-87).
-pub fn rules() -> impl Iterator<Item = PolicyRule> {
+pub(super) fn rules() -> impl Iterator<Item = PolicyRule> {
     let text = SmolStr::new_static;
     ROWS.iter().flat_map(move |(role, resources, actions, object)| {
         let pairs =
@@ -65,7 +65,7 @@ pub fn rules() -> impl Iterator<Item = PolicyRule> {
 }
 
 /// Its links.
-pub fn links() -> impl Iterator<Item = RoleLink> {
+pub(super) fn links() -> impl Iterator<Item = RoleLink> {
     LINKS.into_iter().map(|(member, role)| RoleLink {
         member: SmolStr::new_static(member),
         role: SmolStr::new_static(role),

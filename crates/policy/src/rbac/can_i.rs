@@ -15,11 +15,22 @@ const SYNC: &str = "sync";
 #[non_exhaustive]
 pub enum CanIError {
     /// There is no such action.
-    #[error("[{}] does not contain {0}", ACTIONS.get(..COMPATIBLE_ACTIONS).unwrap_or_default().join(" "))]
-    Action(String),
+    #[error("{} does not contain {action}", list(ACTIONS.into_iter().take(COMPATIBLE_ACTIONS)))]
+    Action {
+        /// What was asked for.
+        action: String,
+    },
     /// There is no such resource.
-    #[error("[{}] does not contain {0}", Resource::ALL.map(Resource::as_str).join(" "))]
-    Resource(String),
+    #[error("{} does not contain {resource}", list(Resource::ALL.into_iter().map(Resource::as_str)))]
+    Resource {
+        /// What was asked about.
+        resource: String,
+    },
+}
+
+/// Words as Go prints a list of them.
+fn list(words: impl Iterator<Item = &'static str>) -> String {
+    format!("[{}]", words.collect::<Vec<_>>().join(" "))
 }
 
 /// What is done to a resource of an application.
@@ -51,10 +62,10 @@ impl Caller<'_> {
     /// When there is no such action or resource, the action first.
     pub fn can_i(&self, request: &Request<'_>, control_plane_namespace: &str) -> Result<bool, CanIError> {
         if !is_action(request.action) {
-            return Err(CanIError::Action(request.action.to_owned()));
+            return Err(CanIError::Action { action: request.action.to_owned() });
         }
         let Some(resource) = Resource::parse(request.resource) else {
-            return Err(CanIError::Resource(request.resource.to_owned()));
+            return Err(CanIError::Resource { resource: request.resource.to_owned() });
         };
         let action = self.rollback_as(request.action);
         let short =

@@ -19,8 +19,9 @@ use super::vocabulary::Resource;
 use super::{RbacConfig, builtin};
 use crate::Decision;
 
-/// Steps of one answer. Ten thousand long globs, each for twenty groups, take half of it.
-const STEPS_MAX: u64 = 20_000_000;
+/// Steps of one answer. Twenty-five thousand lines of a kind, as many as fit into a `ConfigMap`, take a tenth of it for
+/// each subject.
+const STEPS_MAX: u64 = 5_000_000;
 /// Bytes of a request's three words. Longer ones are refused: nothing that exists is named like that.
 const REQUEST_BYTES_MAX: usize = 64 << 10;
 /// Beginnings of objects that a filter remembers what it found about.

@@ -41,7 +41,7 @@ pub struct RoleLink {
 
 /// What one line says.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Statement {
+pub(super) enum Statement {
     /// A `p` line.
     Rule(PolicyRule),
     /// A `g` line.
@@ -52,11 +52,11 @@ pub enum Statement {
 
 /// A line that says something.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Line {
+pub(super) struct Line {
     /// Its number in its text, from 1.
-    pub number: usize,
+    pub(super) number: usize,
     /// What it says.
-    pub statement: Statement,
+    pub(super) statement: Statement,
 }
 
 /// Where in a policy something is.
@@ -160,7 +160,10 @@ impl fmt::Display for Count<'_> {
 }
 
 /// Reads the lines of a text; the first that is wrong ends it (API-81).
-pub fn read<'t>(origin: &'t str, text: &'t str) -> impl Iterator<Item = Result<Line, PolicyError>> + 't {
+pub(super) fn read<'t>(
+    origin: &'t str,
+    text: &'t str,
+) -> impl Iterator<Item = Result<Line, PolicyError>> + 't {
     text.split('\n').enumerate().filter_map(move |(at, line)| {
         let number = at + 1;
         let place = || Place { origin: origin.into(), line: number };

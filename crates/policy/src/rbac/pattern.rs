@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use smol_str::SmolStr;
 use tiphys_go::glob::{Glob, GlobError};
-use tiphys_go::regexp::{Regexp, RegexpError};
+use tiphys_go::regexp::Regexp;
 use tiphys_go::steps::{Steps, TooManySteps};
 
 use super::lines::{PolicyProblem, shown};
@@ -15,6 +15,8 @@ use super::vocabulary::{ACTIONS, Resource, bit_of};
 const REGEXP_BYTES: [usize; 3] = [8 << 10, 64 << 10, 1 << 20];
 /// What all expressions of a policy may take: eight thousand small ones.
 const REGEXPS_BYTES_MAX: usize = 64 << 20;
+/// Bytes that an expression reads in one step.
+const REGEXP_STEP_BYTES: usize = 16;
 /// Bytes of all globs that are more than literals and stars; each byte becomes an instruction.
 const GLOBS_BYTES_MAX: usize = 1 << 20;
 
@@ -62,10 +64,6 @@ impl<'a> Word<'a> {
     pub(super) fn action(text: &'a str) -> Self {
         Self { text, bit: bit_of(ACTIONS.into_iter(), text) }
     }
-
-    pub(super) fn text(&self) -> &'a str {
-        self.text
-    }
 }
 
 impl Pattern {
@@ -97,7 +95,7 @@ impl Pattern {
         match &self.shape {
             Shape::Glob(glob) => glob.is_match_within(text, steps),
             Shape::Regexp(regexp) => {
-                steps.spend(text.len() + 1)?;
+                steps.spend(text.len() / REGEXP_STEP_BYTES + 1)?;
                 Ok(regexp.is_match(text))
             }
         }
@@ -215,8 +213,8 @@ impl Patterns {
                     })?;
                     return Ok(Some(Shape::Regexp(regexp)));
                 }
-                Err(RegexpError::Syntax { .. }) => return Ok(None),
-                Err(error) => last = error.to_string(),
+                Err(error) if error.is_too_large() => last = error.to_string(),
+                Err(_) => return Ok(None),
             }
         }
         Err(too_large(text, last))
