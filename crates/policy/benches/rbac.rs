@@ -73,6 +73,16 @@ fn objects() -> Vec<String> {
         .collect()
 }
 
+/// A mix of questions: one in four is about logs.
+fn ask(at: usize, object: &str) -> Request<'_> {
+    const ACTIONS: [&str; 3] = ["get", "sync", "action/apps/Deployment/restart"];
+    if at.is_multiple_of(4) {
+        return Request { resource: "logs", action: "get", object };
+    }
+    let action = ACTIONS.get((at + object.len()) % ACTIONS.len()).copied().unwrap_or_default();
+    Request { resource: "applications", action, object }
+}
+
 /// The shortest of several rounds: others share the machine.
 #[expect(clippy::disallowed_methods, reason = "this measures time")]
 fn time(mut work: impl FnMut() -> usize) -> (Duration, usize) {
@@ -113,11 +123,6 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let member = groups(0);
     // Groups that no line is about.
     let stranger = groups(1_000);
-    let actions = ["get", "sync", "action/apps/Deployment/restart"];
-    let request = |at: usize, object: &str| -> (&'static str, usize) {
-        let resource = if at.is_multiple_of(4) { "logs" } else { "applications" };
-        (resource, if resource == "logs" { 0 } else { (at + object.len()) % actions.len() })
-    };
     for mode in ["glob", "regex"] {
         let config = config(mode)?;
         let (spent, _) = time(|| Rbac::compile(&config).map_or(0, |rbac| rbac.warnings().len()));
@@ -126,11 +131,6 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         println!("{mode}: {:.1} ms to compile the policy, {:.1} ms for the projects", ms(spent), ms(with));
         let rbac = rbac.with_projects(&projects);
         for (who, claims) in [("member of 20 groups", &member), ("stranger", &stranger)] {
-            let ask = |at: usize, object: &String| {
-                let (resource, action) = request(at, object);
-                let action = actions.get(action).copied().unwrap_or_default();
-                Request { resource, action, object: black_box(object) }
-            };
             let cold = time(|| {
                 let asked = objects.iter().enumerate();
                 asked

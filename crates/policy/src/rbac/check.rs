@@ -125,19 +125,20 @@ impl Findings {
 
     /// Words that nothing is ever asked with.
     fn words(&mut self, place: &Place, rule: &PolicyRule, patterns: &Rule) {
-        let resources: Vec<Resource> = patterns.resource.resources().collect();
+        let [resource, action, object] = patterns.patterns();
+        let resources: Vec<Resource> = resource.resources().collect();
         if resources.is_empty() {
             let known = Resource::ALL.map(Resource::as_str).join(", ");
             return self.warn(place, &format!("unknown resource {:?}; resources are {known}", rule.resource));
         }
         let has_path = rule.action.contains('/');
-        let known = patterns.action.actions().next().is_some() || has_path && may_have_path(&rule.action);
+        let known = action.actions().next().is_some() || has_path && may_have_path(&rule.action);
         if !known {
             return self.warn(place, &format!("unknown action {:?}", rule.action));
         }
         let asked = |resource: &Resource| {
             has_path && *resource == Resource::Applications
-                || patterns.action.actions().any(|action| resource.has_action(action))
+                || action.actions().any(|word| resource.has_action(word))
         };
         if !resources.iter().any(asked) {
             return self.warn(
@@ -146,7 +147,7 @@ impl Findings {
             );
         }
         let without_object = [Resource::Certificates, Resource::GpgKeys];
-        let matches_nothing = || !patterns.object.is_match("", &mut Steps::unlimited()).unwrap_or(true);
+        let matches_nothing = || !object.is_match("", &mut Steps::unlimited()).unwrap_or(true);
         if resources.iter().all(|resource| without_object.contains(resource)) && matches_nothing() {
             self.warn(
                 place,

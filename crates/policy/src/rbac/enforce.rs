@@ -11,7 +11,7 @@ use tiphys_api::{AppProject, Settings};
 use tiphys_go::steps::{Steps, TooManySteps};
 
 use super::check::Findings;
-use super::layer::{Layer, LayerBuilder, NameId, Question, Selection, View};
+use super::layer::{Found, Layer, LayerBuilder, NameId, Question, Selection, View};
 use super::lines::{Place, PolicyError};
 use super::pattern::{MatchMode, Word, object_key};
 use super::project::ProjectPolicy;
@@ -194,10 +194,10 @@ impl Rbac {
 
     /// Whether a subject may, by its own name and without any project: what the command line asks (CLI-910).
     pub fn subject_may(&self, subject: &str, request: &Request<'_>) -> bool {
-        let mut steps = Steps::new(STEPS_MAX);
-        let view = View { base: &self.base, above: None };
+        let (mut found, mut steps) = (Found::default(), Steps::new(STEPS_MAX));
+        let view = View::of(&self.base, object_key(request.object));
         let mut allows = |name: &str| match (view.id(name), question(request)) {
-            (Some(id), Some(question)) => view.allows(id, &question, &mut steps).unwrap_or(false),
+            (Some(id), Some(question)) => view.allows(id, &question, &mut found, &mut steps).unwrap_or(false),
             _ => false,
         };
         !self.default_role.is_empty() && allows(&self.default_role) || allows(subject)
@@ -271,10 +271,11 @@ pub struct Caller<'a> {
 impl<'a> Caller<'a> {
     /// Whether the caller may (API-92).
     pub fn may(&self, request: &Request<'_>) -> bool {
-        let mut steps = Steps::new(STEPS_MAX);
+        let (mut found, mut steps) = (Found::default(), Steps::new(STEPS_MAX));
         let Some(question) = question(request) else { return false };
         let project = project_of(request.resource, request.object).and_then(|name| self.rbac.project(name));
-        self.any_voice(project, |view, subject| view.allows(subject, &question, &mut steps)).unwrap_or(false)
+        let ask = |view: View<'a>, subject| view.allows(subject, &question, &mut found, &mut steps);
+        self.any_voice(project, object_key(request.object), ask).unwrap_or(false)
     }
 
     /// Whether the caller may, with the text of the refusal (API-98).
@@ -306,16 +307,18 @@ impl<'a> Caller<'a> {
     fn any_voice(
         &self,
         project: Option<Asked<'a>>,
+        key: &str,
         mut ask: impl FnMut(View<'a>, NameId) -> Result<bool, TooManySteps>,
     ) -> Result<bool, TooManySteps> {
-        let base = View { base: &self.rbac.base, above: None };
-        let view = View { above: project.and_then(|project| project.layer), ..base };
+        let base = View::of(&self.rbac.base, key);
+        let above = project.and_then(|project| project.layer);
+        let view = above.map_or(base, |layer| base.under(layer, key));
         let mut named = |view: View<'a>, name: &str| match view.id(name) {
             Some(id) => ask(view, id),
             None => Ok(false),
         };
         let default = Some(&*self.rbac.default_role).filter(|role| !role.is_empty());
-        let defaults = [Some(base), view.above.map(|_| view)];
+        let defaults = [Some(base), above.map(|_| view)];
         // Step 1, and the default role in steps 3 and 4. A token of another project does not even get that.
         let stranger = match (project, self.subject.and_then(token_project)) {
             (Some(project), Some(own)) => own != project.name,
@@ -385,12 +388,12 @@ impl<'a> Filter<'a> {
     }
 
     fn select(&self, key: &str, project: Option<&str>) -> Result<Vec<Selection<'a>>, TooManySteps> {
-        let mut steps = Steps::new(STEPS_MAX);
+        let (mut found, mut steps) = (Found::default(), Steps::new(STEPS_MAX));
         let (resource, action) = (Word::resource(self.resource), Word::action(self.action));
         let mut selections = Vec::new();
         let project = project.and_then(|name| self.caller.rbac.project(name));
-        self.caller.any_voice(project, |view, subject| {
-            let selection = view.select(subject, &resource, &action, key, &mut steps)?;
+        self.caller.any_voice(project, key, |view, subject| {
+            let selection = view.select(subject, &resource, &action, &mut found, &mut steps)?;
             if !selection.is_empty() {
                 selections.push(selection);
             }

@@ -4,14 +4,14 @@
 //! judged by: the base alone, or with a project's layer above it (API-84). Names of both are numbers; those that the
 //! base does not know follow on its own.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
 
 use smol_str::SmolStr;
 use tiphys_go::steps::{Steps, TooManySteps};
 
 use super::lines::{Place, PolicyError, PolicyProblem, PolicyRule, Statement, read};
-use super::pattern::{MatchMode, NoPattern, Pattern, Patterns, Word, object_key};
+use super::pattern::{MatchMode, NoPattern, Pattern, Patterns, Word};
 
 /// Links from a member to a role that are followed (API-80).
 const LINKS_MAX: usize = 10;
@@ -19,42 +19,62 @@ const LINKS_MAX: usize = 10;
 const FEW_ROLES: usize = 24;
 
 /// A subject or role.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(super) struct NameId(u32);
+
+/// What the objects of some rules of a layer begin with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct KeyId(u32);
+
+/// A pattern of resources or actions, with the known ones that it matches at hand: most rules of a role are about
+/// something else, and are passed over without a look at the pattern.
+#[derive(Clone, Debug)]
+struct WordPattern {
+    known: u16,
+    pattern: Arc<Pattern>,
+}
+
+impl WordPattern {
+    fn matches(&self, word: &Word<'_>, steps: &mut Steps) -> Result<bool, TooManySteps> {
+        match word.bit() {
+            0 => self.pattern.is_match(word.text(), steps),
+            bit => Ok(self.known & bit != 0),
+        }
+    }
+}
 
 /// A rule of a subject.
 #[derive(Clone, Debug)]
 pub(super) struct Rule {
-    pub(super) resource: Arc<Pattern>,
-    pub(super) action: Arc<Pattern>,
-    pub(super) object: Arc<Pattern>,
+    resource: WordPattern,
+    action: WordPattern,
+    object: Arc<Pattern>,
 }
 
 impl Rule {
+    /// The patterns of resources, actions and objects.
+    pub(super) fn patterns(&self) -> [&Pattern; 3] {
+        [&self.resource.pattern, &self.action.pattern, &self.object]
+    }
+
     fn asks(&self, resource: &Word<'_>, action: &Word<'_>, steps: &mut Steps) -> Result<bool, TooManySteps> {
-        Ok(self.resource.matches_resource(resource, steps)? && self.action.matches_action(action, steps)?)
+        Ok(self.resource.matches(resource, steps)? && self.action.matches(action, steps)?)
     }
 }
 
 /// Rules by what their objects begin with.
 #[derive(Clone, Debug, Default)]
 struct Rules {
-    keyed: HashMap<SmolStr, Vec<Rule>>,
+    keyed: BTreeMap<KeyId, Vec<Rule>>,
     /// Rules whose objects may begin with anything.
     others: Vec<Rule>,
 }
 
 impl Rules {
-    fn add(&mut self, rule: Rule) {
-        match rule.object.key() {
-            Some(key) => self.keyed.entry(key.clone()).or_default().push(rule),
-            None => self.others.push(rule),
-        }
-    }
-
     /// Rules that may be about objects with this key.
-    fn with_key(&self, key: &str) -> impl Iterator<Item = &Rule> {
-        self.keyed.get(key).into_iter().flatten().chain(&self.others)
+    fn with_key(&self, key: Option<KeyId>) -> impl Iterator<Item = &Rule> {
+        let keyed = key.and_then(|key| self.keyed.get(&key));
+        keyed.into_iter().flatten().chain(&self.others)
     }
 }
 
@@ -73,9 +93,10 @@ pub(super) struct Layer {
     /// The number of the first name of this layer.
     first: u32,
     names: HashMap<SmolStr, NameId>,
+    keys: HashMap<SmolStr, KeyId>,
     own: Vec<Node>,
     /// What this layer says about names of the layer below.
-    foreign: HashMap<NameId, Node>,
+    foreign: BTreeMap<NameId, Node>,
 }
 
 /// How a layer is made.
@@ -156,10 +177,18 @@ impl<'b> LayerBuilder<'b> {
             return Ok(Compiled::Inert);
         };
         let name = self.name(&rule.subject);
-        let rule = Rule { resource, action, object };
+        let key = object.key().cloned().map(|key| self.key(key));
+        let rule = Rule {
+            resource: WordPattern { known: resource.known_resources(), pattern: resource },
+            action: WordPattern { known: action.known_actions(), pattern: action },
+            object,
+        };
         if let Some(node) = self.node(name) {
             let rules = if is_deny { &mut node.denies } else { &mut node.allows };
-            rules.add(rule.clone());
+            match key {
+                Some(key) => rules.keyed.entry(key).or_default().push(rule.clone()),
+                None => rules.others.push(rule.clone()),
+            }
         }
         Ok(Compiled::Rule(rule))
     }
@@ -187,6 +216,11 @@ impl<'b> LayerBuilder<'b> {
         self.layer.names.insert(name.clone(), id);
         self.layer.own.push(Node::default());
         id
+    }
+
+    fn key(&mut self, key: SmolStr) -> KeyId {
+        let next = KeyId(u32::try_from(self.layer.keys.len()).unwrap_or(u32::MAX));
+        *self.layer.keys.entry(key).or_insert(next)
     }
 
     fn node(&mut self, id: NameId) -> Option<&mut Node> {
@@ -242,26 +276,38 @@ impl Selection<'_> {
     }
 }
 
-/// What one request is judged by.
+/// What requests about objects with one key are judged by.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct View<'r> {
-    pub(super) base: &'r Layer,
-    pub(super) above: Option<&'r Layer>,
+    base: &'r Layer,
+    base_key: Option<KeyId>,
+    above: Option<(&'r Layer, Option<KeyId>)>,
 }
 
 impl<'r> View<'r> {
+    /// The base alone, for objects with a key.
+    pub(super) fn of(base: &'r Layer, key: &str) -> Self {
+        Self { base, base_key: base.keys.get(key).copied(), above: None }
+    }
+
+    /// The same with a layer above.
+    pub(super) fn under(self, layer: &'r Layer, key: &str) -> Self {
+        Self { above: Some((layer, layer.keys.get(key).copied())), ..self }
+    }
+
     pub(super) fn id(&self, name: &str) -> Option<NameId> {
-        let above = || self.above.and_then(|layer| layer.names.get(name));
+        let above = || self.above.and_then(|(layer, _)| layer.names.get(name));
         self.base.names.get(name).or_else(above).copied()
     }
 
-    fn nodes(&self, id: NameId) -> impl Iterator<Item = &'r Node> {
-        self.base.node(id).into_iter().chain(self.above.and_then(|layer| layer.node(id)))
+    fn nodes(&self, id: NameId) -> impl Iterator<Item = (&'r Node, Option<KeyId>)> {
+        let above = self.above.and_then(|(layer, key)| Some((layer.node(id)?, key)));
+        self.base.node(id).map(|node| (node, self.base_key)).into_iter().chain(above)
     }
 
     /// Whether a name is the first field of a `g` line (API-93).
     pub(super) fn is_member(&self, id: NameId) -> bool {
-        self.nodes(id).any(|node| !node.roles.is_empty())
+        self.nodes(id).any(|(node, _)| !node.roles.is_empty())
     }
 
     /// Whether a subject may: some rule of its roles allows it, and none denies it (API-80).
@@ -269,11 +315,11 @@ impl<'r> View<'r> {
         &self,
         subject: NameId,
         question: &Question<'_>,
+        found: &mut Found<'r>,
         steps: &mut Steps,
     ) -> Result<bool, TooManySteps> {
-        let roles = self.roles(subject, steps)?;
-        let key = object_key(question.object);
-        let mut applies = |rules: &'r Rules| {
+        self.find(subject, found, steps)?;
+        let mut applies = |rules: &Rules, key| {
             for rule in rules.with_key(key) {
                 if rule.asks(&question.resource, &question.action, steps)?
                     && rule.object.is_match(question.object, steps)?
@@ -283,34 +329,35 @@ impl<'r> View<'r> {
             }
             Ok(false)
         };
-        for node in roles.iter().flat_map(|role| self.nodes(*role)) {
-            if applies(&node.denies)? {
+        for (node, key) in &found.nodes {
+            if applies(&node.denies, *key)? {
                 return Ok(false);
             }
         }
-        for node in roles.iter().flat_map(|role| self.nodes(*role)) {
-            if applies(&node.allows)? {
+        for (node, key) in &found.nodes {
+            if applies(&node.allows, *key)? {
                 return Ok(true);
             }
         }
         Ok(false)
     }
 
-    /// The same for all objects with a key, to be asked one by one.
+    /// The same for all objects with the key, to be asked one by one.
     pub(super) fn select(
         &self,
         subject: NameId,
         resource: &Word<'_>,
         action: &Word<'_>,
-        key: &str,
+        found: &mut Found<'r>,
         steps: &mut Steps,
     ) -> Result<Selection<'r>, TooManySteps> {
+        self.find(subject, found, steps)?;
         let mut selection = Selection::default();
-        for node in self.roles(subject, steps)?.iter().flat_map(|role| self.nodes(*role)) {
+        for (node, key) in &found.nodes {
             for (rules, patterns) in
                 [(&node.denies, &mut selection.denies), (&node.allows, &mut selection.allows)]
             {
-                for rule in rules.with_key(key) {
+                for rule in rules.with_key(*key) {
                     if rule.asks(resource, action, steps)? {
                         patterns.push(&*rule.object);
                     }
@@ -320,48 +367,66 @@ impl<'r> View<'r> {
         Ok(selection)
     }
 
-    /// The subject and all its roles, at most [`LINKS_MAX`] links away. Cycles end where they began.
-    fn roles(&self, subject: NameId, steps: &mut Steps) -> Result<Vec<NameId>, TooManySteps> {
-        let mut found = Found { list: vec![subject], set: HashSet::new() };
+    /// Finds what is said about the subject and all its roles, at most [`LINKS_MAX`] links away. Cycles end where they
+    /// began.
+    fn find(&self, subject: NameId, found: &mut Found<'r>, steps: &mut Steps) -> Result<(), TooManySteps> {
+        found.clear();
+        found.add(subject);
         let mut from = 0;
-        for _ in 0..LINKS_MAX {
-            let reached = found.list.len();
+        for links in 0..=LINKS_MAX {
+            let reached = found.names.len();
             for at in from..reached {
-                let Some(role) = found.list.get(at).copied() else { break };
-                for next in self.nodes(role).flat_map(|node| &node.roles) {
+                let Some(name) = found.names.get(at).copied() else { break };
+                for (node, key) in self.nodes(name) {
+                    found.nodes.push((node, key));
                     steps.spend(1)?;
-                    found.add(*next);
+                    for role in node.roles.iter().filter(|_| links < LINKS_MAX) {
+                        steps.spend(1)?;
+                        found.add(*role);
+                    }
                 }
             }
-            if found.list.len() == reached {
+            if found.names.len() == reached {
                 break;
             }
             from = reached;
         }
-        Ok(found.list)
+        Ok(())
     }
 }
 
-/// Names in the order they were found, each once.
-struct Found {
-    list: Vec<NameId>,
-    /// All of the list, once they are many.
+/// A subject with its roles, and what is said about them. One is used for many subjects, so that their lists are made
+/// once.
+#[derive(Debug, Default)]
+pub(super) struct Found<'r> {
+    /// Each once, in the order they were found.
+    names: Vec<NameId>,
+    /// All of them, once they are many.
     set: HashSet<NameId>,
+    nodes: Vec<(&'r Node, Option<KeyId>)>,
 }
 
-impl Found {
-    fn add(&mut self, id: NameId) {
-        if self.list.len() < FEW_ROLES {
-            if !self.list.contains(&id) {
-                self.list.push(id);
+impl Found<'_> {
+    fn clear(&mut self) {
+        self.names.clear();
+        self.nodes.clear();
+        if !self.set.is_empty() {
+            self.set.clear();
+        }
+    }
+
+    fn add(&mut self, name: NameId) {
+        if self.names.len() < FEW_ROLES {
+            if !self.names.contains(&name) {
+                self.names.push(name);
             }
             return;
         }
         if self.set.is_empty() {
-            self.set.extend(&self.list);
+            self.set.extend(&self.names);
         }
-        if self.set.insert(id) {
-            self.list.push(id);
+        if self.set.insert(name) {
+            self.names.push(name);
         }
     }
 }

@@ -64,6 +64,15 @@ impl<'a> Word<'a> {
     pub(super) fn action(text: &'a str) -> Self {
         Self { text, bit: bit_of(ACTIONS.into_iter(), text) }
     }
+
+    pub(super) fn text(&self) -> &'a str {
+        self.text
+    }
+
+    /// The place of a known word as a bit; 0 for all others.
+    pub(super) fn bit(&self) -> u16 {
+        self.bit
+    }
 }
 
 impl Pattern {
@@ -101,12 +110,14 @@ impl Pattern {
         }
     }
 
-    pub(super) fn matches_resource(&self, word: &Word<'_>, steps: &mut Steps) -> Result<bool, TooManySteps> {
-        if word.bit == 0 { self.is_match(word.text, steps) } else { Ok(self.resources & word.bit != 0) }
+    /// The known resources that it matches, as bits of [`Word::bit`].
+    pub(super) fn known_resources(&self) -> u16 {
+        self.resources
     }
 
-    pub(super) fn matches_action(&self, word: &Word<'_>, steps: &mut Steps) -> Result<bool, TooManySteps> {
-        if word.bit == 0 { self.is_match(word.text, steps) } else { Ok(self.actions & word.bit != 0) }
+    /// The known actions that it matches, as bits of [`Word::bit`].
+    pub(super) fn known_actions(&self) -> u16 {
+        self.actions
     }
 
     /// Known resources that it matches.
