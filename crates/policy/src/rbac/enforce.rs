@@ -26,6 +26,8 @@ const STEPS_MAX: u64 = 5_000_000;
 const REQUEST_BYTES_MAX: usize = 64 << 10;
 /// Beginnings of objects that a filter remembers what it found about.
 const FILTER_KEYS_MAX: usize = 4_096;
+/// Groups that no line of the installation's policy is about, and that are not compared with each other.
+const FEW_GROUPS: usize = 64;
 /// The account with all rights (API-100).
 const ADMIN: &str = "admin";
 /// Issuer of the tokens of local accounts and projects (API-35).
@@ -176,17 +178,25 @@ impl Rbac {
         let identity = if federated.is_empty() { text("sub").unwrap_or_default() } else { federated };
         let reserved = |name: &str| self.options.reserve_role_names && is_reserved(name);
         let is_own = text("iss") == Some(OWN_ISSUER);
-        let mut groups: Vec<&str> = Vec::new();
+        let mut groups = Groups::default();
         for claim in self.scopes.iter().filter_map(|scope| claims?.get(scope.as_str())) {
-            match claim {
-                Value::String(group) => groups.push(group),
-                Value::Array(items) => groups.extend(items.iter().filter_map(Value::as_str)),
-                _ => {}
+            let texts = match claim {
+                Value::Array(items) => items.as_slice(),
+                one => std::slice::from_ref(one),
+            };
+            for group in texts.iter().filter_map(Value::as_str).filter(|group| !reserved(group)) {
+                match self.base.id(group) {
+                    Some(id) => groups.known.push(id),
+                    None => groups.others.push(group),
+                }
             }
         }
-        groups.sort_unstable();
-        groups.dedup();
-        groups.retain(|group| !reserved(group));
+        groups.known.sort_unstable();
+        groups.known.dedup();
+        if groups.others.len() > FEW_GROUPS {
+            groups.others.sort_unstable();
+            groups.others.dedup();
+        }
         let subject = (is_own || !reserved(identity)).then_some(identity);
         let issued_at = claims.and_then(|claims| claims.get("iat")).and_then(instant);
         Caller { rbac: self, identity, subject, groups, issued_at }
@@ -255,6 +265,15 @@ fn question<'a>(request: &Request<'a>) -> Option<Question<'a>> {
     })
 }
 
+/// The groups of a caller.
+#[derive(Clone, Debug, Default)]
+struct Groups<'a> {
+    /// Those that the policy of the installation knows, each once.
+    known: Vec<NameId>,
+    /// The others, which a project may know.
+    others: Vec<&'a str>,
+}
+
 /// Somebody who asks (API-92).
 #[derive(Clone, Debug)]
 pub struct Caller<'a> {
@@ -263,8 +282,7 @@ pub struct Caller<'a> {
     identity: &'a str,
     /// The name in policies; `None` when it is not theirs to have.
     subject: Option<&'a str>,
-    /// Groups, each once.
-    groups: Vec<&'a str>,
+    groups: Groups<'a>,
     issued_at: Option<Timestamp>,
 }
 
@@ -313,10 +331,6 @@ impl<'a> Caller<'a> {
         let base = View::of(&self.rbac.base, key);
         let above = project.and_then(|project| project.layer);
         let view = above.map_or(base, |layer| base.under(layer, key));
-        let mut named = |view: View<'a>, name: &str| match view.id(name) {
-            Some(id) => ask(view, id),
-            None => Ok(false),
-        };
         let default = Some(&*self.rbac.default_role).filter(|role| !role.is_empty());
         let defaults = [Some(base), above.map(|_| view)];
         // Step 1, and the default role in steps 3 and 4. A token of another project does not even get that.
@@ -325,28 +339,31 @@ impl<'a> Caller<'a> {
             _ => false,
         };
         for view in defaults.into_iter().flatten().take(if stranger { 1 } else { 2 }) {
-            if let Some(role) = default
-                && named(view, role)?
+            if let Some(role) = default.and_then(|role| view.id(role))
+                && ask(view, role)?
             {
                 return Ok(true);
             }
         }
         if !stranger {
-            if let Some(subject) = self.subject
-                && named(view, subject)?
+            if let Some(subject) = self.subject.and_then(|subject| view.id(subject))
+                && ask(view, subject)?
             {
                 return Ok(true);
             }
             // Step 3: a project's token has no groups where its project was found.
             let is_token =
                 project.is_some() && self.subject.is_some_and(|name| token_project(name).is_some());
-            for group in self.groups.iter().filter(|_| !is_token) {
-                if view.id(group).is_some_and(|id| view.is_member(id)) && named(view, group)? {
-                    return Ok(true);
+            if !is_token {
+                let others = self.groups.others.iter().filter_map(|name| view.id_above(name));
+                for group in self.groups.known.iter().copied().chain(others) {
+                    if view.is_member(group) && ask(view, group)? {
+                        return Ok(true);
+                    }
                 }
             }
         }
-        named(base, "")
+        base.id("").map_or(Ok(false), |everybody| ask(base, everybody))
     }
 }
 

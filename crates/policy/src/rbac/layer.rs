@@ -22,6 +22,12 @@ const FEW_ROLES: usize = 24;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(super) struct NameId(u32);
 
+impl NameId {
+    fn bit(self) -> u64 {
+        1 << (self.0 % u64::BITS)
+    }
+}
+
 /// What the objects of some rules of a layer begin with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct KeyId(u32);
@@ -62,15 +68,33 @@ impl Rule {
     }
 }
 
-/// Rules by what their objects begin with.
+/// Rules by what their objects begin with. The known words of all of them are at hand, because most subjects have no
+/// rule about what is asked.
 #[derive(Clone, Debug, Default)]
 struct Rules {
+    resources: u16,
+    actions: u16,
     keyed: BTreeMap<KeyId, Vec<Rule>>,
     /// Rules whose objects may begin with anything.
     others: Vec<Rule>,
 }
 
 impl Rules {
+    fn add(&mut self, key: Option<KeyId>, rule: Rule) {
+        self.resources |= rule.resource.known;
+        self.actions |= rule.action.known;
+        match key {
+            Some(key) => self.keyed.entry(key).or_default().push(rule),
+            None => self.others.push(rule),
+        }
+    }
+
+    /// Whether some rule may be about these words, as far as they are known.
+    fn may_know(&self, resource: &Word<'_>, action: &Word<'_>) -> bool {
+        let has = |known: u16, word: &Word<'_>| word.bit() == 0 || known & word.bit() != 0;
+        has(self.resources, resource) && has(self.actions, action)
+    }
+
     /// Rules that may be about objects with this key.
     fn with_key(&self, key: Option<KeyId>) -> impl Iterator<Item = &Rule> {
         let keyed = key.and_then(|key| self.keyed.get(&key));
@@ -97,6 +121,8 @@ pub(super) struct Layer {
     own: Vec<Node>,
     /// What this layer says about names of the layer below.
     foreign: BTreeMap<NameId, Node>,
+    /// For each of those the bit of its number modulo 64: a project knows few of the names that it is asked about.
+    foreign_bits: u64,
 }
 
 /// How a layer is made.
@@ -185,10 +211,7 @@ impl<'b> LayerBuilder<'b> {
         };
         if let Some(node) = self.node(name) {
             let rules = if is_deny { &mut node.denies } else { &mut node.allows };
-            match key {
-                Some(key) => rules.keyed.entry(key).or_default().push(rule.clone()),
-                None => rules.others.push(rule.clone()),
-            }
+            rules.add(key, rule.clone());
         }
         Ok(Compiled::Rule(rule))
     }
@@ -226,15 +249,23 @@ impl<'b> LayerBuilder<'b> {
     fn node(&mut self, id: NameId) -> Option<&mut Node> {
         match id.0.checked_sub(self.layer.first) {
             Some(at) => self.layer.own.get_mut(usize::try_from(at).unwrap_or(usize::MAX)),
-            None => Some(self.layer.foreign.entry(id).or_default()),
+            None => {
+                self.layer.foreign_bits |= id.bit();
+                Some(self.layer.foreign.entry(id).or_default())
+            }
         }
     }
 }
 
 impl Layer {
+    pub(super) fn id(&self, name: &str) -> Option<NameId> {
+        self.names.get(name).copied()
+    }
+
     fn node(&self, id: NameId) -> Option<&Node> {
         match id.0.checked_sub(self.first) {
             Some(at) => self.own.get(usize::try_from(at).unwrap_or(usize::MAX)),
+            None if self.foreign_bits & id.bit() == 0 => None,
             None => self.foreign.get(&id),
         }
     }
@@ -296,8 +327,12 @@ impl<'r> View<'r> {
     }
 
     pub(super) fn id(&self, name: &str) -> Option<NameId> {
-        let above = || self.above.and_then(|(layer, _)| layer.names.get(name));
-        self.base.names.get(name).or_else(above).copied()
+        self.base.id(name).or_else(|| self.id_above(name))
+    }
+
+    /// The name among those that the base does not know.
+    pub(super) fn id_above(&self, name: &str) -> Option<NameId> {
+        self.above.and_then(|(layer, _)| layer.id(name))
     }
 
     fn nodes(&self, id: NameId) -> impl Iterator<Item = (&'r Node, Option<KeyId>)> {
@@ -320,6 +355,9 @@ impl<'r> View<'r> {
     ) -> Result<bool, TooManySteps> {
         self.find(subject, found, steps)?;
         let mut applies = |rules: &Rules, key| {
+            if !rules.may_know(&question.resource, &question.action) {
+                return Ok(false);
+            }
             for rule in rules.with_key(key) {
                 if rule.asks(&question.resource, &question.action, steps)?
                     && rule.object.is_match(question.object, steps)?
