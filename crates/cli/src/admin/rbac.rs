@@ -133,16 +133,11 @@ async fn load(session: &Session<'_>) -> Result<Result<RbacConfig, PolicyError>, 
     }
     let core = session.connect_to_cluster().await?;
     let target = Target::new(Gvk::new("", "v1", "ConfigMap"), namespace, RBAC_CONFIG_MAP);
-    match core.get(&target).await? {
-        Some(object) => {
-            let manifest = value_of(&object)?;
-            Ok(RbacConfig::read(&policy_file::data(RBAC_CONFIG_MAP, &manifest)?))
-        }
-        None => {
-            session.warn(&format!("there is no ConfigMap {RBAC_CONFIG_MAP} in namespace {namespace}"));
-            Ok(Ok(RbacConfig::default()))
-        }
-    }
+    let Some(object) = core.get(&target).await? else {
+        session.warn(&format!("there is no ConfigMap {RBAC_CONFIG_MAP} in namespace {namespace}"));
+        return Ok(Ok(RbacConfig::default()));
+    };
+    Ok(RbacConfig::read(&policy_file::data(RBAC_CONFIG_MAP, &value_of(&object)?)?))
 }
 
 /// What is asked about. Short forms of resources are spelled out; where no object is named, it is all of them.

@@ -116,7 +116,7 @@ pub(super) fn check_length(origin: &str, bytes: usize) -> Result<(), PolicyError
 }
 
 fn is_policy(key: &str) -> bool {
-    key.starts_with("policy.") && key.ends_with(".csv")
+    key.starts_with("policy.") && key.strip_suffix(".csv").is_some()
 }
 
 /// A list of names; one name alone is a list too, nothing means the default (API-90).

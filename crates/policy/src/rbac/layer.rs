@@ -247,13 +247,11 @@ impl<'b> LayerBuilder<'b> {
     }
 
     fn node(&mut self, id: NameId) -> Option<&mut Node> {
-        match id.0.checked_sub(self.layer.first) {
-            Some(at) => self.layer.own.get_mut(usize::try_from(at).unwrap_or(usize::MAX)),
-            None => {
-                self.layer.foreign_bits |= id.bit();
-                Some(self.layer.foreign.entry(id).or_default())
-            }
+        if let Some(at) = id.0.checked_sub(self.layer.first) {
+            return self.layer.own.get_mut(usize::try_from(at).unwrap_or(usize::MAX));
         }
+        self.layer.foreign_bits |= id.bit();
+        Some(self.layer.foreign.entry(id).or_default())
     }
 }
 

@@ -222,16 +222,15 @@ fn fields(line: &str) -> Result<Vec<SmolStr>, LineReason> {
     let mut rest = Some(line);
     while let Some(text) = rest {
         let text = text.trim_start();
-        let (field, behind) = match text.strip_prefix('"') {
-            Some(quoted) => quoted_field(quoted)?,
-            None => {
-                let (field, behind) =
-                    text.split_once(',').map_or((text, None), |(field, behind)| (field, Some(behind)));
-                if field.contains('"') {
-                    return Err(LineReason::BareQuote);
-                }
-                (field.into(), behind)
+        let (field, behind) = if let Some(quoted) = text.strip_prefix('"') {
+            quoted_field(quoted)?
+        } else {
+            let (field, behind) =
+                text.split_once(',').map_or((text, None), |(field, behind)| (field, Some(behind)));
+            if field.contains('"') {
+                return Err(LineReason::BareQuote);
             }
+            (field.into(), behind)
         };
         if fields.len() <= FIELDS_MAX {
             fields.push(field);

@@ -89,7 +89,7 @@ impl Lines {
         effects.contains(&"allow") && !effects.contains(&"deny")
     }
 
-    fn and(&self, other: Lines) -> Lines {
+    fn and(&self, other: Self) -> Self {
         let mut all = self.clone();
         all.rules.extend(other.rules);
         all.links.extend(other.links);

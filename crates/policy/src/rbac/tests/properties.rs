@@ -279,7 +279,8 @@ fn sty_72_the_compiled_policy_answers_as_the_statements_do() {
                             &who
                         );
                     }
-                    **(if expected { &mut *yes } else { &mut *no }) += 1;
+                    let count = if expected { &mut **yes } else { &mut **no };
+                    *count += 1;
                 }
             }
             Ok(())

@@ -1,5 +1,6 @@
 //! Questions of the API (API-58, API-105, API-107, ASET-281), of the command line, and the proof of an answer.
 
+use ResourceOperation::{Delete, Update};
 use serde_json::json;
 use tiphys_api::settings::SettingsData;
 use tiphys_api::{Application, Settings};
@@ -69,7 +70,6 @@ fn api_105_resources_need_their_own_right() {
         let pod = ManagedResource { group: "", kind: "Pod", namespace: "ns", name: "p" };
         rbac.caller(Some(&claims)).may_change(&application("argocd"), "argocd", operation, pod)
     };
-    use ResourceOperation::{Delete, Update};
     let plain = "p, kim, applications, update, shop/*, allow\np, kim, applications, delete, shop/*, allow";
     assert!(!asks(plain, false, Update).permitted && !asks(plain, false, Delete).permitted);
     assert!(asks(plain, true, Update).permitted && asks(plain, true, Delete).permitted);
