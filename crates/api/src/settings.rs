@@ -350,6 +350,26 @@ impl Settings {
         }
     }
 
+    /// Whether a rollback needs the right to roll back, not to sync (API-107).
+    pub fn rbac_enforces_rollback(&self) -> bool {
+        self.cm_bool("server.rbac.rollback.enforce.enable") == Some(true)
+    }
+
+    /// Whether `update` and `delete` of an application include its resources (API-105).
+    pub fn rbac_inherits_fine_grained(&self) -> bool {
+        self.cm_bool("server.rbac.disableApplicationFineGrainedRBACInheritance") == Some(false)
+    }
+
+    /// Whether accounts and groups of identity providers cannot have names of ours (API-94).
+    pub fn rbac_reserves_role_names(&self) -> bool {
+        self.cm_bool("rbac.reserveRoleNames") == Some(true)
+    }
+
+    /// Whether `ApplicationSets` outside projects need a right of their own; an unknown value means so (ASET-281).
+    pub fn rbac_restricts_unscoped(&self) -> bool {
+        !matches!(self.cm_text("applicationset.unscoped.policy"), "" | "allow")
+    }
+
     /// Whether windows compare the resolved name and server (REP-172).
     pub fn windows_resolve_destinations(&self) -> bool {
         self.cm_text("syncWindows.resolveDestinations") == "true"
@@ -393,6 +413,11 @@ impl Settings {
             azure_devops_password: key("webhook.azuredevops.password"),
             harbor: key("webhook.harbor.secret"),
         }
+    }
+
+    /// `None` when the key is absent or no boolean.
+    fn cm_bool(&self, key: &str) -> Option<bool> {
+        crate::repository::parse_bool(self.cm_text(key).trim())
     }
 
     fn cm_text(&self, key: &str) -> &str {

@@ -36,6 +36,8 @@ pub(crate) enum Ended {
     Code(u8),
     /// The operands say nothing to do: help, and the code for wrong usage.
     Help,
+    /// The same, with what is wrong.
+    HelpAnd(&'static str),
 }
 
 /// Success.
@@ -45,7 +47,7 @@ impl Session<'_> {
     /// Connects to the installation (CLI-104, CLI-140).
     pub(crate) async fn connect(&self) -> Result<Core, Failure> {
         match global::route(self.flags, self.terminal)? {
-            Route::Core => Core::connect(&self.place()).await,
+            Route::Core => self.connect_to_cluster().await,
             Route::Unspecified => Err(Failure::fatal("Argo CD server address unspecified").hint(
                 "add `--core` to talk to Kubernetes with your kubeconfig (also as ARGOCD_OPTS='--core')",
             )),
@@ -54,6 +56,11 @@ impl Session<'_> {
             ))
             .hint("add `--core` to talk to Kubernetes with your kubeconfig")),
         }
+    }
+
+    /// Connects to Kubernetes, whatever server is set: what `admin` commands do.
+    pub(crate) async fn connect_to_cluster(&self) -> Result<Core, Failure> {
+        Core::connect(&self.place()).await
     }
 
     /// Which cluster, and where in it.
@@ -139,6 +146,11 @@ pub(crate) fn run<V: Copy>(
         Ok(Ended::Code(code)) => code,
         Ok(Ended::Help) => {
             terminal.print(&command_help());
+            command.usage_code
+        }
+        Ok(Ended::HelpAnd(text)) => {
+            terminal.print(&command_help());
+            terminal.warn(&Failure::fatal(text).show(style, terminal.now()));
             command.usage_code
         }
         Err(failure) => {

@@ -36,6 +36,9 @@ pub struct Glob {
 enum Shape {
     /// Text that starts and ends like this, perhaps with the same characters.
     Affixes { prefix: String, suffix: String },
+    /// Text that starts and ends like this, with the pieces in order between: unlimited stars keep them apart. What
+    /// policies are made of (`*/*`, `shop/*/web-*`), many times cheaper than a program.
+    Pieces { prefix: String, middle: Vec<String>, suffix: String },
     /// Exactly this text.
     Text(String),
     /// Anything else.
@@ -125,6 +128,10 @@ impl Glob {
             Shape::Affixes { prefix, suffix } => {
                 return Ok(text.starts_with(prefix) && text.ends_with(suffix));
             }
+            Shape::Pieces { prefix, middle, suffix } => {
+                steps.spend(text.len() + middle.len())?;
+                return Ok(has_pieces(text, prefix, middle, suffix));
+            }
             Shape::Program(program) => program,
         };
         // A lone `?` or negated class matches the empty text: the library takes its end for a character.
@@ -142,6 +149,27 @@ impl Glob {
         }
         Ok(threads.finished)
     }
+}
+
+/// Whether the pieces stand in the text in order and without overlap. The leftmost place of each is as good as any
+/// other, because what follows a star may begin anywhere.
+fn has_pieces(text: &str, prefix: &str, middle: &[String], suffix: &str) -> bool {
+    let Some(mut rest) = text.strip_prefix(prefix).and_then(|rest| rest.strip_suffix(suffix)) else {
+        return false;
+    };
+    for piece in middle {
+        let mut letters = piece.chars();
+        let split = match (letters.next(), letters.next()) {
+            // A single letter needs no searcher to be set up.
+            (Some(letter), None) => rest.split_once(letter),
+            _ => rest.split_once(piece.as_str()),
+        };
+        match split {
+            Some((_, behind)) => rest = behind,
+            None => return false,
+        }
+    }
+    true
 }
 
 /// The places in the program that are reached after some characters.
@@ -244,8 +272,25 @@ fn shape(program: Vec<Instruction>, separators: &[char]) -> Shape {
     };
     match rest.map(exact).collect::<Option<String>>() {
         Some(suffix) if unlimited => Shape::Affixes { prefix, suffix },
-        _ => Shape::Program(program),
+        _ => pieces(&program, separators).unwrap_or(Shape::Program(program)),
     }
+}
+
+/// The pieces between several unlimited stars; `None` when there is anything else.
+fn pieces(program: &[Instruction], separators: &[char]) -> Option<Shape> {
+    let mut pieces = vec![String::new()];
+    for instruction in program {
+        match instruction {
+            Instruction::Exact(character) => pieces.last_mut()?.push(*character),
+            Instruction::Super => pieces.push(String::new()),
+            Instruction::Any if separators.is_empty() => pieces.push(String::new()),
+            _ => return None,
+        }
+    }
+    let suffix = pieces.pop()?;
+    let mut middle = pieces.split_off(1.min(pieces.len()));
+    middle.retain(|piece| !piece.is_empty());
+    Some(Shape::Pieces { prefix: pieces.pop()?, middle, suffix })
 }
 
 /// An open group.

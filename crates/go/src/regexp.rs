@@ -48,16 +48,29 @@ pub enum RegexpError {
     Engine(#[source] regex::Error),
 }
 
+impl RegexpError {
+    /// Whether the expression may be a right one that is too long, or takes too much memory.
+    pub fn is_too_large(&self) -> bool {
+        matches!(self, Self::TooLong | Self::Engine(regex::Error::CompiledTooBig(_)))
+    }
+}
+
 impl Regexp {
     /// Compiles an expression.
     pub fn new(pattern: &str) -> Result<Self, RegexpError> {
+        Self::with_memory(pattern, PROGRAM_BYTES_MAX)
+    }
+
+    /// Compiles an expression that may take only so much memory, the automaton built while matching as much again:
+    /// for those who keep many.
+    pub fn with_memory(pattern: &str, bytes_max: usize) -> Result<Self, RegexpError> {
         if pattern.len() > PATTERN_BYTES_MAX {
             return Err(RegexpError::TooLong);
         }
         let (spelled, names) = translate::translate(pattern)?;
         let compiled = RegexBuilder::new(&spelled)
-            .size_limit(PROGRAM_BYTES_MAX)
-            .dfa_size_limit(PROGRAM_BYTES_MAX)
+            .size_limit(bytes_max)
+            .dfa_size_limit(bytes_max)
             .build()
             .map_err(RegexpError::Engine)?;
         Ok(Self { compiled, names })

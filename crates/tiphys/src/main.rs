@@ -27,6 +27,7 @@ Run it
 
 Use it
   app       create, list, get, sync, diff, wait, history, manifests, resources, delete (with --core)
+  admin     settings rbac: who may do what, and whether a policy can be read
 
 Ask it
   eval      answer questions about single decisions, one JSON request per line

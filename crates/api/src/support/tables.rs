@@ -222,6 +222,13 @@ pub(super) const CM: &[Entry] = &[
         "this version has no API server and no web interface",
     ),
     entry("server.", Reported, "", "this version has no API server and no web interface"),
+    entry("rbac.", Reported, "", "this version has no API server and no web interface"),
+    entry(
+        "applicationset.unscoped.policy",
+        Reported,
+        "",
+        "this version has no API server and no web interface",
+    ),
     entry("passwordPattern", Reported, "", "this version has no API server and no web interface"),
     entry("timeout.session", Reported, "", "this version has no API server and no web interface"),
     entry("commit.author.", Reported, "", "nothing is hydrated yet"),

@@ -47,6 +47,16 @@ impl Bed {
         Some(Self { kubeconfig })
     }
 
+    /// Makes an object exist.
+    fn put(&self, object: &Value) {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        runtime.block_on(async {
+            let connection = Connection::from_kubeconfig(Some(self.kubeconfig.as_ref()), None).await.unwrap();
+            let discovery = Discovery::new(connection.clone());
+            put(&Writer::new(connection, discovery), object).await;
+        });
+    }
+
     /// Runs a command; standard output, the message of the failure, the exit code.
     fn run(&self, args: &[&str]) -> (String, String, u8) {
         let mut all = vec!["app"];
@@ -159,4 +169,29 @@ fn api_126_a_spec_that_the_project_does_not_permit_is_refused() {
         bed.fails(&["create", "refused", "--project", "nope", "--repo", "u", "--path", "p"]);
     assert!(message.contains("application spec for refused is invalid: InvalidSpecError"), "{message}");
     assert_eq!(code, 20);
+}
+
+/// CLI-910, CLI-911: the policy of a running installation.
+#[test]
+fn cli_910_the_policy_is_read_from_the_cluster() {
+    let Some(bed) = Bed::prepare() else { return };
+    let admin = |namespace: &str, args: &[&str]| {
+        let mut all = vec!["admin", "settings", "rbac"];
+        all.extend(args);
+        all.extend(["--kubeconfig", &bed.kubeconfig, "-n", namespace]);
+        let (written, code) = execute("argocd", &[], &all);
+        (written.stdout, written.stderr, code)
+    };
+    bed.put(&json!({"apiVersion": "v1", "kind": "ConfigMap",
+        "metadata": {"name": "argocd-rbac-cm", "namespace": NAMESPACE},
+        "data": {"policy.default": "role:readonly", "policy.csv": "p, kim, logs, create, */*, allow"}}));
+    let asked = ["can", "kim", "get", "applications", "shop/web"];
+    assert_eq!(admin(NAMESPACE, &asked), ("Yes\n".to_owned(), String::new(), 0));
+    let (stdout, stderr, code) = admin(NAMESPACE, &["validate"]);
+    assert_eq!((stdout.as_str(), code), ("Policy is valid.\n", 0));
+    assert!(stderr.contains("policy.csv line 1: \"logs\" have no action \"create\""), "{stderr}");
+    let (stdout, stderr, code) = admin("nowhere", &asked);
+    assert_eq!((stdout.as_str(), code), ("No\n", 1));
+    assert!(stderr.contains("there is no ConfigMap argocd-rbac-cm in namespace nowhere"), "{stderr}");
+    assert_eq!(admin("nowhere", &["validate"]).2, 1);
 }

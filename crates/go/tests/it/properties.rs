@@ -71,3 +71,21 @@ proptest! {
         let _constraint = semver::satisfies(&pattern, &text);
     }
 }
+
+proptest! {
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
+
+    /// REP-125: stars between literals are matched by their pieces; braces make the same pattern a program.
+    #[test]
+    fn rep_125_pieces_between_stars_match_as_the_program_does(
+        pieces in prop::collection::vec("[ab/]{0,2}", 3..5),
+        text in "[ab/]{0,8}",
+    ) {
+        for star in ["*", "**"] {
+            let pattern = pieces.join(star);
+            let by_pieces = Glob::new(&pattern, &[]).unwrap();
+            let by_program = Glob::new(&format!("{{{pattern}}}"), &[]).unwrap();
+            prop_assert_eq!(by_pieces.is_match(&text), by_program.is_match(&text), "{} {}", pattern, text);
+        }
+    }
+}

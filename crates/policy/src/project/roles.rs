@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use tiphys_api::AppProject;
 use tiphys_api::project::ProjectRole;
 
-use super::validate::{Code, Violation};
+use super::validate::Violation;
 
 const RESOURCES: [&str; 6] = ["applications", "applicationsets", "repositories", "exec", "logs", "clusters"];
 const ACTIONS: [&str; 8] = ["get", "create", "update", "delete", "sync", "override", "rollback", "*"];
@@ -26,16 +26,7 @@ pub(super) fn validate(project: &AppProject) -> Result<(), Violation> {
 
 /// First line that would not be read as a policy (API-112).
 pub(super) fn validate_syntax(project: &AppProject) -> Result<(), Violation> {
-    let lines = project.spec.roles.iter().flat_map(|role| &role.policies);
-    for line in lines {
-        if line.split(',').any(|field| field.trim_start_matches(' ').contains('"')) {
-            return Err(Violation::new(
-                Code::InvalidArgument,
-                "policy syntax error: bare \" in non-quoted field",
-            ));
-        }
-    }
-    Ok(())
+    crate::rbac::syntax(project).map_err(|error| Violation::invalid(format!("policy syntax error: {error}")))
 }
 
 /// A policy line with exactly one blank after each comma (API-111).
@@ -164,6 +155,7 @@ fn validate_group(group: &str) -> Result<(), &'static str> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::validate::Code;
     use super::*;
 
     fn role(name: &str, policies: &[&str], groups: &[&str]) -> ProjectRole {

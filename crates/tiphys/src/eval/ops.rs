@@ -6,6 +6,7 @@
 mod engine;
 mod go;
 mod projects;
+mod rbac;
 mod render;
 mod repos;
 mod tracking;
@@ -16,7 +17,8 @@ use super::operation::Operation;
 use std::sync::LazyLock;
 
 static TABLE: LazyLock<Vec<&'static Operation>> = LazyLock::new(|| {
-    let areas = [engine::ROWS, projects::ROWS, render::ROWS, repos::ROWS, tracking::ROWS, webhook::ROWS];
+    let areas =
+        [engine::ROWS, projects::ROWS, rbac::ROWS, render::ROWS, repos::ROWS, tracking::ROWS, webhook::ROWS];
     let mut rows: Vec<&'static Operation> = areas.into_iter().flatten().chain(go::rows()).collect();
     rows.sort_by_key(|row| row.name);
     rows

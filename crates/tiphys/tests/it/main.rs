@@ -1,9 +1,11 @@
-//! `tiphys eval` from outside: every example of the table, every example of the rules, every golden row.
+//! `tiphys eval` from outside: every example of the table, every golden row; and the examples of the pages in `docs`.
 
 mod documents;
 mod examples;
 mod golden;
 mod launch;
 mod names;
+mod pages;
+mod rbac;
 mod scripts;
 mod simulate;

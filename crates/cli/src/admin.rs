@@ -1,0 +1,49 @@
+//! `admin`: what looks after an installation (CLI-900 to CLI-930). There are `settings rbac can`, `settings rbac validate`
+//! and `tracking …` so far; all answer without any cluster.
+
+mod policy_file;
+mod rbac;
+mod tracking;
+
+use crate::command::group_help;
+use crate::flags;
+use crate::global;
+use crate::session::Group;
+use crate::terminal::Terminal;
+
+static ADMIN: Group<()> = Group {
+    name: "admin",
+    about: "Look after an installation",
+    commands: &[],
+    groups: &[
+        ("settings", "Check settings"),
+        ("tracking", "Say how objects are marked, and to whom they belong"),
+    ],
+    aliases: &[],
+};
+
+static SETTINGS: Group<()> = Group {
+    name: "admin settings",
+    about: "Check settings",
+    commands: &[],
+    groups: &[("rbac", "Check who may do what")],
+    aliases: &[],
+};
+
+/// Runs `admin …` and says the exit code.
+pub(crate) fn run(terminal: &Terminal, mut args: Vec<String>) -> u8 {
+    match flags::take_word(&mut args, global::WORD_TABLES).as_deref() {
+        Some("tracking") => tracking::run(terminal, args),
+        Some("settings") => match flags::take_word(&mut args, global::WORD_TABLES).as_deref() {
+            Some("rbac") => rbac::run(terminal, args),
+            word => help(terminal, &SETTINGS, word),
+        },
+        word => help(terminal, &ADMIN, word),
+    }
+}
+
+/// Prints what there is, and says the exit code (CLI-3, CLI-4).
+fn help(terminal: &Terminal, group: &Group<()>, word: Option<&str>) -> u8 {
+    terminal.print(&group_help(&terminal.program, group));
+    u8::from(word.is_some())
+}

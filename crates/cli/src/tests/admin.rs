@@ -1,0 +1,169 @@
+//! `admin settings rbac` (CLI-910, CLI-911), without a cluster.
+
+use std::io::Write as _;
+
+use super::execute;
+use crate::terminal::Written;
+
+const POLICY: &str = "p, role:dev, applications, sync, shop/*, allow\ng, devs, role:dev\n";
+
+/// Runs `admin settings rbac …` on a file; `FILE` among the arguments is its path.
+fn rbac(text: &str, args: &[&str]) -> (Written, u8) {
+    let mut file = tempfile::NamedTempFile::new().unwrap();
+    file.write_all(text.as_bytes()).unwrap();
+    let path = file.path().to_str().unwrap();
+    let mut all = vec!["admin", "settings", "rbac"];
+    all.extend(args.iter().map(|arg| if *arg == "FILE" { path } else { arg }));
+    let (mut written, code) = execute("argocd", &[], &all);
+    written.stdout = written.stdout.replace(path, "FILE");
+    written.stderr = written.stderr.replace(path, "FILE");
+    (written, code)
+}
+
+fn can(text: &str, args: &[&str]) -> (String, u8) {
+    let mut all = vec!["can"];
+    all.extend(args);
+    all.extend(["--policy-file", "FILE"]);
+    let (written, code) = rbac(text, &all);
+    (if written.stderr.is_empty() { written.stdout } else { written.stderr }, code)
+}
+
+fn yes() -> (String, u8) {
+    ("Yes\n".to_owned(), 0)
+}
+
+fn no() -> (String, u8) {
+    ("No\n".to_owned(), 1)
+}
+
+#[test]
+fn cli_910_can_says_yes_or_no() {
+    assert_eq!(can(POLICY, &["devs", "sync", "applications", "shop/web"]), yes());
+    assert_eq!(can(POLICY, &["role:dev", "sync", "app", "shop/web"]), yes());
+    assert_eq!(can(POLICY, &["devs", "delete", "applications", "shop/web"]), no());
+    assert_eq!(can(POLICY, &["devs", "sync", "applications"]), no(), "all applications are meant");
+    assert_eq!(can("", &["role:admin", "sync", "applications"]), yes());
+    assert_eq!(can("", &["role:admin", "sync", "applications", "*"]), yes());
+    assert_eq!(can("", &["role:admin", "get", "clusters"]), yes());
+    assert_eq!(can("", &["role:admin", "action/apps/Deployment/restart", "apps", "a/b"]), yes());
+    // CLI section 12, 8.
+    assert_eq!(can("", &["role:readonly", "delete", "applications", "*/*"]), no());
+}
+
+#[test]
+fn cli_910_can_has_options() {
+    let asked = ["nobody", "get", "applications", "a/b"];
+    let with = |flags: &[&str]| can(POLICY, &[&asked[..], flags].concat());
+    assert_eq!(with(&[]), no());
+    assert_eq!(with(&["--default-role", "role:readonly"]), yes());
+    assert_eq!(with(&["--default-role", "role:readonly", "--use-builtin-policy=false"]), no());
+    assert_eq!(with(&["-q"]), (String::new(), 1));
+    assert_eq!(with(&["--quiet", "--default-role", "role:readonly"]), (String::new(), 0));
+    let map = "kind: ConfigMap\ndata:\n  policy.default: role:readonly\n  policy.matchMode: regex\n  \
+               policy.csv: |\n    p, kim, ^logs$, get, shop/, allow\n";
+    assert_eq!(can(map, &asked), yes(), "policy.default counts");
+    assert_eq!(can(map, &["kim", "get", "logs", "my-shop/x", "--default-role", "role:none"]), yes());
+    assert_eq!(can(map, &["lee", "get", "logs", "my-shop/x", "--default-role", "role:none"]), no());
+}
+
+#[test]
+fn cli_910_strict_refuses_what_does_not_exist() {
+    let (text, code) = can(POLICY, &["devs", "sync", "pods", "x"]);
+    assert!(code == 1 && text.contains("'pods' is not a valid resource name"), "{text}");
+    let (text, code) = can(POLICY, &["devs", "sync", "repos", "x"]);
+    assert!(code == 1 && text.contains("'sync' is not a valid action for repositories"), "{text}");
+    for asked in [["devs", "sync", "pods", "x"], ["devs", "sync", "repos", "x"]] {
+        assert_eq!(can(POLICY, &[&asked[..], &["--strict=false"]].concat()), no());
+    }
+}
+
+#[test]
+fn cli_910_a_policy_has_exactly_one_source() {
+    for command in [&["can", "a", "get", "app"][..], &["validate"]] {
+        for flags in [&[][..], &["--policy-file", "FILE", "--namespace", "argocd"]] {
+            let (written, code) = rbac(POLICY, &[command, flags].concat());
+            assert_eq!((written.stdout.as_str(), code), ("", 1));
+            assert!(
+                written
+                    .stderr
+                    .contains("\"msg\":\"please provide exactly one of --policy-file or --namespace\""),
+                "{}",
+                written.stderr
+            );
+        }
+    }
+    let (text, code) = can("p, kim", &["a", "get", "app"]);
+    assert!(
+        code == 20 && text.contains("Policy is invalid: FILE line 1: `p, kim`: a p line has 6 fields"),
+        "{text}"
+    );
+    let (written, code) = execute(
+        "argocd",
+        &[],
+        &["admin", "settings", "rbac", "can", "a", "get", "app", "--policy-file", "/nowhere/p.csv"],
+    );
+    assert_eq!(code, 20);
+    assert!(written.stderr.contains("open /nowhere/p.csv: no such file or directory"), "{}", written.stderr);
+}
+
+#[test]
+fn cli_911_validate_says_what_is_wrong_and_where() {
+    let validate = |text: &str| rbac(text, &["validate", "--policy-file", "FILE"]);
+    let (written, code) = validate(POLICY);
+    assert_eq!((written.stdout.as_str(), written.stderr.as_str(), code), ("Policy is valid.\n", "", 0));
+    let (written, code) = validate("# fine\n\np, kim, logs\ng, a\n");
+    assert_eq!(code, 1);
+    assert_eq!(
+        written.stdout,
+        "Policy is invalid: FILE line 3: `p, kim, logs`: a p line has 6 fields (p, subject, resource, action, object, \
+         effect), this one has 3\n"
+    );
+    let (written, code) = validate("kind: ConfigMap\ndata:\n  policy.x.csv: |\n    oops\n");
+    assert_eq!(
+        (written.stdout.split('`').next().unwrap(), code),
+        ("Policy is invalid: policy.x.csv line 1: ", 1)
+    );
+    let (written, code) = validate("kind: ConfigMap\ndata:\n  policy.csv: g, a, b\n  scopes: '{}'\n");
+    assert!(
+        code == 1 && written.stdout.starts_with("Policy is invalid: scopes line 1: scopes: "),
+        "{written:?}"
+    );
+    let (written, code) = validate("g, devs, role:dev\np, x, logs, eat, *, allow");
+    assert_eq!((written.stdout.as_str(), code), ("Policy is valid.\n", 0));
+    assert_eq!(
+        written.stderr,
+        "Warning: FILE line 2: unknown action \"eat\"\nWarning: user defined roles not found in policies: role:dev\n"
+    );
+}
+
+#[test]
+fn cli_911_empty_policies_and_operands_are_fatal() {
+    for empty in ["", "  \n", "kind: ConfigMap\n", "kind: ConfigMap\ndata:\n  policy.default: role:x\n"] {
+        let (written, code) = rbac(empty, &["validate", "--policy-file", "FILE"]);
+        assert_eq!((written.stdout.as_str(), code), ("", 1), "{empty:?}");
+        assert!(written.stderr.contains("Policy is empty or could not be loaded."), "{}", written.stderr);
+    }
+    let (written, code) = rbac(POLICY, &["validate", "more", "--policy-file", "FILE"]);
+    assert_eq!(code, 1);
+    assert!(written.stdout.contains("argocd admin settings rbac validate [flags]"), "{}", written.stdout);
+    assert!(written.stderr.contains("\"msg\":\"too many arguments\""), "{}", written.stderr);
+}
+
+#[test]
+fn cli_3_admin_groups_print_their_help() {
+    for (args, code, has) in [
+        (&["admin"][..], 0, "settings Check settings"),
+        (&["admin", "settings"], 0, "rbac Check who may do what"),
+        (&["admin", "settings", "rbac"], 0, "validate"),
+        (&["admin", "settings", "--help"], 0, "rbac"),
+        (&["admin", "nonsense"], 1, "settings"),
+        (&["admin", "settings", "rbac", "nonsense"], 1, "validate"),
+        (&["admin", "settings", "rbac", "can", "a", "b"], 1, "can ROLE/SUBJECT ACTION RESOURCE"),
+        (&["admin", "settings", "rbac", "can", "--help"], 0, "--use-builtin-policy"),
+    ] {
+        let (written, got) = execute("argocd", &[], args);
+        assert_eq!(got, code, "{args:?}");
+        assert!(written.stdout.contains(has), "{args:?}: {}", written.stdout);
+        assert_eq!(written.stderr, "", "{args:?}");
+    }
+}
