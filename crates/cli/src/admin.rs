@@ -19,6 +19,7 @@ static ADMIN: Group<()> = Group {
         ("settings", "Check settings"),
         ("tracking", "Say how objects are marked, and to whom they belong"),
     ],
+    bare_code: 0,
     aliases: &[],
 };
 
@@ -27,6 +28,7 @@ static SETTINGS: Group<()> = Group {
     about: "Check settings",
     commands: &[],
     groups: &[("rbac", "Check who may do what")],
+    bare_code: 0,
     aliases: &[],
 };
 

@@ -58,6 +58,7 @@ static GROUP: Group<Verb> = Group {
         Command::new(Verb::Set, ("set", "NAME"), "Change a cluster", &[SET_FLAGS], (1, 1)),
     ],
     groups: &[],
+    bare_code: 1,
     aliases: &[],
 };
 

@@ -197,6 +197,7 @@ static GROUP: Group<Verb> = Group {
         ("windows", "Manage the sync windows of a project"),
         ("source-integrity", "Manage which sources must be signed"),
     ],
+    bare_code: 1,
     aliases: &[],
 };
 

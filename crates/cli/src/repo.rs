@@ -68,6 +68,7 @@ static GROUP: Group<Verb> = Group {
         Command::new(Verb::Rm, ("rm", "REPO..."), "Remove repositories", &[RM_FLAGS], (1, usize::MAX)),
     ],
     groups: &[],
+    bare_code: 1,
     aliases: &[],
 };
 

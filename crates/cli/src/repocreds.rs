@@ -41,6 +41,7 @@ static GROUP: Group<Verb> = Group {
         Command::new(Verb::Rm, ("rm", "CREDSURL..."), "Remove credential templates", &[], (1, usize::MAX)),
     ],
     groups: &[],
+    bare_code: 1,
     aliases: &[],
 };
 

@@ -16,6 +16,8 @@ pub(crate) struct Group<V: 'static> {
     pub(crate) commands: &'static [Command<V>],
     /// Groups inside, as the help names them.
     pub(crate) groups: &'static [(&'static str, &'static str)],
+    /// Exit code without a command (CLI-3).
+    pub(crate) bare_code: u8,
     /// Other words for commands, and the commands (CLI-2).
     pub(crate) aliases: &'static [(&'static str, &'static str)],
 }
@@ -108,7 +110,12 @@ pub(crate) fn run<V: Copy>(
     let meant = meant.map_or(word.as_deref(), |(_, name)| Some(*name));
     let Some(command) = group.commands.iter().find(|command| Some(command.name) == meant) else {
         terminal.print(&group_help(program, group));
-        return u8::from(!args.iter().any(|arg| arg == "--help" || arg == "-h") || word.is_some());
+        let wants_help = args.iter().any(|arg| arg == "--help" || arg == "-h");
+        return match word {
+            Some(_) => 1,
+            None if wants_help => 0,
+            None => group.bare_code,
+        };
     };
     let mut tables: Vec<&'static [Flag]> =
         command.flags.iter().copied().chain([global::KUBERNETES_FLAGS, global::FLAGS]).collect();

@@ -60,6 +60,7 @@ static GROUP: Group<Verb> = Group {
         },
     ],
     groups: &[],
+    bare_code: 0,
     aliases: &[],
 };
 

@@ -59,6 +59,7 @@ static GROUP: Group<Verb> = Group {
         ),
     ],
     groups: &[],
+    bare_code: 1,
     aliases: &[],
 };
 
@@ -69,6 +70,7 @@ static OUTER: Group<Verb> = Group {
     about: "Manage which sources must be signed",
     commands: NO_COMMANDS,
     groups: &[("git", "Manage rules for git sources")],
+    bare_code: 1,
     aliases: &[],
 };
 static MIDDLE: Group<Verb> = Group {
@@ -76,6 +78,7 @@ static MIDDLE: Group<Verb> = Group {
     about: "Manage rules for git sources",
     commands: NO_COMMANDS,
     groups: &[("policies", "Manage policies")],
+    bare_code: 1,
     aliases: &[],
 };
 

@@ -123,6 +123,7 @@ static GROUP: Group<Verb> = Group {
         },
     ],
     groups: &[],
+    bare_code: 1,
     aliases: &[
         ("token-create", "create-token"),
         ("list-token", "list-tokens"),

@@ -58,6 +58,7 @@ static GROUP: Group<Verb> = Group {
         Command::new(Verb::Update, ("update", "PROJECT ID"), "Change a sync window", &[FLAGS], TWO),
     ],
     groups: &[],
+    bare_code: 1,
     aliases: &[],
 };
 

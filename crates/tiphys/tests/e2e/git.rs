@@ -1,13 +1,15 @@
 //! Git repositories of a test, and a web server in front of `git http-backend` that serves them.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
 use axum::Router;
 use axum::body::Bytes;
 use axum::extract::{DefaultBodyLimit, State};
 use axum::response::Response;
+use base64::Engine as _;
 use http::{HeaderMap, Method, Uri};
 use tokio::io::AsyncWriteExt;
 use tokio::net::TcpListener;
@@ -18,20 +20,60 @@ pub(crate) struct GitServer {
     root: PathBuf,
     port: u16,
     task: JoinHandle<()>,
+    guard: Arc<Mutex<Guard>>,
+}
+
+/// Who may read which repository; those that are not named are open.
+#[derive(Default)]
+struct Guard {
+    /// What may stand in the `Authorization` header, and whose it is, by repository.
+    accepted: BTreeMap<String, BTreeMap<String, String>>,
+    /// Users who logged in, by repository.
+    logins: BTreeMap<String, Vec<String>>,
+}
+
+impl Guard {
+    /// Whether a request is let through.
+    fn admits(&mut self, path: &str, authorization: &str) -> bool {
+        let Some((name, accepted)) =
+            self.accepted.iter().find(|(name, _)| path.starts_with(&format!("/{name}.git/")))
+        else {
+            return true;
+        };
+        let Some(user) = accepted.get(authorization) else { return false };
+        self.logins.entry(name.clone()).or_default().push(user.clone());
+        true
+    }
 }
 
 impl GitServer {
     pub(crate) async fn start(root: &Path) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let port = listener.local_addr().unwrap().port();
+        let guard = Arc::<Mutex<Guard>>::default();
         let router = Router::new()
             .fallback(answer)
             .layer(DefaultBodyLimit::disable())
-            .with_state(Arc::new(root.to_owned()));
+            .with_state((Arc::new(root.to_owned()), Arc::clone(&guard)));
         let task = tokio::spawn(async move {
             drop(axum::serve(listener, router).await);
         });
-        Self { root: root.to_owned(), port, task }
+        Self { root: root.to_owned(), port, task, guard }
+    }
+
+    /// From now on a repository is read with one of these names and passwords.
+    pub(crate) fn require(&self, name: &str, logins: &[(&str, &str)]) {
+        let header = |(user, password): &(&str, &str)| {
+            let text = base64::engine::general_purpose::STANDARD.encode(format!("{user}:{password}"));
+            (format!("Basic {text}"), (*user).to_owned())
+        };
+        let accepted = logins.iter().map(header).collect();
+        self.guard.lock().unwrap().accepted.insert(name.to_owned(), accepted);
+    }
+
+    /// Who has read a repository that asks.
+    pub(crate) fn logins(&self, name: &str) -> Vec<String> {
+        self.guard.lock().unwrap().logins.get(name).cloned().unwrap_or_default()
     }
 
     pub(crate) fn url(&self, name: &str) -> String {
@@ -46,7 +88,7 @@ impl Drop for GitServer {
 }
 
 async fn answer(
-    State(root): State<Arc<PathBuf>>,
+    State((root, guard)): State<(Arc<PathBuf>, Arc<Mutex<Guard>>)>,
     method: Method,
     uri: Uri,
     headers: HeaderMap,
@@ -54,6 +96,10 @@ async fn answer(
 ) -> Response {
     let header =
         |name: &str| headers.get(name).and_then(|value| value.to_str().ok()).unwrap_or("").to_owned();
+    if !guard.lock().unwrap().admits(uri.path(), &header("authorization")) {
+        let refusal = Response::builder().status(401).header("www-authenticate", "Basic realm=\"git\"");
+        return refusal.body(Vec::new().into()).unwrap();
+    }
     let mut child = tokio::process::Command::new("git")
         .arg("http-backend")
         .env("GIT_PROJECT_ROOT", root.as_path())

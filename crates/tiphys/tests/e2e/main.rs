@@ -30,6 +30,7 @@ mod operations;
 mod options;
 mod program;
 mod proxy;
+mod tenants;
 mod tracking;
 mod waves;
 mod world;
