@@ -174,7 +174,7 @@ impl Session<'_> {
 }
 
 static GROUP: Group<Verb> =
-    Group { name: "app", about: ABOUT, commands: COMMANDS, groups: &[], aliases: &[] };
+    Group { name: "app", about: ABOUT, commands: COMMANDS, groups: &[], bare_code: 1, aliases: &[] };
 
 /// Runs `app …` and says the exit code.
 pub(crate) fn run(terminal: &Terminal, args: Vec<String>) -> u8 {
