@@ -81,6 +81,10 @@ proptest! {
         pieces in prop::collection::vec("[ab/]{0,2}", 3..5),
         text in "[ab/]{0,8}",
     ) {
+        // Around one star the text may overlap, in the library too; inside braces it may not.
+        if pieces.iter().skip(1).rev().skip(1).all(String::is_empty) {
+            return Ok(());
+        }
         for star in ["*", "**"] {
             let pattern = pieces.join(star);
             let by_pieces = Glob::new(&pattern, &[]).unwrap();
