@@ -155,6 +155,8 @@ codes! {
         RepeatedResourceWarning,
         /// The settings leave a kind out that the sources have.
         ExcludedResourceWarning,
+        /// Objects beside the application's own are nobody's.
+        OrphanedResourceWarning,
     }
 }
 

@@ -15,7 +15,9 @@ pub mod repo_url;
 pub mod repository;
 pub mod secret;
 pub mod settings;
+pub mod signature;
 pub mod support;
+pub mod trust;
 
 pub use application::Application;
 pub use applicationset::ApplicationSet;

@@ -21,8 +21,18 @@ pub const PARAMS_CONFIG_MAP: &str = "argocd-cmd-params-cm";
 pub const RBAC_CONFIG_MAP: &str = "argocd-rbac-cm";
 /// Secret with keys and passwords of the installation.
 pub const SECRET: &str = "argocd-secret";
+/// `ConfigMap` with the certificates that vouch for servers, by host.
+pub const TLS_CERTS_CONFIG_MAP: &str = "argocd-tls-certs-cm";
+/// `ConfigMap` with the public keys of those who may sign commits.
+pub const GPG_KEYS_CONFIG_MAP: &str = "argocd-gpg-keys-cm";
 /// `ConfigMap` with SSH known hosts.
 pub const KNOWN_HOSTS_CONFIG_MAP: &str = "argocd-ssh-known-hosts-cm";
+/// Key of the known hosts in it.
+pub const KNOWN_HOSTS_KEY: &str = "ssh_known_hosts";
+/// Label that makes a `ConfigMap` count.
+pub const PART_OF_LABEL: &str = "app.kubernetes.io/part-of";
+/// Its value.
+pub const PART_OF: &str = "argocd";
 /// Label that says what a Secret holds.
 pub const SECRET_TYPE_LABEL: &str = "argocd.argoproj.io/secret-type";
 

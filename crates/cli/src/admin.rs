@@ -1,8 +1,11 @@
-//! `admin`: what looks after an installation (CLI-900 to CLI-930). There are `settings rbac can`, `settings rbac validate`
-//! and `tracking …` so far; all answer without any cluster.
+//! `admin`: what looks after an installation (CLI-900 to CLI-930). There are `settings rbac …`, `tracking …`, `proj …`,
+//! `repo …` and `cluster secret-name` so far; all answer without any cluster.
 
+mod inputs;
 mod policy_file;
+mod project;
 mod rbac;
+mod repository;
 mod tracking;
 
 use crate::command::group_help;
@@ -16,6 +19,9 @@ static ADMIN: Group<()> = Group {
     about: "Look after an installation",
     commands: &[],
     groups: &[
+        ("cluster", "Say which Secret of a cluster is meant"),
+        ("proj", "Say what a project permits"),
+        ("repo", "Say which repository and which Secret is meant"),
         ("settings", "Check settings"),
         ("tracking", "Say how objects are marked, and to whom they belong"),
     ],
@@ -36,6 +42,9 @@ static SETTINGS: Group<()> = Group {
 pub(crate) fn run(terminal: &Terminal, mut args: Vec<String>) -> u8 {
     match flags::take_word(&mut args, global::WORD_TABLES).as_deref() {
         Some("tracking") => tracking::run(terminal, args),
+        Some("proj") => project::run(terminal, args),
+        Some("repo") => repository::run(terminal, args),
+        Some("cluster") => repository::run_cluster(terminal, args),
         Some("settings") => match flags::take_word(&mut args, global::WORD_TABLES).as_deref() {
             Some("rbac") => rbac::run(terminal, args),
             word => help(terminal, &SETTINGS, word),

@@ -10,6 +10,7 @@
 
 mod admin;
 mod app;
+mod cert;
 mod cluster;
 mod command;
 mod config_file;
@@ -18,6 +19,7 @@ mod credentials;
 mod failure;
 mod flags;
 mod global;
+mod gpg;
 mod output;
 mod proj;
 mod repo;
@@ -60,7 +62,9 @@ fn run(terminal: &Terminal, mut args: Vec<String>) -> u8 {
     match flags::take_word(&mut args, &[global::FLAGS]).as_deref() {
         Some("admin") => admin::run(terminal, args),
         Some("app") => app::run(terminal, args),
+        Some("cert") => cert::run(terminal, args),
         Some("cluster") => cluster::run(terminal, args),
+        Some("gpg") => gpg::run(terminal, args),
         Some("proj" | "project") => proj::run(terminal, args),
         Some("repo") => repo::run(terminal, args),
         Some("repocreds") => repocreds::run(terminal, args),
@@ -83,7 +87,9 @@ fn root_help(program: &str) -> String {
         "{program} controls applications from a terminal\n\nUsage:\n  {program} [command]\n\nAvailable Commands:\n  \
          admin       Look after an installation\n  \
          app         Manage applications\n  \
+         cert        Manage certificates and SSH known hosts\n  \
          cluster     Manage clusters\n  \
+         gpg         Manage keys for signature verification\n  \
          proj        Manage projects\n  \
          repo        Manage repositories\n  \
          repocreds   Manage credential templates\n\nUse \"{program} [command] --help\" for more information about a command.\n"

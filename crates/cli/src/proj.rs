@@ -8,6 +8,7 @@ mod integrity;
 mod options;
 mod role;
 mod show;
+mod text;
 mod windows;
 
 use tiphys_api::project::AppProjectSpec;
@@ -41,6 +42,7 @@ enum Verb {
     Create,
     Delete,
     Edit(edit::Editor),
+    EditText,
     Get,
     List,
     Set,
@@ -81,6 +83,7 @@ static GROUP: Group<Verb> = Group {
         Command::new(Verb::Get, ("get", "PROJECT"), "Show a project", &[GET_FLAGS], (1, 1)),
         Command::new(Verb::List, ("list", ""), "List projects", &[LIST_FLAGS], (0, usize::MAX)),
         Command::new(Verb::Set, ("set", "PROJECT"), "Change a project", &[options::FLAGS], (1, 1)),
+        Command::new(Verb::EditText, ("edit", "PROJECT"), "Change a project in an editor", &[], (1, 1)),
         editor(edit::Editor::AddSource, ("add-source", "PROJECT URL"), "Permit a repository", (2, 2)),
         editor(
             edit::Editor::RemoveSource,
@@ -217,6 +220,7 @@ async fn perform(session: &Session<'_>, verb: Verb) -> Result<Ended, Failure> {
         Verb::Create => Box::pin(create(session)).await,
         Verb::Delete => Box::pin(delete(session)).await,
         Verb::Edit(editor) => Box::pin(edit::run(session, editor)).await,
+        Verb::EditText => Box::pin(text::run(session)).await,
         Verb::Get => Box::pin(get(session)).await,
         Verb::List => Box::pin(list(session)).await,
         Verb::Set => Box::pin(set(session)).await,
@@ -238,6 +242,9 @@ impl Work {
     pub(crate) async fn begin(session: &Session<'_>) -> Result<Self, Failure> {
         let core = session.connect().await?;
         let loaded = World::load_all(&core).await?;
+        for (name, why) in &loaded.world.bad_projects {
+            session.warn(&format!("project {name} is not counted: {why}"));
+        }
         // Where applications of other namespaces count, they may be anywhere.
         let only_own = loaded.world.settings.application_namespaces().is_empty();
         let namespace = if only_own { core.namespace.as_str() } else { "" };

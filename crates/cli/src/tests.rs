@@ -1,9 +1,11 @@
 //! Whole runs: arguments in; standard output, standard error and exit code out. Those here need no cluster.
 
 mod admin;
+mod certs;
 mod cluster;
 mod clusters;
 mod embedded;
+mod gpg;
 mod projects;
 mod repositories;
 

@@ -58,6 +58,9 @@ pub enum ApiError {
     /// The name or namespace of an object cannot stand in a path.
     #[error("{0}")]
     Name(String),
+    /// The account that a change is to be made as cannot stand in a request (REP-190).
+    #[error("cannot act as {0:?}: a user name has visible ASCII characters only")]
+    Account(String),
     /// The object is outside of what the cluster's definition allows to manage (ENG-22).
     #[error("{0}")]
     NotManaged(String),
@@ -136,6 +139,7 @@ impl ApiError {
             | Self::TooLarge { .. }
             | Self::NotServed(_)
             | Self::Name(_)
+            | Self::Account(_)
             | Self::NotManaged(_)
             | Self::NotPermitted(_)
             | Self::ReadOnly

@@ -54,6 +54,8 @@ pub struct Claims {
     pub keys: Vec<SmolStr>,
     /// The decision.
     pub claim: Claim,
+    /// Names of the ways in which it reads objects; an answer says nothing about objects that are marked in another way.
+    pub ways: Vec<u64>,
 }
 
 /// What the index of one cluster covers and how.

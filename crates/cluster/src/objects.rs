@@ -193,7 +193,9 @@ impl Sink for ObjectSink {
     fn end(&mut self, _resource_version: &str, witness: Witness) -> Verdict {
         let gone: Vec<ResourceKey> =
             self.known.keys().filter(|key| !self.seen.contains(*key)).cloned().collect();
-        let is_suspicious = gone.len() >= DOUBT_OBJECTS_MIN && gone.len() * 2 > self.known.len();
+        // Also the very first list: settings that are called absent are all defaults, and nothing would correct them.
+        let is_suspicious =
+            self.seen.is_empty() || (gone.len() >= DOUBT_OBJECTS_MIN && gone.len() * 2 > self.known.len());
         if is_suspicious && witness == Witness::First {
             return Verdict::Doubted;
         }
@@ -238,22 +240,8 @@ mod tests {
     use crate::fake::{Fake, Reply};
     use crate::kinds::Scope;
 
-    /// CTL-37, SEC-07: one tenant's Application does not end the Applications of the others.
-    #[tokio::test]
-    async fn ctl_37_an_application_that_is_nested_too_deep_is_one_bad_application() {
-        let fake = Fake::start(|_, _| {
-            let deep = format!("{}{}", "[".repeat(200), "]".repeat(200));
-            let line = |name: &str, spec: &str| {
-                format!(
-                    "{{\"type\":\"ADDED\",\"object\":{{\"metadata\":{{\"name\":\"{name}\",\"namespace\":\"n\",\"uid\":\"u\",\
-                     \"resourceVersion\":\"1\"}},\"spec\":{spec}}}}}\n"
-                )
-            };
-            let end = "{\"type\":\"BOOKMARK\",\"object\":{\"metadata\":{\"resourceVersion\":\"7\",\"annotations\":\
-                       {\"k8s.io/initial-events-end\":\"true\"}}}}\n";
-            Reply::stream(line("bad", &deep) + &line("good", "{}") + end)
-        })
-        .await;
+    /// What is told until everything was listed.
+    async fn until_synced(fake: &Fake) -> Vec<String> {
         let resource = ApiResource {
             gvk: tiphys_object::Gvk::new("argoproj.io", "v1alpha1", "Application"),
             plural: "applications".into(),
@@ -278,10 +266,51 @@ mod tests {
                     Ok(object) => format!("{} is good", object.name()),
                     Err(bad) => format!("{bad:?}"),
                 }),
-                ObjectEvent::Synced => break,
+                ObjectEvent::Synced => return seen,
                 other => seen.push(format!("{other:?}")),
             }
         }
+    }
+
+    /// F7: a first list that shows nothing is read again before anybody takes settings for their defaults.
+    #[tokio::test]
+    async fn f7_an_empty_first_list_is_not_believed() {
+        let fake = Fake::start(|request, _| {
+            if request.contains("sendInitialEvents") {
+                Reply::stream(
+                    "{\"type\":\"BOOKMARK\",\"object\":{\"metadata\":{\"resourceVersion\":\"7\",\"annotations\":\
+                     {\"k8s.io/initial-events-end\":\"true\"}}}}\n",
+                )
+            } else if request.contains("watch=true") {
+                Reply::stream(String::new())
+            } else {
+                Reply::json(
+                    "{\"metadata\":{\"resourceVersion\":\"7\"},\"items\":[{\"metadata\":{\"name\":\"there\",\"namespace\":\"n\",\
+                     \"uid\":\"u\",\"resourceVersion\":\"1\"}}]}",
+                )
+            }
+        })
+        .await;
+        assert_eq!(until_synced(&fake).await, ["there is good"]);
+    }
+
+    /// CTL-37, SEC-07: one tenant's Application does not end the Applications of the others.
+    #[tokio::test]
+    async fn ctl_37_an_application_that_is_nested_too_deep_is_one_bad_application() {
+        let fake = Fake::start(|_, _| {
+            let deep = format!("{}{}", "[".repeat(200), "]".repeat(200));
+            let line = |name: &str, spec: &str| {
+                format!(
+                    "{{\"type\":\"ADDED\",\"object\":{{\"metadata\":{{\"name\":\"{name}\",\"namespace\":\"n\",\"uid\":\"u\",\
+                     \"resourceVersion\":\"1\"}},\"spec\":{spec}}}}}\n"
+                )
+            };
+            let end = "{\"type\":\"BOOKMARK\",\"object\":{\"metadata\":{\"resourceVersion\":\"7\",\"annotations\":\
+                       {\"k8s.io/initial-events-end\":\"true\"}}}}\n";
+            Reply::stream(line("bad", &deep) + &line("good", "{}") + end)
+        })
+        .await;
+        let seen = until_synced(&fake).await;
         assert_eq!(seen.len(), 2, "{seen:?}");
         assert!(
             seen[0].contains("Unreadable") && seen[0].contains("bad") && seen[0].contains("spec"),

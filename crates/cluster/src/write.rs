@@ -1,6 +1,7 @@
 //! Writing to a cluster: the one place from which requests that change something leave.
 //!
-//! Every change needs the [`Permit`] of exactly that object, in the scope that its kind has on this cluster (INV-6).
+//! Every change needs the [`Permit`] of exactly that object, in the scope that its kind has on this cluster (INV-6), and
+//! is made as the account that the permit names (REP-193).
 //! Conflicts are answered by reading again and trying again, three times at most; an empty patch is no request at all.
 //! A connection that may only be read refuses every change.
 
@@ -155,11 +156,6 @@ impl Writer {
         Self { limits: (!namespaces.is_empty()).then(|| Arc::new(limits)), ..self }
     }
 
-    /// The same writer, acting as somebody else (REP C10). Discovery stays our own.
-    pub fn impersonating(&self, identity: &Impersonation) -> Result<Self, http::header::InvalidHeaderValue> {
-        Ok(Self { connection: self.connection.impersonating(identity)?, ..self.clone() })
-    }
-
     /// Reads one object; `None` when it does not exist.
     pub async fn get(&self, target: &Target) -> Result<Option<Arc<Object>>, ApiError> {
         self.get_with_books(target, &[]).await
@@ -184,7 +180,7 @@ impl Writer {
         let target = Target::of(desired);
         let resource = self.place_permitted(permit, &target).await?;
         let path = resource.collection_path(&target.namespace)?;
-        let answer = self.send("create", Method::POST, &path, desired, JSON).await?;
+        let answer = self.send(permit, "create", Method::POST, &path, desired, JSON).await?;
         object_of(&answer, "create")
     }
 
@@ -193,7 +189,7 @@ impl Writer {
         let target = Target::of(desired);
         let resource = self.place_permitted(permit, &target).await?;
         let path = resource.object_path(&target.namespace, &target.name)?;
-        let answer = self.send("update", Method::PUT, &path, desired, JSON).await?;
+        let answer = self.send(permit, "update", Method::PUT, &path, desired, JSON).await?;
         object_of(&answer, "update")
     }
 
@@ -229,7 +225,7 @@ impl Writer {
         let resource = self.place_permitted(permit, target).await?;
         let path = resource.object_path(&target.namespace, &target.name)?;
         let body = delete_body(options);
-        match self.send("delete", Method::DELETE, &path, &body, JSON).await {
+        match self.send(permit, "delete", Method::DELETE, &path, &body, JSON).await {
             Ok(_) => Ok(Deleted::Accepted),
             Err(error) if error.is_not_found() => Ok(Deleted::Absent),
             // The only precondition is the uid, and a deletion meets no other conflict.
@@ -320,7 +316,7 @@ impl Writer {
             path.push('/');
             path.push_str(subresource);
         }
-        let answer = self.send("patch", Method::PATCH, &path, patch, kind).await?;
+        let answer = self.send(permit, "patch", Method::PATCH, &path, patch, kind).await?;
         object_of(&answer, "patch")
     }
 
@@ -372,8 +368,10 @@ impl Writer {
         read_object(&answer, "get", managers)
     }
 
+    /// Sends a change as whoever the permit says (REP-193); reading stays with the connection's own identity.
     async fn send(
         &self,
+        permit: &Permit,
         what: &'static str,
         method: Method,
         path: &str,
@@ -388,7 +386,10 @@ impl Writer {
         };
         let bytes = serde_json::to_vec(body).map_err(|error| ApiError::malformed(what, &error))?;
         let call = Call::get(what, target, WRITE_TIMEOUT).with_body(method, bytes, kind);
-        self.connection.call(&call).await
+        let Some(account) = permit.account() else { return self.connection.call(&call).await };
+        let identity = Impersonation { user: account.user().to_owned(), groups: Vec::new() };
+        let impersonating = self.connection.impersonating(&identity);
+        impersonating.map_err(|_invalid| ApiError::Account(identity.user))?.call(&call).await
     }
 }
 

@@ -16,6 +16,8 @@ pub(crate) struct Affected<'a> {
     clusters: bool,
     projects: bool,
     repositories: bool,
+    /// Whether other servers are trusted, or other signatures.
+    trust: bool,
     /// Answers for a URL and a project: many applications share one.
     credentials: HashMap<(String, String), bool>,
 }
@@ -30,18 +32,22 @@ impl<'a> Affected<'a> {
             clusters: old.clusters != new.clusters,
             projects: old.projects != new.projects || old.bad_projects != new.bad_projects,
             repositories: old.repositories != new.repositories || old.templates != new.templates,
+            trust: old.tls_certificates != new.tls_certificates
+                || old.known_hosts != new.known_hosts
+                || old.keyring != new.keyring,
             credentials: HashMap::new(),
         }
     }
 
     /// Whether no application is concerned.
     pub(crate) fn is_nothing(&self) -> bool {
-        !(self.settings || self.clusters || self.projects || self.repositories)
+        !(self.settings || self.clusters || self.projects || self.repositories || self.trust)
     }
 
     /// How one application is to be looked at; `None` when nothing that it depends on is different.
     pub(crate) fn level(&mut self, app: &Declared) -> Option<Level> {
-        if self.repositories && app.repositories.iter().any(|url| self.reaches(url, &app.project)) {
+        let is_reached = self.repositories || self.trust;
+        if is_reached && app.repositories.iter().any(|url| self.reaches(url, &app.project)) {
             // What could not be read before may be read now, and the other way round.
             return Some(Level::Latest);
         }
@@ -56,9 +62,19 @@ impl<'a> Affected<'a> {
     /// Whether an application reaches a repository in another way than before.
     fn reaches(&mut self, url: &str, project: &str) -> bool {
         let (old, new) = (self.old, self.new);
-        let differs = || old.repository(url, project) != new.repository(url, project);
+        let differs = || {
+            old.vouchers(url) != new.vouchers(url)
+                || integrity(old, project, url) != integrity(new, project, url)
+                || old.repository(url, project) != new.repository(url, project)
+        };
         *self.credentials.entry((url.to_owned(), project.to_owned())).or_insert_with(differs)
     }
+}
+
+/// What decides about signatures in a repository for a project.
+fn integrity(world: &World, project: &str, url: &str) -> Option<Vec<u8>> {
+    let project = world.project(project).ok()?;
+    Some(world.integrity(project, &mut std::iter::once(url)))
 }
 
 /// Whether a key that a comparison may depend on is different. Keys without an effect, and those that only webhooks

@@ -59,14 +59,14 @@ pub(crate) struct Prepared {
 }
 
 /// Builds what the rounds share.
-pub(crate) async fn prepare(
+pub(crate) fn prepare(
     plane: &ControlPlane,
     settings: &SettingsWatch,
     options: Options,
 ) -> Result<Prepared, StartError> {
     let surroundings = &plane.surroundings;
     let world = settings.world();
-    let sources = settings.sources(&world, surroundings, &options.cache_dir, options.own_dirs).await?;
+    let sources = settings.sources(&world, surroundings, &options.cache_dir, options.own_dirs)?;
     let workers = match options.workers {
         // So many may be busy with one cluster, and as many are there for all others (CTL-141).
         0 => world.settings.controller().status_processors.max(1).saturating_mul(2),
@@ -86,7 +86,7 @@ pub(crate) async fn prepare(
     let jitter = surroundings.random.jitter();
     let context = Arc::new(Context {
         namespace: plane.namespace.to_string(),
-        store: AppStore::default(),
+        store: AppStore::new(&world.tracking),
         scheduler,
         clusters: Arc::new(Pool::new(ways, cluster_sender, tracker, cancel, &world, jitter)),
         world: ArcSwap::from_pointee(world),
@@ -108,18 +108,19 @@ pub(crate) async fn prepare(
 }
 
 /// Starts following Applications and clusters, and working.
-pub(crate) async fn start(
+pub(crate) fn start(
     plane: &ControlPlane,
     settings: SettingsWatch,
     options: Options,
 ) -> Result<Arc<Context>, StartError> {
-    let Prepared { context, workers, clusters, events } = prepare(plane, &settings, options).await?;
+    let Prepared { context, workers, clusters, events } = prepare(plane, &settings, options)?;
     let is_everywhere = context.world.load().settings.application_namespaces().iter().any(|n| !n.is_empty());
     let namespace = if is_everywhere { SmolStr::default() } else { plane.namespace.clone() };
     let applications = plane.follow(&Context::application_gvk(), namespace, "")?;
     plane.spawn(follow_applications(Arc::clone(&context), applications));
     plane.spawn(follow_clusters(Arc::clone(&context), clusters, plane.cancel.clone()));
-    plane.spawn(
+    // It writes where an installation ID was lost.
+    plane.spawn_writing(
         settings.follow(Arc::clone(&context), |context, world, old| {
             Box::pin(settings_changed(context, world, old))
         }),
@@ -186,11 +187,10 @@ fn application_received(context: &Context, received: &Received) {
 
 fn application_changed(context: &Context, object: Arc<Object>) {
     let key = AppKey::new(object.namespace(), object.name());
-    let world = context.world.load();
     let old = context.store.get(&key);
-    let change = context.store.upsert(object, &world.tracking);
-    // Before anybody works on the application: its objects may be marked in a way that nobody looked for.
-    context.clusters.read_by(&context.store.readings());
+    let change = context.store.upsert(object);
+    // Before anybody works on the application.
+    context.look_for_marks();
     match change {
         Ok(Change::Declared) => match old {
             // Live objects may have changed while nobody looked.

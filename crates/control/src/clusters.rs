@@ -146,8 +146,8 @@ impl Rules {
 
     fn claims(&self) -> Claims {
         let readings = Arc::clone(&self.readings);
-        let keys = readings.keys();
-        Claims { keys, claim: Arc::new(move |metadata: &Metadata| readings.marks(metadata)) }
+        let (keys, ways) = (readings.keys(), readings.ids());
+        Claims { keys, claim: Arc::new(move |metadata: &Metadata| readings.marks(metadata)), ways }
     }
 }
 

@@ -83,6 +83,12 @@ impl Context {
         }
     }
 
+    /// Lets the indexes look for every mark that objects of the applications may bear (TRK-91): one that was just taken in
+    /// may have brought a further way.
+    pub(crate) fn look_for_marks(&self) {
+        self.clusters.read_by(&self.store.readings());
+    }
+
     /// Sends an event about an application; never waits.
     pub(crate) fn note(&self, object: &Object, app: &Application, note: &Note) {
         let destination = (app.spec.destination.server.as_str(), app.spec.destination.namespace.as_str());

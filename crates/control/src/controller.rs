@@ -82,13 +82,13 @@ impl Controller {
         };
         let plane = ControlPlane::connect(access, options.surroundings).await?;
         let guard = plane.guard();
-        let settings = SettingsWatch::start(&plane, &options.cache_dir, options.env).await?;
+        let settings = SettingsWatch::start(&plane, options.env).await?;
         let role = applications::Options {
             cache_dir: options.cache_dir,
             own_dirs: options.own_dirs,
             workers: options.workers,
         };
-        let context = applications::start(&plane, settings, role).await?;
+        let context = applications::start(&plane, settings, role)?;
         guard.disarm();
         Ok(Self { plane: Arc::new(plane), context })
     }
@@ -204,6 +204,7 @@ fn app_info(key: &AppKey, entry: &AppEntry) -> AppInfo {
         dest_namespace: app.destination.namespace.clone(),
         sync_status: entry.sync_status.to_string(),
         health_status: entry.health_status.to_string(),
+        orphans: entry.memory.lock().orphans,
         operation: if app.is_deleting {
             "delete"
         } else if app.has_operation {

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use tiphys_cluster::{ApiError, Target, Writer, error_chain};
 use tiphys_engine::tracking::{IdAction, installation_id_at_start, setting};
 use tiphys_installation::InstallationData;
+use tiphys_installation::objects::{decoded, texts};
 use tiphys_object::{Gvk, Object};
 use tiphys_policy::permit::{Own, Permit};
 
@@ -46,6 +47,10 @@ pub(crate) async fn ensure(
     for _ in 0..ATTEMPTS_MAX {
         let target = Target::new(Gvk::new("", "v1", "ConfigMap"), home.namespace, SETTINGS);
         let settings = home.writer.get(&target).await.map_err(|error| failed("read", SETTINGS, &error))?;
+        if let Some(settings) = &settings {
+            // Newer than what a late watch has shown.
+            data.config_maps.insert(SETTINGS.to_owned(), Arc::clone(settings));
+        }
         let recorded = recorded(home).await?;
         let known = in_use.or(recorded.as_deref());
         let Some((wanted, settings)) = action(settings.as_deref(), known).zip(settings) else {
@@ -106,12 +111,6 @@ fn action(settings: Option<&Object>, known: Option<&str>) -> Option<IdAction> {
     is_asked.then(|| installation_id_at_start(&texts, known))
 }
 
-fn texts(settings: &Object) -> std::collections::BTreeMap<String, String> {
-    let value = settings.to_value().unwrap_or_default();
-    let data = value.get("data").and_then(Value::as_object).into_iter().flatten();
-    data.filter_map(|(key, text)| Some((key.clone(), text.as_str()?.to_owned()))).collect()
-}
-
 fn record_target(home: Home<'_>) -> Target {
     Target::new(Gvk::new("", "v1", "Secret"), home.namespace, RECORD)
 }
@@ -120,11 +119,19 @@ fn record_target(home: Home<'_>) -> Target {
 async fn recorded(home: Home<'_>) -> Result<Option<String>, String> {
     let secret =
         home.writer.get(&record_target(home)).await.map_err(|error| failed("read", RECORD, &error))?;
-    let Some(secret) = secret else { return Ok(None) };
-    let value = secret.to_value().unwrap_or_default();
-    let text = value.get("data").and_then(|data| data.get(RECORD_KEY)).and_then(Value::as_str);
-    let bytes = text.and_then(|text| STANDARD.decode(text).ok());
-    Ok(bytes.and_then(|bytes| String::from_utf8(bytes).ok()).filter(|id| !id.is_empty()))
+    secret.map_or(Ok(None), |secret| id_in(&secret))
+}
+
+/// The ID that a record holds; one that nobody can read is not the same as none, or a second one would be made.
+fn id_in(secret: &Object) -> Result<Option<String>, String> {
+    let is_kept = texts(secret).get(RECORD_KEY).is_some_and(|text| !text.is_empty());
+    match decoded(secret).remove(RECORD_KEY) {
+        None if is_kept => Err(format!(
+            "{RECORD_KEY} in Secret {RECORD} is no base64 of a text, so nobody knows the installation ID in use; correct \
+             it, or remove the key to have a new one made"
+        )),
+        id => Ok(id.filter(|id| !id.is_empty())),
+    }
 }
 
 async fn record(home: Home<'_>, id: &str, recorded: Option<&str>) -> Result<(), String> {
@@ -148,4 +155,27 @@ async fn record(home: Home<'_>, id: &str, recorded: Option<&str>) -> Result<(), 
 
 fn failed(what: &str, name: &str, error: &ApiError) -> String {
     format!("cannot {what} {name}: {}", error_chain(error))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn trk_69_a_record_that_cannot_be_read_is_not_the_same_as_none() {
+        let id = |data: Value| {
+            id_in(
+                &Object::from_value(&json!({"apiVersion": "v1", "kind": "Secret",
+            "metadata": {"name": RECORD}, "data": data}))
+                .unwrap(),
+            )
+        };
+        assert_eq!(id(json!({RECORD_KEY: "ZXUtMQ=="})), Ok(Some("eu-1".to_owned())));
+        for none in [json!(null), json!({}), json!({"other": "eA=="}), json!({RECORD_KEY: ""})] {
+            assert_eq!(id(none), Ok(None));
+        }
+        for broken in ["eu-1", "//79"] {
+            assert!(id(json!({RECORD_KEY: broken})).unwrap_err().contains("correct it"), "{broken}");
+        }
+    }
 }

@@ -35,6 +35,8 @@ pub(crate) struct AppMemory {
     pub(crate) recognised: BTreeSet<ResourceKey>,
     /// The tracking method that was asked for in vain and told of (TRK-110).
     pub(crate) told_method: Option<String>,
+    /// Orphans beside it, when they were looked for and everything was known (CTL-74).
+    pub(crate) orphans: Option<usize>,
     /// Targets of the last comparison.
     pub(crate) targets: Option<Targets>,
     /// Since when the repositories fail (CTL-33).
@@ -51,6 +53,9 @@ pub(crate) struct AppMemory {
     pub(crate) unreached_since: Option<Duration>,
     /// All results of the running attempt: the status may have room for a part only.
     pub(crate) ledger: Option<LedgerCopy>,
+    /// The tracking profile that everything was marked by in the operation that runs; `None` when it changed meanwhile, or
+    /// another process began.
+    pub(crate) marks_by: Option<String>,
     /// When an operation that names its revision began, on the clock's time since its start. A listing of
     /// references from before says nothing about what is newer (INV-3).
     pub(crate) named_at: Option<Duration>,

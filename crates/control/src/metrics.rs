@@ -69,6 +69,8 @@ pub struct AppInfo {
     pub health_status: String,
     /// `sync`, `delete` or empty.
     pub operation: &'static str,
+    /// Orphans beside it, where they are looked for and known.
+    pub orphans: Option<usize>,
 }
 
 /// One line of the cluster gauges.
@@ -161,6 +163,7 @@ impl Metrics {
                 known(&app.sync_status),
             );
         }
+        orphan_gauge(&mut body, apps);
         cluster_gauges(&mut body, clusters);
         let _ended = writeln!(
             body,
@@ -168,6 +171,25 @@ impl Metrics {
         );
         body.push_str("# EOF\n");
         body
+    }
+}
+
+/// Orphans by application (CTL-74).
+fn orphan_gauge(body: &mut String, apps: &[AppInfo]) {
+    body.push_str(
+        "# HELP argocd_app_orphaned_resources_count Number of orphaned resources.\n# TYPE \
+         argocd_app_orphaned_resources_count gauge\n",
+    );
+    for app in apps {
+        let Some(count) = app.orphans else { continue };
+        // Writing to a String cannot fail.
+        let _ended = writeln!(
+            body,
+            "argocd_app_orphaned_resources_count{{name=\"{}\",namespace=\"{}\",project=\"{}\"}} {count}",
+            escape(&app.name),
+            escape(&app.namespace),
+            escape(&app.project),
+        );
     }
 }
 

@@ -81,6 +81,10 @@ async fn changed(
     if let Some(refusal) = world.repository_refusal(rules, url) {
         return Err(refusal);
     }
+    // A commit that touches nothing of an application may still not be signed: each of them looks (REP-202).
+    if !matches!(world.signature_rule(rules, url), Ok(None)) {
+        return Err("the project wants signatures to be verified".to_owned());
+    }
     let repository = world.repository(url, project)?;
     let resolved = context.sources.resolve(&repository, name, Freshness::Cached).await;
     let commit = resolved.map_err(|error| error.to_string())?;

@@ -4,13 +4,13 @@
 //! The way is one way, and each module of it uses only those to its left:
 //!
 //! ```text
-//! load ─▶ record ─▶ resolve ─▶ desired ─▶ compare ─▶ actions, settle ─▶ refresh, sync, deletion ─▶ reconcile
+//! load ─▶ record ─▶ resolve ─▶ desired ─▶ compare ─▶ actions, settle, orphans ─▶ refresh, sync, deletion ─▶ reconcile
 //! ```
 //!
 //! `load` makes the [`AppContext`]; `record` is the only writer of an Application; `resolve` finds project and
 //! destination; `desired` and `compare` find out what is and what should be; `actions` carries out one write at a
-//! destination; `refresh`, `sync` and `deletion` are what a round does. What a round wants next it returns: only the
-//! scheduler enqueues.
+//! destination; `orphans` counts what is nobody's; `refresh`, `sync` and `deletion` are what a round does. What a
+//! round wants next it returns: only the scheduler enqueues.
 
 mod actions;
 mod compare;
@@ -18,6 +18,7 @@ mod deletion;
 mod desired;
 mod live_changes;
 mod load;
+mod orphans;
 mod record;
 mod refresh;
 mod resolve;

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures::future::BoxFuture;
+use tiphys_api::names;
 use tiphys_cluster::ObjectEvent;
 use tiphys_installation::InstallationData;
 use tiphys_object::Gvk;
@@ -33,9 +34,6 @@ pub(crate) struct SettingsWatch {
     projects: mpsc::Receiver<ObjectEvent>,
     data: InstallationData,
     random: Random,
-    known_hosts_file: PathBuf,
-    /// Whether `ssh` may ever run.
-    writes_known_hosts: bool,
 }
 
 #[derive(Clone, Copy)]
@@ -49,7 +47,6 @@ impl SettingsWatch {
     /// Takes the first complete list of everything; what it says is in force from the first round on.
     pub(crate) async fn start(
         plane: &ControlPlane,
-        cache_dir: &Path,
         env: BTreeMap<String, String>,
     ) -> Result<Self, StartError> {
         let follow =
@@ -64,8 +61,6 @@ impl SettingsWatch {
                 ..InstallationData::default()
             },
             random: plane.surroundings.random.clone(),
-            known_hosts_file: cache_dir.join("ssh_known_hosts"),
-            writes_known_hosts: plane.surroundings.repositories.is_none(),
         };
         inputs.first().await.map_err(StartError::Cluster)?;
         if !plane.read_only {
@@ -88,8 +83,14 @@ impl SettingsWatch {
         world
     }
 
+    /// The objects that the snapshot was made from.
+    #[cfg(test)]
+    pub(crate) fn data(&self) -> InstallationData {
+        self.data.clone()
+    }
+
     /// The repositories that all roles read.
-    pub(crate) async fn sources(
+    pub(crate) fn sources(
         &self,
         world: &World,
         surroundings: &Surroundings,
@@ -97,9 +98,11 @@ impl SettingsWatch {
         own_dirs: Vec<PathBuf>,
     ) -> Result<Sources, StartError> {
         let options = SourceOptions {
-            known_hosts_file: self.known_hosts_file.clone(),
+            // Who is trusted is read from the installation; a directory counts where somebody names one.
+            tls_dir: self.data.env.get("ARGOCD_TLS_DATA_PATH").map(PathBuf::from),
             path: self.data.env.get("PATH").cloned().unwrap_or_default(),
             revision_ttl: revision_ttl(world),
+            submodules: self.data.env.get("ARGOCD_GIT_MODULES_ENABLED").is_none_or(|text| text != "false"),
             local_roots: world.settings.local_repositories().to_vec(),
             own_dirs,
             clock: surroundings.clock.clone(),
@@ -110,7 +113,7 @@ impl SettingsWatch {
             None => Sources::new(options),
         };
         let sources = sources.map_err(|error| StartError::Cache(error.to_string()))?;
-        self.write_known_hosts(&world.known_hosts).await;
+        sources.set_trust(world.trust());
         Ok(sources)
     }
 
@@ -166,16 +169,6 @@ impl SettingsWatch {
         }
     }
 
-    /// Writes the file that `ssh` reads host keys from; without it no host is trusted.
-    async fn write_known_hosts(&self, text: &str) {
-        if !self.writes_known_hosts {
-            return;
-        }
-        if let Err(error) = tokio::fs::write(&self.known_hosts_file, text).await {
-            tracing::error!(%error, "the SSH known hosts cannot be written; SSH repositories will fail");
-        }
-    }
-
     /// Puts a lost ID back before anything is decided without it: every object would be a stranger (TRK-69).
     async fn keep_id(&mut self, context: &Context) {
         let in_use = context.world.load().tracking.installation_id.clone();
@@ -201,9 +194,7 @@ impl SettingsWatch {
         for warning in world.warnings.iter().filter(|warning| !old.warnings.contains(warning)) {
             tracing::warn!(warning, "a setting has no effect, wholly or in part");
         }
-        if world.known_hosts != old.known_hosts {
-            self.write_known_hosts(&world.known_hosts).await;
-        }
+        context.sources.set_trust(world.trust());
         if world.settings.local_repositories() != old.settings.local_repositories() {
             context.sources.set_local_roots(world.settings.local_repositories().to_vec());
         }
@@ -229,6 +220,11 @@ fn take(data: &mut InstallationData, kind: Kind, event: ObjectEvent) -> bool {
                 false
             }
         },
+        // Without them fewer servers and signatures are trusted, and nothing else changes.
+        ObjectEvent::Delete(key) if matches!(kind, Kind::ConfigMap) && is_trust(&key.name) => {
+            tracing::warn!(name = %key.name, "a ConfigMap with certificates or keys is gone");
+            data.config_maps.remove(key.name.as_str()).is_some()
+        }
         // Settings that vanish, or lose their label, do not fall back to defaults: another installation's objects
         // could become ours (law 2).
         ObjectEvent::Delete(key) if matches!(kind, Kind::ConfigMap) => {
@@ -242,6 +238,11 @@ fn take(data: &mut InstallationData, kind: Kind, event: ObjectEvent) -> bool {
         }
         ObjectEvent::Synced | ObjectEvent::Failed(_) => false,
     }
+}
+
+/// Whether a `ConfigMap` says whom the installation trusts (REP A9).
+fn is_trust(name: &str) -> bool {
+    [names::TLS_CERTS_CONFIG_MAP, names::KNOWN_HOSTS_CONFIG_MAP, names::GPG_KEYS_CONFIG_MAP].contains(&name)
 }
 
 /// How long a listing of references is used: a little less than the refresh interval, so that every periodic

@@ -70,8 +70,9 @@ pub(crate) enum Change {
     Declared,
 }
 
-#[derive(Default)]
 struct State {
+    /// By which applications name their objects. Whoever tells of one may still work with older settings.
+    tracking: Arc<TrackingSettings>,
     apps: HashMap<AppKey, AppEntry>,
     /// By what names them on live objects.
     by_mark: Marks,
@@ -101,7 +102,6 @@ pub(crate) struct Held {
 const GONE_MAX: usize = 10_000;
 
 /// The store; one writer (the watch and the workers' own writes), many readers.
-#[derive(Default)]
 pub(crate) struct AppStore {
     state: RwLock<State>,
     /// Whether all applications were listed once.
@@ -109,6 +109,22 @@ pub(crate) struct AppStore {
 }
 
 impl AppStore {
+    /// An empty store of applications that name their objects by these settings.
+    pub(crate) fn new(tracking: &TrackingSettings) -> Self {
+        let state = State {
+            tracking: Arc::new(tracking.clone()),
+            apps: HashMap::new(),
+            by_mark: Marks::default(),
+            readings: Arc::new(Readings::of(tracking)),
+            by_reference: ByReference::default(),
+            by_project: HashMap::new(),
+            gone: VecDeque::new(),
+            gone_uids: HashSet::new(),
+            held: BTreeMap::new(),
+        };
+        Self { state: RwLock::new(state), is_listed: std::sync::atomic::AtomicBool::new(false) }
+    }
+
     /// All applications there are were told of: who is not known is not there.
     pub(crate) fn listed(&self) {
         self.is_listed.store(true, std::sync::atomic::Ordering::Release);
@@ -128,17 +144,13 @@ impl AppStore {
     ///
     /// # Errors
     /// When the object does not have the shape of an Application; what was known before stays.
-    pub(crate) fn upsert(
-        &self,
-        object: Arc<Object>,
-        tracking: &TrackingSettings,
-    ) -> Result<Change, serde_json::Error> {
+    pub(crate) fn upsert(&self, object: Arc<Object>) -> Result<Change, serde_json::Error> {
         let app = serde_json::from_slice(object.raw())?;
-        Ok(self.take(object, &app, tracking))
+        Ok(self.take(object, &app))
     }
 
     /// The same, with what was read from the object.
-    fn take(&self, object: Arc<Object>, app: &Application, tracking: &TrackingSettings) -> Change {
+    fn take(&self, object: Arc<Object>, app: &Application) -> Change {
         let declared = Declared::of(app);
         let key = AppKey::new(object.namespace(), object.name());
         let mut state = self.state.write();
@@ -159,8 +171,8 @@ impl AppStore {
             .map_or_else(Arc::default, |old| Arc::clone(&old.memory));
         let sync_status = SmolStr::new(&status.sync.status);
         let health_status = SmolStr::new(&status.health.status);
-        let instance = tracking.instance_name(object.namespace(), object.name());
-        let sides = Sides::of(tracking, app);
+        let instance = state.tracking.instance_name(object.namespace(), object.name());
+        let sides = Sides::of(&state.tracking, &object);
         let marks = sides.marks(&instance);
         let old = old.cloned();
         state.held.remove(&key);
@@ -190,22 +202,17 @@ impl AppStore {
             AppEntry { object, declared, sync_status, health_status, instance, marks, method, memory };
         state.apps.insert(key.clone(), entry);
         if !is_marked_alike {
-            state.mark(&key, &sides);
+            state.mark(&key, app.project(), &sides);
         }
         change
     }
 
     /// Takes the answer to a write of our own: it may renew what is known, never bring back what is gone.
-    pub(crate) fn update(
-        &self,
-        object: Arc<Object>,
-        app: &Application,
-        tracking: &TrackingSettings,
-    ) -> Change {
+    pub(crate) fn update(&self, object: Arc<Object>, app: &Application) -> Change {
         let key = AppKey::new(object.namespace(), object.name());
         let known = self.get(&key);
         let is_same = known.is_some_and(|known| known.object.metadata().uid == object.metadata().uid);
-        if is_same { self.take(object, app, tracking) } else { Change::None }
+        if is_same { self.take(object, app) } else { Change::None }
     }
 
     /// Forgets an application.
@@ -286,17 +293,17 @@ impl AppStore {
     /// Names all applications by marks of new settings.
     pub(crate) fn mark_anew(&self, tracking: &TrackingSettings) {
         let mut state = self.state.write();
+        state.tracking = Arc::new(tracking.clone());
         state.by_mark.clear();
         state.readings = Arc::new(Readings::of(tracking));
         let keys: Vec<AppKey> = state.apps.keys().cloned().collect();
         for key in keys {
             let Some(entry) = state.apps.get_mut(&key) else { continue };
-            // It was read when it was taken in.
-            let Ok(app) = entry.parse() else { continue };
-            let sides = Sides::of(tracking, &app);
+            let sides = Sides::of(tracking, &entry.object);
             entry.marks = sides.marks(&entry.instance);
             entry.method = sides.current.method;
-            state.mark(&key, &sides);
+            let project = entry.declared.project.clone();
+            state.mark(&key, &project, &sides);
         }
     }
 
@@ -375,7 +382,7 @@ impl State {
     }
 
     /// Lets the marks of an application stand for it.
-    fn mark(&mut self, key: &AppKey, sides: &Sides) {
+    fn mark(&mut self, key: &AppKey, project: &str, sides: &Sides) {
         let Self { apps, by_mark, readings, .. } = self;
         let created = |key: &AppKey| {
             apps.get(key).map(|entry| entry.object.metadata().creation_timestamp.clone()).unwrap_or_default()
@@ -383,15 +390,17 @@ impl State {
         for mark in apps.get(key).into_iter().flat_map(|entry| &entry.marks) {
             by_mark.add(mark, key, created);
         }
-        for side in sides.iter() {
-            let reading = Reading::of(side);
-            if !readings.has(&reading) && !Arc::make_mut(readings).add(reading) {
-                tracing::warn!(
-                    application = %key,
-                    "objects are marked in too many ways at once; those that this application marked before are not found \
-                     until it is synced, and stay"
-                );
-            }
+        let current = Reading::of(&sides.current);
+        if !readings.has(current.id()) {
+            Arc::make_mut(readings).add_current(current);
+        }
+        let former = sides.previous.as_ref().map(Reading::of).filter(|former| !readings.has(former.id()));
+        if former.is_some_and(|former| !Arc::make_mut(readings).add_former(former, project)) {
+            tracing::warn!(
+                application = %key,
+                "objects are marked in too many ways at once; those that this application marked before are not found \
+                 until it is synced, and stay"
+            );
         }
     }
 
@@ -419,7 +428,7 @@ struct Sides {
 }
 
 impl Sides {
-    fn of(tracking: &TrackingSettings, app: &Application) -> Self {
+    fn of(tracking: &TrackingSettings, app: &Object) -> Self {
         let current = tracking.of_application(app.annotation(annotation::TRACKING_METHOD));
         let stored = app.annotation(annotation::TRACKING_PROFILE);
         let previous = match current.previous(stored, BTreeSet::new) {
@@ -457,229 +466,4 @@ fn is_newer(new: &str, old: &str) -> bool {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use serde_json::{Value, json};
-
-    fn object(version: u64, change: impl FnOnce(&mut Value)) -> Arc<Object> {
-        let mut value = json!({"apiVersion": "argoproj.io/v1alpha1", "kind": "Application",
-            "metadata": {"name": "a", "namespace": "argocd", "uid": "u", "resourceVersion": version.to_string()},
-            "spec": {"project": "p", "destination": {}, "source": {"repoURL": "r"}}});
-        change(&mut value);
-        Arc::new(Object::from_value(&value).unwrap())
-    }
-
-    fn tracking(pairs: &[(&str, &str)]) -> TrackingSettings {
-        let map = pairs.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect();
-        TrackingSettings::from_settings(&map, "argocd")
-    }
-
-    fn upsert(store: &AppStore, object: Arc<Object>) -> Change {
-        store.upsert(object, &tracking(&[])).unwrap()
-    }
-
-    /// CTL-120: what metrics show is known without reading the object again.
-    #[test]
-    fn ctl_120_states_are_kept_beside_the_object() {
-        let store = AppStore::default();
-        let status = json!({"sync": {"status": "Synced"}, "health": {"status": "Healthy"}});
-        upsert(&store, object(5, |v| v["status"] = status));
-        let entries = store.entries();
-        let (key, entry) = entries.first().unwrap();
-        assert_eq!(key.to_string(), "argocd/a");
-        assert_eq!((entry.sync_status.as_str(), entry.health_status.as_str()), ("Synced", "Healthy"));
-    }
-
-    #[test]
-    fn eng_13_older_states_do_not_replace_newer_ones() {
-        let store = AppStore::default();
-        assert_eq!(upsert(&store, object(5, |_| {})), Change::Declared);
-        assert_eq!(upsert(&store, object(4, |v| v["spec"]["project"] = json!("x"))), Change::None);
-        assert_eq!(
-            upsert(&store, object(6, |v| v["status"] = json!({"sync": {"status": "Synced"}}))),
-            Change::StatusOnly
-        );
-        assert_eq!(upsert(&store, object(7, |v| v["spec"]["project"] = json!("x"))), Change::Declared);
-        assert!(store.by_project("p").is_empty());
-        assert_eq!(store.by_project("x").len(), 1);
-    }
-
-    #[test]
-    fn inv_5_a_deleted_application_does_not_come_back_by_an_answer() {
-        let store = AppStore::default();
-        upsert(&store, object(1, |_| {}));
-        let update = |object: Arc<Object>| {
-            let app = serde_json::from_slice(object.raw()).unwrap();
-            store.update(object, &app, &tracking(&[]))
-        };
-        assert_eq!(update(object(2, |_| {})), Change::StatusOnly);
-        store.remove(&AppKey::new("argocd", "a"));
-        assert_eq!(update(object(3, |_| {})), Change::None);
-        assert!(store.keys().is_empty());
-    }
-
-    #[test]
-    fn f3_an_application_that_is_gone_does_not_come_back_by_a_late_watch() {
-        let store = AppStore::default();
-        upsert(&store, object(5, |_| {}));
-        store.bury(&AppKey::new("argocd", "a"), "u");
-        assert_eq!(upsert(&store, object(4, |_| {})), Change::None);
-        assert!(store.keys().is_empty());
-        assert_eq!(upsert(&store, object(7, |v| v["metadata"]["uid"] = json!("v"))), Change::Declared);
-        store.bury(&AppKey::new("argocd", "a"), "u");
-        assert_eq!(store.len(), 1, "it is another one");
-    }
-
-    /// INV-15, INV-16.
-    #[test]
-    fn ctl_37_an_application_that_cannot_be_read_is_held_until_it_can_be_read_or_is_gone() {
-        let store = AppStore::default();
-        upsert(&store, object(5, |_| {}));
-        let key = AppKey::new("argocd", "a");
-        store.hold(key.clone(), "nested too deep".to_owned());
-        assert!(store.get(&key).is_none() && store.by_project("p").is_empty());
-        let held = store.held(&key).unwrap();
-        store.hold(key.clone(), "nested too deep".to_owned());
-        assert!(Arc::ptr_eq(&held, &store.held(&key).unwrap()), "the same news is no news");
-        assert_eq!(upsert(&store, object(6, |_| {})), Change::Declared);
-        assert!(store.held(&key).is_none() && store.get(&key).is_some());
-        store.hold(key.clone(), "again".to_owned());
-        store.remove(&key);
-        assert!(store.held(&key).is_none());
-    }
-
-    #[test]
-    fn ctl_51_a_termination_request_is_a_change() {
-        let store = AppStore::default();
-        upsert(&store, object(1, |_| {}));
-        let ending = json!({"operationState": {"phase": "Terminating", "startedAt": "", "operation": {}}});
-        assert_eq!(upsert(&store, object(2, |v| v["status"] = ending)), Change::Declared);
-    }
-
-    fn pushed(store: &AppStore, web_url: &str, files: &[&str]) -> (usize, Vec<String>) {
-        let push = Push {
-            web_urls: vec![web_url.to_owned()],
-            revision: "main".to_owned(),
-            touched_head: true,
-            files: files.iter().map(|file| (*file).to_owned()).collect(),
-            ..Push::default()
-        };
-        let found = store.pushed(&push, Timestamp::UNIX_EPOCH);
-        (found.repositories.len(), found.applications.iter().map(ToString::to_string).collect())
-    }
-
-    #[test]
-    fn sty_102_look_ups_follow_renames_of_sources() {
-        let store = AppStore::default();
-        let follow = |url: &'static str| move |v: &mut Value| v["spec"]["source"]["repoURL"] = json!(url);
-        upsert(&store, object(1, follow("https://a.test/r")));
-        upsert(&store, object(2, follow("https://a.test/r2")));
-        assert_eq!(pushed(&store, "https://a.test/r", &[]), (0, vec![]));
-        assert_eq!(pushed(&store, "https://a.test/r2", &[]), (1, vec!["argocd/a".to_owned()]));
-        store.remove(&AppKey::new("argocd", "a"));
-        assert!(store.keys().is_empty() && store.by_mark("@a").is_none());
-        assert_eq!(pushed(&store, "https://a.test/r2", &[]), (0, vec![]));
-    }
-
-    #[test]
-    fn trk_54_digests_name_applications_while_they_are_written() {
-        let store = AppStore::default();
-        let hashed = tracking(&[("application.resourceTrackingMethod", "hash")]);
-        let other = tracking(&[
-            ("application.resourceTrackingMethod", "hash"),
-            ("application.trackingHashAlgorithm", "fnv1a"),
-        ]);
-        store.upsert(object(1, |_| {}), &hashed).unwrap();
-        let key = Some(AppKey::new("argocd", "a"));
-        let written = hashed.own_marks("a");
-        assert_eq!(written.len(), 2, "both forms of SHA-1 (TRK-53)");
-        for mark in &written {
-            assert_eq!((store.by_mark(mark), store.instance_of(mark).as_deref()), (key.clone(), Some("a")));
-        }
-        store.mark_anew(&other);
-        assert_eq!(
-            (store.by_mark(&written[0]), store.by_mark(&other.own_marks("a")[0])),
-            (None, key.clone())
-        );
-        store.upsert(object(2, |_| {}), &tracking(&[])).unwrap();
-        assert_eq!((store.by_mark(&other.own_marks("a")[0]), store.by_mark("@a")), (None, key));
-        store.upsert(object(3, |_| {}), &hashed).unwrap();
-        store.remove(&AppKey::new("argocd", "a"));
-        assert!(written.iter().all(|mark| store.by_mark(mark).is_none()) && store.by_mark("@a").is_none());
-    }
-
-    /// A name that looks like a digest is chosen by whoever may create an application.
-    #[test]
-    fn trk_54_an_application_called_like_a_digest_takes_nobodys_objects() {
-        let store = AppStore::default();
-        let hashed = tracking(&[("application.resourceTrackingMethod", "hash")]);
-        store.upsert(object(1, |_| {}), &hashed).unwrap();
-        let mark = hashed.own_marks("a").remove(0);
-        let digest = TrackingSettings::bare_mark(&mark);
-        let impostor = |v: &mut Value| {
-            v["metadata"]["name"] = json!(digest);
-            v["metadata"]["annotations"] = json!({"argocd.argoproj.io/tracking-method": "label"});
-            v["metadata"]["uid"] = json!("v");
-        };
-        store.upsert(object(2, impostor), &hashed).unwrap();
-        let key = Some(AppKey::new("argocd", "a"));
-        assert_eq!((store.by_mark(&mark), store.instance_of(&mark).as_deref()), (key.clone(), Some("a")));
-        store.remove(&AppKey::new("argocd", digest));
-        assert_eq!(store.by_mark(&mark), key);
-    }
-
-    /// TRK-91, TRK-103: who was synced under other settings, or has a method of its own, is found by those marks too.
-    #[test]
-    fn trk_91_an_application_is_found_by_every_mark_it_may_have_made() {
-        let store = AppStore::default();
-        let system = tracking(&[]);
-        let alone = store.readings();
-        let migrating = |v: &mut Value| {
-            v["metadata"]["annotations"] =
-                json!({"argocd.argoproj.io/tracking-profile": "{\"method\":\"hash\"}"});
-        };
-        store.mark_anew(&system);
-        store.upsert(object(1, migrating), &system).unwrap();
-        let key = Some(AppKey::new("argocd", "a"));
-        let hashed = tracking(&[("application.resourceTrackingMethod", "hash")]);
-        assert_eq!(
-            (store.by_mark("@a"), store.by_mark(&hashed.own_marks("a")[0])),
-            (key.clone(), key.clone())
-        );
-        let both = store.readings();
-        assert!(both != alone && both.has(&Reading::of(&hashed)) && both.has(&Reading::of(&system)));
-        // Synced anew; clusters are not listed again because of that.
-        store.upsert(object(2, |_| {}), &system).unwrap();
-        assert_eq!((store.by_mark("@a"), store.by_mark(&hashed.own_marks("a")[0])), (key, None));
-        assert!(Arc::ptr_eq(&store.readings(), &both));
-    }
-
-    #[test]
-    fn trk_55_the_younger_of_two_with_one_digest_is_told() {
-        let store = AppStore::default();
-        let hashed = tracking(&[("application.resourceTrackingMethod", "hash")]);
-        let named = |name: &'static str, created: &'static str| {
-            move |v: &mut Value| {
-                v["metadata"]["name"] = json!(name);
-                v["metadata"]["uid"] = json!(name);
-                v["metadata"]["creationTimestamp"] = json!(created);
-            }
-        };
-        store.upsert(object(1, named("new", "2026-02-01T00:00:00Z")), &hashed).unwrap();
-        store.upsert(object(2, named("old", "2026-01-01T00:00:00Z")), &hashed).unwrap();
-        let (new, old) = (AppKey::new("argocd", "new"), AppKey::new("argocd", "old"));
-        assert_eq!((store.collision(&new), store.collision(&old)), (None, None));
-        {
-            // Nobody can make two names with one digest here, so that one is given both.
-            let mut state = store.state.write();
-            let mark = state.apps[&old].marks[0].clone();
-            state.apps.get_mut(&new).unwrap().marks = [mark].into();
-            state.mark(&new, &Sides { current: hashed, previous: None });
-        }
-        let (digest, holder) = store.collision(&new).unwrap();
-        assert_eq!((digest.len(), holder), (40, old.clone()));
-        assert_eq!(store.collision(&old), None);
-        store.remove(&old);
-        assert_eq!(store.collision(&new), None, "the older one is gone");
-    }
-}
+mod tests;

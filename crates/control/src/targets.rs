@@ -10,9 +10,10 @@ use tiphys_cluster::Kinds;
 use tiphys_engine::tracking::TrackingSettings;
 use tiphys_lifecycle::refresh::{Level, RefreshKind};
 use tiphys_object::Object;
+use tiphys_policy::signature::Verdict;
 use tiphys_render::Budget;
 use tiphys_render::plan::{Content, PlannedSource, Purpose, RenderContext, plan};
-use tiphys_source::{Freshness, SourceError, Sources};
+use tiphys_source::{Freshness, Repository, Signed, SourceError, Sources};
 
 use crate::app_key::AppKey;
 use crate::gate::{Gates, Shared};
@@ -46,7 +47,10 @@ impl TargetRequest<'_> {
     /// Identity of everything besides sources and revisions that the targets depend on.
     pub(crate) fn made_for(&self) -> [u8; 32] {
         let request = self.context.request(&ApplicationSource::default(), "");
-        rendering::inputs(&request.identity(), &self.tracking)
+        let mut identity = request.identity();
+        let urls = &mut self.sources.iter().map(|source| source.repo_url.as_str());
+        identity.extend(self.world.integrity(self.project, urls));
+        rendering::inputs(&identity, &self.tracking)
     }
 }
 
@@ -159,11 +163,7 @@ async fn load_one(
     renders: &Renders,
 ) -> Result<One, TargetError> {
     let manifests = TargetError::Manifests;
-    let repository = |error: SourceError| match error {
-        // A URL that nobody may fetch is no trouble that passes.
-        SourceError::InvalidRepository { .. } => TargetError::Manifests(error.to_string()),
-        error => TargetError::Repository(error.to_string()),
-    };
+    let repository = |error: SourceError| failed(&error);
     let PlannedSource { source, revision, content: Content::Git, purpose } = *planned;
     let project = request.project.name();
     let repo = request.world.repository(&source.repo_url, project).map_err(manifests)?;
@@ -174,6 +174,8 @@ async fn load_one(
     };
     let resolved = sources.resolve_tag(&repo, revision, &source.tag_prefix, freshness).await;
     let commit = resolved.map_err(repository)?.commit;
+    // Before anything is rendered, or taken from what was rendered before: who may sign does not depend on the files.
+    verify(request, planned, sources, (&repo, &commit)).await?;
     if purpose == Purpose::Revision {
         return Ok((commit, None));
     }
@@ -192,4 +194,37 @@ async fn load_one(
         Err(RenderFailure::Text(text)) => Err(manifests(text)),
         Err(RenderFailure::Busy) => Err(TargetError::Busy(rendering::BUSY.to_owned())),
     }
+}
+
+fn failed(error: &SourceError) -> TargetError {
+    match error {
+        // A URL that nobody may fetch is no trouble that passes, and no signature is waited for in silence.
+        SourceError::InvalidRepository { .. } | SourceError::Unverifiable { .. } => {
+            TargetError::Manifests(error.to_string())
+        }
+        error => TargetError::Repository(error.to_string()),
+    }
+}
+
+/// Refuses a commit that is not signed as the project wants it (REP-200..202).
+async fn verify(
+    request: &TargetRequest<'_>,
+    planned: &PlannedSource<'_>,
+    sources: &Sources,
+    (repository, commit): (&Repository, &str),
+) -> Result<(), TargetError> {
+    let source = planned.source;
+    let rule = request.world.signature_rule(request.project, &source.repo_url);
+    let Some(rule) = rule.map_err(|error| TargetError::Manifests(error.to_string()))? else { return Ok(()) };
+    let signed = Signed {
+        commit,
+        named: planned.signed_revision(),
+        tag_prefix: &source.tag_prefix,
+        mode: rule.mode,
+        keyring: &request.world.keyring,
+    };
+    let mut verdict = Verdict::new(&rule);
+    let looked = sources.signatures(repository, signed, &mut |object| verdict.take(object)).await;
+    looked.map_err(|error| failed(&error))?;
+    verdict.refusal().map_or(Ok(()), |text| Err(TargetError::Manifests(text)))
 }

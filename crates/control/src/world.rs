@@ -105,6 +105,12 @@ impl World {
         self.installation.repository(url, project).map(|found| tiphys_source::Repository::from(&found))
     }
 
+    /// Who vouches for servers (REP-80, REP-81).
+    pub(crate) fn trust(&self) -> tiphys_source::Trust {
+        let tls = Arc::clone(&self.installation.tls_certificates);
+        tiphys_source::Trust { tls, known_hosts: Some(Arc::clone(&self.installation.known_hosts)) }
+    }
+
     /// Compiled ignore rules of an application with those of the system (ENG-64). `scripts` runs their jq
     /// expressions, on a thread that may block.
     ///

@@ -18,5 +18,5 @@ mod targets;
 pub use input::{CompareInput, Scope, builtin_scope, managed_namespace_changed};
 pub use lists::{ListsError, ListsInput, LiveObjects, compare_lists, is_root};
 pub use memo::DiffMemo;
-pub use outcome::{ComparedResource, Comparison, SyncStatusCode};
+pub use outcome::{ComparedResource, Comparison, SharedResource, SyncStatusCode};
 pub use status::{compare, fail_on_shared, shared_warning};

@@ -16,7 +16,7 @@ use crate::{ExecError, Limits};
 /// The verb of our program that calls [`launch`].
 pub const VERB: &str = "launch";
 /// Exit code where the program did not start, as shells have it.
-const NOT_STARTED: u8 = 127;
+pub(crate) const NOT_STARTED: u8 = 127;
 /// Begins what is said then; a number of the system follows.
 const NOT_LIMITED: &str = "tiphys launch: cannot limit: ";
 const NOT_FOUND: &str = "tiphys launch: cannot start: ";

@@ -3,14 +3,15 @@
 //! A child gets an argument vector, an environment that holds what the caller lists and nothing else, no
 //! standard input, limits on its output and on what it uses of the machine ([`Limits`]), and a deadline: its whole
 //! process group is asked to end, and killed when it does not (RND-20). [`start`] is for the few that are spoken
-//! with while they run, [`Service`] for those that answer one question after another. Whatever runs was bound to its
-//! limits before it began ([`launch`]).
+//! with while they run, [`Service`] for those that answer one question after another, [`with_terminal`] for those that a
+//! person works with. Whatever runs was bound to its limits before it began ([`launch`]).
 
 pub mod frame;
 pub mod launch;
 mod limits;
 mod piped;
 mod service;
+mod terminal;
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -25,6 +26,7 @@ use launch::Start;
 pub use limits::Limits;
 pub use piped::{Piped, start};
 pub use service::{Program, Service, ServiceError};
+pub use terminal::with_terminal;
 
 /// Bytes of standard error that are kept; the rest is read and dropped.
 const STDERR_BYTES_MAX: usize = 16 * 1024;

@@ -145,6 +145,17 @@ pub fn parse(text: &str, dialect: Dialect, limits: &Limits) -> Result<Option<Val
     parse_within(text, dialect, limits.depth_max, &mut Memory::new(limits.bytes_max))
 }
 
+/// Reads all documents of a text that say something; each has the limits for itself.
+///
+/// # Errors
+/// With the first document that cannot be read, by its line in the text.
+pub fn parse_documents(text: &str, dialect: Dialect, limits: &Limits) -> Result<Vec<Value>, YamlError> {
+    let read = |(before, document): (u64, Cow<'_, str>)| {
+        parse(&document, dialect, limits).map_err(|error| error.after_lines(before)).transpose()
+    };
+    split_documents_at(text).filter_map(read).collect()
+}
+
 /// The same for one of several documents that share a budget.
 pub fn parse_within(
     text: &str,

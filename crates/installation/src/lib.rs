@@ -13,15 +13,20 @@ use std::sync::Arc;
 use tiphys_api::application::Application;
 use tiphys_api::cluster::{Cluster, Clusters};
 use tiphys_api::codes::ConditionType;
+use tiphys_api::repo_url::{Location, Scheme};
 use tiphys_api::repository::{self, CredentialTemplate, Repository};
 use tiphys_api::settings::{Settings, SettingsData};
+use tiphys_api::trust::{Keyring, TlsCertificates};
 use tiphys_api::{AppProject, names, support};
 use tiphys_engine::tracking::{self, Previous, TrackingSettings};
 use tiphys_object::Object;
 use tiphys_policy::permit::Governed;
-use tiphys_policy::project::{EffectiveInputs, Target, effective, source_permitted};
+use tiphys_policy::project::{
+    Account, EffectiveInputs, ServiceAccountError, SignaturePolicyError, Target, effective,
+    impersonated_user, source_permitted,
+};
+use tiphys_policy::signature::SignatureRule;
 use tiphys_policy::spec_check::{self, Checked, Facts, Finding, ProjectLookup};
-use tiphys_policy::unsupported::signature_refusal;
 use tiphys_policy::window::Subject;
 
 /// The objects that a snapshot is made from, by name.
@@ -66,6 +71,17 @@ fn is_wanted(secret: &Object) -> bool {
     secret.name() == names::SECRET || secret.label(names::SECRET_TYPE_LABEL).is_some()
 }
 
+/// What vouches for a server (REP-80, REP-81).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Vouchers<'a> {
+    /// Nothing does, and nothing has to.
+    Nobody,
+    /// Certificates of its host; those of the system where there are none.
+    Tls(Option<Result<&'a Arc<str>, &'a str>>),
+    /// The known hosts.
+    Ssh(&'a str),
+}
+
 /// Why there is no project at hand.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NoProject<'a> {
@@ -94,8 +110,12 @@ pub struct Installation {
     pub repositories: Vec<Repository>,
     /// Credential templates.
     pub templates: Vec<CredentialTemplate>,
-    /// Text of the SSH known hosts.
-    pub known_hosts: String,
+    /// Certificates that vouch for servers (REP-80).
+    pub tls_certificates: Arc<TlsCertificates>,
+    /// Keys of those who may sign (REP-86).
+    pub keyring: Keyring,
+    /// Text of the SSH known hosts (REP-81).
+    pub known_hosts: Arc<str>,
     /// What is wrong with all this, for the log.
     pub warnings: Vec<String>,
 }
@@ -126,6 +146,17 @@ impl Installation {
         let tracking = TrackingSettings::after(before, settings.cm(), &data.namespace);
         warnings.extend(tracking.problems.iter().cloned());
         let secrets = Secrets::read(data, &mut warnings);
+        let tls_certificates = TlsCertificates::read(&config(names::TLS_CERTS_CONFIG_MAP));
+        warnings.extend(tls_certificates.problems().map(|(host, why)| {
+            format!(
+                "ConfigMap {}: entry {host}: {why}; nothing is read from this host",
+                names::TLS_CERTS_CONFIG_MAP
+            )
+        }));
+        let keyring = Keyring::read(&config(names::GPG_KEYS_CONFIG_MAP));
+        let bad_keys = keyring.problems().iter();
+        warnings
+            .extend(bad_keys.map(|problem| format!("ConfigMap {}: {problem}", names::GPG_KEYS_CONFIG_MAP)));
         let clusters = Clusters::new(secrets.clusters, settings.in_cluster_enabled());
         let (stored, bad_projects) = stored_projects(data, &mut warnings);
         let inputs = EffectiveInputs {
@@ -144,7 +175,12 @@ impl Installation {
             clusters,
             repositories: secrets.repositories,
             templates: secrets.templates,
-            known_hosts: config(names::KNOWN_HOSTS_CONFIG_MAP).remove("ssh_known_hosts").unwrap_or_default(),
+            known_hosts: config(names::KNOWN_HOSTS_CONFIG_MAP)
+                .remove(names::KNOWN_HOSTS_KEY)
+                .unwrap_or_default()
+                .into(),
+            tls_certificates: Arc::new(tls_certificates),
+            keyring,
             settings,
             warnings,
         }
@@ -173,6 +209,16 @@ impl Installation {
         // From here on it says with whom the access shares what is fetched (REP-60, REP-64).
         found.project = self.settings.checkout_isolation().scope(project, &found.project).to_owned();
         Ok(found)
+    }
+
+    /// What vouches for the server of a repository, in a form that is equal as long as it does not change.
+    pub fn vouchers(&self, url: &str) -> Vouchers<'_> {
+        let Ok(location) = Location::parse(url) else { return Vouchers::Nobody };
+        match location.scheme() {
+            Scheme::Https | Scheme::Http => Vouchers::Tls(self.tls_certificates.of(location.host())),
+            Scheme::Ssh => Vouchers::Ssh(&self.known_hosts),
+            Scheme::Git | Scheme::File => Vouchers::Nobody,
+        }
     }
 
     /// Checks the spec of an application, and says what it means here (API-126, CTL section 1.4).
@@ -210,20 +256,70 @@ impl Installation {
         Subject::new(app, by_resolved.then(|| self.clusters.resolve(&app.spec.destination).ok()).flatten())
     }
 
-    /// What decides about each object of an application of a project on a cluster (INV-6).
-    pub fn governed<'a>(&'a self, project: &'a AppProject, cluster: &'a Cluster) -> Governed<'a> {
+    /// What decides about each object of an application of a project on a cluster, and as whom it is written (INV-6,
+    /// REP-193).
+    pub fn governed<'a>(
+        &'a self,
+        project: &'a AppProject,
+        cluster: &'a Cluster,
+        account: Option<&'a Account>,
+    ) -> Governed<'a> {
         Governed {
             project,
             cluster: Target::new(cluster, ""),
             clusters: Ok(self.clusters.all()),
             matching: self.settings.project_matching(),
+            account,
         }
     }
 
-    /// Why a project may not read a repository; `None` when it may (REP-137, REP-202).
+    /// As whom an application of a project changes a cluster; `None` is the controller itself (REP-190).
+    ///
+    /// # Errors
+    /// When somebody else has to, and no account says who (REP-191).
+    pub fn account(
+        &self,
+        app: &Application,
+        project: &AppProject,
+        server: &str,
+    ) -> Result<Option<Account>, ServiceAccountError> {
+        let namespace = &app.spec.destination.namespace;
+        impersonated_user(project, &self.settings, server, namespace, &app.metadata.namespace)
+    }
+
+    /// Why a project may not read a repository; `None` when it may (REP-137).
     pub fn repository_refusal(&self, project: &AppProject, url: &str) -> Option<String> {
-        let permission = source_permitted(project, url, self.settings.project_matching()).message;
-        permission.or_else(|| signature_refusal(project, &self.settings, url))
+        source_permitted(project, url, self.settings.project_matching()).message
+    }
+
+    /// What has to be signed in a repository before it is used for a project; `None` when nothing has to (REP-200).
+    ///
+    /// # Errors
+    /// When the rules of the project cannot be followed: then nothing may be used.
+    pub fn signature_rule(
+        &self,
+        project: &AppProject,
+        url: &str,
+    ) -> Result<Option<SignatureRule>, SignaturePolicyError> {
+        SignatureRule::of(project, &self.settings, url)
+    }
+
+    /// Everything that decides whether signatures are enough, in a form that is equal as long as it is: the rule of each
+    /// source and the keys. What was accepted under another one was not accepted (RND-52).
+    pub fn integrity(&self, project: &AppProject, urls: &mut dyn Iterator<Item = &str>) -> Vec<u8> {
+        let mut identity = Vec::new();
+        for url in urls {
+            match self.signature_rule(project, url) {
+                Ok(None) => {}
+                Ok(Some(rule)) => {
+                    identity.extend(url.bytes().chain([0]));
+                    identity.extend(rule.identity());
+                    identity.extend(self.keyring.digest());
+                }
+                Err(error) => identity.extend(error.to_string().into_bytes()),
+            }
+        }
+        identity
     }
 
     /// Tracking settings of one application: the system's with its effective method (TRK-110).
@@ -308,9 +404,13 @@ fn stored_projects(
         *text = format!("project {name} cannot be read: {text}");
     }
     warnings.extend(bad.values().cloned());
-    let with_orphans = stored.iter().filter(|project| project.spec.orphaned_resources.is_some());
-    warnings.extend(with_orphans.map(|project| {
-        format!("project {}: no effect of orphanedResources: orphans are not looked for yet", project.name())
+    let has_git = |project: &&AppProject| {
+        project.spec.source_integrity.as_ref().is_some_and(|integrity| integrity.git.is_some())
+    };
+    let shadowed = stored.iter().filter(|project| !project.spec.signature_keys.is_empty()).filter(has_git);
+    warnings.extend(shadowed.map(|project| {
+        let name = project.name();
+        format!("project {name}: no effect of signatureKeys: sourceIntegrity.git says who may sign (REP-201)")
     }));
     (stored, bad)
 }

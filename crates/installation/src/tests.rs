@@ -76,16 +76,14 @@ fn ctl_132_broken_parts_are_warnings() {
 /// B12: what has no effect is said when the settings are read.
 #[test]
 fn ctl_132_what_has_no_effect_is_a_warning() {
-    let project = json!({"apiVersion": "argoproj.io/v1alpha1", "kind": "AppProject",
-        "metadata": {"name": "p"}, "spec": {"orphanedResources": {"warn": true}}});
     let repository =
         secret("repository", &json!({}), &json!({"url": "aHR0cHM6Ly9oL3I=", "enableLfs": "dHJ1ZQ=="}));
     let skip = json!({"argocd.argoproj.io/skip-reconcile": "true"});
     let cluster = secret("cluster", &skip, &json!({"server": "aHR0cHM6Ly9ldQ=="}));
-    let mut objects = data(&[project, repository, cluster]);
+    let mut objects = data(&[repository, cluster]);
     objects.env.insert("ARGOCD_HYDRATOR_ENABLED".to_owned(), "true".to_owned());
     let told = Installation::build(&objects).warnings.join("\n");
-    for what in ["orphanedResources", "enableLfs", "skip-reconcile", "ARGOCD_HYDRATOR_ENABLED"] {
+    for what in ["enableLfs", "skip-reconcile", "ARGOCD_HYDRATOR_ENABLED"] {
         assert!(told.contains(what), "{what}: {told}");
     }
 }

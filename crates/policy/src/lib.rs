@@ -2,15 +2,15 @@
 //!
 //! [`project`] decides about sources, destinations, kinds, namespaces and accounts, and validates projects;
 //! [`permit`] turns their answer into the proof that a change to one object is allowed; [`window`] decides about
-//! sync windows; [`rbac`] decides what an account may do; [`spec_check`] puts the checks of an Application's spec in order.
+//! sync windows; [`rbac`] decides what an account may do; [`signature`] whether signatures are enough; [`spec_check`] puts the checks of an Application's spec in order.
 //! All of it is pure: the caller brings the Secrets, the settings and the time.
 
 pub mod pattern;
 pub mod permit;
 pub mod project;
 pub mod rbac;
+pub mod signature;
 pub mod spec_check;
-pub mod unsupported;
 pub mod window;
 
 /// An answer with the text the product shows for a refusal.

@@ -2,13 +2,14 @@
 //!
 //! A [`Permit`] cannot be made up: it comes from the check of a project ([`Governed::permit`]), or names on whose
 //! behalf no project is asked ([`Permit::own`], [`Permit::operator`]). It holds for the object that it names and for
-//! no other, and for the scope that was checked; the writer compares both with what it is about to do.
+//! no other, and for the scope that was checked; the writer compares both with what it is about to do. It also says as
+//! whom the change is made (REP-193): a write cannot forget it, because there is none without a permit.
 
 use tiphys_api::AppProject;
 use tiphys_api::settings::ProjectMatching;
 use tiphys_object::ResourceKey;
 
-use crate::project::{ClusterLookup, Resource, Target, destination_permitted, resource_permitted};
+use crate::project::{Account, ClusterLookup, Resource, Target, destination_permitted, resource_permitted};
 
 /// A project and the cluster that its application deploys to: what decides about each object of the application.
 #[derive(Clone, Copy, Debug)]
@@ -21,6 +22,8 @@ pub struct Governed<'a> {
     pub clusters: ClusterLookup<'a>,
     /// How destinations are compared.
     pub matching: ProjectMatching,
+    /// The account that writes, where it is not the controller's own (REP-190).
+    pub account: Option<&'a Account>,
 }
 
 impl Governed<'_> {
@@ -44,7 +47,7 @@ impl Governed<'_> {
                 self.project.name()
             ));
         }
-        Ok(Permit { object: object.clone(), scope: Some(namespaced) })
+        Ok(Permit { object: object.clone(), scope: Some(namespaced), account: self.account.cloned() })
     }
 }
 
@@ -61,6 +64,8 @@ pub enum Own {
     Lease,
     /// The settings of the installation, where they ask for an ID to be made (TRK-67).
     Settings,
+    /// A `ConfigMap` with certificates, host keys or keys of those who sign (REP A9).
+    Trust,
     /// A Secret with a repository, credentials or a cluster, or with what the installation remembers (TRK-69).
     Secret,
 }
@@ -73,7 +78,7 @@ impl Own {
             Self::Project => (tiphys_api::names::GROUP, "AppProject"),
             Self::Event => ("", "Event"),
             Self::Lease => ("coordination.k8s.io", "Lease"),
-            Self::Settings => ("", "ConfigMap"),
+            Self::Settings | Self::Trust => ("", "ConfigMap"),
             Self::Secret => ("", "Secret"),
         }
     }
@@ -84,19 +89,26 @@ impl Own {
 pub struct Permit {
     object: ResourceKey,
     scope: Option<bool>,
+    account: Option<Account>,
 }
 
 impl Permit {
     /// For an object of the installation itself: its records about applications, projects and its own lease.
     pub fn own(kind: Own, namespace: &str, name: &str) -> Self {
         let (group, kind) = kind.group_kind();
-        Self { object: ResourceKey::new(group, kind, namespace, name), scope: Some(true) }
+        Self { object: ResourceKey::new(group, kind, namespace, name), scope: Some(true), account: None }
     }
 
     /// For what the person who runs the program asks of the cluster with their own rights, as with `kubectl`: the
     /// definitions at an installation, the objects of the demo. Never on behalf of an Application.
     pub fn operator(object: ResourceKey) -> Self {
-        Self { object, scope: None }
+        Self { object, scope: None, account: None }
+    }
+
+    /// The account that the change is made as; `None` is the identity of the connection (REP-193). The writer asks,
+    /// nobody else has to: a change cannot be made with more rights than it was permitted for.
+    pub fn account(&self) -> Option<&Account> {
+        self.account.as_ref()
     }
 
     /// Whether it was given for this object, of a kind of this scope. A namespace counts only where there is one.
@@ -111,8 +123,10 @@ impl Permit {
 #[cfg(test)]
 mod tests {
     use serde_json::json;
+    use tiphys_api::settings::{Settings, SettingsData};
 
     use super::*;
+    use crate::project::impersonated_user;
 
     fn project() -> AppProject {
         serde_json::from_value(json!({
@@ -127,7 +141,7 @@ mod tests {
 
     fn governed(project: &AppProject) -> Governed<'_> {
         let cluster = Target { server: "https://c", name: "", namespace: "" };
-        Governed { project, cluster, clusters: Ok(&[]), matching: ProjectMatching::default() }
+        Governed { project, cluster, clusters: Ok(&[]), matching: ProjectMatching::default(), account: None }
     }
 
     /// INV-6: what the project was not asked about is not covered, whatever else it permits.
@@ -164,6 +178,25 @@ mod tests {
             refusal("ConfigMap", "other", "a", true),
             "namespace other is not permitted in project 'team'"
         );
+    }
+
+    /// REP-193: the permit says as whom a change is made, and what the installation writes about itself is its own.
+    #[test]
+    fn rep_193_a_permit_names_the_account_that_writes() {
+        let settings = Settings::new(SettingsData {
+            cm: [("application.sync.impersonation.enabled".to_owned(), "true".to_owned())].into(),
+            ..SettingsData::default()
+        });
+        let mut project = project();
+        project.spec.destination_service_accounts = serde_json::from_value(json!([
+            {"server": "https://c", "namespace": "team", "defaultServiceAccount": "deployer"}
+        ]))
+        .unwrap();
+        let account = impersonated_user(&project, &settings, "https://c", "team", "argocd").unwrap();
+        let governed = Governed { account: account.as_ref(), ..governed(&project) };
+        let permit = governed.permit(&ResourceKey::new("", "ConfigMap", "team", "a"), true).unwrap();
+        assert_eq!(permit.account().map(Account::user), Some("system:serviceaccount:team:deployer"));
+        assert_eq!(Permit::own(Own::Application, "argocd", "a").account(), None);
     }
 
     #[test]

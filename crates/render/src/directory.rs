@@ -259,7 +259,7 @@ impl Walk<'_> {
                 // What a submodule holds is not known, and what is not known is not empty (INV-1). One that
                 // the walk would not enter, or that is excluded by its own name, is left alone.
                 EntryKind::Submodule if self.options.recurse && !self.is_excluded(&path)? => {
-                    return Err(TreeError::Submodule { path }.into());
+                    return Err(TreeError::submodule(self.tree, &path).into());
                 }
                 EntryKind::Submodule => {}
                 EntryKind::File { .. } if self.is_wanted(&path)? => self.find(path.clone(), path)?,
@@ -288,7 +288,7 @@ impl Walk<'_> {
         match links::resolve(self.tree, &path)? {
             Resolved::Found(real, entry) if entry.is_file() => self.find(path, real)?,
             Resolved::Found(..) | Resolved::Missing => {}
-            Resolved::Submodule(path) => return Err(TreeError::Submodule { path }.into()),
+            Resolved::Submodule(path) => return Err(TreeError::submodule(self.tree, &path).into()),
             Resolved::Outside => {
                 return Err(RenderError::new(Reason::SymlinkOutOfBounds, "illegal filepath in symlink"));
             }

@@ -133,7 +133,7 @@ pub fn app_directory(tree: &dyn Tree, path: &str) -> Result<TreePath, RenderErro
     match resolve(tree, &parsed)? {
         Resolved::Found(directory, entry) if entry.is_directory() => Ok(directory),
         Resolved::Found(..) => fail(Reason::PathNotDirectory, "app path is not a directory"),
-        Resolved::Submodule(path) => Err(TreeError::Submodule { path }.into()),
+        Resolved::Submodule(path) => Err(TreeError::submodule(tree, &path).into()),
         Resolved::Missing | Resolved::Loop => fail(Reason::PathNotFound, "app path does not exist"),
         Resolved::Outside => fail(Reason::PathOutsideRepo, "app path outside root"),
     }

@@ -121,6 +121,16 @@ pub struct PlannedSource<'a> {
     pub purpose: Purpose,
 }
 
+impl<'a> PlannedSource<'a> {
+    /// The revision whose signature counts: as it was asked for, or, where that is a commit, what the source targets. A
+    /// signed tag vouches for its commit, also when an operation names the commit itself (RND-49).
+    pub fn signed_revision(&self) -> &'a str {
+        let is_commit =
+            self.revision.len() == 40 && self.revision.bytes().all(|byte| byte.is_ascii_hexdigit());
+        if is_commit { &self.source.target_revision } else { self.revision }
+    }
+}
+
 /// Why there is no plan.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum PlanError {
@@ -200,6 +210,18 @@ mod tests {
         let shown: Vec<_> = planned.iter().map(|one| (one.revision, one.purpose)).collect();
         assert_eq!(shown, [("abc", Purpose::Manifests), ("main", Purpose::Revision)]);
         assert_eq!(plan(&sources[1..], &[]).unwrap()[0].purpose, Purpose::Revision, "CTL-136: alone, too");
+    }
+
+    #[test]
+    fn rnd_49_a_tag_vouches_for_the_commit_that_an_operation_names() {
+        let sources = [source("app", "")];
+        let signed = |revision: &str| {
+            let revisions = [revision.to_owned()];
+            plan(&sources, &revisions).unwrap()[0].signed_revision().to_owned()
+        };
+        assert_eq!(signed(""), "main");
+        assert_eq!(signed("v1"), "v1");
+        assert_eq!(signed(&"a".repeat(40)), "main");
     }
 
     #[test]

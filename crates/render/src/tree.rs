@@ -76,10 +76,12 @@ pub enum TreeError {
         path: TreePath,
     },
     /// The path is, or leads through, a submodule, whose content is not here.
-    #[error("{path} is a git submodule; submodules are not supported yet, so its content is not known")]
+    #[error("{path} is a git submodule, and its content is not known{why}")]
     Submodule {
         /// The path of the submodule.
         path: TreePath,
+        /// Nothing, or a colon and the reason.
+        why: String,
     },
     /// The file has more bytes than the caller wants.
     #[error("{path}: file has more than {limit} bytes")]
@@ -104,6 +106,16 @@ pub enum TreeError {
         /// What failed.
         what: String,
     },
+}
+
+impl TreeError {
+    /// A submodule that a tree has no content of, with the reason as far as the tree knows it.
+    pub fn submodule(tree: &dyn Tree, path: &TreePath) -> Self {
+        match tree.list(path) {
+            Err(error) => error,
+            Ok(_members) => Self::Submodule { path: path.clone(), why: String::new() },
+        }
+    }
 }
 
 /// How much of a tree one walk may look at. What is counted is what is really looked at: a directory that stands

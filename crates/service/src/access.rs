@@ -2,30 +2,7 @@
 
 use std::fmt;
 
-/// Resources of the RBAC rules that this layer asks about (API 3).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Resource {
-    /// Repositories and credential templates.
-    Repositories,
-    /// Repositories and templates to push with.
-    WriteRepositories,
-    /// Clusters.
-    Clusters,
-    /// Projects.
-    Projects,
-}
-
-impl Resource {
-    /// The word in a policy line.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Repositories => "repositories",
-            Self::WriteRepositories => "write-repositories",
-            Self::Clusters => "clusters",
-            Self::Projects => "projects",
-        }
-    }
-}
+pub use tiphys_policy::rbac::Resource;
 
 /// Actions of the RBAC rules.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

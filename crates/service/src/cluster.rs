@@ -18,7 +18,7 @@ use tiphys_api::printable;
 use tiphys_api::repository::{NameError, cluster_secret_name};
 use tiphys_api::secret::Secret;
 use tiphys_installation::objects;
-use tiphys_object::Object;
+use tiphys_object::{Object, TextMap};
 
 use crate::change::Change;
 use crate::error::Code;
@@ -322,7 +322,7 @@ fn store(secrets: &Secrets, existing: &Cluster, wanted: &Cluster) -> Change {
     let mut metadata = Map::new();
     let kept = [SECRET_TYPE_LABEL, annotation::MANAGED_BY, LAST_APPLIED];
     for (member, wanted) in [("labels", &wanted.labels), ("annotations", &wanted.annotations)] {
-        let changes = map_changes(&stored_map(object, member), wanted, &kept);
+        let changes = map_changes(stored_map(object, member), wanted, &kept);
         if !changes.is_empty() {
             metadata.insert(member.to_owned(), changes.into());
         }
@@ -336,23 +336,23 @@ fn store(secrets: &Secrets, existing: &Cluster, wanted: &Cluster) -> Change {
     if patch.is_empty() { Change::Keep } else { managed::patch(object, patch.into()) }
 }
 
-fn stored_map(object: &Object, member: &str) -> BTreeMap<String, String> {
-    let metadata = objects::metadata(object).unwrap_or_default();
-    if member == "labels" { metadata.labels } else { metadata.annotations }
+fn stored_map<'a>(object: &'a Object, member: &str) -> &'a TextMap {
+    let metadata = object.metadata();
+    if member == "labels" { &metadata.labels } else { &metadata.annotations }
 }
 
 /// The merge patch that makes one map the other, except the keys that are not ours to change.
-fn map_changes(
-    stored: &BTreeMap<String, String>,
-    wanted: &BTreeMap<String, String>,
-    kept: &[&str],
-) -> Map<String, Value> {
+fn map_changes(stored: &TextMap, wanted: &BTreeMap<String, String>, kept: &[&str]) -> Map<String, Value> {
     let mut changes = Map::new();
-    for (key, text) in wanted.iter().filter(|(key, text)| stored.get(*key) != Some(text)) {
+    for (key, text) in wanted {
+        if stored.get(key).is_some_and(|known| known == text) {
+            continue;
+        }
         changes.insert(key.clone(), json!(text));
     }
-    for key in stored.keys().filter(|key| !wanted.contains_key(*key) && !kept.contains(&key.as_str())) {
-        changes.insert(key.clone(), Value::Null);
+    let is_left = |key: &str| !wanted.contains_key(key) && !kept.contains(&key);
+    for (key, _) in stored.iter().filter(|(key, _)| is_left(key)) {
+        changes.insert(key.to_string(), Value::Null);
     }
     changes
 }

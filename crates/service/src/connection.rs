@@ -100,8 +100,13 @@ pub fn testable(repository: &Repository) -> Result<(), Trouble> {
         other => return Err(Trouble::Failed(format!("unsupported repository type {other:?}"))),
     }
     match repository.credentials.kind() {
-        CredentialKind::Https | CredentialKind::Ssh | CredentialKind::Anonymous => Ok(()),
-        other => Err(Trouble::NotTested(format!(
+        CredentialKind::Https
+        | CredentialKind::Ssh
+        | CredentialKind::GithubApp
+        | CredentialKind::Gcp
+        | CredentialKind::AzureServicePrincipal
+        | CredentialKind::Anonymous => Ok(()),
+        other @ CredentialKind::AzureWorkloadIdentity => Err(Trouble::NotTested(format!(
             "credentials of kind {:?} are not used by this version, so they cannot be tested",
             other.as_str()
         ))),
@@ -138,8 +143,11 @@ mod tests {
         let mut app = repository("git", "https://h/r");
         app.credentials.github_app_id = 1;
         app.credentials.github_app_private_key = "k".into();
-        let text = testable(&app).unwrap_err().to_string();
-        assert!(text.contains("\"github-app\""), "{text}");
+        assert_eq!(testable(&app), Ok(()));
+        let mut identity = repository("git", "https://h/r");
+        identity.credentials.use_azure_workload_identity = true;
+        let text = testable(&identity).unwrap_err().to_string();
+        assert!(text.contains("\"azure-workload-identity\""), "{text}");
     }
 
     #[test]

@@ -2,7 +2,9 @@
 
 use tiphys_cluster::ApiError;
 
+use crate::certificate::CertificateError;
 use crate::cluster::ClusterCallError;
+use crate::gpg_key::GpgKeyError;
 use crate::managed::SecretError;
 use crate::project::ProjectError;
 use crate::repository::RepositoryError;
@@ -97,6 +99,12 @@ pub enum Error {
     /// A call about a project.
     #[error(transparent)]
     Project(#[from] ProjectError),
+    /// A call about certificates or host keys.
+    #[error(transparent)]
+    Certificate(#[from] CertificateError),
+    /// A call about keys of those who sign.
+    #[error(transparent)]
+    GpgKey(#[from] GpgKeyError),
     /// A Secret that is to be written.
     #[error(transparent)]
     Secret(#[from] SecretError),
@@ -124,6 +132,8 @@ impl Error {
             Self::Template(error) => error.code(),
             Self::Cluster(error) => error.code(),
             Self::Project(error) => error.code(),
+            Self::Certificate(error) => error.code(),
+            Self::GpgKey(error) => error.code(),
             Self::Secret(error) => error.code(),
             Self::Denied(_) => Code::PermissionDenied,
             Self::Api(error) => Code::of(error),

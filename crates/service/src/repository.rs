@@ -11,6 +11,7 @@ use tiphys_api::repo_url;
 use tiphys_api::repository::{
     ApiSelectionError, FieldError, Repository, SecretKind, Selection, differing_keys, mutation_target, select,
 };
+use tiphys_policy::rbac::scoped_object;
 
 use crate::change::Change;
 use crate::error::Code;
@@ -75,24 +76,13 @@ pub struct Removal {
     pub left: Vec<String>,
 }
 
-/// The object of the RBAC rules that stands for a repository (REP-41).
-///
-/// ```
-/// # use tiphys_service::repository::rbac_object;
-/// assert_eq!(rbac_object("shop", "https://h/r"), "shop/https://h/r");
-/// assert_eq!(rbac_object("", "https://h/r"), "https://h/r");
-/// ```
-pub fn rbac_object(project: &str, url: &str) -> String {
-    if project.is_empty() { url.to_owned() } else { format!("{project}/{url}") }
-}
-
 /// The objects of the RBAC rules that an update touches: the stored repository, found with the fallback to the
 /// unscoped one, and the requested one (REP-48).
 pub fn update_objects(stored: &[Repository], wanted: &Repository) -> Vec<String> {
     let found = select(stored, &wanted.url, &wanted.project).map(|selection| selection.chosen);
     let mut objects: Vec<String> =
-        found.map(|found| rbac_object(&found.project, &found.url)).into_iter().collect();
-    let requested = rbac_object(&wanted.project, &wanted.url);
+        found.map(|found| scoped_object(&found.project, &found.url)).into_iter().collect();
+    let requested = scoped_object(&wanted.project, &wanted.url);
     if !objects.contains(&requested) {
         objects.push(requested);
     }

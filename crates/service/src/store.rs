@@ -89,12 +89,26 @@ impl Store {
         name: &str,
         plan: impl Fn(Option<&Object>) -> Result<Change, E>,
     ) -> Result<Option<Arc<Object>>, E> {
+        let telling = |stored: Option<&Object>| plan(stored).map(|change| (change, ()));
+        Ok(self.settle_telling(kind, name, telling).await?.0)
+    }
+
+    /// The same for a decision that has something to tell: what was told with the change that was carried out.
+    ///
+    /// # Errors
+    /// Those of the decision, those of the cluster, and [`Error::Busy`].
+    pub async fn settle_telling<T, E: From<Error>>(
+        &self,
+        kind: Own,
+        name: &str,
+        plan: impl Fn(Option<&Object>) -> Result<(Change, T), E>,
+    ) -> Result<(Option<Arc<Object>>, T), E> {
         for _ in 0..ATTEMPTS_MAX {
             let stored = self.get(kind, name).await.map_err(Error::from)?;
-            let change = plan(stored.as_deref())?;
+            let (change, told) = plan(stored.as_deref())?;
             match self.carry_out(kind, &change).await.map_err(Error::from)? {
-                Carried::Kept => return Ok(stored),
-                Carried::Done(_, object) => return Ok(object),
+                Carried::Kept => return Ok((stored, told)),
+                Carried::Done(_, object) => return Ok((object, told)),
                 Carried::Stale(_) => {}
             }
         }
@@ -160,7 +174,7 @@ fn gvk(kind: Own) -> Gvk {
     let (group, word) = kind.group_kind();
     let version = match kind {
         Own::Application | Own::Project => tiphys_api::names::VERSION,
-        Own::Event | Own::Lease | Own::Secret | Own::Settings => "v1",
+        Own::Event | Own::Lease | Own::Secret | Own::Settings | Own::Trust => "v1",
     };
     Gvk::new(group, version, word)
 }

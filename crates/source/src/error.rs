@@ -52,6 +52,12 @@ pub enum SourceError {
         /// Which one.
         text: String,
     },
+    /// Nobody can say whether a signature is good (REP-202).
+    #[error("{text}")]
+    Unverifiable {
+        /// Why.
+        text: String,
+    },
     /// The cache on disk failed.
     #[error("{text}")]
     Cache {

@@ -6,6 +6,7 @@
 
 mod credentials;
 mod failure;
+mod gpg;
 mod words;
 
 use std::ffi::OsString;
@@ -14,17 +15,19 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use tokio::sync::Semaphore;
+use tokio::sync::{Semaphore, SemaphorePermit};
 
 use crate::http::{Direct, Http, HttpError, Increment};
 use crate::repository::Transport;
 use crate::sources::SourceOptions;
-use crate::{Repository, SourceError};
+use crate::tokens::Tokens;
+use crate::{Repository, SourceError, Trust};
 use credentials::Access;
 use tiphys_exec::{ExecError, Invocation, Limits};
 
 pub(crate) use credentials::{HttpCredentials, roots_file};
 pub(crate) use failure::Failed;
+pub(crate) use gpg::Verify;
 pub(crate) use words::Cause;
 
 /// Bytes of a ref listing: a million refs.
@@ -44,6 +47,8 @@ const PROCESSES_MAX: usize = 32;
 pub(crate) struct Git {
     options: Arc<SourceOptions>,
     http: Http,
+    gpg: gpg::Gpg,
+    tokens: Tokens,
     slots: Semaphore,
     askpass: PathBuf,
     secrets: PathBuf,
@@ -53,7 +58,25 @@ impl Git {
     pub(crate) fn new(options: Arc<SourceOptions>) -> Result<Self, SourceError> {
         let secrets = options.cache_dir.join("secrets");
         let askpass = credentials::prepare(&secrets)?;
-        Ok(Self { options, http: Http::default(), slots: Semaphore::new(PROCESSES_MAX), askpass, secrets })
+        let slots = Semaphore::new(PROCESSES_MAX);
+        Ok(Self {
+            options,
+            http: Http::default(),
+            gpg: gpg::Gpg::default(),
+            tokens: Tokens::default(),
+            slots,
+            askpass,
+            secrets,
+        })
+    }
+
+    /// The repository with the token that its credential is for (REP-73, REP-74).
+    pub(crate) async fn with_token(
+        &self,
+        repository: Repository,
+        trust: &Trust,
+    ) -> Result<Repository, SourceError> {
+        self.tokens.apply((&self.http, &self.options, trust), repository).await
     }
 
     /// Time of the clock.
@@ -200,16 +223,19 @@ impl Git {
         Limits { cpu: command.deadline, file_bytes: self.options.pack_bytes_max, ..Limits::default() }
     }
 
-    async fn once(
+    /// A place for one more child process.
+    async fn slot(&self) -> Result<SemaphorePermit<'_>, SourceError> {
+        let closed = |_closed| SourceError::Cache { text: "git cannot be started any more".to_owned() };
+        self.slots.acquire().await.map_err(closed)
+    }
+
+    fn invocation(
         &self,
         command: &Command<'_>,
         environment: Vec<(OsString, OsString)>,
         stdout_bytes_max: usize,
-        repository: Option<&Repository>,
-    ) -> Result<Vec<u8>, Failed> {
-        let closed = |_closed| SourceError::Cache { text: "git cannot be started any more".to_owned() };
-        let _slot = self.slots.acquire().await.map_err(closed)?;
-        let invocation = Invocation {
+    ) -> Invocation {
+        Invocation {
             program: self.options.git_program.clone(),
             arguments: command.arguments.iter().map(OsString::from).collect(),
             environment,
@@ -218,7 +244,18 @@ impl Git {
             grace: self.options.exec_fatal_timeout,
             stdout_bytes_max,
             limits: self.limits(command),
-        };
+        }
+    }
+
+    async fn once(
+        &self,
+        command: &Command<'_>,
+        environment: Vec<(OsString, OsString)>,
+        stdout_bytes_max: usize,
+        repository: Option<&Repository>,
+    ) -> Result<Vec<u8>, Failed> {
+        let _slot = self.slot().await?;
+        let invocation = self.invocation(command, environment, stdout_bytes_max);
         let arguments = command.arguments;
         let context = failure::Context { arguments, repository, cache_dir: &self.options.cache_dir };
         match tiphys_exec::run(invocation).await {

@@ -13,6 +13,7 @@ mod advertisement;
 mod connection;
 mod direct;
 mod increment;
+mod json;
 mod packet;
 mod tls;
 
@@ -24,8 +25,9 @@ use advertisement::{Advertisement, RefLines};
 use connection::Connection;
 use packet::Packet;
 
-pub(crate) use direct::Direct;
+pub(crate) use direct::{Direct, Roots};
 pub(crate) use increment::Increment;
+pub(crate) use json::Ask;
 
 /// Servers whose manners are remembered.
 const MANNERS_MAX: usize = 10_000;

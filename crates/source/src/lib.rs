@@ -16,12 +16,15 @@ mod git;
 mod http;
 mod local;
 mod memory;
+mod modules;
 mod pack;
 mod refs;
 mod repository;
 mod sources;
 mod store;
+mod tokens;
 mod tree;
+mod trust;
 mod work;
 
 pub use clock::{Clock, ManualClock};
@@ -30,6 +33,10 @@ pub use error::SourceError;
 pub use memory::{MemoryRepositories, Trouble};
 pub use refs::{RefList, Resolution};
 pub use repository::{Repository, Tls};
-pub use sources::{CommitReference, Freshness, Resolved, Retry, RevisionMetadata, SourceOptions, Sources};
+pub use sources::{
+    CommitReference, Freshness, Resolved, Retry, RevisionMetadata, Signed, SourceOptions, Sources,
+};
 pub use tiphys_api::secret::Secret;
 pub use tiphys_exec as exec;
+pub use tokens::TokenSource;
+pub use trust::Trust;

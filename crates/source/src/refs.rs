@@ -23,6 +23,8 @@ const RANGES_MAX: usize = 1000;
 pub struct RefList {
     /// Full names with the commits they mean, sorted by name. Annotated tags mean the commit they point at.
     refs: Vec<(Box<str>, [u8; 20])>,
+    /// Ids of annotated tags by full name.
+    annotated: BTreeMap<Box<str>, [u8; 20]>,
     /// Answers about ranges: the same range is asked by every application that uses it.
     ranges: Mutex<BTreeMap<(String, String), Result<String, VersionError>>>,
 }
@@ -76,20 +78,37 @@ impl RefList {
                 return Err(SourceError::Exhausted { text });
             }
         }
+        let mut annotated = BTreeMap::new();
         for (name, id) in &mut refs {
             if let Some(commit) = peeled.get(&**name) {
+                annotated.insert(name.clone(), *id);
                 *id = *commit;
             }
         }
         refs.sort_unstable();
         refs.dedup_by(|later, earlier| later.0 == earlier.0);
-        Ok(Self { refs, ranges: Mutex::default() })
+        Ok(Self { refs, annotated, ranges: Mutex::default() })
     }
 
     /// The commit a full name means.
     pub fn commit(&self, full_name: &str) -> Option<String> {
         let index = self.refs.binary_search_by(|(name, _)| (**name).cmp(full_name)).ok()?;
         self.refs.get(index).map(|(_, id)| hex(id))
+    }
+
+    /// Short name and id of the annotated tag that a revision means, if it means this commit by it.
+    pub fn annotated(&self, revision: &str, tag_prefix: &str, commit: &str) -> Option<(String, String)> {
+        if is_commit_sha(revision) || self.annotated.is_empty() {
+            return None;
+        }
+        let revision = if revision.is_empty() { "HEAD" } else { revision };
+        let chosen = self.select_tag(revision, tag_prefix).ok().map(|tag| format!("refs/tags/{tag}"));
+        let is_there = |name: &String| self.commit(name).is_some();
+        let name = chosen.filter(is_there).or_else(|| Some(self.candidates(revision).first()?.0.clone()))?;
+        let id = self.annotated.get(name.as_str())?;
+        let is_meant = self.commit(&name).is_some_and(|found| found.eq_ignore_ascii_case(commit));
+        let short = name.strip_prefix("refs/tags/").unwrap_or(&name).to_owned();
+        is_meant.then(|| (short, hex(id)))
     }
 
     /// Short names of all tags, sorted.
@@ -244,6 +263,25 @@ mod tests {
         assert_eq!(list.resolve("abcdef0", ""), Resolution::Abbreviated);
         assert_eq!(list.resolve("abcdef", ""), Resolution::NotFound);
         assert_eq!(list.resolve("nope", ""), Resolution::NotFound);
+    }
+
+    #[test]
+    fn rep_202_the_annotated_tag_of_a_revision() {
+        let list = list(&[
+            ("HEAD", 6),
+            ("refs/heads/main", 6),
+            ("refs/tags/plain", 6),
+            ("refs/tags/v1.2.0", 5),
+            ("refs/tags/v1.2.0^{}", 6),
+        ]);
+        let tag = Some(("v1.2.0".to_owned(), id(5)));
+        for revision in ["v1.2.0", "refs/tags/v1.2.0", "v1.x"] {
+            assert_eq!(list.annotated(revision, "", &id(6)), tag, "{revision}");
+            assert_eq!(list.annotated(revision, "", &id(7)), None, "it means another commit");
+        }
+        for revision in ["", "main", "plain", "nope", &id(6)] {
+            assert_eq!(list.annotated(revision, "", &id(6)), None, "{revision}");
+        }
     }
 
     #[test]

@@ -1,10 +1,12 @@
 //! A repository: its URL and how to get in (REP-70..76).
 
+use std::sync::Arc;
+
 use sha2::{Digest, Sha256};
 use tiphys_api::repo_url::{self, Location, RepoUrl, Scheme};
-use tiphys_api::repository;
+use tiphys_api::repository::{self, CredentialKind, Credentials};
 
-use crate::{Secret, SourceError};
+use crate::{Secret, SourceError, TokenSource};
 
 /// How a server proves itself, and we prove ourselves, over TLS.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -13,8 +15,9 @@ pub struct Tls {
     pub client_certificate: String,
     /// Key of the client certificate, PEM.
     pub client_key: Secret,
-    /// The only trusted roots, PEM; empty means those of the TLS directory, else those of the system (REP-80).
-    pub roots: String,
+    /// The only trusted roots, PEM; empty means what [`crate::Trust`] says of the host, else those of the TLS
+    /// directory, else those of the system (REP-80).
+    pub roots: Arc<str>,
 }
 
 /// A repository and its credentials, as chosen for one application (REP-20..22).
@@ -28,6 +31,8 @@ pub struct Repository {
     pub password: Secret,
     /// Token for an `Authorization: Bearer` header.
     pub bearer_token: Secret,
+    /// With what a token is asked for that takes the place of a password (REP-73, REP-74).
+    pub token: Option<Arc<TokenSource>>,
     /// Private key for SSH, PEM.
     pub ssh_private_key: Secret,
     /// Sends user name and password without being asked (REP-71).
@@ -36,6 +41,9 @@ pub struct Repository {
     pub insecure: bool,
     /// TLS options.
     pub tls: Tls,
+    /// Host keys to check an SSH server against; `None` means what [`crate::Trust`] says, else the file of the options
+    /// (REP-81).
+    pub known_hosts: Option<Arc<str>>,
     /// URL of the proxy for this repository; it may name a user and a password (REP-75).
     pub proxy: Secret,
     /// Hosts that are reached without the proxy.
@@ -55,12 +63,13 @@ impl From<&repository::Repository> for Repository {
             password: credentials.password.clone(),
             bearer_token: credentials.bearer_token.clone(),
             ssh_private_key: credentials.ssh_private_key.clone(),
+            token: token_source(credentials).map(Arc::new),
             force_http_basic_auth: credentials.force_http_basic_auth,
             insecure: found.is_insecure(),
             tls: Tls {
                 client_certificate: credentials.tls_client_cert_data.clone(),
                 client_key: credentials.tls_client_cert_key.clone(),
-                roots: String::new(),
+                roots: Arc::default(),
             },
             proxy: Secret::from(credentials.proxy.as_str()),
             no_proxy: credentials.no_proxy.clone(),
@@ -68,6 +77,29 @@ impl From<&repository::Repository> for Repository {
             depth: u32::try_from(found.depth).unwrap_or(0),
             ..Self::anonymous(&found.url)
         }
+    }
+}
+
+/// With what a token is asked for, where nothing better is given (REP-70).
+fn token_source(credentials: &Credentials) -> Option<TokenSource> {
+    match credentials.kind() {
+        CredentialKind::GithubApp => Some(TokenSource::GithubApp {
+            id: credentials.github_app_id,
+            installation: credentials.github_app_installation_id,
+            key: credentials.github_app_private_key.clone(),
+            base_url: credentials.github_app_enterprise_base_url.clone(),
+        }),
+        CredentialKind::Gcp => Some(TokenSource::Google { key: credentials.gcp_service_account_key.clone() }),
+        CredentialKind::AzureServicePrincipal => Some(TokenSource::AzureServicePrincipal {
+            client_id: credentials.azure_client_id.clone(),
+            client_secret: credentials.azure_client_secret.clone(),
+            tenant_id: credentials.azure_tenant_id.clone(),
+            endpoint: credentials.azure_active_directory_endpoint.clone(),
+        }),
+        CredentialKind::Https
+        | CredentialKind::Ssh
+        | CredentialKind::AzureWorkloadIdentity
+        | CredentialKind::Anonymous => None,
     }
 }
 
@@ -91,6 +123,7 @@ impl Repository {
         self.password.is_empty()
             && self.bearer_token.is_empty()
             && self.ssh_private_key.is_empty()
+            && self.token.is_none()
             && (self.tls.client_certificate.is_empty() || self.tls.client_key.is_empty())
     }
 
@@ -132,6 +165,7 @@ impl Repository {
             self.proxy.expose(),
             &self.no_proxy,
             if self.insecure { "insecure" } else { "" },
+            self.known_hosts.as_deref().unwrap_or(""),
         ] {
             hash.update((part.len() as u64).to_be_bytes());
             hash.update(part.as_bytes());

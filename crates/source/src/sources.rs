@@ -1,7 +1,11 @@
 //! The handle to all repositories: resolves, fetches, compares.
 
 mod metadata;
+mod modules;
+mod options;
+mod signatures;
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -17,11 +21,13 @@ use crate::local;
 use crate::memory::{Fetched, MemoryRepositories};
 use crate::refs::{check_revision, is_commit_sha};
 use crate::store::{Store, parse_commit};
-use crate::tree::{ChangesError, GitTree, changed_files};
+use crate::tree::{ChangesError, GitTree, Gitlink, changed_files};
 use crate::work::{blocking, long};
-use crate::{Clock, RefList, Repository, Resolution, SourceError};
+use crate::{RefList, Repository, Resolution, SourceError, Trust};
 
 pub use metadata::{CommitReference, RevisionMetadata};
+pub use options::{Retry, SourceOptions};
+pub use signatures::Signed;
 
 /// A listing that began this long before a request for a fresh one still counts as fresh: no push can be
 /// followed by its notification faster, and a burst of requests costs one listing.
@@ -30,94 +36,6 @@ const FRESH_FOR: Duration = Duration::from_millis(20);
 const LISTINGS_MAX: usize = 10_000;
 /// Files of one comparison of commits.
 const CHANGED_FILES_MAX: usize = 100_000;
-
-/// How often and how slowly failed git commands are tried again (RND-28).
-#[derive(Clone, Debug)]
-pub struct Retry {
-    /// Attempts in total.
-    pub attempts: u32,
-    /// Wait before the second attempt.
-    pub wait: Duration,
-    /// Growth of the wait.
-    pub factor: u32,
-    /// Longest wait.
-    pub wait_max: Duration,
-}
-
-/// Options of [`Sources`], read once at the start.
-#[derive(Clone, Debug)]
-pub struct SourceOptions {
-    /// Directory of the cache; it belongs to this process alone.
-    pub cache_dir: PathBuf,
-    /// The git program.
-    pub git_program: PathBuf,
-    /// `PATH` of child processes.
-    pub path: String,
-    /// Proxy variables that git inherits where a repository names no proxy (REP-75).
-    pub proxy_environment: Vec<(String, String)>,
-    /// File with host keys (REP-81).
-    pub known_hosts_file: PathBuf,
-    /// Directory with trusted roots by host name (REP-80).
-    pub tls_dir: Option<PathBuf>,
-    /// How long a ref listing is used (RND-36).
-    pub revision_ttl: Duration,
-    /// How long to wait for somebody else's listing before making one's own; 0 disables waiting (RND-36).
-    pub revision_lock_timeout: Duration,
-    /// Time limit of a listing over HTTP (REP-71).
-    pub request_timeout: Duration,
-    /// Time limit of every other git command (RND-20).
-    pub exec_timeout: Duration,
-    /// Time between asking a command to end and killing it (RND-20).
-    pub exec_fatal_timeout: Duration,
-    /// Retries of transient failures.
-    pub retry: Retry,
-    /// Whether git gets the built-in configuration (RND-24).
-    pub builtin_git_config: bool,
-    /// Directories whose repositories may be named by path; none by default (REP-60).
-    pub local_roots: Vec<PathBuf>,
-    /// Folders of this installation, besides the cache, that hold no repository for anybody.
-    pub own_dirs: Vec<PathBuf>,
-    /// Bytes of one pack that git writes.
-    pub pack_bytes_max: u64,
-    /// Repositories kept on disk.
-    pub stores_max: usize,
-    /// Fetches into one directory before its newest commits are copied into a new one.
-    pub fetches_max: u64,
-    /// Tells the time.
-    pub clock: Clock,
-}
-
-impl SourceOptions {
-    /// The defaults of the specification, with a cache in `cache_dir` and the real clock.
-    pub fn new(cache_dir: &Path) -> Self {
-        Self {
-            cache_dir: cache_dir.to_owned(),
-            git_program: "git".into(),
-            path: "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin".to_owned(),
-            proxy_environment: Vec::new(),
-            known_hosts_file: "/app/config/ssh/ssh_known_hosts".into(),
-            tls_dir: Some("/app/config/tls".into()),
-            revision_ttl: Duration::from_mins(3),
-            revision_lock_timeout: Duration::from_secs(10),
-            request_timeout: Duration::from_secs(15),
-            exec_timeout: Duration::from_secs(90),
-            exec_fatal_timeout: Duration::from_secs(10),
-            retry: Retry {
-                attempts: 1,
-                wait: Duration::from_millis(250),
-                factor: 2,
-                wait_max: Duration::from_secs(5),
-            },
-            builtin_git_config: true,
-            local_roots: Vec::new(),
-            own_dirs: Vec::new(),
-            pack_bytes_max: 4 << 30,
-            stores_max: 1000,
-            fetches_max: 200,
-            clock: Clock::real(),
-        }
-    }
-}
 
 /// Whether a remembered ref listing is good enough (RND-36).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -150,6 +68,8 @@ struct Shared {
     listings: Mutex<BTreeMap<String, BTreeMap<String, Arc<Listing>>>>,
     /// Directories whose repositories may be named by path.
     local_roots: Mutex<Arc<[PathBuf]>>,
+    /// Who vouches for servers now.
+    trust: Mutex<Trust>,
     uses: AtomicU64,
     listings_made: AtomicU64,
     /// How long a listing is used now.
@@ -211,6 +131,7 @@ impl Sources {
         Self(Arc::new(Shared {
             revision_ttl: Mutex::new(options.revision_ttl),
             local_roots: Mutex::new(options.local_roots.clone().into()),
+            trust: Mutex::default(),
             options,
             backend,
             listings: Mutex::default(),
@@ -240,11 +161,11 @@ impl Sources {
         freshness: Freshness,
     ) -> Result<Resolved, SourceError> {
         check_revision(revision)?;
-        self.admit(repository).await?;
+        let repository = &*self.admit(repository).await?;
         if is_commit_sha(revision) {
             return Ok(Resolved { commit: revision.to_owned(), warning: None });
         }
-        let list = self.list_refs(repository, freshness).await?;
+        let list = self.refs(repository, freshness).await?;
         match list.resolve(revision, tag_prefix) {
             Resolution::Commit { commit, warning } => Ok(Resolved { commit, warning }),
             Resolution::Abbreviated => {
@@ -268,10 +189,26 @@ impl Sources {
         *self.0.local_roots.lock() = roots.into();
     }
 
-    /// Refuses what nobody may fetch, before anything is asked or answered from memory (RND-23, REP-60).
-    async fn admit(&self, repository: &Repository) -> Result<(), SourceError> {
+    /// Says who vouches for servers, from now on: nothing that was asked under another word counts any more
+    /// (REP-80, REP-81).
+    pub fn set_trust(&self, trust: Trust) {
+        *self.0.trust.lock() = trust;
+    }
+
+    /// The repository as it is asked now, with what vouches for its server. Refuses what nobody may fetch, before
+    /// anything is asked or answered from memory (RND-23, REP-60).
+    async fn admit<'a>(&self, repository: &'a Repository) -> Result<Cow<'a, Repository>, SourceError> {
         let location = repository.location()?;
-        let Some(path) = location.local_path().map(Path::to_owned) else { return Ok(()) };
+        let Some(path) = location.local_path().map(Path::to_owned) else {
+            let trust = self.0.trust.lock().clone();
+            let admitted = trust.apply(repository)?;
+            return match &self.0.backend {
+                Backend::Git { git, .. } if admitted.token.is_some() => {
+                    git.with_token(admitted.into_owned(), &trust).await.map(Cow::Owned)
+                }
+                _ => Ok(admitted),
+            };
+        };
         let shown = repo_url::redact(repository.url.expose());
         let roots = Arc::clone(&self.0.local_roots.lock());
         if roots.is_empty() {
@@ -279,7 +216,8 @@ impl Sources {
         }
         let mut own_dirs = self.0.options.own_dirs.clone();
         own_dirs.push(self.0.options.cache_dir.clone());
-        long(move || local::check(&path, &shown, &roots, &own_dirs)).await
+        long(move || local::check(&path, &shown, &roots, &own_dirs)).await?;
+        Ok(Cow::Borrowed(repository))
     }
 
     /// Uses listings of references so long from now on (RND-36, CTL-133).
@@ -293,7 +231,12 @@ impl Sources {
         repository: &Repository,
         freshness: Freshness,
     ) -> Result<Arc<RefList>, SourceError> {
-        self.admit(repository).await?;
+        let repository = &*self.admit(repository).await?;
+        self.refs(repository, freshness).await
+    }
+
+    /// The same for a repository that was admitted.
+    async fn refs(&self, repository: &Repository, freshness: Freshness) -> Result<Arc<RefList>, SourceError> {
         let options = &self.0.options;
         let arrived = options.clock.elapsed();
         let ttl = *self.0.revision_ttl.lock();
@@ -364,24 +307,38 @@ impl Sources {
     /// Files of a commit. Fetches the commit when the cache lacks it.
     ///
     /// Content is served only when the present credentials listed the refs within the time to live (REP-63).
+    ///
+    /// Submodules hold what their repositories hold.
     pub async fn tree(&self, repository: &Repository, commit: &str) -> Result<Arc<dyn Tree>, SourceError> {
+        let (tree, gitlinks) = self.git_tree(repository, commit).await?;
+        self.with_modules(repository, tree, &gitlinks).await
+    }
+
+    /// Files of a commit, and its submodules, which have no content here.
+    async fn git_tree(
+        &self,
+        repository: &Repository,
+        commit: &str,
+    ) -> Result<(Arc<dyn Tree>, Arc<[Gitlink]>), SourceError> {
         let id = parse_commit(commit)?;
-        self.list_refs(repository, Freshness::Cached).await?;
+        let repository = &*self.admit(repository).await?;
+        self.refs(repository, Freshness::Cached).await?;
         let (git, stores) = match &self.0.backend {
             Backend::Git { git, stores } => (git, stores),
             Backend::Memory(fetched) => {
-                return fetched.tree(repository, commit, self.0.options.exec_timeout).await;
+                let tree = fetched.tree(repository, commit, self.0.options.exec_timeout).await?;
+                return Ok((tree, Arc::from([])));
             }
         };
         let store = self.store(stores, repository);
         for last in [false, true] {
             let generation = store.commit(git, repository, commit).await?;
-            if let Some(root) = generation.objects().known_root(id) {
-                return Ok(Arc::new(GitTree::new(generation, root)));
+            if let Some((root, gitlinks)) = generation.objects().known_root(id) {
+                return Ok((Arc::new(GitTree::new(generation, root)), gitlinks));
             }
             let found = Arc::clone(&generation);
             match blocking(move || Ok(found.objects().root(id))).await? {
-                Ok(root) => return Ok(Arc::new(GitTree::new(generation, root))),
+                Ok((root, gitlinks)) => return Ok((Arc::new(GitTree::new(generation, root)), gitlinks)),
                 // Damage was noted; the next round fetches into a new repository.
                 Err(error) if last => return Err(damaged(&error)),
                 Err(_) => {}
@@ -398,7 +355,8 @@ impl Sources {
         to: &str,
     ) -> Result<Vec<String>, SourceError> {
         let (before, after) = (parse_commit(from)?, parse_commit(to)?);
-        self.list_refs(repository, Freshness::Cached).await?;
+        let repository = &*self.admit(repository).await?;
+        self.refs(repository, Freshness::Cached).await?;
         let (git, stores) = match &self.0.backend {
             Backend::Git { git, stores } => (git, stores),
             Backend::Memory(fetched) => return fetched.changed_files(repository, from, to),
@@ -413,6 +371,9 @@ impl Sources {
             changed_files(new.objects(), before.root, after.root, CHANGED_FILES_MAX).map_err(|error| {
                 match error {
                     ChangesError::Tree(error) => damaged(&error),
+                    ChangesError::Submodule => SourceError::Exhausted {
+                        text: "a submodule changed, and what is different in it is not known".to_owned(),
+                    },
                     ChangesError::TooMany => SourceError::Exhausted {
                         text: format!("more than {CHANGED_FILES_MAX} files changed between the revisions"),
                     },
@@ -435,7 +396,8 @@ impl Sources {
         }
         let commit = self.resolve(repository, commit, Freshness::Cached).await?;
         let id = parse_commit(&commit)?;
-        let list = self.list_refs(repository, Freshness::Cached).await?;
+        let repository = &*self.admit(repository).await?;
+        let list = self.refs(repository, Freshness::Cached).await?;
         let (git, stores) = match &self.0.backend {
             Backend::Git { git, stores } => (git, stores),
             Backend::Memory(fetched) => {

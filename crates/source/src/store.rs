@@ -8,6 +8,7 @@
 //!
 //! The directory belongs to one process.
 
+mod history;
 mod sweep;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -70,6 +71,11 @@ impl Generation {
 
     pub(crate) fn objects(&self) -> &Objects {
         &self.objects
+    }
+
+    /// Where the repository is.
+    pub(crate) fn directory(&self) -> &Path {
+        &self.directory
     }
 
     fn has(&self, commit: &str) -> bool {
@@ -273,7 +279,9 @@ impl Store {
             generation
         } else {
             let directory = self.directory.clone();
-            let Some(generation) = blocking(move || Ok(open_newest(&directory))).await? else {
+            let in_use = self.state.lock().full.as_ref().map(|full| full.generation.directory.clone());
+            let opening = blocking(move || Ok(open_newest(&directory, in_use.as_deref())));
+            let Some(generation) = opening.await? else {
                 let generation = self.create(git, &self.next_directory("g")).await?;
                 return Ok(self.install(generation));
             };
@@ -440,10 +448,14 @@ pub(crate) fn parse_commit(commit: &str) -> Result<ObjectId, SourceError> {
     ObjectId::from_hex(commit.as_bytes()).map_err(invalid)
 }
 
-/// Opens the newest generation of a store that an earlier process left, and removes everything else.
-fn open_newest(directory: &Path) -> Option<Generation> {
+/// Opens the newest generation of a store that an earlier process left, and removes everything else but what this one
+/// has in use.
+fn open_newest(directory: &Path, in_use: Option<&Path>) -> Option<Generation> {
     let mut numbers: Vec<(u64, String)> = Vec::new();
     for name in members(directory) {
+        if in_use == Some(directory.join(&name).as_path()) {
+            continue;
+        }
         match name.strip_prefix('g').and_then(|digits| digits.parse().ok()) {
             Some(number) => numbers.push((number, name)),
             None => {

@@ -6,6 +6,8 @@
 
 mod changes;
 mod climb;
+mod gitlinks;
+mod signed;
 #[cfg(test)]
 mod tests;
 
@@ -28,6 +30,8 @@ use crate::SourceError;
 use crate::store::Generation;
 
 pub(crate) use changes::{ChangesError, changed_files};
+pub(crate) use gitlinks::Gitlink;
+pub(crate) use signed::{Seal, SignedData};
 
 /// Members of decoded directories kept per repository; about 64 bytes each.
 const CACHED_MEMBERS_MAX: u64 = 60_000;
@@ -57,13 +61,15 @@ pub(crate) struct Member {
 }
 
 type Members = Arc<[Member]>;
+/// A root directory and its submodules.
+type Root = (ObjectId, Arc<[Gitlink]>);
 
 /// A repository opened for reading.
 pub(crate) struct Objects {
     repository: gix::ThreadSafeRepository,
     directories: Cache<ObjectId, Members>,
-    /// Root directories of commits.
-    roots: Mutex<HashMap<ObjectId, ObjectId>>,
+    /// Root directories of commits, with the submodules that they name.
+    roots: Mutex<HashMap<ObjectId, Root>>,
     /// Levels that links below a directory reach above it; `usize::MAX` for absolute links.
     climbs: Mutex<HashMap<ObjectId, usize>>,
     damaged: AtomicBool,
@@ -264,18 +270,19 @@ impl Objects {
     }
 
     /// The root directory of a commit, if that was read before.
-    pub(crate) fn known_root(&self, commit: ObjectId) -> Option<ObjectId> {
-        self.roots.lock().get(&commit).copied()
+    pub(crate) fn known_root(&self, commit: ObjectId) -> Option<Root> {
+        self.roots.lock().get(&commit).cloned()
     }
 
-    /// The root directory of a commit.
-    pub(crate) fn root(&self, commit: ObjectId) -> Result<ObjectId, TreeError> {
+    /// The root directory of a commit, with the submodules that it names.
+    pub(crate) fn root(&self, commit: ObjectId) -> Result<Root, TreeError> {
         let root = self.commit(commit)?.root;
+        let root = (root, self.gitlinks(root)?);
         let mut roots = self.roots.lock();
         if roots.len() >= ROOTS_MAX {
             roots.clear();
         }
-        roots.insert(commit, root);
+        roots.insert(commit, root.clone());
         Ok(root)
     }
 
@@ -283,6 +290,11 @@ impl Objects {
     pub(crate) fn commit(&self, id: ObjectId) -> Result<CommitData, TreeError> {
         let other = || TreeError::Damaged { what: "the revision is not a commit".to_owned() };
         self.find_commit(id)?.ok_or_else(other)
+    }
+
+    /// Whether an object is here.
+    pub(crate) fn has(&self, id: ObjectId) -> bool {
+        self.repository.to_thread_local().has_object(id)
     }
 
     /// The only commit whose id, or whose tag's id, begins with these digits.
@@ -395,7 +407,9 @@ impl Tree for GitTree {
                 };
                 members.iter().map(entry).collect()
             }
-            Some((GitKind::Commit, _)) => Err(TreeError::Submodule { path: path.clone() }),
+            Some((GitKind::Commit, _)) => {
+                Err(TreeError::Submodule { path: path.clone(), why: String::new() })
+            }
             Some(_) => Err(TreeError::NotADirectory { path: path.clone() }),
             None => Err(TreeError::NotFound { path: path.clone() }),
         }

@@ -41,12 +41,9 @@ fn config_map(path: &str, text: &str) -> Result<Option<BTreeMap<String, String>>
     if !is_manifest {
         return Ok(None);
     }
-    let mut found = Vec::new();
-    for document in yaml::split_documents(text) {
-        let value = yaml::parse(&document, Dialect::Sigs, &Limits::default())
-            .map_err(|error| Failure::generic(format!("{path}: {error}")))?;
-        found.extend(value.filter(|value| value.get("kind").is_none_or(|kind| kind == "ConfigMap")));
-    }
+    let mut found = yaml::parse_documents(text, Dialect::Sigs, &Limits::default())
+        .map_err(|error| Failure::generic(format!("{path}: {error}")))?;
+    found.retain(|value| value.get("kind").is_none_or(|kind| kind == "ConfigMap"));
     let is_named =
         |value: &&Value| value.pointer("/metadata/name").is_some_and(|name| name == RBAC_CONFIG_MAP);
     match (found.iter().find(is_named), found.as_slice()) {

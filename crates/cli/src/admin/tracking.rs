@@ -8,6 +8,7 @@ use tiphys_engine::compare::is_root;
 use tiphys_engine::tracking::{
     TrackingId, TrackingMethod, TrackingSettings, expand_lists, setting, split_qualified_name,
 };
+use tiphys_go::yaml::{self, Dialect, Limits};
 use tiphys_object::Object;
 
 use crate::command::Command;
@@ -255,13 +256,8 @@ async fn documents(flag: &str, path: &str) -> Result<Vec<Value>, Failure> {
         return Err(Failure::generic(format!("--{flag}: name a file, or - for standard input")));
     }
     let text = read_input(path).await?;
-    let mut documents = Vec::new();
-    for document in tiphys_go::yaml::split_documents(&text) {
-        let limits = tiphys_go::yaml::Limits::default();
-        let value = tiphys_go::yaml::parse(&document, tiphys_go::yaml::Dialect::Sigs, &limits)
-            .map_err(|error| Failure::generic(format!("--{flag}: {path}: {error}")))?;
-        documents.extend(value);
-    }
+    let documents = yaml::parse_documents(&text, Dialect::Sigs, &Limits::default())
+        .map_err(|error| Failure::generic(format!("--{flag}: {path}: {error}")))?;
     if documents.is_empty() {
         return Err(Failure::generic(format!("--{flag}: {path}: holds no manifest")));
     }

@@ -5,6 +5,7 @@ use tiphys_api::Application;
 use tiphys_api::application::ApplicationSpec;
 use tiphys_api::names::{GROUP, VERSION, annotation, finalizer};
 use tiphys_engine::tracking::TrackingMethod;
+use tiphys_go::yaml::{self, Dialect, Limits};
 use tiphys_object::access;
 
 use crate::app::spec_edit;
@@ -124,13 +125,8 @@ fn build(flags: &Parsed, file: Option<&str>, literal: Option<String>) -> Result<
 }
 
 fn read_documents(text: &str) -> Result<Vec<Value>, Failure> {
-    let mut documents = Vec::new();
-    for document in tiphys_go::yaml::split_documents(text) {
-        let limits = tiphys_go::yaml::Limits::default();
-        let value = tiphys_go::yaml::parse(&document, tiphys_go::yaml::Dialect::Sigs, &limits)
-            .map_err(|error| Failure::generic(error.to_string()))?;
-        documents.extend(value);
-    }
+    let documents = yaml::parse_documents(text, Dialect::Sigs, &Limits::default())
+        .map_err(|error| Failure::generic(error.to_string()))?;
     if documents.is_empty() {
         return Err(Failure::generic("no applications found in the input"));
     }

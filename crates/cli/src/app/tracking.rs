@@ -1,15 +1,17 @@
 //! How an application's objects are marked and found: `app selector`, `app tracking`, `app migrate-tracking` (TRK-108,
 //! TRK-120..122, CLI-546).
 
+use std::collections::{BTreeMap, HashSet};
+
 use serde_json::{Value, json};
 use tiphys_api::Application;
-use tiphys_api::application::{StrategyForce, SyncStrategy};
+use tiphys_api::application::{StrategyForce, SyncResource, SyncStrategy};
 use tiphys_engine::normalize::IgnoreRules;
 use tiphys_engine::tracking::{
     TrackingFormat, TrackingId, TrackingSettings, Unselectable, qualified_name, split_instance_name,
 };
 use tiphys_lifecycle::request::{SyncRequest, sync_operation};
-use tiphys_object::{Object, access};
+use tiphys_object::{Object, ResourceKey, access};
 
 use crate::app::operation::written;
 use crate::app::wait::{Limits, until};
@@ -183,9 +185,7 @@ pub(super) async fn tracking(session: &Session<'_>) -> Result<Ended, Failure> {
     let stored = core.application(&session.only_name(&core)).await?;
     let world = World::load(&core).await?;
     let destination = Destination::of(&stored.app, &core, &world).await?;
-    let ignore = IgnoreRules::compile(&[], &std::collections::BTreeMap::new())
-        .map_err(|error| Failure::generic(error.to_string()))?;
-    let live = core.managed(&stored.app, &destination, &ignore).await?;
+    let live = core.managed(&stored.app, &destination, &no_rules()?).await?;
     let (tracking, instance) = identity(&world, &stored.app);
     let namespace = &stored.app.spec.destination.namespace;
     let shows_id = session.flags.is_on("installation-id");
@@ -329,7 +329,10 @@ async fn migrate_one(work: Work<'_>, name: &AppName) -> Result<(), Failure> {
     let Work { session, core, world } = work;
     let stored = core.application(name).await?;
     world.check_windows(&stored.app, session.terminal.now())?;
-    core.start_operation(name, |app| written(sync_operation(app, stamping(app)?))).await?;
+    let destination = Destination::of(&stored.app, core, world).await?;
+    let live = core.managed(&stored.app, &destination, &no_rules()?).await?;
+    let live: HashSet<ResourceKey> = live.iter().map(|object| object.key()).collect();
+    core.start_operation(name, |app| written(sync_operation(app, stamping(app, &live)?))).await?;
     let mut wait = Wait::new(Goal { operation: true, ..Goal::default() });
     wait.saw_operation = true;
     let awaited = Box::pin(until(work, wait, &Limits::of(session, name))).await?;
@@ -342,8 +345,14 @@ async fn migrate_one(work: Work<'_>, name: &AppName) -> Result<(), Failure> {
     }
 }
 
-/// The sync that marks what was deployed, and changes nothing else: no pruning, no hooks, no newer revision.
-fn stamping(app: &Application) -> Result<SyncRequest, Failure> {
+/// Live objects are read whole.
+fn no_rules() -> Result<IgnoreRules, Failure> {
+    IgnoreRules::compile(&[], &BTreeMap::new()).map_err(|error| Failure::generic(error.to_string()))
+}
+
+/// The sync that marks what is deployed and changes nothing else: no pruning, no hooks, no newer revision, and nothing that
+/// somebody deleted comes back.
+fn stamping(app: &Application, live: &HashSet<ResourceKey>) -> Result<SyncRequest, Failure> {
     let mut request = SyncRequest {
         strategy: Some(SyncStrategy { apply: Some(StrategyForce::default()), ..SyncStrategy::default() }),
         ..SyncRequest::default()
@@ -356,13 +365,28 @@ fn stamping(app: &Application) -> Result<SyncRequest, Failure> {
         request.revision.clone_from(&last.revision);
         request.revisions.clone_from(&last.revisions);
     }
+    let wanted = app.status.resources.iter().filter(|r| !r.hook && !r.requires_pruning);
+    let (there, missing): (Vec<_>, Vec<_>) =
+        wanted.partition(|r| live.contains(&ResourceKey::new(&r.group, &r.kind, &r.namespace, &r.name)));
+    if !missing.is_empty() {
+        if there.is_empty() {
+            return Err(Failure::generic("none of its objects exists, so that nothing bears a mark"));
+        }
+        let selected = there.into_iter().map(|r| SyncResource {
+            group: r.group.clone(),
+            kind: r.kind.clone(),
+            name: r.name.clone(),
+            namespace: r.namespace.clone(),
+            ..SyncResource::default()
+        });
+        request.resources = selected.collect();
+    }
     Ok(request)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::collections::BTreeMap;
 
     fn settings(pairs: &[(&str, &str)]) -> TrackingSettings {
         let map: BTreeMap<String, String> =
@@ -413,6 +437,25 @@ mod tests {
         );
     }
 
+    /// TRK-108: what exists is applied, and nothing else.
+    #[test]
+    fn trk_108_what_somebody_deleted_stays_deleted() {
+        let app: Application = serde_json::from_value(json!({"metadata": {"name": "ui"}, "spec": {"destination": {}},
+            "status": {"history": [{"id": 1, "revision": "c0ffee", "source": {}}], "resources": [
+                {"version": "v1", "kind": "ConfigMap", "name": "b", "namespace": "n"},
+                {"version": "v1", "kind": "ConfigMap", "name": "c", "namespace": "n"},
+                {"version": "v1", "kind": "ConfigMap", "name": "old", "namespace": "n", "requiresPruning": true}]}}))
+        .unwrap();
+        let asked = |names: &[&str]| {
+            stamping(&app, &names.iter().map(|name| ResourceKey::new("", "ConfigMap", "n", name)).collect())
+        };
+        let all = asked(&["b", "c"]).unwrap();
+        assert_eq!((all.resources.len(), all.prune, all.revision.as_str()), (0, false, "c0ffee"));
+        let some = asked(&["c", "old"]).unwrap();
+        assert_eq!(some.resources.iter().map(|r| r.name.as_str()).collect::<Vec<_>>(), ["c"]);
+        assert!(asked(&[]).unwrap_err().message.starts_with("none of its objects exists"));
+    }
+
     fn marks(tracking: &TrackingSettings, metadata: &Value) -> Marks {
         let live =
             Object::from_value(&json!({"apiVersion": "v1", "kind": "Secret", "metadata": metadata})).unwrap();
@@ -452,9 +495,10 @@ mod tests {
         let manual =
             app(json!({"metadata": {"name": "a"}, "spec": {"destination": {}}, "status": {"history": [
             {"id": 1, "revision": "one"}, {"id": 2, "revision": "two"}]}}));
-        let request = stamping(&manual).unwrap();
+        let request = stamping(&manual, &HashSet::new()).unwrap();
         assert_eq!((request.revision.as_str(), request.prune), ("two", false));
         assert!(request.strategy.is_some_and(|strategy| strategy.apply.is_some() && strategy.hook.is_none()));
-        assert!(stamping(&app(json!({"metadata": {"name": "a"}, "spec": {"destination": {}}}))).is_err());
+        let never = app(json!({"metadata": {"name": "a"}, "spec": {"destination": {}}}));
+        assert!(stamping(&never, &HashSet::new()).is_err());
     }
 }

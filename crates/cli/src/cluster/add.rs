@@ -8,6 +8,7 @@ use tiphys_api::cluster::{AwsAuthConfig, Cluster, ClusterConfig, ExecProviderCon
 use tiphys_api::names::IN_CLUSTER_SERVER;
 use tiphys_api::secret::Secret;
 use tiphys_cluster::{Connection, Discovery, KubeContext, Target, Writer, error_chain};
+use tiphys_go::yaml::{self, Dialect, Limits};
 use tiphys_object::Gvk;
 use tiphys_service::cluster::{Create, access};
 
@@ -156,10 +157,13 @@ async fn endpoint(flags: &Parsed, context: &KubeContext, writer: &Writer) -> Res
             let found = writer.get(&target).await?;
             let text =
                 found.and_then(|object| tiphys_installation::objects::texts(&object).remove("kubeconfig"));
-            let document = text.and_then(|text| {
-                let limits = tiphys_go::yaml::Limits::default();
-                tiphys_go::yaml::parse(&text, tiphys_go::yaml::Dialect::Sigs, &limits).ok().flatten()
-            });
+            let document = text.map(|text| yaml::parse(&text, Dialect::Sigs, &Limits::default())).transpose();
+            let document = document.map_err(|error| {
+                Failure::generic(format!(
+                    "the kubeconfig in ConfigMap cluster-info in namespace kube-public cannot be read: {error}"
+                ))
+            })?;
+            let document = document.flatten();
             let member = |name: &str| {
                 let of = document.as_ref().and_then(|document| document.pointer("/clusters/0/cluster"));
                 of.and_then(|cluster| cluster.get(name))

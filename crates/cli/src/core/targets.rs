@@ -20,9 +20,10 @@ use tiphys_engine::normalize::IgnoreRules;
 use tiphys_engine::seen::Seen;
 use tiphys_engine::tracking::Ownership;
 use tiphys_object::{GroupKind, Object, ResourceKey, access};
+use tiphys_policy::signature::Verdict;
 use tiphys_render::plan::{ClusterFacts, Content, PlanError, PlannedSource, Purpose, RenderContext, plan};
 use tiphys_render::{Budget, RenderRequest, Tree, render};
-use tiphys_source::{Freshness, SourceOptions, Sources, read_directory};
+use tiphys_source::{Freshness, Signed, SourceOptions, Sources, read_directory};
 
 use crate::core::{Core, Destination, World};
 use crate::failure::Failure;
@@ -267,6 +268,7 @@ fn hydrated_or(app: &Application) -> Vec<ApplicationSource> {
 fn open_sources(cache: &Path, world: &World, terminal: &Terminal) -> Result<Sources, Failure> {
     let mut options = SourceOptions::new(cache);
     terminal.variable("PATH").clone_into(&mut options.path);
+    options.submodules = terminal.variable("ARGOCD_GIT_MODULES_ENABLED") != "false";
     options.exec_timeout = FETCH_TIMEOUT;
     options.tls_dir = None;
     options.local_roots = world.settings.local_repositories().to_vec();
@@ -274,16 +276,10 @@ fn open_sources(cache: &Path, world: &World, terminal: &Terminal) -> Result<Sour
         .iter()
         .filter_map(|name| Some(((*name).to_owned(), terminal.env.get(*name)?.clone())))
         .collect();
-    options.known_hosts_file = if world.known_hosts.is_empty() {
-        Path::new(terminal.variable("HOME")).join(".ssh/known_hosts")
-    } else {
-        let file = cache.join("known_hosts");
-        std::fs::create_dir_all(cache)
-            .and_then(|()| std::fs::write(&file, &world.known_hosts))
-            .map_err(|error| Failure::generic(format!("cannot write to the cache directory: {error}")))?;
-        file
-    };
-    Sources::new(options).map_err(|error| Failure::generic(error_chain(&error)))
+    options.known_hosts_file = Path::new(terminal.variable("HOME")).join(".ssh/known_hosts");
+    let sources = Sources::new(options).map_err(|error| Failure::generic(error_chain(&error)))?;
+    sources.set_trust(world.trust());
+    Ok(sources)
 }
 
 /// For whom sources are fetched and rendered.
@@ -311,6 +307,22 @@ impl Subject<'_> {
             .resolve_tag(&repository, revision, &source.tag_prefix, Freshness::Fetch)
             .await
             .map_err(|error| failed(&error))?;
+        let rule = self.world.signature_rule(project, &source.repo_url);
+        if let Some(rule) = rule.map_err(|error| Failure::status("FailedPrecondition", error))? {
+            let signed = Signed {
+                commit: &resolved.commit,
+                named: planned.signed_revision(),
+                tag_prefix: &source.tag_prefix,
+                mode: rule.mode,
+                keyring: &self.world.keyring,
+            };
+            let mut verdict = Verdict::new(&rule);
+            let looked = sources.signatures(&repository, signed, &mut |object| verdict.take(object)).await;
+            looked.map_err(|error| failed(&error))?;
+            if let Some(why) = verdict.refusal() {
+                return Err(Failure::status("FailedPrecondition", why));
+            }
+        }
         let tree = sources.tree(&repository, &resolved.commit).await.map_err(|error| failed(&error))?;
         Ok((tree, resolved.commit))
     }

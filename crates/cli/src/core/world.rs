@@ -1,9 +1,11 @@
 //! The installation, read once for one command.
 
 use std::ops::Deref;
+use std::sync::Arc;
 
 use tiphys_api::names::{
-    GROUP, KNOWN_HOSTS_CONFIG_MAP, PARAMS_CONFIG_MAP, SECRET_TYPE_LABEL, SETTINGS_CONFIG_MAP, VERSION,
+    GPG_KEYS_CONFIG_MAP, GROUP, KNOWN_HOSTS_CONFIG_MAP, PARAMS_CONFIG_MAP, SECRET_TYPE_LABEL,
+    SETTINGS_CONFIG_MAP, TLS_CERTS_CONFIG_MAP, VERSION,
 };
 use tiphys_api::settings::Settings;
 use tiphys_api::{AppProject, Application};
@@ -15,6 +17,15 @@ use tiphys_service::Secrets;
 use crate::app::summary::Windows;
 use crate::core::Core;
 use crate::failure::Failure;
+
+/// The `ConfigMaps` that an installation is made of.
+const CONFIG_MAPS: [&str; 5] = [
+    SETTINGS_CONFIG_MAP,
+    PARAMS_CONFIG_MAP,
+    KNOWN_HOSTS_CONFIG_MAP,
+    TLS_CERTS_CONFIG_MAP,
+    GPG_KEYS_CONFIG_MAP,
+];
 
 /// What decisions about applications depend on, and what a user is told of them.
 pub(crate) struct World(Installation);
@@ -44,8 +55,7 @@ impl World {
 
     /// The same, with what it was made from.
     pub(crate) async fn load_all(core: &Core) -> Result<Loaded, Failure> {
-        let mut data =
-            config_maps(core, &[SETTINGS_CONFIG_MAP, PARAMS_CONFIG_MAP, KNOWN_HOSTS_CONFIG_MAP]).await?;
+        let mut data = config_maps(core, &CONFIG_MAPS).await?;
         let secret = Gvk::new("", "v1", "Secret");
         let project = Gvk::new(GROUP, VERSION, "AppProject");
         let secrets = core.list(&secret, &core.namespace, SECRET_TYPE_LABEL).await?;
@@ -120,6 +130,13 @@ impl World {
         Ok(tiphys_source::Repository::from(&found))
     }
 
+    /// Who vouches for servers (REP-80, REP-81). An installation without known hosts leaves them to those of the
+    /// person who asks.
+    pub(crate) fn trust(&self) -> tiphys_source::Trust {
+        let known_hosts = Some(&self.0.known_hosts).filter(|text| !text.is_empty()).cloned();
+        tiphys_source::Trust { tls: Arc::clone(&self.0.tls_certificates), known_hosts }
+    }
+
     /// Where an application is shown (CLI-442); empty when no address is configured.
     pub(crate) fn url(&self, app: &Application) -> String {
         match self.settings.cm().get("url").map(|url| url.trim_end_matches('/')) {
@@ -131,6 +148,9 @@ impl World {
 
 async fn config_maps(core: &Core, wanted: &[&str]) -> Result<InstallationData, Failure> {
     let mut data = InstallationData { namespace: core.namespace.clone(), ..InstallationData::default() };
+    // What the controller is told by its environment nobody else can see; this one a person may say for themselves.
+    let signatures = core.environment.get_key_value("ARGOCD_GPG_ENABLED");
+    data.env.extend(signatures.map(|(name, value)| (name.clone(), value.clone())));
     for name in wanted {
         let target = Target::new(Gvk::new("", "v1", "ConfigMap"), &core.namespace, name);
         if let Some(object) = core.get(&target).await? {

@@ -115,6 +115,11 @@ impl Embedded {
 
     /// Runs a command; standard output, the message of the failure or the warnings, the exit code.
     pub(super) fn run(&self, args: &[&str]) -> (String, String, u8) {
+        self.run_with(&[], args)
+    }
+
+    /// The same, with more in the environment.
+    pub(super) fn run_with(&self, env: &[(&str, &str)], args: &[&str]) -> (String, String, u8) {
         let mut all = args.to_vec();
         all.extend(["--core", "--kubeconfig", &self.kubeconfig]);
         // These two have another `--namespace`, and find the installation by themselves.
@@ -123,7 +128,9 @@ impl Embedded {
         }
         let path = std::env::var_os("PATH").unwrap_or_default().into_string().unwrap();
         let home = self.directory.path().to_str().unwrap();
-        let (written, code) = execute("argocd", &[("HOME", home), ("PATH", &path)], &all);
+        let mut variables = vec![("HOME", home), ("PATH", path.as_str())];
+        variables.extend_from_slice(env);
+        let (written, code) = execute("argocd", &variables, &all);
         let record: Value = serde_json::from_str(&written.stderr).unwrap_or_default();
         (written.stdout, record["msg"].as_str().unwrap_or(&written.stderr).to_owned(), code)
     }

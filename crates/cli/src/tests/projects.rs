@@ -263,3 +263,84 @@ fn cli_730_source_integrity() {
     assert_eq!(bed.run(&["proj", "source-integrity"]).2, 1);
     assert_eq!(bed.run(&["proj", "role"]).2, 1);
 }
+
+/// CLI-422, CLI-700: the text goes to the editor that is named, word by word and without a shell; what is not valid
+/// comes back with the error; an empty text, and one that is not changed, save nothing.
+#[test]
+fn cli_700_a_project_is_changed_in_an_editor() {
+    let bed = Embedded::start();
+    bed.succeeds(&["proj", "create", "shop", "-s", "https://h/*", "--description", "d"]);
+    let folder = tempfile::tempdir().unwrap();
+    let script = folder.path().join("my editor.sh");
+    let seen = folder.path().join("seen");
+    let edit = |commands: &str| {
+        std::fs::write(&script, format!("file=$2\ncat \"$file\" >> '{}'\n{commands}", seen.display()))
+            .unwrap();
+        let editor = format!("/bin/sh '{}' --wait", script.display());
+        bed.run_with(&[("EDITOR", editor.as_str())], &["proj", "edit", "shop"])
+    };
+    // The file is the last word.
+    let (stdout, message, code) =
+        edit("sed 's/^description: d$/description: e/' \"$file\" > x && cat x > \"$file\"; rm x");
+    assert_eq!((stdout.as_str(), message.as_str(), code), ("", "", 0));
+    assert_eq!(spec(&bed, "shop"), json!({"sourceRepos": ["https://h/*"], "description": "e"}));
+    let text = std::fs::read_to_string(&seen).unwrap();
+    assert!(text.starts_with("# Please edit") && text.contains("\ndescription: d\n"), "{text}");
+
+    let cancelled = ("edit cancelled, no valid changes were saved", 20);
+    for commands in ["true", ": > \"$file\"", "echo '# only a comment' > \"$file\""] {
+        let (_, message, code) = edit(commands);
+        assert_eq!((message.as_str(), code), cancelled, "{commands}");
+    }
+    // A text that is refused is shown again, and left alone then.
+    for (wrong, error) in [
+        ("'sourceRepos: ['", "# error: "),
+        ("'sourceRepos: {}'", "# error: "),
+        (
+            "'destinations: [{server: \"!*\", namespace: a}]'",
+            "# error: rpc error: code = InvalidArgument desc = ",
+        ),
+    ] {
+        std::fs::remove_file(&seen).unwrap();
+        let (_, message, code) = edit(&format!("grep -q '^# error' \"$file\" || echo {wrong} > \"$file\""));
+        assert_eq!((message.as_str(), code), cancelled, "{wrong}");
+        let text = std::fs::read_to_string(&seen).unwrap();
+        assert!(text.contains(error), "{wrong}: {text}");
+    }
+    assert_eq!(spec(&bed, "shop")["description"], "e");
+
+    let (_, message, code) = edit("exit 3");
+    assert_eq!((message.as_str(), code), ("/bin/sh failed; nothing was saved", 20));
+    for (editor, expected) in [("/no/such/editor", "/no/such/editor: "), ("'vi", "EDITOR: EOF found")] {
+        let (_, message, code) = bed.run_with(&[("EDITOR", editor)], &["proj", "edit", "shop"]);
+        assert!(message.contains(expected) && code == 20, "{editor}: {message}");
+    }
+    let (message, _) = bed.fails(&["proj", "edit", "missing"]);
+    assert!(message.contains("not found"), "{message}");
+}
+
+/// INV-4, F11: what somebody else changes while the editor is open is not undone.
+#[test]
+fn cli_700_a_change_of_somebody_else_survives_an_edit() {
+    let bed = Embedded::start();
+    bed.succeeds(&["proj", "create", "shop", "--description", "d"]);
+    let folder = tempfile::tempdir().unwrap();
+    let path = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
+    let (script, opened, go) = (path("editor"), path("opened"), path("go"));
+    let commands = format!("echo > '{opened}'\nread line < '{go}'\necho 'description: mine' > \"$1\"");
+    std::fs::write(&script, commands).unwrap();
+    #[expect(clippy::disallowed_methods, reason = "a test prepares its files as a person does")]
+    let made = std::process::Command::new("mkfifo").args([&opened, &go]).status().unwrap();
+    assert!(made.success());
+    let editor = format!("/bin/sh {script}");
+    let (_, message, code) = std::thread::scope(|scope| {
+        let edit = scope.spawn(|| bed.run_with(&[("EDITOR", editor.as_str())], &["proj", "edit", "shop"]));
+        // Blocks until the editor is open.
+        assert_eq!(std::fs::read_to_string(&opened).unwrap(), "\n");
+        bed.succeeds(&["proj", "set", "shop", "--description", "theirs"]);
+        std::fs::write(&go, "\n").unwrap();
+        edit.join().unwrap()
+    });
+    assert!(message.contains("changed by somebody else meanwhile; nothing was saved"), "{message}");
+    assert_eq!((spec(&bed, "shop")["description"].as_str(), code), (Some("theirs"), 20));
+}

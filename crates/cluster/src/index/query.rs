@@ -26,6 +26,9 @@ pub struct Managed {
     pub incomplete: Vec<(GroupKind, String)>,
     /// Why the cluster as a whole is unknown; then `objects` may lack anything.
     pub cluster_error: Option<String>,
+    /// Whether objects are looked for in every way asked for, in lists that were made since that is so. Otherwise ask
+    /// again soon: `objects` may lack anything.
+    pub is_looked_for: bool,
 }
 
 /// What the index can say about one object.
@@ -82,7 +85,9 @@ pub struct ParentRef {
 
 impl ClusterIndex {
     /// The live objects of an application by the marks that name it (ENG-25).
-    pub fn managed(&self, marks: &[impl Borrow<str>]) -> Managed {
+    ///
+    /// `ways` are those in which they are marked ([`Claims::ways`](super::Claims)).
+    pub fn managed(&self, marks: &[impl Borrow<str>], ways: &[u64]) -> Managed {
         let cluster_error = {
             let status = self.shared.status.lock();
             if status.is_planned {
@@ -92,6 +97,7 @@ impl ClusterIndex {
             }
         };
         let state = self.shared.state.lock();
+        let is_looked_for = state.is_claimed_anew() && ways.iter().all(|way| state.claims.ways.contains(way));
         let mut objects: Vec<Arc<Object>> = Vec::new();
         let mut unreadable = Vec::new();
         let slots: BTreeSet<&Slot> =
@@ -118,7 +124,7 @@ impl ClusterIndex {
             }
         }
         incomplete.sort();
-        Managed { objects, unreadable, incomplete, cluster_error }
+        Managed { objects, unreadable, incomplete, cluster_error, is_looked_for }
     }
 
     /// What is known of one object.

@@ -51,7 +51,7 @@ struct Started {
 
 fn start(fake: &Fake) -> Started {
     let claim = |metadata: &Metadata| metadata.annotations.get("track").cloned().into_iter().collect();
-    let claims = Claims { keys: vec!["track".into()], claim: Arc::new(claim) };
+    let claims = Claims { keys: vec!["track".into()], claim: Arc::new(claim), ways: vec![1] };
     let options =
         IndexOptions::new("https://c", claims, Arc::new(|_: &Value| Derived::default()), Arc::new(|| 0.0));
     let (sender, events) = mpsc::channel(256);
@@ -97,9 +97,11 @@ async fn f6_a_refused_kind_is_unknown_and_the_others_work() {
     .await;
     let started = start(&fake);
     started.index.ready().await.unwrap();
-    let managed = started.index.managed(&["app"]);
+    let managed = started.index.managed(&["app"], &[]);
     assert_eq!(managed.objects.len(), 1);
     assert_eq!(managed.incomplete, [(GroupKind::new("", "Secret"), "the test says Forbidden".to_owned())]);
+    let is_looked_for = |ways: &[u64]| started.index.managed(&["app"], ways).is_looked_for;
+    assert!(is_looked_for(&[1]) && !is_looked_for(&[1, 2]), "nobody reads in the second way (TRK-91)");
     let state = started.index.kind_state(&GroupKind::new("", "ConfigMap"));
     assert_eq!(state, Some(KindState::Complete { resource_version: "7".into() }));
     assert!(matches!(started.index.get(&ResourceKey::new("", "ConfigMap", "n", "x")), Seen::Absent));
@@ -138,7 +140,7 @@ async fn inv_15_an_object_that_cannot_be_read_is_one_object_and_not_the_end_of_i
             started.index.kind_state(&GroupKind::new("", "ConfigMap")),
             Some(KindState::Complete { .. })
         ));
-        let found = started.index.managed(&["app"]);
+        let found = started.index.managed(&["app"], &[]);
         assert_eq!(found.objects.len(), 1);
         let seen = started.index.get(&key);
         assert!(matches!(&seen, Seen::Unknown(why) if why.contains("extra")), "{seen:?}");
@@ -221,7 +223,7 @@ async fn f7_an_empty_list_is_read_again_before_it_is_believed() {
     let mut started = start(&fake);
     started.index.ready().await.unwrap();
     requested(&fake, |requests| requests.iter().any(|request| request.contains("resourceVersion=9"))).await;
-    assert_eq!(started.index.managed(&["app"]).objects.len(), 20);
+    assert_eq!(started.index.managed(&["app"], &[]).objects.len(), 20);
     while let Ok(event) = started.events.try_recv() {
         assert!(!matches!(event, IndexEvent::Changed { .. }), "{event:?}");
     }
@@ -274,7 +276,7 @@ async fn dep_35_servers_without_streaming_lists_are_read_in_pages() {
     .await;
     let started = start(&fake);
     started.index.ready().await.unwrap();
-    assert_eq!(started.index.managed(&["app"]).objects.len(), 2);
+    assert_eq!(started.index.managed(&["app"], &[]).objects.len(), 2);
     let requests = fake.requests();
     assert!(requests.iter().any(|request| request.contains("limit=2000&continue=more")), "{requests:#?}");
 }
@@ -299,7 +301,7 @@ async fn f4_a_half_list_ends_nothing() {
             break;
         }
     }
-    let managed = started.index.managed(&["app"]);
+    let managed = started.index.managed(&["app"], &[]);
     assert_eq!((managed.objects.len(), managed.incomplete.len()), (3, 1));
 }
 
@@ -308,7 +310,7 @@ async fn f13_an_unreachable_cluster_is_an_error_and_not_an_empty_one() {
     let fake = Fake::start(|_, _| Reply::refused(500, "InternalError")).await;
     let started = start(&fake);
     assert_eq!(started.index.ready().await, Err("the test says InternalError".to_owned()));
-    assert!(started.index.managed(&["app"]).cluster_error.is_some());
+    assert!(started.index.managed(&["app"], &[]).cluster_error.is_some());
 }
 
 #[tokio::test]

@@ -77,7 +77,7 @@ impl Writer {
         let target = Target::of(desired);
         let resource = self.place_permitted(permit, &target).await?;
         if target.name.is_empty() {
-            return self.create_nameless(&resource, &target, desired, options).await;
+            return self.create_nameless(permit, &resource, &target, desired, options).await;
         }
         let method = if options.is_dry_run && options.method == ApplyMethod::ServerSide {
             ApplyMethod::ClientSide
@@ -89,7 +89,9 @@ impl Writer {
                 let modified = with_last_applied(desired)?;
                 self.write_until_settled(permit, &resource, &target, &modified, options, false).await
             }
-            ApplyMethod::ServerSide => self.apply_server_side(&resource, &target, desired, options).await,
+            ApplyMethod::ServerSide => {
+                self.apply_server_side(permit, &resource, &target, desired, options).await
+            }
             ApplyMethod::Replace => {
                 self.write_until_settled(permit, &resource, &target, desired, options, true).await
             }
@@ -150,7 +152,7 @@ impl Writer {
             if options.is_dry_run {
                 return Ok(applied(resource, target, Outcome::Created, &[], None));
             }
-            return self.create_as(Outcome::Created, resource, target, modified, options).await;
+            return self.create_as(permit, Outcome::Created, resource, target, modified, options).await;
         };
         if is_other_role(&target.gvk, modified, &live) {
             // The role of a binding cannot be changed (ENG-177).
@@ -169,7 +171,7 @@ impl Writer {
             access::metadata_mut(&mut patch).insert("resourceVersion".to_owned(), version.into());
         }
         let path = write_path(&resource.object_path(&target.namespace, &target.name)?, options);
-        let answer = self.send("patch", Method::PATCH, &path, &patch, kind).await?;
+        let answer = self.send(permit, "patch", Method::PATCH, &path, &patch, kind).await?;
         let after = object_of(&answer, "patch")?;
         let is_same = after.metadata().resource_version == live.metadata().resource_version;
         let outcome = if is_same { Outcome::Unchanged } else { Outcome::Configured };
@@ -196,6 +198,7 @@ impl Writer {
 
     async fn apply_server_side(
         &self,
+        permit: &Permit,
         resource: &ApiResource,
         target: &Target,
         desired: &Value,
@@ -208,7 +211,7 @@ impl Writer {
         let mut body = desired.clone();
         // The server refuses manifests that carry managed fields.
         access::metadata_mut(&mut body).remove("managedFields");
-        let answer = self.send("apply", Method::PATCH, &path, &body, APPLY_PATCH).await?;
+        let answer = self.send(permit, "apply", Method::PATCH, &path, &body, APPLY_PATCH).await?;
         finished(resource, target, Outcome::ServerSideApplied, &answer)
     }
 
@@ -225,7 +228,7 @@ impl Writer {
             if options.is_dry_run {
                 return Ok(applied(resource, target, Outcome::Created, &[], None));
             }
-            return self.create_as(Outcome::Created, resource, target, desired, options).await;
+            return self.create_as(permit, Outcome::Created, resource, target, desired, options).await;
         };
         let outcome = if is_container(&target.gvk) { Outcome::Updated } else { Outcome::Replaced };
         if options.is_dry_run {
@@ -238,7 +241,7 @@ impl Writer {
         let version = live.metadata().resource_version.as_str();
         access::metadata_mut(&mut body).insert("resourceVersion".to_owned(), version.into());
         let path = write_path(&resource.object_path(&target.namespace, &target.name)?, options);
-        let answer = self.send("replace", Method::PUT, &path, &body, JSON).await?;
+        let answer = self.send(permit, "replace", Method::PUT, &path, &body, JSON).await?;
         finished(resource, target, outcome, &answer)
     }
 
@@ -246,6 +249,7 @@ impl Writer {
     /// as `kubectl` has it. Nothing of it is ever deleted or replaced.
     async fn create_nameless(
         &self,
+        permit: &Permit,
         resource: &ApiResource,
         target: &Target,
         desired: &Value,
@@ -265,11 +269,12 @@ impl Writer {
             let target = Target { name: prefix.into(), ..target.clone() };
             return Ok(applied(resource, &target, Outcome::Created, &[], None));
         }
-        self.create_as(Outcome::Created, resource, target, desired, options).await
+        self.create_as(permit, Outcome::Created, resource, target, desired, options).await
     }
 
     async fn create_as(
         &self,
+        permit: &Permit,
         outcome: Outcome,
         resource: &ApiResource,
         target: &Target,
@@ -277,7 +282,7 @@ impl Writer {
         options: &ApplyOptions,
     ) -> Result<Applied, ApiError> {
         let path = write_path(&resource.collection_path(&target.namespace)?, options);
-        let answer = self.send("create", Method::POST, &path, body, JSON).await?;
+        let answer = self.send(permit, "create", Method::POST, &path, body, JSON).await?;
         finished(resource, target, outcome, &answer)
     }
 

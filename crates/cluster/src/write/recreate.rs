@@ -46,17 +46,17 @@ impl Writer {
             access::metadata_mut(&mut desired).remove(member);
         }
         let path = write_path(&resource.collection_path(&target.namespace)?, options);
-        self.check_creation(&path, &desired).await?;
+        self.check_creation(permit, &path, &desired).await?;
         let live = self.get(target).await?;
         if let Some(live) = &live {
             self.delete_and_wait(permit, target, live).await?;
         }
-        match self.create_patiently(&path, &desired).await {
+        match self.create_patiently(permit, &path, &desired).await {
             Ok(answer) => finished(resource, target, Outcome::Replaced, &answer),
             // Somebody else made it meanwhile: nothing is lost.
             Err(error) if error.is_already_exists() => Err(error),
             Err(error) => match live {
-                Some(live) => Err(self.bring_back(resource, target, &live, error).await),
+                Some(live) => Err(self.bring_back(permit, resource, target, &live, error).await),
                 None => Err(error),
             },
         }
@@ -64,9 +64,9 @@ impl Writer {
 
     /// Asks the server to create the object without doing it. That the name is taken is said after everything else
     /// was found to be right.
-    async fn check_creation(&self, path: &str, desired: &Value) -> Result<(), ApiError> {
+    async fn check_creation(&self, permit: &Permit, path: &str, desired: &Value) -> Result<(), ApiError> {
         let dry = format!("{path}&dryRun=All");
-        match self.send("create", Method::POST, &dry, desired, JSON).await {
+        match self.send(permit, "create", Method::POST, &dry, desired, JSON).await {
             Ok(_) => Ok(()),
             Err(error) if error.is_already_exists() => Ok(()),
             // Webhooks with side effects cannot be asked.
@@ -100,12 +100,13 @@ impl Writer {
     /// Creates an object; a server that cannot be reached for a moment is asked again, because the old one is gone.
     async fn create_patiently(
         &self,
+        permit: &Permit,
         path: &str,
         object: &Value,
     ) -> Result<crate::connection::Answer, ApiError> {
         let mut attempt = 1;
         loop {
-            match self.send("create", Method::POST, path, object, JSON).await {
+            match self.send(permit, "create", Method::POST, path, object, JSON).await {
                 Err(error) if error.is_transient() && attempt < CREATE_ATTEMPTS_MAX => {
                     attempt += 1;
                     tokio::time::sleep(CREATE_PAUSE).await;
@@ -118,6 +119,7 @@ impl Writer {
     /// Creates again what was deleted; the answer is the failure with what became of it.
     async fn bring_back(
         &self,
+        permit: &Permit,
         resource: &ApiResource,
         target: &Target,
         live: &Arc<Object>,
@@ -126,7 +128,7 @@ impl Writer {
         let options = ApplyOptions { is_unvalidated: true, ..ApplyOptions::default() };
         let lost = match (resource.collection_path(&target.namespace), live.to_value()) {
             (Ok(path), Ok(value)) => {
-                match self.create_patiently(&write_path(&path, &options), &as_created(value)).await {
+                match self.create_patiently(permit, &write_path(&path, &options), &as_created(value)).await {
                     Ok(answer) => object_of(&answer, "create").err(),
                     Err(error) if error.is_already_exists() => None,
                     Err(error) => Some(error),

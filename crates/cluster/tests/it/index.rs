@@ -59,7 +59,7 @@ async fn eng_25_tracked_objects_are_managed_and_their_changes_are_events() {
     };
     assert_eq!(changed, key, "the untracked object makes no event (B16)");
     assert!(is_managed && !is_deleted && applications.contains("it-app"));
-    let managed = started.index.managed(&["it-app"]);
+    let managed = started.index.managed(&["it-app"], &[]);
     assert_eq!(managed.objects.len(), 1);
     // Another test makes kinds of this group meanwhile.
     let is_ours = |kind: &tiphys_object::GroupKind| kind.group != "it.example.com";
@@ -74,7 +74,7 @@ async fn eng_25_tracked_objects_are_managed_and_their_changes_are_events() {
     let is_gone =
         |event: &IndexEvent| is_here(event) && matches!(event, IndexEvent::Changed { is_deleted: true, .. });
     started.event(is_gone).await;
-    assert!(started.index.managed(&["it-app"]).objects.is_empty());
+    assert!(started.index.managed(&["it-app"], &[]).objects.is_empty());
     assert!(matches!(started.index.get(&key), Seen::Absent));
 }
 
@@ -152,7 +152,7 @@ async fn eng_16_new_definitions_are_watched_and_removed_ones_leave() {
     started.event(|event| matches!(event, IndexEvent::Changed { key, .. } if key.kind == "Gadget")).await;
     bed.remove(&target).await;
     started.event(is_gadget(false)).await;
-    assert!(started.index.managed(&["gadgets"]).objects.is_empty());
+    assert!(started.index.managed(&["gadgets"], &[]).objects.is_empty());
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -140,7 +140,7 @@ fn claims() -> Claims {
             .into_iter()
             .collect()
     };
-    Claims { keys: vec![TRACKING.into()], claim: Arc::new(claim) }
+    Claims { keys: vec![TRACKING.into()], claim: Arc::new(claim), ways: vec![1] }
 }
 
 fn derive(object: &Value) -> Derived {

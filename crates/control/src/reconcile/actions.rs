@@ -95,11 +95,11 @@ pub(super) async fn run(
         }
         known => known,
     };
-    let permit =
-        match checked.and_then(|namespaced| resolved.governed(world).permit(&subject.key(), namespaced)) {
-            Ok(permit) => permit,
-            Err(message) => return Done::outcome(Outcome::Failed { message }),
-        };
+    let governed = |namespaced| resolved.governed(world)?.permit(&subject.key(), namespaced);
+    let permit = match checked.and_then(governed) {
+        Ok(permit) => permit,
+        Err(message) => return Done::outcome(Outcome::Failed { message }),
+    };
     match action.op {
         Op::Read => Done::outcome(Outcome::NotFound),
         Op::DryRun | Op::Apply | Op::ServerSideApply | Op::Create | Op::Replace | Op::Update => {

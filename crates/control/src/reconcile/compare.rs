@@ -11,7 +11,7 @@ use smol_str::SmolStr;
 use tiphys_api::Application;
 use tiphys_api::application::{Condition, HealthStatus, ResourceStatus, Summary};
 use tiphys_api::codes::{ConditionType, HealthCode};
-use tiphys_cluster::{ApiError, Seen as IndexSeen, Target as WriteTarget};
+use tiphys_cluster::{ApiError, Managed, Seen as IndexSeen, Target as WriteTarget};
 use tiphys_engine::compare::{self, CompareInput, Comparison, DiffMemo, Scope, is_root};
 use tiphys_engine::normalize::IgnoreRules;
 use tiphys_engine::seen::Seen;
@@ -82,7 +82,7 @@ pub(super) async fn application(
 ) -> Result<Compared, Unavailable> {
     let targets = desired::load(cx, resolved, wanted).await?;
     let is_rendered = !targets.renderings.is_empty();
-    let compared = with_targets(Subject { cx, resolved }, targets).await;
+    let compared = with_targets(Subject { cx, resolved }, targets).await?;
     let extra = compared.resources.iter().filter(|resource| resource.requires_pruning).count();
     if !is_rendered && extra > 0 {
         // Nothing was rendered, so nothing says that these objects are not wanted any more (INV-1, CTL-136).
@@ -102,17 +102,31 @@ pub(super) async fn local(
     revisions: &[String],
 ) -> Result<Compared, Unavailable> {
     let targets = desired::load_local(cx, resolved, manifests, revisions).await?;
-    Ok(with_targets(Subject { cx, resolved }, targets).await)
+    with_targets(Subject { cx, resolved }, targets).await
 }
 
 /// Compares targets with what the cluster holds.
 ///
 /// The live objects come from the index; a target's object that the index only knows by name is read. What
-/// cannot be known makes the result `Unknown`.
-pub(super) async fn with_targets(subject: Subject<'_>, targets: Targets) -> Compared {
+/// cannot be known makes the result `Unknown`. `Err` when nobody looks for the marks of the application yet.
+pub(super) async fn with_targets(subject: Subject<'_>, targets: Targets) -> Result<Compared, Unavailable> {
     let previous = subject.cx.previous();
     let ownership = subject.cx.ownership(&previous);
-    let mut found = subject.resolved.destination.index.managed(&ownership.marks());
+    // What was in force before may be one way too many; that hides objects, and nothing is pruned because of it.
+    let way = ownership.current_way();
+    let found = subject.resolved.destination.index.managed(&ownership.marks(), &[way]);
+    if !found.is_looked_for && found.cluster_error.is_none() {
+        return Err(Unavailable::NotReady);
+    }
+    Ok(with_managed(subject, targets, ownership, found).await)
+}
+
+async fn with_managed(
+    subject: Subject<'_>,
+    targets: Targets,
+    ownership: Ownership<'_>,
+    mut found: Managed,
+) -> Compared {
     found.objects.retain(|object| ownership.owns(object));
     if subject.resolved.destination.is_stopped() {
         let message = "Failed to load live state: the configuration of the cluster changed".to_owned();
@@ -291,8 +305,10 @@ pub(super) async fn with_recognised(
                     Err(error) => return (managed, Some((key, error.to_string()))),
                 }
             }
-            // What is not known of a kind was asked before; what is gone is nobody's.
-            IndexSeen::Absent | IndexSeen::Unknown(_) => None,
+            // What is gone is nobody's, and a kind that the settings leave to others is not looked at.
+            IndexSeen::Absent => None,
+            IndexSeen::Unknown(_) if destination.is_unwatched(&key.group_kind()) => None,
+            IndexSeen::Unknown(why) => return (managed, Some((key, why))),
         };
         managed.extend(found.filter(|object| is_root(object) && ownership.owns(object)));
     }
@@ -458,6 +474,7 @@ pub(super) fn failed(subject: Subject<'_>, targets: Targets, message: String) ->
         resources: Vec::new(),
         hooks: Vec::new(),
         conditions: vec![Condition::new(ConditionType::ComparisonError, message.clone())],
+        shared: Vec::new(),
         failed: Some(message),
         incomplete: false,
     };

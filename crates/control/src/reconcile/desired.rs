@@ -4,7 +4,6 @@ use std::sync::Arc;
 
 use tiphys_api::application::{Application, ApplicationSource};
 use tiphys_lifecycle::refresh::{Level, Refresh, RefreshKind};
-use tiphys_policy::unsupported::signature_refusal;
 use tiphys_render::plan::RenderContext;
 
 use super::load::AppContext;
@@ -29,6 +28,9 @@ pub(super) enum Unavailable {
     /// Others wait for the repository; the gate brings the application back.
     #[error("too many applications wait for the repository")]
     Busy,
+    /// The live objects are being listed in a new way (TRK-91): everything stays as it was, and is asked for again soon.
+    #[error("the live objects are being listed anew")]
+    NotReady,
     /// The repository fails within its grace period: everything stays as it was (CTL-33).
     #[error("Failed to load target state: the repository does not answer")]
     Silent,
@@ -93,9 +95,9 @@ pub(super) async fn load_local(
 ) -> Result<Targets, Unavailable> {
     let failed = |error: String| Unavailable::Failed(format!("Failed to load local manifests: {error}"));
     // What comes with an operation has no signature to verify (REP-202).
-    let settings = &cx.world.settings;
     let wants_signature = |source: &ApplicationSource| {
-        signature_refusal(&resolved.project, settings, &source.repo_url).is_some()
+        let rule = cx.world.signature_rule(&resolved.project, &source.repo_url);
+        !matches!(rule, Ok(None))
     };
     if cx.app.sources().iter().any(wants_signature) {
         return Err(failed("Cannot use local manifests when source integrity is enforced".to_owned()));

@@ -176,9 +176,8 @@ pub(super) async fn release(cx: &mut AppContext<'_>, names: &[&str]) -> Result<b
 fn adopt(cx: &mut AppContext<'_>, stored: Arc<Object>) -> Result<(), String> {
     let app = serde_json::from_slice(stored.raw())
         .map_err(|error| format!("the stored application cannot be read: {error}"))?;
-    let world = cx.controller.world.load();
-    cx.is_behind |=
-        cx.controller.store.update(Arc::clone(&stored), &app, &world.tracking) == Change::Declared;
+    cx.is_behind |= cx.controller.store.update(Arc::clone(&stored), &app) == Change::Declared;
+    cx.controller.look_for_marks();
     (cx.object, cx.app) = (stored, app);
     Ok(())
 }

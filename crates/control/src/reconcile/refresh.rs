@@ -17,6 +17,7 @@ use tiphys_lifecycle::{autosync, finalizers};
 use super::compare::{self, Compared, Subject};
 use super::desired::{Unavailable, Wanted};
 use super::load::AppContext;
+use super::orphans;
 use super::record::{self, Written};
 use super::resolve::{Resolved, Unresolved, resolve};
 use crate::events::Note;
@@ -116,11 +117,7 @@ async fn compare(
     let persist = cx.world.settings.controller().persist_resource_health;
     let resolved = match resolve(cx).await {
         Ok(resolved) => resolved,
-        Err(Unresolved::NotReady) => {
-            // What was asked for is asked for again.
-            cx.memory.lock().request(refresh.level);
-            return Err(Requeue::After(READY_AGAIN));
-        }
+        Err(Unresolved::NotReady) => return Err(not_ready(cx, refresh.level)),
         Err(Unresolved::Unreachable(error)) => {
             let text = format!("Failed to load live state: {error}");
             show_failure(new, text, unknown_health(), persist, rendering::is_same_failure, now);
@@ -134,6 +131,7 @@ async fn compare(
     let wanted = Wanted { refresh, sources: None, revisions: &[] };
     match compare::application(cx, &resolved, wanted).await {
         Ok(compared) => Ok(decide(cx, new, compared, &resolved, refresh.level, now)),
+        Err(Unavailable::NotReady) => Err(not_ready(cx, refresh.level)),
         Err(Unavailable::Silent) => {
             let requeue = look_again(cx, UNKNOWN_AGAIN);
             if cx.app.annotation(annotation::REFRESH).is_none() {
@@ -154,6 +152,12 @@ async fn compare(
     }
 }
 
+/// The live objects cannot be asked for yet: what was asked for is asked for again.
+fn not_ready(cx: &AppContext<'_>, level: Level) -> Requeue {
+    cx.memory.lock().request(level);
+    Requeue::After(READY_AGAIN)
+}
+
 /// What follows from a comparison: the status, the finalizers, and perhaps an automatic sync.
 fn decide(
     cx: &AppContext<'_>,
@@ -167,6 +171,7 @@ fn decide(
     let is_braked = brake.is_some();
     compared.conditions.extend(brake);
     compared.show(cx, new, level, now);
+    orphans::show(Subject { cx, resolved }, new, &compared, now);
     let is_known = compared.comparison.failed.is_none();
     let mut found = Found::nothing();
     if is_known && cx.app.metadata.deletion_timestamp.is_none() {

@@ -9,8 +9,8 @@ use tiphys_api::codes::ConditionType;
 use tiphys_engine::tracking::qualified_name;
 use tiphys_object::{GroupKind, Object};
 use tiphys_policy::permit::{Governed, Permit};
+use tiphys_policy::project::Account;
 use tiphys_policy::spec_check::Finding;
-use tiphys_policy::unsupported::impersonation_refusal;
 use tiphys_policy::window::{self, SyncAttempt, WindowVerdict};
 
 use super::load::AppContext;
@@ -22,6 +22,9 @@ use crate::world::World;
 pub(crate) struct Resolved {
     pub(crate) project: Arc<AppProject>,
     pub(crate) destination: Arc<Destination>,
+    /// As whom changes are made at the destination, `None` being the controller itself, or why nobody can (REP-190,
+    /// REP-191). Reading goes on in both cases.
+    pub(crate) account: Result<Option<Account>, String>,
 }
 
 /// Why project and destination are not at hand.
@@ -42,12 +45,15 @@ pub(crate) async fn resolve(cx: &AppContext<'_>) -> Result<Resolved, Unresolved>
         Unresolved::Invalid(findings.into_iter().map(shown).collect())
     })?;
     let Ok(project) = world.project(app.project()) else { return Err(Unresolved::Invalid(Vec::new())) };
-    if let Some(text) = collision(cx).or_else(|| impersonation(cx, project, &checked.cluster.server)) {
+    if let Some(text) = collision(cx) {
         let condition = Condition::new(ConditionType::InvalidSpecError, text);
         return Err(Unresolved::Invalid(vec![condition]));
     }
     match cx.controller.clusters.get(&checked.cluster.server).await {
-        Ok(destination) => Ok(Resolved { project: Arc::clone(project), destination }),
+        Ok(destination) => {
+            let account = account(cx, project, &checked.cluster.server);
+            Ok(Resolved { project: Arc::clone(project), destination, account })
+        }
         Err(Unusable::NotReady) => Err(Unresolved::NotReady),
         Err(Unusable::Failed(error)) => Err(Unresolved::Unreachable(error)),
     }
@@ -60,10 +66,13 @@ pub(super) fn collision(cx: &AppContext<'_>) -> Option<String> {
     Some(format!("application instance hash {digest} collides with application {other}"))
 }
 
-/// Why nothing is done in a destination: the project wants it done as another account (REP-193).
-pub(super) fn impersonation(cx: &AppContext<'_>, project: &AppProject, server: &str) -> Option<String> {
-    let namespace = &cx.app.spec.destination.namespace;
-    impersonation_refusal(project, &cx.world.settings, server, namespace, &cx.app.metadata.namespace)
+/// As whom changes are made at a destination, or why nothing may be changed there (REP-191).
+pub(super) fn account(
+    cx: &AppContext<'_>,
+    project: &AppProject,
+    server: &str,
+) -> Result<Option<Account>, String> {
+    cx.world.account(&cx.app, project, server).map_err(|error| error.to_string())
 }
 
 impl Resolved {
@@ -77,16 +86,18 @@ impl Resolved {
         }
     }
 
-    /// The project and destination as they decide about each object that is written there (INV-6).
-    pub(super) fn governed<'a>(&'a self, world: &'a World) -> Governed<'a> {
-        world.governed(&self.project, &self.destination.cluster)
+    /// The project and destination as they decide about each object that is written there (INV-6); without the account
+    /// that it takes, nothing is (REP-191).
+    pub(super) fn governed<'a>(&'a self, world: &'a World) -> Result<Governed<'a>, String> {
+        let account = self.account.as_ref().map_err(Clone::clone)?;
+        Ok(world.governed(&self.project, &self.destination.cluster, account.as_ref()))
     }
 
     /// Permission to change an object at the destination, or the text of the refusal (ENG-158). Whether it is in a
     /// namespace is what discovery says.
     pub(super) fn permit(&self, object: &Object, world: &World) -> Result<Permit, String> {
         let namespaced = self.scope_of(&object.gvk().group_kind())?;
-        self.governed(world).permit(&object.key(), namespaced)
+        self.governed(world)?.permit(&object.key(), namespaced)
     }
 
     /// What the sync windows of the project say.

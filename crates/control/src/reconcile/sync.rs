@@ -106,6 +106,7 @@ async fn start(cx: &mut AppContext<'_>, operation: &Operation, compared: Option<
     if let Err(next) = save(cx, new, first).await {
         return next;
     }
+    cx.memory.lock().marks_by = Some(cx.tracking.profile());
     if operation.sync.is_none() {
         let message = "Invalid operation request: no operation specified";
         return end(cx, OperationPhase::Error, message, Ending::default()).await;
@@ -151,7 +152,15 @@ async fn one_pass(
         Err(Unresolved::NotReady) => return Next::wait(READY_AGAIN),
         Err(Unresolved::Unreachable(error)) => return unreached(cx, &error, ending).await,
     };
-    cx.memory.lock().unreached_since = None;
+    {
+        let mut memory = cx.memory.lock();
+        memory.unreached_since = None;
+        memory.marks_by = memory.marks_by.take().filter(|profile| *profile == cx.tracking.profile());
+    }
+    // Nothing is written with other rights than the project says (REP-191).
+    if let Err(message) = &resolved.account {
+        return end(cx, OperationPhase::Error, message, ending).await;
+    }
     let Some(sync) = operation.sync.clone() else { return Next::Stop(Requeue::Done) };
     let state = cx.app.status.operation_state.clone().unwrap_or_default();
     let now = cx.controller.clock.now();
@@ -172,6 +181,7 @@ async fn one_pass(
         Some(compared) => compared,
         None => match compare(cx, &resolved, operation, &sync).await {
             Ok(compared) => compared,
+            Err(Unavailable::NotReady) => return Next::wait(READY_AGAIN),
             // The gate brings the application back; the look after half a minute is for safety.
             Err(Unavailable::Busy) => return Next::wait(LOOK_AGAIN),
             Err(error) => {

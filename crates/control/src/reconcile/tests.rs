@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::time::Duration;
 
 use bytes::Bytes;
 use http::{Method, Request};
@@ -9,9 +10,12 @@ use jiff::{SignedDuration, Timestamp};
 use parking_lot::Mutex;
 use serde_json::{Value, json};
 use tiphys_cluster::Connection;
+use tiphys_installation::InstallationData;
 use tiphys_object::Object;
 use tiphys_sim::Sim;
 use tiphys_source::MemoryRepositories;
+
+use tiphys_lifecycle::refresh::Level;
 
 use super::reconcile;
 use crate::app_key::AppKey;
@@ -23,10 +27,14 @@ use crate::queue::Priority;
 use crate::scheduler::Requeue;
 use crate::settings_watch::SettingsWatch;
 use crate::support::{HOME, ask, control_plane, options};
+use crate::world::World;
 
 const URL: &str = "https://git.example/shop.git";
 const APPS: &str = "/apis/argoproj.io/v1alpha1/namespaces/argocd/applications";
 const FINALIZER: &str = "resources-finalizer.argocd.argoproj.io";
+
+/// When a cluster that is listed is asked again.
+const LISTED_SOON: SignedDuration = SignedDuration::from_millis(500);
 
 /// One write: method, the last two parts of the path, and the body.
 type Write = (Method, String, Value);
@@ -35,6 +43,8 @@ type Write = (Method, String, Value);
 struct Bench {
     sim: Sim,
     context: Arc<Context>,
+    repositories: MemoryRepositories,
+    data: InstallationData,
     writes: Arc<Mutex<Vec<Write>>>,
     /// The next writes to Applications meet somebody else's.
     conflicts: Arc<Mutex<usize>>,
@@ -45,20 +55,18 @@ impl Bench {
     async fn start() -> Self {
         let sim = control_plane();
         let servers = MemoryRepositories::default();
-        let object = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "shop"}});
-        let files = BTreeMap::from([("shop/shop.yaml".to_owned(), Bytes::from(object.to_string()))]);
-        servers.commit(URL, "main", files, 0).unwrap();
+        commit(&servers, "1");
         let (writes, conflicts) = (Arc::new(Mutex::new(Vec::new())), Arc::new(Mutex::new(0)));
         let connection = recorded(&sim, &writes, &conflicts);
         let ControllerOptions { namespace, cache_dir, env, surroundings, .. } =
             options(connection.clone(), &servers);
         let access = Access { namespace, connection, read_only: false, identity: None };
         let plane = ControlPlane::connect(access, surroundings).await.unwrap();
-        let settings = SettingsWatch::start(&plane, &cache_dir, env).await.unwrap();
+        let settings = SettingsWatch::start(&plane, env).await.unwrap();
         let options = Options { cache_dir, own_dirs: Vec::new(), workers: 2 };
-        let context = applications::prepare(&plane, &settings, options).await.unwrap().context;
+        let context = applications::prepare(&plane, &settings, options).unwrap().context;
         context.store.listed();
-        Self { sim, context, writes, conflicts, _plane: plane }
+        Self { sim, context, repositories: servers, data: settings.data(), writes, conflicts, _plane: plane }
     }
 
     /// Makes an Application with these members besides the ordinary ones.
@@ -77,8 +85,7 @@ impl Bench {
     fn take(&self) {
         let stored = ask(&self.sim, Method::GET, &format!("{APPS}/shop"), &Value::Null);
         let object = Arc::new(Object::from_value(&stored).unwrap());
-        let tracking = &self.context.world.load().tracking;
-        self.context.store.upsert(object, tracking).unwrap();
+        self.context.store.upsert(object).unwrap();
     }
 
     /// One round, with what it wrote.
@@ -88,9 +95,46 @@ impl Bench {
         (requeue, std::mem::take(&mut *self.writes.lock()))
     }
 
+    /// Rounds until one is not about a cluster that is listed anew.
+    async fn round_when_listed(&self) -> (Requeue, Vec<Write>) {
+        for _ in 0..100 {
+            let (requeue, writes) = self.round().await;
+            if requeue != Requeue::After(LISTED_SOON) || !writes.is_empty() {
+                return (requeue, writes);
+            }
+            tokio::time::sleep(LISTED_SOON.unsigned_abs()).await;
+        }
+        panic!("nobody looks for the marks of the application");
+    }
+
     fn now(&self) -> Timestamp {
         self.context.clock.now()
     }
+
+    /// New tracking settings, which rounds see at once and the indexes not before [`Self::follow_settings`].
+    fn set_tracking(&self, settings: &[(&str, &str)]) {
+        let mut data = self.data.clone();
+        let texts = settings.iter().map(|(key, value)| ((*key).to_owned(), json!(value)));
+        let object = json!({"apiVersion": "v1", "kind": "ConfigMap",
+            "metadata": {"name": "argocd-cm", "namespace": "argocd"}, "data": Value::Object(texts.collect())});
+        let object = Object::from_value(&object).unwrap();
+        data.config_maps.insert("argocd-cm".into(), Arc::new(object));
+        self.context.world.store(Arc::new(World::build(&data, Some(&self.context.world.load_full()))));
+    }
+
+    /// Lets the indexes follow.
+    fn follow_settings(&self, old: &World) {
+        let world = self.context.world.load_full();
+        self.context.store.mark_anew(&world.tracking);
+        self.context.clusters.reconfigure(&world, old, self.context.store.readings());
+    }
+}
+
+/// The one manifest, with this value.
+fn commit(repositories: &MemoryRepositories, value: &str) {
+    let object = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "shop"}, "data": {"key": value}});
+    let files = BTreeMap::from([("shop/shop.yaml".to_owned(), Bytes::from(object.to_string()))]);
+    repositories.commit(URL, "main", files, 0).unwrap();
 }
 
 fn recorded(sim: &Sim, writes: &Arc<Mutex<Vec<Write>>>, conflicts: &Arc<Mutex<usize>>) -> Connection {
@@ -177,6 +221,25 @@ async fn inv_2_an_automatic_sync_is_recorded_before_its_first_write() {
     assert_eq!(requeue, Requeue::Now(Priority::Urgent), "whether the branch moved meanwhile");
 }
 
+/// CTL-50, CLI-516: whoever waits for an operation that took its time waits for the comparison after it, not for the next
+/// periodic one.
+#[tokio::test(start_paused = true)]
+async fn cli_516_an_operation_is_followed_by_a_comparison_that_tells_its_time() {
+    let bench = Bench::start().await;
+    bench.create(|_| {});
+    bench.round().await;
+    tokio::time::sleep(Duration::from_secs(10)).await;
+    let operation = json!({"operation": {"sync": {}}});
+    ask(&bench.sim, Method::PATCH, &format!("{APPS}/shop"), &operation);
+    bench.take();
+    bench.round().await;
+    bench.round().await;
+    let status = ask(&bench.sim, Method::GET, &format!("{APPS}/shop"), &Value::Null)["status"].clone();
+    assert_eq!(status["operationState"]["phase"], "Succeeded", "{status:#}");
+    let time = |value: &Value| value.as_str().unwrap().parse::<Timestamp>().unwrap();
+    assert!(time(&status["reconciledAt"]) >= time(&status["operationState"]["finishedAt"]), "{status:#}");
+}
+
 /// F11: somebody else's write ends the round, and the next one begins with what is stored.
 #[tokio::test(start_paused = true)]
 async fn f11_a_conflict_is_another_round_a_little_later() {
@@ -223,6 +286,95 @@ async fn ctl_78_a_deletion_is_steps_with_requeues_between() {
     assert_eq!(names(&writes), [("PATCH", "applications/shop")]);
     assert_eq!(writes[0].2["metadata"]["finalizers"], json!([]));
     assert_eq!(requeue, Requeue::Done);
+}
+
+/// TRK-91, INV-17: an index that does not look for the marks of the settings in force knows nothing of the application.
+#[tokio::test(start_paused = true)]
+async fn trk_91_a_deletion_waits_until_the_index_looks_for_the_marks_in_force() {
+    let bench = Bench::start().await;
+    let both = [("application.resourceTrackingMethod", "annotation+label")];
+    let label =
+        [("application.resourceTrackingMethod", "label"), ("application.resourceTracking.migration", "off")];
+    bench.set_tracking(&both);
+    bench.create(|app| {
+        app["metadata"]["finalizers"] = json!([FINALIZER]);
+        app["spec"]["syncPolicy"] = json!({"automated": {}});
+    });
+    bench.round().await;
+    ask(&bench.sim, Method::DELETE, &format!("{APPS}/shop"), &Value::Null);
+    bench.take();
+    let old = bench.context.world.load_full();
+    bench.set_tracking(&label);
+    let (requeue, writes) = bench.round().await;
+    assert_eq!((requeue, names(&writes)), (Requeue::After(LISTED_SOON), vec![]));
+    bench.follow_settings(&old);
+    let (_, writes) = bench.round_when_listed().await;
+    assert_eq!(names(&writes), [("DELETE", "configmaps/shop")]);
+    // A round that began before is no wiser the other way round.
+    bench.context.world.store(old);
+    let (requeue, writes) = bench.round().await;
+    assert_eq!((requeue, names(&writes)), (Requeue::After(LISTED_SOON), vec![]));
+}
+
+/// TRK-91: nothing is called missing meanwhile, and nothing is synced.
+#[tokio::test(start_paused = true)]
+async fn trk_91_a_comparison_waits_until_the_index_looks_for_the_marks_in_force() {
+    let bench = Bench::start().await;
+    bench.create(|app| app["spec"]["syncPolicy"] = json!({"automated": {"prune": true}}));
+    bench.round().await;
+    let old = bench.context.world.load_full();
+    bench.set_tracking(&[("application.resourceTrackingMethod", "label")]);
+    bench.context.request(&AppKey::new("argocd", "shop"), Level::Latest, Priority::Urgent);
+    let (requeue, writes) = bench.round().await;
+    assert!(matches!(requeue, Requeue::After(_)) && writes.is_empty(), "{requeue:?} {writes:?}");
+    bench.follow_settings(&old);
+    let (requeue, writes) = bench.round_when_listed().await;
+    assert!(matches!(requeue, Requeue::At(_)) && writes.is_empty(), "still Synced: {requeue:?} {writes:?}");
+}
+
+/// TRK-91: a further way of marking that a round learns of by a conflict is looked for, although the watch tells nothing
+/// new any more.
+#[tokio::test(start_paused = true)]
+async fn trk_91_a_method_that_a_conflict_shows_is_looked_for() {
+    let bench = Bench::start().await;
+    bench.create(|_| {});
+    bench.round().await;
+    let annotate = |name: &str, value: &str| {
+        let patch = json!({"metadata": {"annotations": {format!("argocd.argoproj.io/{name}"): value}}});
+        ask(&bench.sim, Method::PATCH, &format!("{APPS}/shop"), &patch);
+    };
+    annotate("refresh", "normal");
+    bench.take();
+    annotate("tracking-method", "hash");
+    bench.round().await;
+    bench.take();
+    bench.round_when_listed().await;
+    let (requeue, _) = bench.round_when_listed().await;
+    assert!(matches!(requeue, Requeue::At(_)), "{requeue:?}");
+}
+
+/// TRK-102: also a sync to a revision that nobody compared with before marks everything.
+#[tokio::test(start_paused = true)]
+async fn trk_102_a_sync_to_a_newer_revision_stores_the_profile() {
+    let bench = Bench::start().await;
+    bench.create(|_| {});
+    bench.round().await;
+    commit(&bench.repositories, "2");
+    tokio::time::sleep(Duration::from_mins(5)).await;
+    let operation = json!({"operation": {"sync": {}}, "metadata": {"annotations":
+        {"argocd.argoproj.io/tracking-profile": "{\"method\":\"label\"}"}}});
+    ask(&bench.sim, Method::PATCH, &format!("{APPS}/shop"), &operation);
+    bench.take();
+    let before = bench.context.store.get(&AppKey::new("argocd", "shop")).unwrap().parse().unwrap();
+    for _ in 0..5 {
+        bench.round_when_listed().await;
+    }
+    let after = ask(&bench.sim, Method::GET, &format!("{APPS}/shop"), &Value::Null);
+    assert_eq!(after["status"]["operationState"]["phase"], "Succeeded", "{after:#}");
+    let synced = &after["status"]["operationState"]["syncResult"]["revision"];
+    assert_ne!(synced, before.status.sync.revision.as_str(), "it was not compared before");
+    let profile = &after["metadata"]["annotations"]["argocd.argoproj.io/tracking-profile"];
+    assert_eq!(profile, r#"{"method":"annotation"}"#);
 }
 
 /// CTL-141: where too many are busy already, the gate brings the application back, and no timer does.

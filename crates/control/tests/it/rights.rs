@@ -73,22 +73,74 @@ async fn rep_60_a_local_path_is_a_comparison_error_at_once() {
     }
 }
 
-/// B12: rules that this version cannot follow refuse the application, and say so.
+/// RND-52: what was rendered before a project wanted signatures is looked at as everything else is; nothing of it is
+/// taken for verified. Repositories in memory have no signatures, and nobody who could verify them.
 #[tokio::test(start_paused = true)]
-async fn rep_200_a_project_with_signature_rules_is_refused() {
+async fn rnd_52_what_was_rendered_before_is_verified_all_the_same() {
     let world = World::start().await;
-    world.commit("unsigned");
-    world.project(
-        "team",
-        &json!({"sourceRepos": ["*"], "destinations": [{"server": "*", "namespace": "*"}],
-            "signatureKeys": [{"keyID": "4AEE18F83AFDEB23"}]}),
-    );
+    world.commit("one");
+    let spec = |keys: &Value| json!({"sourceRepos": ["*"], "destinations": [{"server": "*", "namespace": "*"}], "signatureKeys": keys});
+    world.project("team", &spec(&json!([])));
     world.create_with(&json!({"spec": {"project": "team"}}));
     world.pass(MOMENT).await;
-    assert_eq!(world.value(), "");
-    let conditions = world.app().pointer("/status/conditions").cloned().unwrap_or_default();
-    assert!(conditions.to_string().contains("ComparisonError"), "{conditions}");
-    assert!(conditions.to_string().contains("wants signatures"), "{conditions}");
+    assert_eq!(world.value(), "one");
+    let project = "/apis/argoproj.io/v1alpha1/namespaces/argocd/appprojects/team";
+    let conditions = || world.app().pointer("/status/conditions").cloned().unwrap_or_default().to_string();
+    world.change_object(project, &json!({"spec": spec(&json!([{"keyID": "4AEE18F83AFDEB23"}]))}));
+    world.pass(MOMENT).await;
+    assert!(conditions().contains("ComparisonError"), "{}", conditions());
+    assert!(
+        conditions().contains("signatures of repositories in memory cannot be verified"),
+        "{}",
+        conditions()
+    );
+    world.commit("two");
+    world.sync("");
+    world.pass(MOMENT).await;
+    assert_eq!(world.value(), "one");
+    world.change_object(project, &json!({"spec": spec(&json!([]))}));
+    world.pass(MOMENT).await;
+    world.sync("");
+    world.pass(MOMENT).await;
+    assert_eq!(world.value(), "two");
+    assert!(!conditions().contains("ComparisonError"), "{}", conditions());
+}
+
+/// REP-80: an entry of a host that cannot be read is an error of this host's applications, from the moment it is there to
+/// the moment it goes.
+#[tokio::test(start_paused = true)]
+async fn rep_80_a_bad_entry_is_told_by_the_applications_of_its_host() {
+    let world = World::start().await;
+    world.commit("one");
+    world.create();
+    world.pass(MOMENT).await;
+    assert_eq!(world.value(), "one");
+    let conditions = || world.app().pointer("/status/conditions").cloned().unwrap_or_default().to_string();
+    let maps = "/api/v1/namespaces/argocd/configmaps";
+    let map = json!({"apiVersion": "v1", "kind": "ConfigMap", "data": {"other.example": "nonsense"},
+        "metadata": {"name": "argocd-tls-certs-cm", "labels": {"app.kubernetes.io/part-of": "argocd"}}});
+    world.ask(http::Method::POST, maps, &map);
+    world.pass(MOMENT).await;
+    assert!(!conditions().contains("ComparisonError"), "{}", conditions());
+    let map = format!("{maps}/argocd-tls-certs-cm");
+    let bad = json!({"data": {"git.example": "nonsense"}});
+    for good in [false, true] {
+        world.change_object(&map, &bad);
+        world.pass(MOMENT).await;
+        let text = conditions();
+        assert!(text.contains("ComparisonError"), "{text}");
+        assert!(
+            text.contains("git.example") && text.contains("argocd-tls-certs-cm cannot be read"),
+            "{text}"
+        );
+        if good {
+            world.ask(http::Method::DELETE, &map, &Value::Null);
+        } else {
+            world.change_object(&map, &json!({"data": {"git.example": null}}));
+        }
+        world.pass(MOMENT).await;
+        assert!(!conditions().contains("ComparisonError"), "{}", conditions());
+    }
 }
 
 /// B12, REP-202: manifests that come with an operation carry no signature, so they are no way around the rule.
@@ -113,30 +165,6 @@ async fn rep_202_local_manifests_are_refused_where_signatures_are_wanted() {
         let is_refused = state.to_string().contains("Cannot use local manifests");
         assert_eq!(is_refused, expected.is_empty(), "{state}");
     }
-}
-
-/// B12: a sync that should have few rights is not made with all of them, nor a deletion.
-#[tokio::test(start_paused = true)]
-async fn rep_193_impersonation_is_refused_for_syncs_and_deletions() {
-    let world = World::start().await;
-    world.commit("one");
-    world.create_with(&json!({"metadata": {"finalizers": ["resources-finalizer.argocd.argoproj.io"]}}));
-    world.pass(MOMENT).await;
-    assert_eq!(world.value(), "one");
-    world.settings(&json!({"application.sync.impersonation.enabled": "true"}));
-    world.pass(MOMENT).await;
-    world.commit("two");
-    world.sync("");
-    world.pass(MOMENT).await;
-    assert_eq!(world.value(), "one");
-    let conditions = world.app().pointer("/status/conditions").cloned().unwrap_or_default();
-    assert!(conditions.to_string().contains("no matching service account found"), "{conditions}");
-    world.delete();
-    world.pass(MOMENT).await;
-    assert_eq!(world.value(), "one");
-    world.settings(&json!({"application.sync.impersonation.enabled": "false"}));
-    world.pass(Duration::from_mins(1)).await;
-    assert_eq!(world.value(), "");
 }
 
 /// C21: the finalizer of a project goes with its last application, not before.

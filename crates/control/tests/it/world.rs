@@ -189,6 +189,11 @@ impl World {
         })
     }
 
+    /// What a scrape shows.
+    pub(crate) fn metrics(&self) -> String {
+        self.controller.metrics()
+    }
+
     /// How often an application was compared so far.
     pub(crate) fn comparisons(&self) -> u64 {
         let metrics = self.controller.metrics();

@@ -38,6 +38,15 @@ pub struct ComparedResource {
     pub requires_deletion_confirmation: bool,
 }
 
+/// A live object that a target names and another application claims (TRK-131).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SharedResource {
+    /// The text of its condition.
+    pub message: String,
+    /// Whether the other application is there; a chart may write its own label.
+    pub owner_exists: bool,
+}
+
 /// The result of [`compare`](super::compare).
 #[derive(Clone, Debug)]
 pub struct Comparison {
@@ -49,6 +58,8 @@ pub struct Comparison {
     pub hooks: Vec<Arc<Object>>,
     /// Conditions, sorted by type and message, without times.
     pub conditions: Vec<Condition>,
+    /// Objects that another application claims.
+    pub shared: Vec<SharedResource>,
     /// Why the comparison could not be made; every status is `Unknown` then.
     pub failed: Option<String>,
     /// Whether ignore rules were stopped: differences may be told that do not count. Nothing is done about them

@@ -12,7 +12,7 @@ use tiphys_object::{Object, ResourceKey};
 use super::input::CompareInput;
 use super::matching::{Pair, match_objects};
 use super::memo::{DiffMemo, PairInputs};
-use super::outcome::{ComparedResource, Comparison, SyncStatusCode};
+use super::outcome::{ComparedResource, Comparison, SharedResource, SyncStatusCode};
 use super::targets;
 use crate::diff::{DiffError, DiffOptions, DiffSettings, is_modified};
 use crate::hook::{Role, Wave};
@@ -31,7 +31,10 @@ pub fn compare(input: &CompareInput<'_>, memo: &mut DiffMemo) -> Comparison {
     let hook_waves: BTreeMap<ResourceKey, i64> =
         targets.hooks.iter().map(|hook| (hook.key.clone(), Wave::of(&*hook.object).0)).collect();
     let matched = match_objects(input, &mut targets);
-    add_shared_warnings(input, &matched.pairs, &mut conditions);
+    let shared = shared_resources(input, &matched.pairs);
+    let warning =
+        |one: &SharedResource| Condition::new(ConditionType::SharedResourceWarning, one.message.clone());
+    conditions.extend(shared.iter().map(warning));
     let mut failed = targets.failed.take().or(matched.failed);
     let mut resources = Vec::with_capacity(matched.pairs.len());
     let mut status = SyncStatusCode::Synced;
@@ -75,7 +78,7 @@ pub fn compare(input: &CompareInput<'_>, memo: &mut DiffMemo) -> Comparison {
     resources.sort_by(|a, b| a.key.cmp(&b.key));
     conditions.sort_by(|a, b| (&a.r#type, &a.message).cmp(&(&b.r#type, &b.message)));
     let hooks = targets.hooks.into_iter().map(|hook| hook.object).collect();
-    Comparison { status, resources, hooks, conditions, failed, incomplete }
+    Comparison { status, resources, hooks, conditions, shared, failed, incomplete }
 }
 
 /// Conditions about stopped ignore rules that one application gets.
@@ -86,12 +89,15 @@ pub fn shared_warning(application: &str, kind: &str, name: &str, claim: &str) ->
     format!("{kind}/{name} is part of applications {application} and {}", claim.replace('_', "/"))
 }
 
-/// The message with which a sync fails because an object is shared; `None` when it may go on (TRK-132).
-pub fn fail_on_shared(sync_options: &[String], warnings: &[&str]) -> Option<String> {
-    if !sync_options.iter().any(|option| option == "FailOnSharedResource=true") {
-        return None;
-    }
-    warnings.iter().min().map(|first| format!("Shared resource found: {first}"))
+/// The message with which a sync fails because an object is shared; `None` when it may go on (TRK-132). With the value
+/// `existing` only claims of applications that are there count (TRK-134).
+pub fn fail_on_shared(sync_options: &[String], shared: &[SharedResource]) -> Option<String> {
+    let has = |value: &str| {
+        sync_options.iter().any(|option| option.strip_prefix("FailOnSharedResource=") == Some(value))
+    };
+    let (any, existing) = (has("true"), has("existing"));
+    let counting = shared.iter().filter(|one| any || (existing && one.owner_exists));
+    counting.map(|one| &one.message).min().map(|first| format!("Shared resource found: {first}"))
 }
 
 /// What one object means for the application.
@@ -243,7 +249,8 @@ impl AppOptions {
     }
 }
 
-fn add_shared_warnings(input: &CompareInput<'_>, pairs: &[Pair], conditions: &mut Vec<Condition>) {
+fn shared_resources(input: &CompareInput<'_>, pairs: &[Pair]) -> Vec<SharedResource> {
+    let mut shared = Vec::new();
     let application = qualified_name(input.application_namespace, input.application_name);
     for live in pairs.iter().filter_map(|pair| pair.live.as_ref()) {
         let Ownership { current, instance, others, .. } = input.ownership;
@@ -252,10 +259,11 @@ fn add_shared_warnings(input: &CompareInput<'_>, pairs: &[Pair], conditions: &mu
             // A digest of ours that the settings in force read as a name.
             && !input.ownership.owns(live)
         {
-            let text = shared_warning(&application, &live.gvk().kind, live.name(), &claim);
-            conditions.push(Condition::new(ConditionType::SharedResourceWarning, text));
+            let message = shared_warning(&application, &live.gvk().kind, live.name(), &claim);
+            shared.push(SharedResource { message, owner_exists: others.method_of(&claim).is_some() });
         }
     }
+    shared
 }
 
 #[cfg(test)]

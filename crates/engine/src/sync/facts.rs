@@ -7,6 +7,7 @@ use smol_str::SmolStr;
 use tiphys_api::application::{NamespaceMetadata, ResourceResult, SyncOperation};
 use tiphys_object::{Gvk, Object};
 
+use crate::compare::SharedResource;
 use crate::health::{Health, HealthError};
 
 /// Everything known at the start of a pass, taken at one instant.
@@ -28,8 +29,8 @@ pub struct SyncFacts {
     pub deletion_approved: Option<Timestamp>,
     /// The Application's `client-side-apply-migration-manager` annotation (ENG-178).
     pub migration_manager: Option<SmolStr>,
-    /// Message of the first `SharedResourceWarning` of the comparison (ENG-182).
-    pub shared_resource_warning: Option<String>,
+    /// Objects that other applications claim, as compared (ENG-182).
+    pub shared: Vec<SharedResource>,
     /// All pairs of the comparison, live-only ones and live hooks included.
     pub resources: Vec<SyncPair>,
     /// Targets that are hooks, namespaces already defaulted (ENG-41). Their live objects are found in

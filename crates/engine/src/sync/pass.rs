@@ -12,6 +12,7 @@ use super::message::{self, Wait};
 use super::options::Options;
 use super::run::{Board, Progress, Run, RunState};
 use super::task::{Ledger, Task};
+use crate::compare::fail_on_shared;
 use crate::health::HealthCode;
 use crate::hook::{HookDeletePolicy, SyncPhase};
 
@@ -139,10 +140,7 @@ impl<C: Cluster> Pass<C> {
             board.tasks = built.tasks;
             return self.terminate(terminate::Part::Begin, &[]);
         }
-        if let Some(warning) = &facts.shared_resource_warning
-            && self.board.options.has("FailOnSharedResource=true")
-        {
-            let text = format!("Shared resource found: {warning}");
+        if let Some(text) = fail_on_shared(&facts.operation.sync_options, &facts.shared) {
             return self.finish(OperationPhase::Failed, text);
         }
         if build::needs_namespace(facts, &self.board.options) {

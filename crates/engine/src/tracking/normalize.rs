@@ -4,7 +4,9 @@ use serde_json::Value;
 use tiphys_api::names::LAST_APPLIED;
 use tiphys_object::{Gvk, Object, access};
 
-use super::{Owned, Ownership, Previous, TrackingId, TrackingMethod, TrackingSettings, truncated_label};
+use super::{
+    Carrier, Owned, Ownership, Previous, TrackingId, TrackingMethod, TrackingSettings, truncated_label,
+};
 
 impl Ownership<'_> {
     /// The live copy to compare. Besides what the settings in force hide, marks of the application that differ from the
@@ -55,13 +57,11 @@ impl Ownership<'_> {
     }
 
     /// Settings under whose keys marks of the application may stand.
-    pub(super) fn places(&self) -> Vec<TrackingSettings> {
-        let mut places: Vec<TrackingSettings> = self.sides().cloned().collect();
-        if matches!(self.previous, Previous::Unknown(_)) {
-            // What nobody stored was most likely usual (TRK-104).
-            places.push(TrackingSettings::from_settings(&[].into(), &self.current.control_plane_namespace));
-        }
-        places
+    pub(super) fn places(&self) -> Vec<&TrackingSettings> {
+        // What nobody stored was most likely usual (TRK-104).
+        let is_unknown = matches!(self.previous, Previous::Unknown(_));
+        let usual = is_unknown.then(|| TrackingSettings::usual(Carrier::default()));
+        self.sides().chain(usual).collect()
     }
 }
 

@@ -7,7 +7,7 @@ use smol_str::SmolStr;
 use tiphys_api::application::ResourceStatus;
 use tiphys_object::{Metadata, Object, ResourceKey};
 
-use super::{TrackingId, TrackingMethod, TrackingSettings};
+use super::{Reading, TrackingId, TrackingMethod, TrackingSettings};
 
 /// Under which settings an application was synced last.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -137,6 +137,17 @@ impl<'a> Ownership<'a> {
         marks.sort_unstable();
         marks.dedup();
         marks
+    }
+
+    /// The ways in which [`Self::marks`] are read: of what is in force, and of what was. A list that was made without one of
+    /// them says nothing about what was marked in it.
+    pub fn ways(&self) -> Vec<u64> {
+        self.sides().map(|side| Reading::of(side).id()).collect()
+    }
+
+    /// The way in which marks of the settings in force are read.
+    pub fn current_way(&self) -> u64 {
+        Reading::of(self.current).id()
     }
 
     /// Objects that no mark finds and that may be the application's all the same (TRK-104).

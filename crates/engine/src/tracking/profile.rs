@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 use smol_str::SmolStr;
 use tiphys_object::selector::{is_label_key, is_label_value};
 
-use super::{Carrier, HashAlgorithm, TrackingFormat, TrackingMethod, TrackingSettings, setting};
+use super::{Carrier, HashAlgorithm, TrackingFormat, TrackingMethod, TrackingSettings};
 
 /// Longest stored profile that is read, in bytes.
 const PROFILE_BYTES_MAX: usize = 4096;
@@ -33,7 +33,7 @@ struct Profile {
 impl TrackingSettings {
     /// The text that is stored on the Application.
     pub fn profile(&self) -> String {
-        let usual = self.with_defaults(self.carrier);
+        let usual = Self::usual(self.carrier);
         let unless = |text: &str, usual: &str| if text == usual { SmolStr::default() } else { text.into() };
         let profile = Profile {
             method: self.method.as_str().into(),
@@ -80,25 +80,18 @@ impl TrackingSettings {
 
     /// Whether both mark and find objects alike.
     pub fn is_same_profile(&self, other: &Self) -> bool {
-        let parts = |one: &Self| {
-            (
-                one.method,
-                one.label_key.clone(),
-                one.annotation_key.clone(),
-                one.annotation_format,
-                one.hash_algorithm,
-                one.carrier,
-                one.installation_id_key.clone(),
-                one.installation_id.clone(),
-            )
-        };
-        parts(self) == parts(other)
+        self.method == other.method
+            && self.label_key == other.label_key
+            && self.annotation_key == other.annotation_key
+            && self.annotation_format == other.annotation_format
+            && self.hash_algorithm == other.hash_algorithm
+            && self.carrier == other.carrier
+            && self.installation_id_key == other.installation_id_key
+            && self.installation_id == other.installation_id
     }
 
     /// These settings where every member of a profile but the carrier has its default.
     fn with_defaults(&self, carrier: Carrier) -> Self {
-        let only = [(setting::CARRIER.to_owned(), carrier.as_str().to_owned())];
-        let usual = Self::from_settings(&only.into(), &self.control_plane_namespace);
         Self {
             name_annotation: self.name_annotation,
             name_annotation_key: self.name_annotation_key.clone(),
@@ -106,7 +99,8 @@ impl TrackingSettings {
             migrates: self.migrates,
             rejects_foreign: self.rejects_foreign,
             problems: Vec::new(),
-            ..usual
+            control_plane_namespace: self.control_plane_namespace.clone(),
+            ..Self::usual(carrier).clone()
         }
     }
 }
@@ -119,6 +113,7 @@ fn optional<T: Default>(text: &str, parse: impl Fn(&str) -> Option<T>) -> Option
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::tracking::setting;
     use std::collections::BTreeMap;
 
     fn settings(pairs: &[(&str, &str)]) -> TrackingSettings {

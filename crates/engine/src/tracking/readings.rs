@@ -1,20 +1,26 @@
 //! How the marks of live objects are read when several settings are in use at once: applications that choose a method of
 //! their own, and those that were synced under other settings (TRK-91, TRK-103, TRK-110).
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
+use std::hash::{DefaultHasher, Hash, Hasher as _};
 
 use smol_str::SmolStr;
 use tiphys_object::Metadata;
 
 use super::{TrackingMethod, TrackingSettings};
 
-/// Different ways to read marks that are in use at once. Those of the settings in force come first, so what is left out is
-/// old: its objects are nobody's until they are marked anew, and nothing is deleted.
-pub const READINGS_MAX: usize = 12;
+/// Former ways to read marks that are in use at once, by all projects together.
+pub const FORMER_READINGS_MAX: usize = 64;
+/// Former ways that the applications of one project may ask for: the profile stands on an Application, and whoever may
+/// write one could crowd out those of others.
+pub const FORMER_READINGS_PER_PROJECT_MAX: usize = 8;
 
 /// One way to read a mark. Settings that differ in what they write alone are read alike.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct Reading(TrackingSettings);
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Reading {
+    settings: TrackingSettings,
+    id: u64,
+}
 
 impl Reading {
     /// How the marks of these settings are read.
@@ -25,63 +31,102 @@ impl Reading {
             }
             method => method,
         };
-        let plain = TrackingSettings::from_settings(&[].into(), &settings.control_plane_namespace);
+        let plain = TrackingSettings::usual(super::Carrier::default());
         let TrackingSettings { label_key, annotation_key, annotation_format, carrier, .. } = settings;
         let is_annotation = method.is_annotation_family();
         let has_id = !settings.installation_id.is_empty() || settings.rejects_foreign;
-        Self(TrackingSettings {
+        let chosen = |is_read: bool, own: &SmolStr, usual: &SmolStr| {
+            if is_read { own.clone() } else { usual.clone() }
+        };
+        let id_key = chosen(has_id, &settings.installation_id_key, &plain.installation_id_key);
+        let settings = TrackingSettings {
             method,
-            label_key: if is_annotation { plain.label_key.clone() } else { label_key.clone() },
-            annotation_key: if is_annotation { annotation_key.clone() } else { plain.annotation_key.clone() },
+            label_key: chosen(!is_annotation, label_key, &plain.label_key),
+            annotation_key: chosen(is_annotation, annotation_key, &plain.annotation_key),
             annotation_format: if is_annotation { *annotation_format } else { plain.annotation_format },
             carrier: if has_id { *carrier } else { plain.carrier },
             installation_id: settings.installation_id.clone(),
-            installation_id_key: if has_id {
-                settings.installation_id_key.clone()
-            } else {
-                plain.installation_id_key.clone()
-            },
+            installation_id_key: id_key,
             rejects_foreign: settings.rejects_foreign,
-            ..plain
-        })
+            ..plain.clone()
+        };
+        let mut hasher = DefaultHasher::new();
+        settings.hash(&mut hasher);
+        Self { settings, id: hasher.finish() }
+    }
+
+    /// Names the way within this process.
+    pub fn id(&self) -> u64 {
+        self.id
     }
 }
 
 /// All ways in use.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Readings(Vec<Reading>);
+#[derive(Clone, Debug, Default)]
+pub struct Readings {
+    all: BTreeMap<u64, Reading>,
+    /// The projects whose applications brought the former ones.
+    brought: Vec<SmolStr>,
+}
+
+/// Who brought a way first makes no difference.
+impl PartialEq for Readings {
+    fn eq(&self, other: &Self) -> bool {
+        self.all == other.all
+    }
+}
+
+impl Eq for Readings {}
 
 impl Readings {
     /// The way of the settings in force alone.
     pub fn of(settings: &TrackingSettings) -> Self {
-        Self(vec![Reading::of(settings)])
+        let mut readings = Self::default();
+        readings.add_current(Reading::of(settings));
+        readings
     }
 
-    /// Adds a way; `false` when there are too many.
-    pub fn add(&mut self, reading: Reading) -> bool {
-        if self.0.contains(&reading) {
+    /// Adds the way of settings that are in force for an application. Applications choose among methods alone, so that
+    /// there are three of these at most.
+    pub fn add_current(&mut self, reading: Reading) {
+        self.all.insert(reading.id, reading);
+    }
+
+    /// Adds a way that was in force for an application of this project before; `false` when there are too many. What it
+    /// marked is then not found until it is synced: it is nobody's, and nothing is deleted.
+    pub fn add_former(&mut self, reading: Reading, project: &str) -> bool {
+        if self.has(reading.id) {
             return true;
         }
-        let has_room = self.0.len() < READINGS_MAX;
+        let of_project = self.brought.iter().filter(|other| *other == project).count();
+        let has_room =
+            self.brought.len() < FORMER_READINGS_MAX && of_project < FORMER_READINGS_PER_PROJECT_MAX;
         if has_room {
-            self.0.push(reading);
+            self.all.insert(reading.id, reading);
+            self.brought.push(project.into());
         }
         has_room
     }
 
-    /// Whether marks are read in this way too.
-    pub fn has(&self, reading: &Reading) -> bool {
-        self.0.contains(reading)
+    /// Whether marks are read in the way of this name too.
+    pub fn has(&self, way: u64) -> bool {
+        self.all.contains_key(&way)
+    }
+
+    /// The names of all ways.
+    pub fn ids(&self) -> Vec<u64> {
+        self.all.keys().copied().collect()
     }
 
     /// Every mark of an object; nothing without one.
     pub fn marks(&self, metadata: &Metadata) -> BTreeSet<SmolStr> {
-        self.0.iter().filter_map(|reading| reading.0.mark(metadata)).collect()
+        self.all.values().filter_map(|reading| reading.settings.mark(metadata)).collect()
     }
 
     /// Keys of labels and annotations that marks are read from.
     pub fn keys(&self) -> Vec<SmolStr> {
-        let keys: BTreeSet<SmolStr> = self.0.iter().flat_map(|reading| reading.0.mark_keys()).collect();
+        let keys: BTreeSet<SmolStr> =
+            self.all.values().flat_map(|reading| reading.settings.mark_keys()).collect();
         keys.into_iter().collect()
     }
 }
@@ -104,12 +149,12 @@ mod tests {
     fn trk_91_settings_that_only_write_differently_are_read_alike() {
         let all =
             TrackingMethod::ALL.map(|method| Reading::of(&settings(&[(setting::METHOD, method.as_str())])));
-        let distinct: std::collections::HashSet<Reading> = all.into_iter().collect();
+        let distinct: BTreeSet<u64> = all.iter().map(Reading::id).collect();
         assert_eq!(distinct.len(), 3, "annotation, label, digest");
         let algorithm = settings(&[(setting::METHOD, "hash"), (setting::HASH_ALGORITHM, "fnv1a")]);
-        assert!(distinct.contains(&Reading::of(&algorithm)));
+        assert!(distinct.contains(&Reading::of(&algorithm).id()));
         let id = settings(&[(setting::INSTALLATION_ID, "eu-1")]);
-        assert!(!distinct.contains(&Reading::of(&id)));
+        assert!(!distinct.contains(&Reading::of(&id).id()));
     }
 
     /// A reading finds what the settings themselves find.
@@ -131,7 +176,7 @@ mod tests {
             tracking.stamp(&mut object, "ui", "shop").unwrap();
             let object = Object::from_value(&object).unwrap();
             let mut readings = Readings::of(&settings(&[]));
-            assert!(readings.add(Reading::of(&tracking)));
+            readings.add_current(Reading::of(&tracking));
             let marks = readings.marks(object.metadata());
             let own = tracking.own_marks("ui");
             assert!(
@@ -141,15 +186,25 @@ mod tests {
         }
     }
 
+    /// A hostile project fills its own share, and nobody's but its own objects are not looked for.
     #[test]
-    fn trk_91_the_number_of_readings_is_bounded() {
+    fn trk_91_former_ways_are_bounded_by_project_and_those_in_force_are_always_read() {
+        let keyed = |key: &str| Reading::of(&settings(&[(setting::ANNOTATION_KEY, key)]));
         let mut readings = Readings::of(&settings(&[]));
-        let added = (0..50)
-            .filter(|number| {
-                let key = format!("acme.test/{number}");
-                readings.add(Reading::of(&settings(&[(setting::ANNOTATION_KEY, &key)])))
-            })
-            .count();
-        assert_eq!(added, READINGS_MAX - 1);
+        let mut add = |project: &str, number: usize| {
+            readings.add_former(keyed(&format!("{project}.test/{number}")), project)
+        };
+        assert_eq!((0..50).filter(|number| add("hostile", *number)).count(), FORMER_READINGS_PER_PROJECT_MAX);
+        assert!(add("shop", 1), "another project has room");
+        let added = (0..50).filter(|number| add(&format!("p{number}"), 1)).count();
+        assert_eq!(added, 50);
+        assert!((50..60).any(|number| !add(&format!("p{number}"), 1)), "all together are bounded too");
+        for method in TrackingMethod::ALL {
+            let current = Reading::of(&settings(&[(setting::METHOD, method.as_str())]));
+            let way = current.id();
+            readings.add_current(current);
+            assert!(readings.has(way));
+        }
+        assert_eq!(readings.ids().len(), FORMER_READINGS_MAX + 3);
     }
 }

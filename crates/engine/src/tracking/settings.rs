@@ -1,6 +1,7 @@
 //! The tracking settings of `argocd-cm` as one snapshot (TRK-7..9, 11, 140).
 
 use std::collections::BTreeMap;
+use std::sync::LazyLock;
 
 use smol_str::SmolStr;
 use tiphys_api::names::annotation;
@@ -199,6 +200,23 @@ impl TrackingSettings {
             installation_id: id,
             control_plane_namespace: control_plane_namespace.into(),
             problems: read.problems,
+        }
+    }
+
+    /// What is in force where nothing but the carrier is set, in no namespace; read once.
+    pub(super) fn usual(carrier: Carrier) -> &'static Self {
+        static USUAL: LazyLock<[TrackingSettings; 4]> = LazyLock::new(|| {
+            Carrier::ALL.map(|carrier| {
+                let only = [(key::CARRIER.to_owned(), carrier.as_str().to_owned())];
+                TrackingSettings::from_settings(&only.into(), "")
+            })
+        });
+        let [annotation, strict, label, hash] = &*USUAL;
+        match carrier {
+            Carrier::Annotation => annotation,
+            Carrier::AnnotationStrict => strict,
+            Carrier::Label => label,
+            Carrier::Hash => hash,
         }
     }
 

@@ -36,7 +36,7 @@ pub enum SignaturePolicyError {
         url: String,
     },
     /// A mode nobody knows; nothing may pass unchecked because of a typing error.
-    #[error("unknown git source integrity mode {0:?}")]
+    #[error("unknown GPG mode {0:?} configured for GIT source integrity")]
     UnknownMode(String),
 }
 

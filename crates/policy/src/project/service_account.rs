@@ -32,6 +32,23 @@ pub enum ServiceAccountError {
     },
 }
 
+/// A user of a cluster that changes are made as, in the place of the controller (REP-190).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Account(String);
+
+impl Account {
+    /// The user name, for example `system:serviceaccount:team:deployer`.
+    pub fn user(&self) -> &str {
+        &self.0
+    }
+}
+
+impl std::fmt::Display for Account {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
 /// The user of the first entry that matches; `None` when none does (REP-190).
 pub fn service_account(
     project: &AppProject,
@@ -70,7 +87,7 @@ pub fn impersonated_user(
     server: &str,
     destination_namespace: &str,
     application_namespace: &str,
-) -> Result<Option<String>, ServiceAccountError> {
+) -> Result<Option<Account>, ServiceAccountError> {
     if !settings.impersonation_enabled() {
         return Ok(None);
     }
@@ -79,7 +96,7 @@ pub fn impersonated_user(
             server: server.to_owned(),
             namespace: destination_namespace.to_owned(),
         }),
-        user => Ok(user),
+        user => Ok(user.map(Account)),
     }
 }
 
@@ -148,9 +165,14 @@ mod tests {
             user(&settings(&[enabled])).unwrap_err().to_string(),
             "no matching service account found for destination server s and namespace ns"
         );
-        assert_eq!(
-            user(&settings(&[enabled, ("application.sync.impersonation.enforced", "false")])),
-            Ok(None)
-        );
+        let lax = ("application.sync.impersonation.enforced", "false");
+        assert_eq!(user(&settings(&[enabled, lax])), Ok(None));
+        // Where an account is named it is the one that acts, whatever else is enforced.
+        let named = project(&[("s", "shop", "deployer")]);
+        for settings in [settings(&[enabled]), settings(&[enabled, lax])] {
+            let user = impersonated_user(&named, &settings, "s", "shop", "argocd").unwrap().unwrap();
+            assert_eq!(user.to_string(), "system:serviceaccount:shop:deployer");
+        }
+        assert_eq!(impersonated_user(&named, &settings(&[]), "s", "shop", "argocd"), Ok(None));
     }
 }

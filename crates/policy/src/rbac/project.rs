@@ -1,13 +1,12 @@
 //! What a project adds to the policy for requests about it (API-96).
 
-use std::fmt::Write as _;
-
 use tiphys_api::AppProject;
 
 use super::config::check_length;
 use super::layer::{Layer, LayerBuilder};
 use super::lines::{PolicyError, read};
 use super::pattern::MatchMode;
+use crate::project::runtime_policy;
 
 /// The policy of a project; the base alone where it cannot be read.
 #[derive(Clone, Debug, Default)]
@@ -37,20 +36,8 @@ impl ProjectPolicy {
 
 /// The text of a project's policy: of each role the right to see the project, its own lines, then its groups (API-96).
 fn text(project: &AppProject) -> String {
-    let name = project.name();
-    let mut text = String::new();
-    for role in &project.spec.roles {
-        let subject = format!("proj:{name}:{}", role.name);
-        // A string takes every write.
-        let _written = writeln!(text, "p, {subject}, projects, get, {name}, allow");
-        for policy in &role.policies {
-            let _written = writeln!(text, "{policy}");
-        }
-        for group in &role.groups {
-            let _written = writeln!(text, "g, {group}, {subject}");
-        }
-    }
-    text
+    let lines = project.spec.roles.iter().flat_map(|role| runtime_policy(project, role));
+    lines.fold(String::new(), |text, line| text + &line + "\n")
 }
 
 /// Whether the text of a project's policy can be read (API-112).

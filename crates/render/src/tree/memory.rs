@@ -122,7 +122,7 @@ impl Tree for MemoryTree {
             Some(Node::Directory(members)) => {
                 Ok(members.iter().map(|(name, node)| (name.clone(), entry_of(node))).collect())
             }
-            Some(Node::Submodule) => Err(TreeError::Submodule { path: path.clone() }),
+            Some(Node::Submodule) => Err(TreeError::Submodule { path: path.clone(), why: String::new() }),
             Some(_) => Err(TreeError::NotADirectory { path: path.clone() }),
             None => Err(TreeError::NotFound { path: path.clone() }),
         }

@@ -5,11 +5,11 @@ use std::collections::BTreeMap;
 use tiphys_api::cluster::{Cluster, Clusters as All};
 use tiphys_api::names::{IN_CLUSTER_SERVER, annotation};
 use tiphys_cluster::{Connection, Discovery, PluginPolicy, Writer, error_chain};
+use tiphys_policy::rbac::scoped_object;
 
 use super::{ClusterCallError, Selector, Update, access, plan_create, plan_delete, plan_update};
 use crate::access::{Access, Action, Caller, Resource};
 use crate::error::Error;
-use crate::repository::rbac_object;
 use crate::secrets::Secrets;
 use crate::store::Store;
 
@@ -38,7 +38,7 @@ impl<'a> Clusters<'a> {
     }
 
     fn may(&self, action: Action, cluster: &Cluster) -> Result<(), Error> {
-        let object = rbac_object(&cluster.project, &cluster.server);
+        let object = scoped_object(&cluster.project, &cluster.server);
         self.caller.may(&Access { resource: Resource::Clusters, action, object: &object })
     }
 

@@ -5,9 +5,10 @@ use jiff::Timestamp;
 use tiphys_api::repository::{
     Repository, SecretKind, Selection, TemplateMatching, select_for_api, select_template,
 };
+use tiphys_policy::rbac::scoped_object;
 use tiphys_source::Sources;
 
-use super::{Removal, RepositoryError, plan_create, plan_delete, plan_update, rbac_object, update_objects};
+use super::{Removal, RepositoryError, plan_create, plan_delete, plan_update, update_objects};
 use crate::access::{Access, Action, Caller, Resource};
 use crate::connection::{self, State, Trouble};
 use crate::error::Error;
@@ -70,7 +71,7 @@ impl<'a> Repositories<'a> {
         let mut found: Vec<Repository> = secrets
             .repositories(KIND)
             .into_iter()
-            .filter(|found| self.may(Action::Get, &rbac_object(&found.project, &found.url)).is_ok())
+            .filter(|found| self.may(Action::Get, &scoped_object(&found.project, &found.url)).is_ok())
             .map(|found| self.inheriting(found, &templates))
             .collect();
         found.sort_by_cached_key(|found| {
@@ -120,7 +121,7 @@ impl<'a> Repositories<'a> {
     ) -> Result<Listed, Error> {
         let visible = self.visible(secrets);
         let found = select_for_api(&visible, url, project).map_err(RepositoryError::from)?.clone();
-        self.may(Action::Get, &rbac_object(&found.project, &found.url))?;
+        self.may(Action::Get, &scoped_object(&found.project, &found.url))?;
         if let Some(problem) = &found.problem {
             // A list goes on without it; who asks for this one is told (REP-6).
             return Err(RepositoryError::Field(problem.clone()).into());
@@ -139,7 +140,7 @@ impl<'a> Repositories<'a> {
         sources: &Sources,
     ) -> Result<(), Error> {
         super::check(wanted)?;
-        self.may(Action::Create, &rbac_object(&wanted.project, &wanted.url))?;
+        self.may(Action::Create, &scoped_object(&wanted.project, &wanted.url))?;
         let with_template = self.inheriting(wanted.clone(), &secrets.templates(SecretKind::Template));
         let tested = connection::test(sources, &with_template).await;
         Ok(tested.map_err(|trouble: Trouble| RepositoryError::Connection(trouble.to_string()))?)
@@ -157,7 +158,7 @@ impl<'a> Repositories<'a> {
     ) -> Result<bool, Error> {
         let wanted = &call.repository;
         super::check(wanted)?;
-        self.may(Action::Create, &rbac_object(&wanted.project, &wanted.url))?;
+        self.may(Action::Create, &scoped_object(&wanted.project, &wanted.url))?;
         if wanted.project.is_empty() && !call.is_validated {
             self.validate(secrets, wanted, sources).await?;
         }
@@ -195,7 +196,7 @@ impl<'a> Repositories<'a> {
     ) -> Result<Vec<String>, Error> {
         let visible = self.visible(secrets);
         let found = select_for_api(&visible, url, project).map_err(RepositoryError::from)?.clone();
-        self.may(Action::Delete, &rbac_object(&found.project, &found.url))?;
+        self.may(Action::Delete, &scoped_object(&found.project, &found.url))?;
         let Removal { left, .. } = plan_delete(secrets, KIND, &found.url, &found.project)?;
         let plan = |secrets: &Secrets| {
             plan_delete(secrets, KIND, &found.url, &found.project).map(|removal| removal.change)

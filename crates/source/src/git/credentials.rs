@@ -29,6 +29,7 @@ pub(super) fn prepare(secrets: &Path) -> Result<PathBuf, SourceError> {
             return Err(error);
         }
         fs::DirBuilder::new().recursive(true).mode(0o700).create(secrets)?;
+        fs::create_dir(nobody(secrets))?;
         let askpass = secrets.join("askpass");
         fs::write(&askpass, ASKPASS)?;
         fs::set_permissions(&askpass, fs::Permissions::from_mode(0o700))?;
@@ -37,6 +38,11 @@ pub(super) fn prepare(secrets: &Path) -> Result<PathBuf, SourceError> {
     make().map_err(|error| SourceError::Cache {
         text: format!("cannot prepare the cache directory: {}", error.kind()),
     })
+}
+
+/// A directory without certificates.
+fn nobody(secrets: &Path) -> PathBuf {
+    secrets.join("nobody")
 }
 
 /// What one command needs to get in. The files vanish with the value.
@@ -131,12 +137,16 @@ impl Access {
             self.config.push(("http.sslCert", certificate));
             self.config.push(("http.sslKey", key));
         }
-        if !tls.roots.is_empty() {
-            let roots = self.add_file(secrets, &tls.roots)?;
-            self.config.push(("http.sslCAInfo", roots));
+        let roots = if !tls.roots.is_empty() {
+            self.add_file(secrets, &tls.roots)?
         } else if let Some(roots) = roots_file(repository, options) {
-            self.config.push(("http.sslCAInfo", roots.to_string_lossy().into_owned()));
-        }
+            roots.to_string_lossy().into_owned()
+        } else {
+            return Ok(());
+        };
+        self.config.push(("http.sslCAInfo", roots));
+        // Beside the file there is a directory of the system, which would vouch, too.
+        self.config.push(("http.sslCAPath", nobody(secrets).to_string_lossy().into_owned()));
         Ok(())
     }
 
@@ -146,6 +156,11 @@ impl Access {
         options: &SourceOptions,
         secrets: &Path,
     ) -> Result<(), SourceError> {
+        // A file of this command alone: a change is never seen half-written, and never too late.
+        let known_hosts = match &repository.known_hosts {
+            Some(text) if !repository.insecure => self.add_file(secrets, text)?,
+            _ => options.known_hosts_file.to_string_lossy().into_owned(),
+        };
         let mut words: Vec<String> = vec!["ssh".to_owned(), "-F".to_owned(), "/dev/null".to_owned()];
         let mut option = |text: String| words.extend(["-o".to_owned(), text]);
         option("BatchMode=yes".to_owned());
@@ -157,7 +172,7 @@ impl Access {
             option("UserKnownHostsFile=/dev/null".to_owned());
         } else {
             option("StrictHostKeyChecking=yes".to_owned());
-            option(format!("UserKnownHostsFile={}", options.known_hosts_file.to_string_lossy()));
+            option(format!("UserKnownHostsFile={known_hosts}"));
         }
         option("GlobalKnownHostsFile=/dev/null".to_owned());
         if !repository.proxy.is_empty() {
@@ -350,6 +365,30 @@ mod tests {
         drop(got);
         assert!(!path.exists());
         assert_eq!(shell_quote("a'b"), r"'a'\''b'");
+    }
+
+    /// REP-80: the roots of a host are the only ones; git looks into a directory of the system as well.
+    #[test]
+    fn rep_80_git_is_given_the_only_roots() {
+        let tls = crate::Tls { roots: "PEM".into(), ..crate::Tls::default() };
+        let (got, directory) = access(&Repository { tls, ..Repository::anonymous("https://h/r") });
+        let setting = |name: &str| got.config.iter().find(|(key, _)| *key == name).unwrap().1.clone();
+        assert_eq!(fs::read_to_string(setting("http.sslCAInfo")).unwrap(), "PEM");
+        assert_eq!(fs::read_dir(setting("http.sslCAPath")).unwrap().count(), 0);
+        drop(directory);
+    }
+
+    #[test]
+    fn rep_81_host_keys_are_a_file_of_the_command() {
+        let known_hosts = Some("h ssh-rsa AAAA\n".into());
+        let plain = Repository { known_hosts, ..Repository::anonymous("git@h:r") };
+        let (got, _directory) = access(&plain);
+        let path = got.files[0].path().to_string_lossy().into_owned();
+        assert_eq!(fs::read_to_string(&path).unwrap(), "h ssh-rsa AAAA\n");
+        let command = variable(&got, "GIT_SSH_COMMAND").unwrap();
+        assert!(command.contains(&format!("'UserKnownHostsFile={path}'")), "{command}");
+        let (got, _directory) = access(&Repository { insecure: true, ..plain });
+        assert!(got.files.is_empty());
     }
 
     #[test]

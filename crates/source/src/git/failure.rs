@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use tiphys_api::names::{KNOWN_HOSTS_CONFIG_MAP, TLS_CERTS_CONFIG_MAP};
 use tiphys_api::repo_url;
 
 use super::words::{self, Cause};
@@ -47,7 +48,8 @@ impl Context<'_> {
         };
         let url = self.repository.map(|repository| repository.url.to_string()).unwrap_or_default();
         let (words, cause) = words::explain(stderr, url.trim_end_matches('/'), &server(&url));
-        let text = format!("`{}` failed {status}: {words}", self.command_line());
+        let advice = self.advice(cause).map(|advice| format!("; {advice}")).unwrap_or_default();
+        let text = format!("`{}` failed {status}: {words}{advice}", self.command_line());
         let error = if stderr.contains("terminal prompts disabled") {
             let text = format!(
                 "failed to authenticate to git repository {url:?}: no credentials matched this URL: {text}"
@@ -55,7 +57,7 @@ impl Context<'_> {
             SourceError::Denied { text }
         } else {
             match cause {
-                Cause::Denied => SourceError::Denied { text },
+                Cause::Denied | Cause::Untrusted | Cause::StrangeHost => SourceError::Denied { text },
                 Cause::Limit => SourceError::Exhausted { text },
                 Cause::Other | Cause::NotFound | Cause::Unadvertised | Cause::Damage => {
                     SourceError::Unavailable { text }
@@ -63,6 +65,24 @@ impl Context<'_> {
             }
         };
         Failed { error, cause }
+    }
+
+    /// Where the installation says whom it trusts (REP-80, REP-81).
+    fn advice(&self, cause: Cause) -> Option<String> {
+        let repository = self.repository?;
+        let host = repository.host();
+        match cause {
+            Cause::Untrusted if repository.tls.roots.is_empty() => Some(format!(
+                "nobody that the system trusts vouches for host {host:?}: put the certificate of its CA into ConfigMap                  {TLS_CERTS_CONFIG_MAP} (`cert add-tls {host}`)"
+            )),
+            Cause::Untrusted => Some(format!(
+                "the certificates for host {host:?} in ConfigMap {TLS_CERTS_CONFIG_MAP} do not vouch for it, and no                  others count: replace them with `cert add-tls {host} --upsert`"
+            )),
+            Cause::StrangeHost => Some(format!(
+                "ConfigMap {KNOWN_HOSTS_CONFIG_MAP} has no such key for host {host:?}: compare it with what the                  administrator of the server publishes, and add it with `cert add-ssh --batch`"
+            )),
+            _ => None,
+        }
     }
 
     /// The server refused the command with a status of HTTP; the words are git's.

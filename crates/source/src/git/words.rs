@@ -13,6 +13,10 @@ pub(crate) enum Cause {
     Other,
     /// The server does not let us in.
     Denied,
+    /// Nobody vouches for the certificate of the server.
+    Untrusted,
+    /// The host key of the server is not a known one.
+    StrangeHost,
     /// A limit of ours.
     Limit,
     /// The server has no such commit.
@@ -39,8 +43,8 @@ const SENTENCES: [Sentence; 55] = [
         "fatal: could not read Password for '{server}': terminal prompts disabled",
         Cause::Denied,
     ),
-    ("Host key verification failed", "Host key verification failed.", Cause::Denied),
-    ("REMOTE HOST IDENTIFICATION HAS CHANGED", "The host key of the server has changed.", Cause::Denied),
+    ("Host key verification failed", "Host key verification failed.", Cause::StrangeHost),
+    ("REMOTE HOST IDENTIFICATION HAS CHANGED", "The host key of the server has changed.", Cause::StrangeHost),
     ("Permission denied (publickey", "Permission denied (publickey).", Cause::Denied),
     ("Permission denied", "Permission denied", Cause::Denied),
     ("Load key", "The private key cannot be read.", Cause::Denied),
@@ -62,21 +66,21 @@ const SENTENCES: [Sentence; 55] = [
     ("Failed to connect to", "fatal: unable to access '{url}/': Failed to connect", Cause::Other),
     ("Couldn't connect to server", "fatal: unable to access '{url}/': Failed to connect", Cause::Other),
     ("Empty reply from server", "fatal: unable to access '{url}/': Empty reply from server", Cause::Other),
-    ("self-signed certificate", "SSL certificate problem: self-signed certificate", Cause::Other),
-    ("self signed certificate", "SSL certificate problem: self-signed certificate", Cause::Other),
+    ("self-signed certificate", "SSL certificate problem: self-signed certificate", Cause::Untrusted),
+    ("self signed certificate", "SSL certificate problem: self-signed certificate", Cause::Untrusted),
     ("certificate has expired", "SSL certificate problem: certificate has expired", Cause::Other),
     (
         "unable to get local issuer certificate",
         "SSL certificate problem: unable to get local issuer certificate",
-        Cause::Other,
+        Cause::Untrusted,
     ),
     (
         "no alternative certificate subject name",
         "SSL certificate problem: the certificate is not for this server",
         Cause::Other,
     ),
-    ("SSL certificate problem", "SSL certificate problem", Cause::Other),
-    ("server certificate verification failed", "server certificate verification failed", Cause::Other),
+    ("SSL certificate problem", "SSL certificate problem", Cause::Untrusted),
+    ("server certificate verification failed", "server certificate verification failed", Cause::Untrusted),
     (
         "unadvertised object",
         "error: Server does not allow request for unadvertised object",

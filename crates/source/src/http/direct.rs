@@ -1,6 +1,7 @@
 //! Which repositories are spoken to without the git program, and with which credentials (REP-70, REP-71).
 
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -28,11 +29,11 @@ pub(crate) struct Direct {
 
 /// Who vouches for the server.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Roots {
+pub(crate) enum Roots {
     /// Nobody needs to.
     Anybody,
     System,
-    Pem(String),
+    Pem(Arc<str>),
     File(PathBuf),
 }
 
@@ -66,7 +67,7 @@ impl Direct {
         let roots = if repository.insecure {
             Roots::Anybody
         } else if !tls.roots.is_empty() {
-            Roots::Pem(tls.roots.clone())
+            Roots::Pem(Arc::clone(&tls.roots))
         } else {
             roots_file(repository, options).map_or(Roots::System, Roots::File)
         };
@@ -115,9 +116,9 @@ mod tests {
     fn rep_80_who_vouches_for_servers() {
         let plain = Repository::anonymous("https://h/r");
         assert_eq!(direct(&plain).unwrap().roots, Roots::System);
-        let tls = Tls { roots: "PEM".to_owned(), ..Tls::default() };
+        let tls = Tls { roots: "PEM".into(), ..Tls::default() };
         let with_roots = Repository { tls, ..plain };
-        assert_eq!(direct(&with_roots).unwrap().roots, Roots::Pem("PEM".to_owned()));
+        assert_eq!(direct(&with_roots).unwrap().roots, Roots::Pem("PEM".into()));
         assert_eq!(direct(&Repository { insecure: true, ..with_roots }).unwrap().roots, Roots::Anybody);
     }
 

@@ -30,6 +30,8 @@ pub(crate) fn changed_files(
 pub(crate) enum ChangesError {
     Tree(TreeError),
     TooMany,
+    /// A submodule is another commit.
+    Submodule,
 }
 
 impl From<TreeError> for ChangesError {
@@ -82,6 +84,9 @@ impl Changes<'_> {
             let directory = |member: Option<&Member>| {
                 member.filter(|member| member.kind == GitKind::Tree).map(|member| member.id)
             };
+            if [old, new].iter().flatten().any(|member| member.kind == GitKind::Commit) {
+                return Err(ChangesError::Submodule);
+            }
             let file = |member: Option<&Member>| member.is_some_and(|member| member.kind != GitKind::Tree);
             if file(old) || file(new) {
                 if self.files.len() >= self.files_max {

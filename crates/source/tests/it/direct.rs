@@ -8,7 +8,7 @@ use tiphys_source::exec::{self, Invocation};
 use tiphys_source::{Freshness, Repository, Secret, SourceError, Sources, Tls};
 
 use crate::git_http::{Auth, Behaviour, Damage, GitServer};
-use crate::world::World;
+use crate::world::{World, openssl};
 
 /// Sources whose git program always fails, on the cache of a world that git may have filled before.
 fn without_git(world: &World) -> Sources {
@@ -306,11 +306,11 @@ async fn rep_80_servers_are_checked_against_the_roots_of_the_repository() {
     let (certificate, key) = certificate(&world).await;
     let server = GitServer::start_tls(&world.root(), certificate.as_bytes(), key.as_bytes()).await;
     let unknown = Repository::anonymous(&server.url("repo"));
-    let tls = Tls { roots: certificate.clone(), ..Tls::default() };
+    let tls = Tls { roots: certificate.as_str().into(), ..Tls::default() };
     let known = Repository { tls, ..unknown.clone() };
     assert!(world.sources.test(&unknown).await.is_err());
     without_git(&world).test(&known).await.unwrap();
-    let invalid = Tls { roots: "nonsense".to_owned(), ..Tls::default() };
+    let invalid = Tls { roots: "nonsense".into(), ..Tls::default() };
     assert!(world.sources.test(&Repository { tls: invalid, ..unknown.clone() }).await.is_err());
     let insecure = Repository { insecure: true, ..unknown.clone() };
     without_git(&world).test(&insecure).await.unwrap();
@@ -328,19 +328,7 @@ async fn certificate(world: &World) -> (String, String) {
     let arguments = "req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -days 2 -subj /CN=test \
                      -addext subjectAltName=IP:127.0.0.1 -addext basicConstraints=critical,CA:FALSE \
                      -keyout key.pem -out certificate.pem";
-    let output = exec::run(Invocation {
-        program: "openssl".into(),
-        arguments: arguments.split_whitespace().map(Into::into).collect(),
-        environment: vec![("PATH".into(), "/usr/local/bin:/usr/bin:/bin".into())],
-        directory: world.path().to_owned(),
-        deadline: Duration::from_mins(1),
-        grace: Duration::from_secs(1),
-        stdout_bytes_max: 1 << 20,
-        limits: exec::Limits::default(),
-    })
-    .await
-    .unwrap();
-    assert_eq!(output.code, Some(0), "{}", output.stderr);
+    openssl(world, arguments).await;
     let file = |name: &str| fs::read_to_string(world.path().join(name)).unwrap();
     (file("certificate.pem"), file("key.pem"))
 }

@@ -52,6 +52,11 @@ impl World {
     }
 
     pub(crate) async fn git(&self, arguments: &[&str]) -> String {
+        self.git_with(arguments, &[]).await
+    }
+
+    /// The same with more variables.
+    pub(crate) async fn git_with(&self, arguments: &[&str], more: &[(&str, &str)]) -> String {
         let environment = [
             ("PATH", "/usr/local/bin:/usr/bin:/bin"),
             ("HOME", "/dev/null"),
@@ -64,7 +69,11 @@ impl World {
         let output = exec::run(Invocation {
             program: "git".into(),
             arguments: arguments.iter().map(Into::into).collect(),
-            environment: environment.iter().map(|(name, value)| (name.into(), value.into())).collect(),
+            environment: environment
+                .iter()
+                .chain(more)
+                .map(|(name, value)| (name.into(), value.into()))
+                .collect(),
             directory: self.origin(),
             deadline: Duration::from_mins(1),
             grace: Duration::from_secs(1),
@@ -98,6 +107,23 @@ impl World {
         found.sort();
         found
     }
+}
+
+/// Runs openssl in the directory of a world.
+pub(crate) async fn openssl(world: &World, arguments: &str) {
+    let output = exec::run(Invocation {
+        program: "openssl".into(),
+        arguments: arguments.split_whitespace().map(Into::into).collect(),
+        environment: vec![("PATH".into(), "/usr/local/bin:/usr/bin:/bin".into())],
+        directory: world.path().to_owned(),
+        deadline: Duration::from_mins(1),
+        grace: Duration::from_secs(1),
+        stdout_bytes_max: 1 << 20,
+        limits: exec::Limits::default(),
+    })
+    .await
+    .unwrap();
+    assert_eq!(output.code, Some(0), "{}", output.stderr);
 }
 
 fn options(directory: &Path) -> (SourceOptions, ManualClock) {

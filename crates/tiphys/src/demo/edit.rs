@@ -33,12 +33,9 @@ pub(crate) fn scale(text: &str, replicas: Option<u32>) -> Option<(String, u32, u
 
 /// The Deployments and `StatefulSets` of a file; `None` when it cannot be read.
 fn workloads(text: &str) -> Option<Vec<Value>> {
-    let mut found = Vec::new();
-    for document in tiphys_go::yaml::split_documents(text) {
-        let manifest = tiphys_go::yaml::parse(&document, Dialect::Sigs, &Limits::default()).ok()?;
-        let kind = |manifest: &Value| manifest.get("kind").and_then(Value::as_str).map(str::to_owned);
-        found.extend(manifest.filter(|m| matches!(kind(m).as_deref(), Some("Deployment" | "StatefulSet"))));
-    }
+    let mut found = tiphys_go::yaml::parse_documents(text, Dialect::Sigs, &Limits::default()).ok()?;
+    let kind = |manifest: &Value| manifest.get("kind").and_then(Value::as_str).map(str::to_owned);
+    found.retain(|manifest| matches!(kind(manifest).as_deref(), Some("Deployment" | "StatefulSet")));
     Some(found)
 }
 

@@ -68,14 +68,10 @@ fn read_text(path: &Path) -> Result<String, DocumentError> {
 
 /// Reads all documents of a text that came from `path`.
 pub(super) fn parse(text: &str, path: &Path) -> Result<Vec<Value>, DocumentError> {
-    let mut documents = Vec::new();
-    for part in yaml::split_documents(text) {
-        let document = yaml::parse(&part, Dialect::Sigs, &Limits::default()).map_err(|problem| {
-            DocumentError::Parse { path: path.display().to_string(), reason: problem.to_string() }
-        })?;
-        documents.extend(document);
-    }
-    Ok(documents)
+    yaml::parse_documents(text, Dialect::Sigs, &Limits::default()).map_err(|problem| DocumentError::Parse {
+        path: path.display().to_string(),
+        reason: problem.to_string(),
+    })
 }
 
 /// Puts the content of the named files in place of the references. `file` is where the value was written.

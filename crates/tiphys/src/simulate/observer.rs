@@ -73,6 +73,8 @@ pub(super) struct Observer {
     /// When applications were made, where that was not at the beginning.
     born: BTreeMap<String, Duration>,
     installation_id: Option<String>,
+    /// When the tracking settings were changed; with the method where it was that of the installation.
+    pub(super) tracking_changes: Vec<(Duration, Option<String>)>,
     pub(super) deletions: u64,
     pub(super) applies: u64,
 }
@@ -94,6 +96,7 @@ impl Observer {
             removed: BTreeSet::new(),
             born: BTreeMap::new(),
             installation_id: None,
+            tracking_changes: Vec::new(),
             deletions: 0,
             applies: 0,
         }
@@ -145,6 +148,17 @@ impl Observer {
     /// An application is not there any more.
     pub(super) fn died(&mut self, name: &str, at: Duration) {
         self.gone.insert(name.to_owned(), at);
+    }
+
+    /// The method of the installation at a time, as far as it was changed before.
+    pub(super) fn system_method_at(&self, at: Duration) -> Option<String> {
+        let mut before = self.tracking_changes.iter().rev().filter(|(changed, _)| *changed <= at);
+        before.find_map(|(_, method)| method.clone())
+    }
+
+    /// An application as it was at the last write that concerned it.
+    pub(super) fn last_seen(&self, name: &str) -> Option<&Value> {
+        self.applications.get(name)
     }
 
     /// When an application was last seen to be gone.

@@ -111,7 +111,14 @@ fn methods_of(wires: &Wires, app: &App) -> Vec<String> {
     let text = |value: &Value, key: &str| value.get(key).and_then(Value::as_str).map(str::to_owned);
     let settings = wires.get(&format!("/api/v1/namespaces/{CONTROL_PLANE}/configmaps/argocd-cm"));
     let system = settings.and_then(|cm| text(cm.get("data")?, "application.resourceTrackingMethod"));
-    let stored = wires.get(&path_of(&app.name));
+    let (mut stored, mut system) = (wires.get(&path_of(&app.name)), system);
+    if stored.is_none() {
+        // What it was when it went decided.
+        let observer = wires.observer.lock();
+        stored = observer.last_seen(&app.name).cloned();
+        let then = observer.gone_at(&app.name).and_then(|at| observer.system_method_at(at));
+        system = then.or(system);
+    }
     let own = |key: &str| annotation(stored.as_ref()?, key).map(str::to_owned);
     let profile = own("argocd.argoproj.io/tracking-profile");
     let last = profile.and_then(|text| text_of(&text, "method"));

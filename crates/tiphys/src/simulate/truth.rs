@@ -5,6 +5,7 @@
 //! controller that takes an error for an empty list is found out.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
 
 use serde_json::Value;
 use tiphys_object::ResourceKey;
@@ -13,9 +14,13 @@ use super::model::{App, annotation, holds, key_of};
 use super::settled::{is_free, owned, released};
 use super::users::path_of;
 use super::wire::Wires;
+use super::world::since_begin;
 
 /// Kinds of which an object that says what is declared, no more and no less, is in sync beyond doubt.
 const PLAIN: [&str; 2] = ["ConfigMap", "Secret"];
+
+/// Times in a status are whole seconds.
+const LAG: Duration = Duration::from_secs(2);
 
 /// Checks the status of every application. Where events are lost, an object that no event told of is unknown until its
 /// kind is listed again (ENG-10), which takes as long as it cannot be.
@@ -102,15 +107,20 @@ fn truthful(wires: &Wires, app: &App, loses_events: bool) -> Result<(), String> 
         .filter(|(key, object)| !wanted.contains_key(key) && is_told(key) && !is_released(object));
     let extra: BTreeSet<ResourceKey> = extra.map(|(key, _)| key.clone()).collect();
     status.synced(&wanted, &found, &extra)?;
-    status.out_of_sync(&wanted, &found)?;
+    let is_torn = {
+        let observer = wires.observer.lock();
+        status.is_torn(&observer.tracking_changes, observer.lag + LAG)
+    };
+    if !is_torn {
+        status.out_of_sync(&wanted, &found)?;
+    }
     status.missing(&wanted, &found)
 }
 
 /// When an object was made, as the run counts time.
-fn age(object: &Value) -> std::time::Duration {
+fn age(object: &Value) -> Duration {
     let time = object.pointer("/metadata/creationTimestamp").and_then(Value::as_str);
-    time.and_then(|time| time.parse().ok())
-        .map_or(std::time::Duration::ZERO, |time| super::world::since_begin(&time))
+    time.and_then(|time| time.parse().ok()).map_or(Duration::ZERO, |time| since_begin(&time))
 }
 
 /// An Application as it is stored.
@@ -139,6 +149,26 @@ impl Status<'_> {
             let key = ResourceKey::new(text("group"), text("kind"), text("namespace"), text("name"));
             (key, text("status"))
         })
+    }
+
+    /// Whether objects may bear marks of settings that are neither in force nor those of the last whole sync: the settings
+    /// changed while that went on, or a sync of some objects came after a further change. An apply would change these marks,
+    /// so that they rightly are a difference (TRK-102).
+    fn is_torn(&self, changes: &[(Duration, Option<String>)], lag: Duration) -> bool {
+        let time = |value: Option<&Value>| {
+            value.and_then(Value::as_str).and_then(|text| text.parse().ok()).map(|at| since_begin(&at))
+        };
+        let history = self.live.pointer("/status/history").and_then(Value::as_array);
+        let whole = history.and_then(|history| history.last());
+        let of_whole = |name: &str| time(whole.and_then(|whole| whole.get(name))).unwrap_or_default();
+        let (from, to) = (of_whole("deployStartedAt"), of_whole("deployedAt"));
+        let changed = |from: Duration, to: Duration| {
+            changes.iter().any(|(at, _)| (from..=to + lag).contains(&(*at + lag)))
+        };
+        let is_partial =
+            self.live.pointer("/status/operationState/operation/sync/resources").is_some_and(Value::is_array);
+        let last = time(self.live.pointer("/status/operationState/finishedAt")).unwrap_or_default();
+        changed(from, to) || (is_partial && last >= to && changed(to, last))
     }
 
     /// Whether the live objects could not be seen; what the sources say may be unknown on its own.

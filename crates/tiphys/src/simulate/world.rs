@@ -350,9 +350,12 @@ impl World {
             (users::path_of(&app.name), json!({"metadata": {"annotations": annotations}}))
         } else {
             let data = json!({"application.resourceTrackingMethod": method});
-            (settings, json!({"data": data}))
+            (settings.clone(), json!({"data": data}))
         };
         let (status, _) = self.wires.direct(Method::PATCH, &path, "application/merge-patch+json", &patch);
+        let now = self.wires.now();
+        let of_system = (path == settings).then(|| method.to_owned());
+        self.wires.observer.lock().tracking_changes.push((now, of_system));
         self.tell(&format!("marks by {method}: {path}: {status}"));
         self.plant_foreign(&app, method);
     }

@@ -8,15 +8,7 @@ use crate::world::{World, conditions, merge};
 
 /// `app manifests` of an application: whether it succeeded, and what it printed.
 async fn manifests(world: &World, app: &str) -> (bool, String) {
-    let output = tokio::process::Command::new(env!("CARGO_BIN_EXE_tiphys"))
-        .args(["app", "manifests", app, "--core", "-n", &world.cp, "-N", &world.cp])
-        .env("KUBECONFIG", &world.launch.kubeconfig)
-        .env("XDG_CACHE_HOME", world.directory().join(app))
-        .output()
-        .await
-        .unwrap();
-    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
-    (output.status.success(), format!("{}{}", text(&output.stdout), text(&output.stderr)))
+    world.command(&["app", "manifests", app, "-N", &world.cp]).await
 }
 
 /// CTL-136, RND-15: a source that is only referenced gives no manifests, alone neither.
@@ -42,7 +34,7 @@ async fn ctl_136_rep_200_core_mode_renders_what_the_controller_renders() {
     let seen = world.until_app(&lone, "compared", is_compared).await;
     assert!(seen["status"]["resources"].as_array().is_none_or(Vec::is_empty), "{seen}");
     let refusal =
-        |app: &Value| conditions(app, "ComparisonError").iter().any(|c| c.contains("wants signatures"));
+        |app: &Value| conditions(app, "ComparisonError").iter().any(|c| c.contains(": unsigned (key_id=)"));
     world.until_app(&signed, "refused", refusal).await;
 
     let (is_done, printed) = manifests(&world, &plain).await;
@@ -51,7 +43,7 @@ async fn ctl_136_rep_200_core_mode_renders_what_the_controller_renders() {
     assert!(is_done && !printed.contains("ConfigMap"), "{printed}");
     let (is_done, printed) = manifests(&world, &signed).await;
     assert!(
-        !is_done && printed.contains("wants signatures") && !printed.contains("kind: ConfigMap"),
+        !is_done && printed.contains(": unsigned (key_id=)") && !printed.contains("kind: ConfigMap"),
         "{printed}"
     );
     assert!(!world.exists(CONFIG_MAPS, &ns, "cm").await, "nothing was synced");

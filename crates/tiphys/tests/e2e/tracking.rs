@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde_json::{Value, json};
 
 use crate::api::{APPS, CONFIG_MAPS};
-use crate::fixtures::{automated, config_map, file};
+use crate::fixtures::{automated, config_map, file, manual};
 use crate::git::Repo;
 use crate::world::{Setup, World, conditions, is_synced, merge};
 
@@ -211,6 +211,104 @@ async fn trk_112_applications_are_pinned_to_a_method_one_by_one() {
     assert!(is_synced(&seen), "{:#}", seen["status"]);
     assert!(world.exists(CONFIG_MAPS, &ns, "other").await);
     world.finish().await;
+}
+
+/// TRK-104: of what was synced before anybody stored a profile, the objects that the status lists are recognised by their
+/// labels, also after a restart; a label that somebody else wrote leads nowhere.
+#[tokio::test]
+async fn trk_104_objects_of_first_contact_are_recognised_and_pruned() {
+    let setup = Setup { settings: vec![(METHOD, "label")], ..Setup::default() };
+    let Some(mut world) = World::start_with("contact", setup).await else { return };
+    let ns = world.namespace("ns").await;
+    let both = file(&[config_map("keep", "1"), config_map("old", "1")]);
+    let repo = world.repo("app", &[("cm.yaml", &both)]).await;
+    let app = world.create("app", &repo, ".", &ns, &automated()).await;
+    world.until_synced(&app).await;
+    // As another product leaves it.
+    world.kill().await;
+    world.patch_app(&app, &json!({"metadata": {"annotations": {PROFILE: null}}})).await;
+    world.settings(&json!({METHOD: "annotation"})).await;
+    let mut stranger = config_map("stranger", "1");
+    merge(&mut stranger, &json!({"metadata": {"namespace": ns, "labels": {LABEL: app}}}));
+    world.api.apply(CONFIG_MAPS, &stranger).await;
+    world.restart().await;
+    for _ in 0..2 {
+        let seen = world.refresh(&app, "normal").await;
+        assert!(is_synced(&seen), "{:#}", seen["status"]);
+        assert_eq!(listed(&seen), ["keep", "old"]);
+    }
+    world.push(&repo, &[("cm.yaml", &file(&[config_map("keep", "1")]))]).await;
+    world.until_gone(CONFIG_MAPS, &ns, "old").await;
+    let is_marked = |app: &Value| app["metadata"]["annotations"][PROFILE] == r#"{"method":"annotation"}"#;
+    world.until_app(&app, "has its profile", is_marked).await;
+    assert!(world.exists(CONFIG_MAPS, &ns, "stranger").await);
+    world.finish().await;
+}
+
+/// TRK-106: what was the application's under the former settings alone, and was not pruned by the sync under the new ones,
+/// is no longer listed, stays, and is named.
+#[tokio::test]
+async fn trk_106_what_a_migrating_sync_does_not_prune_is_released_and_told() {
+    let setup = Setup { settings: vec![(METHOD, "label")], ..Setup::default() };
+    let Some(mut world) = World::start_with("release", setup).await else { return };
+    let ns = world.namespace("ns").await;
+    let both = file(&[config_map("keep", "1"), config_map("old", "1")]);
+    let repo = world.repo("app", &[("cm.yaml", &both)]).await;
+    let app = world.create("app", &repo, ".", &ns, &manual()).await;
+    let state = world.sync(&app, &json!({})).await;
+    assert_eq!(state["phase"], "Succeeded", "{state:#}");
+    world.settings(&json!({METHOD: "annotation"})).await;
+    world.push(&repo, &[("cm.yaml", &file(&[config_map("keep", "1")]))]).await;
+    let has_extra = |app: &Value| {
+        app["status"]["resources"].as_array().into_iter().flatten().any(|r| r["requiresPruning"] == true)
+    };
+    world.until_app(&app, "has something to prune", has_extra).await;
+    let state = world.sync(&app, &json!({})).await;
+    assert_eq!(state["phase"], "Succeeded", "{state:#}");
+    let seen = world.until_app(&app, "has released it", |app| listed(app) == ["keep"]).await;
+    assert!(is_synced(&seen), "{:#}", seen["status"]);
+    assert!(world.exists(CONFIG_MAPS, &ns, "old").await);
+    let told = || async {
+        let events = world.api.list("v1/events", &world.cp).await;
+        let is_told = |event: &&Value| {
+            event["reason"] == "TrackingReleased" && event["involvedObject"]["name"] == app.as_str()
+        };
+        events.iter().find(is_told).cloned().unwrap_or_default()
+    };
+    let event = world.until("the event is there", told, Value::is_object).await;
+    assert_eq!(event["type"], "Warning");
+    assert!(event["message"].as_str().unwrap_or_default().contains("old"), "{event:#}");
+    world.finish().await;
+}
+
+/// TRK-108: an application is marked anew by a command, which brings nothing back that somebody deleted.
+#[tokio::test]
+async fn trk_108_an_application_is_marked_anew_without_anything_else() {
+    let setup = Setup { settings: vec![(METHOD, "label")], ..Setup::default() };
+    let Some(mut world) = World::start_with("stamp", setup).await else { return };
+    let ns = world.namespace("ns").await;
+    let both = file(&[config_map("keep", "1"), config_map("deleted", "1")]);
+    let repo = world.repo("app", &[("cm.yaml", &both)]).await;
+    let app = world.create("app", &repo, ".", &ns, &manual()).await;
+    world.sync(&app, &json!({})).await;
+    world.api.delete(CONFIG_MAPS, &ns, "deleted").await;
+    world.settings(&json!({METHOD: "annotation+hash"})).await;
+    world.until_app(&app, "misses an object", |app| app["status"]["sync"]["status"] == "OutOfSync").await;
+    let (is_done, printed) = world.command(&["app", "migrate-tracking", &app]).await;
+    assert!(is_done, "{printed}");
+    let seen = world.app(&app).await;
+    assert_eq!(seen["metadata"]["annotations"][PROFILE], r#"{"method":"annotation+hash"}"#, "{printed}");
+    let live = world.api.get(CONFIG_MAPS, &ns, "keep").await.unwrap();
+    let digest = live["metadata"]["labels"][LABEL].as_str().map(str::len);
+    assert_eq!(digest, Some(40), "{live:#}");
+    assert!(!world.exists(CONFIG_MAPS, &ns, "deleted").await);
+    world.finish().await;
+}
+
+/// Names of the objects that a status lists.
+fn listed(app: &Value) -> Vec<&str> {
+    let all = app["status"]["resources"].as_array().into_iter().flatten();
+    all.filter_map(|resource| resource["name"].as_str()).collect()
 }
 
 /// Methods with the carriers under which two installations can be told apart. Method `label` with an ID in an annotation

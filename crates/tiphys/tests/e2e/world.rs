@@ -310,6 +310,20 @@ impl World {
         commit
     }
 
+    /// Runs a verb in core mode: whether it succeeded, and what it printed.
+    pub(crate) async fn command(&self, arguments: &[&str]) -> (bool, String) {
+        let output = tokio::process::Command::new(env!("CARGO_BIN_EXE_tiphys"))
+            .args(arguments)
+            .args(["--core", "-n", &self.cp])
+            .env("KUBECONFIG", &self.launch.kubeconfig)
+            .env("XDG_CACHE_HOME", self.directory().join("commands"))
+            .output()
+            .await
+            .unwrap();
+        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+        (output.status.success(), format!("{}{}", text(&output.stdout), text(&output.stderr)))
+    }
+
     pub(crate) async fn metrics(&self) -> String {
         let url = format!("http://127.0.0.1:{}/metrics", self.program.port);
         let answer = self.api.send(Method::GET, &url, &[], "").await.unwrap();

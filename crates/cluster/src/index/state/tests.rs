@@ -4,7 +4,7 @@ use super::*;
 
 fn state() -> (State, KindId) {
     let claim = |metadata: &Metadata| metadata.annotations.get("track").cloned().into_iter().collect();
-    let claims = Claims { keys: vec!["track".into()], claim: Arc::new(claim) };
+    let claims = Claims { keys: vec!["track".into()], claim: Arc::new(claim), ways: vec![1] };
     let derive = |value: &serde_json::Value| Derived {
         health: value["status"]["phase"].as_str().map(|phase| (phase.into(), String::new())),
         node: None,
@@ -153,7 +153,7 @@ fn trk_10_new_rules_reach_unchanged_objects() {
     let (mut state, kind) = state();
     upsert(&mut state, kind, &object("a", "1", "app"));
     let claim = |_: &Metadata| [SmolStr::new("other")].into();
-    state.claims = Claims { keys: vec!["track".into()], claim: Arc::new(claim) };
+    state.claims = Claims { keys: vec!["track".into()], claim: Arc::new(claim), ways: vec![1] };
     state.renew();
     let change = upsert(&mut state, kind, &object("a", "1", "app")).unwrap();
     assert!(change.applications.contains("other"));

@@ -96,6 +96,7 @@ async fn inv_6_nothing_is_changed_with_the_permit_of_another_object() {
         cluster: tiphys_policy::project::Target::default(),
         clusters: Ok(&[]),
         matching: tiphys_api::settings::ProjectMatching::default(),
+        account: None,
     };
     let permit = governed.permit(&target.key(), false).unwrap();
     let refused = writer.create(&permit, &desired).await;

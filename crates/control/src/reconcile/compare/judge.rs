@@ -21,7 +21,7 @@ use crate::memory::{Targets, Verdict};
 pub(in crate::reconcile) async fn health_of_live(subject: Subject<'_>) -> HealthStatus {
     let previous = subject.cx.previous();
     let ownership = subject.cx.ownership(&previous);
-    let mut found = subject.resolved.destination.index.managed(&ownership.marks());
+    let mut found = subject.resolved.destination.index.managed(&ownership.marks(), &ownership.ways());
     found.objects.retain(|object| ownership.owns(object) && !Role::of(object.as_ref()).is_hook());
     let known: HashSet<GroupKind> =
         subject.cx.app.status.resources.iter().map(|r| GroupKind::new(&r.group, &r.kind)).collect();
@@ -30,6 +30,7 @@ pub(in crate::reconcile) async fn health_of_live(subject: Subject<'_>) -> Health
     };
     let is_incomplete = subject.resolved.destination.is_stopped()
         || found.cluster_error.is_some()
+        || !found.is_looked_for
         || found.incomplete.iter().any(|(kind, _)| is_doubtful(kind));
     if is_incomplete || found.objects.is_empty() {
         return unknown_health();

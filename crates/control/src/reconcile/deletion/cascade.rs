@@ -8,10 +8,11 @@ use tiphys_api::Application;
 use tiphys_api::names::{annotation, finalizer};
 use tiphys_cluster::{ApiError, Propagation, Seen, Target};
 use tiphys_engine::deletion::{DeletionFacts, DeletionStep, next_deletion};
+use tiphys_engine::tracking::Ownership;
 use tiphys_lifecycle::finalizers::CASCADES;
 use tiphys_object::{Gvk, Object, ResourceKey};
 
-use super::step::{LOOK_AGAIN, RETRY, Step, delete_all};
+use super::step::{LOOK_AGAIN, RETRY, SOON, Step, delete_all};
 use crate::reconcile::compare::{Subject, with_recognised};
 use crate::reconcile::load::AppContext;
 use crate::reconcile::resolve::Resolved;
@@ -33,7 +34,10 @@ pub(super) async fn cascade(
     }
     let previous = cx.previous();
     let ownership = cx.ownership(&previous);
-    let mut found = resolved.destination.index.managed(&ownership.marks());
+    let mut found = resolved.destination.index.managed(&ownership.marks(), &ownership.ways());
+    if !found.is_looked_for && found.cluster_error.is_none() {
+        return not_looked_for(cx, &ownership);
+    }
     found.objects.retain(|object| ownership.owns(object));
     if let Some(error) = found.cluster_error {
         return Err(format!("Failed to load live state: {error}"));
@@ -98,6 +102,21 @@ pub(super) async fn cascade(
             Ok(Step::Wait(NEXT_WAVE))
         }
     }
+}
+
+/// Nobody looks for everything that the application may have marked. That passes, but where there are too many former ways
+/// of marking; then a person has to say that nothing was marked in that one.
+fn not_looked_for(cx: &AppContext<'_>, ownership: &Ownership<'_>) -> Result<Step, String> {
+    let readings = cx.controller.store.readings();
+    // The settings may have changed in the middle of the round.
+    if !readings.has(ownership.current_way()) || ownership.ways().into_iter().all(|way| readings.has(way)) {
+        return Ok(Step::Wait(SOON));
+    }
+    Err(format!(
+        "objects are marked in too many former ways at once, and those of annotation {name} are not looked for; if the \
+         application has none that are marked in that way, remove the annotation, and otherwise delete them first",
+        name = annotation::TRACKING_PROFILE
+    ))
 }
 
 /// Objects this application has or had, as far as its status knows, and whether they are hooks: what was compared,

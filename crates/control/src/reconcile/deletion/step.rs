@@ -11,7 +11,7 @@ use tiphys_object::{Object, ResourceKey};
 use crate::clusters::Unusable;
 use crate::reconcile::actions;
 use crate::reconcile::load::AppContext;
-use crate::reconcile::resolve::{Resolved, collision, impersonation};
+use crate::reconcile::resolve::{Resolved, account, collision};
 use crate::reconcile::settle::{WrittenObjects, settle};
 
 /// What one step came to.
@@ -49,11 +49,11 @@ pub(super) async fn destination_of(cx: &AppContext<'_>) -> Result<Result<Resolve
     if let Some(text) = collision(cx) {
         return Err(text);
     }
-    if let Some(text) = impersonation(cx, project, &cluster.server) {
-        return Err(text);
-    }
+    let account = account(cx, project, &cluster.server)?;
     match cx.controller.clusters.get(&cluster.server).await {
-        Ok(destination) => Ok(Ok(Resolved { project: Arc::clone(project), destination })),
+        Ok(destination) => {
+            Ok(Ok(Resolved { project: Arc::clone(project), destination, account: Ok(account) }))
+        }
         Err(Unusable::NotReady) => Ok(Err(Step::Wait(SOON))),
         Err(Unusable::Failed(error)) => Ok(Err(Step::Blocked(format!("{error}; {UNREACHED_HINT}")))),
     }

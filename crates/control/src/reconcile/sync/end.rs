@@ -6,12 +6,11 @@ use tiphys_api::Application;
 use tiphys_api::application::{Operation, OperationState, SyncResult};
 use tiphys_api::codes::OperationPhase;
 use tiphys_api::names::annotation;
-use tiphys_engine::compare::Comparison;
 use tiphys_engine::sync::PassEnd;
 use tiphys_lifecycle::attempt;
 use tiphys_lifecycle::operation::{Ending, end_pass, extend_history, shown};
 use tiphys_lifecycle::refresh::Level;
-use tiphys_lifecycle::status_patch::PatchOptions;
+use tiphys_lifecycle::status_patch::{PatchOptions, is_awaited};
 use tiphys_object::ResourceKey;
 
 use super::state::{LOOK_AGAIN, Next, keep_ledger, save};
@@ -103,12 +102,13 @@ pub(super) async fn end(
 async fn finish(cx: &mut AppContext<'_>, state: Box<OperationState>, attempt: Option<Attempt<'_>>) -> Next {
     let now = cx.controller.clock.now();
     let mut new = cx.app.clone();
-    {
+    let is_marked_alike = {
         let mut memory = cx.memory.lock();
         memory.ledger = None;
         memory.not_before = None;
         memory.unreached_since = None;
-    }
+        memory.marks_by.take().is_some()
+    };
     let has_succeeded = state.phase == OperationPhase::Succeeded;
     let is_dry_run = state.operation.sync.as_ref().is_some_and(|sync| sync.dry_run);
     new.status.history = extend_history(&cx.app, &state, now);
@@ -118,22 +118,25 @@ async fn finish(cx: &mut AppContext<'_>, state: Box<OperationState>, attempt: Op
     let mut released = Vec::new();
     if let Some(Attempt { resolved, operation, compared, .. }) = attempt.filter(|_| !is_dry_run) {
         let sync = operation.sync.as_ref();
-        if has_succeeded && sync.is_some_and(|sync| sync.resources.is_empty()) {
+        let is_whole = has_succeeded && sync.is_some_and(|sync| sync.resources.is_empty());
+        if is_whole {
             cx.memory.lock().synced_ids = Some(compared.targets.ids().collect());
         }
         let is_of_spec = sync.is_some_and(|sync| sync.manifests.is_empty())
             && compared.targets.sources == SourcesId::of(cx.app.sources());
-        if is_of_spec && pinned_is_current(cx, compared) {
-            let after = compare::with_targets(Subject { cx, resolved }, compared.targets.clone()).await;
-            let is_whole = has_succeeded && sync.is_some_and(|sync| sync.resources.is_empty());
-            let is_marked_anew = after.comparison.resources.iter().all(|r| !r.is_marked_otherwise);
-            if is_whole && is_marked_anew && after.comparison.failed.is_none() {
-                released = mark_as_synced(cx, &mut new, &after.comparison);
-            }
-            if after.comparison.failed.is_none() {
-                // Not a look at the branch: syncs that follow each other must not put that off (INV-13).
-                after.show(cx, &mut new, Level::Recent, now);
-            }
+        let is_shown = is_of_spec && pinned_is_current(cx, compared);
+        let after = if is_shown || (has_succeeded && !is_profile_stored(cx)) {
+            compare::with_targets(Subject { cx, resolved }, compared.targets.clone()).await.ok()
+        } else {
+            None
+        };
+        let after = after.filter(|after| after.comparison.failed.is_none());
+        if has_succeeded && is_marked_anew((is_whole, is_marked_alike), after.as_ref()) {
+            released = mark_as_synced(cx, &mut new, after.as_ref());
+        }
+        if let Some(after) = after.filter(|_| is_shown) {
+            // Not a look at the branch: syncs that follow each other must not put that off (INV-13).
+            after.show(cx, &mut new, Level::Recent, now);
         }
     }
     let options = PatchOptions { operation: true, profile: true, ..PatchOptions::default() };
@@ -152,23 +155,41 @@ async fn finish(cx: &mut AppContext<'_>, state: Box<OperationState>, attempt: Op
     if is_dry_run {
         return Next::Stop(Requeue::Done);
     }
-    // What was compared above is what the operation knew; whether the branch moved meanwhile is another question,
-    // asked soon.
-    let level = if attempt.is_some() && has_succeeded { Level::Recent } else { Level::Latest };
+    // What was compared above is what the operation knew; whether the branch moved meanwhile is another question, asked
+    // soon. Clients that wait for the operation wait for its answer, unless there is one of the same second.
+    let is_recent = attempt.is_some() && has_succeeded && !is_awaited(&cx.app);
+    let level = if is_recent { Level::Recent } else { Level::Latest };
     cx.memory.lock().request(level);
     Next::Stop(Requeue::Now(Priority::Urgent))
 }
 
+/// Whether the profile that is stored is that of the settings in force.
+fn is_profile_stored(cx: &AppContext<'_>) -> bool {
+    cx.app.annotation(annotation::TRACKING_PROFILE) == Some(cx.tracking.profile().as_str())
+}
+
+/// Whether all objects of the application bear the marks of the settings in force. A whole sync that marked all of them alike
+/// is believed, whether the watch shows it already or not. Where the settings changed meanwhile it has to be seen, and after
+/// a sync of some objects also that nothing is left to release.
+fn is_marked_anew((is_whole, is_alike): (bool, bool), after: Option<&Compared>) -> bool {
+    let is_seen = |after: &Compared| {
+        let resources = &after.comparison.resources;
+        resources.iter().all(|r| !r.is_marked_otherwise)
+            && (is_whole || resources.iter().all(|r| !r.is_released_next))
+    };
+    (is_whole && is_alike) || after.is_some_and(is_seen)
+}
+
 /// Remembers under which tracking settings all objects of the application are marked now (TRK-102); the answer are those
 /// that were the application's only under the ones before (TRK-106).
-fn mark_as_synced(cx: &AppContext<'_>, new: &mut Application, after: &Comparison) -> Vec<ResourceKey> {
-    let profile = cx.tracking.profile();
-    if cx.app.annotation(annotation::TRACKING_PROFILE) == Some(profile.as_str()) {
+fn mark_as_synced(cx: &AppContext<'_>, new: &mut Application, after: Option<&Compared>) -> Vec<ResourceKey> {
+    if is_profile_stored(cx) {
         return Vec::new();
     }
-    new.metadata.annotations.insert(annotation::TRACKING_PROFILE.to_owned(), profile);
+    new.metadata.annotations.insert(annotation::TRACKING_PROFILE.to_owned(), cx.tracking.profile());
     cx.memory.lock().recognised.clear();
-    after.resources.iter().filter(|r| r.is_released_next).map(|r| r.key.clone()).collect()
+    let resources = after.into_iter().flat_map(|after| &after.comparison.resources);
+    resources.filter(|r| r.is_released_next).map(|r| r.key.clone()).collect()
 }
 
 /// The first of some objects, and how many more there are.

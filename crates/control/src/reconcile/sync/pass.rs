@@ -5,7 +5,6 @@ use std::sync::Arc;
 use futures::StreamExt;
 use jiff::Timestamp;
 use tiphys_api::application::{OperationState, SyncOperation, SyncResult};
-use tiphys_api::codes::ConditionType;
 use tiphys_api::names::annotation;
 use tiphys_engine::health::{self, Health, HealthError};
 use tiphys_engine::normalize::IgnoreRules;
@@ -56,7 +55,6 @@ pub(super) fn facts(cx: &AppContext<'_>, compared: &Compared, about: About<'_>) 
             self_referenced: r.self_referenced,
         })
     };
-    let shared = compared.conditions.iter().find(|c| c.r#type == ConditionType::SharedResourceWarning);
     let revision = if result.revision.is_empty() { result.revisions.first() } else { Some(&result.revision) };
     let resources = compared.comparison.resources.iter().map(pair).collect::<Result<_, _>>()?;
     if let Some(note) = ignore.as_ref().and_then(|ignore| ignore.stopped().pop_first()) {
@@ -80,7 +78,7 @@ pub(super) fn facts(cx: &AppContext<'_>, compared: &Compared, about: About<'_>) 
             .app
             .annotation("argocd.argoproj.io/client-side-apply-migration-manager")
             .map(Into::into),
-        shared_resource_warning: shared.map(|c| c.message.clone()),
+        shared: compared.comparison.shared.clone(),
         resources,
         hooks: compared.comparison.hooks.clone(),
         results: result.resources.clone(),
@@ -122,7 +120,7 @@ impl sync::Cluster for ClusterFacts {
     }
 
     fn permitted(&self, object: &Object, namespaced: bool) -> Result<(), String> {
-        self.resolved.governed(&self.world).permit(&object.key(), namespaced).map(drop)
+        self.resolved.governed(&self.world)?.permit(&object.key(), namespaced).map(drop)
     }
 
     fn health(&self, object: &Object) -> Result<Option<Health>, HealthError> {

@@ -280,10 +280,16 @@ fn trk_131_shared_objects_are_warned_about() {
 
 #[test]
 fn trk_132_a_sync_may_fail_on_shared_objects() {
-    let on = ["FailOnSharedResource=true".to_owned()];
-    assert_eq!(fail_on_shared(&on, &["b", "a"]).as_deref(), Some("Shared resource found: a"));
-    assert_eq!(fail_on_shared(&on, &[]), None);
-    assert_eq!(fail_on_shared(&["Prune=false".to_owned()], &["w"]), None);
+    let shared = |message: &str, owner_exists| SharedResource { message: message.to_owned(), owner_exists };
+    let found = [shared("b", true), shared("a", false)];
+    let fails = |option: &str, shared: &[SharedResource]| fail_on_shared(&[option.to_owned()], shared);
+    let on = "FailOnSharedResource=true";
+    assert_eq!(fails(on, &found).as_deref(), Some("Shared resource found: a"));
+    assert_eq!(fails(on, &[]), None);
+    assert_eq!(fails("Prune=false", &found), None);
+    let existing = "FailOnSharedResource=existing";
+    assert_eq!(fails(existing, &found).as_deref(), Some("Shared resource found: b"), "TRK-134");
+    assert_eq!(fails(existing, &found[1..]), None, "a label that a chart made");
 }
 
 #[test]

@@ -1,4 +1,5 @@
 use super::*;
+use crate::compare::SharedResource;
 use crate::health::{Health, HealthError};
 use crate::sync::{Served, SyncPair, operation_id};
 use serde_json::{Value, json};
@@ -147,7 +148,8 @@ fn eng_157_a_namespace_that_cannot_be_read_fails_the_sync() {
 #[test]
 fn eng_182_shared_resources_stop_the_sync_when_asked_to() {
     let mut facts = facts(&hook(&[]));
-    facts.shared_resource_warning = Some("Secret/s is part of applications a/b and c".to_owned());
+    let message = "Secret/s is part of applications a/b and c".to_owned();
+    facts.shared = vec![SharedResource { message, owner_exists: false }];
     facts.operation.sync_options = vec!["FailOnSharedResource=true".to_owned()];
     let mut pass = Pass::start(facts, Plain(HealthCode::Healthy));
     let Step::Finish(end) = pass.next(Vec::new()) else { panic!("nothing is to be done") };

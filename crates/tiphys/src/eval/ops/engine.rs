@@ -338,7 +338,7 @@ fn plan(input: &mut Input) -> Result<Value, Fault> {
     let permit = |object: &Object, namespaced: bool| {
         let Some(project) = &project else { return Ok(()) };
         let cluster = Target { server: &destination.server, name: &destination.name, namespace: "" };
-        let governed = Governed { project, cluster, clusters: Ok(&[]), matching };
+        let governed = Governed { project, cluster, clusters: Ok(&[]), matching, account: None };
         governed.permit(&object.key(), namespaced).map(drop)
     };
     model::run_with(&input.take_all(), &permit).map_err(Fault::invalid)

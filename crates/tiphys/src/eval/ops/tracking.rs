@@ -10,7 +10,8 @@ use tiphys_api::Application;
 use tiphys_api::application::{Metadata, ResourceStatus};
 use tiphys_api::names::annotation;
 use tiphys_engine::compare::{
-    ComparedResource, ListsInput, LiveObjects, compare_lists, fail_on_shared, is_root, shared_warning,
+    ComparedResource, ListsInput, LiveObjects, SharedResource, compare_lists, fail_on_shared, is_root,
+    shared_warning,
 };
 use tiphys_engine::tracking::{
     HashAlgorithm, Owned, Ownership, Previous, TrackingId, app_key, applied, expand_lists,
@@ -435,7 +436,10 @@ fn managed_sets(input: &mut Input) -> Result<Value, Fault> {
 
 fn refuse_shared(input: &Input) -> Value {
     let options: Vec<String> = input.texts("syncOptions").into_iter().map(str::to_owned).collect();
-    match fail_on_shared(&options, &input.texts("warnings")) {
+    // Whoever lists a warning means one of an application that is there.
+    let shared = |message: &str| SharedResource { message: message.to_owned(), owner_exists: true };
+    let shared: Vec<SharedResource> = input.texts("warnings").into_iter().map(shared).collect();
+    match fail_on_shared(&options, &shared) {
         Some(message) => json!({"phase": "Failed", "message": message}),
         None => json!({"phase": null, "message": null}),
     }
