@@ -139,7 +139,7 @@ async fn settings_changed(context: &Context, world: &World, old: &World) {
         // Before the indexes tell of objects by these marks.
         context.store.mark_anew(&world.tracking);
     }
-    context.clusters.reconfigure(world, old, context.store.readings());
+    context.clusters.reconfigure(world, old, &context.store);
     let mut affected = Affected::between(old, world);
     let keys = if affected.is_nothing() { Vec::new() } else { context.store.keys() };
     for key in keys {

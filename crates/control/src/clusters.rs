@@ -22,6 +22,7 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
+use crate::store::AppStore;
 use crate::world::World;
 
 /// Events of one index that may wait; when full, its watches stall, which is the backpressure we want.
@@ -41,9 +42,21 @@ pub(crate) struct Destination {
     cancel: CancellationToken,
     /// What the renderings may depend on, of the kinds it was made of.
     facts: Mutex<Option<(Arc<Kinds>, ClusterFacts)>>,
+    /// How the index reads marks.
+    readings: Arc<Mutex<Arc<Readings>>>,
 }
 
 impl Destination {
+    /// Lets the index read marks as the rules say.
+    fn read_by(&self, rules: &Rules) {
+        let mut readings = self.readings.lock();
+        let is_same = Arc::ptr_eq(&readings, &rules.readings) || *readings == rules.readings;
+        *readings = Arc::clone(&rules.readings);
+        if !is_same {
+            self.index.set_claims(rules.claims());
+        }
+    }
+
     /// The same connection and index under another description.
     fn described_by(&self, cluster: Cluster) -> Self {
         Self {
@@ -53,6 +66,7 @@ impl Destination {
             started: self.started,
             cancel: self.cancel.clone(),
             facts: Mutex::default(),
+            readings: Arc::clone(&self.readings),
         }
     }
 
@@ -200,6 +214,8 @@ impl Pool {
             // The settings changed while it was started.
             return Err(Unusable::NotReady);
         }
+        // A way of marking that was brought while it was started is looked for too.
+        destination.read_by(&self.slots.lock().rules);
         // Whoever needs it is woken when it answers again; until then nobody waits (CTL-141).
         if let Some(reason) = destination.index.unreachable() {
             return Err(Unusable::Failed(format!("cannot reach the API server: {reason}")));
@@ -209,10 +225,11 @@ impl Pool {
     }
 
     /// Takes new settings into use on all clusters: claims, exclusions, and clusters that changed or left
-    /// (ENG-18).
-    pub(crate) fn reconfigure(&self, world: &World, old: &World, readings: Arc<Readings>) {
+    /// (ENG-18). `store` is asked how marks are read while nobody else can bring an older answer.
+    pub(crate) fn reconfigure(&self, world: &World, old: &World, store: &AppStore) {
         let mut slots = self.slots.lock();
         let Slots { configured, rules, used } = &mut *slots;
+        let readings = store.readings();
         let changed = |key: &str| world.settings.cm().get(key) != old.settings.cm().get(key);
         let is_filter_new = changed("resource.exclusions") || changed("resource.inclusions");
         let is_health_new = health_settings(world) != health_settings(old);
@@ -229,9 +246,7 @@ impl Pool {
         *rules = Rules::of(world, readings);
         for slot in used.values() {
             let Some(destination) = slot.cell.get() else { continue };
-            if is_tracking_new {
-                destination.index.set_claims(rules.claims());
-            }
+            destination.read_by(rules);
             if is_health_new {
                 destination.index.set_derive(rules.derive());
             }
@@ -241,15 +256,17 @@ impl Pool {
         }
     }
 
-    /// Takes further ways of reading marks into use (TRK-91).
-    pub(crate) fn read_by(&self, readings: &Arc<Readings>) {
+    /// Takes further ways of reading marks into use (TRK-91). Workers and the watch come here at once: the store is asked
+    /// under the lock, so that nobody puts an older answer over a newer one.
+    pub(crate) fn read_by(&self, store: &AppStore) {
         let mut slots = self.slots.lock();
-        if Arc::ptr_eq(&slots.rules.readings, readings) || slots.rules.readings == *readings {
+        let readings = store.readings();
+        if Arc::ptr_eq(&slots.rules.readings, &readings) || slots.rules.readings == readings {
             return;
         }
-        slots.rules.readings = Arc::clone(readings);
+        slots.rules.readings = readings;
         for destination in slots.used.values().filter_map(|slot| slot.cell.get()) {
-            destination.index.set_claims(slots.rules.claims());
+            destination.read_by(&slots.rules);
         }
     }
 
@@ -329,6 +346,7 @@ impl Pool {
             started: Instant::now(),
             cancel,
             facts: Mutex::default(),
+            readings: Arc::new(Mutex::new(rules.readings)),
         }))
     }
 }

@@ -86,7 +86,7 @@ impl Context {
     /// Lets the indexes look for every mark that objects of the applications may bear (TRK-91): one that was just taken in
     /// may have brought a further way.
     pub(crate) fn look_for_marks(&self) {
-        self.clusters.read_by(&self.store.readings());
+        self.clusters.read_by(&self.store);
     }
 
     /// Sends an event about an application; never waits.

@@ -7,10 +7,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures::future::BoxFuture;
+use smol_str::SmolStr;
 use tiphys_api::names;
 use tiphys_cluster::ObjectEvent;
 use tiphys_installation::InstallationData;
-use tiphys_object::Gvk;
+use tiphys_object::{Gvk, Metadata, ResourceKey};
 use tiphys_source::{SourceOptions, Sources};
 use tokio::sync::mpsc;
 use tokio::time::Instant;
@@ -18,6 +19,7 @@ use tokio::time::Instant;
 use crate::context::Context;
 use crate::control_plane::{ControlPlane, StartError, project_gvk};
 use crate::installation_id::{self, Home};
+use crate::store::is_news;
 use crate::surroundings::{Random, Surroundings};
 use crate::world::World;
 
@@ -34,6 +36,8 @@ pub(crate) struct SettingsWatch {
     projects: mpsc::Receiver<ObjectEvent>,
     data: InstallationData,
     random: Random,
+    /// The version of the settings that the log tells of.
+    told: Option<SmolStr>,
 }
 
 #[derive(Clone, Copy)]
@@ -61,6 +65,7 @@ impl SettingsWatch {
                 ..InstallationData::default()
             },
             random: plane.surroundings.random.clone(),
+            told: None,
         };
         inputs.first().await.map_err(StartError::Cluster)?;
         if !plane.read_only {
@@ -71,6 +76,7 @@ impl SettingsWatch {
                 .await
                 .map_err(StartError::InstallationId)?;
         }
+        inputs.tell();
         Ok(inputs)
     }
 
@@ -200,12 +206,28 @@ impl SettingsWatch {
         }
         context.sources.set_revision_ttl(revision_ttl(&world));
         changed(context, &world, &old).await;
+        self.tell();
+    }
+
+    /// Says in the log which version of the settings is in force, once for each.
+    fn tell(&mut self) {
+        let settings = self.data.config_maps.get(names::SETTINGS_CONFIG_MAP);
+        let version = settings.map(|settings| settings.metadata().resource_version.clone());
+        if let Some(version) = version.filter(|version| self.told.as_ref() != Some(version)) {
+            tracing::info!(version = %version, "argocd-cm is in force");
+            self.told = Some(version);
+        }
     }
 }
 
 /// Takes an event; says whether anything changed.
 fn take(data: &mut InstallationData, kind: Kind, event: ObjectEvent) -> bool {
     match event {
+        ObjectEvent::Upsert(received)
+            if !is_news(known(data, kind, received.key()), received.uid(), received.version()) =>
+        {
+            false
+        }
         ObjectEvent::Upsert(received) => match received.read() {
             Ok(object) => data.take(object),
             // What a project permits cannot be told any more. Settings stay as they were (law 2).
@@ -238,6 +260,16 @@ fn take(data: &mut InstallationData, kind: Kind, event: ObjectEvent) -> bool {
         }
         ObjectEvent::Synced | ObjectEvent::Failed(_) => false,
     }
+}
+
+/// What is known of an object: what a watch showed, or the answer to a write of our own.
+fn known<'a>(data: &'a InstallationData, kind: Kind, key: &ResourceKey) -> Option<&'a Metadata> {
+    let known = match kind {
+        Kind::ConfigMap => &data.config_maps,
+        Kind::Secret => &data.secrets,
+        Kind::Project => &data.projects,
+    };
+    known.get(key.name.as_str()).map(|object| object.metadata())
 }
 
 /// Whether a `ConfigMap` says whom the installation trusts (REP A9).

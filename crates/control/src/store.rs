@@ -19,7 +19,7 @@ use tiphys_api::codes::OperationPhase;
 use tiphys_api::names::annotation;
 use tiphys_engine::tracking::{Previous, Reading, Readings, TrackingMethod, TrackingSettings};
 use tiphys_lifecycle::webhook::Push;
-use tiphys_object::Object;
+use tiphys_object::{Metadata, Object};
 
 use crate::app_key::AppKey;
 use crate::memory::AppMemory;
@@ -367,8 +367,7 @@ impl State {
     /// Whether an object is newer than what is known of its application.
     fn is_news(&self, key: &AppKey, uid: &str, version: &str) -> bool {
         let known = self.apps.get(key).map(|known| known.object.metadata());
-        !self.gone_uids.contains(uid)
-            && known.is_none_or(|known| uid != known.uid || is_newer(version, &known.resource_version))
+        !self.gone_uids.contains(uid) && is_news(known, uid, version)
     }
 
     fn remove(&mut self, key: &AppKey) -> Option<AppEntry> {
@@ -455,6 +454,12 @@ fn remove_from(index: &mut HashMap<SmolStr, BTreeSet<AppKey>>, name: &str, key: 
             index.remove(name);
         }
     }
+}
+
+/// Whether what a watch shows of an object is newer than what is known: a late watch shows old versions after an answer to
+/// a write of our own.
+pub(crate) fn is_news(known: Option<&Metadata>, uid: &str, version: &str) -> bool {
+    known.is_none_or(|known| uid != known.uid || is_newer(version, &known.resource_version))
 }
 
 /// Whether a version of an object is newer than another; versions of etcd are growing numbers.

@@ -4,12 +4,9 @@ mod shell;
 #[cfg(test)]
 mod tests;
 
-use std::collections::BTreeMap;
-
 use serde_json::{Map, Value, json};
 use tiphys_api::names::{KNOWN_HOSTS_CONFIG_MAP, KNOWN_HOSTS_KEY, TLS_CERTS_CONFIG_MAP};
 use tiphys_api::trust::{HostPattern, KnownHost, KnownHosts, Pem, PemError, certificates, is_host};
-use tiphys_installation::objects;
 use tiphys_object::Object;
 
 use crate::change::Change;
@@ -194,7 +191,7 @@ pub fn list(known_hosts: Option<&Object>, tls: Option<&Object>, filter: &Filter)
         found.extend(stored.entries().filter(|entry| filter.means_key(entry)).map(Item::of_key));
     }
     if filter.means(CertificateType::Https) {
-        let stored = data(tls);
+        let stored = config_map::data(tls);
         let meant = stored.iter().filter(|(host, _)| filter.host.matches(host));
         found.extend(meant.flat_map(|(host, text)| items_of(host, text)));
     }
@@ -217,7 +214,7 @@ pub fn plan_create_tls(
     for (at, one) in wanted.iter().enumerate() {
         one.certificate().map_err(|error| PemError::Content(at + 1, error))?;
     }
-    let (host, data) = (host.to_ascii_lowercase(), data(stored));
+    let (host, data) = (host.to_ascii_lowercase(), config_map::data(stored));
     // The key of an entry may be spelled in another way; of two the stored one goes on.
     let key = data.keys().find(|key| key.eq_ignore_ascii_case(&host)).unwrap_or(&host);
     if let Some(present) = data.get(key) {
@@ -290,7 +287,7 @@ pub fn plan_delete_tls((namespace, stored): (&str, Option<&Object>), filter: &Fi
         return (Change::Keep, Vec::new());
     }
     let (mut gone, mut removed) = (Map::new(), Vec::new());
-    for (host, text) in data(stored).into_iter().filter(|(host, _)| filter.host.matches(host)) {
+    for (host, text) in config_map::data(stored).into_iter().filter(|(host, _)| filter.host.matches(host)) {
         removed.extend(items_of(&host, &text));
         gone.insert(host, Value::Null);
     }
@@ -302,12 +299,8 @@ pub fn plan_delete_tls((namespace, stored): (&str, Option<&Object>), filter: &Fi
     (change, removed)
 }
 
-fn data(stored: Option<&Object>) -> BTreeMap<String, String> {
-    stored.map(objects::texts).unwrap_or_default()
-}
-
 fn known(stored: Option<&Object>) -> KnownHosts {
-    KnownHosts::read(&data(stored).remove(KNOWN_HOSTS_KEY).unwrap_or_default())
+    KnownHosts::read(&config_map::data(stored).remove(KNOWN_HOSTS_KEY).unwrap_or_default())
 }
 
 fn put_known((namespace, stored): (&str, Option<&Object>), hosts: &KnownHosts) -> Change {

@@ -5,7 +5,6 @@ use std::collections::BTreeMap;
 use serde_json::{Map, Value, json};
 use tiphys_api::names::GPG_KEYS_CONFIG_MAP;
 use tiphys_api::trust::{KeyError, Keyring, PublicKey, key_id, public_keys};
-use tiphys_installation::objects;
 use tiphys_object::Object;
 use tiphys_policy::permit::Own;
 
@@ -75,7 +74,7 @@ pub fn plan_add(
     (namespace, stored): (&str, Option<&Object>),
     text: &str,
 ) -> Result<(Change, Added), GpgKeyError> {
-    let present = data(stored);
+    let present = config_map::data(stored);
     let (mut added, mut new) = (Added::default(), Map::new());
     for key in public_keys(text)? {
         let id = key.key_id().to_owned();
@@ -103,7 +102,7 @@ pub fn plan_delete(
     wanted: &str,
 ) -> Result<(Change, String), GpgKeyError> {
     let id = key_id(wanted).ok_or_else(|| GpgKeyError::InvalidId(wanted.to_owned()))?;
-    let present = data(stored);
+    let present = config_map::data(stored);
     let name = entry(&present, &id).ok_or_else(|| GpgKeyError::NotConfigured(wanted.to_owned()))?;
     let gone = Map::from_iter([(name.clone(), Value::Null)]);
     Ok((config_map::put(stored, (namespace, GPG_KEYS_CONFIG_MAP), &gone), id))
@@ -112,10 +111,6 @@ pub fn plan_delete(
 /// The name of the entry of an id, in whatever case and length it is written (REP-86).
 fn entry<'a>(present: &'a BTreeMap<String, String>, id: &str) -> Option<&'a String> {
     present.keys().find(|name| key_id(name).as_deref() == Some(id))
-}
-
-fn data(stored: Option<&Object>) -> BTreeMap<String, String> {
-    stored.map(objects::texts).unwrap_or_default()
 }
 
 /// Calls about the keys of an installation.
@@ -142,7 +137,7 @@ impl<'a> GpgKeys<'a> {
     pub async fn list(&self) -> Result<Keyring, Error> {
         self.may(Action::Get)?;
         let stored = self.store.get(Own::Trust, GPG_KEYS_CONFIG_MAP).await?;
-        Ok(Keyring::read(&data(stored.as_deref())))
+        Ok(Keyring::read(&config_map::data(stored.as_deref())))
     }
 
     /// One key.

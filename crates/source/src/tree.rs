@@ -30,7 +30,7 @@ use crate::SourceError;
 use crate::store::Generation;
 
 pub(crate) use changes::{ChangesError, changed_files};
-pub(crate) use gitlinks::Gitlink;
+pub(crate) use gitlinks::{GITLINKS_MAX, Gitlink};
 pub(crate) use signed::{Seal, SignedData};
 
 /// Members of decoded directories kept per repository; about 64 bytes each.

@@ -2,6 +2,8 @@
 
 use std::net::{Ipv4Addr, Ipv6Addr};
 
+use tiphys_go::path_match;
+
 /// Bytes of a host name.
 const HOST_BYTES_MAX: usize = 253;
 
@@ -27,45 +29,28 @@ pub fn is_ssh_host(text: &str) -> bool {
     }
 }
 
-/// A pattern of host names: `*` and `?` as in a shell, brackets are letters, empty means all.
+/// A pattern of host names: `*` and `?` as in a shell, brackets are letters, empty means all. It is kept with those
+/// letters escaped.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HostPattern(String);
 
 impl HostPattern {
     /// Reads a pattern.
     pub fn new(text: &str) -> Self {
-        Self(text.to_owned())
+        let mut escaped = String::with_capacity(text.len());
+        for letter in text.chars() {
+            if matches!(letter, '[' | ']' | '\\') {
+                escaped.push('\\');
+            }
+            escaped.push(letter);
+        }
+        Self(escaped)
     }
 
     /// Whether a host fits.
     pub fn matches(&self, host: &str) -> bool {
-        self.0.is_empty() || fits(&self.0, host)
+        self.0.is_empty() || path_match::is_match(&self.0, host) == Ok(true)
     }
-}
-
-/// Compares letter by letter and goes back to the last `*` only, so that the work is bounded by both lengths.
-fn fits(pattern: &str, text: &str) -> bool {
-    let (pattern, text): (Vec<char>, Vec<char>) = (pattern.chars().collect(), text.chars().collect());
-    let (mut at, mut seen) = (0, 0);
-    let mut star: Option<(usize, usize)> = None;
-    while let Some(letter) = text.get(seen) {
-        match pattern.get(at) {
-            Some('*') => {
-                star = Some((at + 1, seen));
-                at += 1;
-            }
-            Some('?') if *letter != '/' => (at, seen) = (at + 1, seen + 1),
-            Some(wanted) if wanted == letter => (at, seen) = (at + 1, seen + 1),
-            _ => match star {
-                Some((after, from)) if text.get(from) != Some(&'/') => {
-                    star = Some((after, from + 1));
-                    (at, seen) = (after, from + 1);
-                }
-                _ => return false,
-            },
-        }
-    }
-    pattern.iter().skip(at).all(|letter| *letter == '*')
 }
 
 #[cfg(test)]

@@ -4,6 +4,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use sha2::{Digest as _, Sha256};
 
+use super::base64_lines;
 use super::der::{Certificate, NotACertificate};
 
 /// Certificates of one text.
@@ -61,17 +62,7 @@ impl Pem {
 
     /// The certificate as PEM, with lines of 64 letters and a line end.
     pub fn text(&self) -> String {
-        let mut text = format!("{BEGIN}\n");
-        for (at, letter) in STANDARD.encode(&self.der).chars().enumerate() {
-            if at > 0 && at % 64 == 0 {
-                text.push('\n');
-            }
-            text.push(letter);
-        }
-        text.push('\n');
-        text.push_str(END);
-        text.push('\n');
-        text
+        format!("{BEGIN}\n{}{END}\n", base64_lines(&self.der))
     }
 }
 

@@ -8,6 +8,8 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use sha1::{Digest as _, Sha1};
 
+use super::base64_lines;
+
 const BEGIN: &str = "-----BEGIN PGP PUBLIC KEY BLOCK-----";
 const END: &str = "-----END PGP PUBLIC KEY BLOCK-----";
 
@@ -67,15 +69,8 @@ impl PublicKey {
 
     /// The key as armoured text.
     pub fn text(&self) -> String {
-        let mut text = format!("{BEGIN}\n\n");
-        for (at, letter) in STANDARD.encode(&self.packets).chars().enumerate() {
-            if at > 0 && at % 64 == 0 {
-                text.push('\n');
-            }
-            text.push(letter);
-        }
         let [_, sum @ ..] = checksum(&self.packets).to_be_bytes();
-        format!("{text}\n={}\n{END}\n", STANDARD.encode(sum))
+        format!("{BEGIN}\n\n{}={}\n{END}\n", base64_lines(&self.packets), STANDARD.encode(sum))
     }
 }
 

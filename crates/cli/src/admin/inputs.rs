@@ -13,7 +13,9 @@ use tiphys_go::yaml::{self, Dialect, Limits};
 use tiphys_installation::InstallationData;
 use tiphys_object::Object;
 
+use crate::command::Command;
 use crate::failure::Failure;
+use crate::flags::Flag;
 use crate::session::Ended;
 use crate::terminal::{Terminal, read_input};
 
@@ -21,6 +23,17 @@ use crate::terminal::{Terminal, read_input};
 const INVALID: u8 = 2;
 /// Files of a folder.
 const FILES_MAX: usize = 10_000;
+
+/// A command that answers from files alone: a wrong number of operands is invalid input too.
+pub(super) const fn verb<V: Copy>(
+    verb: V,
+    (name, usage): (&'static str, &'static str),
+    about: &'static str,
+    flags: &'static [&'static [Flag]],
+    operands: usize,
+) -> Command<V> {
+    Command { usage_code: INVALID, ..Command::new(verb, (name, usage), about, flags, (operands, operands)) }
+}
 
 /// Input that says nothing.
 pub(super) fn invalid(text: impl Into<String>) -> Failure {

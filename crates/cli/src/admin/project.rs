@@ -11,8 +11,7 @@ use tiphys_policy::Decision;
 use tiphys_policy::project::{self, Resource, Target};
 use tiphys_policy::window::{self, Subject, SyncAttempt};
 
-use super::inputs::{self, answer, invalid};
-use crate::command::Command;
+use super::inputs::{self, answer, invalid, verb};
 use crate::failure::Failure;
 use crate::flags::{Flag, Kind, Parsed, flag};
 use crate::output::{Format, print};
@@ -69,16 +68,6 @@ enum Verb {
     CanUse,
     ServiceAccount,
     Effective,
-}
-
-const fn verb(
-    verb: Verb,
-    (name, usage): (&'static str, &'static str),
-    about: &'static str,
-    flags: &'static [&'static [Flag]],
-    operands: usize,
-) -> Command<Verb> {
-    Command { usage_code: 2, ..Command::new(verb, (name, usage), about, flags, (operands, operands)) }
 }
 
 static GROUP: Group<Verb> = Group {

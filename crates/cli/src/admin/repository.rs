@@ -8,8 +8,7 @@ use tiphys_api::repository::{
 };
 use tiphys_installation::{InstallationData, objects};
 
-use super::inputs::{self, answer, invalid};
-use crate::command::Command;
+use super::inputs::{self, answer, invalid, verb};
 use crate::failure::Failure;
 use crate::flags::{Flag, Kind, flag};
 use crate::session::{self, Ended, Group, OK, Session};
@@ -34,16 +33,6 @@ enum Verb {
     SecretName,
     Resolve,
     ClusterSecretName,
-}
-
-const fn verb(
-    verb: Verb,
-    (name, usage): (&'static str, &'static str),
-    about: &'static str,
-    flags: &'static [&'static [Flag]],
-    operands: usize,
-) -> Command<Verb> {
-    Command { usage_code: 2, ..Command::new(verb, (name, usage), about, flags, (operands, operands)) }
 }
 
 static REPO: Group<Verb> = Group {

@@ -13,7 +13,7 @@ type Change = Box<dyn FnOnce(&mut Value)>;
 type Holds = fn(&Cluster) -> bool;
 
 fn reconfigure(pool: &Pool, world: &World, old: &World) {
-    pool.reconfigure(world, old, Arc::new(Readings::of(&world.tracking)));
+    pool.reconfigure(world, old, &AppStore::new(&world.tracking));
 }
 
 /// A world with one cluster Secret, changed somehow, and a key of `argocd-cm`.
@@ -116,6 +116,25 @@ async fn eng_18_a_new_way_to_a_cluster_or_another_scope_starts_its_index_anew() 
         start(&pool, &server).await;
         assert!(!pool.in_use().remove(0).is_stopped(), "{what}");
     }
+}
+
+/// TRK-91: an application that is taken in while its cluster is being started may bring a way of marking; a start with
+/// what was known before would never look for it.
+#[tokio::test]
+async fn trk_91_a_way_of_marking_that_comes_during_a_start_is_looked_for() {
+    let world = world(|_| {}, None);
+    let pool = pool(&world).await;
+    pool.slots.lock().used.clear();
+    let slot = pool.slot(SERVER).unwrap();
+    let started = pool.start(SERVER, &slot.cancel).await.unwrap();
+    let mut tracking = world.tracking.clone();
+    tracking.annotation_key = "example.com/id".into();
+    let store = AppStore::new(&tracking);
+    pool.read_by(&store);
+    slot.cell.set(started).unwrap_or_else(|_| unreachable!());
+    // Nobody answers there.
+    drop(pool.get(SERVER).await);
+    assert_eq!(*pool.in_use().remove(0).readings.lock(), store.readings());
 }
 
 /// ENG-18: a cluster that is being started while the settings change is started again with the new ones.

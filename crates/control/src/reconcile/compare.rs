@@ -112,9 +112,8 @@ pub(super) async fn local(
 pub(super) async fn with_targets(subject: Subject<'_>, targets: Targets) -> Result<Compared, Unavailable> {
     let previous = subject.cx.previous();
     let ownership = subject.cx.ownership(&previous);
-    // What was in force before may be one way too many; that hides objects, and nothing is pruned because of it.
-    let way = ownership.current_way();
-    let found = subject.resolved.destination.index.managed(&ownership.marks(), &[way]);
+    let ways = subject.cx.ways_read(&ownership);
+    let found = subject.resolved.destination.index.managed(&ownership.marks(), &ways);
     if !found.is_looked_for && found.cluster_error.is_none() {
         return Err(Unavailable::NotReady);
     }

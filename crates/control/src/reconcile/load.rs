@@ -120,6 +120,14 @@ impl AppContext<'_> {
         Ownership { current: &self.tracking, previous, instance: &self.instance, others: &self.others }
     }
 
+    /// The ways in which marks of the application are to be looked for before anything is said about what it has: the one in
+    /// force, and the former one unless there are too many of those already. That hides objects, and nothing is pruned
+    /// because of it.
+    pub(super) fn ways_read(&self, ownership: &Ownership<'_>) -> Vec<u64> {
+        let (current, readings) = (ownership.current_way(), self.controller.store.readings());
+        ownership.ways().into_iter().filter(|way| *way == current || readings.has(*way)).collect()
+    }
+
     /// Sends an event about the application; never waits.
     pub(super) fn note(&self, note: &Note) {
         self.controller.note(&self.object, &self.app, note);

@@ -18,9 +18,11 @@ use super::compare::{Compared, Subject};
 /// Counts the orphans beside an application, and puts the warning about them into the status.
 pub(super) fn show(subject: Subject<'_>, new: &mut Application, compared: &Compared, now: Timestamp) {
     let project = &subject.resolved.project;
-    let count = if monitors_orphans(project) { count(subject, compared) } else { Some(0) };
-    subject.cx.memory.lock().orphans = count.filter(|_| monitors_orphans(project));
-    if let Some(count) = count {
+    let is_monitored = monitors_orphans(project);
+    let count = if is_monitored { count(subject, compared) } else { None };
+    subject.cx.memory.lock().orphans = count;
+    // Where nobody asks for a count, an earlier warning goes.
+    if let Some(count) = count.or((!is_monitored).then_some(0)) {
         let warning = orphan_warning(project, count);
         show_condition(new, ConditionType::OrphanedResourceWarning, warning, now);
     }

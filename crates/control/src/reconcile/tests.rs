@@ -26,6 +26,7 @@ use crate::controller::ControllerOptions;
 use crate::queue::Priority;
 use crate::scheduler::Requeue;
 use crate::settings_watch::SettingsWatch;
+use crate::store::Change;
 use crate::support::{HOME, ask, control_plane, options};
 use crate::world::World;
 
@@ -85,7 +86,9 @@ impl Bench {
     fn take(&self) {
         let stored = ask(&self.sim, Method::GET, &format!("{APPS}/shop"), &Value::Null);
         let object = Arc::new(Object::from_value(&stored).unwrap());
-        self.context.store.upsert(object).unwrap();
+        if self.context.store.upsert(object).unwrap() != Change::None {
+            self.context.look_for_marks();
+        }
     }
 
     /// One round, with what it wrote.
@@ -126,7 +129,7 @@ impl Bench {
     fn follow_settings(&self, old: &World) {
         let world = self.context.world.load_full();
         self.context.store.mark_anew(&world.tracking);
-        self.context.clusters.reconfigure(&world, old, self.context.store.readings());
+        self.context.clusters.reconfigure(&world, old, &self.context.store);
     }
 }
 
@@ -330,6 +333,24 @@ async fn trk_91_a_comparison_waits_until_the_index_looks_for_the_marks_in_force(
     bench.follow_settings(&old);
     let (requeue, writes) = bench.round_when_listed().await;
     assert!(matches!(requeue, Requeue::At(_)) && writes.is_empty(), "still Synced: {requeue:?} {writes:?}");
+}
+
+/// TRK-91, INV-1: until the index looks for what an application was marked by before, nothing is said about what it has.
+#[tokio::test(start_paused = true)]
+async fn trk_91_a_comparison_waits_until_the_index_looks_for_the_marks_before() {
+    let bench = Bench::start().await;
+    bench.create(|_| {});
+    bench.round().await;
+    let profile = json!({"metadata": {"annotations":
+        {"argocd.argoproj.io/tracking-profile": "{\"method\":\"label\"}", "argocd.argoproj.io/refresh": "normal"}}});
+    ask(&bench.sim, Method::PATCH, &format!("{APPS}/shop"), &profile);
+    let stored = ask(&bench.sim, Method::GET, &format!("{APPS}/shop"), &Value::Null);
+    bench.context.store.upsert(Arc::new(Object::from_value(&stored).unwrap())).unwrap();
+    let (requeue, writes) = bench.round().await;
+    assert!(matches!(requeue, Requeue::After(_)) && writes.is_empty(), "{requeue:?} {writes:?}");
+    bench.context.look_for_marks();
+    let (_, writes) = bench.round_when_listed().await;
+    assert_eq!(names(&writes), [("PATCH", "applications/shop")]);
 }
 
 /// TRK-91: a further way of marking that a round learns of by a conflict is looked for, although the watch tells nothing

@@ -44,6 +44,17 @@ fn eng_13_older_states_do_not_replace_newer_ones() {
     assert_eq!(store.by_project("x").len(), 1);
 }
 
+/// F7: settings are taken by the same rule, so that a late watch does not undo what an answer has shown.
+#[test]
+fn f7_another_object_of_the_same_name_is_news_whatever_its_version() {
+    let known = object(5, |_| {});
+    let is_news = |uid: &str, version: &str| is_news(Some(known.metadata()), uid, version);
+    assert!(is_news("u", "6") && is_news("u", "10"));
+    assert!(!is_news("u", "5") && !is_news("u", "4"));
+    assert!(is_news("other", "4"));
+    assert!(super::is_news(None, "u", "1"));
+}
+
 #[test]
 fn inv_5_a_deleted_application_does_not_come_back_by_an_answer() {
     let store = AppStore::new(&tracking(&[]));

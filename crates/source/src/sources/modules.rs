@@ -10,13 +10,11 @@ use tiphys_render::Tree;
 
 use super::Sources;
 use crate::modules::{self, Content, ModuleTree};
-use crate::tree::Gitlink;
+use crate::tree::{GITLINKS_MAX, Gitlink};
 use crate::{Repository, SourceError};
 
 /// Submodules inside of each other.
 const DEPTH_MAX: usize = 8;
-/// Submodules of one tree and of its submodules together.
-pub(super) const MODULES_MAX: usize = 256;
 
 impl Sources {
     /// Puts the content of its submodules into a tree. One that cannot be had, for a reason that does not pass by
@@ -31,7 +29,7 @@ impl Sources {
             return Ok(tree);
         }
         let after = self.0.options.exec_timeout;
-        let left = AtomicUsize::new(MODULES_MAX);
+        let left = AtomicUsize::new(GITLINKS_MAX);
         let work = self.modules(repository, tree, gitlinks, (0, &left));
         let text = || format!("fetching the submodules failed {}", ExecError::Timeout { after });
         tokio::time::timeout(after, work).await.map_err(|_elapsed| SourceError::Timeout { text: text() })?
@@ -71,7 +69,7 @@ impl Sources {
         if depth >= DEPTH_MAX || spent.is_err() {
             return Err(SourceError::Exhausted {
                 text: format!(
-                    "submodules stand more than {DEPTH_MAX} levels inside of each other, or are more than {MODULES_MAX}"
+                    "submodules stand more than {DEPTH_MAX} levels inside of each other, or are more than {GITLINKS_MAX}"
                 ),
             });
         }

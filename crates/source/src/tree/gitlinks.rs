@@ -13,8 +13,8 @@ use super::{GitKind, Objects};
 
 /// Bytes of `.gitmodules`.
 const FILE_BYTES_MAX: u64 = 1024 * 1024;
-/// Submodules of one tree.
-const GITLINKS_MAX: usize = 256;
+/// Submodules of one tree, and of that tree and its submodules together.
+pub(crate) const GITLINKS_MAX: usize = 256;
 
 /// A submodule of a tree.
 #[derive(Clone, Debug, PartialEq, Eq)]

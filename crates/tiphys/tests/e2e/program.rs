@@ -60,6 +60,18 @@ impl Program {
         read(&self.log)
     }
 
+    pub(crate) fn is_running(&self) -> bool {
+        self.child.id().is_some()
+    }
+
+    /// The versions of its settings that have been in force.
+    pub(crate) fn settings_in_force(&self) -> Vec<u64> {
+        let log = self.log();
+        let told = log.lines().filter(|line| line.contains("argocd-cm is in force"));
+        let versions = told.filter_map(|line| line.split("version=").nth(1)?.split_whitespace().next());
+        versions.filter_map(|version| version.parse().ok()).collect()
+    }
+
     /// Memory in use, in bytes.
     pub(crate) fn memory(&self) -> u64 {
         let status = read(Path::new(&format!("/proc/{}/status", self.child.id().unwrap())));

@@ -197,8 +197,17 @@ impl World {
     }
 
     /// Replaces the data of `argocd-cm`.
+    /// Changes the settings, and waits until a process that runs goes by them.
     pub(crate) async fn settings(&self, data: &Value) {
-        self.api.apply(CONFIG_MAPS, &settings(&self.cp, data)).await;
+        let stored = self.api.apply(CONFIG_MAPS, &settings(&self.cp, data)).await;
+        let version: u64 = stored["metadata"]["resourceVersion"].as_str().unwrap().parse().unwrap();
+        let deadline = Instant::now() + PATIENCE;
+        while self.program.is_running()
+            && !self.program.settings_in_force().iter().any(|known| *known >= version)
+        {
+            assert!(Instant::now() < deadline, "the settings are not followed; log: {}", self.program.log());
+            tokio::time::sleep(POLL).await;
+        }
     }
 
     pub(crate) async fn project(&self, name: &str, spec: &Value) {

@@ -116,6 +116,8 @@ async fn finish(cx: &mut AppContext<'_>, state: Box<OperationState>, attempt: Op
     new.operation = None;
     attempt::remember_synced(&mut new);
     let mut released = Vec::new();
+    let profile = cx.tracking.profile();
+    let is_profile_stored = cx.app.annotation(annotation::TRACKING_PROFILE) == Some(profile.as_str());
     if let Some(Attempt { resolved, operation, compared, .. }) = attempt.filter(|_| !is_dry_run) {
         let sync = operation.sync.as_ref();
         let is_whole = has_succeeded && sync.is_some_and(|sync| sync.resources.is_empty());
@@ -125,14 +127,15 @@ async fn finish(cx: &mut AppContext<'_>, state: Box<OperationState>, attempt: Op
         let is_of_spec = sync.is_some_and(|sync| sync.manifests.is_empty())
             && compared.targets.sources == SourcesId::of(cx.app.sources());
         let is_shown = is_of_spec && pinned_is_current(cx, compared);
-        let after = if is_shown || (has_succeeded && !is_profile_stored(cx)) {
+        let after = if is_shown || (has_succeeded && !is_profile_stored) {
             compare::with_targets(Subject { cx, resolved }, compared.targets.clone()).await.ok()
         } else {
             None
         };
         let after = after.filter(|after| after.comparison.failed.is_none());
-        if has_succeeded && is_marked_anew((is_whole, is_marked_alike), after.as_ref()) {
-            released = mark_as_synced(cx, &mut new, after.as_ref());
+        let is_marked_anew = is_marked_anew((is_whole, is_marked_alike), after.as_ref());
+        if has_succeeded && is_marked_anew && !is_profile_stored {
+            released = mark_as_synced(cx, (&mut new, profile), after.as_ref());
         }
         if let Some(after) = after.filter(|_| is_shown) {
             // Not a look at the branch: syncs that follow each other must not put that off (INV-13).
@@ -163,11 +166,6 @@ async fn finish(cx: &mut AppContext<'_>, state: Box<OperationState>, attempt: Op
     Next::Stop(Requeue::Now(Priority::Urgent))
 }
 
-/// Whether the profile that is stored is that of the settings in force.
-fn is_profile_stored(cx: &AppContext<'_>) -> bool {
-    cx.app.annotation(annotation::TRACKING_PROFILE) == Some(cx.tracking.profile().as_str())
-}
-
 /// Whether all objects of the application bear the marks of the settings in force. A whole sync that marked all of them alike
 /// is believed, whether the watch shows it already or not. Where the settings changed meanwhile it has to be seen, and after
 /// a sync of some objects also that nothing is left to release.
@@ -182,11 +180,12 @@ fn is_marked_anew((is_whole, is_alike): (bool, bool), after: Option<&Compared>) 
 
 /// Remembers under which tracking settings all objects of the application are marked now (TRK-102); the answer are those
 /// that were the application's only under the ones before (TRK-106).
-fn mark_as_synced(cx: &AppContext<'_>, new: &mut Application, after: Option<&Compared>) -> Vec<ResourceKey> {
-    if is_profile_stored(cx) {
-        return Vec::new();
-    }
-    new.metadata.annotations.insert(annotation::TRACKING_PROFILE.to_owned(), cx.tracking.profile());
+fn mark_as_synced(
+    cx: &AppContext<'_>,
+    (new, profile): (&mut Application, String),
+    after: Option<&Compared>,
+) -> Vec<ResourceKey> {
+    new.metadata.annotations.insert(annotation::TRACKING_PROFILE.to_owned(), profile);
     cx.memory.lock().recognised.clear();
     let resources = after.into_iter().flat_map(|after| &after.comparison.resources);
     resources.filter(|r| r.is_released_next).map(|r| r.key.clone()).collect()
