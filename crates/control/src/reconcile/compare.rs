@@ -288,31 +288,40 @@ pub(super) async fn with_recognised(
 ) -> (Vec<Arc<Object>>, Option<(ResourceKey, String)>) {
     let known: HashSet<ResourceKey> = managed.iter().map(|object| object.key()).collect();
     let recorded: HashSet<&ResourceKey> = ownership.recorded().collect();
-    let destination = &subject.resolved.destination;
     for resource in &subject.cx.app.status.resources {
         let key = key_of(resource);
         if !recorded.contains(&key) || wanted.contains(&key) || known.contains(&key) {
             continue;
         }
-        let found = match destination.index.get(&key) {
-            IndexSeen::Present(object) => Some(object),
-            IndexSeen::Reference { .. } => {
-                let gvk = Gvk::new(&resource.group, &resource.version, &resource.kind);
-                let target = WriteTarget::new(gvk, &key.namespace, &key.name);
-                match destination.index.live_with_books(&destination.writer, &target, &[]).await {
-                    Ok(found) => found,
-                    Err(error) => return (managed, Some((key, error.to_string()))),
-                }
-            }
-            // What is gone is nobody's, and a kind that the settings leave to others is not looked at.
-            IndexSeen::Absent => None,
-            IndexSeen::Unknown(_) if destination.is_unwatched(&key.group_kind()) => None,
-            IndexSeen::Unknown(why) => return (managed, Some((key, why))),
-        };
-        managed.extend(found.filter(|object| is_root(object) && ownership.owns(object)));
+        let gvk = Gvk::new(&resource.group, &resource.version, &resource.kind);
+        match recorded_root(&subject.resolved.destination, &key, gvk).await {
+            Ok(found) => managed.extend(found.filter(|object| ownership.owns(object))),
+            Err(why) => return (managed, Some((key, why))),
+        }
     }
     managed.sort_by_cached_key(|object| object.key());
     (managed, None)
+}
+
+/// A root object that a status names, if it is there; an error is the reason why that is not known.
+pub(super) async fn recorded_root(
+    destination: &Destination,
+    key: &ResourceKey,
+    gvk: Gvk,
+) -> Result<Option<Arc<Object>>, String> {
+    let found = match destination.index.get(key) {
+        IndexSeen::Present(object) => Some(object),
+        IndexSeen::Reference { .. } => {
+            let target = WriteTarget::new(gvk, &key.namespace, &key.name);
+            let read = destination.index.live_with_books(&destination.writer, &target, &[]).await;
+            read.map_err(|error| error.to_string())?
+        }
+        // What is gone is nobody's, and a kind that the settings leave to others is not looked at.
+        IndexSeen::Absent => None,
+        IndexSeen::Unknown(_) if destination.is_unwatched(&key.group_kind()) => None,
+        IndexSeen::Unknown(why) => return Err(why),
+    };
+    Ok(found.filter(|object| is_root(object)))
 }
 
 /// The managed objects; those of which rules name field managers with what these own in `managedFields`, which

@@ -186,7 +186,7 @@ impl<'a> Ownership<'a> {
     }
 
     /// The settings that may have made a mark.
-    pub(super) fn sides(&self) -> impl Iterator<Item = &'a TrackingSettings> + use<'a> {
+    pub(super) fn sides(&self) -> impl Iterator<Item = &'a TrackingSettings> + Clone + use<'a> {
         let previous = match self.previous {
             Previous::Profile(previous) => Some(&**previous),
             Previous::Same | Previous::Unknown(_) => None,
@@ -219,20 +219,37 @@ impl<'a> Ownership<'a> {
         }
     }
 
+    /// Whether an object bears the application's own mark by whichever method, under the keys in force. To be asked about
+    /// objects alone that the application's last sync says it has applied: where the settings changed in the middle of it,
+    /// what it marked first is found by neither side (TRK-102), and would stay for ever (INV-17).
+    pub fn is_marked_in_passing(&self, live: &Object) -> bool {
+        let by = TrackingMethod::ALL.map(|method| TrackingSettings { method, ..self.current.clone() });
+        !self.is_foreign(live) && self.under_any(by.each_ref(), live) == Owned::Yes
+    }
+
     fn under_either(&self, live: &Object) -> Owned {
+        self.under_any(self.sides(), live)
+    }
+
+    fn under_any<'s>(
+        &self,
+        sides: impl IntoIterator<Item = &'s TrackingSettings, IntoIter: Clone>,
+        live: &Object,
+    ) -> Owned {
+        let sides = sides.into_iter();
         let best = |one, other| match (one, other) {
             (Owned::Yes, _) | (_, Owned::Yes) => Owned::Yes,
             (Owned::Copy, _) | (_, Owned::Copy) => Owned::Copy,
             (Owned::No, Owned::No) => Owned::No,
         };
         let has_annotation = |side: &&TrackingSettings| matches!(side.tracking_id(live), Some(Ok(_)));
-        let by_annotation = || self.sides().filter(|side| side.method.is_annotation_family());
+        let by_annotation = || sides.clone().filter(|side| side.method.is_annotation_family());
         // A copy that an operator made bears the old label too: where the annotation says what is a copy, it alone
         // decides (TRK-103).
         if by_annotation().any(|side| has_annotation(&side)) {
             by_annotation().map(|side| self.under(side, live)).fold(Owned::No, best)
         } else {
-            self.sides().map(|side| self.under(side, live)).fold(Owned::No, best)
+            sides.map(|side| self.under(side, live)).fold(Owned::No, best)
         }
     }
 

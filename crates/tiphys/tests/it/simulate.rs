@@ -128,3 +128,9 @@ fn f1_a_controller_may_die_around_every_write_of_a_seed() {
     // One run without a death; some requests are not made again when the controller dies before.
     assert!(totals.runs > 50 && totals.crashes >= totals.runs - 1, "{totals:?}");
 }
+
+#[test]
+fn inv_17_what_a_sync_marked_between_two_changes_of_the_settings_goes_too() {
+    // The method changed twice while a sync ran, and the application was deleted before anything else was synced.
+    assert_eq!(seeds(1_550, 1, false).failed, 0);
+}

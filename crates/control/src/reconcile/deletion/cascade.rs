@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use jiff::{SignedDuration, Timestamp};
 use tiphys_api::Application;
+use tiphys_api::codes::ResultCode;
 use tiphys_api::names::{annotation, finalizer};
 use tiphys_cluster::{ApiError, Propagation, Seen, Target};
 use tiphys_engine::deletion::{DeletionFacts, DeletionStep, next_deletion};
@@ -13,7 +14,7 @@ use tiphys_lifecycle::finalizers::CASCADES;
 use tiphys_object::{Gvk, Object, ResourceKey};
 
 use super::step::{LOOK_AGAIN, RETRY, SOON, Step, delete_all};
-use crate::reconcile::compare::{Subject, with_recognised};
+use crate::reconcile::compare::{Subject, recorded_root, with_recognised};
 use crate::reconcile::load::AppContext;
 use crate::reconcile::resolve::Resolved;
 
@@ -66,12 +67,15 @@ pub(super) async fn cascade(
     if let Some((key, why)) = unread {
         return Err(format!("Failed to load live state: {key}: {why}"));
     }
-    let seen: HashSet<ResourceKey> = objects.iter().map(|object| object.key()).collect();
+    let mut seen: HashSet<ResourceKey> = objects.iter().map(|object| object.key()).collect();
+    let in_passing = marked_in_passing(subject, &ownership, &seen).await?;
+    seen.extend(in_passing.iter().map(|object| object.key()));
     // Copies that merely carry our mark are not ours (TRK-94b).
     let live: Vec<Arc<Object>> = objects
         .into_iter()
         .filter(|object| subject.is_visible(&object.key()))
         .filter(|object| ownership.goes_with_application(object))
+        .chain(in_passing)
         .collect();
     release_hooks(cx, resolved, &live).await?;
     let time = |text: Option<&str>| text.and_then(|text| text.parse::<Timestamp>().ok());
@@ -130,6 +134,42 @@ fn recorded(app: &Application) -> impl Iterator<Item = (ResourceKey, Gvk, bool)>
     let compared = compared.map(|r| (&r.group, &r.version, &r.kind, &r.namespace, &r.name, r.hook));
     synced.chain(compared).map(|(group, version, kind, namespace, name, is_hook)| {
         (ResourceKey::new(group, kind, namespace, name), Gvk::new(group, version, kind), is_hook)
+    })
+}
+
+/// What the last sync applied and no mark in use finds: the tracking settings changed in the middle of it, and changed
+/// again before anything else was synced (TRK-102).
+async fn marked_in_passing(
+    subject: Subject<'_>,
+    ownership: &Ownership<'_>,
+    known: &HashSet<ResourceKey>,
+) -> Result<Vec<Arc<Object>>, String> {
+    let destination = &subject.resolved.destination;
+    let mut found = BTreeMap::new();
+    for (key, gvk) in applied(&subject.cx.app) {
+        // Results name a namespace for objects that are in none.
+        for key in [key.in_namespace(""), key] {
+            if known.contains(&key) || !subject.is_visible(&key) || found.contains_key(&key) {
+                continue;
+            }
+            let live = recorded_root(destination, &key, gvk.clone())
+                .await
+                .map_err(|why| format!("Failed to load live state: {key}: {why}"))?;
+            if let Some(live) = live.filter(|live| ownership.is_marked_in_passing(live)) {
+                found.insert(key, live);
+            }
+        }
+    }
+    Ok(found.into_values().collect())
+}
+
+/// Objects that the last sync has applied; hooks go by their policies.
+fn applied(app: &Application) -> impl Iterator<Item = (ResourceKey, Gvk)> {
+    let result = app.status.operation_state.as_ref().and_then(|state| state.sync_result.as_ref());
+    let synced = result.into_iter().flat_map(|result| &result.resources);
+    let synced = synced.filter(|r| r.hook_type.is_empty() && r.status == ResultCode::Synced);
+    synced.map(|r| {
+        (ResourceKey::new(&r.group, &r.kind, &r.namespace, &r.name), Gvk::new(&r.group, &r.version, &r.kind))
     })
 }
 

@@ -223,3 +223,33 @@ fn trk_101_migration_can_be_switched_off() {
     let off = settings(&[("application.resourceTracking.migration", "off")]);
     assert_eq!(off.previous(Some(&old.profile()), BTreeSet::new), Previous::Same);
 }
+
+/// TRK-102, INV-17: the method changed in the middle of a sync and once more; by whichever method the application has marked
+/// an object that it says it has applied, the object goes with it, unless an annotation says whose it is.
+#[test]
+fn trk_102_marks_made_in_passing_are_the_applications() {
+    let eu = |method: TrackingMethod| {
+        settings(&[
+            ("application.resourceTrackingMethod", method.as_str()),
+            ("installationID", "eu-1"),
+            ("installationID.carrier", "annotation-strict"),
+        ])
+    };
+    for now in TrackingMethod::ALL {
+        let is_marked = |current: &TrackingSettings, live: &Value| {
+            let of = Ownership { current, previous: &Previous::Same, instance: "ui", others: &() };
+            of.is_marked_in_passing(&object(live))
+        };
+        for between in TrackingMethod::ALL {
+            assert!(is_marked(&method(now), &marked(&method(between))), "{between}, now {now}");
+            assert!(is_marked(&eu(now), &marked(&eu(between))), "{between}, now {now}, with ID");
+            assert!(!is_marked(&method(now), &marked(&eu(between))), "{between}: another installation's");
+        }
+        let mut moved = marked(&method(TrackingMethod::Label));
+        moved["metadata"]["annotations"] = json!({"argocd.argoproj.io/tracking-id": "db:/Secret:shop/k"});
+        assert!(!is_marked(&method(now), &moved), "of another application, now {now}");
+        let plain =
+            json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "k", "namespace": "shop"}});
+        assert!(!is_marked(&method(now), &plain));
+    }
+}
