@@ -190,6 +190,10 @@ impl Controller {
 /// From what the store knows: parsing ten thousand objects for every scrape would hold everything else up.
 fn app_info(key: &AppKey, entry: &AppEntry) -> AppInfo {
     let app = &entry.declared;
+    let (orphans, marked) = {
+        let memory = entry.memory.lock();
+        (memory.orphans, memory.marked.clone())
+    };
     AppInfo {
         namespace: key.namespace.to_string(),
         name: key.name.to_string(),
@@ -204,7 +208,8 @@ fn app_info(key: &AppKey, entry: &AppEntry) -> AppInfo {
         dest_namespace: app.destination.namespace.clone(),
         sync_status: entry.sync_status.to_string(),
         health_status: entry.health_status.to_string(),
-        orphans: entry.memory.lock().orphans,
+        orphans,
+        marked,
         operation: if app.is_deleting {
             "delete"
         } else if app.has_operation {

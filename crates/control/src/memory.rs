@@ -1,7 +1,7 @@
 //! What the controller remembers about one application between passes. All of it can be lost: a restart
 //! compares once more and arrives at the same place.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -11,12 +11,23 @@ use smol_str::SmolStr;
 use tiphys_api::application::{ApplicationSource, ResourceResult};
 use tiphys_engine::compare::DiffMemo;
 use tiphys_engine::health::{Health, HealthError, HealthOverrides};
+use tiphys_engine::tracking::{Marked, TrackingMethod};
 use tiphys_engine::tree::NodeInfo;
 use tiphys_lifecycle::refresh::Level;
 use tiphys_object::{Object, ResourceKey};
 
 use crate::rendering::Held;
 use crate::updates::LiveChanges;
+
+/// The live objects that an application was compared with (TRK-143).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct MarkedObjects {
+    /// The server of their cluster.
+    pub(crate) cluster: SmolStr,
+    pub(crate) method: TrackingMethod,
+    /// How many there are, by whose marks they bear.
+    pub(crate) counts: BTreeMap<Marked, usize>,
+}
 
 /// Memory of one application.
 #[derive(Default)]
@@ -37,6 +48,8 @@ pub(crate) struct AppMemory {
     pub(crate) told_method: Option<String>,
     /// Orphans beside it, when they were looked for and everything was known (CTL-74).
     pub(crate) orphans: Option<usize>,
+    /// By whose marks its objects were found in the last comparison.
+    pub(crate) marked: Option<MarkedObjects>,
     /// Targets of the last comparison.
     pub(crate) targets: Option<Targets>,
     /// Since when the repositories fail (CTL-33).

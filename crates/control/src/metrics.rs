@@ -3,6 +3,7 @@
 //! Counters and histograms are updated where things happen; per-application gauges are produced at scrape time
 //! from the store, so that an application that is gone leaves no series behind.
 
+use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
 use parking_lot::Mutex;
@@ -12,6 +13,8 @@ use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::registry::Registry;
+
+use crate::memory::MarkedObjects;
 
 /// Labels of `argocd_app_sync_total`.
 #[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
@@ -71,6 +74,8 @@ pub struct AppInfo {
     pub operation: &'static str,
     /// Orphans beside it, where they are looked for and known.
     pub orphans: Option<usize>,
+    /// By whose marks its objects are found: cluster, tracking method and how many by state.
+    pub(crate) marked: Option<MarkedObjects>,
 }
 
 /// One line of the cluster gauges.
@@ -164,6 +169,7 @@ impl Metrics {
             );
         }
         orphan_gauge(&mut body, apps);
+        marked_gauge(&mut body, apps);
         cluster_gauges(&mut body, clusters);
         let _ended = writeln!(
             body,
@@ -189,6 +195,28 @@ fn orphan_gauge(body: &mut String, apps: &[AppInfo]) {
             escape(&app.name),
             escape(&app.namespace),
             escape(&app.project),
+        );
+    }
+}
+
+/// Live objects that applications were compared with (TRK-143).
+fn marked_gauge(body: &mut String, apps: &[AppInfo]) {
+    body.push_str(
+        "# HELP tiphys_tracking_objects Number of objects that applications were compared with, by whose marks they \
+         bear.\n# TYPE tiphys_tracking_objects gauge\n",
+    );
+    let mut sums: BTreeMap<(&str, &str, &str), usize> = BTreeMap::new();
+    for marked in apps.iter().filter_map(|app| app.marked.as_ref()) {
+        for (state, count) in &marked.counts {
+            *sums.entry((&marked.cluster, marked.method.as_str(), state.as_str())).or_default() += count;
+        }
+    }
+    for ((cluster, method, state), count) in sums {
+        let cluster = escape(cluster);
+        // Writing to a String cannot fail.
+        let _ended = writeln!(
+            body,
+            "tiphys_tracking_objects{{cluster=\"{cluster}\",method=\"{method}\",state=\"{state}\"}} {count}"
         );
     }
 }

@@ -28,7 +28,7 @@ pub use id::{TrackingFormat, TrackingId, TrackingIdError};
 pub use installation_id::{IdAction, installation_id_at_start};
 pub use method::TrackingMethod;
 pub use name::{app_key, instance_name, qualified_name, split_instance_name, split_qualified_name};
-pub use ownership::{Neighbours, Owned, Ownership, Previous, applied};
+pub use ownership::{Marked, Neighbours, Owned, Ownership, Previous, applied};
 pub use readings::{FORMER_READINGS_MAX, FORMER_READINGS_PER_PROJECT_MAX, Reading, Readings};
 pub use selector::Unselectable;
 pub use settings::{Carrier, NameAnnotation, TrackingSettings, key as setting};

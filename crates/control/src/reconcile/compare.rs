@@ -2,7 +2,7 @@
 
 mod judge;
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
 
 use futures::StreamExt;
@@ -26,7 +26,7 @@ use super::desired::{self, Unavailable, Wanted};
 use super::load::AppContext;
 use super::resolve::Resolved;
 use crate::clusters::Destination;
-use crate::memory::Targets;
+use crate::memory::{MarkedObjects, Targets};
 
 pub(super) use judge::health_of_live;
 
@@ -213,10 +213,21 @@ async fn with_managed(
             // From now on the status says that they are to be pruned, and no longer that they were applied.
             let extra = comparison.resources.iter().filter(|r| r.requires_pruning && r.is_released_next);
             memory.recognised = extra.map(|r| r.key.clone()).collect();
+            memory.marked = Some(marked(subject, &gathered.ownership, &comparison));
         }
         judge::shape(subject, &targets, comparison)
     });
     compared.await
+}
+
+/// By whose marks the live objects of a comparison are found (TRK-143).
+fn marked(subject: Subject<'_>, ownership: &Ownership<'_>, comparison: &Comparison) -> MarkedObjects {
+    let mut counts = BTreeMap::new();
+    for live in comparison.resources.iter().filter_map(|resource| resource.live.as_ref()) {
+        *counts.entry(ownership.marked(live)).or_default() += 1;
+    }
+    let cluster = SmolStr::new(&subject.resolved.destination.cluster.server);
+    MarkedObjects { cluster, method: ownership.current.method, counts }
 }
 
 /// What a comparison looks at.

@@ -75,6 +75,8 @@ async fn rep_195_what_nobody_declares_is_counted() {
     );
     let gauge = "argocd_app_orphaned_resources_count{name=\"shop\",namespace=\"argocd\",project=\"team\"} 3";
     assert!(world.metrics().contains(gauge), "{}", world.metrics());
+    let gauge = "tiphys_tracking_objects{cluster=\"https://kubernetes.default.svc\",method=\"annotation\",state=\"owned\"} ";
+    assert!(world.metrics().contains(gauge), "{}", world.metrics());
 
     world.ask(Method::DELETE, &format!("{CONFIG_MAPS}/of-gone"), &Value::Null);
     assert_eq!(warning(&world).await, Some(says(2)));

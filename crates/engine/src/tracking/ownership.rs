@@ -75,6 +75,31 @@ pub enum Owned {
     Yes,
 }
 
+/// Whose marks an object bears, as an application sees it (TRK-143).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Marked {
+    /// The application's.
+    Owned,
+    /// The application's, but they were made for another object.
+    Copy,
+    /// Those of another application or installation.
+    Foreign,
+    /// Nobody's.
+    Unowned,
+}
+
+impl Marked {
+    /// The word that a metric has for it.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Owned => "owned",
+            Self::Copy => "copy",
+            Self::Foreign => "foreign",
+            Self::Unowned => "unowned",
+        }
+    }
+}
+
 /// All that decides what an application owns.
 #[derive(Clone, Copy)]
 pub struct Ownership<'a> {
@@ -103,6 +128,18 @@ impl<'a> Ownership<'a> {
     pub fn of(&self, live: &Object) -> Owned {
         let verdict = self.verdict(live);
         if verdict != Owned::No && self.is_named_elsewhere(live) { Owned::No } else { verdict }
+    }
+
+    /// Whose marks a root object bears.
+    pub fn marked(&self, live: &Object) -> Marked {
+        match self.of(live) {
+            Owned::Yes => Marked::Owned,
+            Owned::Copy => Marked::Copy,
+            Owned::No if self.is_foreign(live) || self.current.mark(live.metadata()).is_some() => {
+                Marked::Foreign
+            }
+            Owned::No => Marked::Unowned,
+        }
     }
 
     /// Whether an object names the application as its owner, be it a copy or not.

@@ -253,3 +253,21 @@ fn trk_102_marks_made_in_passing_are_the_applications() {
         assert!(!is_marked(&method(now), &plain));
     }
 }
+
+#[test]
+fn trk_143_objects_are_told_apart_by_whose_marks_they_bear() {
+    let current = settings(&[("installationID", "eu-1")]);
+    let of = Ownership { current: &current, previous: &Previous::Same, instance: "ui", others: &() };
+    let with = |annotations: Value| {
+        let mut live =
+            json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "k", "namespace": "shop"}});
+        live["metadata"]["annotations"] = annotations;
+        of.marked(&object(&live))
+    };
+    let id = |text: &str, installation: &str| json!({"argocd.argoproj.io/tracking-id": text, "argocd.argoproj.io/installation-id": installation});
+    assert_eq!(with(id("ui:/Secret:shop/k", "eu-1")), Marked::Owned);
+    assert_eq!(with(id("ui:/Secret:shop/other", "eu-1")), Marked::Copy);
+    assert_eq!(with(id("db:/Secret:shop/k", "eu-1")), Marked::Foreign);
+    assert_eq!(with(id("ui:/Secret:shop/k", "us-1")), Marked::Foreign);
+    assert_eq!(with(json!({})), Marked::Unowned);
+}
