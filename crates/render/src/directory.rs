@@ -115,8 +115,8 @@ fn is_lfs_pointer(content: &[u8]) -> bool {
 /// The file's content is elsewhere; it is not known, which is not the same as no content (INV-1).
 fn lfs_pointer(path: &TreePath) -> RenderError {
     let text = format!(
-        "Failed to unmarshal {:?}: {path} is a pointer to a file in Git LFS, which is not supported yet; \
-         store the file in the repository itself or exclude it",
+        "Failed to unmarshal {:?}: {path} is a pointer to a file in Git LFS; set enableLfs in the Secret of the repository \
+         (`repo add --enable-lfs`), store the file in the repository itself, or exclude it",
         path.name()
     );
     RenderError::new(Reason::ExecRequired, text)

@@ -79,6 +79,11 @@ impl Git {
         self.tokens.apply((&self.http, &self.options, trust), repository).await
     }
 
+    /// The client for questions that no program is needed for.
+    pub(crate) fn http(&self) -> &Http {
+        &self.http
+    }
+
     /// Time of the clock.
     pub(crate) fn now(&self) -> Duration {
         self.options.clock.elapsed()

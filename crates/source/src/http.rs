@@ -27,7 +27,7 @@ use packet::Packet;
 
 pub(crate) use direct::{Direct, Roots};
 pub(crate) use increment::Increment;
-pub(crate) use json::Ask;
+pub(crate) use json::{Answer as HttpAnswer, Ask};
 
 /// Servers whose manners are remembered.
 const MANNERS_MAX: usize = 10_000;

@@ -14,6 +14,7 @@ mod directory;
 mod error;
 mod git;
 mod http;
+mod lfs;
 mod local;
 mod memory;
 mod modules;

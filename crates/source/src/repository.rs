@@ -52,6 +52,8 @@ pub struct Repository {
     pub project: String,
     /// Commits of history to fetch; 0 leaves the choice to us.
     pub depth: u32,
+    /// Whether files of Git LFS take the place of their pointers (RND-44).
+    pub lfs: bool,
 }
 
 impl From<&repository::Repository> for Repository {
@@ -75,6 +77,7 @@ impl From<&repository::Repository> for Repository {
             no_proxy: credentials.no_proxy.clone(),
             project: found.project.clone(),
             depth: u32::try_from(found.depth).unwrap_or(0),
+            lfs: found.enable_lfs,
             ..Self::anonymous(&found.url)
         }
     }

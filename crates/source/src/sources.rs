@@ -1,5 +1,6 @@
 //! The handle to all repositories: resolves, fetches, compares.
 
+mod lfs;
 mod metadata;
 mod modules;
 mod options;
@@ -17,6 +18,7 @@ use tiphys_api::repo_url;
 use tiphys_render::{Tree, TreeError};
 
 use crate::git::Git;
+use crate::lfs::Pointers;
 use crate::local;
 use crate::memory::{Fetched, MemoryRepositories};
 use crate::refs::{check_revision, is_commit_sha};
@@ -74,6 +76,8 @@ struct Shared {
     listings_made: AtomicU64,
     /// How long a listing is used now.
     revision_ttl: Mutex<Duration>,
+    /// Files of trees that Git LFS keeps, by the id of the tree.
+    pointers: Mutex<BTreeMap<String, Arc<Pointers>>>,
 }
 
 /// Where content comes from.
@@ -136,6 +140,7 @@ impl Sources {
             backend,
             listings: Mutex::default(),
             uses: AtomicU64::new(0),
+            pointers: Mutex::default(),
             listings_made: AtomicU64::new(0),
         }))
     }
@@ -333,12 +338,17 @@ impl Sources {
         let store = self.store(stores, repository);
         for last in [false, true] {
             let generation = store.commit(git, repository, commit).await?;
-            if let Some((root, gitlinks)) = generation.objects().known_root(id) {
-                return Ok((Arc::new(GitTree::new(generation, root)), gitlinks));
-            }
+            let known = generation.objects().known_root(id);
             let found = Arc::clone(&generation);
-            match blocking(move || Ok(found.objects().root(id))).await? {
-                Ok((root, gitlinks)) => return Ok((Arc::new(GitTree::new(generation, root)), gitlinks)),
+            let root = match known {
+                Some(known) => Ok(known),
+                None => blocking(move || Ok(found.objects().root(id))).await?,
+            };
+            match root {
+                Ok((root, gitlinks)) => {
+                    let tree = Arc::new(GitTree::new(generation, root));
+                    return Ok((self.with_lfs(git, repository, tree).await?, gitlinks));
+                }
                 // Damage was noted; the next round fetches into a new repository.
                 Err(error) if last => return Err(damaged(&error)),
                 Err(_) => {}

@@ -270,13 +270,12 @@ impl Minter<'_> {
             value.set_sensitive(true);
             headers.insert(AUTHORIZATION, value);
         }
-        let found =
-            self.server(Ask { method, headers, form: String::new(), roots: self.roots(&url), url }).await?;
+        let found = self.server(Ask { method, headers, roots: self.roots(&url), ..Ask::get(&url) }).await?;
         Ok(Some(found).filter(|(status, _)| *status != 404))
     }
 
     async fn oauth(&self, url: String, form: String) -> Result<(Value, Duration), SourceError> {
-        let ask = Ask { method: Method::POST, headers: HeaderMap::new(), form, roots: self.roots(&url), url };
+        let ask = Ask { method: Method::POST, body: form, roots: self.roots(&url), ..Ask::get(&url) };
         let (status, answer) = self.server(ask).await?;
         if status == 404 {
             return Err(refused("the server of tokens has no such place"));

@@ -486,7 +486,7 @@ pub(super) const REPOSITORY: &[Entry] = &[
     entry("noProxy", Honoured, "", ""),
     entry("forceHttpBasicAuth", Honoured, "", ""),
     entry("depth", Honoured, "", ""),
-    entry("enableLfs", Reported, "", "LFS is not fetched yet"),
+    entry("enableLfs", Honoured, "", "over HTTP, without a proxy or client certificate"),
     entry("enableOCI", Reported, "", "OCI registries are not read yet"),
     entry("insecureOCIForceHttp", Reported, "", "OCI registries are not read yet"),
     entry("githubAppPrivateKey", Honoured, "", ""),

@@ -106,7 +106,7 @@ fn ctl_132_settings_without_effect_are_reported() {
     }
     assert_eq!(told.lines().count(), 5, "{told}");
     assert_eq!(
-        repository_reports(&map(&[("url", "https://h/r"), ("enableLfs", "true"), ("enableOCI", "false")]))
+        repository_reports(&map(&[("url", "https://h/r"), ("enableLfs", "true"), ("enableOCI", "true")]))
             .len(),
         1
     );

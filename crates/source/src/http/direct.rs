@@ -5,6 +5,8 @@ use std::sync::Arc;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
+use hyper::HeaderMap;
+use hyper::header::{AUTHORIZATION, HeaderValue};
 
 use crate::git::{HttpCredentials, roots_file};
 use crate::repository::Transport;
@@ -24,7 +26,7 @@ pub(crate) struct Direct {
     pub(super) unasked: Secret,
     /// `Authorization` header for a server that asks.
     pub(super) asked: Secret,
-    pub(super) roots: Roots,
+    pub(crate) roots: Roots,
 }
 
 /// Who vouches for the server.
@@ -79,6 +81,16 @@ impl Direct {
             asked,
             roots,
         }))
+    }
+
+    /// Adds what proves who we are, for this server alone.
+    pub(crate) fn authorize(&self, headers: &mut HeaderMap) {
+        let known = [&self.unasked, &self.asked].into_iter().find(|header| !header.is_empty());
+        let value = known.and_then(|header| HeaderValue::from_str(header.expose()).ok());
+        if let Some(mut value) = value {
+            value.set_sensitive(true);
+            headers.insert(AUTHORIZATION, value);
+        }
     }
 
     /// Scheme and authority, as git names a server that asks for credentials.

@@ -10,6 +10,7 @@ use rustls::ServerConfig;
 use rustls::crypto::aws_lc_rs;
 use rustls::pki_types::pem::PemObject as _;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use serde_json::{Value, json};
 use tokio::io::{AsyncBufReadExt, AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, BufReader};
 use tokio::net::TcpListener;
 use tokio::task::JoinHandle;
@@ -237,6 +238,9 @@ impl Shared {
             let scheme = if matches!(self.auth, Auth::Bearer(_)) { "Bearer" } else { "Basic realm=\"test\"" };
             return response("401 Unauthorized", &format!("WWW-Authenticate: {scheme}\r\n"), b"");
         }
+        if let Some(answer) = self.lfs(request) {
+            return answer;
+        }
         let text = String::from_utf8_lossy(&request.body);
         if text.contains("command=ls-refs") {
             self.listings.fetch_add(1, Ordering::SeqCst);
@@ -296,6 +300,30 @@ impl Shared {
             }
         }
         response(&status, &headers, &body)
+    }
+
+    /// Files of Git LFS lie in one directory, whatever the repository.
+    fn lfs(&self, request: &Request) -> Option<Vec<u8>> {
+        let file = |oid: &str| std::fs::read(self.root.join("files").join(oid)).ok();
+        if request.path.ends_with(".git/info/lfs/objects/batch") {
+            let asked: Value = serde_json::from_slice(&request.body).unwrap();
+            assert_eq!(request.header("content-type"), "application/vnd.git-lfs+json");
+            let objects = asked["objects"].as_array().unwrap().iter().map(|object| {
+                let oid = object["oid"].as_str().unwrap();
+                let href = format!("http://{}/files/{oid}?signed=yes", request.header("host"));
+                match file(oid) {
+                    Some(_) => {
+                        json!({"oid": oid, "size": object["size"], "actions": {"download": {"href": href}}})
+                    }
+                    None => json!({"oid": oid, "error": {"code": 404, "message": "not here"}}),
+                }
+            });
+            let body = json!({"transfer": "basic", "objects": objects.collect::<Vec<_>>()}).to_string();
+            return Some(response("200 OK", "", body.as_bytes()));
+        }
+        let content = file(request.path.strip_prefix("/files/")?)?;
+        assert_eq!(request.query, "signed=yes");
+        Some(response("200 OK", "", &content))
     }
 
     fn is_allowed(&self, request: &Request) -> bool {

@@ -7,6 +7,7 @@ mod direct;
 mod escape;
 mod git_http;
 mod http;
+mod lfs;
 mod local;
 mod modules;
 mod poisoned;

@@ -161,9 +161,11 @@ impl Status<'_> {
         let history = self.live.pointer("/status/history").and_then(Value::as_array);
         let whole = history.and_then(|history| history.last());
         let of_whole = |name: &str| time(whole.and_then(|whole| whole.get(name))).unwrap_or_default();
-        let (from, to) = (of_whole("deployStartedAt"), of_whole("deployedAt"));
+        // Where no sync has ever been whole, nobody has stored what its parts were marked by (TRK-104).
+        let to = if whole.is_some() { of_whole("deployedAt") } else { Duration::MAX };
+        let from = of_whole("deployStartedAt");
         let changed = |from: Duration, to: Duration| {
-            changes.iter().any(|(at, _)| (from..=to + lag).contains(&(*at + lag)))
+            changes.iter().any(|(at, _)| (from..=to.saturating_add(lag)).contains(&(*at + lag)))
         };
         let is_partial =
             self.live.pointer("/status/operationState/operation/sync/resources").is_some_and(Value::is_array);
