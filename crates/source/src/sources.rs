@@ -9,8 +9,8 @@ mod signatures;
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use parking_lot::Mutex;
@@ -78,6 +78,8 @@ struct Shared {
     revision_ttl: Mutex<Duration>,
     /// Files of trees that Git LFS keeps, by the id of the tree.
     pointers: Mutex<BTreeMap<String, Arc<Pointers>>>,
+    /// Who fetches into which directory of such files.
+    lfs_turns: Mutex<BTreeMap<PathBuf, Weak<tokio::sync::Mutex<()>>>>,
 }
 
 /// Where content comes from.
@@ -141,6 +143,7 @@ impl Sources {
             listings: Mutex::default(),
             uses: AtomicU64::new(0),
             pointers: Mutex::default(),
+            lfs_turns: Mutex::default(),
             listings_made: AtomicU64::new(0),
         }))
     }

@@ -1,14 +1,14 @@
 //! Fetches the files of a tree that Git LFS keeps (RND-44).
 
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 use std::time::SystemTime;
 
 use hyper::header::{ACCEPT, HeaderName, HeaderValue};
 use hyper::{HeaderMap, Method, Uri};
 use serde_json::{Value, json};
 use tiphys_exec::ExecError;
-use tiphys_render::Tree;
+use tiphys_render::{Tree, TreeError};
 
 use super::Sources;
 use crate::git::Git;
@@ -41,26 +41,67 @@ impl Sources {
         if !repository.lfs {
             return Ok(tree);
         }
-        let pointers = self.pointers(&tree).await?;
-        if pointers.by_path.is_empty() {
-            return Ok(tree);
-        }
         let directory = self.0.options.cache_dir.join("lfs").join(repository.store_key());
         let after = self.0.options.exec_timeout;
         let text = || format!("fetching files of Git LFS failed {}", ExecError::Timeout { after });
-        let work = self.fetch_files(git, repository, &pointers, &directory);
-        tokio::time::timeout(after, work)
-            .await
-            .map_err(|_elapsed| SourceError::Timeout { text: text() })??;
+        let work = self.kept_files(git, repository, &tree, &directory);
+        let pointers = tokio::time::timeout(after, work).await;
+        let pointers = pointers.map_err(|_elapsed| SourceError::Timeout { text: text() })??;
+        if pointers.by_path.is_empty() {
+            return Ok(tree);
+        }
         Ok(Arc::new(LfsTree::new(tree, pointers, directory)))
     }
 
+    /// What of a tree is kept in Git LFS, when all of it is on the disk.
+    async fn kept_files(
+        &self,
+        git: &Git,
+        repository: &Repository,
+        tree: &Arc<dyn Tree>,
+        directory: &Path,
+    ) -> Result<Arc<Pointers>, SourceError> {
+        if let Some(known) = self.known_pointers(tree)
+            && self.missing(&known, directory).await?.is_empty()
+        {
+            return Ok(known);
+        }
+        // Many applications of one repository ask at once; one of them looks and fetches.
+        let turn = self.turn(directory);
+        let _turn = turn.lock().await;
+        let pointers = self.pointers(tree).await?;
+        let missing = self.missing(&pointers, directory).await?;
+        if !missing.is_empty() {
+            self.fetch_files(git, repository, (&pointers, &missing), directory).await?;
+        }
+        Ok(pointers)
+    }
+
+    /// The turn to fetch into a directory.
+    fn turn(&self, directory: &Path) -> Arc<tokio::sync::Mutex<()>> {
+        let mut turns = self.0.lfs_turns.lock();
+        turns.retain(|_, turn| turn.strong_count() > 0);
+        if let Some(turn) = turns.get(directory).and_then(Weak::upgrade) {
+            return turn;
+        }
+        let turn = Arc::default();
+        turns.insert(directory.to_owned(), Arc::downgrade(&turn));
+        turn
+    }
+
+    fn known_pointers(&self, tree: &Arc<dyn Tree>) -> Option<Arc<Pointers>> {
+        self.0.pointers.lock().get(tree.id()).map(Arc::clone)
+    }
+
     async fn pointers(&self, tree: &Arc<dyn Tree>) -> Result<Arc<Pointers>, SourceError> {
-        if let Some(known) = self.0.pointers.lock().get(tree.id()) {
-            return Ok(Arc::clone(known));
+        if let Some(known) = self.known_pointers(tree) {
+            return Ok(known);
         }
         let read = Arc::clone(tree);
-        let failed = |error: tiphys_render::TreeError| SourceError::Exhausted { text: error.to_string() };
+        let failed = |error: TreeError| match error {
+            TreeError::Exceeded { what } => SourceError::Exhausted { text: what },
+            other => SourceError::Cache { text: other.to_string() },
+        };
         let found = Arc::new(long(move || Pointers::of(read.as_ref()).map_err(failed)).await?);
         let mut known = self.0.pointers.lock();
         if known.len() >= KNOWN_TREES_MAX {
@@ -70,20 +111,21 @@ impl Sources {
         Ok(found)
     }
 
-    /// Fetches what is not in the directory yet.
+    /// What is not in the directory yet.
+    async fn missing(&self, pointers: &Arc<Pointers>, directory: &Path) -> Result<Vec<Pointer>, SourceError> {
+        let (wanted, there) = (Arc::clone(pointers), directory.to_owned());
+        let now = SystemTime::from(self.0.options.clock.now());
+        long(move || Ok(missing(&wanted, &there, now))).await
+    }
+
+    /// Fetches what is missing.
     async fn fetch_files(
         &self,
         git: &Git,
         repository: &Repository,
-        pointers: &Arc<Pointers>,
+        (pointers, missing): (&Arc<Pointers>, &[Pointer]),
         directory: &Path,
     ) -> Result<(), SourceError> {
-        let (wanted, there) = (Arc::clone(pointers), directory.to_owned());
-        let now = SystemTime::from(self.0.options.clock.now());
-        let missing = long(move || Ok(missing(&wanted, &there, now))).await?;
-        if missing.is_empty() {
-            return Ok(());
-        }
         let server = match &pointers.url {
             Some(url) => self.admit(&modules::repository(repository, url)?).await?.into_owned(),
             None => Repository { url: endpoint(repository)?.as_str().into(), ..repository.clone() },

@@ -105,3 +105,20 @@ async fn rep_76_credentials_do_not_go_where_the_repository_says_that_files_are()
     let error = read(&world.sources, &repository).await.unwrap_err();
     assert!(matches!(error, SourceError::InvalidRepository { .. }), "{error}");
 }
+
+/// Many applications of one repository ask at the same time; the files are fetched once.
+#[tokio::test]
+async fn rnd_44_what_many_ask_for_at_once_is_fetched_once() {
+    let world = world(&[]).await;
+    let server = GitServer::start(&world.root(), Auth::None).await;
+    let repository = with_lfs(&server.url("repo"));
+    let plain = Repository { lfs: false, ..repository.clone() };
+    read(&world.sources, &plain).await.unwrap();
+    let commit = world.sources.resolve(&repository, "main", Freshness::Cached).await.unwrap();
+    let before = server.requests();
+    let asked = (0..20).map(|_| world.sources.tree(&repository, &commit));
+    for tree in futures::future::join_all(asked).await {
+        tree.unwrap();
+    }
+    assert_eq!(server.requests() - before, 2, "one question where the file is, and the file");
+}
