@@ -35,7 +35,7 @@ pub use memory::{MemoryRepositories, Trouble};
 pub use refs::{RefList, Resolution};
 pub use repository::{Repository, Tls};
 pub use sources::{
-    CommitReference, Freshness, Resolved, Retry, RevisionMetadata, Signed, SourceOptions, Sources,
+    CommitReference, Freshness, Resolved, Retry, RevisionMetadata, Signed, SourceOptions, Sources, TokenUse,
 };
 pub use tiphys_api::secret::Secret;
 pub use tiphys_exec as exec;

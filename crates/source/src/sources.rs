@@ -28,7 +28,7 @@ use crate::work::{blocking, long};
 use crate::{RefList, Repository, Resolution, SourceError, Trust};
 
 pub use metadata::{CommitReference, RevisionMetadata};
-pub use options::{Retry, SourceOptions};
+pub use options::{Retry, SourceOptions, TokenUse};
 pub use signatures::Signed;
 
 /// A listing that began this long before a request for a fresh one still counts as fresh: no push can be

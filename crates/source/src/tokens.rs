@@ -27,7 +27,7 @@ use crate::{Repository, Secret, SourceError, Trust};
 
 /// Credentials whose tokens are remembered.
 const KNOWN_MAX: usize = 1000;
-/// How long a token is used at most.
+/// How long a token is used where neither its server nor anybody else says so.
 const USED_FOR: Duration = Duration::from_mins(59);
 /// How long before its end a token is not used any more.
 const MARGIN: Duration = Duration::from_mins(1);
@@ -105,7 +105,12 @@ impl Tokens {
         } else {
             let minter = Minter { http, options, trust };
             let (token, lasts) = minter.ask(&source, &owner).await?;
-            *kept = Some((token.clone(), now + lasts.saturating_sub(MARGIN).min(USED_FOR)));
+            let most = match &*source {
+                TokenSource::GithubApp { .. } => options.token_use.github_app,
+                TokenSource::Google { .. } => USED_FOR,
+                TokenSource::AzureServicePrincipal { .. } => options.token_use.azure_service_principal,
+            };
+            *kept = Some((token.clone(), now + lasts.saturating_sub(MARGIN).min(most)));
             token
         };
         Ok(Repository {

@@ -63,8 +63,36 @@ pub struct SourceOptions {
     pub stores_max: usize,
     /// Fetches into one directory before its newest commits are copied into a new one.
     pub fetches_max: u64,
+    /// How long tokens are used.
+    pub token_use: TokenUse,
     /// Tells the time.
     pub clock: Clock,
+}
+
+/// How long tokens are used at most; never longer than their servers say (REP-73, REP-74).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TokenUse {
+    /// Those of GitHub Apps.
+    pub github_app: Duration,
+    /// Those of Azure service principals.
+    pub azure_service_principal: Duration,
+}
+
+impl TokenUse {
+    /// As variables of the environment say, in whole minutes; a text that is no such number counts for nothing.
+    pub fn of<T: AsRef<str>>(variable: impl Fn(&'static str) -> Option<T>) -> Self {
+        let minutes = |name| {
+            let minutes = variable(name).and_then(|text| text.as_ref().trim().parse::<u32>().ok())?;
+            (minutes > 0).then(|| Duration::from_mins(u64::from(minutes)))
+        };
+        let most = Duration::from_mins(59);
+        Self {
+            github_app: minutes("ARGOCD_GITHUB_APP_CREDS_EXPIRATION_DURATION")
+                .unwrap_or(Duration::from_hours(1)),
+            azure_service_principal: minutes("ARGOCD_AZURE_SERVICE_PRINCIPAL_CREDS_EXPIRATION_DURATION")
+                .map_or(most, |wanted| wanted.min(most)),
+        }
+    }
 }
 
 impl SourceOptions {
@@ -97,7 +125,26 @@ impl SourceOptions {
             pack_bytes_max: 4 << 30,
             stores_max: 1000,
             fetches_max: 200,
+            token_use: TokenUse::of(|_| None::<String>),
             clock: Clock::real(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rep_73_74_how_long_tokens_are_used() {
+        let minutes = |github: &str, azure: &str| {
+            let found = TokenUse::of(|name| Some(if name.contains("GITHUB") { github } else { azure }));
+            (found.github_app.as_secs() / 60, found.azure_service_principal.as_secs() / 60)
+        };
+        assert_eq!(minutes("10", "20"), (10, 20));
+        assert_eq!(minutes("600", "600"), (600, 59));
+        for nothing in ["", "0", "-5", "soon", "1h"] {
+            assert_eq!(minutes(nothing, nothing), (60, 59), "{nothing}");
         }
     }
 }
