@@ -12,7 +12,7 @@ use tiphys_api::names;
 use tiphys_cluster::ObjectEvent;
 use tiphys_installation::InstallationData;
 use tiphys_object::{Gvk, Metadata, ResourceKey};
-use tiphys_source::{SourceOptions, Sources, TokenUse};
+use tiphys_source::{AzureIdentity, SourceOptions, Sources, TokenUse};
 use tokio::sync::mpsc;
 use tokio::time::Instant;
 
@@ -112,6 +112,7 @@ impl SettingsWatch {
             local_roots: world.settings.local_repositories().to_vec(),
             own_dirs,
             token_use: TokenUse::of(|name| self.data.env.get(name)),
+            azure_identity: AzureIdentity::of(|name| self.data.env.get(name)),
             clock: surroundings.clock.clone(),
             ..SourceOptions::new(cache_dir)
         };

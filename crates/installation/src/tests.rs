@@ -77,13 +77,13 @@ fn ctl_132_broken_parts_are_warnings() {
 #[test]
 fn ctl_132_what_has_no_effect_is_a_warning() {
     let repository =
-        secret("repository", &json!({}), &json!({"url": "aHR0cHM6Ly9oL3I=", "enableLfs": "dHJ1ZQ=="}));
+        secret("repository", &json!({}), &json!({"url": "aHR0cHM6Ly9oL3I=", "enableOCI": "dHJ1ZQ=="}));
     let skip = json!({"argocd.argoproj.io/skip-reconcile": "true"});
     let cluster = secret("cluster", &skip, &json!({"server": "aHR0cHM6Ly9ldQ=="}));
     let mut objects = data(&[repository, cluster]);
     objects.env.insert("ARGOCD_HYDRATOR_ENABLED".to_owned(), "true".to_owned());
     let told = Installation::build(&objects).warnings.join("\n");
-    for what in ["enableLfs", "skip-reconcile", "ARGOCD_HYDRATOR_ENABLED"] {
+    for what in ["enableOCI", "skip-reconcile", "ARGOCD_HYDRATOR_ENABLED"] {
         assert!(told.contains(what), "{what}: {told}");
     }
 }

@@ -3,7 +3,7 @@
 use jiff::Timestamp;
 use serde_json::{Value, json};
 use tiphys_api::repo_url;
-use tiphys_api::repository::{CredentialKind, Repository};
+use tiphys_api::repository::Repository;
 use tiphys_source::Sources;
 
 /// What is known of a connection (REP-8).
@@ -99,18 +99,7 @@ pub fn testable(repository: &Repository) -> Result<(), Trouble> {
         }
         other => return Err(Trouble::Failed(format!("unsupported repository type {other:?}"))),
     }
-    match repository.credentials.kind() {
-        CredentialKind::Https
-        | CredentialKind::Ssh
-        | CredentialKind::GithubApp
-        | CredentialKind::Gcp
-        | CredentialKind::AzureServicePrincipal
-        | CredentialKind::Anonymous => Ok(()),
-        other @ CredentialKind::AzureWorkloadIdentity => Err(Trouble::NotTested(format!(
-            "credentials of kind {:?} are not used by this version, so they cannot be tested",
-            other.as_str()
-        ))),
-    }
+    Ok(())
 }
 
 /// Lists the references of a repository (REP-78).
@@ -144,10 +133,6 @@ mod tests {
         app.credentials.github_app_id = 1;
         app.credentials.github_app_private_key = "k".into();
         assert_eq!(testable(&app), Ok(()));
-        let mut identity = repository("git", "https://h/r");
-        identity.credentials.use_azure_workload_identity = true;
-        let text = testable(&identity).unwrap_err().to_string();
-        assert!(text.contains("\"azure-workload-identity\""), "{text}");
     }
 
     #[test]

@@ -39,5 +39,5 @@ pub use sources::{
 };
 pub use tiphys_api::secret::Secret;
 pub use tiphys_exec as exec;
-pub use tokens::TokenSource;
+pub use tokens::{AzureIdentity, TokenSource};
 pub use trust::Trust;

@@ -99,10 +99,8 @@ fn token_source(credentials: &Credentials) -> Option<TokenSource> {
             tenant_id: credentials.azure_tenant_id.clone(),
             endpoint: credentials.azure_active_directory_endpoint.clone(),
         }),
-        CredentialKind::Https
-        | CredentialKind::Ssh
-        | CredentialKind::AzureWorkloadIdentity
-        | CredentialKind::Anonymous => None,
+        CredentialKind::AzureWorkloadIdentity => Some(TokenSource::AzureWorkloadIdentity),
+        CredentialKind::Https | CredentialKind::Ssh | CredentialKind::Anonymous => None,
     }
 }
 

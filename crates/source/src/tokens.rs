@@ -6,6 +6,7 @@
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -20,9 +21,11 @@ use rustls::pki_types::PrivateKeyDer;
 use rustls::pki_types::pem::PemObject as _;
 use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
+use tiphys_api::repo_url::Scheme;
 
 use crate::http::{Ask, Http, Roots};
 use crate::sources::SourceOptions;
+use crate::work::long;
 use crate::{Repository, Secret, SourceError, Trust};
 
 /// Credentials whose tokens are remembered.
@@ -31,6 +34,8 @@ const KNOWN_MAX: usize = 1000;
 const USED_FOR: Duration = Duration::from_mins(59);
 /// How long before its end a token is not used any more.
 const MARGIN: Duration = Duration::from_mins(1);
+/// Bytes of the file that a workload identity proves itself with.
+const ASSERTION_BYTES_MAX: u64 = 64 * 1024;
 /// What Azure DevOps is called.
 const AZURE_DEVOPS: &str = "499b84ac-1321-427f-aa17-267ca6975798/.default";
 
@@ -64,6 +69,36 @@ pub enum TokenSource {
         /// Where tokens come from; empty means the public cloud.
         endpoint: String,
     },
+    /// The identity that Azure gives this process ([`AzureIdentity`]).
+    AzureWorkloadIdentity,
+}
+
+/// Who this process is to Azure, as its workload identity puts it into the environment (REP-70).
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct AzureIdentity {
+    /// `AZURE_CLIENT_ID`.
+    pub client_id: String,
+    /// `AZURE_TENANT_ID`.
+    pub tenant_id: String,
+    /// `AZURE_FEDERATED_TOKEN_FILE`, which is read for every token: it is renewed all the time.
+    pub token_file: PathBuf,
+    /// `AZURE_AUTHORITY_HOST`; empty means the public cloud.
+    pub authority: String,
+}
+
+impl AzureIdentity {
+    /// As variables of the environment say; `None` for a process that has no such identity.
+    pub fn of<T: AsRef<str>>(variable: impl Fn(&'static str) -> Option<T>) -> Option<Self> {
+        let text = |name| variable(name).map(|text| text.as_ref().trim().to_owned()).unwrap_or_default();
+        let found = Self {
+            client_id: text("AZURE_CLIENT_ID"),
+            tenant_id: text("AZURE_TENANT_ID"),
+            token_file: text("AZURE_FEDERATED_TOKEN_FILE").into(),
+            authority: text("AZURE_AUTHORITY_HOST"),
+        };
+        let has_file = !found.token_file.as_os_str().is_empty();
+        (has_file && !found.client_id.is_empty()).then_some(found)
+    }
 }
 
 /// A token as it is shown to the server of a repository.
@@ -95,6 +130,12 @@ impl Tokens {
         if !repository.proxy.is_empty() {
             return Err(refused("tokens cannot be asked for through the proxy of a repository"));
         }
+        // The identity is the installation's, and whoever declares a repository writes its URL.
+        if *source == TokenSource::AzureWorkloadIdentity && !is_azure_devops(&repository, options) {
+            return Err(refused(
+                "the workload identity of Azure is shown to https://dev.azure.com and https://*.visualstudio.com alone",
+            ));
+        }
         let owner = owner(&repository);
         let kept = self.kept(&source, &owner);
         // Whoever waits gets the token that is being asked for.
@@ -109,6 +150,7 @@ impl Tokens {
                 TokenSource::GithubApp { .. } => options.token_use.github_app,
                 TokenSource::Google { .. } => USED_FOR,
                 TokenSource::AzureServicePrincipal { .. } => options.token_use.azure_service_principal,
+                TokenSource::AzureWorkloadIdentity => USED_FOR,
             };
             *kept = Some((token.clone(), now + lasts.saturating_sub(MARGIN).min(most)));
             token
@@ -131,6 +173,15 @@ impl Tokens {
         }
         Arc::clone(all.entry(key).or_default())
     }
+}
+
+/// Whether a repository is one of Azure DevOps.
+fn is_azure_devops(repository: &Repository, options: &SourceOptions) -> bool {
+    let Ok(location) = repository.location() else { return false };
+    let host = location.host();
+    let is_there = host == "dev.azure.com" || host.ends_with(".visualstudio.com");
+    location.scheme() == Scheme::Https && is_there && location.port().is_none_or(|port| port == 443)
+        || options.azure_devops.as_deref() == Some(host)
 }
 
 /// First part of the path of a repository, in small letters (REP-73).
@@ -162,8 +213,20 @@ fn digest(source: &TokenSource, owner: &str) -> [u8; 32] {
                 add(part);
             }
         }
+        TokenSource::AzureWorkloadIdentity => add("azure workload identity"),
     }
     hash.finalize().into()
+}
+
+/// What a workload identity proves itself with.
+async fn assertion_in(path: PathBuf) -> Result<Secret, SourceError> {
+    let unreadable = || refused("the file of AZURE_FEDERATED_TOKEN_FILE cannot be read");
+    long(move || {
+        let size = std::fs::metadata(&path).map_err(|_error| unreadable())?.len();
+        let text = (size <= ASSERTION_BYTES_MAX).then(|| std::fs::read_to_string(&path).ok()).flatten();
+        text.map(|text| Secret::from(text.trim())).filter(|text| !text.is_empty()).ok_or_else(unreadable)
+    })
+    .await
 }
 
 /// Asks for tokens.
@@ -203,24 +266,45 @@ impl Minter<'_> {
             }
             TokenSource::Google { key } => self.google(key).await,
             TokenSource::AzureServicePrincipal { client_id, client_secret, tenant_id, endpoint } => {
-                let endpoint =
-                    if endpoint.is_empty() { "https://login.microsoftonline.com" } else { endpoint };
-                if tenant_id.is_empty()
-                    || !tenant_id.chars().all(|c| c.is_ascii_alphanumeric() || ".-".contains(c))
-                {
-                    return Err(refused("azureServicePrincipalTenantId is no id of a tenant"));
-                }
-                let url = format!("{}/{tenant_id}/oauth2/v2.0/token", endpoint.trim_end_matches('/'));
-                let form = form(&[
-                    ("grant_type", "client_credentials"),
-                    ("client_id", client_id),
-                    ("client_secret", client_secret.expose()),
-                    ("scope", AZURE_DEVOPS),
-                ]);
-                let (answer, lasts) = self.oauth(url, form).await?;
-                Ok((Token { bearer: text(&answer, "access_token")?, ..Token::default() }, lasts))
+                let proof = [("client_secret", client_secret.expose().as_str())];
+                self.azure((endpoint, tenant_id, "azureServicePrincipalTenantId"), client_id, &proof).await
+            }
+            TokenSource::AzureWorkloadIdentity => {
+                let identity = self.options.azure_identity.as_ref().ok_or_else(|| {
+                    refused(
+                        "this process has no workload identity of Azure: AZURE_CLIENT_ID and \
+                         AZURE_FEDERATED_TOKEN_FILE are not set",
+                    )
+                })?;
+                let AzureIdentity { client_id, tenant_id, token_file, authority } = identity;
+                let assertion = assertion_in(token_file.clone()).await?;
+                let proof = [
+                    ("client_assertion_type", "urn:ietf:params:oauth:client-assertion-type:jwt-bearer"),
+                    ("client_assertion", assertion.expose().as_str()),
+                ];
+                self.azure((authority, tenant_id, "AZURE_TENANT_ID"), client_id, &proof).await
             }
         }
+    }
+
+    /// A token for Azure DevOps; the tenant has this name in the settings.
+    async fn azure(
+        &self,
+        (endpoint, tenant, name): (&str, &str, &str),
+        client_id: &str,
+        proof: &[(&str, &str)],
+    ) -> Result<(Token, Duration), SourceError> {
+        let endpoint = if endpoint.is_empty() { "https://login.microsoftonline.com" } else { endpoint };
+        // It becomes a part of a path.
+        if tenant.is_empty() || !tenant.chars().all(|c| c.is_ascii_alphanumeric() || ".-".contains(c)) {
+            return Err(refused(&format!("{name} is no id of a tenant")));
+        }
+        let url = format!("{}/{tenant}/oauth2/v2.0/token", endpoint.trim_end_matches('/'));
+        let mut members = vec![("grant_type", "client_credentials"), ("client_id", client_id)];
+        members.extend(proof);
+        members.push(("scope", AZURE_DEVOPS));
+        let (answer, lasts) = self.oauth(url, form(&members)).await?;
+        Ok((Token { bearer: text(&answer, "access_token")?, ..Token::default() }, lasts))
     }
 
     async fn google(&self, key: &Secret) -> Result<(Token, Duration), SourceError> {

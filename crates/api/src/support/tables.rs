@@ -494,12 +494,7 @@ pub(super) const REPOSITORY: &[Entry] = &[
     entry("githubAppInstallationID", Honoured, "", ""),
     entry("githubAppEnterpriseBaseUrl", Honoured, "", ""),
     entry("gcpServiceAccountKey", Honoured, "", ""),
-    entry(
-        "useAzureWorkloadIdentity",
-        Reported,
-        "",
-        "workload identities of Azure are not used for repositories yet",
-    ),
+    entry("useAzureWorkloadIdentity", Honoured, "", "for Azure DevOps"),
     entry("azureServicePrincipalClientId", Honoured, "", ""),
     entry("azureServicePrincipalClientID", Honoured, "", ""),
     entry("azureServicePrincipalClientSecret", Honoured, "", ""),

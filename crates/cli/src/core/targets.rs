@@ -23,7 +23,7 @@ use tiphys_object::{GroupKind, Object, ResourceKey, access};
 use tiphys_policy::signature::Verdict;
 use tiphys_render::plan::{ClusterFacts, Content, PlanError, PlannedSource, Purpose, RenderContext, plan};
 use tiphys_render::{Budget, RenderRequest, Tree, render};
-use tiphys_source::{Freshness, Signed, SourceOptions, Sources, TokenUse, read_directory};
+use tiphys_source::{AzureIdentity, Freshness, Signed, SourceOptions, Sources, TokenUse, read_directory};
 
 use crate::core::{Core, Destination, World};
 use crate::failure::Failure;
@@ -269,6 +269,7 @@ fn open_sources(cache: &Path, world: &World, terminal: &Terminal) -> Result<Sour
     let mut options = SourceOptions::new(cache);
     terminal.variable("PATH").clone_into(&mut options.path);
     options.token_use = TokenUse::of(|name| Some(terminal.variable(name)));
+    options.azure_identity = AzureIdentity::of(|name| Some(terminal.variable(name)));
     options.submodules = terminal.variable("ARGOCD_GIT_MODULES_ENABLED") != "false";
     options.exec_timeout = FETCH_TIMEOUT;
     options.tls_dir = None;

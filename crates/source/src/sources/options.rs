@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use crate::Clock;
+use crate::{AzureIdentity, Clock};
 
 /// How often and how slowly failed git commands are tried again (RND-28).
 #[derive(Clone, Debug)]
@@ -65,6 +65,10 @@ pub struct SourceOptions {
     pub fetches_max: u64,
     /// How long tokens are used.
     pub token_use: TokenUse,
+    /// Who this process is to Azure.
+    pub azure_identity: Option<AzureIdentity>,
+    /// A further host that is shown that identity.
+    pub azure_devops: Option<String>,
     /// Tells the time.
     pub clock: Clock,
 }
@@ -126,6 +130,8 @@ impl SourceOptions {
             stores_max: 1000,
             fetches_max: 200,
             token_use: TokenUse::of(|_| None::<String>),
+            azure_identity: None,
+            azure_devops: None,
             clock: Clock::real(),
         }
     }

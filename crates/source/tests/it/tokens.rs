@@ -7,7 +7,7 @@ use std::time::Duration;
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use serde_json::{Value, json};
-use tiphys_source::{Freshness, Repository, Secret, SourceError, Sources, TokenSource};
+use tiphys_source::{AzureIdentity, Freshness, Repository, Secret, SourceError, Sources, TokenSource};
 use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader};
 use tokio::net::TcpListener;
 use tokio::task::JoinHandle;
@@ -230,4 +230,44 @@ async fn rep_74_google_accounts_and_azure_principals_are_given_tokens() {
     assert_eq!(api.seen()[1].2, expected);
     let error = fetch(&sources, &with(&git.url("repo"), azure("../x"))).await.unwrap_err();
     assert!(error.to_string().contains("is no id of a tenant"), "{error}");
+}
+
+/// REP-70, REP-76: the identity is the installation's; no other server than that of Azure DevOps is shown a token.
+#[tokio::test]
+async fn rep_70_the_identity_of_the_workload_is_for_azure_devops_alone() {
+    let world = World::with(&[("a", "1")]).await;
+    let answer = json!({"access_token": "az", "expires_in": 3600});
+    let api = TokenServer::start(vec![("POST /acme.test/oauth2/v2.0/token", 200, answer)]).await;
+    let git = GitServer::start(&world.root(), Auth::Bearer("az")).await;
+    let file = world.path().join("assertion");
+    fs::write(&file, "eyJ.one\n").unwrap();
+    let variable = |name: &str| match name {
+        "AZURE_CLIENT_ID" => Some("id".to_owned()),
+        "AZURE_TENANT_ID" => Some("acme.test".to_owned()),
+        "AZURE_FEDERATED_TOKEN_FILE" => Some(file.to_string_lossy().into_owned()),
+        "AZURE_AUTHORITY_HOST" => Some(format!("{}/", api.url)),
+        _ => None,
+    };
+    let identity = AzureIdentity::of(variable);
+    let repository = with(&git.url("repo"), TokenSource::AzureWorkloadIdentity);
+    let sources = world.restarted(|options| options.azure_identity.clone_from(&identity));
+    let error = fetch(&sources, &repository).await.unwrap_err();
+    assert!(error.to_string().contains("https://dev.azure.com"), "{error}");
+    for url in ["http://dev.azure.com/r", "https://dev.azure.com.evil.test/r", "https://dev.azure.com:8443/r"]
+    {
+        let error = fetch(&sources, &with(url, TokenSource::AzureWorkloadIdentity)).await.unwrap_err();
+        assert!(error.to_string().contains("https://dev.azure.com"), "{url}: {error}");
+    }
+    assert!(api.seen().is_empty(), "nobody asks for a token that is not shown");
+
+    let sources = world.restarted(|options| {
+        options.azure_identity.clone_from(&identity);
+        options.azure_devops = Some("127.0.0.1".to_owned());
+    });
+    fetch(&sources, &repository).await.unwrap();
+    let body = &api.seen()[0].2;
+    assert!(body.contains("client_assertion=eyJ.one&") && body.contains("client_id=id&"), "{body}");
+    let sources = world.restarted(|options| options.azure_devops = Some("127.0.0.1".to_owned()));
+    let error = fetch(&sources, &repository).await.unwrap_err();
+    assert!(error.to_string().contains("AZURE_FEDERATED_TOKEN_FILE"), "{error}");
 }
