@@ -38,14 +38,23 @@ pub(super) struct Compared {
     pub(super) health: HealthStatus,
     pub(super) summary: Summary,
     pub(super) conditions: Vec<Condition>,
+    /// A kind of the targets that could not be listed, and why. The targets were read, and what is left over was not seen.
+    pub(super) unlisted: Option<String>,
 }
 
 impl Compared {
     /// Puts the comparison into the status (CTL-9).
     pub(super) fn show(&self, cx: &AppContext<'_>, new: &mut Application, level: Level, now: Timestamp) {
+        let (mut status, mut conditions) = (self.comparison.status, self.conditions.clone());
+        if let Some(why) = self.unlisted.as_deref().filter(|_| status == compare::SyncStatusCode::Synced) {
+            // What differs is known, and synced; that nothing is left over is not (INV-15, F6).
+            status = compare::SyncStatusCode::Unknown;
+            let text = format!("Failed to look for objects that are declared no longer: {why}");
+            conditions.push(Condition::new(ConditionType::ComparisonError, text));
+        }
         let findings = Findings {
-            status: self.comparison.status,
-            conditions: &self.conditions,
+            status,
+            conditions: &conditions,
             revisions: &self.targets.revisions,
             source_types: &self.targets.types,
             resources: &self.resources,
@@ -201,6 +210,8 @@ async fn with_managed(
     };
     let managed: HashSet<ResourceKey> = live.iter().map(|object| object.key()).collect();
     let by_key = look_up(subject, &targets, &managed, &unknown, &ignore).await;
+    let unlisted = unknown.iter().filter(|(kind, _)| wanted.iter().any(|key| key.group_kind() == **kind));
+    let unlisted = unlisted.map(|(kind, why)| format!("{kind}: {why}")).min();
     let compared = subject.cx.programs.compute(targets.objects.len(), || {
         // The memo is taken along, so that nobody waits for the lock meanwhile.
         let mut diffs = std::mem::take(&mut subject.cx.memory.lock().diffs);
@@ -217,7 +228,7 @@ async fn with_managed(
         }
         judge::shape(subject, &targets, comparison)
     });
-    compared.await
+    Compared { unlisted, ..compared.await }
 }
 
 /// By whose marks the live objects of a comparison are found (TRK-143).
@@ -506,6 +517,7 @@ pub(super) fn failed(subject: Subject<'_>, targets: Targets, message: String) ->
         resources: unknown_resources(&subject.cx.app.status),
         health: unknown_health(),
         summary: subject.cx.app.status.summary.clone(),
+        unlisted: None,
     }
 }
 

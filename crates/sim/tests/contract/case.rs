@@ -24,7 +24,7 @@ pub(crate) const VERBS: [&str; 14] = [
     "kubectl",
 ];
 /// Members that say how.
-const DETAILS: [&str; 29] = [
+const DETAILS: [&str; 30] = [
     "body",
     "text",
     "type",
@@ -45,6 +45,7 @@ const DETAILS: [&str; 29] = [
     "files",
     "keep",
     "lines",
+    "again",
     "first",
     "parse",
     "sort",

@@ -2,9 +2,10 @@
 
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
+use std::time::Duration;
 
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
-use tokio::process::{Child, Command};
+use tokio::process::{Child, ChildStdout, Command};
 
 use crate::PATIENCE;
 use crate::target::setting;
@@ -115,25 +116,28 @@ pub(crate) async fn finish(child: Child) -> Output {
 /// Reads lines as they come, to its end or to a number of lines.
 pub(crate) struct Lines {
     child: Child,
-    reader: BufReader<tokio::process::ChildStdout>,
+    reader: tokio::io::Lines<BufReader<ChildStdout>>,
     text: String,
     count: usize,
 }
 
 impl Lines {
     pub(crate) fn new(mut child: Child) -> Self {
-        let reader = BufReader::new(child.stdout.take().unwrap());
+        let reader = BufReader::new(child.stdout.take().unwrap()).lines();
         Self { child, reader, text: String::new(), count: 0 }
     }
 
-    /// Reads until there are this many lines.
-    pub(crate) async fn read_to(&mut self, count: usize) {
+    /// Reads until there are this many lines, or no more; `false` when they did not come in this time. What came stays.
+    pub(crate) async fn read_to(&mut self, count: usize, time: Duration) -> bool {
         let reading = async {
-            while self.count < count && self.reader.read_line(&mut self.text).await.unwrap_or(0) > 0 {
+            while self.count < count {
+                let Ok(Some(line)) = self.reader.next_line().await else { break };
+                self.text.push_str(&line);
+                self.text.push('\n');
                 self.count += 1;
             }
         };
-        drop(tokio::time::timeout(PATIENCE, reading).await);
+        tokio::time::timeout(time, reading).await.is_ok()
     }
 
     /// Ends the program.

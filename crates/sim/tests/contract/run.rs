@@ -59,6 +59,7 @@ impl<'a> Runner<'a> {
         let (prefix, _) = tag.split_at(7);
         runner.normal.literal(&format!("x{prefix}"), "<prefix>");
         runner.variables.insert("id".to_owned(), format!("x{prefix}"));
+        runner.variables.insert("turn".to_owned(), "1".to_owned());
         runner.variables.insert("big".to_owned(), "a".repeat(case.big));
         let folder = runner.folder.path().to_str().unwrap().to_owned();
         runner.normal.literal(&folder, "<folder>");

@@ -191,6 +191,14 @@ impl Status<'_> {
         if !self.conditions().any(is_error) {
             return Err("called Unknown, and nothing says why".to_owned());
         }
+        // Each object was seen, and the list of their kind was not.
+        let is_unlisted = |condition: &Value| {
+            let text = condition.get("message").and_then(Value::as_str).unwrap_or_default();
+            text.starts_with("Failed to look for objects")
+        };
+        if self.conditions().any(is_unlisted) {
+            return Ok(());
+        }
         if let Some((key, status)) = self.resources().find(|(_, status)| !matches!(*status, "Unknown" | "")) {
             return Err(format!("called Unknown, but {key} is called {status}"));
         }

@@ -11,7 +11,7 @@ use crate::api::{APPS, CONFIG_MAPS, DEPLOYMENTS, JOBS};
 use crate::births::Births;
 use crate::fixtures::{automated, config_map, deployment, file, hook, wave};
 use crate::proxy::{Fault, behind_proxy};
-use crate::world::is_synced;
+use crate::world::{conditions, is_synced};
 
 /// Whether a request lists a kind, or watches it.
 fn is_list(method: &Method, path: &str, kind: &str) -> bool {
@@ -43,10 +43,13 @@ async fn refused_kind(test: &str, code: u16) {
         )
         .await;
     let other = world.repo("other", &[("web.yaml", &file(&[deployment("other", 1)]))]).await;
+    let same = world.repo("same", &[("same.yaml", &file(&[config_map("same", "1")]))]).await;
     let app = world.create("app", &repo, ".", &ns, &automated()).await;
     let bystander = world.create("other", &other, ".", &ns, &automated()).await;
-    world.until_synced(&app).await;
-    world.until_synced(&bystander).await;
+    let unchanged = world.create("same", &same, ".", &ns, &automated()).await;
+    for app in [&app, &bystander, &unchanged] {
+        world.until_synced(app).await;
+    }
     world.kill().await;
     proxy.fault(
         move |method, path| {
@@ -64,9 +67,17 @@ async fn refused_kind(test: &str, code: u16) {
     assert!(world.exists(CONFIG_MAPS, &ns, "old").await && world.exists(CONFIG_MAPS, &ns, "cm").await);
     let deletions = harm(&proxy.take_writes(), &ns).into_iter().filter(|write| write.starts_with("DELETE"));
     assert_eq!(deletions.collect::<Vec<_>>(), Vec::<String>::new());
+    // INV-15: that nothing is left over cannot be seen. What can be read is called what it is.
+    let is_doubted = |app: &Value| app["status"]["sync"]["status"] == "Unknown";
+    let seen = world.until_app(&unchanged, "doubted", is_doubted).await;
+    let told = conditions(&seen, "ComparisonError");
+    assert!(told.iter().any(|text| text.starts_with("Failed to look for objects")), "{told:?}");
+    assert_eq!(seen["status"]["resources"][0]["status"], "Synced");
+    assert_eq!(seen["status"]["health"]["status"], "Healthy");
     proxy.fault(|_, _| Fault::None);
     world.until_gone(CONFIG_MAPS, &ns, "old").await;
     world.until_synced(&app).await;
+    world.until_synced(&unchanged).await;
     assert_eq!(births.deleted(), ["old"]);
     world.finish().await;
 }

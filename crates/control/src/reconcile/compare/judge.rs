@@ -132,7 +132,7 @@ pub(super) fn shape(subject: Subject<'_>, targets: &Targets, comparison: Compari
         keep_hooks(&mut resources, &subject.cx.app.status);
     }
     let health = inline_health(&judged.health);
-    Compared { comparison, targets: targets.clone(), resources, health, summary, conditions }
+    Compared { comparison, targets: targets.clone(), resources, health, summary, conditions, unlisted: None }
 }
 
 fn inline_health(health: &Health) -> HealthStatus {

@@ -1,5 +1,7 @@
 //! Steps that run `kubectl`.
 
+use std::time::Duration;
+
 use serde_json::{Map, Value, json};
 use tokio::time::Instant;
 
@@ -8,6 +10,9 @@ use super::{Runner, Step, is_set, number, pointer};
 use crate::PATIENCE;
 use crate::case;
 use crate::kubectl::{self, Lines, Output};
+
+/// How long lines are waited for before the steps beside them are done again.
+const AGAIN: Duration = Duration::from_secs(5);
 
 impl Runner<'_> {
     pub(super) async fn kubectl(&mut self, step: &Step, answers: &mut Vec<Value>) -> Step {
@@ -45,7 +50,8 @@ impl Runner<'_> {
         self.printed(step, &output)
     }
 
-    /// Reads a number of lines while other steps are done.
+    /// Reads a number of lines while other steps are done; where the step says `again`, until the lines come. `kubectl`
+    /// passes over the first event of the watch of one object, and nobody sees when that watch begins.
     async fn follow(
         &mut self,
         step: &Step,
@@ -53,11 +59,20 @@ impl Runner<'_> {
         lines: usize,
         answers: &mut Vec<Value>,
     ) -> Output {
-        reader.read_to(number(step, "first").unwrap_or(0)).await;
+        reader.read_to(number(step, "first").unwrap_or(0), PATIENCE).await;
         for inner in case::inner(step) {
             self.step(&inner, answers).await;
         }
-        reader.read_to(lines).await;
+        let (end, is_again) = (Instant::now() + PATIENCE, is_set(step, "again"));
+        let time = if is_again { AGAIN } else { PATIENCE };
+        let mut turn = 1;
+        while !reader.read_to(lines, time).await && is_again && Instant::now() < end {
+            turn += 1;
+            self.variables.insert("turn".to_owned(), format!("{turn}"));
+            for inner in case::inner(step) {
+                self.step(&inner, &mut Vec::new()).await;
+            }
+        }
         reader.finish().await
     }
 
