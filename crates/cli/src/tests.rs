@@ -6,6 +6,7 @@ mod cluster;
 mod clusters;
 mod embedded;
 mod gpg;
+mod orphans;
 mod projects;
 mod repositories;
 
