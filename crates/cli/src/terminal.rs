@@ -146,6 +146,11 @@ impl Terminal {
         self.warn(&record(style, level, message, None, self.now()));
     }
 
+    /// A second as tables of tokens show it.
+    pub(crate) fn rfc_3339(&self, seconds: i64) -> String {
+        rfc_3339(seconds, &self.zone)
+    }
+
     /// A time as `app get` shows it (CLI-306).
     pub(crate) fn local_time(&self, time: Option<Timestamp>) -> String {
         match time {
@@ -180,6 +185,14 @@ impl Terminal {
             self.print("\n");
         }
         line.map(|line| Secret::new(line.trim_end_matches(['\r', '\n']).to_owned()))
+    }
+}
+
+/// A second in the form of RFC 3339; one that is no time at all as it stands.
+pub(crate) fn rfc_3339(seconds: i64, zone: &TimeZone) -> String {
+    match Timestamp::from_second(seconds) {
+        Ok(time) => tiphys_go::time::format(tiphys_go::time::RFC_3339, time, zone),
+        Err(_) => seconds.to_string(),
     }
 }
 

@@ -1,5 +1,6 @@
 //! Whole runs: arguments in; standard output, standard error and exit code out. Those here need no cluster.
 
+mod accounts;
 mod admin;
 mod certs;
 mod cluster;
