@@ -23,6 +23,7 @@ mod global;
 mod gpg;
 mod output;
 mod proj;
+mod remote;
 mod repo;
 mod repocreds;
 mod session;

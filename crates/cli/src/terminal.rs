@@ -16,7 +16,7 @@ use tiphys_source::Clock;
 use crate::failure::{Failure, Style, record};
 
 /// Bytes of one input file or of standard input.
-const INPUT_BYTES_MAX: u64 = 64 << 20;
+pub(crate) const INPUT_BYTES_MAX: u64 = 64 << 20;
 
 /// The process, as the command sees it.
 pub(crate) struct Terminal {
@@ -251,9 +251,14 @@ pub(crate) fn read_file(path: &str) -> Result<String, Failure> {
     if u64::try_from(bytes.len()).is_ok_and(|length| length >= INPUT_BYTES_MAX) {
         return Err(Failure::generic(format!("{path} is larger than {INPUT_BYTES_MAX} bytes")));
     }
-    match tiphys_go::yaml::decode_text(&bytes) {
+    text_of(&bytes, path)
+}
+
+/// Bytes from somewhere as text.
+pub(crate) fn text_of(bytes: &[u8], from: &str) -> Result<String, Failure> {
+    match tiphys_go::yaml::decode_text(bytes) {
         Ok(text) => Ok(text.into_owned()),
-        Err(error) => Err(Failure::generic(format!("{path}: {error}"))),
+        Err(error) => Err(Failure::generic(format!("{from}: {error}"))),
     }
 }
 

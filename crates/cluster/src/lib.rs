@@ -18,7 +18,9 @@ mod objects;
 mod watch;
 mod write;
 
-pub use connection::{ConnectError, Connection, Fence, Impersonation, KubeContext, PluginPolicy, contexts};
+pub use connection::{
+    ConnectError, Connection, Fence, Impersonation, KubeContext, PluginPolicy, contexts, provide_crypto,
+};
 pub use error::{ApiError, Refusal, error_chain};
 pub use index::{
     Claim, Claims, ClusterIndex, Derive, Derived, IndexEvent, IndexOptions, KindState, Managed, OrphanQuery,
