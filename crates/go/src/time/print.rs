@@ -28,21 +28,28 @@ pub fn format(layout: &str, time: Timestamp, zone: &TimeZone) -> String {
     let info = zone.to_offset_info(time);
     let shown =
         Shown { local: zone.to_datetime(time), offset: info.offset().seconds(), zone: info.abbreviation() };
-    let mut out = String::new();
-    for (piece, _) in pieces(layout) {
-        // Writing to a string cannot fail.
-        let _written = shown.write(&mut out, piece);
-    }
-    out
+    shown.print(layout)
 }
 
-struct Shown<'z> {
-    local: DateTime,
-    offset: i32,
-    zone: &'z str,
+/// A time on the clocks of a zone.
+pub(super) struct Shown<'z> {
+    pub(super) local: DateTime,
+    /// Seconds that the zone is ahead of UTC.
+    pub(super) offset: i32,
+    /// What the zone is called at that time; may be empty.
+    pub(super) zone: &'z str,
 }
 
 impl Shown<'_> {
+    pub(super) fn print(&self, layout: &str) -> String {
+        let mut out = String::new();
+        for (piece, _) in pieces(layout) {
+            // Writing to a string cannot fail.
+            let _written = self.write(&mut out, piece);
+        }
+        out
+    }
+
     fn write(&self, out: &mut String, piece: Piece<'_>) -> std::fmt::Result {
         let local = self.local;
         let hour12 = (local.hour() + 11) % 12 + 1;
@@ -74,6 +81,10 @@ impl Shown<'_> {
                 (false, true) => "AM",
                 (false, false) => "am",
             }),
+            // A zone without a name is known by its offset alone.
+            Piece::ZoneName if self.zone.is_empty() => {
+                self.offset(out, Offset { zulu: false, colons: false, minutes: true, seconds: false })
+            }
             Piece::ZoneName => out.write_str(self.zone),
             Piece::Offset(spelling) => self.offset(out, spelling),
             Piece::Fraction { separator, digits, trimmed } => self.fraction(out, separator, digits, trimmed),
