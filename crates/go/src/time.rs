@@ -15,6 +15,7 @@ mod zone;
 use jiff::{SignedDuration, Timestamp};
 pub use moment::Moment;
 pub use print::format;
+pub(crate) use print::{MONTHS, WEEKDAYS};
 pub use read::{parse, parse_moment};
 pub use zone::{Clock, Zone};
 

@@ -65,6 +65,11 @@ fn write_json(out: &mut String, value: &Value, html: bool) {
     }
 }
 
+/// Writes a text as `encoding/json` does.
+pub(crate) fn write_go_text(out: &mut String, text: &str) {
+    write_text(out, text, true);
+}
+
 fn write_text(out: &mut String, text: &str, html: bool) {
     out.push('"');
     let mut copied = 0;
