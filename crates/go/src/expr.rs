@@ -13,9 +13,9 @@
 //! What is registered by callers are values: functions ([`Function`]), maps of these, and objects with members
 //! ([`Object`]).
 //!
-//! Deviations: times end with the year 9999; items that a sort finds equal stay in their order; fractional powers may
-//! differ in the last digit; functions have no address to print; expressions that the original would need exponential
-//! time or memory for are refused.
+//! Deviations: times end with the year 9999; items that a sort finds equal stay in their order; equal
+//! times are one key of a map; functions have no address to print; expressions that the original would need
+//! exponential time or memory for are refused.
 //!
 //! Golden rows: `expr.jsonl`.
 //!
@@ -45,6 +45,7 @@ mod nature;
 mod numbers;
 mod optimize;
 mod parse;
+mod power;
 mod print;
 mod program;
 mod run;
@@ -67,8 +68,10 @@ pub use value::{Call, CallError, Callable, Function, List, Map, Object, Of, Rang
 pub const EXPRESSION_BYTES_MAX: usize = 64 << 10;
 /// Parts of an expression, as the original counts them.
 const NODES_MAX: usize = 10_000;
-/// Parts of an expression inside each other.
-const DEPTH_MAX: usize = 250;
+/// Parts of an expression inside each other; in `a or b or c` the left ones are inside.
+const DEPTH_MAX: usize = 500;
+/// Brackets, operands and blocks inside each other while an expression is read.
+const NESTING_MAX: usize = 150;
 /// Steps that an expression may be turned into.
 const CODE_MAX: usize = 20 * NODES_MAX;
 /// Regular expressions of an expression, and the memory of each.

@@ -39,7 +39,8 @@ pub(super) fn fetch(from: &Value, property: &Value) -> Result<Value, Fault> {
         Value::Text(_) | Value::Bytes(_) | Value::Range(_) | Value::List(_) => {
             let (index, len) = (to_int(property)?, from.len().unwrap_or(0));
             place(index, len).and_then(|place| from.item(place)).ok_or_else(|| {
-                let index = if index < 0 { index.saturating_add(i64::try_from(len).unwrap_or(0)) } else { index };
+                let index =
+                    if index < 0 { index.saturating_add(i64::try_from(len).unwrap_or(0)) } else { index };
                 Fault::Value(format!("index out of range: {index} (array length is {len})"))
             })
         }
@@ -60,7 +61,9 @@ pub(super) fn fetch(from: &Value, property: &Value) -> Result<Value, Fault> {
 pub(super) fn bind(from: &Value, method: methods::Method) -> Result<Value, Fault> {
     let name = method.name.into();
     match methods::of_value(from, method.name) {
-        Some(found) if std::ptr::eq(found, method) => method_of(from, &name).ok_or_else(|| unfetchable(from, &name)),
+        Some(found) if std::ptr::eq(found, method) => {
+            method_of(from, &name).ok_or_else(|| unfetchable(from, &name))
+        }
         _ => Err(unfetchable(from, &name)),
     }
 }

@@ -56,7 +56,7 @@ pub(super) enum Pointers {
 pub(super) enum Run {
     /// By going through a list.
     Loop(Loop),
-    /// From exactly one argument.
+    /// From one value, whatever stands there.
     One(fn(&Value, &mut Budget) -> Result<Value, Fault>),
     /// From some arguments.
     Many(fn(&[Value], &mut Context<'_>) -> Result<Value, Fault>),
@@ -167,14 +167,17 @@ pub(super) fn find(name: &str) -> Option<&'static Builtin> {
     TABLES.iter().flat_map(|table| table.iter()).find(|builtin| builtin.name == name)
 }
 
-/// An argument; nil when it is not there.
-fn argument(arguments: &[Value], index: usize) -> &Value {
-    arguments.get(index).unwrap_or(&Value::Nil)
+/// An argument. Where calls are not checked before, it may be missing.
+fn argument(arguments: &[Value], index: usize) -> Result<&Value, Fault> {
+    arguments.get(index).ok_or_else(|| {
+        let len = arguments.len();
+        Fault::Value(format!("runtime error: index out of range [{index}] with length {len}"))
+    })
 }
 
 /// An argument that has to be a text.
 fn text(arguments: &[Value], index: usize) -> Result<&super::value::Text, Fault> {
-    match argument(arguments, index) {
+    match argument(arguments, index)? {
         Value::Text(text) => Ok(text),
         other => Err(not_a(other, "string")),
     }

@@ -5,13 +5,12 @@
 //! unknown function. What is wrong in them is found out when it is computed, if ever.
 
 mod loops;
+mod operators;
 
 use super::ast::{Binary, BuiltinCall, Kind, Node, Unary};
 use super::builtins::{self, Builtin, Check, Overload};
 use super::error::{Misplaced, Place};
-use super::methods;
 use super::nature::{Function, Kind as TypeKind, Nature, Type};
-use crate::regexp::Regexp;
 
 type Checked = Result<Nature, Misplaced>;
 
@@ -44,93 +43,106 @@ impl Checker {
         Ok(nature)
     }
 
+    /// What is known of a part. Each kind has a function of its own, so that little is on the stack while inner parts
+    /// are looked at.
     fn nature(&mut self, node: &mut Node) -> Checked {
         let place = node.place;
-        Ok(match &mut node.kind {
-            Kind::Nil => Nature::nil(),
-            Kind::Bool(_) => Type::Bool.into(),
-            Kind::Integer(_) => Type::Int.into(),
-            Kind::Float(_) => Type::Float.into(),
-            Kind::Text(_) => Type::Text.into(),
-            Kind::Bytes(_) => Type::Bytes.into(),
-            Kind::Constants(_) | Kind::Set(_) => Nature::default(),
-            Kind::Name(name) => self.name(name),
-            Kind::Unary { operator, node } => self.unary(*operator, node, place)?,
-            Kind::Binary { operator, left, right } => self.binary(*operator, left, right, place)?,
-            Kind::Chain(node) => self.visit(node)?,
-            Kind::Member { node, property, .. } => self.member(node, property, place)?,
-            Kind::Slice { node, from, to } => {
-                let nature = self.visit(node)?;
-                if nature.is_unknown() {
-                    return Ok(Nature::default());
-                }
-                if !matches!(nature.kind(), TypeKind::String | TypeKind::Slice) {
-                    return error(node, format_args!("cannot slice {}", nature.shown()));
-                }
-                for end in from.iter_mut().chain(to) {
-                    let known = self.visit(end)?;
-                    if !known.is_integer() && !known.is_unknown() {
-                        return error(end, format_args!("non-integer slice index {}", known.shown()));
-                    }
-                }
-                nature
+        match &mut node.kind {
+            Kind::Unary { operator, node } => self.unary(*operator, node, place),
+            Kind::Binary { operator, left, right } => self.binary(*operator, left, right, place),
+            Kind::Chain(node) => self.visit(node),
+            Kind::Member { node, property, .. } => self.member(node, property, place),
+            Kind::Slice { node, from, to } => self.slice(node, from.as_deref_mut(), to.as_deref_mut()),
+            Kind::Call { callee, arguments } => self.call(callee, arguments, place),
+            Kind::Builtin(call) => self.builtin(call, place),
+            Kind::Predicate(body) => self.predicate_body(body),
+            Kind::Let { name, value, body } => self.declaration(name, value, body, place),
+            Kind::Sequence(nodes) => self.sequence(nodes),
+            Kind::Conditional { condition, yes, no } => self.conditional(condition, yes, no),
+            Kind::List(nodes) => self.list(nodes),
+            Kind::Map(pairs) => self.map(pairs),
+            Kind::Pointer(name) => self.pointer(name, place),
+            Kind::Name(name) => Ok(self.name(name)),
+            Kind::Nil => Ok(Nature::nil()),
+            Kind::Bool(_) => Ok(Type::Bool.into()),
+            Kind::Integer(_) => Ok(Type::Int.into()),
+            Kind::Float(_) => Ok(Type::Float.into()),
+            Kind::Text(_) => Ok(Type::Text.into()),
+            Kind::Bytes(_) => Ok(Type::Bytes.into()),
+            Kind::Constants(_) | Kind::Set(_) => Ok(Nature::default()),
+        }
+    }
+
+    fn slice(&mut self, node: &mut Node, from: Option<&mut Node>, to: Option<&mut Node>) -> Checked {
+        let nature = self.visit(node)?;
+        if nature.is_unknown() {
+            return Ok(Nature::default());
+        }
+        if !matches!(nature.kind(), TypeKind::String | TypeKind::Slice) {
+            return error(node, format_args!("cannot slice {}", nature.shown()));
+        }
+        for end in from.into_iter().chain(to) {
+            let known = self.visit(end)?;
+            if !known.is_integer() && !known.is_unknown() {
+                return error(end, format_args!("non-integer slice index {}", known.shown()));
             }
-            Kind::Call { callee, arguments } => self.call(callee, arguments, place)?,
-            Kind::Builtin(call) => self.builtin(call, place)?,
-            Kind::Predicate(body) => {
-                let known = self.visit(body)?;
-                let ty = Type::Function(Function::Predicate { gives: !known.nil });
-                Nature { ty: Some(ty), nil: false, of: Some(known.into()) }
-            }
-            Kind::Pointer(name) => self.pointer(name, place)?,
-            Kind::Let { name, value, body } => {
-                if builtins::find(name).is_some() {
-                    return Err(Misplaced::new(place, format_args!("cannot redeclare builtin {name}")));
-                }
-                if self.variables.iter().any(|(known, _)| known == name) {
-                    return Err(Misplaced::new(place, format_args!("cannot redeclare variable {name}")));
-                }
-                let known = self.visit(value)?;
-                self.variables.push((name.clone(), known));
-                let nature = self.visit(body)?;
-                self.variables.pop();
-                nature
-            }
-            Kind::Sequence(nodes) => {
-                let mut last = Nature::default();
-                for node in nodes {
-                    last = self.visit(node)?;
-                }
-                last
-            }
-            Kind::Conditional { condition, yes, no } => self.conditional(condition, yes, no)?,
-            Kind::List(nodes) => {
-                let mut previous: Option<Nature> = None;
-                let mut alike = true;
-                for node in nodes {
-                    let known = self.visit(node)?;
-                    alike &= previous.is_none_or(|previous| previous.kind() == known.kind());
-                    previous = Some(known);
-                }
-                if alike { previous.unwrap_or_default().list_of() } else { Type::List.into() }
-            }
-            Kind::Map(pairs) => {
-                for (key, value) in pairs {
-                    self.visit(key)?;
-                    self.visit(value)?;
-                }
-                Type::TextMap.into()
-            }
-        })
+        }
+        Ok(nature)
+    }
+
+    fn predicate_body(&mut self, body: &mut Node) -> Checked {
+        let known = self.visit(body)?;
+        let ty = Type::Function(Function::Predicate { gives: !known.nil });
+        Ok(Nature { ty: Some(ty), nil: false, of: Some(known.into()) })
+    }
+
+    fn declaration(&mut self, name: &str, value: &mut Node, body: &mut Node, place: Place) -> Checked {
+        if builtins::find(name).is_some() {
+            return Err(Misplaced::new(place, format_args!("cannot redeclare builtin {name}")));
+        }
+        if self.variables.iter().any(|(known, _)| known == name) {
+            return Err(Misplaced::new(place, format_args!("cannot redeclare variable {name}")));
+        }
+        let known = self.visit(value)?;
+        self.variables.push((name.to_owned(), known));
+        let nature = self.visit(body);
+        self.variables.pop();
+        nature
+    }
+
+    fn sequence(&mut self, nodes: &mut [Node]) -> Checked {
+        let mut last = Nature::default();
+        for node in nodes {
+            last = self.visit(node)?;
+        }
+        Ok(last)
+    }
+
+    fn list(&mut self, nodes: &mut [Node]) -> Checked {
+        let mut previous: Option<Nature> = None;
+        let mut alike = true;
+        for node in nodes {
+            let known = self.visit(node)?;
+            alike &= previous.is_none_or(|previous| previous.kind() == known.kind());
+            previous = Some(known);
+        }
+        Ok(if alike { previous.unwrap_or_default().list_of() } else { Type::List.into() })
+    }
+
+    fn map(&mut self, pairs: &mut [(Node, Node)]) -> Checked {
+        for (key, value) in pairs {
+            self.visit(key)?;
+            self.visit(value)?;
+        }
+        Ok(Type::TextMap.into())
     }
 
     fn name(&self, name: &str) -> Nature {
         if let Some((_, nature)) = self.variables.iter().rev().find(|(known, _)| known == name) {
             return nature.clone();
         }
-        builtins::find(name).map_or_else(Nature::default, |builtin| {
-            Type::Function(Function::Builtin(builtin)).into()
-        })
+        builtins::find(name)
+            .map_or_else(Nature::default, |builtin| Type::Function(Function::Builtin(builtin)).into())
     }
 
     fn unary(&mut self, operator: Unary, node: &mut Node, place: Place) -> Checked {
@@ -148,76 +160,7 @@ impl Checker {
 
     fn binary(&mut self, operator: Binary, left: &mut Node, right: &mut Node, place: Place) -> Checked {
         let (l, r) = (self.visit(left)?, self.visit(right)?);
-        let known = match operator {
-            Binary::Equal | Binary::NotEqual => l.is_comparable_to(&r).then(|| Type::Bool.into()),
-            Binary::Or { .. } | Binary::And { .. } => {
-                suits(&l, &r, |one| one.is(Type::Bool)).then(|| Type::Bool.into())
-            }
-            Binary::Less | Binary::More | Binary::LessOrEqual | Binary::MoreOrEqual => {
-                let ordered = |one: &Nature| {
-                    one.is_number() || one.is(Type::Text) || one.is(Type::Time) || one.is(Type::Duration)
-                };
-                let same = l.is_number() && r.is_number() || l.ty == r.ty && ordered(&l);
-                (same || l.may_suit(&r, ordered)).then(|| Type::Bool.into())
-            }
-            Binary::Add => add(&l, &r),
-            Binary::Subtract => subtract(&l, &r),
-            Binary::Multiply => multiply(&l, &r),
-            Binary::Divide | Binary::Exponent => {
-                suits(&l, &r, Nature::is_number).then(|| Type::Float.into())
-            }
-            Binary::Modulo => suits(&l, &r, Nature::is_integer).then(|| Type::Int.into()),
-            Binary::Range => {
-                suits(&l, &r, Nature::is_integer).then(|| Nature::from(Type::Int).list_of())
-            }
-            Binary::In => return self.is_in(&l, &r, place),
-            Binary::Matches => {
-                if let Kind::Text(pattern) = &right.kind {
-                    Regexp::new(&pattern.to_str()).map_err(|error| Misplaced::new(place, error))?;
-                }
-                let matched = (l.is(Type::Text) || l.is(Type::Bytes)) && r.is(Type::Text);
-                (matched || l.may_suit(&r, |one| one.is(Type::Text))).then(|| Type::Bool.into())
-            }
-            Binary::Contains | Binary::StartsWith | Binary::EndsWith => {
-                suits(&l, &r, |one| one.is(Type::Text)).then(|| Type::Bool.into())
-            }
-            Binary::Coalesce => Some(match (l.nil, r.nil) {
-                (true, true) => Nature::nil(),
-                (true, false) => r.clone(),
-                (false, true) => l.clone(),
-                (false, false) if r.is_assignable_to(l.ty) => l.clone(),
-                (false, false) => Nature::default(),
-            }),
-        };
-        known.ok_or_else(|| mismatched(operator, &l, &r, place))
-    }
-
-    #[expect(clippy::unused_self, reason = "stands beside the other rules")]
-    fn is_in(&self, l: &Nature, r: &Nature, place: Place) -> Checked {
-        let is_struct = matches!(r.kind(), TypeKind::Struct | TypeKind::Pointer);
-        if is_struct && (l.is(Type::Text) || l.is_unknown()) {
-            return Ok(Type::Bool.into());
-        }
-        if r.kind() == TypeKind::Map {
-            let key = if r.is(Type::TextMap) { Type::Text } else { Type::Any };
-            if !l.is_unknown() && !l.is_assignable_to(Some(key)) {
-                let text = format!("cannot use {} as type {} in map key", l.shown(), key.name());
-                return Err(Misplaced::new(place, text));
-            }
-            return Ok(Type::Bool.into());
-        }
-        if r.is_list() {
-            let item = r.item();
-            if !l.is_comparable_to(&item) {
-                let text = format!("cannot use {} as type {} in array", l.shown(), item.shown());
-                return Err(Misplaced::new(place, text));
-            }
-            return Ok(Type::Bool.into());
-        }
-        if l.is_unknown() && r.is(Type::Text) || r.is_unknown() {
-            return Ok(Type::Bool.into());
-        }
-        Err(mismatched(Binary::In, l, r, place))
+        operators::binary_of(operator, &l, &r, right, place)
     }
 
     fn member(&mut self, node: &mut Node, property: &mut Node, place: Place) -> Checked {
@@ -226,47 +169,7 @@ impl Checker {
         }
         let base = self.visit(node)?;
         let known = self.visit(property)?;
-        if base.is_unknown() {
-            return Ok(Nature::default());
-        }
-        let name = match &property.kind {
-            Kind::Text(name) => Some(name.to_string()),
-            _ => None,
-        };
-        if let Some(name) = &name {
-            if base.nil {
-                return Err(Misplaced::new(place, format_args!("type nil has no field {name}")));
-            }
-            if let Some(method) = methods::of_type(base.ty, name) {
-                return Ok(Type::Function(Function::Method(method)).into());
-            }
-        }
-        match base.kind() {
-            TypeKind::Map => {
-                let key = if base.is(Type::TextMap) { Type::Text } else { Type::Any };
-                if !known.is_assignable_to(Some(key)) && !known.is_unknown() {
-                    let text =
-                        format!("cannot use {} to get an element from {}", known.shown(), base.shown());
-                    return error(property, text);
-                }
-                Ok(base.item())
-            }
-            TypeKind::Slice => {
-                if !known.is_integer() && !known.is_unknown() {
-                    let text =
-                        format!("array elements can only be selected using an integer (got {})", known.shown());
-                    return error(property, text);
-                }
-                Ok(base.item())
-            }
-            _ => Err(Misplaced::new(
-                place,
-                match name {
-                    Some(name) => format!("type {} has no field {name}", base.shown()),
-                    None => format!("type {}[{}] is undefined", base.shown(), known.shown()),
-                },
-            )),
-        }
+        operators::member_of(&base, &known, property, place)
     }
 
     fn call(&mut self, callee: &mut Node, arguments: &mut [Node], place: Place) -> Checked {
@@ -304,7 +207,8 @@ impl Checker {
             }
             Check::Get => self.get(arguments, place),
             Check::Types(overloads) => {
-                let mut refused = Misplaced::new(place, format_args!("no matching overload for {}", builtin.name));
+                let mut refused =
+                    Misplaced::new(place, format_args!("no matching overload for {}", builtin.name));
                 for overload in *overloads {
                     match self.arguments(builtin.name, overload, arguments, place) {
                         Ok(known) => return Ok(known),
@@ -322,7 +226,13 @@ impl Checker {
         }
     }
 
-    fn arguments(&mut self, name: &str, overload: &Overload, arguments: &mut [Node], place: Place) -> Checked {
+    fn arguments(
+        &mut self,
+        name: &str,
+        overload: &Overload,
+        arguments: &mut [Node],
+        place: Place,
+    ) -> Checked {
         let (given, wanted) = (arguments.len(), overload.parameters.len());
         if given != wanted {
             let what = if given > wanted { "too many" } else { "not enough" };
@@ -413,68 +323,4 @@ impl Checker {
             }
         }
     }
-}
-
-/// Whether both are of a type, or one is and the other not known.
-fn suits(l: &Nature, r: &Nature, is_one: impl Fn(&Nature) -> bool) -> bool {
-    is_one(l) && is_one(r) || l.may_suit(r, is_one)
-}
-
-fn mismatched(operator: Binary, l: &Nature, r: &Nature, place: Place) -> Misplaced {
-    let text = format!(
-        "invalid operation: {} (mismatched types {} and {})",
-        operator.as_str(),
-        l.shown(),
-        r.shown()
-    );
-    Misplaced::new(place, text)
-}
-
-/// The type of what two numbers give.
-fn promoted(l: &Nature, r: &Nature) -> Nature {
-    if l.is(Type::Float) || r.is(Type::Float) { Type::Float.into() } else { Type::Int.into() }
-}
-
-fn add(l: &Nature, r: &Nature) -> Option<Nature> {
-    if l.is_number() && r.is_number() {
-        return Some(promoted(l, r));
-    }
-    match (l.ty, r.ty) {
-        (Some(Type::Text), Some(Type::Text)) => return Some(Type::Text.into()),
-        (Some(Type::Time), Some(Type::Duration)) | (Some(Type::Duration), Some(Type::Time)) => {
-            return Some(Type::Time.into());
-        }
-        (Some(Type::Duration), Some(Type::Duration)) => return Some(Type::Duration.into()),
-        _ => {}
-    }
-    let added = |one: &Nature| {
-        one.is_number() || one.is(Type::Text) || one.is(Type::Time) || one.is(Type::Duration)
-    };
-    l.may_suit(r, added).then(Nature::default)
-}
-
-fn subtract(l: &Nature, r: &Nature) -> Option<Nature> {
-    if l.is_number() && r.is_number() {
-        return Some(promoted(l, r));
-    }
-    match (l.ty, r.ty) {
-        (Some(Type::Time), Some(Type::Time)) | (Some(Type::Duration), Some(Type::Duration)) => {
-            return Some(Type::Duration.into());
-        }
-        (Some(Type::Time), Some(Type::Duration)) => return Some(Type::Time.into()),
-        _ => {}
-    }
-    let subtracted = |one: &Nature| one.is_number() || one.is(Type::Time) || one.is(Type::Duration);
-    l.may_suit(r, subtracted).then(Nature::default)
-}
-
-fn multiply(l: &Nature, r: &Nature) -> Option<Nature> {
-    if l.is_number() && r.is_number() {
-        return Some(promoted(l, r));
-    }
-    let multiplied = |one: &Nature| one.is_number() || one.is(Type::Duration);
-    if multiplied(l) && multiplied(r) {
-        return Some(Type::Duration.into());
-    }
-    l.may_suit(r, multiplied).then(Nature::default)
 }

@@ -2,7 +2,7 @@
 
 mod loops;
 
-use super::ast::{Binary, Kind, Literal, Node, Set, Unary};
+use super::ast::{Binary, BuiltinCall, Kind, Literal, Node, Set, Unary};
 use super::builtins::{Pointers, Run};
 use super::error::{Misplaced, Place};
 use super::methods;
@@ -89,37 +89,12 @@ impl Emitter {
         Ok(())
     }
 
-    /// Adds the steps of a part; `parent` is the operator whose operand it is.
+    /// Adds the steps of a part; `parent` is the operator whose operand it is. Each kind has a function of its own, so
+    /// that little is on the stack while inner parts are looked at.
     fn node(&mut self, node: &Node, parent: Option<Binary>) -> Emitted {
         let place = node.place;
         match &node.kind {
-            Kind::Nil => self.constant(Value::Nil, place),
-            Kind::Bool(truth) => self.constant(Value::Bool(*truth), place),
-            Kind::Integer(number) => self.constant(Value::Int(*number), place),
-            Kind::Float(number) => self.constant(Value::Float(*number), place),
-            Kind::Text(text) => self.constant(Value::Text(text.clone()), place),
-            Kind::Bytes(bytes) => self.constant(Value::Bytes(bytes.clone()), place),
-            Kind::Constants(items) => {
-                let items = items.iter().map(|item| match item {
-                    Literal::Bool(truth) => Value::Bool(*truth),
-                    Literal::Integer(number) => Value::Int(*number),
-                    Literal::Float(number) => Value::Float(*number),
-                    Literal::Text(text) => Value::Text(text.clone()),
-                });
-                let list = List::new(items.collect()).map_err(|fault| Misplaced { fault, place })?;
-                self.constant(Value::List(list), place)
-            }
-            // Only what looks something up makes them, and that is asked below.
-            Kind::Set(_) => self.constant(Value::Nil, place),
-            Kind::Name(name) => self.name(name, place),
-            Kind::Unary { operator, node: operand } => {
-                self.operand(operand, None)?;
-                match operator {
-                    Unary::Not => self.op(Op::Not, place).map(|_| ()),
-                    Unary::Minus => self.op(Op::Negate, place).map(|_| ()),
-                    Unary::Plus => Ok(()),
-                }
-            }
+            Kind::Unary { operator, node: operand } => self.unary(*operator, operand, place),
             Kind::Binary { operator, left, right } => self.binary(*operator, left, right, place),
             Kind::Chain(inner) => self.chain(inner, parent, place),
             Kind::Member { node: base, property, optional } => self.member(base, property, *optional, place),
@@ -127,79 +102,126 @@ impl Emitter {
             Kind::Call { callee, arguments } => self.call(callee, arguments, place),
             Kind::Builtin(call) => match call.builtin.run {
                 Run::Loop(kind) => self.loop_call(kind, call, place),
-                Run::One(_) | Run::Many(_) => {
-                    for argument in &call.arguments {
-                        self.node(argument, None)?;
-                        let known = argument.nature.compiled_kind();
-                        let may_be_pointer = known == TypeKind::Pointer || argument.nature.is_unknown();
-                        let follows = match call.builtin.pointers {
-                            Pointers::Followed => true,
-                            Pointers::FollowedUnlessZones => !argument.nature.is(Type::ZonePointer),
-                            Pointers::Kept => false,
-                        };
-                        if may_be_pointer && follows {
-                            self.op(Op::Follow, argument.place)?;
-                        }
-                    }
-                    let arguments = call.arguments.len();
-                    self.op(Op::Builtin { builtin: call.builtin, arguments }, place).map(|_| ())
-                }
+                Run::One(_) | Run::Many(_) => self.builtin(call, place),
             },
             Kind::Predicate(body) => self.node(body, None),
-            Kind::Pointer(name) => {
-                let op = match name.as_str() {
-                    "" => Op::Item,
-                    "index" => Op::Index,
-                    "acc" => Op::Accumulator,
-                    _ => return Err(Misplaced::new(place, format_args!("unknown pointer {name}"))),
-                };
-                self.op(op, place).map(|_| ())
+            Kind::Let { name, value, body } => self.declaration(name, value, body),
+            Kind::Sequence(nodes) => self.sequence(nodes, place),
+            Kind::Conditional { condition, yes, no } => self.conditional(condition, yes, no, place),
+            Kind::List(items) => self.list(items, place),
+            Kind::Map(pairs) => self.map(pairs, place),
+            Kind::Name(name) => self.name(name, place),
+            Kind::Pointer(name) => self.pointer(name, place),
+            _ => self.literal(&node.kind, place),
+        }
+    }
+
+    fn literal(&mut self, kind: &Kind, place: Place) -> Emitted {
+        let value = match kind {
+            Kind::Bool(truth) => Value::Bool(*truth),
+            Kind::Integer(number) => Value::Int(*number),
+            Kind::Float(number) => Value::Float(*number),
+            Kind::Text(text) => Value::Text(text.clone()),
+            Kind::Bytes(bytes) => Value::Bytes(bytes.clone()),
+            Kind::Constants(items) => {
+                let items = items.iter().map(|item| match item {
+                    Literal::Bool(truth) => Value::Bool(*truth),
+                    Literal::Integer(number) => Value::Int(*number),
+                    Literal::Float(number) => Value::Float(*number),
+                    Literal::Text(text) => Value::Text(text.clone()),
+                });
+                Value::List(List::new(items.collect()).map_err(|fault| Misplaced { fault, place })?)
             }
-            Kind::Let { name, value, body } => {
-                self.node(value, None)?;
-                let variable = self.code.variables;
-                self.code.variables += 1;
-                self.op(Op::Store(variable), place)?;
-                self.scopes.push((name.clone(), variable));
-                self.node(body, None)?;
-                self.scopes.pop();
-                Ok(())
-            }
-            Kind::Sequence(nodes) => {
-                for (index, part) in nodes.iter().enumerate() {
-                    self.node(part, None)?;
-                    if index + 1 < nodes.len() {
-                        self.op(Op::Pop, place)?;
-                    }
-                }
-                Ok(())
-            }
-            Kind::Conditional { condition, yes, no } => {
-                self.operand(condition, None)?;
-                let otherwise = self.op(Op::JumpIfFalse(0), place)?;
-                self.op(Op::Pop, place)?;
-                self.node(yes, None)?;
-                let end = self.op(Op::Jump(0), place)?;
-                self.land(otherwise);
-                self.op(Op::Pop, place)?;
-                self.node(no, None)?;
-                self.land(end);
-                Ok(())
-            }
-            Kind::List(items) => {
-                for item in items {
-                    self.node(item, None)?;
-                }
-                self.op(Op::List(items.len()), place).map(|_| ())
-            }
-            Kind::Map(pairs) => {
-                for (key, value) in pairs {
-                    self.node(key, None)?;
-                    self.node(value, None)?;
-                }
-                self.op(Op::Map(pairs.len()), place).map(|_| ())
+            // Sets stand at the right of `in` only, which does not ask here.
+            _ => Value::Nil,
+        };
+        self.constant(value, place)
+    }
+
+    fn unary(&mut self, operator: Unary, operand: &Node, place: Place) -> Emitted {
+        self.operand(operand, None)?;
+        match operator {
+            Unary::Not => self.op(Op::Not, place).map(|_| ()),
+            Unary::Minus => self.op(Op::Negate, place).map(|_| ()),
+            Unary::Plus => Ok(()),
+        }
+    }
+
+    fn builtin(&mut self, call: &BuiltinCall, place: Place) -> Emitted {
+        for argument in &call.arguments {
+            self.node(argument, None)?;
+            let known = argument.nature.compiled_kind();
+            let may_be_pointer = known == TypeKind::Pointer || argument.nature.is_unknown();
+            let follows = match call.builtin.pointers {
+                Pointers::Followed => true,
+                Pointers::FollowedUnlessZones => !argument.nature.is(Type::ZonePointer),
+                Pointers::Kept => false,
+            };
+            if may_be_pointer && follows {
+                self.op(Op::Follow, argument.place)?;
             }
         }
+        let arguments = call.arguments.len();
+        self.op(Op::Builtin { builtin: call.builtin, arguments }, place).map(|_| ())
+    }
+
+    fn pointer(&mut self, name: &str, place: Place) -> Emitted {
+        let op = match name {
+            "" => Op::Item,
+            "index" => Op::Index,
+            "acc" => Op::Accumulator,
+            _ => return Err(Misplaced::new(place, format_args!("unknown pointer {name}"))),
+        };
+        self.op(op, place).map(|_| ())
+    }
+
+    fn declaration(&mut self, name: &str, value: &Node, body: &Node) -> Emitted {
+        self.node(value, None)?;
+        let variable = self.code.variables;
+        self.code.variables += 1;
+        self.op(Op::Store(variable), value.place)?;
+        self.scopes.push((name.to_owned(), variable));
+        self.node(body, None)?;
+        self.scopes.pop();
+        Ok(())
+    }
+
+    fn sequence(&mut self, nodes: &[Node], place: Place) -> Emitted {
+        for (index, part) in nodes.iter().enumerate() {
+            self.node(part, None)?;
+            if index + 1 < nodes.len() {
+                self.op(Op::Pop, place)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn conditional(&mut self, condition: &Node, yes: &Node, no: &Node, place: Place) -> Emitted {
+        self.operand(condition, None)?;
+        let otherwise = self.op(Op::JumpIfFalse(0), place)?;
+        self.op(Op::Pop, place)?;
+        self.node(yes, None)?;
+        let end = self.op(Op::Jump(0), place)?;
+        self.land(otherwise);
+        self.op(Op::Pop, place)?;
+        self.node(no, None)?;
+        self.land(end);
+        Ok(())
+    }
+
+    fn list(&mut self, items: &[Node], place: Place) -> Emitted {
+        for item in items {
+            self.node(item, None)?;
+        }
+        self.op(Op::List(items.len()), place).map(|_| ())
+    }
+
+    fn map(&mut self, pairs: &[(Node, Node)], place: Place) -> Emitted {
+        for (key, value) in pairs {
+            self.node(key, None)?;
+            self.node(value, None)?;
+        }
+        self.op(Op::Map(pairs.len()), place).map(|_| ())
     }
 
     fn name(&mut self, name: &str, place: Place) -> Emitted {
@@ -213,55 +235,60 @@ impl Emitter {
     }
 
     fn binary(&mut self, operator: Binary, left: &Node, right: &Node, place: Place) -> Emitted {
-        let end = match operator {
-            Binary::Or { .. } | Binary::And { .. } | Binary::Coalesce => {
-                self.operand(left, Some(operator))?;
-                let jump = match operator {
-                    Binary::Or { .. } => Op::JumpIfTrue(0),
-                    Binary::And { .. } => Op::JumpIfFalse(0),
-                    _ => Op::JumpIfNotNil(0),
-                };
-                let end = self.op(jump, place)?;
-                self.op(Op::Pop, place)?;
-                Some(end)
-            }
-            Binary::In if matches!(right.kind, Kind::Set(_)) => {
-                self.operand(left, Some(operator))?;
-                let op = match &right.kind {
-                    Kind::Set(Set::Integers(integers)) => Op::InIntegers(integers.iter().copied().collect()),
-                    Kind::Set(Set::Texts(texts)) => Op::InTexts(texts.iter().cloned().collect()),
-                    _ => Op::Binary(operator),
-                };
-                return self.op(op, place).map(|_| ());
-            }
-            Binary::Matches if matches!(right.kind, Kind::Text(_)) => {
-                let Kind::Text(pattern) = &right.kind else { return Ok(()) };
-                let pattern = self.pattern(&pattern.to_str(), place)?;
-                self.operand(left, Some(operator))?;
-                return self.op(Op::MatchesPattern(pattern), place).map(|_| ());
-            }
-            _ => {
-                self.operand(left, Some(operator))?;
-                None
-            }
-        };
+        if let Some(op) = self.look_up(operator, right, place)? {
+            self.operand(left, Some(operator))?;
+            return self.op(op, place).map(|_| ());
+        }
+        self.operand(left, Some(operator))?;
+        let end = self.early_end(operator, place)?;
         self.operand(right, Some(operator))?;
-        match (end, operator) {
-            (Some(end), _) => self.land(end),
-            (None, Binary::Equal | Binary::NotEqual) => {
-                let op = match (left.nature.ty, right.nature.ty) {
-                    (Some(Type::Int), Some(Type::Int)) => Op::EqualIntegers,
-                    (Some(Type::Text), Some(Type::Text)) => Op::EqualTexts,
-                    _ => Op::Binary(Binary::Equal),
-                };
-                self.op(op, place)?;
-                if operator == Binary::NotEqual {
-                    self.op(Op::Not, place)?;
-                }
+        match end {
+            Some(end) => {
+                self.land(end);
+                Ok(())
             }
-            (None, _) => {
-                self.op(Op::Binary(operator), place)?;
+            None => self.operator(operator, left, right, place),
+        }
+    }
+
+    /// The step of operators whose right side is prepared: sets and regular expressions.
+    fn look_up(&mut self, operator: Binary, right: &Node, place: Place) -> Result<Option<Op>, Misplaced> {
+        Ok(match (operator, &right.kind) {
+            (Binary::In, Kind::Set(Set::Integers(integers))) => {
+                Some(Op::InIntegers(integers.iter().copied().collect()))
             }
+            (Binary::In, Kind::Set(Set::Texts(texts))) => Some(Op::InTexts(texts.iter().cloned().collect())),
+            (Binary::Matches, Kind::Text(pattern)) => {
+                Some(Op::MatchesPattern(self.pattern(&pattern.to_str(), place)?))
+            }
+            _ => None,
+        })
+    }
+
+    /// The jump over the right side, of operators whose left side may be enough.
+    fn early_end(&mut self, operator: Binary, place: Place) -> Result<Option<usize>, Misplaced> {
+        let jump = match operator {
+            Binary::Or { .. } => Op::JumpIfTrue(0),
+            Binary::And { .. } => Op::JumpIfFalse(0),
+            Binary::Coalesce => Op::JumpIfNotNil(0),
+            _ => return Ok(None),
+        };
+        let end = self.op(jump, place)?;
+        self.op(Op::Pop, place)?;
+        Ok(Some(end))
+    }
+
+    fn operator(&mut self, operator: Binary, left: &Node, right: &Node, place: Place) -> Emitted {
+        let is_equality = matches!(operator, Binary::Equal | Binary::NotEqual);
+        let op = match (left.nature.ty, right.nature.ty) {
+            (Some(Type::Int), Some(Type::Int)) if is_equality => Op::EqualIntegers,
+            (Some(Type::Text), Some(Type::Text)) if is_equality => Op::EqualTexts,
+            _ if is_equality => Op::Binary(Binary::Equal),
+            _ => Op::Binary(operator),
+        };
+        self.op(op, place)?;
+        if operator == Binary::NotEqual {
+            self.op(Op::Not, place)?;
         }
         Ok(())
     }

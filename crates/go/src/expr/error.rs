@@ -55,11 +55,7 @@ impl Fault {
     pub(super) fn at(self, text: &str, place: Place) -> ExprError {
         let before = text.get(..place.0.min(text.len())).unwrap_or(text);
         let line = before.rsplit('\n').next().unwrap_or(before);
-        ExprError {
-            fault: self,
-            line: before.matches('\n').count() + 1,
-            column: line.chars().count() + 1,
-        }
+        ExprError { fault: self, line: before.matches('\n').count() + 1, column: line.chars().count() + 1 }
     }
 }
 

@@ -49,7 +49,9 @@ pub(super) enum Function {
     Builtin(&'static Builtin),
     Method(Method),
     /// A predicate that gives something, or nil.
-    Predicate { gives: bool },
+    Predicate {
+        gives: bool,
+    },
 }
 
 impl PartialEq for Function {

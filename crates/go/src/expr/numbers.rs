@@ -1,5 +1,6 @@
 //! Arithmetic and order of numbers, times and durations.
 
+use super::power::{ldexp, power};
 use super::{Fault, Value};
 use crate::time::Moment;
 use std::cmp::Ordering;
@@ -45,7 +46,7 @@ pub(super) fn float(number: i64) -> f64 {
 
 /// A float without its fraction; the smallest integer where there is none, as processors have it.
 #[expect(clippy::cast_possible_truncation, reason = "is looked at before")]
-fn truncated(number: f64) -> i64 {
+pub(super) fn truncated(number: f64) -> i64 {
     const LIMIT: f64 = 9_223_372_036_854_775_808.0;
     if (-LIMIT..LIMIT).contains(&number) { number as i64 } else { i64::MIN }
 }
@@ -179,89 +180,6 @@ fn order(left: &Moment, right: &Moment) -> Ordering {
     left.instant.cmp(&right.instant)
 }
 
-/// `x` to the power of `y` by squaring, so that whole powers come out to the last digit as in Go. Other powers are
-/// right to the last digit or two, which in Go too depends on the processor.
-pub(super) fn power(x: f64, y: f64) -> f64 {
-    let magnitude = y.abs();
-    let usual = x.is_finite() && x != 0.0 && y.is_finite() && magnitude < 9.2e18;
-    if !usual || y == 0.0 || x == 1.0 || y == 1.0 {
-        // `powf` follows the same rules for these.
-        return x.powf(y);
-    }
-    if magnitude == 0.5 {
-        return if y > 0.0 { x.sqrt() } else { 1.0 / x.sqrt() };
-    }
-    let (mut whole, mut fraction) = (magnitude.trunc(), magnitude.fract());
-    if fraction != 0.0 && x < 0.0 {
-        return f64::NAN;
-    }
-    let mut mantissa = 1.0;
-    let mut exponent: i64 = 0;
-    if fraction != 0.0 {
-        if fraction > 0.5 {
-            fraction -= 1.0;
-            whole += 1.0;
-        }
-        mantissa = (fraction * x.ln()).exp();
-    }
-    let (mut square, mut scale) = frexp(x);
-    let mut left = truncated(whole);
-    while left != 0 {
-        if !(-(1 << 12)..=1 << 12).contains(&scale) {
-            // Beyond all floats, whatever follows.
-            exponent += scale;
-            break;
-        }
-        if left & 1 == 1 {
-            mantissa *= square;
-            exponent += scale;
-        }
-        square *= square;
-        scale <<= 1;
-        if square < 0.5 {
-            square += square;
-            scale -= 1;
-        }
-        left >>= 1;
-    }
-    if y < 0.0 {
-        mantissa = 1.0 / mantissa;
-        exponent = -exponent;
-    }
-    ldexp(mantissa, exponent)
-}
-
-/// A finite number other than zero as a mantissa from a half to one and a power of two.
-fn frexp(number: f64) -> (f64, i64) {
-    const BIAS: i64 = 1_022;
-    let (number, below) = if number.abs() < f64::MIN_POSITIVE {
-        (number * 2_f64.powi(52), 52)
-    } else {
-        (number, 0)
-    };
-    let bits = number.to_bits();
-    let exponent = (bits >> 52) & 0x7ff;
-    let mantissa = f64::from_bits(bits & !(0x7ff << 52) | (0x3fe << 52));
-    (mantissa, i64::try_from(exponent).unwrap_or_default() - BIAS - below)
-}
-
-/// A number times a power of two, rounded once.
-fn ldexp(number: f64, exponent: i64) -> f64 {
-    if number == 0.0 || !number.is_finite() {
-        return number;
-    }
-    let (mantissa, own) = frexp(number);
-    let exponent = exponent + own;
-    if exponent > 1_024 {
-        return f64::INFINITY.copysign(number);
-    }
-    if exponent < -1_075 {
-        return 0.0_f64.copysign(number);
-    }
-    let power = |exponent: i64| 2_f64.powi(i32::try_from(exponent).unwrap_or_default());
-    if exponent < -1_021 { mantissa * 2.0 * power(exponent + 60) * power(-61) } else { mantissa * 2.0 * power(exponent - 1) }
-}
-
 /// Reads a float as `strconv.ParseFloat` does.
 pub(super) fn parse_float(text: &str) -> Option<f64> {
     let unsigned = text.strip_prefix(['+', '-']).unwrap_or(text);
@@ -291,7 +209,8 @@ fn parse_hex(hex: &str) -> Option<f64> {
     if digit_count.is_empty() || !digit_count.bytes().all(|byte| byte.is_ascii_digit()) {
         return None;
     }
-    let exponent: i64 = exponent.parse().unwrap_or(if exponent.starts_with('-') { -100_000 } else { 100_000 });
+    let exponent: i64 =
+        exponent.parse().unwrap_or(if exponent.starts_with('-') { -100_000 } else { 100_000 });
     let (whole, fraction) = digits.split_once('.').unwrap_or((&digits, ""));
     if whole.is_empty() && fraction.is_empty() {
         return None;
@@ -336,26 +255,14 @@ fn round_to_float(mantissa: u64, scale: i64) -> f64 {
 
 /// Digits without the underscores between them, which after `0x` are allowed anywhere but next to a point.
 fn without_underscores(digits: &str) -> Option<String> {
-    let wrong = digits.ends_with('_') || digits.contains("__") || digits.contains("_.") || digits.contains("._");
+    let wrong =
+        digits.ends_with('_') || digits.contains("__") || digits.contains("_.") || digits.contains("._");
     (!wrong).then(|| digits.replace('_', ""))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn eval_769_whole_powers_are_exact_as_far_as_go_is() {
-        assert_eq!(power(2.0, 10.0), 1024.0);
-        assert_eq!(power(2.0, -1.0), 0.5);
-        assert_eq!(power(10.0, 308.0), 1.000_000_000_000_000_6e308);
-        assert_eq!(power(2.0, -1074.0), 5e-324);
-        assert_eq!(power(2.0, 1024.0), f64::INFINITY);
-        assert_eq!(power(-2.0, 3.0), -8.0);
-        assert!(power(-8.0, 1.5).is_nan());
-        assert_eq!(power(0.0, -1.0), f64::INFINITY);
-        assert_eq!(power(1e-310, 1.0), 1e-310);
-    }
 
     #[test]
     fn eval_769_floats_are_read_as_strconv_does() {

@@ -45,10 +45,7 @@ pub(super) fn optimize(node: &mut Node) -> Result<(), Misplaced> {
 }
 
 /// Visits all parts, the inner ones first.
-fn walk(
-    node: &mut Node,
-    visit: &mut dyn FnMut(&mut Node) -> Result<(), Misplaced>,
-) -> Result<(), Misplaced> {
+fn walk(node: &mut Node, visit: &mut dyn FnMut(&mut Node) -> Result<(), Misplaced>) -> Result<(), Misplaced> {
     let mut result = Ok(());
     node.kind.each_mut(&mut |child| {
         if result.is_ok() {

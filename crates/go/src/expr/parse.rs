@@ -6,7 +6,7 @@ use super::ast::{Binary, BuiltinCall, Kind, Node, Unary};
 use super::builtins::{self, Argument, Builtin};
 use super::error::{Misplaced, Place};
 use super::token::{self, Token, tokens};
-use super::{DEPTH_MAX, EXPRESSION_BYTES_MAX, Fault, NODES_MAX};
+use super::{DEPTH_MAX, EXPRESSION_BYTES_MAX, Fault, NESTING_MAX, NODES_MAX};
 use token::Kind as TokenKind;
 
 type Parsed = Result<Node, Misplaced>;
@@ -16,8 +16,7 @@ pub(super) fn parse(text: &str) -> Parsed {
     if text.len() > EXPRESSION_BYTES_MAX {
         return Err(Misplaced { fault: Fault::Length, place: Place::default() });
     }
-    let mut parser =
-        Parser { tokens: tokens(text)?, at: 0, nodes: 0, copies: 0, depth: 0, predicates: 0 };
+    let mut parser = Parser { tokens: tokens(text)?, at: 0, nodes: 0, copies: 0, depth: 0, predicates: 0 };
     let node = parser.sequence()?;
     if !parser.is_end() {
         return Err(parser.unexpected());
@@ -124,7 +123,7 @@ impl Parser {
     }
 
     fn deeper<T>(&mut self, read: impl FnOnce(&mut Self) -> Result<T, Misplaced>) -> Result<T, Misplaced> {
-        if self.depth >= DEPTH_MAX {
+        if self.depth >= NESTING_MAX {
             return Err(Misplaced { fault: Fault::Depth, place: self.place() });
         }
         self.depth += 1;
@@ -174,56 +173,61 @@ impl Parser {
     fn operators(&mut self, mut left: Node, precedence: u16) -> Parsed {
         let mut after_coalesce = false;
         while self.current().kind == TokenKind::Operator {
-            let negated = self.is_operator("not");
-            if negated {
-                let before = self.at;
-                self.next()?;
-                // Whatever kind of token the word is.
-                if !matches!(
-                    self.current().value(),
-                    "in" | "matches" | "contains" | "startsWith" | "endsWith"
-                ) {
-                    return Err(self.unexpected());
-                }
-                if precedence > 20 {
-                    self.at = before;
-                    break;
-                }
-            }
-            let token = self.current().clone();
-            if token.value() == "|" && precedence == 0 {
-                self.next()?;
-                let name = self.expect_name()?;
-                left = self.call(&name, vec![left])?;
+            if precedence == 0 && self.is_operator("|") {
+                left = self.pipe(left)?;
                 after_coalesce = false;
                 continue;
             }
-            let Some((operator, binds)) = Binary::of(token.value()) else { break };
-            if binds < precedence {
-                break;
+            let Some((operator, binds, negated)) = self.operator(precedence)? else { break };
+            let place = self.place();
+            if after_coalesce && operator != Binary::Coalesce {
+                return Err(self.error(format_args!(
+                    "Operator ({}) and coalesce expressions (??) cannot be mixed. Wrap either by parentheses.",
+                    operator.as_str()
+                )));
             }
             self.next()?;
-            if after_coalesce && operator != Binary::Coalesce {
-                return Err(Misplaced::new(
-                    token.place,
-                    format_args!(
-                        "Operator ({}) and coalesce expressions (??) cannot be mixed. Wrap either by parentheses.",
-                        operator.as_str()
-                    ),
-                ));
-            }
-            left = if operator.is_comparison() {
-                self.comparison(left, operator, binds, token.place)?
-            } else {
-                let right = self.expression(binds + u16::from(operator != Binary::Exponent))?;
-                self.binary(operator, left, right, token.place)?
-            };
+            left = self.combined(left, operator, binds, place)?;
             if negated {
-                left = self.node(Kind::Unary { operator: Unary::Not, node: Box::new(left) }, token.place)?;
+                left = self.node(Kind::Unary { operator: Unary::Not, node: Box::new(left) }, place)?;
             }
             after_coalesce = operator == Binary::Coalesce;
         }
         Ok(left)
+    }
+
+    /// The operator at the present place that binds at least this tightly, and whether `not` stood before it.
+    fn operator(&mut self, precedence: u16) -> Result<Option<(Binary, u16, bool)>, Misplaced> {
+        let before = self.at;
+        let negated = self.is_operator("not");
+        if negated {
+            self.next()?;
+            // Whatever kind of token the word is.
+            if !matches!(self.current().value(), "in" | "matches" | "contains" | "startsWith" | "endsWith") {
+                return Err(self.unexpected());
+            }
+        }
+        let found = Binary::of(self.current().value()).filter(|(_, binds)| *binds >= precedence);
+        if found.is_none() {
+            self.at = before;
+        }
+        Ok(found.map(|(operator, binds)| (operator, binds, negated)))
+    }
+
+    fn pipe(&mut self, left: Node) -> Parsed {
+        self.next()?;
+        let name = self.expect_name()?;
+        self.call(&name, vec![left])
+    }
+
+    /// An operator with what stands at its sides.
+    fn combined(&mut self, left: Node, operator: Binary, binds: u16, place: Place) -> Parsed {
+        if operator.is_comparison() {
+            return self.comparison(left, operator, binds, place);
+        }
+        // Powers are read from the right.
+        let right = self.expression(binds + u16::from(operator != Binary::Exponent))?;
+        self.binary(operator, left, right, place)
     }
 
     fn binary(&mut self, operator: Binary, left: Node, right: Node, place: Place) -> Parsed {
@@ -264,11 +268,7 @@ impl Parser {
         let value = self.expression(0)?;
         self.expect_operator(";")?;
         let body = self.sequence()?;
-        let kind = Kind::Let {
-            name: name.value().to_owned(),
-            value: Box::new(value),
-            body: Box::new(body),
-        };
+        let kind = Kind::Let { name: name.value().to_owned(), value: Box::new(value), body: Box::new(body) };
         self.node(kind, name.place)
     }
 
@@ -287,11 +287,8 @@ impl Parser {
             let yes = parser.block()?;
             parser.expect_operator("else")?;
             let no = if parser.is_operator("if") { parser.conditional_if()? } else { parser.block()? };
-            let kind = Kind::Conditional {
-                condition: Box::new(condition),
-                yes: Box::new(yes),
-                no: Box::new(no),
-            };
+            let kind =
+                Kind::Conditional { condition: Box::new(condition), yes: Box::new(yes), no: Box::new(no) };
             parser.uncounted(kind, place)
         })
     }
@@ -310,39 +307,24 @@ impl Parser {
                 yes
             };
             let no = self.expression(0)?;
-            let kind =
-                Kind::Conditional { condition: Box::new(node), yes: Box::new(yes), no: Box::new(no) };
+            let kind = Kind::Conditional { condition: Box::new(node), yes: Box::new(yes), no: Box::new(no) };
             node = self.node(kind, self.place())?;
         }
         Ok(node)
     }
 
+    /// A value with all that is taken from it. Each kind has a function of its own, so that little is on the stack
+    /// while inner parts are read.
     fn primary(&mut self) -> Parsed {
-        let token = self.current().clone();
-        if token.kind == TokenKind::Operator
-            && let Some((operator, binds)) = Unary::of(token.value())
-        {
-            self.next()?;
-            let operand = self.expression(binds)?;
-            let node = self.node(Kind::Unary { operator, node: Box::new(operand) }, token.place)?;
-            return self.postfix(node);
+        let is_operator = self.current().kind == TokenKind::Operator;
+        if is_operator && let Some((operator, binds)) = Unary::of(self.current().value()) {
+            return self.unary(operator, binds);
         }
         if self.is_bracket("(") {
-            self.next()?;
-            let node = self.sequence()?;
-            self.expect_bracket(")")?;
-            return self.postfix(node);
+            return self.parentheses();
         }
         if self.predicates > 0 && (self.is_operator("#") || self.is_operator(".")) {
-            let mut name = String::new();
-            if self.is_operator("#") {
-                self.next()?;
-                if self.current().kind == TokenKind::Name {
-                    name = self.expect_name()?.value().to_owned();
-                }
-            }
-            let node = self.node(Kind::Pointer(name), token.place)?;
-            return self.postfix(node);
+            return self.pointer();
         }
         if self.is_operator("::") {
             self.next()?;
@@ -350,42 +332,78 @@ impl Parser {
             let node = self.call(&name, Vec::new())?;
             return self.postfix(node);
         }
-        self.literal(token)
-    }
-
-    fn literal(&mut self, token: Token) -> Parsed {
-        let node = match token.kind {
-            TokenKind::Name => {
-                self.next()?;
-                match token.value() {
-                    "true" => return self.node(Kind::Bool(true), token.place),
-                    "false" => return self.node(Kind::Bool(false), token.place),
-                    "nil" => return self.node(Kind::Nil, token.place),
-                    _ if self.is_bracket("(") => self.call(&token, Vec::new())?,
-                    name => {
-                        let kind = Kind::Name(name.to_owned());
-                        self.node(kind, token.place)?
-                    }
-                }
-            }
-            TokenKind::Number => {
-                self.next()?;
-                let kind = number(token.value()).map_err(|error| self.error(error))?;
-                return self.node(kind, token.place);
-            }
-            TokenKind::Text => {
-                self.next()?;
-                self.node(Kind::Text(token.value.into()), token.place)?
-            }
-            TokenKind::Bytes => {
-                self.next()?;
-                self.node(Kind::Bytes(token.value.into()), token.place)?
-            }
-            TokenKind::Bracket if token.is(TokenKind::Bracket, "[") => self.list(token.place)?,
-            TokenKind::Bracket if token.is(TokenKind::Bracket, "{") => self.map(token.place)?,
+        let place = self.place();
+        let node = match self.current().kind {
+            TokenKind::Name => return self.named(),
+            TokenKind::Number => return self.number(),
+            TokenKind::Text | TokenKind::Bytes => self.text()?,
+            _ if self.is_bracket("[") => self.list(place)?,
+            _ if self.is_bracket("{") => self.map(place)?,
             _ => return Err(self.unexpected()),
         };
         self.postfix(node)
+    }
+
+    fn unary(&mut self, operator: Unary, binds: u16) -> Parsed {
+        let place = self.place();
+        self.next()?;
+        let operand = self.expression(binds)?;
+        let node = self.node(Kind::Unary { operator, node: Box::new(operand) }, place)?;
+        self.postfix(node)
+    }
+
+    fn parentheses(&mut self) -> Parsed {
+        self.next()?;
+        let node = self.sequence()?;
+        self.expect_bracket(")")?;
+        self.postfix(node)
+    }
+
+    /// `#`, `#name`, and the item that `.name` is taken from.
+    fn pointer(&mut self) -> Parsed {
+        let place = self.place();
+        let mut name = String::new();
+        if self.is_operator("#") {
+            self.next()?;
+            if self.current().kind == TokenKind::Name {
+                name = self.expect_name()?.value().to_owned();
+            }
+        }
+        let node = self.node(Kind::Pointer(name), place)?;
+        self.postfix(node)
+    }
+
+    fn named(&mut self) -> Parsed {
+        let token = self.expect_name()?;
+        let kind = match token.value() {
+            // Nothing is taken from these.
+            "true" => return self.node(Kind::Bool(true), token.place),
+            "false" => return self.node(Kind::Bool(false), token.place),
+            "nil" => return self.node(Kind::Nil, token.place),
+            _ if self.is_bracket("(") => {
+                let node = self.call(&token, Vec::new())?;
+                return self.postfix(node);
+            }
+            name => Kind::Name(name.to_owned()),
+        };
+        let node = self.node(kind, token.place)?;
+        self.postfix(node)
+    }
+
+    /// A number, from which nothing is taken.
+    fn number(&mut self) -> Parsed {
+        let token = self.current().clone();
+        self.next()?;
+        let kind = number(token.value()).map_err(|error| self.error(error))?;
+        self.node(kind, token.place)
+    }
+
+    fn text(&mut self) -> Parsed {
+        let token = self.current().clone();
+        self.next()?;
+        let is_text = token.kind == TokenKind::Text;
+        let value = token.value.into();
+        self.node(if is_text { Kind::Text(value) } else { Kind::Bytes(value) }, token.place)
     }
 
     fn list(&mut self, place: Place) -> Parsed {
@@ -479,11 +497,7 @@ impl Parser {
         Ok(arguments)
     }
 
-    fn loop_arguments(
-        &mut self,
-        wanted: &[Argument],
-        arguments: Vec<Node>,
-    ) -> Result<Vec<Node>, Misplaced> {
+    fn loop_arguments(&mut self, wanted: &[Argument], arguments: Vec<Node>) -> Result<Vec<Node>, Misplaced> {
         let mut arguments = arguments;
         self.expect_bracket("(")?;
         let wanted = wanted.get(arguments.len()..).unwrap_or_default();
@@ -529,7 +543,8 @@ fn number(written: &str) -> Result<Kind, String> {
     let digits = written.replace('_', "");
     let lower = digits.to_ascii_lowercase();
     let integer = |kind: &str, digits: &str, base: u32| {
-        let number = if digits.starts_with(['+', '-']) { None } else { i64::from_str_radix(digits, base).ok() };
+        let number =
+            if digits.starts_with(['+', '-']) { None } else { i64::from_str_radix(digits, base).ok() };
         number.map(Kind::Integer).ok_or_else(|| format!("invalid {kind} literal: {written:?}"))
     };
     if let Some(hex) = lower.strip_prefix("0x") {

@@ -169,10 +169,14 @@ impl<'r> Machine<'r> {
             }
             Op::Call { arguments, checked } => self.call(*arguments, *checked),
             Op::Builtin { builtin, arguments } => {
-                let arguments = self.pop_many(*arguments)?;
                 let value = match builtin.run {
-                    Run::One(run) => run(arguments.first().unwrap_or(&Value::Nil), self.budget)?,
+                    // However many arguments there are, which shows where calls are not checked before.
+                    Run::One(run) => {
+                        let argument = self.pop()?;
+                        run(&argument, self.budget)?
+                    }
                     Run::Many(run) => {
+                        let arguments = self.pop_many(*arguments)?;
                         run(&arguments, &mut Context { budget: self.budget, now: self.now })?
                     }
                     Run::Loop(_) => Value::Nil,
@@ -228,9 +232,9 @@ impl<'r> Machine<'r> {
                 other => other.len(),
             };
             let len = len.and_then(|len| i64::try_from(len).ok());
-            return len.map(Value::Int).ok_or_else(|| {
-                Fault::Value(format!("invalid argument for len (type {})", top.go_type()))
-            });
+            return len
+                .map(Value::Int)
+                .ok_or_else(|| Fault::Value(format!("invalid argument for len (type {})", top.go_type())));
         }
         let value = self.pop()?;
         match op {

@@ -41,9 +41,9 @@ fn write(out: &mut String, value: &Value, depth: usize, budget: &mut Budget) -> 
         Value::Float(number) => {
             Err(Fault::Value(format!("json: unsupported value: {}", number::general(*number))))
         }
-        Value::Text(text) => quoted(out, &text.to_str(), budget),
-        Value::Bytes(bytes) => quoted(out, &STANDARD.encode(bytes.as_bytes()), budget),
-        Value::Time(time) => quoted(out, &time.rfc_3339()?, budget),
+        Value::Text(text) => quoted(out, text.as_bytes(), budget),
+        Value::Bytes(bytes) => quoted(out, STANDARD.encode(bytes.as_bytes()).as_bytes(), budget),
+        Value::Time(time) => quoted(out, time.rfc_3339()?.as_bytes(), budget),
         // There is nothing in it for others.
         Value::Zone { .. } => push(out, "{}", budget),
         Value::List(list) if list.is_nil() => push(out, "null", budget),
@@ -69,7 +69,7 @@ fn write(out: &mut String, value: &Value, depth: usize, budget: &mut Budget) -> 
                 push(out, if index > 0 { "," } else { "" }, budget)?;
                 line(out, depth + 1, budget)?;
                 if let Value::Text(key) = &key {
-                    quoted(out, &key.to_str(), budget)?;
+                    quoted(out, key.as_bytes(), budget)?;
                 }
                 push(out, ": ", budget)?;
                 write(out, member, depth + 1, budget)?;
@@ -84,7 +84,7 @@ fn write(out: &mut String, value: &Value, depth: usize, budget: &mut Budget) -> 
     }
 }
 
-fn quoted(out: &mut String, text: &str, budget: &mut Budget) -> Result<(), Fault> {
+fn quoted(out: &mut String, text: &[u8], budget: &mut Budget) -> Result<(), Fault> {
     // An escape is six bytes at most.
     budget.text(text.len())?;
     let before = out.len();

@@ -286,11 +286,7 @@ fn float_of(number: &serde_json::Number) -> Value {
     Value::Float(number.as_f64().unwrap_or(f64::NAN))
 }
 
-fn of_json(
-    json: &Json,
-    number: &dyn Fn(&serde_json::Number) -> Value,
-    depth: usize,
-) -> Result<Value, Fault> {
+fn of_json(json: &Json, number: &dyn Fn(&serde_json::Number) -> Value, depth: usize) -> Result<Value, Fault> {
     if depth > DEPTH_MAX {
         return Err(Fault::Depth);
     }

@@ -118,9 +118,8 @@ impl Moment {
         let first = Date::new(year, month, 1).map_err(|_beyond| beyond())?;
         let midnight = Offset::UTC.to_timestamp(first.at(0, 0, 0, 0)).map_err(|_beyond| beyond())?;
         let days = i128::from(local.day()) - 1 + i128::from(days);
-        let of_day = i128::from(local.hour()) * 3_600
-            + i128::from(local.minute()) * 60
-            + i128::from(local.second());
+        let of_day =
+            i128::from(local.hour()) * 3_600 + i128::from(local.minute()) * 60 + i128::from(local.second());
         let clock = i128::from(midnight.as_second()) + days * DAY_SECONDS + of_day;
         Self::of_parts(clock, i128::from(local.subsec_nanosecond()), self.zone.clone())
     }
@@ -171,8 +170,18 @@ mod tests {
             ("15:04 MST", "10:00 UTC", None, "0000-01-01 10:00:00 +0000 UTC"),
             ("15:04 MST", "10:00 +03", None, "0000-01-01 10:00:00 +0000 +03"),
             ("15:04 MST -0700", "10:00 CET +0200", None, "0000-01-01 10:00:00 +0200 CET"),
-            ("2006-01-02T15:04:05Z07:00", "2024-02-29T10:00:00+02:00", None, "2024-02-29 10:00:00 +0200 +0200"),
-            ("2006-01-02T15:04:05Z07:00", "2024-02-29T10:00:00+24:60", None, "2024-02-29 10:00:00 +2500 +2500"),
+            (
+                "2006-01-02T15:04:05Z07:00",
+                "2024-02-29T10:00:00+02:00",
+                None,
+                "2024-02-29 10:00:00 +0200 +0200",
+            ),
+            (
+                "2006-01-02T15:04:05Z07:00",
+                "2024-02-29T10:00:00+24:60",
+                None,
+                "2024-02-29 10:00:00 +2500 +2500",
+            ),
             ("2006-01-02 15:04 MST", "2024-07-29 10:00 CET", Some(&berlin), "2024-07-29 11:00:00 +0200 CEST"),
             ("2006-01-02 15:04", "2024-03-31 02:30", Some(&berlin), "2024-03-31 03:30:00 +0200 CEST"),
             ("2006-01-02 15:04", "2024-10-27 02:30", Some(&berlin), "2024-10-27 02:30:00 +0100 CET"),

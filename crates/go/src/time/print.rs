@@ -74,7 +74,7 @@ impl Shown<'_> {
             Piece::Second { padded } => number(out, local.second(), padded),
             Piece::LongYear if local.year() < 0 => write!(out, "-{:04}", -local.year()),
             Piece::LongYear => write!(out, "{:04}", local.year()),
-            Piece::Year => write!(out, "{:02}", local.year().max(0) % 100),
+            Piece::Year => write!(out, "{:02}", local.year().unsigned_abs() % 100),
             Piece::HalfDay { upper } => out.write_str(match (local.hour() >= 12, upper) {
                 (true, true) => "PM",
                 (true, false) => "pm",

@@ -72,9 +72,7 @@ impl Zone {
     /// The clock at some time.
     pub fn clock(&self, instant: Timestamp) -> Clock<'_> {
         match self {
-            Self::Utc | Self::Local => {
-                Clock { offset: 0, abbreviation: Cow::Borrowed("UTC"), summer: false }
-            }
+            Self::Utc | Self::Local => Clock { offset: 0, abbreviation: Cow::Borrowed("UTC"), summer: false },
             Self::Fixed { name, offset } => {
                 Clock { offset: *offset, abbreviation: Cow::Borrowed(name), summer: false }
             }

@@ -1,6 +1,6 @@
 //! Functions of times.
 
-use super::{Builtin, Check, Context, Overload, Pointers, Run, argument, many, not_a, text, validate};
+use super::{Builtin, Check, Context, Overload, Pointers, Run, many, text, validate};
 use crate::duration;
 use crate::expr::nature::Type;
 use crate::expr::{Fault, Value};
@@ -66,9 +66,6 @@ fn date(arguments: &[Value], context: &mut Context<'_>) -> Result<Value, Fault> 
         [Value::Zone { zone, pointer: true }, rest @ ..] => (Some(&**zone), rest),
         all => (None, all),
     };
-    if arguments.is_empty() {
-        return Err(not_a(argument(arguments, 0), "string"));
-    }
     let written = text(arguments, 0)?.to_str();
     match arguments.len() {
         2 => Ok(parse_moment(&text(arguments, 1)?.to_str(), &written, zone)?.into()),

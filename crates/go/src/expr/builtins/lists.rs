@@ -38,7 +38,7 @@ pub(super) const ROWS: &[Builtin] = &[
     many("flatten", Check::Validate(validate::list), |arguments, context| {
         counted(arguments, 1)?;
         let mut flat = Vec::new();
-        let list = argument(arguments, 0);
+        let list = argument(arguments, 0)?;
         if list.list_len().is_none() {
             return Err(Fault::Value(format!("cannot flatten {}", list.go_type())));
         }
@@ -81,13 +81,14 @@ fn len(value: &Value, budget: &mut Budget) -> Result<Value, Fault> {
 
 /// The item at an index, or nil whatever goes wrong.
 fn end(arguments: &[Value], index: i64) -> Value {
-    access::fetch(argument(arguments, 0), &Value::Int(index)).unwrap_or(Value::Nil)
+    let from = arguments.first().unwrap_or(&Value::Nil);
+    access::fetch(from, &Value::Int(index)).unwrap_or(Value::Nil)
 }
 
 /// All items of the one argument.
 fn items_of(arguments: &[Value], verb: &str, budget: &mut Budget) -> Result<Vec<Value>, Fault> {
     counted(arguments, 1)?;
-    let list = argument(arguments, 0);
+    let list = argument(arguments, 0)?;
     let Some(items) = list.list_items() else {
         return Err(Fault::Value(format!("cannot {verb} {}", list.go_type())));
     };
@@ -97,7 +98,7 @@ fn items_of(arguments: &[Value], verb: &str, budget: &mut Budget) -> Result<Vec<
 
 fn map_of<'a>(arguments: &'a [Value], verb: &str) -> Result<&'a Value, Fault> {
     counted(arguments, 1)?;
-    match argument(arguments, 0) {
+    match argument(arguments, 0)? {
         map @ Value::Map(_) => Ok(map),
         other => Err(Fault::Value(format!("cannot {verb} {}", other.go_type()))),
     }
@@ -105,7 +106,7 @@ fn map_of<'a>(arguments: &'a [Value], verb: &str) -> Result<&'a Value, Fault> {
 
 fn take(arguments: &[Value], context: &mut Context<'_>) -> Result<Value, Fault> {
     counted(arguments, 2)?;
-    let (list, count) = (argument(arguments, 0), argument(arguments, 1));
+    let (list, count) = (argument(arguments, 0)?, argument(arguments, 1)?);
     let Some(len) = list.list_len() else {
         return Err(Fault::Value(format!("cannot take from {}", list.go_type())));
     };
@@ -199,7 +200,7 @@ fn sorted(arguments: &[Value], context: &mut Context<'_>) -> Result<Value, Fault
         let given = arguments.len();
         return Err(Fault::Value(format!("invalid number of arguments (expected 1 or 2, got {given})")));
     }
-    let list = argument(arguments, 0);
+    let list = argument(arguments, 0)?;
     let descending = match arguments.get(1) {
         None => false,
         Some(order) => sort::is_descending(order)?,

@@ -47,7 +47,7 @@ pub(super) const ROWS: &[Builtin] = &[
     }),
     many("median", Check::Validate(validate::aggregate), median),
     many("toJSON", Check::Types(&[any_to(Type::Text)]), |arguments, context| {
-        Ok(Value::Text(to_json::to_json(argument(arguments, 0), context.budget)?))
+        Ok(Value::Text(to_json::to_json(argument(arguments, 0)?, context.budget)?))
     }),
     many(
         "fromJSON",
@@ -57,7 +57,8 @@ pub(super) const ROWS: &[Builtin] = &[
             // A reader takes far more than the text does; what it makes is counted by it.
             context.budget.steps(text.len())?;
             context.budget.text(text.len().saturating_mul(size_of::<Value>()))?;
-            let decoded = json::decode_go(text.as_bytes()).map_err(|error| Fault::Value(error.to_string()))?;
+            let decoded =
+                json::decode_go(text.as_bytes()).map_err(|error| Fault::Value(error.to_string()))?;
             Value::from_json(&decoded)
         },
     ),
@@ -68,9 +69,7 @@ pub(super) const ROWS: &[Builtin] = &[
     many("bitshl", INTS, |arguments, _| {
         bits(arguments, "bitshl", |x, y| Ok(shift(y)?.map_or(0, |count| x << count)))
     }),
-    many("bitshr", INTS, |arguments, _| {
-        bits(arguments, "bitshr", |x, y| Ok(x >> shift(y)?.unwrap_or(63)))
-    }),
+    many("bitshr", INTS, |arguments, _| bits(arguments, "bitshr", |x, y| Ok(x >> shift(y)?.unwrap_or(63)))),
     many("bitushr", INTS, |arguments, _| {
         bits(arguments, "bitushr", |x, y| {
             Ok(shift(y)?.map_or(0, |count| (x.cast_unsigned() >> count).cast_signed()))
@@ -81,7 +80,7 @@ pub(super) const ROWS: &[Builtin] = &[
         Check::Types(&[Overload { parameters: &[Type::Int], result: Type::Int }]),
         |arguments, _| {
             super::counted(arguments, 1)?;
-            Ok(Value::Int(!integer(argument(arguments, 0), "bitnot")?))
+            Ok(Value::Int(!integer(argument(arguments, 0)?, "bitnot")?))
         },
     ),
 ];
@@ -261,9 +260,8 @@ fn median(arguments: &[Value], context: &mut Context<'_>) -> Result<Value, Fault
         gather(argument, &mut numbers, context.budget)?;
     }
     // Go sorts what is no number to the front.
-    numbers.sort_by(|left, right| {
-        left.partial_cmp(right).unwrap_or_else(|| right.is_nan().cmp(&left.is_nan()))
-    });
+    numbers
+        .sort_by(|left, right| left.partial_cmp(right).unwrap_or_else(|| right.is_nan().cmp(&left.is_nan())));
     let middle = numbers.len() / 2;
     let at = |index: usize| numbers.get(index).copied().unwrap_or(0.0);
     Ok(Value::Float(match numbers.len() {
@@ -289,10 +287,9 @@ fn gather(value: &Value, numbers: &mut Vec<f64>, budget: &mut Budget) -> Result<
 fn integer(value: &Value, name: &str) -> Result<i64, Fault> {
     match Number::of(value) {
         Some(Number::Int(number)) => Ok(number),
-        _ => Err(Fault::Value(format!(
-            "cannot use {} as argument (type int) to call {name}",
-            value.go_type()
-        ))),
+        _ => {
+            Err(Fault::Value(format!("cannot use {} as argument (type int) to call {name}", value.go_type())))
+        }
     }
 }
 
@@ -302,7 +299,7 @@ fn bits(
     combine: fn(i64, i64) -> Result<i64, Fault>,
 ) -> Result<Value, Fault> {
     super::counted(arguments, 2)?;
-    combine(integer(argument(arguments, 0), name)?, integer(argument(arguments, 1), name)?).map(Value::Int)
+    combine(integer(argument(arguments, 0)?, name)?, integer(argument(arguments, 1)?, name)?).map(Value::Int)
 }
 
 /// How far bits are shifted; nothing when none is left after it.

@@ -106,7 +106,8 @@ pub(super) const ROWS: &[Builtin] = &[
         context.budget.text(given.len())?;
         let mut bytes = given.as_bytes().to_vec();
         bytes.retain(|byte| !matches!(byte, b'\r' | b'\n'));
-        let decoded = BASE64.decode(bytes).map_err(|error| Fault::Value(format!("illegal base64 data: {error}")))?;
+        let decoded =
+            BASE64.decode(bytes).map_err(|error| Fault::Value(format!("illegal base64 data: {error}")))?;
         Ok(Value::Text(decoded.into()))
     }),
 ];
@@ -138,7 +139,8 @@ fn trimmed(given: &Text, is_trimmed: impl Fn(char) -> bool) -> Value {
         Ok(text) => text.trim_matches(is_trimmed).into(),
         Err(_) => {
             let mut bytes = given.as_bytes();
-            let first = |bytes: &[u8]| bytes.utf8_chunks().next().and_then(|chunk| chunk.valid().chars().next());
+            let first =
+                |bytes: &[u8]| bytes.utf8_chunks().next().and_then(|chunk| chunk.valid().chars().next());
             while let Some(character) = first(bytes).filter(|character| is_trimmed(*character)) {
                 bytes = bytes.get(character.len_utf8()..).unwrap_or_default();
             }
@@ -264,7 +266,7 @@ fn replace(arguments: &[Value], context: &mut Context<'_>) -> Result<Value, Faul
 fn repeat(arguments: &[Value], context: &mut Context<'_>) -> Result<Value, Fault> {
     const COUNT_MAX: i64 = 1_000_000;
     let given = text(arguments, 0)?;
-    let count = to_int(argument(arguments, 1))?;
+    let count = to_int(argument(arguments, 1)?)?;
     if count < 0 {
         return Err(Fault::Value(format!(
             "invalid argument for repeat (expected positive integer, got {count})"
@@ -282,7 +284,7 @@ fn repeat(arguments: &[Value], context: &mut Context<'_>) -> Result<Value, Fault
 
 fn join(arguments: &[Value], context: &mut Context<'_>) -> Result<Value, Fault> {
     let glue = if arguments.len() == 2 { text(arguments, 1)?.as_bytes() } else { b"" };
-    let list = argument(arguments, 0);
+    let list = argument(arguments, 0)?;
     let items = match list {
         Value::List(list) if matches!(list.item_type(), Of::Any | Of::Text) => list.items(),
         other => return Err(Fault::Value(format!("invalid argument for join (type {})", other.go_type()))),

@@ -201,7 +201,11 @@ impl Emitter {
             emitter.land(refused);
             emitter.op(Op::Pop, place).map(|_| ())
         };
-        if kind.is_backwards() { self.each_backwards(place, body)? } else { self.each(place, body)? }
+        if kind.is_backwards() {
+            self.each_backwards(place, body)?
+        } else {
+            self.each(place, body)?
+        }
         if call.throws {
             self.op(Op::Throw("reflect: slice index out of range"), place)?;
         } else {

@@ -249,7 +249,10 @@ mod tests {
         assert_eq!(names.len(), ROWS.len());
         let zero: Value = Moment::zero().into();
         let find = |name: &str| ROWS.iter().find(|row| row.name == name).unwrap();
-        assert_eq!(find("Format").call(&zero, &[RFC_3339_NANO.into()], false).unwrap().to_string(), "0001-01-01T00:00:00Z");
+        assert_eq!(
+            find("Format").call(&zero, &[RFC_3339_NANO.into()], false).unwrap().to_string(),
+            "0001-01-01T00:00:00Z"
+        );
         assert!(find("In").call(&zero, &[Value::Nil], false).is_err());
         assert!(find("Add").call(&zero, &[Value::Nil], true).is_err());
         assert!(find("Add").call(&zero, &[Value::Nil], false).is_ok());

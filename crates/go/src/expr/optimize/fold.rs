@@ -4,7 +4,8 @@ use super::{literal, replace, replace_literal, take};
 use crate::expr::ast::{Binary, BuiltinCall, Kind, Literal, Node, Unary};
 use crate::expr::builtins::{Loop, Run};
 use crate::expr::error::Misplaced;
-use crate::expr::numbers::{float, power};
+use crate::expr::numbers::float;
+use crate::expr::power::power;
 
 /// Folds one part; whether there was anything to fold.
 pub(super) fn fold(node: &mut Node) -> Result<bool, Misplaced> {
@@ -129,7 +130,8 @@ fn filter_of_filter(call: &mut BuiltinCall) -> Option<Kind> {
         return None;
     }
     let [list, inner_predicate] = inner.arguments.as_mut_slice() else { return None };
-    let (Kind::Predicate(left), Kind::Predicate(right)) = (&mut inner_predicate.kind, &mut second.kind) else {
+    let (Kind::Predicate(left), Kind::Predicate(right)) = (&mut inner_predicate.kind, &mut second.kind)
+    else {
         return None;
     };
     let place = second.place;

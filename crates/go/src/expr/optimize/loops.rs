@@ -1,8 +1,8 @@
 //! Loops that are put together, or need not run to their end.
 
 use super::{replace, replace_literal, take};
-use crate::expr::ast::{Binary, BuiltinCall, Kind, Node};
 use crate::expr::DEPTH_MAX;
+use crate::expr::ast::{Binary, BuiltinCall, Kind, Node};
 use crate::expr::builtins::{self, Loop, Run};
 
 /// All of them, in the order in which they are tried.
@@ -102,9 +102,7 @@ fn last_of_filter(node: &mut Node) {
 /// `filter(x, a)[0]` and `first(filter(x, a))` stop at what they find.
 fn end_of_filter(node: &mut Node, index: i64, function: &str, finder: &str) {
     let (list, throws) = match &mut node.kind {
-        Kind::Member { node: list, property, optional: false }
-            if matches!(property.kind, Kind::Integer(number) if number == index) =>
-        {
+        Kind::Member { node: list, property, optional: false } if matches!(property.kind, Kind::Integer(number) if number == index) => {
             (&mut **list, true)
         }
         Kind::Builtin(call) if call.builtin.name == function => match call.arguments.as_mut_slice() {
@@ -236,8 +234,7 @@ fn sum_of_list(node: &mut Node) {
     let mut items = std::mem::take(items).into_iter().rev();
     let Some(last) = items.next() else { return };
     let sum = items.fold(last, |right, left| {
-        let kind =
-            Kind::Binary { operator: Binary::Add, left: Box::new(left), right: Box::new(right) };
+        let kind = Kind::Binary { operator: Binary::Add, left: Box::new(left), right: Box::new(right) };
         Node::new(kind, place)
     });
     replace(node, sum.kind);
