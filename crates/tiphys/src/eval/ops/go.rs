@@ -1,5 +1,6 @@
 //! `go.*`: the small languages of manifests, charts and policies, exactly as Go's libraries do them (DEP-20).
 
+mod expr;
 mod objects;
 mod texts;
 
@@ -18,7 +19,7 @@ const MATCHES: &[Member] = &[required("matches", Shape::Bool)];
 
 /// The rows of this area.
 pub(super) fn rows() -> impl Iterator<Item = &'static Operation> {
-    LANGUAGES.iter().chain(texts::ROWS).chain(objects::ROWS)
+    LANGUAGES.iter().chain(texts::ROWS).chain(objects::ROWS).chain(expr::ROWS)
 }
 
 const LANGUAGES: &[Operation] = &[
