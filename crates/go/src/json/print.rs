@@ -69,7 +69,7 @@ fn write_json(out: &mut String, value: &Value, html: bool) {
 pub(crate) fn write_go_text(out: &mut String, text: &[u8]) {
     out.push('"');
     for chunk in text.utf8_chunks() {
-        write_escaped(out, chunk.valid(), true);
+        escape_text(out, chunk.valid(), true);
         out.extend(chunk.invalid().iter().map(|_| "\\ufffd"));
     }
     out.push('"');
@@ -77,11 +77,12 @@ pub(crate) fn write_go_text(out: &mut String, text: &[u8]) {
 
 fn write_text(out: &mut String, text: &str, html: bool) {
     out.push('"');
-    write_escaped(out, text, html);
+    escape_text(out, text, html);
     out.push('"');
 }
 
-fn write_escaped(out: &mut String, text: &str, html: bool) {
+/// Writes what stands between the quotes of a text.
+pub(crate) fn escape_text(out: &mut String, text: &str, html: bool) {
     let mut copied = 0;
     for (index, character) in text.char_indices() {
         let escape = match character {
