@@ -62,7 +62,7 @@ impl Emitter {
                     emitter.predicate(predicate, place)?;
                     emitter.op(Op::AddToGroup, place).map(|_| ())
                 })?;
-                self.op(Op::Accumulator, place)?;
+                self.op(Op::Groups, place)?;
             }
             Loop::SortBy => {
                 match third {
