@@ -20,14 +20,13 @@ pub mod overrides;
 pub mod plan;
 pub mod refresh;
 mod request;
-pub mod tree;
 pub mod version;
 
 pub use error::{Code, Reason, RenderError};
 pub use manifests::{check_weight, parse_manifests};
 pub use name_hash::{NameHashError, name_hash};
 pub use request::{Budget, ContentKind, EnabledTools, RenderRequest, Rendered, SourceType, render};
-pub use tree::{
+pub use tiphys_tree::{
     Entry, EntryKind, KnownDirectory, MemoryEntry, MemoryTree, PathError, Tree, TreeError, TreePath,
     WalkLimit,
 };
