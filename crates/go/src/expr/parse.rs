@@ -104,12 +104,7 @@ impl Parser {
         if self.nodes > NODES_MAX {
             return Err(Misplaced { fault: Fault::Nodes, place });
         }
-        self.uncounted(kind, place)
-    }
-
-    fn uncounted(&self, kind: Kind, place: Place) -> Parsed {
-        let node = Node::new(kind, place);
-        if node.depth > DEPTH_MAX { Err(Misplaced { fault: Fault::Depth, place }) } else { Ok(node) }
+        uncounted(kind, place)
     }
 
     /// A copy of a part that stands twice in the tree.
@@ -289,7 +284,7 @@ impl Parser {
             let no = if parser.is_operator("if") { parser.conditional_if()? } else { parser.block()? };
             let kind =
                 Kind::Conditional { condition: Box::new(condition), yes: Box::new(yes), no: Box::new(no) };
-            parser.uncounted(kind, place)
+            uncounted(kind, place)
         })
     }
 
@@ -366,7 +361,7 @@ impl Parser {
         if self.is_operator("#") {
             self.next()?;
             if self.current().kind == TokenKind::Name {
-                name = self.expect_name()?.value().to_owned();
+                self.expect_name()?.value().clone_into(&mut name);
             }
         }
         let node = self.node(Kind::Pointer(name), place)?;
@@ -459,19 +454,16 @@ impl Parser {
 
     /// A call of a name; through a pipe the first argument is there already.
     fn call(&mut self, name: &Token, arguments: Vec<Node>) -> Parsed {
-        match builtins::find(name.value()) {
-            Some(builtin) => {
-                let arguments = match builtin.arguments() {
-                    Some(wanted) => self.loop_arguments(wanted, arguments)?,
-                    None => self.arguments(arguments)?,
-                };
-                self.builtin(builtin, arguments, name.place)
-            }
-            None => {
-                let callee = self.node(Kind::Name(name.value().to_owned()), name.place)?;
-                let arguments = self.arguments(arguments)?;
-                self.node(Kind::Call { callee: Box::new(callee), arguments }, name.place)
-            }
+        if let Some(builtin) = builtins::find(name.value()) {
+            let arguments = match builtin.arguments() {
+                Some(wanted) => self.loop_arguments(wanted, arguments)?,
+                None => self.arguments(arguments)?,
+            };
+            self.builtin(builtin, arguments, name.place)
+        } else {
+            let callee = self.node(Kind::Name(name.value().to_owned()), name.place)?;
+            let arguments = self.arguments(arguments)?;
+            self.node(Kind::Call { callee: Box::new(callee), arguments }, name.place)
         }
     }
 
@@ -536,6 +528,11 @@ impl Parser {
         }
         self.node(Kind::Predicate(Box::new(node)), place)
     }
+}
+
+fn uncounted(kind: Kind, place: Place) -> Parsed {
+    let node = Node::new(kind, place);
+    if node.depth > DEPTH_MAX { Err(Misplaced { fault: Fault::Depth, place }) } else { Ok(node) }
 }
 
 /// Reads a number as it is written in an expression.

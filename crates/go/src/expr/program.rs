@@ -69,6 +69,8 @@ pub(super) enum Op {
     Item,
     BeginGroups,
     AddToGroup,
+    /// The groups, once all are there.
+    Groups,
     BeginSort,
     AddToSort,
     Sort,

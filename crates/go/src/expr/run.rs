@@ -202,6 +202,7 @@ impl<'r> Machine<'r> {
             | Op::Item
             | Op::BeginGroups
             | Op::AddToGroup
+            | Op::Groups
             | Op::BeginSort
             | Op::AddToSort
             | Op::Sort => self.loop_step(op),
@@ -482,6 +483,7 @@ impl<'r> Machine<'r> {
                 }
                 Ok(())
             }
+            Op::Groups => self.groups(),
             Op::BeginSort => {
                 let order = self.pop()?;
                 let descending = sort::is_descending(&order)?;
@@ -510,21 +512,37 @@ impl<'r> Machine<'r> {
     }
 
     fn accumulator(&mut self) -> Done {
-        let value = match &mut self.around()?.accumulator {
-            Accumulator::Value(value) => value.clone(),
-            Accumulator::Groups(groups) => {
-                // It is asked for once, at the end; who asks before that would be told about half a map.
-                let mut map = BTreeMap::new();
-                for (key, items) in std::mem::take(groups) {
-                    map.insert(key, Value::List(List::new(items)?));
-                }
-                Value::Map(Map::of_groups(map)?)
+        let groups = match &self.around()?.accumulator {
+            Accumulator::Value(value) => {
+                let value = value.clone();
+                return self.push(value);
             }
+            Accumulator::Groups(groups) => groups.clone(),
             Accumulator::Sort { .. } => {
                 return Err(Fault::Value("there is no accumulator here".to_owned()));
             }
         };
-        self.push(value)
+        // Asked for while there is only a part of it, which only happens where nothing is checked before.
+        for items in groups.values() {
+            self.budget.list(items.len())?;
+        }
+        self.push_groups(groups)
+    }
+
+    fn groups(&mut self) -> Done {
+        let groups = match &mut self.around()?.accumulator {
+            Accumulator::Groups(groups) => std::mem::take(groups),
+            _ => Groups::new(),
+        };
+        self.push_groups(groups)
+    }
+
+    fn push_groups(&mut self, groups: Groups) -> Done {
+        let mut map = BTreeMap::new();
+        for (key, items) in groups {
+            map.insert(key, Value::List(List::new(items)?));
+        }
+        self.push(Value::Map(Map::of_groups(map)?))
     }
 
     fn sorted(&mut self) -> Done {

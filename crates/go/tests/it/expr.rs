@@ -1,6 +1,6 @@
 //! Expressions: the rows of the original, what callers register, and bounds.
 
-#![expect(clippy::indexing_slicing, clippy::unwrap_used, reason = "helpers of tests")]
+#![expect(clippy::panic, clippy::unwrap_used, reason = "helpers of tests")]
 
 use serde_json::{Value, json};
 use std::path::Path;
@@ -90,7 +90,7 @@ fn eval_769_errors_say_where() {
 struct Details;
 
 impl Object for Details {
-    fn type_name(&self) -> &str {
+    fn type_name(&self) -> &'static str {
         "Details"
     }
 

@@ -10,9 +10,10 @@ pub(super) const ROWS: &[Builtin] = &[
     one("len", Check::Validate(validate::len), len),
     many("first", Check::Validate(validate::end), |arguments, _| Ok(end(arguments, 0))),
     many("last", Check::Validate(validate::end), |arguments, _| Ok(end(arguments, -1))),
-    many("get", Check::Get, |arguments, _| match arguments {
-        [from, property, ..] => access::get(from, property),
-        _ => {
+    many("get", Check::Get, |arguments, _| {
+        if let [from, property, ..] = arguments {
+            access::get(from, property)
+        } else {
             let given = arguments.len();
             Err(Fault::Value(format!("invalid number of arguments (expected 2, got {given})")))
         }

@@ -254,6 +254,7 @@ impl Sum {
     }
 }
 
+#[expect(clippy::manual_midpoint, reason = "overflows as the original does")]
 fn median(arguments: &[Value], context: &mut Context<'_>) -> Result<Value, Fault> {
     let mut numbers = Vec::new();
     for argument in arguments {

@@ -135,21 +135,19 @@ fn place(found: Option<usize>) -> Value {
 
 /// A text without characters at its ends; what is no UTF-8 stays.
 fn trimmed(given: &Text, is_trimmed: impl Fn(char) -> bool) -> Value {
-    match std::str::from_utf8(given.as_bytes()) {
-        Ok(text) => text.trim_matches(is_trimmed).into(),
-        Err(_) => {
-            let mut bytes = given.as_bytes();
-            let first =
-                |bytes: &[u8]| bytes.utf8_chunks().next().and_then(|chunk| chunk.valid().chars().next());
-            while let Some(character) = first(bytes).filter(|character| is_trimmed(*character)) {
-                bytes = bytes.get(character.len_utf8()..).unwrap_or_default();
-            }
-            while let Some(character) = last_character(bytes).filter(|character| is_trimmed(*character)) {
-                let len = bytes.len().saturating_sub(character.len_utf8());
-                bytes = bytes.get(..len).unwrap_or_default();
-            }
-            Value::Text(bytes.into())
+    if let Ok(text) = std::str::from_utf8(given.as_bytes()) {
+        text.trim_matches(is_trimmed).into()
+    } else {
+        let mut bytes = given.as_bytes();
+        let first = |bytes: &[u8]| bytes.utf8_chunks().next().and_then(|chunk| chunk.valid().chars().next());
+        while let Some(character) = first(bytes).filter(|character| is_trimmed(*character)) {
+            bytes = bytes.get(character.len_utf8()..).unwrap_or_default();
         }
+        while let Some(character) = last_character(bytes).filter(|character| is_trimmed(*character)) {
+            let len = bytes.len().saturating_sub(character.len_utf8());
+            bytes = bytes.get(..len).unwrap_or_default();
+        }
+        Value::Text(bytes.into())
     }
 }
 

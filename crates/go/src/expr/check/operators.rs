@@ -18,7 +18,7 @@ pub(super) fn binary_of(operator: Binary, l: &Nature, r: &Nature, right: &Node, 
             let ordered = |one: &Nature| {
                 one.is_number() || one.is(Type::Text) || one.is(Type::Time) || one.is(Type::Duration)
             };
-            let same = l.is_number() && r.is_number() || l.ty == r.ty && ordered(&l);
+            let same = l.is_number() && r.is_number() || l.ty == r.ty && ordered(l);
             (same || l.may_suit(r, ordered)).then(|| Type::Bool.into())
         }
         Binary::Add => add(l, r),

@@ -62,7 +62,7 @@ impl Emitter {
                     emitter.predicate(predicate, place)?;
                     emitter.op(Op::AddToGroup, place).map(|_| ())
                 })?;
-                self.op(Op::Accumulator, place)?;
+                self.op(Op::Groups, place)?;
             }
             Loop::SortBy => {
                 match third {
@@ -77,21 +77,18 @@ impl Emitter {
                 self.op(Op::Sort, place)?;
             }
             Loop::Reduce => {
-                match third {
-                    Some(start) => {
-                        self.operand(start, None)?;
-                        self.op(Op::SetAccumulator, place)?;
-                    }
-                    None => {
-                        let empty = self.op(Op::JumpIfEnd(0), place)?;
-                        self.op(Op::Item, place)?;
-                        self.op(Op::IncrementIndex, place)?;
-                        self.op(Op::SetAccumulator, place)?;
-                        let start = self.op(Op::Jump(0), place)?;
-                        self.land(empty);
-                        self.op(Op::Throw("reduce of empty array with no initial value"), place)?;
-                        self.land(start);
-                    }
+                if let Some(start) = third {
+                    self.operand(start, None)?;
+                    self.op(Op::SetAccumulator, place)?;
+                } else {
+                    let empty = self.op(Op::JumpIfEnd(0), place)?;
+                    self.op(Op::Item, place)?;
+                    self.op(Op::IncrementIndex, place)?;
+                    self.op(Op::SetAccumulator, place)?;
+                    let start = self.op(Op::Jump(0), place)?;
+                    self.land(empty);
+                    self.op(Op::Throw("reduce of empty array with no initial value"), place)?;
+                    self.land(start);
                 }
                 self.each(place, |emitter| {
                     emitter.predicate(predicate, place)?;
@@ -202,9 +199,9 @@ impl Emitter {
             emitter.op(Op::Pop, place).map(|_| ())
         };
         if kind.is_backwards() {
-            self.each_backwards(place, body)?
+            self.each_backwards(place, body)?;
         } else {
-            self.each(place, body)?
+            self.each(place, body)?;
         }
         if call.throws {
             self.op(Op::Throw("reflect: slice index out of range"), place)?;

@@ -10,8 +10,15 @@ const DURATION: &[Type] = &[Type::Duration];
 const TIME: [Type; 1] = [Type::Time];
 
 /// A method with more results than the first.
-const fn several(row: Row, results: usize) -> Row {
-    Row { results, ..row }
+const fn several(row: &Row, results: usize) -> Row {
+    Row {
+        results,
+        owner: row.owner,
+        name: row.name,
+        parameters: row.parameters,
+        result: row.result,
+        run: row.run,
+    }
 }
 
 pub(super) const ROWS: &[Row] = &[
@@ -31,7 +38,7 @@ pub(super) const ROWS: &[Row] = &[
         Ok((time(value)?.instant > other(arguments)?.instant).into())
     }),
     several(
-        row(Type::Time, "AppendBinary", &[Type::Bytes], Type::Bytes, |value, arguments| {
+        &row(Type::Time, "AppendBinary", &[Type::Bytes], Type::Bytes, |value, arguments| {
             Ok(appended(arguments, &binary(time(value)?)?))
         }),
         2,
@@ -41,7 +48,7 @@ pub(super) const ROWS: &[Row] = &[
         Ok(appended(arguments, shown.as_bytes()))
     }),
     several(
-        row(Type::Time, "AppendText", &[Type::Bytes], Type::Bytes, |value, arguments| {
+        &row(Type::Time, "AppendText", &[Type::Bytes], Type::Bytes, |value, arguments| {
             Ok(appended(arguments, time(value)?.rfc_3339()?.as_bytes()))
         }),
         2,
@@ -49,12 +56,12 @@ pub(super) const ROWS: &[Row] = &[
     row(Type::Time, "Before", &TIME, Type::Bool, |value, arguments| {
         Ok((time(value)?.instant < other(arguments)?.instant).into())
     }),
-    several(row(Type::Time, "Clock", &[], Type::Int, |value, _| Ok(int(time(value)?.local().hour()))), 3),
+    several(&row(Type::Time, "Clock", &[], Type::Int, |value, _| Ok(int(time(value)?.local().hour()))), 3),
     row(Type::Time, "Compare", &TIME, Type::Int, |value, arguments| {
         let order = time(value)?.instant.cmp(&other(arguments)?.instant);
         Ok(int(order as i8))
     }),
-    several(row(Type::Time, "Date", &[], Type::Int, |value, _| Ok(int(time(value)?.local().year()))), 3),
+    several(&row(Type::Time, "Date", &[], Type::Int, |value, _| Ok(int(time(value)?.local().year()))), 3),
     row(Type::Time, "Day", &[], Type::Int, |value, _| Ok(int(time(value)?.local().day()))),
     row(Type::Time, "Equal", &TIME, Type::Bool, |value, arguments| {
         Ok((time(value)?.instant == other(arguments)?.instant).into())
@@ -64,14 +71,14 @@ pub(super) const ROWS: &[Row] = &[
     }),
     row(Type::Time, "GoString", &[], Type::Text, |value, _| Ok(go_string(time(value)?).into())),
     several(
-        row(Type::Time, "GobEncode", &[], Type::Bytes, |value, _| {
+        &row(Type::Time, "GobEncode", &[], Type::Bytes, |value, _| {
             Ok(Value::Bytes(binary(time(value)?)?.into()))
         }),
         2,
     ),
     row(Type::Time, "Hour", &[], Type::Int, |value, _| Ok(int(time(value)?.local().hour()))),
     several(
-        row(Type::Time, "ISOWeek", &[], Type::Int, |value, _| {
+        &row(Type::Time, "ISOWeek", &[], Type::Int, |value, _| {
             Ok(int(time(value)?.local().date().iso_week_date().year()))
         }),
         2,
@@ -90,19 +97,19 @@ pub(super) const ROWS: &[Row] = &[
     row(Type::Time, "Local", &[], Type::Time, |value, _| Ok(within(time(value)?, Zone::Local))),
     row(Type::Time, "Location", &[], Type::ZonePointer, |value, _| Ok(time(value)?.zone.clone().into())),
     several(
-        row(Type::Time, "MarshalBinary", &[], Type::Bytes, |value, _| {
+        &row(Type::Time, "MarshalBinary", &[], Type::Bytes, |value, _| {
             Ok(Value::Bytes(binary(time(value)?)?.into()))
         }),
         2,
     ),
     several(
-        row(Type::Time, "MarshalJSON", &[], Type::Bytes, |value, _| {
+        &row(Type::Time, "MarshalJSON", &[], Type::Bytes, |value, _| {
             Ok(Value::Bytes(format!("\"{}\"", time(value)?.rfc_3339()?).into()))
         }),
         2,
     ),
     several(
-        row(Type::Time, "MarshalText", &[], Type::Bytes, |value, _| {
+        &row(Type::Time, "MarshalText", &[], Type::Bytes, |value, _| {
             Ok(Value::Bytes(time(value)?.rfc_3339()?.into()))
         }),
         2,
@@ -136,7 +143,7 @@ pub(super) const ROWS: &[Row] = &[
     row(Type::Time, "Year", &[], Type::Int, |value, _| Ok(int(time(value)?.local().year()))),
     row(Type::Time, "YearDay", &[], Type::Int, |value, _| Ok(int(time(value)?.local().day_of_year()))),
     several(
-        row(Type::Time, "Zone", &[], Type::Text, |value, _| {
+        &row(Type::Time, "Zone", &[], Type::Text, |value, _| {
             let time = time(value)?;
             Ok(time.zone.clock(time.instant).abbreviation.into_owned().into())
         }),

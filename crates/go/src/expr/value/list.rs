@@ -19,10 +19,10 @@ pub enum Of {
 
 /// An immutable list.
 #[derive(Debug, Clone)]
-pub struct List(Arc<Items>);
+pub struct List(Arc<Slice>);
 
 #[derive(Debug)]
-struct Items {
+struct Slice {
     of: Of,
     /// Go's nil slice: empty, and the same as nil.
     nil: bool,
@@ -58,17 +58,17 @@ impl List {
         if depth > DEPTH_MAX {
             return Err(Fault::Depth);
         }
-        Ok(Self(Arc::new(Items { of, nil: false, depth, items })))
+        Ok(Self(Arc::new(Slice { of, nil: false, depth, items })))
     }
 
     /// A list of texts, `[]string`.
     pub fn of_texts(items: Vec<Value>) -> Self {
-        Self(Arc::new(Items { of: Of::Text, nil: false, depth: 1, items }))
+        Self(Arc::new(Slice { of: Of::Text, nil: false, depth: 1, items }))
     }
 
     /// Go's nil slice.
     pub fn nil(of: Of) -> Self {
-        Self(Arc::new(Items { of, nil: true, depth: 1, items: Vec::new() }))
+        Self(Arc::new(Slice { of, nil: true, depth: 1, items: Vec::new() }))
     }
 
     /// The type of its items.
