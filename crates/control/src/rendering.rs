@@ -20,9 +20,10 @@ use tiphys_engine::tracking::TrackingSettings;
 use tiphys_go::json::{self, JsonError};
 use tiphys_go::memory::Memory;
 use tiphys_object::{Gvk, Object, access};
+use tiphys_render::jsonnet::Evaluator;
 use tiphys_render::{
-    Budget, Entry, KnownDirectory, Reason, RenderError, RenderRequest, SourceType, Tree, TreeError, TreePath,
-    WalkLimit, check_weight, render,
+    Budget, Entry, Inputs, KnownDirectory, Reason, RenderError, RenderRequest, SourceType, Tree, TreeError,
+    TreePath, WalkLimit, check_weight, render,
 };
 use tiphys_source::Clock;
 use tokio::sync::Semaphore;
@@ -106,17 +107,25 @@ pub(crate) struct Renders {
     looks: Arc<Semaphore>,
     compute: Compute,
     clock: Clock,
+    jsonnet: Arc<dyn Evaluator>,
 }
 
 impl Renders {
     /// Nothing rendered yet.
-    pub(crate) fn new(gates: Gates, compute: Compute, clock: Clock) -> Self {
-        Self::keeping(RELEASED_BYTES_MAX, gates, compute, clock)
+    pub(crate) fn new(gates: Gates, compute: Compute, clock: Clock, jsonnet: Arc<dyn Evaluator>) -> Self {
+        Self::keeping(RELEASED_BYTES_MAX, gates, compute, clock, jsonnet)
     }
 
     /// The same, with the bytes that are kept although nobody holds them.
-    fn keeping(released_bytes_max: u64, gates: Gates, compute: Compute, clock: Clock) -> Self {
+    fn keeping(
+        released_bytes_max: u64,
+        gates: Gates,
+        compute: Compute,
+        clock: Clock,
+        jsonnet: Arc<dyn Evaluator>,
+    ) -> Self {
         Self {
+            jsonnet,
             done: RenderCache::new(released_bytes_max),
             failed: Cache::builder().max_capacity(FAILURES_MAX).build(),
             turns: Arc::new(Turns::new(compute.parallelism())),
@@ -199,8 +208,8 @@ impl Renders {
     ) -> Result<Arc<Held>, RenderFailure> {
         let task = Arc::new(task);
         let work = {
-            let task = Arc::clone(&task);
-            move |budget: &Budget| render_stamped(tree.as_ref(), &task, budget)
+            let (task, jsonnet) = (Arc::clone(&task), Arc::clone(&self.jsonnet));
+            move |budget: &Budget| render_stamped((tree.as_ref(), jsonnet.as_ref()), &task, budget)
         };
         match self.in_turn(&task.key, task.priority, &task.budget, work).await {
             Ok((objects, source_type, inside)) => {
@@ -395,7 +404,11 @@ impl Stamp {
 }
 
 /// Renders, stamps and packs.
-fn render_stamped(tree: &dyn Tree, task: &RenderTask, budget: &Budget) -> Result<Stamped, Failed> {
+fn render_stamped(
+    (tree, jsonnet): (&dyn Tree, &dyn Evaluator),
+    task: &RenderTask,
+    budget: &Budget,
+) -> Result<Stamped, Failed> {
     let request = &task.request;
     let stamp = Stamp {
         tracking: Arc::clone(&task.tracking),
@@ -404,7 +417,7 @@ fn render_stamped(tree: &dyn Tree, task: &RenderTask, budget: &Budget) -> Result
         kinds: task.kinds.clone(),
     };
     let witness = Witness { tree, inside: &request.source.path, left: AtomicBool::new(false) };
-    let rendered = render(request, &witness, budget)?;
+    let rendered = render(request, &Inputs { tree: &witness, jsonnet }, budget)?;
     let objects = rendered.objects.into_iter().map(|value| stamp.pack(value)).collect::<Result<_, _>>()?;
     Ok((objects, rendered.source_type, !witness.left.load(Ordering::Relaxed)))
 }

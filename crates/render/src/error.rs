@@ -66,6 +66,12 @@ pub enum Reason {
     ListItemNotObject,
     /// An override file cannot be read.
     SourceParameters,
+    /// A Jsonnet file cannot be evaluated.
+    JsonnetEvaluate,
+    /// The result of a Jsonnet file is no object, and no list of objects.
+    JsonnetOutput,
+    /// A file that a source names is not inside of the repository.
+    ResolvedOutsideRepo,
     /// A program outside would be needed.
     ExecRequired,
     /// A budget ran out.
@@ -92,6 +98,9 @@ impl Reason {
             Self::ManifestsTooLarge => "manifests-too-large",
             Self::ListItemNotObject => "list-item-not-object",
             Self::SourceParameters => "source-parameters",
+            Self::JsonnetEvaluate => "jsonnet-evaluate",
+            Self::JsonnetOutput => "jsonnet-output",
+            Self::ResolvedOutsideRepo => "resolved-outside-repo",
             Self::ExecRequired => "exec-required",
             Self::BudgetExceeded | Self::MemoryExceeded => "budget-exceeded",
             Self::ContentUnavailable => "content-unavailable",

@@ -5,7 +5,7 @@ use tiphys_api::application::ApplicationSource;
 use tiphys_go::glob::Glob;
 
 use crate::plan::{RenderContext, renders_nothing};
-use crate::{Budget, Code, RenderError, Rendered, Tree, render};
+use crate::{Budget, Code, Inputs, RenderError, Rendered, Tree, render};
 
 /// A failure of an eval operation.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -62,7 +62,7 @@ pub fn manifests<'a>(
         }
         let request = context.request(source, &revision);
         let Rendered { objects, source_type } =
-            render(&request, tree, budget).map_err(|error| prefixed(error.into()))?;
+            render(&request, &Inputs::of(tree), budget).map_err(|error| prefixed(error.into()))?;
         results.push(SourceResult { source_type: source_type.as_str(), revision, objects });
     }
     Ok(results)

@@ -12,6 +12,7 @@ pub mod directory;
 pub mod environment;
 mod error;
 pub mod eval;
+pub mod jsonnet;
 pub mod kind;
 pub mod links;
 pub mod manifests;
@@ -25,7 +26,7 @@ pub mod version;
 pub use error::{Code, Reason, RenderError};
 pub use manifests::{check_weight, parse_manifests};
 pub use name_hash::{NameHashError, name_hash};
-pub use request::{Budget, ContentKind, EnabledTools, RenderRequest, Rendered, SourceType, render};
+pub use request::{Budget, ContentKind, EnabledTools, Inputs, RenderRequest, Rendered, SourceType, render};
 pub use tiphys_tree::{
     Entry, EntryKind, KnownDirectory, MemoryEntry, MemoryTree, PathError, Tree, TreeError, TreePath,
     WalkLimit,

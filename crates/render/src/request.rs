@@ -7,6 +7,8 @@ use serde_json::Value;
 use tiphys_api::application::ApplicationSource;
 use tiphys_api::settings::Settings;
 
+use crate::environment::build_environment;
+use crate::jsonnet::{Evaluator, InProcess};
 use crate::plan::RenderContext;
 use crate::{Reason, RenderError, Tree, WalkLimit, directory, kind, links, manifests, overrides};
 
@@ -198,7 +200,8 @@ pub struct RenderRequest {
 impl RenderRequest {
     /// Everything of it that the manifests depend on, in a form that is equal for equal inputs only (RND-141, RND-142).
     ///
-    /// Where the tree comes from and which commit it is do not count: the same files give the same manifests.
+    /// Where the tree comes from and which commit it is do not count unless the source names them: the same files give the
+    /// same manifests.
     pub fn identity(&self) -> Vec<u8> {
         self.identity_at(Some(self.context.cluster.digest()))
     }
@@ -213,8 +216,7 @@ impl RenderRequest {
         // Taken apart by name: a new input does not compile before somebody has decided about it.
         let Self {
             source,
-            // No renderer reads it yet. One that does has to make it a part of this.
-            revision: _,
+            revision,
             context:
                 RenderContext {
                     instance_name,
@@ -227,15 +229,25 @@ impl RenderRequest {
             allow_out_of_bounds_links,
             content,
         } = self;
+        // Where a value may name a variable, its revision and origin count as well (RND-66, RND-68).
+        let named =
+            mentions_variables(source).then_some((revision, &source.repo_url, &source.target_revision));
+        let named = serde_json::to_string(&named).unwrap_or_default();
         let mut source = source.clone();
         source.repo_url.clear();
         source.target_revision.clear();
         let application = (instance_name, destination_namespace, project);
         let settings = (helm, kustomize, jsonnet, strict_overrides, allow_out_of_bounds_links);
         // Texts and flags, which can always be written. If not, it is nobody else's identity rather than everybody's.
-        serde_json::to_vec(&(source, application, cluster_facts, settings, content.as_str()))
+        serde_json::to_vec(&(source, named, application, cluster_facts, settings, content.as_str()))
             .unwrap_or_else(|_unwritable| format!("{self:?}").into_bytes())
     }
+}
+
+/// Whether a text of the source may name a variable of the build environment. That one does where none is filled in is
+/// no harm.
+fn mentions_variables(source: &ApplicationSource) -> bool {
+    serde_json::to_string(source).map_or(true, |text| text.contains('$'))
 }
 
 /// Result of a rendering.
@@ -247,6 +259,22 @@ pub struct Rendered {
     pub source_type: SourceType,
 }
 
+/// What a rendering reads, besides its request: files, and who evaluates programs.
+#[derive(Clone, Copy)]
+pub struct Inputs<'a> {
+    /// Files of the source.
+    pub tree: &'a dyn Tree,
+    /// Who evaluates Jsonnet.
+    pub jsonnet: &'a dyn Evaluator,
+}
+
+impl<'a> Inputs<'a> {
+    /// These files, and programs evaluated on the thread of the caller.
+    pub fn of(tree: &'a dyn Tree) -> Self {
+        Self { tree, jsonnet: &InProcess }
+    }
+}
+
 /// Renders one source.
 ///
 /// Overrides and type are found in the tree; the order of the checks is that of RND-13. Default namespaces and
@@ -255,8 +283,13 @@ pub struct Rendered {
 /// # Errors
 /// With the text users see. Plugins, Helm and Kustomize are recognised and refused with
 /// [`Reason::ExecRequired`].
-pub fn render(request: &RenderRequest, tree: &dyn Tree, budget: &Budget) -> Result<Rendered, RenderError> {
+pub fn render(
+    request: &RenderRequest,
+    inputs: &Inputs<'_>,
+    budget: &Budget,
+) -> Result<Rendered, RenderError> {
     let context = &request.context;
+    let tree = inputs.tree;
     if !request.allow_out_of_bounds_links
         && let Some(link) = tree.escaping_link(&mut budget.walk())?
     {
@@ -276,7 +309,10 @@ pub fn render(request: &RenderRequest, tree: &dyn Tree, budget: &Budget) -> Resu
     let objects = match source_type {
         SourceType::Directory => {
             let options = source.directory.unwrap_or_default();
-            directory::render(tree, &directory, &options, context.enabled.jsonnet, budget)?
+            let environment = build_environment(request);
+            let jsonnet = directory::Jsonnet { evaluator: inputs.jsonnet, environment: &environment };
+            let jsonnet = context.enabled.jsonnet.then_some(&jsonnet);
+            directory::render(tree, &directory, &options, jsonnet, budget)?
         }
         SourceType::Helm | SourceType::Kustomize | SourceType::Plugin => {
             let text = format!("sources of type {} are not supported yet", source_type.as_str());
@@ -325,5 +361,13 @@ mod tests {
         assert_eq!(elsewhere.identity(), plain.identity());
         elsewhere.context.cluster = ClusterFacts::new("v1.36.1", Vec::new());
         assert_eq!(elsewhere.identity_anywhere(), plain.identity_anywhere());
+        // Unless a value names it.
+        let with = |revision: &str| {
+            let mut one = RenderRequest { revision: revision.to_owned(), ..plain.clone() };
+            one.source.plugin =
+                Some([("env".to_owned(), "$ARGOCD_APP_REVISION".into())].into_iter().collect());
+            one.identity_anywhere()
+        };
+        assert_ne!(with("abc"), with("abd"));
     }
 }

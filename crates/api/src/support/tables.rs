@@ -31,7 +31,7 @@ pub(super) const APPLICATION: &[Entry] = &[
     entry("spec.source.kustomize", Refused, "", "Kustomize is not rendered yet"),
     entry("spec.source.plugin", Refused, "", "plugins are not run yet"),
     entry("spec.source.directory", Honoured, "", ""),
-    entry("spec.source.directory.jsonnet", Refused, "", "a directory with Jsonnet files is an error"),
+    entry("spec.source.directory.jsonnet", Honoured, "", ""),
     entry("spec.sources", Honoured, "", "as `spec.source`"),
     entry(
         "spec.sourceHydrator",

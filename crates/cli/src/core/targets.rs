@@ -22,7 +22,7 @@ use tiphys_engine::tracking::Ownership;
 use tiphys_object::{GroupKind, Object, ResourceKey, access};
 use tiphys_policy::signature::Verdict;
 use tiphys_render::plan::{ClusterFacts, Content, PlanError, PlannedSource, Purpose, RenderContext, plan};
-use tiphys_render::{Budget, RenderRequest, Tree, render};
+use tiphys_render::{Budget, Inputs, RenderRequest, Tree, render};
 use tiphys_source::{AzureIdentity, Freshness, Signed, SourceOptions, Sources, TokenUse, read_directory};
 
 use crate::core::{Core, Destination, World};
@@ -331,7 +331,8 @@ impl Subject<'_> {
 }
 
 async fn run(request: RenderRequest, tree: Arc<dyn Tree>) -> Result<Vec<Value>, Failure> {
-    let job = tokio::task::spawn_blocking(move || render(&request, tree.as_ref(), &Budget::default()));
+    let job =
+        tokio::task::spawn_blocking(move || render(&request, &Inputs::of(tree.as_ref()), &Budget::default()));
     match job.await {
         Ok(Ok(rendered)) => Ok(rendered.objects),
         Ok(Err(error)) => {

@@ -4,6 +4,7 @@ use std::sync::mpsc;
 use futures::FutureExt as _;
 use parking_lot::Mutex;
 use tiphys_render::MemoryTree;
+use tiphys_render::jsonnet::InProcess;
 
 use super::*;
 use crate::gate::Limits;
@@ -34,7 +35,7 @@ fn task(instance: &str) -> RenderTask {
 }
 
 fn renders(released_bytes_max: u64) -> Renders {
-    Renders::keeping(released_bytes_max, gates(), Compute::inline(), Clock::real())
+    Renders::keeping(released_bytes_max, gates(), Compute::inline(), Clock::real(), Arc::new(InProcess))
 }
 
 /// One worker may wait for the turn of large sources beside the one that has it.
@@ -175,7 +176,7 @@ impl Tree for Slow {
 /// What took too long was given up, but went on in its thread while the next one began.
 #[tokio::test]
 async fn sec_07_a_rendering_that_nobody_waits_for_keeps_its_turn_until_it_ends() {
-    let renders = Renders::keeping(20_000, gates(), Compute::threads(), Clock::real());
+    let renders = Renders::keeping(20_000, gates(), Compute::threads(), Clock::real(), Arc::new(InProcess));
     // The small attempt reads nothing that is too large for it, and ends; then the large one stands still.
     let (began, begun) = mpsc::channel();
     let (go, go_on) = mpsc::channel();
