@@ -4,14 +4,14 @@
 //! any chosen file fails, except for YAML files that were never meant as manifests (RND-76).
 
 use serde_json::{Deserializer, Value};
-use tiphys_api::application::DirectorySource;
+use tiphys_api::application::{DirectorySource, JsonnetVariable};
 use tiphys_go::glob::{Glob, GlobError};
 use tiphys_go::json::{self, JsonError};
 use tiphys_go::memory::Memory;
 use tiphys_go::steps::Steps;
 
 use crate::environment::{Environment, substitute};
-use crate::jsonnet::{self, Evaluator, JsonnetError, Program, TreeImports, Variable};
+use crate::jsonnet::{Evaluator, JsonnetError, Program, TreeImports, Variable};
 use crate::links::{self, Resolved, WALK_DEPTH_MAX};
 use crate::manifests::{self, ManifestError};
 use crate::{Budget, EntryKind, Reason, RenderError, Tree, TreeError, TreePath};
@@ -112,15 +112,18 @@ impl<'a> Programs<'a> {
         options: &DirectorySource,
         jsonnet: &Jsonnet<'a>,
     ) -> Result<Self, RenderError> {
-        let options = jsonnet::Options::read(options.jsonnet.as_ref())
-            .map_err(|text| RenderError::new(Reason::SourceParameters, text))?;
-        let substituted = |variables: Option<Vec<Variable>>| -> Vec<Variable> {
-            let with = |one: Variable| Variable { value: substitute(&one.value, jsonnet.environment), ..one };
-            variables.unwrap_or_default().into_iter().map(with).collect()
+        let options = options.jsonnet.clone().unwrap_or_default();
+        let substituted = |variables: Vec<JsonnetVariable>| -> Vec<Variable> {
+            let with = |one: JsonnetVariable| Variable {
+                name: one.name,
+                value: substitute(&one.value, jsonnet.environment),
+                code: one.code,
+            };
+            variables.into_iter().map(with).collect()
         };
         Ok(Self {
             evaluator: jsonnet.evaluator,
-            imports: TreeImports::new(tree, directory, &options.libs.unwrap_or_default())?,
+            imports: TreeImports::new(tree, directory, &options.libs)?,
             arguments: substituted(options.tlas),
             ext_vars: substituted(options.ext_vars),
         })

@@ -17,6 +17,7 @@ pub mod wire;
 use std::collections::{BTreeMap, HashMap};
 
 use bytes::Bytes;
+pub use imports::TreeImports;
 use rsjsonnet_lang::arena::Arena;
 use rsjsonnet_lang::interner::InternedStr;
 use rsjsonnet_lang::program::{
@@ -24,9 +25,6 @@ use rsjsonnet_lang::program::{
 };
 use rsjsonnet_lang::span::{SourceId, SpanContext, SpanContextId, SpanId};
 use serde::{Deserialize, Serialize};
-use serde_json::Map;
-
-pub use imports::TreeImports;
 
 /// Bytes of all files that one evaluation reads.
 pub const SOURCE_BYTES_MAX: u64 = 16 * 1024 * 1024;
@@ -105,29 +103,6 @@ pub struct InProcess;
 impl Evaluator for InProcess {
     fn evaluate(&self, program: &Program, imports: &mut dyn Imports) -> Result<String, JsonnetError> {
         evaluate(program, imports)
-    }
-}
-
-/// Options of Jsonnet in a source, as the Application has them (RND-78, RND-79).
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default, rename_all = "camelCase")]
-pub struct Options {
-    /// External variables.
-    pub ext_vars: Option<Vec<Variable>>,
-    /// Top-level arguments.
-    pub tlas: Option<Vec<Variable>>,
-    /// Directories, relative to the root, in which imports are looked for.
-    pub libs: Option<Vec<String>>,
-}
-
-impl Options {
-    /// Reads the block of a source.
-    ///
-    /// # Errors
-    /// When a member has another type.
-    pub fn read(block: Option<&Map<String, serde_json::Value>>) -> Result<Self, String> {
-        let Some(block) = block else { return Ok(Self::default()) };
-        serde_json::from_value(block.clone().into()).map_err(|error| format!("directory.jsonnet: {error}"))
     }
 }
 

@@ -364,8 +364,7 @@ mod tests {
         // Unless a value names it.
         let with = |revision: &str| {
             let mut one = RenderRequest { revision: revision.to_owned(), ..plain.clone() };
-            one.source.plugin =
-                Some([("env".to_owned(), "$ARGOCD_APP_REVISION".into())].into_iter().collect());
+            one.source.name = "$ARGOCD_APP_REVISION".to_owned();
             one.identity_anywhere()
         };
         assert_ne!(with("abc"), with("abd"));

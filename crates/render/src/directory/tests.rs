@@ -17,7 +17,7 @@ fn render_in(
     budget: &Budget,
 ) -> Result<Vec<Value>, RenderError> {
     let environment = Environment::from([("A".to_owned(), "1".to_owned())]);
-    let jsonnet = Jsonnet { evaluator: &jsonnet::InProcess, environment: &environment };
+    let jsonnet = Jsonnet { evaluator: &crate::jsonnet::InProcess, environment: &environment };
     render(tree, directory, options, Some(&jsonnet), budget)
 }
 
