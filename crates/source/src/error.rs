@@ -28,6 +28,12 @@ pub enum SourceError {
         /// What is wrong.
         text: String,
     },
+    /// The server was asked, and what was asked for is not there.
+    #[error("{text}")]
+    NotThere {
+        /// What is missing.
+        text: String,
+    },
     /// The server does not let us in (RND-27).
     #[error("{text}")]
     Denied {

@@ -9,6 +9,8 @@
 //! Everything on disk is a cache: it may vanish at any time, and damage is answered by fetching again.
 //! Concurrent questions about one repository cost one listing and one fetch.
 
+mod archive;
+mod charts;
 mod clock;
 mod directory;
 mod error;
@@ -26,8 +28,10 @@ mod store;
 mod tokens;
 mod tree;
 mod trust;
+mod web;
 mod work;
 
+pub use charts::{ChartIndex, ChartVersion, IndexError};
 pub use clock::{Clock, ManualClock};
 pub use directory::read_directory;
 pub use error::SourceError;

@@ -282,9 +282,6 @@ fn rnd_78_jsonnet_becomes_objects() {
     }
     let error = with(json!({"jsonnet": {"libs": ["../x"]}}), "{}").unwrap_err();
     assert_eq!(error.message, "file '../x' resolved to outside repository root");
-    assert!(
-        with(json!({"jsonnet": {"libs": "x"}}), "{}").unwrap_err().message.starts_with("directory.jsonnet: ")
-    );
 }
 
 #[test]

@@ -69,9 +69,34 @@ pub struct SourceOptions {
     pub azure_identity: Option<AzureIdentity>,
     /// A further host that is shown that identity.
     pub azure_devops: Option<String>,
+    /// What chart repositories and registries see of us (REP-77).
+    pub user_agent: String,
+    /// Bytes of an index of a chart repository.
+    pub index_bytes_max: u64,
+    /// Bytes of a packed chart, and of an artifact.
+    pub archive_bytes_max: u64,
+    /// Bytes of a chart's files, unpacked.
+    pub chart_bytes_max: u64,
+    /// Bytes of an artifact's files, unpacked.
+    pub artifact_bytes_max: u64,
+    /// Types of layers that may be the content of an artifact (RND-115).
+    pub layer_types: Vec<String>,
+    /// How long a fetched chart or artifact counts (RND-112).
+    pub content_ttl: Duration,
+    /// Bytes of charts and artifacts on disk, of all repositories.
+    pub archives_bytes_max: u64,
+    /// Docker's configuration of this process, whose logins are used where a registry has none of its own (RND-113).
+    pub docker_config: Option<PathBuf>,
     /// Tells the time.
     pub clock: Clock,
 }
+
+/// Types of layers that are taken by default (RND-115).
+pub const LAYER_TYPES: [&str; 3] = [
+    "application/vnd.oci.image.layer.v1.tar",
+    "application/vnd.oci.image.layer.v1.tar+gzip",
+    "application/vnd.cncf.helm.chart.content.v1.tar+gzip",
+];
 
 /// How long tokens are used at most; never longer than their servers say (REP-73, REP-74).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -132,6 +157,15 @@ impl SourceOptions {
             token_use: TokenUse::of(|_| None::<String>),
             azure_identity: None,
             azure_devops: None,
+            user_agent: format!("tiphys/{} ({})", env!("CARGO_PKG_VERSION"), std::env::consts::OS),
+            index_bytes_max: 1_000_000_000,
+            archive_bytes_max: 512 * 1024 * 1024,
+            chart_bytes_max: 1_000_000_000,
+            artifact_bytes_max: 1_000_000_000,
+            layer_types: LAYER_TYPES.iter().map(|&name| name.to_owned()).collect(),
+            content_ttl: Duration::from_hours(24),
+            archives_bytes_max: 4 * 1024 * 1024 * 1024,
+            docker_config: None,
             clock: Clock::real(),
         }
     }
