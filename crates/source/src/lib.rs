@@ -1,4 +1,4 @@
-//! Resolves, fetches and caches content of git repositories.
+//! Resolves, fetches and caches content of git repositories, chart repositories and registries.
 //!
 //! [`Sources`] is the handle: it turns a revision into a commit ([`Sources::resolve`]), a commit into an
 //! immutable [`tiphys_render::Tree`] ([`Sources::tree`]), and answers what changed between two commits. What every
@@ -18,10 +18,13 @@ mod git;
 mod http;
 mod lfs;
 mod local;
+mod memo;
 mod memory;
 mod modules;
 mod pack;
+mod packed;
 mod refs;
+mod registry;
 mod repository;
 mod sources;
 mod store;
@@ -39,7 +42,8 @@ pub use memory::{MemoryRepositories, Trouble};
 pub use refs::{RefList, Resolution};
 pub use repository::{Repository, Tls};
 pub use sources::{
-    CommitReference, Freshness, Resolved, Retry, RevisionMetadata, Signed, SourceOptions, Sources, TokenUse,
+    ArtifactMetadata, ChartDetails, CommitReference, FetchedChart, Freshness, LAYER_TYPES, Resolved, Retry,
+    RevisionMetadata, Signed, SourceOptions, Sources, TokenUse,
 };
 pub use tiphys_api::secret::Secret;
 pub use tiphys_exec as exec;
