@@ -77,11 +77,6 @@ impl<T> Memo<T> {
         result
     }
 
-    /// Forgets what is known under keys that begin like this.
-    pub(crate) fn forget(&self, prefix: &str) {
-        self.known.lock().0.retain(|key, _| !key.starts_with(prefix));
-    }
-
     fn slot(&self, key: &str) -> Arc<tokio::sync::Mutex<Slot<T>>> {
         let mut known = self.known.lock();
         known.1 += 1;

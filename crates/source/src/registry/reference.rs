@@ -34,12 +34,6 @@ impl Reference {
         };
         if is_name(&name) { Ok(Self { host, name }) } else { Err("has no valid path") }
     }
-
-    /// The repository of a chart below this one.
-    pub(crate) fn below(&self, chart: &str) -> Option<Self> {
-        let name = format!("{}/{chart}", self.name);
-        is_name(&name).then(|| Self { host: self.host.clone(), name })
-    }
 }
 
 fn is_host(host: &str) -> bool {
@@ -119,9 +113,6 @@ mod tests {
         ] {
             assert!(read(url).is_err(), "{url}");
         }
-        let web = Reference::parse("h/a").unwrap();
-        assert_eq!(web.below("sub/web").map(|found| found.name), Some("a/sub/web".to_owned()));
-        assert_eq!(web.below("../web"), None);
         assert!(is_tag("1.2.3_a") && !is_tag("") && !is_tag("a/b") && !is_tag(">=1") && !is_tag("-a"));
         assert!(sha256_of(&format!("sha256:{}", "a".repeat(64))).is_some());
         assert!(
