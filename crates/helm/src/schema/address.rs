@@ -71,7 +71,9 @@ pub(super) fn encode(pointer: &str) -> String {
     let mut text = String::with_capacity(pointer.len());
     for byte in pointer.bytes() {
         match byte {
-            b'/' | b'-' | b'_' | b'.' | b'~' | b'$' | b'&' | b'+' | b':' | b'=' | b'@' => text.push(char::from(byte)),
+            b'/' | b'-' | b'_' | b'.' | b'~' | b'$' | b'&' | b'+' | b':' | b'=' | b'@' => {
+                text.push(char::from(byte))
+            }
             byte if byte.is_ascii_alphanumeric() => text.push(char::from(byte)),
             byte => text.push_str(&format!("%{byte:02X}")),
         }

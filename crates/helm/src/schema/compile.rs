@@ -10,7 +10,9 @@ use tiphys_go::regexp::Regexp;
 use super::address::{self, Fragment};
 use super::decimal::Decimal;
 use super::draft::Draft;
-use super::node::{Additional, ArrayRules, Items, NeededWith, Node, NumberRules, ObjectRules, TextRules, Types};
+use super::node::{
+    Additional, ArrayRules, Items, NeededWith, Node, NumberRules, ObjectRules, TextRules, Types,
+};
 use super::resource::Document;
 use super::{Documents, NODES_MAX, REGEXPS_MAX, Schema, SchemaError, format, meta};
 
@@ -145,7 +147,8 @@ impl Compiler<'_> {
         node.types = object.types();
         node.variants = object.array("enum").map(<[Value]>::to_vec);
         if self.asserts_formats || object.draft < Draft::D2019 {
-            node.format = object.text("format").and_then(|name| Some((name.to_owned(), format::check(name)?)));
+            node.format =
+                object.text("format").and_then(|name| Some((name.to_owned(), format::check(name)?)));
         }
         if object.draft >= Draft::D6 {
             node.constant = object.members.get("const").cloned();
@@ -164,7 +167,8 @@ impl Compiler<'_> {
         }
         if object.draft >= Draft::D2020 {
             if let Some(target) = self.reference(object, "$dynamicRef")? {
-                let fragment = object.text("$dynamicRef").map(address::split).and_then(|(_, f)| Fragment::parse(f));
+                let fragment =
+                    object.text("$dynamicRef").map(address::split).and_then(|(_, f)| Fragment::parse(f));
                 let name = match fragment {
                     Some(Fragment::Anchor(name)) => Some(name),
                     _ => None,
@@ -247,7 +251,11 @@ impl Compiler<'_> {
             None => None,
             Some(pattern) => Some((pattern.to_owned(), self.regexp(object, "pattern", pattern)?)),
         };
-        Ok(TextRules { length_min: object.count("minLength"), length_max: object.count("maxLength"), pattern })
+        Ok(TextRules {
+            length_min: object.count("minLength"),
+            length_max: object.count("maxLength"),
+            pattern,
+        })
     }
 
     fn regexp(&mut self, object: &Object<'_>, keyword: &str, pattern: &str) -> Result<Regexp, SchemaError> {

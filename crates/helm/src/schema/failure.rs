@@ -35,7 +35,11 @@ impl Failure {
     /// The text, below the line that names the schema.
     pub(super) fn text(&self) -> String {
         let mut text = String::new();
-        let causes = if matches!(self.kind, Kind::Group) { self.causes.as_slice() } else { std::slice::from_ref(self) };
+        let causes = if matches!(self.kind, Kind::Group) {
+            self.causes.as_slice()
+        } else {
+            std::slice::from_ref(self)
+        };
         for cause in causes {
             cause.write(&mut text, 1);
         }

@@ -173,7 +173,9 @@ fn ipv6(text: &str) -> Checked {
     if text.contains('%') {
         return fail("zone id is not a part of ipv6 address");
     }
-    text.parse::<Ipv6Addr>().map(|_| ()).map_err(|_invalid| format!("ParseAddr({text:?}): unable to parse IP"))
+    text.parse::<Ipv6Addr>()
+        .map(|_| ())
+        .map_err(|_invalid| format!("ParseAddr({text:?}): unable to parse IP"))
 }
 
 fn hostname(text: &str) -> Checked {
@@ -333,7 +335,9 @@ fn parse_url(text: &str) -> Result<bool, String> {
     let end = rest.find(|c: char| !(c.is_ascii_alphanumeric() || matches!(c, '+' | '-' | '.')));
     let scheme = match end {
         Some(0) if rest.starts_with(':') => return wrong("missing protocol scheme"),
-        Some(end) if rest.get(end..).is_some_and(|rest| rest.starts_with(':')) => rest.get(..end).unwrap_or_default(),
+        Some(end) if rest.get(end..).is_some_and(|rest| rest.starts_with(':')) => {
+            rest.get(..end).unwrap_or_default()
+        }
         _ => "",
     };
     let scheme = if scheme.starts_with(|c: char| c.is_ascii_alphabetic()) { scheme } else { "" };
@@ -352,7 +356,8 @@ fn parse_url(text: &str) -> Result<bool, String> {
         let rest = rest.get(2..).unwrap_or_default();
         let end = rest.find('/').unwrap_or(rest.len());
         let (authority, path) = rest.split_at_checked(end).unwrap_or((rest, ""));
-        host(authority.rsplit_once('@').map_or(authority, |(_, host)| host)).map_err(|what| format!("parse {text:?}: {what}"))?;
+        host(authority.rsplit_once('@').map_or(authority, |(_, host)| host))
+            .map_err(|what| format!("parse {text:?}: {what}"))?;
         path
     } else {
         rest
@@ -383,7 +388,8 @@ fn host(host: &str) -> Checked {
     if name.contains(':') {
         return fail("ipv6 address not enclosed in brackets");
     }
-    let allowed = |c: char| !c.is_ascii() || c.is_ascii_alphanumeric() || "-_.~!$&'()*+,;=:[]<>\"%".contains(c);
+    let allowed =
+        |c: char| !c.is_ascii() || c.is_ascii_alphanumeric() || "-_.~!$&'()*+,;=:[]<>\"%".contains(c);
     match name.chars().find(|c| !allowed(*c)) {
         Some(wrong) => Err(format!("invalid character {:?} in host name", wrong.to_string())),
         None => Ok(()),

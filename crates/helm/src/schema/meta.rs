@@ -39,8 +39,9 @@ enum Shape {
 
 use Draft::{D4, D6, D7, D2019, D2020};
 use Shape::{
-    Address, Anything, Choice, Count, Dependencies, Format, List, Names, NamesMap, Number, Pattern, PatternMap,
-    PositiveNumber, SchemaMap, SchemaOrSchemas, SchemaOrTruth, Schemas, Text, Truth, TruthMap, Types,
+    Address, Anything, Choice, Count, Dependencies, Format, List, Names, NamesMap, Number, Pattern,
+    PatternMap, PositiveNumber, SchemaMap, SchemaOrSchemas, SchemaOrTruth, Schemas, Text, Truth, TruthMap,
+    Types,
 };
 
 /// Keywords, with the first and the last draft in which they take this.

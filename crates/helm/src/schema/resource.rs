@@ -35,8 +35,12 @@ fn invalid<T>(text: String) -> Result<T, SchemaError> {
 
 impl Document {
     pub(super) fn new(url: &str, value: Value, draft: Draft) -> Result<Self, SchemaError> {
-        let mut document =
-            Self { url: url.to_owned(), value: Value::Null, resources: BTreeMap::new(), known: BTreeSet::new() };
+        let mut document = Self {
+            url: url.to_owned(),
+            value: Value::Null,
+            resources: BTreeMap::new(),
+            known: BTreeSet::new(),
+        };
         document.collect(&value, url, "", draft)?;
         document.value = value;
         Ok(document)
@@ -108,7 +112,13 @@ impl Document {
     }
 
     /// Finds the resources and anchors of a schema and of those inside it.
-    fn collect(&mut self, schema: &Value, base: &str, pointer: &str, fallback: Draft) -> Result<(), SchemaError> {
+    fn collect(
+        &mut self,
+        schema: &Value,
+        base: &str,
+        pointer: &str,
+        fallback: Draft,
+    ) -> Result<(), SchemaError> {
         if !self.known.insert(pointer.to_owned()) {
             return Ok(());
         }
@@ -162,7 +172,11 @@ impl Document {
             },
         };
         let id = named.id(members);
-        if id.is_none() && !pointer.is_empty() { Ok((fallback, fallback.id(members))) } else { Ok((named, id)) }
+        if id.is_none() && !pointer.is_empty() {
+            Ok((fallback, fallback.id(members)))
+        } else {
+            Ok((named, id))
+        }
     }
 
     fn insert(&mut self, pointer: &str, id: String, draft: Draft) -> Result<(), SchemaError> {
@@ -197,7 +211,12 @@ impl Document {
                 match Fragment::parse(fragment) {
                     Some(Fragment::Anchor(name)) => names.push(name),
                     Some(Fragment::Pointer(_)) => {}
-                    None => return invalid(format!("error in parsing anchor at {:?}", format!("{url}#{pointer}"))),
+                    None => {
+                        return invalid(format!(
+                            "error in parsing anchor at {:?}",
+                            format!("{url}#{pointer}")
+                        ));
+                    }
                 }
             }
         } else {

@@ -3,7 +3,8 @@ use serde_json::json;
 use super::*;
 
 fn validate(schema: Value, value: Value) -> Result<(), String> {
-    let schema = Schema::compile(schema.to_string().as_bytes(), &Documents::new()).map_err(|e| e.to_string())?;
+    let schema =
+        Schema::compile(schema.to_string().as_bytes(), &Documents::new()).map_err(|e| e.to_string())?;
     schema.validate(&value).map_err(|error| error.to_string())
 }
 

@@ -16,7 +16,8 @@ use super::{DEPTH_MAX, STEPS_MAX, Schema, SchemaError};
 
 /// Checks a value.
 pub(super) fn validate(schema: &Schema, value: &Value) -> Result<(), SchemaError> {
-    let mut run = Run { schema, steps: Steps::new(STEPS_MAX), path: Vec::new(), scopes: Vec::new(), values: 0 };
+    let mut run =
+        Run { schema, steps: Steps::new(STEPS_MAX), path: Vec::new(), scopes: Vec::new(), values: 0 };
     match run.start(schema.root, value) {
         Ok(()) => Ok(()),
         Err(Stop::Failure(failure)) => Err(SchemaError::Mismatch(failure.text())),
@@ -104,7 +105,11 @@ impl<'s> Run<'s> {
     }
 
     fn fail(&self, quiet: bool, kind: impl FnOnce() -> Kind) -> Failure {
-        if quiet { Failure::default() } else { Failure { at: self.path.clone(), kind: kind(), causes: Vec::new() } }
+        if quiet {
+            Failure::default()
+        } else {
+            Failure { at: self.path.clone(), kind: kind(), causes: Vec::new() }
+        }
     }
 
     fn text(&self, ask: &Ask<'_>, text: impl FnOnce() -> String) -> Failure {
@@ -120,7 +125,9 @@ impl<'s> Run<'s> {
         quiet: bool,
         value_number: u64,
     ) -> Result<Unevaluated, Stop> {
-        self.steps.spend(1).map_err(|_exceeded| Stop::Exceeded("checking the values takes too many steps"))?;
+        self.steps
+            .spend(1)
+            .map_err(|_exceeded| Stop::Exceeded("checking the values takes too many steps"))?;
         if self.scopes.len() >= DEPTH_MAX {
             return Err(Stop::Exceeded("schemas are nested too deeply"));
         }
@@ -198,7 +205,11 @@ impl<'s> Run<'s> {
         {
             let what = || {
                 let is_simple = !wanted.is_array() && !wanted.is_object();
-                if is_simple { format!("value must be {}", display(wanted)) } else { "'const' failed".to_owned() }
+                if is_simple {
+                    format!("value must be {}", display(wanted))
+                } else {
+                    "'const' failed".to_owned()
+                }
             };
             return Err(Stop::Failure(self.text(ask, what)));
         }
@@ -221,9 +232,13 @@ impl<'s> Run<'s> {
     }
 
     fn equals(&mut self, one: &Value, other: &Value) -> Result<bool, Stop> {
-        self.steps.spend(1).map_err(|_exceeded| Stop::Exceeded("checking the values takes too many steps"))?;
+        self.steps
+            .spend(1)
+            .map_err(|_exceeded| Stop::Exceeded("checking the values takes too many steps"))?;
         Ok(match (one, other) {
-            (Value::Number(one), Value::Number(other)) => Decimal::new(one).compare(Decimal::new(other)).is_eq(),
+            (Value::Number(one), Value::Number(other)) => {
+                Decimal::new(one).compare(Decimal::new(other)).is_eq()
+            }
             (Value::Array(one), Value::Array(other)) => {
                 if one.len() != other.len() {
                     return Ok(false);
@@ -266,7 +281,13 @@ impl<'s> Run<'s> {
     }
 
     /// Asks a schema about a member or item.
-    fn inner(&mut self, number: usize, value: &Value, step: String, quiet: bool) -> Result<Option<Failure>, Stop> {
+    fn inner(
+        &mut self,
+        number: usize,
+        value: &Value,
+        step: String,
+        quiet: bool,
+    ) -> Result<Option<Failure>, Stop> {
         let left = Unevaluated::of(value, self.node(number)?, false);
         self.values += 1;
         let value_number = self.values;
@@ -299,7 +320,8 @@ impl<'s> Run<'s> {
     ) -> Result<(), Stop> {
         let rules = &node.object;
         let size = i64::try_from(members.len()).unwrap_or(i64::MAX);
-        let limits = [("minProperties", rules.members_min, true), ("maxProperties", rules.members_max, false)];
+        let limits =
+            [("minProperties", rules.members_min, true), ("maxProperties", rules.members_max, false)];
         self.check_limits(limits, size, ask);
         self.check_required(&rules.required, members, ask, |missing| match missing {
             [one] => format!("missing property {}", quote(one)),
@@ -397,7 +419,8 @@ impl<'s> Run<'s> {
             }
         }
         if !additional.is_empty() {
-            let what = || format!("additional properties {} not allowed", quote_all(additional.iter().copied()));
+            let what =
+                || format!("additional properties {} not allowed", quote_all(additional.iter().copied()));
             let failure = self.text(ask, what);
             ask.failures.push(failure);
         }
@@ -447,7 +470,11 @@ impl<'s> Run<'s> {
     fn check_array(&mut self, node: &Node, items: &[Value], ask: &mut Ask<'_>) -> Result<(), Stop> {
         let rules = &node.array;
         let size = i64::try_from(items.len()).unwrap_or(i64::MAX);
-        self.check_limits([("minItems", rules.items_min, true), ("maxItems", rules.items_max, false)], size, ask);
+        self.check_limits(
+            [("minItems", rules.items_min, true), ("maxItems", rules.items_max, false)],
+            size,
+            ask,
+        );
         if rules.unique
             && let Some((one, other)) = self.duplicates(items)?
         {
@@ -471,7 +498,8 @@ impl<'s> Run<'s> {
         match rest {
             Some(Additional::Allowed(false)) if evaluated < items.len() => {
                 let more = i64::try_from(items.len() - evaluated).unwrap_or(i64::MAX);
-                let failure = self.text(ask, || format!("last {} additionalItem(s) not allowed", count(more)));
+                let failure =
+                    self.text(ask, || format!("last {} additionalItem(s) not allowed", count(more)));
                 ask.failures.push(failure);
             }
             Some(Additional::Schema(schema)) => {
@@ -517,7 +545,10 @@ impl<'s> Run<'s> {
         let failure = match rules.contains_min {
             Some(least) if found < least => {
                 let what = || match found {
-                    0 => format!("min {} items required to match contains schema, but none matched", count(least)),
+                    0 => format!(
+                        "min {} items required to match contains schema, but none matched",
+                        count(least)
+                    ),
                     _ => format!(
                         "min {} items required to match contains schema, but matched {} items at {places}",
                         count(least),
@@ -526,7 +557,9 @@ impl<'s> Run<'s> {
                 };
                 Some(self.text(ask, what))
             }
-            None if matched.is_empty() => Some(self.text(ask, || "no items match contains schema".to_owned())),
+            None if matched.is_empty() => {
+                Some(self.text(ask, || "no items match contains schema".to_owned()))
+            }
             _ => None,
         };
         if let Some(mut failure) = failure {
