@@ -22,8 +22,8 @@ pub use decode::DecodeError;
 pub(crate) use decode::{GoType, Record};
 pub use directory::load_directory;
 pub use ignore::{IgnoreError, IgnoreRules};
-pub use load::{ChartError, LoadLimits};
-pub(crate) use load::{floats, is_packed, read_values};
+pub use load::{ChartError, DocumentError, LoadLimits};
+pub(crate) use load::{is_packed, merge, read_values};
 pub use lock::{Lock, LockError, LockState};
 pub use metadata::{ChartType, Dependency, ImportValue, Maintainer, Metadata};
 

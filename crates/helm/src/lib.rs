@@ -2,17 +2,26 @@
 
 mod capabilities;
 mod chart;
+mod compare;
+mod dependencies;
 mod output;
+mod parameters;
 mod release;
 mod schema;
+mod user_values;
 mod version;
 
 pub use capabilities::{KubeVersion, KubeVersionError};
 pub use chart::{
-    Chart, ChartError, ChartType, DecodeError, Dependency, File, IgnoreError, IgnoreRules, ImportValue,
-    LoadLimits, Lock, LockError, LockState, Maintainer, Metadata, Subchart, load_archive, load_directory,
+    Chart, ChartError, ChartType, DecodeError, Dependency, DocumentError, File, IgnoreError, IgnoreRules,
+    ImportValue, LoadLimits, Lock, LockError, LockState, Maintainer, Metadata, Subchart, load_archive,
+    load_directory,
 };
+pub use compare::{Difference, Strictness, compare_objects};
+pub use dependencies::{MissingCharts, NeededChart, missing};
 pub use output::{Hook, HookEvent, Manifest, OutputError};
+pub use parameters::{Parameter, ParametersError, flatten_parameters};
 pub use release::{ReleaseNameError, check_release_name};
 pub use schema::{Documents, Schema, SchemaError};
+pub use user_values::{FileParameter, UserValues, UserValuesError};
 pub use version::HelmVersion;

@@ -40,6 +40,28 @@ impl Default for LoadLimits {
     }
 }
 
+/// Why a document is not read.
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+#[non_exhaustive]
+pub enum DocumentError {
+    /// It is not YAML.
+    #[error("{before}error converting YAML to JSON: {source}")]
+    Yaml {
+        /// What was being done.
+        before: &'static str,
+        /// What the parser says.
+        source: YamlError,
+    },
+    /// It says other things than it should.
+    #[error("{before}{source}")]
+    Decode {
+        /// What was being done.
+        before: &'static str,
+        /// What does not fit.
+        source: DecodeError,
+    },
+}
+
 /// Why a chart cannot be loaded.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -47,25 +69,13 @@ pub enum ChartError {
     /// There is no `Chart.yaml`.
     #[error("Chart.yaml file is missing")]
     Missing,
-    /// A file of the chart is not YAML.
-    #[error("cannot load {name}: {before}error converting YAML to JSON: {source}")]
-    Yaml {
+    /// A file of the chart is not what it should be.
+    #[error("cannot load {name}: {source}")]
+    Document {
         /// The file.
         name: String,
-        /// What was being done to it.
-        before: &'static str,
-        /// What the parser says.
-        source: YamlError,
-    },
-    /// A file of the chart says other things than it should.
-    #[error("cannot load {name}: {before}{source}")]
-    Decode {
-        /// The file.
-        name: String,
-        /// What was being done to it.
-        before: &'static str,
-        /// What does not fit.
-        source: DecodeError,
+        /// What is wrong with it.
+        source: DocumentError,
     },
     /// `Chart.yaml` is not valid.
     #[error(transparent)]
@@ -353,7 +363,8 @@ impl Parts {
             "Chart.yaml" => {}
             "Chart.lock" => self.read_lock(&file, budget)?,
             "values.yaml" => {
-                self.chart.values = Arc::new(read_values(&file, budget.version, &mut budget.memory)?);
+                let values = read_values(&file.data, budget.version, &mut budget.memory);
+                self.chart.values = Arc::new(values.map_err(|source| wrong(&file.name, source))?);
                 self.chart.values_text = Some(file.data);
             }
             "values.schema.json" => self.chart.schema = Some(file.data),
@@ -398,13 +409,25 @@ fn is_provenance(name: &str) -> bool {
         .is_some_and(|(_, end)| end == "prov")
 }
 
-fn wrong(name: &str, source: DecodeError) -> ChartError {
-    ChartError::Decode { name: name.to_owned(), before: "", source }
+fn wrong(name: &str, source: impl Into<DocumentError>) -> ChartError {
+    ChartError::Document { name: name.to_owned(), source: source.into() }
+}
+
+impl From<DecodeError> for DocumentError {
+    fn from(source: DecodeError) -> Self {
+        Self::Decode { before: "", source }
+    }
+}
+
+impl From<YamlError> for DocumentError {
+    fn from(source: YamlError) -> Self {
+        Self::Yaml { before: "", source }
+    }
 }
 
 /// The first document of a file.
 fn read_document(file: &File, budget: &mut Budget) -> Result<Value, ChartError> {
-    let failed = |source| ChartError::Yaml { name: file.name.clone(), before: "", source };
+    let failed = |source: YamlError| wrong(&file.name, source);
     let text = yaml::decode_text(&file.data).map_err(failed)?;
     let document = yaml::parse_within(&text, Dialect::Sigs, nesting::DEPTH_MAX, &mut budget.memory);
     Ok(document.map_err(failed)?.unwrap_or(Value::Null))
@@ -413,28 +436,24 @@ fn read_document(file: &File, budget: &mut Budget) -> Result<Value, ChartError> 
 /// Values of a file: for Helm 4 of all its documents, a later one over an earlier one, for Helm 3 of the first
 /// (RND-164). All numbers are floats (RND-173).
 pub(crate) fn read_values(
-    file: &File,
+    text: &[u8],
     version: HelmVersion,
     memory: &mut Memory,
-) -> Result<Map<String, Value>, ChartError> {
+) -> Result<Map<String, Value>, DocumentError> {
     let before = match version {
         HelmVersion::V3 => "",
         HelmVersion::V4 => "cannot unmarshal yaml document: ",
     };
-    let failed = |source| ChartError::Yaml { name: file.name.clone(), before, source };
-    let text = yaml::decode_text(&file.data).map_err(failed)?;
-    let mut read = |document: &str| {
-        let value =
-            yaml::parse_within(document, Dialect::Sigs, nesting::DEPTH_MAX, memory).map_err(failed)?;
-        match value {
+    let failed = |source| DocumentError::Yaml { before, source };
+    let text = yaml::decode_text(text).map_err(failed)?;
+    let mut read =
+        |document: &str| match yaml::parse_within(document, Dialect::Sigs, nesting::DEPTH_MAX, memory)
+            .map_err(failed)?
+        {
             None | Some(Value::Null) => Ok(Map::new()),
             Some(Value::Object(members)) => Ok(floats(members)),
-            Some(other) => {
-                let source = not_a_map(&other);
-                Err(ChartError::Decode { name: file.name.clone(), before, source })
-            }
-        }
-    };
+            Some(other) => Err(DocumentError::Decode { before, source: not_a_map(&other) }),
+        };
     match version {
         HelmVersion::V3 => read(&text),
         HelmVersion::V4 => yaml::split_documents(&text).try_fold(Map::new(), |mut values, document| {
