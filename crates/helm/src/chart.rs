@@ -17,6 +17,8 @@ use std::sync::Arc;
 use bytes::Bytes;
 use serde_json::{Map, Value};
 
+use crate::cache::Cache;
+
 pub use archive::load_archive;
 pub use decode::DecodeError;
 pub(crate) use decode::{GoType, Record};
@@ -64,6 +66,8 @@ pub struct Chart {
     pub files: Arc<[File]>,
     /// Charts in `charts/`, by the names of their directories and archives.
     pub subcharts: Vec<Subchart>,
+    /// What renderings share.
+    pub(crate) cache: Cache,
 }
 
 impl Chart {
