@@ -6,6 +6,7 @@ mod chart;
 mod compare;
 mod dependencies;
 mod error;
+mod keys;
 mod output;
 mod parameters;
 mod release;
@@ -26,6 +27,7 @@ pub use chart::{
 pub use compare::{Difference, Strictness, compare_objects};
 pub use dependencies::{MissingCharts, NeededChart, PartsError, missing};
 pub use error::HelmError;
+pub use keys::{NativeKeys, Source};
 pub use output::{Hook, HookEvent, Manifest, OutputError};
 pub use parameters::{Parameter, ParametersError, flatten_parameters};
 pub use release::{ReleaseNameError, check_release_name};

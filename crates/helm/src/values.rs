@@ -320,8 +320,8 @@ fn filled(value: &Value, contents: &[(Text, Text)]) -> Option<Value> {
         }
         Value::List(list) => {
             let items = list.to_vec();
-            let filled = |item: &Value| self::filled(item, contents).unwrap_or_else(|| item.clone());
-            Some(Value::list(items.iter().map(filled).collect()))
+            let filled = items.iter().map(|item| filled(item, contents).unwrap_or_else(|| item.clone()));
+            Some(Value::list(filled.collect()))
         }
         _ => None,
     }
