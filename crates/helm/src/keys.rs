@@ -66,9 +66,8 @@ impl Keys for NativeKeys<'_> {
             None => self
                 .generate(KeyKind::Rsa, 2048)
                 .map_err(|error| format!("error generating rsa key: {error}"))?,
-            Some(text) => {
-                PrivateKey::from_pem(text.as_bytes()).map_err(|error| format!("parsing private key: {error}"))?
-            }
+            Some(text) => PrivateKey::from_pem(text.as_bytes())
+                .map_err(|error| format!("parsing private key: {error}"))?,
         };
         let mut serial = [0; 16];
         (self.source)(&mut serial);

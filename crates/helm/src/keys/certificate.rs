@@ -7,8 +7,8 @@ use sha2::{Digest, Sha256};
 use tiphys_go::template::CertificateRequest;
 
 use super::der::{
-    self, BIT_STRING, BOOLEAN, GENERALIZED_TIME, INTEGER, OCTET_STRING, OID, PRINTABLE_STRING, Reader, SEQUENCE, SET,
-    UTC_TIME, UTF8_STRING,
+    self, BIT_STRING, BOOLEAN, GENERALIZED_TIME, INTEGER, OCTET_STRING, OID, PRINTABLE_STRING, Reader,
+    SEQUENCE, SET, UTC_TIME, UTF8_STRING,
 };
 use super::pem;
 use super::private_key::PrivateKey;
@@ -82,7 +82,11 @@ fn subject_key_id(extensions: &[u8]) -> Option<Vec<u8>> {
 }
 
 /// Makes a certificate for a key, in PEM.
-pub(super) fn issue(request: &CertificateRequest<'_>, key: &PrivateKey, serial: &[u8]) -> Result<String, String> {
+pub(super) fn issue(
+    request: &CertificateRequest<'_>,
+    key: &PrivateKey,
+    serial: &[u8],
+) -> Result<String, String> {
     let addresses = request
         .addresses
         .iter()
@@ -177,11 +181,14 @@ fn extensions(
         all.extend(extension(AUTHORITY_KEY_ID, false, &content));
     }
     if !request.names.is_empty() || !addresses.is_empty() {
-        let mut names: Vec<u8> = request.names.iter().flat_map(|name| der::value(0x82, name.as_bytes())).collect();
+        let mut names: Vec<u8> =
+            request.names.iter().flat_map(|name| der::value(0x82, name.as_bytes())).collect();
         for address in addresses {
             let bytes = match address {
                 IpAddr::V4(address) => address.octets().to_vec(),
-                IpAddr::V6(address) => address.to_ipv4_mapped().map_or(address.octets().to_vec(), |v4| v4.octets().to_vec()),
+                IpAddr::V6(address) => {
+                    address.to_ipv4_mapped().map_or(address.octets().to_vec(), |v4| v4.octets().to_vec())
+                }
             };
             names.extend(der::value(0x87, &bytes));
         }

@@ -42,7 +42,11 @@ impl Number {
     fn is_less(&self, other: &Self) -> bool {
         let length = self.0.len().max(other.0.len());
         let pair = |at: usize| (self.digit(at), other.digit(at));
-        (0..length).rev().map(pair).find(|(own, others)| own != others).is_some_and(|(own, others)| own < others)
+        (0..length)
+            .rev()
+            .map(pair)
+            .find(|(own, others)| own != others)
+            .is_some_and(|(own, others)| own < others)
     }
 
     fn bits(&self) -> usize {
@@ -82,7 +86,8 @@ impl Number {
         let mut digits = vec![0_u64; self.0.len() + other.0.len()];
         for (at, own) in self.0.iter().enumerate() {
             let mut carry = 0_u128;
-            for (place, others) in digits.iter_mut().skip(at).zip(other.0.iter().chain(std::iter::repeat(&0))) {
+            for (place, others) in digits.iter_mut().skip(at).zip(other.0.iter().chain(std::iter::repeat(&0)))
+            {
                 let sum = u128::from(*own) * u128::from(*others) + u128::from(*place) + carry;
                 *place = low(sum);
                 carry = sum >> 64;
@@ -148,8 +153,8 @@ impl Modulus {
     fn new(number: &Number) -> Self {
         let lowest = number.digit(0);
         // Each step doubles the digits that are right.
-        let inverse =
-            (0..6).fold(1_u64, |inverse, _| inverse.wrapping_mul(2_u64.wrapping_sub(lowest.wrapping_mul(inverse))));
+        let inverse = (0..6)
+            .fold(1_u64, |inverse, _| inverse.wrapping_mul(2_u64.wrapping_sub(lowest.wrapping_mul(inverse))));
         let mut square = Number::small(1);
         for _ in 0..number.0.len() * 128 {
             square = square.add(&square);
@@ -200,7 +205,8 @@ fn add_product(sum: &mut [u64], factor: u64, digits: &[u64]) {
 
 /// Odd primes below a bound.
 fn small_primes() -> Vec<u64> {
-    let is_prime = |number: &u64| (3..).step_by(2).take_while(|by| by * by <= *number).all(|by| number % by != 0);
+    let is_prime =
+        |number: &u64| (3..).step_by(2).take_while(|by| by * by <= *number).all(|by| number % by != 0);
     (3..2_000).step_by(2).filter(is_prime).collect()
 }
 

@@ -4,8 +4,8 @@ use aws_lc_rs::encoding::{AsDer, EcPrivateKeyRfc5915Der, Pkcs8V1Der, PublicKeyX5
 use aws_lc_rs::rand::SystemRandom;
 use aws_lc_rs::rsa::{self, KeySize};
 use aws_lc_rs::signature::{
-    ECDSA_P256_SHA256_ASN1_SIGNING, ECDSA_P384_SHA384_ASN1_SIGNING, ECDSA_P521_SHA512_ASN1_SIGNING, EcdsaKeyPair,
-    EcdsaSigningAlgorithm, Ed25519KeyPair, KeyPair as _, RSA_PKCS1_SHA256,
+    ECDSA_P256_SHA256_ASN1_SIGNING, ECDSA_P384_SHA384_ASN1_SIGNING, ECDSA_P521_SHA512_ASN1_SIGNING,
+    EcdsaKeyPair, EcdsaSigningAlgorithm, Ed25519KeyPair, KeyPair as _, RSA_PKCS1_SHA256,
 };
 use tiphys_go::template::KeyKind;
 
@@ -84,9 +84,10 @@ impl PrivateKey {
                 pair.and_then(Self::ed25519).ok_or_else(|| failed("ed25519"))
             }
             // RND-161. Nobody has used these for ten years; Go itself calls them broken.
-            KeyKind::Dsa => Err(
-                "native helm renderer: unsupported genPrivateKey \"dsa\"; set tiphys.renderer.helm=exec".to_owned(),
-            ),
+            KeyKind::Dsa => {
+                Err("native helm renderer: unsupported genPrivateKey \"dsa\"; set tiphys.renderer.helm=exec"
+                    .to_owned())
+            }
         }
     }
 
@@ -94,19 +95,19 @@ impl PrivateKey {
     pub(super) fn from_pem(text: &[u8]) -> Result<Self, String> {
         let block = pem::decode(text).ok_or("no PEM data in input")?;
         if block.label == "PRIVATE KEY" {
-            return Self::from_pkcs8(&block.bytes).ok_or_else(|| "decoding PEM as PKCS#8: malformed key".to_owned());
+            return Self::from_pkcs8(&block.bytes)
+                .ok_or_else(|| "decoding PEM as PKCS#8: malformed key".to_owned());
         }
         match block.label.strip_suffix(" PRIVATE KEY") {
             None => Err(format!("no private key data in PEM block of type {}", block.label)),
-            Some("RSA") => {
-                Self::rsa(block.bytes).ok_or_else(|| "parsing RSA private key from PEM: malformed key".to_owned())
+            Some("RSA") => Self::rsa(block.bytes)
+                .ok_or_else(|| "parsing RSA private key from PEM: malformed key".to_owned()),
+            Some("EC") => Self::from_ec(&block.bytes)
+                .ok_or_else(|| "parsing EC private key from PEM: malformed key".to_owned()),
+            Some("DSA") => {
+                Err("native helm renderer: unsupported DSA private key; set tiphys.renderer.helm=exec"
+                    .to_owned())
             }
-            Some("EC") => {
-                Self::from_ec(&block.bytes).ok_or_else(|| "parsing EC private key from PEM: malformed key".to_owned())
-            }
-            Some("DSA") => Err(
-                "native helm renderer: unsupported DSA private key; set tiphys.renderer.helm=exec".to_owned(),
-            ),
             Some(other) => Err(format!("invalid private key type {other}")),
         }
     }
@@ -129,7 +130,10 @@ impl PrivateKey {
     }
 
     fn from_ec(der: &[u8]) -> Option<Self> {
-        CURVES.into_iter().find_map(|(algorithm, _)| EcdsaKeyPair::from_private_key_der(algorithm, der).ok()).and_then(Self::ec)
+        CURVES
+            .into_iter()
+            .find_map(|(algorithm, _)| EcdsaKeyPair::from_private_key_der(algorithm, der).ok())
+            .and_then(Self::ec)
     }
 
     fn from_pkcs8(der: &[u8]) -> Option<Self> {

@@ -137,7 +137,11 @@ impl Compiler<'_> {
 
     fn object(&mut self, object: &Object<'_>, node: &mut Node) -> Result<(), SchemaError> {
         node.reference = self.reference(object, "$ref")?;
+        if object.draft >= Draft::D6 {
+            node.constant = object.members.get("const").cloned();
+        }
         if object.draft < Draft::D2019 && node.reference.is_some() {
+            // What stands beside a reference says nothing, but for `const`, which the library checks before it.
             return Ok(());
         }
         node.not = self.value(object, "not");
@@ -149,9 +153,6 @@ impl Compiler<'_> {
         if self.asserts_formats || object.draft < Draft::D2019 {
             node.format =
                 object.text("format").and_then(|name| Some((name.to_owned(), format::check(name)?)));
-        }
-        if object.draft >= Draft::D6 {
-            node.constant = object.members.get("const").cloned();
         }
         if object.draft >= Draft::D7
             && let Some(condition) = self.value(object, "if")

@@ -1,7 +1,7 @@
 //! The schema of schemas: which keyword takes what, for each draft.
 //!
-//! Written as a table and turned into a schema that is compiled like any other. Vocabularies are not kept apart:
-//! an error of a schema for draft 2019-09 or 2020-12 names the same places with fewer levels around them.
+//! Written as a table and turned into a schema that is compiled like any other. Since draft 2019-09 keywords belong
+//! to vocabularies, each with a schema of its own, which shows in the levels of errors.
 
 use std::sync::LazyLock;
 
@@ -173,23 +173,87 @@ impl Shape {
     }
 }
 
+/// Vocabularies by some of their keywords; the last one has all others.
+const VOCABULARIES: [&[&str]; 6] = [
+    &[
+        "$id",
+        "$schema",
+        "$ref",
+        "$anchor",
+        "$dynamicRef",
+        "$dynamicAnchor",
+        "$vocabulary",
+        "$comment",
+        "$defs",
+    ],
+    &[
+        "prefixItems",
+        "items",
+        "additionalItems",
+        "contains",
+        "additionalProperties",
+        "properties",
+        "patternProperties",
+        "dependentSchemas",
+        "propertyNames",
+        "if",
+        "then",
+        "else",
+        "allOf",
+        "anyOf",
+        "oneOf",
+        "not",
+    ],
+    &["unevaluatedItems", "unevaluatedProperties"],
+    &["title", "description", "default", "deprecated", "readOnly", "writeOnly", "examples"],
+    &["format"],
+    &["contentEncoding", "contentMediaType", "contentSchema"],
+];
+
+/// Keywords that only stayed for those who still use them.
+const FORMER: [&str; 2] = ["definitions", "dependencies"];
+
+/// The vocabulary of a keyword; `None` when it belongs to none.
+fn vocabulary(draft: Draft, keyword: &str) -> Option<usize> {
+    let is_recursive = keyword.starts_with("$recursive");
+    if draft < D2019 || FORMER.contains(&keyword) || (is_recursive && draft == D2020) {
+        return None;
+    }
+    if is_recursive {
+        return Some(0);
+    }
+    if draft == D2019 && keyword.starts_with("unevaluated") {
+        return Some(1);
+    }
+    Some(VOCABULARIES.iter().position(|keywords| keywords.contains(&keyword)).unwrap_or(VOCABULARIES.len()))
+}
+
 /// The schema of the schemas of a draft.
 pub(super) fn document(draft: Draft) -> Value {
     let mut properties = Map::new();
+    let mut vocabularies = vec![Map::new(); VOCABULARIES.len() + 1];
     for (keyword, since, until, shape) in KEYWORDS {
         if (*since..=*until).contains(&draft) {
-            properties.insert((*keyword).to_owned(), shape.schema(draft));
+            let place = vocabulary(draft, keyword).and_then(|at| vocabularies.get_mut(at));
+            place.unwrap_or(&mut properties).insert((*keyword).to_owned(), shape.schema(draft));
         }
     }
+    let kind = if draft == D4 { json!("object") } else { json!(["object", "boolean"]) };
     let mut document = json!({
         "$schema": draft.url(),
         draft.id_keyword(): draft.url(),
-        "type": if draft == D4 { json!("object") } else { json!(["object", "boolean"]) },
+        "type": kind,
         "properties": properties,
     });
-    if let (D4, Some(document)) = (draft, document.as_object_mut()) {
+    let Some(members) = document.as_object_mut() else { return document };
+    if draft == D4 {
         let needs = json!({"exclusiveMaximum": ["maximum"], "exclusiveMinimum": ["minimum"]});
-        document.insert("dependencies".to_owned(), needs);
+        members.insert("dependencies".to_owned(), needs);
+    }
+    if draft >= D2019 {
+        let parts = vocabularies.into_iter().filter(|properties| !properties.is_empty());
+        let parts = parts.map(|properties| json!({"type": kind, "properties": properties})).collect();
+        members.insert("allOf".to_owned(), Value::Array(parts));
     }
     document
 }
