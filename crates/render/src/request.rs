@@ -9,8 +9,12 @@ use tiphys_api::settings::Settings;
 
 use crate::environment::build_environment;
 use crate::jsonnet::{Evaluator, InProcess};
+use crate::needs::{Outcome, Supplies};
 use crate::plan::RenderContext;
-use crate::{Reason, RenderError, Tree, WalkLimit, directory, kind, links, manifests, overrides};
+use crate::templates::World;
+use crate::{
+    Reason, RenderError, Tree, TreePath, WalkLimit, directory, helm, kind, links, manifests, overrides,
+};
 
 /// Type of a source (RND-2).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -225,6 +229,9 @@ impl RenderRequest {
                     cluster: _,
                     enabled: EnabledTools { helm, kustomize, jsonnet },
                     strict_overrides,
+                    helm: helm_settings,
+                    kustomize_options,
+                    refs,
                 },
             allow_out_of_bounds_links,
             content,
@@ -237,7 +244,8 @@ impl RenderRequest {
         source.repo_url.clear();
         source.target_revision.clear();
         let application = (instance_name, destination_namespace, project);
-        let settings = (helm, kustomize, jsonnet, strict_overrides, allow_out_of_bounds_links);
+        let tools = (helm_settings, kustomize_options, refs.as_deref());
+        let settings = (helm, kustomize, jsonnet, strict_overrides, allow_out_of_bounds_links, tools);
         // Texts and flags, which can always be written. If not, it is nobody else's identity rather than everybody's.
         serde_json::to_vec(&(source, named, application, cluster_facts, settings, content.as_str()))
             .unwrap_or_else(|_unwritable| format!("{self:?}").into_bytes())
@@ -264,14 +272,21 @@ pub struct Rendered {
 pub struct Inputs<'a> {
     /// Files of the source.
     pub tree: &'a dyn Tree,
+    /// What was brought for it.
+    pub supplies: &'a Supplies,
     /// Who evaluates Jsonnet.
     pub jsonnet: &'a dyn Evaluator,
+    /// Time and chance of templates.
+    pub world: World,
 }
 
+/// Nothing was brought.
+static NOTHING: Supplies = Supplies::none();
+
 impl<'a> Inputs<'a> {
-    /// These files, and programs evaluated on the thread of the caller.
+    /// These files, programs evaluated on the thread of the caller, and a world that stands still.
     pub fn of(tree: &'a dyn Tree) -> Self {
-        Self { tree, jsonnet: &InProcess }
+        Self { tree, supplies: &NOTHING, jsonnet: &InProcess, world: World::default() }
     }
 }
 
@@ -281,13 +296,12 @@ impl<'a> Inputs<'a> {
 /// tracking metadata are not set. Cost is dominated by reading YAML, about 40 MB/s.
 ///
 /// # Errors
-/// With the text users see. Plugins, Helm and Kustomize are recognised and refused with
-/// [`Reason::ExecRequired`].
+/// With the text users see. Plugins and Kustomize are recognised and refused with [`Reason::ExecRequired`].
 pub fn render(
     request: &RenderRequest,
     inputs: &Inputs<'_>,
     budget: &Budget,
-) -> Result<Rendered, RenderError> {
+) -> Result<Outcome<Rendered>, RenderError> {
     let context = &request.context;
     let tree = inputs.tree;
     if !request.allow_out_of_bounds_links
@@ -297,7 +311,12 @@ pub fn render(
         let text = format!("{what} contains out-of-bounds symlinks. file: {link}");
         return Err(RenderError::new(Reason::SymlinkOutOfBounds, text));
     }
-    let directory = links::app_directory(tree, &request.source.path)?;
+    let directory = match request.content {
+        ContentKind::Chart => chart_directory(tree, &request.source.chart)?,
+        ContentKind::Repository | ContentKind::OciImage | ContentKind::StreamedFiles => {
+            links::app_directory(tree, &request.source.path)?
+        }
+    };
     let source = if request.content == ContentKind::Chart {
         request.source.clone()
     } else {
@@ -314,12 +333,44 @@ pub fn render(
             let jsonnet = context.enabled.jsonnet.then_some(&jsonnet);
             directory::render(tree, &directory, &options, jsonnet, budget)?
         }
-        SourceType::Helm | SourceType::Kustomize | SourceType::Plugin => {
+        SourceType::Helm => {
+            let options = source.helm.unwrap_or_default();
+            match helm::render(request, &options, &directory, inputs, budget)? {
+                Outcome::Done(objects) => objects,
+                Outcome::Needs(needs) => return Ok(Outcome::Needs(needs)),
+            }
+        }
+        SourceType::Kustomize | SourceType::Plugin => {
             let text = format!("sources of type {} are not supported yet", source_type.as_str());
             return Err(RenderError::new(Reason::ExecRequired, text));
         }
     };
-    Ok(Rendered { objects: manifests::expand_lists(objects, budget)?, source_type })
+    Ok(Outcome::Done(Rendered { objects: manifests::expand_lists(objects, budget)?, source_type }))
+}
+
+/// Renders one source for which nothing is brought.
+///
+/// # Errors
+/// As [`render`], and when something would have to be.
+pub fn render_offline(
+    request: &RenderRequest,
+    inputs: &Inputs<'_>,
+    budget: &Budget,
+) -> Result<Rendered, RenderError> {
+    render(request, inputs, budget)?.or_offline()
+}
+
+/// The directory of a chart in its archive: the last part of its name (RND-111). What is given as a chart without such
+/// a directory is the chart itself.
+fn chart_directory(tree: &dyn Tree, chart: &str) -> Result<TreePath, RenderError> {
+    let name = chart.rsplit('/').next().unwrap_or(chart);
+    match links::app_directory(tree, name) {
+        Err(error) if error.reason == Reason::PathNotFound => {
+            let is_chart = tree.entry(&TreePath::root().child("Chart.yaml"))?.is_some();
+            if is_chart { Ok(TreePath::root()) } else { Err(error) }
+        }
+        other => other,
+    }
 }
 
 #[cfg(test)]
@@ -331,7 +382,7 @@ mod tests {
     #[test]
     fn rnd_141_every_input_counts_and_the_origin_does_not() {
         let plain = RenderRequest::default();
-        let changes: [fn(&mut RenderRequest); 13] = [
+        let changes: [fn(&mut RenderRequest); 18] = [
             |one| one.source.path = "app".to_owned(),
             |one| one.source.name = "a".to_owned(),
             |one| one.context.instance_name = "a".to_owned(),
@@ -345,6 +396,11 @@ mod tests {
             |one| one.context.strict_overrides = true,
             |one| one.allow_out_of_bounds_links = true,
             |one| one.content = ContentKind::Chart,
+            |one| one.context.helm.v3_compat = true,
+            |one| one.context.helm.value_file_schemes.clear(),
+            |one| one.context.helm.repositories.push(("a".to_owned(), "b".to_owned())),
+            |one| one.context.kustomize_options = "a".to_owned(),
+            |one| one.context.refs = Some(Arc::from([])),
         ];
         let mut seen = vec![plain.identity()];
         for (number, change) in changes.iter().enumerate() {

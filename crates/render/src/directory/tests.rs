@@ -224,7 +224,7 @@ fn inv_1_a_submodule_below_the_path_is_an_error() {
         request.source.path = path.to_owned();
         let exclude = exclude.to_owned();
         request.source.directory = Some(DirectorySource { recurse, exclude, ..DirectorySource::default() });
-        crate::render(&request, &crate::Inputs::of(&tree), &Budget::default())
+        crate::render_offline(&request, &crate::Inputs::of(&tree), &Budget::default())
             .map(|rendered| rendered.objects.len())
     };
     for (path, recurse, submodule) in [

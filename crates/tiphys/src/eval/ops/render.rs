@@ -9,9 +9,9 @@ use crate::eval::shape::{Member, Shape, default, optional, required};
 use repository::Repositories;
 use serde_json::{Value, json};
 use tiphys_api::application::ApplicationSource;
+use tiphys_render::Budget;
 use tiphys_render::eval::{self as render, EvalError};
 use tiphys_render::plan::{ClusterFacts, RenderContext};
-use tiphys_render::{Budget, EnabledTools};
 
 const REPOS: Member = required(
     "repos",
@@ -175,12 +175,11 @@ fn manifests(input: &mut Input) -> Result<Value, Fault> {
         destination_namespace: input.text("destinationNamespace").to_owned(),
         project: input.text("projectName").to_owned(),
         cluster: ClusterFacts::new(input.text("kubeVersion"), versions),
-        enabled: EnabledTools::from(&world::settings(input)),
         ..RenderContext::default()
     };
-    let results =
-        render::manifests(&sources, &context, &Budget::default(), |source| repositories.tree_of(source))
-            .map_err(fault)?;
+    let context = context.with_settings(&world::settings(input));
+    let results = render::manifests(&sources, &context, &Budget::default(), |url| repositories.tree_of(url))
+        .map_err(fault)?;
     let tracking = world::tracking(input);
     let (mut objects, mut types, mut summaries) = (Vec::new(), Vec::new(), Vec::new());
     for result in results {
