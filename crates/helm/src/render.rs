@@ -14,6 +14,7 @@ use crate::cache::{CrdDocument, CrdError, functions};
 use crate::capabilities::{KubeVersion, api_versions};
 use crate::chart::Chart;
 use crate::dependencies::{Part, missing};
+use crate::determinism::{Determinism, Repeatable};
 use crate::error::HelmError;
 use crate::output::{Manifest, OutputBudget, RenderedFile, sort};
 use crate::release::check_release_name;
@@ -79,6 +80,8 @@ pub struct RenderRequest<'r> {
     pub schema_documents: &'r Documents,
     /// URLs of registered repositories by their names, for lock files.
     pub repositories: &'r [(String, String)],
+    /// What takes the place of chance and time, where results have to be the same again (RND-163).
+    pub determinism: Option<&'r Determinism>,
     /// Limits.
     pub limits: RenderLimits,
 }
@@ -248,6 +251,8 @@ fn execute(
 ) -> Result<Vec<RenderedFile>, HelmError> {
     let mut templates = Templates::new("gotpl", functions()).with_missing_key(MissingKey::Zero);
     let renderables = parse(charts, &mut templates)?;
+    let repeatable = request.determinism.map(|determinism| Repeatable::new(environment, determinism));
+    let environment = repeatable.as_ref().map_or(environment, |repeatable| repeatable as &dyn Environment);
     let mut engine = Engine::new(&templates, environment, request.limits.templates);
     let mut files = Vec::new();
     let mut left = request.limits.output_bytes;
@@ -258,6 +263,9 @@ fn execute(
             [("Name", path.as_str().into()), ("BasePath", base.as_str().into())];
         let template: Map = template.into_iter().collect();
         dot.set(Text::from("Template"), template.retyped(crate::root::values_type(request.version)).into());
+        if let Some(repeatable) = &repeatable {
+            repeatable.enter(path);
+        }
         let written = engine
             .execute(path, &dot.retyped(crate::root::values_type(request.version)).into())
             .map_err(|error| execution_error(path, &error, request.version))?;
