@@ -120,10 +120,13 @@ pub fn render(request: &RenderRequest<'_>, environment: &dyn Environment) -> Res
     let version = request.version;
     let merged = request.values.merge(version, &mut Memory::new(request.limits.values_memory))?;
     check_installable(request)?;
-    check_release_name(request.release_name)?;
+    let before = |words: &'static str| if version == HelmVersion::V4 { words } else { "" };
+    check_release_name(request.release_name)
+        .map_err(|source| HelmError::ReleaseName { before: before("release name check failed: "), source })?;
     let mut work = Work::new(version, request.limits.values_steps);
     let user = work.from_users(&merged)?;
-    let root = Part::resolve(request.chart, &user, &mut work).map_err(HelmError::Parts)?;
+    let root = Part::resolve(request.chart, &user, &mut work)
+        .map_err(|source| HelmError::Parts { before: before("chart dependencies processing failed: "), source })?;
     let kubernetes = match request.kube_version {
         None | Some("") => KubeVersion::default_of(version),
         Some(text) => KubeVersion::parse(text, version)?,
@@ -168,7 +171,10 @@ fn check_installable(request: &RenderRequest<'_>) -> Result<(), HelmError> {
         found.map(|(_, url)| url.clone())
     };
     match missing(request.chart, &repository)? {
-        Some(missing) => Err(HelmError::Missing(missing)),
+        Some(missing) => {
+            let text = missing.text(request.version);
+            Err(HelmError::Missing { missing, text })
+        }
         None => Ok(()),
     }
 }
