@@ -185,6 +185,7 @@ fn rendered(
         skip_tests: false,
         schema_documents: &Documents::new(),
         repositories: &[],
+        determinism: None,
         limits: RenderLimits::default(),
     };
     let rendered = render(&request, &World);
@@ -226,7 +227,7 @@ impl Environment for World {
     }
 
     fn random(&self, bytes: &mut [u8]) {
-        // Chance for names, not for secrets: addresses and the clock.
+        // Enough for names: an address and the clock.
         let mut state = u64::from(Timestamp::now().subsec_nanosecond().unsigned_abs())
             ^ (&raw const *bytes as *const u8 as u64);
         for byte in bytes {

@@ -17,8 +17,13 @@ pub enum HelmError {
     #[error(transparent)]
     Chart(#[from] ChartError),
     /// Charts are missing that have to be fetched first (RND-103).
-    #[error("{0}")]
-    Missing(MissingCharts),
+    #[error("{text}")]
+    Missing {
+        /// Which, and what has to be fetched.
+        missing: MissingCharts,
+        /// What Helm says.
+        text: String,
+    },
     /// The same, and the lock file does not say which (RND-104).
     #[error(transparent)]
     Lock(#[from] LockError),
@@ -26,8 +31,13 @@ pub enum HelmError {
     #[error(transparent)]
     UserValues(#[from] UserValuesError),
     /// The name of the release is none.
-    #[error(transparent)]
-    ReleaseName(#[from] ReleaseNameError),
+    #[error("{before}{source}")]
+    ReleaseName {
+        /// What Helm 4 says before.
+        before: &'static str,
+        /// What is wrong with it.
+        source: ReleaseNameError,
+    },
     /// The version of the cluster is none.
     #[error(transparent)]
     KubeVersion(#[from] KubeVersionError),
@@ -43,8 +53,13 @@ pub enum HelmError {
         version: String,
     },
     /// The charts do not go together.
-    #[error("chart dependencies processing failed: {0}")]
-    Parts(#[source] PartsError),
+    #[error("{before}{source}")]
+    Parts {
+        /// What Helm 4 says before.
+        before: &'static str,
+        /// What does not fit.
+        source: PartsError,
+    },
     /// The values do not go together.
     #[error(transparent)]
     Values(#[from] ValuesError),

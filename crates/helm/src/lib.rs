@@ -5,6 +5,7 @@ mod capabilities;
 mod chart;
 mod compare;
 mod dependencies;
+mod determinism;
 mod error;
 mod keys;
 mod output;
@@ -26,6 +27,7 @@ pub use chart::{
 };
 pub use compare::{Difference, Strictness, compare_objects};
 pub use dependencies::{MissingCharts, NeededChart, PartsError, missing};
+pub use determinism::{Determinism, Seed};
 pub use error::HelmError;
 pub use keys::{NativeKeys, Source};
 pub use output::{Hook, HookEvent, Manifest, OutputError};

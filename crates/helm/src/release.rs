@@ -10,11 +10,11 @@ const PATTERN: &str = r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z
 #[non_exhaustive]
 pub enum ReleaseNameError {
     /// The empty text.
-    #[error("release name check failed: release name \"\": no name provided")]
+    #[error("release name \"\": no name provided")]
     Missing,
     /// A text that is too long or has other characters.
     #[error(
-        "release name check failed: release name {name:?}: invalid release name, must match regex {PATTERN} and the length must not be longer than {NAME_BYTES_MAX}"
+        "release name {name:?}: invalid release name, must match regex {PATTERN} and the length must not be longer than {NAME_BYTES_MAX}"
     )]
     Invalid {
         /// The text.

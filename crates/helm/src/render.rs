@@ -14,6 +14,7 @@ use crate::cache::{CrdDocument, CrdError, functions};
 use crate::capabilities::{KubeVersion, api_versions};
 use crate::chart::Chart;
 use crate::dependencies::{Part, missing};
+use crate::determinism::{Determinism, Repeatable};
 use crate::error::HelmError;
 use crate::output::{Manifest, OutputBudget, RenderedFile, sort};
 use crate::release::check_release_name;
@@ -79,6 +80,8 @@ pub struct RenderRequest<'r> {
     pub schema_documents: &'r Documents,
     /// URLs of registered repositories by their names, for lock files.
     pub repositories: &'r [(String, String)],
+    /// What takes the place of chance and time, where results have to be the same again (RND-163).
+    pub determinism: Option<&'r Determinism>,
     /// Limits.
     pub limits: RenderLimits,
 }
@@ -117,10 +120,13 @@ pub fn render(request: &RenderRequest<'_>, environment: &dyn Environment) -> Res
     let version = request.version;
     let merged = request.values.merge(version, &mut Memory::new(request.limits.values_memory))?;
     check_installable(request)?;
-    check_release_name(request.release_name)?;
+    let before = |words: &'static str| if version == HelmVersion::V4 { words } else { "" };
+    check_release_name(request.release_name)
+        .map_err(|source| HelmError::ReleaseName { before: before("release name check failed: "), source })?;
     let mut work = Work::new(version, request.limits.values_steps);
     let user = work.from_users(&merged)?;
-    let root = Part::resolve(request.chart, &user, &mut work).map_err(HelmError::Parts)?;
+    let root = Part::resolve(request.chart, &user, &mut work)
+        .map_err(|source| HelmError::Parts { before: before("chart dependencies processing failed: "), source })?;
     let kubernetes = match request.kube_version {
         None | Some("") => KubeVersion::default_of(version),
         Some(text) => KubeVersion::parse(text, version)?,
@@ -165,7 +171,10 @@ fn check_installable(request: &RenderRequest<'_>) -> Result<(), HelmError> {
         found.map(|(_, url)| url.clone())
     };
     match missing(request.chart, &repository)? {
-        Some(missing) => Err(HelmError::Missing(missing)),
+        Some(missing) => {
+            let text = missing.text(request.version);
+            Err(HelmError::Missing { missing, text })
+        }
         None => Ok(()),
     }
 }
@@ -248,6 +257,8 @@ fn execute(
 ) -> Result<Vec<RenderedFile>, HelmError> {
     let mut templates = Templates::new("gotpl", functions()).with_missing_key(MissingKey::Zero);
     let renderables = parse(charts, &mut templates)?;
+    let repeatable = request.determinism.map(|determinism| Repeatable::new(environment, determinism));
+    let environment = repeatable.as_ref().map_or(environment, |repeatable| repeatable as &dyn Environment);
     let mut engine = Engine::new(&templates, environment, request.limits.templates);
     let mut files = Vec::new();
     let mut left = request.limits.output_bytes;
@@ -258,6 +269,9 @@ fn execute(
             [("Name", path.as_str().into()), ("BasePath", base.as_str().into())];
         let template: Map = template.into_iter().collect();
         dot.set(Text::from("Template"), template.retyped(crate::root::values_type(request.version)).into());
+        if let Some(repeatable) = &repeatable {
+            repeatable.enter(path);
+        }
         let written = engine
             .execute(path, &dot.retyped(crate::root::values_type(request.version)).into())
             .map_err(|error| execution_error(path, &error, request.version))?;

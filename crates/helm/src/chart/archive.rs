@@ -51,7 +51,7 @@ pub(super) fn unpack(bytes: &[u8], budget: &mut Budget) -> Result<Vec<File>, Cha
         match kind {
             EntryType::Symlink | EntryType::Link => {
                 let target = entry.link_name_bytes().unwrap_or_default();
-                check_link(&path, &name, &String::from_utf8_lossy(&target), kind)?;
+                check_link(&path, &String::from_utf8_lossy(&target), kind)?;
             }
             EntryType::Block | EntryType::Char | EntryType::Fifo => {
                 return Err(ChartError::Irregular { name: path });
@@ -125,14 +125,14 @@ fn clean(path: &str) -> String {
     if parts.is_empty() { ".".to_owned() } else { parts.join("/") }
 }
 
-/// A symbolic link starts at its directory, a hard link at the top of the archive.
-fn check_link(path: &str, name: &str, target: &str, kind: EntryType) -> Result<(), ChartError> {
+/// A symbolic link starts at its directory, which has to stay in the chart's; a hard link at the top of the archive.
+fn check_link(path: &str, target: &str, kind: EntryType) -> Result<(), ChartError> {
     let outside = || ChartError::Link { name: path.to_owned() };
     if target.starts_with('/') {
         return Err(outside());
     }
     let base =
-        if kind == EntryType::Symlink { name.rsplit_once('/').map_or("", |(base, _)| base) } else { "" };
+        if kind == EntryType::Symlink { path.rsplit_once('/').map_or("", |(base, _)| base) } else { "" };
     let mut depth = 0_i64;
     for part in base.split('/').chain(target.split('/')) {
         match part {

@@ -1,8 +1,8 @@
 //! Charts that are listed and not there (RND-103, RND-104, RND-169).
 
-use std::fmt;
 use std::sync::Arc;
 
+use crate::HelmVersion;
 use crate::chart::{Chart, Dependency, LockError, LockState, Subchart, is_packed};
 
 /// A chart that has to be fetched before a rendering.
@@ -25,16 +25,18 @@ pub struct MissingCharts {
     pub names: Vec<String>,
     /// All charts that a build of the dependencies fetches: also those that are there, because it replaces them.
     pub needed: Vec<NeededChart>,
-    /// Whether the names come from `requirements.yaml`.
-    pub of_requirements: bool,
 }
 
-impl fmt::Display for MissingCharts {
-    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(
-            out,
-            "an error occurred while checking for chart dependencies. You may need to run 'helm dependency build' to \
-             fetch missing dependencies: found in Chart.yaml, but missing in charts/ directory: {}",
+impl MissingCharts {
+    /// What Helm says. Argo CD recognises it by its end.
+    pub(crate) fn text(&self, version: HelmVersion) -> String {
+        let (first, quote) = match version {
+            HelmVersion::V3 => ('A', '`'),
+            HelmVersion::V4 => ('a', '\''),
+        };
+        format!(
+            "{first}n error occurred while checking for chart dependencies. You may need to run {quote}helm dependency \
+             build{quote} to fetch missing dependencies: found in Chart.yaml, but missing in charts/ directory: {}",
             self.names.join(", ")
         )
     }
@@ -73,8 +75,7 @@ pub fn missing(
         is_locked,
         repository: dependency.repository,
     });
-    let of_requirements = chart.metadata.api_version == "v1";
-    Ok(Some(MissingCharts { names, needed: needed.collect(), of_requirements }))
+    Ok(Some(MissingCharts { names, needed: needed.collect() }))
 }
 
 impl Chart {

@@ -59,6 +59,22 @@ impl FunctionSet {
         self
     }
 
+    /// What templates of ApplicationSets may call, but for `normalize` and `slugify`, which know Argo CD's names: sprig
+    /// without `env`, `expandenv` and `getHostByName`, and YAML that fails where it is wrong (ASET-105, ASET-108).
+    pub fn application_set() -> Self {
+        Self::text()
+            .and(Self::sprig())
+            .without(&["env", "expandenv", "getHostByName"])
+            .and(Self::of(super::super::helm::application_set()))
+    }
+
+    /// Of these functions, those with some names.
+    #[must_use]
+    pub fn only(mut self, names: &[&str]) -> Self {
+        Arc::make_mut(&mut self.0).retain(|name, _| names.contains(name));
+        self
+    }
+
     /// A function by its name.
     pub fn get(&self, name: &str) -> Option<&'static Function> {
         self.0.get(name).copied()
