@@ -405,6 +405,12 @@ impl Settings {
         self.cm_text("tiphys.renderer.helm.v3compat") == "true"
     }
 
+    /// Whether chance in charts is the same in every rendering of a revision:
+    /// `tiphys.renderer.helm.deterministicRandom` (RND-163).
+    pub fn helm_deterministic(&self) -> bool {
+        self.cm_text("tiphys.renderer.helm.deterministicRandom") == "true"
+    }
+
     /// Secrets of the webhook senders.
     pub fn webhook_secrets(&self) -> WebhookSecrets {
         let key = |name: &str| self.secret(name).unwrap_or_default();

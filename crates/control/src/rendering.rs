@@ -21,11 +21,12 @@ use tiphys_go::json::{self, JsonError};
 use tiphys_go::memory::Memory;
 use tiphys_object::{Gvk, Object, access};
 use tiphys_render::jsonnet::Evaluator;
+use tiphys_render::needs::{Need, Outcome, Supplies};
 use tiphys_render::{
     Budget, Entry, Inputs, KnownDirectory, Reason, RenderError, RenderRequest, SourceType, Tree, TreeError,
-    TreePath, WalkLimit, check_weight, render,
+    TreePath, WalkLimit, World as TemplateWorld, check_weight, render,
 };
-use tiphys_source::Clock;
+use tiphys_source::{Clock, Secret};
 use tokio::sync::Semaphore;
 
 use crate::app_key::AppKey;
@@ -79,6 +80,7 @@ struct Failure {
 }
 
 /// What is rendered: the request, and what the objects are stamped with.
+#[derive(Clone)]
 pub(crate) struct RenderTask {
     /// The application it is for.
     pub(crate) key: AppKey,
@@ -92,6 +94,9 @@ pub(crate) struct RenderTask {
     pub(crate) tracking: Arc<TrackingSettings>,
     /// What the destination serves. No part of the key: it decides what is kept, not what is compared.
     pub(crate) kinds: Option<Arc<Kinds>>,
+    /// A secret of the installation, for chance that is the same each time (RND-163). No part of the key: it does not
+    /// change.
+    pub(crate) secret: Secret,
     /// Whether cached results are passed over (RND-144).
     pub(crate) hard: bool,
 }
@@ -101,6 +106,8 @@ pub(crate) struct RenderTask {
 pub(crate) struct Renders {
     done: RenderCache,
     failed: Cache<[u8; 32], Failure>,
+    /// What renderings lacked, by key: they need not be begun to find that out again.
+    needs: Cache<[u8; 32], Arc<[Need]>>,
     turns: Arc<Turns>,
     gates: Gates,
     /// Looks at trees, which need no slot (RND-19) and are bounded nonetheless.
@@ -128,6 +135,7 @@ impl Renders {
             jsonnet,
             done: RenderCache::new(released_bytes_max),
             failed: Cache::builder().max_capacity(FAILURES_MAX).build(),
+            needs: Cache::builder().max_capacity(FAILURES_MAX).build(),
             turns: Arc::new(Turns::new(compute.parallelism())),
             gates,
             looks: Arc::new(Semaphore::new(compute.parallelism().max(1))),
@@ -146,7 +154,8 @@ impl Renders {
         self.done.held()
     }
 
-    /// The objects of a source; says whether they were rendered now.
+    /// The objects of a source, with whether they were rendered now; or what it lacks. What was brought for it is a part
+    /// of the key, so one that was rendered with these supplies is found again without any work.
     ///
     /// # Errors
     /// With the text users see.
@@ -154,18 +163,30 @@ impl Renders {
         &self,
         tree: Arc<dyn Tree>,
         task: RenderTask,
-    ) -> Result<(Arc<Held>, bool), RenderFailure> {
+        supplies: Arc<Supplies>,
+    ) -> Result<Outcome<(Arc<Held>, bool)>, RenderFailure> {
         let (task, Keys { narrow, clean, wide }) = self.look(&tree, task).await?;
+        let (narrow, wide) = with_supplies(narrow, wide, &supplies);
+        // A hard refresh renders anew, but not for every thing that is brought.
+        if !task.hard || !supplies.is_empty() {
+            if let Some(needs) = self.needs.get(&wide) {
+                return Ok(Outcome::Needs(needs.to_vec()));
+            }
+        }
         if !task.hard {
             let hit = narrow.filter(|_| clean).and_then(|key| self.done.get(&key));
             if let Some(hit) = hit.or_else(|| self.done.get(&wide)) {
-                return Ok((hit, false));
+                return Ok(Outcome::Done((hit, false)));
             }
             if let Some(failure) = self.failure(&wide).filter(|failure| failure.attempts >= ATTEMPTS_MAX) {
                 return Err(RenderFailure::Text(format!("{CACHED}{}", failure.text)));
             }
         }
-        self.run(tree, task, narrow, wide).await.map(|rendered| (rendered, true))
+        let outcome = self.run((tree, supplies), task, narrow, wide).await?;
+        Ok(match outcome {
+            Outcome::Done(rendered) => Outcome::Done((rendered, true)),
+            Outcome::Needs(needs) => Outcome::Needs(needs),
+        })
     }
 
     /// Keys of a rendering, and whether all links of the tree stay inside. Unless both are known they are read from
@@ -201,18 +222,32 @@ impl Renders {
 
     async fn run(
         &self,
-        tree: Arc<dyn Tree>,
+        (tree, supplies): (Arc<dyn Tree>, Arc<Supplies>),
         task: RenderTask,
         narrow: Option<[u8; 32]>,
         wide: [u8; 32],
-    ) -> Result<Arc<Held>, RenderFailure> {
+    ) -> Result<Outcome<Arc<Held>>, RenderFailure> {
         let task = Arc::new(task);
         let work = {
             let (task, jsonnet) = (Arc::clone(&task), Arc::clone(&self.jsonnet));
-            move |budget: &Budget| render_stamped((tree.as_ref(), jsonnet.as_ref()), &task, budget)
+            let world = TemplateWorld { now: self.clock.now(), chance: Some(chance) };
+            move |budget: &Budget| {
+                let inputs = Inputs {
+                    tree: tree.as_ref(),
+                    supplies: &supplies,
+                    jsonnet: jsonnet.as_ref(),
+                    world,
+                    secret: task.secret.expose().as_bytes(),
+                };
+                render_stamped(&inputs, &task, budget)
+            }
         };
         match self.in_turn(&task.key, task.priority, &task.budget, work).await {
-            Ok((objects, source_type, inside)) => {
+            Ok(Outcome::Needs(needs)) => {
+                self.needs.insert(wide, needs.clone().into());
+                Ok(Outcome::Needs(needs))
+            }
+            Ok(Outcome::Done((objects, source_type, inside))) => {
                 // The narrow key names no cluster: what may differ between clusters must not be found by it.
                 let inside = inside && !source_type.depends_on_cluster();
                 let id = narrow.filter(|_| inside).unwrap_or(wide);
@@ -220,13 +255,13 @@ impl Renders {
                 let bytes = u32::try_from(bytes).unwrap_or(u32::MAX);
                 self.failed.invalidate(&wide);
                 let is_within = inside && narrow.is_some();
-                Ok(self.done.put(RenderedSource {
+                Ok(Outcome::Done(self.done.put(RenderedSource {
                     objects: objects.into(),
                     source_type,
                     id,
                     is_within,
                     bytes,
-                }))
+                })))
             }
             Err(failed) => {
                 // Failures that say nothing about the content do not count towards the pause (RND-146).
@@ -405,10 +440,10 @@ impl Stamp {
 
 /// Renders, stamps and packs.
 fn render_stamped(
-    (tree, jsonnet): (&dyn Tree, &dyn Evaluator),
+    inputs: &Inputs<'_>,
     task: &RenderTask,
     budget: &Budget,
-) -> Result<Stamped, Failed> {
+) -> Result<Outcome<Stamped>, Failed> {
     let request = &task.request;
     let stamp = Stamp {
         tracking: Arc::clone(&task.tracking),
@@ -416,10 +451,13 @@ fn render_stamped(
         namespace: request.context.destination_namespace.clone(),
         kinds: task.kinds.clone(),
     };
-    let witness = Witness { tree, inside: &request.source.path, left: AtomicBool::new(false) };
-    let rendered = render(request, &Inputs { tree: &witness, jsonnet }, budget)?;
+    let witness = Witness { tree: inputs.tree, inside: &request.source.path, left: AtomicBool::new(false) };
+    let rendered = match render(request, &Inputs { tree: &witness, ..*inputs }, budget)? {
+        Outcome::Done(rendered) => rendered,
+        Outcome::Needs(needs) => return Ok(Outcome::Needs(needs)),
+    };
     let objects = rendered.objects.into_iter().map(|value| stamp.pack(value)).collect::<Result<_, _>>()?;
-    Ok((objects, rendered.source_type, !witness.left.load(Ordering::Relaxed)))
+    Ok(Outcome::Done((objects, rendered.source_type, !witness.left.load(Ordering::Relaxed))))
 }
 
 /// Reads, stamps and packs manifests one after another.
@@ -464,6 +502,28 @@ fn look_at(tree: &dyn Tree, task: &RenderTask) -> KnownDirectory {
     let is_clean = tree.escaping_link(&mut task.budget.walk()).is_ok_and(|link| link.is_none());
     let path = TreePath::parse(&task.request.source.path).ok();
     KnownDirectory { id: path.and_then(|path| tree.subtree_id(&path).ok()?), is_clean }
+}
+
+/// The keys of a rendering with what was brought for it (RND-141).
+fn with_supplies(
+    narrow: Option<[u8; 32]>,
+    wide: [u8; 32],
+    supplies: &Supplies,
+) -> (Option<[u8; 32]>, [u8; 32]) {
+    if supplies.is_empty() {
+        return (narrow, wide);
+    }
+    let digest = supplies.digest();
+    let with = |key: [u8; 32]| hash([&key[..], &digest]);
+    (narrow.map(with), with(wide))
+}
+
+/// Chance of the machine, for templates that want it.
+fn chance(bytes: &mut [u8]) {
+    // A machine without chance makes passwords of zeroes; it has none only before it has started.
+    if aws_lc_rs::rand::fill(bytes).is_err() {
+        bytes.fill(0);
+    }
 }
 
 /// Hash of everything a rendering depends on (RND-141, RND-142).

@@ -125,8 +125,10 @@ pub fn render(request: &RenderRequest<'_>, environment: &dyn Environment) -> Res
         .map_err(|source| HelmError::ReleaseName { before: before("release name check failed: "), source })?;
     let mut work = Work::new(version, request.limits.values_steps);
     let user = work.from_users(&merged)?;
-    let root = Part::resolve(request.chart, &user, &mut work)
-        .map_err(|source| HelmError::Parts { before: before("chart dependencies processing failed: "), source })?;
+    let root = Part::resolve(request.chart, &user, &mut work).map_err(|source| HelmError::Parts {
+        before: before("chart dependencies processing failed: "),
+        source,
+    })?;
     let kubernetes = match request.kube_version {
         None | Some("") => KubeVersion::default_of(version),
         Some(text) => KubeVersion::parse(text, version)?,

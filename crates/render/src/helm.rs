@@ -8,8 +8,8 @@ use std::sync::Arc;
 use serde_json::Value;
 use tiphys_api::application::{HelmParameter, HelmSource};
 use tiphys_helm::{
-    ChartError, Documents, File, FileParameter, HelmError, HelmVersion, LoadLimits, RenderLimits, UserValues,
-    load_directory,
+    ChartError, Determinism, Documents, File, FileParameter, HelmError, HelmVersion, LoadLimits,
+    RenderLimits, Seed, UserValues, load_directory,
 };
 
 use crate::environment::{Environment, build_environment, escape_parameter, substitute};
@@ -63,7 +63,15 @@ pub(crate) fn render(
         if source.api_versions.is_empty() { context.cluster.api_versions() } else { &source.api_versions };
     let namespace = [&source.namespace, &context.destination_namespace];
     let release = release_name(source, &context.instance_name);
+    let seed = Seed {
+        instance: &context.instance_name,
+        release,
+        revision: &request.revision,
+        secret: inputs.secret,
+    };
+    let determinism = context.helm.deterministic.then(|| Determinism::new(seed, inputs.world.year()));
     let asked = tiphys_helm::RenderRequest {
+        determinism: determinism.as_ref(),
         chart: &Arc::new(chart),
         version,
         release_name: release,

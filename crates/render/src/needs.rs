@@ -5,11 +5,9 @@
 //! was brought ([`Supplies`]). What it brought is a part of the identity of the result (RND-141). A need that cannot
 //! be met is an error of the rendering, never nothing (INV-1).
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
-use std::future::Future as _;
 use std::sync::Arc;
-use std::task::{Context, Poll, Waker};
 
 use bytes::Bytes;
 use sha2::{Digest as _, Sha256};
@@ -215,72 +213,95 @@ impl Default for NeedLimits {
     }
 }
 
-/// Attempts, brings what is needed, and attempts again, until there is a result.
+/// The conversation about one rendering: what was brought so far, and what may still be.
+///
+/// The shell attempts to render with [`Conversation::supplies`]; of what that lacks it brings what
+/// [`Conversation::wanted`] names, hands it over, and attempts again.
+#[derive(Clone, Debug)]
+pub struct Conversation {
+    limits: NeedLimits,
+    supplies: Arc<Supplies>,
+    rounds: usize,
+    items: usize,
+    bytes: u64,
+}
+
+impl Default for Conversation {
+    fn default() -> Self {
+        Self::new(NeedLimits::default())
+    }
+}
+
+impl Conversation {
+    /// Nothing was brought yet.
+    pub fn new(limits: NeedLimits) -> Self {
+        Self { limits, supplies: Arc::default(), rounds: 1, items: 0, bytes: 0 }
+    }
+
+    /// What was brought so far.
+    pub fn supplies(&self) -> &Arc<Supplies> {
+        &self.supplies
+    }
+
+    /// What has to be brought before the next attempt.
+    ///
+    /// # Errors
+    /// When a bound is reached, or the renderer asks again for what it was given.
+    pub fn wanted(&mut self, needs: Vec<Need>) -> Result<Vec<Need>, RenderError> {
+        let exceeded = |what: String| Err(RenderError::new(Reason::BudgetExceeded, what));
+        let NeedLimits { rounds, items, .. } = self.limits;
+        let new: BTreeSet<Need> =
+            needs.into_iter().filter(|need| self.supplies.get(need).is_none()).collect();
+        self.rounds += 1;
+        self.items += new.len();
+        if new.is_empty() {
+            return exceeded("the source needs again what it was given".to_owned());
+        }
+        if self.items > items {
+            return exceeded(format!("the source needs more than {items} things from outside"));
+        }
+        if self.rounds > rounds {
+            return exceeded(format!("the source needs things from outside more than {rounds} times"));
+        }
+        Ok(new.into_iter().collect())
+    }
+
+    /// Takes what was brought.
+    ///
+    /// # Errors
+    /// When it is more than may be brought.
+    pub fn add(&mut self, need: Need, supply: Supply) -> Result<(), RenderError> {
+        self.bytes = self.bytes.saturating_add(supply.weight());
+        let limit = self.limits.bytes;
+        if self.bytes > limit {
+            let text = format!("the source needs more than {limit} bytes from outside");
+            return Err(RenderError::new(Reason::BudgetExceeded, text));
+        }
+        Arc::make_mut(&mut self.supplies).add(need, supply);
+        Ok(())
+    }
+}
+
+/// The whole conversation, where nothing has to be waited for.
 ///
 /// # Errors
 /// When an attempt fails, something cannot be brought, or a bound is reached.
-pub async fn supply<T, E: From<RenderError>>(
-    limits: NeedLimits,
-    mut attempt: impl AsyncFnMut(&Arc<Supplies>) -> Result<Outcome<T>, E>,
-    mut bring: impl AsyncFnMut(&Need) -> Result<Supply, E>,
-) -> Result<T, E> {
-    let exceeded = |what: String| RenderError::new(Reason::BudgetExceeded, what);
-    let mut supplies = Arc::new(Supplies::default());
-    let (mut items, mut bytes) = (0_usize, 0_u64);
-    for _ in 0..limits.rounds {
-        let needs = match attempt(&supplies).await? {
-            Outcome::Done(result) => return Ok(result),
-            Outcome::Needs(needs) => needs,
-        };
-        let mut more = Supplies::clone(&supplies);
-        let mut is_new = false;
-        for need in needs {
-            if more.get(&need).is_some() {
-                continue;
-            }
-            is_new = true;
-            items += 1;
-            if items > limits.items {
-                return Err(exceeded(format!(
-                    "the source needs more than {} things from outside",
-                    limits.items
-                ))
-                .into());
-            }
-            let supply = bring(&need).await?;
-            bytes = bytes.saturating_add(supply.weight());
-            if bytes > limits.bytes {
-                return Err(exceeded(format!(
-                    "the source needs more than {} bytes from outside",
-                    limits.bytes
-                ))
-                .into());
-            }
-            more.add(need, supply);
-        }
-        if !is_new {
-            return Err(exceeded("the source needs again what it was given".to_owned()).into());
-        }
-        supplies = Arc::new(more);
-    }
-    Err(exceeded(format!("the source needs things from outside more than {} times", limits.rounds)).into())
-}
-
-/// The same where nothing has to be waited for.
-///
-/// # Errors
-/// As [`supply`].
 pub fn supply_at_once<T, E: From<RenderError>>(
     limits: NeedLimits,
     mut attempt: impl FnMut(&Arc<Supplies>) -> Result<Outcome<T>, E>,
     mut bring: impl FnMut(&Need) -> Result<Supply, E>,
 ) -> Result<T, E> {
-    let work =
-        supply(limits, async |supplies: &Arc<Supplies>| attempt(supplies), async |need: &Need| bring(need));
-    match std::pin::pin!(work).poll(&mut Context::from_waker(Waker::noop())) {
-        Poll::Ready(result) => result,
-        // Neither of the two ever waits.
-        Poll::Pending => Err(RenderError::new(Reason::ContentUnavailable, "the conversation waits").into()),
+    let mut conversation = Conversation::new(limits);
+    loop {
+        match attempt(conversation.supplies())? {
+            Outcome::Done(result) => return Ok(result),
+            Outcome::Needs(needs) => {
+                for need in conversation.wanted(needs)? {
+                    let supply = bring(&need)?;
+                    conversation.add(need, supply)?;
+                }
+            }
+        }
     }
 }
 

@@ -90,6 +90,8 @@ pub struct HelmSettings {
     pub value_file_schemes: Vec<String>,
     /// Whether `helm.version: v3` makes a difference (RND-164).
     pub v3_compat: bool,
+    /// Whether chance is the same in every rendering of a revision (RND-163).
+    pub deterministic: bool,
     /// Repositories of charts with names, that dependencies may be written with (RND-104).
     pub repositories: Vec<(String, String)>,
 }
@@ -100,6 +102,7 @@ impl Default for HelmSettings {
         Self {
             value_file_schemes: schemes.iter().map(|&scheme| scheme.to_owned()).collect(),
             v3_compat: false,
+            deterministic: false,
             repositories: Vec::new(),
         }
     }
@@ -136,6 +139,7 @@ impl RenderContext {
             helm: HelmSettings {
                 value_file_schemes: settings.helm_values_file_schemes(),
                 v3_compat: settings.helm_v3_compat(),
+                deterministic: settings.helm_deterministic(),
                 ..self.helm
             },
             kustomize_options: settings.kustomize_build_options().to_owned(),

@@ -278,6 +278,8 @@ pub struct Inputs<'a> {
     pub jsonnet: &'a dyn Evaluator,
     /// Time and chance of templates.
     pub world: World,
+    /// A secret of the installation, for chance that is the same each time (RND-163).
+    pub secret: &'a [u8],
 }
 
 /// Nothing was brought.
@@ -286,7 +288,7 @@ static NOTHING: Supplies = Supplies::none();
 impl<'a> Inputs<'a> {
     /// These files, programs evaluated on the thread of the caller, and a world that stands still.
     pub fn of(tree: &'a dyn Tree) -> Self {
-        Self { tree, supplies: &NOTHING, jsonnet: &InProcess, world: World::default() }
+        Self { tree, supplies: &NOTHING, jsonnet: &InProcess, world: World::default(), secret: &[] }
     }
 }
 
@@ -382,7 +384,7 @@ mod tests {
     #[test]
     fn rnd_141_every_input_counts_and_the_origin_does_not() {
         let plain = RenderRequest::default();
-        let changes: [fn(&mut RenderRequest); 18] = [
+        let changes: [fn(&mut RenderRequest); 19] = [
             |one| one.source.path = "app".to_owned(),
             |one| one.source.name = "a".to_owned(),
             |one| one.context.instance_name = "a".to_owned(),
@@ -397,6 +399,7 @@ mod tests {
             |one| one.allow_out_of_bounds_links = true,
             |one| one.content = ContentKind::Chart,
             |one| one.context.helm.v3_compat = true,
+            |one| one.context.helm.deterministic = true,
             |one| one.context.helm.value_file_schemes.clear(),
             |one| one.context.helm.repositories.push(("a".to_owned(), "b".to_owned())),
             |one| one.context.kustomize_options = "a".to_owned(),

@@ -25,6 +25,16 @@ impl Default for World {
     }
 }
 
+impl World {
+    /// The beginning of the year: what stands for the time where it must not change from one rendering to the next
+    /// (RND-163). Certificates made so are valid, and last until at least the next year when they do for a year.
+    pub(crate) fn year(&self) -> Timestamp {
+        let zoned = self.now.to_zoned(jiff::tz::TimeZone::UTC);
+        let first = zoned.first_of_year().and_then(|day| day.start_of_day());
+        first.map_or(self.now, |day| day.timestamp())
+    }
+}
+
 /// The world during one rendering.
 pub(crate) struct During<'a> {
     world: World,

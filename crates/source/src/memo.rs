@@ -38,12 +38,12 @@ impl<T> Memo<T> {
     }
 
     /// The answer that is remembered, if it is fresh enough, else that of `ask`, which is given what was known before.
-    pub(crate) async fn get(
+    pub(crate) async fn get<F: Future<Output = Result<Arc<T>, SourceError>>>(
         &self,
         key: &str,
         (clock, ttl, freshness): (&Clock, Duration, Freshness),
         weigh: impl Fn(&T) -> usize,
-        ask: impl AsyncFnOnce(Option<&Arc<T>>) -> Result<Arc<T>, SourceError>,
+        ask: impl FnOnce(Option<Arc<T>>) -> F,
     ) -> Result<Arc<T>, SourceError> {
         let arrived = clock.elapsed();
         let oldest = match freshness {
@@ -66,7 +66,7 @@ impl<T> Memo<T> {
             return Err(error.clone());
         }
         let began = clock.elapsed();
-        let result = ask(slot.value.as_ref().map(|(value, _)| value)).await;
+        let result = ask(slot.value.as_ref().map(|(value, _)| Arc::clone(value))).await;
         match &result {
             Ok(value) => {
                 *slot = Slot { value: Some((Arc::clone(value), began)), failure: None };
@@ -128,7 +128,8 @@ mod tests {
         let asked = AtomicUsize::new(0);
         let ttl = Duration::from_mins(3);
         let get = async |key: &str, freshness| {
-            let ask = async |_old: Option<&Arc<usize>>| {
+            let asked = &asked;
+            let ask = move |_old: Option<Arc<usize>>| async move {
                 let nth = asked.fetch_add(1, Ordering::Relaxed) + 1;
                 if key == "bad" {
                     Err(SourceError::Unavailable { text: "no".to_owned() })

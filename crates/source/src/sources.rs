@@ -482,6 +482,11 @@ impl Sources {
         }
     }
 
+    /// Time since the start, as freshness counts it.
+    pub fn elapsed(&self) -> Duration {
+        self.0.options.clock.elapsed()
+    }
+
     /// Ref listings asked of servers so far.
     pub fn listings_made(&self) -> u64 {
         self.0.listings_made.load(Ordering::Relaxed)

@@ -30,12 +30,25 @@ fn task(instance: &str) -> RenderTask {
         budget: Budget::default(),
         tracking: Arc::new(TrackingSettings::from_settings(&BTreeMap::new(), "argocd")),
         kinds: None,
+        secret: Secret::default(),
         hard: false,
     }
 }
 
 fn renders(released_bytes_max: u64) -> Renders {
     Renders::keeping(released_bytes_max, gates(), Compute::inline(), Clock::real(), Arc::new(InProcess))
+}
+
+/// What needs nothing from outside.
+async fn get(
+    renders: &Renders,
+    tree: Arc<dyn Tree>,
+    task: RenderTask,
+) -> Result<(Arc<Held>, bool), RenderFailure> {
+    match renders.get(tree, task, Arc::default()).await? {
+        Outcome::Done(done) => Ok(done),
+        Outcome::Needs(needs) => panic!("{needs:?}"),
+    }
 }
 
 /// One worker may wait for the turn of large sources beside the one that has it.
@@ -62,12 +75,12 @@ async fn inv_10_what_applications_hold_is_not_rendered_again_however_much_it_is(
     let names: Vec<String> = (0..20).map(|number| format!("app-{number}")).collect();
     let mut targets = Vec::new();
     for name in &names {
-        let (held, now) = renders.get(tree(9_000), task(name)).await.unwrap();
+        let (held, now) = get(&renders, tree(9_000), task(name)).await.unwrap();
         assert!(now, "{name}");
         targets.push(held);
     }
     for (name, held) in names.iter().zip(&targets) {
-        let (again, now) = renders.get(tree(9_000), task(name)).await.unwrap();
+        let (again, now) = get(&renders, tree(9_000), task(name)).await.unwrap();
         assert!(!now && Arc::ptr_eq(&again, held), "{name} was rendered again");
     }
     assert_eq!((renders.held(), renders.released_bytes()), (20, 0));
@@ -78,11 +91,11 @@ async fn inv_10_what_applications_hold_is_not_rendered_again_however_much_it_is(
 #[tokio::test]
 async fn rnd_144_a_hard_refresh_renders_what_is_held_too() {
     let renders = renders(20_000);
-    let (held, _) = renders.get(tree(10), task("app")).await.unwrap();
+    let (held, _) = get(&renders, tree(10), task("app")).await.unwrap();
     let hard = RenderTask { hard: true, ..task("app") };
-    let (anew, now) = renders.get(tree(10), hard).await.unwrap();
+    let (anew, now) = get(&renders, tree(10), hard).await.unwrap();
     assert!(now && !Arc::ptr_eq(&anew, &held));
-    let (again, now) = renders.get(tree(10), task("app")).await.unwrap();
+    let (again, now) = get(&renders, tree(10), task("app")).await.unwrap();
     assert!(!now && Arc::ptr_eq(&again, &anew));
 }
 
@@ -91,18 +104,18 @@ async fn rnd_144_a_hard_refresh_renders_what_is_held_too() {
 async fn inv_16_large_sources_wait_for_each_other_and_nobody_waits_for_them() {
     let renders = renders(20_000);
     let turn = renders.turns.take(Size::Large).await;
-    let mut one = Box::pin(renders.get(large(), task("one")));
-    let mut two = Box::pin(renders.get(large(), task("two")));
+    let mut one = Box::pin(get(&renders, large(), task("one")));
+    let mut two = Box::pin(get(&renders, large(), task("two")));
     assert!((&mut one).now_or_never().is_none() && (&mut two).now_or_never().is_none());
-    let three = renders.get(large(), task("three")).now_or_never();
+    let three = get(&renders, large(), task("three")).now_or_never();
     assert!(matches!(three, Some(Err(RenderFailure::Busy))));
     // One small rendering at a time, and those who wait for the large turn are none.
-    let small = renders.get(tree(1_000), task("small")).now_or_never();
+    let small = get(&renders, tree(1_000), task("small")).now_or_never();
     assert!(small.is_some_and(|rendered| rendered.is_ok_and(|(_, now)| now)));
     drop(turn);
     assert_eq!(one.await.unwrap().0.objects.len(), 1);
     assert_eq!(two.await.unwrap().0.objects.len(), 1);
-    assert!(renders.get(large(), task("three")).await.is_ok());
+    assert!(get(&renders, large(), task("three")).await.is_ok());
 }
 
 /// A directory of very many entries is walked in the turn of large ones, not in that of everybody.
@@ -113,7 +126,7 @@ async fn inv_16_a_walk_through_very_many_files_waits_for_the_large_turn() {
     files.push(("app/all.yaml".to_owned(), "apiVersion: v1\nkind: A\nmetadata: {name: a}\n"));
     let wide: Arc<dyn Tree> = Arc::new(MemoryTree::from_files(files).unwrap());
     let turn = renders.turns.take(Size::Large).await;
-    let mut waiting = Box::pin(renders.get(wide, task("wide")));
+    let mut waiting = Box::pin(get(&renders, wide, task("wide")));
     assert!((&mut waiting).now_or_never().is_none());
     drop(turn);
     assert_eq!(waiting.await.unwrap().0.objects.len(), 1);
@@ -131,7 +144,7 @@ async fn sec_07_a_bomb_is_told_with_the_bound_of_one_source() {
     let bomb: Arc<dyn Tree> = Arc::new(MemoryTree::from_files([("app/all.yaml", bomb)]).unwrap());
     let bound = Budget::default().memory.to_string();
     for attempt in 1..=ATTEMPTS_MAX + 1 {
-        let failed = renders.get(Arc::clone(&bomb), task("app")).await;
+        let failed = get(&renders, Arc::clone(&bomb), task("app")).await;
         let text = failed.map(|_| ()).map_err(text_of).unwrap_err();
         assert!(text.contains(&bound), "{text}");
         assert_eq!(text.starts_with(CACHED), attempt > ATTEMPTS_MAX, "{attempt}: {text}");
@@ -184,7 +197,7 @@ async fn sec_07_a_rendering_that_nobody_waits_for_keeps_its_turn_until_it_ends()
     go.send(()).unwrap();
     let waiting = tokio::spawn({
         let renders = renders.clone();
-        async move { renders.get(slow, task("slow")).await.map(|_| ()) }
+        async move { get(&renders, slow, task("slow")).await.map(|_| ()) }
     });
     let seen = tokio::task::spawn_blocking(move || {
         begun.recv().unwrap();
@@ -207,6 +220,7 @@ async fn sec_07_manifests_of_an_operation_wait_for_their_turn_too() {
         instance_name: "app".to_owned(),
         namespace: "default".to_owned(),
         kinds: None,
+        secret: Secret::default(),
     };
     let key = AppKey::new("argocd", "app");
     let manifest = |items: usize| {

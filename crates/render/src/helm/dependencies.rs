@@ -61,7 +61,14 @@ pub(super) fn complete(
     let complete = chart.with_fetched(fetched);
     // Those without a repository cannot be brought by anybody.
     match missing(&complete, &url_of).map_err(|error| of_engine(&HelmError::Lock(error)))? {
-        Some(still) => Err(RenderError::new(Reason::HelmRender, still.to_string())),
+        Some(still) => {
+            let text = format!(
+                "an error occurred while checking for chart dependencies. You may need to run `helm dependency build` to \
+                 fetch missing dependencies: found in Chart.yaml, but missing in charts/ directory: {}",
+                still.names.join(", ")
+            );
+            Err(RenderError::new(Reason::HelmRender, text))
+        }
         None => Ok(Outcome::Done(complete)),
     }
 }

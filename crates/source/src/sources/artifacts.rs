@@ -56,8 +56,9 @@ impl Sources {
             &reference.name,
         ]);
         let ttl = *self.0.revision_ttl.lock();
-        let ask = async |_old: Option<&Arc<Vec<String>>>| {
-            self.0.registry.tags((repository, &trust), reference).await.map(Arc::new)
+        let trust = &trust;
+        let ask = |_old: Option<Arc<Vec<String>>>| async move {
+            self.0.registry.tags((repository, trust), reference).await.map(Arc::new)
         };
         let weigh = |tags: &Vec<String>| tags.iter().map(|tag| tag.len() + 32).sum::<usize>() + 100;
         self.0.tags.get(&key, (&self.0.options.clock, ttl, freshness), weigh, ask).await
@@ -115,8 +116,9 @@ impl Sources {
             tag,
         ]);
         let ttl = *self.0.revision_ttl.lock();
-        let ask = async |_old: Option<&Arc<String>>| {
-            let (_, digest) = self.0.registry.manifest((repository, &trust), reference, tag).await?;
+        let trust = &trust;
+        let ask = |_old: Option<Arc<String>>| async move {
+            let (_, digest) = self.0.registry.manifest((repository, trust), reference, tag).await?;
             Ok(Arc::new(digest))
         };
         let found = self.0.digests.get(&key, (&self.0.options.clock, ttl, freshness), |_| 200, ask).await?;

@@ -79,18 +79,19 @@ impl Sources {
         let trust = self.0.trust.lock().clone();
         let (base, login) = base_of(repository)?;
         let key = access_key(repository, &trust, &base);
-        let ask = async |old: Option<&Arc<Indexed>>| -> Result<Arc<Indexed>, SourceError> {
+        let (base, login, trust) = (&base, &login, &trust);
+        let ask = |old: Option<Arc<Indexed>>| async move {
             let mut url = base.clone();
             url.set_path(&format!("{}/index.yaml", base.path().trim_end_matches('/')));
             let question = Question {
                 authorization: authorization(repository, login.as_ref()),
                 everywhere: repository.pass_credentials,
-                known: old.and_then(|old| old.mark.clone()),
+                known: old.as_ref().and_then(|old| old.mark.clone()),
                 ..Question::new(url, INDEX)
             };
-            let answer = self.0.web.ask((repository, &trust), question, options.exec_timeout).await?;
+            let answer = self.0.web.ask((repository, trust), question, options.exec_timeout).await?;
             if let (304, Some(old)) = (answer.status(), old) {
-                return Ok(Arc::clone(old));
+                return Ok(old);
             }
             let answer = answer.ok()?;
             let (mark, shown) = (answer.mark(), answer.shown().to_owned());
