@@ -95,7 +95,7 @@ fn manifests_of(
             Ok(Supply::tree(tree(referred)?.0))
         }
         Need::Repository { url, .. } => Ok(Supply::tree(tree(url)?.0)),
-        Need::Chart { .. } | Need::File { .. } => {
+        Need::Chart { .. } | Need::ChartFiles { .. } | Need::File { .. } | Need::Resource { .. } => {
             let text = format!("{need} would have to come from the network");
             Err(EvalError::from(RenderError::new(Reason::NetworkRequired, text)))
         }

@@ -16,9 +16,9 @@ mod helm;
 pub mod jsonnet;
 pub mod kind;
 mod kube_version;
+mod kustomize;
 pub mod links;
 pub mod manifests;
-mod name_hash;
 pub mod needs;
 pub mod overrides;
 pub mod plan;
@@ -29,11 +29,11 @@ pub mod version;
 
 pub use error::{Code, Reason, RenderError};
 pub use manifests::{check_weight, parse_manifests};
-pub use name_hash::{NameHashError, name_hash};
 pub use request::{
     Budget, ContentKind, EnabledTools, Inputs, RenderRequest, Rendered, SourceType, render, render_offline,
 };
 pub use templates::{Chance, World};
+pub use tiphys_kustomize::{NameHashError, name_hash};
 pub use tiphys_tree::{
     Entry, EntryKind, KnownDirectory, MemoryEntry, MemoryTree, PathError, Tree, TreeError, TreePath,
     WalkLimit,

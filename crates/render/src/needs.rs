@@ -38,8 +38,22 @@ pub enum Need {
         /// A branch, a tag or a commit; empty means `HEAD`.
         revision: String,
     },
-    /// A file by URL (RND-99, RND-210).
+    /// The files of a chart (RND-236).
+    ChartFiles {
+        /// Where it is: `https://…` or `oci://…`.
+        repository: String,
+        /// Its name.
+        name: String,
+        /// Its version, or a range of versions; empty means the newest.
+        version: String,
+    },
+    /// A file by URL (RND-99).
     File {
+        /// The URL.
+        url: String,
+    },
+    /// What a URL names, which need not be a file: that there is none is an answer (RND-210).
+    Resource {
         /// The URL.
         url: String,
     },
@@ -50,11 +64,11 @@ impl fmt::Display for Need {
         let shown = tiphys_api::repo_url::redact;
         match self {
             Self::Ref { name } => write!(f, "source ${name}"),
-            Self::Chart { repository, name, version } => {
+            Self::Chart { repository, name, version } | Self::ChartFiles { repository, name, version } => {
                 write!(f, "chart {name:?} {version:?} of {}", shown(repository))
             }
             Self::Repository { url, revision } => write!(f, "repository {} at {revision:?}", shown(url)),
-            Self::File { url } => write!(f, "file {}", shown(url)),
+            Self::File { url } | Self::Resource { url } => write!(f, "file {}", shown(url)),
         }
     }
 }
@@ -66,6 +80,8 @@ pub enum Content {
     Tree(Arc<dyn Tree>),
     /// Bytes of one file.
     Bytes(Bytes),
+    /// That there is nothing, and why: the answer of a server, never a guess.
+    Absent(String),
 }
 
 /// What was brought for one need.
@@ -90,10 +106,15 @@ impl Supply {
         Self { id, content: Content::Bytes(bytes) }
     }
 
+    /// That a server has nothing there.
+    pub fn absent(why: String) -> Self {
+        Self { id: format!("absent: {why}"), content: Content::Absent(why) }
+    }
+
     fn weight(&self) -> u64 {
         match &self.content {
             // Files are read when somebody wants them.
-            Content::Tree(_) => 0,
+            Content::Tree(_) | Content::Absent(_) => 0,
             Content::Bytes(bytes) => bytes.len() as u64,
         }
     }
@@ -124,7 +145,7 @@ impl Supplies {
     pub fn tree(&self, need: &Need) -> Option<&Arc<dyn Tree>> {
         match &self.0.get(need)?.content {
             Content::Tree(tree) => Some(tree),
-            Content::Bytes(_) => None,
+            Content::Bytes(_) | Content::Absent(_) => None,
         }
     }
 
@@ -132,7 +153,7 @@ impl Supplies {
     pub fn bytes(&self, need: &Need) -> Option<&Bytes> {
         match &self.0.get(need)?.content {
             Content::Bytes(bytes) => Some(bytes),
-            Content::Tree(_) => None,
+            Content::Tree(_) | Content::Absent(_) => None,
         }
     }
 
@@ -162,7 +183,11 @@ impl Supplies {
                 Need::Repository { url, revision } => {
                     ["repository", url, revision].into_iter().for_each(&mut add);
                 }
+                Need::ChartFiles { repository, name, version } => {
+                    ["chart files", repository, name, version].into_iter().for_each(&mut add);
+                }
                 Need::File { url } => ["file", url].into_iter().for_each(&mut add),
+                Need::Resource { url } => ["resource", url].into_iter().for_each(&mut add),
             }
             add(&supply.id);
         }

@@ -13,7 +13,8 @@ use crate::needs::{Outcome, Supplies};
 use crate::plan::RenderContext;
 use crate::templates::World;
 use crate::{
-    Reason, RenderError, Tree, TreePath, WalkLimit, directory, helm, kind, links, manifests, overrides,
+    Reason, RenderError, Tree, TreePath, WalkLimit, directory, helm, kind, kustomize, links, manifests,
+    overrides,
 };
 
 /// Type of a source (RND-2).
@@ -298,7 +299,7 @@ impl<'a> Inputs<'a> {
 /// tracking metadata are not set. Cost is dominated by reading YAML, about 40 MB/s.
 ///
 /// # Errors
-/// With the text users see. Plugins and Kustomize are recognised and refused with [`Reason::ExecRequired`].
+/// With the text users see. Plugins are recognised and refused with [`Reason::ExecRequired`].
 pub fn render(
     request: &RenderRequest,
     inputs: &Inputs<'_>,
@@ -342,7 +343,14 @@ pub fn render(
                 Outcome::Needs(needs) => return Ok(Outcome::Needs(needs)),
             }
         }
-        SourceType::Kustomize | SourceType::Plugin => {
+        SourceType::Kustomize => {
+            let options = source.kustomize.unwrap_or_default();
+            match kustomize::render(request, &options, &directory, inputs, budget)? {
+                Outcome::Done(objects) => objects,
+                Outcome::Needs(needs) => return Ok(Outcome::Needs(needs)),
+            }
+        }
+        SourceType::Plugin => {
             let text = format!("sources of type {} are not supported yet", source_type.as_str());
             return Err(RenderError::new(Reason::ExecRequired, text));
         }

@@ -43,6 +43,18 @@ impl Fetcher<'_> {
         match need {
             Need::Ref { name } => Err(FetchError::Refused(format!("no source has the ref {name:?}"))),
             Need::Chart { repository, name, version } => self.chart(repository, name, version).await,
+            Need::ChartFiles { repository, name, version } => self.files(repository, name, version).await,
+            Need::Resource { url } => {
+                let anonymous = Repository::anonymous(url);
+                match self.sources.file(&anonymous, url).await {
+                    Ok(bytes) => Ok(Supply::bytes(bytes)),
+                    // The server said so; whoever cannot be asked said nothing.
+                    Err(error @ (SourceError::NotThere { .. } | SourceError::Denied { .. })) => {
+                        Ok(Supply::absent(error.to_string()))
+                    }
+                    Err(error) => Err(error.into()),
+                }
+            }
             Need::Repository { url, revision } => {
                 let repository = self.repository(url)?;
                 let commit = self.sources.resolve(&repository, revision, Freshness::Cached).await?;
@@ -56,18 +68,33 @@ impl Fetcher<'_> {
         }
     }
 
-    async fn chart(&self, url: &str, name: &str, version: &str) -> Result<Supply, FetchError> {
+    /// The repository of a chart, and the version that is meant.
+    async fn version(
+        &self,
+        url: &str,
+        name: &str,
+        version: &str,
+    ) -> Result<(Repository, String), FetchError> {
         let is_oci = self.source.repo_url.starts_with("oci://");
         let found = self.installation.dependency_repository(url, self.project, is_oci);
         let mut repository = Repository::from(&found.map_err(FetchError::Refused)?);
         repository.pass_credentials = self.source.helm.as_ref().is_some_and(|helm| helm.pass_credentials);
         let version = if version.is_empty() { "*" } else { version };
-        let fetch = async {
-            let version = self.sources.resolve_chart(&repository, name, version, Freshness::Cached).await?;
-            self.sources.packed_chart(&repository, name, &version).await
-        };
-        let (bytes, digest) = fetch.await.map_err(|error| self.judged(url, error))?;
+        let resolved = self.sources.resolve_chart(&repository, name, version, Freshness::Cached).await;
+        Ok((repository, resolved.map_err(|error| self.judged(url, error))?))
+    }
+
+    async fn chart(&self, url: &str, name: &str, version: &str) -> Result<Supply, FetchError> {
+        let (repository, version) = self.version(url, name, version).await?;
+        let packed = self.sources.packed_chart(&repository, name, &version).await;
+        let (bytes, digest) = packed.map_err(|error| self.judged(url, error))?;
         Ok(Supply { id: digest, ..Supply::bytes(bytes) })
+    }
+
+    async fn files(&self, url: &str, name: &str, version: &str) -> Result<Supply, FetchError> {
+        let (repository, version) = self.version(url, name, version).await?;
+        let tree = self.sources.chart_root(&repository, name, &version).await;
+        Ok(Supply::tree(tree.map_err(|error| self.judged(url, error))?))
     }
 
     /// A failure at a repository that the project does not permit is told as that (RND-105).

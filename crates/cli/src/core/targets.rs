@@ -422,7 +422,7 @@ impl Subject<'_> {
             for need in conversation.wanted(needs).map_err(refused)? {
                 let referred = match &need {
                     Need::Ref { name } => all.iter().find(|(other, ..)| other.source.r#ref == *name),
-                    Need::Chart { .. } | Need::Repository { .. } | Need::File { .. } => None,
+                    _ => None,
                 };
                 let supply = match referred {
                     Some((other, repository, revision)) => {

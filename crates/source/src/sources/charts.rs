@@ -190,6 +190,20 @@ impl Sources {
         }
     }
 
+    /// The files of a chart, without the directory that archives have around them.
+    ///
+    /// # Errors
+    /// As [`Self::chart`].
+    pub async fn chart_root(
+        &self,
+        repository: &Repository,
+        chart: &str,
+        version: &str,
+    ) -> Result<Arc<dyn Tree>, SourceError> {
+        let file = self.packed_chart_file(repository, chart, version, false).await?;
+        self.0.packed.tree(&file, Packing::Gzip, (self.0.options.chart_bytes_max, true)).await
+    }
+
     /// The bytes of a packed chart, and their SHA-256: what dependencies of charts are.
     ///
     /// # Errors
