@@ -292,6 +292,7 @@ mod tests {
     fn rnd_236_charts_of_a_kustomization_are_inflated() {
         let files = [
             ("app/kustomization.yaml", "helmCharts: [{name: web, releaseName: r, valuesInline: {a: x}}]"),
+            ("app/charts/web/values.yaml", "a: y"),
             ("app/charts/web/Chart.yaml", "apiVersion: v2\nname: web\nversion: 1.0.0\n"),
             (
                 "app/charts/web/templates/a.yaml",
