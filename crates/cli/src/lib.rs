@@ -22,6 +22,7 @@ mod global;
 mod gpg;
 mod output;
 mod proj;
+mod render;
 mod repo;
 mod repocreds;
 mod session;
@@ -66,6 +67,7 @@ fn run(terminal: &Terminal, mut args: Vec<String>) -> u8 {
         Some("cluster") => cluster::run(terminal, args),
         Some("gpg") => gpg::run(terminal, args),
         Some("proj" | "project") => proj::run(terminal, args),
+        Some("render") => render::run(terminal, &args),
         Some("repo") => repo::run(terminal, args),
         Some("repocreds") => repocreds::run(terminal, args),
         Some("help") | None => {
@@ -91,6 +93,7 @@ fn root_help(program: &str) -> String {
          cluster     Manage clusters\n  \
          gpg         Manage keys for signature verification\n  \
          proj        Manage projects\n  \
+         render      Render sources from files, without a cluster\n  \
          repo        Manage repositories\n  \
          repocreds   Manage credential templates\n\nUse \"{program} [command] --help\" for more information about a command.\n"
     )

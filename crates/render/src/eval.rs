@@ -1,11 +1,13 @@
 //! Decisions of this crate in the shape in which `tiphys eval` asks for them (EVAL-701..708).
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use serde_json::Value;
 use tiphys_api::application::ApplicationSource;
 use tiphys_go::glob::Glob;
 use tiphys_go::semver::Version;
+use tiphys_helm::{File, HelmVersion, flatten_parameters};
 
 use crate::needs::{Need, NeedLimits, Outcome, Supplies, Supply, supply_at_once};
 use crate::plan::{Content as PlanContent, PlannedSource, Purpose, RenderContext, plan};
@@ -102,6 +104,20 @@ fn manifests_of(
     };
     let Rendered { objects, source_type } = supply_at_once(NeedLimits::default(), attempt, bring)?;
     Ok(SourceResult { source_type: source_type.as_str(), revision, objects })
+}
+
+/// The values of a chart as a flat map (EVAL-705, RND-153).
+///
+/// # Errors
+/// `InvalidArgument` for a text that holds no values.
+pub fn helm_parameters(values: &str) -> Result<BTreeMap<String, String>, EvalError> {
+    let file = File { name: "values.yaml".to_owned(), data: values.to_owned().into() };
+    let found = flatten_parameters([&file], HelmVersion::V4).map_err(|error| EvalError {
+        code: Code::InvalidArgument,
+        reason: "",
+        message: error.to_string(),
+    })?;
+    Ok(found.into_iter().map(|(name, parameter)| (name, parameter.value)).collect())
 }
 
 /// Whether a glob of a directory source matches a path (EVAL-706).

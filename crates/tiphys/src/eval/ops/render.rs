@@ -81,6 +81,16 @@ pub(super) const ROWS: &[Operation] = &[
         },
     },
     Operation {
+        name: "render.helm_parameters",
+        summary: "The values of a chart as a flat list of parameters.",
+        stability: Stability::Stable,
+        spec: &["EVAL-705", "RND-153"],
+        input: &[required("values", Shape::Text)],
+        result: &[required("parameters", Shape::TextMap)],
+        example: (r#"{"values":"ui: {port: 80}"}"#, r#"{"parameters":{"ui.port":"80"}}"#),
+        run: |input| Ok(json!({"parameters": render::helm_parameters(input.text("values")).map_err(fault)?})),
+    },
+    Operation {
         name: "render.manifests",
         summary: "The objects that the sources of an application render to.",
         stability: Stability::Stable,
