@@ -102,7 +102,7 @@ fn manifests_of(
             Err(EvalError::from(RenderError::new(Reason::NetworkRequired, text)))
         }
     };
-    let Rendered { objects, source_type } = supply_at_once(NeedLimits::default(), attempt, bring)?;
+    let Rendered { objects, source_type, .. } = supply_at_once(NeedLimits::default(), attempt, bring)?;
     Ok(SourceResult { source_type: source_type.as_str(), revision, objects })
 }
 

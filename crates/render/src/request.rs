@@ -266,6 +266,9 @@ pub struct Rendered {
     pub objects: Vec<Value>,
     /// Type the source turned out to have.
     pub source_type: SourceType,
+    /// Whether a file in the tree names variables of the build environment, which differ from one revision to the next.
+    /// What the source itself names is a part of the identity of the request.
+    pub is_pinned: bool,
 }
 
 /// What a rendering reads, besides its request: files, and who evaluates programs.
@@ -328,6 +331,7 @@ pub fn render(
         overrides::apply(&request.source, tree, &directory, &context.instance_name, mode)?
     };
     let source_type = kind::source_type(&source, tree, &directory, context.enabled)?;
+    let is_pinned = mentions_variables(&source) && !mentions_variables(&request.source);
     let objects = match source_type {
         SourceType::Directory => {
             let options = source.directory.unwrap_or_default();
@@ -355,7 +359,8 @@ pub fn render(
             return Err(RenderError::new(Reason::ExecRequired, text));
         }
     };
-    Ok(Outcome::Done(Rendered { objects: manifests::expand_lists(objects, budget)?, source_type }))
+    let objects = manifests::expand_lists(objects, budget)?;
+    Ok(Outcome::Done(Rendered { objects, source_type, is_pinned }))
 }
 
 /// Renders one source for which nothing is brought.

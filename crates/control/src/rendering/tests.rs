@@ -238,3 +238,112 @@ async fn sec_07_manifests_of_an_operation_wait_for_their_turn_too() {
     let text = bomb.map(|_| ()).map_err(text_of).unwrap_err();
     assert!(text.contains(&Budget::default().memory.to_string()), "{text}");
 }
+
+/// Files of a repository, and what is rendered of them.
+fn files(files: &[(&str, &str)]) -> Arc<dyn Tree> {
+    Arc::new(MemoryTree::from_files(files.iter().map(|(path, text)| (*path, (*text).to_owned()))).unwrap())
+}
+
+fn at(path: &str, revision: &str) -> RenderTask {
+    let mut task = task("app");
+    path.clone_into(&mut task.request.source.path);
+    revision.clone_into(&mut task.request.revision);
+    task
+}
+
+/// Law 5: a change elsewhere in the repository renders no chart and no overlay, whatever it is built of.
+#[tokio::test]
+async fn rnd_141_a_change_of_what_was_not_read_renders_nothing() {
+    let chart = [
+        ("chart/Chart.yaml", "apiVersion: v2\nname: web\nversion: 1.0.0\n"),
+        ("chart/templates/a.yaml", "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\n"),
+        ("apps/web/base/kustomization.yaml", "resources: [a.yaml]"),
+        ("apps/web/base/a.yaml", "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\n"),
+        ("apps/web/prod/kustomization.yaml", "namePrefix: p-\nresources: [../base]"),
+    ];
+    let with = |more: (&'static str, &'static str)| {
+        let mut all = chart.to_vec();
+        all.retain(|(path, _)| *path != more.0);
+        all.push(more);
+        files(&all)
+    };
+    let renders = renders(1 << 20);
+    for path in ["chart", "apps/web/prod"] {
+        let mut held = Vec::new();
+        let mut look = async |more| {
+            let (held_now, now) = get(&renders, with(more), at(path, "1")).await.unwrap();
+            held.push(held_now);
+            now
+        };
+        assert!(look(("README.md", "one")).await, "{path}");
+        assert!(!look(("README.md", "two")).await, "{path}: another file changed");
+        assert!(!look(("apps/other/a.yaml", "kind: X")).await, "{path}: another application changed");
+    }
+    let changed = with(("apps/web/base/a.yaml", "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: b}\n"));
+    let (held, now) = get(&renders, changed, at("apps/web/prod", "1")).await.unwrap();
+    assert!(now && held.objects[0].name() == "p-b", "what was read counts, also outside of the directory");
+}
+
+/// RND-59, RND-66: a file of the repository may name the revision; then one of another revision is no answer.
+#[tokio::test]
+async fn rnd_141_what_names_the_revision_is_rendered_for_each() {
+    let tree = || {
+        files(&[
+            (
+                "app/.argocd-source.yaml",
+                "directory: {jsonnet: {extVars: [{name: r, value: $ARGOCD_APP_REVISION}]}}",
+            ),
+            ("app/a.jsonnet", "{apiVersion: 'v1', kind: 'ConfigMap', metadata: {name: std.extVar('r')}}"),
+        ])
+    };
+    let renders = renders(1 << 20);
+    let (one, now) = get(&renders, tree(), at("app", "one")).await.unwrap();
+    assert!(now && one.objects[0].name() == "one");
+    let (two, now) = get(&renders, tree(), at("app", "two")).await.unwrap();
+    assert!(now && two.objects[0].name() == "two");
+    assert!(!get(&renders, tree(), at("app", "one")).await.unwrap().1);
+}
+
+/// What a rendering lacks is asked for, remembered, and a part of the key.
+#[tokio::test]
+async fn rnd_141_what_was_brought_is_a_part_of_the_key() {
+    use tiphys_render::needs::Supply;
+    let tree = || {
+        files(&[
+            ("app/Chart.yaml", "apiVersion: v2\nname: web\nversion: 1.0.0\n"),
+            (
+                "app/templates/a.yaml",
+                "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: {{ .Values.name }}}\n",
+            ),
+        ])
+    };
+    let task = || {
+        let mut task = at("app", "1");
+        let values = vec!["https://h/values.yaml".to_owned()];
+        let helm = tiphys_api::application::HelmSource { value_files: values, ..Default::default() };
+        task.request.source.helm = Some(Box::new(helm));
+        task
+    };
+    let renders = renders(1 << 20);
+    let needs = || async {
+        match renders.get(tree(), task(), Arc::default()).await.ok()? {
+            Outcome::Needs(needs) => Some(needs),
+            Outcome::Done(_) => None,
+        }
+    };
+    let need = Need::File { url: "https://h/values.yaml".to_owned() };
+    assert_eq!(needs().await, Some(vec![need.clone()]));
+    assert_eq!(needs().await, Some(vec![need.clone()]), "found without another attempt");
+    let with = |text: &'static str| {
+        let mut supplies = Supplies::default();
+        supplies.add(need.clone(), Supply::bytes(text.into()));
+        Arc::new(supplies)
+    };
+    let render = async |text| match renders.get(tree(), task(), with(text)).await {
+        Ok(Outcome::Done((held, now))) => (held.objects[0].name().to_owned(), now),
+        _ => panic!("nothing was rendered"),
+    };
+    assert_eq!(render("name: a").await, ("a".to_owned(), true));
+    assert_eq!(render("name: b").await, ("b".to_owned(), true));
+    assert_eq!(render("name: a").await, ("a".to_owned(), false));
+}
