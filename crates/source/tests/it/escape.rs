@@ -111,7 +111,7 @@ async fn sec_09_archives_stay_closed_and_no_file_is_unpacked() {
     let found = rendered(&*tree, "app", false).unwrap();
     assert!(found.contains("\"A\"") && !found.contains(CANARY), "{found}");
     let error = rendered(&*tree, "chart", false).unwrap_err();
-    assert!(error.contains("sources of type Helm are not supported yet"), "{error}");
+    assert!(error.contains("error unpacking subchart") && !error.contains(CANARY), "{error}");
 
     let mut pending = vec![world.path().join("cache")];
     let mut seen = 0;
