@@ -400,6 +400,17 @@ impl Settings {
         split_list(self.data.cm.get("helm.valuesFileSchemes").map_or("https, http", String::as_str))
     }
 
+    /// Whether `helm.version: v3` makes a difference: `tiphys.renderer.helm.v3compat` (RND-164).
+    pub fn helm_v3_compat(&self) -> bool {
+        self.cm_text("tiphys.renderer.helm.v3compat") == "true"
+    }
+
+    /// Whether chance in charts is the same in every rendering of a revision:
+    /// `tiphys.renderer.helm.deterministicRandom` (RND-163).
+    pub fn helm_deterministic(&self) -> bool {
+        self.cm_text("tiphys.renderer.helm.deterministicRandom") == "true"
+    }
+
     /// Secrets of the webhook senders.
     pub fn webhook_secrets(&self) -> WebhookSecrets {
         let key = |name: &str| self.secret(name).unwrap_or_default();

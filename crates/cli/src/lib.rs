@@ -24,6 +24,7 @@ mod gpg;
 mod output;
 mod proj;
 mod remote;
+mod render;
 mod repo;
 mod repocreds;
 mod session;
@@ -69,6 +70,7 @@ fn run(terminal: &Terminal, mut args: Vec<String>) -> u8 {
         Some("cluster") => cluster::run(terminal, args),
         Some("gpg") => gpg::run(terminal, args),
         Some("proj" | "project") => proj::run(terminal, args),
+        Some("render") => render::run(terminal, &args),
         Some("repo") => repo::run(terminal, args),
         Some("repocreds") => repocreds::run(terminal, args),
         Some("help") | None => {
@@ -95,6 +97,7 @@ fn root_help(program: &str) -> String {
          cluster     Manage clusters\n  \
          gpg         Manage keys for signature verification\n  \
          proj        Manage projects\n  \
+         render      Render sources from files, without a cluster\n  \
          repo        Manage repositories\n  \
          repocreds   Manage credential templates\n\nUse \"{program} [command] --help\" for more information about a command.\n"
     )

@@ -95,7 +95,12 @@ pub(crate) fn prepare(
         clusters: Arc::new(Pool::new(ways, cluster_sender, tracker, cancel, &world, jitter)),
         world: ArcSwap::from_pointee(world),
         sources,
-        renders: Renders::new(gates.clone(), surroundings.compute, clock.clone()),
+        renders: Renders::new(
+            gates.clone(),
+            surroundings.compute,
+            clock.clone(),
+            surroundings.interpreters.evaluator(crate::scripts::JSONNET_DEADLINE),
+        ),
         gates,
         home: plane.home.clone(),
         clock,

@@ -41,6 +41,9 @@ pub enum StartError {
     /// The cache directory cannot be used.
     #[error("cannot use the cache directory: {0}")]
     Cache(String),
+    /// A variable of the environment is not what it should be (RND-158).
+    #[error("{0}")]
+    Environment(String),
     /// The lease cannot be used.
     #[error("cannot hold the lease of the installation: {0}")]
     Lease(String),

@@ -116,6 +116,8 @@ impl SettingsWatch {
             clock: surroundings.clock.clone(),
             ..SourceOptions::new(cache_dir)
         };
+        let options =
+            options.with_environment(|name| self.data.env.get(name)).map_err(StartError::Environment)?;
         let sources = match &surroundings.repositories {
             Some(repositories) => Ok(Sources::in_memory(options, repositories.clone())),
             None => Sources::new(options),

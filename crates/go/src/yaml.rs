@@ -12,6 +12,7 @@
 
 mod events;
 mod order;
+pub mod pull;
 mod read;
 mod resolve;
 mod split;

@@ -217,6 +217,56 @@ impl Installation {
         Ok(found)
     }
 
+    /// The repository and credentials for a chart that another chart depends on (REP-25, REP-26, RND-104).
+    ///
+    /// Only what the project permits has credentials; other repositories are asked without any. Of a registry the
+    /// longest configured part of the path counts.
+    ///
+    /// # Errors
+    /// When the Secret that applies cannot be read.
+    pub fn dependency_repository(
+        &self,
+        url: &str,
+        project: &AppProject,
+        source_is_oci: bool,
+    ) -> Result<Repository, String> {
+        let permitted = |url: &str| self.repository_refusal(project, url).is_none();
+        let is_oci = url.starts_with("oci://");
+        let known = repository::dependency_repositories(
+            &self.repositories,
+            project.name(),
+            source_is_oci || is_oci,
+            permitted,
+        );
+        let place = url.strip_prefix("oci://").unwrap_or(url);
+        let covers = |known: &Repository| {
+            let own = known.url.strip_prefix("oci://").unwrap_or(&known.url).trim_end_matches('/');
+            let rest = place.strip_prefix(own).filter(|_| is_oci && known.credentials.enable_oci)?;
+            (rest.is_empty() || rest.starts_with('/')).then_some(own.len())
+        };
+        let same = known.iter().find(|known| tiphys_api::repo_url::same(&known.url, url));
+        let longest = || {
+            let covering = known.iter().filter_map(|known| covers(known).map(|length| (length, known)));
+            covering.max_by_key(|(length, _)| *length).map(|(_, known)| known)
+        };
+        let (mut found, matching) = (Repository::bare(url), self.settings.template_matching());
+        if let Some(known) = same.or_else(longest) {
+            found = Repository { url: url.to_owned(), ..Repository::clone(known) };
+        } else if permitted(url) {
+            found = repository::resolve(&[], &self.templates, url, project.name(), matching)
+                .map_err(|error| error.to_string())?;
+        }
+        found.project = self.settings.checkout_isolation().scope(project.name(), &found.project).to_owned();
+        Ok(found)
+    }
+
+    /// Names and URLs of the chart repositories that dependencies of a project's charts may be written with.
+    pub fn named_chart_repositories(&self, project: &AppProject) -> Vec<(String, String)> {
+        let permitted = |url: &str| self.repository_refusal(project, url).is_none();
+        let known = repository::dependency_repositories(&self.repositories, project.name(), false, permitted);
+        known.into_iter().map(|known| (known.name.clone(), known.url.clone())).collect()
+    }
+
     /// What vouches for the server of a repository, in a form that is equal as long as it does not change.
     pub fn vouchers(&self, url: &str) -> Vouchers<'_> {
         let Ok(location) = Location::parse(url) else { return Vouchers::Nobody };

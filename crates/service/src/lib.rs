@@ -17,6 +17,7 @@ pub mod cluster;
 mod config_map;
 pub mod connection;
 mod error;
+pub mod fetcher;
 pub mod gpg_key;
 mod jwt;
 mod managed;

@@ -152,6 +152,8 @@ fn target_request<'a>(
     sources: &'a [ApplicationSource],
     pinned: &'a [String],
 ) -> TargetRequest<'a> {
+    let mut context = render_context(cx, resolved).with_sources(sources);
+    context.helm.repositories = cx.world.named_chart_repositories(&resolved.project);
     TargetRequest {
         key: &cx.key,
         priority: cx.priority,
@@ -160,7 +162,7 @@ fn target_request<'a>(
         level: refresh.level,
         listed_since: cx.memory.lock().named_at,
         kind: refresh.kind,
-        context: render_context(cx, resolved),
+        context,
         project: &resolved.project,
         tracking: Arc::clone(&cx.tracking),
         kinds: resolved.destination.index.discovery().snapshot(),

@@ -1,0 +1,242 @@
+//! Renders the cases that `hack/oracles/charts` prepared and prints where the results differ from the real Helm's.
+//!
+//! `compare CASES.jsonl [--helm3] [--filter TEXT] [--show N]`
+
+#![expect(clippy::print_stdout, reason = "a program")]
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use jiff::Timestamp;
+use serde_json::Value;
+use tiphys_go::template::{Environment, Keys};
+use tiphys_go::yaml::{self, Dialect, Limits};
+use tiphys_helm::{
+    Chart, Documents, File, HelmVersion, LoadLimits, RenderLimits, RenderRequest, Strictness, UserValues,
+    compare_objects, load_directory, render,
+};
+use tiphys_tree::{MemoryEntry, MemoryTree, TreePath};
+
+type Failure = Box<dyn std::error::Error>;
+
+fn main() -> Result<(), Failure> {
+    let mut arguments = std::env::args().skip(1);
+    let (mut list, mut version, mut filter, mut show) = (None, HelmVersion::V4, String::new(), 3);
+    while let Some(argument) = arguments.next() {
+        match argument.as_str() {
+            "--helm3" => version = HelmVersion::V3,
+            "--filter" => filter = arguments.next().ok_or("--filter TEXT")?,
+            "--show" => show = arguments.next().ok_or("--show N")?.parse()?,
+            _ => list = Some(PathBuf::from(argument)),
+        }
+    }
+    let list = list.ok_or("compare CASES.jsonl [--helm3] [--filter TEXT] [--show N]")?;
+    let folder = list.parent().ok_or("a file")?.to_owned();
+    let mut charts = BTreeMap::new();
+    let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
+    for line in std::fs::read_to_string(&list)?.lines().filter(|line| line.contains(&filter)) {
+        let case: Value = serde_json::from_str(line)?;
+        let outcome = run(&case, version, &folder, &mut charts)?;
+        *counts.entry(outcome.word()).or_default() += 1;
+        if let Outcome::Different(lines) = outcome {
+            println!("{}: {}", text(&case, "number"), text(&case, "id"));
+            lines.iter().take(show).for_each(|line| println!("    {line}"));
+        }
+    }
+    println!("{counts:?}");
+    Ok(())
+}
+
+/// What a case came to.
+enum Outcome {
+    Equal,
+    BothRefuse,
+    Different(Vec<String>),
+}
+
+impl Outcome {
+    fn word(&self) -> &'static str {
+        match self {
+            Self::Equal => "equal",
+            Self::BothRefuse => "refused by both",
+            Self::Different(_) => "different",
+        }
+    }
+}
+
+fn text(case: &Value, key: &str) -> String {
+    match case.get(key) {
+        Some(Value::String(text)) => text.clone(),
+        Some(other) => other.to_string(),
+        None => String::new(),
+    }
+}
+
+fn texts(case: &Value, key: &str) -> Vec<String> {
+    let items = case.get(key).and_then(Value::as_array).into_iter().flatten();
+    items.filter_map(Value::as_str).map(str::to_owned).collect()
+}
+
+type Charts = BTreeMap<PathBuf, Result<Arc<Chart>, String>>;
+
+fn run(case: &Value, version: HelmVersion, folder: &Path, charts: &mut Charts) -> Result<Outcome, Failure> {
+    let expected =
+        case.get(if version == HelmVersion::V4 { "helm4" } else { "helm3" }).unwrap_or(&Value::Null);
+    let actual = rendered(case, version, charts)?;
+    Ok(match (expected.get("output"), actual) {
+        (None, Err(_)) if same_class(&text(expected, "error"), "") => Outcome::BothRefuse,
+        (None, Err(error)) => {
+            let helm = text(expected, "error");
+            if class(&helm) == class(&error) {
+                Outcome::BothRefuse
+            } else {
+                Outcome::Different(vec![
+                    format!("helm:   {}", one_line(&helm)),
+                    format!("tiphys: {}", one_line(&error)),
+                ])
+            }
+        }
+        (None, Ok(_)) => {
+            Outcome::Different(vec![format!("helm refuses: {}", one_line(&text(expected, "error")))])
+        }
+        (Some(_), Err(error)) => Outcome::Different(vec![format!("tiphys refuses: {}", one_line(&error))]),
+        (Some(output), Ok(actual)) => {
+            let output = std::fs::read_to_string(folder.join(output.as_str().unwrap_or_default()))?;
+            let limits = Limits { bytes_max: 1 << 30, ..Limits::default() };
+            let expected = yaml::parse_documents(&output, Dialect::Sigs, &limits)?;
+            let varies = case.get("varies").and_then(Value::as_bool).unwrap_or(false);
+            let strictness = if varies { Strictness::Structure } else { Strictness::Values };
+            let differences = compare_objects(&expected, &actual, strictness);
+            if differences.is_empty() {
+                Outcome::Equal
+            } else {
+                Outcome::Different(differences.iter().map(ToString::to_string).collect())
+            }
+        }
+    })
+}
+
+fn same_class(helm: &str, _ours: &str) -> bool {
+    helm == "timeout"
+}
+
+fn one_line(text: &str) -> String {
+    text.replace('\n', " ⏎ ").chars().take(400).collect()
+}
+
+/// What kind of refusal it is.
+fn class(error: &str) -> &'static str {
+    let classes = [
+        ("execution error at", "fail"),
+        ("parse error at", "parse"),
+        ("values don't meet the specifications", "schema"),
+        ("chart requires kubeVersion", "kube-version"),
+        ("missing in charts/ directory", "missing"),
+        ("YAML parse error on", "yaml"),
+        ("nil pointer evaluating", "nil-pointer"),
+        ("not defined", "no-template"),
+        ("no template", "no-template"),
+        ("validation: ", "validation"),
+        ("wrong type for value", "type"),
+        ("incompatible types for comparison", "type"),
+        ("executing", "template"),
+        ("are not installable", "library"),
+    ];
+    classes.into_iter().find(|(part, _)| error.contains(part)).map_or("other", |(_, class)| class)
+}
+
+fn rendered(
+    case: &Value,
+    version: HelmVersion,
+    charts: &mut Charts,
+) -> Result<Result<Vec<Value>, String>, Failure> {
+    let path = PathBuf::from(text(case, "chart"));
+    if !charts.contains_key(&path) {
+        let chart = load(&path, version)?;
+        charts.insert(path.clone(), chart);
+    }
+    let chart = match charts.get(&path) {
+        Some(Ok(chart)) => Arc::clone(chart),
+        Some(Err(error)) => return Ok(Err(error.clone())),
+        None => return Err("no chart".into()),
+    };
+    let mut files = Vec::new();
+    for name in texts(case, "values") {
+        let data = std::fs::read(path.join(&name))?;
+        files.push(File { name, data: data.into() });
+    }
+    let values = UserValues {
+        files,
+        set: texts(case, "set"),
+        set_string: texts(case, "setString"),
+        set_file: Vec::new(),
+    };
+    let request = RenderRequest {
+        chart: &chart,
+        version,
+        release_name: &text(case, "release"),
+        namespace: &text(case, "namespace"),
+        kube_version: Some(&text(case, "kubeVersion")),
+        api_versions: &texts(case, "apiVersions"),
+        values: &values,
+        include_crds: true,
+        skip_schema_validation: false,
+        skip_tests: false,
+        schema_documents: &Documents::new(),
+        repositories: &[],
+        determinism: None,
+        limits: RenderLimits::default(),
+    };
+    let rendered = render(&request, &World);
+    Ok(rendered.map(|rendered| rendered.objects().cloned().collect()).map_err(|error| error.to_string()))
+}
+
+fn load(path: &Path, version: HelmVersion) -> Result<Result<Arc<Chart>, String>, Failure> {
+    let mut entries = Vec::new();
+    walk(path, "", &mut entries)?;
+    let tree = MemoryTree::from_entries(entries)?;
+    let chart = load_directory(&tree, &TreePath::root(), version, &LoadLimits::default());
+    Ok(chart.map(Arc::new).map_err(|error| error.to_string()))
+}
+
+fn walk(path: &Path, name: &str, entries: &mut Vec<(String, MemoryEntry)>) -> Result<(), Failure> {
+    for member in std::fs::read_dir(path)? {
+        let member = member?;
+        let own = member.file_name().to_string_lossy().into_owned();
+        let name = if name.is_empty() { own } else { format!("{name}/{own}") };
+        let kind = member.file_type()?;
+        if kind.is_dir() {
+            walk(&member.path(), &name, entries)?;
+        } else if kind.is_symlink() {
+            let target = std::fs::read_link(member.path())?;
+            entries.push((name, MemoryEntry::Symlink(target.to_string_lossy().into_owned())));
+        } else {
+            entries.push((name, MemoryEntry::File(std::fs::read(member.path())?.into(), false)));
+        }
+    }
+    Ok(())
+}
+
+/// The time and chance of this machine.
+struct World;
+
+impl Environment for World {
+    fn now(&self) -> Timestamp {
+        Timestamp::now()
+    }
+
+    fn random(&self, bytes: &mut [u8]) {
+        // Enough for names: an address and the clock.
+        let mut state = u64::from(Timestamp::now().subsec_nanosecond().unsigned_abs())
+            ^ (&raw const *bytes as *const u8 as u64);
+        for byte in bytes {
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            *byte = state.to_be_bytes()[0];
+        }
+    }
+
+    fn keys(&self) -> Option<&dyn Keys> {
+        None
+    }
+}
