@@ -4,3 +4,4 @@ mod bounds;
 mod golden;
 mod hostile;
 mod properties;
+mod template;
