@@ -11,12 +11,13 @@
 //! - [`semver`], [`duration`], [`time`], [`cron`]: versions and time.
 //! - [`shlex`], [`fasttemplate`], [`jsonpath`]: words of a command line, the simplest of the template languages,
 //!   and what `kubectl -o jsonpath` takes.
-//! - [`strvals`]: Helm's `--set`.
+//! - [`strvals`]: Helm's `--set`; [`expr`]: conditions of notifications and links.
 //! - [`template`]: the language of charts, application sets and notifications, with all of its functions.
 
 pub mod cron;
 pub mod doublestar;
 pub mod duration;
+pub mod expr;
 pub mod fasttemplate;
 pub mod fnv;
 pub mod glob;

@@ -15,19 +15,17 @@ pub mod eval;
 pub mod kind;
 pub mod links;
 pub mod manifests;
-mod name_hash;
 pub mod overrides;
 pub mod plan;
 pub mod refresh;
 mod request;
-pub mod tree;
 pub mod version;
 
 pub use error::{Code, Reason, RenderError};
 pub use manifests::{check_weight, parse_manifests};
-pub use name_hash::{NameHashError, name_hash};
 pub use request::{Budget, ContentKind, EnabledTools, RenderRequest, Rendered, SourceType, render};
-pub use tree::{
+pub use tiphys_kustomize::{NameHashError, name_hash};
+pub use tiphys_tree::{
     Entry, EntryKind, KnownDirectory, MemoryEntry, MemoryTree, PathError, Tree, TreeError, TreePath,
     WalkLimit,
 };

@@ -65,6 +65,16 @@ fn write_json(out: &mut String, value: &Value, html: bool) {
     }
 }
 
+/// Writes a text of bytes as `encoding/json` does: each that is no UTF-8 as an escape.
+pub(crate) fn write_go_text(out: &mut String, text: &[u8]) {
+    out.push('"');
+    for chunk in text.utf8_chunks() {
+        escape_text(out, chunk.valid(), true);
+        out.extend(chunk.invalid().iter().map(|_| "\\ufffd"));
+    }
+    out.push('"');
+}
+
 fn write_text(out: &mut String, text: &str, html: bool) {
     out.push('"');
     escape_text(out, text, html);

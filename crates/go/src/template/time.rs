@@ -4,8 +4,7 @@ use super::error::Failure;
 use super::functions::{Call, Function, Type};
 use super::value::{Integer, Kind, NamedType, Number, Object, Text, Value};
 use crate::duration;
-use crate::time as layouts;
-use jiff::tz::{Offset, TimeZone};
+use crate::time::{self as layouts, Moment, Zone};
 use jiff::{SignedDuration, Timestamp};
 use std::any::Any;
 
@@ -52,33 +51,18 @@ pub(crate) fn duration_value(nanoseconds: i64) -> Value {
     Value::named(&DURATION, Value::int64(nanoseconds))
 }
 
-/// Where a time is told.
-#[derive(Debug, Clone)]
-enum Zone {
-    /// UTC, which is also the local zone: a server has no other.
-    Utc,
-    /// An offset, with the abbreviation it was given.
-    Fixed { seconds: i32, name: String },
-    /// One of the zone data.
-    Named(TimeZone),
-}
-
 /// A point in time and the zone that it is told in: Go's `time.Time`.
 #[derive(Debug, Clone)]
 pub struct Time {
-    at: Timestamp,
-    zone: Zone,
+    moment: Moment,
     /// Whether it comes from the clock, which Go remembers.
     clock: bool,
 }
 
-/// The year 1, Go's zero time.
-const ZERO_SECONDS: i64 = -62_135_596_800;
-
 impl Time {
-    /// A time in UTC, which is also the local zone.
+    /// A time in UTC, which is also the local zone: a server has no other.
     pub fn utc(at: Timestamp) -> Self {
-        Self { at, zone: Zone::Utc, clock: false }
+        Self { moment: Moment::utc(at), clock: false }
     }
 
     /// What the clock says.
@@ -88,72 +72,54 @@ impl Time {
 
     /// Go's zero time.
     pub(crate) fn zero() -> Self {
-        Self::utc(Timestamp::from_second(ZERO_SECONDS).unwrap_or(Timestamp::MIN))
+        Self { moment: Moment::zero(), clock: false }
     }
 
     /// A time as a text says, by a layout.
     pub(crate) fn parse(layout: &str, text: &str) -> Result<Self, layouts::TimeError> {
-        let parsed = layouts::parse_zoned(layout, text)?;
-        let zone = match parsed.zone {
-            layouts::ParsedZone::None | layouts::ParsedZone::Utc => Zone::Utc,
-            layouts::ParsedZone::Fixed { seconds: 0, ref name } if name.is_empty() => Zone::Utc,
-            layouts::ParsedZone::Fixed { seconds, name } => Zone::Fixed { seconds, name },
-        };
-        Ok(Self { at: parsed.at, zone, clock: false })
+        Ok(Self { moment: layouts::parse_moment(layout, text, None)?, clock: false })
     }
 
     /// The point in time.
     pub fn timestamp(&self) -> Timestamp {
-        self.at
+        self.moment.instant
     }
 
     /// The same time told in a zone of the zone data; `Local` and no name are UTC.
     pub(crate) fn within(&self, name: &str) -> Option<Self> {
-        let zone = match name {
-            "" | "UTC" => Zone::Utc,
-            "Local" => Zone::Utc,
-            _ => Zone::Named(crate::cron::zone(name).ok()?),
-        };
-        Some(Self { at: self.at, zone, clock: false })
+        let zone = Zone::find(name).ok()?;
+        Some(Self { moment: self.moment.clone().within(zone), clock: false })
     }
 
     /// The time by a layout.
     pub(crate) fn format(&self, layout: &str) -> String {
-        match &self.zone {
-            Zone::Utc => layouts::format(layout, self.at, &TimeZone::UTC),
-            Zone::Fixed { seconds, name } => layouts::format_fixed(layout, self.at, *seconds, name),
-            Zone::Named(zone) => layouts::format(layout, self.at, zone),
-        }
+        self.moment.format(layout)
     }
 
     fn civil(&self) -> jiff::civil::DateTime {
-        self.time_zone().to_datetime(self.at)
-    }
-
-    fn time_zone(&self) -> TimeZone {
-        match &self.zone {
-            Zone::Utc => TimeZone::UTC,
-            Zone::Fixed { seconds, .. } => {
-                Offset::from_seconds(*seconds).map_or(TimeZone::UTC, Offset::to_time_zone)
-            }
-            Zone::Named(zone) => zone.clone(),
-        }
+        self.moment.local()
     }
 
     /// The time so much later. Beyond the years that there are, the last one.
     pub(crate) fn after(&self, nanoseconds: i64) -> Self {
-        let at = self.at.saturating_add(SignedDuration::from_nanos(nanoseconds));
-        Self { at: at.unwrap_or(Timestamp::MAX), ..self.clone() }
+        let at = self.timestamp().saturating_add(SignedDuration::from_nanos(nanoseconds));
+        self.at(at.unwrap_or(Timestamp::MAX))
     }
 
     /// Nanoseconds from another time to this one, within the range of a duration.
     pub(crate) fn since(&self, other: &Self) -> i64 {
-        let distance = self.at.duration_since(other.at).as_nanos();
-        i64::try_from(distance).unwrap_or(if distance < 0 { i64::MIN } else { i64::MAX })
+        self.moment.since(&other.moment)
     }
 
-    fn with(&self, at: Timestamp) -> Value {
-        Value::object(Self { at, ..self.clone() })
+    /// Another point in time in the same zone.
+    fn at(&self, instant: Timestamp) -> Self {
+        Self { moment: Moment { instant, zone: self.moment.zone.clone() }, clock: self.clock }
+    }
+
+    /// A time that was reckoned from this one; where it is beyond the years that there are, this one.
+    fn moved(&self, moment: Result<Moment, layouts::TimeError>) -> Value {
+        let moment = moment.unwrap_or_else(|_beyond| self.moment.clone());
+        Value::object(Self { moment, clock: self.clock })
     }
 
     fn text(&self) -> String {
@@ -187,11 +153,10 @@ impl Object for Time {
     }
 
     fn equals(&self, other: &dyn Object) -> bool {
-        other.as_any().downcast_ref::<Self>().is_some_and(|other| {
-            self.at == other.at
-                && self.clock == other.clock
-                && format!("{:?}", self.zone) == format!("{:?}", other.zone)
-        })
+        other
+            .as_any()
+            .downcast_ref::<Self>()
+            .is_some_and(|other| self.moment == other.moment && self.clock == other.clock)
     }
 
     fn as_any(&self) -> &dyn Any {
@@ -221,13 +186,13 @@ fn int(number: impl Into<i64>) -> Result<Value, Failure> {
 static TIME_METHODS: &[Function] = &[
     Function::new("Add", DURATIONS, |call| Ok(Value::object(own(call)?.after(nanoseconds(call.value(0)))))),
     Function::new("AddDate", &[Type::INT, Type::INT, Type::INT], add_date),
-    Function::new("After", TIMES, |call| Ok(Value::Bool(own(call)?.at > other(call)?.at))),
-    Function::new("Before", TIMES, |call| Ok(Value::Bool(own(call)?.at < other(call)?.at))),
+    Function::new("After", TIMES, |call| Ok(Value::Bool(own(call)?.timestamp() > other(call)?.timestamp()))),
+    Function::new("Before", TIMES, |call| Ok(Value::Bool(own(call)?.timestamp() < other(call)?.timestamp()))),
     Function::unfit("Clock", "function Clock has 3 return values; should be 1 or 2"),
-    Function::new("Compare", TIMES, |call| int(own(call)?.at.cmp(&other(call)?.at) as i8)),
+    Function::new("Compare", TIMES, |call| int(own(call)?.timestamp().cmp(&other(call)?.timestamp()) as i8)),
     Function::unfit("Date", "function Date has 3 return values; should be 1 or 2"),
     Function::new("Day", &[], |call| int(own(call)?.civil().day())),
-    Function::new("Equal", TIMES, |call| Ok(Value::Bool(own(call)?.at == other(call)?.at))),
+    Function::new("Equal", TIMES, |call| Ok(Value::Bool(own(call)?.timestamp() == other(call)?.timestamp()))),
     Function::new("Format", TEXT, |call| {
         let text = own(call)?.format(&call.text(0).to_str());
         call.answer_text(text)
@@ -239,34 +204,33 @@ static TIME_METHODS: &[Function] = &[
     ),
     Function::new("IsDST", &[], |call| {
         let time = own(call)?;
-        Ok(Value::Bool(time.time_zone().to_offset_info(time.at).dst().is_dst()))
+        Ok(Value::Bool(time.moment.zone.clock(time.timestamp()).summer))
     }),
-    Function::new("IsZero", &[], |call| {
-        let at = own(call)?.at;
-        Ok(Value::Bool(at.as_second() == ZERO_SECONDS && at.subsec_nanosecond() == 0))
-    }),
-    Function::new("Local", &[], |call| Ok(Value::object(Time::utc(own(call)?.at)))),
+    Function::new("IsZero", &[], |call| Ok(Value::Bool(own(call)?.timestamp() == Moment::zero().instant))),
+    Function::new("Local", &[], |call| Ok(Value::object(Time::utc(own(call)?.timestamp())))),
     Function::new("Minute", &[], |call| int(own(call)?.civil().minute())),
     Function::new("Month", &[], |call| {
         Ok(Value::named(&MONTH, Value::int(i64::from(own(call)?.civil().month()))))
     }),
     Function::new("Nanosecond", &[], |call| int(own(call)?.civil().subsec_nanosecond())),
     Function::new("Round", DURATIONS, |call| {
-        let (time, unit) = (own(call)?, i128::from(nanoseconds(call.value(0))));
-        Ok(time.with(rounded(time.at, unit, true)))
+        let time = own(call)?;
+        Ok(time.moved(time.moment.rounded(nanoseconds(call.value(0)))))
     }),
     Function::new("Second", &[], |call| int(own(call)?.civil().second())),
     Function::new("String", &[], |call| Ok(Value::text(own(call)?.text()))),
     Function::new("Sub", TIMES, |call| Ok(duration_value(own(call)?.since(other(call)?)))),
     Function::new("Truncate", DURATIONS, |call| {
-        let (time, unit) = (own(call)?, i128::from(nanoseconds(call.value(0))));
-        Ok(time.with(rounded(time.at, unit, false)))
+        let time = own(call)?;
+        Ok(time.moved(time.moment.truncated(nanoseconds(call.value(0)))))
     }),
-    Function::new("UTC", &[], |call| Ok(Value::object(Time::utc(own(call)?.at)))),
-    Function::new("Unix", &[], |call| Ok(Value::int64(own(call)?.at.as_second()))),
-    Function::new("UnixMicro", &[], |call| Ok(Value::int64(own(call)?.at.as_microsecond()))),
-    Function::new("UnixMilli", &[], |call| Ok(Value::int64(own(call)?.at.as_millisecond()))),
-    Function::new("UnixNano", &[], |call| Ok(Value::int64(layouts::unix_nanoseconds(own(call)?.at)))),
+    Function::new("UTC", &[], |call| Ok(Value::object(Time::utc(own(call)?.timestamp())))),
+    Function::new("Unix", &[], |call| Ok(Value::int64(own(call)?.timestamp().as_second()))),
+    Function::new("UnixMicro", &[], |call| Ok(Value::int64(own(call)?.timestamp().as_microsecond()))),
+    Function::new("UnixMilli", &[], |call| Ok(Value::int64(own(call)?.timestamp().as_millisecond()))),
+    Function::new("UnixNano", &[], |call| {
+        Ok(Value::int64(layouts::unix_nanoseconds(own(call)?.timestamp())))
+    }),
     Function::new("Weekday", &[], |call| {
         let day = own(call)?.civil().weekday().to_sunday_zero_offset();
         Ok(Value::named(&WEEKDAY, Value::int(i64::from(day))))
@@ -283,34 +247,9 @@ static TIME_METHODS: &[Function] = &[
     ),
 ];
 
-/// A time cut to a multiple of a unit since the year 1, or the nearest such.
-fn rounded(at: Timestamp, unit: i128, nearest: bool) -> Timestamp {
-    if unit <= 0 {
-        return at;
-    }
-    let since_zero = at.as_nanosecond() - i128::from(ZERO_SECONDS) * 1_000_000_000;
-    let rest = since_zero.rem_euclid(unit);
-    let up = nearest && rest * 2 >= unit;
-    let moved = at.as_nanosecond() - rest + if up { unit } else { 0 };
-    Timestamp::from_nanosecond(moved).unwrap_or(at)
-}
-
 fn add_date(call: &mut Call<'_, '_>) -> Result<Value, Failure> {
     let time = own(call)?;
-    let civil = time.civil();
-    // A month that is no month moves the year, a day that is no day the month.
-    let months = (i128::from(civil.year()) + i128::from(call.int(0))) * 12 + i128::from(civil.month()) - 1
-        + i128::from(call.int(1));
-    let year = i16::try_from(months.div_euclid(12)).unwrap_or(i16::MAX).clamp(-9_998, 9_998);
-    let month = i8::try_from(months.rem_euclid(12) + 1).unwrap_or(1);
-    let days = call.int(2).clamp(-8_000_000, 8_000_000) + i64::from(civil.day()) - 1;
-    let date = jiff::civil::Date::new(year, month, 1).ok();
-    let date = date.map(|date| date.saturating_add(jiff::Span::new().days(days)));
-    let at = date.and_then(|date| {
-        let local = date.to_datetime(civil.time());
-        time.time_zone().to_ambiguous_timestamp(local).compatible().ok()
-    });
-    Ok(time.with(at.unwrap_or(time.at)))
+    Ok(time.moved(time.moment.plus_date(call.int(0), call.int(1), call.int(2))))
 }
 
 #[expect(

@@ -1,9 +1,9 @@
 //! From a time to text.
 
-use super::layout::{Offset as OffsetPiece, Pad, Piece, pieces};
+use super::layout::{Offset, Pad, Piece, pieces};
 use jiff::Timestamp;
 use jiff::civil::DateTime;
-use jiff::tz::{Offset, TimeZone};
+use jiff::tz::TimeZone;
 use std::fmt::Write as _;
 
 pub(crate) const MONTHS: [&str; 12] = [
@@ -28,27 +28,20 @@ pub fn format(layout: &str, time: Timestamp, zone: &TimeZone) -> String {
     let info = zone.to_offset_info(time);
     let shown =
         Shown { local: zone.to_datetime(time), offset: info.offset().seconds(), zone: info.abbreviation() };
-    shown.all(layout)
+    shown.print(layout)
 }
 
-/// Prints a time as it is at an offset, by a layout. Without an abbreviation, Go prints the offset in its place.
-pub(crate) fn format_fixed(layout: &str, time: Timestamp, offset: i32, abbreviation: &str) -> String {
-    let zone = Offset::from_seconds(offset).map_or(TimeZone::UTC, Offset::to_time_zone);
-    let minutes = (offset / 60).abs();
-    let sign = if offset / 60 < 0 { '-' } else { '+' };
-    let spelled = format!("{sign}{:02}{:02}", minutes / 60, minutes % 60);
-    let zone_name = if abbreviation.is_empty() { &spelled } else { abbreviation };
-    Shown { local: zone.to_datetime(time), offset, zone: zone_name }.all(layout)
-}
-
-struct Shown<'z> {
-    local: DateTime,
-    offset: i32,
-    zone: &'z str,
+/// A time on the clocks of a zone.
+pub(super) struct Shown<'z> {
+    pub(super) local: DateTime,
+    /// Seconds that the zone is ahead of UTC.
+    pub(super) offset: i32,
+    /// What the zone is called at that time; may be empty.
+    pub(super) zone: &'z str,
 }
 
 impl Shown<'_> {
-    fn all(&self, layout: &str) -> String {
+    pub(super) fn print(&self, layout: &str) -> String {
         let mut out = String::new();
         for (piece, _) in pieces(layout) {
             // Writing to a string cannot fail.
@@ -81,20 +74,24 @@ impl Shown<'_> {
             Piece::Second { padded } => number(out, local.second(), padded),
             Piece::LongYear if local.year() < 0 => write!(out, "-{:04}", -local.year()),
             Piece::LongYear => write!(out, "{:04}", local.year()),
-            Piece::Year => write!(out, "{:02}", local.year().max(0) % 100),
+            Piece::Year => write!(out, "{:02}", local.year().unsigned_abs() % 100),
             Piece::HalfDay { upper } => out.write_str(match (local.hour() >= 12, upper) {
                 (true, true) => "PM",
                 (true, false) => "pm",
                 (false, true) => "AM",
                 (false, false) => "am",
             }),
+            // A zone without a name is known by its offset alone.
+            Piece::ZoneName if self.zone.is_empty() => {
+                self.offset(out, Offset { zulu: false, colons: false, minutes: true, seconds: false })
+            }
             Piece::ZoneName => out.write_str(self.zone),
             Piece::Offset(spelling) => self.offset(out, spelling),
             Piece::Fraction { separator, digits, trimmed } => self.fraction(out, separator, digits, trimmed),
         }
     }
 
-    fn offset(&self, out: &mut String, spelling: OffsetPiece) -> std::fmt::Result {
+    fn offset(&self, out: &mut String, spelling: Offset) -> std::fmt::Result {
         if spelling.zulu && self.offset == 0 {
             return out.write_str("Z");
         }

@@ -9,7 +9,6 @@ const PATH_BYTES_MAX: usize = 4096;
 
 /// Why a text is no path inside a tree.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
 pub enum PathError {
     /// The path begins with `/`.
     #[error("path is absolute")]
@@ -25,10 +24,10 @@ pub enum PathError {
 /// A path below the root of a tree; the empty path is the root itself.
 ///
 /// ```
-/// # use tiphys_render::TreePath;
+/// # use tiphys_tree::TreePath;
 /// assert_eq!(TreePath::parse("a/./b/../c/")?.as_str(), "a/c");
 /// assert!(TreePath::parse("../a").is_err());
-/// # Ok::<(), tiphys_render::PathError>(())
+/// # Ok::<(), tiphys_tree::PathError>(())
 /// ```
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct TreePath(SmolStr);

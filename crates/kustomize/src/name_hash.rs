@@ -26,11 +26,24 @@ pub fn name_hash(object: &Value) -> Result<String, NameHashError> {
     if let Some(found) = outside_of_plane(object) {
         return Err(NameHashError(found));
     }
-    let text = match object["kind"].as_str() {
-        Some("ConfigMap") => content(object, "ConfigMap", &[], "binaryData"),
-        Some("Secret") => content(object, "Secret", &["type"], "stringData"),
-        _ => tree(object),
-    };
+    Ok(letters(&content_text(object).unwrap_or_else(|| tree(object))))
+}
+
+/// The same for an object that is made of nodes and not of JSON: its texts may have any characters. `None` for kinds
+/// that the original hashes by how their parse tree was written.
+pub(crate) fn content_hash(object: &Value) -> Option<String> {
+    content_text(object).map(|text| letters(&text))
+}
+
+fn content_text(object: &Value) -> Option<String> {
+    match object.get("kind").and_then(Value::as_str) {
+        Some("ConfigMap") => Some(content(object, "ConfigMap", &[], "binaryData")),
+        Some("Secret") => Some(content(object, "Secret", &["type"], "stringData")),
+        _ => None,
+    }
+}
+
+fn letters(text: &str) -> String {
     let digest = Sha256::digest(text.as_bytes());
     let letter = |nibble: u8| match nibble {
         0 => 'g',
@@ -40,7 +53,7 @@ pub fn name_hash(object: &Value) -> Result<String, NameHashError> {
         14 => 't',
         digit => char::from_digit(u32::from(digit), 16).unwrap_or('?'),
     };
-    Ok(digest.iter().take(5).flat_map(|byte| [letter(byte >> 4), letter(byte & 15)]).collect())
+    digest.iter().take(5).flat_map(|byte| [letter(byte >> 4), letter(byte & 15)]).collect()
 }
 
 fn outside_of_plane(value: &Value) -> Option<char> {

@@ -6,7 +6,7 @@ use std::fmt::Write as _;
 use bytes::Bytes;
 use sha2::{Digest, Sha256};
 
-use super::{Entry, EntryKind, PathError, Tree, TreeError, TreePath};
+use crate::{Entry, EntryKind, PathError, Tree, TreeError, TreePath};
 
 #[derive(Clone, Debug)]
 enum Node {
@@ -19,10 +19,10 @@ enum Node {
 /// A tree whose files are values. Ids are SHA-256 over names, kinds and contents.
 ///
 /// ```
-/// # use tiphys_render::{MemoryTree, Tree, TreePath};
+/// # use tiphys_tree::{MemoryTree, Tree, TreePath};
 /// let tree = MemoryTree::from_files([("apps/web.yaml", "kind: A")])?;
 /// assert_eq!(tree.list(&TreePath::parse("apps")?).unwrap().len(), 1);
-/// # Ok::<(), tiphys_render::PathError>(())
+/// # Ok::<(), tiphys_tree::PathError>(())
 /// ```
 #[derive(Clone, Debug)]
 pub struct MemoryTree {

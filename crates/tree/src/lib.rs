@@ -1,9 +1,10 @@
 //! Files of one revision: the port that the renderers read through (STY-112).
 //!
 //! A [`Tree`] is immutable and content-addressed: an id names a directory's whole content, so two equal ids
-//! prove that nothing changed. Implementations do not follow symbolic links; [`crate::links`] does, and stays
+//! prove that nothing changed. Implementations do not follow symbolic links; [`links`] does, and stays
 //! inside the root while doing so. [`MemoryTree`] holds files given as values.
 
+pub mod links;
 mod memory;
 mod path;
 
@@ -55,7 +56,6 @@ impl Entry {
 
 /// Why something in a tree could not be read. No text contains a path of the host (STY-56).
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
 pub enum TreeError {
     /// Nothing stands at the path.
     #[error("{path}: no such file or directory")]
@@ -181,6 +181,6 @@ pub trait Tree: Send + Sync {
     /// The first link that leaves the root (RND-54). Implementations in which one directory can stand at many
     /// paths must remember answers by id: the number of paths grows exponentially with the levels.
     fn escaping_link(&self, limit: &mut WalkLimit<'_>) -> Result<Option<TreePath>, TreeError> {
-        crate::links::find_escaping_link(self, &TreePath::root(), 0, limit)
+        links::find_escaping_link(self, &TreePath::root(), 0, limit)
     }
 }
