@@ -2,7 +2,7 @@
 
 use super::limits::Exceeded;
 use super::quote::quote;
-use std::fmt;
+use std::fmt::{self, Write};
 
 /// What kind of mistake it is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -115,21 +115,24 @@ impl TemplateError {
         &self.0.message
     }
 
-    /// The error as each place in a template sees it, the outermost first: the texts that `errors.Unwrap` walks
-    /// through in Go, each once. The last is the message of a function, where one failed.
-    pub fn chain(&self) -> Vec<String> {
-        let layers: Vec<&Layer> = self.layers().collect();
-        let mut texts = Vec::new();
-        for at in 0..=layers.len() {
-            let before = at.checked_sub(1).and_then(|before| layers.get(before));
-            // A place and the call in it are one error.
-            if matches!(before, Some(Layer::Place { .. } | Layer::File { .. })) {
-                continue;
+    /// The error as each place in a template sees it, the outermost first: the beginnings of the texts that
+    /// `errors.Unwrap` walks through in Go, each once, up to and with the next place. The last is the message of a
+    /// function, where one failed.
+    pub(crate) fn links(&self) -> impl Iterator<Item = String> {
+        let layers = &self.0.layers;
+        let is_place = |layer: &Layer| matches!(layer, Layer::Place { .. } | Layer::File { .. });
+        // A place and the call in it are one error.
+        let begins = move |at: usize| at == layers.len() || !layers.get(at).is_some_and(is_place);
+        (0..=layers.len()).rev().filter(move |at| begins(*at)).map(move |at| {
+            let mut text = String::new();
+            for (count, layer) in layers.iter().take(at).rev().enumerate() {
+                let _ = write!(text, "{layer}");
+                if count > 0 && is_place(layer) {
+                    return text;
+                }
             }
-            let rest: String = layers.iter().skip(at).map(ToString::to_string).collect();
-            texts.push(rest + &self.0.message);
-        }
-        texts
+            text + &self.0.message
+        })
     }
 }
 

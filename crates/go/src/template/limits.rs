@@ -2,6 +2,9 @@
 
 use crate::steps::Steps;
 
+/// Templates that execute each other, with and without functions: Go's number.
+pub(crate) const TEMPLATES_MAX: usize = 100_000;
+
 /// Bounds of a run. A run is everything one [`Engine`](super::Engine) executes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limits {
@@ -11,14 +14,15 @@ pub struct Limits {
     pub made_bytes: u64,
     /// Bytes of one text: what a template writes, what a function answers.
     pub text_bytes: usize,
-    /// Templates that execute each other.
+    /// Functions that execute templates inside of each other: `include` and `tpl`. Actions may do so 100,000 times, as
+    /// in Go.
     pub nesting: usize,
 }
 
 impl Default for Limits {
     /// Far above what public charts need: the largest writes 3 MB in half a million steps.
     fn default() -> Self {
-        Self { steps: 200_000_000, made_bytes: 2 << 30, text_bytes: 64 << 20, nesting: 10_000 }
+        Self { steps: 200_000_000, made_bytes: 2 << 30, text_bytes: 64 << 20, nesting: 4_000 }
     }
 }
 
@@ -36,8 +40,11 @@ pub enum Exceeded {
     #[error("a text has more than {0} bytes")]
     TextBytes(usize),
     /// [`Limits::nesting`].
-    #[error("more than {0} templates execute each other")]
+    #[error("more than {0} templates include each other")]
     Nesting(usize),
+    /// Templates that execute each other, in Go's words.
+    #[error("exceeded maximum template depth ({0})")]
+    Templates(usize),
     /// Lists and maps inside each other.
     #[error("a value is nested more than {0} levels deep")]
     Depth(usize),
@@ -73,10 +80,15 @@ impl Budget {
 
     /// Pays for a text of so many bytes before it is made.
     pub(crate) fn text(&mut self, bytes: usize) -> Result<(), Exceeded> {
+        self.grown(bytes, bytes)
+    }
+
+    /// Pays for what was added to a text that has so many bytes now.
+    pub(crate) fn grown(&mut self, bytes: usize, added: usize) -> Result<(), Exceeded> {
         if bytes > self.limits.text_bytes {
             return Err(Exceeded::TextBytes(self.limits.text_bytes));
         }
-        self.bytes(bytes)
+        self.bytes(added)
     }
 
     /// Pays for memory.

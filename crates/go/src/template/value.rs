@@ -236,7 +236,7 @@ impl Value {
     }
 
     /// The items of any slice, bytes included; none for other values.
-    pub(crate) fn items(&self) -> Option<List> {
+    pub fn items(&self) -> Option<List> {
         match self {
             Self::List(list) => Some(list.clone()),
             Self::Bytes(None) => Some(List::nil(&BYTES)),

@@ -5,3 +5,4 @@ mod expr;
 mod golden;
 mod hostile;
 mod properties;
+mod template;

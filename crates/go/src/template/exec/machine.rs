@@ -7,7 +7,7 @@ use crate::template::code::{Body, CallSite, DOT, Op, ROOT, SAME_SITE};
 use crate::template::error::{ErrorKind, Failure, Layer, TemplateError};
 use crate::template::fmt;
 use crate::template::functions::{Call, Function, Operand, Rendering, Run, Source, Type};
-use crate::template::limits::Exceeded;
+use crate::template::limits::{Exceeded, TEMPLATES_MAX};
 use crate::template::parse;
 use crate::template::templates::{MissingKey, Overlay, Templates};
 use crate::template::value::{Text, Value};
@@ -111,12 +111,16 @@ impl<'m, 'e> Machine<'m, 'e> {
             match next {
                 Ok(Next::Go) => {}
                 Ok(Next::Enter { body: inner, dot, asked }) => {
-                    if self.frames.len() >= self.context.budget.limits().nesting {
-                        let limit = self.context.budget.limits().nesting;
-                        let failure = Failure::from(Exceeded::Nesting(limit));
+                    if self.frames.len() >= TEMPLATES_MAX {
+                        let failure = Failure::from(Exceeded::Templates(TEMPLATES_MAX));
                         return Err(self.unwind(&body, failure.0));
                     }
                     if matches!(asked, Asked::Function(_)) {
+                        let limit = self.context.budget.limits().nesting;
+                        if self.outer_outs.len() >= limit {
+                            let failure = Failure::from(Exceeded::Nesting(limit));
+                            return Err(self.unwind(&body, failure.0));
+                        }
                         self.outer_outs.push(std::mem::take(&mut self.out));
                     }
                     let outer = std::mem::replace(&mut body, inner);
@@ -260,14 +264,14 @@ impl<'m, 'e> Machine<'m, 'e> {
             Op::CallMethod(call) => {
                 let call = call_site(body, call);
                 if let Some(method) = self.methods.pop() {
-                    return self.call(body, call, method.function, Some(&method.receiver));
+                    return self.call(call, method.function, Some(&method.receiver));
                 }
             }
             Op::Check { call, argument } => self.check(call_site(body, call).parameter(argument))?,
             Op::Call(call) => {
                 let call = call_site(body, call);
                 if let Some(function) = call.function {
-                    return self.call(body, call, function, None);
+                    return self.call(call, function, None);
                 }
             }
             Op::ShortCircuit { when, target } => {
@@ -372,10 +376,7 @@ impl<'m, 'e> Machine<'m, 'e> {
     }
 
     fn write(&mut self, text: &[u8]) -> Result<(), Failure> {
-        self.context
-            .budget
-            .text(self.out.len() + text.len())
-            .and_then(|()| self.context.budget.bytes(text.len()))?;
+        self.context.budget.grown(self.out.len() + text.len(), text.len())?;
         self.out.extend_from_slice(text);
         Ok(())
     }
@@ -392,9 +393,8 @@ impl<'m, 'e> Machine<'m, 'e> {
         }
         let before = self.out.len();
         fmt::print_value(&mut self.out, value, 'v', fmt::Flags::default());
-        let written = self.out.len() - before;
-        self.context.budget.text(self.out.len())?;
-        Ok(self.context.budget.bytes(written)?)
+        let now = self.out.len();
+        Ok(self.context.budget.grown(now, now - before)?)
     }
 
     // Calls.
@@ -449,7 +449,6 @@ impl<'m, 'e> Machine<'m, 'e> {
 
     fn call(
         &mut self,
-        body: &Body,
         site: CallSite,
         function: &'static Function,
         receiver: Option<&Value>,
@@ -478,10 +477,7 @@ impl<'m, 'e> Machine<'m, 'e> {
                 self.stack.push(answer);
                 Ok(Next::Go)
             }
-            Err(failure) => {
-                let _ = body;
-                Err(self.calling(site, function, failure))
-            }
+            Err(failure) => Err(self.calling(site, function, failure)),
         }
     }
 

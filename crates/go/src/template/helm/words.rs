@@ -49,7 +49,7 @@ pub fn describe_execution(file: &str, error: &TemplateError) -> String {
         return format!("execution error at ({location}): {}", error.message());
     }
     let mut places: Vec<String> = Vec::new();
-    for link in error.chain() {
+    for link in error.links() {
         let Some(place) = place(&link) else { return text };
         if places.last() != Some(&place) {
             places.push(place);
