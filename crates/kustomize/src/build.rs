@@ -21,7 +21,7 @@ use crate::resources::Resources;
 use crate::schema::Schemas;
 use crate::target::{Accumulated, Target};
 use crate::transform::{self, Work};
-use crate::value::to_value;
+use crate::value::{printed, to_value};
 use crate::{nameref, refvar};
 
 const MANAGED_BY: &str = "app.kubernetes.io/managed-by";
@@ -180,7 +180,12 @@ impl<'b> Session<'b> {
                 self.remove_annotation(resource, annotation)?;
             }
             if let Some(node) = resource.node() {
-                objects.push(to_value(&mut self.graph, node)?);
+                let value = to_value(&mut self.graph, node).and_then(|value| printed(value, 0)).map_err(|fault| {
+                    // The original shows the value, which there is none of then.
+                    let is_unreadable = fault.text().starts_with("yaml: unmarshal errors");
+                    if is_unreadable { fault.before("map[string]interface {}(nil)") } else { fault }
+                })?;
+                objects.push(value);
             }
         }
         Ok(objects)

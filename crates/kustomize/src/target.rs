@@ -25,6 +25,7 @@ use crate::resource::{Resource, read_objects};
 use crate::resources::Resources;
 use crate::transform::{ImageTag, Namespace, Subjects};
 use crate::transformer::{Transformer, in_file, troubled};
+use crate::value::printed;
 use crate::yaml::parse_first;
 use crate::{crds, refvar};
 
@@ -74,7 +75,14 @@ impl<'b> Target<'b> {
             _ => return Err(Fault::new(format!("Found multiple kustomization files under: {directory}\n"))),
         };
         session.graph.take(bytes.len().saturating_mul(4))?;
-        let raw = parse_file(bytes).before(|| "invalid Kustomization".to_owned())?;
+        let mut raw = parse_file(bytes).before(|| "invalid Kustomization".to_owned())?;
+        if let Value::Object(fields) = &mut raw {
+            // The others are no configuration of transformers but names, or texts with one.
+            let is_config = |name: &str| !matches!(name, "generators" | "transformers" | "validators");
+            for (_, value) in fields.iter_mut().filter(|(name, _)| is_config(name)) {
+                *value = printed(value.take(), 0)?;
+            }
+        }
         let mut kustomization = Kustomization::read(&raw)?;
         session.warnings.extend(kustomization.warnings.iter().map(|warning| with_advice(warning)));
         if let Some(edits) = edits.filter(|edits| edit::has_edits(edits)) {

@@ -4,7 +4,7 @@ use serde_json::Value;
 use tiphys_go::yaml::{Dialect, Limits};
 use tiphys_object::json_patch;
 
-use super::Work;
+use super::{Work, json_errors};
 use crate::fault::{Before as _, Fault, Result, attempt, quoted};
 use crate::graph::{Graph, NodeId};
 use crate::kustomization::{Patch, Selector};
@@ -153,14 +153,21 @@ fn apply_operations(
 
 fn apply_to(graph: &mut Graph, node: NodeId, operations: &Value) -> Result<NodeId> {
     let value = to_value(graph, node)?;
-    let count = operations.as_array().map_or(0, Vec::len);
-    graph.spend(count.saturating_mul(16))?;
-    let patched = json_patch::apply(value, operations).map_err(|error| match error {
-        json_patch::JsonPatchError::TooMany
-        | json_patch::JsonPatchError::TooMuch { .. }
-        | json_patch::JsonPatchError::TooDeep { .. } => Fault::exhausted(error.to_string()),
-        other => Fault::new(other.to_string()),
-    })?;
+    let list = operations.as_array().map(Vec::as_slice).unwrap_or_default();
+    graph.spend(list.len().saturating_mul(16))?;
+    let patched = match json_patch::apply(value, operations) {
+        Ok(patched) => patched,
+        Err(
+            error @ (json_patch::JsonPatchError::TooMany
+            | json_patch::JsonPatchError::TooMuch { .. }
+            | json_patch::JsonPatchError::TooDeep { .. }),
+        ) => return Err(Fault::exhausted(error.to_string())),
+        Err(error) => {
+            let value = to_value(graph, node)?;
+            let text = json_errors::explain(value, list).unwrap_or_else(|| error.to_string());
+            return Err(Fault::new(text));
+        }
+    };
     match &patched {
         Value::Object(_) => from_value(graph, &patched),
         Value::Null => from_value(graph, &Value::Object(serde_json::Map::new())),
