@@ -137,25 +137,15 @@ fn ask(program: &str, answers: &Path, root: &str, path: &str, options: &str) -> 
     Answer { objects, took }
 }
 
-/// The text of an error without what only the program says, and with paths of the tree.
-fn plain(text: &str, root: &str) -> String {
-    let is_error = |line: &&str| !line.starts_with("# Warning") && !line.starts_with("Flag --");
-    let lines: Vec<&str> = text.lines().filter(is_error).collect();
-    let text = lines.join("\n");
-    let mut text = text.strip_prefix("Error: ").unwrap_or(&text).to_owned();
-    // Addresses in memory.
-    while let Some(begin) = text.find(" &{0x") {
-        let Some(length) = text[begin..].find('}') else { break };
-        text.replace_range(begin..=begin + length, "");
-    }
-    text.replace(&format!("{root}/"), "").replace(root, "").trim().to_owned()
-}
-
 fn main() {
     let mut arguments: BTreeMap<String, String> = BTreeMap::new();
     let mut words = std::env::args().skip(1);
     while let Some(word) = words.next() {
-        let value = if matches!(word.as_str(), "--texts" | "--alike") { String::new() } else { words.next().unwrap() };
+        let value = if matches!(word.as_str(), "--texts" | "--alike") {
+            String::new()
+        } else {
+            words.next().unwrap()
+        };
         arguments.insert(word, value);
     }
     let program = arguments.get("--program").unwrap();
@@ -213,7 +203,8 @@ fn main() {
                 }
             }
             (Err(ours), Err(theirs)) => {
-                let (ours, theirs) = (plain(&ours.to_string(), root), plain(&theirs, root));
+                let (ours, theirs) =
+                    (ours.to_string().trim().to_owned(), compare::program_error(&theirs, root));
                 if ours == theirs {
                     if alike {
                         println!("ALIKE {line}\n    {ours}");
@@ -231,7 +222,7 @@ fn main() {
                 "only ours fails"
             }
             (Ok(_), Err(theirs)) => {
-                println!("ONLY THEIRS FAILS {line}\n    {}", plain(&theirs, root));
+                println!("ONLY THEIRS FAILS {line}\n    {}", compare::program_error(&theirs, root));
                 "only theirs fails"
             }
         };

@@ -168,7 +168,9 @@ impl<'b> Loader<'b> {
             Some((root, true)) => root,
             Some((file, false)) => {
                 let name = file.name();
-                return Err(Fault::new(format!("'{directory}' refers to file '{name}'; expecting directory")));
+                return Err(Fault::new(format!(
+                    "'{directory}' refers to file '{name}'; expecting directory"
+                )));
             }
             None => return Err(no_such_file(checkout.tree(), &directory)?),
         };

@@ -209,7 +209,9 @@ pub(crate) fn printed(value: Value, depth: usize) -> Result<Value> {
             Some(again) => Value::String(again),
             None => Value::String(text),
         },
-        Value::Array(items) => items.into_iter().map(|item| printed(item, depth + 1)).collect::<Result<_>>()?,
+        Value::Array(items) => {
+            items.into_iter().map(|item| printed(item, depth + 1)).collect::<Result<_>>()?
+        }
         Value::Object(mut map) => {
             for (_, member) in &mut map {
                 *member = printed(member.take(), depth + 1)?;

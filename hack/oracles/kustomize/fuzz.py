@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Writes random kustomizations, as input for comparisons with the real program.
 
-    fuzz.py OUTPUT FIRST_SEED COUNT > cases.tsv
+    fuzz.py OUTPUT FIRST_SEED COUNT [--comments] > cases.tsv
 
 Each seed makes one folder with bases, components and overlays. The lines of the output name root, directory and
 options for the example `compare`:
@@ -22,6 +22,9 @@ TEXTS = ["x", "1", "true", "yes", "off", "null", "~", "0777", "0x1F", "1e3", "1.
 PLAIN = ["x", "abc", "v1", "8080", "true", "yes", "1.5", "0777", "1e3", "~", "null", "on", "2001-01-01", "2001-12-14t21:59:43.10-05:00",
          "0x1F", "1_000", "0b11", "0o17", "-5", "y", "No", "TRUE", "Null", ".5", "1.10", "+1", "01", "12:30", "a b", "a-b", "1e400", "9223372036854775808",
          "18446744073709551616", "-9223372036854775809", "0.1e-7", "100000000000000000000000", "1.0", "-0", "-0.0", "1E5", "12e03"]
+
+
+COMMENTS = False
 
 
 class Fuzz:
@@ -117,7 +120,8 @@ class Fuzz:
         return [pad + (self.flow(value) if isinstance(value, (dict, list)) else self.scalar(value))]
 
     def comment(self):
-        return "  # note" if self.chance(0.02) else ""
+        # Comments make kustomize write what it cannot read again; they are not kept here.
+        return "  # note" if COMMENTS and self.chance(0.02) else ""
 
     def blocks(self, text):
         return all(ord(c) >= 32 or c == "\n" for c in text) and "\u0085" not in text and "\u2028" not in text and not text.startswith((" ", "\n"))
@@ -757,6 +761,8 @@ SCHEMA = """{"definitions": {"v1.Thing": {"type": "object",
 
 
 def main():
+    global COMMENTS
+    COMMENTS = "--comments" in sys.argv
     output, first, count = pathlib.Path(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3])
     for seed in range(first, first + count):
         root = output / str(seed)

@@ -39,7 +39,9 @@ fn reason(mut document: Value, operation: &Value) -> Option<String> {
             }
         },
         "remove" => match parent(&document, path) {
-            None => Some(format!("remove operation does not apply: doc is missing path: \"{path}\": {MISSING}")),
+            None => {
+                Some(format!("remove operation does not apply: doc is missing path: \"{path}\": {MISSING}"))
+            }
             Some((container, key)) => {
                 Some(format!("error in remove for path: '{path}': {}", cannot_remove(container, &key)?))
             }
@@ -99,7 +101,11 @@ fn reason(mut document: Value, operation: &Value) -> Option<String> {
 /// The container that holds what a path names, and the name in it.
 fn parent<'d>(document: &'d Value, path: &str) -> Option<(&'d Value, String)> {
     let unescape = |part: &str| part.replace("~1", "/").replace("~0", "~");
-    let (containers, key) = path.split_once('/')?.1.rsplit_once('/').map_or((None, path.split_once('/')?.1), |(c, k)| (Some(c), k));
+    let (containers, key) = path
+        .split_once('/')?
+        .1
+        .rsplit_once('/')
+        .map_or((None, path.split_once('/')?.1), |(c, k)| (Some(c), k));
     let mut found = document;
     for part in containers.into_iter().flat_map(|parts| parts.split('/')) {
         found = match found {
@@ -135,7 +141,11 @@ fn cannot_remove(container: &Value, key: &str) -> Option<String> {
 fn cannot_add(container: &Value, key: &str) -> Option<String> {
     let items = container.as_array().filter(|_| key != "-")?;
     position(key, items.len() + 1).err().map(|why| {
-        if why.starts_with("strconv") { format!("value was not a proper array index: '{key}': {why}") } else { why }
+        if why.starts_with("strconv") {
+            format!("value was not a proper array index: '{key}': {why}")
+        } else {
+            why
+        }
     })
 }
 
@@ -149,7 +159,10 @@ mod tests {
     fn rnd_227_failing_operations_are_explained() {
         let document = || json!({"a": [1], "o": {}});
         for (operation, expected) in [
-            (json!({"op": "add", "path": "/x/y"}), "add operation does not apply: doc is missing path: \"/x/y\": missing value"),
+            (
+                json!({"op": "add", "path": "/x/y"}),
+                "add operation does not apply: doc is missing path: \"/x/y\": missing value",
+            ),
             (
                 json!({"op": "add", "path": "/a/5"}),
                 "error in add for path: '/a/5': Unable to access invalid index: 5: invalid index referenced",
