@@ -4,10 +4,10 @@
 //! tabs. What the program answers is kept in a folder, so that only the first run takes long.
 //!
 //! ```text
-//! compare --program target/oracles/kustomize --answers target/oracles/answers [--texts] [--measure MILLISECONDS]
+//! compare --program target/oracles/kustomize --answers target/oracles/answers [--texts] [--alike] [--measure MILLISECONDS]
 //! ```
 //!
-//! `--texts` also compares the texts of errors. `--measure` builds each again and again for some time instead of
+//! `--texts` also compares the texts of errors, and `--alike` prints those that are equal. `--measure` builds each again and again for some time instead of
 //! comparing, and prints builds in a second beside what the program took.
 
 #![allow(
@@ -137,25 +137,22 @@ fn ask(program: &str, answers: &Path, root: &str, path: &str, options: &str) -> 
     Answer { objects, took }
 }
 
-/// The text of an error without what only the program says, and with paths of the tree.
-fn plain(text: &str, root: &str) -> String {
-    let lines: Vec<&str> = text.lines().filter(|line| !line.starts_with("# Warning")).collect();
-    let text = lines.join("\n");
-    let text = text.strip_prefix("Error: ").unwrap_or(&text).to_owned();
-    text.replace(&format!("{root}/"), "").replace(root, "").trim().to_owned()
-}
-
 fn main() {
     let mut arguments: BTreeMap<String, String> = BTreeMap::new();
     let mut words = std::env::args().skip(1);
     while let Some(word) = words.next() {
-        let value = if word == "--texts" { String::new() } else { words.next().unwrap() };
+        let value = if matches!(word.as_str(), "--texts" | "--alike") {
+            String::new()
+        } else {
+            words.next().unwrap()
+        };
         arguments.insert(word, value);
     }
     let program = arguments.get("--program").unwrap();
     let answers = PathBuf::from(arguments.get("--answers").unwrap());
     fs::create_dir_all(&answers).unwrap();
     let texts = arguments.contains_key("--texts");
+    let alike = arguments.contains_key("--alike");
     let measure = arguments.get("--measure").map(|value| Duration::from_millis(value.parse().unwrap()));
     let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
     for line in std::io::stdin().lock().lines() {
@@ -206,8 +203,12 @@ fn main() {
                 }
             }
             (Err(ours), Err(theirs)) => {
-                let (ours, theirs) = (plain(&ours.to_string(), root), plain(&theirs, root));
+                let (ours, theirs) =
+                    (ours.to_string().trim().to_owned(), compare::program_error(&theirs, root));
                 if ours == theirs {
+                    if alike {
+                        println!("ALIKE {line}\n    {ours}");
+                    }
                     "both fail alike"
                 } else {
                     if texts {
@@ -221,7 +222,7 @@ fn main() {
                 "only ours fails"
             }
             (Ok(_), Err(theirs)) => {
-                println!("ONLY THEIRS FAILS {line}\n    {}", plain(&theirs, root));
+                println!("ONLY THEIRS FAILS {line}\n    {}", compare::program_error(&theirs, root));
                 "only theirs fails"
             }
         };

@@ -16,12 +16,12 @@ use crate::load::{Loader, Reading};
 use crate::options::{Options, Reorder, Restriction};
 use crate::origin::{ORIGIN, TRANSFORMATIONS};
 use crate::remote::{Fetched, NothingFetched};
-use crate::resource::TextMap;
+use crate::resource::{TextMap, check_name};
 use crate::resources::Resources;
 use crate::schema::Schemas;
 use crate::target::{Accumulated, Target};
 use crate::transform::{self, Work};
-use crate::value::to_value;
+use crate::value::{printed, to_value};
 use crate::{nameref, refvar};
 
 const MANAGED_BY: &str = "app.kubernetes.io/managed-by";
@@ -158,9 +158,13 @@ impl<'b> Session<'b> {
         let Accumulated { mut resources, config, vars } = target.accumulate(self, Accumulated::default())?;
 
         transform::add_hashes(&mut self.work(&mut resources))?;
-        nameref::fix_references(&mut self.graph, &mut self.schemas, &resources, &config)?;
-        refvar::resolve(&mut self.graph, &resources, &vars, &config.var_reference)?;
-        self.drop_local(&mut resources);
+        nameref::fix_references(&mut self.graph, &mut self.schemas, &resources, &config, &mut self.warnings)?;
+        let unused = refvar::resolve(&mut self.graph, &resources, &vars, &config.var_reference)?;
+        if !unused.is_empty() {
+            let names = unused.iter().map(SmolStr::as_str).collect::<Vec<_>>().join(",");
+            self.warnings.push(format!("well-defined vars that were never replaced: {names}"));
+        }
+        self.drop_local(&mut resources)?;
         self.sort(&mut resources, target.kustomization.sort_options.as_ref())?;
         if self.options.managed_by_label || has("managedByLabel") {
             let labels = [(SmolStr::new_static(MANAGED_BY), SmolStr::new_static(MANAGED_BY_VALUE))].into();
@@ -180,7 +184,14 @@ impl<'b> Session<'b> {
                 self.remove_annotation(resource, annotation)?;
             }
             if let Some(node) = resource.node() {
-                objects.push(to_value(&mut self.graph, node)?);
+                let value =
+                    to_value(&mut self.graph, node).and_then(|value| printed(value, 0)).map_err(|fault| {
+                        // The original shows the value, which there is none of then.
+                        let is_unreadable =
+                            fault.text().starts_with("yaml: ") && !fault.text().ends_with("not allowed");
+                        if is_unreadable { fault.before("map[string]interface {}(nil)") } else { fault }
+                    })?;
+                objects.push(value);
             }
         }
         Ok(objects)
@@ -193,14 +204,22 @@ impl<'b> Session<'b> {
         resource.set_annotations(&mut self.graph, &annotations)
     }
 
-    fn drop_local(&mut self, resources: &mut Resources) {
+    fn drop_local(&mut self, resources: &mut Resources) -> Result<()> {
         let graph = &self.graph;
-        let is_local = |resource: &crate::resource::Resource| {
-            resource.annotation(graph, LOCAL_CONFIG).is_some_and(|value| value != "false")
-        };
-        if resources.list().iter().any(is_local) {
-            resources.list_mut().retain(|resource| !is_local(resource));
+        resources.drop_empty(graph);
+        let mut locals = Vec::with_capacity(resources.len());
+        for resource in resources.list() {
+            if let Some(node) = resource.node() {
+                check_name(graph, node)?;
+            }
+            let value = resource.annotation(graph, LOCAL_CONFIG);
+            locals.push(value.is_some_and(|value| value != "false"));
         }
+        if locals.contains(&true) {
+            let mut locals = locals.into_iter();
+            resources.list_mut().retain(|_| locals.next() != Some(true));
+        }
+        Ok(())
     }
 
     fn sort(&mut self, resources: &mut Resources, options: Option<&SortOptions>) -> Result<()> {

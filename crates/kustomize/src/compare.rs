@@ -63,6 +63,52 @@ pub fn differences(left: &[Value], right: &[Value], limit: usize) -> Vec<Differe
     found
 }
 
+/// The text of an error as the program prints it, made comparable with that of a
+/// [`KustomizeError`](crate::KustomizeError): without warnings, with paths of the tree whose root is given, and without
+/// what shows insides of the program.
+pub fn program_error(printed: &str, root: &str) -> String {
+    let is_error = |line: &&str| {
+        let is_noise = line.starts_with("# Warning") || line.starts_with("Flag --");
+        !is_noise && !line.contains("well-defined vars that were never replaced")
+    };
+    let text = printed.lines().filter(is_error).collect::<Vec<_>>().join("\n");
+    let mut text = text.strip_prefix("Error: ").unwrap_or(&text).to_owned();
+    if !root.is_empty() {
+        text = text.replace(&format!("{root}/"), "").replace(root, "");
+    }
+    text = without(&text, " &{0x", "}", "");
+    text = without(&text, "merging vars [", "]:", "merging vars:");
+    text = without(&text, "merging config &{", "}: failed", "merging config: failed");
+    if let Some((kept, _values)) = text.split_once("modify the resource map: ") {
+        text = format!("{kept}modify the resource map");
+    }
+    if text.starts_with("map[string]interface {}{")
+        && let Some((_value, reason)) = text.rsplit_once("}: ")
+    {
+        text = reason.to_owned();
+    }
+    text.trim().to_owned()
+}
+
+/// A text in which everything from one text to another is replaced.
+fn without(text: &str, begin: &str, end: &str, replacement: &str) -> String {
+    let mut parts = text.split(begin);
+    let mut result = parts.next().unwrap_or_default().to_owned();
+    for part in parts {
+        match part.split_once(end) {
+            Some((_, rest)) => {
+                result.push_str(replacement);
+                result.push_str(rest);
+            }
+            None => {
+                result.push_str(begin);
+                result.push_str(part);
+            }
+        }
+    }
+    result
+}
+
 fn below(path: &str, name: &str) -> String {
     format!("{path}/{}", name.replace('~', "~0").replace('/', "~1"))
 }
@@ -72,6 +118,14 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+
+    #[test]
+    fn rnd_247_errors_of_the_program_are_made_comparable() {
+        let printed = "# Warning: old\nError: merging from generator &{0xc0 <nil>}: in /tmp/x/app: 'a'\n";
+        assert_eq!(program_error(printed, "/tmp/x"), "merging from generator: in app: 'a'");
+        let printed = "Error: map[string]interface {}{\"a\":1}: yaml: line 1: no";
+        assert_eq!(program_error(printed, ""), "yaml: line 1: no");
+    }
 
     #[test]
     fn rnd_247_differences_are_named_by_their_places() {

@@ -330,9 +330,11 @@ impl Config {
         if other.is_empty() || (other.is_built_in && self.has_built_in) {
             return Ok(Arc::clone(self));
         }
-        if self.is_empty() {
+        if self.is_empty() && other.is_built_in {
             return Ok(Arc::clone(other));
         }
+        // Into an empty list the fields go one by one as well: one of a kind, if it comes first, keeps that of all
+        // kinds out.
         let mut merged = Self { is_built_in: false, ..(**self).clone() };
         merged.add(other)?;
         merged.has_built_in |= other.has_built_in;
@@ -358,7 +360,7 @@ mod tests {
     fn rnd_232_the_table_of_fields_is_read_without_conflicts() {
         let config = Config::built_in();
         assert_eq!(config.name_reference.len(), 16);
-        assert_eq!(config.common_labels.len(), 30);
+        assert_eq!(config.common_labels.len(), 32);
         assert!(config.merge(&config).is_ok_and(|merged| Arc::ptr_eq(&merged, &config)));
     }
 

@@ -301,4 +301,27 @@ impl Graph {
         }
         Ok(copied)
     }
+
+    /// Whether two nodes were written alike, line by line.
+    pub(crate) fn is_same(&self, one: NodeId, other: NodeId) -> Result<bool> {
+        let mut pending = vec![(one, other)];
+        while let Some((one, other)) = pending.pop() {
+            if one == other {
+                continue;
+            }
+            self.spend(1)?;
+            let (one, other) = (self.node(one), self.node(other));
+            let is_alike = one.kind == other.kind
+                && one.style == other.style
+                && one.line == other.line
+                && one.tag == other.tag
+                && one.value == other.value
+                && one.content.len() == other.content.len();
+            if !is_alike {
+                return Ok(false);
+            }
+            pending.extend(one.content.iter().copied().zip(other.content.iter().copied()));
+        }
+        Ok(true)
+    }
 }

@@ -164,7 +164,16 @@ impl<'b> Loader<'b> {
         let directory = TreePath::parse(repository.path.trim_matches('/'))
             .map_err(|_outside| Fault::new(format!("{spec} refers to directory outside of repo")))?;
         let checkout = Rc::new(Checkout::Remote { tree, repository });
-        let root = confirm_directory(checkout.tree(), &directory)?;
+        let root = match resolve(checkout.tree(), &directory)? {
+            Some((root, true)) => root,
+            Some((file, false)) => {
+                let name = file.name();
+                return Err(Fault::new(format!(
+                    "'{directory}' refers to file '{name}'; expecting directory"
+                )));
+            }
+            None => return Err(no_such_file(checkout.tree(), &directory)?),
+        };
         Ok(Found::Here(Rc::new(Self {
             checkout,
             root,
@@ -332,10 +341,7 @@ fn resolve(tree: &dyn Tree, path: &TreePath) -> Result<Option<(TreePath, bool)>>
 fn confirm_directory(tree: &dyn Tree, path: &TreePath) -> Result<TreePath> {
     match resolve(tree, path)? {
         Some((found, true)) => Ok(found),
-        Some((found, false)) => {
-            let (directory, name) = (found.parent().unwrap_or_default(), found.name().to_owned());
-            Err(Fault::new(format!("not a valid directory: file '{name}' in '{directory}' is no directory")))
-        }
+        Some((_, false)) => Err(Fault::new(format!("'{path}': file is not directory"))),
         None => {
             let fault = no_such_file(tree, path)?;
             Err(fault.before("not a valid directory"))

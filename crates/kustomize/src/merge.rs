@@ -484,9 +484,11 @@ fn parse_directive(text: &str) -> Result<Directive> {
 fn unite(graph: &Graph, all: &mut [Vec<SmolStr>]) -> Result<()> {
     for first in 0..all.len() {
         graph.spend(all.len())?;
+        // What it was before: that it may change on the way is not looked at.
+        let Some(one) = all.get(first).cloned() else { continue };
         for second in 0..all.len() {
-            let (Some(one), Some(other)) = (all.get(first), all.get(second)) else { continue };
-            if let Some(united) = united(one, other) {
+            let Some(other) = all.get(second) else { continue };
+            if let Some(united) = united(&one, other) {
                 for index in [first, second] {
                     if let Some(values) = all.get_mut(index) {
                         values.clone_from(&united);

@@ -1,5 +1,6 @@
 //! Names of other objects, after these were renamed (RND-231..233).
 
+use std::cell::RefCell;
 use std::collections::HashMap;
 
 use smol_str::SmolStr;
@@ -21,7 +22,9 @@ pub(crate) fn fix_references(
     schemas: &mut Schemas,
     resources: &Resources,
     config: &Config,
+    warnings: &mut Vec<String>,
 ) -> Result<()> {
+    let warnings = RefCell::new(warnings);
     let candidates = Candidates::new(graph, schemas, resources.list())?;
     let specs = Specs::new(&config.name_reference);
     for (index, resource) in resources.list().iter().enumerate() {
@@ -36,6 +39,7 @@ pub(crate) fn fix_references(
             known,
             candidates: &candidates,
             namespaces: binding_namespaces(graph, resource, known)?,
+            warnings: &warnings,
         };
         for (referent, field) in of_kind {
             if !original.gvk.is_selected(&field.gvk) {
@@ -158,6 +162,7 @@ struct Referrer<'r> {
     candidates: &'r Candidates<'r>,
     /// Namespaces of accounts that it names, if it is a role binding.
     namespaces: Vec<SmolStr>,
+    warnings: &'r RefCell<&'r mut Vec<String>>,
 }
 
 impl Referrer<'_> {
@@ -210,6 +215,15 @@ impl Referrer<'_> {
         let (name, namespace) = (found.id.name.clone(), found.id.namespace.clone());
         if name == old && namespace.is_empty() {
             return Ok(());
+        }
+        // RND-233: nothing looks at the kind of a subject.
+        let kind = fields::text_of(graph, place, "kind");
+        if name != old && matches!(kind.as_str(), "User" | "Group") {
+            let warning = format!(
+                "# Warning: {kind} '{old}' in {} is renamed to '{name}' with an object",
+                self.known.id
+            );
+            self.warnings.borrow_mut().push(warning);
         }
         let value = graph.add(Node::scalar(name))?;
         fields::set(graph, place, "name", Some(value))?;

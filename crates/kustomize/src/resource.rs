@@ -472,17 +472,8 @@ fn without_bad(graph: &mut Graph, nodes: Vec<NodeId>) -> Result<Vec<NodeId>> {
 }
 
 fn check_metadata(graph: &Graph, node: NodeId) -> Result<()> {
-    let (api_version, kind) =
-        (fields::text_of(graph, node, "apiVersion"), fields::text_of(graph, node, "kind"));
     let metadata =
         fields::find(graph, node, "metadata").filter(|found| !graph.node(*found).is_null_or_empty());
-    let text = |name: &str| metadata.map(|found| fields::text_of(graph, found, name)).unwrap_or_default();
-    let map = |name: &str| {
-        let found = metadata.and_then(|found| fields::find(graph, found, name));
-        found.filter(|found| !graph.node(*found).is_null_or_empty())
-    };
-    let (name, namespace) = (text("name"), text("namespace"));
-    let (labels, annotations) = (map("labels"), map("annotations"));
     let has = |member: &str| {
         fields::find(graph, node, member).is_some_and(|found| !graph.node(found).is_null_or_empty())
     };
@@ -495,6 +486,25 @@ fn check_metadata(graph: &Graph, node: NodeId) -> Result<()> {
     if !any {
         return Err(Fault::new("missing Resource metadata"));
     }
+    check_name(graph, node)
+}
+
+/// Fails unless an object has a kind, and a name if it needs one.
+pub(crate) fn check_name(graph: &Graph, node: NodeId) -> Result<()> {
+    let text = |name: &str| fields::text_of(graph, node, name);
+    let (api_version, kind) = (text("apiVersion"), text("kind"));
+    let metadata =
+        fields::find(graph, node, "metadata").filter(|found| !graph.node(*found).is_null_or_empty());
+    let text = |name: &str| metadata.map(|found| fields::text_of(graph, found, name)).unwrap_or_default();
+    let (name, namespace) = (text("name"), text("namespace"));
+    if !kind.is_empty() && (kind.ends_with("List") || !name.is_empty()) {
+        return Ok(());
+    }
+    let map = |name: &str| {
+        let found = metadata.and_then(|found| fields::find(graph, found, name));
+        found.filter(|found| !graph.node(*found).is_null_or_empty())
+    };
+    let (labels, annotations) = (map("labels"), map("annotations"));
     let shown = |found: Option<NodeId>| {
         let mut pairs: Vec<String> = found
             .map(|map| {

@@ -14,6 +14,7 @@ use crate::config::{Config, FieldSpec, merge_all, merge_one};
 use crate::edit::{self, EditError, Edits};
 use crate::error::KustomizeError;
 use crate::fault::{Before as _, Class, Fault, Result, attempt, quoted};
+use crate::fields;
 use crate::generate::{Generated, generate};
 use crate::graph::{Graph, Kind, NodeId};
 use crate::helm::{HelmGenerator, namespace_of};
@@ -25,6 +26,7 @@ use crate::resource::{Resource, read_objects};
 use crate::resources::Resources;
 use crate::transform::{ImageTag, Namespace, Subjects};
 use crate::transformer::{Transformer, in_file, troubled};
+use crate::value::printed;
 use crate::yaml::parse_first;
 use crate::{crds, refvar};
 
@@ -74,7 +76,14 @@ impl<'b> Target<'b> {
             _ => return Err(Fault::new(format!("Found multiple kustomization files under: {directory}\n"))),
         };
         session.graph.take(bytes.len().saturating_mul(4))?;
-        let raw = parse_file(bytes).before(|| "invalid Kustomization".to_owned())?;
+        let mut raw = parse_file(bytes).before(|| "invalid Kustomization".to_owned())?;
+        if let Value::Object(fields) = &mut raw {
+            // The others are no configuration of transformers but names, or texts with one.
+            let is_config = |name: &str| !matches!(name, "generators" | "transformers" | "validators");
+            for (_, value) in fields.iter_mut().filter(|(name, _)| is_config(name)) {
+                *value = printed(value.take(), 0)?;
+            }
+        }
         let mut kustomization = Kustomization::read(&raw)?;
         session.warnings.extend(kustomization.warnings.iter().map(|warning| with_advice(warning)));
         if let Some(edits) = edits.filter(|edits| edit::has_edits(edits)) {
@@ -338,7 +347,12 @@ impl<'b> Target<'b> {
     }
 
     /// The resources that configure generators or transformers.
-    fn plugin_resources(&mut self, session: &mut Session<'b>, entries: &[SmolStr]) -> Result<Vec<Resource>> {
+    fn plugin_resources(
+        &mut self,
+        session: &mut Session<'b>,
+        entries: &[SmolStr],
+        what: &str,
+    ) -> Result<Vec<Resource>> {
         let mut all = Accumulated::default();
         let mut paths = Vec::new();
         for entry in entries {
@@ -352,7 +366,9 @@ impl<'b> Target<'b> {
                     origin.append(self.file)?.annotate(&mut session.graph, resource)?;
                 }
             }
-            all.resources.append_all(&session.graph, &mut session.schemas, resources)?;
+            all.resources
+                .append_all(&session.graph, &mut session.schemas, resources)
+                .before(|| format!("configuring external {what}"))?;
         }
         all = self.accumulate_resources(session, all, &paths)?;
         Ok(std::mem::take(all.resources.list_mut()))
@@ -363,7 +379,7 @@ impl<'b> Target<'b> {
         session: &mut Session<'b>,
     ) -> Result<WithOrigin<ConfiguredGenerator<'b>>> {
         let entries = self.kustomization.generators.clone();
-        let resources = self.plugin_resources(session, &entries)?;
+        let resources = self.plugin_resources(session, &entries, "generator")?;
         let mut generators = Vec::new();
         for resource in resources {
             let generator = session
@@ -381,7 +397,7 @@ impl<'b> Target<'b> {
         session: &mut Session<'b>,
         entries: &[SmolStr],
     ) -> Result<WithOrigin<Vec<Transformer>>> {
-        let resources = self.plugin_resources(session, entries)?;
+        let resources = self.plugin_resources(session, entries, "transformer")?;
         let mut transformers = Vec::new();
         for resource in resources {
             let loaded = session.plugin_transformers(&self.loader, &resource)?;
@@ -487,41 +503,45 @@ impl<'b> Target<'b> {
             return Ok(());
         }
         for (several, _) in self.external_transformers(session, &entries)? {
-            let before = values_without_mark(session, &all.resources, false)?;
+            let mut before = copies(session, &all.resources)?;
             for transformer in &several {
                 transformer.transform(&mut session.work(&mut all.resources))?;
             }
-            let after = values_without_mark(session, &all.resources, true)?;
-            if before != after {
-                return Err(Fault::new("validator shouldn't modify the resource map"));
+            let after = copies(session, &all.resources)?;
+            for resource in &after {
+                let mut labels = resource.text_map(&session.graph, "labels");
+                if let (Some(_), Some(node)) = (labels.remove(VALIDATED_BY), resource.node()) {
+                    fields::set_metadata_map(&mut session.graph, node, "labels", &labels)?;
+                }
+            }
+            // Every resource is compared with the first of its id, down to the lines it was written in.
+            let is_changed = || Fault::new("validator shouldn't modify the resource map");
+            if before.len() != after.len() {
+                return Err(is_changed());
+            }
+            for resource in before.drain(..) {
+                let id = resource.id(&session.graph, &mut session.schemas)?;
+                let mut same = None;
+                for other in &after {
+                    if same.is_none() && id.equals(&other.id(&session.graph, &mut session.schemas)?) {
+                        same = other.node();
+                    }
+                }
+                let (Some(one), Some(other)) = (resource.node(), same) else { return Err(is_changed()) };
+                if !session.graph.is_same(one, other)? {
+                    return Err(is_changed());
+                }
             }
         }
         Ok(())
     }
 }
 
-/// The values of all resources, by which the work of validators is judged.
-fn values_without_mark(
-    session: &mut Session<'_>,
-    resources: &Resources,
-    removes_mark: bool,
-) -> Result<Vec<Value>> {
-    const MARK: &str = "validated-by";
-    let mut values = Vec::with_capacity(resources.len());
-    for node in resources.list().iter().filter_map(Resource::node) {
-        let mut value = crate::value::to_value(&mut session.graph, node)?;
-        if removes_mark && let Some(metadata) = value.get_mut("metadata").and_then(Value::as_object_mut) {
-            if let Some(labels) = metadata.get_mut("labels").and_then(Value::as_object_mut)
-                && labels.remove(MARK).is_some()
-                && labels.is_empty()
-            {
-                metadata.remove("labels");
-            }
-        }
-        values.push(value);
-    }
-    values.sort_by_cached_key(|value| tiphys_go::json::to_string_go(value));
-    Ok(values)
+/// The label that a validator may set.
+const VALIDATED_BY: &str = "validated-by";
+
+fn copies(session: &mut Session<'_>, resources: &Resources) -> Result<Vec<Resource>> {
+    resources.list().iter().map(|resource| resource.copy(&mut session.graph)).collect()
 }
 
 fn merge_accumulated(

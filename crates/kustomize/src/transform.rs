@@ -1,6 +1,7 @@
 //! The transformers: what a kustomization does to all resources that are there (RND-212).
 
 mod images;
+mod json_errors;
 mod labels;
 mod names;
 mod namespace;

@@ -148,7 +148,13 @@ impl Session<'_> {
                 return Err(Fault::new(format!("patch and path can't be set at the same time\n{}", shown())));
             }
         };
-        LoadedPatch::new(&mut self.graph, patch, &text, source).map(|patch| Some(Transformer::Patch(patch)))
+        let patch = LoadedPatch::new(&mut self.graph, patch, &text, source)?;
+        for name in patch.nulls(&self.graph) {
+            self.warnings.push(format!(
+                "# Warning: null does not remove '{name}' in a patch with a target: it becomes the text \"null\""
+            ));
+        }
+        Ok(Some(Transformer::Patch(patch)))
     }
 
     /// Configures `patchesStrategicMerge`.

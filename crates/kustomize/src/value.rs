@@ -8,7 +8,7 @@ use tiphys_go::nesting::DEPTH_MAX;
 
 use crate::fault::{Fault, Result};
 use crate::graph::{Graph, Kind, Node, NodeId, Style, Tag};
-use crate::yaml::{Scalar, emitted_scalar, parse_first, resolve, resolve_plain, write};
+use crate::yaml::{Scalar, emitted_scalar, json_text_again, parse_first, resolve, resolve_plain, write};
 
 /// The value of an object, as JSON that is read again.
 ///
@@ -193,6 +193,45 @@ fn collect_duplicates(graph: &mut Graph, id: NodeId, depth: usize, found: &mut V
         collect_duplicates(graph, child, depth + 1, found)?;
     }
     Ok(())
+}
+
+/// A value after it was printed as JSON and read as YAML, as kustomize does with what it prints, and with what it
+/// tells its transformers.
+///
+/// # Errors
+/// When a text has characters that YAML forbids.
+pub(crate) fn printed(value: Value, depth: usize) -> Result<Value> {
+    if depth > DEPTH_MAX {
+        return Err(Fault::too_deep());
+    }
+    Ok(match value {
+        Value::String(text) => match json_text_again(&text)? {
+            Some(again) => Value::String(again),
+            None => Value::String(text),
+        },
+        Value::Array(items) => {
+            items.into_iter().map(|item| printed(item, depth + 1)).collect::<Result<_>>()?
+        }
+        Value::Object(mut map) => {
+            for (_, member) in &mut map {
+                *member = printed(member.take(), depth + 1)?;
+            }
+            // Names are looked at only when one needs it.
+            let mut renamed = Vec::new();
+            for name in map.keys() {
+                if let Some(again) = json_text_again(name)? {
+                    renamed.push((name.clone(), again));
+                }
+            }
+            for (name, again) in renamed {
+                if let Some(member) = map.remove(&name) {
+                    map.insert(again, member);
+                }
+            }
+            Value::Object(map)
+        }
+        other => other,
+    })
 }
 
 /// The nodes of a JSON object, as kustomize makes them: written as YAML and read. Numbers are 64-bit floats.

@@ -14,7 +14,7 @@ mod scan;
 mod stream;
 mod write;
 
-pub(crate) use parse::parse_first;
+pub(crate) use parse::{json_text_again, parse_first};
 pub(crate) use resolve::{Scalar, is_old_non_text, resolve, resolve_plain};
 pub(crate) use scan::has_comments;
 pub(crate) use stream::{read_stream, remove_aliases};

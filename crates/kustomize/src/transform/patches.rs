@@ -1,11 +1,13 @@
 //! Patches: strategic merge and JSON (RND-225..228).
 
 use serde_json::Value;
+use smol_str::SmolStr;
 use tiphys_go::yaml::{Dialect, Limits};
 use tiphys_object::json_patch;
 
-use super::Work;
+use super::{Work, json_errors};
 use crate::fault::{Before as _, Fault, Result, attempt, quoted};
+use crate::fields;
 use crate::graph::{Graph, NodeId};
 use crate::kustomization::{Patch, Selector};
 use crate::resource::{Resource, read_objects};
@@ -49,6 +51,28 @@ impl LoadedPatch {
             }
         }
         Ok(Self { merges, operations, source, target: patch.target.clone() })
+    }
+
+    /// Labels and annotations that the patch seems to remove, but sets to the text `null` (RND-228).
+    pub(crate) fn nulls(&self, graph: &Graph) -> Vec<SmolStr> {
+        if self.target.is_none() {
+            return Vec::new();
+        }
+        let mut names = Vec::new();
+        for node in self.merges.iter().filter_map(Resource::node) {
+            let metadata = fields::find(graph, node, "metadata");
+            for map in ["labels", "annotations"].iter().filter_map(|map| fields::find(graph, metadata?, map))
+            {
+                for pair in graph.node(map).content.chunks_exact(2) {
+                    if let [key, value] = pair
+                        && graph.node(*value).is_null()
+                    {
+                        names.push(graph.node(*key).value.clone());
+                    }
+                }
+            }
+        }
+        names
     }
 
     /// Applies the patch to what it selects or names.
@@ -153,14 +177,21 @@ fn apply_operations(
 
 fn apply_to(graph: &mut Graph, node: NodeId, operations: &Value) -> Result<NodeId> {
     let value = to_value(graph, node)?;
-    let count = operations.as_array().map_or(0, Vec::len);
-    graph.spend(count.saturating_mul(16))?;
-    let patched = json_patch::apply(value, operations).map_err(|error| match error {
-        json_patch::JsonPatchError::TooMany
-        | json_patch::JsonPatchError::TooMuch { .. }
-        | json_patch::JsonPatchError::TooDeep { .. } => Fault::exhausted(error.to_string()),
-        other => Fault::new(other.to_string()),
-    })?;
+    let list = operations.as_array().map(Vec::as_slice).unwrap_or_default();
+    graph.spend(list.len().saturating_mul(16))?;
+    let patched = match json_patch::apply(value, operations) {
+        Ok(patched) => patched,
+        Err(
+            error @ (json_patch::JsonPatchError::TooMany
+            | json_patch::JsonPatchError::TooMuch { .. }
+            | json_patch::JsonPatchError::TooDeep { .. }),
+        ) => return Err(Fault::exhausted(error.to_string())),
+        Err(error) => {
+            let value = to_value(graph, node)?;
+            let text = json_errors::explain(value, list).unwrap_or_else(|| error.to_string());
+            return Err(Fault::new(text));
+        }
+    };
     match &patched {
         Value::Object(_) => from_value(graph, &patched),
         Value::Null => from_value(graph, &Value::Object(serde_json::Map::new())),

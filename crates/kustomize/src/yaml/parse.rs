@@ -25,6 +25,30 @@ pub(crate) fn parse_first(graph: &mut Graph, text: &str) -> Result<Option<NodeId
     Parser { scanner: Scanner::new(text), graph, anchors: HashMap::new(), tags: Vec::new() }.document()
 }
 
+/// What a text is after it was a text of JSON that was read as YAML: a `NEL` ends a line there.
+///
+/// # Errors
+/// When it has characters that YAML forbids, of which JSON does not write all as escapes.
+pub(crate) fn json_text_again(text: &str) -> Result<Option<String>> {
+    let is_odd = |character: char| matches!(character, '\u{7f}'..='\u{9f}' | '\u{fffe}' | '\u{ffff}');
+    if text.is_ascii() && !text.contains('\u{7f}') || !text.chars().any(is_odd) {
+        return Ok(None);
+    }
+    if text.chars().any(|character| is_odd(character) && is_forbidden(character)) {
+        return Err(Fault::new("yaml: control characters are not allowed"));
+    }
+    let json = tiphys_go::json::to_string_go(&serde_json::Value::from(text));
+    let mut scanner = Scanner::new(&json);
+    loop {
+        let token = scanner.next().map_err(Fault::from)?;
+        match token.kind {
+            TokenKind::Scalar => return Ok(Some(token.text.into_owned())),
+            TokenKind::StreamEnd => return Ok(None),
+            _ => {}
+        }
+    }
+}
+
 fn is_forbidden(character: char) -> bool {
     match character {
         '\t' | '\n' | '\r' | '\u{85}' => false,
