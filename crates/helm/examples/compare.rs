@@ -13,8 +13,8 @@ use serde_json::Value;
 use tiphys_go::template::{Environment, Keys};
 use tiphys_go::yaml::{self, Dialect, Limits};
 use tiphys_helm::{
-    Chart, Documents, File, HelmVersion, LoadLimits, NativeKeys, RenderLimits, RenderRequest, Strictness, UserValues,
-    compare_objects, load_directory, render,
+    Chart, Documents, File, HelmVersion, LoadLimits, NativeKeys, RenderLimits, RenderRequest, Strictness,
+    UserValues, compare_objects, load_directory, render,
 };
 use tiphys_tree::{MemoryEntry, MemoryTree, TreePath};
 
@@ -242,7 +242,8 @@ impl Environment for World {
     }
 
     fn keys(&self) -> Option<&dyn Keys> {
-        const KEYS: NativeKeys<'static> = NativeKeys { source: &|bytes: &mut [u8]| World.random(bytes), is_repeatable: false };
+        const KEYS: NativeKeys<'static> =
+            NativeKeys { source: &|bytes: &mut [u8]| World.random(bytes), is_repeatable: false };
         Some(&KEYS)
     }
 }

@@ -83,10 +83,17 @@ fn sec_09_archives_are_bounded() {
     let expected = "chart exceeds maximum decompressed size of 4194304 bytes";
     assert_eq!(error(load_archive(&bomb, HelmVersion::V4, &small)), expected);
     let few = LoadLimits { files: 2, ..LoadLimits::default() };
-    let many = archive(&[("c/1", EntryType::Regular, b""), ("c/2", EntryType::Regular, b""), ("c/3", EntryType::Regular, b"")]);
+    let many = archive(&[
+        ("c/1", EntryType::Regular, b""),
+        ("c/2", EntryType::Regular, b""),
+        ("c/3", EntryType::Regular, b""),
+    ]);
     assert_eq!(error(load_archive(&many, HelmVersion::V4, &few)), "the chart has more than 2 files");
     let large = vec![b'x'; (5 << 20) + 1];
-    let chart = archive(&[("c/Chart.yaml", EntryType::Regular, CHART.as_bytes()), ("c/x", EntryType::Regular, &large)]);
+    let chart = archive(&[
+        ("c/Chart.yaml", EntryType::Regular, CHART.as_bytes()),
+        ("c/x", EntryType::Regular, &large),
+    ]);
     assert!(load_archive(&chart, HelmVersion::V4, &LoadLimits::default()).is_ok());
     let expected = "chart file \"x\" is larger than the maximum file size 5242880";
     assert_eq!(error(load_archive(&chart, HelmVersion::V3, &LoadLimits::default())), expected);
@@ -147,10 +154,10 @@ fn rnd_165_links_are_followed_inside_the_repository() {
         ("charts/c/values.yaml", link("../../shared/values.yaml")),
     ])
     .unwrap();
-    assert_eq!(chart.templates.iter().map(|file| file.name.as_str()).collect::<Vec<_>>(), [
-        "templates/_x.tpl",
-        "templates/values.yaml"
-    ]);
+    assert_eq!(
+        chart.templates.iter().map(|file| file.name.as_str()).collect::<Vec<_>>(),
+        ["templates/_x.tpl", "templates/values.yaml"]
+    );
     assert_eq!(chart.values.len(), 1);
     let failed = |entry| error(directory(vec![("charts/c/x", entry)]));
     assert_eq!(failed(link("../../../etc")), "x is a link that leaves the chart's repository");
@@ -179,7 +186,8 @@ fn rnd_165_a_directory_without_chart_yaml_is_no_chart() {
 fn rnd_166_numbers_in_texts_lose_digits() {
     let metadata = |text: &'static str| {
         let tree = MemoryTree::from_files([("Chart.yaml", text)]).unwrap();
-        let chart = load_directory(&tree, &TreePath::root(), HelmVersion::V4, &LoadLimits::default()).unwrap();
+        let chart =
+            load_directory(&tree, &TreePath::root(), HelmVersion::V4, &LoadLimits::default()).unwrap();
         (chart.metadata.name, chart.metadata.version, chart.metadata.app_version)
     };
     for (given, expected) in [

@@ -8,8 +8,8 @@ use serde_json::Value;
 use tiphys_go::template::Still;
 use tiphys_go::yaml::{self, Dialect, Limits};
 use tiphys_helm::{
-    Documents, File, HelmVersion, LoadLimits, RenderLimits, RenderRequest, Strictness, UserValues, compare_objects,
-    load_directory, render,
+    Documents, File, HelmVersion, LoadLimits, RenderLimits, RenderRequest, Strictness, UserValues,
+    compare_objects, load_directory, render,
 };
 use tiphys_tree::{MemoryEntry, MemoryTree, TreePath};
 
@@ -17,7 +17,8 @@ mod bounds;
 mod loading;
 
 /// Errors of which Helm's parsers of YAML and JSON say more than ours, or other words; what comes before is compared.
-const OTHER_WORDS: [(&str, &str); 2] = [("converting YAML to JSON: ", ""), ("unexpected EOF", "unexpected end of JSON input")];
+const OTHER_WORDS: [(&str, &str); 2] =
+    [("converting YAML to JSON: ", ""), ("unexpected EOF", "unexpected end of JSON input")];
 
 fn walk(path: &Path, name: &str, entries: &mut Vec<(String, MemoryEntry)>) {
     for member in std::fs::read_dir(path).unwrap() {

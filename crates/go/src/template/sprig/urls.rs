@@ -226,7 +226,10 @@ fn scheme_of(text: &[u8]) -> Result<(&[u8], &[u8]), String> {
             b'0'..=b'9' | b'+' | b'-' | b'.' if place > 0 => {}
             b':' if place == 0 => return Err("missing protocol scheme".to_owned()),
             b':' => {
-                return Ok((text.get(..place).unwrap_or_default(), text.get(place + 1..).unwrap_or_default()));
+                return Ok((
+                    text.get(..place).unwrap_or_default(),
+                    text.get(place + 1..).unwrap_or_default(),
+                ));
             }
             _ => break,
         }
