@@ -1,6 +1,6 @@
 //! Go's templates: `text/template` of Go 1.26 with `fmt`, sprig 3.3 and Helm 4.3's functions.
 //!
-//! What ApplicationSets, notifications and charts are written in. Output is that of Go, byte for byte, and so are the
+//! What application sets, notifications and charts are written in. Output is that of Go, byte for byte, and so are the
 //! texts of errors.
 //!
 //! ```

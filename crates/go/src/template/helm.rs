@@ -15,7 +15,7 @@ pub(super) fn tables() -> [&'static [Function]; 3] {
     [engine::FUNCTIONS, convert::FUNCTIONS, durations::FUNCTIONS]
 }
 
-/// Conversions of ApplicationSets (ASET-108): YAML that fails where it is wrong.
+/// Conversions of application sets (ASET-108): YAML that fails where it is wrong.
 pub(super) fn application_set() -> &'static [Function] {
     convert::STRICT
 }

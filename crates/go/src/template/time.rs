@@ -56,11 +56,11 @@ pub(crate) fn duration_value(nanoseconds: i64) -> Value {
 #[derive(Debug, Clone)]
 enum Zone {
     /// UTC, which is also the local zone: a server has no other.
-    Utc { local: bool },
+    Utc,
     /// An offset, with the abbreviation it was given.
     Fixed { seconds: i32, name: String },
     /// One of the zone data.
-    Named(TimeZone, String),
+    Named(TimeZone),
 }
 
 /// A point in time and the zone that it is told in: Go's `time.Time`.
@@ -76,19 +76,14 @@ pub struct Time {
 const ZERO_SECONDS: i64 = -62_135_596_800;
 
 impl Time {
-    /// A time in UTC.
+    /// A time in UTC, which is also the local zone.
     pub fn utc(at: Timestamp) -> Self {
-        Self { at, zone: Zone::Utc { local: false }, clock: false }
-    }
-
-    /// A time in the local zone, which is UTC.
-    pub fn local(at: Timestamp) -> Self {
-        Self { at, zone: Zone::Utc { local: true }, clock: false }
+        Self { at, zone: Zone::Utc, clock: false }
     }
 
     /// What the clock says.
     pub fn now(at: Timestamp) -> Self {
-        Self { clock: true, ..Self::local(at) }
+        Self { clock: true, ..Self::utc(at) }
     }
 
     /// Go's zero time.
@@ -100,12 +95,8 @@ impl Time {
     pub(crate) fn parse(layout: &str, text: &str) -> Result<Self, layouts::TimeError> {
         let parsed = layouts::parse_zoned(layout, text)?;
         let zone = match parsed.zone {
-            layouts::ParsedZone::None | layouts::ParsedZone::Utc => {
-                Zone::Utc { local: parsed.zone == layouts::ParsedZone::None }
-            }
-            layouts::ParsedZone::Fixed { seconds: 0, ref name } if name.is_empty() => {
-                Zone::Utc { local: true }
-            }
+            layouts::ParsedZone::None | layouts::ParsedZone::Utc => Zone::Utc,
+            layouts::ParsedZone::Fixed { seconds: 0, ref name } if name.is_empty() => Zone::Utc,
             layouts::ParsedZone::Fixed { seconds, name } => Zone::Fixed { seconds, name },
         };
         Ok(Self { at: parsed.at, zone, clock: false })
@@ -119,9 +110,9 @@ impl Time {
     /// The same time told in a zone of the zone data; `Local` and no name are UTC.
     pub(crate) fn within(&self, name: &str) -> Option<Self> {
         let zone = match name {
-            "" | "UTC" => Zone::Utc { local: false },
-            "Local" => Zone::Utc { local: true },
-            _ => Zone::Named(crate::cron::zone(name).ok()?, name.to_owned()),
+            "" | "UTC" => Zone::Utc,
+            "Local" => Zone::Utc,
+            _ => Zone::Named(crate::cron::zone(name).ok()?),
         };
         Some(Self { at: self.at, zone, clock: false })
     }
@@ -129,9 +120,9 @@ impl Time {
     /// The time by a layout.
     pub(crate) fn format(&self, layout: &str) -> String {
         match &self.zone {
-            Zone::Utc { .. } => layouts::format(layout, self.at, &TimeZone::UTC),
+            Zone::Utc => layouts::format(layout, self.at, &TimeZone::UTC),
             Zone::Fixed { seconds, name } => layouts::format_fixed(layout, self.at, *seconds, name),
-            Zone::Named(zone, _) => layouts::format(layout, self.at, zone),
+            Zone::Named(zone) => layouts::format(layout, self.at, zone),
         }
     }
 
@@ -141,11 +132,11 @@ impl Time {
 
     fn time_zone(&self) -> TimeZone {
         match &self.zone {
-            Zone::Utc { .. } => TimeZone::UTC,
+            Zone::Utc => TimeZone::UTC,
             Zone::Fixed { seconds, .. } => {
-                Offset::from_seconds(*seconds).map_or(TimeZone::UTC, |offset| offset.to_time_zone())
+                Offset::from_seconds(*seconds).map_or(TimeZone::UTC, Offset::to_time_zone)
             }
-            Zone::Named(zone, _) => zone.clone(),
+            Zone::Named(zone) => zone.clone(),
         }
     }
 
@@ -222,6 +213,7 @@ fn other<'c>(call: &'c Call<'_, '_>) -> Result<&'c Time, Failure> {
     call.value(0).as_object().ok_or_else(|| Failure::new("not a time"))
 }
 
+#[expect(clippy::unnecessary_wraps, reason = "what functions answer")]
 fn int(number: impl Into<i64>) -> Result<Value, Failure> {
     Ok(Value::int(number.into()))
 }
@@ -253,7 +245,7 @@ static TIME_METHODS: &[Function] = &[
         let at = own(call)?.at;
         Ok(Value::Bool(at.as_second() == ZERO_SECONDS && at.subsec_nanosecond() == 0))
     }),
-    Function::new("Local", &[], |call| Ok(Value::object(Time::local(own(call)?.at)))),
+    Function::new("Local", &[], |call| Ok(Value::object(Time::utc(own(call)?.at)))),
     Function::new("Minute", &[], |call| int(own(call)?.civil().minute())),
     Function::new("Month", &[], |call| {
         Ok(Value::named(&MONTH, Value::int(i64::from(own(call)?.civil().month()))))
@@ -321,7 +313,11 @@ fn add_date(call: &mut Call<'_, '_>) -> Result<Value, Failure> {
     Ok(time.with(at.unwrap_or(time.at)))
 }
 
-#[expect(clippy::cast_precision_loss, reason = "as Go divides")]
+#[expect(
+    clippy::cast_precision_loss,
+    clippy::unnecessary_wraps,
+    reason = "as Go divides; what functions answer"
+)]
 fn float_of(call: &Call<'_, '_>, unit: i64) -> Result<Value, Failure> {
     let whole = nanoseconds(call.receiver());
     // Whole units and the rest are divided apart, which keeps digits.

@@ -306,20 +306,19 @@ fn eval_761_time_agrees() {
 /// Executes one template as `go.template` does.
 fn render(row: &Value, data: &Value) -> Result<Value, String> {
     let option = text(row, "option");
-    let output = match text(row, "functions") {
-        "helm" => render_chart(text(row, "template"), data, option == "missingkey=error")?,
-        _ => {
-            let functions = FunctionSet::text().and(FunctionSet::sprig());
-            let functions = functions.and(FunctionSet::application_set().only(&["toYaml"]));
-            let mut templates = Templates::new("t", functions);
-            if !option.is_empty() {
-                templates = templates.with_missing_key(MissingKey::of_option(option).map_err(told)?);
-            }
-            templates.parse("t", text(row, "template").as_bytes()).map_err(told)?;
-            let environment = Still(jiff::Timestamp::UNIX_EPOCH);
-            let data = template::Value::from_json(data);
-            Engine::new(&templates, &environment, Limits::default()).execute("t", &data).map_err(told)?
+    let output = if text(row, "functions") == "helm" {
+        render_chart(text(row, "template"), data, option == "missingkey=error")?
+    } else {
+        let functions = FunctionSet::text().and(FunctionSet::sprig());
+        let functions = functions.and(FunctionSet::application_set().only(&["toYaml"]));
+        let mut templates = Templates::new("t", functions);
+        if !option.is_empty() {
+            templates = templates.with_missing_key(MissingKey::of_option(option).map_err(told)?);
         }
+        templates.parse("t", text(row, "template").as_bytes()).map_err(told)?;
+        let environment = Still(jiff::Timestamp::UNIX_EPOCH);
+        let data = template::Value::from_json(data);
+        Engine::new(&templates, &environment, Limits::default()).execute("t", &data).map_err(told)?
     };
     Ok(json!({ "output": String::from_utf8_lossy(&output) }))
 }

@@ -48,6 +48,9 @@ impl FunctionSet {
     /// These functions and others; others count where both have a name.
     #[must_use]
     pub fn and(mut self, others: Self) -> Self {
+        if self.0.is_empty() {
+            return others;
+        }
         Arc::make_mut(&mut self.0).extend(others.0.iter());
         self
     }
@@ -59,7 +62,7 @@ impl FunctionSet {
         self
     }
 
-    /// What templates of ApplicationSets may call, but for `normalize` and `slugify`, which know Argo CD's names: sprig
+    /// What templates of application sets may call, but for `normalize` and `slugify`, which know Argo CD's names: sprig
     /// without `env`, `expandenv` and `getHostByName`, and YAML that fails where it is wrong (ASET-105, ASET-108).
     pub fn application_set() -> Self {
         Self::text()

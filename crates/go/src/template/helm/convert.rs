@@ -61,7 +61,7 @@ pub(super) static FUNCTIONS: &[Function] = &[
     }),
 ];
 
-/// Those of ApplicationSets (ASET-108).
+/// Those of application sets (ASET-108).
 pub(super) static STRICT: &[Function] = &[
     Function::new("fromYaml", TEXT, |call| Ok(read_yaml(call, MAP)??)),
     Function::new("fromYamlArray", TEXT, |call| Ok(read_yaml(call, LIST)??)),

@@ -157,6 +157,7 @@ fn private_key(call: &mut Call<'_, '_>) -> Result<Value, Failure> {
 }
 
 /// Which arguments a function has.
+#[derive(Clone, Copy)]
 struct Shape {
     /// Addresses and names before the days.
     addresses: bool,

@@ -69,7 +69,7 @@ fn time_of(value: &Value) -> Option<Time> {
     use crate::template::value::Integer;
     match value {
         Value::Int(Integer::Int | Integer::Int32 | Integer::Int64, seconds) => {
-            Some(Time::local(Timestamp::from_second(*seconds).unwrap_or(Timestamp::MAX)))
+            Some(Time::utc(Timestamp::from_second(*seconds).unwrap_or(Timestamp::MAX)))
         }
         value => value.as_object::<Time>().cloned(),
     }

@@ -5,6 +5,7 @@
 
 use crate::number::shortest;
 use std::cmp::Ordering;
+use std::fmt::Write;
 
 /// Digits of a limb.
 const LIMB_DIGITS: usize = 9;
@@ -133,7 +134,8 @@ impl Natural {
     fn digits(&self) -> String {
         let mut out = String::new();
         for (place, limb) in self.0.iter().rev().enumerate() {
-            out.push_str(&if place == 0 { limb.to_string() } else { format!("{limb:09}") });
+            let width = if place == 0 { 1 } else { LIMB_DIGITS };
+            let _ = write!(out, "{limb:0width$}");
         }
         if out.is_empty() { "0".to_owned() } else { out }
     }

@@ -156,6 +156,7 @@ fn decimals(
     Ok(Value::Float(result.to_float()))
 }
 
+#[expect(clippy::unnecessary_wraps, reason = "what functions of templates answer")]
 fn round(call: &mut Call<'_, '_>) -> Result<Value, Failure> {
     let on = if call.len() > 2 { call.float(2) } else { 0.5 };
     #[expect(clippy::cast_precision_loss, reason = "the loss is Go's")]

@@ -129,7 +129,7 @@ fn room(call: &mut Call<'_, '_>, regexp: &Regexp) -> Result<(), Failure> {
     }
     let matches = regexp.find_all(&call.text(1).to_str()).count();
     // A group may be as long as the text, for each two bytes of the replacement.
-    let groups = call.bytes(2).iter().filter(|byte| **byte == b'$').count();
+    let groups = call.bytes(2).split(|byte| *byte == b'$').count().saturating_sub(1);
     call.makes_text(matches.saturating_mul(replacement).saturating_add(text.saturating_mul(groups.max(1))))
 }
 

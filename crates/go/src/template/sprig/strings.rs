@@ -41,7 +41,7 @@ pub(super) static FUNCTIONS: &[Function] = &[
         call.answer_text(text)
     }),
     Function::new("plural", &[Type::Text, Type::Text, Type::INT], |call| {
-        Ok(call.take(if call.int(2) == 1 { 0 } else { 1 }))
+        Ok(call.take(usize::from(call.int(2) != 1)))
     }),
     Function::new("quote", &[], quote).and_more(Type::Any),
     Function::new("randAlpha", INT, |call| {
@@ -173,7 +173,7 @@ fn repeated(call: &mut Call<'_, '_>, count: i64, length: usize) -> Result<usize,
 fn indent(call: &mut Call<'_, '_>, before: &str) -> Result<Value, Failure> {
     let text = call.text(1).clone();
     let columns = repeated(call, call.int(0), 1)?;
-    let lines = 1 + text.as_bytes().iter().filter(|byte| **byte == b'\n').count();
+    let lines = text.as_bytes().split(|byte| *byte == b'\n').count();
     let bytes = before.len() + text.len() + lines.saturating_mul(columns);
     call.makes_text(bytes)?;
     let mut out = Vec::with_capacity(bytes);

@@ -80,7 +80,7 @@ static METHODS: &[Function] = &[
     Function::new("GreaterThanEqual", OTHER, |call| Ok(Value::Bool(order(call)?.is_ge()))),
     Function::new("IncMajor", &[], |call| {
         raised(call, |version| {
-            (version.major, version.minor, version.patch) = (version.major.wrapping_add(1), 0, 0)
+            (version.major, version.minor, version.patch) = (version.major.wrapping_add(1), 0, 0);
         })
     }),
     Function::new("IncMinor", &[], |call| {

@@ -15,8 +15,8 @@ impl Reader<'_> {
             '0'..='9' => self.number_or_time(),
             '+' | '-' => self.signed(),
             '.' => Err("floats must start with a digit, not '.'".into()),
-            _ if self.starts_with("inf") => self.special("inf"),
-            _ if self.starts_with("nan") => self.special("nan"),
+            _ if self.starts_with("inf") => Ok(self.special("inf")),
+            _ if self.starts_with("nan") => Ok(self.special("nan")),
             _ if is_letter(first) => self.boolean(),
             _ => Err(format!("expected value but found {} instead", self.found()).into()),
         }
@@ -26,9 +26,9 @@ impl Reader<'_> {
         self.text.get(self.at..).is_some_and(|rest| rest.starts_with(word.as_bytes()))
     }
 
-    fn special(&mut self, word: &str) -> Result<Value, Problem> {
+    fn special(&mut self, word: &str) -> Value {
         self.at += word.len();
-        Ok(Value::Float(if word == "inf" { f64::INFINITY } else { f64::NAN }))
+        Value::Float(if word == "inf" { f64::INFINITY } else { f64::NAN })
     }
 
     fn boolean(&mut self) -> Result<Value, Problem> {
@@ -130,15 +130,6 @@ impl Reader<'_> {
         });
         let text = digits + &rest;
         let text = text.trim().replace('z', "Z").replace(['t', ' '], "T");
-        const LAYOUTS: [&str; 7] = [
-            "2006-01-02T15:04:05.999999999Z07:00",
-            "2006-01-02T15:04:05.999999999",
-            "2006-01-02",
-            "15:04:05.999999999",
-            "2006-01-02T15:04Z07:00",
-            "2006-01-02T15:04",
-            "15:04",
-        ];
         let invalid = || Problem(format!("invalid datetime: {}", quote(text.as_bytes())), None);
         for layout in LAYOUTS {
             if let Ok(time) = Time::parse(layout, &text) {
@@ -151,6 +142,17 @@ impl Reader<'_> {
         Err(invalid())
     }
 }
+
+/// How times may be written.
+const LAYOUTS: [&str; 7] = [
+    "2006-01-02T15:04:05.999999999Z07:00",
+    "2006-01-02T15:04:05.999999999",
+    "2006-01-02",
+    "15:04:05.999999999",
+    "2006-01-02T15:04Z07:00",
+    "2006-01-02T15:04",
+    "15:04",
+];
 
 /// Whether a number of a time has fewer digits than it should.
 fn lacks_zero(text: &str, layout: &str) -> bool {
