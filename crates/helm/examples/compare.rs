@@ -1,6 +1,6 @@
 //! Renders the cases that `hack/oracles/charts` prepared and prints where the results differ from the real Helm's.
 //!
-//! `compare CASES.jsonl [--helm3] [--filter TEXT] [--show N]`
+//! `compare CASES.jsonl [--helm3] [--filter TEXT] [--show N] [--words]`
 
 #![expect(clippy::print_stdout, reason = "a program")]
 
@@ -8,17 +8,15 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use jiff::Timestamp;
 use serde_json::Value;
-use tiphys_go::template::{Environment, Keys};
+use support::{Failure, World, load};
 use tiphys_go::yaml::{self, Dialect, Limits};
 use tiphys_helm::{
-    Chart, Documents, File, HelmVersion, LoadLimits, RenderLimits, RenderRequest, Strictness, UserValues,
-    compare_objects, load_directory, render,
+    Chart, Documents, File, HelmVersion, RenderLimits, RenderRequest, Strictness, UserValues,
+    compare_objects, render,
 };
-use tiphys_tree::{MemoryEntry, MemoryTree, TreePath};
 
-type Failure = Box<dyn std::error::Error>;
+mod support;
 
 fn main() -> Result<(), Failure> {
     let mut arguments = std::env::args().skip(1);
@@ -27,6 +25,7 @@ fn main() -> Result<(), Failure> {
         match argument.as_str() {
             "--helm3" => version = HelmVersion::V3,
             "--filter" => filter = arguments.next().ok_or("--filter TEXT")?,
+            "--words" => {}
             "--show" => show = arguments.next().ok_or("--show N")?.parse()?,
             _ => list = Some(PathBuf::from(argument)),
         }
@@ -52,6 +51,8 @@ fn main() -> Result<(), Failure> {
 enum Outcome {
     Equal,
     BothRefuse,
+    /// With a text that is not Helm's.
+    OtherWords,
     Different(Vec<String>),
 }
 
@@ -60,6 +61,7 @@ impl Outcome {
         match self {
             Self::Equal => "equal",
             Self::BothRefuse => "refused by both",
+            Self::OtherWords => "refused by both in other words",
             Self::Different(_) => "different",
         }
     }
@@ -84,12 +86,17 @@ fn run(case: &Value, version: HelmVersion, folder: &Path, charts: &mut Charts) -
     let expected =
         case.get(if version == HelmVersion::V4 { "helm4" } else { "helm3" }).unwrap_or(&Value::Null);
     let actual = rendered(case, version, charts)?;
+    let words = std::env::args().any(|argument| argument == "--words");
     Ok(match (expected.get("output"), actual) {
-        (None, Err(_)) if same_class(&text(expected, "error"), "") => Outcome::BothRefuse,
         (None, Err(error)) => {
             let helm = text(expected, "error");
-            if class(&helm) == class(&error) {
+            if helm.trim() == error.trim() {
                 Outcome::BothRefuse
+            } else if class(&helm) == class(&error) {
+                if words {
+                    println!("helm:   {}\ntiphys: {}", one_line(&helm), one_line(&error));
+                }
+                Outcome::OtherWords
             } else {
                 Outcome::Different(vec![
                     format!("helm:   {}", one_line(&helm)),
@@ -115,10 +122,6 @@ fn run(case: &Value, version: HelmVersion, folder: &Path, charts: &mut Charts) -
             }
         }
     })
-}
-
-fn same_class(helm: &str, _ours: &str) -> bool {
-    helm == "timeout"
 }
 
 fn one_line(text: &str) -> String {
@@ -190,53 +193,4 @@ fn rendered(
     };
     let rendered = render(&request, &World);
     Ok(rendered.map(|rendered| rendered.objects().cloned().collect()).map_err(|error| error.to_string()))
-}
-
-fn load(path: &Path, version: HelmVersion) -> Result<Result<Arc<Chart>, String>, Failure> {
-    let mut entries = Vec::new();
-    walk(path, "", &mut entries)?;
-    let tree = MemoryTree::from_entries(entries)?;
-    let chart = load_directory(&tree, &TreePath::root(), version, &LoadLimits::default());
-    Ok(chart.map(Arc::new).map_err(|error| error.to_string()))
-}
-
-fn walk(path: &Path, name: &str, entries: &mut Vec<(String, MemoryEntry)>) -> Result<(), Failure> {
-    for member in std::fs::read_dir(path)? {
-        let member = member?;
-        let own = member.file_name().to_string_lossy().into_owned();
-        let name = if name.is_empty() { own } else { format!("{name}/{own}") };
-        let kind = member.file_type()?;
-        if kind.is_dir() {
-            walk(&member.path(), &name, entries)?;
-        } else if kind.is_symlink() {
-            let target = std::fs::read_link(member.path())?;
-            entries.push((name, MemoryEntry::Symlink(target.to_string_lossy().into_owned())));
-        } else {
-            entries.push((name, MemoryEntry::File(std::fs::read(member.path())?.into(), false)));
-        }
-    }
-    Ok(())
-}
-
-/// The time and chance of this machine.
-struct World;
-
-impl Environment for World {
-    fn now(&self) -> Timestamp {
-        Timestamp::now()
-    }
-
-    fn random(&self, bytes: &mut [u8]) {
-        // Enough for names: an address and the clock.
-        let mut state = u64::from(Timestamp::now().subsec_nanosecond().unsigned_abs())
-            ^ (&raw const *bytes as *const u8 as u64);
-        for byte in bytes {
-            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-            *byte = state.to_be_bytes()[0];
-        }
-    }
-
-    fn keys(&self) -> Option<&dyn Keys> {
-        None
-    }
 }

@@ -2,7 +2,7 @@
 
 use crate::cache::CrdError;
 use crate::capabilities::KubeVersionError;
-use crate::chart::{ChartError, LockError};
+use crate::chart::ChartError;
 use crate::dependencies::{MissingCharts, PartsError};
 use crate::output::OutputError;
 use crate::release::ReleaseNameError;
@@ -24,9 +24,6 @@ pub enum HelmError {
         /// What Helm says.
         text: String,
     },
-    /// The same, and the lock file does not say which (RND-104).
-    #[error(transparent)]
-    Lock(#[from] LockError),
     /// The values of the user cannot be used.
     #[error(transparent)]
     UserValues(#[from] UserValuesError),

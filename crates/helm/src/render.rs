@@ -12,7 +12,7 @@ use tiphys_go::template::{
 use crate::HelmVersion;
 use crate::cache::{CrdDocument, CrdError, functions};
 use crate::capabilities::{KubeVersion, api_versions};
-use crate::chart::Chart;
+use crate::chart::{Chart, ChartError};
 use crate::dependencies::{Part, missing};
 use crate::determinism::{Determinism, Repeatable};
 use crate::error::HelmError;
@@ -168,11 +168,15 @@ fn check_installable(request: &RenderRequest<'_>) -> Result<(), HelmError> {
     if !matches!(metadata.type_text.as_str(), "" | "application") {
         return Err(HelmError::NotInstallable(metadata.type_text.clone()));
     }
+    if request.version == HelmVersion::V4 && metadata.api_version == "v3" {
+        // Helm 4 reads such charts and installs none.
+        return Err(ChartError::ApiVersion3.into());
+    }
     let repository = |name: &str| {
         let found = request.repositories.iter().find(|(known, _)| known == name);
         found.map(|(_, url)| url.clone())
     };
-    match missing(request.chart, &repository)? {
+    match missing(request.chart, &repository) {
         Some(missing) => {
             let text = missing.text(request.version);
             Err(HelmError::Missing { missing, text })

@@ -244,8 +244,10 @@ impl Work {
         }
         let (own, others) = (over.members(), under.members());
         self.spend(own.len() + others.len())?;
-        for (key, _) in own.iter().filter(|(_, value)| value.is_nil()) {
-            under.set(key.clone(), Value::Nil);
+        if self.version == HelmVersion::V4 {
+            for (key, _) in own.iter().filter(|(_, value)| value.is_nil()) {
+                under.set(key.clone(), Value::Nil);
+            }
         }
         for (key, value) in under.members() {
             let there = over.get(key.as_bytes());
@@ -327,11 +329,23 @@ fn filled(value: &Value, contents: &[(Text, Text)]) -> Option<Value> {
     }
 }
 
-/// A value as Go's `%t` prints it.
+/// A value as Go's `%t` prints it: lists and tables by their members, what is no truth with a complaint.
 fn printed_as_truth(value: &Value) -> String {
+    let inside = |value: &Value| match value {
+        Value::Nil => "<nil>".to_owned(),
+        other => printed_as_truth(other),
+    };
     match value {
         Value::Bool(truth) => truth.to_string(),
         Value::Nil => "%!t(<nil>)".to_owned(),
+        Value::List(items) => {
+            format!("[{}]", items.to_vec().iter().map(inside).collect::<Vec<_>>().join(" "))
+        }
+        Value::Map(map) => {
+            let members = map.members().into_iter();
+            let printed = members.map(|(key, member)| format!("%!t(string={key}):{}", inside(&member)));
+            format!("map[{}]", printed.collect::<Vec<_>>().join(" "))
+        }
         other => {
             let printed = other.to_json().map(|json| tiphys_go::json::print_go(&json)).unwrap_or_default();
             format!("%!t({}={printed})", other.type_name())

@@ -264,12 +264,9 @@ pub(super) fn load_files(files: Vec<File>, budget: &mut Budget, depth: usize) ->
     let document = Value::Object(parts.metadata);
     chart.metadata = Metadata::decode(&document).map_err(|source| wrong("Chart.yaml", source))?;
     chart.metadata.validate(&document)?;
-    if depth == 0 && budget.version == HelmVersion::V4 {
-        match chart.metadata.api_version.as_str() {
-            "v1" | "v2" => {}
-            "v3" => return Err(ChartError::ApiVersion3),
-            _ => return Err(ChartError::ApiVersion),
-        }
+    let is_known = matches!(chart.metadata.api_version.as_str(), "v1" | "v2" | "v3");
+    if depth == 0 && budget.version == HelmVersion::V4 && !is_known {
+        return Err(ChartError::ApiVersion);
     }
     chart.templates = parts.templates.into();
     chart.files = parts.files.into();

@@ -23,8 +23,9 @@ pub struct NeededChart {
 pub struct MissingCharts {
     /// Names of the charts that are not there.
     pub names: Vec<String>,
-    /// All charts that a build of the dependencies fetches: also those that are there, because it replaces them.
-    pub needed: Vec<NeededChart>,
+    /// All charts that a build of the dependencies fetches: also those that are there, because it replaces them. An
+    /// error when the lock file was made for other dependencies: then nothing may be fetched.
+    pub needed: Result<Vec<NeededChart>, LockError>,
 }
 
 impl MissingCharts {
@@ -45,13 +46,7 @@ impl MissingCharts {
 /// What a chart lists and does not have; `None` when it has everything, whatever the versions.
 ///
 /// `repository` gives the URL behind the name of a registered repository.
-///
-/// # Errors
-/// When charts are missing and the lock file was made for other dependencies.
-pub fn missing(
-    chart: &Chart,
-    repository: &dyn Fn(&str) -> Option<String>,
-) -> Result<Option<MissingCharts>, LockError> {
+pub fn missing(chart: &Chart, repository: &dyn Fn(&str) -> Option<String>) -> Option<MissingCharts> {
     let listed = chart.metadata.dependencies.as_deref().unwrap_or_default();
     let is_there = |dependency: &&Dependency| {
         chart.subcharts.iter().any(|subchart| subchart.chart.name() == dependency.name)
@@ -62,20 +57,24 @@ pub fn missing(
         .map(|dependency| dependency.name.clone())
         .collect();
     if names.is_empty() {
-        return Ok(None);
+        return None;
     }
-    let (chosen, is_locked) = match chart.lock_state(repository)? {
-        LockState::Absent => (listed.to_vec(), false),
-        LockState::InSync(locked) => (locked, true),
-    };
-    let needed = chosen.into_iter().filter(|dependency| !dependency.repository.is_empty());
-    let needed = needed.map(|dependency| NeededChart {
-        name: dependency.name,
-        version: dependency.version,
-        is_locked,
-        repository: dependency.repository,
+    let needed = chart.lock_state(repository).map(|state| match state {
+        LockState::Absent => to_fetch(listed, false),
+        LockState::InSync(locked) => to_fetch(&locked, true),
     });
-    Ok(Some(MissingCharts { names, needed: needed.collect() }))
+    Some(MissingCharts { names, needed })
+}
+
+fn to_fetch(dependencies: &[Dependency], is_locked: bool) -> Vec<NeededChart> {
+    let needed = dependencies.iter().filter(|dependency| !dependency.repository.is_empty());
+    let needed = needed.map(|dependency| NeededChart {
+        name: dependency.name.clone(),
+        version: dependency.version.clone(),
+        is_locked,
+        repository: dependency.repository.clone(),
+    });
+    needed.collect()
 }
 
 impl Chart {

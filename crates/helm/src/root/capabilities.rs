@@ -115,13 +115,8 @@ impl Object for Kubernetes {
         }
     }
 
-    /// As an argument it is a copy without methods, and printed by its fields, of which one is hidden.
     fn print(&self) -> Option<Text> {
-        let KubeVersion { version, normalized, major, minor } = &self.version;
-        Some(match self.helm {
-            HelmVersion::V3 => format!("{{{version} {major} {minor}}}").into(),
-            HelmVersion::V4 => format!("{{{version} {normalized} {major} {minor}}}").into(),
-        })
+        Some(self.version.normalized.as_str().into())
     }
 
     fn as_any(&self) -> &dyn Any {

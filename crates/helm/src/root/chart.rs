@@ -2,7 +2,10 @@
 //!
 //! In Helm 4 it is a map under the names of Go's fields, in Helm 3 the struct itself.
 
-use tiphys_go::template::{Element, Kind, List, ListType, Map, MapType, Record, RecordType, Text, Value};
+use std::any::Any;
+use std::rc::Rc;
+
+use tiphys_go::template::{Element, Kind, List, ListType, Map, MapType, Object, Text, Value};
 
 use crate::HelmVersion;
 use crate::chart::{Dependency, ImportValue, Maintainer};
@@ -96,16 +99,53 @@ fn import(import: &ImportValue) -> Value {
     }
 }
 
-/// The struct around the metadata. The metadata's fields are its own too.
-static CHART: RecordType = RecordType {
-    name: "struct { chart.Metadata; IsRoot bool }",
-    kind: Kind::Struct,
-    fields: &["Metadata", "IsRoot"],
-    methods: &[],
-    print: None,
-};
+/// A struct with names of its own for JSON.
+#[derive(Debug)]
+struct Struct {
+    shape: &'static Shape,
+    values: Vec<Value>,
+}
 
-static METADATA: RecordType = RecordType {
+/// Type of a [`Struct`].
+#[derive(Debug)]
+struct Shape {
+    name: &'static str,
+    kind: Kind,
+    fields: &'static [&'static str],
+    /// Names in JSON, and whether an empty value is left out there.
+    json: &'static [(&'static str, bool)],
+}
+
+impl Object for Struct {
+    fn type_name(&self) -> &'static str {
+        self.shape.name
+    }
+
+    fn kind(&self) -> Kind {
+        self.shape.kind
+    }
+
+    fn fields(&self) -> &'static [&'static str] {
+        self.shape.fields
+    }
+
+    fn field(&self, name: &str) -> Option<Value> {
+        let at = self.shape.fields.iter().position(|field| *field == name)?;
+        self.values.get(at).cloned()
+    }
+
+    fn json(&self) -> Option<Result<Value, String>> {
+        let members = self.shape.json.iter().zip(&self.values);
+        let kept = members.filter(|((_, omits), value)| !omits || value.is_true());
+        Some(Ok(kept.map(|((name, _), value)| (*name, value.clone())).collect::<Map>().into()))
+    }
+
+    fn as_any(&self) -> &dyn Any {
+        self
+    }
+}
+
+static METADATA: Shape = Shape {
     name: "chart.Metadata",
     kind: Kind::Struct,
     fields: &[
@@ -127,24 +167,48 @@ static METADATA: RecordType = RecordType {
         "Dependencies",
         "Type",
     ],
-    methods: &[],
-    print: None,
+    json: &[
+        ("name", true),
+        ("home", true),
+        ("sources", true),
+        ("version", true),
+        ("description", true),
+        ("keywords", true),
+        ("maintainers", true),
+        ("icon", true),
+        ("apiVersion", true),
+        ("condition", true),
+        ("tags", true),
+        ("appVersion", true),
+        ("deprecated", true),
+        ("annotations", true),
+        ("kubeVersion", true),
+        ("dependencies", true),
+        ("type", true),
+    ],
 };
 
-static MAINTAINER: RecordType = RecordType {
+static MAINTAINER: Shape = Shape {
     name: "*chart.Maintainer",
     kind: Kind::Pointer,
     fields: &["Name", "Email", "URL"],
-    methods: &[],
-    print: None,
+    json: &[("name", true), ("email", true), ("url", true)],
 };
 
-static DEPENDENCY: RecordType = RecordType {
+static DEPENDENCY: Shape = Shape {
     name: "*chart.Dependency",
     kind: Kind::Pointer,
     fields: &["Name", "Version", "Repository", "Condition", "Tags", "Enabled", "ImportValues", "Alias"],
-    methods: &[],
-    print: None,
+    json: &[
+        ("name", false),
+        ("version", true),
+        ("repository", false),
+        ("condition", true),
+        ("tags", true),
+        ("enabled", true),
+        ("import-values", true),
+        ("alias", true),
+    ],
 };
 
 static MAINTAINERS: ListType = ListType::plain("[]*chart.Maintainer", Element::Other("*chart.Maintainer"));
@@ -157,7 +221,8 @@ fn text_list(texts: &[String]) -> Value {
     Value::texts(texts.iter().map(|text| Text::from(text.as_str())))
 }
 
-fn records(list_type: &'static ListType, items: Vec<Value>) -> Value {
+fn structs(list_type: &'static ListType, items: impl Iterator<Item = Struct>) -> Value {
+    let items: Vec<Value> = items.map(Value::object).collect();
     Value::List(if items.is_empty() { List::nil(list_type) } else { List::typed(list_type, items) })
 }
 
@@ -165,11 +230,11 @@ fn as_struct(part: &Part, is_root: bool) -> Value {
     let metadata = &part.chart.metadata;
     let maintainers = metadata.maintainers.iter().map(|maintainer| {
         let fields = [&maintainer.name, &maintainer.email, &maintainer.url];
-        Value::object(Record::new(&MAINTAINER, fields.map(|text| text.as_str().into()).to_vec()))
+        Struct { shape: &MAINTAINER, values: fields.map(|text| text.as_str().into()).to_vec() }
     });
     let dependencies = part.dependencies.iter().flatten().map(|dependency| {
         let imports = dependency.import_values.iter().map(import).collect();
-        let fields = vec![
+        let values = vec![
             dependency.name.as_str().into(),
             dependency.version.as_str().into(),
             dependency.repository.as_str().into(),
@@ -179,16 +244,16 @@ fn as_struct(part: &Part, is_root: bool) -> Value {
             Value::list(imports),
             dependency.alias.as_str().into(),
         ];
-        Value::object(Record::new(&DEPENDENCY, fields))
+        Struct { shape: &DEPENDENCY, values }
     });
-    let fields = vec![
+    let values = vec![
         part.name.as_str().into(),
         metadata.home.as_str().into(),
         text_list(&metadata.sources),
         metadata.version.as_str().into(),
         metadata.description.as_str().into(),
         text_list(&metadata.keywords),
-        records(&MAINTAINERS, maintainers.collect()),
+        structs(&MAINTAINERS, maintainers),
         metadata.icon.as_str().into(),
         metadata.api_version.as_str().into(),
         metadata.condition.as_str().into(),
@@ -197,97 +262,46 @@ fn as_struct(part: &Part, is_root: bool) -> Value {
         metadata.deprecated.into(),
         annotations(part),
         metadata.kube_version.as_str().into(),
-        records(&DEPENDENCIES, dependencies.collect()),
+        structs(&DEPENDENCIES, dependencies),
         metadata.type_text.as_str().into(),
     ];
-    Value::object(EmbeddedChart { metadata: Value::object(Record::new(&METADATA, fields)), is_root })
+    Value::object(EmbeddedChart { metadata: Rc::new(Struct { shape: &METADATA, values }), is_root })
 }
 
 /// Helm 3's `.Chart`: a struct that has the fields of another one inside it.
 #[derive(Debug)]
 struct EmbeddedChart {
-    metadata: Value,
+    metadata: Rc<Struct>,
     is_root: bool,
 }
 
-/// Names of the metadata in JSON, and whether an empty value is left out there.
-const JSON_NAMES: [&str; 17] = [
-    "name",
-    "home",
-    "sources",
-    "version",
-    "description",
-    "keywords",
-    "maintainers",
-    "icon",
-    "apiVersion",
-    "condition",
-    "tags",
-    "appVersion",
-    "deprecated",
-    "annotations",
-    "kubeVersion",
-    "dependencies",
-    "type",
-];
-
-impl tiphys_go::template::Object for EmbeddedChart {
+impl Object for EmbeddedChart {
     fn type_name(&self) -> &'static str {
-        CHART.name
+        "struct { chart.Metadata; IsRoot bool }"
     }
 
     fn fields(&self) -> &'static [&'static str] {
-        CHART.fields
+        &["Metadata", "IsRoot"]
     }
 
     fn field(&self, name: &str) -> Option<Value> {
         match name {
-            "Metadata" => Some(self.metadata.clone()),
+            "Metadata" => {
+                let metadata: Rc<dyn Object> = Rc::<Struct>::clone(&self.metadata);
+                Some(Value::Object(metadata))
+            }
             "IsRoot" => Some(self.is_root.into()),
-            name => self.metadata.as_object::<Record>().and_then(|record| record.field(name)),
+            name => self.metadata.field(name),
         }
     }
 
     fn json(&self) -> Option<Result<Value, String>> {
-        let members = Map::new();
-        let record = self.metadata.as_object::<Record>()?;
-        for (field, name) in METADATA.fields.iter().zip(JSON_NAMES) {
-            let value = record.field(field).unwrap_or_default();
-            if value.is_true() {
-                members.set(Text::from(name), in_json(value));
-            }
-        }
-        members.set(Text::from("IsRoot"), self.is_root.into());
-        Some(Ok(members.into()))
+        let members = self.metadata.json()?.ok()?;
+        members.as_map()?.set(Text::from("IsRoot"), self.is_root.into());
+        Some(Ok(members))
     }
 
-    fn as_any(&self) -> &dyn std::any::Any {
+    fn as_any(&self) -> &dyn Any {
         self
     }
 }
-
-/// People and dependencies under their names in JSON.
-fn in_json(value: Value) -> Value {
-    let Value::List(list) = &value else { return value };
-    let items = list.to_vec().into_iter().map(|item| {
-        let Some(record) = item.as_object::<Record>() else { return item };
-        let members = Map::new();
-        for field in record.record_type().fields {
-            let value = record.field(field).unwrap_or_default();
-            let name = match *field {
-                "ImportValues" => "import-values".to_owned(),
-                field => field.to_lowercase(),
-            };
-            if value.is_true()
-                || *field == "Repository"
-                || (*field == "Name" && record.record_type().fields.len() > 3)
-            {
-                members.set(Text::from(name), value);
-            }
-        }
-        members.into()
-    });
-    Value::list(items.collect())
-}
-
-use tiphys_go::template::Object as _;
