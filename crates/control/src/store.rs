@@ -57,6 +57,13 @@ impl AppEntry {
     pub(crate) fn parse(&self) -> Result<Application, serde_json::Error> {
         serde_json::from_slice(self.object.raw())
     }
+
+    /// The object, where it is of this version.
+    pub(crate) fn as_version(&self, uid: &str, version: &str) -> Option<Arc<Object>> {
+        let metadata = self.object.metadata();
+        let is_same = !version.is_empty() && metadata.uid == uid && metadata.resource_version == version;
+        is_same.then(|| Arc::clone(&self.object))
+    }
 }
 
 /// What an event changed, as far as work follows from it.

@@ -214,8 +214,13 @@ pub(super) const CM: &[Entry] = &[
     entry("webhook.", Reported, "", "no such key is read"),
     entry("url", Honoured, "", ""),
     entry("additionalUrls", Reported, "", "this version has no API server and no web interface"),
-    entry("accounts.", Reported, "", "this version has no API server and no web interface"),
-    entry("admin.enabled", Reported, "", "this version has no API server and no web interface"),
+    entry("accounts.", Reported, "", "read by `account` of the command line; this version has no API server"),
+    entry(
+        "admin.enabled",
+        Reported,
+        "",
+        "read by `account` of the command line; this version has no API server",
+    ),
     entry("oidc.", Reported, "", "this version has no API server and no web interface"),
     entry("dex.", Reported, "", "this version has no API server and no web interface"),
     entry("users.", Reported, "", "this version has no API server and no web interface"),
@@ -242,7 +247,12 @@ pub(super) const CM: &[Entry] = &[
         "",
         "this version has no API server and no web interface",
     ),
-    entry("passwordPattern", Reported, "", "this version has no API server and no web interface"),
+    entry(
+        "passwordPattern",
+        Reported,
+        "",
+        "read by `account` of the command line; this version has no API server",
+    ),
     entry("timeout.session", Reported, "", "this version has no API server and no web interface"),
     entry("commit.author.", Reported, "", "nothing is hydrated yet"),
     entry("sourceHydrator.", Reported, "", "nothing is hydrated yet"),
@@ -463,6 +473,16 @@ pub(super) const PARAMS: &[Entry] = &[
     entry("controller.profile.", Reported, "", "this version has no such component"),
     entry("controller.", Reported, "", "this version has no such component"),
     entry("configManagementPlugin", Reported, "", "this version has no such component"),
+];
+
+/// Variables of the environment that no key stands for.
+pub(super) const ENVIRONMENT: &[Entry] = &[
+    entry("ARGOCD_K8S_CLIENT_MAX_IDLE_CONNECTIONS", Reported, "", "connections have fixed limits"),
+    entry("ARGOCD_K8S_TLS_HANDSHAKE_TIMEOUT", Reported, "", "connections have fixed limits"),
+    entry("ARGOCD_K8S_TCP_TIMEOUT", Reported, "", "connections have fixed limits"),
+    entry("ARGOCD_K8S_TCP_KEEPALIVE", Reported, "", "connections have fixed limits"),
+    entry("ARGOCD_K8S_TCP_IDLE_TIMEOUT", Reported, "", "connections have fixed limits"),
+    entry("ARGOCD_K8S_SERVER_SIDE_TIMEOUT", Reported, "", "connections have fixed limits"),
 ];
 
 /// Keys of `argocd-secret` that a controller reads.
