@@ -26,7 +26,6 @@ use std::collections::BTreeMap;
 use serde_json::Value;
 use tiphys_go::json::{self, JsonError};
 
-pub(crate) use failure::quote;
 use node::Node;
 
 /// Schemas by their addresses, for references to other documents.

@@ -30,7 +30,7 @@ pub struct MissingCharts {
 
 impl MissingCharts {
     /// What Helm says. Argo CD recognises it by its end.
-    pub(crate) fn text(&self, version: HelmVersion) -> String {
+    pub fn text(&self, version: HelmVersion) -> String {
         let (first, quote) = match version {
             HelmVersion::V3 => ('A', '`'),
             HelmVersion::V4 => ('a', '\''),

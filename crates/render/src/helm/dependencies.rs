@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
-use tiphys_helm::{Chart, HelmError, HelmVersion, NeededChart, load_archive, load_directory, missing};
+use tiphys_helm::{Chart, HelmVersion, NeededChart, load_archive, load_directory, missing};
 
-use super::{limits, of_chart, of_engine};
+use super::{limits, of_chart};
 use crate::needs::{Need, Outcome};
 use crate::request::{Budget, Inputs};
 use crate::{Reason, RenderError, TreePath};
@@ -22,10 +22,10 @@ pub(super) fn complete(
         let found = repositories.iter().find(|(known, _)| known == name);
         found.map(|(_, url)| url.clone())
     };
-    let absent = missing(&chart, &url_of).map_err(|error| of_engine(&HelmError::Lock(error)))?;
-    let Some(absent) = absent else { return Ok(Outcome::Done(chart)) };
+    let Some(absent) = missing(&chart, &url_of) else { return Ok(Outcome::Done(chart)) };
+    let needed = absent.needed.map_err(|error| RenderError::new(Reason::HelmRender, error.to_string()))?;
     let (mut fetched, mut needs) = (Vec::new(), Vec::new());
-    for one in &absent.needed {
+    for one in &needed {
         match place_of(one, directory, &url_of)? {
             Place::Directory(path) => {
                 let inner =
@@ -60,15 +60,8 @@ pub(super) fn complete(
     }
     let complete = chart.with_fetched(fetched);
     // Those without a repository cannot be brought by anybody.
-    match missing(&complete, &url_of).map_err(|error| of_engine(&HelmError::Lock(error)))? {
-        Some(still) => {
-            let text = format!(
-                "an error occurred while checking for chart dependencies. You may need to run `helm dependency build` to \
-                 fetch missing dependencies: found in Chart.yaml, but missing in charts/ directory: {}",
-                still.names.join(", ")
-            );
-            Err(RenderError::new(Reason::HelmRender, text))
-        }
+    match missing(&complete, &url_of) {
+        Some(still) => Err(RenderError::new(Reason::HelmRender, still.text(version))),
         None => Ok(Outcome::Done(complete)),
     }
 }

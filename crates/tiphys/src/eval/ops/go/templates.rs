@@ -50,7 +50,7 @@ fn execute(input: &mut Input) -> Result<Json, Fault> {
         other => return Err(Fault::invalid(format!("unknown functions {other:?}"))),
     };
     // What is no UTF-8 in the output is not in JSON either.
-    Ok(json!({"output": Text::from(output.as_slice()).to_str()}))
+    Ok(json!({"output": String::from_utf8_lossy(&output)}))
 }
 
 fn with_sprig(input: &Input) -> Result<Vec<u8>, Fault> {
