@@ -58,7 +58,7 @@ pub enum ScmError {
         status: u16,
     },
     /// A server has been asked too often.
-    #[error("{doing}: the rate limit of {host} is exceeded{}", until(.until))]
+    #[error("{doing}: the rate limit of {host} is exceeded{}", again(.until.as_ref()))]
     RateLimited {
         /// The server.
         host: String,
@@ -125,6 +125,6 @@ pub enum ScmError {
     Cloud(#[from] CloudError),
 }
 
-fn until(until: &Option<Timestamp>) -> String {
+fn again(until: Option<&Timestamp>) -> String {
     until.map_or_else(String::new, |until| format!("; it may be asked again at {until}"))
 }

@@ -27,7 +27,7 @@ impl<'b> Fields<'b> {
         self.asked.push(member);
     }
 
-    fn wrong(&self, member: &str, wanted: &str) -> ScmError {
+    pub(crate) fn wrong(&self, member: &str, wanted: &str) -> ScmError {
         ScmError::Block(format!("{}.{member}: {wanted} is needed", self.name))
     }
 

@@ -51,13 +51,15 @@ fn accepts(pattern: Option<&Regexp>, text: &str) -> bool {
 impl RepositoryFilter {
     pub(crate) fn read(block: &Map<String, Value>) -> Result<Self, ScmError> {
         let mut fields = Fields::of("filters", block);
-        let paths = |paths: Vec<String>| paths.iter().map(|path| path.trim_end_matches('/').to_owned());
+        let paths = |paths: Vec<String>| {
+            paths.into_iter().map(|path| path.trim_end_matches('/').to_owned()).collect()
+        };
         let filter = Self {
             repository: pattern(&mut fields, "repositoryMatch")?,
             branch: pattern(&mut fields, "branchMatch")?,
             label: pattern(&mut fields, "labelMatch")?,
-            paths_exist: paths(fields.texts("pathsExist")?).collect(),
-            paths_do_not_exist: paths(fields.texts("pathsDoNotExist")?).collect(),
+            paths_exist: paths(fields.texts("pathsExist")?),
+            paths_do_not_exist: paths(fields.texts("pathsDoNotExist")?),
         };
         fields.end()?;
         Ok(filter)
@@ -73,7 +75,6 @@ impl RepositoryFilter {
         !self.is_of_branches() && self.repository.is_none() && self.label.is_none()
     }
 
-    /// Whether labels have to be known.
     pub(crate) fn accepts_repository(&self, name: &str, labels: &[String]) -> bool {
         accepts(self.repository.as_ref(), name)
             && self.label.as_ref().is_none_or(|label| labels.iter().any(|one| label.is_match(one)))
