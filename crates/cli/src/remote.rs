@@ -18,7 +18,7 @@ pub(crate) async fn read(place: &str) -> Result<String, Failure> {
     let failed = |error: reqwest::Error| {
         Failure::generic(format!("{shown}: {}", tiphys_cluster::error_chain(&error.without_url())))
     };
-    tiphys_cluster::provide_crypto();
+    tiphys_cloud::provide_crypto();
     let client = reqwest::Client::builder().timeout(TIMEOUT).build().map_err(failed)?;
     let mut answer = client.get(place).send().await.map_err(failed)?.error_for_status().map_err(failed)?;
     let mut bytes = Vec::new();

@@ -7,7 +7,6 @@
 //!
 //! Nothing here decides what should be in a cluster; that is the engine's and the controllers' work.
 
-pub mod cloud;
 mod connection;
 mod error;
 #[cfg(test)]
@@ -18,9 +17,7 @@ mod objects;
 mod watch;
 mod write;
 
-pub use connection::{
-    ConnectError, Connection, Fence, Impersonation, KubeContext, PluginPolicy, contexts, provide_crypto,
-};
+pub use connection::{ConnectError, Connection, Fence, Impersonation, KubeContext, PluginPolicy, contexts};
 pub use error::{ApiError, Refusal, error_chain};
 pub use index::{
     Claim, Claims, ClusterIndex, Derive, Derived, IndexEvent, IndexOptions, KindState, Managed, OrphanQuery,

@@ -8,20 +8,24 @@ use tiphys_api::secret::Secret;
 
 /// Who signs.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Keys {
-    pub(super) id: String,
-    pub(super) secret: Secret<String>,
+pub struct Keys {
+    pub(crate) id: String,
+    pub(crate) secret: Secret<String>,
     /// Empty for keys that last.
-    pub(super) session: Secret<String>,
+    pub(crate) session: Secret<String>,
 }
 
 /// Where a signature is good.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Scope<'a> {
-    pub(super) host: &'a str,
-    pub(super) region: &'a str,
-    pub(super) service: &'a str,
-    pub(super) now: Timestamp,
+pub struct Scope<'a> {
+    /// The server, with its port where that is not the usual one.
+    pub host: &'a str,
+    /// The region.
+    pub region: &'a str,
+    /// The service, as signatures name it.
+    pub service: &'a str,
+    /// When.
+    pub now: Timestamp,
 }
 
 impl Scope<'_> {
@@ -52,7 +56,7 @@ impl Scope<'_> {
 }
 
 /// The query of a `GET /` that is signed for `seconds`, together with one more header.
-pub(super) fn presigned(
+pub(crate) fn presigned(
     scope: Scope<'_>,
     keys: &Keys,
     action: &[(&str, &str)],
@@ -86,16 +90,24 @@ pub(super) fn presigned(
 }
 
 /// The headers of a `POST /` of a form.
-pub(super) fn signed_form(scope: Scope<'_>, keys: &Keys, body: &str) -> Vec<(&'static str, Secret<String>)> {
+pub(crate) fn signed_form(scope: Scope<'_>, keys: &Keys, body: &str) -> Vec<(&'static str, Secret<String>)> {
+    signed_post(scope, keys, &[("content-type", "application/x-www-form-urlencoded")], body)
+}
+
+/// The headers of a `POST /`: those that are given, in small letters, and those of the signature.
+pub fn signed_post(
+    scope: Scope<'_>,
+    keys: &Keys,
+    given: &[(&'static str, &str)],
+    body: &str,
+) -> Vec<(&'static str, Secret<String>)> {
     let time = scope.time();
-    let mut headers = vec![
-        ("content-type", Secret::from("application/x-www-form-urlencoded")),
-        ("host", Secret::from(scope.host)),
-        ("x-amz-date", Secret::from(time)),
-    ];
+    let mut headers: Vec<_> = given.iter().map(|(name, value)| (*name, Secret::from(*value))).collect();
+    headers.extend([("host", Secret::from(scope.host)), ("x-amz-date", Secret::from(time))]);
     if !keys.session.is_empty() {
         headers.push(("x-amz-security-token", keys.session.clone()));
     }
+    headers.sort_by_key(|(name, _)| *name);
     let names: Vec<&str> = headers.iter().map(|(name, _)| *name).collect();
     let names = names.join(";");
     let mut request = "POST\n/\n\n".to_owned();
@@ -115,7 +127,7 @@ pub(super) fn signed_form(scope: Scope<'_>, keys: &Keys, body: &str) -> Vec<(&'s
 }
 
 /// `a=b&c=d`, encoded as signatures want it.
-pub(super) fn query<'a>(members: impl IntoIterator<Item = (&'a str, &'a str)>) -> String {
+pub(crate) fn query<'a>(members: impl IntoIterator<Item = (&'a str, &'a str)>) -> String {
     let mut text = String::new();
     for (name, value) in members {
         if !text.is_empty() {

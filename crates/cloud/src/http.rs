@@ -8,7 +8,7 @@ use reqwest::{Client, ClientBuilder, RequestBuilder, redirect};
 use serde::de::DeserializeOwned;
 use tiphys_api::secret::Secret;
 
-use super::CloudError;
+use crate::CloudError;
 
 /// Bytes of an answer.
 const ANSWER_BYTES_MAX: usize = 256 << 10;
@@ -20,19 +20,19 @@ const CONNECT_TIMEOUT: Duration = Duration::from_secs(2);
 /// Clients for the two ways out, made when they are needed: keys of the environment need none, and each one reads
 /// the roots of the system.
 #[derive(Default)]
-pub(super) struct Http {
+pub(crate) struct Http {
     public: OnceLock<Client>,
     local: OnceLock<Client>,
 }
 
 impl Http {
     /// For the provider's public addresses; follows the proxies of our environment.
-    pub(super) fn public(&self) -> Result<&Client, CloudError> {
+    pub(crate) fn public(&self) -> Result<&Client, CloudError> {
         client(&self.public, |builder| builder)
     }
 
     /// For what is on this machine; never through a proxy.
-    pub(super) fn local(&self) -> Result<&Client, CloudError> {
+    pub(crate) fn local(&self) -> Result<&Client, CloudError> {
         client(&self.local, ClientBuilder::no_proxy)
     }
 }
@@ -44,7 +44,7 @@ fn client(
     if let Some(client) = known.get() {
         return Ok(client);
     }
-    crate::connection::provide_crypto();
+    crate::provide_crypto();
     let builder = Client::builder()
         .redirect(redirect::Policy::none())
         .timeout(REQUEST_TIMEOUT)
@@ -54,7 +54,7 @@ fn client(
 }
 
 /// The body of a successful answer.
-pub(super) async fn text_of(request: RequestBuilder) -> Result<Secret<String>, CloudError> {
+pub(crate) async fn text_of(request: RequestBuilder) -> Result<Secret<String>, CloudError> {
     let mut response = request.send().await.map_err(|error| {
         // What cannot be built has an address or a header that cannot be.
         if error.is_builder() { CloudError::Value } else { CloudError::Unreachable }
@@ -73,28 +73,28 @@ pub(super) async fn text_of(request: RequestBuilder) -> Result<Secret<String>, C
 }
 
 /// The body of a successful answer, as JSON.
-pub(super) async fn json_of<T: DeserializeOwned>(request: RequestBuilder) -> Result<T, CloudError> {
+pub(crate) async fn json_of<T: DeserializeOwned>(request: RequestBuilder) -> Result<T, CloudError> {
     let text = text_of(request).await?;
     serde_json::from_str(text.expose()).map_err(|_secret| CloudError::Answer)
 }
 
 /// A form as it is sent.
-pub(super) fn form(request: RequestBuilder, members: &[(&str, &str)]) -> RequestBuilder {
+pub(crate) fn form(request: RequestBuilder, members: &[(&str, &str)]) -> RequestBuilder {
     request
         .header("content-type", "application/x-www-form-urlencoded")
-        .body(super::sigv4::query(members.iter().copied()))
+        .body(crate::sigv4::query(members.iter().copied()))
 }
 
 /// An `OAuth` answer with a token.
 #[derive(serde::Deserialize)]
-pub(super) struct Granted {
+pub(crate) struct Granted {
     access_token: String,
     /// Seconds, as a number or as digits in quotes (Azure's metadata server).
     expires_in: serde_json::Value,
 }
 
 impl Granted {
-    pub(super) fn token(self, now: Timestamp) -> Result<super::CloudToken, CloudError> {
+    pub(crate) fn token(self, now: Timestamp) -> Result<crate::CloudToken, CloudError> {
         let token = Secret::from(self.access_token);
         let seconds = match &self.expires_in {
             serde_json::Value::String(digits) => digits.parse().ok(),
@@ -105,6 +105,6 @@ impl Granted {
             return Err(CloudError::Answer);
         }
         let ends = now.checked_add(jiff::SignedDuration::from_secs(seconds));
-        Ok(super::CloudToken { token, ends: ends.map_err(|_error| CloudError::Answer)? })
+        Ok(crate::CloudToken { token, ends: ends.map_err(|_error| CloudError::Answer)? })
     }
 }

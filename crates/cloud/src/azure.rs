@@ -2,18 +2,18 @@
 
 use jiff::Timestamp;
 
-use super::http::{self, Granted, Http};
-use super::{CloudError, CloudToken, Environment, read_file};
+use crate::http::{self, Granted, Http};
+use crate::{CloudError, CloudToken, Environment, read_file};
 
 /// The application that stands for all AKS API servers.
-pub(super) const SERVER: &str = "6dae42f8-4368-4678-94ff-3960e28e3630";
+pub(crate) const SERVER: &str = "6dae42f8-4368-4678-94ff-3960e28e3630";
 /// Where the machine tells who it is.
 const METADATA: &str = "http://169.254.169.254";
 const BY_TOKEN: &str = "urn:ietf:params:oauth:client-assertion-type:jwt-bearer";
 
 /// The token for `server`, by the method that `AAD_LOGIN_METHOD` names; without one, the pod's identity if it has one,
 /// else the principal's, else the machine's.
-pub(super) async fn token(
+pub(crate) async fn token(
     http: &Http,
     environment: &Environment,
     server: &str,
@@ -55,7 +55,7 @@ pub(super) async fn token(
             let address = environment.get("AZURE_POD_IDENTITY_AUTHORITY_HOST").unwrap_or(METADATA);
             let mut members = vec![("api-version", "2018-02-01"), ("resource", server)];
             members.extend(client.map(|client| ("client_id", client)));
-            let query = super::sigv4::query(members);
+            let query = crate::sigv4::query(members);
             let url = format!("{}/metadata/identity/oauth2/token?{query}", address.trim_end_matches('/'));
             http::json_of(http.local()?.get(url).header("metadata", "true")).await?
         }

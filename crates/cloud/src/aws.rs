@@ -1,4 +1,4 @@
-//! Tokens for EKS: a signed question "who am I" that the cluster asks AWS in our name (REP-106).
+//! Our keys at AWS, and tokens for EKS: a signed question "who am I" that the cluster asks AWS in our name (REP-106).
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
@@ -6,10 +6,10 @@ use jiff::{SignedDuration, Timestamp};
 use serde::Deserialize;
 use tiphys_api::secret::Secret;
 
-use super::http::{self, Http};
-use super::profile::Profiles;
-use super::sigv4::{self, Keys, Scope};
-use super::{CloudError, CloudToken, Environment, read_file};
+use crate::http::{self, Http};
+use crate::profile::Profiles;
+use crate::sigv4::{self, Keys, Scope};
+use crate::{CloudError, CloudToken, Environment, read_file};
 
 /// Seconds for which the question is signed. The cluster takes the token for 15 minutes all the same.
 const SIGNED_SECONDS: u32 = 60;
@@ -24,7 +24,7 @@ const CONTAINER: &str = "http://169.254.170.2";
 
 /// Where keys come from.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Origin {
+pub(crate) enum Origin {
     Keys(Keys),
     /// A token of the pod's service account for a role.
     WebIdentity {
@@ -49,7 +49,7 @@ pub(super) enum Origin {
 
 /// The order of AWS' own tools: a named profile, keys of the environment, the pod's identity, the default profile, the
 /// container's agent, the machine.
-pub(super) fn origin(
+pub(crate) fn origin(
     environment: &Environment,
     profiles: &Profiles,
     named: Option<&str>,
@@ -158,7 +158,7 @@ fn container(environment: &Environment) -> Result<Option<Origin>, CloudError> {
 }
 
 /// The token for a cluster.
-pub(super) async fn token(
+pub(crate) async fn token(
     http: &Http,
     environment: &Environment,
     cluster: &str,
@@ -179,8 +179,59 @@ pub(super) async fn token(
     eks_token(&sts, &keys, cluster, now)
 }
 
+/// Who we are at AWS, and in which region.
+#[derive(Clone, Debug)]
+pub struct Identity {
+    /// With what requests are signed.
+    pub keys: Keys,
+    /// The region, a part of host names.
+    pub region: String,
+}
+
+impl Identity {
+    /// Our identity as the environment gives it, or a role that it may assume (ASET-58).
+    ///
+    /// # Errors
+    /// When there is none, or no region.
+    pub async fn find(
+        environment: &Environment,
+        region: Option<&str>,
+        role: Option<&str>,
+        now: Timestamp,
+    ) -> Result<Self, CloudError> {
+        let http = Http::default();
+        let profiles = profiles(environment).await?;
+        let named = environment.get("AWS_PROFILE").unwrap_or("default");
+        let region = region
+            .or_else(|| environment.first(&["AWS_REGION", "AWS_DEFAULT_REGION"]))
+            .or_else(|| profiles.get(named, "region"))
+            .ok_or(CloudError::NoRegion)?;
+        let sts = Sts::of(environment, Some(region))?;
+        let origin = origin(environment, &profiles, None)?;
+        let mut keys = Box::pin(keys(&http, environment, &sts, &origin, now)).await?;
+        if let Some(role) = role {
+            keys = sts.assume(&http, &keys, role, "tiphys", "", now).await?;
+        }
+        Ok(Self { keys, region: region.to_owned() })
+    }
+
+    /// Where a service of AWS is in the region: as our environment says, or at AWS.
+    pub fn endpoint(&self, environment: &Environment, service: &str) -> String {
+        let own = format!("AWS_ENDPOINT_URL_{}", service.to_ascii_uppercase());
+        match environment.first(&[&own, "AWS_ENDPOINT_URL"]) {
+            Some(url) => format!("{}/", url.trim_end_matches('/')),
+            None => format!("https://{service}.{}.{}/", self.region, domain(&self.region)),
+        }
+    }
+}
+
+/// The domain of AWS for a region.
+fn domain(region: &str) -> &'static str {
+    if region.starts_with("cn-") { "amazonaws.com.cn" } else { "amazonaws.com" }
+}
+
 /// The token with these keys.
-pub(super) fn eks_token(
+pub(crate) fn eks_token(
     sts: &Sts,
     keys: &Keys,
     cluster: &str,
@@ -290,21 +341,20 @@ impl From<Told> for Keys {
 
 /// AWS' service of tokens in a region.
 #[derive(Debug)]
-pub(super) struct Sts {
+pub(crate) struct Sts {
     host: String,
     region: String,
     url: String,
 }
 
 impl Sts {
-    pub(super) fn of(environment: &Environment, region: Option<&str>) -> Result<Self, CloudError> {
+    pub(crate) fn of(environment: &Environment, region: Option<&str>) -> Result<Self, CloudError> {
         let region = region.unwrap_or("us-east-1");
         // It becomes a part of a host name.
         if region.len() > 63 || !region.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-') {
             return Err(CloudError::Value);
         }
-        let domain = if region.starts_with("cn-") { "amazonaws.com.cn" } else { "amazonaws.com" };
-        let host = format!("sts.{region}.{domain}");
+        let host = format!("sts.{region}.{}", domain(region));
         let own = environment.first(&["AWS_ENDPOINT_URL_STS", "AWS_ENDPOINT_URL"]);
         let url =
             own.map_or_else(|| format!("https://{host}/"), |url| format!("{}/", url.trim_end_matches('/')));

@@ -4,13 +4,13 @@ use std::collections::BTreeMap;
 
 /// Members of profiles by name; the credentials file wins over the configuration.
 #[derive(Debug, Default)]
-pub(super) struct Profiles {
+pub(crate) struct Profiles {
     by_name: BTreeMap<String, BTreeMap<String, String>>,
 }
 
 impl Profiles {
     /// Adds a file. In the configuration the sections are called `profile NAME`, but for `default`.
-    pub(super) fn add(&mut self, text: &str, is_configuration: bool) {
+    pub(crate) fn add(&mut self, text: &str, is_configuration: bool) {
         let mut section: Option<String> = None;
         for line in text.lines() {
             // What is indented belongs to the member above (`s3 =`), which no login needs.
@@ -37,11 +37,11 @@ impl Profiles {
     }
 
     /// A member of a profile that is set to something.
-    pub(super) fn get(&self, profile: &str, member: &str) -> Option<&str> {
+    pub(crate) fn get(&self, profile: &str, member: &str) -> Option<&str> {
         self.by_name.get(profile)?.get(member).map(String::as_str).filter(|value| !value.is_empty())
     }
 
-    pub(super) fn has(&self, profile: &str) -> bool {
+    pub(crate) fn has(&self, profile: &str) -> bool {
         self.by_name.contains_key(profile)
     }
 }

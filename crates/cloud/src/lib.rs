@@ -1,4 +1,5 @@
-//! Tokens for clusters of cloud providers, made in this process: what `argocd-k8s-auth` answers (REP-106).
+//! Proves who we are to cloud providers: tokens for clusters, made in this process as `argocd-k8s-auth` makes them
+//! (REP-106), our keys at AWS ([`aws`]) and their signatures ([`sigv4`]), and tokens that we sign ourselves ([`jwt`]).
 //!
 //! [`answer`] reads the arguments of that program and gives a token. Who we are comes from the environment, as the
 //! providers' own tools find it: keys, the identity of our pod, or the machine's metadata server. Which addresses are
@@ -11,19 +12,27 @@ use std::path::Path;
 use jiff::Timestamp;
 use tiphys_api::secret::Secret;
 
-mod aws;
+pub mod aws;
 mod azure;
 mod gcp;
 mod http;
+pub mod jwt;
 mod profile;
-mod sigv4;
+pub mod sigv4;
 
-use self::http::Http;
+use crate::http::Http;
 
 /// The program that this module stands for.
-pub(crate) const PROGRAM: &str = "argocd-k8s-auth";
+pub const PROGRAM: &str = "argocd-k8s-auth";
 /// Bytes of a file with a token, a key or profiles.
 const FILE_BYTES_MAX: u64 = 1 << 20;
+
+/// Chooses how TLS is spoken, where nothing of the program has; losing the race to another thread is as good.
+pub fn provide_crypto() {
+    if rustls::crypto::CryptoProvider::get_default().is_none() {
+        drop(rustls::crypto::aws_lc_rs::default_provider().install_default());
+    }
+}
 
 /// A token and when it ends.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -46,6 +55,9 @@ pub enum CloudError {
     /// Nothing says who we are.
     #[error("there is no identity for the cloud provider: set its keys, the pod's identity or a profile")]
     NoIdentity,
+    /// Nothing says in which region of AWS to look.
+    #[error("there is no region of AWS: name it, or set AWS_REGION")]
+    NoRegion,
     /// The profile is not in the files, or refers to itself.
     #[error("the AWS profile does not exist or is not complete")]
     Profile,
@@ -102,7 +114,7 @@ impl Environment {
     }
 
     /// Our environment with what a cluster Secret adds to it; `None` when it adds what it must not.
-    pub(crate) fn of_plugin(
+    pub fn of_plugin(
         ours: &BTreeMap<String, String>,
         theirs: &BTreeMap<String, Secret<String>>,
     ) -> Option<Self> {

@@ -1,16 +1,12 @@
 //! Tokens for GKE: the application default credentials.
 
-use base64::Engine as _;
-use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use jiff::Timestamp;
-use rustls::pki_types::PrivateKeyDer;
-use rustls::pki_types::pem::PemObject as _;
 use serde::Deserialize;
 use serde_json::json;
 use tiphys_api::secret::Secret;
 
-use super::http::{self, Granted, Http};
-use super::{CloudError, CloudToken, Environment, read_file};
+use crate::http::{self, Granted, Http};
+use crate::{CloudError, CloudToken, Environment, jwt, read_file};
 
 const SCOPES: &str =
     "https://www.googleapis.com/auth/cloud-platform https://www.googleapis.com/auth/userinfo.email";
@@ -39,7 +35,7 @@ enum Known {
 }
 
 /// The token: from the file that the environment names, from the one `gcloud` wrote, or from the metadata server.
-pub(super) async fn token(
+pub(crate) async fn token(
     http: &Http,
     environment: &Environment,
     now: Timestamp,
@@ -89,29 +85,14 @@ async fn file(environment: &Environment) -> Result<Option<Secret<String>>, Cloud
 }
 
 /// What a service account says of itself, signed with its key.
-pub(super) fn assertion(
+pub(crate) fn assertion(
     email: &str,
     key: &Secret<String>,
     key_id: &str,
     place: &str,
     now: Timestamp,
 ) -> Result<Secret<String>, CloudError> {
-    use aws_lc_rs::{rand, rsa, signature};
-    let parsed =
-        PrivateKeyDer::from_pem_slice(key.expose().as_bytes()).map_err(|_secret| CloudError::File)?;
-    let pair = match &parsed {
-        PrivateKeyDer::Pkcs8(der) => rsa::KeyPair::from_pkcs8(der.secret_pkcs8_der()),
-        PrivateKeyDer::Pkcs1(der) => rsa::KeyPair::from_der(der.secret_pkcs1_der()),
-        _ => return Err(CloudError::File),
-    };
-    let pair = pair.map_err(|_secret| CloudError::File)?;
-    let header = json!({"alg": "RS256", "typ": "JWT", "kid": key_id});
     let at = now.as_second();
     let claims = json!({"iss": email, "scope": SCOPES, "aud": place, "iat": at, "exp": at + 3600});
-    let part = |value: &serde_json::Value| URL_SAFE_NO_PAD.encode(value.to_string());
-    let signed = format!("{}.{}", part(&header), part(&claims));
-    let mut proof = vec![0; pair.public_modulus_len()];
-    pair.sign(&signature::RSA_PKCS1_SHA256, &rand::SystemRandom::new(), signed.as_bytes(), &mut proof)
-        .map_err(|_error| CloudError::File)?;
-    Ok(Secret::from(format!("{signed}.{}", URL_SAFE_NO_PAD.encode(proof))))
+    jwt::signed(&claims, key, Some(key_id)).map_err(|_key| CloudError::File)
 }
