@@ -12,6 +12,7 @@
 //! - [`shlex`], [`fasttemplate`], [`jsonpath`]: words of a command line, the simplest of the template languages,
 //!   and what `kubectl -o jsonpath` takes.
 //! - [`strvals`]: Helm's `--set`.
+//! - [`template`]: the language of charts, ApplicationSets and notifications, with all of its functions.
 
 pub mod cron;
 pub mod doublestar;
@@ -30,5 +31,7 @@ pub mod semver;
 pub mod shlex;
 pub mod steps;
 pub mod strvals;
+pub mod template;
 pub mod time;
+mod unicode;
 pub mod yaml;

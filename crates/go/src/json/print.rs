@@ -67,6 +67,12 @@ fn write_json(out: &mut String, value: &Value, html: bool) {
 
 fn write_text(out: &mut String, text: &str, html: bool) {
     out.push('"');
+    escape_text(out, text, html);
+    out.push('"');
+}
+
+/// Writes what stands between the quotes of a text.
+pub(crate) fn escape_text(out: &mut String, text: &str, html: bool) {
     let mut copied = 0;
     for (index, character) in text.char_indices() {
         let escape = match character {
@@ -95,7 +101,6 @@ fn write_text(out: &mut String, text: &str, html: bool) {
         copied = index + character.len_utf8();
     }
     out.push_str(text.get(copied..).unwrap_or_default());
-    out.push('"');
 }
 
 fn write_printed(out: &mut String, value: &Value) {

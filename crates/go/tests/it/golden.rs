@@ -301,3 +301,24 @@ fn eval_761_time_agrees() {
         result,
     );
 }
+
+/// Executes one template as `go.template` does.
+fn render(row: &Value, data: &Value) -> Result<Value, String> {
+    use tiphys_go::template::{Engine, FunctionSet, Limits, MissingKey, Still, Templates};
+    let option = text(row, "option");
+    let mut templates = Templates::new("t", FunctionSet::text().and(FunctionSet::sprig()));
+    if !option.is_empty() {
+        templates = templates.with_missing_key(MissingKey::of_option(option).map_err(told)?);
+    }
+    templates.parse("t", text(row, "template").as_bytes()).map_err(told)?;
+    let environment = Still(jiff::Timestamp::UNIX_EPOCH);
+    let data = tiphys_go::template::Value::from_json(data);
+    let output =
+        Engine::new(&templates, &environment, Limits::default()).execute("t", &data).map_err(told)?;
+    Ok(json!({ "output": String::from_utf8_lossy(&output) }))
+}
+
+#[test]
+fn eval_750_template_text_agrees() {
+    family("template-text.jsonl", |row| render(row, &row["input"]["data"]), result);
+}
