@@ -13,7 +13,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use serde_json::{Map, Value};
 use tiphys_api::AppProject;
-use tiphys_api::cluster::Cluster;
+use tiphys_api::cluster::Clusters;
 
 use crate::params::Params;
 
@@ -35,13 +35,6 @@ impl NoAnswer {
 
 /// An answer, or why there is none.
 pub type Answer<T> = Result<T, NoAnswer>;
-
-/// The clusters of an installation.
-#[derive(Clone, Debug, Default)]
-pub struct RegisteredClusters {
-    /// All of them; the local one without a Secret has no [`Cluster::secret_name`].
-    pub all: Vec<Cluster>,
-}
 
 /// Which files or directories of a repository are wanted.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -157,11 +150,11 @@ pub trait Facts {
     /// When it is not known whether there is.
     fn project(&self, name: &str) -> Answer<Option<Arc<AppProject>>>;
 
-    /// All registered clusters.
+    /// All registered clusters, the local one included.
     ///
     /// # Errors
     /// When they are not known.
-    fn clusters(&self) -> Answer<Arc<RegisteredClusters>>;
+    fn clusters(&self) -> Answer<Arc<Clusters>>;
 
     /// Directories of a repository, in lexical walk order.
     ///

@@ -64,7 +64,8 @@ pub fn for_json(value: Value) -> Value {
     match value {
         Value::Number(number) if number.is_f64() => {
             let text = json::to_string_go(&Value::Number(number.clone()));
-            let whole = text.parse::<i64>().map(Number::from).or_else(|_| text.parse::<u64>().map(Number::from));
+            let whole =
+                text.parse::<i64>().map(Number::from).or_else(|_| text.parse::<u64>().map(Number::from));
             Value::Number(whole.unwrap_or(number))
         }
         Value::Array(items) => Value::Array(items.into_iter().map(for_json).collect()),

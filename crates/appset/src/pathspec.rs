@@ -132,6 +132,11 @@ impl Pathspec {
         PathspecError::Magic { magic: magic.to_owned(), pattern: self.written.clone() }
     }
 
+    /// The pattern as it was written.
+    pub fn written(&self) -> &str {
+        &self.written
+    }
+
     /// Whether a tracked path is selected.
     ///
     /// # Errors
@@ -144,13 +149,14 @@ impl Pathspec {
         } else {
             path
         };
-        let selected = self.covers(path) || self.is_wild() && {
-            let mut wild =
-                Wild { segments: self.kind == Kind::Glob, steps: Steps::new(STEPS_MAX), depth: 0 };
-            wild.matches(self.pattern.as_bytes(), path.as_bytes())
-                .map_err(|_exceeded| PathspecError::TooManySteps(self.written.clone()))?
-                == Match::Yes
-        };
+        let selected = self.covers(path)
+            || self.is_wild() && {
+                let mut wild =
+                    Wild { segments: self.kind == Kind::Glob, steps: Steps::new(STEPS_MAX), depth: 0 };
+                wild.matches(self.pattern.as_bytes(), path.as_bytes())
+                    .map_err(|_exceeded| PathspecError::TooManySteps(self.written.clone()))?
+                    == Match::Yes
+            };
         Ok(selected != self.excludes)
     }
 

@@ -46,7 +46,8 @@ impl PostSelector {
         if let Some(labels) = members.get("matchLabels").filter(|labels| !labels.is_null()) {
             let labels = labels.as_object().ok_or_else(|| error("matchLabels is no map".to_owned()))?;
             for (key, value) in labels {
-                let value = value.as_str().ok_or_else(|| error(format!("the value of {key:?} is no text")))?;
+                let value =
+                    value.as_str().ok_or_else(|| error(format!("the value of {key:?} is no text")))?;
                 requirements.push(Requirement::new(key, Operator::In(vec![value.to_owned()]))?);
             }
         }
@@ -118,7 +119,9 @@ impl Requirement {
             ("Exists", true) => Operator::Exists,
             ("DoesNotExist", true) => Operator::DoesNotExist,
             ("In" | "NotIn", true) => {
-                return error(format!("values: for 'in', 'notin' operators, values set can't be empty ({key:?})"));
+                return error(format!(
+                    "values: for 'in', 'notin' operators, values set can't be empty ({key:?})"
+                ));
             }
             ("Exists" | "DoesNotExist", false) => {
                 return error(format!("values set must be empty for exists and does not exist ({key:?})"));
@@ -147,7 +150,10 @@ mod tests {
             (json!({}), true),
             (json!({"matchLabels": {"server": "https://eu.acme.test:6443/x y"}}), true),
             (json!({"matchLabels": {"values.tier": "silver"}}), false),
-            (json!({"matchExpressions": [{"key": "values.tier", "operator": "In", "values": ["x", "gold"]}]}), true),
+            (
+                json!({"matchExpressions": [{"key": "values.tier", "operator": "In", "values": ["x", "gold"]}]}),
+                true,
+            ),
             (json!({"matchExpressions": [{"key": "other", "operator": "NotIn", "values": ["x"]}]}), true),
             (json!({"matchExpressions": [{"key": "other", "operator": "DoesNotExist"}]}), true),
             (json!({"matchExpressions": [{"key": "other", "operator": "Exists", "values": []}]}), false),

@@ -77,6 +77,9 @@ pub fn slug(text: &str, length_max: i64, smart: bool) -> String {
     trimmed.get(..end).unwrap_or(trimmed).to_owned()
 }
 
+/// What the tables have for a character that they do not know.
+const UNKNOWN: &str = "[?]";
+
 /// What a character becomes. Go's table lacks blocks that ours fills, and has some letters that ours lacks.
 fn ascii(c: char) -> &'static str {
     match (c, u32::from(c)) {
@@ -86,16 +89,28 @@ fn ascii(c: char) -> &'static str {
         ('し' | 'シ', _) => "shi",
         ('ち' | 'チ', _) => "chi",
         ('っ' | 'つ' | 'ッ' | 'ツ', _) => "tsu",
-        ('ヿ' | '™' | '℻', _) => "",
+        ('ヿ' | '™' | '㏿', _) => "",
         ('\u{212a}', _) => "K",
         ('\u{212b}', _) => "A",
         ('Ⅎ' | 'ⅎ', _) => "F",
         ('ʰ', _) => "k",
         ('ẛ', _) => "S",
-        ('\u{24d0}'..='\u{24e9}', code) => circled(code),
+        ('€', _) => "EU",
+        ('\u{24d0}'..='\u{24ea}', code) => at("abcdefghijklmnopqrstuvwxyz0", code, 0x24d0),
+        ('\u{1d6c}'..='\u{1d77}', code) => at("bdfmnprrstzg", code, 0x1d6c),
+        ('\u{1d80}'..='\u{1d8a}', code) => at("bdfgklmnprs", code, 0x1d80),
+        ('\u{1d8c}'..='\u{1d8e}', code) => at("vxz", code, 0x1d8c),
+        ('\u{1d7d}', _) => "p",
+        ('\u{25f4}'..='\u{25f7}', _) => "#",
         ('\u{2c60}'..='\u{2c6f}', _) => extended_latin(c),
         (_, 0x80..=0x9f | 0x2e5..=0x2eb | 0x1900..=0x1dff | 0xfdf0..=0xfdfb) => "",
+        (_, 0x2ff | 0x3ff | 0x5c0 | 0x6ff | 0x1eff | 0x25ff) => "",
+        (_, 0x2ef..=0x2fe | 0x3f4..=0x3f9 | 0x3fc..=0x3fe | 0xaf0 | 0xaf1 | 0xaf9) => UNKNOWN,
+        (_, 0x13f5 | 0x13f8..=0x13fd | 0x1e9c | 0x1e9d | 0x1e9f | 0x1efa..=0x1efe) => UNKNOWN,
+        (_, 0x213b..=0x213f | 0x25f8..=0x25fe | 0x4e00 | 0xfdfc | 0xfdfd) => UNKNOWN,
         _ => match unidecode_char(c) {
+            // The table of a block ends one character early.
+            UNKNOWN if u32::from(c) & 0xff == 0xff => "",
             "[?] " if is_unknown_block(u32::from(c)) => "",
             text => text,
         },
@@ -107,9 +122,9 @@ fn is_unknown_block(code: u32) -> bool {
     !matches!(code >> 8, 0x2e | 0x2f | 0x4d | 0x4e..=0x9f | 0xf9 | 0xfa)
 }
 
-fn circled(code: u32) -> &'static str {
-    let at = usize::try_from(code.saturating_sub(0x24d0)).unwrap_or(0);
-    "abcdefghijklmnopqrstuvwxyz".get(at..=at).unwrap_or("")
+fn at(letters: &'static str, code: u32, first: u32) -> &'static str {
+    let at = usize::try_from(code.saturating_sub(first)).unwrap_or(0);
+    letters.get(at..=at).unwrap_or("")
 }
 
 fn extended_latin(c: char) -> &'static str {

@@ -310,7 +310,8 @@ impl<'a> Keys<'_, 'a> {
         if (Duration::from_secs(1)..=REQUEUE_MAX).contains(&found) {
             return found;
         }
-        self.0.warn(format!("{}: {found:?} is out of range, {default:?} is used", Self::key("requeue.after")));
+        self.0
+            .warn(format!("{}: {found:?} is out of range, {default:?} is used", Self::key("requeue.after")));
         default
     }
 

@@ -62,7 +62,9 @@ fn aset_49_magic_words_are_gits() {
 
 #[test]
 fn aset_49_what_git_refuses_is_refused() {
-    for pattern in ["", "/a", "../a", "a/../../b", ":(odd)a", ":(attr:x)a", ":(literal,glob)a", ":(glob", ":#a"] {
+    for pattern in
+        ["", "/a", "../a", "a/../../b", ":(odd)a", ":(attr:x)a", ":(literal,glob)a", ":(glob", ":#a"]
+    {
         assert!(Pathspec::parse(pattern).is_err(), "{pattern}");
     }
 }
@@ -82,15 +84,63 @@ fn inv_10_a_pattern_that_takes_too_long_is_an_error() {
 #[test]
 fn aset_49_git_says_the_same() {
     let paths = [
-        "a", "b/a", "b/c/a.json", "b/c/d/a.json", "x y/z", "q/[b]/w", "q/b/w", "st*r/f", "B/A", "deep/a/b/c/d/e.yaml",
-        "e.yaml", "deep/e.yaml",
+        "a",
+        "b/a",
+        "b/c/a.json",
+        "b/c/d/a.json",
+        "x y/z",
+        "q/[b]/w",
+        "q/b/w",
+        "st*r/f",
+        "B/A",
+        "deep/a/b/c/d/e.yaml",
+        "e.yaml",
+        "deep/e.yaml",
     ];
     let patterns = [
-        "*", "a", "b", "b/", "b/*", "b/c/", "b/c/*.json", "b/**/a.json", "**/a.json", "*/a.json", "*.json", "?", "b/?",
-        "[ab]", "q/[b]/w", "q/\\[b\\]/w", "q/*", "q/[[]b]/*", "st\\*r", "st*r", "*/[!c]/*", "./b", "b/./c", ".",
-        ":(glob)*", ":(glob)**/*.json", ":(glob)b/*/a.json", ":(glob)b/**/a.json", ":(glob)deep/**", ":(glob)**/e.yaml",
-        ":(icase)b/a", ":(literal)q/[b]", ":!b", ":(exclude)*.json", ":/b", "*e.yaml", "deep/*.yaml", "deep/*/e.yaml",
-        "[[:upper:]]/*", "x y", "x*z", "b/c/a.json/x", "a/",
+        "*",
+        "a",
+        "b",
+        "b/",
+        "b/*",
+        "b/c/",
+        "b/c/*.json",
+        "b/**/a.json",
+        "**/a.json",
+        "*/a.json",
+        "*.json",
+        "?",
+        "b/?",
+        "[ab]",
+        "q/[b]/w",
+        "q/\\[b\\]/w",
+        "q/*",
+        "q/[[]b]/*",
+        "st\\*r",
+        "st*r",
+        "*/[!c]/*",
+        "./b",
+        "b/./c",
+        ".",
+        ":(glob)*",
+        ":(glob)**/*.json",
+        ":(glob)b/*/a.json",
+        ":(glob)b/**/a.json",
+        ":(glob)deep/**",
+        ":(glob)**/e.yaml",
+        ":(icase)b/a",
+        ":(literal)q/[b]",
+        ":!b",
+        ":(exclude)*.json",
+        ":/b",
+        "*e.yaml",
+        "deep/*.yaml",
+        "deep/*/e.yaml",
+        "[[:upper:]]/*",
+        "x y",
+        "x*z",
+        "b/c/a.json/x",
+        "a/",
     ];
     let folder = std::env::temp_dir().join(format!("tiphys-pathspec-{}", std::process::id()));
     for path in paths {
@@ -104,7 +154,8 @@ fn aset_49_git_says_the_same() {
         command.arg("-C").arg(&folder).args(arguments);
         command.output().map(|output| (output.status.success(), output.stdout)).ok()
     };
-    let is_there = git(&["init", "-q"]).is_some_and(|(ok, _)| ok) && git(&["add", "."]).is_some_and(|(ok, _)| ok);
+    let is_there =
+        git(&["init", "-q"]).is_some_and(|(ok, _)| ok) && git(&["add", "."]).is_some_and(|(ok, _)| ok);
     if !is_there {
         println!("git is missing: nothing compared");
         return;
