@@ -4,6 +4,8 @@ pub mod compare;
 pub mod deletion;
 pub mod events;
 pub mod facts;
+#[cfg(test)]
+mod fixtures;
 pub mod generate;
 pub mod generator;
 pub mod live;

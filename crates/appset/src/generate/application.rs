@@ -131,7 +131,12 @@ fn patched(application: Application, text: &str) -> Result<Application, Generate
     let document = strategic::apply(&of, Value::Object(document), &patch, strategic::Options::default())
         .map_err(|error| invalid(error.to_string()))?;
     let Value::Object(document) = document else { return Err(invalid("it leaves no object".to_owned())) };
+    let existing = application.metadata.finalizers;
     let mut application = read(document).map_err(|error| invalid(error.to_string()))?;
+    if patch.pointer("/metadata/$setElementOrder~1finalizers").is_none() {
+        // Of lists that merge, what was there comes first (ASET-120).
+        application.metadata.finalizers.sort_by_key(|name| !existing.contains(name));
+    }
     // A patch is made of parameters: it must not lead into another project (ASET-120).
     application.spec.project = project;
     Ok(application)
