@@ -187,6 +187,27 @@ pub fn parameters(request: &Request<'_>, facts: &dyn Facts) -> Result<Vec<Params
     Ok(all)
 }
 
+/// The second entry of a matrix with each set of the first filled in, for whoever looks into it (ASET-186).
+///
+/// # Errors
+/// As [`generate`].
+pub(crate) fn interpolations(
+    request: &Request<'_>,
+    facts: &dyn Facts,
+    first: &Map<String, Value>,
+    second: &Map<String, Value>,
+    level: Level,
+) -> Result<Vec<Map<String, Value>>, Stop> {
+    let mut run = Run::begin(request, facts)?;
+    combine::interpolations(&mut run, first, second, level).map_err(|error| match error {
+        GenerateError::Pending => Stop::Pending,
+        other => {
+            let reason = SetReason::ApplicationGenerationFromParamsError;
+            Stop::Failed(Failure::new(reason, other.to_string()))
+        }
+    })
+}
+
 /// When a set is looked at again (ASET-27).
 pub fn requeue_after(request: &Request<'_>) -> Option<Duration> {
     generator::requeue_after(request.set, request.settings)

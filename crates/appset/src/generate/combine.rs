@@ -55,6 +55,21 @@ pub(super) fn matrix(
     if is_pending { Err(GenerateError::Pending) } else { Ok(sets) }
 }
 
+/// The second entry with each set of the first filled in.
+pub(super) fn interpolations(
+    run: &mut Run<'_>,
+    first: &Map<String, Value>,
+    second: &Map<String, Value>,
+    level: Level,
+) -> Result<Vec<Map<String, Value>>, GenerateError> {
+    let outer = run.child(first, level)?;
+    if !mentions_parameters(second) {
+        return Ok(if outer.is_empty() { Vec::new() } else { vec![second.clone()] });
+    }
+    let fill = |a: &Params| interpolated(&mut run.templates.with(a), second, level, a.is_empty());
+    Ok(outer.iter().map(fill).collect::<Result<_, RenderError>>()?)
+}
+
 /// Whether anything but the selector of an entry could be a template.
 fn mentions_parameters(entry: &Map<String, Value>) -> bool {
     entry.iter().any(|(key, value)| key.contains("{{") || (key != "selector" && has_braces(value)))
