@@ -55,6 +55,16 @@ pub struct GitQuestion {
     pub what: GitContent,
 }
 
+impl GitQuestion {
+    /// Why a repository may not be read that has to be registered for a project; `None` when it may (ASET-274).
+    pub fn registration_refusal(&self, is_registered: impl FnOnce() -> bool) -> Option<String> {
+        (self.registered_only && !is_registered()).then(|| {
+            let shown = tiphys_api::repo_url::redact(&self.repo_url);
+            format!("repository {shown} is not permitted in project '{}'", self.project)
+        })
+    }
+}
+
 /// What is looked for in a repository.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum GitContent {

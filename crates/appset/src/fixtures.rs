@@ -126,7 +126,10 @@ impl World {
     /// The sets of parameters as JSON texts, or the error.
     pub(crate) fn sets_of(&self, set: &ApplicationSet) -> Result<Vec<String>, String> {
         match self.parameters(set) {
-            Ok(sets) => Ok(sets.into_iter().map(|set| crate::params::for_json(Value::Object(set)).to_string()).collect()),
+            Ok(sets) => Ok(sets
+                .into_iter()
+                .map(|set| crate::params::for_json(Value::Object(set)).to_string())
+                .collect()),
             Err(Stop::Pending) => Err("pending".to_owned()),
             Err(Stop::Failed(failure)) => Err(failure.message),
         }
@@ -167,7 +170,8 @@ impl Facts for World {
 
     fn directories(&self, question: &GitQuestion) -> Answer<Arc<[String]>> {
         self.ask(format!("directories of {} at {}", question.repo_url, question.revision))?;
-        let tree = self.repos.get(&question.repo_url).ok_or_else(|| NoAnswer::failed("no such repository"))?;
+        let tree =
+            self.repos.get(&question.repo_url).ok_or_else(|| NoAnswer::failed("no such repository"))?;
         let GitContent::Directories { hidden } = question.what else { panic!("{question:?}") };
         Ok(find_directories(tree, hidden, None).map_err(|error| NoAnswer::failed(error.to_string()))?.into())
     }
@@ -175,7 +179,8 @@ impl Facts for World {
     fn files(&self, question: &GitQuestion) -> Answer<Arc<[GitFile]>> {
         let GitContent::Files { include, exclude, globbing } = &question.what else { panic!("{question:?}") };
         self.ask(format!("files {include:?} of {} at {}", question.repo_url, question.revision))?;
-        let tree = self.repos.get(&question.repo_url).ok_or_else(|| NoAnswer::failed("no such repository"))?;
+        let tree =
+            self.repos.get(&question.repo_url).ok_or_else(|| NoAnswer::failed("no such repository"))?;
         let found = find_files(tree, include, exclude, *globbing, None);
         Ok(found.map_err(|error| NoAnswer::failed(error.to_string()))?.into())
     }
@@ -191,7 +196,11 @@ impl Facts for World {
     }
 
     fn pull_requests(&self, question: &ProviderQuestion) -> Answer<Arc<[Params]>> {
-        self.ask(format!("pull requests of {} {}", question.provider, Value::Object(question.block.clone())))?;
+        self.ask(format!(
+            "pull requests of {} {}",
+            question.provider,
+            Value::Object(question.block.clone())
+        ))?;
         self.given(question.provider)
     }
 

@@ -12,6 +12,7 @@ mod git;
 mod list;
 mod plugin;
 mod provider;
+mod volatile;
 
 use std::time::Duration;
 
@@ -162,6 +163,7 @@ pub fn generate(request: &Request<'_>, facts: &dyn Facts) -> Result<Generated, S
             }
         }
     }
+    found.generated.warnings.extend(volatile::warning(request.set));
     found.end(unknown)
 }
 

@@ -135,9 +135,8 @@ fn check_namespace(set: &ApplicationSet, facts: &ApiFacts<'_>) -> Result<(), Ref
 
 fn check_projects(set: &ApplicationSet, facts: &ApiFacts<'_>) -> Result<(), Refusal> {
     let invalid = |text: String| Refusal::new(Code::InvalidArgument, text);
-    let missing = |name: &str| {
-        invalid(format!("ApplicationSet references project {name} which does not exist"))
-    };
+    let missing =
+        |name: &str| invalid(format!("ApplicationSet references project {name} which does not exist"));
     let (own, of_template) = (set.spec.project.as_str(), set.template_project());
     if own.is_empty() {
         return (facts.project)(of_template).map(drop).ok_or_else(|| missing(of_template));
@@ -257,13 +256,17 @@ mod tests {
                 let project = json!({"metadata": {"name": name}, "spec": spec});
                 (name, serde_json::from_value(project).unwrap())
             };
-            let projects = [project("red", json!({"sourceNamespaces": ["team"]})), project("blue", json!({}))];
+            let projects =
+                [project("red", json!({"sourceNamespaces": ["team"]})), project("blue", json!({}))];
             Self { policy, settings: Settings::default(), projects: projects.into() }
         }
 
         fn restricted(policy: &'static str) -> Self {
             let cm = [("applicationset.unscoped.policy".to_owned(), "restrict".to_owned())].into();
-            Self { settings: Settings::new(SettingsData { cm, ..SettingsData::default() }), ..Self::new(policy) }
+            Self {
+                settings: Settings::new(SettingsData { cm, ..SettingsData::default() }),
+                ..Self::new(policy)
+            }
         }
 
         fn with_facts<T>(&self, ask: impl FnOnce(&ApiFacts<'_>) -> T) -> T {
@@ -272,15 +275,22 @@ mod tests {
         }
 
         fn validate(&self, set: &ApplicationSet) -> Result<(), String> {
-            self.with_facts(|facts| validate(set, facts)).map_err(|refusal| format!("{}: {refusal}", refusal.code.as_str()))
+            self.with_facts(|facts| validate(set, facts))
+                .map_err(|refusal| format!("{}: {refusal}", refusal.code.as_str()))
         }
 
-        fn ask(&self, verb: Verb, submitted: Option<&ApplicationSet>, existing: Option<&ApplicationSet>) -> Result<(), Code> {
+        fn ask(
+            &self,
+            verb: Verb,
+            submitted: Option<&ApplicationSet>,
+            existing: Option<&ApplicationSet>,
+        ) -> Result<(), Code> {
             let rbac = Rbac::compile(&RbacConfig::of_text("", self.policy).unwrap()).unwrap();
             let rbac = rbac.with_options(RbacOptions::from_settings(&self.settings));
             let claims = json!({"sub": "kim"});
             let caller = rbac.caller(claims.as_object());
-            self.with_facts(|facts| permit(verb, &caller, submitted, existing, facts)).map_err(|refusal| refusal.code)
+            self.with_facts(|facts| permit(verb, &caller, submitted, existing, facts))
+                .map_err(|refusal| refusal.code)
         }
     }
 
@@ -304,10 +314,15 @@ mod tests {
         );
         let mut elsewhere = set("", "red");
         elsewhere.metadata.namespace = "elsewhere".to_owned();
-        assert_eq!(api.validate(&elsewhere).unwrap_err(), "PermissionDenied: namespace 'elsewhere' is not permitted");
+        assert_eq!(
+            api.validate(&elsewhere).unwrap_err(),
+            "PermissionDenied: namespace 'elsewhere' is not permitted"
+        );
         let mut odd = set("", "red");
         odd.spec.strategy = serde_json::from_value(json!({"deletionOrder": "Reverse"})).unwrap();
-        assert!(api.validate(&odd).unwrap_err().starts_with("InvalidArgument: deletionOrder Reverse requires"));
+        assert!(
+            api.validate(&odd).unwrap_err().starts_with("InvalidArgument: deletionOrder Reverse requires")
+        );
     }
 
     #[test]
@@ -335,7 +350,9 @@ mod tests {
 
     #[test]
     fn aset_279_rights_are_asked_for_the_scoping_project() {
-        let api = Api::new("p, kim, applicationsets, create, red/*, allow\np, kim, applicationsets, get, red/s, allow");
+        let api = Api::new(
+            "p, kim, applicationsets, create, red/*, allow\np, kim, applicationsets, get, red/s, allow",
+        );
         assert_eq!(api.ask(Verb::Create, Some(&set("red", "")), None), Ok(()));
         assert_eq!(api.ask(Verb::Create, Some(&set("", "red")), None), Ok(()));
         assert_eq!(api.ask(Verb::Create, Some(&set("blue", "")), None), Err(Code::PermissionDenied));
@@ -367,8 +384,14 @@ mod tests {
         for (policy, expected) in [
             ("p, kim, applicationsets, *, */*, allow", Ok(())),
             ("p, kim, applicationsets, *, blue/*, allow", Err(Code::PermissionDenied)),
-            ("p, kim, applicationsets, *, blue/*, allow\np, kim, applicationsets, update, red/*, allow", Ok(())),
-            ("p, kim, applicationsets, create, blue/*, allow\np, kim, applicationsets, update, red/*, allow", Err(Code::PermissionDenied)),
+            (
+                "p, kim, applicationsets, *, blue/*, allow\np, kim, applicationsets, update, red/*, allow",
+                Ok(()),
+            ),
+            (
+                "p, kim, applicationsets, create, blue/*, allow\np, kim, applicationsets, update, red/*, allow",
+                Err(Code::PermissionDenied),
+            ),
         ] {
             assert_eq!(Api::new(policy).ask(Verb::Update, Some(&moved), Some(&stored)), expected, "{policy}");
         }
@@ -383,7 +406,11 @@ mod tests {
         let api = Api::restricted(rule);
         assert_eq!(api.ask(Verb::Create, Some(&unscoped), None), Err(Code::PermissionDenied));
         assert_eq!(api.ask(Verb::Create, Some(&scoped), None), Ok(()));
-        assert_eq!(api.ask(Verb::Update, Some(&unscoped), Some(&scoped)), Err(Code::PermissionDenied), "removing the project");
+        assert_eq!(
+            api.ask(Verb::Update, Some(&unscoped), Some(&scoped)),
+            Err(Code::PermissionDenied),
+            "removing the project"
+        );
         assert_eq!(api.ask(Verb::Update, Some(&scoped), Some(&unscoped)), Ok(()));
         let unscoped_right = Api::restricted(
             "p, kim, applicationsets, *, red/*, allow\np, kim, applicationsets, unscoped, *, allow",

@@ -100,20 +100,23 @@ fn pull_request_concerned(block: &Map<String, Value>, event: &SetEvent) -> bool 
     let SetEvent::PullRequest(event) = event else { return false };
     let provider = |name: &str| block.get(name).and_then(Value::as_object);
     match event {
-        PullRequestEvent::GitHub { owner, repository, api_host } => provider("github").is_some_and(|github| {
-            text(github, "owner").eq_ignore_ascii_case(owner)
-                && text(github, "repo").eq_ignore_ascii_case(repository)
-                && is_host(text(github, "api"), GITHUB_API, api_host)
-        }),
-        PullRequestEvent::GitLab { project_id, project_path, host } => provider("gitlab").is_some_and(|gitlab| {
-            let project = text(gitlab, "project");
-            let is_it = project == project_id.to_string()
-                || (!project_path.is_empty() && project.eq_ignore_ascii_case(project_path));
-            is_it && is_host(text(gitlab, "api"), GITLAB, host)
-        }),
-        PullRequestEvent::AzureDevOps { project, repository } => provider("azuredevops").is_some_and(|azure| {
-            text(azure, "project") == project && text(azure, "repo") == repository
-        }),
+        PullRequestEvent::GitHub { owner, repository, api_host } => {
+            provider("github").is_some_and(|github| {
+                text(github, "owner").eq_ignore_ascii_case(owner)
+                    && text(github, "repo").eq_ignore_ascii_case(repository)
+                    && is_host(text(github, "api"), GITHUB_API, api_host)
+            })
+        }
+        PullRequestEvent::GitLab { project_id, project_path, host } => {
+            provider("gitlab").is_some_and(|gitlab| {
+                let project = text(gitlab, "project");
+                let is_it = project == project_id.to_string()
+                    || (!project_path.is_empty() && project.eq_ignore_ascii_case(project_path));
+                is_it && is_host(text(gitlab, "api"), GITLAB, host)
+            })
+        }
+        PullRequestEvent::AzureDevOps { project, repository } => provider("azuredevops")
+            .is_some_and(|azure| text(azure, "project") == project && text(azure, "repo") == repository),
     }
 }
 
@@ -178,7 +181,12 @@ mod tests {
         assert!(is_concerned(github("acme", Value::Null), &event("api.github.com")));
         assert!(!is_concerned(github("other", Value::Null), &event("api.github.com")));
         assert!(!is_concerned(github("acme", Value::Null), &event("ghe.acme.test")));
-        for api in ["https://ghe.acme.test", "http://x@ghe.acme.test:8443/", "ghe.acme.test", "https://ghe.acme.test/api/v3"] {
+        for api in [
+            "https://ghe.acme.test",
+            "http://x@ghe.acme.test:8443/",
+            "ghe.acme.test",
+            "https://ghe.acme.test/api/v3",
+        ] {
             assert!(is_concerned(github("acme", json!(api)), &event("ghe.acme.test")), "{api}");
         }
         let gitlab = |project: &str| json!([{"pullRequest": {"gitlab": {"project": project}}}]);
@@ -190,7 +198,10 @@ mod tests {
         assert!(is_concerned(gitlab("7"), &event) && is_concerned(gitlab("g/p"), &event));
         assert!(!is_concerned(gitlab("8"), &event));
         let azure = |repo: &str| json!([{"pullRequest": {"azuredevops": {"project": "p", "repo": repo}}}]);
-        let event = SetEvent::PullRequest(PullRequestEvent::AzureDevOps { project: "p".to_owned(), repository: "r".to_owned() });
+        let event = SetEvent::PullRequest(PullRequestEvent::AzureDevOps {
+            project: "p".to_owned(),
+            repository: "r".to_owned(),
+        });
         assert!(is_concerned(azure("r"), &event) && !is_concerned(azure("s"), &event));
         assert!(!is_concerned(json!([git("https://git.acme.test/shop/ui", "main")]), &event));
     }

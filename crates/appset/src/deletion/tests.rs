@@ -109,7 +109,9 @@ const THREE: &[(&str, &str)] = &[("config", "config"), ("frontend", "frontend"),
 
 #[test]
 fn aset_242_without_an_order_the_set_is_released_at_once() {
-    for strategy in [json!({}), json!({"deletionOrder": "allatonce"}), rolling("AllAtOnce", json!([step("db")]))] {
+    for strategy in
+        [json!({}), json!({"deletionOrder": "allatonce"}), rolling("AllAtOnce", json!([step("db")]))]
+    {
         let mut trial = Trial::new(strategy, THREE);
         let (deleted, end) = trial.pass(0, &[]);
         assert_eq!((deleted.len(), end.outcome, end.orphans), (0, Outcome::Release, false));
@@ -119,7 +121,10 @@ fn aset_242_without_an_order_the_set_is_released_at_once() {
 #[test]
 fn aset_244_reverse_goes_from_the_last_step_to_the_first_one_by_one() {
     let steps = json!([step("db"), step("frontend"), step("config")]);
-    let mut trial = Trial::new(rolling("rEVERSE", steps), &[("c2", "config"), ("c1", "config"), ("f", "frontend"), ("d", "db")]);
+    let mut trial = Trial::new(
+        rolling("rEVERSE", steps),
+        &[("c2", "config"), ("c1", "config"), ("f", "frontend"), ("d", "db")],
+    );
     assert_eq!(trial.deleted(0), ["c1"]);
     assert_eq!(trial.deleted(10), [] as [&str; 0], "c1 is still there");
     trial.gone("c1");
@@ -199,7 +204,8 @@ fn aset_247_what_is_gone_already_does_not_hold_the_pass() {
 
 #[test]
 fn aset_249_a_stuck_application_holds_everything() {
-    let mut trial = Trial::new(custom(json!([limited("x", json!(2)), step("y")])), &[("a", "x"), ("b", "x"), ("c", "y")]);
+    let mut trial =
+        Trial::new(custom(json!([limited("x", json!(2)), step("y")])), &[("a", "x"), ("b", "x"), ("c", "y")]);
     trial.live[0].finalizers = vec!["f".to_owned()];
     assert_eq!(trial.deleted(0), ["a", "b"]);
     trial.gone("b");
@@ -223,12 +229,16 @@ fn aset_249_a_stuck_application_holds_everything() {
 
 #[test]
 fn aset_249_a_failing_call_stops_the_pass() {
-    let mut trial = Trial::new(custom(json!([limited("x", json!(3))])), &[("a", "x"), ("b", "x"), ("c", "x")]);
+    let mut trial =
+        Trial::new(custom(json!([limited("x", json!(3))])), &[("a", "x"), ("b", "x"), ("c", "x")]);
     let (deleted, end) = trial.pass(0, &[("b", "Forbidden")]);
     assert_eq!(deleted, ["a", "b"]);
     assert!(matches!(end.outcome, Outcome::Error(_)));
     let condition = end.condition.unwrap();
-    assert_eq!((condition.reason, condition.message.as_str()), (SetReason::ApplicationDeletionError, "deleting Application b: Forbidden"));
+    assert_eq!(
+        (condition.reason, condition.message.as_str()),
+        (SetReason::ApplicationDeletionError, "deleting Application b: Forbidden")
+    );
     assert_eq!(end.events.len(), 1);
 }
 
@@ -270,7 +280,10 @@ fn aset_252_finalizers_of_kubernetes() {
     let mut trial = Trial::new(custom(json!([step("db")])), THREE);
     trial.finalizers.push("foregroundDeletion".to_owned());
     let (deleted, end) = trial.pass(0, &[]);
-    assert_eq!((deleted.len(), end.outcome, end.events[0].reason.as_str()), (0, Outcome::Requeue, "OrderedDeletionBypassed"));
+    assert_eq!(
+        (deleted.len(), end.outcome, end.events[0].reason.as_str()),
+        (0, Outcome::Requeue, "OrderedDeletionBypassed")
+    );
     for (name, _) in THREE {
         trial.gone(name);
     }
@@ -287,7 +300,8 @@ fn invalid(strategy: Value) -> Option<String> {
 
 #[test]
 fn aset_253_orders_that_are_none() {
-    let no_rollout = "deletionOrder Reverse requires strategy type RollingSync with at least one rollingSync step";
+    let no_rollout =
+        "deletionOrder Reverse requires strategy type RollingSync with at least one rollingSync step";
     for strategy in [
         json!({"deletionOrder": "Reverse"}),
         json!({"deletionOrder": "Reverse", "type": "AllAtOnce", "rollingSync": {"steps": [step("a")]}}),
@@ -300,8 +314,14 @@ fn aset_253_orders_that_are_none() {
         assert!(invalid(strategy).unwrap().contains("Custom requires at least one deletionSync step"));
     }
     assert!(invalid(json!({"deletionOrder": "Sideways"})).unwrap().contains("\"Sideways\""));
-    assert!(invalid(custom(json!([{"matchExpressions": [{"key": "a", "operator": "Exists"}]}]))).unwrap().contains("\"Exists\""));
-    for max in [json!(0), json!(-1), json!("0%"), json!("00%"), json!("-5%"), json!("2"), json!("x"), json!(1.5)] {
+    assert!(
+        invalid(custom(json!([{"matchExpressions": [{"key": "a", "operator": "Exists"}]}])))
+            .unwrap()
+            .contains("\"Exists\"")
+    );
+    for max in
+        [json!(0), json!(-1), json!("0%"), json!("00%"), json!("-5%"), json!("2"), json!("x"), json!(1.5)]
+    {
         assert!(invalid(custom(json!([limited("a", max.clone())]))).unwrap().contains("maxUpdate"), "{max}");
     }
     for max in [json!(1), json!("1%"), json!("100%"), json!(null)] {
@@ -325,7 +345,8 @@ fn aset_253_an_order_that_is_none_falls_back_or_blocks() {
 fn aset_243_who_gets_the_finalizer() {
     let needs = |strategy: Value, settings: &ApplicationSets| {
         let spec = json!({"strategy": strategy, "template": {}, "generators": []});
-        let set: ApplicationSet = serde_json::from_value(json!({"metadata": {"name": "s"}, "spec": spec})).unwrap();
+        let set: ApplicationSet =
+            serde_json::from_value(json!({"metadata": {"name": "s"}, "spec": spec})).unwrap();
         needs_finalizer(&set, settings)
     };
     let on = ApplicationSets { progressive_syncs: true, ..ApplicationSets::default() };
@@ -353,7 +374,11 @@ fn aset_254_what_is_odd_about_deletion_steps() {
     let odd = warnings(custom(json!([step("db"), {}, step("none")])));
     assert_eq!(odd.len(), 1);
     assert_eq!(odd[0].0, "DeletionStepsWarning");
-    assert!(odd[0].1.contains("'a' is selected by multiple deletionSync steps: (1-2)") && odd[0].1.contains("[2 3]"), "{odd:?}");
+    assert!(
+        odd[0].1.contains("'a' is selected by multiple deletionSync steps: (1-2)")
+            && odd[0].1.contains("[2 3]"),
+        "{odd:?}"
+    );
 }
 
 proptest! {

@@ -34,7 +34,8 @@ fn aset_30_elements_of_fast_mode_are_texts() {
 #[test]
 fn aset_30_yaml_elements_follow_and_are_not_checked() {
     let world = World::default();
-    let both = json!([{"list": {"elements": [{"a": "1"}], "elementsYaml": "- b: 2\n  c: {d: y}\n- e: 0777"}}]);
+    let both =
+        json!([{"list": {"elements": [{"a": "1"}], "elementsYaml": "- b: 2\n  c: {d: y}\n- e: 0777"}}]);
     assert_eq!(
         world.sets_of(&fast_set(both.clone())).unwrap(),
         texts(&[r#"{"a":"1"}"#, r#"{"b":2,"c":{"d":true}}"#, r#"{"e":511}"#])
@@ -81,7 +82,8 @@ fn aset_37_the_implicit_local_cluster_comes_last_and_only_unselected() {
     let world = World::default().with_clusters(vec![cluster("b", &[]), cluster("z", &[]), cluster("a", &[])]);
     assert_eq!(names(&world, json!({"clusters": {}})), ["a", "b", "z", "in-cluster"]);
     assert_eq!(names(&world, json!({"clusters": {"selector": {}}})), ["a", "b", "z", "in-cluster"]);
-    let all = json!({"clusters": {"selector": {"matchLabels": {"argocd.argoproj.io/secret-type": "cluster"}}}});
+    let all =
+        json!({"clusters": {"selector": {"matchLabels": {"argocd.argoproj.io/secret-type": "cluster"}}}});
     assert_eq!(names(&world, all), ["a", "b", "z"]);
     let local = world.parameters(&go_set(json!([{"clusters": {}}]))).unwrap().pop().unwrap();
     assert_eq!(
@@ -97,7 +99,8 @@ fn aset_37_the_implicit_local_cluster_comes_last_and_only_unselected() {
 #[test]
 fn aset_38_a_flat_list_is_one_set() {
     let world = World::default().with_clusters(vec![cluster("a", &[("x", "1")]), cluster("b", &[])]);
-    let generators = |label: &str| json!([{"clusters": {"flatList": true, "selector": {"matchLabels": {"x": label}}}}]);
+    let generators =
+        |label: &str| json!([{"clusters": {"flatList": true, "selector": {"matchLabels": {"x": label}}}}]);
     let sets = world.parameters(&go_set(generators("1"))).unwrap();
     assert_eq!(sets.len(), 1);
     assert_eq!(sets[0]["clusters"].as_array().unwrap().len(), 1);
@@ -135,7 +138,10 @@ fn aset_25_selectors_filter_flattened_parameters() {
     };
     assert_eq!(with(json!({})), Ok(3));
     assert_eq!(with(json!({"matchLabels": {"a.b": "1e+06"}})), Ok(1));
-    assert_eq!(with(json!({"matchExpressions": [{"key": "c", "operator": "NotIn", "values": ["false"]}]})), Ok(3));
+    assert_eq!(
+        with(json!({"matchExpressions": [{"key": "c", "operator": "NotIn", "values": ["false"]}]})),
+        Ok(3)
+    );
     assert_eq!(with(json!({"matchExpressions": [{"key": "a.b", "operator": "Exists"}]})), Ok(2));
     assert!(with(json!({"matchExpressions": [{"key": "a.b", "operator": "Odd"}]})).is_err());
     // The error is there even if nothing was generated.
@@ -147,7 +153,8 @@ fn aset_25_selectors_filter_flattened_parameters() {
 fn aset_11_the_first_error_counts_and_all_generators_run() {
     let world = World::default().with_failing("one", "first").with_failing("two", "second");
     let plugin = |name: &str| json!({"plugin": {"configMapRef": {"name": name}}});
-    let found = world.generate(&fast_set(json!([plugin("one"), {"list": {"elements": [{"a": "b"}]}}, plugin("two")])));
+    let found = world
+        .generate(&fast_set(json!([plugin("one"), {"list": {"elements": [{"a": "b"}]}}, plugin("two")])));
     let Err(Stop::Failed(failure)) = found else { panic!("{found:?}") };
     assert_eq!(failure.reason, SetReason::ApplicationGenerationFromParamsError);
     assert_eq!((failure.message.as_str(), failure.others.as_slice()), ("first", &["second".to_owned()][..]));
@@ -183,7 +190,8 @@ fn aset_24_values_are_rendered_with_what_is_known_and_not_with_each_other() {
 
 #[test]
 fn aset_272_the_project_of_a_set_must_exist_and_admit_its_namespace() {
-    let world = World::default().with_project(json!({"metadata": {"name": "p"}, "spec": {"sourceNamespaces": ["team"]}}));
+    let world = World::default()
+        .with_project(json!({"metadata": {"name": "p"}, "spec": {"sourceNamespaces": ["team"]}}));
     let failure = |project: &str, namespace: &str| {
         let mut scoped = fast_set(json!([{"list": {"elements": [{"name": "a"}]}}]));
         scoped.spec.project = project.to_owned();
@@ -206,7 +214,10 @@ fn aset_272_the_project_of_a_set_must_exist_and_admit_its_namespace() {
 
 #[test]
 fn aset_282_namespaces_may_refuse_sets_without_a_project() {
-    let cm = [("applicationset.unscoped.policy", "restrict"), ("applicationset.unscoped.namespaces", "team-*, /^x$/")];
+    let cm = [
+        ("applicationset.unscoped.policy", "restrict"),
+        ("applicationset.unscoped.namespaces", "team-*, /^x$/"),
+    ];
     let world = World::default().with_cm(&cm);
     let accepts = |namespace: &str| {
         let mut unscoped = fast_set(json!([{"list": {"elements": []}}]));
@@ -256,7 +267,8 @@ fn aset_273_a_scoped_set_sees_the_clusters_of_its_project() {
 
 #[test]
 fn facts_questions_are_asked_again_when_answers_are_late() {
-    let world = World { is_late: true, ..World::default().with_given("one", json!([{"n": "a"}, {"n": "b"}])) };
+    let world =
+        World { is_late: true, ..World::default().with_given("one", json!([{"n": "a"}, {"n": "b"}])) };
     let late = set(json!({"generators": [{"matrix": {"generators": [
             {"plugin": {"configMapRef": {"name": "one"}}},
             {"plugin": {"configMapRef": {"name": "one"}, "input": {"parameters": {"of": "{{n}}"}}}}]}}],

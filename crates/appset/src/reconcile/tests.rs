@@ -65,7 +65,10 @@ impl Installation {
                 Err(Stop::Failed(failure)) => Err(failure),
                 Err(Stop::Pending) => panic!(),
             };
-            let rules = ignore_rules(&self.set.spec.ignore_application_differences, tiphys_engine::scripts::Runner::default());
+            let rules = ignore_rules(
+                &self.set.spec.ignore_application_differences,
+                tiphys_engine::scripts::Runner::default(),
+            );
             let text;
             let ignore = match &rules {
                 Ok(rules) => Ok(rules.as_ref()),
@@ -206,7 +209,11 @@ fn aset_130_policies_say_what_may_happen() {
         changed["template"]["spec"]["source"]["path"] = json!("other");
         installation.set.spec = set(changed).spec;
         let (done, _) = installation.pass();
-        assert_eq!((done.created.len(), done.updated.len(), done.deleted.len()), (1, updated, deleted), "{policy}");
+        assert_eq!(
+            (done.created.len(), done.updated.len(), done.deleted.len()),
+            (1, updated, deleted),
+            "{policy}"
+        );
         assert_eq!(installation.condition("ResourcesUpToDate").0, "True");
     }
 }
@@ -242,19 +249,32 @@ fn aset_13_applications_are_validated_in_order() {
     assert_eq!(check(json!({"project": ""})), "application references project  which does not exist");
     let invalid = "application destination spec is invalid: ";
     for (destination, cause) in [
-        (json!({"server": "https://x"}), "application destination can't have both name and server defined: in-cluster https://x"),
+        (
+            json!({"server": "https://x"}),
+            "application destination can't have both name and server defined: in-cluster https://x",
+        ),
         (json!({"name": "eu"}), "there are no clusters with this name: eu"),
         (json!({"name": ""}), "Destination server missing from app spec"),
     ] {
         assert_eq!(check(json!({"destination": destination})), format!("{invalid}{cause}"));
     }
     let unknown = check(json!({"destination": {"name": null, "server": "https://x"}}));
-    assert!(unknown.starts_with("application destination spec is invalid: error getting cluster by server \"https://x\": "), "{unknown}");
+    assert!(
+        unknown.starts_with(
+            "application destination spec is invalid: error getting cluster by server \"https://x\": "
+        ),
+        "{unknown}"
+    );
     let mut nameless = spec(&["a"]);
     nameless["template"]["metadata"] = json!({});
     let mut installation = Installation::new(World::default(), nameless);
     installation.pass();
-    assert!(installation.condition(ERROR).2.starts_with("ApplicationSet s contains an application with no name; "));
+    assert!(
+        installation
+            .condition(ERROR)
+            .2
+            .starts_with("ApplicationSet s contains an application with no name; ")
+    );
 }
 
 #[test]
@@ -354,7 +374,10 @@ fn aset_141_one_failure_does_not_stop_the_others() {
     let mut installation = Installation::new(World::default(), spec(&["a", "b", "c"]));
     let (done, conclusion) = installation.pass_with(&["b"]);
     assert_eq!(done.created, ["a", "c"]);
-    assert_eq!(installation.condition(ERROR), ("True".into(), "UpdateApplicationError".into(), "the server said no".into()));
+    assert_eq!(
+        installation.condition(ERROR),
+        ("True".into(), "UpdateApplicationError".into(), "the server said no".into())
+    );
     assert_eq!(conclusion.requeue, Requeue::Backoff);
     assert_eq!(installation.status["resourcesCount"], 2);
 }
@@ -376,7 +399,8 @@ fn aset_144_what_is_on_its_way_out_is_left_alone() {
     let mut installation = Installation::new(World::default(), spec(&["a", "b"]));
     installation.pass();
     for name in ["a", "b"] {
-        installation.stored.get_mut(name).unwrap()["metadata"]["deletionTimestamp"] = json!("2026-05-04T07:29:00Z");
+        installation.stored.get_mut(name).unwrap()["metadata"]["deletionTimestamp"] =
+            json!("2026-05-04T07:29:00Z");
     }
     let mut changed = spec(&["a"]);
     changed["template"]["spec"]["source"]["path"] = json!("other");
@@ -396,7 +420,10 @@ fn aset_253_an_invalid_order_is_said_and_holds_nothing() {
     assert_eq!(done.created, ["a"]);
     let (_, reason, message) = installation.condition(ERROR);
     assert_eq!(reason, "ApplicationSetInvalidDeletionConfig");
-    assert_eq!(message, "deletionOrder Reverse requires strategy type RollingSync with at least one rollingSync step");
+    assert_eq!(
+        message,
+        "deletionOrder Reverse requires strategy type RollingSync with at least one rollingSync step"
+    );
     assert_eq!(installation.condition("ResourcesUpToDate").0, "False");
     assert_eq!(conclusion.requeue, Requeue::OnEvent);
 }
@@ -420,7 +447,10 @@ fn aset_201_a_roll_out_without_steps_applies_nothing() {
     let mut installation = Installation::new(progressive(), rolling(&["a"], json!([])));
     let (done, conclusion) = installation.pass();
     assert_eq!(done.created.len(), 0);
-    assert_eq!(installation.condition(ERROR), ("True".into(), "ApplicationSetRolloutError".into(), "No steps defined for rollout".into()));
+    assert_eq!(
+        installation.condition(ERROR),
+        ("True".into(), "ApplicationSetRolloutError".into(), "No steps defined for rollout".into())
+    );
     assert_eq!(conclusion.requeue, Requeue::After(RETRY_AFTER));
 }
 
@@ -437,13 +467,19 @@ fn aset_200_without_the_flag_a_strategy_is_ignored() {
 
 #[test]
 fn aset_230_spec_and_sync_arrive_together() {
-    let mut installation = Installation::new(progressive(), rolling(&["a", "b"], json!([env("a"), env("b")])));
+    let mut installation =
+        Installation::new(progressive(), rolling(&["a", "b"], json!([env("a"), env("b")])));
     let (done, _) = installation.pass();
     assert_eq!(done.created, ["a", "b"], "ASET-202: all exist at once");
-    assert_eq!(installation.stored["a"]["spec"]["syncPolicy"]["automated"], json!({"prune": true, "enabled": false}));
+    assert_eq!(
+        installation.stored["a"]["spec"]["syncPolicy"]["automated"],
+        json!({"prune": true, "enabled": false})
+    );
     assert!(installation.stored["a"].get("operation").is_none());
-    let synced = |path: &str| json!({"sync": {"status": "Synced", "revision": "r", "comparedTo": {
-        "source": {"repoURL": "https://h/r", "path": path}, "destination": {"name": "in-cluster"}}}, "health": {"status": "Healthy"}});
+    let synced = |path: &str| {
+        json!({"sync": {"status": "Synced", "revision": "r", "comparedTo": {
+        "source": {"repoURL": "https://h/r", "path": path}, "destination": {"name": "in-cluster"}}}, "health": {"status": "Healthy"}})
+    };
     for name in ["a", "b"] {
         installation.stored.get_mut(name).unwrap()["status"] = synced(name);
     }
@@ -501,13 +537,18 @@ fn aset_277_what_a_project_forbids_is_blocked() {
         }
     };
     assert_eq!(check(json!({})), "p", "an empty project is the set's");
-    assert_eq!(check(json!({"project": "x"})), "application project 'x' does not match ApplicationSet project 'p'");
+    assert_eq!(
+        check(json!({"project": "x"})),
+        "application project 'x' does not match ApplicationSet project 'p'"
+    );
     assert_eq!(
         check(json!({"source": {"repoURL": "https://other/r"}})),
         "application repo https://other/r is not permitted in project 'p'"
     );
     assert_eq!(
-        check(json!({"source": null, "sources": [{"repoURL": "https://h/r", "path": "."}, {"repoURL": "https://x", "ref": "v"}]})),
+        check(
+            json!({"source": null, "sources": [{"repoURL": "https://h/r", "path": "."}, {"repoURL": "https://x", "ref": "v"}]})
+        ),
         "application repo https://x is not permitted in project 'p'"
     );
     assert_eq!(
@@ -518,7 +559,10 @@ fn aset_277_what_a_project_forbids_is_blocked() {
         check(json!({"destination": {"namespace": "no"}})),
         "application destination server 'https://kubernetes.default.svc' and namespace 'no' do not match any of the allowed destinations in project 'p'"
     );
-    assert!(check(json!({"destination": {"name": "foreign"}})).contains("'https://foreign' and namespace 'ok' do not match"));
+    assert!(
+        check(json!({"destination": {"name": "foreign"}}))
+            .contains("'https://foreign' and namespace 'ok' do not match")
+    );
 }
 
 #[test]

@@ -28,11 +28,17 @@ impl Trial {
         let desired = desired
             .iter()
             .map(|(name, env)| ((*name).to_owned(), BTreeMap::from([("env".to_owned(), (*env).to_owned())])));
-        Self { steps: steps(steps_of), desired: desired.collect(), live: BTreeMap::new(), entries: Vec::new() }
+        Self {
+            steps: steps(steps_of),
+            desired: desired.collect(),
+            live: BTreeMap::new(),
+            entries: Vec::new(),
+        }
     }
 
     fn observe(&mut self, name: &str, sync: &str, health: &str, revision: &str) -> &mut LiveApplication {
-        let (live, ..) = self.live.entry(name.to_owned()).or_insert_with(|| (LiveApplication::default(), false, true));
+        let (live, ..) =
+            self.live.entry(name.to_owned()).or_insert_with(|| (LiveApplication::default(), false, true));
         live.name = name.to_owned();
         live.status.sync = sync.to_owned();
         live.status.health = health.to_owned();
@@ -43,8 +49,11 @@ impl Trial {
     fn operation(&mut self, name: &str, phase: &str, started: i64) {
         let (live, ..) = self.live.get_mut(name).unwrap();
         live.status.reconciled_at = Some(at(started + 1));
-        live.status.operation =
-            Some(crate::live::LiveOperation { phase: phase.to_owned(), started_at: Some(at(started)), is_ours: false });
+        live.status.operation = Some(crate::live::LiveOperation {
+            phase: phase.to_owned(),
+            started_at: Some(at(started)),
+            is_ours: false,
+        });
     }
 
     fn pass(&mut self, now: i64) -> RolloutPass {
@@ -62,15 +71,23 @@ impl Trial {
                 is_current: *is_current,
             })
             .collect();
-        let facts =
-            RolloutFacts { steps: &self.steps, desired: &desired, live: &live, entries: &self.entries, now: at(now) };
+        let facts = RolloutFacts {
+            steps: &self.steps,
+            desired: &desired,
+            live: &live,
+            entries: &self.entries,
+            now: at(now),
+        };
         let pass = advance(&facts);
         self.entries.clone_from(&pass.entries);
         pass
     }
 
     fn states(&self) -> Vec<String> {
-        self.entries.iter().map(|entry| format!("{} {} {}", entry.application, entry.step, entry.status)).collect()
+        self.entries
+            .iter()
+            .map(|entry| format!("{} {} {}", entry.application, entry.step, entry.status))
+            .collect()
     }
 }
 
@@ -109,7 +126,8 @@ fn aset_203_operators_and_steps() {
         env.into_iter().map(|env| ("env".to_owned(), env.to_owned())).collect()
     };
     let select = |operator: &str, env: Option<&str>| {
-        let step = json!([{"matchExpressions": [{"key": "env", "operator": operator, "values": ["a", "b"]}]}]);
+        let step =
+            json!([{"matchExpressions": [{"key": "env", "operator": operator, "values": ["a", "b"]}]}]);
         selects(&steps(step)[0], &labels(env))
     };
     for (operator, env, expected) in [
@@ -182,10 +200,28 @@ fn aset_205_pending_ends_when_the_operation_began_or_cannot() {
         trial
     };
     for (phase, started, expected) in [
-        ("Running", 11, Some("Application resource became Progressing, updating status from Pending to Progressing")),
-        ("Succeeded", 11, Some("Application resource completed a sync successfully, updating status from Pending to Progressing")),
-        ("Failed", 11, Some("Application resource completed a sync, updating status from Pending to Progressing")),
-        ("Error", 11, Some("Application resource completed a sync, updating status from Pending to Progressing")),
+        (
+            "Running",
+            11,
+            Some("Application resource became Progressing, updating status from Pending to Progressing"),
+        ),
+        (
+            "Succeeded",
+            11,
+            Some(
+                "Application resource completed a sync successfully, updating status from Pending to Progressing",
+            ),
+        ),
+        (
+            "Failed",
+            11,
+            Some("Application resource completed a sync, updating status from Pending to Progressing"),
+        ),
+        (
+            "Error",
+            11,
+            Some("Application resource completed a sync, updating status from Pending to Progressing"),
+        ),
         ("Running", 10, None),
         ("Running", 5, None),
     ] {
@@ -194,7 +230,9 @@ fn aset_205_pending_ends_when_the_operation_began_or_cannot() {
         trial.pass(20);
         let entry = &trial.entries[0];
         match expected {
-            Some(message) => assert_eq!((entry.status.as_str(), entry.message.as_str()), ("Progressing", message)),
+            Some(message) => {
+                assert_eq!((entry.status.as_str(), entry.message.as_str()), ("Progressing", message))
+            }
             None => assert_eq!(entry.status, "Pending", "{phase} {started}"),
         }
     }
@@ -246,7 +284,10 @@ fn aset_205_health_and_drift_alone_start_nothing() {
 
 #[test]
 fn aset_210_a_step_waits_for_members_that_do_not_exist() {
-    let mut trial = Trial::new(json!([env_step("dev"), {}, env_step("none"), env_step("qa")]), &[("a", "dev"), ("b", "dev"), ("c", "qa")]);
+    let mut trial = Trial::new(
+        json!([env_step("dev"), {}, env_step("none"), env_step("qa")]),
+        &[("a", "dev"), ("b", "dev"), ("c", "qa")],
+    );
     trial.observe("a", "Synced", "Healthy", "r1");
     trial.observe("c", "OutOfSync", "Healthy", "r1");
     let pass = trial.pass(0);
@@ -254,7 +295,10 @@ fn aset_210_a_step_waits_for_members_that_do_not_exist() {
     trial.observe("b", "Synced", "Healthy", "r1");
     let pass = trial.pass(1);
     // Everything else belongs to the second step; empty steps pass.
-    assert_eq!((trial.states(), pass.promoted.as_slice()), (vec!["a 1 Healthy".into(), "b 1 Healthy".into(), "c 2 Pending".into()], &["c".to_owned()][..]));
+    assert_eq!(
+        (trial.states(), pass.promoted.as_slice()),
+        (vec!["a 1 Healthy".into(), "b 1 Healthy".into(), "c 2 Pending".into()], &["c".to_owned()][..])
+    );
     trial.live.get_mut("b").unwrap().0.deletion_timestamp = Some(at(1));
     trial.entries.clear();
     let pass = trial.pass(2);
@@ -277,7 +321,9 @@ fn aset_212_only_so_many_at_once() {
     trial.observe("a", "Synced", "Healthy", "r1");
     assert_eq!(trial.pass(4).promoted, ["b"]);
     assert_eq!(trial.states(), ["a 1 Healthy", "b 1 Pending", "c 1 Waiting", "x -1 Waiting"]);
-    for (limit, expected) in [(json!(0), 0), (json!("0%"), 0), (json!("odd"), 1), (json!(2), 2), (json!(null), 3)] {
+    for (limit, expected) in
+        [(json!(0), 0), (json!("0%"), 0), (json!("odd"), 1), (json!(2), 2), (json!(null), 3)]
+    {
         let mut step = env_step("dev");
         step["maxUpdate"] = limit.clone();
         trial.steps = steps(json!([step]));
@@ -300,7 +346,10 @@ fn aset_215_what_is_wrong_with_the_steps_is_said() {
             json!([{"matchExpressions": [op("X")]}, env_step("qa"), {"matchExpressions": [op("In"), op("Y")]}]),
             "Steps 1, 3 have invalid matchExpression operators: X, Y. Supported Operators are 'In' and 'NotIn'",
         ),
-        (json!([env_step("dev"), env_step("dev"), env_step("qa")]), "Application 'foo' is selected by multiple steps: (1-2)"),
+        (
+            json!([env_step("dev"), env_step("dev"), env_step("qa")]),
+            "Application 'foo' is selected by multiple steps: (1-2)",
+        ),
         (
             json!([env_step("dev"), {}, env_step("qa")]),
             "Applications 'bar', 'foo' are selected by multiple steps: [(2-3), (1-2)]",
@@ -329,7 +378,9 @@ fn aset_215_what_is_wrong_with_the_steps_is_said() {
 #[test]
 fn aset_230_operations_follow_the_template() {
     let policy = |policy: Value| serde_json::from_value::<SyncPolicy>(policy).unwrap();
-    let operation = operation_of(Some(&policy(json!({"automated": {"prune": true}, "syncOptions": ["A=true"], "retry": {"limit": 2}}))));
+    let operation = operation_of(Some(&policy(
+        json!({"automated": {"prune": true}, "syncOptions": ["A=true"], "retry": {"limit": 2}}),
+    )));
     assert_eq!(
         json!(operation),
         json!({"initiatedBy": {"username": "applicationset-controller", "automated": true},
@@ -353,7 +404,8 @@ fn aset_231_nothing_is_asked_for_twice() {
 #[test]
 fn aset_207_which_spec_was_compared() {
     let live = |spec: Value, compared: Value| {
-        let manifest = json!({"metadata": {"name": "a"}, "spec": spec, "status": {"sync": {"comparedTo": compared}}});
+        let manifest =
+            json!({"metadata": {"name": "a"}, "spec": spec, "status": {"sync": {"comparedTo": compared}}});
         is_current(&LiveApplication::from_value(manifest).unwrap())
     };
     let source = json!({"repoURL": "u", "targetRevision": ""});
@@ -361,7 +413,10 @@ fn aset_207_which_spec_was_compared() {
     assert!(live(spec.clone(), json!({"source": {"repoURL": "u"}, "destination": {"name": "c"}})));
     assert!(!live(spec.clone(), json!({"source": {"repoURL": "v"}, "destination": {"name": "c"}})));
     assert!(!live(spec.clone(), json!({"source": {"repoURL": "u"}, "destination": {"name": "d"}})));
-    assert!(!live(spec, json!({"source": {"repoURL": "u"}, "destination": {"name": "c"}, "ignoreDifferences": [{"kind": "X"}]})));
+    assert!(!live(
+        spec,
+        json!({"source": {"repoURL": "u"}, "destination": {"name": "c"}, "ignoreDifferences": [{"kind": "X"}]})
+    ));
     assert!(!live(json!({}), Value::Null));
     let several = json!({"sources": [source], "source": {"repoURL": "old"}, "destination": {}});
     assert!(live(several, json!({"sources": [{"repoURL": "u"}], "destination": {}})));

@@ -6,7 +6,11 @@ fn at(second: i64) -> Timestamp {
     Timestamp::from_second(second).unwrap()
 }
 
-fn after(before: &[ApplicationSetCondition], evaluated: &[Evaluated], second: i64) -> Vec<ApplicationSetCondition> {
+fn after(
+    before: &[ApplicationSetCondition],
+    evaluated: &[Evaluated],
+    second: i64,
+) -> Vec<ApplicationSetCondition> {
     next_conditions(before, evaluated, &[], at(second))
 }
 
@@ -47,7 +51,11 @@ fn aset_152_times_move_with_changes_and_others_stay() {
     assert_eq!(second[1], other, "sorted by type, and not touched");
     let third = after(&second, &failure(SetReason::UpdateApplicationError, "x"), 30);
     assert_eq!(third[0].last_transition_time.as_deref(), Some("1970-01-01T00:00:30Z"));
-    assert_eq!(third[2].last_transition_time.as_deref(), Some("1970-01-01T00:00:10Z"), "ParametersGenerated is the same");
+    assert_eq!(
+        third[2].last_transition_time.as_deref(),
+        Some("1970-01-01T00:00:10Z"),
+        "ParametersGenerated is the same"
+    );
     let removed = next_conditions(&third, &[], &[SetConditionType::ErrorOccurred], at(40));
     assert_eq!(removed.len(), third.len() - 1);
 }
@@ -61,12 +69,19 @@ fn aset_153_the_conditions_in_one_word() {
     assert_eq!(word(&[]), "Unknown: No status conditions found for ApplicationSet");
     assert_eq!(word(&success()), "Healthy: All applications have been generated successfully");
     let mut rolling = success();
-    rolling.push(Evaluated::yes(SetConditionType::RolloutProgressing, SetReason::ApplicationSetModified, "step"));
+    rolling.push(Evaluated::yes(
+        SetConditionType::RolloutProgressing,
+        SetReason::ApplicationSetModified,
+        "step",
+    ));
     assert_eq!(word(&rolling), "Progressing: step");
     rolling.extend(failure(SetReason::UpdateApplicationError, "x"));
     assert_eq!(word(&failure(SetReason::UpdateApplicationError, "x")), "Degraded: x");
-    let deleting =
-        [Evaluated::yes(SetConditionType::DeletionProgressing, SetReason::ApplicationSetDeletionInProgress, "d")];
+    let deleting = [Evaluated::yes(
+        SetConditionType::DeletionProgressing,
+        SetReason::ApplicationSetDeletionInProgress,
+        "d",
+    )];
     assert_eq!(word(&deleting), "Progressing: d");
     let waiting = [Evaluated::no(SetConditionType::ErrorOccurred, SetReason::ErrorOccurred, "")];
     assert_eq!(word(&waiting), "Unknown: Waiting for health status to be determined");
@@ -80,8 +95,10 @@ fn live(name: &str) -> LiveApplication {
 
 #[test]
 fn aset_154_resources_are_sorted_and_cut() {
-    let mut status =
-        ApplicationSetStatus { resources: resources(&[live("b"), live("a"), live("c")]), ..Default::default() };
+    let mut status = ApplicationSetStatus {
+        resources: resources(&[live("b"), live("a"), live("c")]),
+        ..Default::default()
+    };
     bound(&mut status, Some(2));
     assert_eq!(
         json!(status.resources),
@@ -103,7 +120,8 @@ fn inv_10_a_status_stays_below_a_million_bytes() {
     bound(&mut status, Some(5_000));
     assert_eq!(status.resources.len(), 5_000);
     assert!(size(&status) < STATUS_BYTES_MAX, "{}", size(&status));
-    let long: Vec<LiveApplication> = (0..5_000).map(|n| live(&format!("{}{n:05}", "x".repeat(240)))).collect();
+    let long: Vec<LiveApplication> =
+        (0..5_000).map(|n| live(&format!("{}{n:05}", "x".repeat(240)))).collect();
     let mut status = ApplicationSetStatus { resources: resources(&long), ..Default::default() };
     bound(&mut status, Some(5_000));
     assert!((1_000..5_000).contains(&status.resources.len()));
@@ -111,7 +129,8 @@ fn inv_10_a_status_stays_below_a_million_bytes() {
     let entry = |application: &LiveApplication| RolloutApplicationStatus {
         application: application.name.clone(),
         last_transition_time: Some("2026-05-04T07:30:00Z".to_owned()),
-        message: "Application resource became Healthy, updating status from Progressing to Healthy".to_owned(),
+        message: "Application resource became Healthy, updating status from Progressing to Healthy"
+            .to_owned(),
         status: "Healthy".to_owned(),
         step: "12".to_owned(),
         target_revisions: vec!["0".repeat(40)],
@@ -131,7 +150,8 @@ fn inv_10_a_status_stays_below_a_million_bytes() {
 
 #[test]
 fn aset_5_entries_of_older_writers_are_written_anew() {
-    let stored = json!({"applicationStatus": [{"application": "a", "message": "", "status": "Healthy", "step": "1"}]});
+    let stored =
+        json!({"applicationStatus": [{"application": "a", "message": "", "status": "Healthy", "step": "1"}]});
     let status: ApplicationSetStatus = serde_json::from_value(stored.clone()).unwrap();
     let patch = status_patch(&stored, &status).unwrap();
     assert_eq!(patch["status"]["applicationStatus"][0]["targetRevisions"], json!([]));

@@ -201,7 +201,9 @@ fn gitlab(event: &str, body: &[u8]) -> SetDelivery {
     let Ok(kind) = serde_json::from_slice::<GitLabKind>(body) else { return failed("error parsing payload") };
     let word = [&kind.object_kind, &kind.event_name].into_iter().find(|word| !word.is_empty());
     match (event, word.map_or("", String::as_str)) {
-        ("Push Hook" | "Tag Push Hook" | "System Hook", "push" | "tag_push") => pushed(Provider::GitLab, body),
+        ("Push Hook" | "Tag Push Hook" | "System Hook", "push" | "tag_push") => {
+            pushed(Provider::GitLab, body)
+        }
         ("Merge Request Hook" | "System Hook", "merge_request") => {
             let Ok(payload) = serde_json::from_slice::<GitLabPull>(body) else {
                 return failed("error parsing payload");
@@ -388,7 +390,12 @@ mod tests {
 
     use super::*;
 
-    fn deliver(headers: &[(&str, &str)], secrets: &[(&str, &str)], method: &str, body: &Value) -> SetDelivery {
+    fn deliver(
+        headers: &[(&str, &str)],
+        secrets: &[(&str, &str)],
+        method: &str,
+        body: &Value,
+    ) -> SetDelivery {
         let find = |list: &[(&str, &str)], name: &str| {
             list.iter().find(|(key, _)| *key == name).map(|(_, value)| (*value).to_owned())
         };
@@ -423,9 +430,7 @@ mod tests {
 
     #[test]
     fn aset_185_pull_requests_of_github() {
-        let body = |action: &str| {
-            json!({"action": action, "repository": {"name": "r", "owner": {"login": "O"}, "url": "https://api.github.com/repos/O/r"}})
-        };
+        let body = |action: &str| json!({"action": action, "repository": {"name": "r", "owner": {"login": "O"}, "url": "https://api.github.com/repos/O/r"}});
         let expected = PullRequestEvent::GitHub {
             owner: "O".to_owned(),
             repository: "r".to_owned(),
@@ -451,11 +456,19 @@ mod tests {
             host: "gitlab.com".to_owned(),
         };
         for action in ["open", "close", "reopen", "update", "merge"] {
-            assert_eq!(event(MERGE, &body(action)), Some(SetEvent::PullRequest(expected.clone())), "{action}");
+            assert_eq!(
+                event(MERGE, &body(action)),
+                Some(SetEvent::PullRequest(expected.clone())),
+                "{action}"
+            );
         }
         assert_eq!(event(MERGE, &body("approved")), None);
         assert_eq!(event(&[("x-gitlab-event", "System Hook")], &json!({"event_name": "user_create"})), None);
-        assert_eq!(status(deliver(&[("x-gitlab-event", "Note Hook")], &[], "POST", &json!({"object_kind": "note"}))).0, 400);
+        assert_eq!(
+            status(deliver(&[("x-gitlab-event", "Note Hook")], &[], "POST", &json!({"object_kind": "note"})))
+                .0,
+            400
+        );
     }
 
     #[test]

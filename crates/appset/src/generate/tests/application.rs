@@ -35,7 +35,8 @@ fn aset_100_the_template_is_rendered_whole() {
 #[test]
 fn aset_100_free_form_values_are_rendered_and_keep_their_numbers() {
     let mut spec = template(json!({}));
-    spec["template"]["spec"]["source"]["helm"] = json!({"valuesObject": {"{{n}}": ["{{n}}", 9_007_199_254_740_993_i64, 1.5, true, null]}});
+    spec["template"]["spec"]["source"]["helm"] =
+        json!({"valuesObject": {"{{n}}": ["{{n}}", 9_007_199_254_740_993_i64, 1.5, true, null]}});
     let app = one(spec);
     let helm = app.spec.source.unwrap().helm.unwrap();
     assert_eq!(helm["valuesObject"], json!({"a": ["a", 9_007_199_254_740_993_i64, 1.5, true, null]}));
@@ -74,13 +75,17 @@ fn aset_26_the_template_of_a_generator_wins() {
             "source": {"path": "own", "helm": {"parameters": [{"name": "p"}], "valuesObject": {"own": 1}}},
             "syncPolicy": {"syncOptions": ["A=true"]}}}});
     let mut spec = template(json!({"generators": [{"list": list}]}));
-    spec["template"]["spec"]["source"]["helm"] = json!({"parameters": [{"name": "q"}, {"name": "r"}], "valuesObject": {"set": 2}});
+    spec["template"]["spec"]["source"]["helm"] =
+        json!({"parameters": [{"name": "q"}, {"name": "r"}], "valuesObject": {"set": 2}});
     spec["template"]["spec"]["syncPolicy"] = json!({"syncOptions": ["B=true"], "automated": {"prune": true}});
     let app = one(spec);
     assert_eq!((app.metadata.name.as_str(), app.spec.project.as_str()), ("a-ui", "default"));
     assert_eq!(app.metadata.labels.len(), 2);
     assert_eq!(app.metadata.labels["a"], "own");
-    assert_eq!((app.spec.destination.server.as_str(), app.spec.destination.name.as_str()), ("https://a", "in-cluster"));
+    assert_eq!(
+        (app.spec.destination.server.as_str(), app.spec.destination.name.as_str()),
+        ("https://a", "in-cluster")
+    );
     let source = app.spec.source.unwrap();
     assert_eq!((source.repo_url.as_str(), source.path.as_str()), ("https://h/r", "own"));
     let helm = source.helm.unwrap();
@@ -101,13 +106,18 @@ fn aset_26_templates_of_nested_entries_do_not_count() {
 
 #[test]
 fn aset_120_a_patch_merges_objects_and_replaces_lists() {
-    let mut spec = template(json!({"templatePatch": "metadata:\n  labels: {b: '{{n}}'}\n  finalizers: [extra]\nspec:\n  source:\n    path: null\n    chart: c\n  info: [{name: x, value: v}]\n"}));
+    let mut spec = template(
+        json!({"templatePatch": "metadata:\n  labels: {b: '{{n}}'}\n  finalizers: [extra]\nspec:\n  source:\n    path: null\n    chart: c\n  info: [{name: x, value: v}]\n"}),
+    );
     spec["template"]["spec"]["info"] = json!([{"name": "1"}, {"name": "2"}]);
     let app = one(spec);
     assert_eq!(app.metadata.labels.len(), 2);
     assert_eq!(app.metadata.finalizers, ["resources-finalizer.argocd.argoproj.io", "extra"]);
     let source = app.spec.source.unwrap();
-    assert_eq!((source.path.as_str(), source.chart.as_str(), source.repo_url.as_str()), ("", "c", "https://h/r"));
+    assert_eq!(
+        (source.path.as_str(), source.chart.as_str(), source.repo_url.as_str()),
+        ("", "c", "https://h/r")
+    );
     assert_eq!(app.spec.info.len(), 1);
 }
 
@@ -115,15 +125,24 @@ fn aset_120_a_patch_merges_objects_and_replaces_lists() {
 fn aset_120_directives_work() {
     let patch = |text: &str| one(template(json!({"templatePatch": text})));
     let replaced = patch(r#"{"metadata": {"labels": {"$patch": "replace", "only": "x"}}}"#);
-    assert_eq!(replaced.metadata.labels.into_iter().collect::<Vec<_>>(), [("only".to_owned(), "x".to_owned())]);
-    let gone = patch(r#"{"metadata": {"$deleteFromPrimitiveList/finalizers": ["resources-finalizer.argocd.argoproj.io"]}}"#);
+    assert_eq!(
+        replaced.metadata.labels.into_iter().collect::<Vec<_>>(),
+        [("only".to_owned(), "x".to_owned())]
+    );
+    let gone = patch(
+        r#"{"metadata": {"$deleteFromPrimitiveList/finalizers": ["resources-finalizer.argocd.argoproj.io"]}}"#,
+    );
     assert_eq!(gone.metadata.finalizers, [] as [&str; 0], "ASET-121");
-    let ordered = patch(r#"{"metadata": {"$setElementOrder/finalizers": ["first", "resources-finalizer.argocd.argoproj.io"], "finalizers": ["first"]}}"#);
+    let ordered = patch(
+        r#"{"metadata": {"$setElementOrder/finalizers": ["first", "resources-finalizer.argocd.argoproj.io"], "finalizers": ["first"]}}"#,
+    );
     assert_eq!(ordered.metadata.finalizers, ["first", "resources-finalizer.argocd.argoproj.io"]);
     let replaced = patch(r#"{"spec": {"source": {"$patch": "replace", "repoURL": "https://h/other"}}}"#);
     let source = replaced.spec.source.unwrap();
     assert_eq!((source.repo_url.as_str(), source.path.as_str()), ("https://h/other", ""));
-    let kept = patch(r#"{"spec": {"source": {"$retainKeys": ["repoURL", "chart"], "repoURL": "https://h/r", "chart": "c"}}}"#);
+    let kept = patch(
+        r#"{"spec": {"source": {"$retainKeys": ["repoURL", "chart"], "repoURL": "https://h/r", "chart": "c"}}}"#,
+    );
     let source = kept.spec.source.unwrap();
     assert_eq!((source.chart.as_str(), source.path.as_str()), ("c", ""));
 }
@@ -142,7 +161,9 @@ fn aset_120_a_patch_stays_in_the_project_and_can_wipe() {
 
 #[test]
 fn aset_120_what_is_no_patch_is_a_rendering_error() {
-    for text in ["- a", "text", "{a: b}", "spec: [", "spec: {destination: []}", "metadata: {labels: 1}", "{{ {{n}} }"] {
+    for text in
+        ["- a", "text", "{a: b}", "spec: [", "spec: {destination: []}", "metadata: {labels: 1}", "{{ {{n}} }"]
+    {
         let failure = failure(template(json!({"templatePatch": text})));
         assert_eq!(failure.reason, SetReason::RenderTemplateParamsError, "{text}");
     }
@@ -159,7 +180,8 @@ fn aset_304_parameters_do_not_need_a_template() {
 
 #[test]
 fn aset_10_applications_come_in_the_order_of_the_generators() {
-    let elements = |names: &[&str]| json!({"elements": names.iter().map(|n| json!({"n": n})).collect::<Vec<_>>()});
+    let elements =
+        |names: &[&str]| json!({"elements": names.iter().map(|n| json!({"n": n})).collect::<Vec<_>>()});
     let generators = json!([{"list": elements(&["z", "a"])}, {"list": elements(&["m"])}]);
     let generated = World::default().generate(&set(template(json!({"generators": generators})))).unwrap();
     let names: Vec<&str> = generated.applications.iter().map(|app| app.metadata.name.as_str()).collect();

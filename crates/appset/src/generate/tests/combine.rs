@@ -41,8 +41,12 @@ fn aset_73_a_matrix_has_two_children_with_one_generator_each() {
 #[test]
 fn aset_74_the_first_child_is_outer() {
     let pairs = matrix(json!([list(json!([{"a": "1"}, {"a": "2"}])), list(json!([{"b": "x"}, {"b": "y"}]))]));
-    let expected =
-        texts(&[r#"{"a":"1","b":"x"}"#, r#"{"a":"1","b":"y"}"#, r#"{"a":"2","b":"x"}"#, r#"{"a":"2","b":"y"}"#]);
+    let expected = texts(&[
+        r#"{"a":"1","b":"x"}"#,
+        r#"{"a":"1","b":"y"}"#,
+        r#"{"a":"2","b":"x"}"#,
+        r#"{"a":"2","b":"y"}"#,
+    ]);
     assert_eq!(fast(pairs.clone()).unwrap(), expected);
     assert_eq!(go(pairs).unwrap(), expected);
     assert_eq!(go(matrix(json!([list(json!([])), list(json!([{"b": "x"}]))]))).unwrap(), texts(&[]));
@@ -51,7 +55,10 @@ fn aset_74_the_first_child_is_outer() {
 #[test]
 fn aset_75_equal_keys_conflict_in_fast_mode() {
     let with = |a: Value, b: Value| fast(matrix(json!([list(json!([a])), list(json!([b]))])));
-    assert_eq!(with(json!({"k": "1", "x": "a"}), json!({"k": "1"})).unwrap(), texts(&[r#"{"k":"1","x":"a"}"#]));
+    assert_eq!(
+        with(json!({"k": "1", "x": "a"}), json!({"k": "1"})).unwrap(),
+        texts(&[r#"{"k":"1","x":"a"}"#])
+    );
     assert_eq!(
         with(json!({"k": "1"}), json!({"k": "2"})),
         Err("found duplicate key k with different value, a: 1 ,b: 2".to_owned())
@@ -64,7 +71,8 @@ fn aset_75_equal_keys_conflict_in_fast_mode() {
 #[test]
 fn aset_75_a_cluster_without_a_project_contradicts_nobody() {
     let world = World::default().with_clusters(vec![cluster("a", &[])]);
-    let select = json!({"clusters": {"selector": {"matchLabels": {"argocd.argoproj.io/secret-type": "cluster"}}}});
+    let select =
+        json!({"clusters": {"selector": {"matchLabels": {"argocd.argoproj.io/secret-type": "cluster"}}}});
     for children in [
         json!([list(json!([{"project": "shop"}])), select]),
         json!([select, list(json!([{"project": "shop"}]))]),
@@ -88,7 +96,8 @@ fn aset_75_in_go_mode_the_first_wins_deeply() {
 
 #[test]
 fn aset_76_the_second_child_is_filled_in() {
-    let world = World::default().with_repo("https://h/dev", &[("a/x", "")]).with_repo("https://h/qa", &[("b/x", "")]);
+    let world =
+        World::default().with_repo("https://h/dev", &[("a/x", "")]).with_repo("https://h/qa", &[("b/x", "")]);
     let fast_matrix = matrix(json!([list(json!([{"env": "dev"}, {"env": "qa"}])),
         {"git": {"repoURL": "https://h/{{env}}", "revision": "{{ unknown }}", "directories": [{"path": "*"}],
             "values": {"both": "{{env}}-{{path}}"}}}]));
@@ -117,12 +126,17 @@ fn aset_76_missing_keys_follow_the_options_but_in_values() {
 fn aset_77_each_file_is_paired_with_the_clusters_of_its_environment() {
     let world = World::default()
         .with_repo("https://h/r", &[("dev/c.json", "{}"), ("prod/c.json", "{}")])
-        .with_clusters(vec![cluster("d1", &[("env", "dev")]), cluster("p1", &[("env", "prod")]), cluster("p2", &[("env", "prod")])]);
+        .with_clusters(vec![
+            cluster("d1", &[("env", "dev")]),
+            cluster("p1", &[("env", "prod")]),
+            cluster("p2", &[("env", "prod")]),
+        ]);
     let pairs = matrix(json!([
         {"git": {"repoURL": "https://h/r", "revision": "main", "files": [{"path": "*.json"}]}},
         {"clusters": {"selector": {"matchLabels": {"env": "{{path.basename}}"}}}}]));
     let sets = world.parameters(&fast_set(pairs)).unwrap();
-    let found: Vec<_> = sets.iter().map(|set| (set["path"].as_str().unwrap(), set["name"].as_str().unwrap())).collect();
+    let found: Vec<_> =
+        sets.iter().map(|set| (set["path"].as_str().unwrap(), set["name"].as_str().unwrap())).collect();
     assert_eq!(found, [("dev", "d1"), ("prod", "p1"), ("prod", "p2")]);
 }
 
@@ -168,7 +182,10 @@ fn aset_81_later_children_win_where_the_base_has_the_key() {
     assert_eq!(go(generators).unwrap(), expected);
     let base = list(json!([{"k": 1, "m": {"a": 1, "b": 2}}]));
     let later = list(json!([{"k": 1, "m": {"b": 0}}]));
-    assert_eq!(go(merge(json!(["k"]), json!([base, later]))).unwrap(), texts(&[r#"{"k":1,"m":{"a":1,"b":0}}"#]));
+    assert_eq!(
+        go(merge(json!(["k"]), json!([base, later]))).unwrap(),
+        texts(&[r#"{"k":1,"m":{"a":1,"b":0}}"#])
+    );
 }
 
 #[test]

@@ -98,7 +98,10 @@ fn aset_49_files_match_as_git_pathspecs_or_as_doublestar_globs() {
         files(&world, &[("apps/*/x.*", false)]).unwrap(),
         ["apps/a/x.yaml", "apps/b_C/x.yaml", "apps/b_C/x.yaml", "apps/deep/er/x.json"]
     );
-    assert_eq!(files(&world, &[("apps/deep", false), ("*.json", false)]).unwrap(), ["apps/deep/er/x.json", "./root.json"]);
+    assert_eq!(
+        files(&world, &[("apps/deep", false), ("*.json", false)]).unwrap(),
+        ["apps/deep/er/x.json", "./root.json"]
+    );
     assert_eq!(files(&world, &[("*.json", false), ("apps", true)]).unwrap(), ["./root.json"]);
     let glob = super::git::world().with_params(&[("enable.new.git.file.globbing", "true")]);
     assert_eq!(
@@ -137,7 +140,9 @@ fn aset_50_files_hold_objects_lists_or_nothing() {
     assert_eq!(sets("apps/b_C/empty.yaml", true).unwrap().len(), 1);
     let error = sets("bad.yaml", true).unwrap_err();
     assert!(
-        error.starts_with("unable to process file 'bad.yaml' from repository 'https://h/r': unable to parse file: "),
+        error.starts_with(
+            "unable to process file 'bad.yaml' from repository 'https://h/r': unable to parse file: "
+        ),
         "{error}"
     );
     assert_eq!(sets("missing", true).unwrap().len(), 0);
@@ -149,7 +154,8 @@ fn aset_45_a_git_generator_wants_directories_or_files() {
     assert_eq!(none, "ApplicationSet is empty");
     let both = json!({"directories": [{"path": "apps/a"}], "files": [{"path": "root.json"}]});
     assert_eq!(world().sets_of(&go_set(git(both))).unwrap().len(), 1);
-    let elsewhere = json!([{"git": {"repoURL": "https://h/other", "revision": "x", "files": [{"path": "a"}]}}]);
+    let elsewhere =
+        json!([{"git": {"repoURL": "https://h/other", "revision": "x", "files": [{"path": "a"}]}}]);
     assert_eq!(world().sets_of(&go_set(elsewhere)).unwrap_err(), "no such repository");
 }
 
@@ -170,14 +176,13 @@ fn aset_46_the_project_of_the_template_must_exist_unless_it_is_templated() {
 
 #[test]
 fn aset_274_a_scoped_set_reads_permitted_repositories() {
-    let world = world().with_project(json!({"metadata": {"name": "p"}, "spec": {"sourceRepos": ["https://h/x"]}}));
+    let world =
+        world().with_project(json!({"metadata": {"name": "p"}, "spec": {"sourceRepos": ["https://h/x"]}}));
     let mut scoped = go_set(git(json!({"directories": [{"path": "apps/a"}]})));
     scoped.spec.project = "p".to_owned();
-    assert_eq!(
-        world.sets_of(&scoped).unwrap_err(),
-        "repository https://h/r is not permitted in project 'p'"
-    );
-    let world = world.with_project(json!({"metadata": {"name": "p"}, "spec": {"sourceRepos": ["https://h/*"]}}));
+    assert_eq!(world.sets_of(&scoped).unwrap_err(), "repository https://h/r is not permitted in project 'p'");
+    let world =
+        world.with_project(json!({"metadata": {"name": "p"}, "spec": {"sourceRepos": ["https://h/*"]}}));
     assert_eq!(world.sets_of(&scoped).unwrap().len(), 1);
 }
 
@@ -197,7 +202,9 @@ fn aset_49_links_are_followed_inside_the_repository_only() {
     .unwrap();
     let find = |pattern: &str| {
         let found = find_files(&tree, &[pattern.to_owned()], &[], crate::facts::Globbing::Pathspec, None);
-        found.map(|files| files.into_iter().map(|file| file.path).collect::<Vec<_>>()).map_err(|error| error.to_string())
+        found
+            .map(|files| files.into_iter().map(|file| file.path).collect::<Vec<_>>())
+            .map_err(|error| error.to_string())
     };
     assert_eq!(find("b").unwrap(), ["b/in.json"]);
     assert_eq!(find("d.json"), Err("unable to read d.json: is a directory".to_owned()));

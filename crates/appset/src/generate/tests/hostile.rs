@@ -6,7 +6,7 @@ fn inv_10_a_million_elements_are_refused() {
     let world = World::default();
     let text = "- {n: a}\n".repeat(1_000_000);
     let error = world.sets_of(&go_set(json!([{"list": {"elementsYaml": text}}]))).unwrap_err();
-    assert!(error.contains("more than") , "{error}");
+    assert!(error.contains("more than"), "{error}");
     let elements: Vec<Value> = (0..1_000).map(|n| json!({"a": n.to_string()})).collect();
     let others: Vec<Value> = (0..1_000).map(|n| json!({"b": n.to_string()})).collect();
     let pairs = json!([{"matrix": {"generators": [{"list": {"elements": elements}}, {"list": {"elements": others}}]}}]);
@@ -62,9 +62,11 @@ fn aset_3_odd_shapes_are_no_panic() {
 
 #[test]
 fn aset_122_templates_that_loop_fail_the_generation() {
-    let loops = set(json!({"goTemplate": true, "generators": [{"list": {"elements": [{"n": "a"}, {"n": "b"}]}}],
+    let loops = set(
+        json!({"goTemplate": true, "generators": [{"list": {"elements": [{"n": "a"}, {"n": "b"}]}}],
         "template": {"metadata": {"name": "{{ define \"x\" }}{{ template \"x\" }}{{ end }}{{ template \"x\" }}"},
-            "spec": {"project": "default", "destination": {}}}}));
+            "spec": {"project": "default", "destination": {}}}}),
+    );
     let Err(Stop::Failed(failure)) = World::default().generate(&loops) else { panic!() };
     assert_eq!(failure.reason, SetReason::RenderTemplateParamsError);
     assert!(failure.message.contains("metadata.name cannot be rendered"), "{}", failure.message);

@@ -25,7 +25,8 @@ fn aset_56_repositories_give_parameters() {
     // In go mode the id prints as an integer, in fast mode it is no text.
     let given = json!([repository.parameters()]);
     let world = World::default().with_given("github", given);
-    let block = json!([{"scmProvider": {"github": {"organization": "o"}, "values": {"id": "{{ .repository_id }}"}}}]);
+    let block =
+        json!([{"scmProvider": {"github": {"organization": "o"}, "values": {"id": "{{ .repository_id }}"}}}]);
     let world_sets = World {
         given: [("github".to_owned(), Ok(vec![Value::Object(repository.parameters())]))].into(),
         ..World::default()
@@ -76,7 +77,8 @@ fn aset_55_62_the_first_provider_counts() {
 
 #[test]
 fn aset_59_providers_may_be_off_or_listed() {
-    let block = |api: &str| provider("pullRequest", json!({"github": {"owner": "o", "repo": "r", "api": api}}));
+    let block =
+        |api: &str| provider("pullRequest", json!({"github": {"owner": "o", "repo": "r", "api": api}}));
     let given = |world: World| world.with_given("github", json!([{"number": "1"}]));
     let off = given(World::default().with_params(&[("enable.scm.providers", "false")]));
     assert_eq!(off.sets_of(&go_set(block(""))).unwrap_err(), "scm providers are disabled");
@@ -95,7 +97,8 @@ fn aset_59_providers_may_be_off_or_listed() {
 fn aset_275_scoped_sets_use_what_belongs_to_their_project() {
     let unscoped = Access::default();
     assert_eq!(unscoped.refusal("Secret", "s", "other"), None);
-    let scoped = |registered_only| Access { project: "p".to_owned(), registered_only, strict_token_refs: true };
+    let scoped =
+        |registered_only| Access { project: "p".to_owned(), registered_only, strict_token_refs: true };
     assert_eq!(scoped(false).refusal("Secret", "s", ""), None);
     assert_eq!(scoped(false).refusal("Secret", "s", "p"), None);
     assert!(scoped(false).refusal("Secret", "s", "q").is_some());
@@ -116,7 +119,8 @@ fn data(entries: &[(&str, &str)]) -> TextMap {
 
 #[test]
 fn aset_68_where_a_plugin_is() {
-    let read = |entries: &[(&str, &str)]| PluginConfig::read(&data(entries)).map_err(|error| error.to_string());
+    let read =
+        |entries: &[(&str, &str)]| PluginConfig::read(&data(entries)).map_err(|error| error.to_string());
     assert_eq!(read(&[("token", "$a")]).unwrap_err(), "baseUrl not found in ConfigMap");
     assert_eq!(read(&[("baseUrl", "u")]).unwrap_err(), "token not found in ConfigMap");
     for token in ["", "plain", "$"] {
@@ -157,13 +161,20 @@ fn aset_69_what_a_plugin_is_sent_and_answers() {
         answer.map(|sets| sets.len()).map_err(|error| error.to_string())
     };
     assert_eq!(answer(200, r#"{"output":{"parameters":[{"a":1},{}]}}"#), Ok(2));
-    for body in ["", " \n", "{}", "null", r#"{"output":null}"#, r#"{"output":{}}"#, r#"{"output":{"parameters":[]}}"#] {
+    for body in
+        ["", " \n", "{}", "null", r#"{"output":null}"#, r#"{"output":{}}"#, r#"{"output":{"parameters":[]}}"#]
+    {
         assert_eq!(answer(201, body), Ok(0), "{body}");
     }
-    assert_eq!(answer(500, r#"{"message":"broken"}"#), Err("API error with status code 500: broken".to_owned()));
+    assert_eq!(
+        answer(500, r#"{"message":"broken"}"#),
+        Err("API error with status code 500: broken".to_owned())
+    );
     assert_eq!(answer(404, r#"{"error":"gone"}"#), Err("API error with status code 404: gone".to_owned()));
     assert_eq!(answer(302, "moved"), Err("API error with status code 302: moved".to_owned()));
-    for body in ["x", "[]", r#"{"output":[]}"#, r#"{"output":{"parameters":{}}}"#, r#"{"output":{"parameters":[1]}}"#] {
+    for body in
+        ["x", "[]", r#"{"output":[]}"#, r#"{"output":{"parameters":{}}}"#, r#"{"output":{"parameters":[1]}}"#]
+    {
         assert!(answer(200, body).is_err(), "{body}");
     }
     let long = answer(500, &"x".repeat(100_000)).unwrap_err();
@@ -186,17 +197,17 @@ fn aset_70_a_plugin_echoes_its_input() {
         world.sets_of(&fast_set(block("{{a.b}}{{generator}}"))).unwrap(),
         texts(&[&format!(r#"{{"a.b":"1","generator":{echo},"values.v":"1{{{{generator}}}}"}}"#)])
     );
-    assert_eq!(
-        world.asked.borrow()[0],
-        r#"plugin c {"map":{"k":"x"},"n":2}"#
-    );
+    assert_eq!(world.asked.borrow()[0], r#"plugin c {"map":{"k":"x"},"n":2}"#);
 }
 
 #[test]
 fn aset_42_which_resource_decides() {
     let read = |entries: &[(&str, &str)]| DecisionConfig::read(&data(entries));
     let found = read(&[("apiVersion", "g/v1"), ("kind", "placements"), ("matchKey", "clusterName")]).unwrap();
-    assert_eq!((found.group.as_str(), found.resource.as_str(), found.status_list_key.as_str()), ("g", "placements", "clusters"));
+    assert_eq!(
+        (found.group.as_str(), found.resource.as_str(), found.status_list_key.as_str()),
+        ("g", "placements", "clusters")
+    );
     for entries in [&[("apiVersion", "v1"), ("kind", "x")][..], &[("apiVersion", "g/v1")], &[("kind", "x")]] {
         assert_eq!(
             read(entries).unwrap_err().to_string(),
@@ -205,7 +216,8 @@ fn aset_42_which_resource_decides() {
     }
     let resource = |status: Value| json!({"metadata": {"name": "r"}, "status": status});
     assert_eq!(decisions_of(&found, &[]).unwrap_err().to_string(), "no clusterDecisionResources found");
-    let some = [resource(Value::Null), resource(json!({"clusters": [{"clusterName": "a"}]})), resource(json!({}))];
+    let some =
+        [resource(Value::Null), resource(json!({"clusters": [{"clusterName": "a"}]})), resource(json!({}))];
     let Decisions::Found { decisions, .. } = decisions_of(&found, &some).unwrap() else { panic!() };
     assert_eq!(decisions.len(), 1);
     for status in [json!({"clusters": {}}), json!({"clusters": ["a"]})] {
@@ -216,7 +228,11 @@ fn aset_42_which_resource_decides() {
 
 #[test]
 fn aset_43_decisions_that_name_a_cluster_give_parameters() {
-    let decisions = [json!({"clusterName": "a", "weight": 1_000_000, "server": "other"}), json!({"clusterName": "gone"}), json!({"x": 1})];
+    let decisions = [
+        json!({"clusterName": "a", "weight": 1_000_000, "server": "other"}),
+        json!({"clusterName": "gone"}),
+        json!({"x": 1}),
+    ];
     let world = World {
         decisions: Some(Decisions::Found {
             match_key: "clusterName".to_owned(),
@@ -224,16 +240,21 @@ fn aset_43_decisions_that_name_a_cluster_give_parameters() {
         }),
         ..World::default().with_clusters(vec![cluster("a", &[])])
     };
-    let block = json!([{"clusterDecisionResource": {"configMapRef": "c", "name": "r", "values": {"v": "{{name}}"}}}]);
+    let block =
+        json!([{"clusterDecisionResource": {"configMapRef": "c", "name": "r", "values": {"v": "{{name}}"}}}]);
     assert_eq!(
         world.sets_of(&fast_set(block.clone())).unwrap(),
         texts(&[r#"{"clusterName":"a","name":"a","server":"other","values.v":"{{name}}","weight":"1e+06"}"#])
     );
     assert_eq!(
         world.sets_of(&go_set(block)).unwrap(),
-        texts(&[r#"{"clusterName":"a","name":"a","server":"other","values":{"v":"{{name}}"},"weight":"1e+06"}"#])
+        texts(&[
+            r#"{"clusterName":"a","name":"a","server":"other","values":{"v":"{{name}}"},"weight":"1e+06"}"#
+        ])
     );
-    for wrong in [json!({"configMapRef": "c"}), json!({"configMapRef": "c", "name": "r", "labelSelector": {}})] {
+    for wrong in
+        [json!({"configMapRef": "c"}), json!({"configMapRef": "c", "name": "r", "labelSelector": {}})]
+    {
         assert_eq!(
             world.sets_of(&go_set(json!([{"clusterDecisionResource": wrong}]))).unwrap_err(),
             "there is a problem with the definition of the ClusterDecisionResource generator"
