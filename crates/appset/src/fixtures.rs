@@ -1,5 +1,7 @@
 //! A world that tests ask.
 
+#![expect(clippy::needless_pass_by_value, reason = "JSON is written where it is used")]
+
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;

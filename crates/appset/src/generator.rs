@@ -111,7 +111,7 @@ pub fn generators_of(entry: &Map<String, Value>, level: Level) -> impl Iterator<
 }
 
 /// The entries that a combination holds, and their level.
-pub fn children<'a>(generator: Generator<'a>, level: Level) -> (Vec<&'a Map<String, Value>>, Level) {
+pub fn children(generator: Generator<'_>, level: Level) -> (Vec<&Map<String, Value>>, Level) {
     let entries = generator.block.get("generators").and_then(Value::as_array).into_iter().flatten();
     (entries.filter_map(Value::as_object).collect(), level.below().unwrap_or(Level::Grandchild))
 }
@@ -206,6 +206,7 @@ pub(crate) fn objects<'a>(
 }
 
 #[cfg(test)]
+#[expect(clippy::needless_pass_by_value, reason = "JSON is written where it is used")]
 mod tests {
     use serde_json::json;
 

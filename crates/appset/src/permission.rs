@@ -177,10 +177,10 @@ pub fn permit(
             may(caller, Verb::Create, set, facts)?;
             let changed = existing.filter(|stored| differs(stored, set));
             let unscoped_verb = if existing.is_some() { Verb::Update } else { Verb::Create };
-            if set.spec.project.is_empty() {
-                if let Some(message) = caller.may_be_unscoped(unscoped_verb.as_str()).message {
-                    return Err(Refusal::new(Code::PermissionDenied, message));
-                }
+            if set.spec.project.is_empty()
+                && let Some(message) = caller.may_be_unscoped(unscoped_verb.as_str()).message
+            {
+                return Err(Refusal::new(Code::PermissionDenied, message));
             }
             check_projects(set, facts)?;
             match changed {

@@ -305,45 +305,13 @@ impl Plan {
                 // It is made anew when it is gone (ASET-144).
                 Some(live) if live.is_of(set) && live.is_terminating() => None,
                 Some(live) if live.is_of(set) && !self.policy.may_update() => None,
-                Some(live) => self.update(facts, application, live, comparison),
+                Some(live) => update(facts, application, live, comparison),
             };
             self.writes.extend(action.map(|action| Write { name: name.clone(), action }));
         }
         let names = self.writes.iter().map(|write| write.name.as_str());
         let written: BTreeSet<&str> = names.collect();
         self.operations.retain(|name| written.contains(name.as_str()));
-    }
-
-    fn update(
-        &self,
-        facts: &PassFacts<'_>,
-        application: &Application,
-        live: &LiveApplication,
-        comparison: &Comparison<'_>,
-    ) -> Option<Action> {
-        if let Some(controller) = live.controller()
-            && !live.is_of(&facts.request.set.metadata.name)
-        {
-            let text = |name: &str| controller.get(name).and_then(Value::as_str).unwrap_or("");
-            let (kind, owner) = (text("kind"), text("name"));
-            let (namespace, name) = (&live.namespace, &live.name);
-            return Some(Action::Refuse(format!(
-                "Object {namespace}/{name} is already owned by another {kind} controller {owner}"
-            )));
-        }
-        if live.is_terminating() {
-            return None;
-        }
-        if let Err(reason) = facts.ignore {
-            return Some(Action::Refuse(reason.to_owned()));
-        }
-        let patch = comparison.patch(application, live)?;
-        let replaces_lists = ["finalizers", "ownerReferences"]
-            .iter()
-            .any(|list| patch.pointer(&format!("/metadata/{list}")).is_some());
-        let resource_version =
-            (replaces_lists && !live.resource_version.is_empty()).then(|| live.resource_version.clone());
-        Some(Action::Update { patch, resource_version })
     }
 
     fn look_for_problems(&mut self, facts: &PassFacts<'_>, validation: &Validation) {
@@ -389,6 +357,38 @@ impl Plan {
         let labelled = own.map(|live| (live.name.as_str(), &live.labels));
         self.events.extend(order_warnings(facts.request.set.spec.strategy.as_ref(), labelled));
     }
+}
+
+/// What makes a live Application what was generated; `None` where nothing has to be written.
+fn update(
+    facts: &PassFacts<'_>,
+    application: &Application,
+    live: &LiveApplication,
+    comparison: &Comparison<'_>,
+) -> Option<Action> {
+    if let Some(controller) = live.controller()
+        && !live.is_of(&facts.request.set.metadata.name)
+    {
+        let text = |name: &str| controller.get(name).and_then(Value::as_str).unwrap_or("");
+        let (kind, owner) = (text("kind"), text("name"));
+        let (namespace, name) = (&live.namespace, &live.name);
+        return Some(Action::Refuse(format!(
+            "Object {namespace}/{name} is already owned by another {kind} controller {owner}"
+        )));
+    }
+    if live.is_terminating() {
+        return None;
+    }
+    if let Err(reason) = facts.ignore {
+        return Some(Action::Refuse(reason.to_owned()));
+    }
+    let patch = comparison.patch(application, live)?;
+    let replaces_lists = ["finalizers", "ownerReferences"]
+        .iter()
+        .any(|list| patch.pointer(&format!("/metadata/{list}")).is_some());
+    let resource_version =
+        (replaces_lists && !live.resource_version.is_empty()).then(|| live.resource_version.clone());
+    Some(Action::Update { patch, resource_version })
 }
 
 /// Whether what is generated is found out by asking somebody who may be mistaken for a moment (INV-8, F24).

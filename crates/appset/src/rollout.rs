@@ -263,7 +263,7 @@ fn allowed(facts: &RolloutFacts<'_>, membership: &Membership, entries: &Entries)
         allowed.extend(members.iter().map(|name| (*name).to_owned()));
         let arrived =
             |name: &&str| entries.get(*name).is_some_and(|entry| entry.status == RolloutPhase::Healthy);
-        if !members.iter().all(|name| arrived(&name)) {
+        if !members.iter().all(arrived) {
             break;
         }
     }

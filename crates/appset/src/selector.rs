@@ -133,6 +133,7 @@ impl Requirement {
 }
 
 #[cfg(test)]
+#[expect(clippy::needless_pass_by_value, reason = "JSON is written where it is used")]
 mod tests {
     use serde_json::json;
 

@@ -7,6 +7,8 @@
 mod functions;
 mod go;
 
+use std::fmt::Write as _;
+
 use serde_json::{Map, Value};
 use tiphys_go::fasttemplate::{self, Tags, TemplateError};
 use tiphys_go::nesting::DEPTH_MAX;
@@ -89,7 +91,7 @@ impl<'e> Templates<'e> {
         match &mut self.go {
             None => Rendering::Placeholders(params),
             Some(go) => {
-                let root = go.root(params);
+                let root = GoTemplates::root(params);
                 Rendering::Go(go, root)
             }
         }
@@ -171,7 +173,7 @@ impl Rendering<'_, '_> {
                 let mut rendered = Vec::with_capacity(items.len());
                 for (at, item) in items.iter().enumerate() {
                     let length = field.len();
-                    field.push_str(&format!("[{at}]"));
+                    let _infallible = write!(field, "[{at}]");
                     rendered.push(self.value_at(item, field, depth + 1)?);
                     field.truncate(length);
                 }

@@ -132,16 +132,17 @@ impl ApplicationSets {
         let mut refusals = Vec::new();
         let policy = match keys.text("policy", "POLICY") {
             "" => None,
-            text => match Policy::parse(text) {
-                Some(policy) => Some(policy),
-                None => {
+            text => {
+                if let Some(policy) = Policy::parse(text) {
+                    Some(policy)
+                } else {
                     refusals.push(format!(
                         "applicationsetcontroller.policy: {text:?} is none of create-only, create-update, \
-                         create-delete, sync"
+                     create-delete, sync"
                     ));
                     None
                 }
-            },
+            }
         };
         // Deviation (ASET-130): the default follows the policy in force, wherever it was set.
         let policy_override = keys.flag("enable.policy.override", policy.is_none());
@@ -294,13 +295,12 @@ impl<'a> Keys<'_, 'a> {
     fn choice<T: Copy + Default>(&mut self, name: &str, words: &[(&str, T)]) -> T {
         let key = Self::key(name);
         let Some(text) = self.0.text(&key, &Self::own(name)) else { return T::default() };
-        match words.iter().find(|(word, _)| *word == text) {
-            Some((_, value)) => *value,
-            None => {
-                let default = words.first().map_or("", |(word, _)| word);
-                self.0.warn(format!("{key}: {text:?} is unknown, {default:?} is used"));
-                T::default()
-            }
+        if let Some((_, value)) = words.iter().find(|(word, _)| *word == text) {
+            *value
+        } else {
+            let default = words.first().map_or("", |(word, _)| word);
+            self.0.warn(format!("{key}: {text:?} is unknown, {default:?} is used"));
+            T::default()
         }
     }
 

@@ -31,13 +31,12 @@ pub(super) fn matrix(
         if mentions_parameters(second) || outer.is_empty() { None } else { Some(run.child(second, level)) };
     for a in &outer {
         let fresh;
-        let inner = match &constant {
-            Some(constant) => constant.as_ref().map_err(Clone::clone),
-            None => {
-                let rendered = interpolated(&mut run.templates.with(a), second, level, a.is_empty())?;
-                fresh = run.child(&rendered, level);
-                fresh.as_ref().map_err(Clone::clone)
-            }
+        let inner = if let Some(constant) = &constant {
+            constant.as_ref().map_err(Clone::clone)
+        } else {
+            let rendered = interpolated(&mut run.templates.with(a), second, level, a.is_empty())?;
+            fresh = run.child(&rendered, level);
+            fresh.as_ref().map_err(Clone::clone)
         };
         let inner = match inner {
             // The others have questions too.

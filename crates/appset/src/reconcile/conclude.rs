@@ -157,7 +157,7 @@ fn events(plan: &Plan, outcomes: &Outcomes) -> Vec<Event> {
         let name = &write.name;
         match &write.action {
             Action::Create(_) => {
-                events.push(Event::normal("created", format!("created Application {name:?}")))
+                events.push(Event::normal("created", format!("created Application {name:?}")));
             }
             Action::Update { .. } => {
                 events.push(Event::normal("updated", format!("updated Application {name:?}")));

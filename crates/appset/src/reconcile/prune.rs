@@ -27,7 +27,7 @@ pub(super) fn removals(facts: &PassFacts<'_>, stale: &[&LiveApplication]) -> Res
     let going: Vec<&LiveApplication> = turn.into_iter().filter(|live| !live.is_terminating()).collect();
     let is_cascading =
         |live: &&LiveApplication| live.finalizers.iter().any(|name| name == finalizer::CASCADE);
-    let clusters = if going.iter().any(|live| is_cascading(&live)) {
+    let clusters = if going.iter().any(&is_cascading) {
         match facts.facts.clusters() {
             Ok(clusters) => Some(clusters),
             Err(NoAnswer::Pending) => return Err(Stop::Pending),

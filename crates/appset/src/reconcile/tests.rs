@@ -1,3 +1,5 @@
+#![expect(clippy::needless_pass_by_value, reason = "JSON is written where it is used")]
+
 use proptest::prelude::*;
 use serde_json::json;
 use tiphys_api::ApplicationSet;
@@ -597,7 +599,7 @@ proptest! {
         policy in 0..4_usize,
         rolls in any::<bool>(),
     ) {
-        let names = |numbers: &std::collections::BTreeSet<usize>| -> Vec<String> { numbers.iter().map(|n| format!("a{n}")).collect() };
+        let names = |numbers: &BTreeSet<usize>| -> Vec<String> { numbers.iter().map(|n| format!("a{n}")).collect() };
         let of = |names: &[String]| {
             let names: Vec<&str> = names.iter().map(String::as_str).collect();
             let mut own = if rolls { rolling(&names, json!([env("a1"), {}])) } else { spec(&names) };

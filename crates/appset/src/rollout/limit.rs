@@ -23,10 +23,10 @@ pub fn limit_of(max_update: Option<&Value>, members: usize) -> Result<Option<usi
         Some(Value::String(text)) => {
             let invalid = || InvalidLimit { text: text.clone() };
             let percent = text.strip_suffix('%').ok_or_else(invalid)?;
-            let percent: i64 = percent.parse().map_err(|_| invalid())?;
+            let percent: i64 = percent.parse().map_err(|_not_whole| invalid())?;
             let members = i64::try_from(members).unwrap_or(i64::MAX);
             let share = percent.saturating_mul(members).div_euclid(100);
-            let least = if text == "0%" { 0 } else { 1 };
+            let least = i64::from(text != "0%");
             Ok(Some(usize::try_from(share.max(least)).unwrap_or(0)))
         }
         Some(other) => Err(InvalidLimit { text: other.to_string() }),

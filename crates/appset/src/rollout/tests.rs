@@ -231,7 +231,7 @@ fn aset_205_pending_ends_when_the_operation_began_or_cannot() {
         let entry = &trial.entries[0];
         match expected {
             Some(message) => {
-                assert_eq!((entry.status.as_str(), entry.message.as_str()), ("Progressing", message))
+                assert_eq!((entry.status.as_str(), entry.message.as_str()), ("Progressing", message));
             }
             None => assert_eq!(entry.status, "Pending", "{phase} {started}"),
         }

@@ -46,7 +46,7 @@ impl<'e> GoTemplates<'e> {
         Self { environment, functions, missing_key, compiled: HashMap::new() }
     }
 
-    pub(super) fn root(&self, params: &Params) -> Root {
+    pub(super) fn root(params: &Params) -> Root {
         let params = serde_json::Value::Object(params.clone());
         Root(Value::from_json_with(&params, Integers::Kept))
     }

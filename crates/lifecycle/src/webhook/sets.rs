@@ -11,6 +11,10 @@ use super::{
 };
 
 const FAILED: &str = "Webhook processing failed";
+/// What happens to pull requests of GitHub and matters (ASET-186).
+const GITHUB_ACTIONS: [&str; 6] = ["opened", "closed", "synchronize", "labeled", "reopened", "unlabeled"];
+/// What happens to merge requests of GitLab and matters (ASET-186).
+const GITLAB_ACTIONS: [&str; 5] = ["open", "close", "reopen", "update", "merge"];
 const AZURE_HEADER: &str = "x-vss-activityid";
 const AZURE_USER: &str = "webhook.azuredevops.username";
 const AZURE_PASSWORD: &str = "webhook.azuredevops.password";
@@ -182,9 +186,7 @@ fn github(event: &str, body: &[u8]) -> SetDelivery {
             let Ok(payload) = serde_json::from_slice::<GitHubPull>(body) else {
                 return failed("error parsing payload");
             };
-            const ACTIONS: [&str; 6] =
-                ["opened", "closed", "synchronize", "labeled", "reopened", "unlabeled"];
-            if !ACTIONS.contains(&payload.action.as_str()) {
+            if !GITHUB_ACTIONS.contains(&payload.action.as_str()) {
                 return SetDelivery::Ignored;
             }
             SetDelivery::Event(SetEvent::PullRequest(PullRequestEvent::GitHub {
@@ -208,8 +210,7 @@ fn gitlab(event: &str, body: &[u8]) -> SetDelivery {
             let Ok(payload) = serde_json::from_slice::<GitLabPull>(body) else {
                 return failed("error parsing payload");
             };
-            const ACTIONS: [&str; 5] = ["open", "close", "reopen", "update", "merge"];
-            if !ACTIONS.contains(&payload.object_attributes.action.as_str()) {
+            if !GITLAB_ACTIONS.contains(&payload.object_attributes.action.as_str()) {
                 return SetDelivery::Ignored;
             }
             SetDelivery::Event(SetEvent::PullRequest(PullRequestEvent::GitLab {

@@ -10,6 +10,7 @@ fn ask(op: &str, input: Value) -> Result<Value, Fault> {
     evaluate(op, input, Strictness::Strict)
 }
 
+#[expect(clippy::needless_pass_by_value, reason = "JSON is written where it is used")]
 fn set(generators: Value) -> Value {
     json!({"metadata": {"name": "s", "uid": "u"}, "spec": {"generators": generators,
         "template": {"metadata": {"name": "{{n}}-ui"}, "spec": {"project": "default",

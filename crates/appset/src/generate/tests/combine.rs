@@ -1,3 +1,5 @@
+#![expect(clippy::needless_pass_by_value, reason = "JSON is written where it is used")]
+
 use super::*;
 
 fn list(elements: Value) -> Value {

@@ -52,7 +52,7 @@ fn aset_47_directories_match_by_segments_in_walk_order() {
 
 #[test]
 fn aset_48_directories_give_path_parameters() {
-    let one = |set: &tiphys_api::ApplicationSet| world().sets_of(set).unwrap();
+    let one = |set: &ApplicationSet| world().sets_of(set).unwrap();
     let block = json!({"directories": [{"path": "apps/b_C"}], "values": {"v": "{{path.basename}}"}});
     assert_eq!(
         one(&fast_set(git(block))),
@@ -103,7 +103,7 @@ fn aset_49_files_match_as_git_pathspecs_or_as_doublestar_globs() {
         ["apps/deep/er/x.json", "./root.json"]
     );
     assert_eq!(files(&world, &[("*.json", false), ("apps", true)]).unwrap(), ["./root.json"]);
-    let glob = super::git::world().with_params(&[("enable.new.git.file.globbing", "true")]);
+    let glob = git::world().with_params(&[("enable.new.git.file.globbing", "true")]);
     assert_eq!(
         files(&glob, &[("apps/*/x.*", false)]).unwrap(),
         ["apps/a/x.yaml", "apps/b_C/x.yaml", "apps/b_C/x.yaml"]

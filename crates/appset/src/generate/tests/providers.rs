@@ -1,3 +1,5 @@
+#![expect(clippy::needless_pass_by_value, reason = "JSON is written where it is used")]
+
 use super::*;
 use crate::facts::{Access, Decisions, PluginQuestion, TextMap};
 use crate::fixtures::params_of;
