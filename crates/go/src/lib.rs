@@ -12,7 +12,7 @@
 //! - [`shlex`], [`fasttemplate`], [`jsonpath`]: words of a command line, the simplest of the template languages,
 //!   and what `kubectl -o jsonpath` takes.
 //! - [`strvals`]: Helm's `--set`.
-//! - [`template`]: the language of charts, ApplicationSets and notifications, with all of its functions.
+//! - [`template`]: the language of charts, application sets and notifications, with all of its functions.
 
 pub mod cron;
 pub mod doublestar;

@@ -1,6 +1,6 @@
 //! Go's templates: `text/template` of Go 1.26 with `fmt`, sprig 3.3 and Helm 4.3's functions.
 //!
-//! What ApplicationSets, notifications and charts are written in. Output is that of Go, byte for byte, and so are the
+//! What application sets, notifications and charts are written in. Output is that of Go, byte for byte, and so are the
 //! texts of errors.
 //!
 //! ```
@@ -79,7 +79,9 @@ mod parse;
 mod quote;
 mod sprig;
 mod templates;
+mod time;
 mod value;
+mod yaml;
 
 pub use environment::{Certificate, CertificateRequest, Environment, KeyKind, Keys, Lookup, Still};
 pub use error::{ErrorKind, Failure, Layer, TemplateError};
@@ -88,6 +90,7 @@ pub use functions::{Call, Function, FunctionSet, Logic, Operand, Rendering, Run,
 pub use limits::{Exceeded, Limits};
 pub use parse::{PARENTHESES_MAX, Parsed, TEMPLATE_BYTES_MAX};
 pub use templates::{MissingKey, Templates};
+pub use time::Time;
 pub use value::{
     Element, Integer, Integers, Kind, List, ListType, Map, MapType, Named, NamedType, Number, Object, Record,
     RecordType, Text, Unsigned, Value,

@@ -12,7 +12,9 @@ mod read;
 
 use jiff::{SignedDuration, Timestamp};
 pub use print::format;
+pub(crate) use print::{MONTHS, WEEKDAYS, format_fixed};
 pub use read::parse;
+pub(crate) use read::{ParsedZone, parse_zoned};
 
 /// The layout of RFC 3339.
 pub const RFC_3339: &str = "2006-01-02T15:04:05Z07:00";

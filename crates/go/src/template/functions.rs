@@ -39,8 +39,8 @@ pub enum Type {
     List(&'static ListType),
     /// A map from text.
     Map(&'static MapType),
-    /// A named type over a simple one.
-    Named(&'static NamedType),
+    /// A named type over a simple one; by a function, so that a type can be a parameter of its own methods.
+    Named(fn() -> &'static NamedType),
     /// A struct, by its name.
     Struct(&'static str),
     /// A pointer, by its name.
@@ -69,7 +69,7 @@ impl Type {
             Self::Float => "float64",
             Self::List(list_type) => list_type.name,
             Self::Map(map_type) => map_type.name,
-            Self::Named(named_type) => named_type.name,
+            Self::Named(named_type) => named_type().name,
             Self::Struct(name) | Self::Pointer(name) => name,
         }
     }
@@ -97,7 +97,7 @@ impl Type {
             (Self::List(list_type), Value::List(list)) => list.list_type().is_assignable(list_type),
             (Self::List(list_type), Value::Bytes(_)) => list_type.name == "[]uint8",
             (Self::Map(map_type), Value::Map(map)) => map.map_type().is_assignable(map_type),
-            (Self::Named(named_type), Value::Named(named)) => named.named_type.name == named_type.name,
+            (Self::Named(named_type), Value::Named(named)) => named.named_type.name == named_type().name,
             (Self::Struct(name) | Self::Pointer(name), Value::Object(object)) => object.type_name() == name,
             _ => false,
         }

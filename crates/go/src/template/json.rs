@@ -1,7 +1,7 @@
 //! Values as `encoding/json` writes and reads them.
 
 use super::limits::Exceeded;
-use super::value::{DEPTH_MAX, List, Text, Value, to_str};
+use super::value::{DEPTH_MAX, List, Text, Value};
 use crate::json::escape_text;
 use crate::number;
 use base64::Engine as _;
@@ -223,9 +223,4 @@ pub(crate) fn json_kind(value: &Value) -> &'static str {
         Value::Map(_) => "object",
         _ => "null",
     }
-}
-
-/// A text with bytes that are no UTF-8 replaced.
-pub(crate) fn lossy(text: &Text) -> String {
-    to_str(text.as_bytes()).into_owned()
 }

@@ -97,7 +97,7 @@ impl Templates {
 #[derive(Debug)]
 pub(crate) struct Overlay {
     bodies: Vec<Arc<Body>>,
-    outer: Option<Rc<Overlay>>,
+    outer: Option<Rc<Self>>,
 }
 
 impl Overlay {

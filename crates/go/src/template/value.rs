@@ -28,7 +28,7 @@ pub(crate) use text::to_str;
 pub use types::{Element, Integer, Kind, ListType, MapType, NamedType, Unsigned};
 
 /// Lists and maps inside each other that anything walks; what is deeper is an error for whoever walks it.
-pub const DEPTH_MAX: usize = 1_000;
+pub(crate) const DEPTH_MAX: usize = 1_000;
 
 /// What an `interface {}` of Go holds.
 #[derive(Clone, Default)]

@@ -1,12 +1,12 @@
 //! From a time to text.
 
-use super::layout::{Offset, Pad, Piece, pieces};
+use super::layout::{Offset as OffsetPiece, Pad, Piece, pieces};
 use jiff::Timestamp;
 use jiff::civil::DateTime;
-use jiff::tz::TimeZone;
+use jiff::tz::{Offset, TimeZone};
 use std::fmt::Write as _;
 
-pub(super) const MONTHS: [&str; 12] = [
+pub(crate) const MONTHS: [&str; 12] = [
     "January",
     "February",
     "March",
@@ -20,7 +20,7 @@ pub(super) const MONTHS: [&str; 12] = [
     "November",
     "December",
 ];
-pub(super) const WEEKDAYS: [&str; 7] =
+pub(crate) const WEEKDAYS: [&str; 7] =
     ["Sunday", "Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday"];
 
 /// Prints a time as it is in a zone, by a layout.
@@ -28,12 +28,17 @@ pub fn format(layout: &str, time: Timestamp, zone: &TimeZone) -> String {
     let info = zone.to_offset_info(time);
     let shown =
         Shown { local: zone.to_datetime(time), offset: info.offset().seconds(), zone: info.abbreviation() };
-    let mut out = String::new();
-    for (piece, _) in pieces(layout) {
-        // Writing to a string cannot fail.
-        let _written = shown.write(&mut out, piece);
-    }
-    out
+    shown.all(layout)
+}
+
+/// Prints a time as it is at an offset, by a layout. Without an abbreviation, Go prints the offset in its place.
+pub(crate) fn format_fixed(layout: &str, time: Timestamp, offset: i32, abbreviation: &str) -> String {
+    let zone = Offset::from_seconds(offset).map_or(TimeZone::UTC, Offset::to_time_zone);
+    let minutes = (offset / 60).abs();
+    let sign = if offset / 60 < 0 { '-' } else { '+' };
+    let spelled = format!("{sign}{:02}{:02}", minutes / 60, minutes % 60);
+    let zone_name = if abbreviation.is_empty() { &spelled } else { abbreviation };
+    Shown { local: zone.to_datetime(time), offset, zone: zone_name }.all(layout)
 }
 
 struct Shown<'z> {
@@ -43,6 +48,15 @@ struct Shown<'z> {
 }
 
 impl Shown<'_> {
+    fn all(&self, layout: &str) -> String {
+        let mut out = String::new();
+        for (piece, _) in pieces(layout) {
+            // Writing to a string cannot fail.
+            let _written = self.write(&mut out, piece);
+        }
+        out
+    }
+
     fn write(&self, out: &mut String, piece: Piece<'_>) -> std::fmt::Result {
         let local = self.local;
         let hour12 = (local.hour() + 11) % 12 + 1;
@@ -80,7 +94,7 @@ impl Shown<'_> {
         }
     }
 
-    fn offset(&self, out: &mut String, spelling: Offset) -> std::fmt::Result {
+    fn offset(&self, out: &mut String, spelling: OffsetPiece) -> std::fmt::Result {
         if spelling.zulu && self.offset == 0 {
             return out.write_str("Z");
         }

@@ -9,6 +9,28 @@ use jiff::{SignedDuration, Timestamp};
 
 /// Reads a time by a layout. What the layout does not name is the start of the year 0, UTC.
 pub fn parse(layout: &str, text: &str) -> Result<Timestamp, TimeError> {
+    parse_zoned(layout, text).map(|parsed| parsed.at)
+}
+
+/// A time with the zone that its text names.
+pub(crate) struct Parsed {
+    pub(crate) at: Timestamp,
+    pub(crate) zone: ParsedZone,
+}
+
+/// The zone of a text.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum ParsedZone {
+    /// It names none.
+    None,
+    /// `Z` or `UTC`.
+    Utc,
+    /// An offset, with its abbreviation if there is one.
+    Fixed { seconds: i32, name: String },
+}
+
+/// The same, with the zone that is read.
+pub(crate) fn parse_zoned(layout: &str, text: &str) -> Result<Parsed, TimeError> {
     let pieces = pieces(layout);
     let mut reader = Reader { rest: text, fields: Fields::default() };
     for (index, (piece, spelled)) in pieces.iter().enumerate() {
@@ -28,7 +50,16 @@ pub fn parse(layout: &str, text: &str) -> Result<Timestamp, TimeError> {
     if !reader.rest.is_empty() {
         return Err(TimeError::Extra(reader.rest.to_owned()));
     }
-    reader.fields.time()
+    let Fields { utc, offset_seconds, has_offset, ref zone_name, .. } = reader.fields;
+    let zone = if utc {
+        ParsedZone::Utc
+    } else if has_offset || !zone_name.is_empty() {
+        let seconds = i32::try_from(offset_seconds).unwrap_or(0);
+        ParsedZone::Fixed { seconds, name: zone_name.clone() }
+    } else {
+        ParsedZone::None
+    };
+    Ok(Parsed { at: reader.fields.time()?, zone })
 }
 
 #[derive(Default)]
@@ -43,6 +74,12 @@ struct Fields {
     nanosecond: i32,
     afternoon: Option<bool>,
     offset_seconds: i64,
+    /// Whether an offset was read.
+    has_offset: bool,
+    /// Whether the zone is UTC by its name.
+    utc: bool,
+    /// The abbreviation of the zone.
+    zone_name: String,
 }
 
 impl Fields {
@@ -240,6 +277,7 @@ impl Reader<'_> {
             && let Some(rest) = self.rest.strip_prefix('Z')
         {
             self.rest = rest;
+            self.fields.utc = true;
             return Some(Ok(()));
         }
         let sign = match self.rest.as_bytes().first()? {
@@ -266,6 +304,7 @@ impl Reader<'_> {
             return Some(Err("time zone offset minute"));
         }
         self.fields.offset_seconds = sign * ((hours * 60 + minutes) * 60 + seconds);
+        self.fields.has_offset = true;
         Some(Ok(()))
     }
 
@@ -273,6 +312,7 @@ impl Reader<'_> {
     fn zone_name(&mut self) -> Option<()> {
         if let Some(rest) = self.rest.strip_prefix("UTC") {
             self.rest = rest;
+            self.fields.utc = true;
             return Some(());
         }
         let length = if self.rest.starts_with("ChST") || self.rest.starts_with("MeST") {
@@ -297,7 +337,9 @@ impl Reader<'_> {
             }
             upper
         };
-        self.rest = self.rest.get(length..)?;
+        let (name, rest) = self.rest.split_at_checked(length)?;
+        name.clone_into(&mut self.fields.zone_name);
+        self.rest = rest;
         Some(())
     }
 }

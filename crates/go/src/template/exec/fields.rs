@@ -9,7 +9,7 @@ use crate::template::value::{Text, Value};
 
 impl Machine<'_, '_> {
     /// What `.name` is, without arguments.
-    pub(super) fn field(&mut self, receiver: Operand, name: &Text) -> Result<Operand, Failure> {
+    pub(super) fn field(&mut self, receiver: &Operand, name: &Text) -> Result<Operand, Failure> {
         // Nearly all fields are members of plain maps.
         if let Value::Map(map) = &receiver.value
             && map.map_type().methods.is_empty()
@@ -25,7 +25,7 @@ impl Machine<'_, '_> {
             }
             return Ok(Operand::NOTHING);
         }
-        if let Some(function) = self.method(&receiver, name)? {
+        if let Some(function) = Self::method(receiver, name)? {
             return self.call_plain(function, &receiver.value);
         }
         match &receiver.value {
@@ -35,9 +35,9 @@ impl Machine<'_, '_> {
             },
             Value::Object(object) => {
                 let field = name.as_str().and_then(|name| object.field(name));
-                field.map(Operand::plain).ok_or_else(|| no_field(&receiver, name))
+                field.map(Operand::plain).ok_or_else(|| no_field(receiver, name))
             }
-            _ => Err(no_field(&receiver, name)),
+            _ => Err(no_field(receiver, name)),
         }
     }
 
@@ -52,11 +52,7 @@ impl Machine<'_, '_> {
     }
 
     /// The method of a name. Nothing in a box has none, and cannot be asked.
-    pub(super) fn method(
-        &self,
-        receiver: &Operand,
-        name: &Text,
-    ) -> Result<Option<&'static Function>, Failure> {
+    pub(super) fn method(receiver: &Operand, name: &Text) -> Result<Option<&'static Function>, Failure> {
         if receiver.boxed && receiver.value.is_nil() {
             return Err(Failure::new(format!("nil pointer evaluating interface {{}}.{name}")));
         }

@@ -237,7 +237,7 @@ impl<'m, 'e> Machine<'m, 'e> {
             }
             Op::Field(name) => {
                 let receiver = self.pop();
-                let field = self.field(receiver, name_of(body, name))?;
+                let field = self.field(&receiver, name_of(body, name))?;
                 self.stack.push(field);
             }
             Op::Method(call) => {
@@ -311,7 +311,7 @@ impl<'m, 'e> Machine<'m, 'e> {
             Op::RangeBegin(range) => {
                 if let Some(range) = body.ranges.get(range as usize) {
                     let over = self.pop().value;
-                    match Rounds::new(over, range.second.is_some())? {
+                    match Rounds::new(&over, range.second.is_some())? {
                         Some(rounds) => self.rounds.push(rounds),
                         None => *at = range.otherwise as usize,
                     }
@@ -422,7 +422,7 @@ impl<'m, 'e> Machine<'m, 'e> {
             self.stack.push(Operand::NOTHING);
             return Ok(false);
         }
-        let Some(function) = self.method(&receiver, name)? else {
+        let Some(function) = Self::method(&receiver, name)? else {
             // Without a method, a field with arguments is a mistake of one kind or another.
             return Err(Self::no_method(&receiver, name));
         };

@@ -31,11 +31,11 @@ pub(super) enum Rounds {
 
 impl Rounds {
     /// Begins to range over a value; none when there is nothing in it.
-    pub(super) fn new(over: Value, two_variables: bool) -> Result<Option<Self>, Failure> {
+    pub(super) fn new(over: &Value, two_variables: bool) -> Result<Option<Self>, Failure> {
         if two_variables
             && over.number().is_some_and(|number| !matches!(number, crate::template::value::Number::Float(_)))
         {
-            let shown = fmt::sprint(&over);
+            let shown = fmt::sprint(over);
             return Err(Failure::new(format!("can't use {shown} to iterate over more than one variable")));
         }
         Ok(match over.underlying() {
@@ -47,16 +47,14 @@ impl Rounds {
                 let boxed = map.map_type().member.is_interface();
                 (!members.is_empty()).then(|| Self::Map { members: members.into_iter(), boxed })
             }
-            value => match value.items() {
-                Some(list) => {
-                    let length = list.len();
-                    (length > 0).then_some(Self::List { list, next: 0, length })
-                }
-                None => {
-                    let shown = fmt::sprint(&over);
+            value => {
+                let Some(list) = value.items() else {
+                    let shown = fmt::sprint(over);
                     return Err(Failure::new(format!("range can't iterate over {shown}")));
-                }
-            },
+                };
+                let length = list.len();
+                (length > 0).then_some(Self::List { list, next: 0, length })
+            }
         })
     }
 

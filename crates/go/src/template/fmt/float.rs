@@ -114,17 +114,17 @@ pub(crate) fn format_float(number: f64, format: char, precision: Option<usize>) 
         }
         'e' | 'E' => {
             let digits = Digits::of(number, precision.map(|precision| precision + 1));
-            let precision = precision.unwrap_or_else(|| digits.digits.len().saturating_sub(1));
+            let precision = precision.unwrap_or_else(|| digits.spelled.len().saturating_sub(1));
             digits.scientific(precision, format)
         }
-        'f' => match precision {
-            Some(precision) => format!("{number:.precision$}"),
-            None => {
-                let digits = Digits::of(number, None);
-                let fraction = i32::try_from(digits.digits.len()).unwrap_or(0) - digits.point;
-                digits.plain(usize::try_from(fraction).unwrap_or(0))
+        'f' => {
+            if let Some(precision) = precision {
+                return format!("{number:.precision$}");
             }
-        },
+            let digits = Digits::of(number, None);
+            let fraction = i32::try_from(digits.spelled.len()).unwrap_or(0) - digits.point;
+            digits.plain(usize::try_from(fraction).unwrap_or(0))
+        }
         _ => general(number, format, precision),
     }
 }
@@ -133,7 +133,7 @@ pub(crate) fn format_float(number: f64, format: char, precision: Option<usize>) 
 fn general(number: f64, format: char, precision: Option<usize>) -> String {
     let wanted = precision.map(|precision| precision.max(1));
     let digits = Digits::of(number, wanted);
-    let count = i32::try_from(digits.digits.len()).unwrap_or(i32::MAX);
+    let count = i32::try_from(digits.spelled.len()).unwrap_or(i32::MAX);
     let precision = wanted.map_or(count, |wanted| i32::try_from(wanted).unwrap_or(i32::MAX));
     let mut deciding = precision;
     if deciding > count && count >= digits.point {
@@ -155,7 +155,7 @@ fn general(number: f64, format: char, precision: Option<usize>) -> String {
 /// A number by its decimal digits, without zeros at the end; the point stands before the digit of a place.
 struct Digits {
     negative: bool,
-    digits: String,
+    spelled: String,
     point: i32,
 }
 
@@ -170,7 +170,7 @@ impl Digits {
         let digits: String = mantissa.chars().filter(char::is_ascii_digit).collect();
         let digits = digits.trim_end_matches('0').to_owned();
         let point = if digits.is_empty() { 0 } else { exponent.parse().unwrap_or(0) + 1 };
-        Self { negative: number.is_sign_negative(), digits, point }
+        Self { negative: number.is_sign_negative(), spelled: digits, point }
     }
 
     fn sign(&self) -> &'static str {
@@ -179,13 +179,13 @@ impl Digits {
 
     fn scientific(&self, precision: usize, letter: char) -> String {
         let mut out = self.sign().to_owned();
-        let mut digits = self.digits.chars().chain(std::iter::repeat('0'));
+        let mut digits = self.spelled.chars().chain(std::iter::repeat('0'));
         out.extend(digits.next());
         if precision > 0 {
             out.push('.');
             out.extend(digits.take(precision));
         }
-        let exponent = if self.digits.is_empty() { 0 } else { self.point - 1 };
+        let exponent = if self.spelled.is_empty() { 0 } else { self.point - 1 };
         let sign = if exponent < 0 { '-' } else { '+' };
         format!("{out}{letter}{sign}{:02}", exponent.unsigned_abs())
     }
@@ -193,7 +193,7 @@ impl Digits {
     fn plain(&self, precision: usize) -> String {
         let mut out = self.sign().to_owned();
         let whole = usize::try_from(self.point).unwrap_or(0);
-        let mut digits = self.digits.chars();
+        let mut digits = self.spelled.chars();
         if whole == 0 {
             out.push('0');
         }

@@ -217,16 +217,13 @@ impl Reader<'_> {
         let place = self.number(end).filter(|_| self.at == end);
         self.at = end + 1;
         let index = place.and_then(|place| place.checked_sub(1)).filter(|index| *index < self.values.len());
-        match index {
-            Some(index) => {
-                self.next = index;
-                self.after_index = true;
-            }
-            None => {
-                self.good = false;
-                // A number that is only out of range is a place all the same.
-                self.after_index = place.is_some();
-            }
+        if let Some(index) = index {
+            self.next = index;
+            self.after_index = true;
+        } else {
+            self.good = false;
+            // A number that is only out of range is a place all the same.
+            self.after_index = place.is_some();
         }
     }
 }

@@ -48,6 +48,9 @@ impl FunctionSet {
     /// These functions and others; others count where both have a name.
     #[must_use]
     pub fn and(mut self, others: Self) -> Self {
+        if self.0.is_empty() {
+            return others;
+        }
         Arc::make_mut(&mut self.0).extend(others.0.iter());
         self
     }
@@ -56,6 +59,22 @@ impl FunctionSet {
     #[must_use]
     pub fn without(mut self, names: &[&str]) -> Self {
         Arc::make_mut(&mut self.0).retain(|name, _| !names.contains(name));
+        self
+    }
+
+    /// What templates of application sets may call, but for `normalize` and `slugify`, which know Argo CD's names: sprig
+    /// without `env`, `expandenv` and `getHostByName`, and YAML that fails where it is wrong (ASET-105, ASET-108).
+    pub fn application_set() -> Self {
+        Self::text()
+            .and(Self::sprig())
+            .without(&["env", "expandenv", "getHostByName"])
+            .and(Self::of(super::super::helm::application_set()))
+    }
+
+    /// Of these functions, those with some names.
+    #[must_use]
+    pub fn only(mut self, names: &[&str]) -> Self {
+        Arc::make_mut(&mut self.0).retain(|name, _| names.contains(name));
         self
     }
 

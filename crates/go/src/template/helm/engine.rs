@@ -32,6 +32,7 @@ pub(super) static FUNCTIONS: &[Function] = &[
     },
 ];
 
+#[expect(clippy::unnecessary_wraps, reason = "what functions of templates answer")]
 fn include(call: &mut Call<'_, '_>) -> Result<Rendering, Failure> {
     Ok(Rendering {
         template: Source::Named(call.text(0).clone()),

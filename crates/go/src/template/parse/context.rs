@@ -1,6 +1,6 @@
 //! How errors show a part of a template: the text of it, with blanks as Go prints its trees.
 
-use super::lex::{Kind, Lexer};
+use super::lex::{Kind, Lexer, newlines};
 use crate::template::code::{Body, Form, Site};
 use crate::template::value::to_str;
 
@@ -14,7 +14,7 @@ pub(crate) fn shown(body: &Body, site: Site) -> (String, String) {
         Form::Template => format!("{{{{template {part}}}}}"),
     };
     let before = text.get(..site.at as usize).unwrap_or_default();
-    let line = 1 + before.iter().filter(|byte| **byte == b'\n').count();
+    let line = 1 + newlines(before);
     let column = before.iter().rev().take_while(|byte| **byte != b'\n').count();
     (format!("{}:{line}:{column}", body.file.name), context)
 }

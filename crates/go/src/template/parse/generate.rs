@@ -210,12 +210,11 @@ impl Generator {
         self.body.is_empty = false;
         let (site, name) = (self.site(span, form), self.name(name));
         self.op(Op::Lookup(name), site);
-        match pipe {
-            Some(pipe) => self.pipe(pipe, Boxes::Opened),
-            None => {
-                let nothing = self.literal(Literal::Nil);
-                self.op(Op::Literal(nothing), SAME_SITE);
-            }
+        if let Some(pipe) = pipe {
+            self.pipe(pipe, Boxes::Opened);
+        } else {
+            let nothing = self.literal(Literal::Nil);
+            self.op(Op::Literal(nothing), SAME_SITE);
         }
         self.op(Op::Template(name), SAME_SITE);
     }
@@ -326,15 +325,12 @@ impl Generator {
         });
         self.op(Op::Method(call), SAME_SITE);
         for (argument, node) in (0_u16..).zip(rest) {
-            match self.literal_of(node) {
-                Some(literal) => {
-                    let (literal, site) = (self.literal(literal), self.site(node.span, Form::Part));
-                    self.op(Op::BindLiteral { literal, argument }, site);
-                }
-                None => {
-                    self.argument(node);
-                    self.op(Op::Bind { argument }, SAME_SITE);
-                }
+            if let Some(literal) = literal_of(node) {
+                let (literal, site) = (self.literal(literal), self.site(node.span, Form::Part));
+                self.op(Op::BindLiteral { literal, argument }, site);
+            } else {
+                self.argument(node);
+                self.op(Op::Bind { argument }, SAME_SITE);
             }
         }
         self.op(Op::CallMethod(call), SAME_SITE);
@@ -431,24 +427,14 @@ impl Generator {
             Term::Function(function) => self.call(function, node.span, node.span, &[], false),
             Term::Pipe(pipe) => self.pipe(pipe, Boxes::Opened),
             Term::Bool(_) | Term::Nil | Term::Number(_) | Term::Text(_) => {
-                self.constant(node, Type::Any, site)
+                self.constant(node, Type::Any, site);
             }
         }
     }
 
-    fn literal_of(&self, node: &Node) -> Option<Literal> {
-        Some(match &node.term {
-            Term::Bool(truth) => Literal::Bool(*truth),
-            Term::Nil => Literal::Nil,
-            Term::Number(constant) => Literal::Number(*constant, Text::EMPTY),
-            Term::Text(text) => Literal::Text(text.clone()),
-            _ => return None,
-        })
-    }
-
     /// Pushes a constant for a parameter, or fails.
     fn constant(&mut self, node: &Node, parameter: Type, site: u32) {
-        let Some(literal) = self.literal_of(node) else { return };
+        let Some(literal) = literal_of(node) else { return };
         match typed(&literal, parameter, &|| self.shown(node.span)) {
             Ok(literal) => {
                 let literal = self.literal(literal);
@@ -557,4 +543,14 @@ enum Boxes {
 
 fn count(rest: &[Node]) -> u16 {
     u16::try_from(rest.len()).unwrap_or(u16::MAX)
+}
+
+fn literal_of(node: &Node) -> Option<Literal> {
+    Some(match &node.term {
+        Term::Bool(truth) => Literal::Bool(*truth),
+        Term::Nil => Literal::Nil,
+        Term::Number(constant) => Literal::Number(*constant, Text::EMPTY),
+        Term::Text(text) => Literal::Text(text.clone()),
+        _ => return None,
+    })
 }

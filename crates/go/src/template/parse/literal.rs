@@ -69,7 +69,7 @@ pub(crate) fn operand_of(
     }
     let operand = typed(literal, parameter, spelled)?.operand();
     Ok(match parameter {
-        Type::Named(named_type) => Operand::plain(Value::named(named_type, operand.value)),
+        Type::Named(named_type) => Operand::plain(Value::named(named_type(), operand.value)),
         _ => operand,
     })
 }
@@ -85,7 +85,7 @@ fn kind_of(parameter: Type) -> Option<Kind> {
         Type::Float => Kind::Float64,
         Type::List(_) => Kind::Slice,
         Type::Map(_) => Kind::Map,
-        Type::Named(named_type) => named_type.kind,
+        Type::Named(named_type) => named_type().kind,
         Type::Struct(_) => Kind::Struct,
         Type::Pointer(_) => Kind::Pointer,
     })

@@ -22,13 +22,12 @@ impl<'t> Tokens<'t> {
     }
 
     pub(super) fn next(&mut self) -> Token {
-        match self.given_back.checked_sub(1) {
-            Some(left) => self.given_back = left,
-            None => {
-                let token = self.lexer.next();
-                let [first, _, _] = &mut self.ahead;
-                *first = token;
-            }
+        if let Some(left) = self.given_back.checked_sub(1) {
+            self.given_back = left;
+        } else {
+            let token = self.lexer.next();
+            let [first, _, _] = &mut self.ahead;
+            *first = token;
         }
         self.ahead.get(self.given_back).copied().unwrap_or(NONE)
     }

@@ -51,8 +51,22 @@ impl List {
 
     /// The same for items that were appended one by one to nothing.
     pub fn appended(list_type: &'static ListType, items: Vec<Value>) -> Self {
-        let capacity = appended_capacity(list_type.item_bytes(), 0, items.len());
+        let capacity = Self::appended_to(list_type, 0, items.len());
         Self::with_capacity(list_type, items, capacity)
+    }
+
+    /// The capacity after items are appended one by one to an empty slice of a capacity, up to a length.
+    pub(crate) fn appended_to(list_type: &ListType, capacity: usize, length: usize) -> usize {
+        let mut capacity = capacity;
+        while capacity < length {
+            capacity = grown(list_type.item_bytes(), capacity, capacity + 1);
+        }
+        capacity
+    }
+
+    /// The capacity after items are appended at once to a full slice.
+    pub(crate) fn grown(list_type: &ListType, capacity: usize, length: usize) -> usize {
+        grown(list_type.item_bytes(), capacity, length)
     }
 
     /// The nil slice of a type.
@@ -199,22 +213,23 @@ const HEADER_BYTES: usize = 8;
 /// Up to this capacity Go doubles.
 const DOUBLED_MAX: usize = 256;
 
-/// The capacity after appending items one by one to a slice that had a capacity and was full.
-pub(super) fn appended_capacity(item_bytes: usize, capacity: usize, length: usize) -> usize {
-    let mut capacity = capacity;
-    while capacity < length {
-        let wanted = if capacity == 0 {
-            1
-        } else if capacity < DOUBLED_MAX {
-            capacity * 2
-        } else {
-            capacity + (capacity + 3 * DOUBLED_MAX) / 4
-        };
-        // Only whole numbers are kept without pointers.
-        let pointers = item_bytes > 8;
-        capacity = (allocated(wanted * item_bytes, pointers) / item_bytes).max(capacity + 1);
-    }
-    capacity
+/// The capacity after appending some items at once to a full slice of a capacity.
+fn grown(item_bytes: usize, capacity: usize, length: usize) -> usize {
+    let doubled = capacity.saturating_mul(2);
+    let wanted = if length > doubled {
+        length
+    } else if capacity < DOUBLED_MAX {
+        doubled
+    } else {
+        let mut wanted = capacity;
+        while wanted < length {
+            wanted += (wanted + 3 * DOUBLED_MAX) / 4;
+        }
+        wanted
+    };
+    // Only whole numbers are kept without pointers.
+    let pointers = item_bytes > 8;
+    (allocated(wanted.saturating_mul(item_bytes), pointers) / item_bytes).max(length)
 }
 
 /// What is allocated for so many bytes.

@@ -80,17 +80,15 @@ impl Text {
 
 /// Reads bytes as Go reads the characters of a string: each byte that is not UTF-8 is one U+FFFD.
 pub(crate) fn to_str(bytes: &[u8]) -> Cow<'_, str> {
-    match std::str::from_utf8(bytes) {
-        Ok(text) => Cow::Borrowed(text),
-        Err(_) => {
-            let mut out = String::with_capacity(bytes.len());
-            for chunk in bytes.utf8_chunks() {
-                out.push_str(chunk.valid());
-                out.extend(chunk.invalid().iter().map(|_| char::REPLACEMENT_CHARACTER));
-            }
-            Cow::Owned(out)
-        }
+    if let Ok(text) = std::str::from_utf8(bytes) {
+        return Cow::Borrowed(text);
     }
+    let mut out = String::with_capacity(bytes.len());
+    for chunk in bytes.utf8_chunks() {
+        out.push_str(chunk.valid());
+        out.extend(chunk.invalid().iter().map(|_| char::REPLACEMENT_CHARACTER));
+    }
+    Cow::Owned(out)
 }
 
 impl Default for Text {

@@ -1,6 +1,7 @@
 //! `go.*`: the small languages of manifests, charts and policies, exactly as Go's libraries do them (DEP-20).
 
 mod objects;
+mod templates;
 mod texts;
 
 use crate::eval::fault::Fault;
@@ -18,7 +19,7 @@ const MATCHES: &[Member] = &[required("matches", Shape::Bool)];
 
 /// The rows of this area.
 pub(super) fn rows() -> impl Iterator<Item = &'static Operation> {
-    LANGUAGES.iter().chain(texts::ROWS).chain(objects::ROWS)
+    LANGUAGES.iter().chain(templates::ROWS).chain(texts::ROWS).chain(objects::ROWS)
 }
 
 const LANGUAGES: &[Operation] = &[
