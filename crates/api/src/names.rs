@@ -89,6 +89,14 @@ pub mod annotation {
     pub const OPERATION_ID: &str = "tiphys.dev/operation-id";
 }
 
+/// Names of labels.
+pub mod label {
+    /// `"true"` on the Secret of a cluster: the controller keeps its version in a label (REP-103).
+    pub const AUTO_LABEL_CLUSTER_INFO: &str = "argocd.argoproj.io/auto-label-cluster-info";
+    /// That label (REP-103).
+    pub const KUBERNETES_VERSION: &str = "argocd.argoproj.io/kubernetes-version";
+}
+
 /// Names of finalizers.
 pub mod finalizer {
     /// Keeps hooks observable until their result is recorded (ENG-150).

@@ -272,8 +272,8 @@ impl Connection {
     }
 }
 
-/// For tests and tools that have no `main` of ours; losing the race to another thread is as good.
-pub(crate) fn provide_crypto() {
+/// Chooses how TLS is spoken, where nothing of the program has; losing the race to another thread is as good.
+pub fn provide_crypto() {
     if rustls::crypto::CryptoProvider::get_default().is_none() {
         drop(rustls::crypto::aws_lc_rs::default_provider().install_default());
     }

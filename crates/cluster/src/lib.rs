@@ -18,13 +18,17 @@ mod objects;
 mod watch;
 mod write;
 
-pub use connection::{ConnectError, Connection, Fence, Impersonation, KubeContext, PluginPolicy, contexts};
+pub use connection::{
+    ConnectError, Connection, Fence, Impersonation, KubeContext, PluginPolicy, contexts, provide_crypto,
+};
 pub use error::{ApiError, Refusal, error_chain};
 pub use index::{
-    Claim, Claims, ClusterIndex, Derive, Derived, IndexEvent, IndexOptions, KindState, Managed, ParentRef,
-    Seen, TreeNode,
+    Claim, Claims, ClusterIndex, Derive, Derived, IndexEvent, IndexOptions, KindState, Managed, OrphanQuery,
+    ParentRef, Seen, TreeNode,
 };
-pub use kinds::{ApiResource, Discovery, FilterError, Kinds, ResourceFilter, Scope, Served, discover};
+pub use kinds::{
+    ApiResource, Discovery, FilterError, Kinds, ResourceFilter, Scope, Served, discover, server_version,
+};
 pub use objects::{ObjectEvent, ObjectQuery, Received, Unreadable, watch_objects};
 pub use watch::Jitter;
 pub use write::{

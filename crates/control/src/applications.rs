@@ -11,11 +11,12 @@ use tiphys_api::codes::SyncStatusCode;
 use tiphys_cluster::{IndexEvent, KindState, ObjectEvent, Received};
 use tiphys_lifecycle::refresh::Level;
 use tiphys_object::Object;
-use tokio::sync::mpsc;
+use tokio::sync::{Notify, mpsc};
 use tokio_util::sync::CancellationToken;
 
 use crate::affected::Affected;
 use crate::app_key::AppKey;
+use crate::cluster_labels;
 use crate::clusters::{ClusterEvent, Pool, Ways};
 use crate::context::{Context, Progress};
 use crate::control_plane::{ControlPlane, StartError, WATCH_EVENTS_MAX};
@@ -23,6 +24,7 @@ use crate::event_writer::{self, EVENTS_MAX};
 use crate::events::Event;
 use crate::gate::{Gates, Limits};
 use crate::metrics::Metrics;
+use crate::monitors::Monitors;
 use crate::projects;
 use crate::push_looks;
 use crate::pushes::Pushes;
@@ -37,6 +39,8 @@ use crate::world::World;
 
 /// Pause of an application after changes of its live objects, so that a burst is one comparison.
 const LIVE_CHANGE_DELAY: Duration = Duration::from_millis(40);
+/// Pause after an object came or went that is nobody's: the number of orphans is no hurry.
+const STRANGER_DELAY: Duration = Duration::from_secs(2);
 /// Time until an application whose round ended unexpectedly gets another one.
 const PANIC_AGAIN: jiff::SignedDuration = jiff::SignedDuration::from_secs(30);
 
@@ -103,6 +107,8 @@ pub(crate) fn prepare(
         progress: Progress::default(),
         trickle: Trickle::default(),
         pushes: Pushes::default(),
+        monitors: Monitors::default(),
+        cluster_news: Notify::new(),
     });
     Ok(Prepared { context, workers, clusters: cluster_receiver, events: event_receiver })
 }
@@ -126,6 +132,7 @@ pub(crate) fn start(
         }),
     );
     plane.spawn_writing(push_looks::follow(Arc::clone(&context), plane.cancel.clone()));
+    plane.spawn_writing(cluster_labels::follow(Arc::clone(&context), plane.cancel.clone()));
     plane.spawn_writing(event_writer::write(Arc::clone(&context), events, plane.cancel.clone()));
     for _ in 0..workers {
         plane.spawn_writing(work(Arc::clone(&context)));
@@ -148,6 +155,7 @@ async fn settings_changed(context: &Context, world: &World, old: &World) {
             context.request(&key, level, Priority::Routine);
         }
     }
+    context.cluster_news.notify_one();
     projects::release(context).await;
 }
 
@@ -160,6 +168,7 @@ async fn follow_applications(context: Arc<Context>, mut events: mpsc::Receiver<O
                 let key = AppKey::new(&key.namespace, &key.name);
                 context.store.remove(&key);
                 context.scheduler.forget(&key);
+                context.monitors.set(&key, None);
                 projects::release(&context).await;
             }
             ObjectEvent::Synced => {
@@ -231,8 +240,10 @@ async fn follow_clusters(
     } {
         match event.event {
             IndexEvent::Changed { key: object, applications, is_managed, is_deleted, .. } => {
+                let mut is_strange = !object.namespace.is_empty();
                 for instance in &applications {
                     let Some(key) = context.store.by_mark(instance) else { continue };
+                    is_strange = false;
                     let Some(entry) = context.store.get(&key) else { continue };
                     let deleting = entry.declared.is_deleting;
                     // Descendants only matter to a deletion that waits for them.
@@ -249,6 +260,9 @@ async fn follow_clusters(
                         context.scheduler.enqueue_after(key, LIVE_CHANGE_DELAY);
                     }
                 }
+                if is_strange {
+                    stranger_changed(&context, &event.server, &object.namespace);
+                }
             }
             IndexEvent::KindChanged { .. } => {
                 let destination = context.clusters.in_use();
@@ -260,8 +274,29 @@ async fn follow_clusters(
                     wake_unknown(&context, &event.server);
                 }
             }
-            IndexEvent::KindsChanged | IndexEvent::Reachable => wake_unknown(&context, &event.server),
+            IndexEvent::KindsChanged | IndexEvent::Reachable => {
+                context.cluster_news.notify_one();
+                wake_unknown(&context, &event.server);
+            }
         }
+    }
+}
+
+/// An object that is no application's came or went: whoever counts the orphans of its namespace counts again (TRK-90).
+fn stranger_changed(context: &Context, server: &SmolStr, namespace: &SmolStr) {
+    let place = (server.clone(), namespace.clone());
+    let counting = context.monitors.of(&place);
+    if counting.is_empty() {
+        for destination in context.clusters.in_use() {
+            if destination.cluster.server == *server {
+                destination.index.observe_no_more(namespace);
+            }
+        }
+    }
+    for key in counting {
+        let Some(entry) = context.store.get(&key) else { continue };
+        entry.memory.lock().request(Level::Recent);
+        context.scheduler.enqueue_after(key, STRANGER_DELAY);
     }
 }
 

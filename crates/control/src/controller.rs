@@ -12,7 +12,7 @@ use crate::app_key::AppKey;
 use crate::applications;
 use crate::context::Context;
 use crate::control_plane::{Access, ControlPlane, StartError};
-use crate::metrics::{AppInfo, ClusterInfo};
+use crate::metrics::{AppInfo, ClusterInfo, Found};
 use crate::queue::Priority;
 use crate::settings_watch::SettingsWatch;
 use crate::store::AppEntry;
@@ -154,9 +154,16 @@ impl Controller {
     pub fn metrics(&self) -> String {
         let apps: Vec<AppInfo> =
             self.context.store.entries().iter().map(|(key, entry)| app_info(key, entry)).collect();
+        let world = self.context.world.load();
+        let wanted = &world.settings.controller().metrics_cluster_labels;
         let clusters: Vec<ClusterInfo> =
-            self.context.clusters.in_use().iter().map(|d| cluster_info(d)).collect();
-        self.context.metrics.scrape(&apps, &clusters, self.context.scheduler.depth())
+            self.context.clusters.in_use().iter().map(|d| cluster_info(d, wanted)).collect();
+        self.context.metrics.scrape(&Found {
+            apps: &apps,
+            clusters: &clusters,
+            queue_depth: self.context.scheduler.depth(),
+            duplicate_credentials: world.duplicates.len(),
+        })
     }
 
     /// How much is held now.
@@ -220,7 +227,7 @@ fn app_info(key: &AppKey, entry: &AppEntry) -> AppInfo {
     }
 }
 
-fn cluster_info(destination: &crate::clusters::Destination) -> ClusterInfo {
+fn cluster_info(destination: &crate::clusters::Destination, wanted: &[String]) -> ClusterInfo {
     let counts = destination.index.counts();
     let version = destination.index.discovery().snapshot().map(|kinds| kinds.server_version().to_owned());
     ClusterInfo {
@@ -231,5 +238,9 @@ fn cluster_info(destination: &crate::clusters::Destination) -> ClusterInfo {
         objects: counts.values().sum(),
         unreadable: destination.index.unreadable().len(),
         connected: destination.index.error().is_none(),
+        labels: wanted
+            .iter()
+            .map(|key| (key.clone(), destination.cluster.labels.get(key).cloned().unwrap_or_default()))
+            .collect(),
     }
 }

@@ -8,6 +8,7 @@
 mod affected;
 mod app_key;
 mod applications;
+mod cluster_labels;
 mod clusters;
 mod context;
 mod control_plane;
@@ -21,6 +22,7 @@ mod intake;
 mod lease;
 mod memory;
 pub mod metrics;
+mod monitors;
 mod projects;
 mod push_looks;
 mod pushes;

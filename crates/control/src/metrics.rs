@@ -95,6 +95,21 @@ pub struct ClusterInfo {
     pub unreadable: usize,
     /// Whether every kind could be listed.
     pub connected: bool,
+    /// Labels that the settings want to see, with their values (CTL-120).
+    pub labels: Vec<(String, String)>,
+}
+
+/// What is, at the time of a scrape.
+#[derive(Clone, Copy, Debug)]
+pub struct Found<'a> {
+    /// All applications.
+    pub apps: &'a [AppInfo],
+    /// The clusters in use.
+    pub clusters: &'a [ClusterInfo],
+    /// Applications that wait for a worker.
+    pub queue_depth: usize,
+    /// Repositories and templates that several Secrets declare (REP-21).
+    pub duplicate_credentials: usize,
 }
 
 /// The metrics of one controller.
@@ -143,7 +158,8 @@ impl Metrics {
     }
 
     /// The text of a scrape: what was counted, then what is.
-    pub fn scrape(&self, apps: &[AppInfo], clusters: &[ClusterInfo], queue_depth: usize) -> String {
+    pub fn scrape(&self, found: &Found<'_>) -> String {
+        let Found { apps, clusters, queue_depth, duplicate_credentials } = *found;
         let mut text = String::new();
         // Writing to a String cannot fail.
         let _ended = encode(&mut text, &self.registry.lock());
@@ -171,6 +187,13 @@ impl Metrics {
         orphan_gauge(&mut body, apps);
         marked_gauge(&mut body, apps);
         cluster_gauges(&mut body, clusters);
+        cluster_label_gauge(&mut body, clusters);
+        let _ended = writeln!(
+            body,
+            "# HELP tiphys_repository_duplicate_credentials Number of repositories and templates that several Secrets \
+             declare.\n# TYPE tiphys_repository_duplicate_credentials gauge\ntiphys_repository_duplicate_credentials \
+             {duplicate_credentials}"
+        );
         let _ended = writeln!(
             body,
             "# HELP workqueue_depth Number of keys that wait.\n# TYPE workqueue_depth gauge\nworkqueue_depth{{controller=\"application\",name=\"app_reconciliation_queue\"}} {queue_depth}"
@@ -255,6 +278,30 @@ fn cluster_gauges(body: &mut String, clusters: &[ClusterInfo]) {
     });
 }
 
+/// Labels of clusters, where the settings name some (CTL-120).
+fn cluster_label_gauge(body: &mut String, clusters: &[ClusterInfo]) {
+    if clusters.iter().all(|cluster| cluster.labels.is_empty()) {
+        return;
+    }
+    body.push_str("# HELP argocd_cluster_labels Labels of clusters.\n# TYPE argocd_cluster_labels gauge\n");
+    for cluster in clusters {
+        let mut labels: BTreeMap<String, &str> =
+            cluster.labels.iter().map(|(key, value)| (label_name(key), value.as_str())).collect();
+        labels.insert("name".to_owned(), &cluster.name);
+        labels.insert("server".to_owned(), &cluster.server);
+        let labels: Vec<String> =
+            labels.iter().map(|(key, value)| format!("{key}=\"{}\"", escape(value))).collect();
+        // Writing to a String cannot fail.
+        let _ended = writeln!(body, "argocd_cluster_labels{{{}}} 1", labels.join(","));
+    }
+}
+
+/// The name that a label of Kubernetes has in metrics.
+fn label_name(key: &str) -> String {
+    let plain = |c: char| if c.is_ascii_alphanumeric() || c == '_' { c } else { '_' };
+    format!("label_{}", key.chars().map(plain).collect::<String>())
+}
+
 fn escape(text: &str) -> String {
     text.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n")
 }
@@ -276,9 +323,17 @@ mod tests {
             dry_run: text("false"),
         });
         let app = AppInfo { name: text("we\"b"), ..AppInfo::default() };
-        let body = metrics.scrape(&[app], &[ClusterInfo::default()], 3);
+        let labels = vec![("acme.test/team".to_owned(), "a".to_owned())];
+        let cluster = ClusterInfo { name: text("eu"), labels, ..ClusterInfo::default() };
+        let found = Found { apps: &[app], clusters: &[cluster], queue_depth: 3, duplicate_credentials: 2 };
+        let body = metrics.scrape(&found);
         assert!(body.contains("argocd_app_sync_total{namespace=\"argocd\",name=\"web\""), "{body}");
         assert!(body.contains("name=\"we\\\"b\"") && body.contains("sync_status=\"Unknown\""), "{body}");
+        assert!(
+            body.contains("\nargocd_cluster_labels{label_acme_test_team=\"a\",name=\"eu\",server=\"\"} 1\n"),
+            "{body}"
+        );
+        assert!(body.contains("\ntiphys_repository_duplicate_credentials 2\n"), "{body}");
         assert!(body.ends_with("# EOF\n") && body.matches("# EOF").count() == 1);
     }
 }

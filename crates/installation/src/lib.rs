@@ -7,7 +7,7 @@
 
 pub mod objects;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use tiphys_api::application::Application;
@@ -110,6 +110,8 @@ pub struct Installation {
     pub repositories: Vec<Repository>,
     /// Credential templates.
     pub templates: Vec<CredentialTemplate>,
+    /// URLs that several Secrets declare for the same projects (REP-21).
+    pub duplicates: BTreeSet<String>,
     /// Certificates that vouch for servers (REP-80).
     pub tls_certificates: Arc<TlsCertificates>,
     /// Keys of those who may sign (REP-86).
@@ -146,6 +148,9 @@ impl Installation {
         let tracking = TrackingSettings::after(before, settings.cm(), &data.namespace);
         warnings.extend(tracking.problems.iter().cloned());
         let secrets = Secrets::read(data, &mut warnings);
+        let duplicates = repository::duplicates(&secrets.repositories, &secrets.templates);
+        warnings
+            .extend(duplicates.iter().map(|url| format!("Found multiple credentials for repoURL: {url}")));
         let tls_certificates = TlsCertificates::read(&config(names::TLS_CERTS_CONFIG_MAP));
         warnings.extend(tls_certificates.problems().map(|(host, why)| {
             format!(
@@ -173,6 +178,7 @@ impl Installation {
             projects: stored.iter().map(effective).collect(),
             bad_projects,
             clusters,
+            duplicates,
             repositories: secrets.repositories,
             templates: secrets.templates,
             known_hosts: config(names::KNOWN_HOSTS_CONFIG_MAP)
@@ -372,12 +378,6 @@ impl Secrets {
                     let cluster = Cluster::from_secret(&metadata, &objects::decoded(secret));
                     let server = &cluster.server;
                     warnings.extend(cluster.warnings.iter().map(|text| format!("cluster {server}: {text}")));
-                    if cluster.skip_reconcile {
-                        let name = names::annotation::SKIP_RECONCILE;
-                        warnings.push(format!(
-                            "cluster {server}: no effect of {name}: its applications are worked on all the same"
-                        ));
-                    }
                     found.clusters.push(cluster);
                 }
                 _ => {}

@@ -94,7 +94,7 @@ pub fn testable(repository: &Repository) -> Result<(), Trouble> {
         "git" => {}
         known @ ("helm" | "oci") => {
             return Err(Trouble::NotTested(format!(
-                "repositories of type {known:?} are not read by this version, so they cannot be tested"
+                "repositories of type {known:?} are not read by this version, so nobody knows whether it answers"
             )));
         }
         other => return Err(Trouble::Failed(format!("unsupported repository type {other:?}"))),

@@ -2,6 +2,7 @@
 
 use tiphys_cluster::ApiError;
 
+use crate::account::AccountCallError;
 use crate::certificate::CertificateError;
 use crate::cluster::ClusterCallError;
 use crate::gpg_key::GpgKeyError;
@@ -105,6 +106,9 @@ pub enum Error {
     /// A call about keys of those who sign.
     #[error(transparent)]
     GpgKey(#[from] GpgKeyError),
+    /// A call about an account.
+    #[error(transparent)]
+    Account(#[from] AccountCallError),
     /// A Secret that is to be written.
     #[error(transparent)]
     Secret(#[from] SecretError),
@@ -134,6 +138,7 @@ impl Error {
             Self::Project(error) => error.code(),
             Self::Certificate(error) => error.code(),
             Self::GpgKey(error) => error.code(),
+            Self::Account(error) => error.code(),
             Self::Secret(error) => error.code(),
             Self::Denied(_) => Code::PermissionDenied,
             Self::Api(error) => Code::of(error),

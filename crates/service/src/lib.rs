@@ -3,13 +3,14 @@
 //!
 //! Each area is two layers. Pure functions decide: from the objects as they were read and a request they make a
 //! [`Change`], or an error in the words of the specification ([`repository`], [`template`], [`project`],
-//! [`cluster`], [`certificate`], [`gpg_key`]). A thin shell carries the change out ([`Store`]): it writes with the version that was read, and
+//! [`cluster`], [`certificate`], [`gpg_key`], [`account`]). A thin shell carries the change out ([`Store`]): it writes with the version that was read, and
 //! when somebody else was faster it reads that one object again and asks the same function again.
 //!
 //! Who may do what is not decided here: a [`Caller`] is asked with the resource, the action and the object of the
 //! RBAC rules before anything is looked at or changed. In core mode Kubernetes decides.
 
 mod access;
+pub mod account;
 pub mod certificate;
 mod change;
 pub mod cluster;
@@ -17,8 +18,10 @@ mod config_map;
 pub mod connection;
 mod error;
 pub mod gpg_key;
+mod jwt;
 mod managed;
 pub mod project;
+mod purpose;
 pub mod repository;
 mod secrets;
 mod store;
@@ -28,5 +31,6 @@ pub use access::{Access, Action, Caller, Resource};
 pub use change::{Change, Sealed, Seen};
 pub use error::{Code, Error};
 pub use managed::SecretError;
+pub use purpose::Purpose;
 pub use secrets::Secrets;
 pub use store::Store;

@@ -65,7 +65,7 @@ pub(super) const PROJECT: &[Entry] = &[
     entry("spec.clusterResourceBlacklist", Honoured, "", ""),
     entry("spec.namespaceResourceWhitelist", Honoured, "", ""),
     entry("spec.namespaceResourceBlacklist", Honoured, "", ""),
-    entry("spec.orphanedResources", Honoured, "", "orphans are counted when an application is compared"),
+    entry("spec.orphanedResources", Honoured, "", ""),
     entry("spec.syncWindows", Honoured, "", ""),
     entry(
         "spec.signatureKeys",
@@ -122,9 +122,16 @@ pub(super) const OBJECT_ANNOTATIONS: &[Entry] = &[
     entry("argocd.argoproj.io/ignore-restart-policy", Honoured, "", ""),
     entry(
         "cluster Secret: argocd.argoproj.io/skip-reconcile",
-        Reported,
+        Honoured,
         "",
-        "applications of the cluster are worked on all the same",
+        "neither the cluster nor its applications are worked on",
+    ),
+    entry("cluster Secret: argocd.argoproj.io/refresh", Honoured, "", "a time; the cluster is read anew"),
+    entry(
+        "cluster Secret: label argocd.argoproj.io/auto-label-cluster-info",
+        Honoured,
+        "",
+        "the label `argocd.argoproj.io/kubernetes-version` is kept up to date",
     ),
 ];
 
@@ -359,9 +366,9 @@ pub(super) const PARAMS: &[Entry] = &[
     ),
     entry(
         "controller.metrics.cluster.labels",
-        Reported,
+        Honoured,
         "ARGOCD_APPLICATION_CONTROLLER_METRICS_CLUSTER_LABELS",
-        "metrics carry no labels of clusters yet",
+        "read at each scrape; metric `argocd_cluster_labels`",
     ),
     entry(
         "controller.metrics.cache.expiration",

@@ -128,11 +128,10 @@ pub(super) async fn load_newest(
     cx: &AppContext<'_>,
     resolved: &Resolved,
     refresh: Refresh,
-) -> Result<Targets, String> {
-    check_hydrator(&cx.app)?;
+) -> Result<Targets, TargetError> {
+    check_hydrator(&cx.app).map_err(TargetError::Manifests)?;
     let request = target_request(cx, resolved, refresh, cx.app.sources(), &[]);
-    let request = targets::admit(request).map_err(|error| error.to_string())?;
-    load_sources(cx, &request, false).await.map_err(|error| error.to_string())
+    load_sources(cx, &targets::admit(request)?, false).await
 }
 
 /// A hydrator replaces the sources (CTL-5). It does not run here, so what the application consists of is not

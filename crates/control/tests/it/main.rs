@@ -3,6 +3,7 @@
 
 #![expect(clippy::indexing_slicing, clippy::unwrap_used, reason = "helpers of tests count as no tests")]
 
+mod cluster_secrets;
 mod concerned;
 mod fleet;
 mod foreign;

@@ -11,6 +11,7 @@ mod lfs;
 mod local;
 mod modules;
 mod poisoned;
+mod proxies;
 mod signatures;
 mod signer;
 mod ssh;
