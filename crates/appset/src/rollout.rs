@@ -369,6 +369,13 @@ fn progressing_step(membership: &Membership, entries: &Entries) -> Option<usize>
     under_way.filter_map(|(name, _)| membership.step_of(name)).min()
 }
 
+/// The lowest step with an Application that has not arrived, as it is stored; `None` when the roll-out is complete
+/// (ASET-312).
+pub fn step_in_progress(entries: &[RolloutApplicationStatus]) -> Option<usize> {
+    let under_way = entries.iter().filter(|entry| entry.status != RolloutPhase::Healthy);
+    under_way.filter_map(|entry| entry.step.parse().ok()).filter(|step| *step > 0).min()
+}
+
 /// Whether the last comparison of an Application was made for the spec it has (ASET-207).
 pub fn is_current(application: &LiveApplication) -> bool {
     let compared = &application.status.compared_to;

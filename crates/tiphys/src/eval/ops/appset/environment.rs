@@ -11,6 +11,7 @@ use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use tiphys_api::cluster::Clusters;
+use tiphys_api::names::annotation;
 use tiphys_api::project::AppProject;
 use tiphys_api::repository::Repository;
 use tiphys_api::settings::Settings;
@@ -68,13 +69,12 @@ impl Environment {
     pub(super) fn with_request<T>(&self, ask: impl FnOnce(&Request<'_>) -> T) -> T {
         // Equal requests give equal answers: time and chance are those of the request (EVAL-4).
         let still = Still(self.now);
-        let annotation = "argocd.argoproj.io/application-set-refresh";
         ask(&Request {
             set: &self.set,
             settings: self.settings.application_sets(),
             matching: self.settings.project_matching(),
             control_plane_namespace: &self.control_plane,
-            fresh: self.set.metadata.annotations.contains_key(annotation),
+            fresh: self.set.metadata.annotations.contains_key(annotation::SET_REFRESH),
             environment: &still,
         })
     }
