@@ -66,6 +66,8 @@ pub mod annotation {
     pub const HELM_RESOURCE_POLICY: &str = "helm.sh/resource-policy";
     /// Tracking method of one application (TRK-110).
     pub const TRACKING_METHOD: &str = "argocd.argoproj.io/tracking-method";
+    /// Asks for a look at a set with freshly resolved revisions (ASET-182).
+    pub const SET_REFRESH: &str = "argocd.argoproj.io/application-set-refresh";
     /// Under which tracking settings an application was synced last (TRK-102).
     pub const TRACKING_PROFILE: &str = "argocd.argoproj.io/tracking-profile";
     /// Who an object belongs to (TRK-30).

@@ -114,6 +114,7 @@ pub(crate) fn prepare(
         pushes: Pushes::default(),
         monitors: Monitors::default(),
         cluster_news: Notify::new(),
+        world_news: Notify::new(),
     });
     Ok(Prepared { context, workers, clusters: cluster_receiver, events: event_receiver })
 }
@@ -125,7 +126,12 @@ pub(crate) fn start(
     options: Options,
 ) -> Result<Arc<Context>, StartError> {
     let Prepared { context, workers, clusters, events } = prepare(plane, &settings, options)?;
-    let is_everywhere = context.world.load().settings.application_namespaces().iter().any(|n| !n.is_empty());
+    let is_everywhere = {
+        let settings = &context.world.load().settings;
+        // Sets have to see what they made, also where nobody works on it.
+        let of_sets = &settings.application_sets().namespaces;
+        settings.application_namespaces().iter().chain(of_sets).any(|namespace| !namespace.is_empty())
+    };
     let namespace = if is_everywhere { SmolStr::default() } else { plane.namespace.clone() };
     let applications = plane.follow(&Context::application_gvk(), namespace, "")?;
     plane.spawn(follow_applications(Arc::clone(&context), applications));
@@ -161,6 +167,7 @@ async fn settings_changed(context: &Context, world: &World, old: &World) {
         }
     }
     context.cluster_news.notify_one();
+    context.world_news.notify_one();
     projects::release(context).await;
 }
 
@@ -216,6 +223,15 @@ fn application_changed(context: &Context, object: Arc<Object>) {
         },
         Ok(Change::StatusOnly | Change::None) => {}
         Err(error) => hold(context, key, error.to_string()),
+    }
+}
+
+/// Takes the answer to a write of this process: what the watch shows of it later is no news. One that is gone does not
+/// come back.
+pub(crate) fn application_written(context: &Context, object: Arc<Object>) {
+    let known = context.store.get(&AppKey::new(object.namespace(), object.name()));
+    if known.is_some_and(|known| known.object.metadata().uid == object.metadata().uid) {
+        application_changed(context, object);
     }
 }
 

@@ -56,6 +56,8 @@ pub(crate) struct Context {
     pub(crate) monitors: Monitors,
     /// Told when there may be news about clusters themselves.
     pub(crate) cluster_news: Notify,
+    /// Told when another snapshot is in force.
+    pub(crate) world_news: Notify,
 }
 
 /// Proof of life for the health endpoint: grows whenever a worker finishes an item or finds nothing to do.

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use tiphys_api::repo_url;
 use tiphys_cluster::Connection;
 use tiphys_lifecycle::refresh::Level;
-use tiphys_lifecycle::webhook::Push;
+use tiphys_lifecycle::webhook::{Push, SetEvent};
 
 use crate::app_key::AppKey;
 use crate::applications;
@@ -14,6 +14,7 @@ use crate::context::Context;
 use crate::control_plane::{Access, ControlPlane, StartError};
 use crate::metrics::{AppInfo, ClusterInfo, Found};
 use crate::queue::Priority;
+use crate::sets::{self, Sets};
 use crate::settings_watch::SettingsWatch;
 use crate::store::AppEntry;
 use crate::surroundings::Surroundings;
@@ -35,6 +36,8 @@ pub struct ControllerOptions {
     /// Name of this process, which no other has; with it only the holder of the installation's lease writes
     /// (CTL-91). Without it nothing keeps a second process from writing.
     pub lease: Option<String>,
+    /// Whether `ApplicationSets` are worked on, too.
+    pub application_sets: bool,
     /// Number of workers, of which half may be busy with one cluster; 0 takes twice the settings' number of status
     /// processors.
     pub workers: usize,
@@ -47,6 +50,7 @@ pub struct ControllerOptions {
 pub struct Controller {
     plane: Arc<ControlPlane>,
     context: Arc<Context>,
+    sets: Option<Arc<Sets>>,
 }
 
 /// How much a controller holds; every number has a bound (INV-10).
@@ -66,6 +70,10 @@ pub struct Sizes {
     pub released_bytes: u64,
     /// Events that wait to be written.
     pub events: usize,
+    /// Sets known.
+    pub sets: usize,
+    /// Keys and timers of the queue of sets, outdated ones included.
+    pub set_timers: usize,
 }
 
 impl Controller {
@@ -89,13 +97,14 @@ impl Controller {
             workers: options.workers,
         };
         let context = applications::start(&plane, settings, role)?;
+        let sets = if options.application_sets { sets::start(&plane, &context)? } else { None };
         guard.disarm();
-        Ok(Self { plane: Arc::new(plane), context })
+        Ok(Self { plane: Arc::new(plane), context, sets })
     }
 
     /// Stops: no new work is begun, what runs is finished or left to the next start, at most eight seconds.
     pub async fn stop(self) {
-        self.context.scheduler.close();
+        self.close();
         self.plane.stop().await;
     }
 
@@ -107,7 +116,19 @@ impl Controller {
     /// Ends as a crash would: nothing is finished and nothing is waited for.
     pub fn abandon(self) {
         self.plane.abandon();
+        self.close();
+    }
+
+    fn close(&self) {
         self.context.scheduler.close();
+        if let Some(sets) = &self.sets {
+            sets.close();
+        }
+    }
+
+    /// Takes what a webhook tells `ApplicationSets`; what it causes happens later. `false` when too much waits.
+    pub fn told_sets(&self, event: SetEvent) -> bool {
+        self.sets.as_ref().is_none_or(|sets| sets.delivered(event))
     }
 
     /// Acts on a push: the applications that it concerns are compared now. Those of which only the revision moved
@@ -158,8 +179,11 @@ impl Controller {
         let wanted = &world.settings.controller().metrics_cluster_labels;
         let clusters: Vec<ClusterInfo> =
             self.context.clusters.in_use().iter().map(|d| cluster_info(d, wanted)).collect();
+        let sets = self.sets.as_ref().map(|sets| sets.infos()).unwrap_or_default();
         self.context.metrics.scrape(&Found {
             apps: &apps,
+            sets: &sets,
+            set_queue_depth: self.sets.as_ref().map_or(0, |sets| sets.depth()),
             clusters: &clusters,
             queue_depth: self.context.scheduler.depth(),
             duplicate_credentials: world.duplicates.len(),
@@ -169,6 +193,7 @@ impl Controller {
     /// How much is held now.
     pub fn sizes(&self) -> Sizes {
         let context = &self.context;
+        let (sets, set_timers) = self.sets.as_ref().map(|sets| sets.sizes()).unwrap_or_default();
         Sizes {
             applications: context.store.len(),
             waiting: context.scheduler.depth(),
@@ -177,6 +202,8 @@ impl Controller {
             renderings: context.renders.held(),
             released_bytes: context.renders.released_bytes(),
             events: context.events.max_capacity() - context.events.capacity(),
+            sets,
+            set_timers,
         }
     }
 
@@ -190,7 +217,8 @@ impl Controller {
 
     /// Number of items worked on so far; what waits.
     pub fn progress(&self) -> (u64, usize) {
-        (self.context.progress.count(), self.context.scheduler.depth())
+        let sets = self.sets.as_ref().map_or(0, |sets| sets.depth());
+        (self.context.progress.count(), self.context.scheduler.depth() + sets)
     }
 }
 

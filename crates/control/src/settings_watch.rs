@@ -243,7 +243,9 @@ fn take(data: &mut InstallationData, kind: Kind, event: ObjectEvent) -> bool {
             }
             Err(bad) => {
                 tracing::error!(%bad, "settings cannot be read; their last content stays in force");
-                false
+                // One that was never read may be a cluster's.
+                let is_unknown = matches!(kind, Kind::Secret) && known(data, kind, &bad.key).is_none();
+                is_unknown && data.bad_secrets.insert(bad.key.name.to_string(), bad.reason).is_none()
             }
         },
         // Without them fewer servers and signatures are trusted, and nothing else changes.
@@ -259,6 +261,9 @@ fn take(data: &mut InstallationData, kind: Kind, event: ObjectEvent) -> bool {
         }
         ObjectEvent::Delete(key) => {
             data.bad_projects.remove(key.name.as_str());
+            if matches!(kind, Kind::Secret) && data.bad_secrets.remove(key.name.as_str()).is_some() {
+                return true;
+            }
             let map = if matches!(kind, Kind::Project) { &mut data.projects } else { &mut data.secrets };
             map.remove(key.name.as_str()).is_some()
         }

@@ -40,6 +40,8 @@ pub struct InstallationData {
     pub projects: BTreeMap<String, Arc<Object>>,
     /// `AppProjects` that exist and cannot be read, with the reasons.
     pub bad_projects: BTreeMap<String, String>,
+    /// Secrets that exist and cannot be read, with the reasons.
+    pub bad_secrets: BTreeMap<String, String>,
     /// Environment variables, read once at start.
     pub env: BTreeMap<String, String>,
     /// The control plane's namespace.
@@ -51,11 +53,12 @@ impl InstallationData {
     /// whether it was taken.
     pub fn take(&mut self, object: Arc<Object>) -> bool {
         let name = object.name().to_owned();
+        let was_bad = object.gvk().kind == "Secret" && self.bad_secrets.remove(&name).is_some();
         match (object.gvk().group.as_str(), object.gvk().kind.as_str()) {
             ("", "ConfigMap") => drop(self.config_maps.insert(name, object)),
             ("", "Secret") if is_wanted(&object) => drop(self.secrets.insert(name, object)),
             // It may have been one of ours until its label went.
-            ("", "Secret") => return self.secrets.remove(&name).is_some(),
+            ("", "Secret") => return self.secrets.remove(&name).is_some() || was_bad,
             (names::GROUP, "AppProject") => {
                 self.bad_projects.remove(&name);
                 self.projects.insert(name, object);
@@ -106,6 +109,8 @@ pub struct Installation {
     pub projects: BTreeMap<String, Arc<AppProject>>,
     /// Projects that exist and cannot be read, with a text that says so.
     pub bad_projects: BTreeMap<String, String>,
+    /// Secrets that exist and cannot be read, with the reasons: any of them may be a cluster's.
+    pub bad_secrets: BTreeMap<String, String>,
     /// Repositories with their credentials.
     pub repositories: Vec<Repository>,
     /// Credential templates.
@@ -177,6 +182,7 @@ impl Installation {
             tracking,
             projects: stored.iter().map(effective).collect(),
             bad_projects,
+            bad_secrets: secrets.bad,
             clusters,
             duplicates,
             repositories: secrets.repositories,
@@ -202,6 +208,12 @@ impl Installation {
             (None, Some(text)) => Err(NoProject::Unreadable(text)),
             (None, None) => Err(NoProject::Missing),
         }
+    }
+
+    /// Why not all clusters are known, so that nothing may follow from one that is not among them (INV-8, INV-15).
+    pub fn unreadable_clusters(&self) -> Option<String> {
+        let (name, why) = self.bad_secrets.first_key_value()?;
+        Some(format!("not all clusters are known: Secret {name} cannot be read: {why}"))
     }
 
     /// The repository and credentials that applications of a project use for a URL (REP-20).
@@ -396,16 +408,22 @@ struct Secrets {
     clusters: Vec<Cluster>,
     repositories: Vec<Repository>,
     templates: Vec<CredentialTemplate>,
+    /// Those that cannot be read, and may be a cluster's.
+    bad: BTreeMap<String, String>,
 }
 
 impl Secrets {
     fn read(data: &InstallationData, warnings: &mut Vec<String>) -> Self {
-        let mut found = Self::default();
+        let mut found = Self { bad: data.bad_secrets.clone(), ..Self::default() };
+        warnings.extend(found.bad.iter().map(|(name, why)| format!("Secret {name} cannot be read: {why}")));
         for secret in data.secrets.values() {
             let metadata = match objects::metadata(secret) {
                 Ok(metadata) => metadata,
                 Err(error) => {
                     warnings.push(format!("Secret {} cannot be read: {error}", secret.name()));
+                    if secret.label(names::SECRET_TYPE_LABEL) == Some("cluster") {
+                        found.bad.insert(secret.name().to_owned(), error.to_string());
+                    }
                     continue;
                 }
             };

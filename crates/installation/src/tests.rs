@@ -128,3 +128,18 @@ fn rep_21_secrets_that_declare_the_same_are_told() {
     assert!(told.contains("Found multiple credentials for repoURL: https://h/t.git"), "{told}");
     assert!(!told.contains("hunter2"), "{told}");
 }
+
+/// INV-8, INV-15: a cluster that cannot be read is not one that is missing.
+#[test]
+fn inv_15_clusters_that_cannot_be_read_are_told_of() {
+    let mut data = data(&[]);
+    assert_eq!(Installation::build(&data).unreadable_clusters(), None);
+    data.bad_secrets.insert("eu".to_owned(), "it is nested too deep".to_owned());
+    let installation = Installation::build(&data);
+    let text = "not all clusters are known: Secret eu cannot be read: it is nested too deep";
+    assert_eq!(installation.unreadable_clusters().as_deref(), Some(text));
+    assert!(installation.warnings.iter().any(|warning| warning.contains("Secret eu cannot be read")));
+    let mended = json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "eu"}});
+    data.take(Arc::new(Object::from_value(&mended).unwrap()));
+    assert_eq!(Installation::build(&data).unreadable_clusters(), None);
+}

@@ -358,6 +358,15 @@ impl Sources {
         self.with_modules(repository, tree, &gitlinks).await
     }
 
+    /// The same, for whoever wants no submodules: theirs are not fetched (ASET-310).
+    pub async fn tree_without_submodules(
+        &self,
+        repository: &Repository,
+        commit: &str,
+    ) -> Result<Arc<dyn Tree>, SourceError> {
+        self.git_tree(repository, commit).await.map(|(tree, _)| tree)
+    }
+
     /// Files of a commit, and its submodules, which have no content here.
     async fn git_tree(
         &self,

@@ -15,6 +15,9 @@ use tiphys_object::{Gvk, ResourceKey};
 use tiphys_policy::permit::Permit;
 use tokio::net::TcpListener;
 
+/// The reference's controller of `ApplicationSets`.
+const SET_CONTROLLER: &str = "argocd-applicationset-controller";
+
 /// Keep clusters equal to what Git declares, in the foreground.
 #[derive(Parser, Debug)]
 #[command(name = "tiphys run", disable_version_flag = true)]
@@ -183,7 +186,7 @@ async fn main(run: Run, metrics_port: Option<u16>) -> anyhow::Result<()> {
     }
     let connection = connect(&run).await?;
     let discovery = Discovery::new(connection.clone());
-    prepare(&run, &connection, &discovery).await?;
+    let application_sets = prepare(&run, &connection, &discovery).await?;
     let options = ControllerOptions {
         namespace: run.namespace.clone(),
         connection,
@@ -192,6 +195,7 @@ async fn main(run: Run, metrics_port: Option<u16>) -> anyhow::Result<()> {
         env: environment(&run),
         read_only: run.read_only,
         lease: (!run.no_lease && !run.read_only).then(identity),
+        application_sets,
         workers: 0,
         surroundings: crate::worker::surroundings(),
     };
@@ -253,6 +257,15 @@ fn serve_http(listener: TcpListener, endpoints: &Endpoints) -> tokio::task::Join
     })
 }
 
+/// Whether a workload of the reference is there and not scaled to 0.
+async fn is_running(writer: &Writer, kind: &str, namespace: &str, name: &str) -> anyhow::Result<bool> {
+    let found = writer.get(&Target::new(Gvk::new("apps", "v1", kind), namespace, name)).await?;
+    Ok(found.is_some_and(|object| {
+        let replicas = object.to_value().ok().and_then(|value| value.pointer("/spec/replicas")?.as_i64());
+        replicas != Some(0)
+    }))
+}
+
 async fn connect(run: &Run) -> anyhow::Result<Connection> {
     let in_pod = std::env::var_os("KUBERNETES_SERVICE_HOST").is_some();
     let named = run.kubeconfig.is_some() || run.context.is_some() || std::env::var_os("KUBECONFIG").is_some();
@@ -264,22 +277,24 @@ async fn connect(run: &Run) -> anyhow::Result<Connection> {
         .context("cannot use the kubeconfig; name one with --kubeconfig or KUBECONFIG")
 }
 
-/// Refuses where another controller works, and sees that the definitions are there.
-async fn prepare(run: &Run, connection: &Connection, discovery: &Discovery) -> anyhow::Result<()> {
+/// Refuses where another controller works, and sees that the definitions are there. Says whether `ApplicationSets` are ours:
+/// two controllers that make their Applications would work against each other.
+async fn prepare(run: &Run, connection: &Connection, discovery: &Discovery) -> anyhow::Result<bool> {
     let kinds =
         discovery.kinds().await.map_err(|error| anyhow!("cannot reach {}: {error}", connection.server()))?;
     let writer = Writer::new(connection.clone(), discovery.clone());
+    let mut application_sets = true;
     if !run.force && !run.read_only {
+        if is_running(&writer, "Deployment", &run.namespace, SET_CONTROLLER).await? {
+            tracing::warn!(
+                namespace = run.namespace,
+                "ApplicationSets are left to the Deployment {SET_CONTROLLER}, which runs here; scale it to 0 and start \
+                 again, or use --force"
+            );
+            application_sets = false;
+        }
         for kind in ["StatefulSet", "Deployment"] {
-            let target =
-                Target::new(Gvk::new("apps", "v1", kind), &run.namespace, "argocd-application-controller");
-            let found = writer.get(&target).await?;
-            let running = found.is_some_and(|object| {
-                let replicas =
-                    object.to_value().ok().and_then(|value| value.pointer("/spec/replicas")?.as_i64());
-                replicas != Some(0)
-            });
-            if running {
+            if is_running(&writer, kind, &run.namespace, "argocd-application-controller").await? {
                 bail!(
                     "an Argo CD application controller runs in namespace {:?} ({kind} argocd-application-controller); \
                      scale it to 0, or use --read-only to look, or --force",
@@ -303,7 +318,7 @@ async fn prepare(run: &Run, connection: &Connection, discovery: &Discovery) -> a
     }
     let served = |kind: &str| kinds.resource(&Gvk::new("argoproj.io", "v1alpha1", kind)).is_some();
     if ["Application", "AppProject", "ApplicationSet"].into_iter().all(served) {
-        return Ok(());
+        return Ok(application_sets);
     }
     // Definitions installed a moment ago are not in discovery yet; the controller waits for them.
     let mut installed = true;
@@ -313,7 +328,7 @@ async fn prepare(run: &Run, connection: &Connection, discovery: &Discovery) -> a
         installed &= writer.get(&target).await?.is_some();
     }
     if installed {
-        return Ok(());
+        return Ok(application_sets);
     }
     if run.install_crds == "no" || run.read_only || !(run.install_crds == "yes" || agrees()?) {
         bail!(
@@ -331,7 +346,7 @@ async fn prepare(run: &Run, connection: &Connection, discovery: &Discovery) -> a
         tracing::info!(message = %applied.message, "definition installed");
     }
     discovery.refresh().await?;
-    Ok(())
+    Ok(application_sets)
 }
 
 #[expect(clippy::print_stderr, reason = "a question to the person at the terminal")]

@@ -20,6 +20,7 @@ mod pushes;
 mod renderings;
 mod revisions;
 mod rights;
+mod sets;
 mod settings;
 mod signatures;
 mod support;

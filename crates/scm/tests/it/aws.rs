@@ -15,14 +15,25 @@ fn account(asked: &Asked) -> Reply {
     let target = asked.headers.get("x-amz-target").map(String::as_str).unwrap_or_default();
     let name = question["repositoryName"].as_str().unwrap_or_default();
     match (target, question["nextToken"].as_str(), name) {
-        ("CodeCommit_20150413.ListRepositories", None, _) => ok(json!({"repositories": [{"repositoryName": "one"}], "nextToken": "n"})),
-        ("CodeCommit_20150413.ListRepositories", Some("n"), _) => ok(json!({"repositories": [{"repositoryName": "empty"}, {"repositoryName": "two"}]})),
-        ("ResourceGroupsTaggingAPI_20170126.GetResources", ..) => {
-            assert_eq!(question["TagFilters"], json!([{"Key": "env", "Values": ["prod", "stage"]}, {"Key": "team", "Values": []}]));
-            assert_eq!(question["ResourceTypeFilters"], json!(["codecommit"]));
-            ok(json!({"ResourceTagMappingList": [{"ResourceARN": "arn:aws:codecommit:eu-west-1:1234:two"}], "PaginationToken": ""}))
+        ("CodeCommit_20150413.ListRepositories", None, _) => {
+            ok(json!({"repositories": [{"repositoryName": "one"}], "nextToken": "n"}))
         }
-        ("CodeCommit_20150413.GetRepository", _, "broken") => refused("com.amazonaws#EncryptionKeyAccessDeniedException"),
+        ("CodeCommit_20150413.ListRepositories", Some("n"), _) => {
+            ok(json!({"repositories": [{"repositoryName": "empty"}, {"repositoryName": "two"}]}))
+        }
+        ("ResourceGroupsTaggingAPI_20170126.GetResources", ..) => {
+            assert_eq!(
+                question["TagFilters"],
+                json!([{"Key": "env", "Values": ["prod", "stage"]}, {"Key": "team", "Values": []}])
+            );
+            assert_eq!(question["ResourceTypeFilters"], json!(["codecommit"]));
+            ok(
+                json!({"ResourceTagMappingList": [{"ResourceARN": "arn:aws:codecommit:eu-west-1:1234:two"}], "PaginationToken": ""}),
+            )
+        }
+        ("CodeCommit_20150413.GetRepository", _, "broken") => {
+            refused("com.amazonaws#EncryptionKeyAccessDeniedException")
+        }
         ("CodeCommit_20150413.GetRepository", ..) => {
             let branch = if name == "empty" { Value::Null } else { json!("main") };
             ok(json!({"repositoryMetadata": {
@@ -30,14 +41,20 @@ fn account(asked: &Asked) -> Reply {
                 "cloneUrlHttp": format!("https://git-codecommit.eu-west-1.amazonaws.com/v1/repos/{name}"),
                 "cloneUrlSsh": format!("ssh://git-codecommit.eu-west-1.amazonaws.com/v1/repos/{name}")}}))
         }
-        ("CodeCommit_20150413.ListBranches", None, "one") => ok(json!({"branches": ["main"], "nextToken": "b"})),
+        ("CodeCommit_20150413.ListBranches", None, "one") => {
+            ok(json!({"branches": ["main"], "nextToken": "b"}))
+        }
         ("CodeCommit_20150413.ListBranches", Some("b"), "one") => ok(json!({"branches": ["x/y"]})),
         ("CodeCommit_20150413.ListBranches", ..) => ok(json!({"branches": []})),
         ("CodeCommit_20150413.GetFolder", _, "one") => {
             assert_eq!(question["commitSpecifier"], json!("main"));
             match question["folderPath"].as_str() {
-                Some("/") => ok(json!({"files": [{"absolutePath": "README.md"}], "subFolders": [{"absolutePath": "deploy"}]})),
-                Some("/deploy") => ok(json!({"files": [{"absolutePath": "deploy/a.yaml"}], "subFolders": []})),
+                Some("/") => ok(
+                    json!({"files": [{"absolutePath": "README.md"}], "subFolders": [{"absolutePath": "deploy"}]}),
+                ),
+                Some("/deploy") => {
+                    ok(json!({"files": [{"absolutePath": "deploy/a.yaml"}], "subFolders": []}))
+                }
                 _ => refused("FolderDoesNotExistException"),
             }
         }
@@ -75,16 +92,23 @@ async fn aset_58_repositories_of_code_commit() {
 
     let tagged = json!({"region": "eu-west-1", "tagFilters": [
         {"key": "team"}, {"key": "env", "value": "prod"}, {"key": "env", "value": "stage"}]});
-    let found = repositories_with(ours(&server), &with(tagged, json!([]), "https-fips"), &none).await.unwrap();
+    let found =
+        repositories_with(ours(&server), &with(tagged, json!([]), "https-fips"), &none).await.unwrap();
     assert_eq!(shown(&found), ["two@main"]);
-    assert_eq!(found.first().unwrap().url, "https://git-codecommit-fips.eu-west-1.amazonaws.com/v1/repos/two");
+    assert_eq!(
+        found.first().unwrap().url,
+        "https://git-codecommit-fips.eu-west-1.amazonaws.com/v1/repos/two"
+    );
 
     let all = json!({"region": "eu-west-1", "allBranches": true});
     let found = repositories_with(ours(&server), &with(all, json!([]), "https"), &none).await.unwrap();
     assert_eq!(shown(&found), ["one@main", "one@x/y"]);
-    for (path, expected) in [("deploy", 1), ("deploy/a.yaml", 1), ("deploy/b.yaml", 0), ("none/a", 0), ("README.md", 1)] {
+    for (path, expected) in
+        [("deploy", 1), ("deploy/a.yaml", 1), ("deploy/b.yaml", 0), ("none/a", 0), ("README.md", 1)]
+    {
         let filters = json!([{"repositoryMatch": "one", "pathsExist": [path]}]);
-        let found = repositories_with(ours(&server), &with(region.clone(), filters, ""), &none).await.unwrap();
+        let found =
+            repositories_with(ours(&server), &with(region.clone(), filters, ""), &none).await.unwrap();
         assert_eq!(found.len(), expected, "{path}");
     }
 }
@@ -95,7 +119,11 @@ async fn f24_code_commit_fails_as_a_whole() {
     let block = json!({"awsCodeCommit": {"region": "eu-west-1"}});
     let server = Double::start(|asked| {
         let target = asked.headers.get("x-amz-target").map(String::as_str).unwrap_or_default();
-        if target.ends_with("ListRepositories") { ok(json!({"repositories": [{"repositoryName": "broken"}]})) } else { account(asked) }
+        if target.ends_with("ListRepositories") {
+            ok(json!({"repositories": [{"repositoryName": "broken"}]}))
+        } else {
+            account(asked)
+        }
     })
     .await;
     let error = repositories_with(ours(&server), &block, &none).await.unwrap_err();

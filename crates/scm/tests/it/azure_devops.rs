@@ -27,12 +27,18 @@ fn project(asked: &Asked) -> Reply {
         "/one/stats/branches?api-version=6.0&name=main" | "/two/stats/branches?api-version=6.0&name=main" => {
             ok(json!({"name": "main", "commit": {"commitId": "c1"}}))
         }
-        "/gone/stats/branches?api-version=6.0&name=main" | "/gone/stats/branches?api-version=6.0" => absent("GitRepositoryNotFoundException"),
+        "/gone/stats/branches?api-version=6.0&name=main" | "/gone/stats/branches?api-version=6.0" => {
+            absent("GitRepositoryNotFoundException")
+        }
         "/one/stats/branches?api-version=6.0" => ok(json!({"value": [
             {"name": "main", "commit": {"commitId": "c1"}}, {"name": "feat/x", "commit": {"commitId": "c2"}}]})),
         "/two/stats/branches?api-version=6.0" => ok(json!({"value": []})),
-        "/one/items?path=%2Fdeploy&versionDescriptor.version=main&versionDescriptor.versionType=branch&%24format=json&api-version=6.0" => ok(json!({"path": "/deploy"})),
-        "/two/items?path=%2Fdeploy&versionDescriptor.version=main&versionDescriptor.versionType=branch&%24format=json&api-version=6.0" => absent("GitItemNotFoundException"),
+        "/one/items?path=%2Fdeploy&versionDescriptor.version=main&versionDescriptor.versionType=branch&%24format=json&api-version=6.0" => {
+            ok(json!({"path": "/deploy"}))
+        }
+        "/two/items?path=%2Fdeploy&versionDescriptor.version=main&versionDescriptor.versionType=branch&%24format=json&api-version=6.0" => {
+            absent("GitItemNotFoundException")
+        }
         _ => absent("SomethingElse"),
     }
 }
@@ -51,10 +57,15 @@ async fn aset_58_repositories_of_a_project_of_azure_devops() {
     let one = found.first().unwrap();
     assert_eq!((one.organization.as_str(), one.sha.as_str()), ("acme", "c1"));
     assert_eq!(one.url, "https://acme@dev.azure.com/acme/shop/_git/one", "whatever the protocol");
-    assert_eq!(server.asked().first().unwrap().headers.get("authorization").map(String::as_str), Some("Basic OnBhdA=="));
+    assert_eq!(
+        server.asked().first().unwrap().headers.get("authorization").map(String::as_str),
+        Some("Basic OnBhdA==")
+    );
     let found = repositories(&block(&server, &json!([]), true), &token("pat")).await.unwrap();
     assert_eq!(shown(&found), ["one@main", "one@feat/x"]);
-    let found = repositories(&block(&server, &json!([{"pathsExist": ["deploy"]}]), false), &token("pat")).await.unwrap();
+    let found = repositories(&block(&server, &json!([{"pathsExist": ["deploy"]}]), false), &token("pat"))
+        .await
+        .unwrap();
     assert_eq!(shown(&found), ["one@main"]);
     let unknown = block(&server, &json!([{"repositoryMatch": "one", "pathsExist": ["other"]}]), false);
     assert!(matches!(repositories(&unknown, &token("pat")).await, Err(ScmError::NotFound { .. })));
@@ -63,7 +74,9 @@ async fn aset_58_repositories_of_a_project_of_azure_devops() {
 #[tokio::test]
 async fn f24_a_page_to_log_in_is_no_empty_project() {
     // What Azure DevOps answers to a token that has ended.
-    let server = Double::start(|_| Reply { status: 203, body: "<html>Sign in</html>".to_owned(), ..Reply::default() }).await;
+    let server =
+        Double::start(|_| Reply { status: 203, body: "<html>Sign in</html>".to_owned(), ..Reply::default() })
+            .await;
     let error = repositories(&block(&server, &json!([]), false), &token("pat")).await.unwrap_err();
     assert!(matches!(error, ScmError::Answer { .. }), "{error}");
 }
@@ -86,12 +99,17 @@ async fn aset_64_active_pull_requests_of_azure_devops() {
         _ => absent("ProjectDoesNotExistWithNameException"),
     })
     .await;
-    let of = |project: &str, labels: Value| json!({"azuredevops": {
-        "organization": "acme", "project": project, "repo": "web", "api": server.url, "labels": labels}});
+    let of = |project: &str, labels: Value| {
+        json!({"azuredevops": {
+        "organization": "acme", "project": project, "repo": "web", "api": server.url, "labels": labels}})
+    };
     let found = pull_requests(&of("shop", json!([])), &Credentials::default()).await.unwrap();
     assert_eq!(found.iter().map(|one| one.number.as_str()).collect::<Vec<_>>(), ["1", "3"]);
     let first = found.first().unwrap();
-    assert_eq!((first.branch.as_str(), first.target_branch.as_str(), first.author.as_str()), ("feat", "main", "ann"));
+    assert_eq!(
+        (first.branch.as_str(), first.target_branch.as_str(), first.author.as_str()),
+        ("feat", "main", "ann")
+    );
     let found = pull_requests(&of("shop", json!(["x"])), &Credentials::default()).await.unwrap();
     assert_eq!(found.len(), 1);
     let error = pull_requests(&of("nope", json!([])), &Credentials::default()).await.unwrap_err();

@@ -7,9 +7,11 @@ use crate::double::{Double, block, ok, password, pull_requests, status, token};
 
 #[tokio::test]
 async fn aset_64_open_pull_requests_of_bitbucket() {
-    let request = |id: i64| json!({
+    let request = |id: i64| {
+        json!({
         "id": id, "title": "t", "source": {"branch": {"name": "feat"}, "commit": {"hash": "0123456789ab"}},
-        "destination": {"branch": {"name": "main"}}, "author": {"nickname": "ann"}});
+        "destination": {"branch": {"name": "main"}}, "author": {"nickname": "ann"}})
+    };
     let server = Double::start(move |asked| match asked.target.as_str() {
         "/2.0/repositories/acme/web/pullrequests?state=OPEN&pagelen=50" => {
             ok(json!({"values": [request(1)], "next": "https://api.bitbucket.org/2.0/repositories/acme/web/pullrequests?state=OPEN&pagelen=50&page=2"}))
@@ -27,12 +29,21 @@ async fn aset_64_open_pull_requests_of_bitbucket() {
     let found = pull_requests(&of("web", basic), &password("p")).await.unwrap();
     assert_eq!(found.iter().map(|one| one.number.as_str()).collect::<Vec<_>>(), ["1", "2"]);
     let first = found.first().unwrap();
-    assert_eq!((first.branch.as_str(), first.author.as_str(), first.head_sha.as_str()), ("feat", "ann", "0123456789ab"));
-    assert_eq!(server.asked().last().unwrap().headers.get("authorization").map(String::as_str), Some("Basic dTpw"));
+    assert_eq!(
+        (first.branch.as_str(), first.author.as_str(), first.head_sha.as_str()),
+        ("feat", "ann", "0123456789ab")
+    );
+    assert_eq!(
+        server.asked().last().unwrap().headers.get("authorization").map(String::as_str),
+        Some("Basic dTpw")
+    );
     let bearer = json!({"bearerToken": {"tokenRef": {"secretName": "s", "key": "k"}}});
     let error = pull_requests(&of("gone", bearer), &token("b")).await.unwrap_err();
     assert_eq!(error, ScmError::RepositoryNotFound("gone".to_owned()));
-    assert_eq!(server.asked().last().unwrap().headers.get("authorization").map(String::as_str), Some("Bearer b"));
+    assert_eq!(
+        server.asked().last().unwrap().headers.get("authorization").map(String::as_str),
+        Some("Bearer b")
+    );
 }
 
 #[tokio::test]
@@ -41,7 +52,8 @@ async fn aset_58_the_block_of_bitbucket_needs_a_login() {
     let generator = ScmGenerator::read(&block(&json!({"bitbucket": own}))).unwrap();
     assert_eq!(generator.needs().password.as_ref().map(|key| key.key.as_str()), Some("k"));
     assert_eq!(generator.api(), "");
-    let error = crate::double::repositories(&json!({"bitbucket": own}), &Credentials::default()).await.unwrap_err();
+    let error =
+        crate::double::repositories(&json!({"bitbucket": own}), &Credentials::default()).await.unwrap_err();
     assert_eq!(error, ScmError::Credentials("the password was not read".to_owned()));
     for missing in ["owner", "user", "appPasswordRef"] {
         let mut own = block(&own);

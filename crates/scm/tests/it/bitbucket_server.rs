@@ -24,11 +24,17 @@ fn project(asked: &Asked) -> Reply {
     let base = "/rest/api/1.0/projects/ACME/repos";
     let target = asked.target.strip_prefix(base).unwrap_or_default();
     match target {
-        "?limit=100" => ok(json!({"values": [repository(1, "one")], "isLastPage": false, "nextPageStart": 7})),
-        "?limit=100&start=7" => ok(json!({"values": [repository(2, "two"), repository(3, "empty"), repository(4, "bare")], "isLastPage": true})),
+        "?limit=100" => {
+            ok(json!({"values": [repository(1, "one")], "isLastPage": false, "nextPageStart": 7}))
+        }
+        "?limit=100&start=7" => ok(
+            json!({"values": [repository(2, "two"), repository(3, "empty"), repository(4, "bare")], "isLastPage": true}),
+        ),
         "/one/branches/default" | "/two/branches/default" => ok(branch("main")),
         "/empty/branches/default" => status(204),
-        "/one/branches?limit=100" => ok(json!({"values": [branch("main")], "isLastPage": false, "nextPageStart": 1})),
+        "/one/branches?limit=100" => {
+            ok(json!({"values": [branch("main")], "isLastPage": false, "nextPageStart": 1}))
+        }
         "/one/branches?limit=100&start=1" => ok(json!({"values": [branch("feat/x")], "isLastPage": true})),
         "/two/branches?limit=100" => ok(json!({"values": [branch("main")], "isLastPage": true})),
         "/two/browse/deploy?at=main&type=true" => ok(json!({"type": "DIRECTORY"})),
@@ -40,8 +46,10 @@ fn project(asked: &Asked) -> Reply {
 async fn aset_58_repositories_of_a_project_of_bitbucket_server() {
     let server = Double::start(project).await;
     let basic = json!({"username": "u", "passwordRef": {"secretName": "s", "key": "k"}});
-    let with = |filters: Value, all: bool| json!({"filters": filters, "bitbucketServer": {
-        "project": "ACME", "api": server.url, "allBranches": all, "basicAuth": basic}});
+    let with = |filters: Value, all: bool| {
+        json!({"filters": filters, "bitbucketServer": {
+        "project": "ACME", "api": server.url, "allBranches": all, "basicAuth": basic}})
+    };
     let found = repositories(&with(json!([]), false), &password("p")).await.unwrap();
     assert_eq!(shown(&found), ["one@main", "two@main"], "no default branch, no branches");
     let one = found.first().unwrap();
@@ -51,7 +59,8 @@ async fn aset_58_repositories_of_a_project_of_bitbucket_server() {
     assert_eq!(first.headers.get("authorization").map(String::as_str), Some("Basic dTpw"));
     let found = repositories(&with(json!([]), true), &password("p")).await.unwrap();
     assert_eq!(shown(&found), ["one@main", "one@feat/x", "two@main"]);
-    let found = repositories(&with(json!([{"pathsExist": ["deploy"]}]), false), &password("p")).await.unwrap();
+    let found =
+        repositories(&with(json!([{"pathsExist": ["deploy"]}]), false), &password("p")).await.unwrap();
     assert_eq!(shown(&found), ["two@main"]);
 
     let https = json!({"cloneProtocol": "https", "bitbucketServer": {
@@ -61,14 +70,20 @@ async fn aset_58_repositories_of_a_project_of_bitbucket_server() {
     let found = repositories(&https, &both).await.unwrap();
     assert_eq!(found.first().unwrap().url, "https://h/scm/acme/one.git");
     let last = server.asked().last().unwrap().clone();
-    assert_eq!(last.headers.get("authorization").map(String::as_str), Some("Bearer b"), "a token counts more");
+    assert_eq!(
+        last.headers.get("authorization").map(String::as_str),
+        Some("Bearer b"),
+        "a token counts more"
+    );
 }
 
 #[tokio::test]
 async fn aset_64_open_pull_requests_of_bitbucket_server() {
-    let request = |id: i64| json!({
+    let request = |id: i64| {
+        json!({
         "id": id, "title": "t", "fromRef": {"displayId": "feat", "latestCommit": "abc"}, "toRef": {"displayId": "main"},
-        "author": {"user": {"name": "ann"}}});
+        "author": {"user": {"name": "ann"}}})
+    };
     let server = Double::start(move |asked| match asked.target.as_str() {
         "/rest/api/1.0/projects/ACME/repos/web/pull-requests?state=OPEN&limit=100" => {
             ok(json!({"values": [request(1)], "isLastPage": false, "nextPageStart": 1}))

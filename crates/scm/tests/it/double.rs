@@ -103,7 +103,11 @@ impl Double {
     }
 }
 
-async fn serve<S: AsyncRead + AsyncWrite + Unpin>(mut stream: S, noted: &Mutex<Vec<Asked>>, answers: &Answers) {
+async fn serve<S: AsyncRead + AsyncWrite + Unpin>(
+    mut stream: S,
+    noted: &Mutex<Vec<Asked>>,
+    answers: &Answers,
+) {
     let mut bytes = Vec::new();
     let asked = loop {
         let mut part = [0; 8192];

@@ -32,10 +32,12 @@ fn organization(asked: &Asked) -> Reply {
             ok(json!({"name": "main", "commit": {"sha": "0123456789abcdef"}}))
         }
         "/api/v3/repos/acme/two/branches/main" => ok(json!({"name": "main", "commit": {"sha": "fedcba"}})),
-        "/api/v3/repos/acme/one/branches?per_page=100" | "/api/v3/repos/acme/two/branches?per_page=100" => ok(json!([
-            {"name": "main", "commit": {"sha": "0123456789abcdef"}},
-            {"name": "feature/x", "commit": {"sha": "aa"}},
-        ])),
+        "/api/v3/repos/acme/one/branches?per_page=100" | "/api/v3/repos/acme/two/branches?per_page=100" => {
+            ok(json!([
+                {"name": "main", "commit": {"sha": "0123456789abcdef"}},
+                {"name": "feature/x", "commit": {"sha": "aa"}},
+            ]))
+        }
         "/api/v3/repos/acme/old/branches?per_page=100" | "/api/v3/repos/acme/empty/branches?per_page=100" => {
             ok(json!([]))
         }
@@ -93,15 +95,24 @@ async fn aset_57_filters_of_repositories_and_branches() {
         (json!([{"pathsExist": ["deploy"]}]), vec!["one@main", "two@feature/x"]),
         (json!([{"pathsExist": ["deploy"], "pathsDoNotExist": ["deploy/app.yaml"]}]), vec!["two@feature/x"]),
         (json!([{"pathsExist": ["../deploy"]}]), vec![]),
-        (json!([{"pathsExist": ["/"]}, {"branchMatch": "nothing"}]), vec!["one@main", "one@feature/x", "two@main", "two@feature/x"]),
+        (
+            json!([{"pathsExist": ["/"]}, {"branchMatch": "nothing"}]),
+            vec!["one@main", "one@feature/x", "two@main", "two@feature/x"],
+        ),
     ] {
         let found = repositories(&with(filters.clone()), &none).await.unwrap();
         assert_eq!(shown(&found), expected, "{filters}");
     }
     let documented = ScmOptions { filter_mode: tiphys_scm::FilterMode::Documented, ..options() };
     for (filters, expected) in [
-        (json!([{"repositoryMatch": "one"}, {"branchMatch": "x$"}]), vec!["one@main", "one@feature/x", "two@feature/x"]),
-        (json!([{"repositoryMatch": "one", "branchMatch": "x$"}, {"labelMatch": "nothing"}]), vec!["one@feature/x"]),
+        (
+            json!([{"repositoryMatch": "one"}, {"branchMatch": "x$"}]),
+            vec!["one@main", "one@feature/x", "two@feature/x"],
+        ),
+        (
+            json!([{"repositoryMatch": "one", "branchMatch": "x$"}, {"labelMatch": "nothing"}]),
+            vec!["one@feature/x"],
+        ),
         (json!([{}]), vec!["one@main", "one@feature/x", "two@main", "two@feature/x"]),
     ] {
         let found = repositories_with(documented.clone(), &with(filters.clone()), &none).await.unwrap();
@@ -134,21 +145,30 @@ async fn aset_64_open_pull_requests_of_github() {
     .await;
     let github = |repository: &str, labels: Value| json!({"owner": "acme", "repo": repository, "api": server.url, "labels": labels});
     let none = Credentials::default();
-    let numbers = |found: &[tiphys_scm::PullRequest]| found.iter().map(|one| one.number.clone()).collect::<Vec<_>>();
+    let numbers =
+        |found: &[tiphys_scm::PullRequest]| found.iter().map(|one| one.number.clone()).collect::<Vec<_>>();
     let found = pull_requests(&json!({"github": github("web", json!(null))}), &none).await.unwrap();
     assert_eq!(numbers(&found), ["1", "2", "3", "4"]);
     let first = found.first().unwrap();
     assert_eq!((first.branch.as_str(), first.target_branch.as_str()), ("a", "main"));
     assert_eq!((first.author.as_str(), first.head_sha.as_str()), ("ann", "0123456789"));
-    assert_eq!((first.title.as_str(), first.labels.as_slice()), ("change 1", ["preview".to_owned()].as_slice()));
-    let found = pull_requests(&json!({"github": github("web", json!(["preview", "big"]))}), &none).await.unwrap();
+    assert_eq!(
+        (first.title.as_str(), first.labels.as_slice()),
+        ("change 1", ["preview".to_owned()].as_slice())
+    );
+    let found =
+        pull_requests(&json!({"github": github("web", json!(["preview", "big"]))}), &none).await.unwrap();
     assert_eq!(numbers(&found), ["2", "3"], "all labels");
     let filters = json!([{"branchMatch": "^[ab]$", "titleMatch": "2"}, {"targetBranchMatch": "dev"}, {"branchMatch": "d"}]);
-    let found = pull_requests(&json!({"github": github("web", json!([])), "filters": filters}), &none).await.unwrap();
+    let found =
+        pull_requests(&json!({"github": github("web", json!([])), "filters": filters}), &none).await.unwrap();
     assert_eq!(numbers(&found), ["2", "4"]);
 
     let gone = json!({"github": github("gone", json!([]))});
-    assert_eq!(pull_requests(&gone, &none).await.unwrap_err(), ScmError::RepositoryNotFound("gone".to_owned()));
+    assert_eq!(
+        pull_requests(&gone, &none).await.unwrap_err(),
+        ScmError::RepositoryNotFound("gone".to_owned())
+    );
     let gone = json!({"github": github("gone", json!([])), "continueOnRepoNotFoundError": true});
     assert_eq!(pull_requests(&gone, &none).await, Ok(Vec::new()));
 }
@@ -172,7 +192,9 @@ async fn aset_58_a_github_app_logs_in_and_its_token_is_kept() {
     })
     .await;
     let scm = tiphys_scm::Scm::new(options());
-    let read = |github: Value| tiphys_scm::ScmGenerator::read(&crate::double::block(&json!({"github": github}))).unwrap();
+    let read = |github: Value| {
+        tiphys_scm::ScmGenerator::read(&crate::double::block(&json!({"github": github}))).unwrap()
+    };
     let generator = read(json!({"organization": "acme", "appSecretName": "app"}));
     assert_eq!(generator.needs().github_app.as_deref(), Some("app"));
     let set = tiphys_scm::SetName::default();
@@ -192,7 +214,8 @@ async fn aset_58_a_github_app_logs_in_and_its_token_is_kept() {
         ]
     );
     let asked = server.asked();
-    let authorization = |index: usize| asked.get(index).unwrap().headers.get("authorization").unwrap().clone();
+    let authorization =
+        |index: usize| asked.get(index).unwrap().headers.get("authorization").unwrap().clone();
     assert!(authorization(2).starts_with("Bearer eyJ"), "signed by the app");
     assert_eq!(authorization(3), "Bearer ghs_1");
 
@@ -220,7 +243,8 @@ struct Seen(Mutex<Vec<String>>);
 
 impl Observer for Seen {
     fn github(&self, request: &GithubRequest<'_>) {
-        let left = request.rate_limit.as_ref().map(|limit| (limit.remaining, limit.limit, limit.resource.clone()));
+        let left =
+            request.rate_limit.as_ref().map(|limit| (limit.remaining, limit.limit, limit.resource.clone()));
         self.0.lock().unwrap().push(format!(
             "{} {} {:?} {}/{} {left:?}",
             request.method, request.endpoint, request.status, request.set.namespace, request.set.name
@@ -236,7 +260,11 @@ async fn aset_311_questions_to_github_are_told() {
             .with("x-ratelimit-limit", "60")
             .with("x-ratelimit-reset", "4102444800")
             .with("x-ratelimit-resource", "core"),
-        _ => status(403).with("x-ratelimit-remaining", "0").with("x-ratelimit-limit", "60").with("x-ratelimit-reset", "4102444800").with("x-ratelimit-resource", "made up"),
+        _ => status(403)
+            .with("x-ratelimit-remaining", "0")
+            .with("x-ratelimit-limit", "60")
+            .with("x-ratelimit-reset", "4102444800")
+            .with("x-ratelimit-resource", "made up"),
     })
     .await;
     let seen = Arc::new(Seen::default());

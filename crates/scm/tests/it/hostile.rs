@@ -38,7 +38,9 @@ async fn inv_8_a_page_that_fails_is_no_end_of_the_list() {
     assert!(matches!(second_page(limits(), limited).await, ScmError::RateLimited { until: Some(_), .. }));
     let limited = || status(429).with("retry-after", "60");
     assert!(matches!(second_page(limits(), limited).await, ScmError::RateLimited { until: Some(_), .. }));
-    for garbage in ["", "{", "[{]", "<html>", "null", "{}", "[1]", "[{}]", "[{\"id\": 1}]", "{\"message\": \"hunter2\"}"] {
+    for garbage in
+        ["", "{", "[{]", "<html>", "null", "{}", "[1]", "[{}]", "[{\"id\": 1}]", "{\"message\": \"hunter2\"}"]
+    {
         let error = second_page(limits(), move || text(garbage)).await;
         assert!(matches!(error, ScmError::Answer { .. }), "{garbage}: {error}");
     }
@@ -79,7 +81,8 @@ async fn sec_07_lists_have_bounds() {
         (Limits { items: 5, ..limits() }, "items"),
         (Limits { requests: 4, ..limits() }, "things to be asked"),
     ] {
-        let error = repositories_with(ScmOptions { limits, ..options() }, &block, &Credentials::default()).await;
+        let error =
+            repositories_with(ScmOptions { limits, ..options() }, &block, &Credentials::default()).await;
         assert!(matches!(error, Err(ScmError::TooMany { what: found, .. }) if found == what), "{error:?}");
     }
 }
@@ -89,11 +92,19 @@ async fn aset_59_redirects_never_carry_credentials_away() {
     let thief = Double::start(|_| ok(json!([]))).await;
     let (to, port) = (thief.url.clone(), thief.port);
     let server = Double::start(move |asked| match asked.target.as_str() {
-        "/api/v3/orgs/moved/repos?per_page=100" => status(301).with("location", "/api/v3/orgs/acme/repos?per_page=100"),
+        "/api/v3/orgs/moved/repos?per_page=100" => {
+            status(301).with("location", "/api/v3/orgs/acme/repos?per_page=100")
+        }
         "/api/v3/orgs/acme/repos?per_page=100" => ok(json!([])),
-        "/api/v3/orgs/stolen/repos?per_page=100" => status(302).with("location", format!("{to}/api/v3/orgs/acme/repos")),
-        "/api/v3/orgs/port/repos?per_page=100" => status(307).with("location", format!("http://127.0.0.1:{port}/")),
-        "/api/v3/orgs/loop/repos?per_page=100" => status(308).with("location", "/api/v3/orgs/loop/repos?per_page=100"),
+        "/api/v3/orgs/stolen/repos?per_page=100" => {
+            status(302).with("location", format!("{to}/api/v3/orgs/acme/repos"))
+        }
+        "/api/v3/orgs/port/repos?per_page=100" => {
+            status(307).with("location", format!("http://127.0.0.1:{port}/"))
+        }
+        "/api/v3/orgs/loop/repos?per_page=100" => {
+            status(308).with("location", "/api/v3/orgs/loop/repos?per_page=100")
+        }
         _ => status(302),
     })
     .await;

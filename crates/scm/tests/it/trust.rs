@@ -18,7 +18,8 @@ fn authority() -> (String, TlsAcceptor) {
     let pem = ca.clone().self_signed(&ca_key).unwrap().pem();
     let issuer = Issuer::new(ca, ca_key);
     let key = KeyPair::generate().unwrap();
-    let server = CertificateParams::new(vec!["127.0.0.1".to_owned()]).unwrap().signed_by(&key, &issuer).unwrap();
+    let server =
+        CertificateParams::new(vec!["127.0.0.1".to_owned()]).unwrap().signed_by(&key, &issuer).unwrap();
     let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
     let config = rustls::ServerConfig::builder_with_provider(provider)
         .with_safe_default_protocol_versions()
@@ -42,7 +43,8 @@ async fn aset_59_certificates_are_trusted_in_addition() {
     let insecure = json!({"gitea": {"owner": "acme", "api": server.url, "insecure": true}});
     assert_eq!(repositories_with(options(), &insecure, &none).await, Ok(Vec::new()));
 
-    let gitlab = json!({"gitlab": {"group": "g", "api": server.url, "caRef": {"configMapName": "c", "key": "k"}}});
+    let gitlab =
+        json!({"gitlab": {"group": "g", "api": server.url, "caRef": {"configMapName": "c", "key": "k"}}});
     let own = Credentials { ca: Some(pem.clone()), ..Credentials::default() };
     assert_eq!(repositories_with(options(), &gitlab, &own).await, Ok(Vec::new()));
     for wrong in ["", "nothing", "-----BEGIN CERTIFICATE-----\n!\n-----END CERTIFICATE-----"] {
@@ -57,11 +59,16 @@ async fn aset_59_certificates_are_trusted_in_addition() {
 #[tokio::test]
 async fn aset_59_the_proxy_of_providers() {
     let proxy = Double::start(|asked| {
-        if asked.target.starts_with("http://git.example/api/v1/orgs/acme/repos") { ok(json!([])) } else { status(500) }
+        if asked.target.starts_with("http://git.example/api/v1/orgs/acme/repos") {
+            ok(json!([]))
+        } else {
+            status(500)
+        }
     })
     .await;
     let server = Double::start(|_| ok(json!([]))).await;
-    let through = ScmOptions { proxy: proxy.url.clone(), no_proxy: "127.0.0.1,other.example".to_owned(), ..options() };
+    let through =
+        ScmOptions { proxy: proxy.url.clone(), no_proxy: "127.0.0.1,other.example".to_owned(), ..options() };
     let none = Credentials::default();
     let far = json!({"gitea": {"owner": "acme", "api": "http://git.example"}});
     assert_eq!(repositories_with(through.clone(), &far, &none).await, Ok(Vec::new()));
@@ -77,7 +84,8 @@ async fn aset_58_repositories_of_bitbucket_come_through_a_proxy_too() {
     // Its address is fixed, and asked for by TLS: the proxy is told to connect.
     let proxy = Double::start(|_| status(502)).await;
     let through = ScmOptions { proxy: proxy.url.clone(), ..options() };
-    let block = json!({"bitbucket": {"owner": "o", "user": "u", "appPasswordRef": {"secretName": "s", "key": "k"}}});
+    let block =
+        json!({"bitbucket": {"owner": "o", "user": "u", "appPasswordRef": {"secretName": "s", "key": "k"}}});
     let error = repositories_with(through, &block, &crate::double::password("p")).await.unwrap_err();
     assert!(matches!(error, ScmError::Unreachable { .. }), "{error}");
     let asked = proxy.asked();

@@ -1,6 +1,6 @@
 //! `render.*`: what a source renders to (RND).
 
-mod repository;
+pub(super) mod repository;
 
 use super::world::{self, APP, CONTROL_PLANE, DESTINATION_NAMESPACE, PARAMS, SETTINGS};
 use crate::eval::fault::{Code, Fault};
@@ -13,16 +13,15 @@ use tiphys_render::Budget;
 use tiphys_render::eval::{self as render, EvalError};
 use tiphys_render::plan::{ClusterFacts, RenderContext};
 
-const REPOS: Member = required(
-    "repos",
-    Shape::List(&Shape::Members(&[
-        required("url", Shape::Text),
-        optional("path", Shape::Text),
-        optional("files", Shape::MapOf(&Shape::Text)),
-        default("revision", Shape::Text, "\"0000000000000000000000000000000000000000\""),
-        optional("project", Shape::Text),
-    ])),
-);
+const REPOS: Member = required("repos", Shape::List(&Shape::Members(REPO_MEMBERS)));
+/// Members of a source tree (EVAL-60).
+pub(super) const REPO_MEMBERS: &[Member] = &[
+    required("url", Shape::Text),
+    optional("path", Shape::Text),
+    optional("files", Shape::MapOf(&Shape::Text)),
+    default("revision", Shape::Text, "\"0000000000000000000000000000000000000000\""),
+    optional("project", Shape::Text),
+];
 const MATCHES: &[Member] = &[required("matches", Shape::Bool)];
 
 /// The rows of this area.

@@ -16,7 +16,7 @@ const FOLDER_BYTES_MAX: u64 = 1 << 30;
 const FOLDER_DEPTH_MAX: usize = 128;
 
 /// The trees of a request by URL.
-pub(super) struct Repositories(Vec<Repository>);
+pub(in crate::eval::ops) struct Repositories(Vec<Repository>);
 
 struct Repository {
     url: String,
@@ -26,9 +26,14 @@ struct Repository {
 
 impl Repositories {
     /// Reads `repos`.
-    pub(super) fn read(input: &Input) -> Result<Self, Fault> {
+    pub(in crate::eval::ops) fn read(input: &Input) -> Result<Self, Fault> {
         let read = |(index, given): (usize, &Value)| read_one(given, &format!("repos[{index}]"));
         input.list("repos").iter().enumerate().map(read).collect::<Result<_, _>>().map(Self)
+    }
+
+    /// The content of a repository, where it is listed.
+    pub(in crate::eval::ops) fn tree(&self, url: &str) -> Option<&dyn Tree> {
+        self.0.iter().find(|one| repo_url::same(&one.url, url)).map(|one| one.tree.as_ref() as &dyn Tree)
     }
 
     /// The content and revision of a source; a URL that is not listed would need the network.
