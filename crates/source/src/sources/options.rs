@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use tiphys_object::Quantity;
+use tiphys_object::quantity::Quantity;
 
 use crate::{AzureIdentity, Clock};
 
