@@ -220,7 +220,6 @@ async fn sec_07_manifests_of_an_operation_wait_for_their_turn_too() {
         instance_name: "app".to_owned(),
         namespace: "default".to_owned(),
         kinds: None,
-        secret: Secret::default(),
     };
     let key = AppKey::new("argocd", "app");
     let manifest = |items: usize| {
