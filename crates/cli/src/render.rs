@@ -28,7 +28,6 @@ const FLAGS: &[Flag] = &[
     flag("api-version", Kind::Texts, "", "API version that the cluster serves (repeatable)"),
     flag("set-option", Kind::Texts, "", "KEY=VALUE of argocd-cm (repeatable)"),
     flag("output", Kind::Text, "yaml", "Output format: yaml or json").or('o'),
-    flag("help", Kind::Bool, "false", "Help for render").or('h'),
 ];
 
 const ABOUT: &str = "Render sources from files, without a cluster";
@@ -46,10 +45,6 @@ pub(crate) fn run(terminal: &Terminal, args: &[String]) -> u8 {
         text
     };
     let parsed = match flags::parse(args, &[FLAGS]) {
-        Ok(parsed) if parsed.is_on("help") => {
-            terminal.print(&usage());
-            return 0;
-        }
         Ok(parsed) => parsed,
         Err(FlagError::Help) => {
             terminal.print(&usage());
