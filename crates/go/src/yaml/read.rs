@@ -5,7 +5,7 @@
 
 use super::events::{Event, Events, Problem};
 use super::resolve::{MERGE_TAG, Scalar, resolve};
-use super::{Dialect, YamlError};
+use super::{Dialect, WholeFloats, YamlError};
 use crate::memory::Memory;
 use crate::{nesting, number};
 use serde_json::{Map, Number, Value};
@@ -24,13 +24,14 @@ const TAG_DIRECTIVES_MAX: usize = 100;
 pub(super) fn first_document(
     text: &str,
     dialect: Dialect,
+    whole_floats: WholeFloats,
     depth_max: usize,
     memory: &mut Memory,
 ) -> Result<Option<Value>, YamlError> {
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     check_directives(text)?;
     let mut before = *memory;
-    let mut reader = Reader::new(text, dialect, depth_max, before)?;
+    let mut reader = Reader::new(text, dialect, whole_floats, depth_max, before)?;
     let (mut outcome, mut mend) = (reader.document(), reader.mend);
     *memory = reader.memory;
     if mend.is_none() {
@@ -46,7 +47,7 @@ pub(super) fn first_document(
             return Err(exceeded.into());
         }
         needed.carry_out(&mut mended, stand_in);
-        let mut reader = Reader::new(&mended, dialect, depth_max, before)?;
+        let mut reader = Reader::new(&mended, dialect, whole_floats, depth_max, before)?;
         reader.stand_in = Some(stand_in);
         outcome = reader.document();
         mend = reader.mend;
@@ -151,10 +152,10 @@ enum Built {
 }
 
 impl Built {
-    fn into_value(self) -> Result<Value, YamlError> {
+    fn into_value(self, whole_floats: WholeFloats) -> Result<Value, YamlError> {
         match self {
             Self::Tree(value) => Ok(value),
-            Self::Scalar(scalar) => scalar_value(scalar),
+            Self::Scalar(scalar) => scalar_value(scalar, whole_floats),
         }
     }
 }
@@ -181,6 +182,7 @@ enum Key {
 struct Reader<'t> {
     events: Events<'t>,
     dialect: Dialect,
+    whole_floats: WholeFloats,
     depth_max: usize,
     memory: Memory,
     anchors: BTreeMap<String, Anchored>,
@@ -196,10 +198,17 @@ struct Reader<'t> {
 }
 
 impl<'t> Reader<'t> {
-    fn new(text: &'t str, dialect: Dialect, depth_max: usize, memory: Memory) -> Result<Self, YamlError> {
+    fn new(
+        text: &'t str,
+        dialect: Dialect,
+        whole_floats: WholeFloats,
+        depth_max: usize,
+        memory: Memory,
+    ) -> Result<Self, YamlError> {
         Ok(Self {
             events: Events::new(text)?,
             dialect,
+            whole_floats,
             depth_max,
             memory,
             anchors: BTreeMap::new(),
@@ -223,7 +232,7 @@ impl<'t> Reader<'t> {
                     };
                     // The end of the document is asked for because what stands before it may be wrong.
                     self.step()?;
-                    return built.into_value().map(Some);
+                    return built.into_value(self.whole_floats).map(Some);
                 }
             }
         }
@@ -349,7 +358,7 @@ impl<'t> Reader<'t> {
                 Step::Close => return Ok(Value::Array(items)),
                 step => {
                     self.memory.item(&items)?;
-                    items.push(self.node(step, depth + 1)?.into_value()?);
+                    items.push(self.node(step, depth + 1)?.into_value(self.whole_floats)?);
                 }
             }
         }
@@ -377,7 +386,7 @@ impl<'t> Reader<'t> {
                 Key::Name(name) => {
                     self.memory.member(members.len())?;
                     let step = self.step()?;
-                    let value = self.node(step, depth + 1)?.into_value()?;
+                    let value = self.node(step, depth + 1)?.into_value(self.whole_floats)?;
                     members.insert(name, value);
                 }
             }
@@ -402,7 +411,7 @@ impl<'t> Reader<'t> {
                 Key::Name(name) => {
                     self.memory.member(members.len())?;
                     let step = self.step()?;
-                    let value = self.node(step, depth + 1)?.into_value()?;
+                    let value = self.node(step, depth + 1)?.into_value(self.whole_floats)?;
                     members.insert(name, value);
                 }
             }
@@ -504,8 +513,8 @@ fn text_bytes(scalar: &Scalar) -> usize {
     }
 }
 
-/// Turns a scalar into a JSON value. Whole floats become integers, because the value passes through JSON text.
-fn scalar_value(scalar: Scalar) -> Result<Value, YamlError> {
+/// Turns a scalar into a JSON value.
+fn scalar_value(scalar: Scalar, whole_floats: WholeFloats) -> Result<Value, YamlError> {
     match scalar {
         Scalar::Null => Ok(Value::Null),
         Scalar::Bool(truth) => Ok(Value::Bool(truth)),
@@ -516,7 +525,12 @@ fn scalar_value(scalar: Scalar) -> Result<Value, YamlError> {
         Scalar::Float(float) => {
             let spelled = number::json(float);
             match spelled.parse::<i64>() {
-                Ok(integer) if integer != 0 || float.is_sign_positive() => Ok(Value::from(integer)),
+                Ok(integer)
+                    if whole_floats == WholeFloats::ThroughJson
+                        && (integer != 0 || float.is_sign_positive()) =>
+                {
+                    Ok(Value::from(integer))
+                }
                 _ => Number::from_f64(float).map(Value::Number).ok_or(YamlError::NotFinite),
             }
         }
