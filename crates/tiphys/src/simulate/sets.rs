@@ -26,17 +26,18 @@ pub(super) const URL: &str = "https://git.example/sets.git";
 /// Address of sets.
 pub(super) const SETS: &str = "/apis/argoproj.io/v1alpha1/namespaces/argocd/applicationsets";
 /// Elements of all generators. The first letter is a label, by which steps choose.
-const ELEMENTS: [&str; 6] = ["a1", "a2", "b1", "b2", "c1", "c2"];
+static ELEMENTS: [&str; 6] = ["a1", "a2", "b1", "b2", "c1", "c2"];
 /// What a list says in a matrix.
-const ROWS: [&str; 2] = ["x", "y"];
+static ROWS: [&str; 2] = ["x", "y"];
 /// Applications that a set can have.
 pub(super) const APPS_MAX: usize = 18;
 
 /// Every name that an Application of the set can have.
 pub(super) fn names() -> impl Iterator<Item = String> {
     let plain = ELEMENTS.iter().map(|element| format!("{NAME}-{element}"));
-    let of_rows = |row: &'static &str| ELEMENTS.iter().map(move |element| format!("{NAME}-{row}-{element}"));
-    plain.chain(ROWS.iter().flat_map(of_rows))
+    let of_rows =
+        ROWS.iter().flat_map(|row| ELEMENTS.iter().map(move |element| format!("{NAME}-{row}-{element}")));
+    plain.chain(of_rows)
 }
 
 /// The Applications that the set can have. What they declare never changes, so they are known before they are there.
@@ -291,29 +292,35 @@ impl State {
 }
 
 fn meaning(spec: &Spec, outside: &Outside) -> Meaning {
-    let mut found = BTreeMap::new();
-    let mut add = |name: String| {
-        found.entry(name).and_modify(|is_twice| *is_twice = true).or_insert(false);
-    };
-    let mut all = |names: &mut dyn Iterator<Item = &String>| {
-        names.for_each(|element| add(format!("{NAME}-{element}")));
-    };
-    match &spec.generator {
-        Generator::List(names) => all(&mut names.iter()),
-        Generator::Directories => all(&mut outside.directories.as_ref()?.iter()),
-        Generator::Files => all(&mut outside.files.as_ref()?.iter()),
-        Generator::Clusters => all(&mut outside.clusters.iter()),
-        Generator::Plugin => all(&mut outside.plugin.as_ref()?.iter()),
-        Generator::Both(names) => all(&mut names.iter().chain(outside.plugin.as_ref()?)),
+    let elements: Vec<String> = match &spec.generator {
+        Generator::List(names) => names.clone(),
+        Generator::Directories => outside.directories.iter().flatten().cloned().collect(),
+        Generator::Files => outside.files.iter().flatten().cloned().collect(),
+        Generator::Clusters => outside.clusters.iter().cloned().collect(),
+        Generator::Plugin => outside.plugin.iter().flatten().cloned().collect(),
+        Generator::Both(names) => names.iter().chain(outside.plugin.iter().flatten()).cloned().collect(),
         Generator::Matrix(rows) => {
-            let directories = outside.directories.as_ref()?;
-            rows.iter().for_each(|row| {
-                directories.iter().for_each(|element| add(format!("{NAME}-{row}-{element}")));
-            });
+            let directories: Vec<&String> = outside.directories.iter().flatten().collect();
+            let of_row = |row: &String| {
+                directories.iter().map(|element| format!("{row}-{element}")).collect::<Vec<_>>()
+            };
+            rows.iter().flat_map(of_row).collect()
         }
+    };
+    let answers = match spec.generator {
+        Generator::List(_) | Generator::Clusters => true,
+        // Without rows nobody asks for directories.
+        Generator::Matrix(ref rows) if rows.is_empty() => true,
+        Generator::Directories | Generator::Matrix(_) => outside.directories.is_some(),
+        Generator::Files => outside.files.is_some(),
+        Generator::Plugin | Generator::Both(_) => outside.plugin.is_some(),
+    };
+    let mut found = BTreeMap::new();
+    for element in elements {
+        found.entry(format!("{NAME}-{element}")).and_modify(|is_twice| *is_twice = true).or_insert(false);
     }
     // A template without parameters is never rendered.
-    (!spec.is_broken || found.is_empty()).then_some(found)
+    (answers && (!spec.is_broken || found.is_empty())).then_some(found)
 }
 
 /// A state, and when it was in force.

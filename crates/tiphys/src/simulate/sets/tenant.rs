@@ -88,7 +88,7 @@ impl Tenant {
         let directories = if asks_directories { some(&mut self.chance) } else { all() };
         let files = some(&mut self.chance);
         let contents = directories.iter().map(|element| (directory(element), self.content()));
-        let mut contents: Files = contents.collect::<Vec<_>>().into_iter().collect();
+        let mut contents: Files = contents.collect();
         contents.extend(files.iter().map(|element| (file(element), parameters(element))));
         self.commit(contents);
     }
@@ -158,7 +158,9 @@ impl Tenant {
                 let mut files = self.files();
                 let path = directory(self.chance.pick(&ELEMENTS).copied().unwrap_or_default());
                 let content = self.content();
-                files.entry(path).and_modify(|old| *old = content);
+                if let Some(old) = files.get_mut(&path) {
+                    *old = content;
+                }
                 self.commit(files);
                 "commits".to_owned()
             }
