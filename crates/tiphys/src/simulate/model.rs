@@ -117,6 +117,11 @@ pub(super) struct Model {
 }
 
 impl Model {
+    /// Applications of users, and those that a set may make.
+    pub(super) fn all_apps(&self) -> impl Iterator<Item = &App> {
+        self.apps.values().chain(self.generated.values())
+    }
+
     /// An application, of a user or of a set.
     pub(super) fn app(&self, name: &str) -> Option<&App> {
         self.apps.get(name).or_else(|| self.generated.get(name))

@@ -270,9 +270,9 @@ impl Observer {
         }
         let is_destination = key.kind.as_str() == "Namespace"
             && call.method != Method::DELETE
-            && self.model.apps.values().any(|app| app.namespace == key.name.as_str());
+            && self.model.all_apps().any(|app| app.namespace == key.name.as_str());
         if is_destination {
-            let apps = self.model.apps.values().filter(|app| app.namespace == key.name.as_str());
+            let apps = self.model.all_apps().filter(|app| app.namespace == key.name.as_str());
             let projects: BTreeSet<&str> = apps.map(|app| app.project.as_str()).collect();
             if !projects.iter().any(|name| self.model.permitted(name, key, call.at, self.lag)) {
                 self.broken(call.at, "INV-6", format!("no project permits {}", show(call)));

@@ -278,16 +278,16 @@ pub(super) struct Outside {
 /// What a set means: names of Applications, each with whether it stands there twice. `None`: nobody knows.
 pub(super) type Meaning = Option<BTreeMap<String, bool>>;
 
-/// A state of the set.
+/// A state of the set, and of what it asks.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct State {
     pub(super) spec: Spec,
-    pub(super) meaning: Meaning,
+    pub(super) outside: Outside,
 }
 
 impl State {
-    pub(super) fn new(spec: &Spec, outside: &Outside) -> Self {
-        Self { meaning: meaning(spec, outside), spec: spec.clone() }
+    pub(super) fn meaning(&self) -> Meaning {
+        meaning(&self.spec, &self.outside)
     }
 }
 
@@ -323,10 +323,11 @@ fn meaning(spec: &Spec, outside: &Outside) -> Meaning {
     (answers && (!spec.is_broken || found.is_empty())).then_some(found)
 }
 
-/// A state, and when it was in force.
-#[derive(Clone, Copy, Debug)]
+/// What a set said, what that meant with answers of some time, and when these could be had.
+#[derive(Clone, Debug)]
 pub(super) struct Lately<'a> {
-    pub(super) state: &'a State,
+    pub(super) spec: &'a Spec,
+    pub(super) meaning: Meaning,
     pub(super) begin: Duration,
     pub(super) end: Duration,
 }
@@ -356,11 +357,22 @@ impl History {
         self.states.last().map(|(at, _)| *at).unwrap_or_default()
     }
 
-    /// States that were in force at some time since.
+    /// Everything that may be acted by: what was said at some time since, with what was answered at some time since.
+    /// Answers are kept for a while, so the one may be newer than the other.
     pub(super) fn lately(&self, since: Duration, now: Duration) -> impl Iterator<Item = Lately<'_>> {
         let ends = self.states.iter().skip(1).map(|(at, _)| *at).chain([now]);
-        let states = self.states.iter().zip(ends).filter(move |(_, end)| *end >= since);
-        states.map(|((begin, state), end)| Lately { state, begin: *begin, end })
+        let all: Vec<_> = self.states.iter().zip(ends).filter(move |((_, _), end)| *end >= since).collect();
+        let mut specs: Vec<&Spec> = all.iter().map(|((_, state), _)| &state.spec).collect();
+        specs.dedup();
+        specs.into_iter().flat_map(move |spec| {
+            let of = move |((begin, state), end): &(&(Duration, State), Duration)| Lately {
+                spec,
+                meaning: meaning(spec, &state.outside),
+                begin: *begin,
+                end: *end,
+            };
+            all.iter().map(of).collect::<Vec<_>>()
+        })
     }
 }
 

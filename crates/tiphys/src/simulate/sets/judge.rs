@@ -7,7 +7,7 @@ use http::Method;
 use serde_json::Value;
 
 use super::tenant::live;
-use super::{Lately, NAME, SETS, State, letter};
+use super::{Lately, NAME, SETS, letter};
 use crate::simulate::observer::{Call, Observer, show};
 use crate::simulate::wire::Wires;
 
@@ -37,7 +37,7 @@ impl Observer {
         }
         self.model.sets.gone.get_or_insert(call.at);
         // The garbage collector takes at once what is left.
-        let is_ordered = self.states(call.at).all(|lately| lately.state.spec.turn('?').is_some());
+        let is_ordered = self.states(call.at).all(|lately| lately.spec.turn('?').is_some());
         if !is_ordered || !wires.sees_at_once() {
             return;
         }
@@ -67,16 +67,16 @@ impl Observer {
         // A patch says what differs.
         let says = |pointer: &str, wanted: &str| call.body.pointer(pointer).is_none_or(|said| said == wanted);
         let element = name.rsplit('-').next().unwrap_or_default();
-        let is_meant = |state: &State| {
-            let edition = state.spec.edition.to_string();
-            state.meaning.as_ref().is_some_and(|names| names.get(name) == Some(&false))
+        let is_meant = |lately: Lately<'_>| {
+            let edition = lately.spec.edition.to_string();
+            lately.meaning.as_ref().is_some_and(|names| names.get(name) == Some(&false))
                 && says("/metadata/labels/edition", &edition)
                 && says("/spec/info/0/value", &edition)
                 && says("/metadata/labels/letter", &letter(name).to_string())
                 && says("/spec/source/path", &format!("sets/{element}"))
                 && says("/spec/destination/namespace", name)
         };
-        if !self.states(call.at).any(|lately| is_meant(lately.state)) {
+        if !self.states(call.at).any(is_meant) {
             let text = format!("{name} is made what no state of the set means: {}", show(call));
             self.broken(call.at, "INV-8", text);
         }
@@ -95,12 +95,11 @@ impl Observer {
 
     /// INV-8: an Application goes when the generators, asked completely, do not mean it any more.
     fn set_app_pruned(&mut self, name: &str, call: &Call) {
-        let is_unmeant = |lately: &Lately<'_>| {
-            lately.state.meaning.as_ref().is_some_and(|names| !names.contains_key(name))
-        };
+        let is_unmeant =
+            |lately: &Lately<'_>| lately.meaning.as_ref().is_some_and(|names| !names.contains_key(name));
         // Whoever is mistaken for a moment is asked twice.
         let is_sudden = |lately: &Lately<'_>| {
-            lately.state.spec.asks_plugin() && lately.state.meaning.as_ref().is_some_and(BTreeMap::is_empty)
+            lately.spec.asks_plugin() && lately.meaning.as_ref().is_some_and(BTreeMap::is_empty)
         };
         let known = self.states(call.at).filter(is_unmeant).any(|lately| !is_sudden(&lately));
         let first = self.states(call.at).find(is_sudden).map(|lately| lately.begin);
@@ -125,9 +124,9 @@ impl Observer {
             label.and_then(|label| label.chars().next()).unwrap_or('?')
         };
         let Some(before) = call.live.as_deref() else { return };
-        let is_in_order = |state: &State| {
-            let Some((turn, max)) = state.spec.turn(mark(before)) else { return true };
-            let turn_of = |app: &Value| state.spec.turn(mark(app)).map(|(turn, _)| turn);
+        let is_in_order = |lately: Lately<'_>| {
+            let Some((turn, max)) = lately.spec.turn(mark(before)) else { return true };
+            let turn_of = |app: &Value| lately.spec.turn(mark(app)).map(|(turn, _)| turn);
             let others = all.iter().filter(|(other, _)| *other != name);
             let (mut beside, mut going) = (1, 0);
             for (_, other) in others {
@@ -142,7 +141,7 @@ impl Observer {
             }
             going < max.of(beside)
         };
-        if !self.states(call.at).any(|lately| is_in_order(lately.state)) {
+        if !self.states(call.at).any(is_in_order) {
             let left: Vec<&String> = all.keys().collect();
             let text = format!("{name} is not next: {left:?} are there: {}", show(call));
             self.broken(call.at, "INV-12", text);
@@ -168,7 +167,7 @@ impl Observer {
         // What the steps were when this was decided is certain only when they did not change.
         let quiet = call.at.saturating_sub(self.model.sets.since());
         let Some(state) = self.model.sets.now().filter(|_| quiet > self.lag + LAG) else { return };
-        let Some(names) = &state.meaning else { return };
+        let Some(names) = state.meaning() else { return };
         let steps = &state.spec.steps;
         let step_of = |name: &str| steps.iter().position(|step| step.letters.contains(&letter(name)));
         let Some(own) = step_of(name) else {

@@ -51,7 +51,7 @@ fn stands(wires: &Wires, set: &Value, state: &State, loses_events: bool) -> Chec
         of_kind.next().and_then(|one| one.get("status")?.as_str()).unwrap_or_default().to_owned()
     };
     let (failed, is_current) = (condition("ErrorOccurred"), condition("ResourcesUpToDate"));
-    let Some(names) = &state.meaning else {
+    let Some(names) = state.meaning() else {
         if (failed.as_str(), is_current.as_str()) != ("True", "False") {
             return Err((
                 "INV-15",

@@ -136,7 +136,7 @@ impl Tenant {
 
     /// The observer learns what is in force from now on.
     fn note(&self) {
-        let state = State::new(&self.spec, &self.outside());
+        let state = State { spec: self.spec.clone(), outside: self.outside() };
         let now = self.wires.now();
         self.wires.observer.lock().model.sets.note(now, state);
     }
