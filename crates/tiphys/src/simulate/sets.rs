@@ -352,11 +352,6 @@ impl History {
         self.states.last().map(|(_, state)| state)
     }
 
-    /// Since when nothing changed.
-    pub(super) fn since(&self) -> Duration {
-        self.states.last().map(|(at, _)| *at).unwrap_or_default()
-    }
-
     /// Everything that may be acted by: what was said at some time since, with what was answered at some time since.
     /// Answers are kept for a while, so the one may be newer than the other.
     pub(super) fn lately(&self, since: Duration, now: Duration) -> impl Iterator<Item = Lately<'_>> {

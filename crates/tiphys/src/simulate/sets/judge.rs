@@ -164,34 +164,23 @@ impl Observer {
             self.broken(call.at, "ASET-230", text);
             return;
         }
-        // What the steps were when this was decided is certain only when they did not change.
-        let quiet = call.at.saturating_sub(self.model.sets.since());
-        let Some(state) = self.model.sets.now().filter(|_| quiet > self.lag + LAG) else { return };
-        let Some(names) = state.meaning() else { return };
-        let steps = &state.spec.steps;
-        let step_of = |name: &str| steps.iter().position(|step| step.letters.contains(&letter(name)));
-        let Some(own) = step_of(name) else {
-            let text = format!("a roll-out of {name}, which is in no step: {}", show(call));
-            self.broken(call.at, "ASET-230", text);
-            return;
+        let is_allowed = |lately: Lately<'_>| {
+            let Some(names) = &lately.meaning else { return false };
+            let steps = &lately.spec.steps;
+            let step_of = |name: &str| steps.iter().position(|step| step.letters.contains(&letter(name)));
+            let Some(own) = step_of(name) else { return false };
+            let is_through = |other: &str| status.get(other) == Some(&"Healthy");
+            let mut earlier = names.keys().filter(|other| step_of(other).is_some_and(|step| step < own));
+            let (mut all, mut running) = (0, 0);
+            for (_, status) in status.iter().filter(|(other, _)| step_of(other) == Some(own)) {
+                all += 1;
+                running += usize::from(matches!(*status, "Pending" | "Progressing"));
+            }
+            let max = steps.get(own).and_then(|step| step.max);
+            earlier.all(|other| is_through(other)) && max.is_none_or(|max| running <= max.of(all))
         };
-        let waits = names.keys().find(|other| {
-            step_of(other).is_some_and(|step| step < own) && status.get(other.as_str()) != Some(&"Healthy")
-        });
-        if let Some(waits) = waits {
-            let text = format!("a roll-out of {name} before {waits} is through: {}", show(call));
-            self.broken(call.at, "ASET-230", text);
-            return;
-        }
-        let of_step = status.iter().filter(|(other, _)| step_of(other) == Some(own));
-        let (mut all, mut running) = (0, 0);
-        for (_, status) in of_step {
-            all += 1;
-            running += usize::from(matches!(*status, "Pending" | "Progressing"));
-        }
-        let max = steps.get(own).and_then(|step| step.max);
-        if max.is_some_and(|max| running > max.of(all)) {
-            let text = format!("a roll-out of {name}, and {running} of {all} of its step: {}", show(call));
+        if !self.states(call.at).any(is_allowed) {
+            let text = format!("a roll-out of {name} out of turn; stored is {status:?}: {}", show(call));
             self.broken(call.at, "ASET-230", text);
         }
     }
