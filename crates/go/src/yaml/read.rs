@@ -1,7 +1,8 @@
 //! From events to a tree of values, in one pass.
 //!
 //! Anchored values are kept beside the tree and copied where an alias names them, so that the budget of
-//! memory counts what the reader would have to hold; a document that unfolds beyond it is refused.
+//! memory counts what the reader would have to hold; a document that unfolds beyond it is refused. One that unfolds to
+//! much is measured before it is read: a few lines that become gigabytes are refused for the price of a few lines.
 
 use super::events::{Event, Events, Problem};
 use super::resolve::{MERGE_TAG, Scalar, resolve};
@@ -17,6 +18,8 @@ const BLANKS: [char; 7] = [' ', '\t', '\n', '\r', '\u{85}', '\u{2028}', '\u{2029
 /// Bytes that are read again because of a [`Mend`] before the text is given up, and the fewest times.
 const MEND_BYTES_MAX: usize = 64 << 20;
 const MENDS_MIN: usize = 8;
+/// Bytes that aliases may add to a document before it is measured.
+const UNFOLDED_MAX: usize = 1 << 20;
 /// `%TAG` directives of a document. libyaml compares each with those before it, and each tag with all of them.
 const TAG_DIRECTIVES_MAX: usize = 100;
 
@@ -31,9 +34,8 @@ pub(super) fn first_document(
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     check_directives(text)?;
     let mut before = *memory;
-    let mut reader = Reader::new(text, dialect, whole_floats, depth_max, before)?;
-    let (mut outcome, mut mend) = (reader.document(), reader.mend);
-    *memory = reader.memory;
+    let (mut outcome, mut mend);
+    (outcome, mend, *memory) = Reader::read(text, dialect, whole_floats, depth_max, before, None)?;
     if mend.is_none() {
         return outcome;
     }
@@ -47,11 +49,7 @@ pub(super) fn first_document(
             return Err(exceeded.into());
         }
         needed.carry_out(&mut mended, stand_in);
-        let mut reader = Reader::new(&mended, dialect, whole_floats, depth_max, before)?;
-        reader.stand_in = Some(stand_in);
-        outcome = reader.document();
-        mend = reader.mend;
-        *memory = reader.memory;
+        (outcome, mend, *memory) = Reader::read(&mended, dialect, whole_floats, depth_max, before, Some(stand_in))?;
     }
     outcome
 }
@@ -179,6 +177,20 @@ enum Key {
     Name(String),
 }
 
+/// What is put where an alias stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Unfolding {
+    /// A copy; so many bytes were copied.
+    Copies { bytes: usize },
+    /// What the copy would take is counted, and its names alone are copied: a merge asks for them.
+    Measures,
+    /// A copy, however long: all of them were measured.
+    Measured,
+}
+
+/// What came of a document, what would have made the parser go on, and what is left of the memory.
+type Read = (Result<Option<Value>, YamlError>, Option<Mend>, Memory);
+
 struct Reader<'t> {
     events: Events<'t>,
     dialect: Dialect,
@@ -186,6 +198,7 @@ struct Reader<'t> {
     depth_max: usize,
     memory: Memory,
     anchors: BTreeMap<String, Anchored>,
+    unfolding: Unfolding,
     text: &'t str,
     /// Whether the text contains `\/` at all, see [`has_slash_escape`].
     slashes: bool,
@@ -198,6 +211,27 @@ struct Reader<'t> {
 }
 
 impl<'t> Reader<'t> {
+    /// Reads a document, and where it unfolds to much a second time.
+    fn read(
+        text: &'t str,
+        dialect: Dialect,
+        whole_floats: WholeFloats,
+        depth_max: usize,
+        memory: Memory,
+        stand_in: Option<char>,
+    ) -> Result<Read, YamlError> {
+        let mut reader = Self::new(text, dialect, whole_floats, depth_max, memory)?;
+        reader.stand_in = stand_in;
+        let mut outcome = reader.document();
+        // Of what was measured only the size is true.
+        if reader.unfolding == Unfolding::Measures && !matches!(outcome, Err(YamlError::Memory { .. })) {
+            reader = Self::new(text, dialect, whole_floats, depth_max, memory)?;
+            (reader.stand_in, reader.unfolding) = (stand_in, Unfolding::Measured);
+            outcome = reader.document();
+        }
+        Ok((outcome, reader.mend, reader.memory))
+    }
+
     fn new(
         text: &'t str,
         dialect: Dialect,
@@ -212,6 +246,7 @@ impl<'t> Reader<'t> {
             depth_max,
             memory,
             anchors: BTreeMap::new(),
+            unfolding: Unfolding::Copies { bytes: 0 },
             text,
             slashes: text.contains("\\/"),
             stand_in: None,
@@ -346,7 +381,17 @@ impl<'t> Reader<'t> {
             }
             Some(Anchored::Tree { value, bytes, .. }) => {
                 self.memory.spend(*bytes)?;
-                Ok(Built::Tree(value.clone()))
+                if let Unfolding::Copies { bytes: copied } = &mut self.unfolding {
+                    *copied = copied.saturating_add(*bytes);
+                    if *copied > UNFOLDED_MAX {
+                        self.unfolding = Unfolding::Measures;
+                    }
+                }
+                Ok(Built::Tree(if self.unfolding == Unfolding::Measures {
+                    names(value)
+                } else {
+                    value.clone()
+                }))
             }
         }
     }
@@ -479,6 +524,14 @@ impl<'t> Reader<'t> {
                 .collect(),
             _ => Err(YamlError::Merge),
         }
+    }
+}
+
+/// A value without what stands in it, but for the names of a mapping.
+fn names(value: &Value) -> Value {
+    match value {
+        Value::Object(members) => members.keys().map(|name| (name.clone(), Value::Null)).collect(),
+        _ => Value::Null,
     }
 }
 
