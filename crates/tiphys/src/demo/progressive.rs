@@ -81,7 +81,9 @@ impl Story {
         loop {
             let now = self.look().await?;
             for (name, place) in &now {
-                if self.last.get(name) != Some(place) && (*place != Place::Absent || self.last.contains_key(name)) {
+                if self.last.get(name) != Some(place)
+                    && (*place != Place::Absent || self.last.contains_key(name))
+                {
                     self.say(&line(name, place));
                 }
             }
@@ -91,7 +93,9 @@ impl Story {
                 return Ok(());
             }
             if Instant::now() > deadline {
-                bail!("the story stands still; `kubectl describe applicationset {SET} -n {NAMESPACE}` says why");
+                bail!(
+                    "the story stands still; `kubectl describe applicationset {SET} -n {NAMESPACE}` says why"
+                );
             }
             tokio::time::sleep(LOOK).await;
         }
@@ -105,7 +109,8 @@ impl Story {
     async fn look(&self) -> anyhow::Result<Places> {
         let writer = &self.running.writer;
         let set = writer.get(&set_target()).await?.map(|set| set.to_value()).transpose()?.unwrap_or_default();
-        let entries = set.pointer("/status/applicationStatus").and_then(Value::as_array).cloned().unwrap_or_default();
+        let entries =
+            set.pointer("/status/applicationStatus").and_then(Value::as_array).cloned().unwrap_or_default();
         let mut places = Places::new();
         for name in Scenario::Progressive.names() {
             let target = Target::new(application_gvk(), NAMESPACE, name);
@@ -113,7 +118,8 @@ impl Story {
                 None => Place::Absent,
                 Some(app) if app.metadata().deletion_timestamp.is_some() => Place::Going,
                 Some(_) => {
-                    let is_it = |entry: &&Value| entry.get("application").and_then(Value::as_str) == Some(name);
+                    let is_it =
+                        |entry: &&Value| entry.get("application").and_then(Value::as_str) == Some(name);
                     let entry = entries.iter().find(is_it);
                     let text = |member: &str| {
                         entry.and_then(|entry| entry.get(member)?.as_str()).unwrap_or_default().to_owned()
