@@ -284,7 +284,8 @@ fn promote(
     let second = facts.now.as_second();
     let just_began = |observed: &&Observed<'_>| {
         let operation = observed.application.status.operation.as_ref();
-        operation.and_then(|operation| operation.started_at).is_some_and(|at| at.as_second() == second)
+        let ours = operation.filter(|operation| operation.is_ours);
+        ours.and_then(|operation| operation.started_at).is_some_and(|at| at.as_second() == second)
     };
     let began = facts.live.iter().filter(just_began).map(|observed| observed.application.name.as_str());
     let began: BTreeSet<&str> = began.collect();

@@ -199,7 +199,13 @@ struct Deployed {
 /// Shows a deletion.
 pub(super) async fn deletion(stage: &Stage, set: &ApplicationSet) -> anyhow::Result<End> {
     let apps = stage.apps().await;
-    let mut deployed: Vec<Deployed> = apps.iter().flat_map(rows).collect();
+    let mut deployed = Vec::new();
+    for object in apps.iter().flat_map(rows) {
+        // Of kinds that are named otherwise nothing is said.
+        if stage.has(&object.destination, &object.path).await {
+            deployed.push(object);
+        }
+    }
     let mut follow = Follow::begin(stage.elapsed());
     let mut there: Vec<String> = apps.iter().map(|app| name(app).to_owned()).collect();
     let width = there.iter().map(String::len).max().unwrap_or(0);
