@@ -123,6 +123,35 @@ pub(super) struct Content<'a> {
     pub(super) faults: &'a [Fault],
 }
 
+/// A repository of stand-ins, or the names under which a folder is asked for.
+#[derive(Default)]
+struct Made {
+    url: String,
+    files: BTreeMap<String, Bytes>,
+    revisions: BTreeSet<String>,
+}
+
+impl Made {
+    fn commit(self, servers: &MemoryRepositories) -> anyhow::Result<()> {
+        let Self { url, files, revisions } = self;
+        let commit = match servers.get_ref(&url, &format!("refs/heads/{MAIN}")) {
+            Some(commit) => commit,
+            None => servers.commit(&url, MAIN, files, 0)?,
+        };
+        for revision in revisions {
+            if revision.len() == 40 && revision.bytes().all(|byte| byte.is_ascii_hexdigit()) {
+                bail!(
+                    "targetRevision {revision} of {url} is a commit; name a branch or a tag to rehearse it"
+                );
+            }
+            if !revision.is_empty() && revision != "HEAD" {
+                servers.set_ref(&url, &format!("refs/heads/{revision}"), &commit);
+            }
+        }
+        Ok(())
+    }
+}
+
 impl Content<'_> {
     /// Makes the repositories of applications that no folder is given for, and the branches of all.
     pub(super) fn stand_in(&self, servers: &MemoryRepositories, apps: &[Value]) -> anyhow::Result<()> {
@@ -130,56 +159,32 @@ impl Content<'_> {
         if let Some(fault) = self.faults.iter().find(|fault| !known.contains(fault.name.as_str())) {
             bail!("--faults: there is no application {}; there are {}", fault.name, names(&known));
         }
-        let mut repositories: BTreeMap<String, (String, BTreeMap<String, Bytes>, BTreeSet<String>)> =
-            BTreeMap::new();
+        let mut repositories: BTreeMap<String, Made> = BTreeMap::new();
         for app in apps {
             for source in sources(app) {
                 let text = |member: &str| source.get(member).and_then(Value::as_str).unwrap_or_default();
                 let url = text("repoURL");
-                let is_folder = self.folders.iter().any(|folder| repo_url::same(&folder.url, url));
-                let key = repo_url::normalize(url);
-                let (_, files, revisions) = repositories
-                    .entry(key)
-                    .or_insert_with(|| (url.to_owned(), BTreeMap::new(), BTreeSet::new()));
-                revisions.insert(text("targetRevision").to_owned());
-                if !is_folder {
-                    let odd = ["chart", "helm", "kustomize", "plugin"]
-                        .into_iter()
-                        .find(|field| source.get(*field).is_some());
-                    if let Some(field) = odd {
-                        bail!(
-                            "application {} has a source with {field}, for which there is no stand-in; \
-                               give its repository a folder: --source {url}=DIR",
-                            name(app)
-                        );
-                    }
-                    let path = text("path").trim_matches('/').trim_start_matches("./");
-                    let path =
-                        if path.is_empty() || path == "." { String::new() } else { format!("{path}/") };
-                    let object = self.workload(name(app));
-                    files.insert(format!("{path}{}.yaml", name(app)), Bytes::from(object.to_string()));
+                let made = repositories.entry(repo_url::normalize(url)).or_default();
+                url.clone_into(&mut made.url);
+                made.revisions.insert(text("targetRevision").to_owned());
+                if self.folders.iter().any(|folder| repo_url::same(&folder.url, url)) {
+                    continue;
                 }
-            }
-        }
-        for (url, files, revisions) in repositories.into_values() {
-            let main = format!("refs/heads/{MAIN}");
-            let commit = match servers.get_ref(&url, &main) {
-                Some(commit) => commit,
-                None => servers.commit(&url, MAIN, files, 0)?,
-            };
-            for revision in revisions {
-                let is_id = revision.len() == 40 && revision.bytes().all(|byte| byte.is_ascii_hexdigit());
-                if is_id {
+                let odd = ["chart", "helm", "kustomize", "plugin"];
+                if let Some(field) = odd.into_iter().find(|field| source.get(*field).is_some()) {
                     bail!(
-                        "targetRevision {revision} of {url} is a commit; name a branch or a tag to rehearse it"
+                        "application {} has a source with {field}, for which there is no stand-in; give its \
+                         repository a folder: --source {url}=DIR",
+                        name(app)
                     );
                 }
-                if !revision.is_empty() && revision != "HEAD" {
-                    servers.set_ref(&url, &format!("refs/heads/{revision}"), &commit);
-                }
+                let path = text("path").trim_start_matches("./").trim_matches('/');
+                let path = if path.is_empty() || path == "." { String::new() } else { format!("{path}/") };
+                let object = self.workload(name(app));
+                made.files.insert(format!("{path}{}.yaml", name(app)), Bytes::from(object.to_string()));
             }
         }
-        Ok(())
+        repositories.into_values().try_for_each(|made| made.commit(servers))
     }
 
     fn workload(&self, app: &str) -> Value {

@@ -30,7 +30,7 @@ pub(super) fn rollout(set: &ApplicationSet, apps: &[Value]) -> String {
         return text;
     }
     let steps = steps_of(strategy);
-    let _ = writeln!(text, " in {}", count(steps.len(), "step"));
+    let _written = writeln!(text, " in {}", count(steps.len(), "step"));
     let labels = labels(apps);
     let members = membership(steps, labels.iter().map(|(name, labels)| (*name, labels)));
     let limit = |step: &RolloutStep, total: usize| match (
@@ -103,13 +103,14 @@ fn table(
         let conditions =
             if conditions.is_empty() { "every application".to_owned() } else { conditions.join(", ") };
         let names_text = if names.is_empty() { "nobody".to_owned() } else { names.join(", ") };
-        let _ = writeln!(text, "  step {number}  {conditions}: {names_text} ({})", limit(step, names.len()));
+        let _written =
+            writeln!(text, "  step {number}  {conditions}: {names_text} ({})", limit(step, names.len()));
     }
     let mut others: Vec<&str> =
         apps.iter().map(name).filter(|name| members.step_of(name).is_none()).collect();
     others.sort_unstable();
     if !others.is_empty() {
-        let _ = writeln!(text, "  {rest}: {}", others.join(", "));
+        let _written = writeln!(text, "  {rest}: {}", others.join(", "));
     }
 }
 

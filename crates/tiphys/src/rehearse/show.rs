@@ -1,6 +1,7 @@
 //! Follows what happens and shows it, line by line, in virtual time (CLI-1061, CLI-1063).
 
 use std::collections::BTreeMap;
+use std::fmt::Write as _;
 use std::io::Write as _;
 use std::time::Duration;
 
@@ -177,13 +178,9 @@ fn still(set: &Value, apps: &[Value], since: Duration) -> String {
             .flatten()
             .find_map(|row| Some(text(row, "/health/message")).filter(|text| !text.is_empty()));
         let why = problem.or(sick).unwrap_or(operation);
-        told.push_str(&format!(
-            "  waits for {}: {} {}{}{why}\n",
-            name(app),
-            text(app, "/status/sync/status"),
-            text(app, "/status/health/status"),
-            if why.is_empty() { "" } else { ": " }
-        ));
+        let (sync, health) = (text(app, "/status/sync/status"), text(app, "/status/health/status"));
+        let colon = if why.is_empty() { "" } else { ": " };
+        let _written = writeln!(told, "  waits for {}: {sync} {health}{colon}{why}", name(app));
     }
     told
 }
