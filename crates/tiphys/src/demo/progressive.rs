@@ -116,7 +116,7 @@ impl Story {
             let target = Target::new(application_gvk(), NAMESPACE, name);
             let place = match writer.get(&target).await? {
                 None => Place::Absent,
-                Some(app) if app.metadata().deletion_timestamp.is_some() => Place::Going,
+                Some(app) if !app.metadata().deletion_timestamp.is_empty() => Place::Going,
                 Some(_) => {
                     let is_it =
                         |entry: &&Value| entry.get("application").and_then(Value::as_str) == Some(name);

@@ -68,7 +68,6 @@ async fn folders(world: &World, names: &[&str]) -> Repo {
 #[tokio::test]
 async fn aset_132_generators_make_applications() {
     let Some(mut world) = World::start("generators").await else { return };
-    let ns = world.namespace("ns").await;
     let repo = folders(&world, &["one", "two", "three"]).await;
     let git = json!({"git": {"repoURL": repo.url, "revision": "main", "directories": [
         {"path": "apps/*"}, {"path": "apps/three", "exclude": true}]}});
@@ -82,6 +81,7 @@ async fn aset_132_generators_make_applications() {
         ("matrix", matrix, "m-{{ .name }}-{{ .path.basename }}", "{{ .path.path }}"),
     ];
     for (name, generator, app, path) in &sets {
+        let ns = world.namespace(name).await;
         let spec = json!({"goTemplate": true, "goTemplateOptions": ["missingkey=error"],
             "generators": [generator], "template": template(app, &repo, path, &ns)});
         let set = world.create_set(name, &spec).await;
@@ -89,8 +89,9 @@ async fn aset_132_generators_make_applications() {
     }
     let expected = ["d-one", "d-two", "f-three", "l-one", "m-in-cluster-one", "m-in-cluster-two"];
     assert_eq!(world.app_names().await, expected);
-    for name in ["one", "two", "three"] {
-        world.until_object(CONFIG_MAPS, &ns, name, "is deployed", |_| true).await;
+    let deployed = [("list", "one"), ("dirs", "one"), ("dirs", "two"), ("files", "three"), ("matrix", "two")];
+    for (set, name) in deployed {
+        world.until_object(CONFIG_MAPS, &world.name(set), name, "is deployed", |_| true).await;
     }
     // A folder that comes brings its application, one that goes takes it along.
     let four = file(&[config_map("four", "1")]);
@@ -98,8 +99,11 @@ async fn aset_132_generators_make_applications() {
     let names = ["d-four", "d-one", "f-three", "l-one", "m-in-cluster-four", "m-in-cluster-one"];
     let look = || async { json!(world.app_names().await) };
     world.until("the sets follow", look, |seen| *seen == json!(names)).await;
-    world.until_object(CONFIG_MAPS, &ns, "four", "is deployed", |_| true).await;
-    world.until_gone(CONFIG_MAPS, &ns, "two").await;
+    for set in ["dirs", "matrix"] {
+        let ns = world.name(set);
+        world.until_object(CONFIG_MAPS, &ns, "four", "is deployed", |_| true).await;
+        world.until_gone(CONFIG_MAPS, &ns, "two").await;
+    }
     world.finish().await;
 }
 
