@@ -385,7 +385,7 @@ fn requeue(sets: &Sets, key: &SetKey, wish: Wish) {
             sets.queue.add(key.clone(), Priority::Routine);
             return;
         }
-        Wish::After(wait) => memory.due(now + wait),
+        Wish::After(wait) => memory.due(now + wait, now),
         Wish::Backoff => now + backoff::after(memory.failures).max(sets.turns.take(now)),
     };
     drop(memory);

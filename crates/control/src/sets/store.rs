@@ -177,9 +177,10 @@ impl SetMemory {
         asks
     }
 
-    /// Another look is due at this time, or at the earlier one that was promised already.
-    pub(super) fn due(&mut self, at: Instant) -> Instant {
-        let at = self.asks_at.map_or(at, |before| before.min(at));
+    /// Another look is due at this time, or at the earlier one that was promised already and has not come yet: a look at
+    /// a set that is being deleted asks nobody and keeps no promise.
+    pub(super) fn due(&mut self, at: Instant, now: Instant) -> Instant {
+        let at = self.asks_at.filter(|before| *before > now).map_or(at, |before| before.min(at));
         self.asks_at = Some(at);
         at
     }
@@ -249,11 +250,16 @@ mod tests {
         let minute = std::time::Duration::from_mins(1);
         let mut memory = SetMemory::default();
         assert!(memory.begins_to_ask(true, now), "a refresh was asked for");
-        assert_eq!(memory.due(now + minute * 30), now + minute * 30);
+        assert_eq!(memory.due(now + minute * 30, now), now + minute * 30);
         assert!(!memory.begins_to_ask(false, now + minute), "an Application changed");
-        assert_eq!(memory.due(now + minute * 31), now + minute * 30, "what was promised stays");
+        assert_eq!(memory.due(now + minute * 31, now + minute), now + minute * 30, "what was promised stays");
         assert!(memory.begins_to_ask(false, now + minute * 30));
-        assert_eq!(memory.due(now + minute * 60), now + minute * 60);
+        assert_eq!(memory.due(now + minute * 60, now + minute * 30), now + minute * 60);
+        assert_eq!(
+            memory.due(now + minute * 70, now + minute * 61),
+            now + minute * 70,
+            "one that is over is none"
+        );
         memory.asks_again = true;
         assert!(memory.begins_to_ask(false, now + minute * 31));
         assert!(!memory.begins_to_ask(false, now + minute * 32));
