@@ -29,6 +29,8 @@ pub use steps::{Membership, membership};
 
 /// Retries of a sync where the template says nothing (ASET-230).
 const RETRY_LIMIT: i64 = 5;
+/// Seconds that the clock of a former controller may have been ahead.
+const SKEW_MAX: i64 = 600;
 /// What `status.applicationStatus` says of Applications in no step.
 const NO_STEP: &str = "-1";
 
@@ -80,7 +82,8 @@ pub struct RolloutPass {
     pub promoted: Vec<String>,
     /// Applications whose sync is asked for, with the operation (ASET-230).
     pub operations: BTreeMap<String, Operation>,
-    /// Whether an Application is not asked yet only because its last sync began in this very second.
+    /// Whether an Application is not asked yet only because its last sync began in this very second, or later by the clock
+    /// of another controller.
     pub waits_a_moment: bool,
     /// The step in progress, from 1; `None` when the roll-out is complete (ASET-216).
     pub progressing_step: Option<usize>,
@@ -281,11 +284,12 @@ fn promote(
     allowed: &BTreeSet<String>,
     entries: &mut Entries,
 ) -> (Vec<String>, bool) {
-    let second = facts.now.as_second();
+    let now = facts.now.as_second();
     let just_began = |observed: &&Observed<'_>| {
         let operation = observed.application.status.operation.as_ref();
         let ours = operation.filter(|operation| operation.is_ours);
-        ours.and_then(|operation| operation.started_at).is_some_and(|at| at.as_second() == second)
+        let at = ours.and_then(|operation| operation.started_at).map(|at| at.as_second());
+        at.is_some_and(|at| (now..=now.saturating_add(SKEW_MAX)).contains(&at))
     };
     let began = facts.live.iter().filter(just_began).map(|observed| observed.application.name.as_str());
     let began: BTreeSet<&str> = began.collect();

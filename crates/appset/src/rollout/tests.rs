@@ -289,6 +289,12 @@ fn aset_231_a_sync_of_the_same_second_for_another_revision_does_not_count() {
     let pass = trial.pass(11);
     assert_eq!(trial.states(), ["a 1 Pending"]);
     assert_eq!(pass.operations.len(), 1, "the old sync is not the one that was asked for");
+    // A controller whose clock is behind that of the one before waits until its own has come so far.
+    trial.observe("a", "OutOfSync", "Healthy", "r3");
+    let pass = trial.pass(4);
+    assert_eq!((trial.states(), pass.waits_a_moment), (vec!["a 1 Waiting".to_owned()], true));
+    let pass = trial.pass(11);
+    assert_eq!((trial.states(), pass.operations.len()), (vec!["a 1 Pending".to_owned()], 1));
 }
 
 #[test]
