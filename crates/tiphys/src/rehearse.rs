@@ -115,7 +115,7 @@ async fn rehearse(arguments: &Arguments) -> anyhow::Result<End> {
 
 async fn play_out(arguments: &Arguments, play: &Play, stage: &Stage, apps: &[Value]) -> anyhow::Result<End> {
     show::print(&plan::rollout(&play.set, apps));
-    let rolled = show::rollout(stage, &play.set, !arguments.delete).await?;
+    let rolled = show::rollout(stage, &play.set, arguments.health_delay.time(), !arguments.delete).await?;
     if rolled == End::Stuck || !arguments.delete {
         return Ok(rolled);
     }

@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
+use std::time::Duration;
 
 use anyhow::{Context as _, bail};
 use bytes::Bytes;
@@ -77,6 +78,13 @@ fn gather(
 /// `--health-delay KIND=DURATION`.
 #[derive(Clone, Debug)]
 pub(super) struct Delay(String);
+
+impl Delay {
+    pub(super) fn time(&self) -> Duration {
+        let read = tiphys_go::duration::parse(&self.0).ok();
+        read.and_then(|duration| Duration::try_from(duration).ok()).unwrap_or_default()
+    }
+}
 
 impl FromStr for Delay {
     type Err = String;

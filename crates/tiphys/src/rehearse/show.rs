@@ -19,8 +19,8 @@ const LOOK: Duration = Duration::from_millis(100);
 /// … and when nothing did for a while.
 const LATER: Duration = Duration::from_secs(5);
 const WHILE: Duration = Duration::from_mins(1);
-/// Without a change for this long it stands still.
-const STILL: Duration = Duration::from_hours(1);
+/// Without a change for this long, beyond what workloads need, it stands still.
+const STILL: Duration = Duration::from_mins(10);
 
 /// Writes to standard output; a closed pipe ends quietly (CLI-1106).
 pub(super) fn print(text: &str) {
@@ -53,16 +53,20 @@ struct Follow {
     began: Duration,
     last: Seen,
     changed: Duration,
+    /// Longest time without a change.
+    still: Duration,
+    /// Letters of the longest name.
+    width: usize,
 }
 
 impl Follow {
-    fn begin(at: Duration) -> Self {
-        Self { began: at, last: Seen::new(), changed: at }
+    fn begin(at: Duration, delay: Duration, width: usize) -> Self {
+        Self { began: at, last: Seen::new(), changed: at, still: STILL.saturating_add(delay), width }
     }
 
     /// Takes what is seen; the lines about what changed.
     fn take(&mut self, at: Duration, seen: Seen) -> Vec<String> {
-        let width = seen.keys().map(String::len).max().unwrap_or(0);
+        let width = seen.keys().map(String::len).max().unwrap_or(0).max(self.width);
         let is_news = |(app, now): &(&String, &(String, String))| self.last.get(*app) != Some(*now);
         let news: Vec<String> = seen
             .iter()
@@ -77,7 +81,7 @@ impl Follow {
     }
 
     fn is_still(&self, at: Duration) -> bool {
-        at.saturating_sub(self.changed) >= STILL
+        at.saturating_sub(self.changed) >= self.still
     }
 
     async fn wait(&self, at: Duration) {
@@ -91,9 +95,14 @@ fn text<'a>(object: &'a Value, path: &str) -> &'a str {
 }
 
 /// Shows a roll-out; silently when only its end is wanted.
-pub(super) async fn rollout(stage: &Stage, set: &ApplicationSet, is_shown: bool) -> anyhow::Result<End> {
+pub(super) async fn rollout(
+    stage: &Stage,
+    set: &ApplicationSet,
+    delay: Duration,
+    is_shown: bool,
+) -> anyhow::Result<End> {
     let is_rolling = is_rolling(set.spec.strategy.as_ref());
-    let mut follow = Follow::begin(Duration::ZERO);
+    let mut follow = Follow::begin(Duration::ZERO, delay, 0);
     loop {
         let (at, live, apps) = (stage.elapsed(), stage.set().await, stage.apps().await);
         let seen = if is_rolling { phases(&live) } else { states(&apps) };
@@ -203,9 +212,9 @@ pub(super) async fn deletion(stage: &Stage, set: &ApplicationSet) -> anyhow::Res
             deployed.push(object);
         }
     }
-    let mut follow = Follow::begin(stage.elapsed());
     let mut there: Vec<String> = apps.iter().map(|app| name(app).to_owned()).collect();
     let width = there.iter().map(String::len).max().unwrap_or(0);
+    let mut follow = Follow::begin(stage.elapsed(), Duration::ZERO, width);
     stage.delete_set().await?;
     loop {
         let at = stage.elapsed();
