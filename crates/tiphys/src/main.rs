@@ -30,6 +30,7 @@ Use it
   admin     settings rbac: who may do what, and whether a policy can be read
 
 Ask it
+  rehearse  show what a roll-out or a deletion of an ApplicationSet would do, without a cluster
   eval      answer questions about single decisions, one JSON request per line
   version   print the version
 
@@ -60,6 +61,7 @@ fn main() -> ExitCode {
     match verb {
         Some("eval") => tiphys::eval::run(rest),
         Some("simulate") => tiphys::simulate::run(rest),
+        Some("rehearse") => tiphys::rehearse::run(rest),
         Some("demo") => demo::demo(rest),
         Some("run") => run::run(rest),
         Some("serve") => run::serve(rest),

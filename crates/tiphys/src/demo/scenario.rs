@@ -1,5 +1,6 @@
 //! What each scenario shows: the files of its repository and its Applications (CLI-1002).
 
+use anyhow::Context as _;
 use serde_json::{Value, json};
 
 /// The word in sample files that stands for the address of the repository.
@@ -20,6 +21,8 @@ pub(crate) enum Scenario {
     Drift,
     /// What goes wrong, each in its own way.
     Failures,
+    /// An `ApplicationSet` that is rolled out and deleted in order.
+    Progressive,
 }
 
 /// A file of a sample: path and text.
@@ -49,6 +52,9 @@ const FAILURES: &[File] = files!("failures":
     "crashing/deployment.yaml", "crashing/service.yaml", "hooked/check.yaml", "hooked/deployment.yaml",
     "unknown-kind/deployment.yaml", "unreadable/deployment.yaml",
 );
+const PROGRESSIVE: &[File] = files!("progressive":
+    "applicationset.yaml", "config/deployment.yaml", "db/deployment.yaml", "frontend/deployment.yaml",
+);
 /// One commit each: what is wrong from the beginning.
 const BROKEN: &[File] = files!("failures/broken":
     "crashing/deployment.yaml", "hooked/check.yaml", "unknown-kind/database.yaml", "unreadable/settings.yaml",
@@ -69,7 +75,8 @@ const fn app(name: &'static str) -> App {
 
 impl Scenario {
     /// All there are.
-    pub(crate) const ALL: [Self; 4] = [Self::Guestbook, Self::Waves, Self::Drift, Self::Failures];
+    pub(crate) const ALL: [Self; 5] =
+        [Self::Guestbook, Self::Waves, Self::Drift, Self::Failures, Self::Progressive];
 
     /// The name on the command line.
     pub(crate) fn name(self) -> &'static str {
@@ -78,6 +85,7 @@ impl Scenario {
             Self::Waves => "waves",
             Self::Drift => "drift",
             Self::Failures => "failures",
+            Self::Progressive => "progressive",
         }
     }
 
@@ -93,6 +101,7 @@ impl Scenario {
             Self::Waves => WAVES,
             Self::Drift => DRIFT,
             Self::Failures => FAILURES,
+            Self::Progressive => PROGRESSIVE,
         };
         std::iter::once(&README)
             .chain(files)
@@ -106,9 +115,12 @@ impl Scenario {
         files.iter().map(|file| (file.0.split('/').next().unwrap_or(""), *file)).collect()
     }
 
-    /// The Applications that the demo creates.
-    pub(crate) fn applications(self, repository: &str) -> Vec<Value> {
-        self.apps().iter().map(|app| application(app, repository)).collect()
+    /// What the demo creates: Applications, or the set that makes them.
+    pub(crate) fn objects(self, repository: &str) -> anyhow::Result<Vec<Value>> {
+        if self == Self::Progressive {
+            return Ok(vec![set(repository)?]);
+        }
+        Ok(self.apps().iter().map(|app| application(app, repository)).collect())
     }
 
     /// All Applications that exist when the scenario is complete, the children of others among them.
@@ -127,6 +139,7 @@ impl Scenario {
             Self::Waves => ("scale waves", "then watch the waves again"),
             Self::Drift => ("drift healed", "then watch it heal"),
             Self::Failures => ("fix crashing", "then watch it heal"),
+            Self::Progressive => ("break db", "once the story below is told"),
         }
     }
 
@@ -138,8 +151,20 @@ impl Scenario {
             Self::Failures => ["crashing", "hooked", "unknown-kind", "unreadable"]
                 .map(|name| App { retries: Some(1), ..app(name) })
                 .into(),
+            Self::Progressive => {
+                ["config", "db", "frontend"].map(|name| App { namespace: "pricelist", ..app(name) }).into()
+            }
         }
     }
+}
+
+/// The set, as the file of the repository has it.
+fn set(repository: &str) -> anyhow::Result<Value> {
+    let (path, text) = PROGRESSIVE.first().copied().unwrap_or_default();
+    let text = text.replace(REPOSITORY, repository);
+    let limits = tiphys_go::yaml::Limits::default();
+    let set = tiphys_go::yaml::parse(&text, tiphys_go::yaml::Dialect::Sigs, &limits)?;
+    set.with_context(|| format!("{path} is empty"))
 }
 
 fn application(app: &App, repository: &str) -> Value {
