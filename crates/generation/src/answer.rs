@@ -79,6 +79,7 @@ async fn git(by: &Answerer, ledger: &Ledger, question: &GitQuestion) -> Result<G
     }
     let sources = &by.sources;
     let repository = world.repository(&question.repo_url, &question.project)?;
+    let repository = Repository::from(&repository);
     let freshness = if question.fresh { Freshness::Fetch } else { Freshness::Cached };
     let resolved = sources.resolve(&repository, &question.revision, freshness).await;
     let commit = resolved.map_err(|error| error.to_string())?;

@@ -11,7 +11,7 @@ use http::{Method, Request};
 use parking_lot::Mutex;
 use serde_json::{Value, json};
 use tiphys_cluster::Connection;
-use tiphys_control::services::{NoProviders, PluginCall, Plugins, Services};
+use tiphys_control::services::{PluginCall, Plugins, Services};
 use tiphys_control::{Controller, ControllerOptions};
 use tiphys_sim::Sim;
 use tiphys_source::MemoryRepositories;
@@ -443,7 +443,7 @@ async fn inv_8_a_plugin_that_says_nothing_is_asked_twice() {
         *said.answer.lock() = Some((status, json!({"output": {"parameters": sets}}).to_string()));
     };
     let plugins: Arc<dyn Plugins> = Arc::<Said>::clone(&said);
-    let services = Services { plugins, providers: Arc::new(NoProviders) };
+    let services = Services { plugins, ..Services::of_network() };
     let world = Installation::start_with(&[], services, |_| {}).await;
     let map = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "plugin"},
         "data": {"baseUrl": "http://plugin.example/", "token": "$plugin-token:token"}});
