@@ -104,9 +104,7 @@ pub fn check(
     let validation = validate(&set.metadata.name, applications, &scope, request.matching, facts);
     validation.map_err(|none| match none {
         NoAnswer::Pending => Stop::Pending,
-        NoAnswer::Failed(reason) => {
-            Stop::Failed(Failure::new(SetReason::ApplicationValidationError, reason))
-        }
+        NoAnswer::Failed(reason) => Stop::Failed(Failure::new(SetReason::ApplicationValidationError, reason)),
     })
 }
 

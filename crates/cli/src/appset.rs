@@ -21,8 +21,7 @@ use crate::flags::{Flag, Kind, flag};
 use crate::session::{self, Group};
 use crate::terminal::Terminal;
 
-const NAMESPACE: Flag =
-    flag("appset-namespace", Kind::Text, "", "Namespace of the ApplicationSet").or('N');
+const NAMESPACE: Flag = flag("appset-namespace", Kind::Text, "", "Namespace of the ApplicationSet").or('N');
 const OUTPUT: Flag = flag("output", Kind::Text, "wide", "Output format: wide, json or yaml").or('o');
 
 /// The commands of the group.

@@ -22,9 +22,9 @@ use tiphys_policy::signature::Verdict;
 use tiphys_source::{Freshness, Repository, Signed};
 use tokio::sync::mpsc;
 
-use crate::{Answerer, Inputs};
 use crate::ledger::{Given, Ledger, Question};
 use crate::services::{PluginCall, ProviderAsk, Referenced, References};
+use crate::{Answerer, Inputs};
 
 /// Questions of one set that are answered at the same time.
 const AT_ONCE: usize = 8;
@@ -52,7 +52,9 @@ pub(crate) async fn all(by: &Answerer, inputs: &Inputs, questions: Vec<Question>
 
 async fn one(by: &Answerer, inputs: &Inputs, question: &Question) -> Result<Given, String> {
     match question {
-        Question::Directories(question) | Question::Files(question) => git(by, &inputs.ledger, question).await,
+        Question::Directories(question) | Question::Files(question) => {
+            git(by, &inputs.ledger, question).await
+        }
         Question::Plugin(question) => plugin(by, question).await,
         Question::Repositories(question) => {
             let ask = provider(by, inputs, question);

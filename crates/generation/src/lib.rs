@@ -29,8 +29,8 @@ use tokio_util::sync::CancellationToken;
 pub use answer::FromHome;
 pub use inputs::{Chance, Inputs, Subject};
 pub use ledger::{Ledger, Remembered};
-pub use providers::ScmProviders;
 use listings::Listings;
+pub use providers::ScmProviders;
 use services::{References, Services};
 
 /// One snapshot of an installation, and whatever its owner keeps with it.
@@ -92,4 +92,3 @@ impl Answerer {
         answer::list(self, query, max).await
     }
 }
-

@@ -166,9 +166,11 @@ impl Scm {
         let heads = host.repositories().await?;
         let filters = filters.as_slice();
         // Boxed: a closure that gives futures of any lifetime is not known to be sent between threads.
-        let mut found = stream::iter(heads.into_iter().map(|head| -> BoxFuture<'_, _> {
-            Box::pin(branches_of(host, head, filters, mode))
-        }))
+        let mut found = stream::iter(
+            heads
+                .into_iter()
+                .map(|head| -> BoxFuture<'_, _> { Box::pin(branches_of(host, head, filters, mode)) }),
+        )
         .buffered(AT_ONCE);
         let limit = self.options.limits.items;
         let mut all = Vec::new();

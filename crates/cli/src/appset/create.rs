@@ -69,12 +69,7 @@ pub(super) async fn create(session: &Session<'_>) -> Result<Ended, Failure> {
     Ok(OK)
 }
 
-async fn one(
-    session: &Session<'_>,
-    core: &Core,
-    world: &Arc<World>,
-    desired: &Value,
-) -> Result<(), Failure> {
+async fn one(session: &Session<'_>, core: &Core, world: &Arc<World>, desired: &Value) -> Result<(), Failure> {
     let flags = session.flags;
     let (is_dry, upsert) = (flags.is_on("dry-run"), flags.is_on("upsert"));
     let set = input::read(desired)?;
@@ -115,11 +110,8 @@ async fn one(
 /// Checks a set as an API server does before it is stored (ASET-300). Who may is for Kubernetes to say.
 pub(super) fn check(set: &ApplicationSet, world: &World) -> Result<(), Failure> {
     let project = |name: &str| world.projects.get(name).map(|project| &**project);
-    let facts = ApiFacts {
-        settings: &world.settings,
-        project: &project,
-        control_plane_namespace: &world.namespace,
-    };
+    let facts =
+        ApiFacts { settings: &world.settings, project: &project, control_plane_namespace: &world.namespace };
     permission::validate(set, &facts)
         .map_err(|refusal| Failure::status(refusal.code.as_str(), &refusal.message))
 }

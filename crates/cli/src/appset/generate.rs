@@ -57,8 +57,7 @@ pub(super) async fn generate(session: &Session<'_>) -> Result<Ended, Failure> {
 
 /// A generated Application as a file would hold it (CLI-603).
 fn shown(application: &Application) -> Result<Value, Failure> {
-    let mut value =
-        serde_json::to_value(application).map_err(|error| Failure::generic(error.to_string()))?;
+    let mut value = serde_json::to_value(application).map_err(|error| Failure::generic(error.to_string()))?;
     let members = access::ensure_object(&mut value);
     members.insert("apiVersion".to_owned(), format!("{GROUP}/{VERSION}").into());
     members.insert("kind".to_owned(), "Application".into());

@@ -62,8 +62,7 @@ fn show(session: &Session<'_>, stages: &Stages) -> Result<(), Failure> {
         "wide" | "" => session.terminal.print(&stages.print()),
         other => {
             let format = machine_format(other).ok_or_else(|| unknown_format(other))?;
-            let value =
-                serde_json::to_value(stages).map_err(|error| Failure::generic(error.to_string()))?;
+            let value = serde_json::to_value(stages).map_err(|error| Failure::generic(error.to_string()))?;
             session.terminal.data(&print(&value, format)?);
         }
     }

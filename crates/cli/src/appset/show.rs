@@ -32,11 +32,7 @@ pub(super) async fn get(session: &Session<'_>) -> Result<Ended, Failure> {
 }
 
 /// Prints a set as `-o` wants it.
-pub(super) fn show(
-    session: &Session<'_>,
-    stored: &StoredSet,
-    shows_parameters: bool,
-) -> Result<(), Failure> {
+pub(super) fn show(session: &Session<'_>, stored: &StoredSet, shows_parameters: bool) -> Result<(), Failure> {
     let terminal = session.terminal;
     match session.flags.text("output") {
         "wide" | "" => terminal.print(&view::summary(&stored.set, shows_parameters, terminal)?),

@@ -238,7 +238,8 @@ mod tests {
     }
 
     fn rolling(order: &str) -> Value {
-        let step = |tier: &str| json!({"matchExpressions": [{"key": "tier", "operator": "In", "values": [tier]}]});
+        let step =
+            |tier: &str| json!({"matchExpressions": [{"key": "tier", "operator": "In", "values": [tier]}]});
         let mut second = step("front");
         second["maxUpdate"] = json!("50%");
         json!({"type": "RollingSync", "rollingSync": {"steps": [step("db"), second]}, "deletionOrder": order})
@@ -246,10 +247,9 @@ mod tests {
 
     #[test]
     fn cli_606_steps_and_order_of_a_roll_out() {
-        let entry = |name: &str, step: &str, status: &str| {
-            json!({"application": name, "step": step, "status": status, "message": "m", "targetRevisions": []})
-        };
-        let status = json!({"applicationStatus": [entry("db", "1", "Progressing"), entry("odd", "-1", "Waiting")]});
+        let entry = |name: &str, step: &str, status: &str| json!({"application": name, "step": step, "status": status, "message": "m", "targetRevisions": []});
+        let status =
+            json!({"applicationStatus": [entry("db", "1", "Progressing"), entry("odd", "-1", "Waiting")]});
         let live = [app("db", "db"), app("web", "front"), app("odd", "x")];
         let stages = Stages::of(&set(&rolling("Reverse"), &status), &live);
         assert_eq!(
@@ -297,6 +297,8 @@ mod tests {
              \x20 1.                a, b\n"
         );
         let odd = Stages::of(&set(&json!({"deletionOrder": "Reverse"}), &json!({})), &[]);
-        assert!(odd.print().contains("\nDeletion Order:     Reverse\nInvalid:            deletionOrder Reverse"));
+        assert!(
+            odd.print().contains("\nDeletion Order:     Reverse\nInvalid:            deletionOrder Reverse")
+        );
     }
 }

@@ -298,16 +298,23 @@ fn cli_606_a_preview_is_what_the_controller_would_do() {
 fn cli_606_the_steps_of_a_roll_out() {
     let bed = Embedded::start();
     let mut rolling = set("all", &elements(&["a"]));
-    let step = |tier: &str| json!({"matchExpressions": [{"key": "tier", "operator": "In", "values": [tier]}]});
+    let step =
+        |tier: &str| json!({"matchExpressions": [{"key": "tier", "operator": "In", "values": [tier]}]});
     rolling["spec"]["strategy"] = json!({"type": "RollingSync", "deletionOrder": "Reverse",
         "rollingSync": {"steps": [step("db"), step("web")]}});
     bed.run(&["appset", "create", &file(&bed, "set.yaml", &[rolling])]);
     owned(&bed, "all", "front", "web");
     owned(&bed, "all", "data", "db");
     let text = bed.succeeds(&["appset", "rollout", "all"]);
-    assert!(text.contains("\n1     <none>     data         \n") || text.contains("\n1     <none>     data"), "{text}");
+    assert!(
+        text.contains("\n1     <none>     data         \n") || text.contains("\n1     <none>     data"),
+        "{text}"
+    );
     assert!(text.contains("step 1 waits for data\nstep 2 waits for step 1\n"), "{text}");
-    assert!(text.ends_with("Deletion Order:     Reverse\n  1.                front\n  2.                data\n"), "{text}");
+    assert!(
+        text.ends_with("Deletion Order:     Reverse\n  1.                front\n  2.                data\n"),
+        "{text}"
+    );
     let shown: Value =
         serde_json::from_str(&bed.succeeds(&["appset", "rollout", "all", "-o", "json"])).unwrap();
     assert_eq!(shown["steps"][0]["applications"][0]["name"], "data");
@@ -320,7 +327,9 @@ fn cli_600_the_group_and_its_help() {
         assert_eq!(found, code, "{args:?}");
         assert!(written.stdout.contains("Available Commands:\n  create "), "{}", written.stdout);
     }
-    for args in [&["appset", "get"][..], &["appset", "generate"], &["appset", "delete"], &["appset", "create"]] {
+    for args in
+        [&["appset", "get"][..], &["appset", "generate"], &["appset", "delete"], &["appset", "create"]]
+    {
         let (written, code) = super::argocd(args);
         assert_eq!(code, 1, "CLI-6: {args:?}");
         assert!(written.stdout.contains("Usage:\n  argocd appset "), "{}", written.stdout);

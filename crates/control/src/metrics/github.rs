@@ -135,7 +135,8 @@ impl Observer for GithubMetrics {
         self.durations.get_or_create(&labels).observe(request.duration.as_secs_f64());
         own.durations.insert(labels);
         let Some(limit) = &request.rate_limit else { return };
-        let labels = LimitLabels { endpoint, appset_namespace, appset_name, resource: limit.resource.clone() };
+        let labels =
+            LimitLabels { endpoint, appset_namespace, appset_name, resource: limit.resource.clone() };
         self.remaining.get_or_create(&labels).set(limit.remaining);
         self.limit.get_or_create(&labels).set(limit.limit);
         self.reset.get_or_create(&labels).set(limit.reset_seconds);

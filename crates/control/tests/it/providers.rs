@@ -83,7 +83,8 @@ fn serve(mut stream: TcpStream, second: &Mutex<Reply>, logins: &Mutex<BTreeMap<S
         headers.push(("link", format!("<{}&page=2>; rel=\"next\"", target)));
         (status, headers, body)
     };
-    let mut answer = format!("HTTP/1.1 {status} X\r\ncontent-length: {}\r\nconnection: close\r\n", body.len());
+    let mut answer =
+        format!("HTTP/1.1 {status} X\r\ncontent-length: {}\r\nconnection: close\r\n", body.len());
     for (name, value) in headers {
         answer.push_str(&format!("{name}: {value}\r\n"));
     }
@@ -164,7 +165,8 @@ async fn inv_8_a_second_page_that_fails_changes_no_application() {
                   appset_namespace=\"argocd\",appset_name=\"all\"}";
     assert!(controller.metrics().contains(metric), "ASET-311");
 
-    let limit = vec![("x-ratelimit-remaining", "0".to_owned()), ("x-ratelimit-reset", "4102444800".to_owned())];
+    let limit =
+        vec![("x-ratelimit-remaining", "0".to_owned()), ("x-ratelimit-reset", "4102444800".to_owned())];
     let half = whole.2.split_at(whole.2.len() / 2).0.to_owned();
     let broken: [(Reply, &str); 7] = [
         ((500, Vec::new(), "{}".to_owned()), "status 500"),

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
 use tiphys_scm::{
-    Credentials, GithubApp, PullRequestGenerator, Request, Scm, ScmError, ScmGenerator, ScmOptions, SecretKey,
-    SecretObject, SetName, secret_value,
+    Credentials, GithubApp, PullRequestGenerator, Request, Scm, ScmError, ScmGenerator, ScmOptions,
+    SecretKey, SecretObject, SetName, secret_value,
 };
 
 use crate::double::block;
