@@ -32,7 +32,7 @@ use tiphys_api::codes::SetConditionType;
 use tiphys_api::settings::ApplicationSets;
 use tiphys_appset::generator::{self, Kind};
 use tiphys_appset::rollout;
-use tiphys_cluster::{ApiResource, Connection, Discovery, ObjectEvent, Received};
+use tiphys_cluster::{ApiResource, ObjectEvent, Received};
 use tiphys_generation::{Answerer, FromHome, Outside};
 use tiphys_lifecycle::webhook::SetEvent;
 use tiphys_object::Object;

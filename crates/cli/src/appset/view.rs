@@ -100,7 +100,9 @@ pub(super) fn summary(
                 terminal.local_time(at),
             ]);
         }
-        out.push_str(&format!("\n{}\n", table.print()));
+        out.push('\n');
+        out.push_str(&table.print());
+        out.push('\n');
     }
     if shows_parameters {
         out.push_str(&parameters(template.sources().first()));

@@ -5,7 +5,8 @@ use std::sync::Arc;
 
 use tiphys_api::{Application, ApplicationSet};
 use tiphys_appset::compare::ignore_rules;
-use tiphys_appset::generate::{Failure as Generation, Generated, generate};
+use tiphys_appset::facts::Facts;
+use tiphys_appset::generate::{Failure as Generation, Generated, Request, Stop, generate};
 use tiphys_appset::live::LiveApplication;
 use tiphys_appset::reconcile::{self, PassFacts, Plan};
 use tiphys_appset::validate::{self, Validation};
@@ -81,8 +82,7 @@ impl Generator {
         }));
         let generated = inputs.converse(&self.answerer, generate).await.map_err(|error| failed(&error))?;
         let shown = generated.applications.clone();
-        let check = move |request: &tiphys_appset::generate::Request<'_>,
-                          facts: &dyn tiphys_appset::facts::Facts| {
+        let check = move |request: &Request<'_>, facts: &dyn Facts| -> Result<_, Stop> {
             let mut applications = shown.clone();
             let validation = validate::check(request, &mut applications, facts)?;
             Ok((applications, validation))

@@ -11,7 +11,6 @@ use tiphys_api::codes::SetReason;
 use tiphys_api::names::annotation;
 use tiphys_appset::compare::ignore_rules;
 use tiphys_appset::deletion;
-use tiphys_appset::facts::Facts;
 use tiphys_appset::generate::{Failure, Generated, Request, Stop, generate};
 use tiphys_appset::live::LiveApplication;
 use tiphys_appset::reconcile::{self, CONFIRM_AFTER, Conclusion, Outcomes, PassFacts, Plan, Requeue};
