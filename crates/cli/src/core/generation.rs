@@ -67,10 +67,9 @@ impl Generator {
     pub(crate) async fn generate(&self, set: &ApplicationSet) -> Result<Outcome, Failure> {
         let mut settings = self.world.settings.application_sets().clone();
         settings.strict_token_refs = true;
-        let world: tiphys_generation::World = self.world.clone();
         let inputs = Arc::new(Inputs::new(Subject {
             set: Arc::new(set.clone()),
-            world,
+            world: Arc::<World>::clone(&self.world),
             settings,
             fresh: true,
             now: self.now,

@@ -80,7 +80,7 @@ fn serve(mut stream: TcpStream, second: &Mutex<Reply>, logins: &Mutex<BTreeMap<S
         second.lock().clone()
     } else {
         let (status, mut headers, body) = page(&["a"]);
-        headers.push(("link", format!("<{}&page=2>; rel=\"next\"", target)));
+        headers.push(("link", format!("<{target}&page=2>; rel=\"next\"")));
         (status, headers, body)
     };
     let mut answer =
