@@ -12,12 +12,16 @@ use crate::app::list::{self, Columns};
 use crate::app::{Ended, OK, Session};
 use crate::core::{Outcome, World};
 use crate::failure::Failure;
-use crate::flags::Flag;
+use crate::flags::{Flag, Kind, flag};
 use crate::output::{machine_format, print, unknown_format};
 use crate::remote;
 
 /// Flags of `generate`.
-pub(super) const FLAGS: &[Flag] = &[OUTPUT, NAMESPACE];
+pub(super) const FLAGS: &[Flag] = &[
+    OUTPUT,
+    flag("output-parameters", Kind::Bool, "false", "Show the sets of parameters instead, one document each"),
+    NAMESPACE,
+];
 
 /// `appset generate`.
 pub(super) async fn generate(session: &Session<'_>) -> Result<Ended, Failure> {
@@ -34,7 +38,14 @@ pub(super) async fn generate(session: &Session<'_>) -> Result<Ended, Failure> {
     let set = input::read(&desired)?;
     let world = Arc::new(World::load(&core).await?);
     create::check(&set, &world)?;
-    let outcome = core.generator(&world, session.terminal)?.generate(&set).await?;
+    let generator = core.generator(&world, session.terminal)?;
+    if flags.is_on("output-parameters") {
+        for parameters in generator.parameters(&set).await? {
+            session.terminal.data(&format!("{parameters}\n"));
+        }
+        return Ok(OK);
+    }
+    let outcome = generator.generate(&set).await?;
     warn(session, &outcome);
     let applications = &outcome.applications;
     match flags.text("output") {

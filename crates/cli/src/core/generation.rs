@@ -3,11 +3,13 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use serde_json::Value;
 use tiphys_api::{Application, ApplicationSet};
 use tiphys_appset::compare::ignore_rules;
 use tiphys_appset::facts::Facts;
-use tiphys_appset::generate::{Failure as Generation, Generated, Request, Stop, generate};
+use tiphys_appset::generate::{Failure as Generation, Generated, Request, Stop, generate, parameters};
 use tiphys_appset::live::LiveApplication;
+use tiphys_appset::params;
 use tiphys_appset::reconcile::{self, PassFacts, Plan};
 use tiphys_appset::validate::{self, Validation};
 use tiphys_engine::scripts::Runner;
@@ -65,20 +67,7 @@ impl Generator {
     /// Runs the generators, renders the template and validates what comes of it. Tokens have to be labelled as such,
     /// as where an API server generates (ASET-59).
     pub(crate) async fn generate(&self, set: &ApplicationSet) -> Result<Outcome, Failure> {
-        let mut settings = self.world.settings.application_sets().clone();
-        settings.strict_token_refs = true;
-        let inputs = Arc::new(Inputs::new(Subject {
-            set: Arc::new(set.clone()),
-            world: Arc::<World>::clone(&self.world),
-            settings,
-            fresh: true,
-            now: self.now,
-            chance: Arc::new(|bytes: &mut [u8]| {
-                // Without chance a template shows zeros, which nobody uses: nothing is stored from here.
-                let _drawn = aws_lc_rs::rand::fill(bytes);
-            }),
-            remembered: Remembered::default(),
-        }));
+        let inputs = self.inputs(set);
         let generated = inputs.converse(&self.answerer, generate).await.map_err(|error| failed(&error))?;
         let shown = generated.applications.clone();
         let check = move |request: &Request<'_>, facts: &dyn Facts| -> Result<_, Stop> {
@@ -90,6 +79,30 @@ impl Generator {
         let (applications, validation) = checked.map_err(|error| failed(&error))?;
         let warnings = generated.warnings.clone();
         Ok(Outcome { inputs, generated: Ok(generated), applications, validation, warnings })
+    }
+
+    /// The sets of parameters that the generators of a set give, whatever its template says (ASET-304).
+    pub(crate) async fn parameters(&self, set: &ApplicationSet) -> Result<Vec<Value>, Failure> {
+        let found = self.inputs(set).converse(&self.answerer, parameters).await;
+        let found = found.map_err(|error| failed(&error))?;
+        Ok(found.into_iter().map(|set| params::for_json(Value::Object(set))).collect())
+    }
+
+    fn inputs(&self, set: &ApplicationSet) -> Arc<Inputs> {
+        let mut settings = self.world.settings.application_sets().clone();
+        settings.strict_token_refs = true;
+        Arc::new(Inputs::new(Subject {
+            set: Arc::new(set.clone()),
+            world: Arc::<World>::clone(&self.world),
+            settings,
+            fresh: true,
+            now: self.now,
+            chance: Arc::new(|bytes: &mut [u8]| {
+                // Without chance a template shows zeros, which nobody uses: nothing is stored from here.
+                let _drawn = aws_lc_rs::rand::fill(bytes);
+            }),
+            remembered: Remembered::default(),
+        }))
     }
 }
 

@@ -186,7 +186,10 @@ fn cli_603_what_a_set_generates() {
 
     let mut broken = set("broken", &elements(&["a"]));
     broken["spec"]["template"]["metadata"]["name"] = json!("{{ .nobody }}");
-    let (message, code) = bed.fails(&["appset", "generate", &file(&bed, "broken.yaml", &[broken])]);
+    let path = file(&bed, "broken.yaml", &[broken]);
+    let parameters = bed.succeeds(&["appset", "generate", &path, "--output-parameters"]);
+    assert_eq!(parameters, "{\"name\":\"a\"}\n", "ASET-304");
+    let (message, code) = bed.fails(&["appset", "generate", &path]);
     assert!(message.contains("unable to generate Applications of ApplicationSet:"), "{message}");
     assert!(message.contains("map has no entry for key \"nobody\"") && code == 20, "{message}");
 }
