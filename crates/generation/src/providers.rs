@@ -183,3 +183,142 @@ async fn value_of(
     let found = found.as_ref().map(|found| SecretObject { labels: &found.labels, data: &found.data });
     secret_value(reference, namespace, found, ask.question.access.strict_token_refs).map_err(shown)
 }
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+    use tiphys_appset::facts::{Access, ProviderQuestion};
+
+    use super::*;
+    use crate::services::{Referenced, References};
+
+    /// Secrets and `ConfigMap`s by namespace and name.
+    #[derive(Clone, Default)]
+    struct Objects(BTreeMap<(&'static str, &'static str), Referenced>);
+
+    impl Objects {
+        fn find(&self, namespace: &str, name: &str) -> Option<Referenced> {
+            let mut objects = self.0.iter();
+            objects.find(|(key, _)| **key == (namespace, name)).map(|(_, found)| found.clone())
+        }
+    }
+
+    impl References for Objects {
+        fn secret<'a>(
+            &'a self,
+            namespace: &'a str,
+            name: &'a str,
+        ) -> BoxFuture<'a, Result<Option<Referenced>, String>> {
+            Box::pin(async move { Ok(self.find(namespace, name)) })
+        }
+
+        fn config_map<'a>(
+            &'a self,
+            namespace: &'a str,
+            name: &'a str,
+        ) -> BoxFuture<'a, Result<Option<Referenced>, String>> {
+            self.secret(namespace, name)
+        }
+    }
+
+    fn referenced(labels: &[(&str, &str)], data: &[(&str, &str)]) -> Referenced {
+        let texts = |pairs: &[(&str, &str)]| {
+            pairs.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect()
+        };
+        Referenced { labels: texts(labels), data: texts(data) }
+    }
+
+    fn ask(block: &Value, access: Access, objects: &Objects) -> ProviderAsk {
+        let generator = json!({"github": block}).as_object().cloned().unwrap_or_default();
+        let block = block.as_object().cloned().unwrap_or_default();
+        ProviderAsk {
+            question: ProviderQuestion {
+                provider: "github",
+                block,
+                generator,
+                namespace: "team".to_owned(),
+                access,
+            },
+            set: "all".to_owned(),
+            settings: Arc::default(),
+            objects: Arc::new(objects.clone()),
+            control_plane: "argocd".to_owned(),
+            environment: Arc::default(),
+            is_go: true,
+            observer: None,
+        }
+    }
+
+    /// An address where nobody listens: what gets there has everything it needs.
+    const NOBODY: &str = "http://127.0.0.1:9";
+
+    async fn refused(block: &Value, access: Access, objects: &Objects) -> String {
+        ScmProviders::default().repositories(ask(block, access, objects)).await.unwrap_err()
+    }
+
+    #[tokio::test]
+    async fn aset_59_tokens_are_those_of_the_sets_namespace() {
+        let block = json!({"organization": "o", "api": NOBODY, "tokenRef": {"secretName": "s", "key": "k"}});
+        let mut objects = Objects::default();
+        objects.0.insert(("argocd", "s"), referenced(&[], &[("k", "hunter2")]));
+        let text = refused(&block, Access::default(), &objects).await;
+        assert_eq!(text, "error fetching secret team/s: not found");
+        objects.0.insert(("team", "s"), referenced(&[], &[("other", "hunter2")]));
+        let text = refused(&block, Access::default(), &objects).await;
+        assert_eq!(text, "key \"k\" in secret team/s not found");
+        objects.0.insert(("team", "s"), referenced(&[], &[("k", "hunter2")]));
+        let strict = Access { strict_token_refs: true, ..Access::default() };
+        let text = refused(&block, strict.clone(), &objects).await;
+        assert!(text.contains("team/s is not a valid SCM creds secret"), "{text}");
+        let text = refused(&block, Access::default(), &objects).await;
+        assert!(text.contains("cannot be reached") && !text.contains("hunter2"), "{text}");
+        let marked = [("argocd.argoproj.io/secret-type", "scm-creds")];
+        objects.0.insert(("team", "s"), referenced(&marked, &[("k", "hunter2")]));
+        assert!(refused(&block, strict, &objects).await.contains("cannot be reached"));
+    }
+
+    #[tokio::test]
+    async fn aset_275_a_github_app_is_one_of_the_installation_and_of_the_project() {
+        let block = json!({"organization": "o", "api": NOBODY, "appSecretName": "app"});
+        let mut objects = Objects::default();
+        objects.0.insert(("team", "app"), referenced(&[], &[]));
+        let text = refused(&block, Access::default(), &objects).await;
+        assert_eq!(text, "error fetching secret argocd/app: not found");
+        let of = |project: &'static str| {
+            referenced(&[], &[("project", project), ("githubAppID", "1"), ("githubAppPrivateKey", "none")])
+        };
+        let red =
+            |registered_only| Access { strict_token_refs: true, project: "red".to_owned(), registered_only };
+        for (project, access, is_refused) in [
+            ("blue", red(false), true),
+            ("", red(true), true),
+            ("", red(false), false),
+            ("red", red(true), false),
+            ("blue", Access::default(), false),
+        ] {
+            objects.0.insert(("argocd", "app"), of(project));
+            let text = refused(&block, access, &objects).await;
+            assert_eq!(
+                text == "Secret app does not belong to project 'red'",
+                is_refused,
+                "{project}: {text}"
+            );
+        }
+    }
+
+    #[tokio::test]
+    async fn aset_59_certificates_that_cannot_be_read_are_errors() {
+        let block = json!({"organization": "o", "api": NOBODY});
+        let mut with_root = ask(&block, Access::default(), &Objects::default());
+        let settings = ApplicationSets { scm_root_ca_path: "/nowhere/ca.pem".to_owned(), ..<_>::default() };
+        with_root.settings = Arc::new(settings);
+        let text = ScmProviders::default().repositories(with_root).await.unwrap_err();
+        assert!(text.starts_with("applicationsetcontroller.scm.root.ca.path: /nowhere/ca.pem: "), "{text}");
+
+        let gitlab = json!({"group": "g", "api": NOBODY, "caRef": {"configMapName": "ca", "key": "pem"}});
+        let mut asked = ask(&gitlab, Access::default(), &Objects::default());
+        asked.question.generator = json!({"gitlab": gitlab}).as_object().cloned().unwrap_or_default();
+        let text = ScmProviders::default().repositories(asked).await.unwrap_err();
+        assert_eq!(text, "error fetching ConfigMap team/ca: not found");
+    }
+}
