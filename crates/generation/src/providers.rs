@@ -22,8 +22,8 @@ const CA_BYTES_MAX: u64 = 1 << 20;
 /// The variable with a token for GitHub (ASET-58).
 const GITHUB_TOKEN: &str = "GITHUB_TOKEN";
 
-/// What a way to providers depends on.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// What a way to providers depends on. The environment has secrets in it.
+#[derive(Clone, PartialEq, Eq)]
 struct Settled {
     proxy: String,
     no_proxy: String,
