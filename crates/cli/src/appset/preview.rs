@@ -6,7 +6,7 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 use tiphys_api::ApplicationSet;
 use tiphys_appset::live::{LiveApplication, owner_reference};
-use tiphys_appset::reconcile::{Action, Plan};
+use tiphys_appset::reconcile::{Action, Outcomes, Plan};
 use tiphys_object::{ResourceKey, access, merge_patch};
 
 use super::{NAMESPACE, create, generate, input, set_name};
@@ -50,6 +50,9 @@ pub(super) async fn preview(session: &Session<'_>) -> Result<Ended, Failure> {
     };
     generate::warn(session, &outcome);
     let plan = outcome.plan(&applications_of(&live), session.terminal.now())?;
+    if let Some(problem) = plan.problem().filter(|_| outcome.validation.errors.is_empty()) {
+        session.warn(problem);
+    }
     let changes = Changes::of(&plan, &live, &set);
     match machine_format(output) {
         Some(format) => session.terminal.data(&print(&changes.value(), format)?),
@@ -159,10 +162,14 @@ impl Changes {
             namespace: set.metadata.namespace.clone(),
             added: Vec::new(),
             changed: Vec::new(),
-            removed: plan.removals.iter().map(|removal| removal.name.clone()).collect(),
+            removed: Vec::new(),
             refused: Vec::new(),
             unchanged: 0,
         };
+        // Where something is refused nothing goes either.
+        if plan.may_remove(&Outcomes::default()) {
+            changes.removed = plan.removals.iter().map(|removal| removal.name.clone()).collect();
+        }
         for write in &plan.writes {
             match (&write.action, live.get(&write.name)) {
                 (Action::Refuse(why), _) => changes.refused.push((write.name.clone(), why.clone())),

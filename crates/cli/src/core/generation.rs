@@ -127,7 +127,10 @@ impl Outcome {
                 now,
             })
         });
-        plan.map_err(|_stop| Failure::generic("projects or clusters are not known"))
+        plan.map_err(|stop| match stop {
+            Stop::Failed(failure) => failed(&failure),
+            Stop::Pending => Failure::generic("projects or clusters are not known"),
+        })
     }
 }
 
