@@ -148,6 +148,11 @@ impl Plan {
         status_patch(stored, &self.status)
     }
 
+    /// What is wrong already, for those who only show it.
+    pub fn problem(&self) -> Option<&str> {
+        self.problem.as_ref().map(|problem| problem.message.as_str())
+    }
+
     /// The policy in force.
     pub fn policy(&self) -> Policy {
         self.policy

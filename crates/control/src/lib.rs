@@ -51,5 +51,5 @@ mod support;
 pub use control_plane::StartError;
 pub use controller::{Controller, ControllerOptions, Sizes};
 pub use scripts::Interpreters;
-pub use sets::services;
 pub use surroundings::{Compute, Random, Surroundings};
+pub use tiphys_generation::services;

@@ -6,22 +6,17 @@
 //!                                   living: pass    going: ending
 //! ```
 //!
-//! What to do is decided in `tiphys-appset`; here questions are answered ([`answer`], [`ledger`], [`listings`],
-//! [`services`]) and decisions carried out ([`carry_out`] writes Applications, [`record`] the set). Applications, projects,
-//! clusters and repositories are those that the other role follows: the store tells which sets there is news for.
+//! What to do is decided in `tiphys-appset`, its questions are answered in `tiphys-generation`; here decisions are
+//! carried out ([`carry_out`] writes Applications, [`record`] the set). Applications, projects, clusters and repositories are those that the other role follows: the store tells which sets there is news for.
 
-mod answer;
 mod backoff;
 mod carry_out;
 mod deliveries;
 mod ending;
-mod ledger;
-mod listings;
 mod live;
 mod lost;
 mod pass;
 mod record;
-pub mod services;
 mod store;
 
 use std::collections::BTreeSet;
@@ -38,7 +33,8 @@ use tiphys_api::codes::SetConditionType;
 use tiphys_api::settings::ApplicationSets;
 use tiphys_appset::generator::{self, Kind};
 use tiphys_appset::rollout;
-use tiphys_cluster::{ApiResource, Connection, Discovery, ObjectEvent, Received};
+use tiphys_cluster::{ApiResource, ObjectEvent, Received};
+use tiphys_generation::{Answerer, FromHome, Outside};
 use tiphys_lifecycle::webhook::SetEvent;
 use tiphys_object::Object;
 use tiphys_policy::pattern;
@@ -55,9 +51,7 @@ use crate::queue::{Priority, Queue};
 use crate::store::SetNews;
 use crate::surroundings::Random;
 use crate::world::World;
-use listings::Listings;
 use record::SetContext;
-use services::{References, Services};
 use store::{Difference, SetStore, Shown};
 
 /// Pause of a set after its Applications changed, so that many changes are one look.
@@ -86,11 +80,8 @@ pub(crate) struct Sets {
     store: SetStore,
     queue: Queue<SetKey>,
     turns: backoff::Turns,
-    listings: Listings,
-    services: Services,
-    objects: Arc<dyn References>,
-    connection: Connection,
-    discovery: Discovery,
+    /// Answers what generators ask.
+    answerer: Answerer,
     /// How Applications are served.
     applications: Arc<ApiResource>,
     random: Random,
@@ -104,8 +95,8 @@ pub(crate) struct Sets {
 /// Starts following sets, and working on them. `None` where the cluster does not know the kind: that is said, and
 /// everything else goes on.
 pub(crate) fn start(plane: &ControlPlane, context: &Arc<Context>) -> Result<Option<Arc<Sets>>, StartError> {
-    let settings = context.world.load_full();
-    let settings = settings.settings.application_sets();
+    let world = context.world.load_full();
+    let settings = world.settings.application_sets();
     let namespace = if settings.namespaces.is_empty() { plane.namespace.clone() } else { SmolStr::default() };
     let events = match plane.follow(&set_gvk(), namespace, "") {
         Ok(events) => events,
@@ -124,11 +115,19 @@ pub(crate) fn start(plane: &ControlPlane, context: &Arc<Context>) -> Result<Opti
         store: SetStore::default(),
         queue: Queue::new(),
         turns: backoff::Turns::default(),
-        listings: Listings::default(),
-        services: plane.surroundings.services.clone(),
-        objects: Arc::new(answer::FromHome(plane.home.clone())),
-        connection: plane.connection.clone(),
-        discovery: plane.discovery.clone(),
+        answerer: Answerer::new(Outside {
+            services: plane.surroundings.services.clone(),
+            objects: Arc::new(FromHome(plane.home.clone())),
+            observer: Some(Arc::new(context.metrics.github.clone())),
+            environment: Arc::new(world.plugins.environment.clone()),
+            sources: context.sources.clone(),
+            namespace: context.namespace.clone(),
+            compute: context.compute,
+            connection: plane.connection.clone(),
+            discovery: plane.discovery.clone(),
+            jitter: plane.surroundings.random.jitter(),
+            cancel: plane.cancel.clone(),
+        }),
         applications: plane.resource(&Context::application_gvk())?,
         random: plane.surroundings.random.clone(),
         last_event: Mutex::new(Timestamp::MIN),

@@ -245,7 +245,8 @@ impl Site {
         let response = self.send(ask).await?;
         let (status, headers) = (response.status(), response.headers().clone());
         *told.lock() = Some((status.as_u16(), headers.clone()));
-        if status.is_success() {
+        // A part of an answer is none.
+        if status.is_success() && status != StatusCode::PARTIAL_CONTENT {
             let has_body = ask.method != Method::HEAD && status != StatusCode::NO_CONTENT;
             let body = if has_body { self.body(ask, response).await? } else { Value::Null };
             return Ok(Answer { is_found: true, headers, body, why: Value::Null });

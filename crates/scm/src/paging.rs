@@ -7,6 +7,9 @@ use reqwest::Url;
 use reqwest::header::HeaderMap;
 use serde_json::Value;
 
+/// Items of a full page.
+const FULL: usize = 100;
+
 /// How a server says that there is more.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Paging {
@@ -43,7 +46,7 @@ impl Paging {
     /// When it is said that there is one, and not which.
     pub(crate) fn following(self, page: &Page<'_>) -> Result<Option<Url>, String> {
         let next = match self {
-            Self::Link => page.linked()?,
+            Self::Link => page.linked_or_counted()?,
             Self::NextPage => match page.header("x-next-page") {
                 Some("") => None,
                 Some(number) => {
@@ -51,7 +54,7 @@ impl Paging {
                         number.trim().parse::<u64>().map_err(|_error| "its next page has no number")?;
                     Some(with(page.url, "page", &number.to_string()))
                 }
-                None => page.linked()?,
+                None => page.linked_or_counted()?,
             },
             Self::Counted => {
                 if page.header("link").is_some() {
@@ -97,6 +100,15 @@ impl Paging {
 impl Page<'_> {
     fn header(&self, name: &str) -> Option<&str> {
         self.headers.get(name).and_then(|value| value.to_str().ok())
+    }
+
+    /// The link called `next`. A full page without any link may have lost it on its way: then the next page says whether
+    /// there is more.
+    fn linked_or_counted(&self) -> Result<Option<Url>, String> {
+        if self.header("link").is_none() && self.on_page >= FULL {
+            return self.counted_up("page", 1, 1).map(Some);
+        }
+        self.linked()
     }
 
     /// The link called `next`.
@@ -178,6 +190,15 @@ mod tests {
         assert_eq!(next(Paging::Link, url, &last, &null, (1, 1)), Ok(None));
         assert_eq!(next(Paging::Link, url, &[], &null, (1, 1)), Ok(None));
         assert!(next(Paging::Link, url, &[("link", "x; rel=\"next\"")], &null, (1, 1)).is_err());
+        // A full page that says nothing is not believed to be the last one.
+        for paging in [Paging::Link, Paging::NextPage] {
+            assert_eq!(
+                next(paging, url, &[], &null, (100, 100)),
+                Ok(Some("https://a/orgs/o/repos?per_page=100&page=2".to_owned()))
+            );
+            assert_eq!(next(paging, url, &[], &null, (99, 99)), Ok(None));
+        }
+        assert_eq!(next(Paging::Link, url, &last, &null, (100, 200)), Ok(None));
 
         let numbered = [("x-next-page", "3")];
         assert_eq!(

@@ -22,9 +22,10 @@ use reqwest::Url;
 
 use crate::block::CloneProtocol;
 use crate::found::{Branch, Head, PullRequest};
+use crate::item::Item;
 use crate::{PullRequestGenerator, ScmError};
 
-/// Items of a page.
+/// Items of a page, as it is asked for; [`crate::paging`] knows the number.
 const PAGE: &str = "100";
 
 /// A provider, logged in.
@@ -143,11 +144,15 @@ pub(crate) fn ending_with(mut url: Url, suffix: &str) -> Url {
     url
 }
 
-/// Of two addresses the one to clone with.
-pub(crate) fn cloned_by(protocol: CloneProtocol, ssh: String, https: String) -> String {
+/// Of two members the one with the address to clone with; the other may be absent where a server has one way only.
+pub(crate) fn cloned_by(
+    protocol: CloneProtocol,
+    item: Item<'_>,
+    (ssh, https): (&str, &str),
+) -> Result<String, String> {
     match protocol {
-        CloneProtocol::Ssh => ssh,
-        CloneProtocol::Https | CloneProtocol::HttpsFips => https,
+        CloneProtocol::Ssh => item.text(ssh),
+        CloneProtocol::Https | CloneProtocol::HttpsFips => item.text(https),
     }
 }
 

@@ -11,103 +11,41 @@ use tiphys_api::codes::SetReason;
 use tiphys_api::names::annotation;
 use tiphys_appset::compare::ignore_rules;
 use tiphys_appset::deletion;
-use tiphys_appset::facts::Facts;
 use tiphys_appset::generate::{Failure, Generated, Request, Stop, generate};
 use tiphys_appset::live::LiveApplication;
 use tiphys_appset::reconcile::{self, CONFIRM_AFTER, Conclusion, Outcomes, PassFacts, Plan, Requeue};
 use tiphys_appset::status;
 use tiphys_engine::scripts::Runner;
-use tiphys_go::template::Environment;
+use tiphys_generation::{Inputs, Remembered};
 use tokio::time::Instant;
 
-use super::ledger::{Ledger, Remembered};
 use super::record::{SetContext, WriteError};
 use super::store::SetMemory;
-use super::{Sets, Wish, answer, carry_out, live, lost};
-use crate::surroundings::Random;
+use super::{Sets, Wish, carry_out, live, lost};
 use crate::world::World;
 
-/// Rounds of questions and answers of one generation: each matrix in the other asks once more.
-const TURNS_MAX: usize = 16;
 /// Shortest time until a set is looked at again without a reason.
 const SHORTEST: Duration = Duration::from_secs(1);
 /// Looks that meet somebody else's writes before that is told.
 const CONFLICTS_MAX: u32 = 5;
 
-/// What templates ask the machine. They see no variables, hosts or clusters.
-struct Machine {
-    now: Timestamp,
-    random: Random,
-}
-
-impl Environment for Machine {
-    fn now(&self) -> Timestamp {
-        self.now
-    }
-
-    fn random(&self, bytes: &mut [u8]) {
-        self.random.fill(bytes);
-    }
-}
-
-/// What a generation is made from; it goes to where computations run.
-pub(super) struct Inputs {
-    pub(super) set: Arc<ApplicationSet>,
-    pub(super) ledger: Ledger,
-    control_plane: String,
-    machine: Machine,
-    /// Whether revisions are resolved freshly.
-    fresh: bool,
-}
-
-impl Inputs {
-    pub(super) fn new(
-        sets: &Sets,
-        set: Arc<ApplicationSet>,
-        world: Arc<World>,
-        remembered: Remembered,
-    ) -> Self {
-        Self {
-            fresh: set.metadata.annotations.contains_key(annotation::SET_REFRESH),
-            set,
-            ledger: Ledger::new(world, remembered),
-            control_plane: sets.shared.namespace.clone(),
-            machine: Machine { now: sets.shared.clock.now(), random: sets.random.clone() },
-        }
-    }
-
-    fn with_request<T>(&self, ask: impl FnOnce(&Request<'_>) -> T) -> T {
-        let settings = &self.ledger.world.settings;
-        ask(&Request {
-            set: &self.set,
-            settings: settings.application_sets(),
-            matching: settings.project_matching(),
-            control_plane_namespace: &self.control_plane,
-            fresh: self.fresh,
-            environment: &self.machine,
-        })
-    }
-
-    /// Asks, answers and asks again until there is a result.
-    pub(super) async fn converse<T: Send + 'static>(
-        self: &Arc<Self>,
-        sets: &Sets,
-        work: impl Fn(&Request<'_>, &dyn Facts) -> Result<T, Stop> + Clone + Send + 'static,
-    ) -> Result<T, Failure> {
-        let failed = |why: String| Failure::new(SetReason::ApplicationGenerationFromParamsError, why);
-        for _ in 0..TURNS_MAX {
-            let (inputs, work) = (Arc::clone(self), work.clone());
-            let result = move || inputs.with_request(|request| work(request, &inputs.ledger));
-            match sets.shared.compute.run(result).await.map_err(failed)? {
-                Ok(done) => return Ok(done),
-                Err(Stop::Failed(failure)) => return Err(failure),
-                Err(Stop::Pending) => {}
-            }
-            let open = self.ledger.take_open().map_err(failed)?;
-            answer::all(sets, &self.set.metadata.name, &self.ledger, open).await;
-        }
-        Err(failed(format!("the generators ask further questions after {TURNS_MAX} answers")))
-    }
+/// What a generation of a set is made from.
+pub(super) fn inputs(
+    sets: &Sets,
+    set: Arc<ApplicationSet>,
+    world: Arc<World>,
+    remembered: Remembered,
+) -> Arc<Inputs> {
+    let random = sets.random.clone();
+    Arc::new(Inputs::new(tiphys_generation::Subject {
+        settings: world.settings.application_sets().clone(),
+        world,
+        fresh: set.metadata.annotations.contains_key(annotation::SET_REFRESH),
+        set,
+        now: sets.shared.clock.now(),
+        chance: Arc::new(move |bytes: &mut [u8]| random.fill(bytes)),
+        remembered,
+    }))
 }
 
 /// What a look is decided from, once everything is known.
@@ -170,9 +108,9 @@ pub(super) async fn pass(cx: &mut SetContext<'_>, world: &Arc<World>) -> Wish {
         (asks, if asks { Remembered::default() } else { std::mem::take(&mut memory.answers) })
     })
     .unwrap_or_default();
-    let inputs = Arc::new(Inputs::new(sets, Arc::clone(&cx.set), Arc::clone(world), answers));
+    let inputs = inputs(sets, Arc::clone(&cx.set), Arc::clone(world), answers);
     let generated = match lost::refusal(cx).await {
-        None => inputs.converse(sets, generate).await,
+        None => inputs.converse(&sets.answerer, generate).await,
         Some(failure) => Err(failure),
     };
     if let Err(failure) = &generated {

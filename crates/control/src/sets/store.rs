@@ -11,10 +11,10 @@ use serde_json::value::RawValue;
 use smol_str::SmolStr;
 use tiphys_api::ApplicationSet;
 use tiphys_api::names::annotation;
+use tiphys_generation::Remembered;
 use tiphys_object::Object;
 use tokio::time::Instant;
 
-use super::ledger::Remembered;
 use crate::app_key::SetKey;
 use crate::store::is_news;
 

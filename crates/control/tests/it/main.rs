@@ -16,6 +16,7 @@ mod lease;
 mod noticing;
 mod orphans;
 mod outside;
+mod providers;
 mod pushes;
 mod renderings;
 mod revisions;

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use http::{Method, Request};
 use serde_json::{Value, json};
-use tiphys_control::services::{NoProviders, Plugins, Services};
+use tiphys_control::services::{Plugins, Services};
 use tiphys_sim::Sim;
 
 use crate::support::{ask, options};
@@ -188,7 +188,7 @@ async fn inv_8_a_plugin_that_says_nothing_is_asked_twice() {
         *said.answer.lock() = Some((status, json!({"output": {"parameters": sets}}).to_string()));
     };
     let plugins: Arc<dyn Plugins> = Arc::<Said>::clone(&said);
-    let services = Services { plugins, providers: Arc::new(NoProviders) };
+    let services = Services { plugins, ..Services::of_network() };
     let world = Installation::start_with(&[], services, |_| {}).await;
     let map = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "plugin"},
         "data": {"baseUrl": "http://plugin.example/", "token": "$plugin-token:token"}});

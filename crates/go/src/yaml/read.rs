@@ -49,7 +49,8 @@ pub(super) fn first_document(
             return Err(exceeded.into());
         }
         needed.carry_out(&mut mended, stand_in);
-        (outcome, mend, *memory) = Reader::read(&mended, dialect, whole_floats, depth_max, before, Some(stand_in))?;
+        (outcome, mend, *memory) =
+            Reader::read(&mended, dialect, whole_floats, depth_max, before, Some(stand_in))?;
     }
     outcome
 }

@@ -49,7 +49,7 @@ impl Gitea {
             organization: self.owner.clone(),
             name: item.text("name")?,
             id: item.number("id")?.into(),
-            url: cloned_by(self.protocol, item.text("ssh_url")?, item.text("clone_url")?),
+            url: cloned_by(self.protocol, item, ("ssh_url", "clone_url"))?,
             default_branch: item.some("default_branch").unwrap_or_default(),
             labels: Vec::new(),
         };

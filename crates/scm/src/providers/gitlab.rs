@@ -53,7 +53,7 @@ impl Gitlab {
             organization: item.text("namespace.full_path")?,
             name: item.text("path")?,
             id: item.number("id")?.into(),
-            url: cloned_by(self.protocol, item.text("ssh_url_to_repo")?, item.text("http_url_to_repo")?),
+            url: cloned_by(self.protocol, item, ("ssh_url_to_repo", "http_url_to_repo"))?,
             default_branch: item.some("default_branch").unwrap_or_default(),
             labels: if topics.is_empty() { item.texts("tag_list")? } else { topics },
         })

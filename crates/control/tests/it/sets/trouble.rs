@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use http::Method;
 use serde_json::{Value, json};
-use tiphys_control::services::{NoProviders, Plugins, Services};
+use tiphys_control::services::{Plugins, Services};
 use tiphys_sim::Sim;
 
 use super::installation::{
@@ -98,7 +98,7 @@ async fn aset_27_a_service_is_asked_when_it_is_time() {
     *said.answer.lock() =
         Some((200, json!({"output": {"parameters": [{"name": "a", "tier": "x"}]}}).to_string()));
     let plugins: Arc<dyn Plugins> = Arc::<Said>::clone(&said);
-    let services = Services { plugins, providers: Arc::new(NoProviders) };
+    let services = Services { plugins, ..Services::of_network() };
     let mut world = Installation::start_with(&[], services, |_| {}).await;
     world.commit(&["a"], "one");
     let map = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "plugin"},

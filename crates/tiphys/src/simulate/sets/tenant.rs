@@ -7,7 +7,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use http::Method;
 use serde_json::{Value, json};
-use tiphys_control::services::{NoProviders, Services};
+use tiphys_control::services::Services;
 use tiphys_source::{MemoryRepositories, Trouble};
 
 use super::plugin::{self, BAD, Mood, Plugin};
@@ -114,7 +114,7 @@ impl Tenant {
 
     /// Services as a controller asks them.
     pub(in crate::simulate) fn services(&self) -> Services {
-        Services { plugins: Arc::new(self.plugin.clone()), providers: Arc::new(NoProviders) }
+        Services { plugins: Arc::new(self.plugin.clone()), ..Services::of_network() }
     }
 
     /// What everybody would be told now.
