@@ -368,12 +368,12 @@ async fn is_wanted(
     filters: &[&RepositoryFilter],
     mode: FilterMode,
 ) -> Result<bool, ScmError> {
-    let mut filters =
-        filters.iter().filter(|filter| mode == FilterMode::Documented || filter.is_of_branches()).peekable();
-    if filters.peek().is_none() {
-        return Ok(true);
-    }
-    for filter in filters {
+    let mut is_filtered = false;
+    for filter in filters.iter().copied() {
+        if mode == FilterMode::Separate && !filter.is_of_branches() {
+            continue;
+        }
+        is_filtered = true;
         if filter.accepts_repository(&head.name, &head.labels)
             && filter.accepts_branch(&branch.name)
             && paths_are_right(host, head, branch, filter).await?
@@ -381,7 +381,7 @@ async fn is_wanted(
             return Ok(true);
         }
     }
-    Ok(false)
+    Ok(!is_filtered)
 }
 
 async fn paths_are_right(

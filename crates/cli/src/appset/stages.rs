@@ -88,7 +88,10 @@ impl Stages {
         let order = Order::of(strategy);
         let written = strategy.map_or("", |strategy| strategy.deletion_order.as_str());
         let deletion = Deletion {
-            order: order.as_ref().map_or(written, Order::name).to_owned(),
+            order: match &order {
+                Ok(order) => order.name().to_owned(),
+                Err(_) => written.to_owned(),
+            },
             invalid: order.as_ref().err().map(ToString::to_string),
             // What is no order is none.
             groups: groups(&order.unwrap_or(Order::AllAtOnce), labelled())

@@ -117,9 +117,9 @@ fn aset_58_questions_are_sent_between_threads() {
     fn is_sent(_: impl Send) {}
     let (scm, credentials, set) =
         (Scm::new(ScmOptions::default()), Credentials::default(), SetName::default());
-    let generator = ScmGenerator::read(&block(json!({"github": {"organization": "o"}}))).unwrap();
+    let generator = ScmGenerator::read(&block(&json!({"github": {"organization": "o"}}))).unwrap();
     is_sent(scm.repositories(Request { generator: &generator, credentials: &credentials, set: &set }));
-    let block = block(json!({"github": {"owner": "o", "repo": "r"}}));
+    let block = block(&json!({"github": {"owner": "o", "repo": "r"}}));
     let generator = PullRequestGenerator::read(&block).unwrap();
     is_sent(scm.pull_requests(Request { generator: &generator, credentials: &credentials, set: &set }));
 }
