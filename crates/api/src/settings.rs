@@ -24,7 +24,7 @@ use reader::Reader;
 pub use application_sets::{
     ApplicationSets, GlobalResources, InvalidDeletionOrder, StepTimeout, UnknownGenerators,
 };
-pub use controller::{Controller, LogFormat, SelfHeal};
+pub use controller::{ClientRate, Controller, LogFormat, SelfHeal};
 
 /// Key of `argocd-cmd-params-cm` with the directories of local repositories.
 const LOCAL_REPOSITORIES: &str = "reposerver.local.repositories";

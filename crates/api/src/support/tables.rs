@@ -427,15 +427,15 @@ pub(super) const PARAMS: &[Entry] = &[
     ),
     entry(
         "controller.k8s.client.qps",
-        Reported,
+        Honoured,
         "ARGOCD_K8S_CLIENT_QPS",
-        "requests are bounded by their number at a time",
+        "without either there is no bound but the server's own",
     ),
     entry(
         "controller.k8s.client.burst",
-        Reported,
+        Honoured,
         "ARGOCD_K8S_CLIENT_BURST",
-        "requests are bounded by their number at a time",
+        "without either there is no bound but the server's own",
     ),
     entry("controller.k8s.", Reported, "", "connections have fixed limits"),
     entry(
