@@ -2,7 +2,7 @@
 //!
 //! `bench [--seconds N] CHART...`
 
-#![expect(clippy::print_stdout, reason = "a program")]
+#![expect(clippy::print_stdout, clippy::disallowed_methods, reason = "a program that measures")]
 
 use std::path::PathBuf;
 use std::time::{Duration, Instant};

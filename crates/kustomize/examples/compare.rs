@@ -148,8 +148,8 @@ fn main() {
         };
         arguments.insert(word, value);
     }
-    let program = arguments.get("--program").unwrap();
-    let answers = PathBuf::from(arguments.get("--answers").unwrap());
+    let program = &arguments["--program"];
+    let answers = PathBuf::from(&arguments["--answers"]);
     fs::create_dir_all(&answers).unwrap();
     let texts = arguments.contains_key("--texts");
     let alike = arguments.contains_key("--alike");

@@ -39,8 +39,8 @@ pub(super) fn unpack(bytes: &[u8], budget: &mut Budget) -> Result<Vec<File>, Cha
     let mut archive = tar::Archive::new(stream);
     let mut left = limit;
     let mut files = Vec::new();
-    for entry in archive.entries().map_err(broken)? {
-        let mut entry = entry.map_err(broken)?;
+    for entry in archive.entries().map_err(|error| broken(&error))? {
+        let mut entry = entry.map_err(|error| broken(&error))?;
         budget.file()?;
         let kind = entry.header().entry_type();
         let name = String::from_utf8_lossy(&entry.path_bytes()).into_owned();
@@ -64,7 +64,7 @@ pub(super) fn unpack(bytes: &[u8], budget: &mut Budget) -> Result<Vec<File>, Cha
         }
         budget.file_size(&path, size)?;
         let mut data = Vec::new();
-        entry.by_ref().take(left).read_to_end(&mut data).map_err(broken)?;
+        entry.by_ref().take(left).read_to_end(&mut data).map_err(|error| broken(&error))?;
         left = left.saturating_sub(data.len() as u64);
         if (data.len() as u64) < size || left == 0 {
             return Err(ChartError::TooLarge { limit });
@@ -75,7 +75,7 @@ pub(super) fn unpack(bytes: &[u8], budget: &mut Budget) -> Result<Vec<File>, Cha
     if files.is_empty() { Err(ChartError::EmptyArchive) } else { Ok(files) }
 }
 
-fn broken(error: std::io::Error) -> ChartError {
+fn broken(error: &std::io::Error) -> ChartError {
     ChartError::Archive { what: error.to_string() }
 }
 

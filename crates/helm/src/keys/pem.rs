@@ -23,7 +23,9 @@ pub(super) fn encode(label: &str, bytes: &[u8]) -> String {
         text.push('\n');
         rest = behind;
     }
-    text.push_str(&format!("-----END {label}-----\n"));
+    text.push_str("-----END ");
+    text.push_str(label);
+    text.push_str("-----\n");
     text
 }
 

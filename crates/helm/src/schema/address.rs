@@ -72,13 +72,19 @@ pub(super) fn encode(pointer: &str) -> String {
     for byte in pointer.bytes() {
         match byte {
             b'/' | b'-' | b'_' | b'.' | b'~' | b'$' | b'&' | b'+' | b':' | b'=' | b'@' => {
-                text.push(char::from(byte))
+                text.push(char::from(byte));
             }
             byte if byte.is_ascii_alphanumeric() => text.push(char::from(byte)),
-            byte => text.push_str(&format!("%{byte:02X}")),
+            byte => text.extend(percent(byte)),
         }
     }
     text
+}
+
+/// A byte as a URL escapes it.
+fn percent(byte: u8) -> [char; 3] {
+    let digit = |value: u8| char::from_digit(value.into(), 16).unwrap_or('0').to_ascii_uppercase();
+    ['%', digit(byte >> 4), digit(byte & 15)]
 }
 
 /// The parts of a URL that matter here.

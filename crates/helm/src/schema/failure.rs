@@ -11,7 +11,7 @@ pub(super) struct Failure {
     /// Where in the value, as steps.
     pub(super) at: Vec<String>,
     pub(super) kind: Kind,
-    pub(super) causes: Vec<Failure>,
+    pub(super) causes: Vec<Self>,
 }
 
 /// What is wrong.
@@ -55,7 +55,11 @@ impl Failure {
             text.push('\n');
             text.push_str(&"  ".repeat(indent - 1));
             text.push_str("- at ");
-            let pointer: String = self.at.iter().map(|step| format!("/{}", escape(step))).collect();
+            let mut pointer = String::new();
+            for step in &self.at {
+                pointer.push('/');
+                pointer.push_str(&escape(step));
+            }
             text.push_str(&quote(&pointer));
             text.push_str(": ");
             text.push_str(match &self.kind {
@@ -83,7 +87,9 @@ pub(crate) fn quote(text: &str) -> String {
             '\u{b}' => quoted.push_str("\\v"),
             '\u{c}' => quoted.push_str("\\f"),
             '\0'..='\u{1f}' | '\u{7f}' if !matches!(character, '\n' | '\r' | '\t') => {
-                quoted.push_str(&format!("\\x{:02x}", u32::from(character)));
+                let digit = |value: u32| char::from_digit(value, 16).unwrap_or('0');
+                quoted.push_str("\\x");
+                quoted.extend([digit(u32::from(character) >> 4), digit(u32::from(character) & 15)]);
             }
             character => quoted.extend(character.escape_debug()),
         }

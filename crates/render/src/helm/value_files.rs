@@ -129,22 +129,20 @@ impl<'a> ValueFiles<'a> {
             Place::Own(path) => (self.tree, path),
             Place::Ref(name, path) => {
                 let need = Need::Ref { name: name.clone() };
-                match self.supplies.tree(&need) {
-                    Some(tree) => (tree.as_ref(), path),
-                    None => {
-                        needs.push(need);
-                        return Ok(None);
-                    }
+                if let Some(tree) = self.supplies.tree(&need) {
+                    (tree.as_ref(), path)
+                } else {
+                    needs.push(need);
+                    return Ok(None);
                 }
             }
             Place::Url(url) => {
                 let need = Need::File { url: url.clone() };
-                return match self.supplies.bytes(&need) {
-                    Some(bytes) => Ok(Some(bytes.clone())),
-                    None => {
-                        needs.push(need);
-                        Ok(None)
-                    }
+                return if let Some(bytes) = self.supplies.bytes(&need) {
+                    Ok(Some(bytes.clone()))
+                } else {
+                    needs.push(need);
+                    Ok(None)
                 };
             }
         };
