@@ -43,6 +43,7 @@ impl std::fmt::Display for Selector {
 
 /// `patches` and `patchesJson6902`.
 #[derive(Clone, Debug, Default)]
+#[expect(clippy::struct_field_names, reason = "the fields of the file")]
 pub(crate) struct Patch {
     pub(crate) path: SmolStr,
     pub(crate) patch: SmolStr,

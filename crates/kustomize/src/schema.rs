@@ -371,7 +371,7 @@ impl Schemas {
         None
     }
 
-    fn target(&self, document: usize, target: &Target) -> Schema {
+    fn target(document: usize, target: &Target) -> Schema {
         match target {
             Target::Plain => Schema::Plain,
             Target::Named(name) => Schema::Named(name.clone()),
@@ -391,7 +391,7 @@ impl Schemas {
         let built_in = document == self.documents.len();
         match of.members.get(name).or(of.other.as_ref()) {
             Some(member) => {
-                Some(Found { merge: member.merge.clone(), schema: self.target(document, &member.target) })
+                Some(Found { merge: member.merge.clone(), schema: Self::target(document, &member.target) })
             }
             None => built_in.then(Found::default),
         }

@@ -531,7 +531,7 @@ impl<'s> Run<'s> {
         let mut matched: Vec<String> = Vec::new();
         for (at, item) in items.iter().enumerate() {
             if let Some(failure) = self.inner(schema, item, at.to_string(), ask.quiet)? {
-                causes.push(failure)
+                causes.push(failure);
             } else {
                 matched.push(at.to_string());
                 if node.draft >= Draft::D2020 {
@@ -690,7 +690,7 @@ impl<'s> Run<'s> {
         let mut matched = node.any_of.is_empty();
         for schema in &node.any_of {
             if let Some(failure) = self.same(*schema, ask, false)? {
-                causes.push(failure)
+                causes.push(failure);
             } else {
                 matched = true;
                 if ask.left.is_empty() {

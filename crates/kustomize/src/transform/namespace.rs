@@ -44,6 +44,7 @@ impl Subjects {
 
 /// Sets the namespace.
 #[derive(Clone, Debug, Default)]
+#[expect(clippy::struct_field_names, reason = "the fields of the file")]
 pub(crate) struct Namespace {
     pub(crate) namespace: SmolStr,
     pub(crate) fields: FieldSpecs,
