@@ -349,3 +349,33 @@ async fn rnd_104_what_a_chart_depends_on_is_brought() {
     );
     world.finish().await;
 }
+
+/// RND-160: a source that names a version of kustomize is built by the program that is registered for it.
+#[tokio::test]
+async fn rnd_160_a_registered_program_builds_the_source_that_names_it() {
+    use std::os::unix::fs::PermissionsExt as _;
+
+    let Some(mut world) = World::start("program").await else { return };
+    let ns = world.namespace("ns").await;
+    let script = world.directory().join("kustomize4");
+    let text = "#!/bin/sh\nif [ \"$1\" = edit ]; then shift; echo \"$@\" >> edits; exit 0; fi\n\
+                said=$(cat edits text | tr '\\n' ' ')\n\
+                printf 'apiVersion: v1\\nkind: ConfigMap\\nmetadata: {name: built}\\ndata: {text: \"%s\"}\\n' \"${said% }\"\n";
+    std::fs::write(&script, text).unwrap();
+    std::fs::set_permissions(&script, std::fs::Permissions::from_mode(0o755)).unwrap();
+    world.settings(&json!({"kustomize.path.v4": script.to_str().unwrap()})).await;
+    let files = [("app/kustomization.yaml", "resources: []\n"), ("app/text", "one\n")];
+    let repo = world.repo("app", &files).await;
+    let source = |version: &str| with_source(&json!({"kustomize": {"version": version, "namePrefix": "p-"}}));
+    let app = world.create("app", &repo, "app", &ns, &source("v4")).await;
+    world.until_synced(&app).await;
+    world.until_object(CONFIG_MAPS, &ns, "built", "is the program's", is("set nameprefix -- p- one")).await;
+    let other = world.create("other", &repo, "app", &ns, &source("v5")).await;
+    let failed = |app: &Value| !conditions(app, "ComparisonError").is_empty();
+    let seen = world.until_app(&other, "has no program", failed).await;
+    let said = conditions(&seen, "ComparisonError").join(" ");
+    assert!(said.contains("kustomize version v5 is not registered"), "{said}");
+    world.push(&repo, &[("app/text", "two\n")]).await;
+    world.until_object(CONFIG_MAPS, &ns, "built", "follows", is("set nameprefix -- p- two")).await;
+    world.finish().await;
+}
