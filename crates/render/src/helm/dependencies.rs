@@ -10,7 +10,10 @@ use crate::request::{Budget, Inputs};
 use crate::tools::AddedChart;
 use crate::{Reason, RenderError, TreePath};
 
-/// The chart with all that it depends on, and what was added for that; or what has to be brought.
+/// A chart with all that it depends on, and what was added for that.
+type Complete = (Chart, Vec<(String, AddedChart)>);
+
+/// The chart with all that it depends on, or what has to be brought for that.
 pub(super) fn complete(
     chart: Chart,
     version: HelmVersion,
@@ -18,7 +21,7 @@ pub(super) fn complete(
     directory: &TreePath,
     repositories: &[(String, String)],
     budget: &Budget,
-) -> Result<Outcome<(Chart, Vec<(String, AddedChart)>)>, RenderError> {
+) -> Result<Outcome<Complete>, RenderError> {
     let url_of = |name: &str| {
         let found = repositories.iter().find(|(known, _)| known == name);
         found.map(|(_, url)| url.clone())
