@@ -404,14 +404,14 @@ impl Subject<'_> {
             Failure::status(error.code().as_str(), format!("Manifest generation error: {error}"))
         };
         loop {
-            let (request, tree) = (Arc::clone(&request), Arc::clone(&tree));
+            let (request, files) = (Arc::clone(&request), Arc::clone(&tree));
             let (supplies, secret) = (Arc::clone(conversation.supplies()), secret.clone());
             let job = tokio::task::spawn_blocking(move || {
                 let inputs = Inputs {
                     supplies: &supplies,
                     world: RenderWorld { now: jiff::Timestamp::now(), chance: Some(chance) },
                     secret: secret.expose().as_bytes(),
-                    ..Inputs::of(tree.as_ref())
+                    ..Inputs::of(files.as_ref())
                 };
                 render(&request, &inputs, &Budget::default())
             });

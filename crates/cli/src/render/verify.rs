@@ -246,7 +246,7 @@ fn source(case: &Case, path: String, tool: Tool) -> ApplicationSource {
     ApplicationSource {
         repo_url: super::programs::REPOSITORY.to_owned(),
         path,
-        helm: (tool == Tool::Helm).then_some(helm),
+        helm: (tool == Tool::Helm).then(|| Box::new(helm)),
         ..ApplicationSource::default()
     }
 }
