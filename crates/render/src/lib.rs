@@ -25,6 +25,7 @@ pub mod plan;
 pub mod refresh;
 mod request;
 mod templates;
+pub mod tools;
 pub mod version;
 
 pub use error::{Code, Reason, RenderError};

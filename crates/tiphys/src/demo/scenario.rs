@@ -13,7 +13,7 @@ pub(crate) const BRANCH: &str = "main";
 /// One story that the demo tells.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Scenario {
-    /// An Application of Applications over two plain ones.
+    /// An Application of Applications over plain manifests, a chart and an overlay.
     Guestbook,
     /// Hooks and waves.
     Waves,
@@ -36,8 +36,13 @@ macro_rules! files {
 
 const README: File = ("README.md", include_str!("../../sample/README.md"));
 const GUESTBOOK: &[File] = files!("guestbook":
-    "apps/guestbook.yaml", "apps/shop.yaml",
+    "apps/guestbook.yaml", "apps/guestbook-helm.yaml", "apps/guestbook-kustomize.yaml", "apps/shop.yaml",
     "guestbook/deployment.yaml", "guestbook/service.yaml",
+    "guestbook-helm/Chart.yaml", "guestbook-helm/values.yaml", "guestbook-helm/values-demo.yaml",
+    "guestbook-helm/templates/_names.tpl", "guestbook-helm/templates/deployment.yaml",
+    "guestbook-helm/templates/service.yaml",
+    "guestbook-kustomize/kustomization.yaml", "guestbook-kustomize/base/kustomization.yaml",
+    "guestbook-kustomize/base/deployment.yaml", "guestbook-kustomize/base/service.yaml",
     "shop/config.yaml", "shop/web/deployment.yaml", "shop/web/service.yaml",
     "shop/cart/deployment.yaml", "shop/cart/service.yaml",
 );
@@ -127,7 +132,7 @@ impl Scenario {
     pub(crate) fn names(self) -> Vec<&'static str> {
         let mut names: Vec<_> = self.apps().iter().map(|app| app.name).collect();
         if self == Self::Guestbook {
-            names.extend(["guestbook", "shop"]);
+            names.extend(["guestbook", "guestbook-helm", "guestbook-kustomize", "shop"]);
         }
         names
     }
