@@ -77,7 +77,7 @@ impl Story {
         let mut all = json!({"type": "RollingSync", "rollingSync": steps(&TIERS)});
         crate::world::merge(&mut all, strategy);
         let elements: Vec<Value> = TIERS.iter().map(|tier| json!({"tier": tier})).collect();
-        let template = json!({"metadata": {"name": "pricelist-{{ .tier }}", "labels": {"tier": "{{ .tier }}"}},
+        let template = json!({"metadata": {"name": self.app("{{ .tier }}"), "labels": {"tier": "{{ .tier }}"}},
             "spec": {"project": "default",
                 "source": {"repoURL": self.repo.url, "targetRevision": "main", "path": "apps/{{ .tier }}"},
                 "destination": {"server": "https://kubernetes.default.svc", "namespace": self.ns},
@@ -85,6 +85,12 @@ impl Story {
         let spec = json!({"goTemplate": true, "generators": [{"list": {"elements": elements}}],
             "strategy": all, "template": template});
         self.world.create_set("pricelist", &spec).await
+    }
+
+    /// Name of an application: no other installation on the cluster has one of that name, and takes its objects for its
+    /// own.
+    fn app(&self, tier: &str) -> String {
+        format!("{}-{tier}", self.world.name("app"))
     }
 
     async fn look(&self) -> Vec<Tier> {
@@ -95,7 +101,7 @@ impl Story {
         let apps = self.world.api.list(APPS, &self.world.cp).await;
         let data = self.world.api.list(CONFIG_MAPS, &self.ns).await;
         let tier = |name: &'static str| {
-            let app = format!("pricelist-{name}");
+            let app = self.app(name);
             let entry = entries.iter().find(|entry| entry["application"] == app.as_str());
             let live = named(&apps, &app);
             let data = named(&data, &format!("{name}-data"));
