@@ -151,3 +151,27 @@ impl NewsOfSets {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn seen(reconciled_at: Option<&str>) -> Seen {
+        let app = json!({"metadata": {"name": "a", "namespace": "argocd"}, "spec": {"project": "default"},
+            "status": {"reconciledAt": reconciled_at, "sync": {"status": "Synced"}, "operationState":
+                {"phase": "Succeeded", "startedAt": "2026-01-01T00:00:10Z", "operation": {"sync": {}}}}});
+        Seen::of(&serde_json::from_value(app).unwrap())
+    }
+
+    /// Rule 3 of ASET-205 waits for a comparison after the sync, which may change nothing else.
+    #[test]
+    fn aset_180_the_first_comparison_after_a_sync_is_news_and_later_ones_are_none() {
+        let before = seen(Some("2026-01-01T00:00:09Z"));
+        assert_eq!(before, seen(None));
+        let after = seen(Some("2026-01-01T00:00:10Z"));
+        assert_ne!(before, after);
+        assert_eq!(after, seen(Some("2026-01-01T00:03:10Z")));
+    }
+}
