@@ -206,9 +206,9 @@ fn are_gone(seen: &[Tier]) -> bool {
 }
 
 /// Rolls out, changes and deletes.
-async fn story(test: &str, strategy: Value, deletion: [&'static str; 3]) {
+async fn story(test: &str, strategy: &Value, deletion: [&'static str; 3]) {
     let Some(mut story) = Story::begin(test).await else { return };
-    let set = story.apply(&strategy).await;
+    let set = story.apply(strategy).await;
     story.until("the first revision is rolled out", rolls_in_order("one"), are_all("one")).await;
     let second = files("two");
     let second: Vec<(&str, &str)> =
@@ -224,12 +224,12 @@ async fn story(test: &str, strategy: Value, deletion: [&'static str; 3]) {
 /// ASET-204..231, ASET-244, ASET-247: tier by tier, and back from the last to the first.
 #[tokio::test]
 async fn aset_244_three_tiers_are_rolled_out_and_deleted_in_reverse() {
-    story("reverse", json!({"deletionOrder": "Reverse"}), ["frontend", "db", "config"]).await;
+    story("reverse", &json!({"deletionOrder": "Reverse"}), ["frontend", "db", "config"]).await;
 }
 
 /// ASET-245, ASET-260: deleted in an order of its own.
 #[tokio::test]
 async fn aset_260_three_tiers_are_rolled_out_and_deleted_in_a_custom_order() {
     let order = ["config", "frontend", "db"];
-    story("custom", json!({"deletionOrder": "Custom", "deletionSync": steps(&order)}), order).await;
+    story("custom", &json!({"deletionOrder": "Custom", "deletionSync": steps(&order)}), order).await;
 }
