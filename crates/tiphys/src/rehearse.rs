@@ -25,11 +25,11 @@ use stage::Stage;
 /// Bytes of a file with manifests.
 const FILE_BYTES_MAX: u64 = 16 << 20;
 
-/// Rehearse the roll-out or the deletion of an ApplicationSet, without a cluster and in no time.
+/// Rehearse the roll-out or the deletion of an application set, without a cluster and in no time.
 #[derive(Parser, Debug)]
 #[command(name = "tiphys rehearse", disable_version_flag = true)]
 struct Arguments {
-    /// Files with one ApplicationSet, and the projects, cluster Secrets and ConfigMaps that it needs
+    /// Files with one application set, and the projects, cluster Secrets and settings that it needs
     #[arg(value_name = "FILE", required = true)]
     target: Vec<PathBuf>,
     /// Rehearse the deletion of the set once everything is rolled out

@@ -90,7 +90,10 @@ async fn cli_1002_progressive_tells_of_a_roll_out_and_of_a_deletion_in_reverse()
     let told = demo.told_until("Now you:").await;
     let of = |text: &str| -> Vec<&str> {
         let lines = told.iter().filter(|line| line.contains(text));
-        lines.filter_map(|line| line.split_whitespace().nth(1)).collect()
+        let mut names: Vec<&str> = lines.filter_map(|line| line.split_whitespace().nth(1)).collect();
+        // An application that was just made may be asked once more, when its revision is known.
+        names.dedup();
+        names
     };
     let tiers = ["config", "db", "frontend"];
     // The first version, the second one, and the set that was made again.

@@ -77,7 +77,7 @@ impl Story {
         let mut all = json!({"type": "RollingSync", "rollingSync": steps(&TIERS)});
         crate::world::merge(&mut all, strategy);
         let elements: Vec<Value> = TIERS.iter().map(|tier| json!({"tier": tier})).collect();
-        let template = json!({"metadata": {"name": "pricelist-{{ .tier }}", "labels": {"tier": "{{ .tier }}"}},
+        let template = json!({"metadata": {"name": self.app("{{ .tier }}"), "labels": {"tier": "{{ .tier }}"}},
             "spec": {"project": "default",
                 "source": {"repoURL": self.repo.url, "targetRevision": "main", "path": "apps/{{ .tier }}"},
                 "destination": {"server": "https://kubernetes.default.svc", "namespace": self.ns},
@@ -85,6 +85,12 @@ impl Story {
         let spec = json!({"goTemplate": true, "generators": [{"list": {"elements": elements}}],
             "strategy": all, "template": template});
         self.world.create_set("pricelist", &spec).await
+    }
+
+    /// Name of an application: no other installation on the cluster has one of that name, and takes its objects for its
+    /// own.
+    fn app(&self, tier: &str) -> String {
+        format!("{}-{tier}", self.world.name("app"))
     }
 
     async fn look(&self) -> Vec<Tier> {
@@ -95,7 +101,7 @@ impl Story {
         let apps = self.world.api.list(APPS, &self.world.cp).await;
         let data = self.world.api.list(CONFIG_MAPS, &self.ns).await;
         let tier = |name: &'static str| {
-            let app = format!("pricelist-{name}");
+            let app = self.app(name);
             let entry = entries.iter().find(|entry| entry["application"] == app.as_str());
             let live = named(&apps, &app);
             let data = named(&data, &format!("{name}-data"));
@@ -200,9 +206,9 @@ fn are_gone(seen: &[Tier]) -> bool {
 }
 
 /// Rolls out, changes and deletes.
-async fn story(test: &str, strategy: Value, deletion: [&'static str; 3]) {
+async fn story(test: &str, strategy: &Value, deletion: [&'static str; 3]) {
     let Some(mut story) = Story::begin(test).await else { return };
-    let set = story.apply(&strategy).await;
+    let set = story.apply(strategy).await;
     story.until("the first revision is rolled out", rolls_in_order("one"), are_all("one")).await;
     let second = files("two");
     let second: Vec<(&str, &str)> =
@@ -218,12 +224,12 @@ async fn story(test: &str, strategy: Value, deletion: [&'static str; 3]) {
 /// ASET-204..231, ASET-244, ASET-247: tier by tier, and back from the last to the first.
 #[tokio::test]
 async fn aset_244_three_tiers_are_rolled_out_and_deleted_in_reverse() {
-    story("reverse", json!({"deletionOrder": "Reverse"}), ["frontend", "db", "config"]).await;
+    story("reverse", &json!({"deletionOrder": "Reverse"}), ["frontend", "db", "config"]).await;
 }
 
 /// ASET-245, ASET-260: deleted in an order of its own.
 #[tokio::test]
 async fn aset_260_three_tiers_are_rolled_out_and_deleted_in_a_custom_order() {
     let order = ["config", "frontend", "db"];
-    story("custom", json!({"deletionOrder": "Custom", "deletionSync": steps(&order)}), order).await;
+    story("custom", &json!({"deletionOrder": "Custom", "deletionSync": steps(&order)}), order).await;
 }
