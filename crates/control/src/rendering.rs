@@ -275,7 +275,10 @@ impl Renders {
         };
         match self.in_turn(&task.key, task.priority, &task.budget, work).await {
             Ok(Outcome::Needs(needs)) => {
-                self.needs.insert(wide, needs.clone().into());
+                // What programs are asked holds whole files.
+                if !needs.iter().any(|need| matches!(need, Need::Tool(_))) {
+                    self.needs.insert(wide, needs.clone().into());
+                }
                 Ok(Outcome::Needs(needs))
             }
             Ok(Outcome::Done(Stamped { objects, source_type, is_pinned, reach })) => {

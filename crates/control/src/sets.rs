@@ -14,6 +14,7 @@ mod carry_out;
 mod deliveries;
 mod ending;
 mod live;
+mod lost;
 mod pass;
 mod record;
 mod store;
@@ -138,7 +139,7 @@ pub(crate) fn start(plane: &ControlPlane, context: &Arc<Context>) -> Result<Opti
     plane.spawn(follow_world(Arc::clone(&sets)));
     plane.spawn_writing(deliveries::follow(Arc::clone(&sets), deliveries));
     if !plane.read_only {
-        plane.spawn(look_for_pruned_fields(Arc::clone(&sets)));
+        plane.spawn(lost::tell(Arc::clone(&sets)));
     }
     for _ in 0..settings.concurrent_reconciliations.clamp(1, WORKERS_MAX) {
         plane.spawn_writing(work(Arc::clone(&sets)));
@@ -220,6 +221,11 @@ impl Sets {
     fn is_enabled(&self, world: &World, key: &SetKey) -> bool {
         let settings = world.settings.application_sets();
         key.namespace == self.shared.namespace || pattern::regex_list(&settings.namespaces, &key.namespace)
+    }
+
+    /// Whether nothing may be written (ASET-145).
+    fn is_dry(&self) -> bool {
+        self.shared.read_only || self.shared.world.load().settings.application_sets().dry_run
     }
 
     /// Asks for a look that asks services again.
@@ -342,32 +348,6 @@ fn names_project(set: &ApplicationSet, projects: &BTreeSet<&String>) -> bool {
         && (is_open || projects.iter().any(|name| **name == set.spec.project || name.as_str() == of_template))
 }
 
-/// Says once when the served definition drops fields that this version has (ASET-261).
-async fn look_for_pruned_fields(sets: Arc<Sets>) {
-    let target = tiphys_cluster::Target::new(
-        tiphys_object::Gvk::new("apiextensions.k8s.io", "v1", "CustomResourceDefinition"),
-        "",
-        "applicationsets.argoproj.io",
-    );
-    let looked = sets.cancel.run_until_cancelled(sets.shared.home.get(&target)).await;
-    let definition = match looked {
-        Some(Ok(Some(definition))) => definition.to_value().unwrap_or_default(),
-        Some(Ok(None)) | None => return,
-        Some(Err(error)) => {
-            tracing::debug!(%error, "the definition of ApplicationSets cannot be read");
-            return;
-        }
-    };
-    let pruned = tiphys_api::crd::pruned_set_fields(&definition);
-    if !pruned.is_empty() {
-        tracing::warn!(
-            fields = pruned.join(", "),
-            "the installed definition of ApplicationSets drops fields that this version has; install it anew with \
-             `tiphys install --crds-only | kubectl apply --server-side -f -`"
-        );
-    }
-}
-
 /// One worker: takes sets and works on them, whatever happens (ASET-16).
 async fn work(sets: Arc<Sets>) {
     // What is not known to exist would be made, and what is not known would count as gone.
@@ -404,10 +384,7 @@ fn requeue(sets: &Sets, key: &SetKey, wish: Wish) {
             sets.queue.add(key.clone(), Priority::Routine);
             return;
         }
-        Wish::After(wait) => {
-            memory.asks_again = true;
-            now + wait
-        }
+        Wish::After(wait) => memory.due(now + wait, now),
         Wish::Backoff => now + backoff::after(memory.failures).max(sets.turns.take(now)),
     };
     drop(memory);

@@ -77,8 +77,8 @@ struct State {
 impl Ledger {
     /// Nothing was asked yet; what a former look was answered is used again.
     pub(crate) fn new(world: World, remembered: Remembered) -> Self {
-        let answers = remembered.0.into_iter().map(|(key, given)| (key, Ok(given))).collect();
-        let state = State { answers, ..State::default() };
+        let answers = remembered.0.iter().map(|(key, given)| (key.clone(), Ok(given.clone()))).collect();
+        let state = State { answers, outside: remembered, ..State::default() };
         Self { world, clusters: OnceLock::new(), state: Mutex::new(state) }
     }
 
@@ -103,7 +103,7 @@ impl Ledger {
         state.answers.insert(key, answer);
     }
 
-    /// What services answered in this generation.
+    /// What services answered, in this generation or in the one that it goes on from.
     pub fn outside(&self) -> Remembered {
         self.state.lock().outside.clone()
     }

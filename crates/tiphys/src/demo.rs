@@ -14,6 +14,7 @@ mod git_server;
 mod live;
 mod options;
 mod port;
+mod progressive;
 mod ready;
 mod repository;
 mod scenario;
@@ -96,7 +97,7 @@ async fn show(
         data: start.data.as_deref(),
     };
     ready::print(&ready::text(&place, scenario, began.elapsed()));
-    live.tell();
+    live.tell(&place.program, &place.data());
     match start.exit_after {
         Some(end) => tokio::select! {
             () = tokio::time::sleep(end.0) => {}

@@ -4,4 +4,5 @@
 //! seeds. Everything else of the binary is wiring and lives in `main.rs`.
 
 pub mod eval;
+pub mod rehearse;
 pub mod simulate;

@@ -85,7 +85,7 @@ fn ctl_132_settings_without_effect_are_reported() {
     let settings = Settings::new(SettingsData {
         cm: map(&[
             ("timeout.reconciliation", "60s"),
-            ("kustomize.buildOptions", "--x"),
+            ("kustomize.path.v4", "--x"),
             ("typo.here", "1"),
             ("ui.bannercontent", ""),
         ]),
@@ -100,7 +100,7 @@ fn ctl_132_settings_without_effect_are_reported() {
     });
     let told = reports(&settings).join("\n");
     for expected in [
-        "argocd-cm: no effect of kustomize.buildOptions",
+        "argocd-cm: no effect of kustomize.path.v4",
         "argocd-cm: no effect of typo.here",
         "argocd-cmd-params-cm: no effect of controller.diff.server.side",
         "the environment: no effect of ARGOCD_CONTROLLER_SHARDING_ALGORITHM",

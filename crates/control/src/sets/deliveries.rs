@@ -64,7 +64,7 @@ async fn ask(sets: &Sets, key: &SetKey) {
     let Some(entry) = sets.store.get(key) else { return };
     // A look that has begun does not take the request away.
     entry.memory.lock().deliveries += 1;
-    if !sets.shared.read_only
+    if !sets.is_dry()
         && let Err(error) = record::request(sets, key).await
     {
         tracing::warn!(set = %key, %error, "a refresh could not be asked for");

@@ -17,10 +17,11 @@ use tiphys_appset::reconcile::{self, CONFIRM_AFTER, Conclusion, Outcomes, PassFa
 use tiphys_appset::status;
 use tiphys_engine::scripts::Runner;
 use tiphys_generation::{Inputs, Remembered};
+use tokio::time::Instant;
 
 use super::record::{SetContext, WriteError};
 use super::store::SetMemory;
-use super::{Sets, Wish, carry_out, live};
+use super::{Sets, Wish, carry_out, live, lost};
 use crate::world::World;
 
 /// Shortest time until a set is looked at again without a reason.
@@ -102,12 +103,16 @@ pub(super) async fn pass(cx: &mut SetContext<'_>, world: &Arc<World>) -> Wish {
         return failed(cx, &error);
     }
     let deliveries = remembered(cx, |memory| memory.deliveries).unwrap_or_default();
-    let answers = remembered(cx, |memory| {
-        let asks_again = std::mem::take(&mut memory.asks_again) || cx.asked.is_some();
-        if asks_again { Remembered::default() } else { std::mem::take(&mut memory.answers) }
-    });
-    let inputs = inputs(sets, Arc::clone(&cx.set), Arc::clone(world), answers.unwrap_or_default());
-    let generated = inputs.converse(&sets.answerer, generate).await;
+    let (asks, answers) = remembered(cx, |memory| {
+        let asks = memory.begins_to_ask(cx.asked.is_some(), Instant::now());
+        (asks, if asks { Remembered::default() } else { std::mem::take(&mut memory.answers) })
+    })
+    .unwrap_or_default();
+    let inputs = inputs(sets, Arc::clone(&cx.set), Arc::clone(world), answers);
+    let generated = match lost::refusal(cx).await {
+        None => inputs.converse(&sets.answerer, generate).await,
+        Some(failure) => Err(failure),
+    };
     if let Err(failure) = &generated {
         tracing::warn!(set = %cx.key, error = %failure.message, others = ?failure.others, "nothing is generated");
     }
@@ -134,8 +139,9 @@ pub(super) async fn pass(cx: &mut SetContext<'_>, world: &Arc<World>) -> Wish {
             .shared
             .interpreters
             .runner(&format!("set {}", cx.key), world.settings.controller().jq_timeout),
-        emptiness_is_confirmed: remembered(cx, |memory| is_confirmed(memory, sets.shared.clock.now()))
-            .unwrap_or_default(),
+        // The same answer, looked at twice, is one witness.
+        emptiness_is_confirmed: asks
+            && remembered(cx, |memory| is_confirmed(memory, sets.shared.clock.now())).unwrap_or_default(),
         now: sets.shared.clock.now(),
         inputs,
     };
@@ -183,27 +189,36 @@ async fn write(
     let entries = cx.set.status.application_status.clone();
     if is_dry {
         tell_dry(cx, &plan);
-    } else if plan.rollout_patch(&cx.stored()).is_some()
-        && let Err(error) = cx.write_status(&plan.status).await
-    {
+    } else if plan.rollout_patch(&cx.stored()).is_some() {
         // What a roll-out allows is stored before it happens (ASET-217).
-        return failed(cx, &error);
+        if let Err(error) = cx.write_status(&plan.status).await {
+            return failed(cx, &error);
+        }
+        if !cx.is_behind && plan.rollout_patch(&cx.stored()).is_some() {
+            return not_kept(cx, pass.now).await;
+        }
     }
     let done =
         if is_dry { carry_out::Done::default() } else { carry_out::carry_out(cx, &plan, at_once).await };
     if done.is_cut {
         return Wish::Done;
     }
-    if done.is_stale {
+    let mut outcomes = done.outcomes;
+    if !done.stale.is_empty() {
         let conflicts = remembered(cx, |memory| {
-            memory.conflicts += 1;
+            memory.conflicts = memory.conflicts.saturating_add(1);
             memory.conflicts
         });
-        if conflicts.is_some_and(|conflicts| conflicts <= CONFLICTS_MAX) {
+        if conflicts.is_none_or(|conflicts| conflicts <= CONFLICTS_MAX) {
             return Wish::Backoff;
         }
+        let told = |name: String| {
+            let why = format!("Application {name} is being changed by others all the time");
+            (name, why)
+        };
+        outcomes.failed.extend(done.stale.into_iter().map(told));
     }
-    let concluded = conclude(cx, pass, plan, done.outcomes).await;
+    let concluded = conclude(cx, pass, plan, outcomes).await;
     let mut conclusion = match concluded {
         Ok(conclusion) => conclusion,
         Err(error) => {
@@ -234,6 +249,23 @@ async fn write(
     // Another phase of a roll-out may follow at once; nobody else tells of it.
     let rolls = cx.set.status.application_status != entries && !cx.set.status.application_status.is_empty();
     if is_asked || rolls { Wish::Now } else { wish(&conclusion) }
+}
+
+/// The API server dropped parts of the bookkeeping. A roll-out that forgets would begin anew at each look: nothing is
+/// written to Applications.
+async fn not_kept(cx: &mut SetContext<'_>, now: Timestamp) -> Wish {
+    let message = "the installed definition of ApplicationSets drops fields of status.applicationStatus, without which \
+                   no roll-out goes on; install it anew with `tiphys install --crds-only | kubectl apply \
+                   --server-side -f -`";
+    tracing::warn!(set = %cx.key, message, "the set is not rolled out");
+    let evaluated = status::failure(SetReason::ApplicationSetRolloutError, message);
+    let mut status = cx.set.status.clone();
+    status.conditions = status::next_conditions(&status.conditions, &evaluated, &[], now);
+    status.health = Some(status::health(&status.conditions));
+    match cx.write_status(&status).await {
+        Ok(()) => Wish::After(reconcile::RETRY_AFTER),
+        Err(error) => failed(cx, &error),
+    }
 }
 
 async fn conclude(

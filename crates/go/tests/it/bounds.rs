@@ -29,6 +29,25 @@ fn dep_40_an_alias_bomb_is_refused() {
     }
 }
 
+/// What unfolds to much is measured first, and then read like everything else: merges, errors and depth included.
+#[test]
+fn dep_40_a_document_that_is_measured_is_read_as_it_is() {
+    let wide: Vec<String> = (0..40).map(|number| format!("k{number}: v{number}")).collect();
+    let wide = format!("wide: &wide {{{}}}", wide.join(", "));
+    let limits = Limits { bytes_max: 1 << 30, depth_max: 100 };
+    for dialect in [Dialect::Sigs, Dialect::V3] {
+        let text = format!("{wide}\nmany: [{}]\nlast: {{<<: *wide, k0: own}}", ["*wide"; 500].join(", "));
+        let value = yaml::parse(&text, dialect, &limits).unwrap().unwrap();
+        let many = value["many"].as_array().unwrap();
+        assert!(
+            many.len() == 500 && many.iter().all(|one| *one == value["wide"] && one["k39"] == json!("v39"))
+        );
+        assert_eq!((&value["last"]["k0"], &value["last"]["k39"]), (&json!("own"), &json!("v39")));
+        let wrong = format!("{text}\nwrong: *nobody\n");
+        assert_eq!(yaml::parse(&wrong, dialect, &limits), Err(YamlError::UnknownAnchor("nobody".to_owned())));
+    }
+}
+
 #[test]
 fn dep_40_deep_nesting_is_refused() {
     let text = "[".repeat(5_000);

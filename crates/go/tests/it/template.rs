@@ -3,6 +3,7 @@
 mod bounds;
 mod callers;
 mod errors;
+mod hostile;
 
 use serde_json::Value as Json;
 use tiphys_go::template::{Engine, FunctionSet, Limits, MissingKey, Still, TemplateError, Templates, Value};

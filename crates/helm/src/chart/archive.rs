@@ -75,6 +75,7 @@ pub(super) fn unpack(bytes: &[u8], budget: &mut Budget) -> Result<Vec<File>, Cha
     if files.is_empty() { Err(ChartError::EmptyArchive) } else { Ok(files) }
 }
 
+#[expect(clippy::needless_pass_by_value, reason = "stands in `map_err`")]
 fn broken(error: std::io::Error) -> ChartError {
     ChartError::Archive { what: error.to_string() }
 }

@@ -263,3 +263,57 @@ fn rnd_192_objects_say_what_they_are_in_json() {
     let templates = chart(&[("t", "{{ toJson .c }} {{ toYaml . }} {{ kindOf .c }}")]);
     assert_eq!(execute(&templates, "t", &root.into(), Limits::default()).unwrap(), "7 c: 7 ptr");
 }
+
+/// What Helm has under `.Capabilities`: a pointer to a struct with a struct in it, whose pointer has `String`.
+static CAPABILITIES: RecordType = RecordType {
+    name: "*common.Capabilities",
+    kind: Kind::Pointer,
+    fields: &["KubeVersion"],
+    methods: &[],
+    print: None,
+};
+
+#[derive(Debug)]
+struct Version;
+
+impl Object for Version {
+    fn type_name(&self) -> &'static str {
+        "common.KubeVersion"
+    }
+    fn fields(&self) -> &'static [&'static str] {
+        &["Version", "Minor"]
+    }
+    fn field(&self, name: &str) -> Option<Value> {
+        match name {
+            "Version" => Some(Value::text("v1.31.0")),
+            "Minor" => Some(Value::text("31")),
+            _ => None,
+        }
+    }
+    fn print_addressed(&self) -> Option<Text> {
+        Some("v1.31.0".into())
+    }
+    fn as_any(&self) -> &dyn std::any::Any {
+        self
+    }
+}
+
+#[test]
+fn rnd_192_an_action_prints_a_field_behind_a_pointer_by_the_pointers_string() {
+    let capabilities = Record::new(&CAPABILITIES, vec![Value::object(Version)]);
+    let root: Value = [("C", Value::object(capabilities))].into_iter().collect::<Map>().into();
+    for (text, wanted) in [
+        ("{{ .C.KubeVersion }}", "v1.31.0"),
+        ("{{ $v := .C.KubeVersion }}{{ $v }}", "v1.31.0"),
+        ("{{ with .C.KubeVersion }}{{ . }}{{ end }}", "v1.31.0"),
+        ("{{ print .C.KubeVersion }}", "{v1.31.0 31}"),
+        ("{{ .C.KubeVersion | toString }}", "{v1.31.0 31}"),
+        ("{{ printf \"%v\" .C.KubeVersion }}", "{v1.31.0 31}"),
+        ("{{ list .C.KubeVersion | first }}", "{v1.31.0 31}"),
+        ("{{ define \"x\" }}{{ . }}{{ end }}{{ include \"x\" .C.KubeVersion }}", "{v1.31.0 31}"),
+        ("{{ define \"x\" }}{{ . }}{{ end }}{{ template \"x\" .C.KubeVersion }}", "v1.31.0"),
+    ] {
+        let templates = chart(&[("t", text)]);
+        assert_eq!(execute(&templates, "t", &root, Limits::default()).unwrap(), wanted, "{text}");
+    }
+}

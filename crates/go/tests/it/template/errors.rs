@@ -67,6 +67,21 @@ fn rnd_191_errors_come_in_parts_from_the_outside_inwards() {
 }
 
 #[test]
+fn rnd_191_an_include_of_nothing_is_told_where_it_stands() {
+    let templates = chart(&[("c/templates/x.yaml", "x\n{{ include \"nothing\" . }}")]);
+    let error = execute(&templates, "c/templates/x.yaml", &Value::Nil, Limits::default()).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::NoTemplate);
+    assert_eq!(
+        error.to_string(),
+        "template: c/templates/x.yaml:2:3: executing \"c/templates/x.yaml\" at <include \"nothing\" .>: error \
+         calling include: template: no template \"nothing\" associated with template \"gotpl\""
+    );
+    // The caller's own mistake has no place.
+    let error = execute(&templates, "y", &Value::Nil, Limits::default()).unwrap_err();
+    assert_eq!(error.to_string(), "template: no template \"y\" associated with template \"gotpl\"");
+}
+
+#[test]
 fn rnd_191_authors_words_are_told_where_they_were_said() {
     let error = render(r#"{{ fail "no: way" }}"#).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Told);
