@@ -143,7 +143,7 @@ fn cli_607_sets_of_a_project() {
         "metadata": {"name": "red", "namespace": NAMESPACE},
         "spec": {"sourceRepos": ["https://red/*"], "destinations": [{"name": "in-cluster", "server": "*", "namespace": "*"}]}}));
     let mut scoped = set("all", &elements(&["a"]));
-    scoped["spec"]["template"]["spec"].as_object_mut().unwrap().remove("project");
+    scoped["spec"]["template"]["spec"]["project"] = json!("");
     let path = file(&bed, "set.yaml", &[scoped]);
     let (_, stderr, code) = bed.run(&["appset", "generate", &path]);
     assert!(stderr.contains("references project  which does not exist") && code == 20, "{stderr}");

@@ -25,7 +25,7 @@ pub(crate) const HEADERS: &[(&str, &str)] = &[("x-atlassian-token", "no-check")]
 
 /// Where the API is.
 pub(crate) fn base(api: &str) -> Result<Url, ScmError> {
-    Ok(ending_with(ending_with(address(api)?, "/rest"), "/rest/api/1.0"))
+    Ok(ending_with(ending_with(address(api)?, "/rest"), "/api/1.0"))
 }
 
 /// Items of a page.
