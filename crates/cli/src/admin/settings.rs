@@ -1,5 +1,6 @@
 //! `admin settings validate`: whether the settings of files or of a cluster can be read (CLI-912).
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use serde_json::{Value, json};
@@ -202,11 +203,11 @@ async fn load(session: &Session<'_>) -> Result<InstallationData, Failure> {
     Ok(data)
 }
 
+/// Name and data of one.
+type ConfigMap = (&'static str, BTreeMap<String, String>);
+
 /// The settings among the manifests of a file; a `ConfigMap` that is alone needs no name.
-fn config_maps(
-    path: &str,
-    manifests: Vec<Value>,
-) -> Result<Vec<(&'static str, std::collections::BTreeMap<String, String>)>, Failure> {
+fn config_maps(path: &str, manifests: Vec<Value>) -> Result<Vec<ConfigMap>, Failure> {
     let maps: Vec<Value> = manifests
         .into_iter()
         .filter(|value| value.get("kind").is_none_or(|kind| kind == "ConfigMap"))

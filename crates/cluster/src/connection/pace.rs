@@ -56,12 +56,12 @@ mod tests {
     use http::{Request, Response};
     use http_body_util::Full;
 
-    use super::super::Call;
     use super::*;
+    use crate::connection::Call;
 
     #[tokio::test(start_paused = true)]
     async fn rep_108_requests_follow_rate_and_burst() {
-        let answer = |_: Request<Bytes>| async { Ok(Response::new(Full::new(Bytes::from_static(b"{}")))) };
+        let answer = async |_: Request<Bytes>| Ok(Response::new(Full::new(Bytes::from("{}"))));
         let connection =
             Connection::over("https://c.example", answer).paced(ClientRate { per_second: 10, burst: 3 });
         let start = Instant::now();

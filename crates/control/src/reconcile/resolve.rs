@@ -75,7 +75,7 @@ async fn is_project_late(cx: &AppContext<'_>) -> bool {
     }
     let target = Target::new(Gvk::new(GROUP, VERSION, "AppProject"), &cx.controller.namespace, name);
     // Whoever cannot ask believes the watch.
-    matches!(cx.controller.home.get(&target).await, Ok(Some(_)))
+    matches!(Box::pin(cx.controller.home.get(&target)).await, Ok(Some(_)))
 }
 
 /// Why nothing is done with an application: the digest that stands for it on objects is another one's (TRK-55).
