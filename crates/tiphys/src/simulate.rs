@@ -66,9 +66,9 @@ struct Arguments {
     /// The only thing that goes wrong: the controller dies after this request was carried out
     #[arg(long, requires = "seed", conflicts_with_all = ["crash_points", "crash_before"])]
     crash_after: Option<u64>,
-    /// Leave out ApplicationSets, which some seeds have: for seeds that were noted before there were any
+    /// Give an ApplicationSet to two of five seeds, whose histories are others then
     #[arg(long)]
-    without_sets: bool,
+    with_sets: bool,
     /// Seeds that run at the same time; 0 takes one per processor
     #[arg(long, default_value_t = 0)]
     jobs: usize,
@@ -198,7 +198,7 @@ fn plan(arguments: &Arguments) -> Plan {
         (None, None) if arguments.twice => PlanKind::Twice,
         (None, None) => PlanKind::Once,
     };
-    Plan { verbose: arguments.verbose, with_sets: !arguments.without_sets, kind }
+    Plan { verbose: arguments.verbose, with_sets: arguments.with_sets, kind }
 }
 
 /// Does with a seed what is planned.
@@ -278,8 +278,8 @@ fn tell(totals: &mut Totals, seed: u64, troubles: Troubles, plan: &Plan, outcome
             Troubles::Only(None) => " --crash-before 0".to_owned(),
             Troubles::OfSeed => String::new(),
         };
-        let without = if plan.with_sets { "" } else { " --without-sets" };
-        show(&format!("replay: tiphys simulate --seed {seed}{death}{without} --verbose"));
+        let with = if plan.with_sets { " --with-sets" } else { "" };
+        show(&format!("replay: tiphys simulate --seed {seed}{death}{with} --verbose"));
     }
 }
 
@@ -298,12 +298,7 @@ fn add(totals: &mut Totals, sums: &Totals) {
 /// Runs seeds one after another and gives back the sums; what breaks is printed. For tests.
 pub fn seeds(from: u64, count: u64, twice: bool) -> Totals {
     let kind = if twice { PlanKind::Twice } else { PlanKind::Once };
-    all(from, count, &Plan { verbose: false, with_sets: true, kind })
-}
-
-/// Runs a seed that was noted before there were ApplicationSets. For tests.
-pub fn without_sets(seed: u64) -> Totals {
-    all(seed, 1, &Plan { verbose: false, with_sets: false, kind: PlanKind::Once })
+    all(from, count, &Plan { verbose: false, with_sets: false, kind })
 }
 
 /// The same for every write before and after which the controller of a seed can die (F1, F2). For tests.
@@ -311,7 +306,7 @@ pub fn crash_points(from: u64, count: u64) -> Totals {
     all(
         from,
         count,
-        &Plan { verbose: false, with_sets: true, kind: PlanKind::EveryDeath { only_writes: true } },
+        &Plan { verbose: false, with_sets: false, kind: PlanKind::EveryDeath { only_writes: true } },
     )
 }
 
