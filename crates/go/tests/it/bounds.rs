@@ -131,7 +131,7 @@ fn rnd_166_whole_floats_stay_floats_for_those_who_fill_text_fields() {
     let text = "a: 12345e6\nb: 1000000.0\nc: 1000000\nd: [1.0, 1]\n";
     let mut memory = tiphys_go::memory::Memory::new(1 << 20);
     let kept = yaml::parse_keeping_floats_within(text, Dialect::Sigs, 100, &mut memory).unwrap().unwrap();
-    let spelled = |value: &serde_json::Value| tiphys_go::json::print_go(value);
+    let spelled = json::print_go;
     assert_eq!(spelled(&kept), "map[a:1.2345e+10 b:1e+06 c:1000000 d:[1 1]]");
     assert!(kept["d"][0].is_f64() && kept["d"][1].is_i64());
     // Others get what the value is after the detour through JSON.
