@@ -41,13 +41,23 @@ fn answer(request: &Json) -> Result<Vec<u8>, String> {
     output.map_err(|error| error.to_string())
 }
 
+/// As Go writes bytes in JSON: each that is no UTF-8 is U+FFFD.
+fn as_json_text(output: &[u8]) -> String {
+    let mut text = String::with_capacity(output.len());
+    for chunk in output.utf8_chunks() {
+        text.push_str(chunk.valid());
+        text.extend(chunk.invalid().iter().map(|_| char::REPLACEMENT_CHARACTER));
+    }
+    text
+}
+
 fn main() -> std::io::Result<()> {
     let mut out = std::io::stdout().lock();
     for line in std::io::stdin().lock().lines() {
         let request: Json = serde_json::from_str(&line?)?;
         let id = request.get("id").cloned().unwrap_or_default();
         let answer = match answer(&request) {
-            Ok(output) => json!({"id": id, "result": {"output": String::from_utf8_lossy(&output)}}),
+            Ok(output) => json!({"id": id, "result": {"output": as_json_text(&output)}}),
             Err(message) => json!({"id": id, "error": {"code": "InvalidArgument", "message": message}}),
         };
         writeln!(out, "{answer}")?;

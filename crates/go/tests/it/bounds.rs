@@ -144,3 +144,16 @@ fn dep_48_a_date_that_never_comes_is_never() {
     let schedule = Schedule::parse("0 0 30 2 *", cron::zone("").unwrap()).unwrap();
     assert_eq!(schedule.next_after("2026-01-01T00:00:00Z".parse().unwrap()), None);
 }
+
+#[test]
+fn rnd_166_whole_floats_stay_floats_for_those_who_fill_text_fields() {
+    let text = "a: 12345e6\nb: 1000000.0\nc: 1000000\nd: [1.0, 1]\n";
+    let mut memory = tiphys_go::memory::Memory::new(1 << 20);
+    let kept = yaml::parse_keeping_floats_within(text, Dialect::Sigs, 100, &mut memory).unwrap().unwrap();
+    let spelled = json::print_go;
+    assert_eq!(spelled(&kept), "map[a:1.2345e+10 b:1e+06 c:1000000 d:[1 1]]");
+    assert!(kept["d"][0].is_f64() && kept["d"][1].is_i64());
+    // Others get what the value is after the detour through JSON.
+    let parsed = yaml::parse(text, Dialect::Sigs, &Limits::default()).unwrap().unwrap();
+    assert_eq!(spelled(&parsed), "map[a:12345000000 b:1000000 c:1000000 d:[1 1]]");
+}

@@ -89,7 +89,7 @@ fn rnd_200_values_that_contain_each_other_far_down_are_printed_refused_and_dropp
         ["toJson $x", "toYaml $x", "$x", "deepCopy $x", "printf \"%v\" $x", "toString $x", "deepEqual $x $x"]
     {
         // An error or nothing, as the function likes; the values are gone afterwards.
-        let _ = render(&format!("{nested}{{{{ {last} }}}}"));
+        let _unused = render(&format!("{nested}{{{{ {last} }}}}"));
     }
     assert_eq!(render(&format!("{nested}{{{{ len $x }}}}")).unwrap(), "1");
     let lists = "{{ $x := list }}{{ range until 200000 }}{{ $x = list $x }}{{ end }}{{ len $x }}";
@@ -100,7 +100,7 @@ fn rnd_200_values_that_contain_each_other_far_down_are_printed_refused_and_dropp
 fn rnd_200_a_map_that_contains_itself_is_an_error_for_whoever_walks_it() {
     let knot = r#"{{ $x := dict }}{{ $_ := set $x "x" $x }}"#;
     for last in ["$x", "mustToJson $x", "mustToYaml $x", "deepCopy $x", "toString $x", "merge (dict) $x $x"] {
-        let _ = render(&format!("{knot}{{{{ {last} }}}}"));
+        let _unused = render(&format!("{knot}{{{{ {last} }}}}"));
     }
     assert!(message(&format!("{knot}{{{{ mustToJson $x }}}}")).contains("nested more than"));
     assert_eq!(render(&format!("{knot}{{{{ len $x.x.x.x }}}}")).unwrap(), "1");

@@ -264,6 +264,17 @@ fn rnd_192_objects_say_what_they_are_in_json() {
     assert_eq!(execute(&templates, "t", &root.into(), Limits::default()).unwrap(), "7 c: 7 ptr");
 }
 
+#[test]
+fn rnd_196_yaml_of_nothing_is_a_map_that_can_be_filled() {
+    for (text, wanted) in [
+        ("{{ $m := fromYaml \"\" }}{{ $_ := set $m \"a\" 1 }}{{ toJson $m }}", r#"{"a":1}"#),
+        ("{{ fromYaml \"null\" | toJson }} {{ fromYamlArray \"\" | toJson }}", "{} []"),
+        ("{{ fromJson \"null\" | toJson }} {{ sortAlpha nil }}", "null [<nil>]"),
+    ] {
+        assert_eq!(render(text), wanted, "{text}");
+    }
+}
+
 /// What Helm has under `.Capabilities`: a pointer to a struct with a struct in it, whose pointer has `String`.
 static CAPABILITIES: RecordType = RecordType {
     name: "*common.Capabilities",

@@ -72,7 +72,7 @@ fn sec_07_no_template_reaches_the_end_of_a_small_stack() {
     let hostile = move || {
         for text in &texts {
             // Whether it writes something or fails is not the question.
-            let _ = std::hint::black_box(parsed_and_executed(text));
+            let _unused = std::hint::black_box(parsed_and_executed(text));
         }
     };
     std::thread::Builder::new().stack_size(STACK_BYTES).spawn(hostile).unwrap().join().unwrap();
