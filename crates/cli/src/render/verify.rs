@@ -373,10 +373,10 @@ mod tests {
         assert_eq!(verdict("{", Err("no")), Verdict::BothRefuse);
         let Verdict::Differs(lines) = verdict(one, Err("no")) else { panic!("a refusal is no equality") };
         assert_eq!(lines, ["refused by the program: no"]);
-        let Verdict::Differs(lines) = verdict(one, Ok(&one.replace('x', "y"))) else {
+        let Verdict::Differs(lines) = verdict(one, Ok(&one.replace('x', "other"))) else {
             panic!("another name")
         };
-        assert_eq!(lines, ["A /y is missing", "A /x should not be there"]);
+        assert_eq!(lines, ["A /other is missing", "A /x should not be there"]);
     }
 
     #[test]

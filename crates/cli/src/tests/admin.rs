@@ -153,7 +153,7 @@ fn cli_911_empty_policies_and_operands_are_fatal() {
 fn cli_3_admin_groups_print_their_help() {
     for (args, code, has) in [
         (&["admin"][..], 0, "settings Check settings"),
-        (&["admin", "settings"], 0, "rbac Check who may do what"),
+        (&["admin", "settings"], 0, "rbac     Check who may do what"),
         (&["admin", "settings", "rbac"], 0, "validate"),
         (&["admin", "settings", "--help"], 0, "rbac"),
         (&["admin", "nonsense"], 1, "settings"),

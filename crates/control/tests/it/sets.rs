@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 use tiphys_control::services::{Plugins, Services};
 use tiphys_sim::Sim;
 
-use crate::support::{ask, options};
+use crate::support::ask;
 use installation::{
     APPLICATIONS, Installation, LOOK, MOMENT, SETS, Said, TIERS, URL, elements, push, rolling, spec, steps,
     value,

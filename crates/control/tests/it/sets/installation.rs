@@ -14,7 +14,7 @@ use tiphys_cluster::Connection;
 use tiphys_control::services::{PluginCall, Plugins, Services};
 use tiphys_control::{Controller, ControllerOptions};
 use tiphys_sim::Sim;
-use tiphys_source::MemoryRepositories;
+use tiphys_source::{Clock, MemoryRepositories};
 
 use crate::support::{HOME, ask, control_plane, options};
 
@@ -52,6 +52,8 @@ pub(super) struct Installation {
     pub(super) controller: Option<Controller>,
     pub(super) files: BTreeMap<String, Bytes>,
     change: fn(&mut ControllerOptions),
+    /// One clock for all controllers: it goes on while they die.
+    clock: Option<Clock>,
 }
 
 impl Installation {
@@ -78,6 +80,7 @@ impl Installation {
             controller: None,
             files: BTreeMap::new(),
             change,
+            clock: None,
         };
         installation.begin().await;
         installation
@@ -117,6 +120,8 @@ impl Installation {
         });
         let mut options = options(connection, &self.servers);
         options.surroundings.services = self.services.clone();
+        let clock = self.clock.get_or_insert(options.surroundings.clock);
+        options.surroundings.clock = clock.clone();
         (self.change)(&mut options);
         self.controller = Some(Controller::start(options).await.unwrap());
     }

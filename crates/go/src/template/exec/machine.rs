@@ -403,7 +403,7 @@ impl<'m, 'e> Machine<'m, 'e> {
             _ => {}
         }
         let before = self.out.len();
-        fmt::print_value(&mut self.out, value, 'v', fmt::Flags::default());
+        fmt::print_into(&mut self.out, value, self.context.budget.limits().text_bytes)?;
         let now = self.out.len();
         Ok(self.context.budget.grown(now, now - before)?)
     }

@@ -88,10 +88,11 @@ fn rnd_192_objects_of_the_caller_have_fields_methods_and_a_text() {
         ("{{ .Capabilities.KubeVersion | kindOf }}", "struct"),
         ("{{ .Capabilities.KubeVersion | toString | trimPrefix \"v\" }}", "1.30.2"),
         ("{{ semverCompare \">=1.21-0\" .Capabilities.KubeVersion.Version }}", "true"),
-        ("{{ .Capabilities.KubeVersion.Patch }}", "can't evaluate field Patch in type common.KubeVersion"),
+        // The field of a value in a map of anything; behind a pointer Go names the type of the value.
+        ("{{ .Capabilities.KubeVersion.Patch }}", "can't evaluate field Patch in type interface {}"),
         ("{{ .Capabilities.APIVersions.Has \"apps/v1\" }}", "true"),
         ("{{ .Capabilities.APIVersions.Has \"x\" }}", "false"),
-        ("{{ .Capabilities.APIVersions.Has 1 }}", "wrong type for value; expected string; got int"),
+        ("{{ .Capabilities.APIVersions.Has 1 }}", "expected string; found 1"),
         ("{{ .Capabilities.APIVersions.Has }}", "wrong number of args for Has: want 1 got 0"),
         ("{{ has \"v1\" .Capabilities.APIVersions }}", "true"),
         ("{{ .Capabilities.APIVersions | join \",\" }}", "v1,apps/v1"),
@@ -150,10 +151,6 @@ impl Environment for World {
         bytes.fill(3);
     }
 
-    fn variable(&self, name: &str) -> Option<String> {
-        (name == "HOME").then(|| "/home/x".to_owned())
-    }
-
     fn lookup(&self, what: Lookup<'_>) -> Result<Map, Failure> {
         match what.kind {
             "Broken" => Err(Failure::new("the cluster is away")),
@@ -204,13 +201,12 @@ fn asked(text: &str) -> String {
 }
 
 #[test]
-fn rnd_199_time_chance_variables_the_cluster_and_keys_come_from_the_environment() {
+fn rnd_199_time_chance_the_cluster_and_keys_come_from_the_environment() {
     for (text, wanted) in [
         (r#"{{ now | date "2006-01-02" }}"#, "1970-01-02"),
         (r#"{{ date "2006" "no time" }}"#, "1970"),
         ("{{ now | unixEpoch }}", "86400"),
         ("{{ len (randAlphaNum 12) }} {{ len (uuidv4) }}", "12 36"),
-        (r#"{{ env "HOME" }}{{ env "NOPE" }} {{ expandenv "x$HOME" }}"#, "/home/x x/home/x"),
         (r#"{{ (lookup "v1" "Secret" "ns" "s").name }}"#, "s"),
         (r#"{{ lookup "v1" "Pod" "" "" | len }}"#, "0"),
         (r#"{{ lookup "v1" "Broken" "" "" }}"#, "the cluster is away"),

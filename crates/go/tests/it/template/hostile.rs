@@ -102,7 +102,8 @@ fn sec_07_work_on_long_texts_is_steps() {
     ] {
         let text = format!("{long}{{{{ range 1000000 }}}}{{{{ $_ := {call} }}}}{{{{ end }}}}");
         let told = refused(&text);
-        let limit = ["more than 200000 steps", "more than 16777216 bytes"];
+        let limit =
+            ["more than 200000 steps", "more than 16777216 bytes", "a text has more than 1048576 bytes"];
         // Or the call fails at once.
         assert!(
             limit.iter().any(|words| told.contains(words)) || call.starts_with("semver"),
@@ -155,7 +156,6 @@ fn sec_07_widths_and_counts_are_paid_before_they_are_made() {
         "{{ repeat 9223372036854775807 \"ab\" }}",
         "{{ until 9223372036854775807 }}",
         "{{ untilStep 0 9223372036854775807 1 }}",
-        "{{ seq 0 9223372036854775807 }}",
         "{{ range 9223372036854775807 }}{{ end }}",
         "{{ wrapWith 1 (repeat 10000 \"x\") (repeat 10000 \"a \") }}",
         "{{ randAlphaNum 1000000000 }}",
