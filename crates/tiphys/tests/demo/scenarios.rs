@@ -87,7 +87,7 @@ async fn cli_1002_failures_are_shown_and_can_be_fixed() {
 async fn cli_1002_progressive_tells_of_a_roll_out_and_of_a_deletion_in_reverse() {
     let place = Place::new().await;
     let mut demo = Demo::start(&place, &["--scenario", "progressive"]).await;
-    let told = demo.told_until("Now you:").await;
+    let told = demo.told_until("          kubectl delete").await;
     let of = |text: &str| -> Vec<&str> {
         let lines = told.iter().filter(|line| line.contains(text));
         let mut names: Vec<&str> = lines.filter_map(|line| line.split_whitespace().nth(1)).collect();
