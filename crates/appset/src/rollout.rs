@@ -288,7 +288,7 @@ fn promote(
     let just_began = |observed: &&Observed<'_>| {
         let operation = observed.application.status.operation.as_ref();
         let ours = operation.filter(|operation| operation.is_ours);
-        let at = ours.and_then(|operation| operation.started_at).map(|at| at.as_second());
+        let at = ours.and_then(|operation| operation.started_at).map(Timestamp::as_second);
         at.is_some_and(|at| (now..=now.saturating_add(SKEW_MAX)).contains(&at))
     };
     let began = facts.live.iter().filter(just_began).map(|observed| observed.application.name.as_str());

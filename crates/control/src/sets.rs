@@ -433,7 +433,7 @@ fn shown(status: &ApplicationSetStatus) -> Shown {
     let up_to_date = status.conditions.iter().find(is(SetConditionType::ResourcesUpToDate));
     let listed = i64::try_from(status.resources.len()).unwrap_or(i64::MAX);
     Shown {
-        status: up_to_date.map_or_else(|| "Unknown".to_owned(), |condition| condition.reason.to_string()),
+        status: up_to_date.map_or_else(|| "Unknown".to_owned(), |condition| condition.reason.clone()),
         owned: status.resources_count.unwrap_or(listed),
         step: rollout::step_in_progress(&status.application_status).unwrap_or(0),
     }

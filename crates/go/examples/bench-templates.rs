@@ -3,6 +3,7 @@
 //! `cargo run --release -p tiphys-go --example bench-templates`
 
 #![expect(clippy::print_stdout, reason = "a program")]
+#![expect(clippy::disallowed_methods, reason = "it measures time")]
 #![expect(clippy::cast_precision_loss, reason = "figures for people")]
 #![expect(unsafe_code, reason = "an allocator is an unsafe interface; this one counts and passes on")]
 

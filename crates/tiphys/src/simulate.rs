@@ -66,7 +66,7 @@ struct Arguments {
     /// The only thing that goes wrong: the controller dies after this request was carried out
     #[arg(long, requires = "seed", conflicts_with_all = ["crash_points", "crash_before"])]
     crash_after: Option<u64>,
-    /// Give an ApplicationSet to two of five seeds, whose histories are others then
+    /// Give an `ApplicationSet` to two of five seeds, whose histories are others then
     #[arg(long)]
     with_sets: bool,
     /// Seeds that run at the same time; 0 takes one per processor

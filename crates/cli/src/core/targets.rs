@@ -426,15 +426,11 @@ impl Subject<'_> {
                     Need::Ref { name } => all.iter().find(|(other, ..)| other.source.r#ref == *name),
                     _ => None,
                 };
-                let supply = match referred {
-                    Some((other, repository, revision)) => {
-                        Supply::tree(tree_of(other, repository, revision, sources).await?)
-                    }
-                    None => {
-                        let fetcher =
-                            Fetcher { installation: self.world, project, sources, source, tree: &tree };
-                        fetcher.bring(&need).await.map_err(|error| failed(&error))?
-                    }
+                let supply = if let Some((other, repository, revision)) = referred {
+                    Supply::tree(tree_of(other, repository, revision, sources).await?)
+                } else {
+                    let fetcher = Fetcher { installation: self.world, project, sources, source, tree: &tree };
+                    fetcher.bring(&need).await.map_err(|error| failed(&error))?
                 };
                 conversation.add(need, supply).map_err(refused)?;
             }

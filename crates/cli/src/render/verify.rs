@@ -130,10 +130,10 @@ fn perform(terminal: &Terminal, parsed: &Parsed) -> Result<bool, Failure> {
         let began = terminal.clock.elapsed();
         let loaded = trees.load(case);
         let read = terminal.clock.elapsed();
-        let native = loaded.and_then(|(tree, path, tool)| {
+        let native = loaded.map(|(tree, path, tool)| {
             let source = source(case, path, tool);
             let objects = native(&source, case, parsed.text("kube-version"), tree);
-            Ok((source, tool, objects))
+            (source, tool, objects)
         });
         let rendered = terminal.clock.elapsed();
         let (source, tool, native) = native?;

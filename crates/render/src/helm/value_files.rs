@@ -223,7 +223,7 @@ impl<'a> ValueFiles<'a> {
         }
         let mut found = Vec::new();
         let mut limit = WalkLimit::new(self.budget.files, self.budget.cancelled.as_deref());
-        let mut walk = Walk { files: self, tree, pattern: pattern.as_str(), written, found: &mut found };
+        let mut walk = Walk { tree, pattern: pattern.as_str(), written, found: &mut found };
         match links::resolve(tree, &top)? {
             Resolved::Found(_, entry) if entry.is_directory() => walk.enter(&top, 0, &mut limit)?,
             Resolved::Outside => return Err(outside(written)),
@@ -234,15 +234,14 @@ impl<'a> ValueFiles<'a> {
     }
 }
 
-struct Walk<'w, 'a> {
-    files: &'w ValueFiles<'a>,
+struct Walk<'w> {
     tree: &'w dyn Tree,
     pattern: &'w str,
     written: &'w str,
     found: &'w mut Vec<TreePath>,
 }
 
-impl Walk<'_, '_> {
+impl Walk<'_> {
     fn enter(
         &mut self,
         directory: &TreePath,

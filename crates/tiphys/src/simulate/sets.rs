@@ -1,4 +1,4 @@
-//! The ApplicationSet of a run: what it says, what it means, and since when (INV-8, INV-12).
+//! The `ApplicationSet` of a run: what it says, what it means, and since when (INV-8, INV-12).
 //!
 //! One set in some of the runs. Its generators ask lists, repositories, cluster Secrets and a plugin; what they mean is
 //! found out here from what those hold, without the product's generators. The observer keeps every state with its time:

@@ -114,7 +114,7 @@ pub(super) struct World {
     blindness: Option<(String, u16)>,
     /// Somebody who does what it can to the others, in every second run.
     hostile: Option<Hostile>,
-    /// Who has an ApplicationSet, in some of the runs.
+    /// Who has an `ApplicationSet`, in some of the runs.
     set: Option<sets::Tenant>,
     /// Whether something is not noticed before everything is listed again.
     pub(super) needs_resync: bool,

@@ -19,7 +19,7 @@ fn with_source(source: &Value) -> Value {
     change
 }
 
-/// Text of a ConfigMap's `text`.
+/// Text of a `ConfigMap`'s `text`.
 fn is(text: &str) -> impl Fn(&Value) -> bool {
     move |object| object["data"]["text"] == text
 }
@@ -43,7 +43,7 @@ async fn until_live(
     }
 }
 
-/// Says the median of five pushes; each writes a file whose text ends up in a ConfigMap.
+/// Says the median of five pushes; each writes a file whose text ends up in a `ConfigMap`.
 async fn measure(
     world: &World,
     what: &str,

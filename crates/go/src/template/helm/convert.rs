@@ -114,7 +114,6 @@ fn read_yaml(call: &mut Call<'_, '_>, wanted: &str) -> Result<Result<Value, Stri
     let text: Text = call.text(0).clone();
     let read = yaml::read(&text).map_err(|problem| {
         // Go counts from 0 there, and does not tell that line.
-        let problem = problem.to_string();
         format!("error converting YAML to JSON: {}", problem.replacen("yaml: line 1: ", "yaml: ", 1))
     });
     Ok(read.and_then(|value| match value {

@@ -51,7 +51,7 @@ static FILES: MapType = MapType {
 static PHASE: NamedType = NamedType { name: "v1.Phase", kind: Kind::String, methods: &[], print: None };
 
 fn root() -> Value {
-    let version = ["v1.30.2", "1", "30"].map(|text| Value::text(text)).to_vec();
+    let version = ["v1.30.2", "1", "30"].map(Value::text).to_vec();
     let versions = List::typed(&VERSIONS, vec![Value::text("v1"), Value::text("apps/v1")]);
     let files = Map::typed(&FILES);
     files.set("a.txt".into(), Value::Bytes(Some(b"hello".as_slice().into())));
