@@ -17,6 +17,7 @@ use tiphys_go::json::decode_kubernetes_within;
 use tiphys_go::memory::Memory;
 
 use crate::ScmError;
+use crate::item::Item;
 use crate::observe::{Asked, Observed};
 use crate::paging::{Page, Paging};
 use crate::refusal::{is_throttled, refusal};
@@ -198,6 +199,39 @@ impl Site {
             }
         }
         Err(self.too_many(doing, self.limits.pages, "pages"))
+    }
+
+    /// All items of a list that has to be there.
+    pub(crate) async fn all<T>(
+        &self,
+        first: Url,
+        about: (&'static str, &'static str),
+        paging: Paging,
+        read: impl Fn(&Value) -> Result<Vec<T>, String>,
+    ) -> Result<Vec<T>, ScmError> {
+        self.list(first, about, paging, read).await?.ok_or_else(|| self.not_found(about.0))
+    }
+
+    /// The one item that an answer is.
+    pub(crate) fn one<T>(
+        &self,
+        answer: &Answer,
+        (name, doing): (&'static str, &'static str),
+        read: impl FnOnce(Item<'_>) -> Result<T, String>,
+    ) -> Result<Vec<T>, ScmError> {
+        let read = read(Item::of(name, &answer.body)).map_err(|problem| self.unreadable(doing, problem))?;
+        Ok(vec![read])
+    }
+
+    /// Whether something is there, without its content.
+    pub(crate) async fn has(
+        &self,
+        url: Url,
+        doing: &'static str,
+        endpoint: &'static str,
+    ) -> Result<bool, ScmError> {
+        let ask = Ask { method: Method::HEAD, ..Ask::get(url, doing, endpoint) };
+        Ok(self.ask(ask).await?.is_found)
     }
 
     pub(crate) fn not_found(&self, doing: &'static str) -> ScmError {

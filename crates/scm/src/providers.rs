@@ -156,9 +156,21 @@ pub(crate) fn cloned_by(
     }
 }
 
+/// The pull requests that carry all labels.
+fn labelled(mut found: Vec<PullRequest>, wanted: &[String]) -> Vec<PullRequest> {
+    found.retain(|request| has_all(&request.labels, wanted));
+    found
+}
+
 /// Whether a pull request carries all labels.
-pub(crate) fn has_all(labels: &[String], wanted: &[String]) -> bool {
+fn has_all(labels: &[String], wanted: &[String]) -> bool {
     wanted.iter().all(|label| labels.contains(label))
+}
+
+/// The repositories, of which each says whether it is archived.
+fn unarchived(found: Vec<(Head, bool)>, without_archived: bool) -> Vec<Head> {
+    let kept = found.into_iter().filter(|(_, is_archived)| !(without_archived && *is_archived));
+    kept.map(|(head, _)| head).collect()
 }
 
 #[cfg(test)]

@@ -38,7 +38,7 @@ pub(crate) fn sprint(value: &Value) -> String {
 /// A value as `%v` prints it.
 pub(crate) fn print(value: &Value, limit: usize) -> Result<Vec<u8>, Exceeded> {
     let mut out = Vec::new();
-    Printer::new(&mut out, limit).argument(value, 'v')?;
+    print_into(&mut out, value, limit)?;
     Ok(out)
 }
 
