@@ -40,7 +40,7 @@ const STOP_TIMEOUT: Duration = Duration::from_secs(10);
 /// `tiphys demo`.
 pub(crate) fn demo(args: &[OsString]) -> ExitCode {
     let began = Instant::now();
-    let demo = match crate::run::parse::<Demo>("tiphys demo", args) {
+    let demo = match tiphys::arguments::parse::<Demo>("tiphys demo", args) {
         Ok(demo) => demo,
         Err(code) => return code,
     };

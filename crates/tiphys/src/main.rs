@@ -30,6 +30,7 @@ Use it
   admin     settings rbac: who may do what, and whether a policy can be read
 
 Ask it
+  render    print what an application would apply, from folders
   rehearse  show what a roll-out or a deletion of an ApplicationSet would do, without a cluster
   eval      answer questions about single decisions, one JSON request per line
   version   print the version

@@ -67,15 +67,9 @@ enum End {
 
 /// Carries out `tiphys rehearse`.
 pub fn run(args: &[OsString]) -> ExitCode {
-    let words = std::iter::once(OsString::from("tiphys rehearse")).chain(args.iter().cloned());
-    let arguments = match Arguments::try_parse_from(words) {
+    let arguments = match crate::arguments::parse::<Arguments>("tiphys rehearse", args) {
         Ok(arguments) => arguments,
-        Err(error) => {
-            let code = if error.use_stderr() { 2 } else { 0 };
-            // Nothing is to be done when the terminal is gone.
-            drop(error.print());
-            return ExitCode::from(code);
-        }
+        Err(code) => return code,
     };
     let runtime = tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build();
     let rehearsed =

@@ -102,15 +102,9 @@ pub struct Totals {
 
 /// Carries out `tiphys simulate`.
 pub fn run(args: &[OsString]) -> ExitCode {
-    let words = std::iter::once(OsString::from("tiphys simulate")).chain(args.iter().cloned());
-    let arguments = match Arguments::try_parse_from(words) {
+    let arguments = match crate::arguments::parse::<Arguments>("tiphys simulate", args) {
         Ok(arguments) => arguments,
-        Err(error) => {
-            let code = if error.use_stderr() { 2 } else { 0 };
-            // Nothing is to be done when the terminal is gone.
-            drop(error.print());
-            return ExitCode::from(code);
-        }
+        Err(code) => return code,
     };
     let (from, count) = arguments.seed.map_or((arguments.from, arguments.seeds), |seed| (seed, 1));
     let began = tokio::time::Instant::now();
