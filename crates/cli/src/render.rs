@@ -4,6 +4,7 @@ mod programs;
 mod verify;
 
 use std::collections::BTreeMap;
+use std::fmt::Write as _;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -48,7 +49,8 @@ pub(crate) fn run(terminal: &Terminal, args: &[String]) -> u8 {
             "{ABOUT}\n\nUsage:\n  {program} render --source FILE [--repo URL=DIR]... [flags]\n  {program} render verify DIR... (see {program} render verify --help)\n\nFlags:\n"
         );
         for flag in FLAGS {
-            text.push_str(&format!("  --{:14} {}\n", flag.long, flag.help));
+            // Writing to a string cannot fail.
+            let _written = writeln!(text, "  --{:14} {}", flag.long, flag.help);
         }
         text
     };

@@ -174,10 +174,10 @@ impl Renders {
         let keys = keys.with_supplies(&supplies);
         let wide = keys.wide;
         // A hard refresh renders anew, but not for every thing that is brought.
-        if !task.hard || !supplies.is_empty() {
-            if let Some(needs) = self.needs.get(&wide) {
-                return Ok(Outcome::Needs(needs.to_vec()));
-            }
+        if (!task.hard || !supplies.is_empty())
+            && let Some(needs) = self.needs.get(&wide)
+        {
+            return Ok(Outcome::Needs(needs.to_vec()));
         }
         if !task.hard {
             if let Some(hit) = keys.all(&task).find_map(|key| self.done.get(&key)) {

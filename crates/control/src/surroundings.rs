@@ -37,7 +37,7 @@ impl Surroundings {
     pub fn of_machine(program: std::path::PathBuf) -> Self {
         let clock = Clock::real();
         Self {
-            interpreters: Interpreters::children(program, clock.clone()),
+            interpreters: Interpreters::children(program, &clock),
             clock,
             random: Random::default(),
             compute: Compute::threads(),

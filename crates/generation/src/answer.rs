@@ -208,7 +208,7 @@ async fn decision_query(by: &Answerer, config: &DecisionConfig) -> Result<Object
         if let Some(resource) = kinds.resources().find(is_it) {
             return Ok(ObjectQuery {
                 resource: Arc::clone(resource),
-                namespace: Default::default(),
+                namespace: String::new().into(),
                 label_selector: String::new(),
                 field_selector: String::new(),
             });

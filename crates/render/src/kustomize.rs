@@ -222,6 +222,7 @@ mod tests {
 
     const OBJECT: &str = "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: web}\nspec: {template: {spec: {containers: [{name: a, image: nginx}]}}}\n";
 
+    #[expect(clippy::needless_pass_by_value, reason = "`json!` makes values")]
     fn run(
         files: &[(&str, &str)],
         kustomize: Value,

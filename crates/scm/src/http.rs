@@ -181,18 +181,13 @@ impl Site {
                 return if page == 0 { Ok(None) } else { Err(self.not_found(doing)) };
             }
             let found = read(&answer.body).map_err(|problem| self.unreadable(doing, problem))?;
-            let on_page = found.len();
+            let here = found.len();
             items.extend(found);
             if items.len() > self.limits.items {
                 return Err(self.too_many(doing, self.limits.items, "items"));
             }
-            let seen = Page {
-                url: &url,
-                headers: &answer.headers,
-                body: &answer.body,
-                on_page,
-                so_far: items.len(),
-            };
+            let seen =
+                Page { url: &url, headers: &answer.headers, body: &answer.body, here, so_far: items.len() };
             match paging.following(&seen).map_err(|problem| self.unreadable(doing, problem))? {
                 None => return Ok(Some(items)),
                 Some(next) => url = next,

@@ -30,6 +30,7 @@ const PAGE: &str = "100";
 
 /// A provider, logged in.
 #[derive(Debug)]
+#[expect(clippy::large_enum_variant, reason = "there is one for each question")]
 pub(crate) enum Host {
     Github(Github),
     Gitlab(Gitlab),

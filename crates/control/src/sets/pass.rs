@@ -146,11 +146,7 @@ pub(super) async fn pass(cx: &mut SetContext<'_>, world: &Arc<World>) -> Wish {
         inputs,
     };
     let planned = {
-        let _turn = has_jq(&pass.set).then(|| sets.shared.interpreters.turn());
-        let _turn = match _turn {
-            Some(turn) => turn.await,
-            None => None,
-        };
+        let _turn = if has_jq(&pass.set) { sets.shared.interpreters.turn().await } else { None };
         sets.shared
             .compute
             .run(move || {

@@ -86,7 +86,7 @@ fn serve(mut stream: TcpStream, second: &Mutex<Reply>, logins: &Mutex<BTreeMap<S
     let mut answer =
         format!("HTTP/1.1 {status} X\r\ncontent-length: {}\r\nconnection: close\r\n", body.len());
     for (name, value) in headers {
-        answer.push_str(&format!("{name}: {value}\r\n"));
+        answer.extend([name, ": ", &value, "\r\n"]);
     }
     // Whoever has gone is told nothing.
     let _sent = write!(stream, "{answer}\r\n{body}");

@@ -15,7 +15,7 @@ use tiphys_source::Clock;
 const DEADLINE: Duration = Duration::from_millis(500);
 
 fn interpreters() -> Interpreters {
-    Interpreters::children(env!("CARGO_BIN_EXE_tiphys").into(), Clock::real())
+    Interpreters::children(env!("CARGO_BIN_EXE_tiphys").into(), &Clock::real())
 }
 
 fn document() -> Value {

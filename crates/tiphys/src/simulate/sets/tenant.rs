@@ -372,7 +372,7 @@ fn generator(chance: &mut Chance) -> Generator {
 fn steps(chance: &mut Chance) -> Vec<Step> {
     let mut left = LETTERS.to_vec();
     let mut steps = Vec::new();
-    while !left.is_empty() && !(steps.len() > 1 && chance.permille(200)) {
+    while !left.is_empty() && (steps.len() <= 1 || !chance.permille(200)) {
         let at = usize::try_from(chance.below(left.len() as u64)).unwrap_or(0);
         let mut letters = vec![left.swap_remove(at)];
         if chance.permille(150) {
