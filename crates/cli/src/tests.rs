@@ -11,6 +11,7 @@ mod gpg;
 mod orphans;
 mod projects;
 mod repositories;
+mod web;
 
 use crate::run;
 use crate::terminal::{Terminal, Written};

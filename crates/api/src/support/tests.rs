@@ -105,8 +105,12 @@ fn ctl_132_settings_without_effect_are_reported() {
     }
     assert_eq!(told.lines().count(), 5, "{told}");
     assert_eq!(
-        repository_reports(&map(&[("url", "https://h/r"), ("enableLfs", "true"), ("enableOCI", "true")]))
-            .len(),
+        repository_reports(&map(&[
+            ("url", "https://h/r"),
+            ("enableLfs", "true"),
+            ("webhookManifestCacheWarmDisabled", "true")
+        ]))
+        .len(),
         1
     );
     let app = map(&[
