@@ -231,6 +231,11 @@ impl Core {
         Store::new(self.writer.clone(), &self.namespace)
     }
 
+    /// How fast clusters are asked, where somebody bounds it (REP-108).
+    pub(crate) fn rate(&self, world: &World) -> Option<ClientRate> {
+        ClientRate::of(&self.environment).or(world.settings.controller().client_rate)
+    }
+
     /// Which credential plugins may run for clusters, and with what.
     pub(crate) fn plugin_policy(&self, world: &World) -> PluginPolicy {
         PluginPolicy {

@@ -11,6 +11,7 @@ mod gpg;
 mod orphans;
 mod projects;
 mod repositories;
+mod specs;
 mod web;
 
 use crate::run;

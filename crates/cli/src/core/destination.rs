@@ -40,7 +40,7 @@ impl Destination {
                 Connection::from_cluster_secret(&cluster.server, config, &policy).await.map_err(|error| {
                     Failure::status("FailedPrecondition", tiphys_cluster::error_chain(&error))
                 })?;
-            let connection = match world.settings.controller().client_rate {
+            let connection = match core.rate(world) {
                 Some(rate) => connection.paced(rate),
                 None => connection,
             };
