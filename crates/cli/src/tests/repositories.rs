@@ -232,6 +232,13 @@ fn rep_78_each_type_is_asked_in_its_way() {
     let shown: Value =
         serde_json::from_str(&bed.succeeds(&["repo", "get", &artifacts, "-o", "json"])).unwrap();
     assert_eq!(shown["connectionState"]["status"], "Successful", "{shown}");
+    // Without credentials of its own it is asked with those of a template (REP-49).
+    let bare = ["repo", "add", &charts, "--type", "helm", "--name", "c", "--project", "with-template"];
+    assert!(bed.fails(&bare).0.contains("access denied"));
+    let template =
+        json!({"url": format!("http://{host}"), "type": "helm", "username": "ada", "password": "pw"});
+    bed.put_secret("template", "repo-creds", &template);
+    assert_eq!(bed.succeeds(&bare), format!("Repository '{charts}' added\n"));
 }
 
 /// Hostile input: a Secret that cannot be read hides nobody else, and its text stays inside.
