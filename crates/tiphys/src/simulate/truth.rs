@@ -169,8 +169,10 @@ impl Status<'_> {
         };
         let is_partial =
             self.live.pointer("/status/operationState/operation/sync/resources").is_some_and(Value::is_array);
+        // Nor does one that failed, or ended in between, say what it marked until then.
+        let is_failed = self.text("/status/operationState/phase") != "Succeeded";
         let last = time(self.live.pointer("/status/operationState/finishedAt")).unwrap_or_default();
-        changed(from, to) || (is_partial && last >= to && changed(to, last))
+        changed(from, to) || ((is_partial || is_failed) && last >= to && changed(to, last))
     }
 
     /// Whether the live objects could not be seen; what the sources say may be unknown on its own.
