@@ -6,6 +6,7 @@
 //! same meaning. The raw data stays reachable for what only one module reads.
 
 mod application_sets;
+mod client;
 mod controller;
 mod reader;
 
@@ -24,6 +25,7 @@ use reader::Reader;
 pub use application_sets::{
     ApplicationSets, GlobalResources, InvalidDeletionOrder, StepTimeout, UnknownGenerators,
 };
+pub use client::ClientLimits;
 pub use controller::{ClientRate, Controller, LogFormat, SelfHeal};
 
 /// Key of `argocd-cmd-params-cm` with the directories of local repositories.

@@ -11,6 +11,7 @@ pub(crate) mod filter;
 pub(crate) mod list;
 mod modify;
 mod operation;
+mod resources;
 mod rows;
 mod show;
 mod spec_edit;
@@ -107,7 +108,7 @@ static COMMANDS: &[Command<Verb>] = &[
         ANY,
     ),
     command(Verb::Patch, "patch", "APPNAME", "Patch an application", &[modify::PATCH_FLAGS], ONE),
-    command(Verb::Resources, "resources", "APPNAME", "List resources", &[show::RESOURCES_FLAGS], ONE),
+    command(Verb::Resources, "resources", "APPNAME", "List resources", &[resources::FLAGS], ONE),
     command(
         Verb::Rollback,
         "rollback",
@@ -193,7 +194,7 @@ async fn perform(session: &Session<'_>, verb: Verb) -> Result<Ended, Failure> {
         Verb::Manifests => Box::pin(show::manifests(session)).await,
         Verb::MigrateTracking => Box::pin(tracking::migrate(session)).await,
         Verb::Patch => Box::pin(modify::patch(session)).await,
-        Verb::Resources => Box::pin(show::resources(session)).await,
+        Verb::Resources => Box::pin(resources::resources(session)).await,
         Verb::Rollback => Box::pin(modify::rollback(session)).await,
         Verb::Selector => Box::pin(tracking::selector(session)).await,
         Verb::Set => Box::pin(create::set(session)).await,

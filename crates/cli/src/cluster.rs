@@ -9,6 +9,7 @@ use std::path::Path;
 use futures::StreamExt as _;
 use jiff::Timestamp;
 use tiphys_api::cluster::Cluster;
+use tiphys_api::settings::ClientLimits;
 use tiphys_cluster::{Connection, Discovery, Writer, error_chain};
 use tiphys_service::cluster::{Clusters, Selector, State, Update, access, ask, shown};
 use tiphys_service::{Action, Caller, Secrets, Store};
@@ -242,8 +243,9 @@ async fn take_rights_away(session: &Session<'_>, name: &str) -> Result<(), Strin
     if !found.iter().any(|context| context.name == name) {
         return Err(format!("context {name} does not exist in kubeconfig"));
     }
+    let limits = ClientLimits::of(&session.terminal.env);
     let connection =
-        Connection::from_kubeconfig(path, Some(name)).await.map_err(|error| error_chain(&error))?;
+        Connection::from_kubeconfig(path, Some(name), limits).await.map_err(|error| error_chain(&error))?;
     let writer = Writer::new(connection.clone(), Discovery::new(connection));
     access::uninstall(&writer, add::SYSTEM_NAMESPACE).await.map_err(|error| error.to_string())
 }

@@ -18,6 +18,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 use tiphys_api::Application;
 use tiphys_api::names::{GROUP, SETTINGS_CONFIG_MAP, VERSION, annotation};
+use tiphys_api::settings::{ClientLimits, ClientRate};
 use tiphys_cluster::{
     ApiError, Connection, DeleteOptions, Deleted, Discovery, ObjectEvent, ObjectQuery, PluginPolicy,
     Propagation, Target, Writer, watch_objects,
@@ -151,6 +152,8 @@ pub(crate) struct Place<'a> {
     pub(crate) namespace: &'a str,
     /// Whether somebody reads advice.
     pub(crate) advises: bool,
+    /// Our environment.
+    pub(crate) environment: &'a std::collections::BTreeMap<String, String>,
 }
 
 /// A way to one installation.
@@ -176,10 +179,15 @@ impl Core {
     pub(crate) async fn connect(place: &Place<'_>) -> Result<Self, Failure> {
         let context = (!place.context.is_empty()).then_some(place.context);
         let path = (!place.kubeconfig.is_empty()).then(|| Path::new(place.kubeconfig));
-        let connection = Connection::from_kubeconfig(path, context).await.map_err(|error| {
+        let limits = ClientLimits::of(place.environment);
+        let connection = Connection::from_kubeconfig(path, context, limits).await.map_err(|error| {
             Failure::fatal(tiphys_cluster::error_chain(&error))
                 .hint("set KUBECONFIG, or name a context with `--kube-context`")
         })?;
+        let connection = match ClientRate::of(place.environment) {
+            Some(rate) => connection.paced(rate),
+            None => connection,
+        };
         let discovery = Discovery::new(connection.clone());
         let writer = Writer::new(connection.clone(), discovery.clone());
         let kinds = discovery.kinds().await?;
@@ -208,9 +216,7 @@ impl Core {
             writer,
             namespace,
             advises: place.advises,
-            environment: std::env::vars_os()
-                .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)))
-                .collect(),
+            environment: place.environment.clone(),
             left_out: Mutex::default(),
         })
     }
@@ -223,6 +229,11 @@ impl Core {
     /// The service layer's way to the objects of the installation.
     pub(crate) fn store(&self) -> Store {
         Store::new(self.writer.clone(), &self.namespace)
+    }
+
+    /// How fast clusters are asked, where somebody bounds it (REP-108).
+    pub(crate) fn rate(&self, world: &World) -> Option<ClientRate> {
+        ClientRate::of(&self.environment).or(world.settings.controller().client_rate)
     }
 
     /// Which credential plugins may run for clusters, and with what.

@@ -75,6 +75,7 @@ impl Session<'_> {
             // A command whose `--namespace` may be repeated means something else by it.
             namespace: if self.has_namespace { flags.text("namespace") } else { "" },
             advises: self.style == Style::Human,
+            environment: &self.terminal.env,
         }
     }
 

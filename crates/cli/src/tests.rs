@@ -11,6 +11,8 @@ mod gpg;
 mod orphans;
 mod projects;
 mod repositories;
+mod specs;
+mod web;
 
 use crate::run;
 use crate::terminal::{Terminal, Written};

@@ -11,6 +11,7 @@ mod call;
 mod calm;
 mod contexts;
 mod fence;
+mod handshake;
 mod pace;
 mod plugin;
 mod reach;
@@ -29,10 +30,12 @@ use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use kube::client::{Body, ClientBuilder, ConfigExt};
 use kube::config::{KubeConfigOptions, Kubeconfig};
 use parking_lot::Mutex;
+use tiphys_api::settings::ClientLimits;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tower::{BoxError, ServiceBuilder, ServiceExt as _};
 
 use calm::Calm;
+use handshake::{Handshake, announce};
 use pace::Pace;
 use plugin::{Identity, Plugin};
 use reach::Reach;
@@ -43,14 +46,10 @@ pub use plugin::PluginPolicy;
 
 pub(crate) use call::{Answer, Call, encode, status_error};
 
-/// Time to open a TCP connection.
-const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 /// Time between two HTTP/2 pings, which find dead connections under silent watches.
 const PING_INTERVAL: Duration = Duration::from_secs(30);
 /// Time for the answer to a ping.
 const PING_TIMEOUT: Duration = Duration::from_secs(20);
-/// Time between two TCP keep-alive probes.
-const TCP_KEEPALIVE: Duration = Duration::from_secs(30);
 /// Streams on one watch lane; servers allow 100 on a connection by default.
 const LANE_STREAMS_MAX: usize = 60;
 /// Bytes one stream may have in flight.
@@ -117,6 +116,8 @@ struct Shared {
     calls: kube::Client,
     streams: Streams,
     reach: Reach,
+    /// How long the server may work at a request, where an operator bounds it.
+    patience: Option<Duration>,
 }
 
 /// What long-running answers travel over.
@@ -133,6 +134,7 @@ struct Way {
     config: kube::Config,
     /// The plugin that gives the credentials, if one does.
     plugin: Option<Arc<Plugin>>,
+    limits: ClientLimits,
 }
 
 #[derive(Clone)]
@@ -156,7 +158,11 @@ impl std::fmt::Debug for Connection {
 impl Connection {
     /// Connects as a kubeconfig says; without a path the usual places are searched, without a context the
     /// current one is used.
-    pub async fn from_kubeconfig(path: Option<&Path>, context: Option<&str>) -> Result<Self, ConnectError> {
+    pub async fn from_kubeconfig(
+        path: Option<&Path>,
+        context: Option<&str>,
+        limits: ClientLimits,
+    ) -> Result<Self, ConnectError> {
         let kubeconfig = match path {
             Some(path) => Kubeconfig::read_from(path),
             None => Kubeconfig::read(),
@@ -167,25 +173,27 @@ impl Connection {
         let config = kube::Config::from_custom_kubeconfig(kubeconfig, &options)
             .await
             .map_err(|error| ConnectError::Kubeconfig(Box::new(error)))?;
-        Self::new(Way { config, plugin: None })
+        Self::new(Way { config, plugin: None, limits })
     }
 
     /// Connects to the cluster the process runs in, with the service account of its pod. Needs a runtime.
     #[expect(clippy::unused_async, reason = "building the client needs a runtime")]
-    pub async fn in_cluster() -> Result<Self, ConnectError> {
+    pub async fn in_cluster(limits: ClientLimits) -> Result<Self, ConnectError> {
         let config = kube::Config::incluster().map_err(|error| ConnectError::InCluster(Box::new(error)))?;
-        Self::new(Way { config, plugin: None })
+        Self::new(Way { config, plugin: None, limits })
     }
 
     /// Connects as a cluster Secret says: its server and its `config` JSON; empty is all defaults (REP-104,
-    /// REP-105). A credential plugin runs when the first request needs it, if the policy allows it.
+    /// REP-105). A credential plugin runs when the first request needs it, if the policy allows it; the environment of the
+    /// policy also has the limits of connections (REP-108).
     pub async fn from_cluster_secret(
         server: &str,
         config_json: &str,
         policy: &PluginPolicy,
     ) -> Result<Self, ConnectError> {
         let (config, plugin) = secret_config::kube_config(server, config_json, policy).await?;
-        Self::new(Way { config, plugin: plugin.map(Arc::new) })
+        let limits = ClientLimits::of(&policy.environment);
+        Self::new(Way { config, plugin: plugin.map(Arc::new), limits })
     }
 
     fn new(way: Way) -> Result<Self, ConnectError> {
@@ -193,9 +201,17 @@ impl Connection {
         let calls = client(&way, Traffic::Calls)?;
         let server = way.config.cluster_url.to_string().trim_end_matches('/').to_owned();
         let default_namespace = way.config.default_namespace.clone();
+        let patience = way.limits.request;
         let streams = Streams::Lanes { way: Box::new(way), lanes: Mutex::default() };
         Ok(Self {
-            shared: Arc::new(Shared { server, default_namespace, calls, streams, reach: Reach::default() }),
+            shared: Arc::new(Shared {
+                server,
+                default_namespace,
+                calls,
+                streams,
+                reach: Reach::default(),
+                patience,
+            }),
             impersonation: None,
             fence: None,
             pace: None,
@@ -225,6 +241,7 @@ impl Connection {
             calls: kube::Client::new(service, "default"),
             streams: Streams::Service,
             reach: Reach::default(),
+            patience: None,
         };
         Self { shared: Arc::new(shared), impersonation: None, fence: None, pace: None }
     }
@@ -272,6 +289,11 @@ impl Connection {
         &self.shared.calls
     }
 
+    /// How long the server may work at a request at most.
+    pub(crate) fn patience(&self) -> Option<Duration> {
+        self.shared.patience
+    }
+
     pub(crate) fn impersonation(&self) -> Option<&HeaderMap> {
         self.impersonation.as_deref()
     }
@@ -283,16 +305,17 @@ fn client(way: &Way, traffic: Traffic) -> Result<kube::Client, ConnectError> {
     let mut http = HttpConnector::new();
     http.enforce_http(false);
     http.set_nodelay(true);
-    http.set_connect_timeout(Some(CONNECT_TIMEOUT));
-    http.set_keepalive(Some(TCP_KEEPALIVE));
+    http.set_connect_timeout(way.limits.tcp_connect);
+    http.set_keepalive(way.limits.tcp_keep_alive);
     let Some(proxy) = &config.proxy_url else { return client_for(way, http, traffic) };
     match proxy.scheme_str() {
         Some("socks5") => client_for(way, SocksV5::new(proxy.clone(), http), traffic),
         Some("http") => client_for(way, Tunnel::new(proxy.clone(), http), traffic),
         Some("https") => {
             let to_proxy = config
-                .rustls_https_connector_with_connector(http)
+                .rustls_https_connector_with_connector(http.map_response(announce))
                 .map_err(|error| ConnectError::Credentials(Box::new(error)))?;
+            let to_proxy = Handshake::new(to_proxy, way.limits.tls_handshake);
             client_for(way, Tunnel::new(proxy.clone(), to_proxy), traffic)
         }
         other => Err(ConnectError::ProxyScheme { scheme: other.unwrap_or("").to_owned() }),
@@ -316,10 +339,10 @@ where
     C::Error: Into<BoxError> + 'static,
 {
     match traffic {
-        Traffic::Calls => client_over(way, connector),
+        Traffic::Calls => client_over(way, connector.map_response(announce)),
         Traffic::Watches => {
             let calm = connector.map_response(|stream| TokioIo::new(Calm::new(TokioIo::new(stream))));
-            client_over(way, calm)
+            client_over(way, calm.map_response(announce))
         }
     }
 }
@@ -327,7 +350,7 @@ where
 fn client_over<C>(way: &Way, connector: C) -> Result<kube::Client, ConnectError>
 where
     C: tower::Service<http::Uri> + Clone + Send + Sync + 'static,
-    hyper_rustls::HttpsConnector<C>: Connect + Clone + Send + Sync + 'static,
+    Handshake<hyper_rustls::HttpsConnector<C>>: Connect + Clone + Send + Sync + 'static,
 {
     let credentials = |error| ConnectError::Credentials(Box::new(error));
     let config = &way.config;
@@ -344,7 +367,7 @@ where
     Ok(ClientBuilder::new(service, config.default_namespace.clone()).build())
 }
 
-type HttpClient<C> = hyper_util::client::legacy::Client<hyper_rustls::HttpsConnector<C>, Body>;
+type HttpClient<C> = hyper_util::client::legacy::Client<Handshake<hyper_rustls::HttpsConnector<C>>, Body>;
 
 /// Sends requests, with the credentials of a plugin where there is one.
 struct Transport<C> {
@@ -358,10 +381,10 @@ struct Transport<C> {
 impl<C> Transport<C>
 where
     C: tower::Service<http::Uri> + Clone + Send + Sync + 'static,
-    hyper_rustls::HttpsConnector<C>: Connect + Clone + Send + Sync + 'static,
+    Handshake<hyper_rustls::HttpsConnector<C>>: Connect + Clone + Send + Sync + 'static,
 {
     fn new(way: &Way, connector: C) -> Result<Self, ConnectError> {
-        let plain = http_client(&way.config, connector.clone())?;
+        let plain = http_client(&way.config, &way.limits, connector.clone())?;
         Ok(Self { way: way.clone(), connector, plain, identified: Mutex::default() })
     }
 
@@ -392,16 +415,20 @@ where
         let mut config = self.way.config.clone();
         config.auth_info.client_certificate_data = Some(encode(&identity.certificate));
         config.auth_info.client_key_data = Some(encode(&identity.key).into());
-        let client = http_client(&config, self.connector.clone())?;
+        let client = http_client(&config, &self.way.limits, self.connector.clone())?;
         *identified = Some((identity, client.clone()));
         Ok(client)
     }
 }
 
-fn http_client<C>(config: &kube::Config, connector: C) -> Result<HttpClient<C>, ConnectError>
+fn http_client<C>(
+    config: &kube::Config,
+    limits: &ClientLimits,
+    connector: C,
+) -> Result<HttpClient<C>, ConnectError>
 where
     C: tower::Service<http::Uri> + Clone + Send + Sync + 'static,
-    hyper_rustls::HttpsConnector<C>: Connect + Clone + Send + Sync + 'static,
+    Handshake<hyper_rustls::HttpsConnector<C>>: Connect + Clone + Send + Sync + 'static,
 {
     let tls = config.rustls_client_config().map_err(|error| ConnectError::Credentials(Box::new(error)))?;
     let mut builder = hyper_rustls::HttpsConnectorBuilder::new().with_tls_config(tls).https_or_http();
@@ -411,9 +438,12 @@ where
         builder = builder.with_server_name_resolver(hyper_rustls::FixedServerNameResolver::new(parsed));
     }
     let connector = builder.enable_all_versions().wrap_connector(connector);
+    let connector = Handshake::new(connector, limits.tls_handshake);
     Ok(hyper_util::client::legacy::Client::builder(TokioExecutor::new())
         .timer(TokioTimer::new())
         .pool_timer(TokioTimer::new())
+        .pool_max_idle_per_host(limits.idle_connections.unwrap_or(usize::MAX))
+        .pool_idle_timeout(limits.idle)
         .http2_initial_stream_window_size(STREAM_WINDOW_BYTES)
         .http2_initial_connection_window_size(CONNECTION_WINDOW_BYTES)
         .http2_keep_alive_interval(PING_INTERVAL)
@@ -445,5 +475,44 @@ mod tests {
         let slots: Vec<_> = (0..1000).map(|_| connection.stream_slot().unwrap()).collect();
         let mut body = connection.open_stream(&slots[999], &get("/w")).await.unwrap();
         assert_eq!(body.frame().await.unwrap().unwrap().into_data().unwrap(), "/w me");
+    }
+
+    /// REP-108: what the environment bounds is bounded, and is told to the server where it is about its work.
+    #[tokio::test]
+    async fn rep_108_limits_of_the_environment_reach_the_connections() {
+        let of = async |server: &str, name: &str, value: &str| {
+            let environment = [(name.to_owned(), value.to_owned())].into();
+            let policy = PluginPolicy { programs: None, environment };
+            Connection::from_cluster_secret(server, r#"{"tlsClientConfig": {"insecure": true}}"#, &policy)
+                .await
+                .unwrap()
+        };
+        let get = |path: &str| Call::get("test", path, Duration::from_mins(1));
+        let fake = crate::fake::Fake::start(|_, _| crate::fake::Reply::json("{}")).await;
+        let told = of(fake.connection.server(), "ARGOCD_K8S_SERVER_SIDE_TIMEOUT", "1500ms").await;
+        told.call(&get("/version")).await.unwrap();
+        told.call(&get("/api?limit=1")).await.unwrap();
+        drop(told.open_stream(&told.stream_slot().unwrap(), &get("/w?watch=true")).await.unwrap());
+        fake.connection.call(&get("/free")).await.unwrap();
+        let asked = [
+            "GET /version?timeout=1500ms",
+            "GET /api?limit=1&timeout=1500ms",
+            "GET /w?watch=true",
+            "GET /free",
+        ];
+        assert_eq!(fake.requests(), asked);
+
+        // Somebody takes connections, and says nothing.
+        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let silent = format!("https://{}", listener.local_addr().unwrap());
+        let impatient = of(&silent, "ARGOCD_K8S_TLS_HANDSHAKE_TIMEOUT", "30ms").await;
+        let error = impatient.call(&get("/version")).await.err().unwrap();
+        assert!(crate::error_chain(&error).contains("no TLS handshake within 30ms"), "{error:?}");
+        let impatient = of(&silent, "ARGOCD_K8S_SERVER_SIDE_TIMEOUT", "30ms").await;
+        let error = impatient.call(&get("/version")).await.err().unwrap();
+        assert!(
+            matches!(error, crate::ApiError::Timeout { after, .. } if after.as_millis() == 30),
+            "{error:?}"
+        );
     }
 }

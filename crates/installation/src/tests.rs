@@ -76,12 +76,12 @@ fn ctl_132_broken_parts_are_warnings() {
 /// B12: what has no effect is said when the settings are read.
 #[test]
 fn ctl_132_what_has_no_effect_is_a_warning() {
-    let repository =
-        secret("repository", &json!({}), &json!({"url": "aHR0cHM6Ly9oL3I=", "enableOCI": "dHJ1ZQ=="}));
+    let data_of_secret = json!({"url": "aHR0cHM6Ly9oL3I=", "webhookManifestCacheWarmDisabled": "dHJ1ZQ=="});
+    let repository = secret("repository", &json!({}), &data_of_secret);
     let mut objects = data(&[repository]);
     objects.env.insert("ARGOCD_HYDRATOR_ENABLED".to_owned(), "true".to_owned());
     let told = Installation::build(&objects).warnings.join("\n");
-    for what in ["enableOCI", "ARGOCD_HYDRATOR_ENABLED"] {
+    for what in ["webhookManifestCacheWarmDisabled", "ARGOCD_HYDRATOR_ENABLED"] {
         assert!(told.contains(what), "{what}: {told}");
     }
 }

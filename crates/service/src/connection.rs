@@ -49,7 +49,6 @@ impl State {
     pub fn of(found: &Result<(), Trouble>, at: Timestamp) -> Self {
         let (status, message) = match found {
             Ok(()) => (Status::Successful, String::new()),
-            Err(Trouble::NotTested(why)) => (Status::Unknown, why.clone()),
             Err(Trouble::Failed(why)) => (Status::Failed, format!("Unable to connect to repository: {why}")),
             // The text of the field stays in the log (REP-79).
             Err(Trouble::Unreadable(_)) => {
@@ -71,9 +70,6 @@ impl State {
 /// Why a repository was not reached.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Trouble {
-    /// This version cannot ask.
-    #[error("{0}")]
-    NotTested(String),
     /// It was asked.
     #[error("{0}")]
     Failed(String),
@@ -85,36 +81,50 @@ pub enum Trouble {
 /// A Helm registry is a host and a port (REP-77).
 const OCI_HOST_ONLY: &str = "OCI Helm repository URL should include hostname and port only";
 
-/// What this version can ask about a repository; the pure part of [`test`].
+/// What is asked about a repository.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Question {
+    /// A Git server for its references.
+    References,
+    /// A chart repository for its index.
+    Index,
+    /// A registry of charts, whether it lets us in.
+    Login,
+    /// A repository of artifacts for its tags.
+    Tags,
+}
+
+/// What is asked about a repository; the pure part of [`test`].
 ///
 /// # Errors
 /// When there is nothing to ask, or nobody who could.
-pub fn testable(repository: &Repository) -> Result<(), Trouble> {
+pub fn question(repository: &Repository) -> Result<Question, Trouble> {
     if let Some(problem) = &repository.problem {
         return Err(Trouble::Unreadable(problem.to_string()));
     }
-    match repository.effective_type() {
-        "git" => {}
-        "helm" if repository.credentials.enable_oci && repository.url.contains("://") => {
-            return Err(Trouble::Failed(OCI_HOST_ONLY.to_owned()));
-        }
-        known @ ("helm" | "oci") => {
-            return Err(Trouble::NotTested(format!(
-                "repositories of type {known:?} are not read by this version, so nobody knows whether it answers"
-            )));
-        }
-        other => return Err(Trouble::Failed(format!("unsupported repository type {other:?}"))),
+    match (repository.effective_type(), repository.credentials.enable_oci) {
+        ("git", _) => Ok(Question::References),
+        ("helm", true) if repository.url.contains("://") => Err(Trouble::Failed(OCI_HOST_ONLY.to_owned())),
+        ("helm", true) => Ok(Question::Login),
+        ("helm", false) => Ok(Question::Index),
+        ("oci", _) => Ok(Question::Tags),
+        (other, _) => Err(Trouble::Failed(format!("unsupported repository type {other:?}"))),
     }
-    Ok(())
 }
 
-/// Lists the references of a repository (REP-78).
+/// Asks whoever has a repository, by its type (REP-78).
 ///
 /// # Errors
 /// With what the server said, without credentials.
 pub async fn test(sources: &Sources, repository: &Repository) -> Result<(), Trouble> {
-    testable(repository)?;
-    let asked = sources.test(&tiphys_source::Repository::from(repository)).await;
+    let question = question(repository)?;
+    let repository = tiphys_source::Repository::from(repository);
+    let asked = match question {
+        Question::References => sources.test(&repository).await,
+        Question::Index => sources.test_charts(&repository).await,
+        Question::Login => sources.test_registry(&repository).await,
+        Question::Tags => sources.test_artifacts(&repository).await,
+    };
     asked.map_err(|error| Trouble::Failed(repo_url::redact_text(&tiphys_cluster::error_chain(&error))))
 }
 
@@ -127,23 +137,19 @@ mod tests {
     }
 
     #[test]
-    fn rep_77_78_what_cannot_be_asked_is_said() {
-        assert_eq!(testable(&repository("git", "https://h/r")), Ok(()));
-        assert_eq!(testable(&repository("", "https://h/r")), Ok(()));
-        let other = testable(&repository("svn", "https://h/r")).unwrap_err();
+    fn rep_77_78_what_is_asked_is_said_by_the_type() {
+        assert_eq!(question(&repository("git", "https://h/r")), Ok(Question::References));
+        assert_eq!(question(&repository("", "https://h/r")), Ok(Question::References));
+        assert_eq!(question(&repository("helm", "https://h/r")), Ok(Question::Index));
+        assert_eq!(question(&repository("", "oci://h/r")), Ok(Question::Tags));
+        assert_eq!(question(&repository("oci", "oci://h/r")), Ok(Question::Tags));
+        let other = question(&repository("svn", "https://h/r")).unwrap_err();
         assert_eq!(other, Trouble::Failed("unsupported repository type \"svn\"".to_owned()));
-        for (kind, url) in [("helm", "https://h/r"), ("", "oci://h/r"), ("oci", "oci://h/r")] {
-            assert!(matches!(testable(&repository(kind, url)), Err(Trouble::NotTested(_))), "{kind} {url}");
-        }
         let mut registry = repository("helm", "https://ghcr.io");
         registry.credentials.enable_oci = true;
-        assert_eq!(testable(&registry), Err(Trouble::Failed(OCI_HOST_ONLY.to_owned())));
+        assert_eq!(question(&registry), Err(Trouble::Failed(OCI_HOST_ONLY.to_owned())));
         "ghcr.io".clone_into(&mut registry.url);
-        assert!(matches!(testable(&registry), Err(Trouble::NotTested(_))));
-        let mut app = repository("git", "https://h/r");
-        app.credentials.github_app_id = 1;
-        app.credentials.github_app_private_key = "k".into();
-        assert_eq!(testable(&app), Ok(()));
+        assert_eq!(question(&registry), Ok(Question::Login));
     }
 
     #[test]
@@ -160,6 +166,5 @@ mod tests {
         );
         let hidden = state(Err(Trouble::Unreadable("secret \"s\": field \"insecure\"".to_owned())));
         assert_eq!(hidden.message, "Configuration error - please check the server logs");
-        assert_eq!(state(Err(Trouble::NotTested("x".to_owned()))).status, Status::Unknown);
     }
 }

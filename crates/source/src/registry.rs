@@ -60,6 +60,26 @@ impl Registry {
         Self { web, options, tokens: Mutex::default() }
     }
 
+    /// Asks whether this is a registry that lets the caller in (REP-78). Whoever has no login is answered by one that
+    /// wants to see it: what may be read without is told of each repository.
+    pub(crate) async fn knock(&self, caller: Caller<'_>, registry: &Reference) -> Result<(), SourceError> {
+        let url = root(caller.0, registry)?;
+        if self.login(caller.0, registry).is_some() {
+            return self.ask(caller, registry, url, "application/json").await?.ok().map(drop);
+        }
+        let question = Question::new(url, "application/json");
+        let answer = self.web.ask(caller, question, self.options.request_timeout).await?;
+        if answer.status() == 401 && Challenge::read(&answer.headers(&WWW_AUTHENTICATE)).is_some() {
+            return Ok(());
+        }
+        answer.ok().map(drop)
+    }
+
+    /// Whether the caller has something to prove who it is with.
+    pub(crate) fn has_login(&self, repository: &Repository, registry: &Reference) -> bool {
+        self.login(repository, registry).is_some()
+    }
+
     /// All tags of a repository.
     pub(crate) async fn tags(
         &self,
@@ -175,8 +195,11 @@ impl Registry {
                 }
             }
             Challenge::Bearer { realm, service, scope } => {
-                let scope =
-                    if scope.is_empty() { format!("repository:{}:pull", reference.name) } else { scope };
+                // Of the registry itself nothing is wanted but to be known.
+                let scope = match (scope.is_empty(), reference.name.as_str()) {
+                    (true, name) if !name.is_empty() => format!("repository:{name}:pull"),
+                    _ => scope,
+                };
                 self.fetch_token(caller, (&url, &key), (&realm, &service, &scope), login).await?
             }
         };
@@ -252,10 +275,16 @@ fn token_key(repository: &Repository, reference: &Reference) -> [u8; 32] {
 }
 
 fn url(repository: &Repository, reference: &Reference, rest: &str) -> Result<Url, SourceError> {
-    let scheme = if repository.plain_http { "http" } else { "https" };
-    Url::parse(&format!("{scheme}://{}/v2/{}/{rest}", reference.host, reference.name)).map_err(|_error| {
+    root(repository, reference)?.join(&format!("{}/{rest}", reference.name)).map_err(|_error| {
         SourceError::InvalidRepository { text: format!("{}/{} is not valid", reference.host, reference.name) }
     })
+}
+
+/// Where a registry answers.
+fn root(repository: &Repository, reference: &Reference) -> Result<Url, SourceError> {
+    let scheme = if repository.plain_http { "http" } else { "https" };
+    Url::parse(&format!("{scheme}://{}/v2/", reference.host))
+        .map_err(|_error| SourceError::InvalidRepository { text: format!("{} is not valid", reference.host) })
 }
 
 fn mismatch(shown: &str) -> SourceError {

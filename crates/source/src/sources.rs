@@ -6,6 +6,7 @@ mod lfs;
 mod metadata;
 mod modules;
 mod options;
+mod reach;
 mod signatures;
 mod tools;
 
@@ -473,11 +474,6 @@ impl Sources {
             metadata::read(data, tags)
         })
         .await
-    }
-
-    /// Asks the server for its refs and says whether it answered (REP-78).
-    pub async fn test(&self, repository: &Repository) -> Result<(), SourceError> {
-        self.list_refs(repository, Freshness::Fetch).await.map(drop)
     }
 
     /// Forgets the refs of a repository, whatever spelling and credentials they were asked with. A listing that

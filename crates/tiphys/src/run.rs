@@ -8,6 +8,7 @@ use std::process::ExitCode;
 
 use anyhow::{Context as _, anyhow, bail};
 use clap::Parser;
+use tiphys_api::settings::ClientLimits;
 use tiphys_cluster::{Connection, Discovery, Target, Writer};
 use tiphys_control::http::Endpoints;
 use tiphys_control::{Controller, ControllerOptions};
@@ -229,7 +230,9 @@ fn identity() -> String {
 
 /// The environment, with the settings that the command line overrides.
 fn environment(run: &Run) -> BTreeMap<String, String> {
-    let mut environment: BTreeMap<_, _> = std::env::vars().collect();
+    let mut environment: BTreeMap<_, _> = std::env::vars_os()
+        .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)))
+        .collect();
     if !run.local_repositories.is_empty() {
         let variable = tiphys_api::settings::LOCAL_REPOSITORIES_VARIABLE.to_owned();
         environment.insert(variable, run.local_repositories.join(","));
@@ -256,12 +259,13 @@ async fn is_running(writer: &Writer, kind: &str, namespace: &str, name: &str) ->
 }
 
 async fn connect(run: &Run) -> anyhow::Result<Connection> {
+    let limits = ClientLimits::of(&environment(run));
     let in_pod = std::env::var_os("KUBERNETES_SERVICE_HOST").is_some();
     let named = run.kubeconfig.is_some() || run.context.is_some() || std::env::var_os("KUBECONFIG").is_some();
     if in_pod && !named {
-        return Connection::in_cluster().await.context("cannot use the pod's service account");
+        return Connection::in_cluster(limits).await.context("cannot use the pod's service account");
     }
-    Connection::from_kubeconfig(run.kubeconfig.as_deref(), run.context.as_deref())
+    Connection::from_kubeconfig(run.kubeconfig.as_deref(), run.context.as_deref(), limits)
         .await
         .context("cannot use the kubeconfig; name one with --kubeconfig or KUBECONFIG")
 }

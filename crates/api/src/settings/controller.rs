@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use super::ClientLimits;
 use super::reader::Reader;
 
 /// Parameters of the application controller, with the defaults of CTL section 17.
@@ -51,6 +52,8 @@ pub struct Controller {
     pub batch_events_interval: Duration,
     /// How fast one cluster is asked, where somebody says so (REP-108).
     pub client_rate: Option<ClientRate>,
+    /// Limits of the connections to each cluster.
+    pub client_limits: ClientLimits,
     /// Retries of a failed request, 0.
     pub client_retry_max: usize,
     /// First wait before such a retry, 100 ms.
@@ -78,7 +81,7 @@ pub struct ClientRate {
 impl ClientRate {
     /// Nothing but these two settings asks for a bound: servers know their own, and say so (F10). With one of them the
     /// other has its default of client-go, and 0 requests a second are no bound.
-    fn read(reader: &mut Reader<'_>) -> Option<Self> {
+    pub(super) fn read(reader: &mut Reader<'_>) -> Option<Self> {
         const QPS: (&str, &str) = ("controller.k8s.client.qps", "ARGOCD_K8S_CLIENT_QPS");
         const BURST: (&str, &str) = ("controller.k8s.client.burst", "ARGOCD_K8S_CLIENT_BURST");
         if reader.text(QPS.0, QPS.1).is_none() && reader.text(BURST.0, BURST.1).is_none() {
@@ -242,6 +245,7 @@ impl Controller {
                 Duration::from_millis(100),
             ),
             client_rate: ClientRate::read(reader),
+            client_limits: ClientLimits::read(reader),
             client_retry_max: reader.count(
                 "controller.k8sclient.retry.max",
                 "ARGOCD_K8SCLIENT_RETRY_MAX",

@@ -198,3 +198,30 @@ fn rep_108_clusters_are_asked_as_fast_as_somebody_says() {
     let settings = Settings::new(SettingsData { env, ..SettingsData::default() });
     assert_eq!(settings.controller().client_rate.map(|rate| rate.per_second), Some(7));
 }
+
+/// REP-108: each limit has its default and its variable; 0 is none, and what cannot be read is told and changes nothing.
+#[test]
+fn rep_108_connections_have_the_limits_of_the_environment() {
+    let names = [
+        "ARGOCD_K8S_CLIENT_MAX_IDLE_CONNECTIONS",
+        "ARGOCD_K8S_TLS_HANDSHAKE_TIMEOUT",
+        "ARGOCD_K8S_TCP_TIMEOUT",
+        "ARGOCD_K8S_TCP_KEEPALIVE",
+        "ARGOCD_K8S_TCP_IDLE_TIMEOUT",
+        "ARGOCD_K8S_SERVER_SIDE_TIMEOUT",
+    ];
+    let limits = |values: [&str; 6]| {
+        let env = names.iter().zip(values).map(|(name, value)| ((*name).to_owned(), value.to_owned()));
+        let settings = Settings::new(SettingsData { env: env.collect(), ..SettingsData::default() });
+        let of = settings.controller().client_limits;
+        let times = [of.tls_handshake, of.tcp_connect, of.tcp_keep_alive, of.idle, of.request];
+        let seconds = times.map(|time| time.map(|time| time.as_secs()));
+        (of.idle_connections, seconds, settings.warnings().len())
+    };
+    let defaults = (Some(500), [Some(10), Some(30), Some(30), Some(300), None]);
+    assert_eq!(limits([""; 6]), (defaults.0, defaults.1, 0));
+    assert_eq!(limits(["x", "-1s", "1", "30", "fast", "1y"]), (defaults.0, defaults.1, 6));
+    assert_eq!(limits(["0", "0s", "0", "0", "0s", "0"]), (None, [None; 5], 0));
+    let all = limits(["7", "1s", "2s", "3s", "4m", "5s"]);
+    assert_eq!(all, (Some(7), [Some(1), Some(2), Some(3), Some(240), Some(5)], 0));
+}

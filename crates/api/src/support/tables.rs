@@ -448,7 +448,12 @@ pub(super) const PARAMS: &[Entry] = &[
         "ARGOCD_K8S_CLIENT_BURST",
         "without either there is no bound but the server's own",
     ),
-    entry("controller.k8s.", Reported, "", "connections have fixed limits"),
+    entry(
+        "controller.k8s.",
+        Reported,
+        "",
+        "limits of connections are variables of the environment (`ARGOCD_K8S_…`)",
+    ),
     entry(
         "controller.k8sclient.retry.max",
         Reported,
@@ -641,12 +646,17 @@ pub(super) const PARAMS: &[Entry] = &[
 
 /// Variables of the environment that no key stands for.
 pub(super) const ENVIRONMENT: &[Entry] = &[
-    entry("ARGOCD_K8S_CLIENT_MAX_IDLE_CONNECTIONS", Reported, "", "connections have fixed limits"),
-    entry("ARGOCD_K8S_TLS_HANDSHAKE_TIMEOUT", Reported, "", "connections have fixed limits"),
-    entry("ARGOCD_K8S_TCP_TIMEOUT", Reported, "", "connections have fixed limits"),
-    entry("ARGOCD_K8S_TCP_KEEPALIVE", Reported, "", "connections have fixed limits"),
-    entry("ARGOCD_K8S_TCP_IDLE_TIMEOUT", Reported, "", "connections have fixed limits"),
-    entry("ARGOCD_K8S_SERVER_SIDE_TIMEOUT", Reported, "", "connections have fixed limits"),
+    entry("ARGOCD_K8S_CLIENT_MAX_IDLE_CONNECTIONS", Honoured, "", "500; 0 is no limit"),
+    entry("ARGOCD_K8S_TLS_HANDSHAKE_TIMEOUT", Honoured, "", "10s; 0 is no limit"),
+    entry("ARGOCD_K8S_TCP_TIMEOUT", Honoured, "", "30s; 0 is no limit but the system's"),
+    entry("ARGOCD_K8S_TCP_KEEPALIVE", Honoured, "", "30s; 0 is no probes of TCP, those of HTTP/2 stay"),
+    entry("ARGOCD_K8S_TCP_IDLE_TIMEOUT", Honoured, "", "5m; 0 is no limit"),
+    entry(
+        "ARGOCD_K8S_SERVER_SIDE_TIMEOUT",
+        Honoured,
+        "",
+        "none; bounds requests that are answered as a whole, watches and streamed lists stay",
+    ),
 ];
 
 /// Keys of `argocd-secret` that a controller reads.
@@ -705,14 +715,14 @@ pub(super) const REPOSITORY: &[Entry] = &[
     entry("forceHttpBasicAuth", Honoured, "", ""),
     entry("depth", Honoured, "", ""),
     entry("enableLfs", Honoured, "", "over HTTP, without a proxy or client certificate"),
-    entry("enableOCI", Reported, "", "OCI registries are not read yet"),
-    entry("insecureOCIForceHttp", Reported, "", "OCI registries are not read yet"),
+    entry("enableOCI", Honoured, "", ""),
+    entry("insecureOCIForceHttp", Honoured, "", ""),
     entry("githubAppPrivateKey", Honoured, "", ""),
     entry("githubAppID", Honoured, "", ""),
     entry("githubAppInstallationID", Honoured, "", ""),
     entry("githubAppEnterpriseBaseUrl", Honoured, "", ""),
     entry("gcpServiceAccountKey", Honoured, "", ""),
-    entry("useAzureWorkloadIdentity", Honoured, "", "for Azure DevOps"),
+    entry("useAzureWorkloadIdentity", Honoured, "", "for Azure DevOps; refused for charts and artifacts"),
     entry("azureServicePrincipalClientId", Honoured, "", ""),
     entry("azureServicePrincipalClientID", Honoured, "", ""),
     entry("azureServicePrincipalClientSecret", Honoured, "", ""),

@@ -98,15 +98,18 @@ fn ctl_132_settings_without_effect_are_reported() {
         "argocd-cm: no effect of typo.here",
         "argocd-cmd-params-cm: no effect of controller.diff.server.side",
         "the environment: no effect of ARGOCD_CONTROLLER_SHARDING_ALGORITHM",
-        "the environment: no effect of ARGOCD_K8S_TCP_TIMEOUT: connections have fixed limits",
         "argocd-secret: no effect of webhook.azuredevops.username",
     ] {
         assert!(told.contains(expected), "{expected}: {told}");
     }
-    assert_eq!(told.lines().count(), 5, "{told}");
+    assert_eq!(told.lines().count(), 4, "{told}");
     assert_eq!(
-        repository_reports(&map(&[("url", "https://h/r"), ("enableLfs", "true"), ("enableOCI", "true")]))
-            .len(),
+        repository_reports(&map(&[
+            ("url", "https://h/r"),
+            ("enableLfs", "true"),
+            ("webhookManifestCacheWarmDisabled", "true")
+        ]))
+        .len(),
         1
     );
     let app = map(&[

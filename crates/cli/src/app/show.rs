@@ -1,4 +1,4 @@
-//! The commands that only look: `get`, `list`, `history`, `resources`, `manifests`.
+//! The commands that only look: `get`, `list`, `history`, `manifests`.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -44,14 +44,6 @@ pub(super) const LIST_FLAGS: &[Flag] = &[
 /// Flags of `history`.
 pub(super) const HISTORY_FLAGS: &[Flag] =
     &[flag("output", Kind::Text, "wide", "Output format: wide or id").or('o'), NAMESPACE];
-
-/// Flags of `resources`.
-pub(super) const RESOURCES_FLAGS: &[Flag] = &[
-    flag("orphaned", Kind::Bool, "false", "Only orphaned resources, or with =false only managed ones"),
-    flag("output", Kind::Text, "", "Output format: empty").or('o'),
-    flag("project", Kind::Text, "", "Project of the application"),
-    NAMESPACE,
-];
 
 /// Flags of `manifests`.
 pub(super) const MANIFESTS_FLAGS: &[Flag] = &[
@@ -221,32 +213,6 @@ pub(super) async fn history(session: &Session<'_>) -> Result<Ended, Failure> {
         list::history(entries, session.terminal)
     };
     session.terminal.print(&text);
-    Ok(OK)
-}
-
-/// `app resources`.
-pub(super) async fn resources(session: &Session<'_>) -> Result<Ended, Failure> {
-    let core = session.connect().await?;
-    let stored = core.application(&session.only_name(&core)).await?;
-    let flags = session.flags;
-    let output = flags.text("output");
-    if !matches!(output, "" | "wide") {
-        return Err(unknown_format(output));
-    }
-    let (with_managed, with_orphans) = match (flags.is_set("orphaned"), flags.is_on("orphaned")) {
-        (false, _) => (true, true),
-        (true, only_orphans) => (!only_orphans, only_orphans),
-    };
-    let mut orphans = Vec::new();
-    if with_orphans {
-        let world = World::load(&core).await?;
-        let found = core.orphans(&stored.app, &world).await?;
-        for what in &found.unknown {
-            session.warn(&format!("nobody knows whether there are orphans of {what}"));
-        }
-        orphans = found.keys;
-    }
-    session.terminal.print(&list::resources(with_managed.then_some(&stored.app), &orphans));
     Ok(OK)
 }
 

@@ -7,6 +7,7 @@ use serde_json::Value;
 use tiphys_api::cluster::{AwsAuthConfig, Cluster, ClusterConfig, ExecProviderConfig, TlsClientConfig};
 use tiphys_api::names::IN_CLUSTER_SERVER;
 use tiphys_api::secret::Secret;
+use tiphys_api::settings::ClientLimits;
 use tiphys_cluster::{Connection, Discovery, KubeContext, Target, Writer, error_chain};
 use tiphys_go::yaml::{self, Dialect, Limits};
 use tiphys_object::Gvk;
@@ -74,7 +75,8 @@ pub(super) async fn run(session: &Session<'_>) -> Result<Ended, Failure> {
     {
         return Ok(Ended::Code(1));
     }
-    let connection = Connection::from_kubeconfig(kubeconfig(session), Some(name))
+    let limits = ClientLimits::of(&session.terminal.env);
+    let connection = Connection::from_kubeconfig(kubeconfig(session), Some(name), limits)
         .await
         .map_err(|error| Failure::generic(error_chain(&error)))?;
     let writer = Writer::new(connection.clone(), Discovery::new(connection));

@@ -40,6 +40,10 @@ impl Destination {
                 Connection::from_cluster_secret(&cluster.server, config, &policy).await.map_err(|error| {
                     Failure::status("FailedPrecondition", tiphys_cluster::error_chain(&error))
                 })?;
+            let connection = match core.rate(world) {
+                Some(rate) => connection.paced(rate),
+                None => connection,
+            };
             let discovery = Discovery::new(connection.clone());
             (connection, discovery)
         };

@@ -1,17 +1,31 @@
 //! Health of single resources where the status does not store it (CTL-9, `resourceHealthSource`).
 
+use std::sync::Arc;
+
 use futures::StreamExt as _;
 use tiphys_api::Application;
 use tiphys_api::application::HealthStatus;
 use tiphys_api::codes::HealthCode;
 use tiphys_engine::health::{HealthOverrides, assess};
 use tiphys_engine::seen::Seen;
-use tiphys_object::ResourceKey;
+use tiphys_object::{Object, ResourceKey};
 
 use crate::core::{Core, Destination, World};
 
 /// Objects read at a time.
 const READS_MAX: usize = 16;
+
+impl Destination {
+    /// Looks at objects, each named by key and version of its kind, and says of each what is seen.
+    pub(crate) async fn look_at_all(
+        &self,
+        objects: impl IntoIterator<Item = (ResourceKey, String)>,
+    ) -> Vec<Seen<Arc<Object>>> {
+        let looks =
+            objects.into_iter().map(|(key, version)| async move { self.look(&key, &version, &[]).await });
+        futures::stream::iter(looks).buffered(READS_MAX).collect().await
+    }
+}
 
 impl Core {
     /// Fills in the health of resources that the status leaves to the resource tree, from the live objects.
@@ -22,12 +36,11 @@ impl Core {
         }
         let Ok(destination) = Destination::of(app, self, world).await else { return };
         let overrides = HealthOverrides::from_settings(world.settings.cm()).unwrap_or_default();
-        let looks = app.status.resources.iter().map(|resource| {
+        let resources = app.status.resources.iter().map(|resource| {
             let key = ResourceKey::new(&resource.group, &resource.kind, &resource.namespace, &resource.name);
-            let (destination, version) = (&destination, resource.version.clone());
-            async move { destination.look(&key, &version, &[]).await }
+            (key, resource.version.clone())
         });
-        let seen: Vec<_> = futures::stream::iter(looks).buffered(READS_MAX).collect().await;
+        let seen = destination.look_at_all(resources).await;
         for (resource, seen) in app.status.resources.iter_mut().zip(seen) {
             let status = match seen {
                 Seen::Present(object) => match object.to_value() {

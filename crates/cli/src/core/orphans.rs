@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use smol_str::SmolStr;
 use tiphys_api::Application;
-use tiphys_cluster::{Claims, ClusterIndex, Derived, IndexOptions, OrphanQuery, ResourceFilter};
+use tiphys_cluster::{Claims, ClusterIndex, Derived, IndexOptions, OrphanQuery, ResourceFilter, TreeNode};
 use tiphys_engine::tracking::{Ownership, Reading, Readings};
 use tiphys_object::{Metadata, ResourceKey};
 use tiphys_policy::project::{Target, live_permitted, monitors_orphans};
@@ -25,7 +25,8 @@ const EVENTS_MAX: usize = 64;
 /// Orphans, and kinds of which nobody could see whether there are some.
 #[derive(Debug, Default)]
 pub(crate) struct Orphans {
-    pub(crate) keys: Vec<ResourceKey>,
+    /// With all that is below them, parents first.
+    pub(crate) nodes: Vec<TreeNode>,
     pub(crate) unknown: Vec<String>,
 }
 
@@ -71,7 +72,7 @@ impl Core {
             },
             is_named: &|mark| marks.all.contains(mark),
         });
-        Ok(Orphans { keys: found.into_iter().map(|node| node.key).collect(), unknown })
+        Ok(Orphans { nodes: found, unknown })
     }
 
     /// By which marks objects name the applications that exist, and how they are read.

@@ -87,8 +87,15 @@ impl World {
         }
     }
 
-    /// Checks a spec as an API server does before it is stored (API-126).
+    /// Checks a spec as an API server does before it is stored (API-126, REP-216).
     pub(crate) fn check(&self, app: &Application) -> Result<(), Failure> {
+        if self.0.project(app.project()).is_ok()
+            && let Err(error) = self.clusters.resolve(&app.spec.destination)
+        {
+            let name = &app.metadata.name;
+            let text = format!("application destination spec for {name} is invalid: {error}");
+            return Err(Failure::status("InvalidArgument", text));
+        }
         let Err(findings) = self.0.check_spec(app) else { return Ok(()) };
         let texts = findings.iter().map(|finding| format!("{}: {}", finding.kind.as_str(), finding.message));
         let texts = texts.collect::<Vec<_>>().join(";");

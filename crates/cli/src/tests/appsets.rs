@@ -1,12 +1,11 @@
 //! `appset` against an API server (CLI-600 to CLI-607).
 
-use std::io::{Read as _, Write as _};
-use std::net::TcpListener;
 use std::path::Path;
 
 use serde_json::{Value, json};
 
 use super::embedded::{Embedded, NAMESPACE, git};
+use super::web::serve_always as serve;
 
 const API: (&str, &str) = ("argoproj.io", "v1alpha1");
 
@@ -212,24 +211,6 @@ fn cli_603_directories_of_a_repository_are_read_here() {
     found["spec"]["template"]["spec"]["source"]["path"] = json!("{{ .path.path }}");
     let text = bed.succeeds(&["appset", "generate", &file(&bed, "git.yaml", &[found])]);
     assert!(text.contains("\nargocd/db ") && text.contains("\nargocd/web "), "{text}");
-}
-
-/// Answers every request with one status and body, and says where.
-fn serve(status: u16, body: &'static str) -> String {
-    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-    let address = format!("http://{}", listener.local_addr().unwrap());
-    std::thread::spawn(move || {
-        for stream in listener.incoming() {
-            let mut stream = stream.unwrap();
-            let mut request = [0; 4096];
-            assert!(stream.read(&mut request).unwrap() > 0);
-            let length = body.len();
-            let head = format!("HTTP/1.1 {status} X\r\ncontent-length: {length}\r\nconnection: close\r\n");
-            // Whoever has gone is told nothing.
-            let _sent = write!(stream, "{head}\r\n{body}");
-        }
-    });
-    address
 }
 
 #[test]

@@ -24,7 +24,13 @@ impl Bed {
         let kubeconfig = kubeconfig.1.into_string().unwrap();
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
         runtime.block_on(async {
-            let connection = Connection::from_kubeconfig(Some(kubeconfig.as_ref()), None).await.unwrap();
+            let connection = Connection::from_kubeconfig(
+                Some(kubeconfig.as_ref()),
+                None,
+                tiphys_api::settings::ClientLimits::default(),
+            )
+            .await
+            .unwrap();
             let discovery = Discovery::new(connection.clone());
             let writer = Writer::new(connection, discovery.clone());
             for definition in tiphys_api::crd::manifests() {
@@ -51,7 +57,13 @@ impl Bed {
     fn put(&self, object: &Value) {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
         runtime.block_on(async {
-            let connection = Connection::from_kubeconfig(Some(self.kubeconfig.as_ref()), None).await.unwrap();
+            let connection = Connection::from_kubeconfig(
+                Some(self.kubeconfig.as_ref()),
+                None,
+                tiphys_api::settings::ClientLimits::default(),
+            )
+            .await
+            .unwrap();
             let discovery = Discovery::new(connection.clone());
             put(&Writer::new(connection, discovery), object).await;
         });

@@ -35,7 +35,10 @@ impl Embedded {
             let sim = Sim::new(Options::default()).unwrap();
             let server = Server::start(sim, "127.0.0.1:0".parse().unwrap()).await.unwrap();
             std::fs::write(&path, server.kubeconfig()).unwrap();
-            let connection = Connection::from_kubeconfig(Some(&path), None).await.unwrap();
+            let connection =
+                Connection::from_kubeconfig(Some(&path), None, tiphys_api::settings::ClientLimits::default())
+                    .await
+                    .unwrap();
             let discovery = Discovery::new(connection.clone());
             let writer = Writer::new(connection, discovery.clone());
             for definition in tiphys_api::crd::manifests() {

@@ -72,3 +72,67 @@ fn rep_195_without_a_project_that_looks_for_them_there_are_no_orphans() {
         "GROUP  KIND  NAMESPACE  NAME  ORPHANED\n"
     );
 }
+
+/// CLI-540, CLI-447: trees are sorted, each orphan after its owner; with details each line says age, health and reason of
+/// the live object. Another project is none of the caller's business.
+#[test]
+fn cli_540_trees_of_resources() {
+    let bed = Embedded::start();
+    bed.put(&json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "shop"}}));
+    bed.put(&project(&json!({})));
+    bed.put(&application(
+        "ui",
+        &json!([
+            {"version": "v1", "kind": "Service", "namespace": "shop", "name": "web"},
+            {"version": "v1", "kind": "ConfigMap", "namespace": "shop", "name": "own"},
+            {"version": "v1", "kind": "ConfigMap", "namespace": "shop", "name": "gone"},
+            {"version": "v1", "kind": "ConfigMap", "namespace": "shop", "name": "hook", "hook": true}]),
+    ));
+    bed.put(&config_map("own", &mark("ui", "own")));
+    let id = json!({"argocd.argoproj.io/tracking-id": "ui:/Service:shop/web"});
+    bed.put(&json!({"apiVersion": "v1", "kind": "Service", "metadata": {"name": "web", "namespace": "shop",
+        "annotations": id}, "spec": {"ports": [{"port": 80}]}}));
+    bed.put(&config_map("old", &json!({})));
+    bed.put(&config_map("older", &json!({})));
+    let uid = bed.object(("", "v1"), "ConfigMap", "shop", "old").unwrap()["metadata"]["uid"].clone();
+    let owner =
+        json!({"ownerReferences": [{"apiVersion": "v1", "kind": "ConfigMap", "name": "old", "uid": uid}]});
+    bed.put(&config_map("below", &owner));
+
+    let tree = bed.succeeds(&["app", "resources", "ui", "--output", "tree", "--project", "team"]);
+    assert_eq!(
+        tree,
+        "GROUP  KIND       NAMESPACE  NAME   ORPHANED\n\
+         \x20      ConfigMap  shop       gone   No\n\
+         \x20      ConfigMap  shop       own    No\n\
+         \x20      Service    shop       web    No\n\
+         \x20      ConfigMap  shop       old    Yes\n\
+         \x20      ConfigMap  shop       below  Yes\n\
+         \x20      ConfigMap  shop       older  Yes\n"
+    );
+    let orphans = bed.succeeds(&["app", "resources", "ui", "-o", "tree", "--orphaned"]);
+    let names = |text: &str| {
+        text.lines()
+            .skip(1)
+            .map(|line| line.split_whitespace().nth(2).unwrap().to_owned())
+            .collect::<Vec<_>>()
+    };
+    assert_eq!(names(&orphans), ["old", "below", "older"]);
+    let managed = bed.succeeds(&["app", "resources", "ui", "-o", "tree=detailed", "--orphaned=false"]);
+    assert!(managed.starts_with("GROUP  KIND       NAMESPACE  NAME  ORPHANED  AGE"), "{managed}");
+    assert!(managed.lines().next().unwrap().ends_with("  HEALTH   REASON"), "{managed}");
+    let words = |name: &str| {
+        let line = managed.lines().find(|line| line.contains(&format!("  {name} "))).unwrap().to_owned();
+        line.split_whitespace().skip(3).map(str::to_owned).collect::<Vec<_>>()
+    };
+    assert_eq!(words("gone"), ["No", "<unknown>", "Missing"]);
+    assert_eq!((words("web")[0].as_str(), words("web")[2].as_str()), ("No", "Healthy"));
+    assert_eq!(words("own").len(), 2, "an age, and no health: {managed}");
+    assert_eq!(names(&managed), ["gone", "own", "web"]);
+
+    assert_eq!(
+        bed.fails(&["app", "resources", "ui", "--project", "default"]),
+        ("rpc error: code = PermissionDenied desc = permission denied".to_owned(), 20)
+    );
+    assert_eq!(bed.fails(&["app", "resources", "ui", "-o", "json"]).0, "unknown output format: json");
+}

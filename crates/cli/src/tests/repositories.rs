@@ -3,6 +3,7 @@
 use serde_json::{Value, json};
 
 use super::embedded::{Embedded, NAMESPACE};
+use super::web::serve;
 
 const HEADER: &str = "TYPE  NAME  REPO";
 
@@ -164,32 +165,80 @@ fn rep_78_a_repository_that_does_not_answer_is_not_stored() {
     assert_eq!(bed.succeeds(&["repo", "list", "-o", "url"]), "");
 }
 
-/// REP-49, REP-78: credentials for charts and artifacts can be stored before anybody can ask their servers; that nobody
-/// did is said.
+/// REP-49, REP-54, REP-78, REP-79: charts and artifacts are asked for by their type before anything is stored, with the
+/// credentials of a template if need be, and the list says what the same question finds out.
 #[test]
-fn rep_78_what_cannot_be_asked_is_stored_and_said() {
+fn rep_78_each_type_is_asked_in_its_way() {
     let bed = Embedded::start();
+    let host = serve(|request| {
+        let is_known = request.contains("Basic YWRhOnB3");
+        let path = request.split_whitespace().nth(1).unwrap_or_default();
+        let challenge = "WWW-Authenticate: Basic realm=\"x\"\r\n";
+        match path {
+            "/charts/index.yaml" if is_known => (200, "", "apiVersion: v1\nentries: {}\n".to_owned()),
+            "/v2/" if is_known => (200, "", "{}".to_owned()),
+            "/v2/app/tags/list?n=1000" if is_known => {
+                (200, "", "{\"name\": \"app\", \"tags\": []}".to_owned())
+            }
+            _ => (401, challenge, "canary".to_owned()),
+        }
+    });
+    let (charts, registry, artifacts) =
+        (format!("http://{host}/charts"), format!("{host}/org"), format!("oci://{host}/app"));
+    let plain = "--insecure-oci-force-http";
     let cases: [(&str, &[&str]); 3] = [
-        (
-            "https://charts.example.com",
-            &["--type", "helm", "--name", "c", "--password", "p", "--username", "u"],
-        ),
-        ("registry.example.com:5000/charts", &["--type", "helm", "--name", "d", "--enable-oci"]),
-        (
-            "oci://registry.example.com/app",
-            &["--type", "oci", "--project", "shop", "--insecure-oci-force-http"],
-        ),
+        (&charts, &["--type", "helm", "--name", "c"]),
+        (&registry, &["--type", "helm", "--name", "d", "--enable-oci", plain]),
+        (&artifacts, &["--type", "oci", "--project", "shop", plain]),
     ];
     for (url, flags) in cases {
-        let (stdout, warning, code) = bed.run(&[&["repo", "add", url], flags].concat());
-        assert_eq!((stdout, code), (format!("Repository '{url}' added\n"), 0), "{warning}");
-        assert!(warning.contains("nobody knows whether it answers"), "{warning}");
+        let wrong = [&["repo", "add", url, "--username", "ada", "--password", "hunter2"], flags].concat();
+        let (message, code) = bed.fails(&wrong);
+        assert!(
+            message.starts_with("rpc error: code = Unknown desc = error testing repository connectivity: ")
+                && message.contains("access denied")
+                && !message.contains("canary")
+                && !message.contains("hunter2"),
+            "{message}"
+        );
+        assert_eq!(code, 20);
+        assert_eq!(
+            bed.succeeds(&["repo", "list", "-o", "url"]).lines().filter(|line| line == &url).count(),
+            0
+        );
+        let right = [&["repo", "add", url, "--username", "ada", "--password", "pw"], flags].concat();
+        assert_eq!(bed.succeeds(&right), format!("Repository '{url}' added\n"));
     }
-    let table = bed.run(&["repo", "list"]).0;
-    let rows: Vec<Vec<&str>> = table.lines().skip(1).map(|line| line.split_whitespace().collect()).collect();
-    let kinds: Vec<&str> = rows.iter().map(|row| row[0]).collect();
-    assert_eq!(kinds, ["helm", "helm", "oci"], "{table}");
-    assert!(table.lines().skip(1).all(|line| line.contains("  Unknown  ")), "{table}");
+    let scheme = format!("http://{host}");
+    let (message, _) = bed.fails(&["repo", "add", &scheme, "--type", "helm", "--name", "e", "--enable-oci"]);
+    assert!(message.ends_with("OCI Helm repository URL should include hostname and port only"), "{message}");
+    // One that somebody else wrote, with credentials that are not right.
+    let secret = json!({"url": charts, "type": "helm", "name": "c", "project": "z", "username": "ada", "password": "x"});
+    bed.put_secret("other", "repository", &secret);
+    let table = bed.succeeds(&["repo", "list"]);
+    let states: Vec<(&str, bool)> = table
+        .lines()
+        .skip(1)
+        .map(|line| (line.split_whitespace().next().unwrap(), line.contains("  Successful  ")))
+        .collect();
+    assert_eq!(states, [("helm", true), ("helm", true), ("oci", true), ("helm", false)], "{table}");
+    let failed = table.lines().last().unwrap();
+    assert!(
+        failed.contains("  Failed  ")
+            && failed.contains("  Unable to connect to repository: ")
+            && !failed.contains("canary"),
+        "{failed}"
+    );
+    let shown: Value =
+        serde_json::from_str(&bed.succeeds(&["repo", "get", &artifacts, "-o", "json"])).unwrap();
+    assert_eq!(shown["connectionState"]["status"], "Successful", "{shown}");
+    // Without credentials of its own it is asked with those of a template (REP-49).
+    let bare = ["repo", "add", &charts, "--type", "helm", "--name", "c", "--project", "with-template"];
+    assert!(bed.fails(&bare).0.contains("access denied"));
+    let template =
+        json!({"url": format!("http://{host}"), "type": "helm", "username": "ada", "password": "pw"});
+    bed.put_secret("template", "repo-creds", &template);
+    assert_eq!(bed.succeeds(&bare), format!("Repository '{charts}' added\n"));
 }
 
 /// Hostile input: a Secret that cannot be read hides nobody else, and its text stays inside.

@@ -55,9 +55,19 @@ impl Call {
         self
     }
 
-    fn request(&self, impersonation: Option<&HeaderMap>) -> Result<Request<Body>, ApiError> {
+    /// The request; `patience` is what the server is told to take at most (REP-108).
+    fn request(
+        &self,
+        impersonation: Option<&HeaderMap>,
+        patience: Option<Duration>,
+    ) -> Result<Request<Body>, ApiError> {
+        let told = patience.map(|patience| {
+            let mark = if self.target.contains('?') { '&' } else { '?' };
+            format!("{}{mark}timeout={}ms", self.target, patience.as_millis().max(1))
+        });
+        let target = told.as_ref().unwrap_or(&self.target);
         let mut builder =
-            Request::builder().method(self.method.clone()).uri(&self.target).header(ACCEPT, self.accept);
+            Request::builder().method(self.method.clone()).uri(target).header(ACCEPT, self.accept);
         if let Some((_, kind)) = &self.body {
             builder = builder.header(CONTENT_TYPE, *kind);
         }
@@ -77,9 +87,10 @@ impl Connection {
         loop {
             self.turn().await;
             // Boxed: every caller's future would hold it several times over.
+            let limit = self.patience().map_or(call.timeout, |patience| patience.min(call.timeout));
             let once = Box::pin(async {
-                let answer = tokio::time::timeout(call.timeout, self.attempt(call)).await;
-                answer.map_err(|_elapsed| ApiError::Timeout { what: call.what, after: call.timeout })?
+                let answer = tokio::time::timeout(limit, self.attempt(call)).await;
+                answer.map_err(|_elapsed| ApiError::Timeout { what: call.what, after: limit })?
             });
             let result = match self.fence() {
                 Some(fence) if call.method != Method::GET => fence.guard(self.guarded(once)).await,
@@ -106,7 +117,7 @@ impl Connection {
 
     /// Makes a request once.
     pub(super) async fn attempt(&self, call: &Call) -> Result<Answer, ApiError> {
-        let request = call.request(self.impersonation())?;
+        let request = call.request(self.impersonation(), self.patience())?;
         let response = send(self.call_client(), request).await?;
         let (parts, body) = response.into_parts();
         let bytes = read_all(body, ANSWER_BYTES_MAX).await?;
@@ -120,7 +131,7 @@ impl Connection {
     pub(crate) async fn open_stream(&self, slot: &StreamSlot, call: &Call) -> Result<Body, ApiError> {
         self.turn().await;
         let start = async {
-            let response = send(&slot.client, call.request(self.impersonation())?).await?;
+            let response = send(&slot.client, call.request(self.impersonation(), None)?).await?;
             if response.status().is_success() {
                 return Ok(response.into_body());
             }

@@ -26,16 +26,47 @@ struct ServerVersion {
     git_version: String,
 }
 
-/// Both forms of an answer of `/api` and `/apis`.
+/// An answer of `/api` and `/apis` as it is read: the kind says which member counts. An enum with that tag would first keep
+/// the whole answer, which may have megabytes, as a tree.
 #[derive(Deserialize)]
-#[serde(tag = "kind")]
+struct RootAnswer {
+    kind: RootKind,
+    items: Option<Vec<AggregatedGroup>>,
+    versions: Option<Vec<SmolStr>>,
+    groups: Option<Vec<Group>>,
+}
+
+/// All forms of an answer of `/api` and `/apis`.
+#[derive(Deserialize)]
+#[serde(try_from = "RootAnswer")]
 enum Root {
-    #[serde(rename = "APIGroupDiscoveryList")]
     Aggregated { items: Vec<AggregatedGroup> },
-    #[serde(rename = "APIVersions")]
     Core { versions: Vec<SmolStr> },
-    #[serde(rename = "APIGroupList")]
     Groups { groups: Vec<Group> },
+}
+
+impl TryFrom<RootAnswer> for Root {
+    type Error = String;
+
+    fn try_from(answer: RootAnswer) -> Result<Self, Self::Error> {
+        let RootAnswer { kind, items, versions, groups } = answer;
+        let root = match kind {
+            RootKind::Aggregated => items.map(|items| Self::Aggregated { items }),
+            RootKind::Core => versions.map(|versions| Self::Core { versions }),
+            RootKind::Groups => groups.map(|groups| Self::Groups { groups }),
+        };
+        root.ok_or_else(|| format!("an answer of the kind {kind:?} without its list"))
+    }
+}
+
+#[derive(Clone, Copy, Debug, Deserialize)]
+enum RootKind {
+    #[serde(rename = "APIGroupDiscoveryList")]
+    Aggregated,
+    #[serde(rename = "APIVersions")]
+    Core,
+    #[serde(rename = "APIGroupList")]
+    Groups,
 }
 
 #[derive(Deserialize)]
@@ -276,6 +307,15 @@ mod tests {
     const WIDGETS: &str = r#"{"kind":"APIGroupDiscoveryList","items":[{"metadata":{"name":"x.io"},"versions":[
         {"version":"v1","resources":[{"resource":"widgets","responseKind":{"group":"","version":"","kind":"Widget"},
         "scope":"Namespaced","verbs":["List","WATCH"]}],"freshness":"Current"}]}]}"#;
+
+    /// Error is not empty: what says nothing of its groups does not say that there are none.
+    #[test]
+    fn eng_5_an_answer_without_its_list_is_an_error() {
+        for kind in ["APIGroupDiscoveryList", "APIVersions", "APIGroupList"] {
+            assert!(serde_json::from_str::<Root>(&format!(r#"{{"kind":"{kind}"}}"#)).is_err(), "{kind}");
+        }
+        assert!(serde_json::from_str::<Root>(r#"{"kind":"Status","items":[]}"#).is_err());
+    }
 
     #[test]
     fn eng_4_aggregated_discovery_takes_group_and_version_from_around() {

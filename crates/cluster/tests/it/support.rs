@@ -56,7 +56,10 @@ pub(crate) struct Bed {
 impl Bed {
     pub(crate) async fn connect(test: &str) -> Option<Self> {
         let path = kubeconfig(test)?;
-        let connection = Connection::from_kubeconfig(Some(&path), None).await.unwrap();
+        let connection =
+            Connection::from_kubeconfig(Some(&path), None, tiphys_api::settings::ClientLimits::default())
+                .await
+                .unwrap();
         let discovery = Discovery::new(connection.clone());
         let writer = Writer::new(connection.clone(), discovery.clone());
         Some(Self { connection, discovery, writer })

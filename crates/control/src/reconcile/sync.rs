@@ -11,8 +11,9 @@ mod state;
 use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp};
-use tiphys_api::application::{Operation, OperationState, SyncOperation, SyncResult};
+use tiphys_api::application::{Condition, Operation, OperationState, SyncOperation, SyncResult};
 use tiphys_api::codes::{ConditionType, OperationPhase};
+use tiphys_engine::compare::{SharedResource, fail_on_shared};
 use tiphys_engine::sync::message::TERMINATED;
 use tiphys_lifecycle::attempt;
 use tiphys_lifecycle::operation::{Ending, NextMove, UNREACHED, decide};
@@ -190,14 +191,11 @@ async fn one_pass(
             }
         },
     };
-    let is_error = |kind: &str| {
-        let kind = ConditionType::parse(kind);
-        matches!(kind, Some(ConditionType::ComparisonError | ConditionType::InvalidSpecError))
-    };
-    let errors = compared.conditions.iter().filter(|c| is_error(&c.r#type));
-    let errors: Vec<String> = errors.map(|c| format!("{}: {}", c.r#type, c.message)).collect();
-    if !errors.is_empty() && !ending.terminate {
-        return end(cx, OperationPhase::Error, &errors.join(";"), ending).await;
+    if !ending.terminate
+        && let Some((phase, text)) =
+            refusal(&compared.conditions, &sync.sync_options, &compared.comparison.shared)
+    {
+        return end(cx, phase, &text, ending).await;
     }
     let mut result = if let Some(result) = &state.sync_result {
         result.clone()
@@ -229,6 +227,27 @@ async fn one_pass(
     settle(&resolved, written).await;
     let attempt = Attempt { resolved: &resolved, operation, compared: &compared, ending };
     record(cx, attempt, result, ended).await
+}
+
+/// Why a sync does not begin because of what its comparison found. Whether shared objects are in its way is said before
+/// anything else (TRK-133).
+fn refusal(
+    conditions: &[Condition],
+    sync_options: &[String],
+    shared: &[SharedResource],
+) -> Option<(OperationPhase, String)> {
+    let is_error = |kind: &str| {
+        let kind = ConditionType::parse(kind);
+        matches!(kind, Some(ConditionType::ComparisonError | ConditionType::InvalidSpecError))
+    };
+    let errors = conditions.iter().filter(|c| is_error(&c.r#type));
+    let errors: Vec<String> = errors.map(|c| format!("{}: {}", c.r#type, c.message)).collect();
+    if errors.is_empty() {
+        // The pass itself says it, with its results on record.
+        return None;
+    }
+    let of_shared = fail_on_shared(sync_options, shared).map(|text| (OperationPhase::Failed, text));
+    Some(of_shared.unwrap_or_else(|| (OperationPhase::Error, errors.join(";"))))
 }
 
 /// The destination does not answer. An operation waits a while for it and ends then; one that nobody waits for
@@ -271,4 +290,34 @@ async fn compare(
     let is_of_spec = sources == cx.app.sources();
     let sources = (!is_of_spec).then_some(sources.as_slice());
     compare::application(cx, resolved, Wanted { refresh, sources, revisions: &revisions }).await
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn trk_133_shared_objects_are_told_before_errors_of_the_comparison() {
+        let condition = |kind: &str| Condition {
+            r#type: kind.to_owned(),
+            message: "m".to_owned(),
+            ..Condition::default()
+        };
+        let shared = [SharedResource { message: "x".to_owned(), owner_exists: false }];
+        let refuses = |kinds: &[&str], option: &str| {
+            let conditions: Vec<_> = kinds.iter().map(|kind| condition(kind)).collect();
+            refusal(&conditions, &[option.to_owned()], &shared)
+        };
+        let both = ["ComparisonError", "SharedResourceWarning", "InvalidSpecError"];
+        let errors = (OperationPhase::Error, "ComparisonError: m;InvalidSpecError: m".to_owned());
+        let of_shared = (OperationPhase::Failed, "Shared resource found: x".to_owned());
+        assert_eq!(refuses(&both, "FailOnSharedResource=true"), Some(of_shared));
+        assert_eq!(refuses(&both, "FailOnSharedResource=existing"), Some(errors.clone()));
+        assert_eq!(refuses(&both, ""), Some(errors));
+        assert_eq!(
+            refuses(&["SharedResourceWarning"], "FailOnSharedResource=true"),
+            None,
+            "the pass says it"
+        );
+    }
 }

@@ -126,6 +126,17 @@ impl Bench {
         self.context.world.store(Arc::new(World::build(&data, Some(&self.context.world.load_full()))));
     }
 
+    /// The project of the application with these sync windows, which rounds see at once.
+    fn set_windows(&self, windows: &Value) {
+        let mut data = self.data.clone();
+        let project = json!({"apiVersion": "argoproj.io/v1alpha1", "kind": "AppProject",
+            "metadata": {"name": "default", "namespace": "argocd"},
+            "spec": {"sourceRepos": ["*"], "destinations": [{"server": "*", "namespace": "*"}],
+                "syncWindows": windows}});
+        data.take(Arc::new(Object::from_value(&project).unwrap()));
+        self.context.world.store(Arc::new(World::build(&data, Some(&self.context.world.load_full()))));
+    }
+
     /// Lets the indexes follow.
     fn follow_settings(&self, old: &World) {
         let world = self.context.world.load_full();
@@ -242,6 +253,45 @@ async fn cli_516_an_operation_is_followed_by_a_comparison_that_tells_its_time() 
     assert_eq!(status["operationState"]["phase"], "Succeeded", "{status:#}");
     let time = |value: &Value| value.as_str().unwrap().parse::<Timestamp>().unwrap();
     assert!(time(&status["reconciledAt"]) >= time(&status["operationState"]["finishedAt"]), "{status:#}");
+}
+
+/// REP-178, REP-179: automation begins nothing while a window is closed; what was begun by hand keeps running, says why it
+/// waits, and goes on when the window is open.
+#[tokio::test(start_paused = true)]
+async fn rep_179_a_closed_window_holds_operations_back_until_it_opens() {
+    let bench = Bench::start().await;
+    let closed = json!([{"kind": "deny", "schedule": "* * * * *", "duration": "1h", "applications": ["*"]}]);
+    bench.set_windows(&closed);
+    bench.create(|app| app["spec"]["syncPolicy"] = json!({"automated": {}}));
+    let (_, writes) = bench.round().await;
+    assert_eq!(names(&writes), [("PATCH", "applications/shop")], "nothing is synced");
+    assert_eq!(writes[0].2["status"]["sync"]["status"], "OutOfSync");
+    assert!(writes[0].2["status"].get("operationState").is_none(), "{writes:#?}");
+
+    ask(&bench.sim, Method::PATCH, &format!("{APPS}/shop"), &json!({"operation": {"sync": {}}}));
+    bench.take();
+    let (requeue, _) = bench.round().await;
+    let state = || {
+        let stored = ask(&bench.sim, Method::GET, &format!("{APPS}/shop"), &Value::Null);
+        let state = &stored["status"]["operationState"];
+        (state["phase"].clone(), state["message"].clone(), stored["operation"].is_object())
+    };
+    assert_eq!(state(), (json!("Running"), json!("Sync operation blocked by sync window"), true));
+    assert_ne!(requeue, Requeue::Done, "somebody has to look whether it opened");
+    bench.take();
+    let (_, writes) = bench.round().await;
+    assert!(writes.is_empty(), "it says so once: {writes:#?}");
+
+    bench.set_windows(&json!([{"kind": "deny", "schedule": "bad", "duration": "1h", "applications": ["*"]}]));
+    bench.round().await;
+    let (phase, message, _) = state();
+    let start = "Sync operation blocked by sync window: invalid sync windows: cannot parse schedule 'bad': ";
+    assert!(phase == "Running" && message.as_str().unwrap().starts_with(start), "{message}");
+
+    bench.set_windows(&json!([]));
+    bench.take();
+    bench.round().await;
+    assert_eq!((state().0, state().2), (json!("Succeeded"), false));
 }
 
 /// CLI-516, ASET-205: a controller that died between the end of an operation and the comparison after it leaves that

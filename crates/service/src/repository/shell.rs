@@ -10,7 +10,7 @@ use tiphys_source::Sources;
 
 use super::{Removal, RepositoryError, plan_create, plan_delete, plan_update, update_objects};
 use crate::access::{Access, Action, Caller};
-use crate::connection::{self, State, Trouble};
+use crate::connection::{self, State};
 use crate::error::Error;
 use crate::purpose::Purpose;
 use crate::secrets::Secrets;
@@ -144,8 +144,7 @@ impl<'a> Repositories<'a> {
         Ok(listed(found, sources, now).await)
     }
 
-    /// Whether a repository could be reached as described (REP-49). What this version cannot ask is no reason to
-    /// refuse it: then it is said why nobody knows.
+    /// Whether a repository can be reached as described (REP-49, REP-78).
     ///
     /// # Errors
     /// When the caller may not create it, it may not be stored, or does not answer.
@@ -154,15 +153,12 @@ impl<'a> Repositories<'a> {
         secrets: &Secrets,
         wanted: &Repository,
         sources: &Sources,
-    ) -> Result<Option<String>, Error> {
+    ) -> Result<(), Error> {
         super::check(wanted)?;
         self.may(Action::Create, &scoped_object(&wanted.project, &wanted.url))?;
         let with_template = self.inheriting(wanted.clone(), &self.templates(secrets));
-        match connection::test(sources, &with_template).await {
-            Ok(()) => Ok(None),
-            Err(Trouble::NotTested(why)) => Ok(Some(why)),
-            Err(trouble) => Err(RepositoryError::Connection(trouble.to_string()).into()),
-        }
+        let asked = connection::test(sources, &with_template).await;
+        Ok(asked.map_err(|trouble| RepositoryError::Connection(trouble.to_string()))?)
     }
 
     /// Creates a repository (REP-46, REP-47). One to read from that has no project is tested first, one to push to always

@@ -15,25 +15,43 @@ impl Reference {
     /// # Errors
     /// With what is wrong.
     pub(crate) fn parse(url: &str) -> Result<Self, &'static str> {
-        let rest = url.strip_prefix("oci://").unwrap_or(url);
-        if rest.contains("://") {
-            return Err("is not one of a registry");
+        let (host, name) = parts(url)?;
+        if name.is_empty() {
+            return Err("names no repository");
         }
-        let rest = rest.trim_end_matches('/');
-        let (host, name) = rest.split_once('/').ok_or("names no repository")?;
-        if !is_host(host) {
-            return Err("has no valid host");
-        }
-        let (host, name) = match host {
-            // What everybody calls it, and where it is.
-            "docker.io" | "index.docker.io" => {
-                let name = if name.contains('/') { name.to_owned() } else { format!("library/{name}") };
-                ("registry-1.docker.io".to_owned(), name)
-            }
-            host => (host.to_owned(), name.to_owned()),
-        };
-        if is_name(&name) { Ok(Self { host, name }) } else { Err("has no valid path") }
+        let name =
+            if is_docker(host) && !name.contains('/') { format!("library/{name}") } else { name.to_owned() };
+        if is_name(&name) { Ok(Self { host: home(host).to_owned(), name }) } else { Err("has no valid path") }
     }
+
+    /// The registry that a URL is of, which has no name of a repository; what stands behind the host is not looked at.
+    ///
+    /// # Errors
+    /// With what is wrong.
+    pub(crate) fn registry(url: &str) -> Result<Self, &'static str> {
+        let (host, _) = parts(url)?;
+        Ok(Self { host: home(host).to_owned(), name: String::new() })
+    }
+}
+
+/// Host and path.
+fn parts(url: &str) -> Result<(&str, &str), &'static str> {
+    let rest = url.strip_prefix("oci://").unwrap_or(url);
+    if rest.contains("://") {
+        return Err("is not one of a registry");
+    }
+    let rest = rest.trim_end_matches('/');
+    let (host, name) = rest.split_once('/').unwrap_or((rest, ""));
+    if is_host(host) { Ok((host, name)) } else { Err("has no valid host") }
+}
+
+fn is_docker(host: &str) -> bool {
+    matches!(host, "docker.io" | "index.docker.io")
+}
+
+/// Where a registry is that everybody calls otherwise.
+fn home(host: &str) -> &str {
+    if is_docker(host) { "registry-1.docker.io" } else { host }
 }
 
 fn is_host(host: &str) -> bool {
@@ -93,6 +111,10 @@ mod tests {
         assert_eq!(read("[::1]:5000/a"), Ok("[::1]:5000 a".to_owned()));
         assert_eq!(read("docker.io/web"), Ok("registry-1.docker.io library/web".to_owned()));
         assert_eq!(read("oci://docker.io/org/web"), Ok("registry-1.docker.io org/web".to_owned()));
+        let registry = |url: &str| Reference::registry(url).map(|found| found.host);
+        assert_eq!(registry("oci://127.0.0.1:5000").as_deref(), Ok("127.0.0.1:5000"));
+        assert_eq!(registry("docker.io/web").as_deref(), Ok("registry-1.docker.io"));
+        assert!(registry("https://h").is_err() && registry("u:p@h/a").is_err() && registry("").is_err());
         for url in [
             "https://h/a",
             "oci://h",

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use tiphys_render::Tree;
 use tiphys_render::version::resolve_version;
 
-use super::charts::{access_key_of, file_key};
+use super::charts::{access_key_of, file_key, invalid};
 use super::{Freshness, Sources};
 use crate::archive::Packing;
 use crate::registry::manifest::Manifest;
@@ -48,7 +48,7 @@ impl Sources {
         reference: &Reference,
         freshness: Freshness,
     ) -> Result<Arc<Vec<String>>, SourceError> {
-        self.remote_only()?;
+        self.remote_only(repository)?;
         let trust = self.0.trust.lock().clone();
         let key = file_key(&[
             &access_key_of(repository, &trust, &reference.host),
@@ -74,7 +74,7 @@ impl Sources {
         revision: &str,
         freshness: Freshness,
     ) -> Result<String, SourceError> {
-        self.remote_only()?;
+        self.remote_only(repository)?;
         let reference = reference_of(repository)?;
         if sha256_of(revision).is_some() {
             return Ok(revision.to_owned());
@@ -175,7 +175,7 @@ impl Sources {
         reference: &Reference,
         digest: &str,
     ) -> Result<Manifest, SourceError> {
-        self.remote_only()?;
+        self.remote_only(repository)?;
         let trust = self.0.trust.lock().clone();
         let (manifest, _) = self.0.registry.manifest((repository, &trust), reference, digest).await?;
         match manifest.manifests.as_slice() {
@@ -215,9 +215,6 @@ impl Sources {
     }
 }
 
-fn reference_of(repository: &Repository) -> Result<Reference, SourceError> {
-    let url = repository.url.expose();
-    Reference::parse(url).map_err(|why| SourceError::InvalidRepository {
-        text: format!("repository URL {:?} {why}", tiphys_api::repo_url::redact(url)),
-    })
+pub(super) fn reference_of(repository: &Repository) -> Result<Reference, SourceError> {
+    Reference::parse(repository.url.expose()).map_err(|why| invalid(repository, why))
 }

@@ -19,7 +19,7 @@ use crate::registry::reference::Reference;
 use crate::repository::hex;
 use crate::web::{Question, basic, shown};
 use crate::work::long;
-use crate::{ChartVersion, IndexError, Repository, Secret, SourceError, Trust};
+use crate::{ChartVersion, IndexError, Repository, Secret, SourceError, TokenSource, Trust};
 
 /// What an index may be answered as.
 const INDEX: &str = "application/x-yaml, text/yaml, application/json, */*";
@@ -73,7 +73,7 @@ impl Sources {
         repository: &Repository,
         freshness: Freshness,
     ) -> Result<Arc<ChartIndex>, SourceError> {
-        self.remote_only()?;
+        self.remote_only(repository)?;
         let options = &self.0.options;
         let ttl = *self.0.revision_ttl.lock();
         let trust = self.0.trust.lock().clone();
@@ -232,7 +232,7 @@ impl Sources {
         version: &str,
         hard: bool,
     ) -> Result<PackedFile, SourceError> {
-        self.remote_only()?;
+        self.remote_only(repository)?;
         if let Some(reference) = chart_reference(repository, chart)? {
             return self.packed_from_registry(repository, &reference, version, hard).await;
         }
@@ -358,7 +358,7 @@ impl Sources {
     /// # Errors
     /// When it cannot be had.
     pub async fn file(&self, repository: &Repository, url: &str) -> Result<Bytes, SourceError> {
-        self.remote_only()?;
+        self.remote_only(repository)?;
         let invalid =
             || SourceError::InvalidRepository { text: "the URL of the file is not valid".to_owned() };
         let (url, login) = without_login(Url::parse(url).map_err(|_error| invalid())?);
@@ -372,9 +372,15 @@ impl Sources {
         answer.ok()?.bytes(FILE_BYTES_MAX).await
     }
 
-    /// Nothing of this is simulated.
-    pub(super) fn remote_only(&self) -> Result<(), SourceError> {
+    /// Nothing of this is simulated. Registries take no token of Azure's; whoever asks for one is not served without.
+    pub(super) fn remote_only(&self, repository: &Repository) -> Result<(), SourceError> {
         match &self.0.backend {
+            super::Backend::Git { .. }
+                if matches!(repository.token.as_deref(), Some(TokenSource::AzureWorkloadIdentity)) =>
+            {
+                let why = "useAzureWorkloadIdentity is for Git; charts and artifacts want a user name and a password";
+                Err(SourceError::InvalidRepository { text: why.to_owned() })
+            }
             super::Backend::Git { .. } => Ok(()),
             super::Backend::Memory(_) => Err(SourceError::InvalidRepository {
                 text: "charts and artifacts cannot be had from repositories in memory".to_owned(),
@@ -409,10 +415,8 @@ pub(super) fn chart_reference(
     if !is_oci {
         return Ok(None);
     }
-    let invalid = |why: &str| SourceError::InvalidRepository {
-        text: format!("repository URL {:?} {why}", tiphys_api::repo_url::redact(url)),
-    };
-    let base = Reference::parse(&format!("{}/x", url.trim_end_matches('/'))).map_err(invalid)?;
+    let base = Reference::parse(&format!("{}/x", url.trim_end_matches('/')))
+        .map_err(|why| invalid(repository, why))?;
     // A chart may be right below the host.
     let name = base.name.strip_suffix("/x").unwrap_or_default();
     let name = if name.is_empty() || base.name == "library/x" {
@@ -461,15 +465,18 @@ type Login = Option<(String, Secret)>;
 
 /// The URL of a chart repository, and a login that stands in it.
 fn base_of(repository: &Repository) -> Result<(Url, Login), SourceError> {
-    let text = repository.url.expose();
-    let invalid = |why: &str| SourceError::InvalidRepository {
-        text: format!("repository URL {:?} {why}", tiphys_api::repo_url::redact(text)),
-    };
-    let url = Url::parse(text.trim()).map_err(|_error| invalid("is not valid"))?;
+    let url = Url::parse(repository.url.expose().trim());
+    let url = url.map_err(|_error| invalid(repository, "is not valid"))?;
     if !matches!(url.scheme(), "http" | "https") || !url.has_host() {
-        return Err(invalid("is not one of a chart repository"));
+        return Err(invalid(repository, "is not one of a chart repository"));
     }
     Ok(without_login(url))
+}
+
+/// What is wrong with the URL of a repository, which is shown without what is secret about it.
+pub(super) fn invalid(repository: &Repository, why: &str) -> SourceError {
+    let shown = tiphys_api::repo_url::redact(repository.url.expose());
+    SourceError::InvalidRepository { text: format!("repository URL {shown:?} {why}") }
 }
 
 fn without_login(mut url: Url) -> (Url, Login) {

@@ -19,6 +19,7 @@ mod local;
 mod modules;
 mod poisoned;
 mod proxies;
+mod reach;
 mod registry;
 mod signatures;
 mod signer;

@@ -10,6 +10,7 @@ use axum::Router;
 use axum::routing::get;
 use axum::serve::ListenerExt as _;
 use serde_json::{Value, json};
+use tiphys_api::settings::ClientLimits;
 use tiphys_cluster::{ApplyMethod, ApplyOptions, Connection, Discovery, Target, Writer};
 use tiphys_control::http::Endpoints;
 use tiphys_control::{Controller, ControllerOptions};
@@ -91,7 +92,8 @@ impl Live {
             }
         };
         cluster.write_kubeconfig(&paths.kubeconfig())?;
-        let connection = Connection::from_kubeconfig(Some(&paths.kubeconfig()), None).await?;
+        let connection =
+            Connection::from_kubeconfig(Some(&paths.kubeconfig()), None, ClientLimits::default()).await?;
         let discovery = Discovery::new(connection.clone());
         let writer = Writer::new(connection.clone(), discovery.clone());
         install(&writer).await.context("the embedded API refuses the installation")?;

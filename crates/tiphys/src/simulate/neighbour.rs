@@ -202,11 +202,11 @@ impl Neighbour {
         let app = self.wires.get(&applications(APP));
         if self.is_deleted {
             if let Some(app) = app {
-                self.broken("INV-17", format!("its application is still there: {}", app["metadata"]));
+                self.broken("INV-17", &format!("its application is still there: {}", app["metadata"]));
             }
         } else if app.as_ref().is_none_or(|app| app["status"]["sync"]["status"] != "Synced") {
             let status = app.unwrap_or_default()["status"].clone();
-            self.broken("INV-5", format!("its application is not synced: {status}"));
+            self.broken("INV-5", &format!("its application is not synced: {status}"));
         }
         for object in declared {
             let name = object["metadata"]["name"].as_str().unwrap_or_default();
@@ -216,12 +216,12 @@ impl Neighbour {
                 None => self.is_deleted,
             };
             if !is_right {
-                self.broken("INV-5", format!("{name} is {live:?}, declared is {object}"));
+                self.broken("INV-5", &format!("{name} is {live:?}, declared is {object}"));
             }
         }
     }
 
-    fn broken(&self, invariant: &'static str, text: String) {
+    fn broken(&self, invariant: &'static str, text: &str) {
         let text = format!("the other installation: {text}");
         self.wires.observer.lock().broken(self.wires.now(), invariant, text);
     }

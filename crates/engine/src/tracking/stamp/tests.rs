@@ -169,6 +169,17 @@ fn trk_76_lists_are_expanded() {
 }
 
 #[test]
+fn trk_79_hooks_are_marked_like_any_object() {
+    for hook in ["PreSync", "PreDelete", "PostDelete"] {
+        let metadata = json!({"name": "k", "annotations": {"argocd.argoproj.io/hook": hook}});
+        let marked = stamped(&settings("annotation", ""), secret(&metadata));
+        let annotations = &marked["metadata"]["annotations"];
+        assert_eq!(annotations["argocd.argoproj.io/hook"], hook);
+        assert!(annotations["argocd.argoproj.io/tracking-id"].as_str().unwrap().ends_with("/k"), "{marked}");
+    }
+}
+
+#[test]
 fn trk_77_custom_resource_definitions_are_not_marked() {
     let crd = json!({"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition", "metadata": {"name": "x"}});
     assert_eq!(stamped(&settings("annotation+label", "id"), crd.clone()), crd);
