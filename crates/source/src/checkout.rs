@@ -39,7 +39,7 @@ pub fn checkout_files(
         .rev_parse_single(revision)
         .map_err(|error| wrong(format!("{shown} has no revision {revision:?}: {error}")))?
         .object()
-        .and_then(|object| Ok(object.peel_to_tree()))
+        .map(gix::Object::peel_to_tree)
         .map_err(|error| wrong(format!("{revision:?} of {shown} cannot be read: {error}")))?
         .map_err(|error| wrong(format!("{revision:?} of {shown} is no commit: {error}")))?;
     let mut files = BTreeMap::new();

@@ -31,7 +31,7 @@ use tape::Tape;
 /// What is rehearsed.
 struct Play {
     subject: Subject,
-    /// Projects, Secrets and ConfigMaps.
+    /// Projects, Secrets and `ConfigMap`s.
     others: Vec<Value>,
     namespace: String,
 }

@@ -42,17 +42,14 @@ impl FromStr for Folder {
 impl Folder {
     /// Commits what the folder holds, or held at a revision.
     pub(super) fn commit(&self, servers: &MemoryRepositories, revision: Option<&str>) -> anyhow::Result<()> {
-        let files = match revision {
-            Some(revision) => {
-                let limits = CheckoutLimits { files: FILES_MAX, bytes: BYTES_MAX as u64 };
-                checkout_files(&self.path, revision, limits)?
-            }
-            None => {
-                let (mut files, mut bytes) = (BTreeMap::new(), 0);
-                gather(&self.path, &self.path, &mut files, &mut bytes)
-                    .with_context(|| format!("cannot read the folder {}", self.path.display()))?;
-                files
-            }
+        let files = if let Some(revision) = revision {
+            let limits = CheckoutLimits { files: FILES_MAX, bytes: BYTES_MAX as u64 };
+            checkout_files(&self.path, revision, limits)?
+        } else {
+            let (mut files, mut bytes) = (BTreeMap::new(), 0);
+            gather(&self.path, &self.path, &mut files, &mut bytes)
+                .with_context(|| format!("cannot read the folder {}", self.path.display()))?;
+            files
         };
         servers.commit(&self.url, MAIN, files, 0)?;
         Ok(())

@@ -137,7 +137,7 @@ fn take(path: &Path, is_of_folder: bool, found: &mut Found) -> anyhow::Result<()
     Ok(())
 }
 
-/// Whether a Secret or ConfigMap of a folder is a setting, a repository or a cluster.
+/// Whether a `Secret` or `ConfigMap` of a folder is a setting, a repository or a cluster.
 fn is_of_control_plane(object: &Value) -> bool {
     let label = |name: &str| object.pointer("/metadata/labels")?.get(name)?.as_str();
     label("argocd.argoproj.io/secret-type").is_some() || label("app.kubernetes.io/part-of") == Some("argocd")

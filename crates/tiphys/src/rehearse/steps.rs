@@ -187,3 +187,57 @@ impl Step {
         })
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn write(verb: &'static str, object: Value, refused: Option<&str>) -> Write {
+        Write {
+            at: Duration::from_secs(2),
+            server: "s".to_owned(),
+            verb,
+            path: format!("/{}", name(&object)),
+            object,
+            refused: refused.map(str::to_owned),
+        }
+    }
+
+    fn deployment(updated: u64) -> Value {
+        json!({"apiVersion": "apps/v1", "kind": "Deployment",
+            "metadata": {"name": "api", "generation": 1, "annotations": {"argocd.argoproj.io/sync-wave": "1",
+                "argocd.argoproj.io/tracking-id": "shop:apps/Deployment:n/api"}},
+            "spec": {"replicas": 1},
+            "status": {"observedGeneration": 1, "replicas": 1, "updatedReplicas": updated, "availableReplicas": updated}})
+    }
+
+    #[test]
+    fn cli_1061_a_workload_waits_until_it_is_healthy() {
+        let mut step = Step::begin(write("create", deployment(0), None));
+        assert_eq!((step.app.as_str(), step.wave, step.phase), ("shop", 1, "Sync"));
+        assert!(step.look(Some(&deployment(0)), Duration::from_secs(3)));
+        assert!(!step.look(Some(&deployment(0)), Duration::from_secs(4)), "nothing is new");
+        assert!(step.look(Some(&deployment(1)), Duration::from_secs(12)));
+        let line = step.line(20);
+        assert!(line.starts_with("Sync      wave 1") && line.contains("create → waits Healthy"), "{line}");
+        assert!(line.ends_with(" 2s…12s\n"), "{line}");
+    }
+
+    #[test]
+    fn cli_1061_what_is_deleted_is_over_when_it_is_gone() {
+        let mut step = Step::begin(write("delete", deployment(1), None));
+        assert_eq!(step.phase, "Prune");
+        step.look(Some(&deployment(1)), Duration::from_secs(3));
+        assert_eq!(step.until, None);
+        step.look(None, Duration::from_secs(5));
+        assert_eq!(step.until, Some(Duration::from_secs(5)));
+    }
+
+    #[test]
+    fn cli_1062_a_refused_write_that_is_tried_again_is_one_step() {
+        let step = Step::begin(write("update", deployment(1), Some("no")));
+        assert!(step.is_again(&write("update", deployment(1), Some("no"))));
+        assert!(!step.is_again(&write("update", deployment(1), None)));
+        assert_eq!(step.json()["outcome"], "Refused");
+    }
+}

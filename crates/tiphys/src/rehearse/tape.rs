@@ -245,11 +245,10 @@ fn falls_ill(fault: &Fault, object: &Value, elapsed: Duration) -> bool {
 /// The merge patch by which a workload falls ill.
 fn illness(fault: &Fault) -> Value {
     let marker = json!({"metadata": {"annotations": {MARKER: fault.what.behaviour()}}});
-    let mut spec = json!({"template": marker});
     if fault.kind == "Deployment" {
-        spec["progressDeadlineSeconds"] = DEADLINE_SECONDS.into();
+        return json!({"spec": {"template": marker, "progressDeadlineSeconds": DEADLINE_SECONDS}});
     }
-    json!({"spec": spec})
+    json!({"spec": {"template": marker}})
 }
 
 fn is_about(fault: &Fault, object: &Value) -> bool {
