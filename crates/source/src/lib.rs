@@ -11,6 +11,7 @@
 
 mod archive;
 mod charts;
+mod checkout;
 mod clock;
 mod compute;
 mod directory;
@@ -36,6 +37,7 @@ mod web;
 mod work;
 
 pub use charts::{ChartIndex, ChartVersion, IndexError};
+pub use checkout::{CheckoutLimits, checkout_files};
 pub use clock::{Clock, ManualClock};
 pub use compute::Compute;
 pub use directory::read_directory;

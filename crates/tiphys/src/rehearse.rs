@@ -1,67 +1,53 @@
-//! `tiphys rehearse`: what a roll-out or a deletion of an `ApplicationSet` would do, and when (CLI-1060..1063).
+//! `tiphys rehearse`: what a sync, a roll-out or a deletion would do, and when (CLI-1060..1063).
 //!
 //! The stage is an API server in the process with a clock that stands still while something is to be done, the actor is
 //! the product's own controller. Nothing outside is asked or written: repositories are folders that the user names, or
-//! stand-ins with one workload for each application.
+//! stand-ins with one workload for each application of a set.
 
+mod arguments;
+mod chart;
 mod content;
+mod fault;
+mod files;
 mod plan;
 mod show;
 mod stage;
+mod steps;
+mod sync;
+mod tape;
 
 use std::ffi::OsString;
-use std::path::PathBuf;
 use std::process::ExitCode;
 
-use anyhow::{Context as _, bail};
-use clap::Parser;
 use serde_json::Value;
 use tiphys_api::ApplicationSet;
 use tiphys_source::MemoryRepositories;
 
-use content::{Content, Delay, Fault, Folder};
+use arguments::Arguments;
+use content::Content;
 use stage::Stage;
-
-/// Bytes of a file with manifests.
-const FILE_BYTES_MAX: u64 = 16 << 20;
-
-/// Rehearse the roll-out or the deletion of an application set, without a cluster and in no time.
-#[derive(Parser, Debug)]
-#[command(name = "tiphys rehearse", disable_version_flag = true)]
-struct Arguments {
-    /// Files with one application set, and the projects, cluster Secrets and settings that it needs
-    #[arg(value_name = "FILE", required = true)]
-    target: Vec<PathBuf>,
-    /// Rehearse the deletion of the set once everything is rolled out
-    #[arg(long)]
-    delete: bool,
-    /// A folder for a repository; what no folder is given for deploys one workload per application
-    #[arg(long, value_name = "URL=DIR")]
-    source: Vec<Folder>,
-    /// How long the workloads of stand-ins need to become healthy
-    #[arg(long, value_name = "KIND=DURATION", default_value = "Deployment=10s")]
-    health_delay: Delay,
-    /// What goes wrong: apps/Deployment/NAME=Degraded or =Progressing, for the stand-in of the application NAME
-    #[arg(long, value_name = "OBJECT=WHAT")]
-    faults: Vec<Fault>,
-    /// Namespace of the control plane
-    #[arg(short, long, default_value = "argocd")]
-    namespace: String,
-}
+use tape::Tape;
 
 /// What is rehearsed.
 struct Play {
-    set: ApplicationSet,
-    manifest: Value,
+    subject: Subject,
+    /// Projects, Secrets and `ConfigMap`s.
     others: Vec<Value>,
     namespace: String,
+}
+
+enum Subject {
+    /// The roll-out, or the deletion, of a set.
+    Set { set: Box<ApplicationSet>, manifest: Value },
+    /// A sync of Applications.
+    Applications(Vec<Value>),
 }
 
 /// How a rehearsal ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum End {
     Reached,
-    /// It would stand still for ever.
+    /// It would stand still for ever, or fail.
     Stuck,
 }
 
@@ -85,73 +71,60 @@ pub fn run(args: &[OsString]) -> ExitCode {
 }
 
 async fn rehearse(arguments: &Arguments) -> anyhow::Result<End> {
-    let play = read(arguments)?;
+    let play = files::read(arguments)?;
+    match &play.subject {
+        Subject::Set { set, manifest } => {
+            arguments.check_for_set()?;
+            rehearse_set(arguments, &play, set, manifest).await
+        }
+        Subject::Applications(apps) => {
+            arguments.check_for_applications()?;
+            sync::rehearse(arguments, &play, apps).await
+        }
+    }
+}
+
+async fn rehearse_set(
+    arguments: &Arguments,
+    play: &Play,
+    set: &ApplicationSet,
+    manifest: &Value,
+) -> anyhow::Result<End> {
     let servers = MemoryRepositories::default();
     for folder in &arguments.source {
-        folder.commit(&servers)?;
+        folder.commit(&servers, arguments.to.as_deref())?;
     }
     // Once without stand-ins: what the set makes says which repositories are needed.
     let apps = {
-        let stage = Stage::begin(&play, servers.clone(), &[]).await?;
-        let made = stage.until_made().await;
+        let stage = Stage::begin(play, servers.clone(), &[], &Tape::default()).await?;
+        stage.admit_set(manifest).await?;
+        let made = stage.until_made(set).await;
         stage.end();
         made?
     };
     let content =
-        Content { folders: &arguments.source, delay: &arguments.health_delay, faults: &arguments.faults };
+        Content { folders: &arguments.source, delays: &arguments.health_delay, faults: &arguments.faults };
     content.stand_in(&servers, &apps)?;
     let namespaces = content::namespaces(&apps);
-    let stage = Stage::begin(&play, servers, &namespaces).await?;
-    let end = play_out(arguments, &play, &stage, &apps).await;
+    let stage = Stage::begin(play, servers, &namespaces, &Tape::default()).await?;
+    stage.admit_set(manifest).await?;
+    let end = play_out(arguments, set, &stage, &apps).await;
     stage.end();
     end
 }
 
-async fn play_out(arguments: &Arguments, play: &Play, stage: &Stage, apps: &[Value]) -> anyhow::Result<End> {
-    show::print(&plan::rollout(&play.set, apps));
-    let rolled = show::rollout(stage, &play.set, arguments.health_delay.time(), !arguments.delete).await?;
+async fn play_out(
+    arguments: &Arguments,
+    set: &ApplicationSet,
+    stage: &Stage,
+    apps: &[Value],
+) -> anyhow::Result<End> {
+    show::print(&plan::rollout(set, apps));
+    let delay = content::longest(&arguments.health_delay);
+    let rolled = show::rollout(stage, set, delay, !arguments.delete).await?;
     if rolled == End::Stuck || !arguments.delete {
         return Ok(rolled);
     }
-    show::print(&plan::deletion(&play.set, apps));
-    show::deletion(stage, &play.set).await
-}
-
-fn read(arguments: &Arguments) -> anyhow::Result<Play> {
-    let (mut sets, mut others) = (Vec::new(), Vec::new());
-    for path in &arguments.target {
-        let shown = path.display();
-        let length = std::fs::metadata(path).with_context(|| format!("cannot read {shown}"))?.len();
-        if length > FILE_BYTES_MAX {
-            bail!("{shown} has more than {FILE_BYTES_MAX} bytes");
-        }
-        let text = std::fs::read_to_string(path).with_context(|| format!("cannot read {shown}"))?;
-        let limits = tiphys_go::yaml::Limits::default();
-        let documents = tiphys_go::yaml::parse_documents(&text, tiphys_go::yaml::Dialect::Sigs, &limits);
-        for document in documents.with_context(|| format!("cannot read {shown}"))? {
-            match document.get("kind").and_then(Value::as_str) {
-                Some("ApplicationSet") => sets.push(document),
-                Some("AppProject" | "Secret" | "ConfigMap") => others.push(document),
-                Some(kind) => bail!(
-                    "{shown}: {kind} cannot be rehearsed; there are ApplicationSet, and beside it AppProject, Secret and ConfigMap"
-                ),
-                None if document.is_null() => {}
-                None => bail!("{shown}: a document has no kind"),
-            }
-        }
-    }
-    let count = sets.len();
-    let (Some(manifest), 1) = (sets.pop(), count) else {
-        bail!("one ApplicationSet is needed, {count} are given");
-    };
-    let set: ApplicationSet =
-        serde_json::from_value(manifest.clone()).context("this is no ApplicationSet")?;
-    let namespace = arguments.namespace.clone();
-    if !set.metadata.namespace.is_empty() && set.metadata.namespace != namespace {
-        bail!(
-            "the set is in the namespace {}; say so with -n, or rehearse it in {namespace}",
-            set.metadata.namespace
-        );
-    }
-    Ok(Play { set, manifest, others, namespace })
+    show::print(&plan::deletion(set, apps));
+    show::deletion(stage, set).await
 }

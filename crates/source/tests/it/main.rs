@@ -10,6 +10,7 @@
 
 mod cache;
 mod charts;
+mod checkout;
 mod direct;
 mod escape;
 mod git_http;

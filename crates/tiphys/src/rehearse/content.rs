@@ -9,7 +9,9 @@ use anyhow::{Context as _, bail};
 use bytes::Bytes;
 use serde_json::{Value, json};
 use tiphys_api::repo_url;
-use tiphys_source::MemoryRepositories;
+use tiphys_source::{CheckoutLimits, MemoryRepositories, checkout_files};
+
+use super::fault::Fault;
 
 /// Files of a folder, and bytes of all of them.
 const FILES_MAX: usize = 20_000;
@@ -38,11 +40,17 @@ impl FromStr for Folder {
 }
 
 impl Folder {
-    pub(super) fn commit(&self, servers: &MemoryRepositories) -> anyhow::Result<()> {
-        let mut files = BTreeMap::new();
-        let mut bytes = 0;
-        gather(&self.path, &self.path, &mut files, &mut bytes)
-            .with_context(|| format!("cannot read the folder {}", self.path.display()))?;
+    /// Commits what the folder holds, or held at a revision.
+    pub(super) fn commit(&self, servers: &MemoryRepositories, revision: Option<&str>) -> anyhow::Result<()> {
+        let files = if let Some(revision) = revision {
+            let limits = CheckoutLimits { files: FILES_MAX, bytes: BYTES_MAX as u64 };
+            checkout_files(&self.path, revision, limits)?
+        } else {
+            let (mut files, mut bytes) = (BTreeMap::new(), 0);
+            gather(&self.path, &self.path, &mut files, &mut bytes)
+                .with_context(|| format!("cannot read the folder {}", self.path.display()))?;
+            files
+        };
         servers.commit(&self.url, MAIN, files, 0)?;
         Ok(())
     }
@@ -77,57 +85,49 @@ fn gather(
 
 /// `--health-delay KIND=DURATION`.
 #[derive(Clone, Debug)]
-pub(super) struct Delay(String);
+pub(super) struct Delay {
+    pub(super) kind: String,
+    /// As it was written, which is how the server reads it too.
+    pub(super) text: String,
+}
+
+/// Kinds that have containers, and need a time until they are well.
+const WORKLOADS: [&str; 5] = ["Deployment", "StatefulSet", "DaemonSet", "Job", "Pod"];
 
 impl Delay {
-    pub(super) fn time(&self) -> Duration {
-        let read = tiphys_go::duration::parse(&self.0).ok();
+    fn time(&self) -> Duration {
+        let read = tiphys_go::duration::parse(&self.text).ok();
         read.and_then(|duration| Duration::try_from(duration).ok()).unwrap_or_default()
     }
+}
+
+/// The longest time that a workload needs.
+pub(super) fn longest(delays: &[Delay]) -> Duration {
+    delays.iter().map(Delay::time).max().unwrap_or_default()
 }
 
 impl FromStr for Delay {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        let time =
-            text.strip_prefix("Deployment=").ok_or("stand-ins are Deployments: Deployment=DURATION")?;
+        let wrong = || format!("KIND=DURATION is needed, where KIND is one of {}", WORKLOADS.join(", "));
+        let (kind, time) = text.split_once('=').ok_or_else(wrong)?;
+        if !WORKLOADS.contains(&kind) {
+            return Err(wrong());
+        }
         match tiphys_go::duration::parse(time) {
-            Ok(duration) if !duration.is_negative() => Ok(Self(time.to_owned())),
+            Ok(duration) if !duration.is_negative() => {
+                Ok(Self { kind: kind.to_owned(), text: time.to_owned() })
+            }
             _ => Err("a duration such as 10s or 2m is needed".to_owned()),
         }
-    }
-}
-
-/// `--faults OBJECT=WHAT`.
-#[derive(Clone, Debug)]
-pub(super) struct Fault {
-    name: String,
-    behaviour: &'static str,
-}
-
-impl FromStr for Fault {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        let wrong =
-            || "apps/Deployment/NAME=Degraded or apps/Deployment/NAME=Progressing is needed".to_owned();
-        let (object, what) = text.split_once('=').ok_or_else(wrong)?;
-        let name =
-            object.strip_prefix("apps/Deployment/").filter(|name| !name.is_empty()).ok_or_else(wrong)?;
-        let behaviour = match what {
-            "Degraded" => "crashloop",
-            "Progressing" => "never-ready",
-            _ => return Err(wrong()),
-        };
-        Ok(Self { name: name.to_owned(), behaviour })
     }
 }
 
 /// What stand-ins are made from.
 pub(super) struct Content<'a> {
     pub(super) folders: &'a [Folder],
-    pub(super) delay: &'a Delay,
+    pub(super) delays: &'a [Delay],
     pub(super) faults: &'a [Fault],
 }
 
@@ -146,18 +146,54 @@ impl Made {
             Some(commit) => commit,
             None => servers.commit(&url, MAIN, files, 0)?,
         };
-        for revision in revisions {
-            if revision.len() == 40 && revision.bytes().all(|byte| byte.is_ascii_hexdigit()) {
+        revisions.iter().try_for_each(|revision| point(servers, &url, revision, &commit))
+    }
+}
+
+/// Lets a branch that is asked for mean a commit.
+fn point(servers: &MemoryRepositories, url: &str, revision: &str, commit: &str) -> anyhow::Result<()> {
+    if revision.len() == 40 && revision.bytes().all(|byte| byte.is_ascii_hexdigit()) {
+        bail!("targetRevision {revision} of {url} is a commit; name a branch or a tag to rehearse it");
+    }
+    if !revision.is_empty() && revision != "HEAD" {
+        servers.set_ref(url, &format!("refs/heads/{revision}"), commit);
+    }
+    Ok(())
+}
+
+/// Commits what the folders hold, or held at a revision, to every branch that the applications ask for.
+pub(super) fn deploy(
+    servers: &MemoryRepositories,
+    folders: &[Folder],
+    apps: &[Value],
+    revision: Option<&str>,
+) -> anyhow::Result<()> {
+    folders.iter().try_for_each(|folder| folder.commit(servers, revision))?;
+    for app in apps {
+        for source in sources(app) {
+            let text = |member: &str| source.get(member).and_then(Value::as_str).unwrap_or_default();
+            let url = text("repoURL");
+            if source.get("chart").is_some() {
                 bail!(
-                    "targetRevision {revision} of {url} is a commit; name a branch or a tag to rehearse it"
+                    "application {} takes the chart {} from a repository of charts, which a rehearsal does not ask; \
+                     put the chart into a folder",
+                    name(app),
+                    text("chart")
                 );
             }
-            if !revision.is_empty() && revision != "HEAD" {
-                servers.set_ref(&url, &format!("refs/heads/{revision}"), &commit);
-            }
+            let folder = folders.iter().find(|folder| repo_url::same(&folder.url, url));
+            let commit =
+                folder.and_then(|folder| servers.get_ref(&folder.url, &format!("refs/heads/{MAIN}")));
+            let Some(commit) = commit else {
+                bail!(
+                    "application {} needs the repository {url}; give it a folder: --source {url}=DIR",
+                    name(app)
+                );
+            };
+            point(servers, url, text("targetRevision"), &commit)?;
         }
-        Ok(())
     }
+    Ok(())
 }
 
 impl Content<'_> {
@@ -197,8 +233,10 @@ impl Content<'_> {
 
     fn workload(&self, app: &str) -> Value {
         let fault = self.faults.iter().find(|fault| fault.name == app);
-        let behaviour =
-            fault.map_or_else(|| format!("ready-after={}", self.delay.0), |fault| fault.behaviour.to_owned());
+        let delay =
+            self.delays.iter().find(|delay| delay.kind == "Deployment").map_or("10s", |delay| &delay.text);
+        let fault = fault.and_then(|fault| fault.what.behaviour());
+        let behaviour = fault.map_or_else(|| format!("ready-after={delay}"), str::to_owned);
         let labels = json!({"app": app});
         json!({"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": app}, "spec": {
             "replicas": 1, "progressDeadlineSeconds": 60, "selector": {"matchLabels": labels},

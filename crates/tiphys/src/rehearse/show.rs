@@ -34,7 +34,7 @@ pub(super) fn complain(text: &str) {
 /// What an application shows: its step, and what it does.
 type Seen = BTreeMap<String, (String, String)>;
 
-fn seconds(time: Duration) -> String {
+pub(super) fn seconds(time: Duration) -> String {
     let tenths = time.as_millis() / 100;
     if tenths.is_multiple_of(10) {
         format!("{}s", tenths / 10)
@@ -104,7 +104,7 @@ pub(super) async fn rollout(
     let is_rolling = is_rolling(set.spec.strategy.as_ref());
     let mut follow = Follow::begin(Duration::ZERO, delay, 0);
     loop {
-        let (at, live, apps) = (stage.elapsed(), stage.set().await, stage.apps().await);
+        let (at, live, apps) = (stage.elapsed(), stage.set(&set.metadata.name).await, stage.apps().await);
         let seen = if is_rolling { phases(&live) } else { states(&apps) };
         for line in follow.take(at, seen).iter().filter(|_| is_shown) {
             print(line);
@@ -215,11 +215,11 @@ pub(super) async fn deletion(stage: &Stage, set: &ApplicationSet) -> anyhow::Res
     let mut there: Vec<String> = apps.iter().map(|app| name(app).to_owned()).collect();
     let width = there.iter().map(String::len).max().unwrap_or(0);
     let mut follow = Follow::begin(stage.elapsed(), Duration::ZERO, width);
-    stage.delete_set().await?;
+    stage.delete_set(&set.metadata.name).await?;
     loop {
         let at = stage.elapsed();
         let since = at.saturating_sub(follow.began);
-        let live = stage.set().await;
+        let live = stage.set(&set.metadata.name).await;
         let apps = stage.apps().await;
         let going = |app: &&Value| !text(app, "/metadata/deletionTimestamp").is_empty();
         let seen: Seen = apps

@@ -10,6 +10,7 @@ use http::{Method, Request};
 use http_body_util::BodyExt as _;
 use jiff::Timestamp;
 use serde_json::{Value, json};
+use tiphys_api::ApplicationSet;
 use tiphys_cluster::Connection;
 use tiphys_control::services::Services;
 use tiphys_control::{Compute, Controller, ControllerOptions, Interpreters, Random, Surroundings};
@@ -18,6 +19,7 @@ use tiphys_source::{Clock, MemoryRepositories};
 use tokio::time::Instant;
 
 use super::Play;
+use super::tape::Tape;
 
 /// When the rehearsal begins.
 const BEGIN: &str = "2026-01-01T00:00:00Z";
@@ -36,8 +38,7 @@ pub(super) struct Stage {
     /// Servers by name.
     by_name: BTreeMap<String, String>,
     controller: Controller,
-    namespace: String,
-    set: String,
+    pub(super) namespace: String,
     began: Instant,
 }
 
@@ -47,16 +48,16 @@ fn server() -> anyhow::Result<Sim> {
     Ok(Sim::new(tiphys_sim::Options { clock, ..tiphys_sim::Options::default() })?)
 }
 
-fn connection(server: &str, sim: &Sim) -> Connection {
-    let sim = sim.clone();
+fn connection(server: &str, sim: &Sim, tape: &Tape) -> Connection {
+    let (address, sim, tape) = (server.to_owned(), sim.clone(), tape.clone());
     Connection::over(server, move |request: Request<Bytes>| {
-        let sim = sim.clone();
-        async move { Ok(sim.call(request).await) }
+        let (address, sim, tape) = (address.clone(), sim.clone(), tape.clone());
+        async move { Ok(tape.pass(&address, &sim, request).await) }
     })
 }
 
 /// Sends a request; its status and what came of it.
-async fn send(sim: &Sim, method: Method, target: &str, body: &Value) -> (u16, Value) {
+pub(super) async fn send(sim: &Sim, method: Method, target: &str, body: &Value) -> (u16, Value) {
     let bytes = if body.is_null() { Bytes::new() } else { Bytes::from(body.to_string()) };
     let request = Request::builder()
         .method(method)
@@ -65,7 +66,21 @@ async fn send(sim: &Sim, method: Method, target: &str, body: &Value) -> (u16, Va
         .header(http::header::ACCEPT, "application/json")
         .body(bytes)
         .unwrap_or_default();
-    let response = sim.handle(request);
+    answered(sim.handle(request)).await
+}
+
+/// Changes an object by a merge patch.
+pub(super) async fn change(sim: &Sim, target: &str, patch: &Value) -> (u16, Value) {
+    let request = Request::builder()
+        .method(Method::PATCH)
+        .uri(target)
+        .header(http::header::CONTENT_TYPE, "application/merge-patch+json")
+        .body(Bytes::from(patch.to_string()))
+        .unwrap_or_default();
+    answered(sim.handle(request)).await
+}
+
+async fn answered(response: http::Response<tiphys_sim::Body>) -> (u16, Value) {
     let status = response.status().as_u16();
     let body =
         response.into_body().collect().await.map(http_body_util::Collected::to_bytes).unwrap_or_default();
@@ -84,11 +99,12 @@ async fn create(sim: &Sim, target: &str, object: &Value) -> anyhow::Result<()> {
 }
 
 impl Stage {
-    /// Sets everything up, and lets the controller and the set in.
+    /// Sets everything up, and lets the controller in. What it writes is on the tape.
     pub(super) async fn begin(
         play: &Play,
         servers: MemoryRepositories,
         namespaces: &[String],
+        tape: &Tape,
     ) -> anyhow::Result<Self> {
         let home = server()?;
         for definition in tiphys_api::crd::manifests() {
@@ -126,10 +142,10 @@ impl Stage {
                 .await
                 .with_context(|| format!("{kind} {name}"))?;
         }
-        let ways = clusters.iter().map(|(address, sim)| (address.clone(), connection(address, sim)));
+        let ways = clusters.iter().map(|(address, sim)| (address.clone(), connection(address, sim, tape)));
         let controller = Controller::start(ControllerOptions {
             namespace: play.namespace.clone(),
-            connection: connection(HOME, &home),
+            connection: connection(HOME, &home, tape),
             cache_dir: "/nowhere".into(),
             own_dirs: Vec::new(),
             env: BTreeMap::new(),
@@ -148,20 +164,54 @@ impl Stage {
             },
         })
         .await?;
-        let stage = Self {
-            home,
-            clusters,
-            by_name,
-            controller,
-            namespace: play.namespace.clone(),
-            set: play.set.metadata.name.clone(),
-            began: Instant::now(),
-        };
-        let sets = format!("/apis/argoproj.io/v1alpha1/namespaces/{}/applicationsets", stage.namespace);
-        create(&stage.home, &sets, &placed(&play.manifest, &stage.namespace))
+        let (namespace, began) = (play.namespace.clone(), Instant::now());
+        Ok(Self { home, clusters, by_name, controller, namespace, began })
+    }
+
+    /// Lets a set in.
+    pub(super) async fn admit_set(&self, manifest: &Value) -> anyhow::Result<()> {
+        let sets = format!("/apis/argoproj.io/v1alpha1/namespaces/{}/applicationsets", self.namespace);
+        create(&self.home, &sets, &placed(manifest, &self.namespace)).await.context("the set is refused")
+    }
+
+    /// Lets an Application in.
+    pub(super) async fn admit_application(&self, manifest: &Value) -> anyhow::Result<()> {
+        let name = super::content::name(manifest);
+        create(&self.home, &self.applications(), &placed(manifest, &self.namespace))
             .await
-            .context("the set is refused")?;
-        Ok(stage)
+            .with_context(|| format!("the application {name} is refused"))
+    }
+
+    fn applications(&self) -> String {
+        format!("/apis/argoproj.io/v1alpha1/namespaces/{}/applications", self.namespace)
+    }
+
+    /// An Application; null when there is none.
+    pub(super) async fn application(&self, name: &str) -> Value {
+        let (status, app) =
+            send(&self.home, Method::GET, &format!("{}/{name}", self.applications()), &Value::Null).await;
+        if status == 200 { app } else { Value::Null }
+    }
+
+    /// Changes an Application by a merge patch.
+    pub(super) async fn patch_application(&self, name: &str, patch: &Value) -> anyhow::Result<()> {
+        let target = format!("{}/{name}", self.applications());
+        let (status, answer) = change(&self.home, &target, patch).await;
+        if status >= 300 {
+            bail!("the application {name} cannot be changed: {answer}");
+        }
+        Ok(())
+    }
+
+    /// The server of a cluster, by its address.
+    pub(super) fn cluster(&self, address: &str) -> &Sim {
+        self.clusters.get(address).unwrap_or(&self.home)
+    }
+
+    /// The address of a destination's cluster.
+    pub(super) fn address<'a>(&'a self, destination: &'a Value) -> &'a str {
+        let text = |member: &str| destination.get(member).and_then(Value::as_str).unwrap_or_default();
+        self.by_name.get(text("name")).map_or_else(|| text("server"), String::as_str)
     }
 
     pub(super) fn end(self) {
@@ -174,17 +224,17 @@ impl Stage {
     }
 
     /// The set; null when it is gone.
-    pub(super) async fn set(&self) -> Value {
-        let (status, set) = send(&self.home, Method::GET, &self.set_path(), &Value::Null).await;
+    pub(super) async fn set(&self, name: &str) -> Value {
+        let (status, set) = send(&self.home, Method::GET, &self.set_path(name), &Value::Null).await;
         if status == 200 { set } else { Value::Null }
     }
 
-    fn set_path(&self) -> String {
-        format!("/apis/argoproj.io/v1alpha1/namespaces/{}/applicationsets/{}", self.namespace, self.set)
+    fn set_path(&self, name: &str) -> String {
+        format!("/apis/argoproj.io/v1alpha1/namespaces/{}/applicationsets/{name}", self.namespace)
     }
 
-    pub(super) async fn delete_set(&self) -> anyhow::Result<()> {
-        let (status, answer) = send(&self.home, Method::DELETE, &self.set_path(), &Value::Null).await;
+    pub(super) async fn delete_set(&self, name: &str) -> anyhow::Result<()> {
+        let (status, answer) = send(&self.home, Method::DELETE, &self.set_path(name), &Value::Null).await;
         if status >= 300 {
             bail!("the set cannot be deleted: {answer}");
         }
@@ -192,23 +242,20 @@ impl Stage {
     }
 
     pub(super) async fn apps(&self) -> Vec<Value> {
-        let path = format!("/apis/argoproj.io/v1alpha1/namespaces/{}/applications", self.namespace);
-        let (_, list) = send(&self.home, Method::GET, &path, &Value::Null).await;
+        let (_, list) = send(&self.home, Method::GET, &self.applications(), &Value::Null).await;
         list.get("items").and_then(Value::as_array).cloned().unwrap_or_default()
     }
 
     /// Whether an object that an application deployed is there.
     pub(super) async fn has(&self, destination: &Value, path: &str) -> bool {
-        let text = |member: &str| destination.get(member).and_then(Value::as_str).unwrap_or_default();
-        let address = self.by_name.get(text("name")).map_or_else(|| text("server"), String::as_str);
-        let sim = self.clusters.get(address).unwrap_or(&self.home);
+        let sim = self.cluster(self.address(destination));
         send(sim, Method::GET, path, &Value::Null).await.0 == 200
     }
 
     /// Waits until the set has made its applications; what it makes.
-    pub(super) async fn until_made(&self) -> anyhow::Result<Vec<Value>> {
+    pub(super) async fn until_made(&self, set: &ApplicationSet) -> anyhow::Result<Vec<Value>> {
         loop {
-            let set = self.set().await;
+            let set = self.set(&set.metadata.name).await;
             let (status, reason, message) = condition(&set, "ErrorOccurred");
             if status == "True"
                 && reason != "ApplicationValidationError"
