@@ -123,6 +123,8 @@ pub(crate) fn has_presence(message: &Message, field: &Field) -> bool {
 pub(crate) fn is_told(message: &Message, field: &Field, value: &Value) -> bool {
     let is_told_when_zero = match value {
         Value::Array(_) | Value::Object(_) if !is_single(field) => field.emission == Emission::AlwaysEmpty,
+        // The text of a number or text: empty, and no number.
+        Value::String(_) if matches!(field.kind, Kind::Message(_)) => true,
         _ => has_presence(message, field),
     };
     !value.is_null() && (is_told_when_zero || !is_zero(value))

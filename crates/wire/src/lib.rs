@@ -1,4 +1,4 @@
-//! Describes the messages and methods of the API, and translates them between protobuf, JSON and OpenAPI.
+//! Describes the messages and methods of the API, and translates them between protobuf, JSON and `OpenAPI`.
 //!
 //! There is one description: the tables in `schema/`, in the notation of the wire reference. [`schema()`] is that
 //! description as data; everything else follows from it:

@@ -1,4 +1,4 @@
-//! The document of the REST API, OpenAPI 2.0 (API-9).
+//! The document of the REST API, `OpenAPI` 2.0 (API-9).
 
 use serde_json::{Map, Value, json};
 
@@ -177,5 +177,53 @@ fn query(
             members.insert("required".to_owned(), (field.presence == Presence::Required).into());
         }
         parameters.push(parameter);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::schema::schema;
+
+    #[test]
+    fn api_9_the_document_has_every_place_of_rest() {
+        let document = document(schema(), "v1");
+        let verbs: usize =
+            document["paths"].as_object().unwrap().values().map(|it| it.as_object().unwrap().len()).sum();
+        let mut places: Vec<(&str, &str)> = schema()
+            .methods()
+            .flat_map(|(_, method)| {
+                method.bindings.iter().map(|binding| (binding.verb, binding.template.text))
+            })
+            .collect();
+        places.sort_unstable();
+        places.dedup();
+        assert_eq!(verbs, places.len());
+        let log = &document["paths"]["/api/v1/applications/{name}/pods/{podName}/logs"]["get"];
+        let names: Vec<&str> =
+            log["parameters"].as_array().unwrap().iter().map(|it| it["name"].as_str().unwrap()).collect();
+        assert_eq!(names[..3], ["name", "podName", "namespace"]);
+        assert!(log["responses"]["200"]["schema"]["properties"]["result"].is_object());
+        let update =
+            &document["paths"]["/api/v1/applications/{application.metadata.name}"]["put"]["parameters"];
+        assert_eq!(update[1]["schema"]["$ref"], "#/definitions/v1alpha1Application");
+        assert!(!update.to_string().contains("application.spec"), "the body has it");
+    }
+
+    #[test]
+    fn api_9_every_reference_has_its_definition() {
+        let document = document(schema(), "v1");
+        let definitions = document["definitions"].as_object().unwrap();
+        let text = document.to_string();
+        for reference in text.split("\"#/definitions/").skip(1) {
+            let name = reference.split('"').next().unwrap();
+            assert!(definitions.contains_key(name), "{name}");
+        }
+        assert_eq!(
+            definitions["v1alpha1ResourceNode"]["properties"]["kind"],
+            json!({"type": "string"}),
+            "inlined"
+        );
+        assert_eq!(definitions["v1ObjectMeta"]["properties"]["creationTimestamp"]["format"], "date-time");
     }
 }

@@ -93,16 +93,20 @@ pub(crate) fn conform_field(schema: &Schema, field: &Field, value: Value) -> Res
 }
 
 fn members(schema: &Schema, id: MessageId, object: Map<String, Value>) -> Result<Map<String, Value>, Misfit> {
-    let mut read = Map::new();
-    for (key, value) in &object {
-        let Some(member) = schema.member(id, key) else { continue };
-        if member.json != key && object.contains_key(member.json) {
-            // The one written exactly is the one that is meant.
-            continue;
+    let (mut exact, mut others) = (Vec::new(), Vec::new());
+    for (key, value) in object {
+        match schema.member(id, &key) {
+            Some(member) if member.json == key => exact.push((member, value)),
+            Some(member) => others.push((member, value)),
+            None => {}
         }
+    }
+    // The one written exactly is the one that is meant.
+    others.retain(|(member, _)| !exact.iter().any(|(other, _)| other.json == member.json));
+    let mut read = Map::new();
+    for (member, value) in exact.into_iter().chain(others) {
         let field = schema.field(member);
-        let value =
-            conform_field(schema, field, value.clone()).map_err(|misfit| misfit.below(member.json))?;
+        let value = conform_field(schema, field, value).map_err(|misfit| misfit.below(member.json))?;
         if is_told(schema.message(member.message), field, &value) {
             read.insert(member.json.to_owned(), value);
         }

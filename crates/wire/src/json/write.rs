@@ -84,7 +84,7 @@ impl Writer<'_> {
                 continue;
             }
             let value = object.get(field.json).unwrap_or(&Value::Null);
-            if !self.is_shown(message, field, value) {
+            if !is_shown(message, field, value) {
                 continue;
             }
             separator.next(out);
@@ -93,28 +93,6 @@ impl Writer<'_> {
             self.field(message, field, value, out).map_err(|misfit| misfit.below(field.json))?;
         }
         Ok(())
-    }
-
-    /// Whether JSON has the member (API-P8, API-P9).
-    fn is_shown(self, message: &Message, field: &Field, value: &Value) -> bool {
-        if field.presence == Presence::Required {
-            return true;
-        }
-        match field.emission {
-            Emission::Always | Emission::AlwaysEmpty => return true,
-            Emission::OmitZero => return !is_hollow(value),
-            Emission::WhenSet => {}
-        }
-        match (field.arity, field.kind) {
-            (Arity::One, Kind::Message(_)) => {
-                !value.is_null() || (message.style == Style::Kube && field.presence == Presence::Implicit)
-            }
-            (Arity::One, _) => {
-                !value.is_null()
-                    && ((has_presence(message, field) && message.style != Style::Proto3) || !is_zero(value))
-            }
-            (Arity::Many | Arity::Map, _) => !is_zero(value),
-        }
     }
 
     fn field(self, message: &Message, field: &Field, value: &Value, out: &mut Vec<u8>) -> Result<(), Misfit> {
@@ -176,6 +154,28 @@ impl Writer<'_> {
             Kind::Message(inner) => self.value(inner, value, out),
             kind => scalar(kind, value, out),
         }
+    }
+}
+
+/// Whether JSON has the member (API-P8, API-P9).
+fn is_shown(message: &Message, field: &Field, value: &Value) -> bool {
+    if field.presence == Presence::Required {
+        return true;
+    }
+    match field.emission {
+        Emission::Always | Emission::AlwaysEmpty => return true,
+        Emission::OmitZero => return !is_hollow(value),
+        Emission::WhenSet => {}
+    }
+    match (field.arity, field.kind) {
+        (Arity::One, Kind::Message(_)) => {
+            !value.is_null() || (message.style == Style::Kube && field.presence == Presence::Implicit)
+        }
+        (Arity::One, _) => {
+            !value.is_null()
+                && ((has_presence(message, field) && message.style != Style::Proto3) || !is_zero(value))
+        }
+        (Arity::Many | Arity::Map, _) => !is_zero(value),
     }
 }
 

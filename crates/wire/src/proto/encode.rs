@@ -91,7 +91,7 @@ impl Encoder<'_> {
                 && field.is_inline
             {
                 let nested = self.schema.message(inner);
-                if field.presence == Presence::Implicit || self.is_present(nested, object) {
+                if field.presence == Presence::Implicit || is_present(nested, object) {
                     writer::nested(out, field.number, |out| self.object(nested, object, out))?;
                 }
                 continue;
@@ -100,11 +100,6 @@ impl Encoder<'_> {
             self.field(message, field, value, out).map_err(|misfit| misfit.below(field.json))?;
         }
         Ok(())
-    }
-
-    /// Whether something of an inlined message is there.
-    fn is_present(self, message: &Message, object: &Map<String, Value>) -> bool {
-        message.fields.iter().any(|field| object.get(field.json).is_some_and(|value| !value.is_null()))
     }
 
     fn field(self, message: &Message, field: &Field, value: &Value, out: &mut Vec<u8>) -> Result<(), Misfit> {
@@ -166,6 +161,11 @@ impl Encoder<'_> {
     }
 }
 
+/// Whether something of an inlined message is there.
+fn is_present(message: &Message, object: &Map<String, Value>) -> bool {
+    message.fields.iter().any(|field| object.get(field.json).is_some_and(|value| !value.is_null()))
+}
+
 /// A field that is no message: what style and presence say about its zero.
 fn scalar(message: &Message, field: &Field, value: &Value, out: &mut Vec<u8>) -> Result<(), Misfit> {
     let is_absent = value.is_null();
@@ -173,8 +173,8 @@ fn scalar(message: &Message, field: &Field, value: &Value, out: &mut Vec<u8>) ->
         (_, Presence::Required) => true,
         (Style::Proto3, _) => !is_zero(value),
         (_, Presence::Explicit) | (Style::Proto2, Presence::Implicit) => !is_absent,
-        // Bytes that are nil are not there.
-        (Style::Kube, Presence::Implicit) => !(is_absent && field.kind == Kind::Bytes),
+        // No bytes are no field.
+        (Style::Kube, Presence::Implicit) => !(field.kind == Kind::Bytes && is_zero(value)),
     };
     if is_written { element(field.kind, field.number, value, out) } else { Ok(()) }
 }
