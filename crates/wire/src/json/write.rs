@@ -171,10 +171,7 @@ fn is_shown(message: &Message, field: &Field, value: &Value) -> bool {
         (Arity::One, Kind::Message(_)) => {
             !value.is_null() || (message.style == Style::Kube && field.presence == Presence::Implicit)
         }
-        (Arity::One, _) => {
-            !value.is_null()
-                && ((has_presence(message, field) && message.style != Style::Proto3) || !is_zero(value))
-        }
+        (Arity::One, _) => !value.is_null() && (has_presence(message, field) || !is_zero(value)),
         (Arity::Many | Arity::Map, _) => !is_zero(value),
     }
 }

@@ -125,12 +125,17 @@ impl Encoder<'_> {
                     Value::Array(items) => items,
                     _ => return Err(Misfit::new(Expected::Array)),
                 };
+                if message.style == Style::Proto3
+                    && matches!(field.kind, Kind::Bool | Kind::Int32 | Kind::Int64)
+                    && !items.is_empty()
+                {
+                    return packed(field, items, out);
+                }
                 for (at, item) in items.iter().enumerate() {
                     let written = match field.kind {
                         Kind::Message(inner) => {
                             writer::nested(out, field.number, |out| self.value(inner, item, out))
                         }
-                        // Proto3 packs numbers; no message of the API has any list of them there.
                         kind => element(kind, field.number, item, out),
                     };
                     written.map_err(|misfit| misfit.below(&at.to_string()))?;
@@ -171,7 +176,7 @@ fn scalar(message: &Message, field: &Field, value: &Value, out: &mut Vec<u8>) ->
     let is_absent = value.is_null();
     let is_written = match (message.style, field.presence) {
         (_, Presence::Required) => true,
-        (Style::Proto3, _) => !is_zero(value),
+        (Style::Proto3, Presence::Implicit) => !is_zero(value),
         (_, Presence::Explicit) | (Style::Proto2, Presence::Implicit) => !is_absent,
         // No bytes are no field.
         (Style::Kube, Presence::Implicit) => !(field.kind == Kind::Bytes && is_zero(value)),
@@ -187,6 +192,22 @@ fn is_zero(value: &Value) -> bool {
         Value::String(text) => text.is_empty(),
         Value::Array(_) | Value::Object(_) => false,
     }
+}
+
+/// Numbers one after the other, as proto3 has them.
+fn packed(field: &Field, items: &[Value], out: &mut Vec<u8>) -> Result<(), Misfit> {
+    writer::nested(out, field.number, |out| {
+        for (at, item) in items.iter().enumerate() {
+            let number = match (field.kind, item) {
+                (Kind::Bool, Value::Bool(flag)) => Ok(i64::from(*flag)),
+                (Kind::Bool, _) => Err(Misfit::new(Expected::Bool)),
+                (kind, item) => integer(kind, item),
+            };
+            let number = number.map_err(|misfit| misfit.below(&at.to_string()))?;
+            writer::varint(out, number.cast_unsigned());
+        }
+        Ok(())
+    })
 }
 
 /// One value; `null` is the zero of its kind.
