@@ -1,0 +1,12 @@
+//! The transports, over real connections on loopback.
+#![expect(
+    clippy::unwrap_used,
+    clippy::indexing_slicing,
+    clippy::panic,
+    reason = "helpers of tests count as no tests"
+)]
+
+mod grpc;
+mod listener;
+mod rest;
+mod support;
