@@ -128,7 +128,7 @@ pub(crate) fn escaped(message: &str) -> String {
             out.push(char::from(byte));
         } else {
             // A string takes every write.
-            drop(write!(out, "%{byte:02X}"));
+            let _written = write!(out, "%{byte:02X}");
         }
     }
     out

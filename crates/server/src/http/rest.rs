@@ -232,10 +232,13 @@ pub(crate) fn failed(status: &Status) -> Response<Body> {
 /// The last chunk of a stream that failed; zeros are left out (API-P28).
 fn error_chunk(status: &Status) -> Value {
     let http = status.code.http();
-    let mut error =
-        json!({"grpc_code": status.code.number(), "http_code": http, "http_status": http_text(http)});
+    let mut error = Map::from_iter([
+        ("grpc_code".to_owned(), status.code.number().into()),
+        ("http_code".to_owned(), http.into()),
+        ("http_status".to_owned(), http_text(http).into()),
+    ]);
     if !status.message.is_empty() {
-        error["message"] = status.message.as_str().into();
+        error.insert("message".to_owned(), status.message.as_str().into());
     }
     json!({"error": error})
 }
