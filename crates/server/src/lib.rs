@@ -8,6 +8,10 @@
 //! time and number of everything have bounds, and a panic ends the call that it happens in.
 
 pub mod call;
+#[cfg(test)]
+mod fixtures;
 pub mod http;
 pub mod identity;
 pub mod listen;
+pub mod session;
+pub mod world;

@@ -2,6 +2,7 @@
 
 use tiphys_cluster::ApiError;
 
+use crate::account::AccountError;
 use crate::certificate::CertificateError;
 use crate::cluster::ClusterCallError;
 use crate::gpg_key::GpgKeyError;
@@ -99,6 +100,9 @@ pub enum Error {
     /// A call about a project.
     #[error(transparent)]
     Project(#[from] ProjectError),
+    /// A call about accounts.
+    #[error(transparent)]
+    Account(#[from] AccountError),
     /// A call about certificates or host keys.
     #[error(transparent)]
     Certificate(#[from] CertificateError),
@@ -132,6 +136,7 @@ impl Error {
             Self::Template(error) => error.code(),
             Self::Cluster(error) => error.code(),
             Self::Project(error) => error.code(),
+            Self::Account(error) => error.code(),
             Self::Certificate(error) => error.code(),
             Self::GpgKey(error) => error.code(),
             Self::Secret(error) => error.code(),

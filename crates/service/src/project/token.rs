@@ -1,18 +1,13 @@
 //! Tokens of project roles (REP-164): what is stored of one, and what it says.
 
-use aws_lc_rs::hmac;
-use base64::Engine as _;
-use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use jiff::Timestamp;
-use serde_json::{Value, json};
+use serde_json::json;
 use tiphys_api::AppProject;
 use tiphys_api::project::JwtToken;
 use tiphys_api::secret::Secret;
 
 use super::ProjectError;
-
-/// Who issues the tokens of an installation.
-const ISSUER: &str = "argocd";
+use crate::jwt;
 
 /// A token that is asked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -55,17 +50,14 @@ pub fn entry(issue: &Issue<'_>) -> JwtToken {
 /// The token itself: a JWT, signed with the key of the installation's server.
 pub fn signed(project: &str, issue: &Issue<'_>, key: &Secret<String>) -> Secret<String> {
     let JwtToken { iat, exp, id } = entry(issue);
-    let mut claims = json!({"iss": ISSUER, "sub": format!("proj:{project}:{}", issue.role), "iat": iat, "nbf": iat,
-        "jti": id});
+    let mut claims = json!({"iss": jwt::ISSUER, "sub": format!("proj:{project}:{}", issue.role), "iat": iat,
+        "nbf": iat, "jti": id});
     if exp > 0
         && let Some(members) = claims.as_object_mut()
     {
         members.insert("exp".to_owned(), exp.into());
     }
-    let part = |value: &Value| URL_SAFE_NO_PAD.encode(value.to_string());
-    let text = format!("{}.{}", part(&json!({"alg": "HS256", "typ": "JWT"})), part(&claims));
-    let signature = hmac::sign(&hmac::Key::new(hmac::HMAC_SHA256, key.expose().as_bytes()), text.as_bytes());
-    Secret::new(format!("{text}.{}", URL_SAFE_NO_PAD.encode(signature.as_ref())))
+    jwt::sign(&claims, key)
 }
 
 /// A random id in the form of a UUID; `None` when the system gives no randomness.
@@ -88,6 +80,11 @@ pub fn random_id() -> Option<String> {
 
 #[cfg(test)]
 mod tests {
+    use aws_lc_rs::hmac;
+    use base64::Engine as _;
+    use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+    use serde_json::Value;
+
     use super::*;
 
     fn issue(id: &str, expires_in: i64) -> Issue<'_> {
