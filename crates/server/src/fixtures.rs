@@ -11,7 +11,7 @@ use tiphys_installation::InstallationData;
 use tiphys_object::Object;
 use tiphys_source::Clock;
 
-use crate::world::World;
+use crate::world::{Seen, World};
 
 /// The key that tokens of tests are signed with.
 pub(crate) const KEY: &str = "signing-key";
@@ -76,7 +76,7 @@ impl Data {
     }
 
     pub(crate) fn world(&self) -> World {
-        World::build(&self.0, None)
+        World::build(&Seen { data: self.0.clone(), ..Seen::default() }, None)
     }
 
     pub(crate) fn shared(&self) -> Arc<ArcSwap<World>> {

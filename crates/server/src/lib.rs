@@ -8,10 +8,13 @@
 //! time and number of everything have bounds, and a panic ends the call that it happens in.
 
 pub mod call;
+pub mod catalog;
 #[cfg(test)]
 mod fixtures;
+pub mod follow;
 pub mod http;
 pub mod identity;
 pub mod listen;
+pub mod services;
 pub mod session;
 pub mod world;

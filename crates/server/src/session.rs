@@ -27,7 +27,7 @@ use login::Logins;
 
 pub(crate) use login::Login;
 pub(crate) use options::session_duration;
-pub(crate) use own::login_token;
+pub(crate) use own::{login_token, token as own_token};
 
 /// Somebody with a valid token.
 #[derive(Clone, Debug)]
@@ -69,7 +69,7 @@ impl Sessions {
     ///
     /// # Errors
     /// When it does not count (API-29).
-    pub fn identify(&self, token: &str) -> Result<Session, Status> {
+    pub async fn identify(&self, token: &str) -> Result<Session, Status> {
         let unverified = Unverified::read(token).map_err(invalid)?;
         let world = self.world.load();
         let now = self.clock.now();

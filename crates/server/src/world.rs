@@ -1,9 +1,12 @@
 //! What the API server knows of its installation, as one immutable snapshot: settings, accounts, the policy of roles.
 
+use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::time::Duration;
 
 use tiphys_api::secret::Secret;
-use tiphys_installation::{Installation, InstallationData};
+use tiphys_installation::{Installation, InstallationData, objects};
+use tiphys_object::Object;
 use tiphys_policy::rbac::{InForce, Rbac, RbacConfig, RbacOptions};
 use tiphys_service::account::Accounts;
 
@@ -14,6 +17,18 @@ const SIGNING_KEY: &str = "server.secretkey";
 /// A former one, which verifies and does not sign (API-43).
 const PREVIOUS_KEY: &str = "server.secretkey.previous";
 
+/// Secret with the certificate of the port (API-4).
+pub(crate) const TLS_SECRET: &str = "argocd-server-tls";
+
+/// The objects that a snapshot is made from.
+#[derive(Clone, Debug, Default)]
+pub struct Seen {
+    /// Those that say what the installation is.
+    pub data: InstallationData,
+    /// Secrets that settings may refer to, and that of the port's certificate.
+    pub secrets: BTreeMap<String, Arc<Object>>,
+}
+
 /// One snapshot.
 #[derive(Clone)]
 pub struct World {
@@ -23,7 +38,10 @@ pub struct World {
     pub accounts: Accounts,
     /// How long a session lasts.
     pub session_duration: Duration,
+    /// Secrets that settings may refer to.
+    secrets: BTreeMap<String, Arc<Object>>,
     policy: InForce,
+    open: Rbac,
     warnings: Vec<String>,
 }
 
@@ -36,8 +54,8 @@ impl std::fmt::Debug for World {
 impl World {
     /// Builds a snapshot from what the installation is made of. A policy that cannot be read leaves the former one in
     /// force, at the first time the built-in one (API-89).
-    pub fn build(data: &InstallationData, old: Option<&Self>) -> Self {
-        let installation = Installation::after(old.map(|old| &old.installation.tracking), data);
+    pub fn build(seen: &Seen, old: Option<&Self>) -> Self {
+        let installation = Installation::after(old.map(|old| &old.installation.tracking), &seen.data);
         let settings = &installation.settings;
         let compiled = RbacConfig::read(settings.rbac()).and_then(|config| {
             let rbac = Rbac::compile(&config)?;
@@ -75,7 +93,13 @@ impl World {
         warnings.extend(accounts.warnings().iter().cloned());
         let (session_duration, warning) = session_duration(settings);
         warnings.extend(warning);
-        Self { accounts, session_duration, policy, warnings, installation }
+        let everything = RbacConfig::of_text("", "p, , *, *, *, allow\n");
+        let open = everything.and_then(|config| Rbac::compile(&config));
+        // The line above can be read; without it nobody may anything.
+        let open =
+            open.unwrap_or_else(|_| InForce::begin(Rbac::compile(&RbacConfig::default())).policy().clone());
+        let secrets = seen.secrets.clone();
+        Self { accounts, session_duration, secrets, policy, open, warnings, installation }
     }
 
     /// What has no effect, in words for the log.
@@ -86,6 +110,16 @@ impl World {
     /// The policy of roles.
     pub fn rbac(&self) -> &Rbac {
         self.policy.policy()
+    }
+
+    /// A policy that allows everything, for where nobody is asked (API-32).
+    pub(crate) fn open(&self) -> &Rbac {
+        &self.open
+    }
+
+    /// The claims that hold groups (API-90).
+    pub(crate) fn scopes(&self) -> impl Iterator<Item = &str> {
+        self.rbac().scopes()
     }
 
     /// What is wrong with the policy that somebody wrote.
@@ -106,6 +140,12 @@ impl World {
     /// Whether a key of `argocd-cm` is `"true"`.
     pub fn is_set(&self, key: &str) -> bool {
         matches!(self.setting(key), "1" | "t" | "T" | "TRUE" | "true" | "True")
+    }
+
+    /// A key of a Secret that settings may refer to (API-60).
+    pub fn referred(&self, secret: &str, key: &str) -> Option<Secret<String>> {
+        let object = self.secrets.get(secret)?;
+        objects::decoded(object).remove(key).map(Secret::new)
     }
 
     /// The key that tokens are signed with; empty when there is none.

@@ -93,6 +93,13 @@ pub enum Shape {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct MessageId(usize);
 
+impl MessageId {
+    /// The first message of the tables.
+    pub fn first() -> Self {
+        Self(0)
+    }
+}
+
 /// What a field holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {

@@ -1,3 +1,4 @@
+use futures::FutureExt as _;
 use jiff::SignedDuration;
 use serde_json::{Value, json};
 use tiphys_service::jwt;
@@ -31,7 +32,9 @@ fn kim() -> Data {
 }
 
 fn identified(data: &Data, token: &str) -> Result<Session, String> {
-    sessions(data).identify(token).map_err(|status| {
+    let identifying = sessions(data);
+    let identified = identifying.identify(token).now_or_never().unwrap();
+    identified.map_err(|status| {
         assert_eq!(status.code, Code::Unauthenticated);
         status.message
     })
@@ -41,7 +44,7 @@ fn identified(data: &Data, token: &str) -> Result<Session, String> {
 async fn api_48_a_login_gives_a_token_that_counts() {
     let sessions = sessions(&Data::new());
     let token = sessions.login(login("admin", "hunter2hunter2")).await.unwrap();
-    let session = sessions.identify(token.expose()).unwrap();
+    let session = sessions.identify(token.expose()).await.unwrap();
     assert_eq!((session.claims.text("sub"), session.claims.text("iss")), ("admin", "argocd"));
     assert!(!session.claims.text("jti").is_empty());
     assert_eq!(
@@ -117,7 +120,7 @@ async fn sec_55_logins_at_the_same_time_are_counted_and_bounded() {
     drop(futures::future::join_all(tries).await);
     assert!(sessions.login(login("admin", "hunter2hunter2")).await.is_err(), "more than five have failed");
     let few = Data::new().env("ARGOCD_MAX_CONCURRENT_LOGIN_REQUESTS_COUNT", "2");
-    let sessions = super::Sessions::new(few.shared(), clock(), None);
+    let sessions = Sessions::new(few.shared(), clock(), None);
     let three = (0..3).map(|_| sessions.login(login("admin", "hunter2hunter2")));
     let outcomes = futures::future::join_all(three).await;
     assert_eq!(outcomes.iter().filter(|outcome| outcome.is_ok()).count(), 2);
@@ -172,10 +175,10 @@ async fn sec_14_a_disabled_account_has_no_session() {
     let world = kim().shared();
     let sessions = Sessions::new(Arc::clone(&world), clock(), None);
     let token = token(&json!({}));
-    assert!(sessions.identify(&token).is_ok());
+    assert!(sessions.identify(&token).await.is_ok());
     let off = [("accounts.kim", "login, apiKey"), ("accounts.kim.enabled", "false")];
     world.store(Arc::new(kim().config_map("argocd-cm", &off).world()));
-    assert!(sessions.identify(&token).is_err());
+    assert!(sessions.identify(&token).await.is_err());
 }
 
 #[tokio::test]
@@ -221,9 +224,9 @@ async fn api_40_a_session_near_its_end_is_renewed() {
 async fn api_42_tokens_that_were_given_back_do_not_count() {
     let sessions = sessions(&kim());
     let token = token(&json!({}));
-    assert!(sessions.identify(&token).is_ok());
+    assert!(sessions.identify(&token).await.is_ok());
     sessions.revoke("t1", now().as_second() + 100).await.unwrap();
-    let refused = sessions.identify(&token).unwrap_err();
+    let refused = sessions.identify(&token).await.unwrap_err();
     assert_eq!(refused.message, "invalid session: token is revoked, please re-login");
 }
 

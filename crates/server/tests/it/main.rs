@@ -7,6 +7,8 @@
 )]
 
 mod grpc;
+mod home;
+mod identity;
 mod listener;
 mod rest;
 mod support;

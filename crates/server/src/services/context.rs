@@ -1,0 +1,132 @@
+//! A call with everything that its method asks.
+
+use std::sync::Arc;
+
+use tiphys_policy::rbac::{Authorized, Caller, Protected, Request, Resource};
+use tiphys_service::Access;
+use tiphys_wire::status::Code;
+
+use super::Parts;
+use crate::call::{Admitted, Status};
+use crate::identity::{Claims, Identity};
+use crate::world::World;
+
+/// A call under way. What it sees of the installation does not change while it runs.
+pub(super) struct Context<'p> {
+    pub(super) parts: &'p Parts,
+    pub(super) world: Arc<World>,
+    call: Admitted,
+}
+
+impl<'p> Context<'p> {
+    pub(super) fn new(parts: &'p Parts, call: Admitted) -> Self {
+        Self { parts, world: parts.world.load_full(), call }
+    }
+
+    pub(super) fn call(&self) -> &Admitted {
+        &self.call
+    }
+
+    /// What the token says; nothing for nobody.
+    pub(super) fn claims(&self) -> Option<&Claims> {
+        self.call.identity.claims()
+    }
+
+    /// The control plane's namespace.
+    pub(super) fn namespace(&self) -> &str {
+        self.world.namespace()
+    }
+
+    /// Whether nobody is asked who they are.
+    pub(super) fn is_unchecked(&self) -> bool {
+        self.call.identity == Identity::Unchecked
+    }
+
+    /// Whether somebody in particular calls (API-182).
+    pub(super) fn is_logged_in(&self) -> bool {
+        self.claims().is_some_and(|claims| !claims.identifier().is_empty())
+    }
+
+    /// The caller, as the policy of roles asks about them.
+    pub(super) fn caller(&self) -> Caller<'_> {
+        match &self.call.identity {
+            Identity::Unchecked => self.world.open().caller(None),
+            Identity::Anonymous => self.world.rbac().caller(None),
+            Identity::Known(claims) => self.world.rbac().caller(Some(claims.all())),
+        }
+    }
+
+    /// Asks whether the caller may.
+    ///
+    /// # Errors
+    /// With the text of the refusal (API-98).
+    pub(super) fn check(&self, resource: Resource, action: &str, object: &str) -> Result<(), Status> {
+        let decision = self.caller().check(&Request { resource: resource.as_str(), action, object });
+        match decision.message {
+            None => Ok(()),
+            Some(refusal) => Err(denied(refusal)),
+        }
+    }
+
+    /// Whether the caller may.
+    pub(super) fn may(&self, resource: Resource, action: &str, object: &str) -> bool {
+        self.caller().may(&Request { resource: resource.as_str(), action, object })
+    }
+
+    /// Asks whether the caller may do this with a thing; the answer is the thing with the proof.
+    ///
+    /// # Errors
+    /// With the text of the refusal.
+    pub(super) fn authorize<T: Protected>(&self, action: &str, thing: T) -> Result<Authorized<T>, Status> {
+        self.caller().authorize(action, thing, self.namespace()).map_err(denied)
+    }
+
+    /// The question that the service layer asks for this caller.
+    pub(super) fn asks(&self) -> impl Fn(&Access<'_>) -> Result<(), String> + Send + Sync {
+        |access| {
+            let request = Request {
+                resource: access.resource.as_str(),
+                action: access.action.as_str(),
+                object: access.object,
+            };
+            self.caller().check(&request).message.map_or(Ok(()), Err)
+        }
+    }
+
+    /// The name of the caller in records: the account, or what an identity provider says (API-53).
+    pub(super) fn username(&self) -> String {
+        self.claims().map(Claims::username).unwrap_or_default()
+    }
+}
+
+/// The caller may not.
+pub(super) fn denied(refusal: impl Into<String>) -> Status {
+    Status::new(Code::PermissionDenied, refusal)
+}
+
+/// The same where it must not be told whether something exists (API-98).
+pub(super) fn hidden() -> Status {
+    denied("permission denied")
+}
+
+/// A failure of the service layer.
+impl From<tiphys_service::Error> for Status {
+    fn from(error: tiphys_service::Error) -> Self {
+        let code = match error.code() {
+            tiphys_service::Code::InvalidArgument => Code::InvalidArgument,
+            tiphys_service::Code::OutOfRange => Code::OutOfRange,
+            tiphys_service::Code::NotFound => Code::NotFound,
+            tiphys_service::Code::AlreadyExists => Code::AlreadyExists,
+            tiphys_service::Code::PermissionDenied => Code::PermissionDenied,
+            tiphys_service::Code::Unauthenticated => Code::Unauthenticated,
+            tiphys_service::Code::FailedPrecondition => Code::FailedPrecondition,
+            tiphys_service::Code::Aborted => Code::Aborted,
+            tiphys_service::Code::Unimplemented => Code::Unimplemented,
+            tiphys_service::Code::Unavailable => Code::Unavailable,
+            tiphys_service::Code::DeadlineExceeded => Code::DeadlineExceeded,
+            tiphys_service::Code::ResourceExhausted => Code::ResourceExhausted,
+            tiphys_service::Code::Unknown => Code::Unknown,
+        };
+        Self::new(code, error.to_string())
+    }
+}
