@@ -107,7 +107,7 @@ impl Entry {
 /// The message of an application.
 pub(crate) fn application() -> schema::MessageId {
     // The tables have it; another message would refuse to be written.
-    schema().find("v1.Application").unwrap_or_else(|| schema::MessageId::first())
+    schema().find("v1.Application").unwrap_or_else(schema::MessageId::first)
 }
 
 /// What happened to an application.

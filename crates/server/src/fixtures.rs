@@ -40,7 +40,7 @@ impl Data {
         Self(data).secret("argocd-secret", &[("server.secretkey", KEY), ("admin.password", &cheap_hash())])
     }
 
-    fn object(kind: &str, name: &str, data: Map<String, Value>) -> Arc<Object> {
+    fn object(kind: &str, name: &str, data: &Map<String, Value>) -> Arc<Object> {
         let labels = json!({"app.kubernetes.io/part-of": "argocd"});
         let value = json!({"apiVersion": "v1", "kind": kind, "data": data,
             "metadata": {"name": name, "namespace": "argocd", "labels": labels, "uid": "u", "resourceVersion": "1"}});
@@ -48,8 +48,9 @@ impl Data {
     }
 
     pub(crate) fn config_map(mut self, name: &str, data: &[(&str, &str)]) -> Self {
-        let data = data.iter().map(|(key, value)| ((*key).to_owned(), Value::from(*value))).collect();
-        self.0.config_maps.insert(name.to_owned(), Self::object("ConfigMap", name, data));
+        let data: Map<String, Value> =
+            data.iter().map(|(key, value)| ((*key).to_owned(), Value::from(*value))).collect();
+        self.0.config_maps.insert(name.to_owned(), Self::object("ConfigMap", name, &data));
         self
     }
 
@@ -59,7 +60,7 @@ impl Data {
             None => Map::new(),
         };
         all.extend(data.iter().map(|(key, value)| ((*key).to_owned(), Value::from(STANDARD.encode(value)))));
-        self.0.secrets.insert(name.to_owned(), Self::object("Secret", name, all));
+        self.0.secrets.insert(name.to_owned(), Self::object("Secret", name, &all));
         self
     }
 

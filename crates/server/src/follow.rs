@@ -305,6 +305,7 @@ fn follow(
     let (sender, receiver) = mpsc::channel(EVENTS_MAX);
     let query =
         ObjectQuery { resource, namespace, label_selector: String::new(), field_selector: String::new() };
-    tracker.spawn(watch_objects(home.connection.clone(), query, sender, home.jitter.clone(), cancel.clone()));
+    let (connection, jitter) = (home.connection.clone(), Arc::clone(&home.jitter));
+    tracker.spawn(watch_objects(connection, query, sender, jitter, cancel.clone()));
     Ok(receiver)
 }

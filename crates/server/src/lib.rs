@@ -15,6 +15,7 @@ pub mod follow;
 pub mod http;
 pub mod identity;
 pub mod listen;
+pub mod live;
 pub mod services;
 pub mod session;
 pub mod world;

@@ -6,6 +6,8 @@
 
 mod account;
 mod admit;
+mod application;
+pub mod audit;
 mod context;
 mod request;
 mod session;
@@ -22,6 +24,8 @@ use tiphys_service::Store;
 use tiphys_source::Clock;
 use tiphys_wire::status::Code;
 
+use crate::catalog::Catalog;
+use crate::live::Live;
 use crate::call::{Admitted, Api, Head, Reply, Requests, Status};
 use crate::identity::Identity;
 use crate::session::Sessions;
@@ -39,6 +43,12 @@ pub struct Parts {
     pub store: Store,
     /// The time.
     pub clock: Clock,
+    /// The applications.
+    pub catalog: Arc<Catalog>,
+    /// What knows sources and destinations; nobody in a process without a controller.
+    pub live: Option<Arc<dyn Live>>,
+    /// The way to those who write Events.
+    pub recorder: audit::Recorder,
     /// What runs here.
     pub build: Build,
     /// Whether nobody is asked who they are (API-32).
@@ -47,7 +57,7 @@ pub struct Parts {
 
 /// The services.
 pub struct Services {
-    parts: Parts,
+    parts: Arc<Parts>,
 }
 
 impl std::fmt::Debug for Services {
@@ -59,7 +69,7 @@ impl std::fmt::Debug for Services {
 impl Services {
     /// Services of an installation.
     pub fn new(parts: Parts) -> Self {
-        Self { parts }
+        Self { parts: Arc::new(parts) }
     }
 
     async fn dispatch(self: Arc<Self>, call: Admitted, requests: Requests) -> Result<Reply, Status> {
@@ -71,6 +81,9 @@ impl Services {
         match service {
             "version.VersionService" => Ok(version::version(&context)),
             "cluster.SettingsService" => settings::call(&context, method),
+            "application.ApplicationService" => {
+                application::call(&context, method, request::one(requests)?).await
+            }
             "session.SessionService" => session::call(&context, method, request::one(requests)?).await,
             "account.AccountService" => account::call(&context, method, request::one(requests)?).await,
             _ => Err(unimplemented(path)),

@@ -121,6 +121,24 @@ impl Sessions {
         }
     }
 
+    /// Whether a token that was verified still counts: its account is there and enabled, it was not given back, and has
+    /// not ended. Long answers ask again (SEC-31, SEC-32).
+    pub fn is_alive(&self, claims: &Claims) -> bool {
+        let id = claims.text("jti");
+        if !id.is_empty() && self.revoked.read().contains(id) {
+            return false;
+        }
+        let ends = claims.all().get("exp").and_then(tiphys_service::jwt::seconds);
+        if ends.is_some_and(|ends| self.clock.now().as_second() >= ends) {
+            return false;
+        }
+        let world = self.world.load();
+        match claims.own_account() {
+            Some(name) => world.accounts.get(name).is_ok_and(|account| account.is_enabled),
+            None => own::is_in_books(&world, claims),
+        }
+    }
+
     /// Takes what others gave back.
     pub fn take_revoked(&self, others: Revoked) {
         self.revoked.write().merge(others);

@@ -99,7 +99,7 @@ impl World {
         let open =
             open.unwrap_or_else(|_| InForce::begin(Rbac::compile(&RbacConfig::default())).policy().clone());
         let secrets = seen.secrets.clone();
-        Self { accounts, session_duration, secrets, policy, open, warnings, installation }
+        Self { installation, accounts, session_duration, secrets, policy, open, warnings }
     }
 
     /// What has no effect, in words for the log.

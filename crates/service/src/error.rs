@@ -3,6 +3,7 @@
 use tiphys_cluster::ApiError;
 
 use crate::account::AccountError;
+use crate::application::ApplicationError;
 use crate::certificate::CertificateError;
 use crate::cluster::ClusterCallError;
 use crate::gpg_key::GpgKeyError;
@@ -103,6 +104,9 @@ pub enum Error {
     /// A call about accounts.
     #[error(transparent)]
     Account(#[from] AccountError),
+    /// A call about an application.
+    #[error(transparent)]
+    Application(#[from] ApplicationError),
     /// A call about certificates or host keys.
     #[error(transparent)]
     Certificate(#[from] CertificateError),
@@ -137,6 +141,7 @@ impl Error {
             Self::Cluster(error) => error.code(),
             Self::Project(error) => error.code(),
             Self::Account(error) => error.code(),
+            Self::Application(error) => error.code(),
             Self::Certificate(error) => error.code(),
             Self::GpgKey(error) => error.code(),
             Self::Secret(error) => error.code(),

@@ -1,9 +1,9 @@
-//! Looks up and changes repositories, credential templates, clusters, projects and accounts for whoever asks: the command
+//! Looks up and changes repositories, credential templates, clusters, projects, applications and accounts for whoever asks: the command
 //! line in core mode today, the API server tomorrow.
 //!
 //! Each area is two layers. Pure functions decide: from the objects as they were read and a request they make a
 //! [`Change`], or an error in the words of the specification ([`repository`], [`template`], [`project`],
-//! [`cluster`], [`account`], [`certificate`], [`gpg_key`]). A thin shell carries the change out ([`Store`]): it writes with the version that was read, and
+//! [`cluster`], [`application`], [`account`], [`certificate`], [`gpg_key`]). A thin shell carries the change out ([`Store`]): it writes with the version that was read, and
 //! when somebody else was faster it reads that one object again and asks the same function again.
 //!
 //! Who may do what is not decided here: a [`Caller`] is asked with the resource, the action and the object of the
@@ -11,6 +11,7 @@
 
 mod access;
 pub mod account;
+pub mod application;
 pub mod certificate;
 mod change;
 pub mod cluster;

@@ -13,18 +13,23 @@ use crate::world::World;
 
 /// A call under way. What it sees of the installation does not change while it runs.
 pub(super) struct Context<'p> {
-    pub(super) parts: &'p Parts,
+    pub(super) parts: &'p Arc<Parts>,
     pub(super) world: Arc<World>,
     call: Admitted,
 }
 
 impl<'p> Context<'p> {
-    pub(super) fn new(parts: &'p Parts, call: Admitted) -> Self {
+    pub(super) fn new(parts: &'p Arc<Parts>, call: Admitted) -> Self {
         Self { parts, world: parts.world.load_full(), call }
     }
 
     pub(super) fn call(&self) -> &Admitted {
         &self.call
+    }
+
+    /// The call, for a stream that goes on after it.
+    pub(super) fn owned(&self) -> Owned {
+        Owned { parts: Arc::clone(self.parts), call: self.call.clone() }
     }
 
     /// What the token says; nothing for nobody.
@@ -96,6 +101,32 @@ impl<'p> Context<'p> {
     /// The name of the caller in records: the account, or what an identity provider says (API-53).
     pub(super) fn username(&self) -> String {
         self.claims().map(Claims::username).unwrap_or_default()
+    }
+}
+
+/// A call that goes on after its method has answered: a stream asks again for every message.
+pub(super) struct Owned {
+    parts: Arc<Parts>,
+    call: Admitted,
+}
+
+impl Owned {
+    /// Whether the caller is still who they were.
+    ///
+    /// # Errors
+    /// When their session is over.
+    pub(super) fn check_session(&self) -> Result<(), Status> {
+        match self.call.identity.claims() {
+            Some(claims) if !self.parts.sessions.is_alive(claims) => {
+                Err(Status::new(Code::Unauthenticated, "the session is over"))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Asks something of the installation as it is now.
+    pub(super) fn within<T>(&self, ask: impl FnOnce(&Context<'_>) -> T) -> T {
+        ask(&Context::new(&self.parts, self.call.clone()))
     }
 }
 

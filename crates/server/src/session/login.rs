@@ -37,6 +37,14 @@ pub(super) struct Logins {
     turns: Option<Semaphore>,
 }
 
+/// A turn among those that log in; it ends when it is dropped.
+pub(super) enum Turn<'l> {
+    /// Nobody counts.
+    Free,
+    /// One of those that there are.
+    Counted(#[expect(dead_code, reason = "held, not read")] SemaphorePermit<'l>),
+}
+
 /// The answer to a wrong name, a wrong password and a locked name.
 pub(super) fn refused() -> Status {
     Status::new(Code::Unauthenticated, "Invalid username or password")
@@ -49,10 +57,10 @@ impl Logins {
     }
 
     /// A turn among those that log in at the same time; `None` when there are too many.
-    pub(super) fn turn(&self) -> Option<Option<SemaphorePermit<'_>>> {
+    pub(super) fn turn(&self) -> Option<Turn<'_>> {
         match &self.turns {
-            None => Some(None),
-            Some(turns) => turns.try_acquire().ok().map(Some),
+            None => Some(Turn::Free),
+            Some(turns) => turns.try_acquire().ok().map(Turn::Counted),
         }
     }
 

@@ -64,13 +64,11 @@ pub(crate) fn session_duration(settings: &Settings) -> (Duration, Option<String>
         // A century is for ever.
         count.checked_mul(seconds).filter(|seconds| *seconds <= 3_155_760_000).map(Duration::from_secs)
     };
-    match read() {
-        Some(duration) => (duration, None),
-        None => {
-            let warning = format!("argocd-cm: {KEY}: {text:?} is no duration like 24h; 24h is used");
-            (SESSION_DEFAULT, Some(warning))
-        }
+    if let Some(duration) = read() {
+        return (duration, None);
     }
+    let warning = format!("argocd-cm: {KEY}: {text:?} is no duration like 24h; 24h is used");
+    (SESSION_DEFAULT, Some(warning))
 }
 
 #[cfg(test)]

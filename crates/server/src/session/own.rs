@@ -93,6 +93,17 @@ fn check_project(world: &World, (project, role): (&str, &str), id: &str, issued:
     if is_there { Ok(()) } else { Err(invalid("token does not exist in project")) }
 }
 
+/// Whether a project's token is still in its books; tokens of others are in none.
+pub(super) fn is_in_books(world: &World, claims: &Claims) -> bool {
+    let subject = claims.text("sub");
+    match subject.split(':').collect::<Vec<_>>().as_slice() {
+        &["proj", project, role] if claims.text("iss") == jwt::ISSUER => {
+            check_project(world, (project, role), claims.text("jti"), issued_at(claims.all())).is_ok()
+        }
+        _ => true,
+    }
+}
+
 /// Who bears a token of an account (API-39).
 fn account(
     world: &World,

@@ -17,6 +17,7 @@ use tiphys_server::catalog::Catalog;
 use tiphys_server::follow::{Following, Home as Way};
 use tiphys_server::http::{Bounds, Front, FrontOptions};
 use tiphys_server::listen::Listener;
+use tiphys_server::services::audit::{Recorder, write};
 use tiphys_server::services::{Build, Parts, Services};
 use tiphys_server::session::Sessions;
 use tiphys_server::world::World;
@@ -135,7 +136,12 @@ impl Setup {
         let clock = Clock::of_timers(BEGIN.parse().unwrap());
         let sessions = Arc::new(Sessions::new(Arc::clone(&world), clock.clone(), Some(store.clone())));
         tracker.spawn(following.run(Arc::clone(&world), Arc::clone(&sessions)));
+        let (recorder, records) = Recorder::new();
+        tracker.spawn(write(store.clone(), records));
         let services = Services::new(Parts {
+            catalog: Arc::clone(&catalog),
+            live: None,
+            recorder,
             world: Arc::clone(&world),
             sessions,
             store,
