@@ -3,6 +3,7 @@ package main
 import (
 	"encoding/json"
 	"errors"
+	"oracle/pipe"
 	"sort"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -16,7 +17,7 @@ import (
 )
 
 func init() {
-	register("go.smd", serverSideApply)
+	pipe.Register("go.smd", serverSideApply)
 }
 
 // unchanged takes objects as they are: they stay unstructured, and no version is converted into another.

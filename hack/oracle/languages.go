@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"oracle/pipe"
 	"path"
 	"regexp"
 	"strings"
@@ -27,32 +28,32 @@ type object = map[string]any
 type patternInput struct{ Pattern, Text string }
 
 func init() {
-	register("go.glob", func(in struct{ Pattern, Text, Separators string }) (any, error) {
+	pipe.Register("go.glob", func(in struct{ Pattern, Text, Separators string }) (any, error) {
 		g, err := glob.Compile(in.Pattern, []rune(in.Separators)...)
 		if err != nil {
 			return nil, err
 		}
 		return object{"matches": g.Match(in.Text)}, nil
 	})
-	register("go.doublestar", func(in patternInput) (any, error) {
+	pipe.Register("go.doublestar", func(in patternInput) (any, error) {
 		if !doublestar.ValidatePattern(in.Pattern) {
 			return nil, doublestar.ErrBadPattern
 		}
 		matches, err := doublestar.Match(in.Pattern, in.Text)
 		return object{"matches": matches}, err
 	})
-	register("go.path_match", func(in patternInput) (any, error) {
+	pipe.Register("go.path_match", func(in patternInput) (any, error) {
 		matches, err := path.Match(in.Pattern, in.Text)
 		return object{"matches": matches}, err
 	})
-	register("go.regexp", func(in struct{ Pattern, Text, Replacement string }) (any, error) {
+	pipe.Register("go.regexp", func(in struct{ Pattern, Text, Replacement string }) (any, error) {
 		re, err := regexp.Compile(in.Pattern)
 		if err != nil {
 			return nil, err
 		}
 		return object{"groups": re.FindStringSubmatch(in.Text), "replaced": re.ReplaceAllString(in.Text, in.Replacement)}, nil
 	})
-	register("go.semver", func(in struct{ Constraint, Version string }) (any, error) {
+	pipe.Register("go.semver", func(in struct{ Constraint, Version string }) (any, error) {
 		c, err := semver.NewConstraint(in.Constraint)
 		if err != nil {
 			return nil, err
@@ -63,14 +64,14 @@ func init() {
 		}
 		return object{"matches": c.Check(v)}, nil
 	})
-	register("go.semver_max", semverMax)
-	register("go.duration", func(in struct{ Text string }) (any, error) {
+	pipe.Register("go.semver_max", semverMax)
+	pipe.Register("go.duration", func(in struct{ Text string }) (any, error) {
 		d, err := time.ParseDuration(in.Text)
 		return object{"nanoseconds": int64(d), "string": d.String()}, err
 	})
-	register("go.time", readTime)
-	register("go.cron", nextTimes)
-	register("go.shlex", func(in struct{ Text, Library string }) (any, error) {
+	pipe.Register("go.time", readTime)
+	pipe.Register("go.cron", nextTimes)
+	pipe.Register("go.shlex", func(in struct{ Text, Library string }) (any, error) {
 		split := shlex.Split
 		if in.Library == "shellquote" {
 			split = shellquote.Split
@@ -81,9 +82,9 @@ func init() {
 		}
 		return object{"words": words}, err
 	})
-	register("go.fasttemplate", fillIn)
-	register("go.yaml_to_json", yamlToJSON)
-	register("go.json_to_yaml", func(in struct{ JSON string }) (any, error) {
+	pipe.Register("go.fasttemplate", fillIn)
+	pipe.Register("go.yaml_to_json", yamlToJSON)
+	pipe.Register("go.json_to_yaml", func(in struct{ JSON string }) (any, error) {
 		decoder := json.NewDecoder(strings.NewReader(in.JSON))
 		decoder.UseNumber()
 		var value any

@@ -1,97 +1,16 @@
-// Oracle answers requests of `tiphys eval` (op, input) with the libraries that Tiphys imitates: one JSON request
-// per line in, one answer per line out, in order. It decides in differential tests (hack/oracle/fuzz); nothing of
-// the product depends on it.
+// Oracle answers requests of `tiphys eval` with the libraries that Tiphys imitates. It decides in differential tests
+// (hack/oracle/fuzz); nothing of the product depends on it.
 package main
 
 import (
-	"bufio"
-	"encoding/json"
-	"fmt"
+	"oracle/pipe"
 	"os"
-	"sort"
 )
 
-type request struct {
-	ID    json.RawMessage `json:"id,omitempty"`
-	Op    string          `json:"op"`
-	Input json.RawMessage `json:"input"`
-}
-
-type answer struct {
-	ID     json.RawMessage `json:"id,omitempty"`
-	Result any             `json:"result,omitempty"`
-	Error  string          `json:"error,omitempty"`
-}
-
-// An operation takes the input and gives the result, or the error of its library.
-type operation func(json.RawMessage) (any, error)
-
-var operations = map[string]operation{}
-
-// register makes an operation known under its name, with its input decoded into I.
-func register[I any](name string, run func(I) (any, error)) {
-	operations[name] = func(raw json.RawMessage) (any, error) {
-		var input I
-		if err := json.Unmarshal(raw, &input); err != nil {
-			return nil, err
-		}
-		return run(input)
-	}
-}
-
-func run(r request) (a answer) {
-	a.ID = r.ID
-	// Some libraries panic on bad input; that refuses it.
-	defer func() {
-		if p := recover(); p != nil {
-			a.Result, a.Error = nil, fmt.Sprint("panic: ", p)
-		}
-	}()
-	op, found := operations[r.Op]
-	if !found {
-		a.Error = "oracle: unknown operation " + r.Op
-		return a
-	}
-	result, err := op(r.Input)
-	if err != nil {
-		a.Error = err.Error()
-		if a.Error == "" {
-			a.Error = "an error without a text"
-		}
-		return a
-	}
-	a.Result = result
-	return a
-}
-
 func main() {
-	if len(os.Args) > 1 && os.Args[1] == "--list" {
-		names := make([]string, 0, len(operations))
-		for name := range operations {
-			names = append(names, name)
-		}
-		sort.Strings(names)
-		for _, name := range names {
-			fmt.Println(name)
-		}
+	if len(os.Args) > 1 && os.Args[1] == "--unicode" {
+		printUnicode(os.Stdout)
 		return
 	}
-	in := bufio.NewScanner(os.Stdin)
-	in.Buffer(make([]byte, 1<<20), 64<<20)
-	out := bufio.NewWriterSize(os.Stdout, 1<<16)
-	for in.Scan() {
-		var r request
-		a := answer{Error: "oracle: not a request"}
-		if json.Unmarshal(in.Bytes(), &r) == nil {
-			a = run(r)
-		}
-		line, err := json.Marshal(a)
-		if err != nil {
-			line, _ = json.Marshal(answer{ID: r.ID, Error: err.Error()})
-		}
-		out.Write(append(line, '\n'))
-	}
-	if out.Flush() != nil || in.Err() != nil {
-		os.Exit(1)
-	}
+	pipe.Serve()
 }

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"oracle/pipe"
 	"regexp"
 
 	patch4 "gopkg.in/evanphx/json-patch.v4"
@@ -31,7 +32,7 @@ import (
 var endless = regexp.MustCompile(`[eE][+-]?0*[1-9]\d{3,}`)
 
 func init() {
-	register("go.jsonpath", func(in struct {
+	pipe.Register("go.jsonpath", func(in struct {
 		Template     string
 		Data         any
 		AllowMissing bool
@@ -54,8 +55,8 @@ func init() {
 		}
 		return object{"output": first}, nil
 	})
-	register("go.schema_default", schemaDefault)
-	register("go.kustomize_hash", func(in struct{ Object json.RawMessage }) (any, error) {
+	pipe.Register("go.schema_default", schemaDefault)
+	pipe.Register("go.kustomize_hash", func(in struct{ Object json.RawMessage }) (any, error) {
 		node, err := kyaml.Parse(string(in.Object))
 		if err != nil {
 			return nil, err
@@ -63,7 +64,7 @@ func init() {
 		hash, err := (&hasher.Hasher{}).Hash(node)
 		return object{"hash": hash}, err
 	})
-	register("go.quantity", func(in struct {
+	pipe.Register("go.quantity", func(in struct {
 		Text  string
 		Other *string
 	}) (any, error) {
@@ -93,8 +94,8 @@ func init() {
 		}
 		return result, nil
 	})
-	register("go.selector", selects)
-	register("go.json_patch", func(in struct{ Document, Patch json.RawMessage }) (any, error) {
+	pipe.Register("go.selector", selects)
+	pipe.Register("go.json_patch", func(in struct{ Document, Patch json.RawMessage }) (any, error) {
 		patch, err := patch4.DecodePatch(in.Patch)
 		if err != nil {
 			return nil, err
@@ -102,7 +103,7 @@ func init() {
 		document, err := patch.Apply(in.Document)
 		return object{"document": json.RawMessage(document)}, err
 	})
-	register("go.merge_patch", func(in struct {
+	pipe.Register("go.merge_patch", func(in struct {
 		Mode                                string
 		Document, Patch, Original, Modified json.RawMessage
 	}) (any, error) {
@@ -113,8 +114,8 @@ func init() {
 		document, err := patch4.MergePatch(in.Document, in.Patch)
 		return object{"document": json.RawMessage(document)}, err
 	})
-	register("go.strategic", strategic)
-	register("go.number", func(in struct{ Text, From string }) (any, error) {
+	pipe.Register("go.strategic", strategic)
+	pipe.Register("go.number", func(in struct{ Text, From string }) (any, error) {
 		if in.From == "yaml" {
 			text, err := yaml.YAMLToJSON([]byte(in.Text))
 			if err != nil {

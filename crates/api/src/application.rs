@@ -1,7 +1,8 @@
 //! The Application resource as it is on the wire (CTL-1..10).
 //!
-//! Members are what the CRD has, optional ones absent when empty. Helm, Kustomize and plugin blocks stay as
-//! they are written; their renderers read them. Unknown members survive a round trip.
+//! Members are what the CRD has, optional ones absent when empty. Unknown members survive a round trip.
+
+mod source;
 
 use std::collections::BTreeMap;
 
@@ -9,6 +10,11 @@ use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::{Map, Value};
 
 use crate::codes::ConditionType;
+pub use source::{
+    ApplicationSource, DirectorySource, HelmFileParameter, HelmParameter, HelmSource, IntOrString,
+    JsonnetSource, JsonnetVariable, KustomizePatch, KustomizeReplica, KustomizeSelector, KustomizeSource,
+    PluginParameter, PluginSource, PluginVariable,
+};
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes references")]
 pub(crate) fn is_false(flag: &bool) -> bool {
@@ -40,72 +46,6 @@ pub struct Destination {
     /// Name of the cluster.
     #[serde(skip_serializing_if = "String::is_empty", deserialize_with = "null_as_default")]
     pub name: String,
-    /// Members this version does not know; written back as they were read (STY-42).
-    #[serde(flatten)]
-    pub unknown: Map<String, Value>,
-}
-
-/// One place that manifests come from (CTL-4).
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase", default)]
-pub struct ApplicationSource {
-    /// URL of the repository.
-    #[serde(rename = "repoURL", deserialize_with = "null_as_default")]
-    pub repo_url: String,
-    /// Directory inside the repository.
-    #[serde(skip_serializing_if = "String::is_empty", deserialize_with = "null_as_default")]
-    pub path: String,
-    /// Branch, tag, commit, range or chart version; empty means `HEAD`.
-    #[serde(skip_serializing_if = "String::is_empty", deserialize_with = "null_as_default")]
-    pub target_revision: String,
-    /// Name of a Helm chart.
-    #[serde(skip_serializing_if = "String::is_empty", deserialize_with = "null_as_default")]
-    pub chart: String,
-    /// Name under which other sources use this one.
-    #[serde(rename = "ref", skip_serializing_if = "String::is_empty", deserialize_with = "null_as_default")]
-    pub r#ref: String,
-    /// Name of the source, for people and flags.
-    #[serde(skip_serializing_if = "String::is_empty", deserialize_with = "null_as_default")]
-    pub name: String,
-    /// Prefix of the tags a version range looks at.
-    #[serde(skip_serializing_if = "String::is_empty", deserialize_with = "null_as_default")]
-    pub tag_prefix: String,
-    /// Helm options, as written.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub helm: Option<Map<String, Value>>,
-    /// Kustomize options, as written.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub kustomize: Option<Map<String, Value>>,
-    /// Options of plain manifests.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub directory: Option<DirectorySource>,
-    /// Plugin options, as written.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub plugin: Option<Map<String, Value>>,
-    /// Members this version does not know; written back as they were read (STY-42).
-    #[serde(flatten)]
-    pub unknown: Map<String, Value>,
-}
-
-/// Options of a directory of plain manifests (RND section 8).
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase", default)]
-pub struct DirectorySource {
-    /// Whether subdirectories are read.
-    #[serde(skip_serializing_if = "is_false", deserialize_with = "null_as_default")]
-    pub recurse: bool,
-    /// Glob of files to take.
-    #[serde(skip_serializing_if = "String::is_empty", deserialize_with = "null_as_default")]
-    pub include: String,
-    /// Glob of files to leave out.
-    #[serde(skip_serializing_if = "String::is_empty", deserialize_with = "null_as_default")]
-    pub exclude: String,
-    /// Whether files of any name are taken.
-    #[serde(skip_serializing_if = "is_false", deserialize_with = "null_as_default")]
-    pub disable_extension_filter: bool,
-    /// Jsonnet options, as written.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub jsonnet: Option<Map<String, Value>>,
     /// Members this version does not know; written back as they were read (STY-42).
     #[serde(flatten)]
     pub unknown: Map<String, Value>,

@@ -79,6 +79,43 @@ pub struct ApplicationSetSyncPolicy {
     pub unknown: Map<String, Value>,
 }
 
+/// What may happen to generated Applications (ASET-130).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Policy {
+    /// They are created and then left alone.
+    CreateOnly,
+    /// They are created and changed.
+    CreateUpdate,
+    /// They are created, and deleted when they are generated no longer.
+    CreateDelete,
+    /// All of it.
+    #[default]
+    Sync,
+}
+
+impl Policy {
+    /// Reads the word; `None` for one that is none.
+    pub fn parse(text: &str) -> Option<Self> {
+        match text {
+            "create-only" => Some(Self::CreateOnly),
+            "create-update" => Some(Self::CreateUpdate),
+            "create-delete" => Some(Self::CreateDelete),
+            "sync" => Some(Self::Sync),
+            _ => None,
+        }
+    }
+
+    /// Whether Applications that exist are changed.
+    pub fn may_update(self) -> bool {
+        matches!(self, Self::CreateUpdate | Self::Sync)
+    }
+
+    /// Whether Applications that are generated no longer are deleted.
+    pub fn may_delete(self) -> bool {
+        matches!(self, Self::CreateDelete | Self::Sync)
+    }
+}
+
 /// In which order Applications change and go (ASET-200, 242).
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]

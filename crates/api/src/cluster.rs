@@ -32,7 +32,7 @@ pub struct Cluster {
     pub config: Secret<String>,
     /// Name of the Secret; empty for the implicit local cluster.
     pub secret_name: String,
-    /// Time of the refresh annotation (REP-103), as written.
+    /// Time of the refresh annotation (REP-103), as written; one that is no time is left out.
     pub refresh_requested_at: Option<String>,
     /// Whether controllers ignore it (REP-103).
     pub skip_reconcile: bool,
@@ -178,6 +178,12 @@ impl Cluster {
                 parsed
             }
         };
+        let refresh_requested_at = metadata.annotations.get(names::annotation::REFRESH).cloned();
+        let is_time = |text: &String| text.parse::<jiff::Timestamp>().is_ok();
+        if let Some(bad) = refresh_requested_at.as_ref().filter(|text| !is_time(text)) {
+            let name = names::annotation::REFRESH;
+            warnings.push(format!("annotation {name}: {bad:?} is no time of RFC 3339 and is ignored"));
+        }
         Self {
             name: text("name").to_owned(),
             server,
@@ -189,7 +195,7 @@ impl Cluster {
             annotations: without(&metadata.annotations, &[names::annotation::MANAGED_BY, LAST_APPLIED]),
             config: Secret::from(text("config")),
             secret_name: metadata.name.clone(),
-            refresh_requested_at: metadata.annotations.get(names::annotation::REFRESH).cloned(),
+            refresh_requested_at: refresh_requested_at.filter(is_time),
             skip_reconcile: metadata
                 .annotations
                 .get(names::annotation::SKIP_RECONCILE)
@@ -217,6 +223,25 @@ impl Cluster {
             return Err(ClusterError::ProxyScheme { scheme: scheme.to_owned() });
         }
         Ok(config)
+    }
+
+    /// Whether controllers keep its version in a label of its Secret (REP-103). The local cluster without a Secret has none.
+    pub fn wants_version_label(&self) -> bool {
+        let wanted = self.labels.get(names::label::AUTO_LABEL_CLUSTER_INFO).map(String::as_str);
+        wanted == Some("true") && !self.secret_name.is_empty()
+    }
+
+    /// Whether applications that deploy to both find the same there: what only people and generators read of a cluster
+    /// does not count.
+    pub fn is_same_destination(&self, other: &Self) -> bool {
+        let plain = |cluster: &Self| Self {
+            labels: BTreeMap::new(),
+            annotations: BTreeMap::new(),
+            warnings: Vec::new(),
+            shard: None,
+            ..cluster.clone()
+        };
+        plain(self) == plain(other)
     }
 
     /// Whether only some namespaces are managed.

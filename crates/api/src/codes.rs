@@ -160,6 +160,86 @@ codes! {
     }
 }
 
+codes! {
+    /// Types of conditions of an `ApplicationSet` (ASET-150).
+    SetConditionType {
+        /// The last look failed.
+        ErrorOccurred,
+        /// Generators and templates gave what they should.
+        ParametersGenerated,
+        /// The Applications are as generated.
+        ResourcesUpToDate,
+        /// A roll-out goes step by step.
+        RolloutProgressing,
+        /// The steps of the roll-out are not what was meant.
+        InvalidRolloutConfig,
+        /// The set is deleted, step by step.
+        DeletionProgressing,
+    }
+}
+
+codes! {
+    /// Reasons of conditions of an `ApplicationSet` (ASET-150).
+    SetReason {
+        /// Something else failed.
+        ErrorOccurred,
+        /// Everything is as it should be.
+        ApplicationSetUpToDate,
+        /// Generators and templates gave what they should.
+        ParametersGenerated,
+        /// An Application could not be changed.
+        UpdateApplicationError,
+        /// A generator failed.
+        ApplicationGenerationFromParamsError,
+        /// A template failed.
+        RenderTemplateParamsError,
+        /// An Application could not be created.
+        CreateApplicationError,
+        /// An Application could not be deleted.
+        DeleteApplicationError,
+        /// The annotation that asked for a look could not be removed.
+        RefreshApplicationError,
+        /// A generated Application is not valid.
+        ApplicationValidationError,
+        /// A roll-out goes on.
+        ApplicationSetModified,
+        /// A roll-out is over.
+        ApplicationSetRolloutComplete,
+        /// A roll-out has no steps.
+        ApplicationSetRolloutError,
+        /// The steps are not what was meant.
+        ApplicationSetInvalidRolloutConfig,
+        /// The steps are right.
+        ApplicationSetValidRolloutConfig,
+        /// The order of a deletion is not valid (ASET-253).
+        ApplicationSetInvalidDeletionConfig,
+        /// A deletion goes on (ASET-250).
+        ApplicationSetDeletionInProgress,
+        /// An Application does not go (ASET-250).
+        ApplicationDeletionStuck,
+        /// An Application could not be deleted on the way (ASET-250).
+        ApplicationDeletionError,
+        /// The project of the set does not exist or does not admit it (ASET-272).
+        ApplicationSetProjectError,
+        /// The namespace accepts no sets without a project (ASET-282).
+        ApplicationSetUnscopedNotAllowed,
+    }
+}
+
+codes! {
+    /// Where an Application is in a roll-out (ASET-205).
+    RolloutPhase {
+        /// Its changes are not synced yet.
+        Waiting,
+        /// Its sync was asked for.
+        Pending,
+        /// Its sync runs, or has run and its health is awaited.
+        Progressing,
+        /// It has arrived.
+        Healthy,
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -20,6 +20,35 @@ pub fn manifests() -> Vec<Value> {
     vec![application_manifest(), applicationset_manifest(), project_manifest()]
 }
 
+/// Fields of an `ApplicationSet` that definitions of the reference do not have.
+const OWN_SET_FIELDS: [&str; 2] = ["spec.project", "spec.strategy.deletionSync"];
+
+/// Fields of an `ApplicationSet` that the API server would take away, because the installed definition lacks them
+/// (ASET-261, ASET-286). Who is asked hands in the definition as it is served.
+pub fn pruned_set_fields(definition: &Value) -> Vec<&'static str> {
+    let versions = definition.pointer("/spec/versions").and_then(Value::as_array).into_iter().flatten();
+    let served = versions.filter(|version| version.get("name") == Some(&Value::from(VERSION)));
+    let schemas: Vec<&Value> =
+        served.filter_map(|version| version.pointer("/schema/openAPIV3Schema")).collect();
+    let is_pruned = |field: &&str| schemas.iter().any(|schema| !has_field(schema, field));
+    OWN_SET_FIELDS.into_iter().filter(is_pruned).collect()
+}
+
+/// Whether a schema keeps a field, because it has it or because it keeps what it does not know.
+fn has_field(schema: &Value, field: &str) -> bool {
+    let mut at = schema;
+    for name in field.split('.') {
+        if at.get("x-kubernetes-preserve-unknown-fields") == Some(&Value::Bool(true)) {
+            return true;
+        }
+        match at.get("properties").and_then(|properties| properties.get(name)) {
+            Some(inner) => at = inner,
+            None => return false,
+        }
+    }
+    true
+}
+
 fn application_manifest() -> Value {
     let mut manifest = manifest("Application", "applications", &["app", "apps"], &[application::TYPES]);
     let column = |name: &str, path: &str| json!({"name": name, "type": "string", "jsonPath": path});

@@ -3,6 +3,7 @@
 //! Wire types mirror the CRDs and keep what they do not know. Decisions about them live in the engine and the
 //! policy crate; reading and writing them in the cluster crate.
 
+pub mod account;
 pub mod application;
 pub mod applicationset;
 pub mod cluster;

@@ -66,6 +66,8 @@ pub mod annotation {
     pub const HELM_RESOURCE_POLICY: &str = "helm.sh/resource-policy";
     /// Tracking method of one application (TRK-110).
     pub const TRACKING_METHOD: &str = "argocd.argoproj.io/tracking-method";
+    /// Asks for a look at a set with freshly resolved revisions (ASET-182).
+    pub const SET_REFRESH: &str = "argocd.argoproj.io/application-set-refresh";
     /// Under which tracking settings an application was synced last (TRK-102).
     pub const TRACKING_PROFILE: &str = "argocd.argoproj.io/tracking-profile";
     /// Who an object belongs to (TRK-30).
@@ -87,6 +89,14 @@ pub mod annotation {
     /// Marks the operation and attempt that made a hook, so that a restart adopts it instead of running it
     /// again (INV-9). Ours.
     pub const OPERATION_ID: &str = "tiphys.dev/operation-id";
+}
+
+/// Names of labels.
+pub mod label {
+    /// `"true"` on the Secret of a cluster: the controller keeps its version in a label (REP-103).
+    pub const AUTO_LABEL_CLUSTER_INFO: &str = "argocd.argoproj.io/auto-label-cluster-info";
+    /// That label (REP-103).
+    pub const KUBERNETES_VERSION: &str = "argocd.argoproj.io/kubernetes-version";
 }
 
 /// Names of finalizers.

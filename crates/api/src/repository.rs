@@ -16,8 +16,8 @@ use crate::secret::Secret;
 pub use fields::{Field, differing_keys};
 pub use isolation::{Isolation, working_copy};
 pub use lookup::{
-    ApiSelectionError, Selection, TemplateMatching, dependency_repositories, mutation_target, resolve,
-    select, select_for_api, select_template, template_mutation_target,
+    ApiSelectionError, Selection, TemplateMatching, dependency_repositories, duplicates, mutation_target,
+    resolve, select, select_for_api, select_template, template_mutation_target,
 };
 pub use secret_name::{NameError, SecretKind, cluster_secret_name, secret_name};
 

@@ -5,6 +5,7 @@
 //! default and reported in [`Settings::warnings`] (CTL-132). An environment variable beats the parameter of the
 //! same meaning. The raw data stays reachable for what only one module reads.
 
+mod application_sets;
 mod controller;
 mod reader;
 
@@ -15,11 +16,15 @@ use std::time::Duration;
 use serde::Deserialize;
 use serde_json::Value;
 
+use crate::account::{AccountError, Accounts};
 use crate::names;
 use crate::repository::{Isolation, TemplateMatching};
 use crate::secret::Secret;
 use reader::Reader;
 
+pub use application_sets::{
+    ApplicationSets, GlobalResources, InvalidDeletionOrder, StepTimeout, UnknownGenerators,
+};
 pub use controller::{Controller, LogFormat, SelfHeal};
 
 /// Key of `argocd-cmd-params-cm` with the directories of local repositories.
@@ -123,6 +128,7 @@ pub struct WebhookSecrets {
 pub struct Settings {
     data: SettingsData,
     controller: Controller,
+    application_sets: ApplicationSets,
     refresh_timeouts: RefreshTimeouts,
     compare_options: CompareOptions,
     global_projects: Vec<GlobalProject>,
@@ -142,6 +148,7 @@ impl Settings {
     pub fn new(data: SettingsData) -> Self {
         let mut reader = Reader::new(&data.params, &data.env);
         let controller = Controller::read(&mut reader);
+        let application_sets = ApplicationSets::read(&mut reader, &data.cm);
         let application_namespaces =
             split_list(reader.text("application.namespaces", "ARGOCD_APPLICATION_NAMESPACES").unwrap_or(""));
         let local = reader.text(LOCAL_REPOSITORIES, LOCAL_REPOSITORIES_VARIABLE).unwrap_or("");
@@ -177,6 +184,7 @@ impl Settings {
         Self {
             data,
             controller,
+            application_sets,
             refresh_timeouts,
             compare_options,
             global_projects,
@@ -194,6 +202,14 @@ impl Settings {
     /// Data of `argocd-cm`.
     pub fn cm(&self) -> &BTreeMap<String, String> {
         &self.data.cm
+    }
+
+    /// The local accounts (API-44).
+    ///
+    /// # Errors
+    /// When a switch or a list of tokens cannot be read.
+    pub fn accounts(&self) -> Result<Accounts, AccountError> {
+        crate::account::accounts(self.cm(), &self.data.secret)
     }
 
     /// Data of `argocd-cmd-params-cm`.
@@ -224,6 +240,11 @@ impl Settings {
     /// Parameters of the application controller.
     pub fn controller(&self) -> &Controller {
         &self.controller
+    }
+
+    /// Parameters of the `ApplicationSet` controller.
+    pub fn application_sets(&self) -> &ApplicationSets {
+        &self.application_sets
     }
 
     /// How often Applications are refreshed (CTL-28).
@@ -367,7 +388,7 @@ impl Settings {
 
     /// Whether `ApplicationSets` outside projects need a right of their own; an unknown value means so (ASET-281).
     pub fn rbac_restricts_unscoped(&self) -> bool {
-        !matches!(self.cm_text("applicationset.unscoped.policy"), "" | "allow")
+        self.application_sets.unscoped_restricted
     }
 
     /// Whether windows compare the resolved name and server (REP-172).
@@ -398,6 +419,17 @@ impl Settings {
     /// `helm.valuesFileSchemes` (RND-99); an empty value permits none.
     pub fn helm_values_file_schemes(&self) -> Vec<String> {
         split_list(self.data.cm.get("helm.valuesFileSchemes").map_or("https, http", String::as_str))
+    }
+
+    /// Whether `helm.version: v3` makes a difference: `tiphys.renderer.helm.v3compat` (RND-164).
+    pub fn helm_v3_compat(&self) -> bool {
+        self.cm_text("tiphys.renderer.helm.v3compat") == "true"
+    }
+
+    /// Whether chance in charts is the same in every rendering of a revision:
+    /// `tiphys.renderer.helm.deterministicRandom` (RND-163).
+    pub fn helm_deterministic(&self) -> bool {
+        self.cm_text("tiphys.renderer.helm.deterministicRandom") == "true"
     }
 
     /// Secrets of the webhook senders.

@@ -11,7 +11,9 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
 use crate::settings::Settings;
-use tables::{ANNOTATIONS, APPLICATION, CM, OBJECT_ANNOTATIONS, PARAMS, PROJECT, REPOSITORY, SECRET};
+use tables::{
+    ANNOTATIONS, APPLICATION, CM, ENVIRONMENT, OBJECT_ANNOTATIONS, PARAMS, PROJECT, REPOSITORY, SECRET,
+};
 
 /// What becomes of a field or a setting.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -68,6 +70,11 @@ pub fn reports(settings: &Settings) -> Vec<String> {
             found.entry(("the environment", entry.note)).or_default().push(entry.variable);
         }
     }
+    for entry in ENVIRONMENT.iter().filter(|entry| entry.support == Support::Reported) {
+        if settings.env().get(entry.name).is_some_and(|value| !value.is_empty()) {
+            found.entry(("the environment", entry.note)).or_default().push(entry.name);
+        }
+    }
     found
         .into_iter()
         .map(|((place, note), keys)| format!("{place}: no effect of {}: {note}", keys.join(", ")))
@@ -116,6 +123,7 @@ pub fn markdown() -> String {
         ("Annotations of other objects", OBJECT_ANNOTATIONS),
         ("`argocd-cm`", CM),
         ("`argocd-cmd-params-cm` and environment", PARAMS),
+        ("Other variables of the environment", ENVIRONMENT),
         ("`argocd-secret`", SECRET),
         ("Secrets of repositories and credential templates", REPOSITORY),
     ];

@@ -6,8 +6,11 @@ mod show;
 use std::collections::BTreeMap;
 use std::path::Path;
 
+use futures::StreamExt as _;
+use jiff::Timestamp;
+use tiphys_api::cluster::Cluster;
 use tiphys_cluster::{Connection, Discovery, Writer, error_chain};
-use tiphys_service::cluster::{Clusters, Selector, State, Update, access, shown};
+use tiphys_service::cluster::{Clusters, Selector, State, Update, access, ask, shown};
 use tiphys_service::{Action, Caller, Secrets, Store};
 
 use crate::command::Command;
@@ -17,6 +20,9 @@ use crate::flags::{Flag, Kind, flag};
 use crate::output::{machine_format, print, unknown_format};
 use crate::session::{self, Ended, Group, OK, Session};
 use crate::terminal::{Answer, Terminal};
+
+/// Clusters that are asked at a time.
+const ASKED_MAX: usize = 8;
 
 const LIST_FLAGS: &[Flag] =
     &[flag("output", Kind::Text, "wide", "Output format: wide, json, yaml or server").or('o')];
@@ -97,8 +103,9 @@ impl Work {
         calls(&self.store, &self.world)
     }
 
-    /// What is known of the connections: how many applications deploy there (REP-116).
-    async fn states(&self) -> Result<impl Fn(&tiphys_api::cluster::Cluster) -> State, Failure> {
+    /// What is known of the connections: how many applications deploy there, and what clusters with applications answer
+    /// now; the others are nobody's concern (REP-116).
+    async fn states(&self, clusters: Vec<Cluster>, now: Timestamp) -> Result<Vec<(Cluster, State)>, Failure> {
         let only_own = self.world.settings.application_namespaces().is_empty();
         let namespace = if only_own { self.core.namespace.as_str() } else { "" };
         let mut counts: BTreeMap<String, usize> = BTreeMap::new();
@@ -107,9 +114,21 @@ impl Work {
                 *counts.entry(cluster.server.clone()).or_default() += 1;
             }
         }
-        Ok(move |cluster: &tiphys_api::cluster::Cluster| State {
-            applications: counts.get(&cluster.server).copied().unwrap_or_default(),
-        })
+        let policy = self.core.plugin_policy(&self.world);
+        let (policy, home) = (&policy, self.core.connection());
+        let asked = clusters.into_iter().map(|cluster| {
+            let applications = counts.get(&cluster.server).copied().unwrap_or_default();
+            async move {
+                let state = if applications == 0 {
+                    State::not_asked(applications)
+                } else {
+                    let answer = ask(&cluster, home, policy).await;
+                    State { applications, answer, asked_at: Some(now) }
+                };
+                (cluster, state)
+            }
+        });
+        Ok(futures::stream::iter(asked).buffered(ASKED_MAX).collect().await)
     }
 }
 
@@ -121,15 +140,21 @@ async fn list(session: &Session<'_>) -> Result<Ended, Failure> {
     let work = Work::begin(session).await?;
     let found = work.calls().list(&work.secrets);
     let format = session.flags.text("output");
-    let state = work.states().await?;
-    match (machine_format(format), format) {
-        (Some(machine), _) => {
-            let values: Vec<_> = found.iter().map(|cluster| shown(cluster, &state(cluster))).collect();
+    let machine = machine_format(format);
+    if format == "server" {
+        found.iter().for_each(|cluster| session.terminal.line(&cluster.server));
+        return Ok(OK);
+    }
+    if machine.is_none() && !matches!(format, "wide" | "") {
+        return Err(unknown_format(format));
+    }
+    let found = work.states(found, session.terminal.now()).await?;
+    match machine {
+        Some(machine) => {
+            let values: Vec<_> = found.iter().map(|(cluster, state)| shown(cluster, state)).collect();
             session.terminal.data(&print(&values.into(), machine)?);
         }
-        (None, "server") => found.iter().for_each(|cluster| session.terminal.line(&cluster.server)),
-        (None, "wide" | "") => session.terminal.print(&show::table(&found, state)),
-        (None, other) => return Err(unknown_format(other)),
+        None => session.terminal.print(&show::table(&found)),
     }
     Ok(OK)
 }
@@ -138,13 +163,18 @@ async fn get(session: &Session<'_>) -> Result<Ended, Failure> {
     let work = Work::begin(session).await?;
     let found = work.calls().select(&work.secrets, Selector::parse(session.operand(0)), Action::Get)?;
     let format = session.flags.text("output");
-    let state = work.states().await?;
-    for cluster in &found {
-        match (machine_format(format), format) {
-            (Some(machine), _) => session.terminal.data(&print(&shown(cluster, &state(cluster)), machine)?),
-            (None, "server") => session.terminal.line(&cluster.server),
-            (None, "wide") => session.terminal.print(&show::details(cluster)?),
-            (None, other) => return Err(unknown_format(other)),
+    let machine = machine_format(format);
+    if format == "server" {
+        found.iter().for_each(|cluster| session.terminal.line(&cluster.server));
+        return Ok(OK);
+    }
+    if machine.is_none() && format != "wide" {
+        return Err(unknown_format(format));
+    }
+    for (cluster, state) in &work.states(found, session.terminal.now()).await? {
+        match machine {
+            Some(machine) => session.terminal.data(&print(&shown(cluster, state), machine)?),
+            None => session.terminal.print(&show::details(cluster, state)?),
         }
     }
     Ok(OK)

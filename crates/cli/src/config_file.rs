@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use serde::Deserialize;
+use tiphys_api::secret::Secret;
 
 use crate::failure::Failure;
 use crate::terminal::{Terminal, read_file};
@@ -14,6 +15,7 @@ pub(crate) struct Config {
     current_context: String,
     contexts: Vec<ContextEntry>,
     servers: Vec<ServerEntry>,
+    users: Vec<UserEntry>,
 }
 
 #[derive(Clone, Debug, Default, Deserialize)]
@@ -21,6 +23,14 @@ pub(crate) struct Config {
 struct ContextEntry {
     name: String,
     server: String,
+    user: String,
+}
+
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(rename_all = "kebab-case", default)]
+struct UserEntry {
+    name: String,
+    auth_token: Secret<String>,
 }
 
 /// One server.
@@ -34,9 +44,24 @@ pub(crate) struct ServerEntry {
 }
 
 impl Config {
+    /// The token of the named context, else of the current one; `None` without contexts.
+    pub(crate) fn token(&self, context: &str) -> Result<Option<Secret<String>>, Failure> {
+        let Some(found) = self.context(context)? else { return Ok(None) };
+        let user = self.users.iter().find(|user| user.name == found.user);
+        Ok(Some(user.map(|user| user.auth_token.clone()).unwrap_or_default()))
+    }
+
     /// The server of the named context, else of the current one; `None` without contexts (CLI-112).
     pub(crate) fn resolve(&self, context: &str) -> Result<Option<ServerEntry>, Failure> {
-        let name = if context.is_empty() { self.current_context.as_str() } else { context };
+        let Some(found) = self.context(context)? else { return Ok(None) };
+        match self.servers.iter().find(|server| server.server == found.server) {
+            Some(server) => Ok(Some(server.clone())),
+            None => Err(Failure::fatal(format!("Server '{}' undefined", found.server))),
+        }
+    }
+
+    fn context(&self, name: &str) -> Result<Option<&ContextEntry>, Failure> {
+        let name = if name.is_empty() { self.current_context.as_str() } else { name };
         if name.is_empty() {
             return if self.contexts.is_empty() {
                 Ok(None)
@@ -44,12 +69,9 @@ impl Config {
                 Err(Failure::fatal("local config: current-context unset"))
             };
         }
-        let Some(found) = self.contexts.iter().find(|context| context.name == name) else {
-            return Err(Failure::fatal(format!("Context '{name}' undefined")));
-        };
-        match self.servers.iter().find(|server| server.server == found.server) {
-            Some(server) => Ok(Some(server.clone())),
-            None => Err(Failure::fatal(format!("Server '{}' undefined", found.server))),
+        match self.contexts.iter().find(|context| context.name == name) {
+            Some(found) => Ok(Some(found)),
+            None => Err(Failure::fatal(format!("Context '{name}' undefined"))),
         }
     }
 }
@@ -130,12 +152,15 @@ mod tests {
         let config = Config {
             current_context: "a".into(),
             contexts: vec![
-                ContextEntry { name: "a".into(), server: "s".into() },
-                ContextEntry { name: "b".into(), server: "gone".into() },
+                ContextEntry { name: "a".into(), server: "s".into(), user: "me".into() },
+                ContextEntry { name: "b".into(), server: "gone".into(), user: String::new() },
             ],
+            users: vec![UserEntry { name: "me".into(), auth_token: "t0ken".into() }],
             servers: vec![ServerEntry { server: "s".into(), core: true }],
         };
         assert!(config.resolve("").unwrap().unwrap().core);
+        assert_eq!(config.token("").unwrap().unwrap().expose(), "t0ken");
+        assert!(config.token("b").unwrap().unwrap().is_empty() && !format!("{config:?}").contains("t0ken"));
         assert_eq!(config.resolve("x").unwrap_err().message, "Context 'x' undefined");
         assert_eq!(config.resolve("b").unwrap_err().message, "Server 'gone' undefined");
         let unset = Config { current_context: String::new(), ..config };

@@ -5,6 +5,7 @@
 
 mod destination;
 mod health;
+mod orphans;
 mod targets;
 mod world;
 
@@ -208,6 +209,11 @@ impl Core {
                 .collect(),
             left_out: Mutex::default(),
         })
+    }
+
+    /// The way to the cluster of the kubeconfig.
+    pub(crate) fn connection(&self) -> &Connection {
+        &self.connection
     }
 
     /// The service layer's way to the objects of the installation.

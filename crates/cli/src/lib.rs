@@ -8,6 +8,7 @@
 //! Requests go to Kubernetes itself (`--core`, CLI-140): the kubeconfig is the credential and its rights are the
 //! permissions, and manifests are rendered in this process. There is no client of the API server's gRPC here.
 
+mod account;
 mod admin;
 mod app;
 mod cert;
@@ -22,6 +23,8 @@ mod global;
 mod gpg;
 mod output;
 mod proj;
+mod remote;
+mod render;
 mod repo;
 mod repocreds;
 mod session;
@@ -60,12 +63,14 @@ pub fn main(args: &[OsString]) -> ExitCode {
 /// Runs a command and says its exit code.
 fn run(terminal: &Terminal, mut args: Vec<String>) -> u8 {
     match flags::take_word(&mut args, &[global::FLAGS]).as_deref() {
+        Some("account") => account::run(terminal, args),
         Some("admin") => admin::run(terminal, args),
         Some("app") => app::run(terminal, args),
         Some("cert") => cert::run(terminal, args),
         Some("cluster") => cluster::run(terminal, args),
         Some("gpg") => gpg::run(terminal, args),
         Some("proj" | "project") => proj::run(terminal, args),
+        Some("render") => render::run(terminal, &args),
         Some("repo") => repo::run(terminal, args),
         Some("repocreds") => repocreds::run(terminal, args),
         Some("help") | None => {
@@ -85,12 +90,14 @@ fn run(terminal: &Terminal, mut args: Vec<String>) -> u8 {
 fn root_help(program: &str) -> String {
     format!(
         "{program} controls applications from a terminal\n\nUsage:\n  {program} [command]\n\nAvailable Commands:\n  \
+         account     Manage accounts\n  \
          admin       Look after an installation\n  \
          app         Manage applications\n  \
          cert        Manage certificates and SSH known hosts\n  \
          cluster     Manage clusters\n  \
          gpg         Manage keys for signature verification\n  \
          proj        Manage projects\n  \
+         render      Render sources from files, without a cluster\n  \
          repo        Manage repositories\n  \
          repocreds   Manage credential templates\n\nUse \"{program} [command] --help\" for more information about a command.\n"
     )

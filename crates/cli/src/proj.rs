@@ -11,6 +11,8 @@ mod show;
 mod text;
 mod windows;
 
+pub(crate) use role::seconds;
+
 use tiphys_api::project::AppProjectSpec;
 use tiphys_api::{AppProject, Application};
 use tiphys_policy::project::EffectiveInputs;

@@ -110,7 +110,9 @@ async fn add(session: &Session<'_>) -> Result<Ended, Failure> {
     let Work { store, world, mut secrets } = Work::begin(session).await?;
     let origins = Origins::open(&world, session.terminal)?;
     let calls = Repositories::new(&store, Caller::operator(), world.settings.template_matching());
-    calls.validate(&secrets, &repository, &origins.sources).await.map_err(Failure::from)?;
+    if let Some(why) = calls.validate(&secrets, &repository, &origins.sources).await? {
+        session.warn(&why);
+    }
     warn_of_what_has_no_effect(session, &repository);
     let url = repo_url::mask_password(&repository.url);
     let create = Create { repository, upsert: session.flags.is_on("upsert"), is_validated: true };

@@ -16,7 +16,7 @@ use tiphys_source::Clock;
 use crate::failure::{Failure, Style, record};
 
 /// Bytes of one input file or of standard input.
-const INPUT_BYTES_MAX: u64 = 64 << 20;
+pub(crate) const INPUT_BYTES_MAX: u64 = 64 << 20;
 
 /// The process, as the command sees it.
 pub(crate) struct Terminal {
@@ -146,6 +146,11 @@ impl Terminal {
         self.warn(&record(style, level, message, None, self.now()));
     }
 
+    /// A second as tables of tokens show it.
+    pub(crate) fn rfc_3339(&self, seconds: i64) -> String {
+        rfc_3339(seconds, &self.zone)
+    }
+
     /// A time as `app get` shows it (CLI-306).
     pub(crate) fn local_time(&self, time: Option<Timestamp>) -> String {
         match time {
@@ -180,6 +185,14 @@ impl Terminal {
             self.print("\n");
         }
         line.map(|line| Secret::new(line.trim_end_matches(['\r', '\n']).to_owned()))
+    }
+}
+
+/// A second in the form of RFC 3339; one that is no time at all as it stands.
+pub(crate) fn rfc_3339(seconds: i64, zone: &TimeZone) -> String {
+    match Timestamp::from_second(seconds) {
+        Ok(time) => tiphys_go::time::format(tiphys_go::time::RFC_3339, time, zone),
+        Err(_) => seconds.to_string(),
     }
 }
 
@@ -238,9 +251,14 @@ pub(crate) fn read_file(path: &str) -> Result<String, Failure> {
     if u64::try_from(bytes.len()).is_ok_and(|length| length >= INPUT_BYTES_MAX) {
         return Err(Failure::generic(format!("{path} is larger than {INPUT_BYTES_MAX} bytes")));
     }
-    match tiphys_go::yaml::decode_text(&bytes) {
+    text_of(&bytes, path)
+}
+
+/// Bytes from somewhere as text.
+pub(crate) fn text_of(bytes: &[u8], from: &str) -> Result<String, Failure> {
+    match tiphys_go::yaml::decode_text(bytes) {
         Ok(text) => Ok(text.into_owned()),
-        Err(error) => Err(Failure::generic(format!("{path}: {error}"))),
+        Err(error) => Err(Failure::generic(format!("{from}: {error}"))),
     }
 }
 

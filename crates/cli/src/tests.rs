@@ -1,11 +1,13 @@
 //! Whole runs: arguments in; standard output, standard error and exit code out. Those here need no cluster.
 
+mod accounts;
 mod admin;
 mod certs;
 mod cluster;
 mod clusters;
 mod embedded;
 mod gpg;
+mod orphans;
 mod projects;
 mod repositories;
 

@@ -185,7 +185,7 @@ impl Connection {
     }
 
     fn new(way: Way) -> Result<Self, ConnectError> {
-        provide_crypto();
+        tiphys_cloud::provide_crypto();
         let calls = client(&way, Traffic::Calls)?;
         let server = way.config.cluster_url.to_string().trim_end_matches('/').to_owned();
         let default_namespace = way.config.default_namespace.clone();
@@ -269,13 +269,6 @@ impl Connection {
 
     pub(crate) fn impersonation(&self) -> Option<&HeaderMap> {
         self.impersonation.as_deref()
-    }
-}
-
-/// For tests and tools that have no `main` of ours; losing the race to another thread is as good.
-pub(crate) fn provide_crypto() {
-    if rustls::crypto::CryptoProvider::get_default().is_none() {
-        drop(rustls::crypto::aws_lc_rs::default_provider().install_default());
     }
 }
 

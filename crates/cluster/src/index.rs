@@ -13,6 +13,7 @@
 //! when it is full the watches stall, which is the backpressure we want.
 
 mod live;
+mod orphans;
 mod query;
 mod record;
 mod sink;
@@ -37,6 +38,7 @@ use crate::connection::Connection;
 use crate::kinds::{ApiResource, Discovery, ResourceFilter, Served};
 use crate::watch::Jitter;
 
+pub use orphans::OrphanQuery;
 pub use query::{Managed, ParentRef, Seen, TreeNode};
 pub use record::Derived;
 use state::State;
@@ -128,7 +130,8 @@ pub enum IndexEvent {
     Changed {
         /// The object.
         key: ResourceKey,
-        /// Instance names of the applications it belongs or belonged to.
+        /// Instance names of the applications it belongs or belonged to. None where it concerns none, and its namespace
+        /// is one that was asked for ([`ClusterIndex::observe`]).
         applications: BTreeSet<SmolStr>,
         /// Whether it is a managed object rather than a descendant of one.
         is_managed: bool,

@@ -18,7 +18,7 @@ use crate::error::ApiError;
 /// Characters of a wrong name that an error shows.
 const SHOWN_MAX: usize = 100;
 
-pub use discovery::discover;
+pub use discovery::{discover, server_version};
 pub use filter::{FilterError, ResourceFilter};
 pub use handle::Discovery;
 

@@ -7,7 +7,6 @@
 //!
 //! Nothing here decides what should be in a cluster; that is the engine's and the controllers' work.
 
-pub mod cloud;
 mod connection;
 mod error;
 #[cfg(test)]
@@ -21,10 +20,12 @@ mod write;
 pub use connection::{ConnectError, Connection, Fence, Impersonation, KubeContext, PluginPolicy, contexts};
 pub use error::{ApiError, Refusal, error_chain};
 pub use index::{
-    Claim, Claims, ClusterIndex, Derive, Derived, IndexEvent, IndexOptions, KindState, Managed, ParentRef,
-    Seen, TreeNode,
+    Claim, Claims, ClusterIndex, Derive, Derived, IndexEvent, IndexOptions, KindState, Managed, OrphanQuery,
+    ParentRef, Seen, TreeNode,
 };
-pub use kinds::{ApiResource, Discovery, FilterError, Kinds, ResourceFilter, Scope, Served, discover};
+pub use kinds::{
+    ApiResource, Discovery, FilterError, Kinds, ResourceFilter, Scope, Served, discover, server_version,
+};
 pub use objects::{ObjectEvent, ObjectQuery, Received, Unreadable, watch_objects};
 pub use watch::Jitter;
 pub use write::{

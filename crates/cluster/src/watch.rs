@@ -7,6 +7,7 @@
 //!
 //! A list that lost most of what was there before is not believed: it is read once more, by another way (F7).
 
+mod lean;
 pub(crate) mod parse;
 
 use std::sync::Arc;

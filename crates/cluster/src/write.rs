@@ -26,6 +26,7 @@ pub use message::{Outcome, hinted, without_values};
 use crate::connection::{Answer, Call, Connection, Impersonation, encode};
 use crate::error::ApiError;
 use crate::kinds::{ApiResource, Discovery, Served};
+use crate::watch::parse::Head;
 
 /// Time for a read.
 const READ_TIMEOUT: Duration = Duration::from_secs(30);
@@ -204,6 +205,22 @@ impl Writer {
         self.patch(permit, target, subresource, patch, MERGE_PATCH).await
     }
 
+    /// The same for an object that somebody follows: an answer with a version that is `known`, by uid and version, is
+    /// not read a second time.
+    pub async fn merge_patch_followed(
+        &self,
+        permit: &Permit,
+        target: &Target,
+        patch: &Value,
+        known: impl Fn(&str, &str) -> Option<Arc<Object>>,
+    ) -> Result<Arc<Object>, ApiError> {
+        let answer = self.send_patch(permit, target, None, patch, MERGE_PATCH).await?;
+        let seen = serde_json::from_slice(&answer.bytes).ok().and_then(|head: Head<'_>| {
+            known(head.metadata.uid.as_str(), head.metadata.resource_version.as_str())
+        });
+        seen.map_or_else(|| object_of(&answer, "patch"), Ok)
+    }
+
     /// Changes an object by a JSON patch (RFC 6902), on a subresource when one is given.
     pub async fn json_patch(
         &self,
@@ -310,14 +327,25 @@ impl Writer {
         patch: &Value,
         kind: &'static str,
     ) -> Result<Arc<Object>, ApiError> {
+        let answer = self.send_patch(permit, target, subresource, patch, kind).await?;
+        object_of(&answer, "patch")
+    }
+
+    async fn send_patch(
+        &self,
+        permit: &Permit,
+        target: &Target,
+        subresource: Option<&str>,
+        patch: &Value,
+        kind: &'static str,
+    ) -> Result<Answer, ApiError> {
         let resource = self.place_permitted(permit, target).await?;
         let mut path = resource.object_path(&target.namespace, &target.name)?;
         if let Some(subresource) = subresource {
             path.push('/');
             path.push_str(subresource);
         }
-        let answer = self.send(permit, "patch", Method::PATCH, &path, patch, kind).await?;
-        object_of(&answer, "patch")
+        self.send(permit, "patch", Method::PATCH, &path, patch, kind).await
     }
 
     /// How the cluster serves the kind of an object that may be read and changed here.

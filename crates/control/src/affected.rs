@@ -53,7 +53,10 @@ impl<'a> Affected<'a> {
         }
         let (old, new) = (self.old, self.new);
         let destination = &app.destination;
-        let is_elsewhere = || old.clusters.resolve(destination) != new.clusters.resolve(destination);
+        let is_elsewhere = || match (old.clusters.resolve(destination), new.clusters.resolve(destination)) {
+            (Ok(old), Ok(new)) => !old.is_same_destination(new),
+            (old, new) => old != new,
+        };
         let is_judged = || old.project(&app.project) != new.project(&app.project);
         (self.settings || (self.clusters && is_elsewhere()) || (self.projects && is_judged()))
             .then_some(Level::Recent)

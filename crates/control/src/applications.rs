@@ -11,11 +11,12 @@ use tiphys_api::codes::SyncStatusCode;
 use tiphys_cluster::{IndexEvent, KindState, ObjectEvent, Received};
 use tiphys_lifecycle::refresh::Level;
 use tiphys_object::Object;
-use tokio::sync::mpsc;
+use tokio::sync::{Notify, mpsc};
 use tokio_util::sync::CancellationToken;
 
 use crate::affected::Affected;
 use crate::app_key::AppKey;
+use crate::cluster_labels;
 use crate::clusters::{ClusterEvent, Pool, Ways};
 use crate::context::{Context, Progress};
 use crate::control_plane::{ControlPlane, StartError, WATCH_EVENTS_MAX};
@@ -23,6 +24,7 @@ use crate::event_writer::{self, EVENTS_MAX};
 use crate::events::Event;
 use crate::gate::{Gates, Limits};
 use crate::metrics::Metrics;
+use crate::monitors::Monitors;
 use crate::projects;
 use crate::push_looks;
 use crate::pushes::Pushes;
@@ -37,6 +39,8 @@ use crate::world::World;
 
 /// Pause of an application after changes of its live objects, so that a burst is one comparison.
 const LIVE_CHANGE_DELAY: Duration = Duration::from_millis(40);
+/// Pause after an object came or went that is nobody's: the number of orphans is no hurry.
+const STRANGER_DELAY: Duration = Duration::from_secs(2);
 /// Time until an application whose round ended unexpectedly gets another one.
 const PANIC_AGAIN: jiff::SignedDuration = jiff::SignedDuration::from_secs(30);
 
@@ -91,7 +95,12 @@ pub(crate) fn prepare(
         clusters: Arc::new(Pool::new(ways, cluster_sender, tracker, cancel, &world, jitter)),
         world: ArcSwap::from_pointee(world),
         sources,
-        renders: Renders::new(gates.clone(), surroundings.compute, clock.clone()),
+        renders: Renders::new(
+            gates.clone(),
+            surroundings.compute,
+            clock.clone(),
+            surroundings.interpreters.evaluator(crate::scripts::JSONNET_DEADLINE),
+        ),
         gates,
         home: plane.home.clone(),
         clock,
@@ -103,6 +112,9 @@ pub(crate) fn prepare(
         progress: Progress::default(),
         trickle: Trickle::default(),
         pushes: Pushes::default(),
+        monitors: Monitors::default(),
+        cluster_news: Notify::new(),
+        world_news: Notify::new(),
     });
     Ok(Prepared { context, workers, clusters: cluster_receiver, events: event_receiver })
 }
@@ -114,7 +126,12 @@ pub(crate) fn start(
     options: Options,
 ) -> Result<Arc<Context>, StartError> {
     let Prepared { context, workers, clusters, events } = prepare(plane, &settings, options)?;
-    let is_everywhere = context.world.load().settings.application_namespaces().iter().any(|n| !n.is_empty());
+    let is_everywhere = {
+        let settings = &context.world.load().settings;
+        // Sets have to see what they made, also where nobody works on it.
+        let of_sets = &settings.application_sets().namespaces;
+        settings.application_namespaces().iter().chain(of_sets).any(|namespace| !namespace.is_empty())
+    };
     let namespace = if is_everywhere { SmolStr::default() } else { plane.namespace.clone() };
     let applications = plane.follow(&Context::application_gvk(), namespace, "")?;
     plane.spawn(follow_applications(Arc::clone(&context), applications));
@@ -126,6 +143,7 @@ pub(crate) fn start(
         }),
     );
     plane.spawn_writing(push_looks::follow(Arc::clone(&context), plane.cancel.clone()));
+    plane.spawn_writing(cluster_labels::follow(Arc::clone(&context), plane.cancel.clone()));
     plane.spawn_writing(event_writer::write(Arc::clone(&context), events, plane.cancel.clone()));
     for _ in 0..workers {
         plane.spawn_writing(work(Arc::clone(&context)));
@@ -148,6 +166,8 @@ async fn settings_changed(context: &Context, world: &World, old: &World) {
             context.request(&key, level, Priority::Routine);
         }
     }
+    context.cluster_news.notify_one();
+    context.world_news.notify_one();
     projects::release(context).await;
 }
 
@@ -160,6 +180,7 @@ async fn follow_applications(context: Arc<Context>, mut events: mpsc::Receiver<O
                 let key = AppKey::new(&key.namespace, &key.name);
                 context.store.remove(&key);
                 context.scheduler.forget(&key);
+                context.monitors.set(&key, None);
                 projects::release(&context).await;
             }
             ObjectEvent::Synced => {
@@ -205,6 +226,15 @@ fn application_changed(context: &Context, object: Arc<Object>) {
     }
 }
 
+/// Takes the answer to a write of this process: what the watch shows of it later is no news. One that is gone does not
+/// come back.
+pub(crate) fn application_written(context: &Context, object: Arc<Object>) {
+    let known = context.store.get(&AppKey::new(object.namespace(), object.name()));
+    if known.is_some_and(|known| known.object.metadata().uid == object.metadata().uid) {
+        application_changed(context, object);
+    }
+}
+
 /// An application that cannot be read is not worked on. Its status says so, and the others go on (INV-15, INV-16).
 fn hold(context: &Context, key: AppKey, reason: String) {
     tracing::warn!(application = %key, reason, "the application cannot be read");
@@ -231,8 +261,10 @@ async fn follow_clusters(
     } {
         match event.event {
             IndexEvent::Changed { key: object, applications, is_managed, is_deleted, .. } => {
+                let mut is_strange = !object.namespace.is_empty();
                 for instance in &applications {
                     let Some(key) = context.store.by_mark(instance) else { continue };
+                    is_strange = false;
                     let Some(entry) = context.store.get(&key) else { continue };
                     let deleting = entry.declared.is_deleting;
                     // Descendants only matter to a deletion that waits for them.
@@ -249,6 +281,9 @@ async fn follow_clusters(
                         context.scheduler.enqueue_after(key, LIVE_CHANGE_DELAY);
                     }
                 }
+                if is_strange {
+                    stranger_changed(&context, &event.server, &object.namespace);
+                }
             }
             IndexEvent::KindChanged { .. } => {
                 let destination = context.clusters.in_use();
@@ -260,8 +295,29 @@ async fn follow_clusters(
                     wake_unknown(&context, &event.server);
                 }
             }
-            IndexEvent::KindsChanged | IndexEvent::Reachable => wake_unknown(&context, &event.server),
+            IndexEvent::KindsChanged | IndexEvent::Reachable => {
+                context.cluster_news.notify_one();
+                wake_unknown(&context, &event.server);
+            }
         }
+    }
+}
+
+/// An object that is no application's came or went: whoever counts the orphans of its namespace counts again (TRK-90).
+fn stranger_changed(context: &Context, server: &SmolStr, namespace: &SmolStr) {
+    let place = (server.clone(), namespace.clone());
+    let counting = context.monitors.of(&place);
+    if counting.is_empty() {
+        for destination in context.clusters.in_use() {
+            if destination.cluster.server == *server {
+                destination.index.observe_no_more(namespace);
+            }
+        }
+    }
+    for key in counting {
+        let Some(entry) = context.store.get(&key) else { continue };
+        entry.memory.lock().request(Level::Recent);
+        context.scheduler.enqueue_after(key, STRANGER_DELAY);
     }
 }
 

@@ -386,6 +386,8 @@ struct Changes {
 /// gets its new name, project, labels and so on.
 fn keeps(slot: &mut Arc<Slot>, was: &Clusters, is: &Clusters, server: &str, changes: Changes) -> bool {
     let now = match (was.by_server(server), is.by_server(server)) {
+        // Of a cluster that nobody works on nobody needs to know anything (REP-103).
+        (Ok(_), Ok(now)) if now.skip_reconcile => None,
         (Ok(was), Ok(now)) if is_same_connection(was, now) && !(changes.plugins && has_plugin(now)) => {
             Some(now)
         }

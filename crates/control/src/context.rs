@@ -11,13 +11,14 @@ use tiphys_go::fnv::fnv1a_64;
 use tiphys_lifecycle::refresh::{Intervals, Level};
 use tiphys_object::{Gvk, Object};
 use tiphys_source::{Clock, Sources};
-use tokio::sync::mpsc;
+use tokio::sync::{Notify, mpsc};
 
 use crate::app_key::AppKey;
 use crate::clusters::Pool;
 use crate::events::{Event, Note};
 use crate::gate::Gates;
 use crate::metrics::Metrics;
+use crate::monitors::Monitors;
 use crate::pushes::Pushes;
 use crate::queue::Priority;
 use crate::rendering::Renders;
@@ -51,6 +52,12 @@ pub(crate) struct Context {
     pub(crate) trickle: Trickle,
     /// References whose followers by directory are still to be asked.
     pub(crate) pushes: Pushes,
+    /// Who looks for orphans, and where.
+    pub(crate) monitors: Monitors,
+    /// Told when there may be news about clusters themselves.
+    pub(crate) cluster_news: Notify,
+    /// Told when another snapshot is in force.
+    pub(crate) world_news: Notify,
 }
 
 /// Proof of life for the health endpoint: grows whenever a worker finishes an item or finds nothing to do.

@@ -1,6 +1,6 @@
 //! What every role of a process shares: the way to the control plane, its lease, and the tasks that run.
 //!
-//! A role (applications today) is started on it, takes its watches and spawns its tasks here, and ends with it.
+//! A role (applications, their sets) is started on it, takes its watches and spawns its tasks here, and ends with it.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -28,6 +28,8 @@ pub(crate) const WATCH_EVENTS_MAX: usize = 1024;
 const STOP_TIMEOUT: Duration = Duration::from_secs(8);
 /// Looks for the custom resources before giving up …
 const DEFINITION_LOOKS: u32 = 40;
+/// … and for the one that an installation may lack …
+const DEFINITION_LOOKS_FOR_SETS: u32 = 8;
 /// … and the time between two of them.
 const DEFINITION_WAIT: Duration = Duration::from_millis(250);
 
@@ -41,6 +43,9 @@ pub enum StartError {
     /// The cache directory cannot be used.
     #[error("cannot use the cache directory: {0}")]
     Cache(String),
+    /// A variable of the environment is not what it should be (RND-158).
+    #[error("{0}")]
+    Environment(String),
     /// The lease cannot be used.
     #[error("cannot hold the lease of the installation: {0}")]
     Lease(String),
@@ -81,6 +86,7 @@ pub(crate) struct ControlPlane {
     pub(crate) connection: Connection,
     pub(crate) fence: Option<Fence>,
     pub(crate) home: Writer,
+    pub(crate) discovery: Discovery,
     pub(crate) read_only: bool,
     pub(crate) surroundings: Surroundings,
     pub(crate) tracker: TaskTracker,
@@ -110,6 +116,7 @@ impl ControlPlane {
         let plane = Self {
             namespace: SmolStr::new(&access.namespace),
             home: Writer::new(connection.clone(), discovery.clone()),
+            discovery: discovery.clone(),
             connection,
             read_only: access.read_only,
             tracker: TaskTracker::new(),
@@ -165,6 +172,11 @@ impl ControlPlane {
         Ok(receiver)
     }
 
+    /// How a kind is served.
+    pub(crate) fn resource(&self, gvk: &Gvk) -> Result<Arc<ApiResource>, StartError> {
+        resource(&self.kinds, gvk)
+    }
+
     /// Runs a task that ends by itself when the process stops.
     pub(crate) fn spawn(&self, task: impl Future<Output = ()> + Send + 'static) {
         self.tracker.spawn(task);
@@ -205,9 +217,11 @@ impl ControlPlane {
 async fn definitions(discovery: &Discovery) -> Result<Arc<Kinds>, StartError> {
     let failed = |error: &ApiError| StartError::Cluster(error_chain(error));
     let mut kinds = discovery.kinds().await.map_err(|error| failed(&error))?;
-    for _ in 0..DEFINITION_LOOKS {
+    for look in 0..DEFINITION_LOOKS {
         let served = |gvk: Gvk| kinds.resource(&gvk).is_some();
-        if served(Context::application_gvk()) && served(project_gvk()) {
+        // An installation may do without sets.
+        let has_sets = served(set_gvk()) || look >= DEFINITION_LOOKS_FOR_SETS;
+        if served(Context::application_gvk()) && served(project_gvk()) && has_sets {
             break;
         }
         tokio::time::sleep(DEFINITION_WAIT).await;
@@ -226,6 +240,11 @@ fn resource(kinds: &Kinds, gvk: &Gvk) -> Result<Arc<ApiResource>, StartError> {
             Err(StartError::MissingDefinition(format!("{} ({})", gvk.kind, gvk.api_version())))
         }
     }
+}
+
+/// The type of sets.
+pub(crate) fn set_gvk() -> Gvk {
+    Gvk::new(names::GROUP, names::VERSION, "ApplicationSet")
 }
 
 /// The type of projects.

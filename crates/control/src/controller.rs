@@ -3,17 +3,22 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use tiphys_api::repo_url;
+use serde_json::Value;
+use tiphys_api::{Application, ApplicationSet, repo_url};
 use tiphys_cluster::Connection;
 use tiphys_lifecycle::refresh::Level;
-use tiphys_lifecycle::webhook::Push;
+use tiphys_lifecycle::webhook::{Push, SetEvent};
+use tiphys_object::ResourceKey;
+use tiphys_source::Sources;
 
 use crate::app_key::AppKey;
 use crate::applications;
 use crate::context::Context;
 use crate::control_plane::{Access, ControlPlane, StartError};
-use crate::metrics::{AppInfo, ClusterInfo};
+use crate::metrics::{AppInfo, ClusterInfo, Found};
 use crate::queue::Priority;
+use crate::reconcile::shown::{self, ShowError};
+use crate::sets::{self, Sets};
 use crate::settings_watch::SettingsWatch;
 use crate::store::AppEntry;
 use crate::surroundings::Surroundings;
@@ -35,6 +40,8 @@ pub struct ControllerOptions {
     /// Name of this process, which no other has; with it only the holder of the installation's lease writes
     /// (CTL-91). Without it nothing keeps a second process from writing.
     pub lease: Option<String>,
+    /// Whether `ApplicationSets` are worked on, too.
+    pub application_sets: bool,
     /// Number of workers, of which half may be busy with one cluster; 0 takes twice the settings' number of status
     /// processors.
     pub workers: usize,
@@ -47,6 +54,7 @@ pub struct ControllerOptions {
 pub struct Controller {
     plane: Arc<ControlPlane>,
     context: Arc<Context>,
+    sets: Option<Arc<Sets>>,
 }
 
 /// How much a controller holds; every number has a bound (INV-10).
@@ -66,6 +74,10 @@ pub struct Sizes {
     pub released_bytes: u64,
     /// Events that wait to be written.
     pub events: usize,
+    /// Sets known.
+    pub sets: usize,
+    /// Keys and timers of the queue of sets, outdated ones included.
+    pub set_timers: usize,
 }
 
 impl Controller {
@@ -89,13 +101,14 @@ impl Controller {
             workers: options.workers,
         };
         let context = applications::start(&plane, settings, role)?;
+        let sets = if options.application_sets { sets::start(&plane, &context)? } else { None };
         guard.disarm();
-        Ok(Self { plane: Arc::new(plane), context })
+        Ok(Self { plane: Arc::new(plane), context, sets })
     }
 
     /// Stops: no new work is begun, what runs is finished or left to the next start, at most eight seconds.
     pub async fn stop(self) {
-        self.context.scheduler.close();
+        self.close();
         self.plane.stop().await;
     }
 
@@ -107,7 +120,84 @@ impl Controller {
     /// Ends as a crash would: nothing is finished and nothing is waited for.
     pub fn abandon(self) {
         self.plane.abandon();
+        self.close();
+    }
+
+    fn close(&self) {
         self.context.scheduler.close();
+        if let Some(sets) = &self.sets {
+            sets.close();
+        }
+    }
+
+    /// The manifests of an application's sources, at those revisions that were compared last or at others by the
+    /// position of their source, without secrets (API-146).
+    ///
+    /// # Errors
+    /// When they cannot be rendered.
+    pub async fn manifests(
+        &self,
+        (namespace, name): (&str, &str),
+        revisions: &[(usize, String)],
+    ) -> Result<Vec<Value>, ShowError> {
+        Box::pin(shown::manifests(&self.context, &AppKey::new(namespace, name), revisions)).await
+    }
+
+    /// Whether the sources of an application can be rendered, whether it is stored or not (API-126).
+    ///
+    /// # Errors
+    /// When they cannot, or nobody can tell.
+    pub async fn check_sources(&self, app: Application) -> Result<(), ShowError> {
+        Box::pin(shown::check_sources(&self.context, app)).await
+    }
+
+    /// What an application manages, wanted and live, without secrets (API-138).
+    ///
+    /// # Errors
+    /// When it cannot be compared.
+    pub async fn managed(&self, namespace: &str, name: &str) -> Result<Vec<Value>, ShowError> {
+        Box::pin(shown::managed(&self.context, &AppKey::new(namespace, name))).await
+    }
+
+    /// The tree of an application's resources (API-137).
+    ///
+    /// # Errors
+    /// When it cannot be compared.
+    pub async fn resource_tree(&self, namespace: &str, name: &str) -> Result<Value, ShowError> {
+        Box::pin(shown::resource_tree(&self.context, &AppKey::new(namespace, name))).await
+    }
+
+    /// A live object of an application, without secrets (API-139).
+    ///
+    /// # Errors
+    /// When it is none of the application's, or cannot be read.
+    pub async fn resource(
+        &self,
+        (namespace, name): (&str, &str),
+        resource: &ResourceKey,
+    ) -> Result<Value, ShowError> {
+        Box::pin(shown::resource(&self.context, &AppKey::new(namespace, name), resource)).await
+    }
+
+    /// The Applications that a set would make (API-157).
+    ///
+    /// # Errors
+    /// When it cannot generate, or sets are not worked on here.
+    pub async fn generated(&self, set: ApplicationSet) -> Result<Vec<Application>, ShowError> {
+        let Some(sets) = &self.sets else {
+            return Err(ShowError::Unavailable("ApplicationSets are not worked on here".to_owned()));
+        };
+        Box::pin(sets.preview(set)).await.map_err(ShowError::Failed)
+    }
+
+    /// All repositories, as this process knows them.
+    pub fn sources(&self) -> &Sources {
+        &self.context.sources
+    }
+
+    /// Takes what a webhook tells `ApplicationSets`; what it causes happens later. `false` when too much waits.
+    pub fn told_sets(&self, event: SetEvent) -> bool {
+        self.sets.as_ref().is_none_or(|sets| sets.delivered(event))
     }
 
     /// Acts on a push: the applications that it concerns are compared now. Those of which only the revision moved
@@ -154,14 +244,25 @@ impl Controller {
     pub fn metrics(&self) -> String {
         let apps: Vec<AppInfo> =
             self.context.store.entries().iter().map(|(key, entry)| app_info(key, entry)).collect();
+        let world = self.context.world.load();
+        let wanted = &world.settings.controller().metrics_cluster_labels;
         let clusters: Vec<ClusterInfo> =
-            self.context.clusters.in_use().iter().map(|d| cluster_info(d)).collect();
-        self.context.metrics.scrape(&apps, &clusters, self.context.scheduler.depth())
+            self.context.clusters.in_use().iter().map(|d| cluster_info(d, wanted)).collect();
+        let sets = self.sets.as_ref().map(|sets| sets.infos()).unwrap_or_default();
+        self.context.metrics.scrape(&Found {
+            apps: &apps,
+            sets: &sets,
+            set_queue_depth: self.sets.as_ref().map_or(0, |sets| sets.depth()),
+            clusters: &clusters,
+            queue_depth: self.context.scheduler.depth(),
+            duplicate_credentials: world.duplicates.len(),
+        })
     }
 
     /// How much is held now.
     pub fn sizes(&self) -> Sizes {
         let context = &self.context;
+        let (sets, set_timers) = self.sets.as_ref().map(|sets| sets.sizes()).unwrap_or_default();
         Sizes {
             applications: context.store.len(),
             waiting: context.scheduler.depth(),
@@ -170,6 +271,8 @@ impl Controller {
             renderings: context.renders.held(),
             released_bytes: context.renders.released_bytes(),
             events: context.events.max_capacity() - context.events.capacity(),
+            sets,
+            set_timers,
         }
     }
 
@@ -183,7 +286,8 @@ impl Controller {
 
     /// Number of items worked on so far; what waits.
     pub fn progress(&self) -> (u64, usize) {
-        (self.context.progress.count(), self.context.scheduler.depth())
+        let sets = self.sets.as_ref().map_or(0, |sets| sets.depth());
+        (self.context.progress.count(), self.context.scheduler.depth() + sets)
     }
 }
 
@@ -220,7 +324,7 @@ fn app_info(key: &AppKey, entry: &AppEntry) -> AppInfo {
     }
 }
 
-fn cluster_info(destination: &crate::clusters::Destination) -> ClusterInfo {
+fn cluster_info(destination: &crate::clusters::Destination, wanted: &[String]) -> ClusterInfo {
     let counts = destination.index.counts();
     let version = destination.index.discovery().snapshot().map(|kinds| kinds.server_version().to_owned());
     ClusterInfo {
@@ -231,5 +335,9 @@ fn cluster_info(destination: &crate::clusters::Destination) -> ClusterInfo {
         objects: counts.values().sum(),
         unreadable: destination.index.unreadable().len(),
         connected: destination.index.error().is_none(),
+        labels: wanted
+            .iter()
+            .map(|key| (key.clone(), destination.cluster.labels.get(key).cloned().unwrap_or_default()))
+            .collect(),
     }
 }

@@ -1,12 +1,14 @@
-//! Kubernetes events about Applications (CTL-97..99): built here, sent by a bounded background task.
+//! Kubernetes events about Applications and their sets (CTL-97..99, ASET-143): built here, sent by a bounded background task.
 
 use jiff::Timestamp;
 use serde_json::{Value, json};
 use smol_str::SmolStr;
 use tiphys_object::{Object, ResourceKey};
 
-/// Name of the component on events.
-pub(crate) const COMPONENT: &str = "argocd-application-controller";
+/// Name of the component on events about Applications.
+const COMPONENT: &str = "argocd-application-controller";
+/// Name of the component on events about sets.
+const COMPONENT_OF_SETS: &str = "applicationset-controller";
 
 /// How serious an event is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -47,13 +49,14 @@ const MESSAGE_BYTES_MAX: usize = 1024;
 /// kilobytes, this some three hundred bytes.
 #[derive(Debug)]
 pub(crate) struct Event {
-    app: ResourceKey,
+    about: ResourceKey,
+    component: &'static str,
     api_version: SmolStr,
     uid: SmolStr,
     resource_version: SmolStr,
-    destination: (Box<str>, Box<str>),
+    destination: Option<(Box<str>, Box<str>)>,
     severity: Severity,
-    reason: &'static str,
+    reason: SmolStr,
     message: Box<str>,
     at: Timestamp,
 }
@@ -61,28 +64,46 @@ pub(crate) struct Event {
 impl Event {
     /// An event about an Application (CTL-97); `destination` is server and namespace.
     pub(crate) fn new(app: &Object, note: &Note, destination: (&str, &str), at: Timestamp) -> Self {
-        let metadata = app.metadata();
+        let event = Self::about(app, COMPONENT, note.severity, (note.reason, &note.message), at);
+        Self { destination: Some((destination.0.into(), destination.1.into())), ..event }
+    }
+
+    /// An event about a set (ASET-143).
+    pub(crate) fn of_set(set: &Object, event: &tiphys_appset::events::Event, at: Timestamp) -> Self {
+        let severity = if event.is_warning { Severity::Warning } else { Severity::Normal };
+        Self::about(set, COMPONENT_OF_SETS, severity, (&event.reason, &event.message), at)
+    }
+
+    fn about(
+        object: &Object,
+        component: &'static str,
+        severity: Severity,
+        (reason, message): (&str, &str),
+        at: Timestamp,
+    ) -> Self {
+        let metadata = object.metadata();
         Self {
-            app: app.key(),
-            api_version: app.gvk().api_version(),
+            about: object.key(),
+            component,
+            api_version: object.gvk().api_version(),
             uid: metadata.uid.clone(),
             resource_version: metadata.resource_version.clone(),
-            destination: (destination.0.into(), destination.1.into()),
-            severity: note.severity,
-            reason: note.reason,
-            message: cut(&note.message).into(),
+            destination: None,
+            severity,
+            reason: reason.into(),
+            message: cut(message).into(),
             at,
         }
     }
 
-    /// Namespace of the event: that of its Application.
+    /// Namespace of the event: that of what it is about.
     pub(crate) fn namespace(&self) -> &str {
-        &self.app.namespace
+        &self.about.namespace
     }
 
     /// Name of the event.
     pub(crate) fn name(&self) -> String {
-        format!("{}.{:x}", self.app.name, self.at.as_nanosecond())
+        format!("{}.{:x}", self.about.name, self.at.as_nanosecond())
     }
 
     /// The Event object.
@@ -92,23 +113,24 @@ impl Event {
             Severity::Normal => "Normal",
             Severity::Warning => "Warning",
         };
+        let mut metadata = json!({"name": self.name(), "namespace": self.about.namespace});
+        if let (Some((server, namespace)), Some(members)) = (&self.destination, metadata.as_object_mut()) {
+            let annotations = json!({"dest-server": server, "dest-namespace": namespace});
+            members.insert("annotations".to_owned(), annotations);
+        }
         json!({
             "apiVersion": "v1",
             "kind": "Event",
-            "metadata": {
-                "name": self.name(),
-                "namespace": self.app.namespace,
-                "annotations": {"dest-server": self.destination.0, "dest-namespace": self.destination.1},
-            },
+            "metadata": metadata,
             "involvedObject": {
                 "apiVersion": self.api_version,
-                "kind": self.app.kind,
-                "name": self.app.name,
-                "namespace": self.app.namespace,
+                "kind": self.about.kind,
+                "name": self.about.name,
+                "namespace": self.about.namespace,
                 "uid": self.uid,
                 "resourceVersion": self.resource_version,
             },
-            "source": {"component": COMPONENT},
+            "source": {"component": self.component},
             "reason": self.reason,
             "message": self.message,
             "type": severity,
@@ -143,7 +165,23 @@ mod tests {
         let event = event.manifest();
         assert_eq!(event["metadata"]["name"], "web.3b9aca00");
         assert_eq!(event["involvedObject"]["uid"], "u");
+        assert_eq!(event["metadata"]["annotations"], json!({"dest-server": "s", "dest-namespace": "n"}));
         assert_eq!(event["type"], "Warning");
         assert_eq!(event["message"].as_str().unwrap().len(), 1024);
+    }
+
+    #[test]
+    fn aset_143_an_event_about_a_set_names_its_controller() {
+        let set = json!({"apiVersion": "argoproj.io/v1alpha1", "kind": "ApplicationSet",
+            "metadata": {"name": "all", "namespace": "argocd", "uid": "u", "resourceVersion": "7"}});
+        let set = Object::from_value(&set).unwrap();
+        let event = tiphys_appset::events::Event::normal("created", "created Application \"a\"");
+        let event = Event::of_set(&set, &event, Timestamp::from_second(1).unwrap()).manifest();
+        assert_eq!(event["source"]["component"], "applicationset-controller");
+        assert_eq!(
+            (&event["involvedObject"]["kind"], &event["type"]),
+            (&json!("ApplicationSet"), &json!("Normal"))
+        );
+        assert!(event["metadata"].get("annotations").is_none());
     }
 }

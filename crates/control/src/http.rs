@@ -11,7 +11,7 @@ use axum::response::{IntoResponse, Response};
 use axum::routing::{any, get};
 use parking_lot::Mutex;
 use tiphys_api::printable;
-use tiphys_lifecycle::webhook::{self, Delivery};
+use tiphys_lifecycle::webhook::{self, Delivery, SetDelivery, SetEvent};
 use tokio::time::Instant;
 
 use crate::Controller;
@@ -111,70 +111,151 @@ async fn metrics(State(shared): State<Arc<Shared>>) -> Response {
     }
 }
 
-/// Answers one delivery (API-197); what it causes happens later.
-async fn receive(
-    State(shared): State<Arc<Shared>>,
+/// The listener of its own that webhooks of sets may have: `POST /api/webhook` (ASET-185).
+pub fn set_router(endpoints: Endpoints) -> Router {
+    Router::new().route("/api/webhook", any(receive_for_sets)).with_state(endpoints.shared)
+}
+
+/// A delivery as it came in.
+struct Arrived {
     method: Method,
     headers: HeaderMap,
-    body: Body,
-) -> Response {
-    let Some(controller) = shared.controller.get() else {
-        return (StatusCode::SERVICE_UNAVAILABLE, "starting").into_response();
+    body: Vec<u8>,
+    megabytes_max: Option<String>,
+}
+
+/// Answers one delivery (API-197, ASET-185); what it causes happens later. Sets listen here too, so that one address is
+/// enough.
+async fn receive(state: State<Arc<Shared>>, method: Method, headers: HeaderMap, body: Body) -> Response {
+    let Some(controller) = state.0.controller.get().cloned() else { return starting() };
+    let read = |controller: Controller, arrived: Arrived| {
+        let of_applications = arrived.with_request(&controller, |request| webhook::receive(request));
+        (of_applications, arrived.with_request(&controller, |request| webhook::receive_for_sets(request)))
     };
-    let megabytes = controller.setting("webhook.maxPayloadSizeMB");
-    let header = |name: &str| headers.get(name).and_then(|value| value.to_str().ok());
-    let limit = webhook::body_bytes_max(header, |key| controller.secret(key), megabytes.as_deref());
-    let body = if method == Method::POST { body } else { Body::empty() };
-    let mut received = match shared.intake.read(body, limit).await {
-        Ok(received) => Some(received),
-        // An empty body is what the checks below refuse with the right words.
-        Err(NoBody::TooLarge) => None,
-        Err(NoBody::Stalled) => {
-            return (StatusCode::REQUEST_TIMEOUT, "the payload did not arrive in time").into_response();
-        }
-        Err(NoBody::Busy) => {
-            let text = "other payloads arrive at this moment; try again";
-            return (StatusCode::SERVICE_UNAVAILABLE, text).into_response();
-        }
-    };
-    let body = received.as_mut().map(Received::take).unwrap_or_default();
-    let worker = controller.clone();
-    // A signature over, and the text of, a large body take long.
-    let read =
-        controller.compute(move || read(&worker, &method, &headers, &body, megabytes.as_deref())).await;
-    drop(received);
-    match read {
-        Ok((provider, Delivery::Push(push))) => {
+    let ((provider, delivery), of_sets) =
+        match arrive(&state.0, controller.clone(), (method, headers, body), read).await {
+            Ok(read) => read,
+            Err(answer) => return answer,
+        };
+    let is_for_sets = !matches!(of_sets, SetDelivery::Refused { .. });
+    if let Err(answer) = tell_sets(&controller, of_sets) {
+        return answer;
+    }
+    match delivery {
+        Delivery::Push(push) => {
             let concerned = controller.pushed(&push);
             let provider = provider.map_or("", webhook::Provider::name);
             // A name from outside does not write the log's next line.
             tracing::info!(provider, revision = %printable::line(&push.revision), concerned, "push received");
             StatusCode::OK.into_response()
         }
-        Ok((_, Delivery::Ignored)) => StatusCode::OK.into_response(),
-        Ok((_, Delivery::Refused { status, body })) => {
-            (StatusCode::from_u16(status).unwrap_or(StatusCode::BAD_REQUEST), body).into_response()
-        }
-        Err(panic) => {
-            tracing::error!(panic, "a payload could not be read");
-            StatusCode::INTERNAL_SERVER_ERROR.into_response()
-        }
+        Delivery::Ignored => StatusCode::OK.into_response(),
+        // Nothing for Applications, and something that sets understand.
+        Delivery::Refused { .. } if is_for_sets => StatusCode::OK.into_response(),
+        Delivery::Refused { status, body } => refused(status, body),
     }
 }
 
-fn read(
-    controller: &Controller,
-    method: &Method,
-    headers: &HeaderMap,
-    body: &[u8],
-    megabytes_max: Option<&str>,
-) -> (Option<webhook::Provider>, Delivery) {
-    webhook::receive(&webhook::Request {
-        method: method.as_str(),
-        header: |name: &str| headers.get(name).and_then(|value| value.to_str().ok()),
-        body,
-        secret: |key: &str| controller.secret(key),
-        megabytes_max,
-        allow_without_secret: controller.setting(webhook::ALLOW_WITHOUT_SECRET).as_deref() == Some("true"),
+/// Answers one delivery for sets alone (ASET-185).
+async fn receive_for_sets(
+    state: State<Arc<Shared>>,
+    method: Method,
+    headers: HeaderMap,
+    body: Body,
+) -> Response {
+    let Some(controller) = state.0.controller.get().cloned() else { return starting() };
+    let read = |controller: Controller, arrived: Arrived| {
+        arrived.with_request(&controller, |request| webhook::receive_for_sets(request))
+    };
+    match arrive(&state.0, controller.clone(), (method, headers, body), read).await {
+        Ok(SetDelivery::Refused { status, body }) => refused(status, body),
+        Ok(delivery) => match tell_sets(&controller, delivery) {
+            Ok(()) => StatusCode::OK.into_response(),
+            Err(answer) => answer,
+        },
+        Err(answer) => answer,
+    }
+}
+
+fn starting() -> Response {
+    (StatusCode::SERVICE_UNAVAILABLE, "starting").into_response()
+}
+
+fn refused(status: u16, body: String) -> Response {
+    (StatusCode::from_u16(status).unwrap_or(StatusCode::BAD_REQUEST), body).into_response()
+}
+
+/// Hands a delivery on to the sets.
+fn tell_sets(controller: &Controller, delivery: SetDelivery) -> Result<(), Response> {
+    let SetDelivery::Event(mut event) = delivery else { return Ok(()) };
+    if let SetEvent::Push(push) = &mut event {
+        // Sets do not ask which files changed, and many deliveries may wait.
+        push.files = Vec::new();
+    }
+    if controller.told_sets(event) {
+        return Ok(());
+    }
+    Err((StatusCode::SERVICE_UNAVAILABLE, "Queue is full, discarding webhook payload").into_response())
+}
+
+/// Takes the body in and reads it where computations run.
+async fn arrive<T: Send + 'static>(
+    shared: &Shared,
+    controller: Controller,
+    (method, headers, body): (Method, HeaderMap, Body),
+    read: impl FnOnce(Controller, Arrived) -> T + Send + 'static,
+) -> Result<T, Response> {
+    let megabytes_max = controller.setting("webhook.maxPayloadSizeMB");
+    let header = |name: &str| headers.get(name).and_then(|value| value.to_str().ok());
+    let secret = |key: &str| controller.secret(key);
+    let megabytes = megabytes_max.as_deref();
+    let limit = webhook::body_bytes_max(header, secret, megabytes)
+        .max(webhook::set_body_bytes_max(header, secret, megabytes));
+    let body = if method == Method::POST { body } else { Body::empty() };
+    let mut received = match shared.intake.read(body, limit).await {
+        Ok(received) => Some(received),
+        // An empty body is what the checks below refuse with the right words.
+        Err(NoBody::TooLarge) => None,
+        Err(NoBody::Stalled) => {
+            let text = "the payload did not arrive in time";
+            return Err((StatusCode::REQUEST_TIMEOUT, text).into_response());
+        }
+        Err(NoBody::Busy) => {
+            let text = "other payloads arrive at this moment; try again";
+            return Err((StatusCode::SERVICE_UNAVAILABLE, text).into_response());
+        }
+    };
+    let body = received.as_mut().map(Received::take).unwrap_or_default();
+    let arrived = Arrived { method, headers, body, megabytes_max };
+    let worker = controller.clone();
+    // A signature over, and the text of, a large body take long.
+    let read = controller.compute(move || read(worker, arrived)).await;
+    drop(received);
+    read.map_err(|panic| {
+        tracing::error!(panic, "a payload could not be read");
+        StatusCode::INTERNAL_SERVER_ERROR.into_response()
     })
+}
+
+/// How headers and secrets are looked up.
+type Lookup<'a, T> = &'a dyn Fn(&str) -> T;
+
+impl Arrived {
+    fn with_request<T>(
+        &self,
+        controller: &Controller,
+        read: impl for<'a> FnOnce(&webhook::Request<'a, Lookup<'a, Option<&'a str>>, Lookup<'a, String>>) -> T,
+    ) -> T {
+        let header = |name: &str| self.headers.get(name).and_then(|value| value.to_str().ok());
+        let secret = |key: &str| controller.secret(key);
+        read(&webhook::Request {
+            method: self.method.as_str(),
+            header: &header,
+            body: &self.body,
+            secret: &secret,
+            megabytes_max: self.megabytes_max.as_deref(),
+            allow_without_secret: controller.setting(webhook::ALLOW_WITHOUT_SECRET).as_deref()
+                == Some("true"),
+        })
+    }
 }

@@ -1,13 +1,14 @@
 //! Runs the controller: keeps every Application's cluster equal to its sources.
 //!
-//! [`Controller`] is the whole thing: it follows Applications, projects, settings and the live objects of the
-//! destination clusters, and works on one application at a time per worker. What to do is decided by pure
-//! functions (`tiphys-lifecycle` and `tiphys-engine`); this crate gathers the facts, carries the answers out and writes
+//! [`Controller`] is the whole thing: it follows Applications and their sets, projects, settings and the live objects of
+//! the destination clusters, and works on one of them at a time per worker. What to do is decided by pure
+//! functions (`tiphys-lifecycle`, `tiphys-engine` and `tiphys-appset`); this crate gathers the facts, carries the answers out and writes
 //! the status ([`reconcile`]). [`http`] serves health, metrics and webhooks.
 
 mod affected;
 mod app_key;
 mod applications;
+mod cluster_labels;
 mod clusters;
 mod context;
 mod control_plane;
@@ -21,6 +22,7 @@ mod intake;
 mod lease;
 mod memory;
 pub mod metrics;
+mod monitors;
 mod projects;
 mod push_looks;
 mod pushes;
@@ -29,6 +31,7 @@ mod reconcile;
 mod rendering;
 mod scheduler;
 mod scripts;
+mod sets;
 mod settings_watch;
 mod store;
 mod surroundings;
@@ -47,5 +50,7 @@ mod support;
 
 pub use control_plane::StartError;
 pub use controller::{Controller, ControllerOptions, Sizes};
+pub use reconcile::shown::ShowError;
 pub use scripts::Interpreters;
+pub use sets::services;
 pub use surroundings::{Compute, Random, Surroundings};

@@ -14,6 +14,7 @@ use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::registry::Registry;
 
+use crate::app_key::SetKey;
 use crate::memory::MarkedObjects;
 
 /// Labels of `argocd_app_sync_total`.
@@ -40,6 +41,38 @@ pub struct ReconcileLabels {
     pub namespace: String,
     /// Destination server.
     pub dest_server: String,
+}
+
+/// Labels of `argocd_appset_reconcile` (ASET-311).
+#[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
+pub struct SetLabels {
+    /// Namespace of the set.
+    pub namespace: String,
+    /// Its name.
+    pub name: String,
+}
+
+impl SetLabels {
+    pub(crate) fn of(key: &SetKey) -> Self {
+        Self { namespace: key.namespace.to_string(), name: key.name.to_string() }
+    }
+}
+
+/// What is shown of a set (ASET-311, ASET-312).
+#[derive(Clone, Debug, Default)]
+pub struct SetInfo {
+    /// Namespace of the set.
+    pub namespace: String,
+    /// Its name.
+    pub name: String,
+    /// Reason of its condition `ResourcesUpToDate`; empty shows as `Unknown`.
+    pub status: String,
+    /// How many Applications it has.
+    pub owned: i64,
+    /// The step of its roll-out, from 1; 0 when there is none.
+    pub step: usize,
+    /// Labels that the settings want to see, with their values.
+    pub labels: Vec<(String, String)>,
 }
 
 /// Labels of `argocd_git_request_total`.
@@ -95,6 +128,25 @@ pub struct ClusterInfo {
     pub unreadable: usize,
     /// Whether every kind could be listed.
     pub connected: bool,
+    /// Labels that the settings want to see, with their values (CTL-120).
+    pub labels: Vec<(String, String)>,
+}
+
+/// What is, at the time of a scrape.
+#[derive(Clone, Copy, Debug)]
+pub struct Found<'a> {
+    /// All applications.
+    pub apps: &'a [AppInfo],
+    /// The sets that are worked on.
+    pub sets: &'a [SetInfo],
+    /// Sets that wait for a worker.
+    pub set_queue_depth: usize,
+    /// The clusters in use.
+    pub clusters: &'a [ClusterInfo],
+    /// Applications that wait for a worker.
+    pub queue_depth: usize,
+    /// Repositories and templates that several Secrets declare (REP-21).
+    pub duplicate_credentials: usize,
 }
 
 /// The metrics of one controller.
@@ -102,6 +154,7 @@ pub struct Metrics {
     registry: Mutex<Registry>,
     syncs: Family<SyncLabels, Counter>,
     reconciles: Family<ReconcileLabels, Histogram>,
+    set_reconciles: Family<SetLabels, Histogram>,
     work: Family<WorkLabels, Counter>,
 }
 
@@ -122,9 +175,13 @@ impl Metrics {
             Histogram::new([0.25, 0.5, 1.0, 2.0, 4.0, 8.0, 16.0])
         });
         registry.register("argocd_app_reconcile", "Seconds of one reconciliation", reconciles.clone());
+        let set_reconciles = Family::<SetLabels, Histogram>::new_with_constructor(|| {
+            Histogram::new([0.25, 0.5, 1.0, 2.0, 4.0, 8.0, 16.0])
+        });
+        registry.register("argocd_appset_reconcile", "Seconds of one look at a set", set_reconciles.clone());
         let work = Family::default();
         registry.register("tiphys_work", "Units of work done", work.clone());
-        Self { registry: Mutex::new(registry), syncs, reconciles, work }
+        Self { registry: Mutex::new(registry), syncs, reconciles, set_reconciles, work }
     }
 
     /// Counts an ended operation.
@@ -137,13 +194,24 @@ impl Metrics {
         self.reconciles.get_or_create(labels).observe(seconds);
     }
 
+    /// Records the time of a look at a set in seconds.
+    pub(crate) fn set_reconciled(&self, labels: &SetLabels, seconds: f64) {
+        self.set_reconciles.get_or_create(labels).observe(seconds);
+    }
+
+    /// A set is gone, and so is what was recorded of it.
+    pub(crate) fn set_gone(&self, labels: &SetLabels) {
+        self.set_reconciles.remove(labels);
+    }
+
     /// Counts a unit of work.
     pub fn worked(&self, work: &'static str) {
         self.work.get_or_create(&WorkLabels { work }).inc();
     }
 
     /// The text of a scrape: what was counted, then what is.
-    pub fn scrape(&self, apps: &[AppInfo], clusters: &[ClusterInfo], queue_depth: usize) -> String {
+    pub fn scrape(&self, found: &Found<'_>) -> String {
+        let Found { apps, sets, set_queue_depth, clusters, queue_depth, duplicate_credentials } = *found;
         let mut text = String::new();
         // Writing to a String cannot fail.
         let _ended = encode(&mut text, &self.registry.lock());
@@ -170,10 +238,18 @@ impl Metrics {
         }
         orphan_gauge(&mut body, apps);
         marked_gauge(&mut body, apps);
+        set_gauges(&mut body, sets);
         cluster_gauges(&mut body, clusters);
+        cluster_label_gauge(&mut body, clusters);
         let _ended = writeln!(
             body,
-            "# HELP workqueue_depth Number of keys that wait.\n# TYPE workqueue_depth gauge\nworkqueue_depth{{controller=\"application\",name=\"app_reconciliation_queue\"}} {queue_depth}"
+            "# HELP tiphys_repository_duplicate_credentials Number of repositories and templates that several Secrets \
+             declare.\n# TYPE tiphys_repository_duplicate_credentials gauge\ntiphys_repository_duplicate_credentials \
+             {duplicate_credentials}"
+        );
+        let _ended = writeln!(
+            body,
+            "# HELP workqueue_depth Number of keys that wait.\n# TYPE workqueue_depth gauge\nworkqueue_depth{{controller=\"application\",name=\"app_reconciliation_queue\"}} {queue_depth}\nworkqueue_depth{{controller=\"applicationset\",name=\"applicationset\"}} {set_queue_depth}"
         );
         body.push_str("# EOF\n");
         body
@@ -221,6 +297,41 @@ fn marked_gauge(body: &mut String, apps: &[AppInfo]) {
     }
 }
 
+/// Sets of Applications (ASET-311, ASET-312).
+fn set_gauges(body: &mut String, sets: &[SetInfo]) {
+    let mut family = |name: &str, help: &str, line: &dyn Fn(&SetInfo) -> String| {
+        // Writing to a String cannot fail.
+        let _ended = writeln!(body, "# HELP {name} {help}\n# TYPE {name} gauge");
+        for set in sets {
+            let _ended = writeln!(body, "{name}{}", line(set));
+        }
+    };
+    let named =
+        |set: &SetInfo| format!("name=\"{}\",namespace=\"{}\"", escape(&set.name), escape(&set.namespace));
+    family("argocd_appset_info", "Information about ApplicationSets.", &|set| {
+        let status = if set.status.is_empty() { "Unknown".to_owned() } else { escape(&set.status) };
+        format!("{{{},resource_update_status=\"{status}\"}} 1", named(set))
+    });
+    family("argocd_appset_owned_applications", "Number of Applications of an ApplicationSet.", &|set| {
+        format!("{{{}}} {}", named(set), set.owned)
+    });
+    family("argocd_appset_rollout_step", "Step of the roll-out, 0 when there is none.", &|set| {
+        format!("{{{}}} {}", named(set), set.step)
+    });
+    if sets.iter().all(|set| set.labels.is_empty()) {
+        return;
+    }
+    family("argocd_appset_labels", "Labels of ApplicationSets.", &|set| {
+        let mut labels: BTreeMap<String, &str> =
+            set.labels.iter().map(|(key, value)| (label_name(key), value.as_str())).collect();
+        labels.insert("name".to_owned(), &set.name);
+        labels.insert("namespace".to_owned(), &set.namespace);
+        let labels: Vec<String> =
+            labels.iter().map(|(key, value)| format!("{key}=\"{}\"", escape(value))).collect();
+        format!("{{{}}} 1", labels.join(","))
+    });
+}
+
 fn cluster_gauges(body: &mut String, clusters: &[ClusterInfo]) {
     let mut family = |name: &str, help: &str, line: &dyn Fn(&ClusterInfo) -> String| {
         let _ended = writeln!(body, "# HELP {name} {help}\n# TYPE {name} gauge");
@@ -255,6 +366,30 @@ fn cluster_gauges(body: &mut String, clusters: &[ClusterInfo]) {
     });
 }
 
+/// Labels of clusters, where the settings name some (CTL-120).
+fn cluster_label_gauge(body: &mut String, clusters: &[ClusterInfo]) {
+    if clusters.iter().all(|cluster| cluster.labels.is_empty()) {
+        return;
+    }
+    body.push_str("# HELP argocd_cluster_labels Labels of clusters.\n# TYPE argocd_cluster_labels gauge\n");
+    for cluster in clusters {
+        let mut labels: BTreeMap<String, &str> =
+            cluster.labels.iter().map(|(key, value)| (label_name(key), value.as_str())).collect();
+        labels.insert("name".to_owned(), &cluster.name);
+        labels.insert("server".to_owned(), &cluster.server);
+        let labels: Vec<String> =
+            labels.iter().map(|(key, value)| format!("{key}=\"{}\"", escape(value))).collect();
+        // Writing to a String cannot fail.
+        let _ended = writeln!(body, "argocd_cluster_labels{{{}}} 1", labels.join(","));
+    }
+}
+
+/// The name that a label of Kubernetes has in metrics.
+fn label_name(key: &str) -> String {
+    let plain = |c: char| if c.is_ascii_alphanumeric() || c == '_' { c } else { '_' };
+    format!("label_{}", key.chars().map(plain).collect::<String>())
+}
+
 fn escape(text: &str) -> String {
     text.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n")
 }
@@ -276,9 +411,40 @@ mod tests {
             dry_run: text("false"),
         });
         let app = AppInfo { name: text("we\"b"), ..AppInfo::default() };
-        let body = metrics.scrape(&[app], &[ClusterInfo::default()], 3);
+        let labels = vec![("acme.test/team".to_owned(), "a".to_owned())];
+        let cluster = ClusterInfo { name: text("eu"), labels, ..ClusterInfo::default() };
+        let set = SetInfo {
+            namespace: text("argocd"),
+            name: text("all"),
+            owned: 7_000,
+            step: 2,
+            labels: vec![("team".to_owned(), "a".to_owned())],
+            ..SetInfo::default()
+        };
+        let found = Found {
+            apps: &[app],
+            sets: &[set],
+            set_queue_depth: 4,
+            clusters: &[cluster],
+            queue_depth: 3,
+            duplicate_credentials: 2,
+        };
+        let body = metrics.scrape(&found);
         assert!(body.contains("argocd_app_sync_total{namespace=\"argocd\",name=\"web\""), "{body}");
         assert!(body.contains("name=\"we\\\"b\"") && body.contains("sync_status=\"Unknown\""), "{body}");
+        assert!(
+            body.contains("\nargocd_cluster_labels{label_acme_test_team=\"a\",name=\"eu\",server=\"\"} 1\n"),
+            "{body}"
+        );
+        for line in [
+            "argocd_appset_info{name=\"all\",namespace=\"argocd\",resource_update_status=\"Unknown\"} 1",
+            "argocd_appset_owned_applications{name=\"all\",namespace=\"argocd\"} 7000",
+            "argocd_appset_rollout_step{name=\"all\",namespace=\"argocd\"} 2",
+            "argocd_appset_labels{label_team=\"a\",name=\"all\",namespace=\"argocd\"} 1",
+        ] {
+            assert!(body.contains(&format!("\n{line}\n")), "{line}: {body}");
+        }
+        assert!(body.contains("\ntiphys_repository_duplicate_credentials 2\n"), "{body}");
         assert!(body.ends_with("# EOF\n") && body.matches("# EOF").count() == 1);
     }
 }

@@ -23,6 +23,7 @@ mod record;
 mod refresh;
 mod resolve;
 mod settle;
+pub(crate) mod shown;
 mod sync;
 #[cfg(test)]
 mod tests;
@@ -70,7 +71,7 @@ async fn round(cx: &mut AppContext<'_>) -> Requeue {
     let controller = cx.controller;
     let settings = &cx.world.settings;
     let is_enabled = namespace_enabled(settings, &cx.key.namespace, &controller.namespace);
-    if !is_enabled || timing::is_skipped(&cx.app) {
+    if !is_enabled || timing::is_skipped(&cx.app) || is_cluster_skipped(cx) {
         return Requeue::Done;
     }
     if cx.app.metadata.deletion_timestamp.is_some() && cx.app.operation.is_none() {
@@ -110,6 +111,11 @@ async fn round(cx: &mut AppContext<'_>) -> Requeue {
         requeue = requeue.soonest(Requeue::At(due), now_again);
     }
     requeue
+}
+
+/// Whether the Secret of the destination says that nobody works on the cluster (REP-103, CTL-89).
+fn is_cluster_skipped(cx: &AppContext<'_>) -> bool {
+    cx.world.clusters.resolve(&cx.app.spec.destination).is_ok_and(|cluster| cluster.skip_reconcile)
 }
 
 /// The cluster that an application may make a worker wait for.

@@ -1,8 +1,7 @@
 //! Rendered sources by content: same inputs, same objects, no work (law 5).
 //!
-//! The key names every input of a rendering. Where the renderer read nothing outside the source's own
-//! directory, the key holds that directory's id instead of the whole tree's, so a commit elsewhere in a
-//! repository of a thousand applications renders nothing. Objects are stored stamped with their tracking data,
+//! The key names every input of a rendering. It holds the id of the deepest directory that contains all that the renderer
+//! read instead of the whole tree's, so a commit elsewhere in a repository of a thousand applications renders nothing. Objects are stored stamped with their tracking data,
 //! as compact bytes; the [`cache`] holds what no application does, within a bound of bytes.
 
 mod cache;
@@ -14,17 +13,20 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use moka::sync::Cache;
+use parking_lot::Mutex;
 use sha2::{Digest, Sha256};
 use tiphys_cluster::{Kinds, Scope};
 use tiphys_engine::tracking::TrackingSettings;
 use tiphys_go::json::{self, JsonError};
 use tiphys_go::memory::Memory;
 use tiphys_object::{Gvk, Object, access};
+use tiphys_render::jsonnet::Evaluator;
+use tiphys_render::needs::{Need, Outcome, Supplies};
 use tiphys_render::{
-    Budget, Entry, KnownDirectory, Reason, RenderError, RenderRequest, SourceType, Tree, TreeError, TreePath,
-    WalkLimit, check_weight, render,
+    Budget, Entry, Inputs, KnownDirectory, Reason, RenderError, RenderRequest, SourceType, Tree, TreeError,
+    TreePath, WalkLimit, World as TemplateWorld, check_weight, render,
 };
-use tiphys_source::Clock;
+use tiphys_source::{Clock, Secret};
 use tokio::sync::Semaphore;
 
 use crate::app_key::AppKey;
@@ -42,6 +44,8 @@ const RENDERER_VERSION: &str = "1";
 const RELEASED_BYTES_MAX: u64 = 32 * 1024 * 1024;
 /// Failures that are remembered.
 const FAILURES_MAX: u64 = 10_000;
+/// Sources of which it is known how far they read.
+const REACHES_MAX: u64 = 50_000;
 /// Failed attempts that are made before the failure is answered from memory (RND-145).
 const ATTEMPTS_MAX: u32 = 3;
 /// How long a failure is answered from memory (RND-145).
@@ -78,6 +82,7 @@ struct Failure {
 }
 
 /// What is rendered: the request, and what the objects are stamped with.
+#[derive(Clone)]
 pub(crate) struct RenderTask {
     /// The application it is for.
     pub(crate) key: AppKey,
@@ -91,6 +96,9 @@ pub(crate) struct RenderTask {
     pub(crate) tracking: Arc<TrackingSettings>,
     /// What the destination serves. No part of the key: it decides what is kept, not what is compared.
     pub(crate) kinds: Option<Arc<Kinds>>,
+    /// A secret of the installation, for chance that is the same each time (RND-163). No part of the key: it does not
+    /// change.
+    pub(crate) secret: Secret,
     /// Whether cached results are passed over (RND-144).
     pub(crate) hard: bool,
 }
@@ -100,25 +108,39 @@ pub(crate) struct RenderTask {
 pub(crate) struct Renders {
     done: RenderCache,
     failed: Cache<[u8; 32], Failure>,
+    /// What renderings lacked, by key: they need not be begun to find that out again.
+    needs: Cache<[u8; 32], Arc<[Need]>>,
+    /// How far from their own directories sources read, by their request without any tree.
+    reaches: Cache<[u8; 32], TreePath>,
     turns: Arc<Turns>,
     gates: Gates,
     /// Looks at trees, which need no slot (RND-19) and are bounded nonetheless.
     looks: Arc<Semaphore>,
     compute: Compute,
     clock: Clock,
+    jsonnet: Arc<dyn Evaluator>,
 }
 
 impl Renders {
     /// Nothing rendered yet.
-    pub(crate) fn new(gates: Gates, compute: Compute, clock: Clock) -> Self {
-        Self::keeping(RELEASED_BYTES_MAX, gates, compute, clock)
+    pub(crate) fn new(gates: Gates, compute: Compute, clock: Clock, jsonnet: Arc<dyn Evaluator>) -> Self {
+        Self::keeping(RELEASED_BYTES_MAX, gates, compute, clock, jsonnet)
     }
 
     /// The same, with the bytes that are kept although nobody holds them.
-    fn keeping(released_bytes_max: u64, gates: Gates, compute: Compute, clock: Clock) -> Self {
+    fn keeping(
+        released_bytes_max: u64,
+        gates: Gates,
+        compute: Compute,
+        clock: Clock,
+        jsonnet: Arc<dyn Evaluator>,
+    ) -> Self {
         Self {
+            jsonnet,
             done: RenderCache::new(released_bytes_max),
             failed: Cache::builder().max_capacity(FAILURES_MAX).build(),
+            needs: Cache::builder().max_capacity(FAILURES_MAX).build(),
+            reaches: Cache::builder().max_capacity(REACHES_MAX).build(),
             turns: Arc::new(Turns::new(compute.parallelism())),
             gates,
             looks: Arc::new(Semaphore::new(compute.parallelism().max(1))),
@@ -137,7 +159,8 @@ impl Renders {
         self.done.held()
     }
 
-    /// The objects of a source; says whether they were rendered now.
+    /// The objects of a source, with whether they were rendered now; or what it lacks. What was brought for it is a part
+    /// of the key, so one that was rendered with these supplies is found again without any work.
     ///
     /// # Errors
     /// With the text users see.
@@ -145,26 +168,41 @@ impl Renders {
         &self,
         tree: Arc<dyn Tree>,
         task: RenderTask,
-    ) -> Result<(Arc<Held>, bool), RenderFailure> {
-        let (task, Keys { narrow, clean, wide }) = self.look(&tree, task).await?;
+        supplies: Arc<Supplies>,
+    ) -> Result<Outcome<(Arc<Held>, bool)>, RenderFailure> {
+        let (task, keys) = self.look(&tree, task).await?;
+        let keys = keys.with_supplies(&supplies);
+        let wide = keys.wide;
+        // A hard refresh renders anew, but not for every thing that is brought.
+        if !task.hard || !supplies.is_empty() {
+            if let Some(needs) = self.needs.get(&wide) {
+                return Ok(Outcome::Needs(needs.to_vec()));
+            }
+        }
         if !task.hard {
-            let hit = narrow.filter(|_| clean).and_then(|key| self.done.get(&key));
-            if let Some(hit) = hit.or_else(|| self.done.get(&wide)) {
-                return Ok((hit, false));
+            if let Some(hit) = keys.all(&task).find_map(|key| self.done.get(&key)) {
+                return Ok(Outcome::Done((hit, false)));
             }
             if let Some(failure) = self.failure(&wide).filter(|failure| failure.attempts >= ATTEMPTS_MAX) {
                 return Err(RenderFailure::Text(format!("{CACHED}{}", failure.text)));
             }
         }
-        self.run(tree, task, narrow, wide).await.map(|rendered| (rendered, true))
+        let outcome = self.run((tree, supplies), task, keys).await?;
+        Ok(match outcome {
+            Outcome::Done(rendered) => Outcome::Done((rendered, true)),
+            Outcome::Needs(needs) => Outcome::Needs(needs),
+        })
     }
 
     /// Keys of a rendering, and whether all links of the tree stay inside. Unless both are known they are read from
     /// the repository, which is work for the threads that may block, within the time of a rendering.
     async fn look(&self, tree: &Arc<dyn Tree>, mut task: RenderTask) -> Result<(RenderTask, Keys), String> {
-        let path = TreePath::parse(&task.request.source.path).ok();
-        if let Some(known) = path.and_then(|path| tree.known(&path)) {
-            let keys = Keys::of(tree.id(), known, &task);
+        let base = base_key(&task);
+        let own = own_path(&task);
+        let reach = self.reaches.get(&base).or_else(|| own.clone());
+        let known = |path: &Option<TreePath>| path.as_ref().and_then(|path| tree.known(path));
+        if let (Some(own), Some(near)) = (known(&own), known(&reach)) {
+            let keys = Keys::of(tree.id(), (base, own), (reach, near), &task);
             return Ok((task, keys));
         }
         let look = Arc::clone(&self.looks).acquire_owned().await;
@@ -173,7 +211,10 @@ impl Renders {
         task.budget.cancelled = Some(Arc::clone(&cancelled));
         let tree = Arc::clone(tree);
         let job = self.compute.run(move || {
-            let keys = Keys::of(tree.id(), look_at(tree.as_ref(), &task), &task);
+            let looked = look_at(tree.as_ref(), own.as_ref(), &task);
+            let near_id = reach.as_ref().and_then(|path| tree.subtree_id(path).ok().flatten());
+            let near = KnownDirectory { id: near_id, is_clean: looked.is_clean };
+            let keys = Keys::of(tree.id(), (base, looked), (reach, near), &task);
             drop(look);
             (task, keys)
         });
@@ -184,6 +225,24 @@ impl Renders {
         looked.map_err(|panic| format!("rendering failed unexpectedly: {panic}"))
     }
 
+    /// The key by the directory that holds all that was read, where that is not the whole tree: from now on a change
+    /// elsewhere renders nothing.
+    fn near(
+        &self,
+        tree: &Arc<dyn Tree>,
+        task: &RenderTask,
+        keys: &Keys,
+        reach: TreePath,
+    ) -> Option<[u8; 32]> {
+        if reach.is_root() {
+            return None;
+        }
+        let id = tree.subtree_id(&reach).ok()??;
+        let near = keys.supplied(near_key(task, &reach, &id));
+        self.reaches.insert(keys.base, reach);
+        Some(near)
+    }
+
     /// A failure that is not too long ago to count.
     fn failure(&self, key: &[u8; 32]) -> Option<Failure> {
         let now = self.clock.elapsed();
@@ -192,32 +251,54 @@ impl Renders {
 
     async fn run(
         &self,
-        tree: Arc<dyn Tree>,
+        (tree, supplies): (Arc<dyn Tree>, Arc<Supplies>),
         task: RenderTask,
-        narrow: Option<[u8; 32]>,
-        wide: [u8; 32],
-    ) -> Result<Arc<Held>, RenderFailure> {
+        keys: Keys,
+    ) -> Result<Outcome<Arc<Held>>, RenderFailure> {
+        let wide = keys.wide;
+        let is_supplied = !supplies.is_empty();
+        let own_tree = Arc::clone(&tree);
         let task = Arc::new(task);
         let work = {
-            let task = Arc::clone(&task);
-            move |budget: &Budget| render_stamped(tree.as_ref(), &task, budget)
+            let (task, jsonnet) = (Arc::clone(&task), Arc::clone(&self.jsonnet));
+            let world = TemplateWorld { now: self.clock.now(), chance: Some(chance) };
+            move |budget: &Budget| {
+                let inputs = Inputs {
+                    tree: tree.as_ref(),
+                    supplies: &supplies,
+                    jsonnet: jsonnet.as_ref(),
+                    world,
+                    secret: task.secret.expose().as_bytes(),
+                };
+                render_stamped(&inputs, &task, budget)
+            }
         };
         match self.in_turn(&task.key, task.priority, &task.budget, work).await {
-            Ok((objects, source_type, inside)) => {
-                // The narrow key names no cluster: what may differ between clusters must not be found by it.
-                let inside = inside && !source_type.depends_on_cluster();
-                let id = narrow.filter(|_| inside).unwrap_or(wide);
+            Ok(Outcome::Needs(needs)) => {
+                self.needs.insert(wide, needs.clone().into());
+                Ok(Outcome::Needs(needs))
+            }
+            Ok(Outcome::Done(Stamped { objects, source_type, is_pinned, reach })) => {
+                let inside = keys.is_own(&reach);
+                let id = if is_pinned {
+                    keys.pinned(&task)
+                } else if inside && !source_type.depends_on_cluster() {
+                    // The narrow key names no cluster: what may differ between clusters must not be found by it.
+                    keys.narrow.unwrap_or(wide)
+                } else {
+                    self.near(&own_tree, &task, &keys, reach).unwrap_or(wide)
+                };
                 let bytes: usize = objects.iter().map(|object| object.raw().len() + 600).sum();
                 let bytes = u32::try_from(bytes).unwrap_or(u32::MAX);
                 self.failed.invalidate(&wide);
-                let is_within = inside && narrow.is_some();
-                Ok(self.done.put(RenderedSource {
+                let is_within = inside && !is_supplied && !is_pinned;
+                Ok(Outcome::Done(self.done.put(RenderedSource {
                     objects: objects.into(),
                     source_type,
                     id,
                     is_within,
                     bytes,
-                }))
+                })))
             }
             Err(failed) => {
                 // Failures that say nothing about the content do not count towards the pause (RND-146).
@@ -360,7 +441,15 @@ pub(crate) fn is_same_failure(one: &str, other: &str) -> bool {
     one.replacen(CACHED, "", 1) == other.replacen(CACHED, "", 1)
 }
 
-type Stamped = (Vec<Arc<Object>>, SourceType, bool);
+/// A rendering whose objects are stamped and packed.
+struct Stamped {
+    objects: Vec<Arc<Object>>,
+    source_type: SourceType,
+    /// Whether a file of the tree makes it depend on the revision.
+    is_pinned: bool,
+    /// The directory that holds all that was read.
+    reach: TreePath,
+}
 
 /// With what objects are marked as an application's.
 pub(crate) struct Stamp {
@@ -395,7 +484,11 @@ impl Stamp {
 }
 
 /// Renders, stamps and packs.
-fn render_stamped(tree: &dyn Tree, task: &RenderTask, budget: &Budget) -> Result<Stamped, Failed> {
+fn render_stamped(
+    inputs: &Inputs<'_>,
+    task: &RenderTask,
+    budget: &Budget,
+) -> Result<Outcome<Stamped>, Failed> {
     let request = &task.request;
     let stamp = Stamp {
         tracking: Arc::clone(&task.tracking),
@@ -403,10 +496,18 @@ fn render_stamped(tree: &dyn Tree, task: &RenderTask, budget: &Budget) -> Result
         namespace: request.context.destination_namespace.clone(),
         kinds: task.kinds.clone(),
     };
-    let witness = Witness { tree, inside: &request.source.path, left: AtomicBool::new(false) };
-    let rendered = render(request, &witness, budget)?;
+    let witness = Witness::new(inputs.tree, &request.source.path);
+    let rendered = match render(request, &Inputs { tree: &witness, ..*inputs }, budget)? {
+        Outcome::Done(rendered) => rendered,
+        Outcome::Needs(needs) => return Ok(Outcome::Needs(needs)),
+    };
     let objects = rendered.objects.into_iter().map(|value| stamp.pack(value)).collect::<Result<_, _>>()?;
-    Ok((objects, rendered.source_type, !witness.left.load(Ordering::Relaxed)))
+    Ok(Outcome::Done(Stamped {
+        objects,
+        source_type: rendered.source_type,
+        is_pinned: rendered.is_pinned,
+        reach: witness.reach(),
+    }))
 }
 
 /// Reads, stamps and packs manifests one after another.
@@ -428,29 +529,100 @@ struct Keys {
     /// The key by the source's own directory, for any cluster. It is only ever filled by a rendering that read nothing
     /// else, of a type that does not depend on the cluster.
     narrow: Option<[u8; 32]>,
-    /// Whether no link leaves the tree: the one check that looks at all of it, repeated before the narrow key
-    /// is used; trees remember its answer.
+    /// The key by the directory that held all that was read the last time, for this cluster.
+    near: Option<[u8; 32]>,
+    /// Whether no link leaves the tree: the one check that looks at all of it, repeated before these keys are used;
+    /// trees remember its answer.
     clean: bool,
     /// The key by the whole tree.
     wide: [u8; 32],
+    /// The request without any tree.
+    base: [u8; 32],
+    /// The source's own directory.
+    own: Option<TreePath>,
+    /// What was brought; nothing where nothing was.
+    supplies: Option<[u8; 32]>,
 }
 
 impl Keys {
-    fn of(tree: &str, directory: KnownDirectory, task: &RenderTask) -> Self {
+    fn of(
+        tree: &str,
+        (base, own): ([u8; 32], KnownDirectory),
+        (reach, near): (Option<TreePath>, KnownDirectory),
+        task: &RenderTask,
+    ) -> Self {
         let by_directory = |id: String| key(task, "directory", &id, &task.request.identity_anywhere());
         Self {
-            narrow: directory.id.map(by_directory),
-            clean: directory.is_clean,
+            narrow: own.id.map(by_directory),
+            near: reach.zip(near.id).map(|(reach, id)| near_key(task, &reach, &id)),
+            clean: own.is_clean,
             wide: key(task, "tree", tree, &task.request.identity()),
+            base,
+            own: own_path(task),
+            supplies: None,
         }
+    }
+
+    /// The same with what was brought (RND-141).
+    fn with_supplies(mut self, supplies: &Supplies) -> Self {
+        if supplies.is_empty() {
+            return self;
+        }
+        self.supplies = Some(supplies.digest());
+        self.narrow = self.narrow.map(|key| self.supplied(key));
+        self.near = self.near.map(|key| self.supplied(key));
+        self.wide = self.supplied(self.wide);
+        self.base = self.supplied(self.base);
+        self
+    }
+
+    fn supplied(&self, key: [u8; 32]) -> [u8; 32] {
+        self.supplies.map_or(key, |digest| hash([&key[..], &digest]))
+    }
+
+    /// The key of a rendering that a file of the tree makes depend on the revision.
+    fn pinned(&self, task: &RenderTask) -> [u8; 32] {
+        hash([&self.wide[..], b"revision", task.request.revision.as_bytes()])
+    }
+
+    /// Under which keys the rendering may be known.
+    fn all(&self, task: &RenderTask) -> impl Iterator<Item = [u8; 32]> {
+        let within = [self.narrow, self.near].into_iter().filter(|_| self.clean).flatten();
+        within.chain([self.wide, self.pinned(task)]).collect::<Vec<_>>().into_iter()
+    }
+
+    /// Whether all that was read is in the source's own directory.
+    fn is_own(&self, reach: &TreePath) -> bool {
+        self.own.as_ref() == Some(reach)
     }
 }
 
+/// The source's own directory, as far as it is a path at all.
+fn own_path(task: &RenderTask) -> Option<TreePath> {
+    TreePath::parse(&task.request.source.path).ok()
+}
+
+/// The request without any tree.
+fn base_key(task: &RenderTask) -> [u8; 32] {
+    key(task, "reach", "", &task.request.identity())
+}
+
+fn near_key(task: &RenderTask, reach: &TreePath, id: &str) -> [u8; 32] {
+    key(task, "near", &format!("{id} {reach}"), &task.request.identity())
+}
+
 /// Reads what [`Keys`] are made of; what cannot be read makes no narrow key.
-fn look_at(tree: &dyn Tree, task: &RenderTask) -> KnownDirectory {
+fn look_at(tree: &dyn Tree, own: Option<&TreePath>, task: &RenderTask) -> KnownDirectory {
     let is_clean = tree.escaping_link(&mut task.budget.walk()).is_ok_and(|link| link.is_none());
-    let path = TreePath::parse(&task.request.source.path).ok();
-    KnownDirectory { id: path.and_then(|path| tree.subtree_id(&path).ok()?), is_clean }
+    KnownDirectory { id: own.and_then(|path| tree.subtree_id(path).ok()?), is_clean }
+}
+
+/// Chance of the machine, for templates that want it.
+fn chance(bytes: &mut [u8]) {
+    // A machine without chance makes passwords of zeroes; it has none only before it has started.
+    if aws_lc_rs::rand::fill(bytes).is_err() {
+        bytes.fill(0);
+    }
 }
 
 /// Hash of everything a rendering depends on (RND-141, RND-142).
@@ -506,23 +678,39 @@ fn hash<const N: usize>(fields: [&[u8]; N]) -> [u8; 32] {
     hash.finalize().into()
 }
 
-/// A tree that notices whether anything outside one directory was looked at.
+/// A tree that notices how far from one directory anything was looked at.
 struct Witness<'a> {
     tree: &'a dyn Tree,
-    inside: &'a str,
-    left: AtomicBool,
+    inside: TreePath,
+    reach: Mutex<TreePath>,
 }
 
-impl Witness<'_> {
+impl<'a> Witness<'a> {
+    fn new(tree: &'a dyn Tree, inside: &str) -> Self {
+        let inside = TreePath::parse(inside).unwrap_or_default();
+        Self { tree, reach: Mutex::new(inside.clone()), inside }
+    }
+
+    /// The deepest directory that holds the source's own and all that was looked at.
+    fn reach(&self) -> TreePath {
+        self.reach.lock().clone()
+    }
+
+    /// Something at a path was looked at. Components above the directory are looked at on the way down to it.
     fn note(&self, path: &TreePath) {
-        let path = path.as_str();
-        let inside = self.inside.trim_matches('/');
-        let within = matches!(inside, "" | ".")
-            || path.strip_prefix(inside).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
-            // Components above the directory are looked at on the way down to it.
-            || inside.strip_prefix(path).is_some_and(|rest| path.is_empty() || rest.starts_with('/'));
-        if !within {
-            self.left.store(true, Ordering::Relaxed);
+        if !self.inside.is_within(path) {
+            self.note_all_of(path);
+        }
+    }
+
+    /// Everything at a path was looked at, or its members.
+    fn note_all_of(&self, path: &TreePath) {
+        let mut reach = self.reach.lock();
+        while !path.is_within(&reach) {
+            match reach.parent() {
+                Some(above) => *reach = above,
+                None => return,
+            }
         }
     }
 }
@@ -533,6 +721,7 @@ impl Tree for Witness<'_> {
     }
 
     fn subtree_id(&self, path: &TreePath) -> Result<Option<String>, TreeError> {
+        self.note_all_of(path);
         self.tree.subtree_id(path)
     }
 
@@ -542,7 +731,7 @@ impl Tree for Witness<'_> {
     }
 
     fn list(&self, path: &TreePath) -> Result<Vec<(String, Entry)>, TreeError> {
-        self.note(path);
+        self.note_all_of(path);
         self.tree.list(path)
     }
 

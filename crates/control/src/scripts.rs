@@ -1,9 +1,10 @@
-//! Runs users' programs in processes that can be killed (ENG-69, ENG-131, ENG-214, SEC-10).
+//! Runs users' programs in processes that can be killed (ENG-69, ENG-131, ENG-214, RND-78, SEC-10).
 //!
 //! A small pool of children (`tiphys worker`) answers questions of [`tiphys_engine::scripts::wire`]. A child that
 //! takes longer than the deadline for one program, or that dies of its limits, is thrown away; that program has no
 //! result then, and everything else goes on. What an application may waste is bounded by the [`Ledger`].
 
+mod jsonnet;
 mod ledger;
 mod programs;
 
@@ -18,6 +19,7 @@ use tiphys_engine::health::{Health, HealthError};
 use tiphys_engine::normalize::delete_paths;
 use tiphys_engine::scripts::{HealthScript, Paths, Runner, ScriptFault, Scripts, wire};
 use tiphys_exec::{Limits, Program, Service, ServiceError};
+use tiphys_render::jsonnet::{Evaluator, InProcess};
 use tiphys_source::Clock;
 use tokio::sync::{Semaphore, SemaphorePermit};
 
@@ -34,6 +36,8 @@ const PROCESSOR_TIME_MAX: Duration = Duration::from_mins(10);
 const ANSWER_BYTES_MAX: usize = 32 << 20;
 /// Wall-clock limit of one health script (ENG-131).
 const LUA_DEADLINE: Duration = Duration::from_secs(1);
+/// Processor time of one Jsonnet program, between two of its imports.
+pub(crate) const JSONNET_DEADLINE: Duration = Duration::from_secs(30);
 /// Longest deadline of a jq expression that settings can ask for.
 const JQ_DEADLINE_MAX: Duration = Duration::from_secs(10);
 /// Expressions whose syntax is remembered; beyond, all are forgotten.
@@ -41,7 +45,14 @@ const CHECKED_MAX: usize = 1024;
 
 /// Who runs users' programs for a controller. Cloning gives another handle to the same.
 #[derive(Clone, Debug, Default)]
-pub struct Interpreters(Option<Arc<Pool>>);
+pub struct Interpreters(Option<Pools>);
+
+/// Children by what they are for: Jsonnet may compute for long, and nobody else waits for it.
+#[derive(Clone, Debug)]
+struct Pools {
+    scripts: Arc<Pool>,
+    jsonnet: Arc<Pool>,
+}
 
 impl Interpreters {
     /// Programs run in this process, with budgets in steps: equal inputs give equal answers, and a hostile program
@@ -64,15 +75,8 @@ impl Interpreters {
             },
             answer_bytes_max: ANSWER_BYTES_MAX,
         };
-        Self(Some(Arc::new(Pool {
-            program,
-            clock,
-            children: Mutex::default(),
-            freed: Condvar::new(),
-            turns: Semaphore::new(CHILDREN_MAX),
-            checked: Mutex::default(),
-            ledger: Mutex::default(),
-        })))
+        let pool = || Arc::new(Pool::new(program.clone(), clock.clone()));
+        Self(Some(Pools { scripts: pool(), jsonnet: pool() }))
     }
 
     /// Runs the programs of one comparison of an application; `jq_deadline` is for each expression on each object.
@@ -80,8 +84,8 @@ impl Interpreters {
     pub fn runner(&self, owner: &str, jq_deadline: Duration) -> Runner {
         match &self.0 {
             None => Runner::default(),
-            Some(pool) => Runner::new(OwnedPool {
-                pool: Arc::clone(pool),
+            Some(pools) => Runner::new(OwnedPool {
+                pool: Arc::clone(&pools.scripts),
                 owner: owner.to_owned(),
                 jq_deadline: jq_deadline.min(JQ_DEADLINE_MAX),
                 spent: Mutex::default(),
@@ -92,7 +96,16 @@ impl Interpreters {
     /// Waits until there is a child for one more thread, without holding a thread.
     pub(crate) async fn turn(&self) -> Option<SemaphorePermit<'_>> {
         // The semaphore is never closed.
-        self.0.as_ref()?.turns.acquire().await.ok()
+        self.0.as_ref()?.scripts.turns.acquire().await.ok()
+    }
+
+    /// Who evaluates Jsonnet, each program for so long between two of its imports. Renderings wait for their turn, so
+    /// few do at once.
+    pub fn evaluator(&self, deadline: Duration) -> Arc<dyn Evaluator> {
+        match &self.0 {
+            None => Arc::new(InProcess),
+            Some(pools) => Arc::new(jsonnet::Remote { pool: Arc::clone(&pools.jsonnet), deadline }),
+        }
     }
 }
 
@@ -128,6 +141,18 @@ struct Lease<'a> {
 }
 
 impl Pool {
+    fn new(program: Program, clock: Clock) -> Self {
+        Self {
+            program,
+            clock,
+            children: Mutex::default(),
+            freed: Condvar::new(),
+            turns: Semaphore::new(CHILDREN_MAX),
+            checked: Mutex::default(),
+            ledger: Mutex::default(),
+        }
+    }
+
     /// Takes a child, or starts one; waits while all are at work, which each of them is for a bounded time.
     fn lease(&self) -> Result<Lease<'_>, ScriptFault> {
         let mut children = self.children.lock();

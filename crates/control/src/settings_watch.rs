@@ -116,6 +116,8 @@ impl SettingsWatch {
             clock: surroundings.clock.clone(),
             ..SourceOptions::new(cache_dir)
         };
+        let options =
+            options.with_environment(|name| self.data.env.get(name)).map_err(StartError::Environment)?;
         let sources = match &surroundings.repositories {
             Some(repositories) => Ok(Sources::in_memory(options, repositories.clone())),
             None => Sources::new(options),
@@ -241,7 +243,9 @@ fn take(data: &mut InstallationData, kind: Kind, event: ObjectEvent) -> bool {
             }
             Err(bad) => {
                 tracing::error!(%bad, "settings cannot be read; their last content stays in force");
-                false
+                // One that was never read may be a cluster's.
+                let is_unknown = matches!(kind, Kind::Secret) && known(data, kind, &bad.key).is_none();
+                is_unknown && data.bad_secrets.insert(bad.key.name.to_string(), bad.reason).is_none()
             }
         },
         // Without them fewer servers and signatures are trusted, and nothing else changes.
@@ -257,6 +261,9 @@ fn take(data: &mut InstallationData, kind: Kind, event: ObjectEvent) -> bool {
         }
         ObjectEvent::Delete(key) => {
             data.bad_projects.remove(key.name.as_str());
+            if matches!(kind, Kind::Secret) && data.bad_secrets.remove(key.name.as_str()).is_some() {
+                return true;
+            }
             let map = if matches!(kind, Kind::Project) { &mut data.projects } else { &mut data.secrets };
             map.remove(key.name.as_str()).is_some()
         }

@@ -7,6 +7,7 @@
 mod declared;
 mod followers;
 mod marks;
+mod owners;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet, VecDeque};
 use std::sync::{Arc, OnceLock};
@@ -20,13 +21,16 @@ use tiphys_api::names::annotation;
 use tiphys_engine::tracking::{Previous, Reading, Readings, TrackingMethod, TrackingSettings};
 use tiphys_lifecycle::webhook::Push;
 use tiphys_object::{Metadata, Object};
+use tokio::sync::Notify;
 
-use crate::app_key::AppKey;
+use crate::app_key::{AppKey, SetKey};
 use crate::memory::AppMemory;
 pub(crate) use declared::Declared;
 use followers::ByReference;
 pub(crate) use followers::{Pushed, Reference};
 use marks::Marks;
+pub(crate) use owners::{NewsOfSets, SetNews, set_of};
+use owners::{Owners, Seen};
 
 /// One application.
 #[derive(Clone)]
@@ -45,6 +49,8 @@ pub(crate) struct AppEntry {
     marks: Box<[SmolStr]>,
     /// How its objects are marked now.
     pub(crate) method: TrackingMethod,
+    /// The set that controls it, and what that looks at.
+    set: Option<(SetKey, Seen)>,
     /// What the controller remembers between passes.
     pub(crate) memory: Arc<Mutex<AppMemory>>,
 }
@@ -56,6 +62,13 @@ impl AppEntry {
     /// When the object has members of types that the CRD forbids.
     pub(crate) fn parse(&self) -> Result<Application, serde_json::Error> {
         serde_json::from_slice(self.object.raw())
+    }
+
+    /// The object, where it is of this version.
+    pub(crate) fn as_version(&self, uid: &str, version: &str) -> Option<Arc<Object>> {
+        let metadata = self.object.metadata();
+        let is_same = !version.is_empty() && metadata.uid == uid && metadata.resource_version == version;
+        is_same.then(|| Arc::clone(&self.object))
     }
 }
 
@@ -81,6 +94,7 @@ struct State {
     readings: Arc<Readings>,
     by_reference: ByReference,
     by_project: HashMap<SmolStr, BTreeSet<AppKey>>,
+    by_set: Owners,
     /// Uids of applications whose end was written here, the oldest first: a late watch goes on
     /// telling of them (F3).
     gone: VecDeque<SmolStr>,
@@ -106,6 +120,10 @@ pub(crate) struct AppStore {
     state: RwLock<State>,
     /// Whether all applications were listed once.
     is_listed: std::sync::atomic::AtomicBool,
+    /// Told when they were.
+    told_listed: Notify,
+    /// Sets whose applications changed.
+    pub(crate) sets: NewsOfSets,
 }
 
 impl AppStore {
@@ -118,16 +136,35 @@ impl AppStore {
             readings: Arc::new(Readings::of(tracking)),
             by_reference: ByReference::default(),
             by_project: HashMap::new(),
+            by_set: Owners::default(),
             gone: VecDeque::new(),
             gone_uids: HashSet::new(),
             held: BTreeMap::new(),
         };
-        Self { state: RwLock::new(state), is_listed: std::sync::atomic::AtomicBool::new(false) }
+        Self {
+            state: RwLock::new(state),
+            is_listed: std::sync::atomic::AtomicBool::new(false),
+            told_listed: Notify::new(),
+            sets: NewsOfSets::default(),
+        }
     }
 
     /// All applications there are were told of: who is not known is not there.
     pub(crate) fn listed(&self) {
         self.is_listed.store(true, std::sync::atomic::Ordering::Release);
+        self.told_listed.notify_waiters();
+    }
+
+    /// Waits until all applications were told of. Cancel-safe.
+    pub(crate) async fn until_listed(&self) {
+        loop {
+            // Before looking, so that nothing is missed in between.
+            let told = self.told_listed.notified();
+            if self.is_listed() {
+                return;
+            }
+            told.await;
+        }
     }
 
     /// Whether all applications were told of.
@@ -198,13 +235,43 @@ impl AppStore {
             }
         };
         let method = sides.current.method;
+        let set = set_of(&object).map(|set| (set, Seen::of(app)));
+        self.tell_sets(&key, set.as_ref(), &mut state);
         let entry =
-            AppEntry { object, declared, sync_status, health_status, instance, marks, method, memory };
+            AppEntry { object, declared, sync_status, health_status, instance, marks, method, set, memory };
         state.apps.insert(key.clone(), entry);
         if !is_marked_alike {
             state.mark(&key, app.project(), &sides);
         }
         change
+    }
+
+    /// Notes who controls an application, and tells whoever did or does of its change; that it came is no news (ASET-180).
+    fn tell_sets(&self, key: &AppKey, set: Option<&(SetKey, Seen)>, state: &mut State) {
+        let State { apps, by_set, .. } = state;
+        let old = apps.get(key);
+        let was = old.and_then(|old| old.set.as_ref());
+        if let Some((was, _)) = was.filter(|(was, _)| set.is_none_or(|(is, _)| is != was)) {
+            by_set.remove(was, key);
+            self.sets.tell(was, SetNews::gone());
+        }
+        let Some((is, seen)) = set else { return };
+        by_set.add(is, key);
+        if old.is_some() {
+            self.sets.tell(is, SetNews::between(was.map(|(_, was)| was), seen));
+        }
+    }
+
+    /// Applications of a set.
+    pub(crate) fn by_set(&self, set: &SetKey) -> Vec<AppKey> {
+        self.state.read().by_set.of(set)
+    }
+
+    /// Why applications of a namespace cannot be read, by name.
+    pub(crate) fn unreadable(&self, namespace: &str) -> BTreeMap<SmolStr, String> {
+        let state = self.state.read();
+        let held = state.held.iter().filter(|(key, _)| key.namespace == namespace);
+        held.map(|(key, held)| (key.name.clone(), held.reason.clone())).collect()
     }
 
     /// Takes the answer to a write of our own: it may renew what is known, never bring back what is gone.
@@ -219,13 +286,21 @@ impl AppStore {
     pub(crate) fn remove(&self, key: &AppKey) -> Option<AppEntry> {
         let mut state = self.state.write();
         state.held.remove(key);
-        state.remove(key)
+        self.forget(&mut state, key)
+    }
+
+    fn forget(&self, state: &mut State, key: &AppKey) -> Option<AppEntry> {
+        let entry = state.remove(key)?;
+        if let Some((set, _)) = &entry.set {
+            self.sets.tell(set, SetNews::gone());
+        }
+        Some(entry)
     }
 
     /// Holds an application that exists and cannot be read: what was known of it is no longer worked with.
     pub(crate) fn hold(&self, key: AppKey, reason: String) {
         let mut state = self.state.write();
-        state.remove(&key);
+        self.forget(&mut state, &key);
         if state.held.get(&key).is_none_or(|held| held.reason != reason) {
             state.held.insert(key, Arc::new(Held { reason, told: OnceLock::new() }));
         }
@@ -247,7 +322,7 @@ impl AppStore {
     pub(crate) fn bury(&self, key: &AppKey, uid: &str) {
         let mut state = self.state.write();
         if state.apps.get(key).is_some_and(|known| known.object.metadata().uid == uid) {
-            state.remove(key);
+            self.forget(&mut state, key);
         }
         if !uid.is_empty() && state.gone_uids.insert(uid.into()) {
             state.gone.push_back(uid.into());
@@ -377,6 +452,9 @@ impl State {
             self.unindex(key, &app);
         }
         self.unmark(key, &entry);
+        if let Some((set, _)) = &entry.set {
+            self.by_set.remove(set, key);
+        }
         Some(entry)
     }
 

@@ -9,6 +9,7 @@ use tiphys_cluster::{Connection, Jitter};
 use tiphys_source::{Clock, MemoryRepositories};
 
 use crate::scripts::Interpreters;
+use crate::sets::services::Services;
 
 /// Clock, chance, threads, repositories and clusters of a controller.
 #[derive(Clone)]
@@ -23,6 +24,8 @@ pub struct Surroundings {
     pub interpreters: Interpreters,
     /// Repositories in place of those that URLs name.
     pub repositories: Option<MemoryRepositories>,
+    /// Who asks services that generators of sets name.
+    pub services: Services,
     /// Ways to destination clusters, by server, in place of what their Secrets say.
     pub clusters: BTreeMap<String, Connection>,
 }
@@ -37,6 +40,7 @@ impl Surroundings {
             random: Random::default(),
             compute: Compute::threads(),
             repositories: None,
+            services: Services::of_network(),
             clusters: BTreeMap::new(),
         }
     }
@@ -65,6 +69,23 @@ impl Random {
         uuid::Builder::from_random_bytes(bits.to_be_bytes()).into_uuid().to_string()
     }
 
+    /// Fills bytes with chance; without a seed nobody can foresee it.
+    pub(crate) fn fill(&self, bytes: &mut [u8]) {
+        if let Some(state) = &self.seeded {
+            let mut state = state.lock();
+            for chunk in bytes.chunks_mut(8) {
+                let drawn = split_mix(&mut state).to_le_bytes();
+                chunk.iter_mut().zip(drawn).for_each(|(byte, drawn)| *byte = drawn);
+            }
+            return;
+        }
+        for chunk in bytes.chunks_mut(6) {
+            // The first six bytes of a random UUID are all chance.
+            let drawn = uuid::Uuid::new_v4().into_bytes();
+            chunk.iter_mut().zip(drawn).for_each(|(byte, drawn)| *byte = drawn);
+        }
+    }
+
     /// A number from 0 (included) to 1 (excluded).
     pub fn fraction(&self) -> f64 {
         use std::hash::{BuildHasher, RandomState};
@@ -76,7 +97,7 @@ impl Random {
     }
 
     /// The same source for those who spread waits.
-    pub(crate) fn jitter(&self) -> Jitter {
+    pub fn jitter(&self) -> Jitter {
         let random = self.clone();
         Arc::new(move || random.fraction())
     }
@@ -145,6 +166,13 @@ mod tests {
         let numbers = |random: &Random| [(); 100].map(|()| random.fraction().to_bits());
         assert_eq!(numbers(&one), numbers(&two));
         assert_ne!(numbers(&one), numbers(&Random::seeded(8)));
+        let filled = |random: &Random| {
+            let mut bytes = [0; 13];
+            random.fill(&mut bytes);
+            bytes
+        };
+        assert_eq!(filled(&Random::seeded(7)), filled(&Random::seeded(7)));
+        assert_ne!(filled(&Random::default()), filled(&Random::default()));
         assert!((0..100).all(|_| (0.0..1.0).contains(&Random::default().fraction())));
     }
 

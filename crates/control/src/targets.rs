@@ -11,8 +11,10 @@ use tiphys_engine::tracking::TrackingSettings;
 use tiphys_lifecycle::refresh::{Level, RefreshKind};
 use tiphys_object::Object;
 use tiphys_policy::signature::Verdict;
-use tiphys_render::Budget;
+use tiphys_render::needs::{Conversation, Need, Outcome, Supply};
 use tiphys_render::plan::{Content, PlannedSource, Purpose, RenderContext, plan};
+use tiphys_render::{Budget, RenderError, Tree};
+use tiphys_service::fetcher::{FetchError, Fetcher};
 use tiphys_source::{Freshness, Repository, Signed, SourceError, Sources};
 
 use crate::app_key::AppKey;
@@ -67,6 +69,12 @@ pub(crate) enum TargetError {
     /// The sources or their manifests are wrong; only a change of them helps.
     #[error("{0}")]
     Manifests(String),
+}
+
+impl From<RenderError> for TargetError {
+    fn from(error: RenderError) -> Self {
+        Self::Manifests(error.message)
+    }
 }
 
 impl TargetError {
@@ -129,10 +137,19 @@ pub(crate) async fn load(
         renderings: Vec::with_capacity(count),
     };
     let mut rendered_now = 0;
-    for (index, planned) in planned.iter().enumerate() {
-        let one = load_one(request, planned, sources, renders).await;
-        let (revision, rendered) = one.map_err(|error| error.of_source(index + 1, count))?;
-        made.revisions.push(revision);
+    let began = sources.elapsed();
+    let mut asked = BTreeSet::new();
+    let mut all = Vec::with_capacity(count);
+    // All revisions before any content: one moment counts for all sources.
+    for (index, planned) in planned.into_iter().enumerate() {
+        let freshness = freshness(request, began, asked.insert(planned.source.repo_url.as_str()));
+        let resolved = resolve_one(request, &planned, sources, freshness).await;
+        all.push((planned, resolved.map_err(|error| error.of_source(index + 1, count))?));
+    }
+    for (index, (planned, resolved)) in all.iter().enumerate() {
+        let one = load_one(request, (planned, &all), resolved, sources, renders).await;
+        let rendered = one.map_err(|error| error.of_source(index + 1, count))?;
+        made.revisions.push(resolved.revision.clone());
         match rendered {
             Some((rendered, now)) => {
                 rendered_now += usize::from(now);
@@ -154,54 +171,138 @@ fn objects_of(renderings: &[Arc<Held>]) -> Arc<[Arc<Object>]> {
     }
 }
 
-type One = (String, Option<(Arc<Held>, bool)>);
+/// What a source means now: its revision, and with which credentials it is read.
+struct ResolvedSource {
+    repository: Repository,
+    revision: String,
+}
 
-async fn load_one(
+type One = Option<(Arc<Held>, bool)>;
+
+/// Which listings are new enough. The first question about a repository is asked of its server where the newest state
+/// is wanted; those after it see what that one saw, or two sources of one repository could be of two commits (F18).
+fn freshness(request: &TargetRequest<'_>, began: Duration, is_first: bool) -> Freshness {
+    match request.listed_since {
+        _ if request.level >= Level::ForceLatest && is_first => Freshness::Fetch,
+        _ if request.level >= Level::ForceLatest => Freshness::Since(began),
+        Some(time) => Freshness::Since(time),
+        None => Freshness::Cached,
+    }
+}
+
+async fn resolve_one(
     request: &TargetRequest<'_>,
     planned: &PlannedSource<'_>,
     sources: &Sources,
+    freshness: Freshness,
+) -> Result<ResolvedSource, TargetError> {
+    let failed = |error: SourceError| failed(&error);
+    let PlannedSource { source, revision, content, .. } = *planned;
+    let project = request.project.name();
+    let mut repository =
+        request.world.repository(&source.repo_url, project).map_err(TargetError::Manifests)?;
+    repository.pass_credentials = source.helm.as_ref().is_some_and(|helm| helm.pass_credentials);
+    let revision = match content {
+        Content::Git => {
+            let resolved = sources.resolve_tag(&repository, revision, &source.tag_prefix, freshness).await;
+            let commit = resolved.map_err(failed)?.commit;
+            // Before anything is rendered, or taken from what was rendered before: who may sign does not depend on the
+            // files.
+            verify(request, planned, sources, (&repository, &commit)).await?;
+            commit
+        }
+        Content::Chart => {
+            sources.resolve_chart(&repository, &source.chart, revision, freshness).await.map_err(failed)?
+        }
+        Content::Oci => sources.resolve_artifact(&repository, revision, freshness).await.map_err(failed)?,
+    };
+    Ok(ResolvedSource { repository, revision })
+}
+
+/// The files of a source at its revision.
+async fn tree_of(
+    request: &TargetRequest<'_>,
+    planned: &PlannedSource<'_>,
+    resolved: &ResolvedSource,
+    sources: &Sources,
+) -> Result<Arc<dyn Tree>, TargetError> {
+    let ResolvedSource { repository, revision } = resolved;
+    let hard = request.kind == RefreshKind::Hard;
+    let tree = match planned.content {
+        Content::Git => sources.tree(repository, revision).await,
+        Content::Chart => {
+            let chart = sources.chart(repository, &planned.source.chart, revision, hard).await;
+            chart.map(|chart| chart.tree)
+        }
+        Content::Oci => sources.artifact(repository, revision, hard).await,
+    };
+    tree.map_err(|error| failed(&error))
+}
+
+async fn load_one(
+    request: &TargetRequest<'_>,
+    (planned, all): (&PlannedSource<'_>, &[(PlannedSource<'_>, ResolvedSource)]),
+    resolved: &ResolvedSource,
+    sources: &Sources,
     renders: &Renders,
 ) -> Result<One, TargetError> {
-    let manifests = TargetError::Manifests;
-    let repository = |error: SourceError| failed(&error);
-    let PlannedSource { source, revision, content: Content::Git, purpose } = *planned;
-    let project = request.project.name();
-    let repo = request.world.repository(&source.repo_url, project).map_err(manifests)?;
-    let freshness = match request.listed_since {
-        _ if request.level >= Level::ForceLatest => Freshness::Fetch,
-        Some(time) => Freshness::Since(time),
-        None => Freshness::Cached,
-    };
-    let resolved = sources.resolve_tag(&repo, revision, &source.tag_prefix, freshness).await;
-    let commit = resolved.map_err(repository)?.commit;
-    // Before anything is rendered, or taken from what was rendered before: who may sign does not depend on the files.
-    verify(request, planned, sources, (&repo, &commit)).await?;
-    if purpose == Purpose::Revision {
-        return Ok((commit, None));
+    if planned.purpose == Purpose::Revision {
+        return Ok(None);
     }
-    let tree = sources.tree(&repo, &commit).await.map_err(repository)?;
+    let tree = tree_of(request, planned, resolved, sources).await?;
     let task = RenderTask {
         key: request.key.clone(),
         priority: request.priority,
-        request: request.context.request(source, &commit),
+        request: request.context.request(planned.source, &resolved.revision),
         budget: Budget::default(),
         tracking: Arc::clone(&request.tracking),
         kinds: request.kinds.clone(),
+        secret: request.world.settings.secret("server.secretkey").unwrap_or_default(),
         hard: request.kind == RefreshKind::Hard,
     };
-    match renders.get(tree, task).await {
-        Ok(rendered) => Ok((commit, Some(rendered))),
-        Err(RenderFailure::Text(text)) => Err(manifests(text)),
-        Err(RenderFailure::Busy) => Err(TargetError::Busy(rendering::BUSY.to_owned())),
+    let mut conversation = Conversation::default();
+    loop {
+        let supplies = Arc::clone(conversation.supplies());
+        let needs = match renders.get(Arc::clone(&tree), task.clone(), supplies).await {
+            Ok(Outcome::Done(rendered)) => return Ok(Some(rendered)),
+            Ok(Outcome::Needs(needs)) => needs,
+            Err(RenderFailure::Text(text)) => return Err(TargetError::Manifests(text)),
+            Err(RenderFailure::Busy) => return Err(TargetError::Busy(rendering::BUSY.to_owned())),
+        };
+        for need in conversation.wanted(needs)? {
+            let supply = bring(request, (planned, all), &need, sources).await?;
+            conversation.add(need, supply)?;
+        }
     }
+}
+
+/// Brings what a source lacks.
+async fn bring(
+    request: &TargetRequest<'_>,
+    (planned, all): (&PlannedSource<'_>, &[(PlannedSource<'_>, ResolvedSource)]),
+    need: &Need,
+    sources: &Sources,
+) -> Result<Supply, TargetError> {
+    if let Need::Ref { name } = need
+        && let Some((other, resolved)) = all.iter().find(|(other, _)| other.source.r#ref == *name)
+    {
+        return tree_of(request, other, resolved, sources).await.map(Supply::tree);
+    }
+    let fetcher =
+        Fetcher { installation: request.world, project: request.project, sources, source: planned.source };
+    fetcher.bring(need).await.map_err(|error| match error {
+        FetchError::Source(error) => failed(&error),
+        FetchError::Refused(text) => TargetError::Manifests(text),
+    })
 }
 
 fn failed(error: &SourceError) -> TargetError {
     match error {
         // A URL that nobody may fetch is no trouble that passes, and no signature is waited for in silence.
-        SourceError::InvalidRepository { .. } | SourceError::Unverifiable { .. } => {
-            TargetError::Manifests(error.to_string())
-        }
+        SourceError::InvalidRepository { .. }
+        | SourceError::Unverifiable { .. }
+        | SourceError::Version { .. }
+        | SourceError::Malformed { .. } => TargetError::Manifests(error.to_string()),
         error => TargetError::Repository(error.to_string()),
     }
 }

@@ -10,7 +10,7 @@
 mod print;
 mod read;
 
-pub(crate) use print::number_json;
+pub(crate) use print::{escape_text, number_json, write_go_text};
 pub use print::{print_go, to_string_go, to_string_unescaped};
 pub use read::{JsonError, decode_go, decode_kubernetes, decode_kubernetes_within};
 pub(crate) use read::{decode_go_first, decode_with};

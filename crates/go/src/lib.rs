@@ -11,11 +11,13 @@
 //! - [`semver`], [`duration`], [`time`], [`cron`]: versions and time.
 //! - [`shlex`], [`fasttemplate`], [`jsonpath`]: words of a command line, the simplest of the template languages,
 //!   and what `kubectl -o jsonpath` takes.
-//! - [`strvals`]: Helm's `--set`.
+//! - [`strvals`]: Helm's `--set`; [`expr`]: conditions of notifications and links.
+//! - [`template`]: the language of charts, application sets and notifications, with all of its functions.
 
 pub mod cron;
 pub mod doublestar;
 pub mod duration;
+pub mod expr;
 pub mod fasttemplate;
 pub mod fnv;
 pub mod glob;
@@ -30,5 +32,7 @@ pub mod semver;
 pub mod shlex;
 pub mod steps;
 pub mod strvals;
+pub mod template;
 pub mod time;
+mod unicode;
 pub mod yaml;

@@ -36,7 +36,7 @@ pub(crate) fn json(value: f64) -> String {
 /// The fewest digits that read back as the same number, such as `-1.25e-7`.
 ///
 /// Of two that are equally near, Rust's `{:e}` takes the larger and Go the even one, as `{:.15e}` does.
-fn shortest<F: LowerExp + FromStr + PartialEq>(value: &F) -> String {
+pub(crate) fn shortest<F: LowerExp + FromStr + PartialEq>(value: &F) -> String {
     let text = format!("{value:e}");
     let digits = text.bytes().take_while(|byte| *byte != b'e').filter(u8::is_ascii_digit).count();
     let nearest = format!("{value:.*e}", digits.saturating_sub(1));

@@ -97,6 +97,35 @@ impl Regexp {
         self.compiled.split(text)
     }
 
+    /// The text between the matches as `Split` gives it, so many parts at most, and the number of matches that it
+    /// looked at.
+    pub(crate) fn split_go<'t>(
+        &self,
+        empty_pattern: bool,
+        text: &'t str,
+        most: usize,
+    ) -> (Vec<&'t str>, usize) {
+        if !empty_pattern && text.is_empty() {
+            return (vec![""], 1);
+        }
+        let matches: Vec<_> = self.compiled.find_iter(text).take(most).collect();
+        let (mut parts, mut begin, mut end) = (Vec::new(), 0, 0);
+        for found in &matches {
+            if parts.len() + 1 >= most {
+                break;
+            }
+            end = found.start();
+            if found.end() != 0 {
+                parts.push(text.get(begin..end).unwrap_or_default());
+            }
+            begin = found.end();
+        }
+        if end != text.len() {
+            parts.push(text.get(begin..).unwrap_or_default());
+        }
+        (parts, matches.len())
+    }
+
     /// Replaces every match; `$1`, `${1}` and `${name}` in the replacement stand for groups, `$$` for `$`.
     pub fn replace_all(&self, text: &str, replacement: &str) -> String {
         let expanded = |captures: &regex::Captures<'_>| expand::expand(replacement, captures, &self.names);

@@ -1,18 +1,23 @@
 //! Times read and printed by Go's layouts (Go 1.26 `time`), such as `Jan _2 15:04 MST`.
 //!
 //! A layout shows how the second of January 2006, 15:04:05, would look. Zones of the output come from the
-//! zone data compiled in; a zone name in the input only counts when it is `UTC` or `GMT` with an offset, as in
-//! a Go program that runs in UTC.
+//! zone data compiled in; an abbreviation of a zone in the input says nothing about the time, as in a Go program that
+//! runs in UTC.
 //!
 //! Golden rows: `time.jsonl`.
 
 mod layout;
+mod moment;
 mod print;
 mod read;
+mod zone;
 
 use jiff::{SignedDuration, Timestamp};
+pub use moment::Moment;
 pub use print::format;
-pub use read::parse;
+pub(crate) use print::{MONTHS, WEEKDAYS};
+pub use read::{parse, parse_moment};
+pub use zone::{Clock, Zone};
 
 /// The layout of RFC 3339.
 pub const RFC_3339: &str = "2006-01-02T15:04:05Z07:00";

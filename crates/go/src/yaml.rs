@@ -12,6 +12,7 @@
 
 mod events;
 mod order;
+pub mod pull;
 mod read;
 mod resolve;
 mod split;
@@ -24,6 +25,7 @@ use crate::{json, nesting};
 use serde_json::{Number, Value};
 pub use split::{split_documents, split_documents_at};
 use std::borrow::Cow;
+pub(crate) use write::{Node, Written};
 
 /// Which Go library is followed when reading.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -168,7 +170,17 @@ pub fn parse_within(
 
 /// Writes a value as sigs.k8s.io/yaml marshals it, with a line end.
 pub fn to_string(value: &Value) -> Result<String, YamlError> {
-    write::document(value, write::Floats::ThroughJson)
+    write_within(value, usize::MAX)
+}
+
+/// Writes anything as sigs.k8s.io/yaml marshals it, of so many bytes at most.
+pub(crate) fn write_within<T: Written>(value: T, bytes_max: usize) -> Result<String, YamlError> {
+    write::document(value, write::Floats::ThroughJson, write::Layout::Sigs, bytes_max)
+}
+
+/// Writes anything as go.yaml.in/yaml/v3 does, indented by two blanks, of so many bytes at most.
+pub(crate) fn write_pretty<T: Written>(value: T, bytes_max: usize) -> Result<String, YamlError> {
+    write::document(value, write::Floats::AsRead, write::Layout::Pretty, bytes_max)
 }
 
 /// Converts the first document of a YAML text to JSON text: compact, keys sorted (EVAL-751).
@@ -191,7 +203,7 @@ pub fn json_to_yaml(text: &str) -> Result<String, YamlError> {
             _ => Value::from(digits),
         })
     })?;
-    write::document(&value, write::Floats::AsRead)
+    write::document(&value, write::Floats::AsRead, write::Layout::Sigs, usize::MAX)
 }
 
 /// Decodes the bytes of a file: UTF-8, or UTF-16 of either order when a byte order mark says so (RND-74).

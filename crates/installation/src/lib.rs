@@ -7,7 +7,7 @@
 
 pub mod objects;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use tiphys_api::application::Application;
@@ -40,6 +40,8 @@ pub struct InstallationData {
     pub projects: BTreeMap<String, Arc<Object>>,
     /// `AppProjects` that exist and cannot be read, with the reasons.
     pub bad_projects: BTreeMap<String, String>,
+    /// Secrets that exist and cannot be read, with the reasons.
+    pub bad_secrets: BTreeMap<String, String>,
     /// Environment variables, read once at start.
     pub env: BTreeMap<String, String>,
     /// The control plane's namespace.
@@ -51,11 +53,12 @@ impl InstallationData {
     /// whether it was taken.
     pub fn take(&mut self, object: Arc<Object>) -> bool {
         let name = object.name().to_owned();
+        let was_bad = object.gvk().kind == "Secret" && self.bad_secrets.remove(&name).is_some();
         match (object.gvk().group.as_str(), object.gvk().kind.as_str()) {
             ("", "ConfigMap") => drop(self.config_maps.insert(name, object)),
             ("", "Secret") if is_wanted(&object) => drop(self.secrets.insert(name, object)),
             // It may have been one of ours until its label went.
-            ("", "Secret") => return self.secrets.remove(&name).is_some(),
+            ("", "Secret") => return self.secrets.remove(&name).is_some() || was_bad,
             (names::GROUP, "AppProject") => {
                 self.bad_projects.remove(&name);
                 self.projects.insert(name, object);
@@ -106,10 +109,14 @@ pub struct Installation {
     pub projects: BTreeMap<String, Arc<AppProject>>,
     /// Projects that exist and cannot be read, with a text that says so.
     pub bad_projects: BTreeMap<String, String>,
+    /// Secrets that exist and cannot be read, with the reasons: any of them may be a cluster's.
+    pub bad_secrets: BTreeMap<String, String>,
     /// Repositories with their credentials.
     pub repositories: Vec<Repository>,
     /// Credential templates.
     pub templates: Vec<CredentialTemplate>,
+    /// URLs that several Secrets declare for the same projects (REP-21).
+    pub duplicates: BTreeSet<String>,
     /// Certificates that vouch for servers (REP-80).
     pub tls_certificates: Arc<TlsCertificates>,
     /// Keys of those who may sign (REP-86).
@@ -146,6 +153,9 @@ impl Installation {
         let tracking = TrackingSettings::after(before, settings.cm(), &data.namespace);
         warnings.extend(tracking.problems.iter().cloned());
         let secrets = Secrets::read(data, &mut warnings);
+        let duplicates = repository::duplicates(&secrets.repositories, &secrets.templates);
+        warnings
+            .extend(duplicates.iter().map(|url| format!("Found multiple credentials for repoURL: {url}")));
         let tls_certificates = TlsCertificates::read(&config(names::TLS_CERTS_CONFIG_MAP));
         warnings.extend(tls_certificates.problems().map(|(host, why)| {
             format!(
@@ -172,7 +182,9 @@ impl Installation {
             tracking,
             projects: stored.iter().map(effective).collect(),
             bad_projects,
+            bad_secrets: secrets.bad,
             clusters,
+            duplicates,
             repositories: secrets.repositories,
             templates: secrets.templates,
             known_hosts: config(names::KNOWN_HOSTS_CONFIG_MAP)
@@ -198,6 +210,12 @@ impl Installation {
         }
     }
 
+    /// Why not all clusters are known, so that nothing may follow from one that is not among them (INV-8, INV-15).
+    pub fn unreadable_clusters(&self) -> Option<String> {
+        let (name, why) = self.bad_secrets.first_key_value()?;
+        Some(format!("not all clusters are known: Secret {name} cannot be read: {why}"))
+    }
+
     /// The repository and credentials that applications of a project use for a URL (REP-20).
     ///
     /// # Errors
@@ -209,6 +227,56 @@ impl Installation {
         // From here on it says with whom the access shares what is fetched (REP-60, REP-64).
         found.project = self.settings.checkout_isolation().scope(project, &found.project).to_owned();
         Ok(found)
+    }
+
+    /// The repository and credentials for a chart that another chart depends on (REP-25, REP-26, RND-104).
+    ///
+    /// Only what the project permits has credentials; other repositories are asked without any. Of a registry the
+    /// longest configured part of the path counts.
+    ///
+    /// # Errors
+    /// When the Secret that applies cannot be read.
+    pub fn dependency_repository(
+        &self,
+        url: &str,
+        project: &AppProject,
+        source_is_oci: bool,
+    ) -> Result<Repository, String> {
+        let permitted = |url: &str| self.repository_refusal(project, url).is_none();
+        let is_oci = url.starts_with("oci://");
+        let known = repository::dependency_repositories(
+            &self.repositories,
+            project.name(),
+            source_is_oci || is_oci,
+            permitted,
+        );
+        let place = url.strip_prefix("oci://").unwrap_or(url);
+        let covers = |known: &Repository| {
+            let own = known.url.strip_prefix("oci://").unwrap_or(&known.url).trim_end_matches('/');
+            let rest = place.strip_prefix(own).filter(|_| is_oci && known.credentials.enable_oci)?;
+            (rest.is_empty() || rest.starts_with('/')).then_some(own.len())
+        };
+        let same = known.iter().find(|known| tiphys_api::repo_url::same(&known.url, url));
+        let longest = || {
+            let covering = known.iter().filter_map(|known| covers(known).map(|length| (length, known)));
+            covering.max_by_key(|(length, _)| *length).map(|(_, known)| known)
+        };
+        let (mut found, matching) = (Repository::bare(url), self.settings.template_matching());
+        if let Some(known) = same.or_else(longest) {
+            found = Repository { url: url.to_owned(), ..Repository::clone(known) };
+        } else if permitted(url) {
+            found = repository::resolve(&[], &self.templates, url, project.name(), matching)
+                .map_err(|error| error.to_string())?;
+        }
+        found.project = self.settings.checkout_isolation().scope(project.name(), &found.project).to_owned();
+        Ok(found)
+    }
+
+    /// Names and URLs of the chart repositories that dependencies of a project's charts may be written with.
+    pub fn named_chart_repositories(&self, project: &AppProject) -> Vec<(String, String)> {
+        let permitted = |url: &str| self.repository_refusal(project, url).is_none();
+        let known = repository::dependency_repositories(&self.repositories, project.name(), false, permitted);
+        known.into_iter().map(|known| (known.name.clone(), known.url.clone())).collect()
     }
 
     /// What vouches for the server of a repository, in a form that is equal as long as it does not change.
@@ -340,16 +408,22 @@ struct Secrets {
     clusters: Vec<Cluster>,
     repositories: Vec<Repository>,
     templates: Vec<CredentialTemplate>,
+    /// Those that cannot be read, and may be a cluster's.
+    bad: BTreeMap<String, String>,
 }
 
 impl Secrets {
     fn read(data: &InstallationData, warnings: &mut Vec<String>) -> Self {
-        let mut found = Self::default();
+        let mut found = Self { bad: data.bad_secrets.clone(), ..Self::default() };
+        warnings.extend(found.bad.iter().map(|(name, why)| format!("Secret {name} cannot be read: {why}")));
         for secret in data.secrets.values() {
             let metadata = match objects::metadata(secret) {
                 Ok(metadata) => metadata,
                 Err(error) => {
                     warnings.push(format!("Secret {} cannot be read: {error}", secret.name()));
+                    if secret.label(names::SECRET_TYPE_LABEL) == Some("cluster") {
+                        found.bad.insert(secret.name().to_owned(), error.to_string());
+                    }
                     continue;
                 }
             };
@@ -372,12 +446,6 @@ impl Secrets {
                     let cluster = Cluster::from_secret(&metadata, &objects::decoded(secret));
                     let server = &cluster.server;
                     warnings.extend(cluster.warnings.iter().map(|text| format!("cluster {server}: {text}")));
-                    if cluster.skip_reconcile {
-                        let name = names::annotation::SKIP_RECONCILE;
-                        warnings.push(format!(
-                            "cluster {server}: no effect of {name}: its applications are worked on all the same"
-                        ));
-                    }
                     found.clusters.push(cluster);
                 }
                 _ => {}

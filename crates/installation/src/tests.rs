@@ -78,12 +78,10 @@ fn ctl_132_broken_parts_are_warnings() {
 fn ctl_132_what_has_no_effect_is_a_warning() {
     let repository =
         secret("repository", &json!({}), &json!({"url": "aHR0cHM6Ly9oL3I=", "enableOCI": "dHJ1ZQ=="}));
-    let skip = json!({"argocd.argoproj.io/skip-reconcile": "true"});
-    let cluster = secret("cluster", &skip, &json!({"server": "aHR0cHM6Ly9ldQ=="}));
-    let mut objects = data(&[repository, cluster]);
+    let mut objects = data(&[repository]);
     objects.env.insert("ARGOCD_HYDRATOR_ENABLED".to_owned(), "true".to_owned());
     let told = Installation::build(&objects).warnings.join("\n");
-    for what in ["enableOCI", "skip-reconcile", "ARGOCD_HYDRATOR_ENABLED"] {
+    for what in ["enableOCI", "ARGOCD_HYDRATOR_ENABLED"] {
         assert!(told.contains(what), "{what}: {told}");
     }
 }
@@ -102,4 +100,46 @@ fn trk_110_an_application_has_one_method_for_all() {
     assert_eq!(of("annotation", "label"), "label");
     assert_eq!(of("label", "hash"), "hash");
     assert_eq!(of("annotation+hash", "rubbish"), "annotation+hash");
+}
+
+/// REP-21: two Secrets for one repository of one project are told, and so are two templates; the same URL in another project
+/// is none, and neither is a template.
+#[test]
+fn rep_21_secrets_that_declare_the_same_are_told() {
+    let named = |name: &str, kind: &str, url: &str, project: &str| {
+        let mut secret = secret(kind, &json!({}), &json!({}));
+        secret["metadata"]["name"] = json!(name);
+        let encode = |text: &str| base64::Engine::encode(&base64::engine::general_purpose::STANDARD, text);
+        secret["data"] = json!({"url": encode(url), "project": encode(project)});
+        secret
+    };
+    let installation = Installation::build(&data(&[
+        named("a", "repository", "https://me:hunter2@h/r", "shop"),
+        named("b", "repository", "https://me:hunter2@H/r.git", "shop"),
+        named("c", "repository", "https://h/r", "ops"),
+        named("d", "repository", "https://h/r", ""),
+        named("e", "repo-creds", "https://h/r", ""),
+        named("f", "repo-creds", "https://h/t", ""),
+        named("g", "repo-creds", "https://h/t.git", ""),
+    ]));
+    let found: Vec<&str> = installation.duplicates.iter().map(String::as_str).collect();
+    assert_eq!(found, ["https://H/r.git", "https://h/t.git"]);
+    let told = installation.warnings.join("\n");
+    assert!(told.contains("Found multiple credentials for repoURL: https://h/t.git"), "{told}");
+    assert!(!told.contains("hunter2"), "{told}");
+}
+
+/// INV-8, INV-15: a cluster that cannot be read is not one that is missing.
+#[test]
+fn inv_15_clusters_that_cannot_be_read_are_told_of() {
+    let mut data = data(&[]);
+    assert_eq!(Installation::build(&data).unreadable_clusters(), None);
+    data.bad_secrets.insert("eu".to_owned(), "it is nested too deep".to_owned());
+    let installation = Installation::build(&data);
+    let text = "not all clusters are known: Secret eu cannot be read: it is nested too deep";
+    assert_eq!(installation.unreadable_clusters().as_deref(), Some(text));
+    assert!(installation.warnings.iter().any(|warning| warning.contains("Secret eu cannot be read")));
+    let mended = json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "eu"}});
+    data.take(Arc::new(Object::from_value(&mended).unwrap()));
+    assert_eq!(Installation::build(&data).unreadable_clusters(), None);
 }

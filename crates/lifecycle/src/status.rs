@@ -109,9 +109,39 @@ fn key(r: &tiphys_api::application::ResourceStatus) -> (&str, &str, &str, &str) 
     (&r.group, &r.kind, &r.namespace, &r.name)
 }
 
-/// The status of an application as a tree, for comparing and patching.
-pub fn status_value(status: &ApplicationStatus) -> Value {
-    serde_json::to_value(status).unwrap_or(Value::Null)
+/// The merge patch from one status to the next; `None` when they are equal. Only members that differ become trees: most
+/// writes change one or two, and the lists are long.
+pub fn change(from: &ApplicationStatus, to: &ApplicationStatus) -> Option<Value> {
+    let (mut was, mut is) = (ApplicationStatus::default(), ApplicationStatus::default());
+    macro_rules! differing {
+        ($($member:ident),*) => {
+            // Without `..`, so that no member is forgotten.
+            let ApplicationStatus { $($member),* } = to;
+            $(if from.$member != *$member {
+                was.$member.clone_from(&from.$member);
+                is.$member.clone_from($member);
+            })*
+        };
+    }
+    differing!(
+        resources,
+        sync,
+        health,
+        history,
+        conditions,
+        reconciled_at,
+        observed_at,
+        operation_state,
+        source_type,
+        summary,
+        resource_health_source,
+        source_types,
+        controller_namespace,
+        source_hydrator,
+        unknown
+    );
+    let tree = |status: &ApplicationStatus| serde_json::to_value(status).unwrap_or(Value::Null);
+    merge_patch(&tree(&was), &tree(&is))
 }
 
 #[cfg(test)]

@@ -46,8 +46,7 @@ pub fn complete(old: &Application, new: &mut Application, controller_namespace: 
 pub fn patch(version: &str, old: &Application, new: &Application, options: PatchOptions) -> Option<Value> {
     let mut patch = json!({});
     let map = patch.as_object_mut()?;
-    let (from, to) = (status::status_value(&old.status), status::status_value(&new.status));
-    if let Some(change) = status::merge_patch(&from, &to) {
+    if let Some(change) = status::change(&old.status, &new.status) {
         map.insert("status".to_owned(), change);
     }
     let time_only = map

@@ -4,6 +4,7 @@
 //! Everything here is pure: the shell passes headers and bytes and gets a push or an answer.
 
 mod payload;
+mod sets;
 
 use tiphys_api::Application;
 use tiphys_api::application::ApplicationSource;
@@ -12,6 +13,7 @@ use tiphys_go::steps::{Steps, TooManySteps};
 use tiphys_render::refresh::{ChangedFiles, RefreshPaths};
 
 use payload::Payload;
+pub use sets::{PullRequestEvent, SetDelivery, SetEvent, host_of, receive_for_sets, set_body_bytes_max};
 
 /// A push to a repository.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

@@ -56,6 +56,8 @@ impl Governed<'_> {
 pub enum Own {
     /// An Application.
     Application,
+    /// An `ApplicationSet`.
+    ApplicationSet,
     /// An `AppProject`.
     Project,
     /// An Event about one of them.
@@ -75,6 +77,7 @@ impl Own {
     pub fn group_kind(self) -> (&'static str, &'static str) {
         match self {
             Self::Application => (tiphys_api::names::GROUP, "Application"),
+            Self::ApplicationSet => (tiphys_api::names::GROUP, "ApplicationSet"),
             Self::Project => (tiphys_api::names::GROUP, "AppProject"),
             Self::Event => ("", "Event"),
             Self::Lease => ("coordination.k8s.io", "Lease"),

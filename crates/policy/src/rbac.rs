@@ -32,7 +32,7 @@ mod tests;
 mod vocabulary;
 
 pub use authorized::{Authorized, Protected};
-pub use can_i::{CanIError, ManagedResource, ResourceOperation};
+pub use can_i::{CanIError, ManagedResource, ResourceOperation, check_words};
 pub use check::{PolicyReview, review};
 pub use config::RbacConfig;
 pub use enforce::{Caller, Filter, Rbac, RbacOptions, Request};

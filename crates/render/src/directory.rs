@@ -4,12 +4,14 @@
 //! any chosen file fails, except for YAML files that were never meant as manifests (RND-76).
 
 use serde_json::{Deserializer, Value};
-use tiphys_api::application::DirectorySource;
+use tiphys_api::application::{DirectorySource, JsonnetVariable};
 use tiphys_go::glob::{Glob, GlobError};
 use tiphys_go::json::{self, JsonError};
 use tiphys_go::memory::Memory;
 use tiphys_go::steps::Steps;
 
+use crate::environment::{Environment, substitute};
+use crate::jsonnet::{Evaluator, JsonnetError, Program, TreeImports, Variable};
 use crate::links::{self, Resolved, WALK_DEPTH_MAX};
 use crate::manifests::{self, ManifestError};
 use crate::{Budget, EntryKind, Reason, RenderError, Tree, TreeError, TreePath};
@@ -20,17 +22,17 @@ pub const SKIP_MARKER: &str = "+argocd:skip-file-rendering";
 /// Objects of a directory, in order of files; lists are not expanded yet.
 ///
 /// # Errors
-/// When a file that looks like a manifest cannot be read, or a limit is reached. A Jsonnet file is refused with
-/// [`Reason::ExecRequired`] unless Jsonnet is disabled.
+/// When a file that looks like a manifest cannot be read, or a limit is reached.
 pub fn render(
     tree: &dyn Tree,
     directory: &TreePath,
     options: &DirectorySource,
-    jsonnet_enabled: bool,
+    jsonnet: Option<&Jsonnet<'_>>,
     budget: &Budget,
 ) -> Result<Vec<Value>, RenderError> {
     let files = find_files(tree, directory, options, budget)?;
-    let contents = read_files(tree, &files, jsonnet_enabled, budget)?;
+    let contents = read_files(tree, &files, jsonnet.is_some(), budget)?;
+    let mut programs = None;
     let mut objects = Vec::new();
     let mut memory = Memory::new(budget.memory);
     for (file, content) in contents {
@@ -56,10 +58,14 @@ pub fn render(
             continue;
         }
         if extension == "jsonnet" {
-            let text = format!("jsonnet file {name:?}: jsonnet is not supported yet");
-            return Err(RenderError::new(Reason::ExecRequired, text));
-        }
-        if extension == "json" {
+            // Without an evaluator these files were not read.
+            let Some(jsonnet) = jsonnet else { continue };
+            let programs = match &mut programs {
+                Some(programs) => programs,
+                none => none.insert(Programs::new(tree, directory, options, jsonnet)?),
+            };
+            objects.extend(programs.objects(&file.listed, &text, &mut memory)?);
+        } else if extension == "json" {
             objects.push(parse_json_file(name, &text, &mut memory)?);
         } else {
             let stream = manifests::parse_stream(&text, budget, &mut memory);
@@ -81,6 +87,96 @@ pub fn render(
         }
     }
     Ok(objects)
+}
+
+/// Who evaluates Jsonnet, and the variables of the build environment for its values (RND-68).
+pub struct Jsonnet<'a> {
+    /// Who evaluates.
+    pub evaluator: &'a dyn Evaluator,
+    /// The build environment.
+    pub environment: &'a Environment,
+}
+
+/// The Jsonnet files of one directory.
+struct Programs<'a> {
+    evaluator: &'a dyn Evaluator,
+    imports: TreeImports<'a>,
+    arguments: Vec<Variable>,
+    ext_vars: Vec<Variable>,
+}
+
+impl<'a> Programs<'a> {
+    fn new(
+        tree: &'a dyn Tree,
+        directory: &TreePath,
+        options: &DirectorySource,
+        jsonnet: &Jsonnet<'a>,
+    ) -> Result<Self, RenderError> {
+        let options = options.jsonnet.clone().unwrap_or_default();
+        let substituted = |variables: Vec<JsonnetVariable>| -> Vec<Variable> {
+            let with = |one: JsonnetVariable| Variable {
+                name: one.name,
+                value: substitute(&one.value, jsonnet.environment),
+                code: one.code,
+            };
+            variables.into_iter().map(with).collect()
+        };
+        Ok(Self {
+            evaluator: jsonnet.evaluator,
+            imports: TreeImports::new(tree, directory, &options.libs)?,
+            arguments: substituted(options.tlas),
+            ext_vars: substituted(options.ext_vars),
+        })
+    }
+
+    /// The object, or the list of objects, that a file evaluates to (RND-78).
+    fn objects(
+        &mut self,
+        file: &TreePath,
+        text: &str,
+        memory: &mut Memory,
+    ) -> Result<Vec<Value>, RenderError> {
+        let name = file.name();
+        let program = Program {
+            file: file.as_str().to_owned(),
+            text: text.to_owned(),
+            arguments: self.arguments.clone(),
+            ext_vars: self.ext_vars.clone(),
+        };
+        let result = self.evaluator.evaluate(&program, &mut self.imports).map_err(|error| {
+            let reason = match error {
+                JsonnetError::Program(_) => Reason::JsonnetEvaluate,
+                JsonnetError::Exceeded(_) => Reason::BudgetExceeded,
+            };
+            RenderError::new(reason, format!("Failed to evaluate jsonnet {name:?}: {error}"))
+        })?;
+        let wrong = |why: &dyn std::fmt::Display| {
+            let text = format!("Failed to unmarshal generated json {name:?}: {why}");
+            RenderError::new(Reason::JsonnetOutput, text)
+        };
+        let value =
+            json::decode_kubernetes_within(result.as_bytes(), memory).map_err(|error| match error {
+                JsonError::Memory { limit } => {
+                    let text = format!("{name:?}: {}", ManifestError::TooLarge { limit });
+                    RenderError::new(Reason::MemoryExceeded, text)
+                }
+                error => wrong(&error),
+            })?;
+        let kind_of = |value: &Value| value.get("kind").and_then(Value::as_str).map(str::len).unwrap_or(0);
+        let objects = match value {
+            // Null is no object, and no mistake.
+            Value::Null => Vec::new(),
+            Value::Array(items) => items.into_iter().filter(|item| !item.is_null()).collect(),
+            object => vec![object],
+        };
+        match objects.iter().find(|object| !object.is_object()) {
+            Some(_) => Err(wrong(&"it is neither an object nor a list of objects")),
+            None if objects.iter().any(|object| kind_of(object) == 0) => {
+                Err(wrong(&"Object 'Kind' is missing"))
+            }
+            None => Ok(objects),
+        }
+    }
 }
 
 /// Whether a text looks as if it were meant as a manifest (RND-76).

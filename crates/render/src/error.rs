@@ -66,6 +66,44 @@ pub enum Reason {
     ListItemNotObject,
     /// An override file cannot be read.
     SourceParameters,
+    /// A Jsonnet file cannot be evaluated.
+    JsonnetEvaluate,
+    /// The result of a Jsonnet file is no object, and no list of objects.
+    JsonnetOutput,
+    /// A file that a source names is not inside of the repository.
+    ResolvedOutsideRepo,
+    /// A value file comes by a URL whose scheme is not allowed.
+    UrlSchemeNotAllowed,
+    /// A glob of value files matches nothing.
+    ValuesGlobNoMatch,
+    /// A value file is not there.
+    ValuesFileMissing,
+    /// There is no such version of Helm.
+    HelmVersionUnsupported,
+    /// A version of Kubernetes cannot be read.
+    KubeVersionParse,
+    /// A chart cannot be rendered.
+    HelmRender,
+    /// Values do not fit the schema of a chart.
+    HelmSchema,
+    /// The fields of the source cannot become edits of the kustomization.
+    KustomizeEdit,
+    /// An overlay cannot be built.
+    KustomizeBuild,
+    /// A number of replicas is none.
+    KustomizeReplicaCount,
+    /// No such version of Kustomize is registered.
+    KustomizeVersion,
+    /// No source of the application has that `ref`.
+    RefUnknown,
+    /// Two sources have one `ref`.
+    RefDuplicate,
+    /// A `ref` is no name.
+    RefInvalidName,
+    /// A source with a chart cannot be referred to.
+    RefChart,
+    /// Something would have to come from the network.
+    NetworkRequired,
     /// A program outside would be needed.
     ExecRequired,
     /// A budget ran out.
@@ -92,6 +130,25 @@ impl Reason {
             Self::ManifestsTooLarge => "manifests-too-large",
             Self::ListItemNotObject => "list-item-not-object",
             Self::SourceParameters => "source-parameters",
+            Self::JsonnetEvaluate => "jsonnet-evaluate",
+            Self::JsonnetOutput => "jsonnet-output",
+            Self::ResolvedOutsideRepo => "resolved-outside-repo",
+            Self::UrlSchemeNotAllowed => "url-scheme-not-allowed",
+            Self::ValuesGlobNoMatch => "values-glob-no-match",
+            Self::ValuesFileMissing => "values-file-missing",
+            Self::HelmVersionUnsupported => "helm-version-unsupported",
+            Self::KubeVersionParse => "kube-version-parse",
+            Self::HelmRender => "helm-render",
+            Self::HelmSchema => "helm-schema",
+            Self::KustomizeEdit => "kustomize-edit",
+            Self::KustomizeBuild => "kustomize-build",
+            Self::KustomizeReplicaCount => "kustomize-replica-count",
+            Self::KustomizeVersion => "kustomize-version",
+            Self::RefUnknown => "ref-unknown",
+            Self::RefDuplicate => "ref-duplicate",
+            Self::RefInvalidName => "ref-invalid-name",
+            Self::RefChart => "ref-chart",
+            Self::NetworkRequired => "network-required",
             Self::ExecRequired => "exec-required",
             Self::BudgetExceeded | Self::MemoryExceeded => "budget-exceeded",
             Self::ContentUnavailable => "content-unavailable",
@@ -101,7 +158,10 @@ impl Reason {
     /// The code that goes with the reason (RND-11).
     pub fn code(self) -> Code {
         match self {
-            Self::ManifestUnmarshal | Self::JsonMultipleObjects => Code::FailedPrecondition,
+            Self::ManifestUnmarshal | Self::JsonMultipleObjects | Self::NetworkRequired => {
+                Code::FailedPrecondition
+            }
+            Self::ValuesGlobNoMatch => Code::NotFound,
             Self::BudgetExceeded | Self::MemoryExceeded => Code::ResourceExhausted,
             Self::ContentUnavailable => Code::Unavailable,
             _ => Code::Unknown,

@@ -1,11 +1,17 @@
 //! Decisions of this crate in the shape in which `tiphys eval` asks for them (EVAL-701..708).
 
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
 use serde_json::Value;
 use tiphys_api::application::ApplicationSource;
 use tiphys_go::glob::Glob;
+use tiphys_go::semver::Version;
+use tiphys_helm::{File, HelmVersion, flatten_parameters};
 
-use crate::plan::{RenderContext, renders_nothing};
-use crate::{Budget, Code, RenderError, Rendered, Tree, render};
+use crate::needs::{Need, NeedLimits, Outcome, Supplies, Supply, supply_at_once};
+use crate::plan::{Content as PlanContent, PlannedSource, Purpose, RenderContext, plan};
+use crate::{Budget, Code, Inputs, Reason, RenderError, Rendered, Tree, render};
 
 /// A failure of an eval operation.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -36,36 +42,82 @@ pub struct SourceResult {
     pub objects: Vec<Value>,
 }
 
-/// Renders several sources in order; `tree` gives content and revision of each (RND-6, RND-15).
+/// Renders several sources in order; `tree` gives content and revision of each URL (RND-6, RND-15).
 ///
 /// The error of one of several sources names its position.
-pub fn manifests<'a>(
+pub fn manifests(
     sources: &[ApplicationSource],
     context: &RenderContext,
     budget: &Budget,
-    mut tree: impl FnMut(&ApplicationSource) -> Result<(&'a dyn Tree, String), EvalError>,
+    mut tree: impl FnMut(&str) -> Result<(Arc<dyn Tree>, String), EvalError>,
 ) -> Result<Vec<SourceResult>, EvalError> {
-    let several = sources.len() > 1;
-    let mut results = Vec::with_capacity(sources.len());
-    for (index, source) in sources.iter().enumerate() {
-        let prefixed = |mut error: EvalError| {
+    let planned = plan(sources, &[])
+        .map_err(|error| EvalError::from(RenderError::new(error.reason(), error.to_string())))?;
+    let several = planned.len() > 1;
+    let context = context.clone().with_sources(sources);
+    let mut results = Vec::with_capacity(planned.len());
+    for (index, one) in planned.iter().enumerate() {
+        let result = manifests_of(one, sources, &context, budget, &mut tree);
+        results.push(result.map_err(|mut error| {
             if several {
                 let position = format!("source {} of {}", index + 1, sources.len());
                 error.message = format!("failed to generate manifest for {position}: {}", error.message);
             }
             error
-        };
-        let (tree, revision) = tree(source).map_err(prefixed)?;
-        if renders_nothing(source, several) {
-            results.push(SourceResult { source_type: "", revision, objects: Vec::new() });
-            continue;
-        }
-        let request = context.request(source, &revision);
-        let Rendered { objects, source_type } =
-            render(&request, tree, budget).map_err(|error| prefixed(error.into()))?;
-        results.push(SourceResult { source_type: source_type.as_str(), revision, objects });
+        })?);
     }
     Ok(results)
+}
+
+fn manifests_of(
+    planned: &PlannedSource<'_>,
+    sources: &[ApplicationSource],
+    context: &RenderContext,
+    budget: &Budget,
+    tree: &mut impl FnMut(&str) -> Result<(Arc<dyn Tree>, String), EvalError>,
+) -> Result<SourceResult, EvalError> {
+    let source = planned.source;
+    let (own, given) = tree(&source.repo_url)?;
+    // A chart has its version, which is the one that is asked for.
+    let revision = match planned.content {
+        PlanContent::Chart if Version::parse(planned.revision).is_ok() => planned.revision.to_owned(),
+        PlanContent::Chart | PlanContent::Git | PlanContent::Oci => given,
+    };
+    if planned.purpose == Purpose::Revision {
+        return Ok(SourceResult { source_type: "", revision, objects: Vec::new() });
+    }
+    let request = context.request(source, &revision);
+    let attempt = |supplies: &Arc<Supplies>| -> Result<Outcome<Rendered>, EvalError> {
+        let inputs = Inputs { supplies, ..Inputs::of(own.as_ref()) };
+        Ok(render(&request, &inputs, budget)?)
+    };
+    let bring = |need: &Need| match need {
+        Need::Ref { name } => {
+            let referred = sources.iter().find(|one| one.r#ref == *name).map_or("", |one| &one.repo_url);
+            Ok(Supply::tree(tree(referred)?.0))
+        }
+        Need::Repository { url, .. } => Ok(Supply::tree(tree(url)?.0)),
+        Need::Chart { .. } | Need::ChartFiles { .. } | Need::File { .. } | Need::Resource { .. } => {
+            let text = format!("{need} would have to come from the network");
+            Err(EvalError::from(RenderError::new(Reason::NetworkRequired, text)))
+        }
+    };
+    let Rendered { objects, source_type, .. } = supply_at_once(NeedLimits::default(), attempt, bring)?;
+    Ok(SourceResult { source_type: source_type.as_str(), revision, objects })
+}
+
+/// The values of a chart as a flat map (EVAL-705, RND-153).
+///
+/// # Errors
+/// `InvalidArgument` for a text that holds no values.
+pub fn helm_parameters(values: &str) -> Result<BTreeMap<String, String>, EvalError> {
+    let file = File { name: "values.yaml".to_owned(), data: values.to_owned().into() };
+    let found = flatten_parameters([&file], HelmVersion::V4).map_err(|error| EvalError {
+        code: Code::InvalidArgument,
+        reason: "",
+        message: error.to_string(),
+    })?;
+    Ok(found.into_iter().map(|(name, parameter)| (name, parameter.value)).collect())
 }
 
 /// Whether a glob of a directory source matches a path (EVAL-706).
@@ -115,7 +167,7 @@ mod tests {
         let tree = MemoryTree::from_files([("c.yaml", content)]).unwrap();
         let sources = sources(json!([{"repoURL": "https://git.acme.test/ui", "path": "."}]));
         let result = manifests(&sources, &RenderContext::default(), &Budget::default(), |_| {
-            Ok((&tree, "0".repeat(40)))
+            Ok((Arc::new(tree.clone()) as Arc<dyn Tree>, "0".repeat(40)))
         })
         .unwrap();
         assert_eq!(result[0].source_type, "Directory");
@@ -130,7 +182,7 @@ mod tests {
         let tree = MemoryTree::from_files([("a/c.yaml", "kind: A")]).unwrap();
         let sources = sources(json!([{"repoURL": "r", "ref": "values"}, {"repoURL": "r", "path": "b"}]));
         let error = manifests(&sources, &RenderContext::default(), &Budget::default(), |_| {
-            Ok((&tree, String::new()))
+            Ok((Arc::new(tree.clone()) as Arc<dyn Tree>, String::new()))
         })
         .unwrap_err();
         assert_eq!(
@@ -145,7 +197,7 @@ mod tests {
         let tree = MemoryTree::from_files([("a/c.yaml", "kind: A")]).unwrap();
         let sources = sources(json!([{"repoURL": "r", "ref": "values"}, {"repoURL": "r", "path": "a"}]));
         let results = manifests(&sources, &RenderContext::default(), &Budget::default(), |_| {
-            Ok((&tree, "r".to_owned()))
+            Ok((Arc::new(tree.clone()) as Arc<dyn Tree>, "r".to_owned()))
         })
         .unwrap();
         let types: Vec<&str> = results.iter().map(|result| result.source_type).collect();
@@ -159,7 +211,7 @@ mod tests {
         let run = |source: Value| {
             let sources = sources(json!([source]));
             let mut results = manifests(&sources, &RenderContext::default(), &Budget::default(), |_| {
-                Ok((&tree, "r".to_owned()))
+                Ok((Arc::new(tree.clone()) as Arc<dyn Tree>, "r".to_owned()))
             })
             .unwrap();
             let only = results.remove(0);

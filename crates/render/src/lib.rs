@@ -12,20 +12,28 @@ pub mod directory;
 pub mod environment;
 mod error;
 pub mod eval;
+mod helm;
+pub mod jsonnet;
 pub mod kind;
+mod kube_version;
+mod kustomize;
 pub mod links;
 pub mod manifests;
-mod name_hash;
+pub mod needs;
 pub mod overrides;
 pub mod plan;
 pub mod refresh;
 mod request;
+mod templates;
 pub mod version;
 
 pub use error::{Code, Reason, RenderError};
 pub use manifests::{check_weight, parse_manifests};
-pub use name_hash::{NameHashError, name_hash};
-pub use request::{Budget, ContentKind, EnabledTools, RenderRequest, Rendered, SourceType, render};
+pub use request::{
+    Budget, ContentKind, EnabledTools, Inputs, RenderRequest, Rendered, SourceType, render, render_offline,
+};
+pub use templates::{Chance, World};
+pub use tiphys_kustomize::{NameHashError, name_hash};
 pub use tiphys_tree::{
     Entry, EntryKind, KnownDirectory, MemoryEntry, MemoryTree, PathError, Tree, TreeError, TreePath,
     WalkLimit,

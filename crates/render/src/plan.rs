@@ -1,16 +1,19 @@
 //! The plan of a rendering: which sources of an application are rendered and which only tell their revision, what is
 //! fetched for each, and the request that each becomes (RND-1, RND-4, RND-15, CTL-43, CTL-136).
 //!
-//! Controller and command line fetch what a plan names and render what it requests, and so agree. Charts, OCI artifacts
-//! and value files of other sources (`$ref`) will be further [`Content`] and further trees of a [`PlannedSource`].
+//! Controller and command line fetch what a plan names and render what it requests, and so agree. What a source refers to
+//! in others (`$ref`) is asked for while it is rendered ([`crate::needs`]): only then it is known.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
+use serde::Serialize;
 use sha2::{Digest, Sha256};
 use tiphys_api::application::ApplicationSource;
 use tiphys_api::settings::Settings;
 
-use crate::request::{EnabledTools, RenderRequest};
+use crate::Reason;
+use crate::request::{ContentKind, EnabledTools, RenderRequest};
 
 /// What manifests may depend on about the destination cluster (RND-4). Cheap to clone.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -72,18 +75,88 @@ pub struct RenderContext {
     pub enabled: EnabledTools,
     /// Whether override files replace lists and remove fields strictly (RND-58).
     pub strict_overrides: bool,
+    /// Settings of Helm.
+    pub helm: HelmSettings,
+    /// Options of every build of Kustomize (RND-87).
+    pub kustomize_options: String,
+    /// Sources of the application that others may refer to; `None` for an application of a single source (RND-121).
+    pub refs: Option<Arc<[RefSource]>>,
+}
+
+/// What the installation sets about Helm.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct HelmSettings {
+    /// Schemes of URLs that value files may come from (RND-99).
+    pub value_file_schemes: Vec<String>,
+    /// Whether `helm.version: v3` makes a difference (RND-164).
+    pub v3_compat: bool,
+    /// Whether chance is the same in every rendering of a revision (RND-163).
+    pub deterministic: bool,
+    /// Repositories of charts with names, that dependencies may be written with (RND-104).
+    pub repositories: Vec<(String, String)>,
+}
+
+impl Default for HelmSettings {
+    fn default() -> Self {
+        let schemes = ["https", "http"];
+        Self {
+            value_file_schemes: schemes.iter().map(|&scheme| scheme.to_owned()).collect(),
+            v3_compat: false,
+            deterministic: false,
+            repositories: Vec::new(),
+        }
+    }
+}
+
+/// A source that others may refer to (RND-120).
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct RefSource {
+    /// Its `ref`.
+    pub name: String,
+    /// Whether it is a chart, which cannot be referred to.
+    pub is_chart: bool,
+}
+
+impl RefSource {
+    /// Those of an application with several sources (RND-121).
+    pub fn all(sources: &[ApplicationSource]) -> Option<Arc<[Self]>> {
+        let named = sources.iter().filter(|source| !source.r#ref.is_empty());
+        let one = |source: &ApplicationSource| Self {
+            name: source.r#ref.clone(),
+            is_chart: !source.chart.is_empty(),
+        };
+        (sources.len() > 1).then(|| named.map(one).collect())
+    }
 }
 
 impl RenderContext {
     /// With what the settings say.
     #[must_use]
     pub fn with_settings(self, settings: &Settings) -> Self {
-        Self { enabled: EnabledTools::from(settings), strict_overrides: settings.strict_overrides(), ..self }
+        Self {
+            enabled: EnabledTools::from(settings),
+            strict_overrides: settings.strict_overrides(),
+            helm: HelmSettings {
+                value_file_schemes: settings.helm_values_file_schemes(),
+                v3_compat: settings.helm_v3_compat(),
+                deterministic: settings.helm_deterministic(),
+                ..self.helm
+            },
+            kustomize_options: settings.kustomize_build_options().to_owned(),
+            ..self
+        }
+    }
+
+    /// With the sources that may be referred to.
+    #[must_use]
+    pub fn with_sources(self, sources: &[ApplicationSource]) -> Self {
+        Self { refs: RefSource::all(sources), ..self }
     }
 
     /// The rendering of a source at a resolved revision.
     pub fn request(&self, source: &ApplicationSource, revision: &str) -> RenderRequest {
         RenderRequest {
+            content: Content::of(source).kind(),
             source: source.clone(),
             revision: revision.to_owned(),
             context: self.clone(),
@@ -106,6 +179,31 @@ pub enum Purpose {
 pub enum Content {
     /// A git repository, fetched as the tree of a commit.
     Git,
+    /// A chart of a chart repository or a registry.
+    Chart,
+    /// An artifact of a registry.
+    Oci,
+}
+
+impl Content {
+    /// Where the content of a source comes from (RND-12).
+    pub fn of(source: &ApplicationSource) -> Self {
+        if source.repo_url.starts_with("oci://") && source.chart.is_empty() {
+            Self::Oci
+        } else if source.chart.is_empty() {
+            Self::Git
+        } else {
+            Self::Chart
+        }
+    }
+
+    fn kind(self) -> ContentKind {
+        match self {
+            Self::Git => ContentKind::Repository,
+            Self::Chart => ContentKind::Chart,
+            Self::Oci => ContentKind::OciImage,
+        }
+    }
 }
 
 /// One source of a plan.
@@ -137,16 +235,23 @@ pub enum PlanError {
     /// No source is not an empty one: everything would count as removed (INV-1).
     #[error("the application has no source")]
     NoSource,
-    /// A source is of a kind that cannot be read.
-    #[error("failed to generate manifest for source {nth} of {count}: {what} are not supported yet")]
-    Unsupported {
-        /// Which source, from 1.
-        nth: usize,
-        /// Of how many.
-        count: usize,
-        /// What it is, in the plural.
-        what: &'static str,
-    },
+    /// A `ref` is no name (RND-120).
+    #[error("sources.ref {0} cannot contain any special characters except '_' and '-'")]
+    RefName(String),
+    /// Two sources have one `ref` (RND-120).
+    #[error("invalid sources: multiple sources had the same `ref` key")]
+    RefTwice,
+}
+
+impl PlanError {
+    /// The reason, as programs see it.
+    pub fn reason(&self) -> Reason {
+        match self {
+            Self::NoSource => Reason::PathNotFound,
+            Self::RefName(_) => Reason::RefInvalidName,
+            Self::RefTwice => Reason::RefDuplicate,
+        }
+    }
 }
 
 /// The plan for the sources of an application, in their order; `revisions` are used in place of what the sources
@@ -161,25 +266,27 @@ pub fn plan<'a>(
     if sources.is_empty() {
         return Err(PlanError::NoSource);
     }
-    let count = sources.len();
+    let several = sources.len() > 1;
+    let mut names = BTreeSet::new();
+    for name in sources.iter().map(|source| source.r#ref.as_str()).filter(|name| several && !name.is_empty())
+    {
+        if !name.chars().all(|c| c.is_ascii_alphanumeric() || "-_".contains(c)) {
+            return Err(PlanError::RefName(name.to_owned()));
+        }
+        if !names.insert(name) {
+            return Err(PlanError::RefTwice);
+        }
+    }
     let one = |(index, source): (usize, &'a ApplicationSource)| {
-        let unsupported = |what| PlanError::Unsupported { nth: index + 1, count, what };
-        if !source.chart.is_empty() {
-            return Err(unsupported("charts from a Helm repository"));
-        }
-        if source.repo_url.starts_with("oci://") {
-            return Err(unsupported("OCI artifacts"));
-        }
         let given = revisions.get(index).filter(|revision| !revision.is_empty());
-        let is_silent = renders_nothing(source, count > 1);
-        Ok(PlannedSource {
+        PlannedSource {
             source,
             revision: given.map_or(source.target_revision.as_str(), String::as_str),
-            content: Content::Git,
-            purpose: if is_silent { Purpose::Revision } else { Purpose::Manifests },
-        })
+            content: Content::of(source),
+            purpose: if renders_nothing(source, several) { Purpose::Revision } else { Purpose::Manifests },
+        }
     };
-    sources.iter().enumerate().map(one).collect()
+    Ok(sources.iter().enumerate().map(one).collect())
 }
 
 /// Whether a source only contributes its revision: one with `ref` and neither path nor chart, alone or not, and
@@ -227,10 +334,32 @@ mod tests {
     #[test]
     fn inv_1_what_cannot_be_read_is_no_empty_plan() {
         assert_eq!(plan(&[], &[]), Err(PlanError::NoSource));
-        let chart = ApplicationSource { chart: "c".to_owned(), ..source("", "") };
+    }
+
+    #[test]
+    fn rnd_12_where_the_content_of_a_source_comes_from() {
+        let of = |url: &str, chart: &str| {
+            let source =
+                ApplicationSource { repo_url: url.to_owned(), chart: chart.to_owned(), ..source("", "") };
+            plan(&[source], &[]).unwrap()[0].content
+        };
+        assert_eq!(of("https://h/r", ""), Content::Git);
+        assert_eq!(of("https://h/charts", "web"), Content::Chart);
+        assert_eq!(of("ghcr.io/org", "web"), Content::Chart);
+        assert_eq!(of("oci://ghcr.io/org/web", ""), Content::Oci);
+    }
+
+    #[test]
+    fn rnd_120_names_of_sources() {
+        let text = |one: &str, two: &str| {
+            plan(&[source("a", one), source("b", two)], &[]).map(|_| ()).map_err(|error| error.to_string())
+        };
+        assert_eq!(text("values", "other-1_x"), Ok(()));
+        assert_eq!(text("", ""), Ok(()));
+        assert_eq!(text("a", "a").unwrap_err(), "invalid sources: multiple sources had the same `ref` key");
         assert_eq!(
-            plan(&[source("a", ""), chart], &[]).unwrap_err().to_string(),
-            "failed to generate manifest for source 2 of 2: charts from a Helm repository are not supported yet"
+            text("a/b", "").unwrap_err(),
+            "sources.ref a/b cannot contain any special characters except '_' and '-'"
         );
     }
 

@@ -7,8 +7,15 @@ use serde_json::Value;
 use tiphys_api::application::ApplicationSource;
 use tiphys_api::settings::Settings;
 
+use crate::environment::build_environment;
+use crate::jsonnet::{Evaluator, InProcess};
+use crate::needs::{Outcome, Supplies};
 use crate::plan::RenderContext;
-use crate::{Reason, RenderError, Tree, WalkLimit, directory, kind, links, manifests, overrides};
+use crate::templates::World;
+use crate::{
+    Reason, RenderError, Tree, TreePath, WalkLimit, directory, helm, kind, kustomize, links, manifests,
+    overrides,
+};
 
 /// Type of a source (RND-2).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -198,7 +205,8 @@ pub struct RenderRequest {
 impl RenderRequest {
     /// Everything of it that the manifests depend on, in a form that is equal for equal inputs only (RND-141, RND-142).
     ///
-    /// Where the tree comes from and which commit it is do not count: the same files give the same manifests.
+    /// Where the tree comes from and which commit it is do not count unless the source names them: the same files give the
+    /// same manifests.
     pub fn identity(&self) -> Vec<u8> {
         self.identity_at(Some(self.context.cluster.digest()))
     }
@@ -213,8 +221,7 @@ impl RenderRequest {
         // Taken apart by name: a new input does not compile before somebody has decided about it.
         let Self {
             source,
-            // No renderer reads it yet. One that does has to make it a part of this.
-            revision: _,
+            revision,
             context:
                 RenderContext {
                     instance_name,
@@ -223,19 +230,33 @@ impl RenderRequest {
                     cluster: _,
                     enabled: EnabledTools { helm, kustomize, jsonnet },
                     strict_overrides,
+                    helm: helm_settings,
+                    kustomize_options,
+                    refs,
                 },
             allow_out_of_bounds_links,
             content,
         } = self;
+        // Where a value may name a variable, its revision and origin count as well (RND-66, RND-68).
+        let named =
+            mentions_variables(source).then_some((revision, &source.repo_url, &source.target_revision));
+        let named = serde_json::to_string(&named).unwrap_or_default();
         let mut source = source.clone();
         source.repo_url.clear();
         source.target_revision.clear();
         let application = (instance_name, destination_namespace, project);
-        let settings = (helm, kustomize, jsonnet, strict_overrides, allow_out_of_bounds_links);
+        let tools = (helm_settings, kustomize_options, refs.as_deref());
+        let settings = (helm, kustomize, jsonnet, strict_overrides, allow_out_of_bounds_links, tools);
         // Texts and flags, which can always be written. If not, it is nobody else's identity rather than everybody's.
-        serde_json::to_vec(&(source, application, cluster_facts, settings, content.as_str()))
+        serde_json::to_vec(&(source, named, application, cluster_facts, settings, content.as_str()))
             .unwrap_or_else(|_unwritable| format!("{self:?}").into_bytes())
     }
+}
+
+/// Whether a text of the source may name a variable of the build environment. That one does where none is filled in is
+/// no harm.
+fn mentions_variables(source: &ApplicationSource) -> bool {
+    serde_json::to_string(source).map_or(true, |text| text.contains('$'))
 }
 
 /// Result of a rendering.
@@ -245,6 +266,34 @@ pub struct Rendered {
     pub objects: Vec<Value>,
     /// Type the source turned out to have.
     pub source_type: SourceType,
+    /// Whether a file in the tree names variables of the build environment, which differ from one revision to the next.
+    /// What the source itself names is a part of the identity of the request.
+    pub is_pinned: bool,
+}
+
+/// What a rendering reads, besides its request: files, and who evaluates programs.
+#[derive(Clone, Copy)]
+pub struct Inputs<'a> {
+    /// Files of the source.
+    pub tree: &'a dyn Tree,
+    /// What was brought for it.
+    pub supplies: &'a Supplies,
+    /// Who evaluates Jsonnet.
+    pub jsonnet: &'a dyn Evaluator,
+    /// Time and chance of templates.
+    pub world: World,
+    /// A secret of the installation, for chance that is the same each time (RND-163).
+    pub secret: &'a [u8],
+}
+
+/// Nothing was brought.
+static NOTHING: Supplies = Supplies::none();
+
+impl<'a> Inputs<'a> {
+    /// These files, programs evaluated on the thread of the caller, and a world that stands still.
+    pub fn of(tree: &'a dyn Tree) -> Self {
+        Self { tree, supplies: &NOTHING, jsonnet: &InProcess, world: World::default(), secret: &[] }
+    }
 }
 
 /// Renders one source.
@@ -253,10 +302,14 @@ pub struct Rendered {
 /// tracking metadata are not set. Cost is dominated by reading YAML, about 40 MB/s.
 ///
 /// # Errors
-/// With the text users see. Plugins, Helm and Kustomize are recognised and refused with
-/// [`Reason::ExecRequired`].
-pub fn render(request: &RenderRequest, tree: &dyn Tree, budget: &Budget) -> Result<Rendered, RenderError> {
+/// With the text users see. Plugins are recognised and refused with [`Reason::ExecRequired`].
+pub fn render(
+    request: &RenderRequest,
+    inputs: &Inputs<'_>,
+    budget: &Budget,
+) -> Result<Outcome<Rendered>, RenderError> {
     let context = &request.context;
+    let tree = inputs.tree;
     if !request.allow_out_of_bounds_links
         && let Some(link) = tree.escaping_link(&mut budget.walk())?
     {
@@ -264,7 +317,12 @@ pub fn render(request: &RenderRequest, tree: &dyn Tree, budget: &Budget) -> Resu
         let text = format!("{what} contains out-of-bounds symlinks. file: {link}");
         return Err(RenderError::new(Reason::SymlinkOutOfBounds, text));
     }
-    let directory = links::app_directory(tree, &request.source.path)?;
+    let directory = match request.content {
+        ContentKind::Chart => chart_directory(tree, &request.source.chart)?,
+        ContentKind::Repository | ContentKind::OciImage | ContentKind::StreamedFiles => {
+            links::app_directory(tree, &request.source.path)?
+        }
+    };
     let source = if request.content == ContentKind::Chart {
         request.source.clone()
     } else {
@@ -273,17 +331,61 @@ pub fn render(request: &RenderRequest, tree: &dyn Tree, budget: &Budget) -> Resu
         overrides::apply(&request.source, tree, &directory, &context.instance_name, mode)?
     };
     let source_type = kind::source_type(&source, tree, &directory, context.enabled)?;
+    let is_pinned = mentions_variables(&source) && !mentions_variables(&request.source);
     let objects = match source_type {
         SourceType::Directory => {
             let options = source.directory.unwrap_or_default();
-            directory::render(tree, &directory, &options, context.enabled.jsonnet, budget)?
+            let environment = build_environment(request);
+            let jsonnet = directory::Jsonnet { evaluator: inputs.jsonnet, environment: &environment };
+            let jsonnet = context.enabled.jsonnet.then_some(&jsonnet);
+            directory::render(tree, &directory, &options, jsonnet, budget)?
         }
-        SourceType::Helm | SourceType::Kustomize | SourceType::Plugin => {
+        SourceType::Helm => {
+            let options = source.helm.unwrap_or_default();
+            match helm::render(request, &options, &directory, inputs, budget)? {
+                Outcome::Done(objects) => objects,
+                Outcome::Needs(needs) => return Ok(Outcome::Needs(needs)),
+            }
+        }
+        SourceType::Kustomize => {
+            let options = source.kustomize.unwrap_or_default();
+            match kustomize::render(request, &options, &directory, inputs, budget)? {
+                Outcome::Done(objects) => objects,
+                Outcome::Needs(needs) => return Ok(Outcome::Needs(needs)),
+            }
+        }
+        SourceType::Plugin => {
             let text = format!("sources of type {} are not supported yet", source_type.as_str());
             return Err(RenderError::new(Reason::ExecRequired, text));
         }
     };
-    Ok(Rendered { objects: manifests::expand_lists(objects, budget)?, source_type })
+    let objects = manifests::expand_lists(objects, budget)?;
+    Ok(Outcome::Done(Rendered { objects, source_type, is_pinned }))
+}
+
+/// Renders one source for which nothing is brought.
+///
+/// # Errors
+/// As [`render`], and when something would have to be.
+pub fn render_offline(
+    request: &RenderRequest,
+    inputs: &Inputs<'_>,
+    budget: &Budget,
+) -> Result<Rendered, RenderError> {
+    render(request, inputs, budget)?.or_offline()
+}
+
+/// The directory of a chart in its archive: the last part of its name (RND-111). What is given as a chart without such
+/// a directory is the chart itself.
+fn chart_directory(tree: &dyn Tree, chart: &str) -> Result<TreePath, RenderError> {
+    let name = chart.rsplit('/').next().unwrap_or(chart);
+    match links::app_directory(tree, name) {
+        Err(error) if error.reason == Reason::PathNotFound => {
+            let is_chart = tree.entry(&TreePath::root().child("Chart.yaml"))?.is_some();
+            if is_chart { Ok(TreePath::root()) } else { Err(error) }
+        }
+        other => other,
+    }
 }
 
 #[cfg(test)]
@@ -295,7 +397,7 @@ mod tests {
     #[test]
     fn rnd_141_every_input_counts_and_the_origin_does_not() {
         let plain = RenderRequest::default();
-        let changes: [fn(&mut RenderRequest); 13] = [
+        let changes: [fn(&mut RenderRequest); 19] = [
             |one| one.source.path = "app".to_owned(),
             |one| one.source.name = "a".to_owned(),
             |one| one.context.instance_name = "a".to_owned(),
@@ -309,6 +411,12 @@ mod tests {
             |one| one.context.strict_overrides = true,
             |one| one.allow_out_of_bounds_links = true,
             |one| one.content = ContentKind::Chart,
+            |one| one.context.helm.v3_compat = true,
+            |one| one.context.helm.deterministic = true,
+            |one| one.context.helm.value_file_schemes.clear(),
+            |one| one.context.helm.repositories.push(("a".to_owned(), "b".to_owned())),
+            |one| one.context.kustomize_options = "a".to_owned(),
+            |one| one.context.refs = Some(Arc::from([])),
         ];
         let mut seen = vec![plain.identity()];
         for (number, change) in changes.iter().enumerate() {
@@ -325,5 +433,12 @@ mod tests {
         assert_eq!(elsewhere.identity(), plain.identity());
         elsewhere.context.cluster = ClusterFacts::new("v1.36.1", Vec::new());
         assert_eq!(elsewhere.identity_anywhere(), plain.identity_anywhere());
+        // Unless a value names it.
+        let with = |revision: &str| {
+            let mut one = RenderRequest { revision: revision.to_owned(), ..plain.clone() };
+            one.source.name = "$ARGOCD_APP_REVISION".to_owned();
+            one.identity_anywhere()
+        };
+        assert_ne!(with("abc"), with("abd"));
     }
 }

@@ -13,6 +13,7 @@ use parking_lot::RwLock;
 use serde_json::Value;
 use smol_str::SmolStr;
 use tiphys_api::Application;
+use tiphys_api::application::Destination;
 use tiphys_object::{Object, TextMap};
 use tiphys_policy::rbac::application_object;
 use tiphys_wire::proto::Secrets;
@@ -57,6 +58,8 @@ pub struct Entry {
     pub labels: TextMap,
     /// The repository of its first source.
     pub repository: SmolStr,
+    /// Where it goes.
+    pub destination: Destination,
     /// The JSON of an answer.
     pub json: Bytes,
 }
@@ -81,6 +84,7 @@ impl Entry {
             object: application_object(app.project(), object.namespace(), object.name(), namespace).into(),
             labels: object.metadata().labels.clone(),
             repository: source.into(),
+            destination: app.spec.destination.clone(),
             json: json.into(),
         })
     }

@@ -21,6 +21,7 @@ use tokio_util::task::TaskTracker;
 
 use crate::catalog::{AppKey, Catalog};
 use crate::session::Sessions;
+use crate::sets::SetCatalog;
 use crate::world::{Seen, World};
 
 /// Objects of a watch that may wait; when full, the watch stalls, which is the backpressure we want.
@@ -175,6 +176,41 @@ impl Following {
         Ok(())
     }
 
+    /// Follows `ApplicationSets` into their catalog, which stays unknown where the cluster does not have the kind.
+    pub fn application_sets(
+        &self,
+        home: &Home,
+        sets: Arc<SetCatalog>,
+        world: &World,
+        (tracker, cancel): (&TaskTracker, &CancellationToken),
+    ) {
+        let is_everywhere = !world.installation.settings.application_sets().namespaces.is_empty();
+        let namespace = if is_everywhere { SmolStr::default() } else { home.namespace.as_str().into() };
+        let gvk = Gvk::new(GROUP, VERSION, "ApplicationSet");
+        let mut events = match follow(home, &self.kinds, &gvk, namespace, (tracker, cancel)) {
+            Ok(events) => events,
+            Err(error) => {
+                tracing::warn!(%error, "ApplicationSets are not served");
+                return;
+            }
+        };
+        tracker.spawn(async move {
+            while let Some(event) = events.recv().await {
+                match event {
+                    ObjectEvent::Upsert(received) => match received.read() {
+                        Ok(object) => sets.take(object),
+                        Err(bad) => tracing::error!(%bad, "an ApplicationSet cannot be read"),
+                    },
+                    ObjectEvent::Delete(key) => sets.remove(&AppKey::new(&key.namespace, &key.name)),
+                    ObjectEvent::Synced => sets.listed(),
+                    ObjectEvent::Failed(reason) => {
+                        tracing::warn!(reason, "ApplicationSets cannot be watched at the moment");
+                    }
+                }
+            }
+        });
+    }
+
     /// Follows changes and swaps new snapshots in, until the watches end.
     pub async fn run(mut self, world: Arc<ArcSwap<World>>, sessions: Arc<Sessions>) {
         let mut due: Option<Instant> = None;
@@ -215,6 +251,7 @@ impl Following {
             tracing::warn!(warning, "a setting has no effect, wholly or in part");
         }
         world.store(Arc::new(new));
+        world.load().announce();
     }
 
     /// Takes an event; says whether anything changed.

@@ -16,6 +16,8 @@ pub mod http;
 pub mod identity;
 pub mod listen;
 pub mod live;
+pub mod process;
 pub mod services;
 pub mod session;
+pub mod sets;
 pub mod world;

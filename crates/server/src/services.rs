@@ -7,8 +7,14 @@
 mod account;
 mod admit;
 mod application;
+mod application_set;
 pub mod audit;
+mod certificate;
+mod cluster;
 mod context;
+mod events;
+mod project;
+mod repository;
 mod request;
 mod session;
 mod settings;
@@ -20,15 +26,17 @@ use std::time::Duration;
 use arc_swap::ArcSwap;
 use futures::FutureExt as _;
 use futures::future::BoxFuture;
+use tiphys_cluster::Connection;
 use tiphys_service::Store;
-use tiphys_source::Clock;
+use tiphys_source::{Clock, Sources};
 use tiphys_wire::status::Code;
 
-use crate::catalog::Catalog;
-use crate::live::Live;
 use crate::call::{Admitted, Api, Head, Reply, Requests, Status};
+use crate::catalog::Catalog;
 use crate::identity::Identity;
+use crate::live::Live;
 use crate::session::Sessions;
+use crate::sets::SetCatalog;
 use crate::world::World;
 use context::Context;
 pub use version::Build;
@@ -45,8 +53,14 @@ pub struct Parts {
     pub clock: Clock,
     /// The applications.
     pub catalog: Arc<Catalog>,
+    /// Their sets.
+    pub sets: Arc<SetCatalog>,
     /// What knows sources and destinations; nobody in a process without a controller.
     pub live: Option<Arc<dyn Live>>,
+    /// What asks repositories.
+    pub sources: Option<Sources>,
+    /// The way to the cluster of the installation.
+    pub home: Connection,
     /// The way to those who write Events.
     pub recorder: audit::Recorder,
     /// What runs here.
@@ -86,6 +100,21 @@ impl Services {
             }
             "session.SessionService" => session::call(&context, method, request::one(requests)?).await,
             "account.AccountService" => account::call(&context, method, request::one(requests)?).await,
+            "applicationset.ApplicationSetService" => {
+                application_set::call(&context, method, request::one(requests)?).await
+            }
+            "project.ProjectService" => project::call(&context, method, request::one(requests)?).await,
+            "repository.RepositoryService" => {
+                repository::call(&context, method, request::one(requests)?).await
+            }
+            "repocreds.RepoCredsService" => {
+                repository::templates(&context, method, request::one(requests)?).await
+            }
+            "cluster.ClusterService" => cluster::call(&context, method, request::one(requests)?).await,
+            "certificate.CertificateService" => {
+                certificate::call(&context, method, request::one(requests)?).await
+            }
+            "gpgkey.GPGKeyService" => certificate::keys(&context, method, request::one(requests)?).await,
             _ => Err(unimplemented(path)),
         }
     }

@@ -27,7 +27,7 @@ use login::Logins;
 
 pub(crate) use login::Login;
 pub(crate) use options::session_duration;
-pub(crate) use own::{login_token, token as own_token};
+pub(crate) use own::login_token;
 
 /// Somebody with a valid token.
 #[derive(Clone, Debug)]
@@ -134,7 +134,7 @@ impl Sessions {
         }
         let world = self.world.load();
         match claims.own_account() {
-            Some(name) => world.accounts.get(name).is_ok_and(|account| account.is_enabled),
+            Some(name) => world.account(name).is_ok_and(|account| account.is_enabled),
             None => own::is_in_books(&world, claims),
         }
     }

@@ -4,11 +4,17 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
+use smol_str::SmolStr;
+use tiphys_api::account::{Account, AccountError, Accounts};
+use tiphys_api::AppProject;
+use tiphys_api::names::SECRET_TYPE_LABEL;
 use tiphys_api::secret::Secret;
 use tiphys_installation::{Installation, InstallationData, objects};
 use tiphys_object::Object;
 use tiphys_policy::rbac::{InForce, Rbac, RbacConfig, RbacOptions};
-use tiphys_service::account::Accounts;
+use tiphys_service::Secrets;
+use tiphys_service::account::AccountCallError;
+use tokio::sync::watch;
 
 use crate::session::session_duration;
 
@@ -34,12 +40,18 @@ pub struct Seen {
 pub struct World {
     /// Settings, projects, repositories, clusters.
     pub installation: Installation,
-    /// Local accounts.
-    pub accounts: Accounts,
+    /// Local accounts, or why nobody knows which there are.
+    accounts: Result<Accounts, AccountError>,
     /// How long a session lasts.
     pub session_duration: Duration,
     /// Secrets that settings may refer to.
     secrets: BTreeMap<String, Arc<Object>>,
+    /// Secrets that declare repositories, clusters and templates.
+    declaring: BTreeMap<String, Arc<Object>>,
+    /// Versions of the projects.
+    projects: BTreeMap<String, SmolStr>,
+    /// Told of every further snapshot.
+    news: Arc<watch::Sender<u64>>,
     policy: InForce,
     open: Rbac,
     warnings: Vec<String>,
@@ -89,8 +101,11 @@ impl World {
             }
         }
         *rbac = rbac.clone().with_options(RbacOptions::from_settings(settings));
-        let accounts = Accounts::read(settings);
-        warnings.extend(accounts.warnings().iter().cloned());
+        let accounts = settings.accounts();
+        match &accounts {
+            Ok(found) => warnings.extend(found.warnings.iter().cloned()),
+            Err(error) => warnings.push(format!("nobody can log in: {error}")),
+        }
         let (session_duration, warning) = session_duration(settings);
         warnings.extend(warning);
         let everything = RbacConfig::of_text("", "p, , *, *, *, allow\n");
@@ -98,13 +113,81 @@ impl World {
         // The line above can be read; without it nobody may anything.
         let open =
             open.unwrap_or_else(|_| InForce::begin(Rbac::compile(&RbacConfig::default())).policy().clone());
-        let secrets = seen.secrets.clone();
-        Self { installation, accounts, session_duration, secrets, policy, open, warnings }
+        let version = |object: &Arc<Object>| object.metadata().resource_version.clone();
+        Self {
+            secrets: seen.secrets.clone(),
+            declaring: seen.data.secrets.clone(),
+            projects: seen.data.projects.iter().map(|(name, object)| (name.clone(), version(object))).collect(),
+            news: old.map_or_else(|| Arc::new(watch::Sender::new(0)), |old| Arc::clone(&old.news)),
+            installation,
+            accounts,
+            session_duration,
+            policy,
+            open,
+            warnings,
+        }
     }
 
     /// What has no effect, in words for the log.
     pub fn warnings(&self) -> impl Iterator<Item = &String> {
         self.warnings.iter().chain(&self.installation.warnings)
+    }
+
+    /// The Secrets that declare repositories, templates and clusters, as the service layer takes them.
+    pub(crate) fn secrets(&self) -> Secrets {
+        Secrets::new(self.namespace(), self.declaring.values().map(Arc::clone))
+    }
+
+    /// A Secret that settings may refer to, or that of the port.
+    pub(crate) fn secret(&self, name: &str) -> Option<&Arc<Object>> {
+        self.secrets.get(name)
+    }
+
+    /// All projects that can be read.
+    pub(crate) fn projects(&self) -> Vec<AppProject> {
+        self.installation.projects.values().map(|project| AppProject::clone(project)).collect()
+    }
+
+    /// Whether the snapshot has a project in this version, or a later one.
+    pub(crate) fn has_project(&self, name: &str, wanted: &str) -> bool {
+        self.projects.get(name).is_some_and(|version| is_at_least(version, wanted))
+    }
+
+    /// Whether the snapshot has what was written to Secrets.
+    pub(crate) fn has_seen(&self, written: &Secrets) -> bool {
+        written.touched().all(|(name, object)| match (self.declaring.get(name), object) {
+            (Some(seen), Some(object)) => {
+                is_at_least(&seen.metadata().resource_version, &object.metadata().resource_version)
+            }
+            (None, Some(object)) => object.label(SECRET_TYPE_LABEL).is_none(),
+            (seen, None) => seen.is_none(),
+        })
+    }
+
+    /// Told of every further snapshot.
+    pub(crate) fn news(&self) -> watch::Receiver<u64> {
+        self.news.subscribe()
+    }
+
+    /// Tells those who wait for a snapshot that it is in force.
+    pub(crate) fn announce(&self) {
+        self.news.send_modify(|number| *number += 1);
+    }
+
+    /// Local accounts.
+    ///
+    /// # Errors
+    /// When nobody knows which there are (API-44).
+    pub fn accounts(&self) -> Result<&Accounts, AccountCallError> {
+        self.accounts.as_ref().map_err(|error| error.clone().into())
+    }
+
+    /// One local account.
+    ///
+    /// # Errors
+    /// When there is none, or nobody knows.
+    pub fn account(&self, name: &str) -> Result<&Account, AccountCallError> {
+        self.accounts()?.all.get(name).ok_or_else(|| AccountCallError::NotFound(name.to_owned()))
     }
 
     /// The policy of roles.
@@ -157,5 +240,13 @@ impl World {
     pub(crate) fn verifying_keys(&self) -> Vec<Secret<String>> {
         let keys = [SIGNING_KEY, PREVIOUS_KEY].map(|key| self.installation.settings.secret(key));
         keys.into_iter().flatten().filter(|key| !key.is_empty()).collect()
+    }
+}
+
+/// Whether a version of the cluster is another one or a later one.
+fn is_at_least(version: &str, wanted: &str) -> bool {
+    match (version.parse::<u64>(), wanted.parse::<u64>()) {
+        (Ok(version), Ok(wanted)) => version >= wanted,
+        _ => version == wanted,
     }
 }

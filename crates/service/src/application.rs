@@ -8,10 +8,10 @@ mod check;
 mod tests;
 
 use serde_json::{Map, Value, json};
+use tiphys_api::Application;
 use tiphys_api::application::{ApplicationSpec, Operation};
 use tiphys_api::names::{GROUP, VERSION, annotation, finalizer};
 use tiphys_api::project::DEFAULT_PROJECT;
-use tiphys_api::Application;
 use tiphys_lifecycle::request::RequestError;
 use tiphys_object::{Object, access, json_patch, merge_patch};
 
@@ -113,8 +113,7 @@ impl ApplicationError {
 /// # Errors
 /// When it is none.
 pub fn read(object: &Object) -> Result<Application, ApplicationError> {
-    serde_json::from_slice(object.raw())
-        .map_err(|error| unreadable(object.name(), &error))
+    serde_json::from_slice(object.raw()).map_err(|error| unreadable(object.name(), &error))
 }
 
 fn unreadable(name: &str, reason: &dyn std::fmt::Display) -> ApplicationError {
@@ -138,8 +137,9 @@ impl Wanted {
     /// When it is no application, has no name, or says something that cannot be.
     pub fn read(mut value: Value, namespace: &str) -> Result<Self, ApplicationError> {
         let name = access::name(&value).to_owned();
-        let mut spec: ApplicationSpec = serde_json::from_value(value.get("spec").cloned().unwrap_or_else(|| json!({})))
-            .map_err(|error| unreadable(&name, &error))?;
+        let mut spec: ApplicationSpec =
+            serde_json::from_value(value.get("spec").cloned().unwrap_or_else(|| json!({})))
+                .map_err(|error| unreadable(&name, &error))?;
         if spec.project.is_empty() {
             DEFAULT_PROJECT.clone_into(&mut spec.project);
         }

@@ -25,8 +25,8 @@ use crate::error::Code;
 use crate::managed::{self, SecretError};
 use crate::secrets::{CLUSTER, Secrets};
 
-pub use shell::{Clusters, Create};
-pub use view::{State, shown};
+pub use shell::{Clusters, Create, ask};
+pub use view::{Answer, State, shown};
 
 /// Bytes of the `config` of a cluster.
 const CONFIG_BYTES_MAX: usize = 256 << 10;

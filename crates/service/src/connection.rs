@@ -82,6 +82,9 @@ pub enum Trouble {
     Unreadable(String),
 }
 
+/// A Helm registry is a host and a port (REP-77).
+const OCI_HOST_ONLY: &str = "OCI Helm repository URL should include hostname and port only";
+
 /// What this version can ask about a repository; the pure part of [`test`].
 ///
 /// # Errors
@@ -92,9 +95,12 @@ pub fn testable(repository: &Repository) -> Result<(), Trouble> {
     }
     match repository.effective_type() {
         "git" => {}
+        "helm" if repository.credentials.enable_oci && repository.url.contains("://") => {
+            return Err(Trouble::Failed(OCI_HOST_ONLY.to_owned()));
+        }
         known @ ("helm" | "oci") => {
             return Err(Trouble::NotTested(format!(
-                "repositories of type {known:?} are not read by this version, so they cannot be tested"
+                "repositories of type {known:?} are not read by this version, so nobody knows whether it answers"
             )));
         }
         other => return Err(Trouble::Failed(format!("unsupported repository type {other:?}"))),
@@ -121,7 +127,7 @@ mod tests {
     }
 
     #[test]
-    fn rep_78_what_cannot_be_asked_is_said() {
+    fn rep_77_78_what_cannot_be_asked_is_said() {
         assert_eq!(testable(&repository("git", "https://h/r")), Ok(()));
         assert_eq!(testable(&repository("", "https://h/r")), Ok(()));
         let other = testable(&repository("svn", "https://h/r")).unwrap_err();
@@ -129,6 +135,11 @@ mod tests {
         for (kind, url) in [("helm", "https://h/r"), ("", "oci://h/r"), ("oci", "oci://h/r")] {
             assert!(matches!(testable(&repository(kind, url)), Err(Trouble::NotTested(_))), "{kind} {url}");
         }
+        let mut registry = repository("helm", "https://ghcr.io");
+        registry.credentials.enable_oci = true;
+        assert_eq!(testable(&registry), Err(Trouble::Failed(OCI_HOST_ONLY.to_owned())));
+        "ghcr.io".clone_into(&mut registry.url);
+        assert!(matches!(testable(&registry), Err(Trouble::NotTested(_))));
         let mut app = repository("git", "https://h/r");
         app.credentials.github_app_id = 1;
         app.credentials.github_app_private_key = "k".into();

@@ -2,8 +2,9 @@
 
 use tiphys_cluster::ApiError;
 
-use crate::account::AccountError;
+use crate::account::AccountCallError;
 use crate::application::ApplicationError;
+use crate::application_set::ApplicationSetError;
 use crate::certificate::CertificateError;
 use crate::cluster::ClusterCallError;
 use crate::gpg_key::GpgKeyError;
@@ -101,18 +102,21 @@ pub enum Error {
     /// A call about a project.
     #[error(transparent)]
     Project(#[from] ProjectError),
-    /// A call about accounts.
-    #[error(transparent)]
-    Account(#[from] AccountError),
     /// A call about an application.
     #[error(transparent)]
     Application(#[from] ApplicationError),
+    /// A call about an `ApplicationSet`.
+    #[error(transparent)]
+    ApplicationSet(#[from] ApplicationSetError),
     /// A call about certificates or host keys.
     #[error(transparent)]
     Certificate(#[from] CertificateError),
     /// A call about keys of those who sign.
     #[error(transparent)]
     GpgKey(#[from] GpgKeyError),
+    /// A call about an account.
+    #[error(transparent)]
+    Account(#[from] AccountCallError),
     /// A Secret that is to be written.
     #[error(transparent)]
     Secret(#[from] SecretError),
@@ -140,10 +144,11 @@ impl Error {
             Self::Template(error) => error.code(),
             Self::Cluster(error) => error.code(),
             Self::Project(error) => error.code(),
-            Self::Account(error) => error.code(),
             Self::Application(error) => error.code(),
+            Self::ApplicationSet(error) => error.code(),
             Self::Certificate(error) => error.code(),
             Self::GpgKey(error) => error.code(),
+            Self::Account(error) => error.code(),
             Self::Secret(error) => error.code(),
             Self::Denied(_) => Code::PermissionDenied,
             Self::Api(error) => Code::of(error),

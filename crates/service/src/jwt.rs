@@ -134,6 +134,31 @@ pub fn sign(claims: &Value, secret: &Secret<String>) -> Secret<String> {
     Secret::new(format!("{text}.{}", URL_SAFE_NO_PAD.encode(signature.as_ref())))
 }
 
+/// What a token of the installation says (API-35).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Claims<'a> {
+    /// Whom it stands for.
+    pub subject: &'a str,
+    /// Its id.
+    pub id: &'a str,
+    /// Second it was made.
+    pub iat: i64,
+    /// Second it ends; 0 is never.
+    pub exp: i64,
+}
+
+/// The token that says this.
+pub fn signed(claims: &Claims<'_>, key: &Secret<String>) -> Secret<String> {
+    let Claims { subject, id, iat, exp } = claims;
+    let mut members = json!({"iss": ISSUER, "sub": subject, "iat": iat, "nbf": iat, "jti": id});
+    if *exp > 0
+        && let Some(members) = members.as_object_mut()
+    {
+        members.insert("exp".to_owned(), (*exp).into());
+    }
+    sign(&members, key)
+}
+
 /// Verifies a token of the installation: signed with one of the keys, in force, issued here (API-37). `none` and keys
 /// of any other kind are refused (SEC-15).
 ///

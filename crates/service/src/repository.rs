@@ -5,7 +5,7 @@
 mod shell;
 #[cfg(test)]
 mod tests;
-mod view;
+pub(crate) mod view;
 
 use tiphys_api::repo_url;
 use tiphys_api::repository::{
@@ -19,7 +19,7 @@ use crate::managed::{self, SecretError};
 use crate::secrets::Secrets;
 
 pub use shell::{Create, Listed, Repositories};
-pub use view::shown;
+pub use view::{read, shown};
 
 /// Why a call about a repository fails. Texts show URLs without what stands before their host (REP-18).
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -45,6 +45,12 @@ pub enum RepositoryError {
     /// The values cannot be stored.
     #[error(transparent)]
     Secret(#[from] SecretError),
+    /// Nothing is pushed in this installation (REP-50).
+    #[error("hydrator is disabled")]
+    HydratorDisabled,
+    /// A push needs credentials (REP-50).
+    #[error("missing credentials in request")]
+    MissingCredentials,
     /// The server of the repository does not answer as it should (REP-78).
     #[error("error testing repository connectivity: {0}")]
     Connection(String),
@@ -55,9 +61,11 @@ impl RepositoryError {
     pub fn code(&self) -> Code {
         match self {
             // REP-44: the reference says `Unknown` for a URL that is not clear.
-            Self::MissingUrl | Self::Different(_) | Self::Selection(ApiSelectionError::Ambiguous { .. }) => {
-                Code::InvalidArgument
-            }
+            Self::MissingUrl
+            | Self::MissingCredentials
+            | Self::Different(_)
+            | Self::Selection(ApiSelectionError::Ambiguous { .. }) => Code::InvalidArgument,
+            Self::HydratorDisabled => Code::Unimplemented,
             Self::NotFound(_) => Code::NotFound,
             Self::Selection(_) => Code::PermissionDenied,
             Self::Field(_) => Code::FailedPrecondition,

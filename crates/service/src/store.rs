@@ -196,7 +196,7 @@ fn carried(seen: &Seen, written: Result<Arc<Object>, ApiError>) -> Result<Carrie
 fn gvk(kind: Own) -> Gvk {
     let (group, word) = kind.group_kind();
     let version = match kind {
-        Own::Application | Own::Project => tiphys_api::names::VERSION,
+        Own::Application | Own::ApplicationSet | Own::Project => tiphys_api::names::VERSION,
         Own::Event | Own::Lease | Own::Secret | Own::Settings | Own::Trust => "v1",
     };
     Gvk::new(group, version, word)

@@ -6,10 +6,11 @@ use tiphys_api::repository::{
     CredentialTemplate, FieldError, SecretKind, Selection, differing_keys, template_mutation_target,
 };
 
-use crate::access::{Access, Action, Caller, Resource};
+use crate::access::{Access, Action, Caller};
 use crate::change::Change;
 use crate::error::{Code, Error};
 use crate::managed::{self, SecretError};
+use crate::purpose::Purpose;
 use crate::repository::Removal;
 use crate::secrets::Secrets;
 use crate::store::Store;
@@ -32,6 +33,9 @@ pub enum TemplateError {
     /// The values cannot be stored.
     #[error(transparent)]
     Secret(#[from] SecretError),
+    /// Nothing is pushed in this installation (REP-50).
+    #[error("hydrator is disabled")]
+    HydratorDisabled,
 }
 
 impl TemplateError {
@@ -41,6 +45,7 @@ impl TemplateError {
             Self::MissingUrl | Self::Different(_) => Code::InvalidArgument,
             Self::NotFound(_) => Code::NotFound,
             Self::Secret(error) => error.code(),
+            Self::HydratorDisabled => Code::Unimplemented,
         }
     }
 }
@@ -116,6 +121,12 @@ fn not_found(url: &str) -> TemplateError {
     TemplateError::NotFound(repo_url::redact(url))
 }
 
+/// The template of a request; its members are the keys of a Secret.
+pub fn read(members: &Map<String, Value>) -> CredentialTemplate {
+    let data = crate::repository::view::texts(members);
+    CredentialTemplate::from_secret(&tiphys_api::application::Metadata::default(), &data)
+}
+
 /// The members of an answer (REP-13).
 pub fn shown(template: &CredentialTemplate) -> Value {
     let credentials = &template.credentials;
@@ -132,28 +143,38 @@ pub fn shown(template: &CredentialTemplate) -> Value {
     Value::Object(members)
 }
 
-/// Calls about the templates of an installation.
+/// Calls about the templates of an installation: those to read with, or those to push with (REP-23).
 #[derive(Clone, Copy, Debug)]
 pub struct Templates<'a> {
     store: &'a Store,
     caller: Caller<'a>,
+    purpose: Purpose,
 }
-
-const KIND: SecretKind = SecretKind::Template;
 
 impl<'a> Templates<'a> {
     /// Calls of somebody.
     pub fn new(store: &'a Store, caller: Caller<'a>) -> Self {
-        Self { store, caller }
+        Self { store, caller, purpose: Purpose::Read }
+    }
+
+    /// The same about those that hydrated manifests are pushed with (REP-36).
+    ///
+    /// # Errors
+    /// When nothing is hydrated in this installation.
+    pub fn to_push(store: &'a Store, caller: Caller<'a>, is_hydrator_enabled: bool) -> Result<Self, Error> {
+        if !is_hydrator_enabled {
+            return Err(TemplateError::HydratorDisabled.into());
+        }
+        Ok(Self { store, caller, purpose: Purpose::Push })
     }
 
     fn may(&self, action: Action, url: &str) -> Result<(), Error> {
-        self.caller.may(&Access { resource: Resource::Repositories, action, object: url })
+        self.caller.may(&Access { resource: self.purpose.resource(), action, object: url })
     }
 
     /// All that the caller may see, by URL.
     pub fn list(&self, secrets: &Secrets) -> Vec<CredentialTemplate> {
-        let mut found = secrets.templates(KIND);
+        let mut found = secrets.templates(self.purpose.templates());
         found.retain(|template| self.may(Action::Get, &template.url).is_ok());
         found.sort_by(|a, b| (&a.url, &a.secret_name).cmp(&(&b.url, &b.secret_name)));
         found
@@ -173,7 +194,8 @@ impl<'a> Templates<'a> {
         if upsert {
             self.may(Action::Update, &wanted.url)?;
         }
-        self.store.settle(secrets, |secrets| plan_create(secrets, KIND, wanted, upsert)).await
+        let kind = self.purpose.templates();
+        self.store.settle(secrets, |secrets| plan_create(secrets, kind, wanted, upsert)).await
     }
 
     /// Changes a template (REP-35).
@@ -182,7 +204,8 @@ impl<'a> Templates<'a> {
     /// When there is none with this URL.
     pub async fn update(&self, secrets: &mut Secrets, wanted: &CredentialTemplate) -> Result<bool, Error> {
         self.may(Action::Update, &wanted.url)?;
-        self.store.settle(secrets, |secrets| plan_update(secrets, KIND, wanted)).await
+        let kind = self.purpose.templates();
+        self.store.settle(secrets, |secrets| plan_update(secrets, kind, wanted)).await
     }
 
     /// Deletes a template (REP-35). Answers with the names of other Secrets that declare the same one.
@@ -191,9 +214,10 @@ impl<'a> Templates<'a> {
     /// When there is none with this URL.
     pub async fn delete(&self, secrets: &mut Secrets, url: &str) -> Result<Vec<String>, Error> {
         self.may(Action::Delete, url)?;
-        let Removal { left, .. } = plan_delete(secrets, KIND, url)?;
+        let kind = self.purpose.templates();
+        let Removal { left, .. } = plan_delete(secrets, kind, url)?;
         self.store
-            .settle(secrets, |secrets| plan_delete(secrets, KIND, url).map(|removal| removal.change))
+            .settle(secrets, |secrets| plan_delete(secrets, kind, url).map(|removal| removal.change))
             .await?;
         Ok(left)
     }

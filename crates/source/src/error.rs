@@ -28,6 +28,18 @@ pub enum SourceError {
         /// What is wrong.
         text: String,
     },
+    /// The server was asked, and what was asked for is not there.
+    #[error("{text}")]
+    NotThere {
+        /// What is missing.
+        text: String,
+    },
+    /// What the server has is not what it should be, and will not become that by asking again.
+    #[error("{text}")]
+    Malformed {
+        /// What is wrong with it.
+        text: String,
+    },
     /// The server does not let us in (RND-27).
     #[error("{text}")]
     Denied {

@@ -15,7 +15,7 @@ mod direct;
 mod increment;
 mod json;
 mod packet;
-mod tls;
+pub(crate) mod tls;
 
 use std::collections::BTreeMap;
 

@@ -1,4 +1,4 @@
-//! Resolves, fetches and caches content of git repositories.
+//! Resolves, fetches and caches content of git repositories, chart repositories and registries.
 //!
 //! [`Sources`] is the handle: it turns a revision into a commit ([`Sources::resolve`]), a commit into an
 //! immutable [`tiphys_render::Tree`] ([`Sources::tree`]), and answers what changed between two commits. What every
@@ -9,6 +9,8 @@
 //! Everything on disk is a cache: it may vanish at any time, and damage is answered by fetching again.
 //! Concurrent questions about one repository cost one listing and one fetch.
 
+mod archive;
+mod charts;
 mod clock;
 mod directory;
 mod error;
@@ -16,18 +18,23 @@ mod git;
 mod http;
 mod lfs;
 mod local;
+mod memo;
 mod memory;
 mod modules;
 mod pack;
+mod packed;
 mod refs;
+mod registry;
 mod repository;
 mod sources;
 mod store;
 mod tokens;
 mod tree;
 mod trust;
+mod web;
 mod work;
 
+pub use charts::{ChartIndex, ChartVersion, IndexError};
 pub use clock::{Clock, ManualClock};
 pub use directory::read_directory;
 pub use error::SourceError;
@@ -35,7 +42,8 @@ pub use memory::{MemoryRepositories, Trouble};
 pub use refs::{RefList, Resolution};
 pub use repository::{Repository, Tls};
 pub use sources::{
-    CommitReference, Freshness, Resolved, Retry, RevisionMetadata, Signed, SourceOptions, Sources, TokenUse,
+    ArtifactMetadata, ChartDetails, CommitReference, FetchedChart, Freshness, LAYER_TYPES, Resolved, Retry,
+    RevisionMetadata, Signed, SourceOptions, Sources, TokenUse,
 };
 pub use tiphys_api::secret::Secret;
 pub use tiphys_exec as exec;

@@ -54,6 +54,12 @@ pub struct Repository {
     pub depth: u32,
     /// Whether files of Git LFS take the place of their pointers (RND-44).
     pub lfs: bool,
+    /// Whether charts are in a registry (RND-113).
+    pub enable_oci: bool,
+    /// Whether the registry is spoken to without TLS (RND-119).
+    pub plain_http: bool,
+    /// Whether the credentials are shown to other hosts that an index names (RND-104).
+    pub pass_credentials: bool,
 }
 
 impl From<&repository::Repository> for Repository {
@@ -78,6 +84,8 @@ impl From<&repository::Repository> for Repository {
             project: found.project.clone(),
             depth: u32::try_from(found.depth).unwrap_or(0),
             lfs: found.enable_lfs,
+            enable_oci: credentials.enable_oci,
+            plain_http: credentials.insecure_oci_force_http,
             ..Self::anonymous(&found.url)
         }
     }
@@ -167,6 +175,8 @@ impl Repository {
             &self.no_proxy,
             if self.insecure { "insecure" } else { "" },
             self.known_hosts.as_deref().unwrap_or(""),
+            if self.plain_http { "http" } else { "" },
+            if self.pass_credentials { "everywhere" } else { "" },
         ] {
             hash.update((part.len() as u64).to_be_bytes());
             hash.update(part.as_bytes());

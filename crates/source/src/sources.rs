@@ -1,5 +1,7 @@
 //! The handle to all repositories: resolves, fetches, compares.
 
+mod artifacts;
+mod charts;
 mod lfs;
 mod metadata;
 mod modules;
@@ -20,15 +22,21 @@ use tiphys_render::{Tree, TreeError};
 use crate::git::Git;
 use crate::lfs::Pointers;
 use crate::local;
+use crate::memo::Memo;
 use crate::memory::{Fetched, MemoryRepositories};
+use crate::packed::PackedFiles;
 use crate::refs::{check_revision, is_commit_sha};
+use crate::registry::Registry;
 use crate::store::{Store, parse_commit};
 use crate::tree::{ChangesError, GitTree, Gitlink, changed_files};
+use crate::web::Web;
 use crate::work::{blocking, long};
 use crate::{RefList, Repository, Resolution, SourceError, Trust};
 
+pub use artifacts::ArtifactMetadata;
+pub use charts::{ChartDetails, FetchedChart};
 pub use metadata::{CommitReference, RevisionMetadata};
-pub use options::{Retry, SourceOptions, TokenUse};
+pub use options::{LAYER_TYPES, Retry, SourceOptions, TokenUse};
 pub use signatures::Signed;
 
 /// A listing that began this long before a request for a fresh one still counts as fresh: no push can be
@@ -80,7 +88,26 @@ struct Shared {
     pointers: Mutex<BTreeMap<String, Arc<Pointers>>>,
     /// Who fetches into which directory of such files.
     lfs_turns: Mutex<BTreeMap<PathBuf, Weak<tokio::sync::Mutex<()>>>>,
+    web: Arc<Web>,
+    registry: Registry,
+    packed: PackedFiles,
+    /// Indexes of chart repositories.
+    indexes: Memo<charts::Indexed>,
+    /// Held while an index is read.
+    index_turn: tokio::sync::Semaphore,
+    /// Tags of repositories of registries.
+    tags: Memo<Vec<String>>,
+    /// Digests of tags.
+    digests: Memo<String>,
+    /// Who fetches which packed file.
+    turns: Mutex<BTreeMap<String, Weak<tokio::sync::Mutex<()>>>>,
 }
+
+/// Bytes of indexes, of tags and of digests that are kept.
+const INDEXES_BYTES_MAX: usize = 128 * 1024 * 1024;
+const TAGS_BYTES_MAX: usize = 16 * 1024 * 1024;
+/// Repositories of charts and artifacts that are remembered.
+const REMOTE_MAX: usize = 10_000;
 
 /// Where content comes from.
 enum Backend {
@@ -134,16 +161,25 @@ impl Sources {
     }
 
     fn with(options: Arc<SourceOptions>, backend: Backend) -> Self {
+        let web = Arc::new(Web::new(Arc::clone(&options)));
         Self(Arc::new(Shared {
             revision_ttl: Mutex::new(options.revision_ttl),
             local_roots: Mutex::new(options.local_roots.clone().into()),
             trust: Mutex::default(),
-            options,
             backend,
             listings: Mutex::default(),
             uses: AtomicU64::new(0),
             pointers: Mutex::default(),
             lfs_turns: Mutex::default(),
+            registry: Registry::new(Arc::clone(&web), Arc::clone(&options)),
+            web,
+            packed: PackedFiles::new(&options.cache_dir, options.archives_bytes_max, options.clock.clone()),
+            indexes: Memo::new(INDEXES_BYTES_MAX, REMOTE_MAX),
+            index_turn: tokio::sync::Semaphore::new(1),
+            tags: Memo::new(TAGS_BYTES_MAX, REMOTE_MAX),
+            digests: Memo::new(TAGS_BYTES_MAX, REMOTE_MAX),
+            turns: Mutex::default(),
+            options,
             listings_made: AtomicU64::new(0),
         }))
     }
@@ -322,6 +358,15 @@ impl Sources {
         self.with_modules(repository, tree, &gitlinks).await
     }
 
+    /// The same, for whoever wants no submodules: theirs are not fetched (ASET-310).
+    pub async fn tree_without_submodules(
+        &self,
+        repository: &Repository,
+        commit: &str,
+    ) -> Result<Arc<dyn Tree>, SourceError> {
+        self.git_tree(repository, commit).await.map(|(tree, _)| tree)
+    }
+
     /// Files of a commit, and its submodules, which have no content here.
     async fn git_tree(
         &self,
@@ -444,6 +489,11 @@ impl Sources {
             state.list = None;
             state.failure = None;
         }
+    }
+
+    /// Time since the start, as freshness counts it.
+    pub fn elapsed(&self) -> Duration {
+        self.0.options.clock.elapsed()
     }
 
     /// Ref listings asked of servers so far.

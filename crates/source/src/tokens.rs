@@ -10,18 +10,14 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use base64::Engine as _;
-use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use hyper::header::{ACCEPT, AUTHORIZATION, HeaderMap, HeaderValue};
 use hyper::{Method, Uri};
 use jiff::Timestamp;
 use parking_lot::Mutex;
-use rustls::SignatureScheme;
-use rustls::pki_types::PrivateKeyDer;
-use rustls::pki_types::pem::PemObject as _;
 use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
 use tiphys_api::repo_url::Scheme;
+use tiphys_cloud::jwt;
 
 use crate::http::{Ask, Http, Roots};
 use crate::sources::SourceOptions;
@@ -242,7 +238,7 @@ impl Minter<'_> {
             TokenSource::GithubApp { id, installation, key, base_url } => {
                 let base = if base_url.is_empty() { "https://api.github.com" } else { base_url };
                 let base = base.trim_end_matches('/');
-                let jwt = self.signed(&json!({"iss": id.to_string()}), key.expose(), None, "GitHub App")?;
+                let jwt = self.signed(&json!({"iss": id.to_string()}), key, None, "GitHub App")?;
                 let installation = match installation {
                     0 => self.installation(base, owner, &jwt).await?,
                     known => *known,
@@ -320,8 +316,12 @@ impl Minter<'_> {
         let url = self.options.google_token_url.clone();
         let claims =
             json!({"iss": email, "scope": "https://www.googleapis.com/auth/cloud-platform", "aud": url});
-        let assertion =
-            self.signed(&claims, pem, Some(member("private_key_id")), "Google service account")?;
+        let assertion = self.signed(
+            &claims,
+            &Secret::from(pem),
+            Some(member("private_key_id")),
+            "Google service account",
+        )?;
         let grant = "urn:ietf:params:oauth:grant-type:jwt-bearer";
         let form = form(&[("grant_type", grant), ("assertion", assertion.expose())]);
         let (answer, lasts) = self.oauth(url, form).await?;
@@ -409,29 +409,20 @@ impl Minter<'_> {
     fn signed(
         &self,
         claims: &Value,
-        pem: &str,
+        pem: &Secret,
         key_id: Option<&str>,
         what: &str,
     ) -> Result<Secret, SourceError> {
-        let bad =
-            || refused(&format!("the private key of the {what} cannot be used: it has to be RSA, in PEM"));
-        let key = PrivateKeyDer::from_pem_slice(pem.as_bytes()).map_err(|_error| bad())?;
-        let key = rustls::crypto::aws_lc_rs::sign::any_supported_type(&key).map_err(|_error| bad())?;
-        let signer = key.choose_scheme(&[SignatureScheme::RSA_PKCS1_SHA256]).ok_or_else(bad)?;
         let now = self.options.clock.now().as_second();
-        let mut header = json!({"alg": "RS256", "typ": "JWT"});
-        if let (Some(id), Some(members)) = (key_id.filter(|id| !id.is_empty()), header.as_object_mut()) {
-            members.insert("kid".to_owned(), id.into());
-        }
         let mut claims = claims.clone();
         if let Some(members) = claims.as_object_mut() {
             members.insert("iat".to_owned(), (now - 60).into());
             members.insert("exp".to_owned(), (now + 540).into());
         }
-        let part = |value: &Value| URL_SAFE_NO_PAD.encode(value.to_string());
-        let message = format!("{}.{}", part(&header), part(&claims));
-        let signature = signer.sign(message.as_bytes()).map_err(|_error| bad())?;
-        Ok(Secret::from(format!("{message}.{}", URL_SAFE_NO_PAD.encode(signature))))
+        let bad = |_key| {
+            refused(&format!("the private key of the {what} cannot be used: it has to be RSA, in PEM"))
+        };
+        jwt::signed(&claims, pem, key_id.filter(|id| !id.is_empty())).map_err(bad)
     }
 }
 

@@ -38,17 +38,22 @@ impl Trust {
             Transport::Http if repository.tls.roots.is_empty() => {
                 let host = repository.host();
                 let Some(entry) = self.tls.of(&host) else { return Ok(Cow::Borrowed(repository)) };
-                let roots = entry.map_err(|why| SourceError::InvalidRepository {
-                    text: format!(
-                        "the certificates for host {host:?} in ConfigMap {TLS_CERTS_CONFIG_MAP} cannot be read: {why}; \
-                         replace the entry with `cert add-tls {host} --upsert`, or remove it with `cert rm {host}`"
-                    ),
-                })?;
+                let roots = entry.map_err(|why| Self::unreadable(&host, why))?;
                 let mut with_roots = repository.clone();
                 with_roots.tls.roots = Arc::clone(roots);
                 Ok(Cow::Owned(with_roots))
             }
             Transport::Http | Transport::Git | Transport::Local => Ok(Cow::Borrowed(repository)),
+        }
+    }
+
+    /// The entry of a host cannot be read, so nobody vouches for it.
+    pub(crate) fn unreadable(host: &str, why: impl std::fmt::Display) -> SourceError {
+        SourceError::InvalidRepository {
+            text: format!(
+                "the certificates for host {host:?} in ConfigMap {TLS_CERTS_CONFIG_MAP} cannot be read: {why}; \
+                 replace the entry with `cert add-tls {host} --upsert`, or remove it with `cert rm {host}`"
+            ),
         }
     }
 }

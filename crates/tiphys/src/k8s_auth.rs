@@ -4,7 +4,7 @@ use std::ffi::OsString;
 use std::process::ExitCode;
 
 use serde_json::json;
-use tiphys_cluster::cloud::{self, Environment};
+use tiphys_cloud::Environment;
 
 /// The name.
 pub(crate) const NAME: &str = "argocd-k8s-auth";
@@ -19,7 +19,7 @@ pub(crate) fn run(arguments: &[OsString]) -> ExitCode {
         Ok(runtime) => runtime,
         Err(error) => return crate::fail(&format!("the runtime does not start: {error}"), 20),
     };
-    match runtime.block_on(cloud::answer(&arguments, &environment)) {
+    match runtime.block_on(tiphys_cloud::answer(&arguments, &environment)) {
         Ok(found) => {
             let credential = json!({
                 "kind": "ExecCredential", "apiVersion": "client.authentication.k8s.io/v1beta1",

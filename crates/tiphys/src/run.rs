@@ -15,6 +15,13 @@ use tiphys_object::{Gvk, ResourceKey};
 use tiphys_policy::permit::Permit;
 use tokio::net::TcpListener;
 
+use crate::api_server;
+
+/// What a process can be.
+const ROLES: [&str; 3] = ["controller", "repo", "server"];
+/// The reference's controller of `ApplicationSets`.
+const SET_CONTROLLER: &str = "argocd-applicationset-controller";
+
 /// Keep clusters equal to what Git declares, in the foreground.
 #[derive(Parser, Debug)]
 #[command(name = "tiphys run", disable_version_flag = true)]
@@ -28,12 +35,15 @@ struct Run {
     /// Namespace with the Applications and settings
     #[arg(short, long, default_value = "argocd")]
     namespace: String,
-    /// Port of the webhook, health and metrics endpoints
+    /// Port of the API, and of the webhook, health and metrics endpoints
     #[arg(long, default_value_t = 8080)]
     port: u16,
     /// Address of these endpoints
     #[arg(long, default_value = "127.0.0.1")]
     address: IpAddr,
+    /// Serve the API in plain text, whatever certificate the installation has
+    #[arg(long)]
+    insecure: bool,
     /// Look, but write nothing
     #[arg(long)]
     read_only: bool,
@@ -66,8 +76,8 @@ struct Run {
 struct Serve {
     #[command(flatten)]
     run: Run,
-    /// Roles: controller and repo (which run together), separated by commas
-    #[arg(long, default_value = "controller,repo", value_delimiter = ',')]
+    /// Roles: controller, repo and server (which run together), separated by commas
+    #[arg(long, default_value = "controller,repo,server", value_delimiter = ',')]
     roles: Vec<String>,
     /// Port of the controller's metrics and health endpoints
     #[arg(long, default_value_t = 8082)]
@@ -77,7 +87,7 @@ struct Serve {
 /// `tiphys run`.
 pub(crate) fn run(args: &[OsString]) -> ExitCode {
     match parse::<Run>("tiphys run", args) {
-        Ok(run) => start(run, None),
+        Ok(run) => start(run, (None, true)),
         Err(code) => code,
     }
 }
@@ -88,17 +98,15 @@ pub(crate) fn serve(args: &[OsString]) -> ExitCode {
         Ok(serve) => serve,
         Err(code) => return code,
     };
-    if let Some(role) = serve.roles.iter().find(|role| !["controller", "repo"].contains(&role.as_str())) {
-        return crate::fail(
-            &format!("unknown role {role:?}; this version has the roles controller and repo"),
-            2,
-        );
+    if let Some(role) = serve.roles.iter().find(|role| !ROLES.contains(&role.as_str())) {
+        let text = format!("unknown role {role:?}; this version has the roles controller, repo and server");
+        return crate::fail(&text, 2);
     }
     if !serve.roles.iter().any(|role| role == "controller") {
-        return crate::fail("the role repo runs inside the controller; add the role controller", 2);
+        return crate::fail("the roles repo and server run inside the controller; add the role controller", 2);
     }
-    let port = serve.metrics_port;
-    start(serve.run, Some(port))
+    let with_api = serve.roles.iter().any(|role| role == "server");
+    start(serve.run, (Some(serve.metrics_port), with_api))
 }
 
 /// Reads arguments; a usage error or a help text is printed here, and its exit code returned.
@@ -112,9 +120,9 @@ pub(crate) fn parse<T: Parser>(name: &str, args: &[OsString]) -> Result<T, ExitC
     })
 }
 
-fn start(run: Run, metrics_port: Option<u16>) -> ExitCode {
+fn start(run: Run, roles: (Option<u16>, bool)) -> ExitCode {
     init_log(&run.loglevel, &run.logformat);
-    block_on(main(run, metrics_port))
+    block_on(main(run, roles))
 }
 
 /// Runs the process's one future, with threads and memory as a controller wants them.
@@ -168,13 +176,21 @@ pub(crate) fn init_log(level: &str, format: &str) {
     }
 }
 
-async fn main(run: Run, metrics_port: Option<u16>) -> anyhow::Result<()> {
+async fn main(run: Run, (metrics_port, with_api): (Option<u16>, bool)) -> anyhow::Result<()> {
     let endpoints = Endpoints::new();
     let address = SocketAddr::new(run.address, run.port);
     let listener = TcpListener::bind(address)
         .await
         .with_context(|| format!("cannot listen on {address}; choose another port with --port"))?;
-    let mut servers = vec![serve_http(listener, &endpoints)];
+    let mut servers = Vec::new();
+    let api = if with_api {
+        let api = api_server::open(&tiphys_control::http::router(endpoints.clone()));
+        api.listen(listener);
+        Some(api)
+    } else {
+        servers.push(serve_http(listener, &endpoints));
+        None
+    };
     if let Some(port) = metrics_port.filter(|port| *port != run.port) {
         let address = SocketAddr::new(run.address, port);
         let listener =
@@ -183,15 +199,16 @@ async fn main(run: Run, metrics_port: Option<u16>) -> anyhow::Result<()> {
     }
     let connection = connect(&run).await?;
     let discovery = Discovery::new(connection.clone());
-    prepare(&run, &connection, &discovery).await?;
+    let application_sets = prepare(&run, &connection, &discovery).await?;
     let options = ControllerOptions {
         namespace: run.namespace.clone(),
-        connection,
+        connection: connection.clone(),
         cache_dir: cache_dir(&run)?,
         own_dirs: Vec::new(),
         env: environment(&run),
         read_only: run.read_only,
         lease: (!run.no_lease && !run.read_only).then(identity),
+        application_sets,
         workers: 0,
         surroundings: crate::worker::surroundings(),
     };
@@ -199,6 +216,16 @@ async fn main(run: Run, metrics_port: Option<u16>) -> anyhow::Result<()> {
         started = Controller::start(options) => started?,
         () = stop_signal() => return Ok(()),
     };
+    if let Some(api) = &api {
+        let place = api_server::Place {
+            connection,
+            namespace: run.namespace.clone(),
+            env: environment(&run),
+            read_only: run.read_only,
+            insecure: run.insecure,
+        };
+        api_server::start(api, &controller, place).await.context("the API server cannot start")?;
+    }
     endpoints.ready(controller.clone());
     tracing::info!(
         version = env!("CARGO_PKG_VERSION"),
@@ -213,6 +240,9 @@ async fn main(run: Run, metrics_port: Option<u16>) -> anyhow::Result<()> {
     };
     tracing::info!("stopping");
     controller.stop().await;
+    if let Some(api) = api {
+        api.stop().await;
+    }
     for server in servers {
         server.abort();
     }
@@ -253,6 +283,15 @@ fn serve_http(listener: TcpListener, endpoints: &Endpoints) -> tokio::task::Join
     })
 }
 
+/// Whether a workload of the reference is there and not scaled to 0.
+async fn is_running(writer: &Writer, kind: &str, namespace: &str, name: &str) -> anyhow::Result<bool> {
+    let found = writer.get(&Target::new(Gvk::new("apps", "v1", kind), namespace, name)).await?;
+    Ok(found.is_some_and(|object| {
+        let replicas = object.to_value().ok().and_then(|value| value.pointer("/spec/replicas")?.as_i64());
+        replicas != Some(0)
+    }))
+}
+
 async fn connect(run: &Run) -> anyhow::Result<Connection> {
     let in_pod = std::env::var_os("KUBERNETES_SERVICE_HOST").is_some();
     let named = run.kubeconfig.is_some() || run.context.is_some() || std::env::var_os("KUBECONFIG").is_some();
@@ -264,22 +303,24 @@ async fn connect(run: &Run) -> anyhow::Result<Connection> {
         .context("cannot use the kubeconfig; name one with --kubeconfig or KUBECONFIG")
 }
 
-/// Refuses where another controller works, and sees that the definitions are there.
-async fn prepare(run: &Run, connection: &Connection, discovery: &Discovery) -> anyhow::Result<()> {
+/// Refuses where another controller works, and sees that the definitions are there. Says whether `ApplicationSets` are ours:
+/// two controllers that make their Applications would work against each other.
+async fn prepare(run: &Run, connection: &Connection, discovery: &Discovery) -> anyhow::Result<bool> {
     let kinds =
         discovery.kinds().await.map_err(|error| anyhow!("cannot reach {}: {error}", connection.server()))?;
     let writer = Writer::new(connection.clone(), discovery.clone());
+    let mut application_sets = true;
     if !run.force && !run.read_only {
+        if is_running(&writer, "Deployment", &run.namespace, SET_CONTROLLER).await? {
+            tracing::warn!(
+                namespace = run.namespace,
+                "ApplicationSets are left to the Deployment {SET_CONTROLLER}, which runs here; scale it to 0 and start \
+                 again, or use --force"
+            );
+            application_sets = false;
+        }
         for kind in ["StatefulSet", "Deployment"] {
-            let target =
-                Target::new(Gvk::new("apps", "v1", kind), &run.namespace, "argocd-application-controller");
-            let found = writer.get(&target).await?;
-            let running = found.is_some_and(|object| {
-                let replicas =
-                    object.to_value().ok().and_then(|value| value.pointer("/spec/replicas")?.as_i64());
-                replicas != Some(0)
-            });
-            if running {
+            if is_running(&writer, kind, &run.namespace, "argocd-application-controller").await? {
                 bail!(
                     "an Argo CD application controller runs in namespace {:?} ({kind} argocd-application-controller); \
                      scale it to 0, or use --read-only to look, or --force",
@@ -303,7 +344,7 @@ async fn prepare(run: &Run, connection: &Connection, discovery: &Discovery) -> a
     }
     let served = |kind: &str| kinds.resource(&Gvk::new("argoproj.io", "v1alpha1", kind)).is_some();
     if ["Application", "AppProject", "ApplicationSet"].into_iter().all(served) {
-        return Ok(());
+        return Ok(application_sets);
     }
     // Definitions installed a moment ago are not in discovery yet; the controller waits for them.
     let mut installed = true;
@@ -313,7 +354,7 @@ async fn prepare(run: &Run, connection: &Connection, discovery: &Discovery) -> a
         installed &= writer.get(&target).await?.is_some();
     }
     if installed {
-        return Ok(());
+        return Ok(application_sets);
     }
     if run.install_crds == "no" || run.read_only || !(run.install_crds == "yes" || agrees()?) {
         bail!(
@@ -331,7 +372,7 @@ async fn prepare(run: &Run, connection: &Connection, discovery: &Discovery) -> a
         tracing::info!(message = %applied.message, "definition installed");
     }
     discovery.refresh().await?;
-    Ok(())
+    Ok(application_sets)
 }
 
 #[expect(clippy::print_stderr, reason = "a question to the person at the terminal")]

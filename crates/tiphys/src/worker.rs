@@ -1,4 +1,5 @@
-//! `tiphys worker`: runs users' jq expressions and Lua scripts for the controller that started it (ENG-69, ENG-131).
+//! `tiphys worker`: runs users' jq expressions, Lua scripts and Jsonnet for the controller that started it (ENG-69,
+//! ENG-131, RND-78).
 //!
 //! Not for people. It was bound to its limits before it began. The controller asks over standard input, and kills it
 //! when an answer takes too long; nothing here has to be given back.
@@ -9,6 +10,7 @@ use std::process::ExitCode;
 use tiphys_control::Surroundings;
 use tiphys_engine::scripts::wire;
 use tiphys_exec::frame;
+use tiphys_render::jsonnet::wire as jsonnet;
 
 /// This very program, also when its file is replaced while it runs.
 pub(crate) const PROGRAM: &str = "/proc/self/exe";
@@ -20,6 +22,12 @@ pub(crate) fn run() -> ExitCode {
     let (mut input, mut output) = (std::io::stdin().lock(), std::io::stdout().lock());
     // The controller that went away, or kills, needs no words.
     while let Ok(Some(question)) = frame::read(&mut input, QUESTION_BYTES_MAX) {
+        if question.first() == Some(&jsonnet::MARK) {
+            let say = &mut |message: Vec<u8>| frame::write(&mut output, &message).is_ok();
+            let hear = &mut || frame::read(&mut input, QUESTION_BYTES_MAX).ok().flatten();
+            jsonnet::answer(&question, say, hear);
+            continue;
+        }
         wire::answer(&question, |answer| frame::write(&mut output, &answer).is_ok());
     }
     ExitCode::SUCCESS

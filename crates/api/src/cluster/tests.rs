@@ -136,3 +136,33 @@ fn rep_104_a_config_is_read_as_it_was_written() {
     assert_eq!(serde_json::from_str::<Value>(config.to_json().expose()).unwrap(), written);
     assert_eq!(ClusterConfig::default().to_json().expose(), r#"{"tlsClientConfig":{"insecure":false}}"#);
 }
+
+#[test]
+fn rep_103_a_refresh_has_a_time() {
+    let with = |text: &str| {
+        let annotations = data(&[(names::annotation::REFRESH, text)]);
+        Cluster::from_secret(&Metadata { annotations, ..Metadata::default() }, &data(&[("server", "s")]))
+    };
+    let good = with("2026-08-01T10:00:00Z");
+    assert_eq!(
+        (good.refresh_requested_at.as_deref(), good.warnings.len()),
+        (Some("2026-08-01T10:00:00Z"), 0)
+    );
+    let bad = with("now");
+    assert_eq!((bad.refresh_requested_at.as_deref(), bad.warnings.len()), (None, 1), "{:?}", bad.warnings);
+}
+
+#[test]
+fn rep_103_who_wants_a_version_and_what_of_a_cluster_is_for_people() {
+    let with = |labels: &[(&str, &str)], name: &str| {
+        let metadata = Metadata { labels: data(labels), name: name.to_owned(), ..Metadata::default() };
+        Cluster::from_secret(&metadata, &data(&[("server", "s")]))
+    };
+    let asks = [(names::label::AUTO_LABEL_CLUSTER_INFO, "true")];
+    assert!(with(&asks, "secret").wants_version_label());
+    assert!(!with(&asks, "").wants_version_label(), "there is no Secret to write to");
+    assert!(!with(&[(names::label::AUTO_LABEL_CLUSTER_INFO, "True")], "secret").wants_version_label());
+    let plain = with(&[], "secret");
+    assert!(plain.is_same_destination(&with(&asks, "secret")) && plain != with(&asks, "secret"));
+    assert!(!plain.is_same_destination(&Cluster { name: "other".to_owned(), ..plain.clone() }));
+}

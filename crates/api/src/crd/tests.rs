@@ -76,6 +76,26 @@ fn aset_1_required_members_and_the_only_enum() {
 }
 
 #[test]
+fn aset_261_definitions_that_lack_our_fields_are_found_out() {
+    let mut definition = find("ApplicationSet");
+    assert_eq!(pruned_set_fields(&definition), [] as [&str; 0]);
+    let spec = "/spec/versions/0/schema/openAPIV3Schema/properties/spec";
+    let properties = |definition: &mut Value, of: &str| {
+        let found = definition.pointer_mut(&format!("{spec}{of}/properties")).unwrap();
+        found.as_object_mut().unwrap().clone()
+    };
+    assert!(properties(&mut definition, "").contains_key("project"));
+    definition.pointer_mut(&format!("{spec}/properties")).unwrap().as_object_mut().unwrap().remove("project");
+    assert_eq!(pruned_set_fields(&definition), ["spec.project"]);
+    let strategy = format!("{spec}/properties/strategy/properties");
+    definition.pointer_mut(&strategy).unwrap().as_object_mut().unwrap().remove("deletionSync");
+    assert_eq!(pruned_set_fields(&definition), ["spec.project", "spec.strategy.deletionSync"]);
+    definition.pointer_mut(spec).unwrap()["x-kubernetes-preserve-unknown-fields"] = json!(true);
+    assert_eq!(pruned_set_fields(&definition), [] as [&str; 0]);
+    assert_eq!(pruned_set_fields(&json!({})), [] as [&str; 0]);
+}
+
+#[test]
 fn aset_3_second_level_matrix_is_free_form() {
     let nested = property("ApplicationSet", "spec.generators.[].matrix.generators.[].merge");
     assert_eq!(nested["x-kubernetes-preserve-unknown-fields"], true);

@@ -1,5 +1,7 @@
 //! Which Secret an access uses (REP A4, A5) and which one a call of the API means (REP-43, 45, 48).
 
+use std::collections::BTreeSet;
+
 use crate::repo_url::{normalize, redact, same};
 
 use super::{CredentialTemplate, FieldError, Repository};
@@ -113,6 +115,21 @@ pub fn resolve(
         repository.inherited_credentials = true;
     }
     Ok(repository)
+}
+
+/// URLs for which several Secrets declare the same repository of the same project, or the same template (REP-21). One of
+/// them counts, and which one is told by its age; the URL is shown without what stands before its host.
+pub fn duplicates(repositories: &[Repository], templates: &[CredentialTemplate]) -> BTreeSet<String> {
+    let mut known: BTreeSet<(&str, String)> = BTreeSet::new();
+    let declared = repositories.iter().map(|r| (Some(r.project.as_str()), r.url.as_str()));
+    // No project is called like this: templates and repositories of the same URL are no duplicates (REP-34).
+    let declared = declared.chain(templates.iter().map(|template| (None, template.url.as_str())));
+    let key =
+        |url: &str| Some(normalize(url)).filter(|key| !key.is_empty()).unwrap_or_else(|| url.to_owned());
+    declared
+        .filter(|(project, url)| !known.insert((project.unwrap_or("*"), key(url))))
+        .map(|(_, url)| redact(url))
+        .collect()
 }
 
 /// The Secret that update and delete may touch: exactly this URL and project, never a fallback (REP-45, 48).

@@ -94,6 +94,11 @@ impl<'a> Reader<'a> {
         }
     }
 
+    /// Says that something could not be read.
+    pub(super) fn warn(&mut self, text: String) {
+        self.warnings.push(text);
+    }
+
     fn reject<T: std::fmt::Debug>(&mut self, key: &str, text: &str, problem: &str, default: T) -> T {
         self.warnings.push(format!("{key}: {text:?} {problem}, {default:?} is used"));
         default

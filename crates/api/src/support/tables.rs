@@ -26,12 +26,18 @@ pub(super) const APPLICATION: &[Entry] = &[
     entry("spec.source.ref", Honoured, "", ""),
     entry("spec.source.name", Honoured, "", ""),
     entry("spec.source.tagPrefix", Honoured, "", ""),
-    entry("spec.source.chart", Refused, "", "charts from a Helm repository are not rendered yet"),
-    entry("spec.source.helm", Refused, "", "Helm is not rendered yet"),
-    entry("spec.source.kustomize", Refused, "", "Kustomize is not rendered yet"),
+    entry("spec.source.chart", Honoured, "", ""),
+    entry("spec.source.helm", Honoured, "", ""),
+    entry("spec.source.kustomize", Honoured, "", ""),
+    entry(
+        "spec.source.kustomize.version",
+        Refused,
+        "",
+        "no program is run; the built-in renderer follows kustomize 5.8",
+    ),
     entry("spec.source.plugin", Refused, "", "plugins are not run yet"),
     entry("spec.source.directory", Honoured, "", ""),
-    entry("spec.source.directory.jsonnet", Refused, "", "a directory with Jsonnet files is an error"),
+    entry("spec.source.directory.jsonnet", Honoured, "", ""),
     entry("spec.sources", Honoured, "", "as `spec.source`"),
     entry(
         "spec.sourceHydrator",
@@ -65,7 +71,7 @@ pub(super) const PROJECT: &[Entry] = &[
     entry("spec.clusterResourceBlacklist", Honoured, "", ""),
     entry("spec.namespaceResourceWhitelist", Honoured, "", ""),
     entry("spec.namespaceResourceBlacklist", Honoured, "", ""),
-    entry("spec.orphanedResources", Honoured, "", "orphans are counted when an application is compared"),
+    entry("spec.orphanedResources", Honoured, "", ""),
     entry("spec.syncWindows", Honoured, "", ""),
     entry(
         "spec.signatureKeys",
@@ -122,9 +128,16 @@ pub(super) const OBJECT_ANNOTATIONS: &[Entry] = &[
     entry("argocd.argoproj.io/ignore-restart-policy", Honoured, "", ""),
     entry(
         "cluster Secret: argocd.argoproj.io/skip-reconcile",
-        Reported,
+        Honoured,
         "",
-        "applications of the cluster are worked on all the same",
+        "neither the cluster nor its applications are worked on",
+    ),
+    entry("cluster Secret: argocd.argoproj.io/refresh", Honoured, "", "a time; the cluster is read anew"),
+    entry(
+        "cluster Secret: label argocd.argoproj.io/auto-label-cluster-info",
+        Honoured,
+        "",
+        "the label `argocd.argoproj.io/kubernetes-version` is kept up to date",
     ),
 ];
 
@@ -174,8 +187,23 @@ pub(super) const CM: &[Entry] = &[
     entry("kustomize.enable", Honoured, "", ""),
     entry("helm.enable", Honoured, "", ""),
     entry("jsonnet.enable", Honoured, "", ""),
-    entry("kustomize.", Reported, "", "Kustomize is not rendered yet"),
-    entry("helm.", Reported, "", "Helm is not rendered yet"),
+    entry("kustomize.buildOptions", Honoured, "", ""),
+    entry("kustomize.", Reported, "", "no program is run; the built-in renderer follows kustomize 5.8"),
+    entry("helm.valuesFileSchemes", Honoured, "", ""),
+    entry("helm.", Reported, "", "no such key is read"),
+    entry(
+        "tiphys.renderer.helm.v3compat",
+        Honoured,
+        "",
+        "`true`: `helm.version: v3` in a source follows Helm 3 where it differs",
+    ),
+    entry(
+        "tiphys.renderer.helm.deterministicRandom",
+        Honoured,
+        "",
+        "`true`: what charts take from chance is the same in every rendering of a revision",
+    ),
+    entry("tiphys.renderer.", Reported, "", "only the built-in renderers exist yet"),
     entry("webhook.maxPayloadSizeMB", Honoured, "", ""),
     entry(
         "webhook.allowProvidersWithoutSecret",
@@ -186,8 +214,13 @@ pub(super) const CM: &[Entry] = &[
     entry("webhook.", Reported, "", "no such key is read"),
     entry("url", Honoured, "", ""),
     entry("additionalUrls", Reported, "", "this version has no API server and no web interface"),
-    entry("accounts.", Reported, "", "this version has no API server and no web interface"),
-    entry("admin.enabled", Reported, "", "this version has no API server and no web interface"),
+    entry("accounts.", Reported, "", "read by `account` of the command line; this version has no API server"),
+    entry(
+        "admin.enabled",
+        Reported,
+        "",
+        "read by `account` of the command line; this version has no API server",
+    ),
     entry("oidc.", Reported, "", "this version has no API server and no web interface"),
     entry("dex.", Reported, "", "this version has no API server and no web interface"),
     entry("users.", Reported, "", "this version has no API server and no web interface"),
@@ -214,7 +247,12 @@ pub(super) const CM: &[Entry] = &[
         "",
         "this version has no API server and no web interface",
     ),
-    entry("passwordPattern", Reported, "", "this version has no API server and no web interface"),
+    entry(
+        "passwordPattern",
+        Reported,
+        "",
+        "read by `account` of the command line; this version has no API server",
+    ),
     entry("timeout.session", Reported, "", "this version has no API server and no web interface"),
     entry("commit.author.", Reported, "", "nothing is hydrated yet"),
     entry("sourceHydrator.", Reported, "", "nothing is hydrated yet"),
@@ -314,6 +352,12 @@ pub(super) const PARAMS: &[Entry] = &[
         "",
         "whose working copies are apart: `credential`, `project` or `shared`; anything else is `credential`",
     ),
+    entry(
+        "reposerver.helm.manifest.max.index.size",
+        Reported,
+        "",
+        "set `ARGOCD_REPO_SERVER_HELM_MANIFEST_MAX_INDEX_SIZE` in the environment",
+    ),
     entry("reposerver.", Reported, "", "sources are rendered inside the controller"),
     entry(
         "controller.ignore.normalizer.jq.timeout",
@@ -359,9 +403,9 @@ pub(super) const PARAMS: &[Entry] = &[
     ),
     entry(
         "controller.metrics.cluster.labels",
-        Reported,
+        Honoured,
         "ARGOCD_APPLICATION_CONTROLLER_METRICS_CLUSTER_LABELS",
-        "metrics carry no labels of clusters yet",
+        "read at each scrape; metric `argocd_cluster_labels`",
     ),
     entry(
         "controller.metrics.cache.expiration",
@@ -429,6 +473,16 @@ pub(super) const PARAMS: &[Entry] = &[
     entry("controller.profile.", Reported, "", "this version has no such component"),
     entry("controller.", Reported, "", "this version has no such component"),
     entry("configManagementPlugin", Reported, "", "this version has no such component"),
+];
+
+/// Variables of the environment that no key stands for.
+pub(super) const ENVIRONMENT: &[Entry] = &[
+    entry("ARGOCD_K8S_CLIENT_MAX_IDLE_CONNECTIONS", Reported, "", "connections have fixed limits"),
+    entry("ARGOCD_K8S_TLS_HANDSHAKE_TIMEOUT", Reported, "", "connections have fixed limits"),
+    entry("ARGOCD_K8S_TCP_TIMEOUT", Reported, "", "connections have fixed limits"),
+    entry("ARGOCD_K8S_TCP_KEEPALIVE", Reported, "", "connections have fixed limits"),
+    entry("ARGOCD_K8S_TCP_IDLE_TIMEOUT", Reported, "", "connections have fixed limits"),
+    entry("ARGOCD_K8S_SERVER_SIDE_TIMEOUT", Reported, "", "connections have fixed limits"),
 ];
 
 /// Keys of `argocd-secret` that a controller reads.

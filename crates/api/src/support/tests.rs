@@ -90,7 +90,11 @@ fn ctl_132_settings_without_effect_are_reported() {
             ("ui.bannercontent", ""),
         ]),
         params: map(&[("controller.status.processors", "4"), ("controller.diff.server.side", "true")]),
-        env: map(&[("ARGOCD_CONTROLLER_SHARDING_ALGORITHM", "legacy"), ("PATH", "/bin")]),
+        env: map(&[
+            ("ARGOCD_CONTROLLER_SHARDING_ALGORITHM", "legacy"),
+            ("ARGOCD_K8S_TCP_TIMEOUT", "1m"),
+            ("PATH", "/bin"),
+        ]),
         secret: map(&[("webhook.azuredevops.username", "u"), ("webhook.github.secret", "s")]),
         ..SettingsData::default()
     });
@@ -100,11 +104,12 @@ fn ctl_132_settings_without_effect_are_reported() {
         "argocd-cm: no effect of typo.here",
         "argocd-cmd-params-cm: no effect of controller.diff.server.side",
         "the environment: no effect of ARGOCD_CONTROLLER_SHARDING_ALGORITHM",
+        "the environment: no effect of ARGOCD_K8S_TCP_TIMEOUT: connections have fixed limits",
         "argocd-secret: no effect of webhook.azuredevops.username",
     ] {
         assert!(told.contains(expected), "{expected}: {told}");
     }
-    assert_eq!(told.lines().count(), 5, "{told}");
+    assert_eq!(told.lines().count(), 6, "{told}");
     assert_eq!(
         repository_reports(&map(&[("url", "https://h/r"), ("enableLfs", "true"), ("enableOCI", "true")]))
             .len(),

@@ -14,6 +14,7 @@ use crate::app::{Ended, NAMESPACE, OK, Session};
 use crate::core::{AppName, Core, Stored, World, value_of};
 use crate::failure::Failure;
 use crate::flags::{Flag, Kind, Parsed, flag};
+use crate::remote;
 use crate::terminal::read_input;
 
 /// Flags of `create` beside those of the spec.
@@ -44,11 +45,7 @@ pub(super) const SET_FLAGS: &[Flag] =
 pub(super) async fn create(session: &Session<'_>) -> Result<Ended, Failure> {
     let flags = session.flags;
     let file = flags.text("file");
-    if file.starts_with("http://") || file.starts_with("https://") {
-        return Err(Failure::generic("reading applications from a URL is not supported yet")
-            .hint("curl the URL and use `--file -`"));
-    }
-    let text = if file.is_empty() { None } else { Some(read_input(file).await?) };
+    let text = if file.is_empty() { None } else { Some(remote::read(file).await?) };
     let literal = values_literal(session).await?;
     let (apps, notes) = match build(flags, text.as_deref(), literal) {
         Ok(Some(built)) => built,

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use tiphys_api::Application;
 use tiphys_api::application::HistoryEntry;
+use tiphys_object::ResourceKey;
 
 use crate::app::summary::{parse_time, qualified_name};
 use crate::table::Table;
@@ -141,16 +142,15 @@ pub(crate) fn history(entries: &[HistoryEntry], terminal: &Terminal) -> String {
 }
 
 /// The table of `app resources` (CLI-540).
-pub(crate) fn resources(app: &Application) -> String {
+pub(crate) fn resources(app: Option<&Application>, orphans: &[ResourceKey]) -> String {
     let mut table = Table::new(&["GROUP", "KIND", "NAMESPACE", "NAME", "ORPHANED"]);
-    for resource in app.status.resources.iter().filter(|resource| !resource.hook) {
-        table.row(vec![
-            resource.group.clone(),
-            resource.kind.clone(),
-            resource.namespace.clone(),
-            resource.name.clone(),
-            "No".to_owned(),
-        ]);
+    let managed = app.into_iter().flat_map(|app| &app.status.resources).filter(|resource| !resource.hook);
+    let managed = managed.map(|r| ([&r.group, &r.kind, &r.namespace, &r.name].map(String::clone), "No"));
+    let orphaned = orphans
+        .iter()
+        .map(|key| ([&key.group, &key.kind, &key.namespace, &key.name].map(ToString::to_string), "Yes"));
+    for (names, is_orphaned) in managed.chain(orphaned) {
+        table.row(names.into_iter().chain([is_orphaned.to_owned()]).collect());
     }
     table.print()
 }

@@ -229,14 +229,24 @@ pub(super) async fn resources(session: &Session<'_>) -> Result<Ended, Failure> {
     let core = session.connect().await?;
     let stored = core.application(&session.only_name(&core)).await?;
     let flags = session.flags;
-    if flags.is_on("orphaned") {
-        return Err(Failure::status("Unimplemented", "orphaned resources cannot be listed in core mode yet"));
-    }
     let output = flags.text("output");
     if !matches!(output, "" | "wide") {
         return Err(unknown_format(output));
     }
-    session.terminal.print(&list::resources(&stored.app));
+    let (with_managed, with_orphans) = match (flags.is_set("orphaned"), flags.is_on("orphaned")) {
+        (false, _) => (true, true),
+        (true, only_orphans) => (!only_orphans, only_orphans),
+    };
+    let mut orphans = Vec::new();
+    if with_orphans {
+        let world = World::load(&core).await?;
+        let found = core.orphans(&stored.app, &world).await?;
+        for what in &found.unknown {
+            session.warn(&format!("nobody knows whether there are orphans of {what}"));
+        }
+        orphans = found.keys;
+    }
+    session.terminal.print(&list::resources(with_managed.then_some(&stored.app), &orphans));
     Ok(OK)
 }
 

@@ -1,8 +1,9 @@
 //! Applying spec flags to an application's spec: what was given changes, everything else stays (CLI-410..414).
 
-use serde_json::{Map, Value, json};
 use tiphys_api::application::{
-    ApplicationSource, ApplicationSpec, AutomatedSync, Backoff, RetryStrategy, SyncPolicy,
+    ApplicationSource, ApplicationSpec, AutomatedSync, Backoff, DirectorySource, HelmFileParameter,
+    HelmParameter, HelmSource, IntOrString, JsonnetSource, JsonnetVariable, KustomizeReplica,
+    KustomizeSource, PluginSource, PluginVariable, RetryStrategy, SyncPolicy,
 };
 
 use crate::app::spec_flags::HYDRATOR;
@@ -92,67 +93,42 @@ fn edit_source(
 }
 
 /// Edits an optional block; one that stays empty is not made.
-fn edit_block(
-    block: &mut Option<Map<String, Value>>,
-    edit: impl FnOnce(&mut Map<String, Value>) -> Result<(), Failure>,
+fn edit_block<T: Default + PartialEq>(
+    block: &mut Option<Box<T>>,
+    edit: impl FnOnce(&mut T) -> Result<(), Failure>,
 ) -> Result<(), Failure> {
-    let mut map = block.take().unwrap_or_default();
-    edit(&mut map)?;
-    *block = (!map.is_empty()).then_some(map);
+    let mut content = block.take().unwrap_or_default();
+    edit(&mut content)?;
+    *block = (*content != T::default()).then_some(content);
     Ok(())
 }
 
-/// Copies texts, lists and switches into a block. A switch can only turn a setting on (CLI-411).
-fn copy(
-    map: &mut Map<String, Value>,
-    flags: &Parsed,
-    texts: &[(&str, &str)],
-    lists: &[(&str, &str)],
-    switches: &[(&str, &str)],
-) {
-    for (name, member) in texts {
-        if flags.is_set(name) {
-            map.insert((*member).to_owned(), flags.text(name).into());
-        }
-    }
-    for (name, member) in lists {
-        if flags.is_set(name) {
-            map.insert((*member).to_owned(), flags.texts(name).into());
-        }
-    }
-    for (name, member) in switches {
-        if flags.is_on(name) {
-            map.insert((*member).to_owned(), true.into());
-        }
+fn set_list(flags: &Parsed, name: &str, member: &mut Vec<String>) {
+    if flags.is_set(name) {
+        *member = flags.texts(name).to_vec();
     }
 }
 
-fn edit_helm(
-    helm: &mut Map<String, Value>,
-    flags: &Parsed,
-    values_literal: Option<String>,
-) -> Result<(), Failure> {
-    copy(
-        helm,
-        flags,
-        &[
-            ("release-name", "releaseName"),
-            ("helm-version", "version"),
-            ("helm-namespace", "namespace"),
-            ("helm-kube-version", "kubeVersion"),
-        ],
-        &[("values", "valueFiles"), ("helm-api-versions", "apiVersions")],
-        &[
-            ("ignore-missing-value-files", "ignoreMissingValueFiles"),
-            ("helm-pass-credentials", "passCredentials"),
-            ("helm-skip-crds", "skipCrds"),
-            ("helm-skip-schema-validation", "skipSchemaValidation"),
-            ("helm-skip-tests", "skipTests"),
-        ],
-    );
+/// A switch can only turn a setting on (CLI-411).
+fn turn_on(flags: &Parsed, name: &str, member: &mut bool) {
+    *member |= flags.is_on(name);
+}
+
+fn edit_helm(helm: &mut HelmSource, flags: &Parsed, values_literal: Option<String>) -> Result<(), Failure> {
+    set_text(flags, "release-name", &mut helm.release_name);
+    set_text(flags, "helm-version", &mut helm.version);
+    set_text(flags, "helm-namespace", &mut helm.namespace);
+    set_text(flags, "helm-kube-version", &mut helm.kube_version);
+    set_list(flags, "values", &mut helm.value_files);
+    set_list(flags, "helm-api-versions", &mut helm.api_versions);
+    turn_on(flags, "ignore-missing-value-files", &mut helm.ignore_missing_value_files);
+    turn_on(flags, "helm-pass-credentials", &mut helm.pass_credentials);
+    turn_on(flags, "helm-skip-crds", &mut helm.skip_crds);
+    turn_on(flags, "helm-skip-schema-validation", &mut helm.skip_schema_validation);
+    turn_on(flags, "helm-skip-tests", &mut helm.skip_tests);
     if let Some(text) = values_literal {
-        helm.remove("valuesObject");
-        helm.insert("values".to_owned(), text.into());
+        helm.values_object = None;
+        helm.values = text;
     }
     for (name, force) in [("helm-set", false), ("helm-set-string", true)] {
         for text in flags.texts(name) {
@@ -162,7 +138,9 @@ fn edit_helm(
     }
     for text in flags.texts("helm-set-file") {
         let (key, path) = helm_pair(text)?;
-        put_named(helm, "fileParameters", key, json!({"name": key, "path": path}));
+        let entry =
+            HelmFileParameter { name: key.to_owned(), path: path.to_owned(), ..HelmFileParameter::default() };
+        put(&mut helm.file_parameters, entry, |known| known.name == key);
     }
     Ok(())
 }
@@ -187,22 +165,17 @@ fn escape_commas(value: &str) -> String {
     out
 }
 
-fn put_parameter(helm: &mut Map<String, Value>, name: &str, value: &str, force: bool) {
-    let mut entry = json!({"name": name, "value": value});
-    if force && let Some(members) = entry.as_object_mut() {
-        members.insert("forceString".to_owned(), true.into());
-    }
-    put_named(helm, "parameters", name, entry);
+fn put_parameter(helm: &mut HelmSource, name: &str, value: &str, force_string: bool) {
+    let (entry_name, value) = (name.to_owned(), value.to_owned());
+    let entry = HelmParameter { name: entry_name, value, force_string, ..HelmParameter::default() };
+    put(&mut helm.parameters, entry, |known| known.name == name);
 }
 
-/// Replaces the entry of a name in a list, or appends it.
-fn put_named(map: &mut Map<String, Value>, list: &str, name: &str, entry: Value) {
-    let entries = map.entry(list.to_owned()).or_insert_with(|| Value::Array(Vec::new()));
-    let Some(entries) = entries.as_array_mut() else { return };
-    let known = entries.iter_mut().find(|known| tiphys_object::access::text(known, "name") == name);
-    match known {
+/// Replaces the entry that an addition stands for, or appends it.
+fn put<T>(list: &mut Vec<T>, entry: T, is_same: impl Fn(&T) -> bool) {
+    match list.iter_mut().find(|known| is_same(known)) {
         Some(known) => *known = entry,
-        None => entries.push(entry),
+        None => list.push(entry),
     }
 }
 
@@ -240,52 +213,41 @@ fn edit_parameters(
     Ok(())
 }
 
-fn edit_kustomize(block: &mut Map<String, Value>, flags: &Parsed) -> Result<(), Failure> {
-    copy(
-        block,
-        flags,
-        &[
-            ("nameprefix", "namePrefix"),
-            ("namesuffix", "nameSuffix"),
-            ("kustomize-version", "version"),
-            ("kustomize-namespace", "namespace"),
-            ("kustomize-kube-version", "kubeVersion"),
-        ],
-        &[("kustomize-api-versions", "apiVersions")],
-        &[
-            ("kustomize-label-without-selector", "labelWithoutSelector"),
-            ("kustomize-label-include-templates", "labelIncludeTemplates"),
-            ("kustomize-force-common-label", "forceCommonLabels"),
-            ("kustomize-force-common-annotation", "forceCommonAnnotations"),
-            ("ignore-missing-components", "ignoreMissingComponents"),
-        ],
-    );
+fn edit_kustomize(block: &mut KustomizeSource, flags: &Parsed) -> Result<(), Failure> {
+    set_text(flags, "nameprefix", &mut block.name_prefix);
+    set_text(flags, "namesuffix", &mut block.name_suffix);
+    set_text(flags, "kustomize-version", &mut block.version);
+    set_text(flags, "kustomize-namespace", &mut block.namespace);
+    set_text(flags, "kustomize-kube-version", &mut block.kube_version);
+    set_list(flags, "kustomize-api-versions", &mut block.api_versions);
+    turn_on(flags, "kustomize-label-without-selector", &mut block.label_without_selector);
+    turn_on(flags, "kustomize-label-include-templates", &mut block.label_include_templates);
+    turn_on(flags, "kustomize-force-common-label", &mut block.force_common_labels);
+    turn_on(flags, "kustomize-force-common-annotation", &mut block.force_common_annotations);
+    turn_on(flags, "ignore-missing-components", &mut block.ignore_missing_components);
     for image in flags.texts("kustomize-image") {
-        let images = block.entry("images").or_insert_with(|| Value::Array(Vec::new()));
-        let Some(images) = images.as_array_mut() else { continue };
         let name = image_name(image);
-        match images.iter_mut().find(|known| known.as_str().is_some_and(|known| image_name(known) == name)) {
-            Some(known) => *known = image.as_str().into(),
-            None => images.push(image.as_str().into()),
-        }
+        put(&mut block.images, image.clone(), |known| image_name(known) == name);
     }
     for text in flags.texts("kustomize-replica") {
         let bad =
             || Failure::generic(format!("expected parameter of the form: name=count. Received: {text}"));
         let (name, count) = text.split_once('=').ok_or_else(bad)?;
-        let count: i64 = count.parse().map_err(|_invalid| bad())?;
-        put_named(block, "replicas", name, json!({"name": name, "count": count}));
+        let count = IntOrString::Int(count.parse().map_err(|_invalid| bad())?);
+        let entry = KustomizeReplica { name: name.to_owned(), count, ..KustomizeReplica::default() };
+        put(&mut block.replicas, entry, |known| known.name == name);
     }
-    for (name, member) in
-        [("kustomize-common-label", "commonLabels"), ("kustomize-common-annotation", "commonAnnotations")]
-    {
+    for (name, member) in [
+        ("kustomize-common-label", &mut block.common_labels),
+        ("kustomize-common-annotation", &mut block.common_annotations),
+    ] {
         for text in flags.texts(name) {
             let Some((key, value)) = text.split_once('=') else {
                 return Err(Failure::generic(format!(
                     "expected {name} of the form: key=value but received: {text}"
                 )));
             };
-            tiphys_object::access::member_object_mut(block, member).insert(key.to_owned(), value.into());
+            member.insert(key.to_owned(), value.to_owned());
         }
     }
     Ok(())
@@ -299,7 +261,7 @@ fn image_name(image: &str) -> &str {
 fn edit_directory(source: &mut ApplicationSource, flags: &Parsed) {
     let mut directory = source.directory.take().unwrap_or_default();
     let before = directory.clone();
-    let had_block = before != tiphys_api::application::DirectorySource::default();
+    let had_block = before != DirectorySource::default();
     if flags.is_set("directory-recurse") {
         directory.recurse = flags.is_on("directory-recurse");
     }
@@ -309,41 +271,36 @@ fn edit_directory(source: &mut ApplicationSource, flags: &Parsed) {
     set_text(flags, "directory-exclude", &mut directory.exclude);
     set_text(flags, "directory-include", &mut directory.include);
     let mut jsonnet = directory.jsonnet.take().unwrap_or_default();
-    for (name, member, code) in [
-        ("jsonnet-tla-str", "tlas", false),
-        ("jsonnet-tla-code", "tlas", true),
-        ("jsonnet-ext-var-str", "extVars", false),
-        ("jsonnet-ext-var-code", "extVars", true),
+    for (member, as_text, as_code) in [
+        (&mut jsonnet.tlas, "jsonnet-tla-str", "jsonnet-tla-code"),
+        (&mut jsonnet.ext_vars, "jsonnet-ext-var-str", "jsonnet-ext-var-code"),
     ] {
-        for text in flags.texts(name) {
-            let (key, value) = text.split_once('=').unwrap_or((text, ""));
-            let mut entry = json!({"name": key, "value": value});
-            if code && let Some(members) = entry.as_object_mut() {
-                members.insert("code".to_owned(), true.into());
+        for (name, code) in [(as_text, false), (as_code, true)] {
+            for text in flags.texts(name) {
+                let (key, value) = text.split_once('=').unwrap_or((text, ""));
+                let (entry_name, value) = (key.to_owned(), value.to_owned());
+                let entry = JsonnetVariable { name: entry_name, value, code, ..JsonnetVariable::default() };
+                put(member, entry, |known| known.name == key);
             }
-            put_named(&mut jsonnet, member, key, entry);
         }
     }
-    if flags.is_set("jsonnet-libs") {
-        let libs = jsonnet.entry("libs").or_insert_with(|| Value::Array(Vec::new()));
-        if let Some(libs) = libs.as_array_mut() {
-            libs.extend(flags.texts("jsonnet-libs").iter().map(|lib| Value::from(lib.as_str())));
-        }
-    }
-    directory.jsonnet = (!jsonnet.is_empty()).then_some(jsonnet);
-    let is_empty = directory == tiphys_api::application::DirectorySource::default();
+    jsonnet.libs.extend_from_slice(flags.texts("jsonnet-libs"));
+    directory.jsonnet = (jsonnet != JsonnetSource::default()).then_some(jsonnet);
+    let is_empty = directory == DirectorySource::default();
     source.directory = (had_block || !is_empty).then_some(directory);
 }
 
-fn edit_plugin(plugin: &mut Map<String, Value>, flags: &Parsed) -> Result<(), Failure> {
-    copy(plugin, flags, &[("config-management-plugin", "name")], &[], &[]);
+fn edit_plugin(plugin: &mut PluginSource, flags: &Parsed) -> Result<(), Failure> {
+    set_text(flags, "config-management-plugin", &mut plugin.name);
     for text in flags.texts("plugin-env") {
         let Some((name, value)) = text.split_once('=') else {
             return Err(Failure::generic(format!(
                 "expected env entry of the form: param=value but received: {text}"
             )));
         };
-        put_named(plugin, "env", name, json!({"name": name, "value": value}));
+        let (entry_name, value) = (name.to_owned(), value.to_owned());
+        let entry = PluginVariable { name: entry_name, value, ..PluginVariable::default() };
+        put(&mut plugin.env, entry, |known| known.name == name);
     }
     Ok(())
 }
@@ -416,6 +373,8 @@ pub(crate) fn retry(flags: &Parsed, limit: i64, prefix: &str) -> RetryStrategy {
 
 #[cfg(test)]
 mod tests {
+    use serde_json::{Value, json};
+
     use super::*;
     use crate::app::spec_flags::FLAGS;
     use crate::flags::parse;

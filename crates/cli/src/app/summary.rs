@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use jiff::Timestamp;
 use tiphys_api::Application;
-use tiphys_api::application::{ApplicationSource, OperationState};
+use tiphys_api::application::{ApplicationSource, HelmParameter, OperationState};
 use tiphys_api::names::annotation;
 use tiphys_api::printable;
 use tiphys_api::project::SyncWindow;
@@ -107,16 +107,11 @@ fn source_lines(out: &mut String, source: &ApplicationSource) {
     if !source.r#ref.is_empty() {
         line(out, "  Ref:", &source.r#ref);
     }
-    let files =
-        source.helm.as_ref().and_then(|helm| helm.get("valueFiles")).and_then(|files| files.as_array());
-    if let Some(files) = files.filter(|files| !files.is_empty()) {
-        let names: Vec<&str> = files.iter().filter_map(|file| file.as_str()).collect();
-        line(out, "  Helm Values:", &names.join(","));
+    if let Some(helm) = source.helm.as_ref().filter(|helm| !helm.value_files.is_empty()) {
+        line(out, "  Helm Values:", &helm.value_files.join(","));
     }
-    let prefix =
-        source.kustomize.as_ref().and_then(|block| block.get("namePrefix")).and_then(|text| text.as_str());
-    if let Some(prefix) = prefix.filter(|prefix| !prefix.is_empty()) {
-        line(out, "  Name Prefix:", prefix);
+    if let Some(kustomize) = source.kustomize.as_ref().filter(|block| !block.name_prefix.is_empty()) {
+        line(out, "  Name Prefix:", &kustomize.name_prefix);
     }
 }
 
@@ -193,21 +188,19 @@ const VALUE_MAX: usize = 80;
 
 /// The Helm parameters of a source (CLI-445).
 pub(crate) fn parameters(source: Option<&ApplicationSource>) -> String {
-    let list = source
-        .and_then(|source| source.helm.as_ref())
-        .and_then(|helm| helm.get("parameters"))
-        .and_then(|list| list.as_array());
-    let Some(list) = list else { return String::new() };
+    let Some(helm) = source.and_then(|source| source.helm.as_ref()) else { return String::new() };
+    if helm.parameters.is_empty() {
+        return String::new();
+    }
     let mut table = Table::new(&["NAME", "VALUE"]);
-    for entry in list {
-        let value = tiphys_object::access::text(entry, "value");
+    for HelmParameter { name, value, .. } in &helm.parameters {
         let shown = if value.chars().count() > VALUE_MAX {
             let head: String = value.chars().take(VALUE_MAX - 3).collect();
             format!("{head}...")
         } else {
-            value.to_owned()
+            value.clone()
         };
-        table.row(vec![tiphys_object::access::text(entry, "name").to_owned(), shown]);
+        table.row(vec![name.clone(), shown]);
     }
     format!("\n{}", table.print())
 }

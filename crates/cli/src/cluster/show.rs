@@ -10,20 +10,18 @@ use crate::failure::Failure;
 use crate::table::Table;
 
 /// The table of `cluster list`.
-pub(super) fn table(found: &[Cluster], state: impl Fn(&Cluster) -> State) -> String {
+pub(super) fn table(found: &[(Cluster, State)]) -> String {
     let mut table = Table::new(&["SERVER", "NAME", "VERSION", "STATUS", "MESSAGE", "PROJECT"]);
-    for cluster in found {
+    for (cluster, state) in found {
         let server = match cluster.namespaces.len() {
             0 => cluster.server.clone(),
             several => format!("{} ({several} namespaces)", cluster.server),
         };
-        let state = state(cluster);
         table.row(vec![
             server,
             cluster.name.clone(),
-            // Only a controller knows it.
-            String::new(),
-            state.status().to_owned(),
+            state.version().to_owned(),
+            state.status().as_str().to_owned(),
             state.message().to_owned(),
             cluster.project.clone(),
         ]);
@@ -32,7 +30,7 @@ pub(super) fn table(found: &[Cluster], state: impl Fn(&Cluster) -> State) -> Str
 }
 
 /// The layout of `cluster get -o wide`.
-pub(super) fn details(cluster: &Cluster) -> Result<String, Failure> {
+pub(super) fn details(cluster: &Cluster, state: &State) -> Result<String, Failure> {
     let config = cluster.parse_config().map_err(|error| Failure::status("FailedPrecondition", error))?;
     let or_hyphen = |text: &str| if text.is_empty() { "-".to_owned() } else { line(text).into_owned() };
     let namespaces =
@@ -43,7 +41,7 @@ pub(super) fn details(cluster: &Cluster) -> Result<String, Failure> {
             vec![
                 ("Server URL:", line(&cluster.server).into_owned()),
                 ("Server Name:", or_hyphen(&cluster.name)),
-                ("Server Version:", String::new()),
+                ("Server Version:", state.version().to_owned()),
                 ("Namespaces:", line(&namespaces).into_owned()),
             ],
         ),
@@ -79,6 +77,8 @@ pub(super) fn details(cluster: &Cluster) -> Result<String, Failure> {
 
 #[cfg(test)]
 mod tests {
+    use tiphys_service::cluster::Answer;
+
     use super::*;
 
     #[test]
@@ -90,7 +90,8 @@ mod tests {
             config: config.into(),
             ..Cluster::default()
         };
-        let text = details(&cluster).unwrap();
+        let state = State { answer: Answer::Version("v1.36.1".into()), ..State::not_asked(1) };
+        let text = details(&cluster, &state).unwrap();
         assert!(
             text.starts_with(
                 "Cluster information\n\n  Server URL:            https://eu\n  Server Name:           -\n"
@@ -99,7 +100,8 @@ mod tests {
         );
         assert!(text.contains("  Client cert:           true\n  Cert validation:       false\n"), "{text}");
         assert!(text.contains("  oAuth authentication:  true\n") && !text.contains("t0ken"), "{text}");
-        let text = table(&[cluster], |_| State { applications: 1 });
-        assert!(text.contains("https://eu (2 namespaces)"), "{text}");
+        assert!(text.contains("  Server Version:        v1.36.1\n"), "{text}");
+        let text = table(&[(cluster, state)]);
+        assert!(text.contains("https://eu (2 namespaces)") && text.contains("v1.36.1"), "{text}");
     }
 }

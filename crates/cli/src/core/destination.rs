@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use smol_str::SmolStr;
 use tiphys_api::Application;
+use tiphys_api::cluster::Cluster;
 use tiphys_api::names::IN_CLUSTER_SERVER;
 use tiphys_cluster::{ApiError, Connection, Discovery, Kinds, Target, Writer};
 use tiphys_engine::seen::Seen;
@@ -15,6 +16,10 @@ use crate::failure::Failure;
 /// A destination cluster that is read.
 pub(crate) struct Destination {
     writer: Writer,
+    pub(crate) connection: Connection,
+    pub(crate) discovery: Discovery,
+    /// The cluster, as configured.
+    pub(crate) cluster: Cluster,
     /// What it serves.
     pub(crate) kinds: Arc<Kinds>,
 }
@@ -27,8 +32,8 @@ impl Destination {
             .resolve(&app.spec.destination)
             .map_err(|error| Failure::status("FailedPrecondition", error))?;
         let config = cluster.config.expose();
-        let (writer, discovery) = if cluster.server == IN_CLUSTER_SERVER && config.trim().is_empty() {
-            (core.writer.clone(), core.discovery.clone())
+        let (connection, discovery) = if cluster.server == IN_CLUSTER_SERVER && config.trim().is_empty() {
+            (core.connection.clone(), core.discovery.clone())
         } else {
             let policy = core.plugin_policy(world);
             let connection =
@@ -36,10 +41,11 @@ impl Destination {
                     Failure::status("FailedPrecondition", tiphys_cluster::error_chain(&error))
                 })?;
             let discovery = Discovery::new(connection.clone());
-            (Writer::new(connection, discovery.clone()), discovery)
+            (connection, discovery)
         };
         let kinds = discovery.kinds().await?;
-        Ok(Self { writer, kinds })
+        let writer = Writer::new(connection.clone(), discovery.clone());
+        Ok(Self { writer, connection, discovery, cluster: cluster.clone(), kinds })
     }
 
     /// Looks at one object, with what these field managers own. What cannot be read is unknown, not absent.

@@ -21,9 +21,15 @@ use tiphys_engine::seen::Seen;
 use tiphys_engine::tracking::Ownership;
 use tiphys_object::{GroupKind, Object, ResourceKey, access};
 use tiphys_policy::signature::Verdict;
+use tiphys_render::needs::{Conversation, Need, Outcome, Supply};
 use tiphys_render::plan::{ClusterFacts, Content, PlanError, PlannedSource, Purpose, RenderContext, plan};
-use tiphys_render::{Budget, RenderRequest, Tree, render};
-use tiphys_source::{AzureIdentity, Freshness, Signed, SourceOptions, Sources, TokenUse, read_directory};
+use tiphys_render::{
+    Budget, ContentKind, Inputs, RenderError, RenderRequest, Tree, World as RenderWorld, render,
+};
+use tiphys_service::fetcher::Fetcher;
+use tiphys_source::{
+    AzureIdentity, Freshness, Repository, Signed, SourceOptions, Sources, TokenUse, read_directory,
+};
 
 use crate::core::{Core, Destination, World};
 use crate::failure::Failure;
@@ -130,9 +136,11 @@ impl Core {
             cluster: ClusterFacts::new(kinds.server_version(), kinds.api_versions()),
             ..RenderContext::default()
         };
-        let subject = Subject { app, world, context: context.with_settings(&world.settings) };
-        let mut values = Vec::new();
         let sources = hydrated_or(app);
+        let mut context = context.with_settings(&world.settings).with_sources(&sources);
+        context.helm.repositories = world.named_chart_repositories(world.project(app)?);
+        let subject = Subject { app, world, context };
+        let mut values = Vec::new();
         match wanted {
             RenderPlan::Local { root, path } => {
                 let Some(source) = sources.first() else {
@@ -140,19 +148,29 @@ impl Core {
                 };
                 let tree = read_directory(root).map_err(|error| Failure::generic(error_chain(&error)))?;
                 let source = ApplicationSource { path: path.clone(), ..source.clone() };
-                let request = subject.context.request(&source, "");
-                values = run(request, Arc::new(tree)).await?;
+                let mut request = subject.context.request(&source, "");
+                request.content = ContentKind::StreamedFiles;
+                let origins = Origins::open(world, terminal)?;
+                values = subject.run(request, Arc::new(tree), &source, &[], &origins.sources).await?;
             }
             RenderPlan::Revisions(revisions) => {
                 let origins = Origins::open(world, terminal)?;
-                let planned = plan(&sources, revisions).map_err(|error| match error {
-                    PlanError::NoSource => Failure::generic(error.to_string()),
-                    PlanError::Unsupported { .. } => Failure::status("Unimplemented", error.to_string()),
-                })?;
-                for one in planned.iter().filter(|one| one.purpose == Purpose::Manifests) {
-                    let (tree, commit) = subject.fetch(one, &origins.sources).await?;
-                    let request = subject.context.request(one.source, &commit);
-                    values.append(&mut run(request, tree).await?);
+                let planned =
+                    plan(&sources, revisions).map_err(|error| Failure::generic(error.to_string()))?;
+                let mut resolved = Vec::with_capacity(planned.len());
+                for one in planned {
+                    let (repository, revision) = subject.resolve(&one, &origins.sources).await?;
+                    resolved.push((one, repository, revision));
+                }
+                for (one, repository, revision) in &resolved {
+                    if one.purpose == Purpose::Revision {
+                        continue;
+                    }
+                    let tree = tree_of(one, repository, revision, &origins.sources).await?;
+                    let request = subject.context.request(one.source, revision);
+                    let mut objects =
+                        subject.run(request, tree, one.source, &resolved, &origins.sources).await?;
+                    values.append(&mut objects);
                 }
             }
         }
@@ -273,6 +291,7 @@ fn open_sources(cache: &Path, world: &World, terminal: &Terminal) -> Result<Sour
     options.submodules = terminal.variable("ARGOCD_GIT_MODULES_ENABLED") != "false";
     options.exec_timeout = FETCH_TIMEOUT;
     options.tls_dir = None;
+    options.docker_config = docker_config(terminal);
     options.local_roots = world.settings.local_repositories().to_vec();
     options.proxy_environment = PROXY_VARIABLES
         .iter()
@@ -284,6 +303,15 @@ fn open_sources(cache: &Path, world: &World, terminal: &Terminal) -> Result<Sour
     Ok(sources)
 }
 
+/// Where Docker keeps its logins (RND-113).
+fn docker_config(terminal: &Terminal) -> Option<PathBuf> {
+    let directory = match terminal.variable("DOCKER_CONFIG") {
+        "" => Path::new(Some(terminal.variable("HOME")).filter(|home| !home.is_empty())?).join(".docker"),
+        named => PathBuf::from(named),
+    };
+    Some(directory.join("config.json"))
+}
+
 /// For whom sources are fetched and rendered.
 struct Subject<'a> {
     app: &'a Application,
@@ -291,22 +319,51 @@ struct Subject<'a> {
     context: RenderContext,
 }
 
+/// A source with what it means now.
+type Resolved<'a> = (PlannedSource<'a>, Repository, String);
+
+fn failed(error: &(dyn std::error::Error + 'static)) -> Failure {
+    Failure::status("Unknown", error_chain(error))
+}
+
 impl Subject<'_> {
-    async fn fetch(
+    async fn resolve(
         &self,
         planned: &PlannedSource<'_>,
         sources: &Sources,
-    ) -> Result<(Arc<dyn Tree>, String), Failure> {
-        let PlannedSource { source, revision, content: Content::Git, .. } = *planned;
+    ) -> Result<(Repository, String), Failure> {
+        let PlannedSource { source, revision, content, .. } = *planned;
         let project = self.world.project(self.app)?;
         if let Some(why) = self.world.repository_refusal(project, &source.repo_url) {
             return Err(Failure::status("PermissionDenied", why));
         }
-        let repository = self.world.repository(&source.repo_url, self.app.project())?;
-        let failed =
-            |error: &(dyn std::error::Error + 'static)| Failure::status("Unknown", error_chain(error));
+        let mut repository = self.world.repository(&source.repo_url, self.app.project())?;
+        repository.pass_credentials = source.helm.as_ref().is_some_and(|helm| helm.pass_credentials);
+        let revision = match content {
+            Content::Git => self.commit(planned, &repository, sources).await?,
+            Content::Chart => sources
+                .resolve_chart(&repository, &source.chart, revision, Freshness::Fetch)
+                .await
+                .map_err(|error| failed(&error))?,
+            Content::Oci => sources
+                .resolve_artifact(&repository, revision, Freshness::Fetch)
+                .await
+                .map_err(|error| failed(&error))?,
+        };
+        Ok((repository, revision))
+    }
+
+    /// The commit of a source, signed as the project wants it.
+    async fn commit(
+        &self,
+        planned: &PlannedSource<'_>,
+        repository: &Repository,
+        sources: &Sources,
+    ) -> Result<String, Failure> {
+        let source = planned.source;
+        let project = self.world.project(self.app)?;
         let resolved = sources
-            .resolve_tag(&repository, revision, &source.tag_prefix, Freshness::Fetch)
+            .resolve_tag(repository, planned.revision, &source.tag_prefix, Freshness::Fetch)
             .await
             .map_err(|error| failed(&error))?;
         let rule = self.world.signature_rule(project, &source.repo_url);
@@ -319,26 +376,90 @@ impl Subject<'_> {
                 keyring: &self.world.keyring,
             };
             let mut verdict = Verdict::new(&rule);
-            let looked = sources.signatures(&repository, signed, &mut |object| verdict.take(object)).await;
+            let looked = sources.signatures(repository, signed, &mut |object| verdict.take(object)).await;
             looked.map_err(|error| failed(&error))?;
             if let Some(why) = verdict.refusal() {
                 return Err(Failure::status("FailedPrecondition", why));
             }
         }
-        let tree = sources.tree(&repository, &resolved.commit).await.map_err(|error| failed(&error))?;
-        Ok((tree, resolved.commit))
+        Ok(resolved.commit)
+    }
+
+    /// Renders a source; what it lacks is fetched.
+    async fn run(
+        &self,
+        request: RenderRequest,
+        tree: Arc<dyn Tree>,
+        source: &ApplicationSource,
+        all: &[Resolved<'_>],
+        sources: &Sources,
+    ) -> Result<Vec<Value>, Failure> {
+        let project = self.world.project(self.app)?;
+        let request = Arc::new(request);
+        let secret = self.world.settings.secret("server.secretkey").unwrap_or_default();
+        let mut conversation = Conversation::default();
+        let refused = |error: RenderError| {
+            Failure::status(error.code().as_str(), format!("Manifest generation error: {error}"))
+        };
+        loop {
+            let (request, tree) = (Arc::clone(&request), Arc::clone(&tree));
+            let (supplies, secret) = (Arc::clone(conversation.supplies()), secret.clone());
+            let job = tokio::task::spawn_blocking(move || {
+                let inputs = Inputs {
+                    supplies: &supplies,
+                    world: RenderWorld { now: jiff::Timestamp::now(), chance: Some(chance) },
+                    secret: secret.expose().as_bytes(),
+                    ..Inputs::of(tree.as_ref())
+                };
+                render(&request, &inputs, &Budget::default())
+            });
+            let needs = match job.await {
+                Ok(Ok(Outcome::Done(rendered))) => return Ok(rendered.objects),
+                Ok(Ok(Outcome::Needs(needs))) => needs,
+                Ok(Err(error)) => return Err(refused(error)),
+                Err(_panic) => return Err(Failure::generic("rendering failed unexpectedly")),
+            };
+            for need in conversation.wanted(needs).map_err(refused)? {
+                let referred = match &need {
+                    Need::Ref { name } => all.iter().find(|(other, ..)| other.source.r#ref == *name),
+                    _ => None,
+                };
+                let supply = match referred {
+                    Some((other, repository, revision)) => {
+                        Supply::tree(tree_of(other, repository, revision, sources).await?)
+                    }
+                    None => {
+                        let fetcher = Fetcher { installation: self.world, project, sources, source };
+                        fetcher.bring(&need).await.map_err(|error| failed(&error))?
+                    }
+                };
+                conversation.add(need, supply).map_err(refused)?;
+            }
+        }
     }
 }
 
-async fn run(request: RenderRequest, tree: Arc<dyn Tree>) -> Result<Vec<Value>, Failure> {
-    let job = tokio::task::spawn_blocking(move || render(&request, tree.as_ref(), &Budget::default()));
-    match job.await {
-        Ok(Ok(rendered)) => Ok(rendered.objects),
-        Ok(Err(error)) => {
-            Err(Failure::status(error.code().as_str(), format!("Manifest generation error: {error}")))
-        }
-        Err(panic) => Err(Failure::generic(format!("rendering failed unexpectedly: {panic}"))),
+/// Chance of the machine, for templates that want it.
+fn chance(bytes: &mut [u8]) {
+    if aws_lc_rs::rand::fill(bytes).is_err() {
+        bytes.fill(0);
     }
+}
+
+async fn tree_of(
+    planned: &PlannedSource<'_>,
+    repository: &Repository,
+    revision: &str,
+    sources: &Sources,
+) -> Result<Arc<dyn Tree>, Failure> {
+    let tree = match planned.content {
+        Content::Git => sources.tree(repository, revision).await,
+        Content::Chart => {
+            sources.chart(repository, &planned.source.chart, revision, false).await.map(|chart| chart.tree)
+        }
+        Content::Oci => sources.artifact(repository, revision, false).await,
+    };
+    tree.map_err(|error| failed(&error))
 }
 
 fn scope(destination: &Destination, kind: &GroupKind) -> Option<Scope> {

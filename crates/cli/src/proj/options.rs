@@ -9,8 +9,8 @@ use tiphys_api::project::{
 
 use crate::failure::Failure;
 use crate::flags::{Flag, Kind, Parsed, flag};
+use crate::remote;
 use crate::session::Session;
-use crate::terminal::read_input;
 
 /// The flags.
 pub(super) const FLAGS: &[Flag] = &[
@@ -31,13 +31,9 @@ pub(super) const FLAGS: &[Flag] = &[
 /// The project that `create` is to make; `None` when nobody names it.
 pub(super) async fn wanted(session: &Session<'_>) -> Result<Option<AppProject>, Failure> {
     let (file, name) = (session.flags.text("file"), session.operand(0));
-    if file.starts_with("http://") || file.starts_with("https://") {
-        return Err(Failure::generic("reading projects from a URL is not supported yet")
-            .hint("curl the URL and use `--file -`"));
-    }
     let mut project = AppProject::default();
     if !file.is_empty() {
-        project = parse(&read_input(file).await?)?;
+        project = parse(&remote::read(file).await?)?;
         let own = &project.metadata.name;
         if !name.is_empty() && name != own {
             return Err(Failure::generic(format!(

@@ -20,7 +20,7 @@ use crate::flags::{Flag, Kind, flag};
 use crate::output::{machine_format, print, unknown_format};
 use crate::session::{self, Ended, Group, OK, Session};
 use crate::table::Table;
-use crate::terminal::Terminal;
+use crate::terminal::{Terminal, rfc_3339};
 
 const POLICY_FLAGS: &[Flag] = &[
     flag("action", Kind::Text, "", "Action of the policy: get, create, list, update, delete, sync, …")
@@ -324,7 +324,7 @@ async fn signing_key(work: &Work) -> Result<Secret<String>, Failure> {
 }
 
 /// A number and a unit: seconds, minutes, hours, days or weeks (CLI-712).
-fn seconds(text: &str) -> Result<i64, Failure> {
+pub(crate) fn seconds(text: &str) -> Result<i64, Failure> {
     let units = [('s', 1), ('m', 60), ('h', 3600), ('d', 86_400), ('w', 604_800)];
     let read = units.iter().find_map(|(unit, size)| {
         let number: i64 = text.strip_suffix(*unit)?.parse().ok()?;
@@ -440,14 +440,6 @@ async fn list_tokens(session: &Session<'_>) -> Result<Ended, Failure> {
     }
     session.terminal.print(&table.print());
     Ok(OK)
-}
-
-fn rfc_3339(seconds: i64, zone: &TimeZone) -> String {
-    match Timestamp::from_second(seconds) {
-        Ok(time) => tiphys_go::time::format(tiphys_go::time::RFC_3339, time, zone),
-        // No time at all: as it stands.
-        Err(_) => seconds.to_string(),
-    }
 }
 
 /// A time with its distance from now, in words (CLI-711).

@@ -207,3 +207,39 @@ fn rep_104_a_bad_cluster_hides_nobody() {
     }
     assert!(bed.object(("", "v1"), "Secret", NAMESPACE, "bad").is_some());
 }
+
+/// REP-116, CLI-813: a cluster that applications deploy to is asked for its version; one that does not answer says why, and
+/// one without applications is left alone.
+#[test]
+fn rep_116_clusters_with_applications_are_asked() {
+    let bed = Embedded::start();
+    let (server, token) = (bed.server(), bed.token());
+    let config = json!({"bearerToken": token, "tlsClientConfig": {"insecure": true}}).to_string();
+    let secret = |name: &str, server: &str| json!({"name": name, "server": server, "config": config});
+    bed.put_secret("near", "cluster", &secret("near", &server));
+    bed.put_secret("gone", "cluster", &secret("gone", "https://127.0.0.1:9"));
+    bed.put_secret("idle", "cluster", &secret("idle", "https://127.0.0.1:10"));
+    for (name, cluster) in [("a", "near"), ("b", "gone"), ("c", "in-cluster")] {
+        bed.put(&json!({"apiVersion": "argoproj.io/v1alpha1", "kind": "Application",
+            "metadata": {"name": name, "namespace": NAMESPACE},
+            "spec": {"project": "default", "source": {"repoURL": "https://h/r", "path": "."},
+                "destination": {"name": cluster, "namespace": "default"}}}));
+    }
+    let table = bed.succeeds(&["cluster", "list"]);
+    let row = |name: &str| {
+        let found = table.lines().find(|line| line.split_whitespace().nth(1) == Some(name));
+        found.unwrap_or_else(|| panic!("{name}: {table}")).to_owned()
+    };
+    for name in ["near", "in-cluster"] {
+        assert!(row(name).contains("  v1.") && row(name).contains("  Successful"), "{table}");
+    }
+    assert!(row("gone").contains("  Failed") && row("gone").contains("127.0.0.1:9"), "{table}");
+    assert!(row("idle").contains("Cluster has no applications and is not being monitored."), "{table}");
+    assert!(!table.contains(&token), "{table}");
+    let shown: Value =
+        serde_json::from_str(&bed.succeeds(&["cluster", "get", "near", "-o", "json"])).unwrap();
+    assert_eq!(shown["connectionState"]["status"], "Successful");
+    assert_eq!(shown["connectionState"]["attemptedAt"], "2026-08-01T10:00:00Z");
+    assert!(shown["serverVersion"].as_str().unwrap().starts_with("v1."), "{shown}");
+    assert!(bed.succeeds(&["cluster", "get", "near", "-o", "wide"]).contains("  Server Version:        v1."));
+}

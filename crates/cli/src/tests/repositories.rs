@@ -161,10 +161,35 @@ fn rep_78_a_repository_that_does_not_answer_is_not_stored() {
     assert_eq!(code, 20);
     let (message, _) = bed.fails(&["repo", "add", "https://git.example.com/r", "--type", "svn"]);
     assert!(message.ends_with("unsupported repository type \"svn\""), "{message}");
-    let (message, _) =
-        bed.fails(&["repo", "add", "https://charts.example.com", "--type", "helm", "--name", "c"]);
-    assert!(message.contains("repositories of type \"helm\" are not read by this version"), "{message}");
     assert_eq!(bed.succeeds(&["repo", "list", "-o", "url"]), "");
+}
+
+/// REP-49, REP-78: credentials for charts and artifacts can be stored before anybody can ask their servers; that nobody
+/// did is said.
+#[test]
+fn rep_78_what_cannot_be_asked_is_stored_and_said() {
+    let bed = Embedded::start();
+    let cases: [(&str, &[&str]); 3] = [
+        (
+            "https://charts.example.com",
+            &["--type", "helm", "--name", "c", "--password", "p", "--username", "u"],
+        ),
+        ("registry.example.com:5000/charts", &["--type", "helm", "--name", "d", "--enable-oci"]),
+        (
+            "oci://registry.example.com/app",
+            &["--type", "oci", "--project", "shop", "--insecure-oci-force-http"],
+        ),
+    ];
+    for (url, flags) in cases {
+        let (stdout, warning, code) = bed.run(&[&["repo", "add", url], flags].concat());
+        assert_eq!((stdout, code), (format!("Repository '{url}' added\n"), 0), "{warning}");
+        assert!(warning.contains("nobody knows whether it answers"), "{warning}");
+    }
+    let table = bed.run(&["repo", "list"]).0;
+    let rows: Vec<Vec<&str>> = table.lines().skip(1).map(|line| line.split_whitespace().collect()).collect();
+    let kinds: Vec<&str> = rows.iter().map(|row| row[0]).collect();
+    assert_eq!(kinds, ["helm", "helm", "oci"], "{table}");
+    assert!(table.lines().skip(1).all(|line| line.contains("  Unknown  ")), "{table}");
 }
 
 /// Hostile input: a Secret that cannot be read hides nobody else, and its text stays inside.

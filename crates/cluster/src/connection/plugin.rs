@@ -1,6 +1,6 @@
 //! Credential plugins of cluster Secrets: a program that prints a token or a client certificate (REP-104..106).
 //!
-//! `argocd-k8s-auth` is no program here: [`crate::cloud`] answers in this process. Any other runs through
+//! `argocd-k8s-auth` is no program here: [`tiphys_cloud`] answers in this process. Any other runs through
 //! [`tiphys_exec`] with a deadline, limits and a clean environment, only if the operator allows it, and never while a
 //! thread waits. Its arguments, its environment and what it prints may be secrets: no error repeats any of them.
 
@@ -20,7 +20,7 @@ use tiphys_go::yaml;
 use tokio::sync::Mutex;
 use tokio::time::Instant;
 
-use crate::cloud::{self, CloudError, CloudToken, Environment};
+use tiphys_cloud::{CloudError, CloudToken, Environment};
 
 /// Time until a plugin is asked to end.
 const DEADLINE: Duration = Duration::from_secs(15);
@@ -218,7 +218,7 @@ impl Plugin {
             let found = match way {
                 Ok(Way::Program(invocation)) => run(*invocation).await,
                 Ok(Way::BuiltIn { arguments, environment, deadline }) => {
-                    let answer = cloud::answer(&arguments, &environment);
+                    let answer = tiphys_cloud::answer(&arguments, &environment);
                     let answer = tokio::time::timeout(deadline, answer).await;
                     answer.map_err(|_elapsed| PluginError::Slow).and_then(|found| Credential::of(&found?))
                 }
@@ -243,7 +243,7 @@ impl Plugin {
 
     /// How the credential is had.
     fn way(&self) -> Result<Way, PluginError> {
-        if self.exec.command == cloud::PROGRAM {
+        if self.exec.command == tiphys_cloud::PROGRAM {
             let environment = Environment::of_plugin(&self.policy.environment, &self.exec.env);
             return Ok(Way::BuiltIn {
                 arguments: self.exec.args.clone(),

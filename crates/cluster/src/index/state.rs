@@ -69,7 +69,7 @@ pub(super) struct Namespaces {
 }
 
 impl Namespaces {
-    fn intern(&mut self, name: &str) -> NamespaceId {
+    pub(super) fn intern(&mut self, name: &str) -> NamespaceId {
         if name.is_empty() {
             return NamespaceId::default();
         }
@@ -109,6 +109,8 @@ pub(super) struct State {
     pub(super) kept_max: usize,
     /// Objects that should be kept in full and cannot be read.
     pub(super) unreadable: BTreeSet<Slot>,
+    /// Namespaces of which also those objects are told that concern no application.
+    pub(super) observed: HashSet<NamespaceId>,
     pub(super) claims: Claims,
     pub(super) derive: Derive,
     /// Grows when unchanged objects have to be read again.
@@ -127,6 +129,7 @@ impl State {
             children: HashMap::new(),
             kept: HashSet::new(),
             unreadable: BTreeSet::new(),
+            observed: HashSet::new(),
             kept_order: VecDeque::new(),
             kept_max: KEPT_MAX,
             claims,
@@ -240,7 +243,8 @@ impl State {
         }
     }
 
-    /// Takes an object in. The answer is `None` when the change concerns no application.
+    /// Takes an object in. The answer is `None` when the change concerns no application, and nobody asked for the
+    /// strangers of its namespace.
     pub(super) fn upsert(
         &mut self,
         kind: KindId,
@@ -267,9 +271,10 @@ impl State {
         let slot = Slot { kind, namespace, name: place.1 };
         let record = self.record_of(&slot, uid, round, head, raw, form);
         let before_plain = self.record(&slot).is_none_or(Record::is_plain);
+        let is_new = self.record(&slot).is_none();
         if before_plain && record.is_plain() {
             self.put(&slot, record);
-            return None;
+            return self.stranger(&slot, is_new, false);
         }
         let before = self.applications(&slot);
         let health_before = self.health(&slot);
@@ -283,9 +288,21 @@ impl State {
         let health_changed = self.health(&slot) != health_before;
         applications.extend(before);
         if applications.is_empty() {
-            return None;
+            return self.stranger(&slot, is_new, false);
         }
         Some(Change { key: self.key(&slot), applications, is_managed, is_deleted: false, health_changed })
+    }
+
+    /// The change of an object that concerns no application: told where its namespace is observed, and it came or went.
+    fn stranger(&self, slot: &Slot, is_news: bool, is_deleted: bool) -> Option<Change> {
+        let change = || Change {
+            key: self.key(slot),
+            applications: BTreeSet::new(),
+            is_managed: false,
+            is_deleted,
+            health_changed: false,
+        };
+        (is_news && self.is_observed(slot.namespace)).then(change)
     }
 
     /// What of a descendant's health is told: the verdict, and whether it is going.
@@ -436,7 +453,7 @@ impl State {
             store.objects.remove(&(slot.namespace, slot.name.clone()));
         }
         if applications.is_empty() {
-            return None;
+            return self.stranger(slot, true, true);
         }
         Some(Change { key, applications, is_managed, is_deleted: true, health_changed: true })
     }

@@ -122,11 +122,7 @@ pub async fn discover(connection: &Connection, previous: Option<&Kinds>) -> Resu
         get::<Root>(connection, "/api", ACCEPT_AGGREGATED),
         get::<Root>(connection, "/apis", ACCEPT_AGGREGATED),
     );
-    let version = version?;
-    let server_version = plain_version(&version.git_version).ok_or_else(|| ApiError::Malformed {
-        what: "read the server version",
-        reason: format!("{:?} is no version", version.git_version),
-    })?;
+    let server_version = plain(&version?)?;
     let mut kinds = Kinds { server_version, ..Kinds::default() };
     add_root(connection, &mut kinds, core?).await;
     match groups {
@@ -143,6 +139,21 @@ pub async fn discover(connection: &Connection, previous: Option<&Kinds>) -> Resu
         keep_unavailable(&mut kinds, previous);
     }
     Ok(kinds)
+}
+
+/// Asks a cluster for its version, and for nothing else (ENG-3).
+///
+/// # Errors
+/// When it does not answer, or with something that is no version.
+pub async fn server_version(connection: &Connection) -> Result<SmolStr, ApiError> {
+    plain(&get::<ServerVersion>(connection, "/version", "application/json").await?)
+}
+
+fn plain(version: &ServerVersion) -> Result<SmolStr, ApiError> {
+    plain_version(&version.git_version).ok_or_else(|| ApiError::Malformed {
+        what: "read the server version",
+        reason: format!("{:?} is no version", version.git_version),
+    })
 }
 
 async fn get<T: DeserializeOwned>(

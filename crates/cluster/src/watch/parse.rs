@@ -10,9 +10,10 @@ use serde::Deserialize;
 use serde::de::{Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use serde_json::value::RawValue;
 use smol_str::SmolStr;
-use tiphys_api::names::FIELD_MANAGER;
 use tiphys_go::nesting;
-use tiphys_object::{Object, ObjectError, structured};
+use tiphys_object::{Object, ObjectError};
+
+use super::lean::Lean;
 
 /// A text that reads as empty when it is null or something else than a text.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -193,27 +194,20 @@ pub(crate) fn stored_object(
     managers: &[SmolStr],
 ) -> Result<Object, ObjectError> {
     // Its own limit is above ours and has no place to name.
-    let mut value: serde_json::Value = match serde_json::from_slice(raw) {
-        Ok(value) => value,
+    let mut lean: Lean<'_> = match serde_json::from_slice(raw) {
+        Ok(lean) => lean,
         Err(error) => return Err(nesting::check(raw).map_or_else(ObjectError::from, |()| error.into())),
     };
-    let mut has_books = false;
-    if let Some(map) = value.as_object_mut() {
-        map.entry("apiVersion").or_insert_with(|| api_version.into());
-        map.entry("kind").or_insert_with(|| kind.into());
-        if let Some(metadata) = map.get_mut("metadata").and_then(serde_json::Value::as_object_mut) {
-            let entries = metadata.remove("managedFields");
-            let kept =
-                entries.and_then(|entries| structured::books_to_keep(&entries, FIELD_MANAGER, managers));
-            if let Some(kept) = kept {
-                has_books = true;
-                metadata.insert("managedFields".to_owned(), kept);
-            }
-        }
-    }
+    let books = lean.books(managers);
+    let mut members = std::mem::take(&mut lean.members);
+    members.entry("apiVersion").or_insert_with(|| api_version.into());
+    members.entry("kind").or_insert_with(|| kind.into());
+    let mut value = serde_json::Value::Object(members);
+    let Some(books) = books else { return Object::from_value(&value) };
+    tiphys_object::access::metadata_mut(&mut value).insert("managedFields".to_owned(), books);
     match Object::from_value(&value) {
         // Books nest a little deeper than what they are about. Without them there is no prediction, and no less.
-        Err(ObjectError::TooDeep(_)) if has_books => {
+        Err(ObjectError::TooDeep(_)) => {
             tiphys_object::access::metadata_mut(&mut value).remove("managedFields");
             Object::from_value(&value)
         }

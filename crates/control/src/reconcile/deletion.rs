@@ -3,9 +3,11 @@
 //! A round works on a fresh object and does one step; deletions of live objects and the requeue bring the next.
 
 mod cascade;
+mod error;
 mod hooks;
 mod step;
 
+use jiff::SignedDuration;
 use tiphys_api::codes::ConditionType;
 use tiphys_lifecycle::finalizers::{self, Stage, next_stage};
 use tiphys_lifecycle::refresh_status::show_condition;
@@ -15,7 +17,8 @@ use super::load::AppContext;
 use super::record;
 use crate::events::Note;
 use crate::scheduler::Requeue;
-use step::{LOOK_AGAIN, RETRY, Step};
+use error::DeletionError;
+use step::{LOOK_AGAIN, Step};
 
 /// Works on the deletion of an application as far as it goes without waiting.
 pub(super) async fn delete(cx: &mut AppContext<'_>) -> Requeue {
@@ -29,20 +32,24 @@ pub(super) async fn delete(cx: &mut AppContext<'_>) -> Requeue {
             Ok(Some(Step::Release(names))) => match record::release(cx, names).await {
                 Ok(true) => continue,
                 Ok(false) => return Requeue::Done,
-                Err(error) => (Some(error), RETRY),
+                Err(error) => failed(DeletionError::Record(error)),
             },
             Ok(Some(Step::Wait(wait))) => (None, wait),
-            Ok(Some(Step::Blocked(error))) => (Some(error), LOOK_AGAIN),
-            Err(error) => (Some(error), RETRY),
+            Err(error) => failed(error),
         };
-        tell(cx, error).await;
+        tell(cx, error.map(|error| error.to_string())).await;
         return Requeue::After(wait.min(LOOK_AGAIN));
     }
     Requeue::Done
 }
 
+fn failed(error: DeletionError) -> (Option<DeletionError>, SignedDuration) {
+    let wait = error.again();
+    (Some(error), wait)
+}
+
 /// The first finalizer that is there decides what is next (CTL-78); `None` when none is left.
-async fn step(cx: &AppContext<'_>) -> Result<Option<Step>, String> {
+async fn step(cx: &AppContext<'_>) -> Result<Option<Step>, DeletionError> {
     let stage = next_stage(&cx.app);
     if stage == Stage::Done {
         return Ok(None);

@@ -128,11 +128,10 @@ pub(super) async fn load_newest(
     cx: &AppContext<'_>,
     resolved: &Resolved,
     refresh: Refresh,
-) -> Result<Targets, String> {
-    check_hydrator(&cx.app)?;
+) -> Result<Targets, TargetError> {
+    check_hydrator(&cx.app).map_err(TargetError::Manifests)?;
     let request = target_request(cx, resolved, refresh, cx.app.sources(), &[]);
-    let request = targets::admit(request).map_err(|error| error.to_string())?;
-    load_sources(cx, &request, false).await.map_err(|error| error.to_string())
+    load_sources(cx, &targets::admit(request)?, false).await
 }
 
 /// A hydrator replaces the sources (CTL-5). It does not run here, so what the application consists of is not
@@ -153,6 +152,8 @@ fn target_request<'a>(
     sources: &'a [ApplicationSource],
     pinned: &'a [String],
 ) -> TargetRequest<'a> {
+    let mut context = render_context(cx, resolved).with_sources(sources);
+    context.helm.repositories = cx.world.named_chart_repositories(&resolved.project);
     TargetRequest {
         key: &cx.key,
         priority: cx.priority,
@@ -161,7 +162,7 @@ fn target_request<'a>(
         level: refresh.level,
         listed_since: cx.memory.lock().named_at,
         kind: refresh.kind,
-        context: render_context(cx, resolved),
+        context,
         project: &resolved.project,
         tracking: Arc::clone(&cx.tracking),
         kinds: resolved.destination.index.discovery().snapshot(),

@@ -66,12 +66,12 @@ pub(super) async fn write(cx: &mut AppContext<'_>, mut new: Application, options
         }
     }
     controller.metrics.worked("application-patch");
-    let answer = match send(controller, &cx.key, &patch).await {
+    let answer = match send_followed(controller, &cx.key, &patch).await {
         Err(error) if is_too_large(&error) => {
             tracing::warn!(application = %cx.key, %error, "the status is too large to be stored");
             status_patch::shorten(&cx.app, &mut new, &shown(controller.clock.now()));
             match status_patch::patch(&version, &cx.app, &new, options) {
-                Some(patch) => send(controller, &cx.key, &patch).await,
+                Some(patch) => send_followed(controller, &cx.key, &patch).await,
                 // That it is too large is stored already.
                 None => return Written::Stored,
             }
@@ -99,6 +99,15 @@ async fn send(controller: &Context, key: &AppKey, patch: &Value) -> Result<Arc<O
     let target = Target::new(Context::application_gvk(), &key.namespace, &key.name);
     let permit = Permit::own(Own::Application, &key.namespace, &key.name);
     controller.home.merge_patch(&permit, &target, None, patch).await
+}
+
+/// The same for a change that leaves the application where it is: its answer has a version of its own, and the watch may
+/// have been faster with it.
+async fn send_followed(controller: &Context, key: &AppKey, patch: &Value) -> Result<Arc<Object>, ApiError> {
+    let target = Target::new(Context::application_gvk(), &key.namespace, &key.name);
+    let permit = Permit::own(Own::Application, &key.namespace, &key.name);
+    let known = |uid: &str, version: &str| controller.store.get(key)?.as_version(uid, version);
+    controller.home.merge_patch_followed(&permit, &target, patch, known).await
 }
 
 fn taken(cx: &AppContext<'_>, answer: Result<Arc<Object>, ApiError>) -> Result<Arc<Object>, Written> {

@@ -9,7 +9,7 @@ use tiphys_api::codes::ConditionType;
 use tiphys_engine::tracking::qualified_name;
 use tiphys_object::{GroupKind, Object};
 use tiphys_policy::permit::{Governed, Permit};
-use tiphys_policy::project::Account;
+use tiphys_policy::project::{Account, ServiceAccountError};
 use tiphys_policy::spec_check::Finding;
 use tiphys_policy::window::{self, SyncAttempt, WindowVerdict};
 
@@ -24,7 +24,7 @@ pub(crate) struct Resolved {
     pub(crate) destination: Arc<Destination>,
     /// As whom changes are made at the destination, `None` being the controller itself, or why nobody can (REP-190,
     /// REP-191). Reading goes on in both cases.
-    pub(crate) account: Result<Option<Account>, String>,
+    pub(crate) account: Result<Option<Account>, ServiceAccountError>,
 }
 
 /// Why project and destination are not at hand.
@@ -71,8 +71,8 @@ pub(super) fn account(
     cx: &AppContext<'_>,
     project: &AppProject,
     server: &str,
-) -> Result<Option<Account>, String> {
-    cx.world.account(&cx.app, project, server).map_err(|error| error.to_string())
+) -> Result<Option<Account>, ServiceAccountError> {
+    cx.world.account(&cx.app, project, server)
 }
 
 impl Resolved {
@@ -89,7 +89,7 @@ impl Resolved {
     /// The project and destination as they decide about each object that is written there (INV-6); without the account
     /// that it takes, nothing is (REP-191).
     pub(super) fn governed<'a>(&'a self, world: &'a World) -> Result<Governed<'a>, String> {
-        let account = self.account.as_ref().map_err(Clone::clone)?;
+        let account = self.account.as_ref().map_err(ToString::to_string)?;
         Ok(world.governed(&self.project, &self.destination.cluster, account.as_ref()))
     }
 

@@ -158,8 +158,8 @@ async fn one_pass(
         memory.marks_by = memory.marks_by.take().filter(|profile| *profile == cx.tracking.profile());
     }
     // Nothing is written with other rights than the project says (REP-191).
-    if let Err(message) = &resolved.account {
-        return end(cx, OperationPhase::Error, message, ending).await;
+    if let Err(error) = &resolved.account {
+        return end(cx, OperationPhase::Error, &error.to_string(), ending).await;
     }
     let Some(sync) = operation.sync.clone() else { return Next::Stop(Requeue::Done) };
     let state = cx.app.status.operation_state.clone().unwrap_or_default();

@@ -4,6 +4,7 @@ use std::sync::mpsc;
 use futures::FutureExt as _;
 use parking_lot::Mutex;
 use tiphys_render::MemoryTree;
+use tiphys_render::jsonnet::InProcess;
 
 use super::*;
 use crate::gate::Limits;
@@ -29,12 +30,25 @@ fn task(instance: &str) -> RenderTask {
         budget: Budget::default(),
         tracking: Arc::new(TrackingSettings::from_settings(&BTreeMap::new(), "argocd")),
         kinds: None,
+        secret: Secret::default(),
         hard: false,
     }
 }
 
 fn renders(released_bytes_max: u64) -> Renders {
-    Renders::keeping(released_bytes_max, gates(), Compute::inline(), Clock::real())
+    Renders::keeping(released_bytes_max, gates(), Compute::inline(), Clock::real(), Arc::new(InProcess))
+}
+
+/// What needs nothing from outside.
+async fn get(
+    renders: &Renders,
+    tree: Arc<dyn Tree>,
+    task: RenderTask,
+) -> Result<(Arc<Held>, bool), RenderFailure> {
+    match renders.get(tree, task, Arc::default()).await? {
+        Outcome::Done(done) => Ok(done),
+        Outcome::Needs(needs) => panic!("{needs:?}"),
+    }
 }
 
 /// One worker may wait for the turn of large sources beside the one that has it.
@@ -61,12 +75,12 @@ async fn inv_10_what_applications_hold_is_not_rendered_again_however_much_it_is(
     let names: Vec<String> = (0..20).map(|number| format!("app-{number}")).collect();
     let mut targets = Vec::new();
     for name in &names {
-        let (held, now) = renders.get(tree(9_000), task(name)).await.unwrap();
+        let (held, now) = get(&renders, tree(9_000), task(name)).await.unwrap();
         assert!(now, "{name}");
         targets.push(held);
     }
     for (name, held) in names.iter().zip(&targets) {
-        let (again, now) = renders.get(tree(9_000), task(name)).await.unwrap();
+        let (again, now) = get(&renders, tree(9_000), task(name)).await.unwrap();
         assert!(!now && Arc::ptr_eq(&again, held), "{name} was rendered again");
     }
     assert_eq!((renders.held(), renders.released_bytes()), (20, 0));
@@ -77,11 +91,11 @@ async fn inv_10_what_applications_hold_is_not_rendered_again_however_much_it_is(
 #[tokio::test]
 async fn rnd_144_a_hard_refresh_renders_what_is_held_too() {
     let renders = renders(20_000);
-    let (held, _) = renders.get(tree(10), task("app")).await.unwrap();
+    let (held, _) = get(&renders, tree(10), task("app")).await.unwrap();
     let hard = RenderTask { hard: true, ..task("app") };
-    let (anew, now) = renders.get(tree(10), hard).await.unwrap();
+    let (anew, now) = get(&renders, tree(10), hard).await.unwrap();
     assert!(now && !Arc::ptr_eq(&anew, &held));
-    let (again, now) = renders.get(tree(10), task("app")).await.unwrap();
+    let (again, now) = get(&renders, tree(10), task("app")).await.unwrap();
     assert!(!now && Arc::ptr_eq(&again, &anew));
 }
 
@@ -90,18 +104,18 @@ async fn rnd_144_a_hard_refresh_renders_what_is_held_too() {
 async fn inv_16_large_sources_wait_for_each_other_and_nobody_waits_for_them() {
     let renders = renders(20_000);
     let turn = renders.turns.take(Size::Large).await;
-    let mut one = Box::pin(renders.get(large(), task("one")));
-    let mut two = Box::pin(renders.get(large(), task("two")));
+    let mut one = Box::pin(get(&renders, large(), task("one")));
+    let mut two = Box::pin(get(&renders, large(), task("two")));
     assert!((&mut one).now_or_never().is_none() && (&mut two).now_or_never().is_none());
-    let three = renders.get(large(), task("three")).now_or_never();
+    let three = get(&renders, large(), task("three")).now_or_never();
     assert!(matches!(three, Some(Err(RenderFailure::Busy))));
     // One small rendering at a time, and those who wait for the large turn are none.
-    let small = renders.get(tree(1_000), task("small")).now_or_never();
+    let small = get(&renders, tree(1_000), task("small")).now_or_never();
     assert!(small.is_some_and(|rendered| rendered.is_ok_and(|(_, now)| now)));
     drop(turn);
     assert_eq!(one.await.unwrap().0.objects.len(), 1);
     assert_eq!(two.await.unwrap().0.objects.len(), 1);
-    assert!(renders.get(large(), task("three")).await.is_ok());
+    assert!(get(&renders, large(), task("three")).await.is_ok());
 }
 
 /// A directory of very many entries is walked in the turn of large ones, not in that of everybody.
@@ -112,7 +126,7 @@ async fn inv_16_a_walk_through_very_many_files_waits_for_the_large_turn() {
     files.push(("app/all.yaml".to_owned(), "apiVersion: v1\nkind: A\nmetadata: {name: a}\n"));
     let wide: Arc<dyn Tree> = Arc::new(MemoryTree::from_files(files).unwrap());
     let turn = renders.turns.take(Size::Large).await;
-    let mut waiting = Box::pin(renders.get(wide, task("wide")));
+    let mut waiting = Box::pin(get(&renders, wide, task("wide")));
     assert!((&mut waiting).now_or_never().is_none());
     drop(turn);
     assert_eq!(waiting.await.unwrap().0.objects.len(), 1);
@@ -130,7 +144,7 @@ async fn sec_07_a_bomb_is_told_with_the_bound_of_one_source() {
     let bomb: Arc<dyn Tree> = Arc::new(MemoryTree::from_files([("app/all.yaml", bomb)]).unwrap());
     let bound = Budget::default().memory.to_string();
     for attempt in 1..=ATTEMPTS_MAX + 1 {
-        let failed = renders.get(Arc::clone(&bomb), task("app")).await;
+        let failed = get(&renders, Arc::clone(&bomb), task("app")).await;
         let text = failed.map(|_| ()).map_err(text_of).unwrap_err();
         assert!(text.contains(&bound), "{text}");
         assert_eq!(text.starts_with(CACHED), attempt > ATTEMPTS_MAX, "{attempt}: {text}");
@@ -175,7 +189,7 @@ impl Tree for Slow {
 /// What took too long was given up, but went on in its thread while the next one began.
 #[tokio::test]
 async fn sec_07_a_rendering_that_nobody_waits_for_keeps_its_turn_until_it_ends() {
-    let renders = Renders::keeping(20_000, gates(), Compute::threads(), Clock::real());
+    let renders = Renders::keeping(20_000, gates(), Compute::threads(), Clock::real(), Arc::new(InProcess));
     // The small attempt reads nothing that is too large for it, and ends; then the large one stands still.
     let (began, begun) = mpsc::channel();
     let (go, go_on) = mpsc::channel();
@@ -183,7 +197,7 @@ async fn sec_07_a_rendering_that_nobody_waits_for_keeps_its_turn_until_it_ends()
     go.send(()).unwrap();
     let waiting = tokio::spawn({
         let renders = renders.clone();
-        async move { renders.get(slow, task("slow")).await.map(|_| ()) }
+        async move { get(&renders, slow, task("slow")).await.map(|_| ()) }
     });
     let seen = tokio::task::spawn_blocking(move || {
         begun.recv().unwrap();
@@ -222,4 +236,113 @@ async fn sec_07_manifests_of_an_operation_wait_for_their_turn_too() {
     let bomb = renders.local(&key, Priority::Routine, manifest(200_000), stamp()).await;
     let text = bomb.map(|_| ()).map_err(text_of).unwrap_err();
     assert!(text.contains(&Budget::default().memory.to_string()), "{text}");
+}
+
+/// Files of a repository, and what is rendered of them.
+fn files(files: &[(&str, &str)]) -> Arc<dyn Tree> {
+    Arc::new(MemoryTree::from_files(files.iter().map(|(path, text)| (*path, (*text).to_owned()))).unwrap())
+}
+
+fn at(path: &str, revision: &str) -> RenderTask {
+    let mut task = task("app");
+    path.clone_into(&mut task.request.source.path);
+    revision.clone_into(&mut task.request.revision);
+    task
+}
+
+/// Law 5: a change elsewhere in the repository renders no chart and no overlay, whatever it is built of.
+#[tokio::test]
+async fn rnd_141_a_change_of_what_was_not_read_renders_nothing() {
+    let chart = [
+        ("chart/Chart.yaml", "apiVersion: v2\nname: web\nversion: 1.0.0\n"),
+        ("chart/templates/a.yaml", "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\n"),
+        ("apps/web/base/kustomization.yaml", "resources: [a.yaml]"),
+        ("apps/web/base/a.yaml", "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\n"),
+        ("apps/web/prod/kustomization.yaml", "namePrefix: p-\nresources: [../base]"),
+    ];
+    let with = |more: (&'static str, &'static str)| {
+        let mut all = chart.to_vec();
+        all.retain(|(path, _)| *path != more.0);
+        all.push(more);
+        files(&all)
+    };
+    let renders = renders(1 << 20);
+    for path in ["chart", "apps/web/prod"] {
+        let mut held = Vec::new();
+        let mut look = async |more| {
+            let (held_now, now) = get(&renders, with(more), at(path, "1")).await.unwrap();
+            held.push(held_now);
+            now
+        };
+        assert!(look(("README.md", "one")).await, "{path}");
+        assert!(!look(("README.md", "two")).await, "{path}: another file changed");
+        assert!(!look(("apps/other/a.yaml", "kind: X")).await, "{path}: another application changed");
+    }
+    let changed = with(("apps/web/base/a.yaml", "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: b}\n"));
+    let (held, now) = get(&renders, changed, at("apps/web/prod", "1")).await.unwrap();
+    assert!(now && held.objects[0].name() == "p-b", "what was read counts, also outside of the directory");
+}
+
+/// RND-59, RND-66: a file of the repository may name the revision; then one of another revision is no answer.
+#[tokio::test]
+async fn rnd_141_what_names_the_revision_is_rendered_for_each() {
+    let tree = || {
+        files(&[
+            (
+                "app/.argocd-source.yaml",
+                "directory: {jsonnet: {extVars: [{name: r, value: $ARGOCD_APP_REVISION}]}}",
+            ),
+            ("app/a.jsonnet", "{apiVersion: 'v1', kind: 'ConfigMap', metadata: {name: std.extVar('r')}}"),
+        ])
+    };
+    let renders = renders(1 << 20);
+    let (one, now) = get(&renders, tree(), at("app", "one")).await.unwrap();
+    assert!(now && one.objects[0].name() == "one");
+    let (two, now) = get(&renders, tree(), at("app", "two")).await.unwrap();
+    assert!(now && two.objects[0].name() == "two");
+    assert!(!get(&renders, tree(), at("app", "one")).await.unwrap().1);
+}
+
+/// What a rendering lacks is asked for, remembered, and a part of the key.
+#[tokio::test]
+async fn rnd_141_what_was_brought_is_a_part_of_the_key() {
+    use tiphys_render::needs::Supply;
+    let tree = || {
+        files(&[
+            ("app/Chart.yaml", "apiVersion: v2\nname: web\nversion: 1.0.0\n"),
+            (
+                "app/templates/a.yaml",
+                "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: {{ .Values.name }}}\n",
+            ),
+        ])
+    };
+    let task = || {
+        let mut task = at("app", "1");
+        let values = vec!["https://h/values.yaml".to_owned()];
+        let helm = tiphys_api::application::HelmSource { value_files: values, ..Default::default() };
+        task.request.source.helm = Some(Box::new(helm));
+        task
+    };
+    let renders = renders(1 << 20);
+    let needs = || async {
+        match renders.get(tree(), task(), Arc::default()).await.ok()? {
+            Outcome::Needs(needs) => Some(needs),
+            Outcome::Done(_) => None,
+        }
+    };
+    let need = Need::File { url: "https://h/values.yaml".to_owned() };
+    assert_eq!(needs().await, Some(vec![need.clone()]));
+    assert_eq!(needs().await, Some(vec![need.clone()]), "found without another attempt");
+    let with = |text: &'static str| {
+        let mut supplies = Supplies::default();
+        supplies.add(need.clone(), Supply::bytes(text.into()));
+        Arc::new(supplies)
+    };
+    let render = async |text| match renders.get(tree(), task(), with(text)).await {
+        Ok(Outcome::Done((held, now))) => (held.objects[0].name().to_owned(), now),
+        _ => panic!("nothing was rendered"),
+    };
+    assert_eq!(render("name: a").await, ("a".to_owned(), true));
+    assert_eq!(render("name: b").await, ("b".to_owned(), true));
+    assert_eq!(render("name: a").await, ("a".to_owned(), false));
 }

@@ -228,3 +228,41 @@ fn trk_55_the_younger_of_two_with_one_digest_is_told() {
     store.remove(&old);
     assert_eq!(store.collision(&new), None, "the older one is gone");
 }
+
+fn owned(version: u64, change: impl FnOnce(&mut Value)) -> Arc<Object> {
+    object(version, |v| {
+        v["metadata"]["ownerReferences"] = json!([{"apiVersion": "argoproj.io/v1alpha1",
+            "kind": "ApplicationSet", "name": "s", "uid": "1", "controller": true}]);
+        change(v);
+    })
+}
+
+/// What there is news of, by set.
+fn news(store: &AppStore) -> Vec<(String, bool, bool)> {
+    use futures::FutureExt as _;
+    let news = store.sets.next().now_or_never().unwrap_or_default();
+    news.into_iter().map(|(set, news)| (set.to_string(), news.declared, news.observed)).collect()
+}
+
+/// ASET-180: a set hears of changes of its applications, not of their creation.
+#[test]
+fn aset_180_sets_hear_of_changes_of_their_applications() {
+    let store = AppStore::new(&tracking(&[]));
+    let set = SetKey::new("argocd", "s");
+    let of_set = |declared, observed| vec![("argocd/s".to_owned(), declared, observed)];
+    upsert(&store, owned(1, |_| {}));
+    assert_eq!((store.by_set(&set).len(), news(&store)), (1, vec![]));
+    upsert(&store, owned(2, |v| v["status"] = json!({"reconciledAt": "2026-01-01T00:00:00Z"})));
+    assert_eq!(news(&store), vec![], "nothing that a set looks at");
+    upsert(&store, owned(3, |v| v["status"] = json!({"health": {"status": "Healthy"}})));
+    assert_eq!(news(&store), of_set(false, true));
+    upsert(&store, owned(4, |v| v["spec"]["project"] = json!("x")));
+    assert_eq!(news(&store), of_set(true, true));
+    // Somebody takes it away from the set, and gives it back.
+    upsert(&store, object(5, |_| {}));
+    assert_eq!((store.by_set(&set).len(), news(&store)), (0, of_set(true, false)));
+    upsert(&store, owned(6, |_| {}));
+    assert_eq!((store.by_set(&set).len(), news(&store)), (1, of_set(true, true)));
+    store.remove(&AppKey::new("argocd", "a"));
+    assert_eq!((store.by_set(&set).len(), news(&store)), (0, of_set(true, false)));
+}

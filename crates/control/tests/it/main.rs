@@ -3,6 +3,7 @@
 
 #![expect(clippy::indexing_slicing, clippy::unwrap_used, reason = "helpers of tests count as no tests")]
 
+mod cluster_secrets;
 mod concerned;
 mod fleet;
 mod foreign;
@@ -19,6 +20,7 @@ mod pushes;
 mod renderings;
 mod revisions;
 mod rights;
+mod sets;
 mod settings;
 mod signatures;
 mod support;

@@ -113,3 +113,54 @@ async fn rep_197_what_is_not_listed_makes_no_claim() {
     world.pass(Duration::from_mins(2)).await;
     assert_eq!(warning(&world).await, Some(says(1)));
 }
+
+/// The condition as it stands, without another look.
+fn shown(world: &World) -> Option<String> {
+    let conditions = world.app().pointer("/status/conditions").cloned().unwrap_or_default();
+    let all = conditions.as_array().cloned().unwrap_or_default();
+    let found = all.into_iter().find(|condition| condition["type"] == "OrphanedResourceWarning")?;
+    found["message"].as_str().map(str::to_owned)
+}
+
+/// TRK-90: an object that is nobody's comes and goes, and those who look for orphans in its namespace are told; nobody else
+/// is, and a change of what is there already tells nobody.
+#[tokio::test(start_paused = true)]
+async fn trk_90_an_orphan_that_comes_or_goes_is_noticed() {
+    let world = World::start().await;
+    world.commit("one");
+    project(&world, &json!({"warn": true}));
+    world.create_with(&json!({"spec": {"project": "team"}}));
+    world.pass(MOMENT).await;
+    assert_eq!(shown(&world), None);
+    make(&world, "ConfigMap", &json!({"name": "old"}));
+    world.pass(MOMENT).await;
+    assert_eq!(shown(&world), Some(says(1)));
+
+    let before = world.comparisons();
+    world.change_object(&format!("{CONFIG_MAPS}/old"), &json!({"data": {"a": "b"}}));
+    let elsewhere =
+        json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "x", "namespace": "argocd"}});
+    world.ask(Method::POST, "/api/v1/namespaces/argocd/configmaps", &elsewhere);
+    world.pass(MOMENT).await;
+    assert_eq!(world.comparisons(), before);
+
+    // One that was an application's which does not exist any more.
+    let mark = json!({"argocd.argoproj.io/tracking-id": "gone:/ConfigMap:default/of-gone"});
+    make(&world, "ConfigMap", &json!({"name": "of-gone", "annotations": mark}));
+    world.pass(MOMENT).await;
+    assert_eq!(shown(&world), Some(says(2)));
+    for (name, left) in [("old", Some(says(1))), ("of-gone", None)] {
+        world.ask(Method::DELETE, &format!("{CONFIG_MAPS}/{name}"), &Value::Null);
+        world.pass(MOMENT).await;
+        assert_eq!(shown(&world), left, "{name}");
+    }
+
+    // Who stops looking is told no more.
+    let target = "/apis/argoproj.io/v1alpha1/namespaces/argocd/appprojects/team";
+    world.ask(Method::PATCH, target, &json!({"spec": {"orphanedResources": null}}));
+    world.pass(MOMENT).await;
+    let before = world.comparisons();
+    make(&world, "ConfigMap", &json!({"name": "later"}));
+    world.pass(MOMENT).await;
+    assert_eq!(world.comparisons(), before);
+}

@@ -7,6 +7,7 @@ use http::{Method, Request};
 use http_body_util::BodyExt as _;
 use serde_json::{Value, json};
 use tiphys_cluster::Connection;
+use tiphys_control::services::Services;
 use tiphys_control::{Compute, ControllerOptions, Interpreters, Random, Surroundings};
 use tiphys_sim::{Options, Sim};
 use tiphys_source::{Clock, MemoryRepositories};
@@ -52,6 +53,7 @@ pub(crate) fn options(connection: Connection, servers: &MemoryRepositories) -> C
         env: BTreeMap::new(),
         read_only: false,
         lease: None,
+        application_sets: true,
         workers: 4,
         surroundings: Surroundings {
             clock: Clock::of_timers(BEGIN.parse().unwrap()),
@@ -59,6 +61,7 @@ pub(crate) fn options(connection: Connection, servers: &MemoryRepositories) -> C
             compute: Compute::inline(),
             interpreters: Interpreters::in_process(),
             repositories: Some(servers.clone()),
+            services: Services::of_network(),
             clusters: BTreeMap::new(),
         },
     }

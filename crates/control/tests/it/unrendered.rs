@@ -116,15 +116,15 @@ async fn inv_1_a_lone_ref_source_prunes_nothing() {
     assert_eq!(world.value(), "old");
 }
 
-/// SEC-08: a chart repository is somebody's server whose index can be a bomb. Until one is read with bounds, none is
-/// asked: the application says so, and keeps what it has.
+/// SEC-08, INV-1: a chart that cannot be had is not a chart without objects: the application says so, and keeps what it
+/// has.
 #[tokio::test(start_paused = true)]
-async fn sec_08_a_chart_is_refused_before_its_repository_is_asked() {
+async fn sec_08_a_chart_that_cannot_be_had_prunes_nothing() {
     let world = synced().await;
     world.create_with(&json!({"spec": {"source":
         {"repoURL": "https://charts.example", "chart": "shop", "path": null, "targetRevision": "1.0.0"}}}));
     world.pass(Duration::from_mins(6)).await;
-    is_unknown_because(&world, "charts from a Helm repository are not supported yet");
+    is_unknown_because(&world, "charts and artifacts cannot be had from repositories in memory");
     sync_and_prune(&world).await;
     assert_eq!(world.value(), "old");
 }

@@ -223,7 +223,7 @@ impl<'a> Ownership<'a> {
     }
 
     /// The settings that may have made a mark.
-    pub(super) fn sides(&self) -> impl Iterator<Item = &'a TrackingSettings> + Clone + use<'a> {
+    pub fn sides(&self) -> impl Iterator<Item = &'a TrackingSettings> + Clone + use<'a> {
         let previous = match self.previous {
             Previous::Profile(previous) => Some(&**previous),
             Previous::Same | Previous::Unknown(_) => None,

@@ -65,8 +65,24 @@ fn write_json(out: &mut String, value: &Value, html: bool) {
     }
 }
 
+/// Writes a text of bytes as `encoding/json` does: each that is no UTF-8 as an escape.
+pub(crate) fn write_go_text(out: &mut String, text: &[u8]) {
+    out.push('"');
+    for chunk in text.utf8_chunks() {
+        escape_text(out, chunk.valid(), true);
+        out.extend(chunk.invalid().iter().map(|_| "\\ufffd"));
+    }
+    out.push('"');
+}
+
 fn write_text(out: &mut String, text: &str, html: bool) {
     out.push('"');
+    escape_text(out, text, html);
+    out.push('"');
+}
+
+/// Writes what stands between the quotes of a text.
+pub(crate) fn escape_text(out: &mut String, text: &str, html: bool) {
     let mut copied = 0;
     for (index, character) in text.char_indices() {
         let escape = match character {
@@ -95,7 +111,6 @@ fn write_text(out: &mut String, text: &str, html: bool) {
         copied = index + character.len_utf8();
     }
     out.push_str(text.get(copied..).unwrap_or_default());
-    out.push('"');
 }
 
 fn write_printed(out: &mut String, value: &Value) {

@@ -6,7 +6,7 @@ use jiff::civil::DateTime;
 use jiff::tz::TimeZone;
 use std::fmt::Write as _;
 
-pub(super) const MONTHS: [&str; 12] = [
+pub(crate) const MONTHS: [&str; 12] = [
     "January",
     "February",
     "March",
@@ -20,7 +20,7 @@ pub(super) const MONTHS: [&str; 12] = [
     "November",
     "December",
 ];
-pub(super) const WEEKDAYS: [&str; 7] =
+pub(crate) const WEEKDAYS: [&str; 7] =
     ["Sunday", "Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday"];
 
 /// Prints a time as it is in a zone, by a layout.
@@ -28,21 +28,28 @@ pub fn format(layout: &str, time: Timestamp, zone: &TimeZone) -> String {
     let info = zone.to_offset_info(time);
     let shown =
         Shown { local: zone.to_datetime(time), offset: info.offset().seconds(), zone: info.abbreviation() };
-    let mut out = String::new();
-    for (piece, _) in pieces(layout) {
-        // Writing to a string cannot fail.
-        let _written = shown.write(&mut out, piece);
-    }
-    out
+    shown.print(layout)
 }
 
-struct Shown<'z> {
-    local: DateTime,
-    offset: i32,
-    zone: &'z str,
+/// A time on the clocks of a zone.
+pub(super) struct Shown<'z> {
+    pub(super) local: DateTime,
+    /// Seconds that the zone is ahead of UTC.
+    pub(super) offset: i32,
+    /// What the zone is called at that time; may be empty.
+    pub(super) zone: &'z str,
 }
 
 impl Shown<'_> {
+    pub(super) fn print(&self, layout: &str) -> String {
+        let mut out = String::new();
+        for (piece, _) in pieces(layout) {
+            // Writing to a string cannot fail.
+            let _written = self.write(&mut out, piece);
+        }
+        out
+    }
+
     fn write(&self, out: &mut String, piece: Piece<'_>) -> std::fmt::Result {
         let local = self.local;
         let hour12 = (local.hour() + 11) % 12 + 1;
@@ -67,13 +74,17 @@ impl Shown<'_> {
             Piece::Second { padded } => number(out, local.second(), padded),
             Piece::LongYear if local.year() < 0 => write!(out, "-{:04}", -local.year()),
             Piece::LongYear => write!(out, "{:04}", local.year()),
-            Piece::Year => write!(out, "{:02}", local.year().max(0) % 100),
+            Piece::Year => write!(out, "{:02}", local.year().unsigned_abs() % 100),
             Piece::HalfDay { upper } => out.write_str(match (local.hour() >= 12, upper) {
                 (true, true) => "PM",
                 (true, false) => "pm",
                 (false, true) => "AM",
                 (false, false) => "am",
             }),
+            // A zone without a name is known by its offset alone.
+            Piece::ZoneName if self.zone.is_empty() => {
+                self.offset(out, Offset { zulu: false, colons: false, minutes: true, seconds: false })
+            }
             Piece::ZoneName => out.write_str(self.zone),
             Piece::Offset(spelling) => self.offset(out, spelling),
             Piece::Fraction { separator, digits, trimmed } => self.fraction(out, separator, digits, trimmed),

@@ -1,14 +1,21 @@
 //! From text to a time.
 
-use super::TimeError;
 use super::layout::{Offset, Pad, Piece, pieces};
 use super::print::{MONTHS, WEEKDAYS};
-use jiff::civil::Date;
-use jiff::tz::TimeZone;
-use jiff::{SignedDuration, Timestamp};
+use super::{Moment, TimeError, Zone};
+use jiff::Timestamp;
+use jiff::civil::{Date, DateTime};
 
 /// Reads a time by a layout. What the layout does not name is the start of the year 0, UTC.
 pub fn parse(layout: &str, text: &str) -> Result<Timestamp, TimeError> {
+    Ok(parse_moment(layout, text, None)?.instant)
+}
+
+/// Reads a time by a layout, and in which zone it was written.
+///
+/// Without an offset or an abbreviation in the text it is a time of the given zone, or else of UTC. Abbreviations
+/// that this zone does not know make one of that name that is UTC.
+pub fn parse_moment(layout: &str, text: &str, zone: Option<&Zone>) -> Result<Moment, TimeError> {
     let pieces = pieces(layout);
     let mut reader = Reader { rest: text, fields: Fields::default() };
     for (index, (piece, spelled)) in pieces.iter().enumerate() {
@@ -28,7 +35,7 @@ pub fn parse(layout: &str, text: &str) -> Result<Timestamp, TimeError> {
     if !reader.rest.is_empty() {
         return Err(TimeError::Extra(reader.rest.to_owned()));
     }
-    reader.fields.time()
+    reader.fields.moment(zone)
 }
 
 #[derive(Default)]
@@ -42,11 +49,39 @@ struct Fields {
     second: i8,
     nanosecond: i32,
     afternoon: Option<bool>,
-    offset_seconds: i64,
+    /// `Z` or `UTC` was read, which count more than any offset.
+    utc: bool,
+    offset: Option<i32>,
+    zone_name: Option<String>,
 }
 
 impl Fields {
-    fn time(&self) -> Result<Timestamp, TimeError> {
+    fn moment(&self, zone: Option<&Zone>) -> Result<Moment, TimeError> {
+        let local = self.local()?;
+        if self.utc {
+            return Moment::of_clock(local, Zone::Utc);
+        }
+        let known = zone.cloned().unwrap_or(Zone::Local);
+        let name = self.zone_name.as_deref().unwrap_or_default();
+        if let Some(offset) = self.offset {
+            let zone = Zone::fixed(name, offset);
+            let moment = Moment::of_clock(local, zone)?;
+            let clock = known.clock(moment.instant);
+            let is_known = clock.offset == offset && (name.is_empty() || name == clock.abbreviation);
+            return Ok(if is_known { moment.within(known) } else { moment });
+        }
+        if name.is_empty() {
+            return Moment::of_clock(local, zone.cloned().unwrap_or(Zone::Utc));
+        }
+        if let Some(offset) = known.offset_called(name, local) {
+            return Ok(Moment::of_clock(local, Zone::fixed(name, offset))?.within(known));
+        }
+        // The clock is taken for UTC even where the name says how far from it the zone is.
+        let hours = name.strip_prefix("GMT").and_then(|hours| hours.parse().ok()).unwrap_or(0);
+        Ok(Moment::of_clock(local, Zone::Utc)?.within(Zone::fixed(name, 3_600 * hours)))
+    }
+
+    fn local(&self) -> Result<DateTime, TimeError> {
         let hour = match self.afternoon {
             Some(true) if self.hour < 12 => self.hour + 12,
             Some(false) if self.hour == 12 => 0,
@@ -72,11 +107,7 @@ impl Fields {
                 Date::new(self.year, self.month.unwrap_or(1), self.day.unwrap_or(1)).map_err(day_error)?
             }
         };
-        let local = date.at(hour, self.minute, self.second, self.nanosecond);
-        TimeZone::UTC
-            .to_timestamp(local)
-            .and_then(|time| time.checked_sub(SignedDuration::from_secs(self.offset_seconds)))
-            .map_err(|_beyond| TimeError::Range("year"))
+        Ok(date.at(hour, self.minute, self.second, self.nanosecond))
     }
 }
 
@@ -240,6 +271,7 @@ impl Reader<'_> {
             && let Some(rest) = self.rest.strip_prefix('Z')
         {
             self.rest = rest;
+            self.fields.utc = true;
             return Some(Ok(()));
         }
         let sign = match self.rest.as_bytes().first()? {
@@ -248,7 +280,7 @@ impl Reader<'_> {
             _ => return None,
         };
         self.rest = self.rest.get(1..)?;
-        let mut parts = [0_i64; 3];
+        let mut parts = [0_i32; 3];
         let present = [true, spelling.minutes, spelling.seconds];
         for (index, (part, _)) in
             parts.iter_mut().zip(present).enumerate().filter(|(_, (_, present))| *present)
@@ -256,7 +288,7 @@ impl Reader<'_> {
             if index > 0 && spelling.colons {
                 self.rest = self.rest.strip_prefix(':')?;
             }
-            *part = i64::from(self.number(true)?);
+            *part = i32::from(self.number(true)?);
         }
         let [hours, minutes, seconds] = parts;
         if hours > 24 {
@@ -265,7 +297,7 @@ impl Reader<'_> {
         if minutes > 60 || seconds > 60 {
             return Some(Err("time zone offset minute"));
         }
-        self.fields.offset_seconds = sign * ((hours * 60 + minutes) * 60 + seconds);
+        self.fields.offset = Some(sign * ((hours * 60 + minutes) * 60 + seconds));
         Some(Ok(()))
     }
 
@@ -273,16 +305,15 @@ impl Reader<'_> {
     fn zone_name(&mut self) -> Option<()> {
         if let Some(rest) = self.rest.strip_prefix("UTC") {
             self.rest = rest;
+            self.fields.utc = true;
             return Some(());
         }
         let length = if self.rest.starts_with("ChST") || self.rest.starts_with("MeST") {
             4
         } else if let Some(rest) = self.rest.strip_prefix("GMT") {
-            let signed = signed_hours(rest);
-            self.fields.offset_seconds = signed.map_or(0, |(hours, _)| hours * 3_600);
-            3 + signed.map_or(0, |(_, length)| length)
+            3 + signed_hours(rest).unwrap_or(0)
         } else if self.rest.starts_with(['+', '-']) {
-            signed_hours(self.rest)?.1
+            signed_hours(self.rest)?
         } else {
             let upper = self.rest.bytes().take(6).take_while(u8::is_ascii_uppercase).count();
             let name = self.rest.get(..upper)?;
@@ -297,17 +328,19 @@ impl Reader<'_> {
             }
             upper
         };
-        self.rest = self.rest.get(length..)?;
+        let (name, rest) = self.rest.split_at_checked(length)?;
+        self.fields.zone_name = Some(name.to_owned());
+        self.rest = rest;
         Some(())
     }
 }
 
-/// Reads `+3` up to 23: the hours and the length.
-fn signed_hours(text: &str) -> Option<(i64, usize)> {
+/// How long `+3` is, up to 23 hours.
+fn signed_hours(text: &str) -> Option<usize> {
     let digits = text.strip_prefix(['+', '-'])?;
     let count = digits.bytes().take_while(u8::is_ascii_digit).count();
-    let hours: i64 = digits.get(..count)?.parse().ok().filter(|hours| *hours <= 23)?;
-    Some((if text.starts_with('-') { -hours } else { hours }, count + 1))
+    let hours: i64 = digits.get(..count)?.parse().ok()?;
+    (hours <= 23).then_some(count + 1)
 }
 
 fn in_range(value: i8, most: i8, name: &'static str) -> Result<(), &'static str> {

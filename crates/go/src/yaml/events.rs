@@ -59,10 +59,20 @@ pub(super) struct Problem {
     pub(super) text: String,
 }
 
+/// Where a parser reads from, and how much it may read until the next event.
+struct Source<'t> {
+    reader: Box<dyn std::io::Read + 't>,
+    between_max: usize,
+    between: usize,
+    failure: Option<String>,
+}
+
 /// The parser.
 pub(super) struct Events<'t> {
     /// Boxed because libyaml keeps a pointer to the parser inside it.
     parser: Box<MaybeUninit<unsafe_sys::yaml_parser_t>>,
+    /// Boxed because libyaml keeps a pointer to it. Used through that pointer alone while the parser works.
+    source: Option<Box<Source<'t>>>,
     event: Option<unsafe_sys::yaml_event_t>,
     /// What closes each open flow collection, the innermost last.
     flow: Vec<char>,
@@ -85,12 +95,43 @@ impl<'t> Events<'t> {
             unsafe_sys::yaml_parser_set_encoding(parser.as_mut_ptr(), unsafe_sys::YAML_UTF8_ENCODING);
             unsafe_sys::yaml_parser_set_input_string(parser.as_mut_ptr(), text.as_ptr(), text.len() as u64);
         }
-        Ok(Self { parser, event: None, flow: Vec::new(), text: PhantomData })
+        Ok(Self { parser, source: None, event: None, flow: Vec::new(), text: PhantomData })
+    }
+
+    /// Starts to read a text that comes piece by piece; `between_max` bounds the bytes between two events, and so what
+    /// is held in memory.
+    pub(super) fn from_reader(
+        reader: Box<dyn std::io::Read + 't>,
+        between_max: usize,
+    ) -> Result<Self, Problem> {
+        let mut events = Self::new("")?;
+        let mut source = Box::new(Source { reader, between_max, between: 0, failure: None });
+        let pointer: *mut Source<'_> = &raw mut *source;
+        // SAFETY: a parser whose input was set cannot be given another one, so it is made anew; the old one is deleted
+        // once, and the memory is initialised again before anything else uses it.
+        let made = unsafe {
+            unsafe_sys::yaml_parser_delete(events.parser.as_mut_ptr());
+            unsafe_sys::yaml_parser_initialize(events.parser.as_mut_ptr())
+        };
+        if made.fail {
+            return Err(Problem { line: 0, at: 0, text: "out of memory".to_owned() });
+        }
+        // SAFETY: the parser is initialised and has no input. The source is boxed, lives as long as `Self` and is
+        // touched by nobody but the handler while the parser works.
+        unsafe {
+            unsafe_sys::yaml_parser_set_encoding(events.parser.as_mut_ptr(), unsafe_sys::YAML_UTF8_ENCODING);
+            unsafe_sys::yaml_parser_set_input(events.parser.as_mut_ptr(), read_more, pointer.cast());
+        }
+        events.source = Some(source);
+        Ok(events)
     }
 
     /// Goes on to the next event.
     pub(super) fn next(&mut self) -> Result<Event<'_>, Problem> {
         self.drop_event();
+        if let Some(source) = &mut self.source {
+            source.between = 0;
+        }
         let mut event = MaybeUninit::<unsafe_sys::yaml_event_t>::uninit();
         // SAFETY: the parser is initialised and has its input; the event pointer is valid for writes, and
         // libyaml zeroes the event before anything else, so it is initialised on every path.
@@ -117,6 +158,15 @@ impl<'t> Events<'t> {
         }
     }
 
+    /// The text of the present event, if it is one.
+    pub(super) fn again(&self) -> Option<Result<&str, Problem>> {
+        match borrowed(self.event.as_ref()?) {
+            Ok(Event::Scalar(scalar)) => Some(Ok(scalar.value)),
+            Ok(_) => None,
+            Err(problem) => Some(Err(problem)),
+        }
+    }
+
     fn drop_event(&mut self) {
         if let Some(mut event) = self.event.take() {
             // SAFETY: the event was filled by the parser, is deleted once (it was taken out of the option),
@@ -126,6 +176,9 @@ impl<'t> Events<'t> {
     }
 
     fn problem(&self) -> Problem {
+        if let Some(text) = self.source.as_ref().and_then(|source| source.failure.clone()) {
+            return Problem { line: 0, at: 0, text };
+        }
         // SAFETY: the parser is initialised; `new` is the only maker of `Self`.
         let parser = unsafe { self.parser.assume_init_ref() };
         // SAFETY: libyaml's messages are static NUL-terminated ASCII texts; null means none.
@@ -187,6 +240,41 @@ fn borrowed(event: &unsafe_sys::yaml_event_t) -> Result<Event<'_>, Problem> {
         }
     };
     Ok(read)
+}
+
+/// Fills libyaml's buffer.
+///
+/// # Safety
+/// `data` points to the [`Source`] of the parser that calls, and `buffer` to `size` bytes that may be written.
+unsafe fn read_more(
+    data: *mut std::ffi::c_void,
+    buffer: *mut std::ffi::c_uchar,
+    size: u64,
+    size_read: *mut u64,
+) -> std::ffi::c_int {
+    // SAFETY: the caller's promise; nobody else uses the source while the parser works. Its lifetime is that of the
+    // reader it holds, which outlives the parser.
+    let source = unsafe { &mut *data.cast::<Source<'_>>() };
+    let wanted = usize::try_from(size).unwrap_or(0);
+    // SAFETY: libyaml's buffer has been written before (it is allocated with zeroes or holds earlier bytes), and the
+    // caller promises its size.
+    let buffer = unsafe { std::slice::from_raw_parts_mut(buffer, wanted) };
+    if source.between > source.between_max {
+        source.failure = Some(format!("more than {} bytes in one piece", source.between_max));
+        return 0;
+    }
+    match source.reader.read(buffer) {
+        Ok(read) => {
+            source.between = source.between.saturating_add(read);
+            // SAFETY: libyaml passes a pointer to one integer of its own.
+            unsafe { *size_read = read as u64 };
+            1
+        }
+        Err(error) => {
+            source.failure = Some(error.to_string());
+            0
+        }
+    }
 }
 
 /// Keeps track of open flow collections. Only they are inside of one another; a block ends when none is open.

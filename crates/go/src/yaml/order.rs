@@ -3,29 +3,29 @@
 //! The library's comparison is not a consistent order for every set of names (`v1`, `v1alpha1`, `v10`), so
 //! keys are sorted here by a merge that needs no more than an answer to each question.
 
-use regex::Regex;
-use serde_json::{Map, Value};
-use std::sync::LazyLock;
+use crate::unicode::{is_digit, is_letter};
 
-/// The members in the writer's order.
-pub(super) fn sorted_keys(members: &Map<String, Value>) -> Vec<(&String, &Value)> {
-    let sorted: Vec<(&String, &Value)> = members.iter().collect();
-    if sorted.is_sorted_by(|left, right| !less(right.0, left.0)) {
-        return sorted;
+/// The members in the writer's order; in that of the third version of the library, a letter stands before another
+/// character where digits come before both.
+pub(super) fn sorted_keys<K: AsRef<str>, V>(members: Vec<(K, V)>, third: bool) -> Vec<(K, V)> {
+    if members.is_sorted_by(|left, right| !less(right.0.as_ref(), left.0.as_ref(), third)) {
+        return members;
     }
-    merge_sort(sorted)
+    merge_sort(members, third)
 }
 
-fn merge_sort<'a>(mut entries: Vec<(&'a String, &'a Value)>) -> Vec<(&'a String, &'a Value)> {
+fn merge_sort<K: AsRef<str>, V>(mut entries: Vec<(K, V)>, third: bool) -> Vec<(K, V)> {
     if entries.len() < 2 {
         return entries;
     }
-    let right = merge_sort(entries.split_off(entries.len() / 2));
-    let left = merge_sort(entries);
+    let right = merge_sort(entries.split_off(entries.len() / 2), third);
+    let left = merge_sort(entries, third);
     let mut merged = Vec::with_capacity(left.len() + right.len());
     let mut right = right.into_iter().peekable();
     for entry in left {
-        while let Some(earlier) = right.next_if(|candidate| less(candidate.0, entry.0)) {
+        while let Some(earlier) =
+            right.next_if(|candidate| less(candidate.0.as_ref(), entry.0.as_ref(), third))
+        {
             merged.push(earlier);
         }
         merged.push(entry);
@@ -35,7 +35,7 @@ fn merge_sort<'a>(mut entries: Vec<(&'a String, &'a Value)>) -> Vec<(&'a String,
 }
 
 /// Whether one key stands before another.
-fn less(left: &str, right: &str) -> bool {
+fn less(left: &str, right: &str, third: bool) -> bool {
     let differs = left.chars().zip(right.chars()).position(|(left, right)| left != right);
     let Some(position) = differs else { return left.len() < right.len() };
     let offset = left.char_indices().nth(position).map_or(left.len(), |(offset, _)| offset);
@@ -48,7 +48,10 @@ fn less(left: &str, right: &str) -> bool {
     match (is_letter(left_first), is_letter(right_first)) {
         (true, true) => return left_first < right_first,
         (false, false) => {}
-        (_, right_is_letter) => return right_is_letter,
+        (left_is_letter, right_is_letter) => {
+            let after_digits = third && common.chars().next_back().is_some_and(is_digit);
+            return if after_digits { left_is_letter } else { right_is_letter };
+        }
     }
     // A zero inside a longer number counts as a digit of it, one at its start does not.
     let inside_number = (left_first == '0' || right_first == '0')
@@ -71,19 +74,4 @@ fn leading_number(text: &str, inside_number: bool) -> (i64, usize) {
         let digit = i64::from(u32::from(digit)) - i64::from(u32::from('0'));
         (value.wrapping_mul(10).wrapping_add(digit), count + 1)
     })
-}
-
-fn is_letter(character: char) -> bool {
-    character.is_ascii_alphabetic() || (!character.is_ascii() && in_class(character, &LETTER))
-}
-
-fn is_digit(character: char) -> bool {
-    character.is_ascii_digit() || (!character.is_ascii() && in_class(character, &DIGIT))
-}
-
-static LETTER: LazyLock<Option<Regex>> = LazyLock::new(|| Regex::new(r"^\p{L}").ok());
-static DIGIT: LazyLock<Option<Regex>> = LazyLock::new(|| Regex::new(r"^\p{Nd}").ok());
-
-fn in_class(character: char, class: &LazyLock<Option<Regex>>) -> bool {
-    class.as_ref().is_some_and(|class| class.is_match(character.encode_utf8(&mut [0; 4])))
 }

@@ -2,6 +2,7 @@
 
 use super::YamlError;
 use super::resolve::stays_text;
+use super::write::Layout;
 use std::borrow::Cow;
 
 /// What a node is part of.
@@ -69,12 +70,12 @@ struct Shape {
 }
 
 impl Shape {
-    fn of(text: &str) -> Self {
+    fn of(text: &str, layout: Layout) -> Self {
         if text.is_empty() {
             return Self { lines: false, plain: true, single: true, literal: false };
         }
         let mut indicators = text.starts_with("---") || text.starts_with("...");
-        let (mut lines, mut special) = (false, false);
+        let (mut lines, mut special, mut tabs) = (false, false, false);
         let (mut break_blank, mut blank_break) = (false, false);
         let (mut after_blank, mut after_break, mut after_white) = (false, false, true);
         let mut first = true;
@@ -91,7 +92,11 @@ impl Shape {
                 ':' => before_white,
                 _ => false,
             };
-            special |= !is_printable(character);
+            if character == '\t' && layout == Layout::Pretty {
+                tabs = true;
+            } else {
+                special |= !is_printable(character);
+            }
             if character == ' ' {
                 break_blank |= after_break;
                 (after_blank, after_break) = (true, false);
@@ -110,16 +115,16 @@ impl Shape {
         let hard = blank_break || special;
         Self {
             lines,
-            plain: !edges && !lines && !break_blank && !hard && !indicators,
-            single: !break_blank && !hard,
+            plain: !edges && !lines && !break_blank && !hard && !tabs && !indicators,
+            single: !break_blank && !hard && !tabs,
             literal: !text.ends_with(' ') && !hard,
         }
     }
 }
 
 /// Chooses how a text is written: as what it has to be marked as, unless its shape forbids it.
-pub(super) fn style(text: &str, place: Place) -> Style {
-    let shape = Shape::of(text);
+pub(super) fn style(text: &str, place: Place, layout: Layout) -> Style {
+    let shape = Shape::of(text, layout);
     let key = place == Place::SimpleKey;
     let wanted = if text.contains('\n') {
         Style::Literal

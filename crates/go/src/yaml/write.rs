@@ -1,7 +1,11 @@
 //! The writer: block style, folded at 80 columns, quoted only where reading back would differ.
 //!
 //! Follows the emitter of go.yaml.in/yaml/v2 as sigs.k8s.io/yaml uses it: values pass through JSON text on
-//! their way, which is why control characters are refused and a next-line character becomes a blank.
+//! their way, which is why control characters are refused and a next-line character becomes a blank. The other layout
+//! is that of go.yaml.in/yaml/v3 with two blanks per level (Helm's `toYamlPretty`): no detour, nothing is folded, and
+//! lists stand below their keys.
+//!
+//! What is written is anything that can say what it is ([`Written`]).
 
 use super::order::sorted_keys;
 use super::resolve::{Scalar, guess};
@@ -9,7 +13,8 @@ use super::style::{Place, Style, has_break, is_break, is_printable, style, throu
 use super::{Dialect, YamlError};
 use crate::json;
 use crate::number;
-use serde_json::{Map, Number, Value};
+use serde_json::{Number, Value};
+use std::borrow::Cow;
 
 /// Lines are folded at the first blank beyond this column.
 const WIDTH_COLUMNS: usize = 80;
@@ -31,9 +36,79 @@ pub(super) enum Floats {
     AsRead,
 }
 
-/// Writes one document.
-pub(super) fn document(value: &Value, floats: Floats) -> Result<String, YamlError> {
-    let mut writer = Writer { out: String::new(), column: 0, indent: None, blank: true, fresh: true, floats };
+/// Whose layout is followed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Layout {
+    /// sigs.k8s.io/yaml.
+    Sigs,
+    /// go.yaml.in/yaml/v3, indented by two.
+    Pretty,
+}
+
+/// A value that can be written.
+pub(crate) trait Written: Sized {
+    /// Its texts.
+    type Text: AsRef<str>;
+
+    /// What it is.
+    fn node(self) -> Result<Node<Self>, YamlError>;
+}
+
+/// What a value is.
+pub(crate) enum Node<T: Written> {
+    Null,
+    Bool(bool),
+    Int(i64),
+    Uint(u64),
+    Float(f64),
+    Text(T::Text),
+    /// A text that stands as it is, with a tag before it.
+    Tagged(&'static str, T::Text),
+    List(Vec<T>),
+    /// Members, sorted by the bytes of their keys.
+    Map(Vec<(T::Text, T)>),
+    /// What takes its place.
+    Other(T),
+}
+
+impl<'v> Written for &'v Value {
+    type Text = &'v str;
+
+    fn node(self) -> Result<Node<Self>, YamlError> {
+        Ok(match self {
+            Value::Null => Node::Null,
+            Value::Bool(truth) => Node::Bool(*truth),
+            Value::Number(number) => match (number.as_i64(), number.as_u64(), number.as_f64()) {
+                (Some(number), _, _) => Node::Int(number),
+                (_, Some(number), _) => Node::Uint(number),
+                (_, _, number) => Node::Float(number.unwrap_or_default()),
+            },
+            Value::String(text) => Node::Text(text.as_str()),
+            Value::Array(items) => Node::List(items.iter().collect()),
+            Value::Object(members) => {
+                Node::Map(members.iter().map(|(key, value)| (key.as_str(), value)).collect())
+            }
+        })
+    }
+}
+
+/// Writes one document, of so many bytes at most.
+pub(super) fn document<T: Written>(
+    value: T,
+    floats: Floats,
+    layout: Layout,
+    bytes_max: usize,
+) -> Result<String, YamlError> {
+    let mut writer = Writer {
+        out: String::new(),
+        column: 0,
+        indent: None,
+        blank: true,
+        fresh: true,
+        floats,
+        layout,
+        bytes_max,
+    };
     writer.node(value, Place::Root, 0)?;
     writer.finish();
     Ok(writer.out)
@@ -48,36 +123,50 @@ struct Writer {
     /// The line holds nothing but blanks and indicators.
     fresh: bool,
     floats: Floats,
+    layout: Layout,
+    bytes_max: usize,
 }
 
 impl Writer {
-    fn node(&mut self, value: &Value, place: Place, depth: usize) -> Result<(), YamlError> {
+    fn node<T: Written>(&mut self, value: T, place: Place, depth: usize) -> Result<(), YamlError> {
         if depth > DEPTH_MAX {
             return Err(YamlError::Depth { line: 0 });
         }
-        match value {
-            Value::Null => self.folded("null", false),
-            Value::Bool(true) => self.folded("true", false),
-            Value::Bool(false) => self.folded("false", false),
-            Value::Number(number) => self.folded(&self.spelled(number), false),
-            Value::String(text) => return self.text(text, place),
-            Value::Array(items) if items.is_empty() => self.indicator("[]", true, false),
-            Value::Object(members) if members.is_empty() => self.indicator("{}", true, false),
-            Value::Array(items) => return self.list(items, place, depth),
-            Value::Object(members) => return self.mapping(members, depth),
+        if self.out.len() > self.bytes_max {
+            return Err(YamlError::Memory { limit: self.bytes_max });
+        }
+        match value.node()? {
+            Node::Null => self.folded("null", false),
+            Node::Bool(true) => self.folded("true", false),
+            Node::Bool(false) => self.folded("false", false),
+            Node::Int(number) => self.folded(&number.to_string(), false),
+            Node::Uint(number) => self.folded(&number.to_string(), false),
+            Node::Float(number) => self.folded(&self.spelled(number), false),
+            Node::Text(text) => return self.text(text.as_ref(), place),
+            Node::Tagged(tag, text) => {
+                self.indicator(tag, true, false);
+                return self.text(text.as_ref(), place);
+            }
+            Node::List(items) if items.is_empty() => self.indicator("[]", true, false),
+            Node::Map(members) if members.is_empty() => self.indicator("{}", true, false),
+            Node::List(items) => return self.list(items, place, depth),
+            Node::Map(members) => return self.mapping(members, depth),
+            Node::Other(other) => return self.node(other, place, depth + 1),
         }
         Ok(())
     }
 
-    fn spelled(&self, number: &Number) -> String {
-        let float = match number.as_f64() {
-            Some(float) if number.is_f64() => float,
-            _ => return number.to_string(),
-        };
-        if self.floats == Floats::AsRead {
-            return number::general(float);
+    fn spelled(&self, float: f64) -> String {
+        match self.floats {
+            Floats::AsRead if float.is_nan() => return ".nan".to_owned(),
+            Floats::AsRead if float.is_infinite() => {
+                return if float > 0.0 { ".inf" } else { "-.inf" }.to_owned();
+            }
+            Floats::AsRead => return number::general(float),
+            Floats::ThroughJson => {}
         }
-        match guess(Dialect::Sigs, &json::number_json(number)) {
+        let number = Number::from_f64(float).unwrap_or_else(|| Number::from(0));
+        match guess(Dialect::Sigs, &json::number_json(&number)) {
             Scalar::Int(integer) => integer.to_string(),
             Scalar::Uint(integer) => integer.to_string(),
             Scalar::Float(float) => number::general(float),
@@ -85,9 +174,9 @@ impl Writer {
         }
     }
 
-    fn list(&mut self, items: &[Value], place: Place, depth: usize) -> Result<(), YamlError> {
+    fn list<T: Written>(&mut self, items: Vec<T>, place: Place, depth: usize) -> Result<(), YamlError> {
         let outer = self.indent;
-        let inside_mapping = place == Place::Member && !self.fresh;
+        let inside_mapping = self.layout == Layout::Sigs && place == Place::Member && !self.fresh;
         self.indent = match outer {
             None => Some(0),
             Some(columns) if inside_mapping => Some(columns),
@@ -102,16 +191,19 @@ impl Writer {
         Ok(())
     }
 
-    fn mapping(&mut self, members: &Map<String, Value>, depth: usize) -> Result<(), YamlError> {
+    fn mapping<T: Written>(&mut self, members: Vec<(T::Text, T)>, depth: usize) -> Result<(), YamlError> {
         let outer = self.indent;
         self.indent = Some(outer.map_or(0, |columns| columns + INDENT_COLUMNS));
-        for (key, value) in sorted_keys(members) {
-            if key.len() > KEY_CHARS_MAX - 2 && json_spelled(key) > KEY_CHARS_MAX {
-                return Err(YamlError::Key("longer than 1024 characters".to_owned()));
-            }
-            // JSON leaves this character as it is, and in YAML it ends a line.
-            if key.contains('\u{85}') {
-                return Err(YamlError::Key("of several lines".to_owned()));
+        for (key, value) in sorted_keys(members, self.layout == Layout::Pretty) {
+            let key = key.as_ref();
+            if self.layout == Layout::Sigs {
+                if key.len() > KEY_CHARS_MAX - 2 && json_spelled(key) > KEY_CHARS_MAX {
+                    return Err(YamlError::Key("longer than 1024 characters".to_owned()));
+                }
+                // JSON leaves this character as it is, and in YAML it ends a line.
+                if key.contains('\u{85}') {
+                    return Err(YamlError::Key("of several lines".to_owned()));
+                }
             }
             self.line();
             if key.len() <= SIMPLE_KEY_BYTES_MAX && !has_break(key) {
@@ -130,11 +222,15 @@ impl Writer {
     }
 
     fn text(&mut self, text: &str, place: Place) -> Result<(), YamlError> {
-        let text = &*through_json(text)?;
-        let style = style(text, place);
+        let text = match self.layout {
+            Layout::Sigs => through_json(text)?,
+            Layout::Pretty => Cow::Borrowed(text),
+        };
+        let text = &*text;
+        let style = style(text, place, self.layout);
         let outer = self.indent;
         self.indent = Some(outer.map_or(INDENT_COLUMNS, |columns| columns + INDENT_COLUMNS));
-        let fold = place != Place::SimpleKey;
+        let fold = place != Place::SimpleKey && self.layout == Layout::Sigs;
         match style {
             Style::Plain => self.folded(text, fold),
             Style::Single => self.single_quoted(text, fold),

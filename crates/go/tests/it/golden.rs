@@ -11,6 +11,7 @@ use serde_json::{Value, json};
 use std::path::Path;
 use tiphys_go::glob::Glob;
 use tiphys_go::strvals::Reading;
+use tiphys_go::template::{self, Engine, FunctionSet, Limits, MissingKey, Still, Templates, helm};
 use tiphys_go::time;
 use tiphys_go::{
     cron, doublestar, duration, fasttemplate, json as go_json, path_match, regexp, semver, shlex, strvals,
@@ -300,4 +301,63 @@ fn eval_761_time_agrees() {
         },
         result,
     );
+}
+
+/// Executes one template as `go.template` does.
+fn render(row: &Value, data: &Value) -> Result<Value, String> {
+    let option = text(row, "option");
+    let output = if text(row, "functions") == "helm" {
+        render_chart(text(row, "template"), data, option == "missingkey=error")?
+    } else {
+        let functions = FunctionSet::text().and(FunctionSet::sprig());
+        let functions = functions.and(FunctionSet::application_set().only(&["toYaml"]));
+        let mut templates = Templates::new("t", functions);
+        if !option.is_empty() {
+            templates = templates.with_missing_key(MissingKey::of_option(option).map_err(told)?);
+        }
+        templates.parse("t", text(row, "template").as_bytes()).map_err(told)?;
+        let environment = Still(jiff::Timestamp::UNIX_EPOCH);
+        let data = template::Value::from_json(data);
+        Engine::new(&templates, &environment, Limits::default()).execute("t", &data).map_err(told)?
+    };
+    Ok(json!({ "output": String::from_utf8_lossy(&output) }))
+}
+
+/// Executes one template inside of a chart, as the rows were made.
+fn render_chart(template: &str, data: &Value, strict: bool) -> Result<Vec<u8>, String> {
+    const MAIN: &str = "c/templates/_main.tpl";
+    const OUT: &str = "c/templates/out.yaml";
+    let missing_key = if strict { MissingKey::Error } else { MissingKey::Zero };
+    let mut templates = Templates::new("gotpl", FunctionSet::helm()).with_missing_key(missing_key);
+    let out = format!("{{{{ include {MAIN:?} .Values.data }}}}");
+    for (name, text) in [(OUT, out.as_str()), (MAIN, template)] {
+        templates.parse(name, text.as_bytes()).map_err(|error| helm::describe_parse(name, &error))?;
+    }
+    let root = template::Value::from_json(&json!({"Values": {"data": data}}));
+    let environment = Still(jiff::Timestamp::UNIX_EPOCH);
+    let mut engine = Engine::new(&templates, &environment, Limits::default());
+    let output = engine.execute(OUT, &root).map_err(|error| helm::describe_execution(OUT, &error))?;
+    Ok(helm::without_no_value(output))
+}
+
+#[test]
+fn eval_750_gotemplate_agrees() {
+    let data = std::fs::read_to_string(Path::new(FOLDER).join("gotemplate-data.json")).unwrap();
+    let data: Value = serde_json::from_str(&data).unwrap();
+    family("gotemplate.jsonl", |row| render(row, &data), |row| json!({ "output": row["output"] }));
+}
+
+#[test]
+fn eval_750_template_text_agrees() {
+    family("template-text.jsonl", |row| render(row, &row["input"]["data"]), result);
+}
+
+#[test]
+fn eval_750_template_sprig_agrees() {
+    family("template-sprig.jsonl", |row| render(row, &row["input"]["data"]), result);
+}
+
+#[test]
+fn eval_750_template_helm_agrees() {
+    family("template-helm.jsonl", |row| render(row, &row["input"]["data"]), result);
 }

@@ -55,6 +55,21 @@ pub fn destination_permitted(
     Decision::when(matches, || destination_refusal(project.name(), target.server, target.namespace))
 }
 
+/// Whether some destination of the project means a cluster, whatever the namespace; denials count (ASET-273).
+pub fn cluster_reachable(project: &AppProject, target: Target<'_>, matching: ProjectMatching) -> bool {
+    let anywhere =
+        |item: &ProjectDestination| ProjectDestination { namespace: "*".to_owned(), ..item.clone() };
+    let destinations = project.spec.destinations.iter();
+    match matching {
+        ProjectMatching::Compat => compat(&destinations.map(anywhere).collect::<Vec<_>>(), target),
+        // An entry that only takes namespaces away says nothing about clusters.
+        ProjectMatching::Strict => {
+            let about_clusters = destinations.filter(|item| !item.namespace.starts_with('!'));
+            strict(&about_clusters.map(anywhere).collect::<Vec<_>>(), target)
+        }
+    }
+}
+
 /// The text of the condition (REP-145); `cluster` is the server, or the name if the spec uses the name.
 pub(crate) fn destination_refusal(project: &str, cluster: &str, namespace: &str) -> String {
     format!(
@@ -224,5 +239,23 @@ mod tests {
         assert!(!strict(&[("*", "", "!kube-system")], target("s", "n", "default")));
         assert!(!strict(&[("!https://p", "", "!kube-system"), all], target("https://p", "n", "kube-system")));
         assert!(!strict(&[("!https://p", "", "!kube-system"), all], target("https://p", "n", "default")));
+    }
+
+    #[test]
+    fn aset_273_clusters_are_reachable_whatever_the_namespace() {
+        let target = Target { server: "https://eu", name: "eu", namespace: "" };
+        for (items, compat, strict) in [
+            (vec![("", "eu", "shop")], true, true),
+            (vec![("https://*", "", "x")], true, true),
+            (vec![("https://us", "us", "*")], false, false),
+            (vec![("*", "", "*"), ("!https://eu", "", "*")], false, false),
+            (vec![("*", "", "!kube-system")], true, false),
+            (vec![("*", "", "*"), ("*", "", "!kube-system")], true, true),
+            (vec![], false, false),
+        ] {
+            let project = project(&items);
+            assert_eq!(cluster_reachable(&project, target, ProjectMatching::Compat), compat, "{items:?}");
+            assert_eq!(cluster_reachable(&project, target, ProjectMatching::Strict), strict, "{items:?}");
+        }
     }
 }

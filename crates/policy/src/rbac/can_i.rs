@@ -55,18 +55,24 @@ pub struct ManagedResource<'a> {
     pub name: &'a str,
 }
 
+/// Whether there are such an action and such a resource (API-58).
+///
+/// # Errors
+/// When there is none, the action first.
+pub fn check_words(action: &str, resource: &str) -> Result<Resource, CanIError> {
+    if !is_action(action) {
+        return Err(CanIError::Action { action: action.to_owned() });
+    }
+    Resource::parse(resource).ok_or_else(|| CanIError::Resource { resource: resource.to_owned() })
+}
+
 impl Caller<'_> {
     /// Answers a client that asks before it tries (API-58). `action/…`, `update/…` and `delete/…` may be asked for too.
     ///
     /// # Errors
     /// When there is no such action or resource, the action first.
     pub fn can_i(&self, request: &Request<'_>, control_plane_namespace: &str) -> Result<bool, CanIError> {
-        if !is_action(request.action) {
-            return Err(CanIError::Action { action: request.action.to_owned() });
-        }
-        let Some(resource) = Resource::parse(request.resource) else {
-            return Err(CanIError::Resource { resource: request.resource.to_owned() });
-        };
+        let resource = check_words(request.action, request.resource)?;
         let action = self.rollback_as(request.action);
         let short =
             resource.is_in_project().then(|| without_own_namespace(request.object, control_plane_namespace));

@@ -4,12 +4,15 @@
 //! judged by: the base alone, or with a project's layer above it (API-84). Names of both are numbers; those that the
 //! base does not know follow on its own.
 
+mod reach;
+
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
 
 use smol_str::SmolStr;
 use tiphys_go::steps::{Steps, TooManySteps};
 
+use self::reach::Reach;
 use super::lines::{Place, PolicyError, PolicyProblem, PolicyRule, Statement, read};
 use super::pattern::{MatchMode, NoPattern, Pattern, Patterns, Word};
 
@@ -91,8 +94,7 @@ impl Rules {
 
     /// Whether some rule may be about these words, as far as they are known.
     fn may_know(&self, resource: &Word<'_>, action: &Word<'_>) -> bool {
-        let has = |known: u16, word: &Word<'_>| word.bit() == 0 || known & word.bit() != 0;
-        has(self.resources, resource) && has(self.actions, action)
+        resource.is_among(self.resources) && action.is_among(self.actions)
     }
 
     /// Rules that may be about objects with this key.
@@ -119,6 +121,8 @@ pub(super) struct Layer {
     names: HashMap<SmolStr, NameId>,
     keys: HashMap<SmolStr, KeyId>,
     own: Vec<Node>,
+    /// What each of those stands for, in the lowest layer.
+    reach: Vec<Option<Reach>>,
     /// What this layer says about names of the layer below.
     foreign: BTreeMap<NameId, Node>,
     /// For each of those the bit of its number modulo 64: a project knows few of the names that it is asked about.
@@ -225,7 +229,11 @@ impl<'b> LayerBuilder<'b> {
     }
 
     pub(super) fn build(self) -> Layer {
-        self.layer
+        let mut layer = self.layer;
+        if self.base.is_none() {
+            layer.reach = (0..).zip(&layer.own).map(|(id, _)| Reach::of(NameId(id), &layer.own)).collect();
+        }
+        layer
     }
 
     fn name(&mut self, name: &SmolStr) -> NameId {
@@ -267,6 +275,10 @@ impl Layer {
             None => self.foreign.get(&id),
         }
     }
+
+    fn reach(&self, id: NameId) -> Option<&Reach> {
+        self.reach.get(usize::try_from(id.0).ok()?)?.as_ref()
+    }
 }
 
 /// A request as rules are asked about it.
@@ -291,17 +303,15 @@ impl Selection<'_> {
     }
 
     pub(super) fn allows(&self, object: &str, steps: &mut Steps) -> Result<bool, TooManySteps> {
-        for pattern in &self.denies {
-            if pattern.is_match(object, steps)? {
-                return Ok(false);
+        let any = |patterns: &[&Pattern], steps: &mut Steps| {
+            for pattern in patterns {
+                if pattern.is_match(object, steps)? {
+                    return Ok(true);
+                }
             }
-        }
-        for pattern in &self.allows {
-            if pattern.is_match(object, steps)? {
-                return Ok(true);
-            }
-        }
-        Ok(false)
+            Ok(false)
+        };
+        Ok(any(&self.allows, steps)? && !any(&self.denies, steps)?)
     }
 }
 
@@ -338,6 +348,12 @@ impl<'r> View<'r> {
         self.base.node(id).map(|node| (node, self.base_key)).into_iter().chain(above)
     }
 
+    /// What a subject stands for, unless that is much or the layer above may say something about it.
+    fn reach(&self, subject: NameId) -> Option<&'r Reach> {
+        let reach = self.base.reach(subject)?;
+        self.above.is_none_or(|(layer, _)| layer.foreign_bits & reach.bits == 0).then_some(reach)
+    }
+
     /// Whether a name is the first field of a `g` line (API-93).
     pub(super) fn is_member(&self, id: NameId) -> bool {
         self.nodes(id).any(|(node, _)| !node.roles.is_empty())
@@ -351,6 +367,9 @@ impl<'r> View<'r> {
         found: &mut Found<'r>,
         steps: &mut Steps,
     ) -> Result<bool, TooManySteps> {
+        if self.reach(subject).is_some_and(|reach| !reach.may_allow(question)) {
+            return Ok(false);
+        }
         self.find(subject, found, steps)?;
         let mut applies = |rules: &Rules, key| {
             if !rules.may_know(&question.resource, &question.action) {
@@ -365,17 +384,20 @@ impl<'r> View<'r> {
             }
             Ok(false)
         };
+        // Most subjects allow nothing of what is asked, so that nobody needs to know what they deny.
+        let mut is_allowed = false;
         for (node, key) in &found.nodes {
+            if applies(&node.allows, *key)? {
+                is_allowed = true;
+                break;
+            }
+        }
+        for (node, key) in found.nodes.iter().filter(|_| is_allowed) {
             if applies(&node.denies, *key)? {
                 return Ok(false);
             }
         }
-        for (node, key) in &found.nodes {
-            if applies(&node.allows, *key)? {
-                return Ok(true);
-            }
-        }
-        Ok(false)
+        Ok(is_allowed)
     }
 
     /// The same for all objects with the key, to be asked one by one.
@@ -407,6 +429,12 @@ impl<'r> View<'r> {
     /// began.
     fn find(&self, subject: NameId, found: &mut Found<'r>, steps: &mut Steps) -> Result<(), TooManySteps> {
         found.clear();
+        if let Some(reach) = self.reach(subject) {
+            steps.spend(reach.names.len())?;
+            let nodes = reach.names.iter().filter_map(|name| self.base.node(*name));
+            found.nodes.extend(nodes.map(|node| (node, self.base_key)));
+            return Ok(());
+        }
         found.add(subject);
         let mut from = 0;
         for links in 0..=LINKS_MAX {

@@ -73,6 +73,11 @@ impl<'a> Word<'a> {
     pub(super) fn bit(&self) -> u16 {
         self.bit
     }
+
+    /// Whether it may be among known words, given by their bits; of one that is not known nobody knows.
+    pub(super) fn is_among(&self, known: u16) -> bool {
+        self.bit == 0 || known & self.bit != 0
+    }
 }
 
 impl Pattern {

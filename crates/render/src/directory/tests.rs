@@ -10,6 +10,17 @@ fn names(options: Value, files: &[&str]) -> Vec<String> {
     found.into_iter().map(|file| file.listed.to_string()).collect()
 }
 
+fn render_in(
+    tree: &MemoryTree,
+    directory: &TreePath,
+    options: &DirectorySource,
+    budget: &Budget,
+) -> Result<Vec<Value>, RenderError> {
+    let environment = Environment::from([("A".to_owned(), "1".to_owned())]);
+    let jsonnet = Jsonnet { evaluator: &crate::jsonnet::InProcess, environment: &environment };
+    render(tree, directory, options, Some(&jsonnet), budget)
+}
+
 fn run_with(
     options: &DirectorySource,
     files: &[(&str, &str)],
@@ -17,7 +28,7 @@ fn run_with(
 ) -> Result<Vec<Value>, RenderError> {
     let files = files.iter().map(|(name, text)| ((*name).to_owned(), (*text).to_owned()));
     let tree = MemoryTree::from_files(files).unwrap();
-    render(&tree, &TreePath::root(), options, true, budget)
+    render_in(&tree, &TreePath::root(), options, budget)
 }
 
 fn run(files: &[(&str, &str)]) -> Result<Vec<Value>, RenderError> {
@@ -51,12 +62,12 @@ fn rnd_70_links_to_files_count() {
     ])
     .unwrap();
     let app = TreePath::parse("app").unwrap();
-    let objects = render(&tree, &app, &DirectorySource::default(), true, &Budget::default()).unwrap();
+    let objects = render_in(&tree, &app, &DirectorySource::default(), &Budget::default()).unwrap();
     assert_eq!(objects, [json!({"kind": "B"}), json!({"kind": "A"})]);
 
     let looped = MemoryTree::from_entries([("a.yaml", link("b")), ("b", link("a.yaml"))]).unwrap();
     let root = TreePath::root();
-    let error = render(&looped, &root, &DirectorySource::default(), true, &Budget::default()).unwrap_err();
+    let error = render_in(&looped, &root, &DirectorySource::default(), &Budget::default()).unwrap_err();
     assert_eq!((error.reason, error.message.as_str()), (Reason::SymlinkLoop, "too many links"));
 }
 
@@ -97,7 +108,7 @@ fn rnd_74_files_may_be_utf_16() {
     let mut content = vec![0xff, 0xfe];
     content.extend("kind: A".encode_utf16().flat_map(u16::to_le_bytes));
     let tree = MemoryTree::from_files([("a.yaml", content)]).unwrap();
-    let objects = render(&tree, &TreePath::root(), &DirectorySource::default(), true, &Budget::default());
+    let objects = render_in(&tree, &TreePath::root(), &DirectorySource::default(), &Budget::default());
     assert_eq!(objects, Ok(vec![json!({"kind": "A"})]));
 }
 
@@ -176,7 +187,7 @@ fn rnd_76_a_manifest_in_another_encoding_is_an_error() {
     let mut content: Vec<u8> = "kind: A\nname: \u{1f600}".encode_utf16().flat_map(u16::to_le_bytes).collect();
     content.push(0xff);
     let tree = MemoryTree::from_files([("a.yaml", content)]).unwrap();
-    let objects = render(&tree, &TreePath::root(), &DirectorySource::default(), true, &Budget::default());
+    let objects = render_in(&tree, &TreePath::root(), &DirectorySource::default(), &Budget::default());
     assert_eq!(objects.unwrap_err().reason, Reason::ManifestUnmarshal);
 }
 
@@ -213,7 +224,8 @@ fn inv_1_a_submodule_below_the_path_is_an_error() {
         request.source.path = path.to_owned();
         let exclude = exclude.to_owned();
         request.source.directory = Some(DirectorySource { recurse, exclude, ..DirectorySource::default() });
-        crate::render(&request, &tree, &Budget::default()).map(|rendered| rendered.objects.len())
+        crate::render_offline(&request, &crate::Inputs::of(&tree), &Budget::default())
+            .map(|rendered| rendered.objects.len())
     };
     for (path, recurse, submodule) in [
         ("app", true, "app/vendor/lib"),
@@ -233,10 +245,49 @@ fn inv_1_a_submodule_below_the_path_is_an_error() {
 }
 
 #[test]
-fn rnd_78_jsonnet_is_refused_unless_disabled() {
-    assert_eq!(run(&[("a.jsonnet", "{}")]).unwrap_err().reason, Reason::ExecRequired);
+fn rnd_78_jsonnet_becomes_objects() {
+    let with = |options: Value, text: &str| {
+        let mut options: DirectorySource = serde_json::from_value(options).unwrap();
+        options.recurse = true;
+        run_with(
+            &options,
+            &[("sub/a.jsonnet", text), ("sub/lib.libsonnet", "{kind: 'L'}")],
+            &Budget::default(),
+        )
+    };
+    let plain = |text: &str| with(json!({}), text);
+    assert_eq!(plain("{kind: 'A'}"), Ok(vec![json!({"kind": "A"})]));
+    assert_eq!(
+        plain("[{kind: 'A'}, import 'lib.libsonnet']"),
+        Ok(vec![json!({"kind": "A"}), json!({"kind": "L"})])
+    );
+    assert_eq!(plain("[]"), Ok(vec![]));
+    let variables = json!({"jsonnet": {"tlas": [{"name": "x", "value": "v$A"}, {"name": "y", "value": "$A+1", "code": true}],
+        "extVars": [{"name": "e", "value": "$$A"}]}});
+    let objects = with(variables, "function(x, y) {kind: x, y: y, e: std.extVar('e')}");
+    assert_eq!(objects, Ok(vec![json!({"kind": "v1", "y": 2, "e": "$A"})]));
+    for (text, reason, message) in [
+        ("1", Reason::JsonnetOutput, "Failed to unmarshal generated json \"a.jsonnet\": "),
+        ("[1]", Reason::JsonnetOutput, "Failed to unmarshal generated json \"a.jsonnet\": "),
+        (
+            "{a: 1}",
+            Reason::JsonnetOutput,
+            "Failed to unmarshal generated json \"a.jsonnet\": Object 'Kind' is missing",
+        ),
+        ("{", Reason::JsonnetEvaluate, "Failed to evaluate jsonnet \"a.jsonnet\": sub/a.jsonnet:1:2 "),
+        ("error 'x'", Reason::JsonnetEvaluate, "Failed to evaluate jsonnet \"a.jsonnet\": RUNTIME ERROR: x"),
+    ] {
+        let error = plain(text).unwrap_err();
+        assert!(error.reason == reason && error.message.starts_with(message), "{text}: {error}");
+    }
+    let error = with(json!({"jsonnet": {"libs": ["../x"]}}), "{}").unwrap_err();
+    assert_eq!(error.message, "file '../x' resolved to outside repository root");
+}
+
+#[test]
+fn rnd_63_jsonnet_is_skipped_where_it_is_disabled() {
     let tree = MemoryTree::from_files([("a.jsonnet", "{}"), ("b.yaml", "kind: B")]).unwrap();
-    let objects = render(&tree, &TreePath::root(), &DirectorySource::default(), false, &Budget::default());
+    let objects = render(&tree, &TreePath::root(), &DirectorySource::default(), None, &Budget::default());
     assert_eq!(objects, Ok(vec![json!({"kind": "B"})]));
 }
 

@@ -7,7 +7,7 @@
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use tiphys_render::{Budget, MemoryTree, Reason, RenderRequest, render};
+use tiphys_render::{Budget, Inputs, MemoryTree, Reason, RenderRequest, render_offline};
 
 struct Counting;
 
@@ -50,7 +50,7 @@ fn measure(name: &str, text: String, budget: &Budget) -> (usize, Result<usize, R
     let tree = MemoryTree::from_files([(name, text)]).unwrap();
     let before = NOW.load(Ordering::Relaxed);
     PEAK.store(before, Ordering::Relaxed);
-    let outcome = render(&RenderRequest::default(), &tree, budget);
+    let outcome = render_offline(&RenderRequest::default(), &Inputs::of(&tree), budget);
     let outcome = outcome.map(|rendered| rendered.objects.len()).map_err(|error| {
         assert!(error.reason != Reason::MemoryExceeded || error.message.contains(name), "{error}");
         error.reason

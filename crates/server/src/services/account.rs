@@ -4,15 +4,14 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 use tiphys_api::secret::Secret;
 use tiphys_policy::rbac::{Request, Resource};
-use tiphys_service::account::{self, Account, AccountError, AccountToken, Capability};
-use tiphys_service::jwt;
+use tiphys_service::account::{Accounts, Issue, shown};
 use tiphys_service::project::token::random_id;
+use tiphys_service::{Access, Caller, jwt};
 use tiphys_wire::status::Code;
 
 use super::context::Context;
 use super::{request, unimplemented};
 use crate::call::{Reply, Status};
-use crate::session::own_token;
 
 /// How old a token of an identity provider may be when a password is changed with it.
 const FRESH_SECONDS: i64 = 300;
@@ -51,14 +50,20 @@ struct CanI {
 pub(super) async fn call(context: &Context<'_>, method: &str, request: Value) -> Result<Reply, Status> {
     let answer = match method {
         "CanI" => can_i(context, &request::read(request)?)?,
-        "ListAccounts" => list(context)?,
+        "ListAccounts" => {
+            let found = accounts(context, async |accounts| accounts.list().await).await?;
+            json!({"items": found.all.values().map(shown).collect::<Vec<_>>()})
+        }
         "GetAccount" => {
             let Named { name, .. } = request::read(request)?;
-            may(context, "get", &name)?;
-            shown(found(context, &name)?)
+            shown(&accounts(context, async |accounts| accounts.get(&name).await).await?)
         }
         "CreateToken" => create_token(context, request::read(request)?).await?,
-        "DeleteToken" => delete_token(context, request::read(request)?).await?,
+        "DeleteToken" => {
+            let Named { name, id } = request::read(request)?;
+            accounts(context, async |accounts| accounts.delete_token(&name, &id).await).await?;
+            json!({})
+        }
         "UpdatePassword" => update_password(context, request::read(request)?).await?,
         _ => return Err(unimplemented(method)),
     };
@@ -72,68 +77,28 @@ fn can_i(context: &Context<'_>, asked: &CanI) -> Result<Value, Status> {
     Ok(json!({"value": if answer { "yes" } else { "no" }}))
 }
 
-/// Whether the caller may look at or change an account: one's own always (API-54).
-fn may(context: &Context<'_>, action: &str, name: &str) -> Result<(), Status> {
-    if context.claims().is_some_and(|claims| claims.own_account() == Some(name)) {
-        return Ok(());
-    }
-    context.check(Resource::Accounts, action, name)
-}
-
-fn found<'c>(context: &'c Context<'_>, name: &str) -> Result<&'c Account, Status> {
-    Ok(context.world.accounts.get(name).map_err(tiphys_service::Error::from)?)
-}
-
-fn list(context: &Context<'_>) -> Result<Value, Status> {
-    let all = context.world.accounts.all().map_err(tiphys_service::Error::from)?;
-    let seen = all.filter(|account| may(context, "get", &account.name).is_ok());
-    Ok(json!({"items": seen.map(shown).collect::<Vec<_>>()}))
-}
-
-fn shown(account: &Account) -> Value {
-    let mut tokens: Vec<&AccountToken> = account.tokens.iter().collect();
-    tokens.sort_by_key(|token| std::cmp::Reverse(token.issued_at));
-    let tokens: Vec<Value> = tokens
-        .iter()
-        .map(|token| json!({"id": token.id, "issuedAt": token.issued_at, "expiresAt": token.expires_at}))
-        .collect();
-    let capabilities: Vec<&str> = account.capabilities.iter().map(|it| it.as_str()).collect();
-    json!({"name": account.name, "enabled": account.is_enabled, "capabilities": capabilities, "tokens": tokens})
+/// Asks the service layer on behalf of the caller, who may always look at and change their own account (API-54).
+async fn accounts<T>(
+    context: &Context<'_>,
+    ask: impl AsyncFnOnce(Accounts<'_>) -> Result<T, tiphys_service::Error>,
+) -> Result<T, Status> {
+    let own = context.claims().and_then(|claims| claims.own_account());
+    let asks = context.asks();
+    let asks = |access: &Access<'_>| if own == Some(access.object) { Ok(()) } else { asks(access) };
+    let settings = context.world.installation.settings.cm();
+    Ok(ask(Accounts::new(&context.parts.store, Caller::asking(&asks), settings)).await?)
 }
 
 async fn create_token(context: &Context<'_>, asked: CreateToken) -> Result<Value, Status> {
     let CreateToken { name, expires_in, id } = asked;
-    may(context, "update", &name)?;
-    if expires_in < 0 {
-        // Deviation (API-57): such a token would never end in the reference.
-        return Err(tiphys_service::Error::from(AccountError::Expiration).into());
-    }
     let id = if id.is_empty() {
         random_id().ok_or_else(|| Status::internal("the system gives no randomness"))?
     } else {
         id
     };
-    let account = found(context, &name)?;
-    if !account.has(Capability::ApiKey) {
-        return Err(tiphys_service::Error::from(AccountError::NoTokens(name)).into());
-    }
-    let now = context.parts.clock.now();
-    let subject = format!("{name}:{}", Capability::ApiKey.as_str());
-    // Nothing is noted of a token that could not be signed.
-    let token = own_token(&context.world, &subject, &id, expires_in, now)?;
-    let issued_at = now.as_second();
-    let expires_at = if expires_in > 0 { issued_at.saturating_add(expires_in) } else { 0 };
-    let noted = AccountToken { id, issued_at, expires_at };
-    account::add_token(&context.parts.store, &name, &noted).await?;
+    let issue = Issue { account: &name, id: &id, expires_in, now: context.parts.clock.now() };
+    let token = accounts(context, async |accounts| accounts.create_token(&issue).await).await?;
     Ok(json!({"token": token.expose()}))
-}
-
-async fn delete_token(context: &Context<'_>, asked: Named) -> Result<Value, Status> {
-    let Named { name, id } = asked;
-    may(context, "update", &name)?;
-    found(context, &name)?;
-    account::delete_token(&context.parts.store, &name, &id).await?;
-    Ok(json!({}))
 }
 
 /// Changes a password, in the order of API-56.
@@ -166,10 +131,10 @@ async fn update_password(context: &Context<'_>, asked: UpdatePassword) -> Result
         }
         _ => {}
     }
-    let pattern = context.world.setting("passwordPattern");
-    account::check_pattern(&asked.new_password, Some(pattern)).map_err(tiphys_service::Error::from)?;
-    found(context, &target)?;
     let now = context.parts.clock.now();
-    account::set_password(&context.parts.store, &target, asked.new_password, now).await?;
+    // Who may was answered above: API-56 asks otherwise than the other calls.
+    let settings = context.world.installation.settings.cm();
+    let accounts = Accounts::new(&context.parts.store, Caller::operator(), settings);
+    accounts.set_password(&target, &asked.new_password, now).await?;
     Ok(json!({}))
 }

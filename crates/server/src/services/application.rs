@@ -4,6 +4,7 @@ mod access;
 mod list;
 mod operation;
 mod requests;
+mod resources;
 mod watch;
 mod write;
 
@@ -35,6 +36,11 @@ pub(super) async fn call(context: &Context<'_>, method: &str, message: Value) ->
         "Rollback" => operation::rollback(context, request::read(message)?).await,
         "TerminateOperation" => operation::terminate(context, request::read(message)?).await,
         "GetApplicationSyncWindows" => operation::windows(context, request::read(message)?).await,
+        "ManagedResources" => resources::managed(context, request::read(message)?).await,
+        "ResourceTree" => resources::tree(context, request::read(message)?).await,
+        "GetResource" => resources::resource(context, request::read(message)?).await,
+        "GetManifests" => resources::manifests(context, request::read(message)?).await,
+        "ListResourceEvents" => resources::list_events(context, request::read(message)?).await,
         _ => Err(unimplemented(method)),
     }
 }

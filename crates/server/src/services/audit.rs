@@ -41,6 +41,12 @@ pub(super) enum Action {
     UpdatedProject,
     /// A project is gone.
     DeletedProject,
+    /// A set is new.
+    CreatedSet,
+    /// A set is another.
+    UpdatedSet,
+    /// A set goes.
+    DeletedSet,
     /// A token of a project's role is new.
     CreatedToken,
     /// One is gone.
@@ -51,9 +57,13 @@ impl Action {
     /// The word of programs.
     fn reason(&self) -> &'static str {
         match self {
-            Self::CreatedApplication | Self::CreatedProject | Self::CreatedToken => "ResourceCreated",
-            Self::UpdatedApplication | Self::UpdatedProject => "ResourceUpdated",
-            Self::DeletedApplication | Self::DeletedProject | Self::DeletedToken => "ResourceDeleted",
+            Self::CreatedApplication | Self::CreatedProject | Self::CreatedSet | Self::CreatedToken => {
+                "ResourceCreated"
+            }
+            Self::UpdatedApplication | Self::UpdatedProject | Self::UpdatedSet => "ResourceUpdated",
+            Self::DeletedApplication | Self::DeletedProject | Self::DeletedSet | Self::DeletedToken => {
+                "ResourceDeleted"
+            }
             Self::StartedOperation(_) => "OperationStarted",
             Self::TerminatedOperation => "OperationCompleted",
         }
@@ -70,6 +80,9 @@ impl Action {
             Self::CreatedProject => "created project",
             Self::UpdatedProject => "updated project",
             Self::DeletedProject => "deleted project",
+            Self::CreatedSet => "created ApplicationSet",
+            Self::UpdatedSet => "updated ApplicationSets spec",
+            Self::DeletedSet => "deleted ApplicationSets",
             Self::CreatedToken => "created token",
             Self::DeletedToken => "deleted token",
         }
@@ -125,6 +138,17 @@ pub(super) async fn application(context: &Context<'_>, object: &Arc<Object>, act
 /// Records what was done with a project.
 pub(super) fn project(context: &Context<'_>, object: &Object, action: &Action) {
     record(context, object, action, (Map::new(), Map::new()));
+}
+
+/// Records that a set was written.
+pub(super) fn set(context: &Context<'_>, object: &Object, is_new: bool) {
+    let action = if is_new { Action::CreatedSet } else { Action::UpdatedSet };
+    record(context, object, &action, (Map::new(), Map::new()));
+}
+
+/// Records that a set goes.
+pub(super) fn deleted_set(context: &Context<'_>, object: &Object) {
+    record(context, object, &Action::DeletedSet, (Map::new(), Map::new()));
 }
 
 /// Labels that Events of an application have: its own and its project's, as the settings choose (API-224).

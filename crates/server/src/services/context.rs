@@ -1,15 +1,21 @@
 //! A call with everything that its method asks.
 
 use std::sync::Arc;
+use std::time::Duration;
 
+use tiphys_policy::pattern::regex_list;
+use tiphys_policy::project::namespace_enabled;
 use tiphys_policy::rbac::{Authorized, Caller, Protected, Request, Resource};
-use tiphys_service::Access;
+use tiphys_service::{Access, Secrets};
 use tiphys_wire::status::Code;
 
 use super::Parts;
 use crate::call::{Admitted, Status};
 use crate::identity::{Claims, Identity};
 use crate::world::World;
+
+/// Time that a call gives the snapshot to see what it wrote (API-117).
+const CATCH_UP: Duration = Duration::from_secs(2);
 
 /// A call under way. What it sees of the installation does not change while it runs.
 pub(super) struct Context<'p> {
@@ -96,6 +102,35 @@ impl<'p> Context<'p> {
             };
             self.caller().check(&request).message.map_or(Ok(()), Err)
         }
+    }
+
+    /// Whether applications of a namespace are looked at at all (API-113).
+    pub(super) fn is_enabled(&self, namespace: &str) -> bool {
+        namespace_enabled(&self.world.installation.settings, namespace, self.namespace())
+    }
+
+    /// The same for sets.
+    pub(super) fn is_set_enabled(&self, namespace: &str) -> bool {
+        let settings = self.world.installation.settings.application_sets();
+        namespace == self.namespace() || regex_list(&settings.namespaces, namespace)
+    }
+
+    /// Waits until a snapshot shows what was written, two seconds at most (API-117).
+    pub(super) async fn catch_up(&self, is_seen: impl Fn(&World) -> bool) {
+        let mut news = self.world.news();
+        let waiting = async {
+            while !is_seen(&self.parts.world.load()) {
+                if news.changed().await.is_err() {
+                    return;
+                }
+            }
+        };
+        drop(tokio::time::timeout(CATCH_UP, waiting).await);
+    }
+
+    /// The same for Secrets.
+    pub(super) async fn see(&self, written: &Secrets) {
+        self.catch_up(|world| world.has_seen(written)).await;
     }
 
     /// The name of the caller in records: the account, or what an identity provider says (API-53).

@@ -38,7 +38,9 @@ fn get(context: &Context<'_>) -> Map<String, Value> {
         json!({"trackingID": set("ga.trackingid"), "anonymizeUsers": set("ga.anonymizeusers") != "false"}),
     );
     put("help", help(settings));
-    put("userLoginsDisabled", world.accounts.has_no_logins().into());
+    // Where nobody knows who there is, nobody gets in.
+    let has_logins = world.accounts().is_ok_and(|accounts| !accounts.has_no_logins());
+    put("userLoginsDisabled", (!has_logins).into());
     put("uiCssURL", set("ui.cssurl").into());
     put("uiLoginButtonText", set("ui.loginButtonText").into());
     put("trackingMethod", settings.tracking_method().into());

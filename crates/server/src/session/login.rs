@@ -4,8 +4,9 @@ use std::time::Duration;
 
 use parking_lot::Mutex;
 use tiphys_api::Settings;
+use tiphys_api::account::Capability;
 use tiphys_api::secret::Secret;
-use tiphys_service::account::{Capability, verify, verify_nobody};
+use tiphys_service::account::{verify, verify_nobody};
 use tiphys_source::Clock;
 use tiphys_wire::status::Code;
 use tokio::sync::{Semaphore, SemaphorePermit};
@@ -96,7 +97,7 @@ impl Logins {
         if username.len() > USERNAME_BYTES_MAX {
             return Err(Status::invalid("Username is too long (32 bytes max)"));
         }
-        let account = world.accounts.get(username).ok();
+        let account = world.account(username).ok();
         if self.guard.lock().begin(username, account.is_some(), clock.now(), chance) == Attempt::Locked {
             return Err(refused());
         }

@@ -1,9 +1,9 @@
 //! Tokens that the installation itself gives out (API-35..40).
 
 use jiff::Timestamp;
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
+use tiphys_api::account::Capability;
 use tiphys_api::secret::Secret;
-use tiphys_service::account::Capability;
 use tiphys_service::jwt::{self, Unverified, seconds};
 use tiphys_service::project::token::random_id;
 
@@ -27,32 +27,13 @@ pub(crate) fn login_token(
 ) -> Result<Secret<String>, Status> {
     let id = random_id().ok_or_else(|| Status::internal("the system gives no randomness"))?;
     let subject = format!("{account}:{}", Capability::Login.as_str());
-    token(world, &subject, &id, lifetime_seconds, now)
-}
-
-/// A token for a subject; without a lifetime it does not end (API-35).
-///
-/// # Errors
-/// When there is no key to sign with.
-pub(crate) fn token(
-    world: &World,
-    subject: &str,
-    id: &str,
-    lifetime_seconds: i64,
-    now: Timestamp,
-) -> Result<Secret<String>, Status> {
     let key = world.signing_key();
     if key.is_empty() {
         return Err(Status::internal("the installation has no key to sign tokens with"));
     }
-    let issued = now.as_second();
-    let mut claims = json!({"iss": jwt::ISSUER, "sub": subject, "iat": issued, "nbf": issued, "jti": id});
-    if lifetime_seconds > 0
-        && let Some(members) = claims.as_object_mut()
-    {
-        members.insert("exp".to_owned(), issued.saturating_add(lifetime_seconds).into());
-    }
-    Ok(jwt::sign(&claims, &key))
+    let iat = now.as_second();
+    let exp = if lifetime_seconds > 0 { iat.saturating_add(lifetime_seconds) } else { 0 };
+    Ok(jwt::signed(&jwt::Claims { subject: &subject, id: &id, iat, exp }, &key))
 }
 
 /// Who bears a token of the installation.
@@ -117,7 +98,7 @@ fn account(
     } else {
         Capability::ApiKey
     };
-    let account = world.accounts.get(name).map_err(invalid)?;
+    let account = world.account(name).map_err(invalid)?;
     if !account.is_enabled {
         return Err(invalid(format!("account {name} is disabled")));
     }
@@ -131,7 +112,7 @@ fn account(
         return Err(invalid(format!("account {name} does not have token with id {id}")));
     }
     let issued = issued_at(&claims);
-    if account.password_changed.is_some_and(|changed| issued < changed.as_second()) {
+    if account.password_since.is_some_and(|changed| issued < changed.as_second()) {
         return Err(invalid("account password has changed since token issued"));
     }
     let ends = claims.get("exp").and_then(seconds);

@@ -20,6 +20,7 @@ use tiphys_server::listen::Listener;
 use tiphys_server::services::audit::{Recorder, write};
 use tiphys_server::services::{Build, Parts, Services};
 use tiphys_server::session::Sessions;
+use tiphys_server::sets::SetCatalog;
 use tiphys_server::world::World;
 use tiphys_service::Store;
 use tiphys_sim::{Options, Sim};
@@ -131,16 +132,22 @@ impl Setup {
         let world = Arc::new(ArcSwap::from_pointee(following.world()));
         let catalog = Arc::new(Catalog::new("argocd"));
         following.applications(&way, Arc::clone(&catalog), &world.load(), (&tracker, &cancel)).unwrap();
+        let sets = Arc::new(SetCatalog::default());
+        following.application_sets(&way, Arc::clone(&sets), &world.load(), (&tracker, &cancel));
         let discovery = Discovery::new(connection.clone());
-        let store = Store::new(Writer::new(connection, discovery), "argocd");
+        let store = Store::new(Writer::new(connection.clone(), discovery), "argocd");
         let clock = Clock::of_timers(BEGIN.parse().unwrap());
         let sessions = Arc::new(Sessions::new(Arc::clone(&world), clock.clone(), Some(store.clone())));
         tracker.spawn(following.run(Arc::clone(&world), Arc::clone(&sessions)));
+        let sets_known = Arc::clone(&sets);
         let (recorder, records) = Recorder::new();
         tracker.spawn(write(store.clone(), records));
         let services = Services::new(Parts {
             catalog: Arc::clone(&catalog),
+            sets,
             live: None,
+            sources: None,
+            home: connection.clone(),
             recorder,
             world: Arc::clone(&world),
             sessions,
@@ -163,7 +170,7 @@ impl Setup {
         let listener = Listener::new(socket, front, Arc::new(ArcSwapOption::empty()), "");
         let address = listener.address().unwrap();
         let running = tokio::spawn(listener.run(stopping.clone()));
-        while !catalog.is_complete() {
+        while !catalog.is_complete() || sets_known.all().is_none() {
             tokio::task::yield_now().await;
         }
         let server = Server { api: Arc::new(Scripted::default()), address, stopping, running };

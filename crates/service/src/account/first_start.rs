@@ -7,17 +7,20 @@
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use jiff::Timestamp;
-use serde_json::{Map, json};
-use tiphys_api::names::{PART_OF, PART_OF_LABEL};
+use serde_json::json;
+use tiphys_api::account::{ADMIN, secret_key};
+use tiphys_api::names::{PART_OF, PART_OF_LABEL, SECRET};
 use tiphys_api::secret::Secret;
 use tiphys_installation::objects;
 use tiphys_object::Object;
+use tiphys_policy::permit::Own;
 
-use super::change::{put, whole_seconds};
 use super::password::{self, PasswordHash, SALT_BYTES};
-use super::{ADMIN, AccountError, secret_key};
+use super::{AccountCallError, SIGNING_KEY, put, rfc_3339};
 use crate::change::{Change, Sealed};
+use crate::error::Error;
 use crate::managed;
+use crate::store::Store;
 
 /// The Secret with the first password.
 pub const INITIAL_SECRET: &str = "argocd-initial-admin-secret";
@@ -25,8 +28,6 @@ pub const INITIAL_SECRET: &str = "argocd-initial-admin-secret";
 const LETTERS: &[u8; 63] = b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz-";
 /// Letters that a first password has.
 const PASSWORD_LETTERS: usize = 16;
-/// Key of `argocd-secret` with the key that tokens are signed with.
-const SIGNING_KEY: &str = "server.secretkey";
 /// Marks a first password whose hash may not be stored yet.
 const PENDING: &str = "tiphys.dev/pending";
 const PASSWORD: &str = "password";
@@ -78,12 +79,12 @@ pub fn plan_initial(
     (secret, initial): (Option<&Object>, Option<&Object>),
     is_admin_enabled: bool,
     drawn: &Drawn,
-) -> Result<Change, AccountError> {
+) -> Result<Change, AccountCallError> {
     if !is_admin_enabled || has(secret, &secret_key(ADMIN, PASSWORD)) || pending(initial).is_some() {
         return Ok(Change::Keep);
     }
     let password =
-        drawn.password().ok_or(AccountError::Password("no password could be drawn; start once more"))?;
+        drawn.password().ok_or(AccountCallError::Chance("no password could be drawn; start once more"))?;
     let data = json!({PASSWORD: managed::encoded(password.expose())});
     Ok(match initial {
         Some(object) => {
@@ -108,7 +109,7 @@ pub fn plan_initial(
 ///
 /// # Errors
 /// When it cannot be hashed.
-pub fn prepare(initial: Option<&Object>, drawn: &Drawn) -> Result<Option<PasswordHash>, AccountError> {
+pub fn prepare(initial: Option<&Object>, drawn: &Drawn) -> Result<Option<PasswordHash>, AccountCallError> {
     pending(initial).map(|password| password::hash(&password, drawn.salt)).transpose()
 }
 
@@ -119,17 +120,17 @@ pub fn plan_keys(
     drawn: &Drawn,
     now: Timestamp,
 ) -> Change {
-    let mut data = Map::new();
+    let mut data = Vec::new();
     if !has(stored, SIGNING_KEY) {
-        data.insert(SIGNING_KEY.to_owned(), managed::encoded(&STANDARD.encode(drawn.signing_key)));
+        data.push((SIGNING_KEY.to_owned(), STANDARD.encode(drawn.signing_key)));
     }
     if let Some(hash) = password
         && !has(stored, &secret_key(ADMIN, PASSWORD))
     {
-        data.insert(secret_key(ADMIN, PASSWORD), managed::encoded(hash.as_str()));
-        data.insert(secret_key(ADMIN, "passwordMtime"), managed::encoded(&whole_seconds(now)));
+        data.push((secret_key(ADMIN, PASSWORD), hash.as_str().to_owned()));
+        data.push((secret_key(ADMIN, "passwordMtime"), rfc_3339(now)));
     }
-    if data.is_empty() && stored.is_some() { Change::Keep } else { put(stored, namespace, &data) }
+    if data.is_empty() && stored.is_some() { Change::Keep } else { put((namespace, stored), data) }
 }
 
 /// Takes the mark off a clear password whose hash is stored.
@@ -151,4 +152,32 @@ fn has(secret: Option<&Object>, key: &str) -> bool {
 fn pending(initial: Option<&Object>) -> Option<Secret<String>> {
     let object = initial.filter(|object| object.annotation(PENDING).is_some())?;
     objects::decoded(object).remove(PASSWORD).filter(|text| !text.is_empty()).map(Secret::new)
+}
+
+/// Makes what the first start of an installation needs: the key that tokens are signed with, and a password of the
+/// account `admin` (API-46). Does nothing where both are there; several starts at a time agree.
+///
+/// # Errors
+/// Those of the cluster.
+pub async fn first_start(store: &Store, is_admin_enabled: bool, now: Timestamp) -> Result<(), Error> {
+    let drawn = Drawn::draw().ok_or(AccountCallError::Chance("the system gives no randomness"))?;
+    let namespace = store.namespace();
+    let secret = store.get(Own::Secret, SECRET).await?;
+    let initial = store
+        .settle_one(Own::Secret, INITIAL_SECRET, |initial| {
+            plan_initial(namespace, (secret.as_deref(), initial), is_admin_enabled, &drawn)
+                .map_err(Error::from)
+        })
+        .await?;
+    let hashing = {
+        let (initial, drawn) = (initial, drawn.clone());
+        tokio::task::spawn_blocking(move || prepare(initial.as_deref(), &drawn))
+    };
+    let password =
+        hashing.await.map_err(|_panic| AccountCallError::Chance("the first password cannot be stored"))??;
+    let keys =
+        |stored: Option<&_>| Ok::<_, Error>(plan_keys((namespace, stored), password.as_ref(), &drawn, now));
+    store.settle_one(Own::Secret, SECRET, keys).await?;
+    store.settle_one(Own::Secret, INITIAL_SECRET, |initial| Ok::<_, Error>(plan_done(initial))).await?;
+    Ok(())
 }

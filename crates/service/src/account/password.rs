@@ -1,9 +1,8 @@
-//! Passwords: bcrypt, and what settings want of them (API-47, API-56).
+//! Passwords are kept as bcrypt (API-47).
 
 use tiphys_api::secret::Secret;
-use tiphys_go::regexp::Regexp;
 
-use super::AccountError;
+use super::AccountCallError;
 
 /// The cost of new hashes.
 pub const HASH_COST: u32 = 10;
@@ -11,16 +10,14 @@ pub const HASH_COST: u32 = 10;
 pub const SALT_BYTES: usize = 16;
 /// Bytes that bcrypt looks at.
 const PASSWORD_BYTES_MAX: usize = 72;
-/// What settings want where they say nothing.
-const DEFAULT_PATTERN: &str = "^.{8,32}$";
 
 /// A hash as it is stored.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PasswordHash(Secret<String>);
 
 impl PasswordHash {
     /// The text.
-    pub(crate) fn as_str(&self) -> &str {
+    pub fn as_str(&self) -> &str {
         self.0.expose()
     }
 }
@@ -28,15 +25,31 @@ impl PasswordHash {
 /// Hashes a password with a salt. Takes tens of milliseconds.
 ///
 /// # Errors
-/// When it is longer than what bcrypt looks at: a part of it would not count.
-pub fn hash(password: &Secret<String>, salt: [u8; SALT_BYTES]) -> Result<PasswordHash, AccountError> {
-    if password.expose().len() > PASSWORD_BYTES_MAX {
-        return Err(AccountError::Password("password length exceeds 72 bytes"));
+/// When it has a byte that ends it early, or is longer than what bcrypt looks at: a part of it would count for nothing,
+/// and nobody would notice.
+pub fn hash(password: &Secret<String>, salt: [u8; SALT_BYTES]) -> Result<PasswordHash, AccountCallError> {
+    let text = password.expose();
+    if text.contains('\0') {
+        return Err(AccountCallError::Hash("it has a null character"));
     }
-    let parts = bcrypt::hash_with_salt(password.expose(), HASH_COST, salt)
-        .map_err(|_refused| AccountError::Password("the password cannot be stored"))?;
+    if text.len() > PASSWORD_BYTES_MAX {
+        return Err(AccountCallError::Hash("password length exceeds 72 bytes"));
+    }
+    let parts = bcrypt::hash_with_salt(text, HASH_COST, salt)
+        .map_err(|_refused| AccountCallError::Hash("its hash cannot be made"))?;
     // `$2a$`, which everything that reads these Secrets knows.
     Ok(PasswordHash(Secret::new(parts.format_for_version(bcrypt::Version::TwoA))))
+}
+
+/// The same with a salt of the system's.
+///
+/// # Errors
+/// Those of [`hash`], and when the system gives no randomness.
+pub fn hashed(password: &Secret<String>) -> Result<PasswordHash, AccountCallError> {
+    let mut salt = [0; SALT_BYTES];
+    aws_lc_rs::rand::fill(&mut salt)
+        .map_err(|_none| AccountCallError::Chance("the system gives no randomness"))?;
+    hash(password, salt)
 }
 
 /// A hash that stands for the one of somebody who does not exist: comparing with it takes the same time.
@@ -55,16 +68,4 @@ pub fn verify(password: &Secret<String>, stored: &Secret<String>) -> bool {
 pub fn verify_nobody(password: &Secret<String>) -> bool {
     drop(std::hint::black_box(bcrypt::verify(password.expose(), NOBODY)));
     false
-}
-
-/// Whether a new password is as the settings want it; `pattern` is that of the settings, if they have one.
-///
-/// # Errors
-/// With the pattern. One that does not compile matches nothing.
-pub fn check_pattern(password: &Secret<String>, pattern: Option<&str>) -> Result<(), AccountError> {
-    let pattern = pattern.filter(|pattern| !pattern.is_empty()).unwrap_or(DEFAULT_PATTERN);
-    match Regexp::new(pattern) {
-        Ok(regexp) if regexp.is_match(password.expose()) => Ok(()),
-        _ => Err(AccountError::Pattern(pattern.to_owned())),
-    }
 }

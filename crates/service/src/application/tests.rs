@@ -47,13 +47,18 @@ fn api_125_what_is_wanted_is_brought_into_its_form() {
 
 #[test]
 fn api_125_creating_makes_keeps_refuses_or_changes() {
-    let make = |stored: Option<&Object>, changes: Value, upsert| plan_create(stored, &wanted(&changes).unwrap(), upsert);
+    let make = |stored: Option<&Object>, changes: Value, upsert| {
+        plan_create(stored, &wanted(&changes).unwrap(), upsert)
+    };
     assert!(matches!(make(None, json!({}), false).unwrap(), Change::Create(_)));
     let object = stored(&json!({}));
     assert_eq!(make(Some(&object), json!({}), false).unwrap(), Change::Keep);
     let other = json!({"metadata": {"labels": {"old": null, "new": "1"}}, "spec": {"source": {"path": "q"}}});
     let refused = make(Some(&object), other.clone(), false).unwrap_err();
-    assert_eq!(refused.to_string(), "existing application spec is different, use upsert flag to force update");
+    assert_eq!(
+        refused.to_string(),
+        "existing application spec is different, use upsert flag to force update"
+    );
     let value = replaced(make(Some(&object), other, true).unwrap());
     assert_eq!(value["spec"]["source"]["path"], "q");
     assert_eq!(value["metadata"]["labels"], json!({"old": "1", "new": "1"}), "labels are merged");
@@ -78,12 +83,16 @@ fn api_128_patches_are_of_two_kinds() {
     let object = stored(&json!({}));
     let merge = patched(&object, r#"{"spec": {"source": {"path": "q"}}}"#, "merge").unwrap();
     assert_eq!(merge.application.spec.source.unwrap().path, "q");
-    let json = patched(&object, r#"[{"op": "replace", "path": "/spec/source/path", "value": "r"}]"#, "").unwrap();
+    let json =
+        patched(&object, r#"[{"op": "replace", "path": "/spec/source/path", "value": "r"}]"#, "").unwrap();
     assert_eq!(json.application.spec.source.unwrap().path, "r");
     let text = |patch: &str, kind: &str| patched(&object, patch, kind).unwrap_err().to_string();
     assert_eq!(text("{}", "strategic"), "Patch type 'strategic' is not supported");
     assert!(text("{", "merge").starts_with("application cannot be patched: "));
-    assert!(text(r#"[{"op": "test", "path": "/spec/project", "value": "x"}]"#, "json").starts_with("application cannot be patched"));
+    assert!(
+        text(r#"[{"op": "test", "path": "/spec/project", "value": "x"}]"#, "json")
+            .starts_with("application cannot be patched")
+    );
     for renamed in [r#"{"metadata": {"name": "x"}}"#, r#"{"metadata": {"namespace": "x"}}"#] {
         assert_eq!(text(renamed, "merge"), "a patch must not change name or namespace of an application");
     }
@@ -99,7 +108,10 @@ fn api_129_deletions_have_their_finalizers() {
     assert_eq!(plan(&["x", background], true, Some("Foreground")), Ok(Some(list(&["x", long]))));
     assert_eq!(plan(&["x", long], false, None), Ok(Some(list(&["x"]))));
     assert_eq!(plan(&["x"], false, None), Ok(None));
-    assert_eq!(plan(&[], true, Some("orphan")).unwrap_err().to_string(), "invalid propagation policy: orphan");
+    assert_eq!(
+        plan(&[], true, Some("orphan")).unwrap_err().to_string(),
+        "invalid propagation policy: orphan"
+    );
     assert!(plan(&[], false, Some("background")).is_err());
     let Change::Patch(_, patch) = plan_finalizers(&stored(&json!({})), true, None).unwrap() else { panic!() };
     assert_eq!(patch.expose()["metadata"]["finalizers"], json!(["x", finalizer::CASCADE]));
@@ -109,12 +121,15 @@ fn api_129_deletions_have_their_finalizers() {
 
 #[test]
 fn api_132_api_134_operations_are_asked_for_and_ended() {
-    let idle = stored(&json!({"status": {"operationState": {"phase": "Succeeded", "finishedAt": "2026-01-01T00:00:00Z",
-        "startedAt": "2026-01-01T00:00:00Z", "operation": {}}}}));
+    let idle = stored(
+        &json!({"status": {"operationState": {"phase": "Succeeded", "finishedAt": "2026-01-01T00:00:00Z",
+        "startedAt": "2026-01-01T00:00:00Z", "operation": {}}}}),
+    );
     let value = replaced(plan_operation(&idle, &Operation::default()).unwrap());
     assert!(value["operation"].is_object() && value["status"].get("operationState").is_none());
     assert_eq!(plan_terminate(&idle).unwrap_err(), ApplicationError::Idle);
-    let running = stored(&json!({"operation": {"sync": {}}, "status": {"operationState": {"phase": "Running",
+    let running =
+        stored(&json!({"operation": {"sync": {}}, "status": {"operationState": {"phase": "Running",
         "startedAt": "2026-01-01T00:00:00Z", "operation": {}}}}));
     assert_eq!(plan_operation(&running, &Operation::default()).unwrap_err(), ApplicationError::Busy);
     let Change::Patch(seen, patch) = plan_terminate(&running).unwrap() else { panic!() };

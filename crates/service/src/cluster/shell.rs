@@ -1,17 +1,21 @@
 //! Calls about clusters (REP-112..114).
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use tiphys_api::cluster::{Cluster, Clusters as All};
 use tiphys_api::names::{IN_CLUSTER_SERVER, annotation};
-use tiphys_cluster::{Connection, Discovery, PluginPolicy, Writer, error_chain};
+use tiphys_cluster::{Connection, Discovery, PluginPolicy, Writer, error_chain, server_version};
 use tiphys_policy::rbac::scoped_object;
 
-use super::{ClusterCallError, Selector, Update, access, plan_create, plan_delete, plan_update};
+use super::{Answer, ClusterCallError, Selector, Update, access, plan_create, plan_delete, plan_update};
 use crate::access::{Access, Action, Caller, Resource};
 use crate::error::Error;
 use crate::secrets::Secrets;
 use crate::store::Store;
+
+/// Time for a cluster to say its version.
+const ANSWER_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// A cluster to create (REP-113).
 #[derive(Clone, Debug)]
@@ -168,6 +172,25 @@ impl<'a> Clusters<'a> {
             access::remove_tokens(&writer, &account, &token.secret).await?;
         }
         Ok(())
+    }
+}
+
+/// Asks a cluster for its version as its Secret says, the local one by the way of the program itself (REP-116).
+pub async fn ask(cluster: &Cluster, home: &Connection, policy: &PluginPolicy) -> Answer {
+    let config = cluster.config.expose();
+    let asked = async {
+        let connection = if is_local(cluster) && config.trim().is_empty() {
+            home.clone()
+        } else {
+            let connection = Connection::from_cluster_secret(&cluster.server, config, policy).await;
+            connection.map_err(|error| error_chain(&error))?
+        };
+        server_version(&connection).await.map_err(|error| error_chain(&error))
+    };
+    match tokio::time::timeout(ANSWER_TIMEOUT, asked).await {
+        Ok(Ok(version)) => Answer::Version(version.to_string()),
+        Ok(Err(why)) => Answer::Failed(why),
+        Err(_) => Answer::Failed(format!("no answer within {} s", ANSWER_TIMEOUT.as_secs())),
     }
 }
 

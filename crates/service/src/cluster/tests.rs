@@ -152,7 +152,7 @@ fn rep_115_answers_have_no_credentials() {
         "execProviderConfig":{"command":"c","env":{"A":"t0ken"}},"awsAuthConfig":{"clusterName":"c"},
         "tlsClientConfig":{"serverName":"n","keyData":"a2V5","certData":"Y2VydA=="}}"#;
     let cluster = Cluster { config: config.into(), ..wanted(EU) };
-    let value = shown(&cluster, &State { applications: 0 });
+    let value = shown(&cluster, &State::not_asked(0));
     assert_eq!(
         value["config"],
         json!({"tlsClientConfig": {"insecure": false, "serverName": "n"}, "awsAuthConfig": {"clusterName": "c"},
@@ -164,7 +164,7 @@ fn rep_115_answers_have_no_credentials() {
         value["connectionState"]["message"],
         "Cluster has no applications and is not being monitored."
     );
-    assert_eq!(shown(&cluster, &State { applications: 1 })["info"]["applicationsCount"], 1);
+    assert_eq!(shown(&cluster, &State::not_asked(1))["info"]["applicationsCount"], 1);
 }
 
 #[test]

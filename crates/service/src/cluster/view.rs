@@ -1,28 +1,72 @@
 //! A cluster as an answer shows it (REP-115, REP-116).
 
+use jiff::Timestamp;
+use jiff::tz::TimeZone;
 use serde_json::{Map, Value, json};
 use tiphys_api::cluster::Cluster;
+use tiphys_go::time;
 
-/// What is known of the connection to a cluster (REP-116). Without the memory of a controller nothing is.
+use crate::connection::Status;
+
+/// What an API server said when it was asked for its version.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Answer {
+    /// Nobody asked.
+    NotAsked,
+    /// Its version, `v1.36.1`.
+    Version(String),
+    /// It did not answer, or not as it should.
+    Failed(String),
+}
+
+/// What is known of the connection to a cluster (REP-116).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct State {
     /// Applications that deploy to it.
     pub applications: usize,
+    /// What it answered.
+    pub answer: Answer,
+    /// When it was asked.
+    pub asked_at: Option<Timestamp>,
 }
 
 impl State {
+    /// Of a cluster that nobody asked.
+    pub fn not_asked(applications: usize) -> Self {
+        Self { applications, answer: Answer::NotAsked, asked_at: None }
+    }
+
     /// The word of the wire.
-    pub fn status(&self) -> &'static str {
-        "Unknown"
+    pub fn status(&self) -> Status {
+        match self.answer {
+            Answer::NotAsked => Status::Unknown,
+            Answer::Version(_) => Status::Successful,
+            Answer::Failed(_) => Status::Failed,
+        }
     }
 
     /// Why, for people.
-    pub fn message(&self) -> &'static str {
-        if self.applications == 0 { "Cluster has no applications and is not being monitored." } else { "" }
+    pub fn message(&self) -> &str {
+        match &self.answer {
+            Answer::Failed(why) => why,
+            Answer::NotAsked if self.applications == 0 => {
+                "Cluster has no applications and is not being monitored."
+            }
+            Answer::NotAsked | Answer::Version(_) => "",
+        }
+    }
+
+    /// Its version; empty when it is not known.
+    pub fn version(&self) -> &str {
+        match &self.answer {
+            Answer::Version(version) => version,
+            Answer::NotAsked | Answer::Failed(_) => "",
+        }
     }
 
     fn to_value(&self) -> Value {
-        json!({"status": self.status(), "message": self.message(), "attemptedAt": null})
+        let at = self.asked_at.map(|at| time::format(time::RFC_3339, at, &TimeZone::UTC));
+        json!({"status": self.status().as_str(), "message": self.message(), "attemptedAt": at})
     }
 }
 
@@ -35,8 +79,10 @@ pub fn shown(cluster: &Cluster, state: &State) -> Value {
     members.insert("connectionState".to_owned(), state.to_value());
     members.insert(
         "info".to_owned(),
-        json!({"connectionState": state.to_value(), "cacheInfo": {}, "applicationsCount": state.applications}),
+        json!({"connectionState": state.to_value(), "cacheInfo": {}, "applicationsCount": state.applications,
+            "serverVersion": state.version()}),
     );
+    members.insert("serverVersion".to_owned(), state.version().into());
     if !cluster.namespaces.is_empty() {
         members.insert("namespaces".to_owned(), json!(cluster.namespaces));
     }

@@ -1,13 +1,12 @@
 //! Tokens of project roles (REP-164): what is stored of one, and what it says.
 
 use jiff::Timestamp;
-use serde_json::json;
 use tiphys_api::AppProject;
 use tiphys_api::project::JwtToken;
 use tiphys_api::secret::Secret;
 
 use super::ProjectError;
-use crate::jwt;
+use crate::jwt::{self, Claims};
 
 /// A token that is asked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -50,14 +49,8 @@ pub fn entry(issue: &Issue<'_>) -> JwtToken {
 /// The token itself: a JWT, signed with the key of the installation's server.
 pub fn signed(project: &str, issue: &Issue<'_>, key: &Secret<String>) -> Secret<String> {
     let JwtToken { iat, exp, id } = entry(issue);
-    let mut claims = json!({"iss": jwt::ISSUER, "sub": format!("proj:{project}:{}", issue.role), "iat": iat,
-        "nbf": iat, "jti": id});
-    if exp > 0
-        && let Some(members) = claims.as_object_mut()
-    {
-        members.insert("exp".to_owned(), exp.into());
-    }
-    jwt::sign(&claims, key)
+    let subject = format!("proj:{project}:{}", issue.role);
+    jwt::signed(&Claims { subject: &subject, id: &id, iat, exp }, key)
 }
 
 /// A random id in the form of a UUID; `None` when the system gives no randomness.
@@ -83,7 +76,7 @@ mod tests {
     use aws_lc_rs::hmac;
     use base64::Engine as _;
     use base64::engine::general_purpose::URL_SAFE_NO_PAD;
-    use serde_json::Value;
+    use serde_json::{Value, json};
 
     use super::*;
 

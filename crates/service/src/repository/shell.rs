@@ -3,15 +3,16 @@
 use futures::StreamExt as _;
 use jiff::Timestamp;
 use tiphys_api::repository::{
-    Repository, SecretKind, Selection, TemplateMatching, select_for_api, select_template,
+    CredentialTemplate, Repository, Selection, TemplateMatching, select_for_api, select_template,
 };
 use tiphys_policy::rbac::scoped_object;
 use tiphys_source::Sources;
 
 use super::{Removal, RepositoryError, plan_create, plan_delete, plan_update, update_objects};
-use crate::access::{Access, Action, Caller, Resource};
+use crate::access::{Access, Action, Caller};
 use crate::connection::{self, State, Trouble};
 use crate::error::Error;
+use crate::purpose::Purpose;
 use crate::secrets::Secrets;
 use crate::store::Store;
 
@@ -38,13 +39,13 @@ pub struct Listed {
     pub state: State,
 }
 
-/// Calls about the repositories of an installation. `kind` and `templates` are those to read with, or those to push
-/// with (REP-23).
+/// Calls about the repositories of an installation: those to read with, or those to push with (REP-23).
 #[derive(Clone, Copy)]
 pub struct Repositories<'a> {
     store: &'a Store,
     caller: Caller<'a>,
     matching: TemplateMatching,
+    purpose: Purpose,
 }
 
 impl std::fmt::Debug for Repositories<'_> {
@@ -53,23 +54,41 @@ impl std::fmt::Debug for Repositories<'_> {
     }
 }
 
-const KIND: SecretKind = SecretKind::Repository;
-
 impl<'a> Repositories<'a> {
     /// Calls of somebody; templates match as the settings say (REP-32).
     pub fn new(store: &'a Store, caller: Caller<'a>, matching: TemplateMatching) -> Self {
-        Self { store, caller, matching }
+        Self { store, caller, matching, purpose: Purpose::Read }
+    }
+
+    /// The same about those that hydrated manifests are pushed with (REP-50).
+    ///
+    /// # Errors
+    /// When nothing is hydrated in this installation.
+    pub fn to_push(
+        store: &'a Store,
+        caller: Caller<'a>,
+        matching: TemplateMatching,
+        is_hydrator_enabled: bool,
+    ) -> Result<Self, Error> {
+        if !is_hydrator_enabled {
+            return Err(RepositoryError::HydratorDisabled.into());
+        }
+        Ok(Self { store, caller, matching, purpose: Purpose::Push })
     }
 
     fn may(&self, action: Action, object: &str) -> Result<(), Error> {
-        self.caller.may(&Access { resource: Resource::Repositories, action, object })
+        self.caller.may(&Access { resource: self.purpose.resource(), action, object })
+    }
+
+    fn templates(&self, secrets: &Secrets) -> Vec<CredentialTemplate> {
+        secrets.templates(self.purpose.templates())
     }
 
     /// What the caller may see, sorted (REP-42), each with the credentials in force.
     pub fn visible(&self, secrets: &Secrets) -> Vec<Repository> {
-        let templates = secrets.templates(SecretKind::Template);
+        let templates = self.templates(secrets);
         let mut found: Vec<Repository> = secrets
-            .repositories(KIND)
+            .repositories(self.purpose.repositories())
             .into_iter()
             .filter(|found| self.may(Action::Get, &scoped_object(&found.project, &found.url)).is_ok())
             .map(|found| self.inheriting(found, &templates))
@@ -82,11 +101,7 @@ impl<'a> Repositories<'a> {
 
     /// Takes credentials of a template where there are none (REP-22). A template that cannot be read makes the
     /// repository one that cannot be used.
-    fn inheriting(
-        &self,
-        mut repository: Repository,
-        templates: &[tiphys_api::repository::CredentialTemplate],
-    ) -> Repository {
+    fn inheriting(&self, mut repository: Repository, templates: &[CredentialTemplate]) -> Repository {
         if repository.problem.is_some() || repository.credentials.is_present() {
             return repository;
         }
@@ -129,7 +144,8 @@ impl<'a> Repositories<'a> {
         Ok(listed(found, sources, now).await)
     }
 
-    /// Whether a repository could be reached as described (REP-49).
+    /// Whether a repository could be reached as described (REP-49). What this version cannot ask is no reason to
+    /// refuse it: then it is said why nobody knows.
     ///
     /// # Errors
     /// When the caller may not create it, it may not be stored, or does not answer.
@@ -138,15 +154,19 @@ impl<'a> Repositories<'a> {
         secrets: &Secrets,
         wanted: &Repository,
         sources: &Sources,
-    ) -> Result<(), Error> {
+    ) -> Result<Option<String>, Error> {
         super::check(wanted)?;
         self.may(Action::Create, &scoped_object(&wanted.project, &wanted.url))?;
-        let with_template = self.inheriting(wanted.clone(), &secrets.templates(SecretKind::Template));
-        let tested = connection::test(sources, &with_template).await;
-        Ok(tested.map_err(|trouble: Trouble| RepositoryError::Connection(trouble.to_string()))?)
+        let with_template = self.inheriting(wanted.clone(), &self.templates(secrets));
+        match connection::test(sources, &with_template).await {
+            Ok(()) => Ok(None),
+            Err(Trouble::NotTested(why)) => Ok(Some(why)),
+            Err(trouble) => Err(RepositoryError::Connection(trouble.to_string()).into()),
+        }
     }
 
-    /// Creates a repository (REP-46, REP-47). One without a project is tested first.
+    /// Creates a repository (REP-46, REP-47). One to read from that has no project is tested first, one to push to always
+    /// is, and it has credentials of its own (REP-50).
     ///
     /// # Errors
     /// Those of [`Repositories::validate`], and when it exists and is different.
@@ -159,13 +179,18 @@ impl<'a> Repositories<'a> {
         let wanted = &call.repository;
         super::check(wanted)?;
         self.may(Action::Create, &scoped_object(&wanted.project, &wanted.url))?;
-        if wanted.project.is_empty() && !call.is_validated {
+        if self.purpose == Purpose::Push && !wanted.credentials.is_present() {
+            return Err(RepositoryError::MissingCredentials.into());
+        }
+        let is_tested = wanted.project.is_empty() || self.purpose == Purpose::Push;
+        if is_tested && !call.is_validated {
             self.validate(secrets, wanted, sources).await?;
         }
         if call.upsert {
             self.may_update(secrets, wanted)?;
         }
-        self.store.settle(secrets, |secrets| plan_create(secrets, KIND, wanted, call.upsert)).await
+        let kind = self.purpose.repositories();
+        self.store.settle(secrets, |secrets| plan_create(secrets, kind, wanted, call.upsert)).await
     }
 
     /// Changes a repository (REP-48).
@@ -174,11 +199,12 @@ impl<'a> Repositories<'a> {
     /// When there is none with this URL and exactly this project.
     pub async fn update(&self, secrets: &mut Secrets, wanted: &Repository) -> Result<bool, Error> {
         self.may_update(secrets, wanted)?;
-        self.store.settle(secrets, |secrets| plan_update(secrets, KIND, wanted)).await
+        let kind = self.purpose.repositories();
+        self.store.settle(secrets, |secrets| plan_update(secrets, kind, wanted)).await
     }
 
     fn may_update(&self, secrets: &Secrets, wanted: &Repository) -> Result<(), Error> {
-        update_objects(&secrets.repositories(KIND), wanted)
+        update_objects(&secrets.repositories(self.purpose.repositories()), wanted)
             .iter()
             .try_for_each(|object| self.may(Action::Update, object))
     }
@@ -197,9 +223,10 @@ impl<'a> Repositories<'a> {
         let visible = self.visible(secrets);
         let found = select_for_api(&visible, url, project).map_err(RepositoryError::from)?.clone();
         self.may(Action::Delete, &scoped_object(&found.project, &found.url))?;
-        let Removal { left, .. } = plan_delete(secrets, KIND, &found.url, &found.project)?;
+        let kind = self.purpose.repositories();
+        let Removal { left, .. } = plan_delete(secrets, kind, &found.url, &found.project)?;
         let plan = |secrets: &Secrets| {
-            plan_delete(secrets, KIND, &found.url, &found.project).map(|removal| removal.change)
+            plan_delete(secrets, kind, &found.url, &found.project).map(|removal| removal.change)
         };
         self.store.settle(secrets, plan).await?;
         Ok(left)

@@ -5,7 +5,8 @@ use std::sync::Arc;
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
 use rustls::crypto::{CryptoProvider, aws_lc_rs, verify_tls12_signature, verify_tls13_signature};
 use rustls::pki_types::pem::PemObject as _;
-use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
+use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName, UnixTime};
+use rustls::sign::{CertifiedKey, SingleCertAndKey};
 use rustls::{ClientConfig, DigitallySignedStruct, RootCertStore, SignatureScheme};
 use tokio::sync::OnceCell;
 
@@ -17,13 +18,13 @@ const ROOTS_BYTES_MAX: u64 = 4 * 1024 * 1024;
 
 /// The settings of TLS by trusted roots.
 #[derive(Debug, Default)]
-pub(super) struct Configurations {
+pub(crate) struct Configurations {
     /// Reading the roots of the system takes milliseconds; they change with the image only.
     system: OnceCell<ClientConfig>,
 }
 
 impl Configurations {
-    pub(super) async fn of(&self, roots: &Roots) -> Result<ClientConfig, HttpError> {
+    pub(crate) async fn of(&self, roots: &Roots) -> Result<ClientConfig, HttpError> {
         match roots {
             Roots::System => self.system.get_or_try_init(system).await.cloned(),
             Roots::Anybody => {
@@ -48,6 +49,23 @@ impl Configurations {
     pub(super) fn none() -> Result<ClientConfig, HttpError> {
         trusting(RootCertStore::empty())
     }
+}
+
+/// The same settings for a client that shows a certificate (REP-71).
+pub(crate) fn with_identity(
+    configuration: ClientConfig,
+    certificate: &str,
+    key: &str,
+) -> Result<ClientConfig, HttpError> {
+    let invalid = |_error| HttpError::Unusual("the client certificate or its key is not valid".to_owned());
+    let chain: Vec<CertificateDer<'static>> =
+        CertificateDer::pem_slice_iter(certificate.as_bytes()).collect::<Result<_, _>>().map_err(invalid)?;
+    let key = PrivateKeyDer::from_pem_slice(key.as_bytes()).map_err(invalid)?;
+    let unusable = |_error| HttpError::Unusual("the client certificate does not fit its key".to_owned());
+    let certified = CertifiedKey::from_der(chain, key, &aws_lc_rs::default_provider()).map_err(unusable)?;
+    let mut with = configuration;
+    with.client_auth_cert_resolver = Arc::new(SingleCertAndKey::from(certified));
+    Ok(with)
 }
 
 async fn system() -> Result<ClientConfig, HttpError> {

@@ -3,6 +3,8 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use tiphys_object::quantity::Quantity;
+
 use crate::{AzureIdentity, Clock};
 
 /// How often and how slowly failed git commands are tried again (RND-28).
@@ -69,9 +71,34 @@ pub struct SourceOptions {
     pub azure_identity: Option<AzureIdentity>,
     /// A further host that is shown that identity.
     pub azure_devops: Option<String>,
+    /// What chart repositories and registries see of us (REP-77).
+    pub user_agent: String,
+    /// Bytes of an index of a chart repository.
+    pub index_bytes_max: u64,
+    /// Bytes of a packed chart, and of an artifact.
+    pub archive_bytes_max: u64,
+    /// Bytes of a chart's files, unpacked.
+    pub chart_bytes_max: u64,
+    /// Bytes of an artifact's files, unpacked.
+    pub artifact_bytes_max: u64,
+    /// Types of layers that may be the content of an artifact (RND-115).
+    pub layer_types: Vec<String>,
+    /// How long a fetched chart or artifact counts (RND-112).
+    pub content_ttl: Duration,
+    /// Bytes of charts and artifacts on disk, of all repositories.
+    pub archives_bytes_max: u64,
+    /// Docker's configuration of this process, whose logins are used where a registry has none of its own (RND-113).
+    pub docker_config: Option<PathBuf>,
     /// Tells the time.
     pub clock: Clock,
 }
+
+/// Types of layers that are taken by default (RND-115).
+pub const LAYER_TYPES: [&str; 3] = [
+    "application/vnd.oci.image.layer.v1.tar",
+    "application/vnd.oci.image.layer.v1.tar+gzip",
+    "application/vnd.cncf.helm.chart.content.v1.tar+gzip",
+];
 
 /// How long tokens are used at most; never longer than their servers say (REP-73, REP-74).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -100,6 +127,54 @@ impl TokenUse {
 }
 
 impl SourceOptions {
+    /// With what the environment says about charts, artifacts and proxies (RND-113, RND-115, RND-158, REP-75, REP-77).
+    ///
+    /// # Errors
+    /// When a size is none: nobody should run with another bound than was meant.
+    pub fn with_environment<T: AsRef<str>>(
+        mut self,
+        variable: impl Fn(&'static str) -> Option<T>,
+    ) -> Result<Self, String> {
+        let text =
+            |name| variable(name).map(|text| text.as_ref().trim().to_owned()).filter(|text| !text.is_empty());
+        let is_on =
+            |name| text(name).is_some_and(|text| tiphys_api::repository::parse_bool(&text) == Some(true));
+        for (name, lifted_by, bytes) in [
+            ("ARGOCD_REPO_SERVER_HELM_MANIFEST_MAX_INDEX_SIZE", "", &mut self.index_bytes_max),
+            (
+                "ARGOCD_REPO_SERVER_HELM_MANIFEST_MAX_EXTRACTED_SIZE",
+                "ARGOCD_REPO_SERVER_DISABLE_HELM_MANIFEST_MAX_EXTRACTED_SIZE",
+                &mut self.chart_bytes_max,
+            ),
+            (
+                "ARGOCD_REPO_SERVER_OCI_MANIFEST_MAX_EXTRACTED_SIZE",
+                "ARGOCD_REPO_SERVER_DISABLE_OCI_MANIFEST_MAX_EXTRACTED_SIZE",
+                &mut self.artifact_bytes_max,
+            ),
+        ] {
+            if let Some(text) = text(name) {
+                let size = Quantity::parse(&text).ok().and_then(|size| u64::try_from(size.value()?).ok());
+                *bytes = size.ok_or_else(|| format!("{name} is no size: {text:?}"))?;
+            }
+            if !lifted_by.is_empty() && is_on(lifted_by) {
+                *bytes = u64::MAX / 4;
+            }
+        }
+        if let Some(agent) = text("ARGOCD_HELM_USER_AGENT") {
+            self.user_agent = agent;
+        }
+        if let Some(types) = text("ARGOCD_REPO_SERVER_OCI_LAYER_MEDIA_TYPES") {
+            self.layer_types = types.split(',').map(|kind| kind.trim().to_owned()).collect();
+        }
+        let home = || text("HOME").map(|home| Path::new(&home).join(".docker"));
+        let docker = text("DOCKER_CONFIG").map(PathBuf::from).or_else(home);
+        self.docker_config = docker.map(|directory| directory.join("config.json"));
+        for name in ["HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY", "http_proxy", "https_proxy", "no_proxy"] {
+            self.proxy_environment.extend(text(name).map(|value| (name.to_owned(), value)));
+        }
+        Ok(self)
+    }
+
     /// The defaults of the specification, with a cache in `cache_dir` and the real clock.
     pub fn new(cache_dir: &Path) -> Self {
         Self {
@@ -132,6 +207,15 @@ impl SourceOptions {
             token_use: TokenUse::of(|_| None::<String>),
             azure_identity: None,
             azure_devops: None,
+            user_agent: format!("tiphys/{} ({})", env!("CARGO_PKG_VERSION"), std::env::consts::OS),
+            index_bytes_max: 1_000_000_000,
+            archive_bytes_max: 512 * 1024 * 1024,
+            chart_bytes_max: 1_000_000_000,
+            artifact_bytes_max: 1_000_000_000,
+            layer_types: LAYER_TYPES.iter().map(|&name| name.to_owned()).collect(),
+            content_ttl: Duration::from_hours(24),
+            archives_bytes_max: 4 * 1024 * 1024 * 1024,
+            docker_config: None,
             clock: Clock::real(),
         }
     }
@@ -152,5 +236,24 @@ mod tests {
         for nothing in ["", "0", "-5", "soon", "1h"] {
             assert_eq!(minutes(nothing, nothing), (60, 59), "{nothing}");
         }
+    }
+
+    #[test]
+    fn rnd_158_a_size_that_is_none_is_an_error() {
+        let with = |name: &str, value: &str| {
+            let found = |asked: &'static str| (asked == name).then(|| value.to_owned());
+            SourceOptions::new("/nowhere".as_ref()).with_environment(found)
+        };
+        let index = "ARGOCD_REPO_SERVER_HELM_MANIFEST_MAX_INDEX_SIZE";
+        assert_eq!(with(index, "10M").unwrap().index_bytes_max, 10_000_000);
+        assert_eq!(with(index, "10Mi").unwrap().index_bytes_max, 10_485_760);
+        for wrong in ["much", "-1", "1.5.1"] {
+            assert!(with(index, wrong).unwrap_err().contains(index), "{wrong}");
+        }
+        assert_eq!(with("ARGOCD_HELM_USER_AGENT", "me/1").unwrap().user_agent, "me/1");
+        let types = with("ARGOCD_REPO_SERVER_OCI_LAYER_MEDIA_TYPES", "a/b, c/d").unwrap().layer_types;
+        assert_eq!(types, ["a/b", "c/d"]);
+        let docker = with("HOME", "/home/me").unwrap().docker_config;
+        assert_eq!(docker.as_deref(), Some(Path::new("/home/me/.docker/config.json")));
     }
 }

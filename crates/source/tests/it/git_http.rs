@@ -6,10 +6,12 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
 use base64::Engine as _;
-use rustls::ServerConfig;
 use rustls::crypto::aws_lc_rs;
 use rustls::pki_types::pem::PemObject as _;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use rustls::server::WebPkiClientVerifier;
+use rustls::server::danger::ClientCertVerifier;
+use rustls::{RootCertStore, ServerConfig};
 use serde_json::{Value, json};
 use tokio::io::{AsyncBufReadExt, AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, BufReader};
 use tokio::net::TcpListener;
@@ -102,12 +104,31 @@ impl GitServer {
 
     /// A server that speaks TLS with this certificate and key.
     pub(crate) async fn start_tls(root: &Path, certificate: &[u8], key: &[u8]) -> Self {
+        Self::start_with_verifier(root, certificate, key, WebPkiClientVerifier::no_client_auth()).await
+    }
+
+    /// The same, and clients have to show a certificate of this CA.
+    pub(crate) async fn start_mutual_tls(root: &Path, certificate: &[u8], key: &[u8], ca: &[u8]) -> Self {
+        let mut roots = RootCertStore::empty();
+        roots.add(CertificateDer::from_pem_slice(ca).unwrap()).unwrap();
+        let provider = Arc::new(aws_lc_rs::default_provider());
+        let verifier =
+            WebPkiClientVerifier::builder_with_provider(Arc::new(roots), provider).build().unwrap();
+        Self::start_with_verifier(root, certificate, key, verifier).await
+    }
+
+    async fn start_with_verifier(
+        root: &Path,
+        certificate: &[u8],
+        key: &[u8],
+        verifier: Arc<dyn ClientCertVerifier>,
+    ) -> Self {
         let chain = CertificateDer::pem_slice_iter(certificate).map(Result::unwrap).collect();
         let key = PrivateKeyDer::from_pem_slice(key).unwrap();
         let config = ServerConfig::builder_with_provider(Arc::new(aws_lc_rs::default_provider()))
             .with_safe_default_protocol_versions()
             .unwrap()
-            .with_no_client_auth()
+            .with_client_cert_verifier(verifier)
             .with_single_cert(chain, key)
             .unwrap();
         let acceptor = TlsAcceptor::from(Arc::new(config));

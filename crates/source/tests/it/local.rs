@@ -4,7 +4,7 @@ use std::fs;
 
 use tiphys_api::application::DirectorySource;
 use tiphys_render::{
-    Budget, EntryKind, KnownDirectory, RenderRequest, TreeError, TreePath, WalkLimit, render,
+    Budget, EntryKind, Inputs, KnownDirectory, RenderRequest, TreeError, TreePath, WalkLimit, render_offline,
 };
 use tiphys_source::{Freshness, Repository, SourceError};
 
@@ -98,7 +98,7 @@ async fn sty_112_trees_are_read_from_the_bare_repository() {
 
     let mut request = RenderRequest::default();
     request.source.path = "apps/b".to_owned();
-    let rendered = render(&request, &*after, &Budget::default()).unwrap();
+    let rendered = render_offline(&request, &Inputs::of(&*after), &Budget::default()).unwrap();
     let kinds: Vec<&str> = rendered.objects.iter().map(|object| object["kind"].as_str().unwrap()).collect();
     assert_eq!(kinds, ["C", "B"]);
 }
@@ -160,7 +160,11 @@ async fn inv_1_a_submodule_is_not_an_empty_directory() {
         request.source.path = app.to_owned();
         let options = DirectorySource { recurse, ..DirectorySource::default() };
         request.source.directory = Some(options);
-        assert_eq!(render(&request, &*tree, &Budget::default()).is_ok(), right, "{app} {recurse}");
+        assert_eq!(
+            render_offline(&request, &Inputs::of(&*tree), &Budget::default()).is_ok(),
+            right,
+            "{app} {recurse}"
+        );
     }
 }
 
@@ -217,7 +221,8 @@ async fn sec_07_one_escaping_link_behind_a_million_million_paths_is_found_at_onc
     let root = store(&world, "tree", &directory(&members)).await;
     let commit = commit_directory(&world, &root).await;
     let tree = world.sources.tree(&world.local(), &commit).await.unwrap();
-    let error = render(&RenderRequest::default(), &*tree, &Budget::default()).unwrap_err();
+    let error =
+        render_offline(&RenderRequest::default(), &Inputs::of(&*tree), &Budget::default()).unwrap_err();
     assert_eq!(error.message, "repository contains out-of-bounds symlinks. file: zz");
 }
 
@@ -232,10 +237,10 @@ async fn sec_07_a_recursive_source_with_a_million_million_paths_ends_at_the_boun
     let mut request = RenderRequest::default();
     request.source.directory = Some(DirectorySource { recurse: true, ..DirectorySource::default() });
     let small = Budget { files: 5_000, ..Budget::default() };
-    let error = render(&request, &*tree, &small).unwrap_err();
+    let error = render_offline(&request, &Inputs::of(&*tree), &small).unwrap_err();
     assert_eq!(error.message, "the directory has more than 5000 files");
     let short = Budget { path_bytes: 10_000, ..Budget::default() };
-    let error = render(&request, &*tree, &short).unwrap_err();
+    let error = render_offline(&request, &Inputs::of(&*tree), &short).unwrap_err();
     assert_eq!(error.message, "the paths of the directory's files have more than 10000 bytes");
 }
 

@@ -3,6 +3,7 @@
 #![expect(clippy::unwrap_used, clippy::indexing_slicing, clippy::string_slice, reason = "a test may panic")]
 
 mod cache;
+mod charts;
 mod direct;
 mod escape;
 mod git_http;
@@ -11,10 +12,13 @@ mod lfs;
 mod local;
 mod modules;
 mod poisoned;
+mod proxies;
+mod registry;
 mod signatures;
 mod signer;
 mod ssh;
 mod ssh_server;
 mod tokens;
 mod trust;
+mod web_server;
 mod world;

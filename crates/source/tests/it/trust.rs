@@ -13,14 +13,14 @@ use crate::ssh_server::SshServer;
 use crate::world::{World, openssl};
 
 /// A CA, and a certificate that it made for the loopback address.
-struct Authority {
-    root: String,
-    certificate: String,
-    key: String,
+pub(crate) struct Authority {
+    pub(crate) root: String,
+    pub(crate) certificate: String,
+    pub(crate) key: String,
 }
 
 impl Authority {
-    async fn new(world: &World) -> Self {
+    pub(crate) async fn new(world: &World) -> Self {
         let make = "req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -days 2";
         openssl(world, &format!("{make} -subj /CN=ca -keyout ca.key -out ca.pem")).await;
         let server = "-subj /CN=test -addext subjectAltName=IP:127.0.0.1 \

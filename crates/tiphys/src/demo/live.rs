@@ -110,6 +110,7 @@ impl Live {
             env: environment(),
             read_only: false,
             lease: None,
+            application_sets: true,
             workers: 0,
             surroundings: crate::worker::surroundings(),
         })

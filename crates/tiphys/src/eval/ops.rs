@@ -3,6 +3,7 @@
 //! A row adapts: it reads the checked input, calls the function that the product itself calls, and shapes the answer.
 //! Where an adapter seems to need an `if` about the domain, the function below it is missing something.
 
+mod appset;
 mod engine;
 mod go;
 mod projects;
@@ -17,8 +18,16 @@ use super::operation::Operation;
 use std::sync::LazyLock;
 
 static TABLE: LazyLock<Vec<&'static Operation>> = LazyLock::new(|| {
-    let areas =
-        [engine::ROWS, projects::ROWS, rbac::ROWS, render::ROWS, repos::ROWS, tracking::ROWS, webhook::ROWS];
+    let areas = [
+        appset::ROWS,
+        engine::ROWS,
+        projects::ROWS,
+        rbac::ROWS,
+        render::ROWS,
+        repos::ROWS,
+        tracking::ROWS,
+        webhook::ROWS,
+    ];
     let mut rows: Vec<&'static Operation> = areas.into_iter().flatten().chain(go::rows()).collect();
     rows.sort_by_key(|row| row.name);
     rows

@@ -10,6 +10,7 @@ use jiff::Timestamp;
 use parking_lot::Mutex;
 use serde_json::{Value, json};
 use tiphys_cluster::Connection;
+use tiphys_control::services::Services;
 use tiphys_control::{Compute, Controller, ControllerOptions, Interpreters, Random, Surroundings};
 use tiphys_engine::tracking::HashAlgorithm;
 use tiphys_object::access;
@@ -457,6 +458,7 @@ impl World {
                 env: BTreeMap::new(),
                 read_only: false,
                 lease: None,
+                application_sets: true,
                 workers: self.workers,
                 surroundings: Surroundings {
                     clock: self.clock.clone(),
@@ -464,6 +466,7 @@ impl World {
                     compute: Compute::inline(),
                     interpreters: Interpreters::in_process(),
                     repositories: Some(self.users.servers.clone()),
+                    services: Services::of_network(),
                     clusters: Hostile::clusters(),
                 },
             };

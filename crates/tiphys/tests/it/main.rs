@@ -1,5 +1,6 @@
 //! `tiphys eval` from outside: every example of the table, every golden row; and the examples of the pages in `docs`.
 
+mod appset;
 mod documents;
 mod examples;
 mod golden;

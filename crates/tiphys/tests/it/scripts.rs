@@ -8,6 +8,8 @@ use tiphys_control::Interpreters;
 use tiphys_engine::health::{HealthOverrides, evaluate_with};
 use tiphys_engine::normalize::IgnoreRules;
 use tiphys_engine::scripts::{Runner, ScriptFault};
+use tiphys_render::jsonnet::{JsonnetError, Program, TreeImports};
+use tiphys_render::{MemoryTree, TreePath};
 use tiphys_source::Clock;
 
 const DEADLINE: Duration = Duration::from_millis(500);
@@ -100,4 +102,33 @@ fn sec_10_endless_lua_is_stopped() {
     let gsub = "local s = string.rep('a', 3000000) local r = string.gsub(s, 'a*b', '') return {}";
     let error = health(gsub, "app").unwrap_err().message;
     assert!(error.contains("context deadline exceeded"), "{error}");
+}
+
+/// Jsonnet that never ends, eats memory or nests without end is stopped, and the next program has its result
+/// (SEC-10, F21).
+#[test]
+fn sec_10_hostile_jsonnet_is_stopped() {
+    let tree =
+        MemoryTree::from_files([("app/lib.libsonnet", "{a: importstr 'text'}"), ("app/text", "b")]).unwrap();
+    let evaluator = interpreters().evaluator(DEADLINE);
+    let run = |text: &str| {
+        let app = TreePath::parse("app").unwrap();
+        let mut imports = TreeImports::new(&tree, &app, &[]).unwrap();
+        let program =
+            Program { file: "app/a.jsonnet".to_owned(), text: text.to_owned(), ..Program::default() };
+        evaluator.evaluate(&program, &mut imports)
+    };
+    for text in [
+        "std.repeat('x', 4000000000)",
+        "local f(x) = f(x + 1) tailstrict; f(0)",
+        "std.length([x for x in std.range(1, 1000000000)])",
+        "local f(s) = f(s + s) tailstrict; f('xxxxxxxx')",
+        "std.foldl(function(a, b) a + a, std.range(1, 100), 'x')",
+        "std.makeArray(1000000000, function(i) i)",
+    ] {
+        let stopped = run(text);
+        assert!(matches!(stopped, Err(JsonnetError::Exceeded(_))), "{text}: {stopped:?}");
+        assert_eq!(run("(import 'lib.libsonnet').a").as_deref(), Ok("\"b\""));
+    }
+    assert!(matches!(run("error 'x'"), Err(JsonnetError::Program(_))));
 }

@@ -13,6 +13,7 @@ use tiphys_engine::tracking::Ownership;
 use tiphys_lifecycle::finalizers::CASCADES;
 use tiphys_object::{Gvk, Object, ResourceKey};
 
+use super::error::{DeletionError, LiveError};
 use super::step::{LOOK_AGAIN, RETRY, SOON, Step, delete_all};
 use crate::reconcile::compare::{Subject, recorded_root, with_recognised};
 use crate::reconcile::load::AppContext;
@@ -28,10 +29,10 @@ pub(super) async fn cascade(
     cx: &AppContext<'_>,
     resolved: &Resolved,
     in_background: bool,
-) -> Result<Step, String> {
+) -> Result<Step, DeletionError> {
     let subject = Subject { cx, resolved };
     if resolved.destination.is_stopped() {
-        return Err("Failed to load live state: the configuration of the cluster changed".to_owned());
+        return Err(LiveError::Reconfigured.into());
     }
     let previous = cx.previous();
     let ownership = cx.ownership(&previous);
@@ -41,11 +42,11 @@ pub(super) async fn cascade(
     }
     found.objects.retain(|object| ownership.owns(object));
     if let Some(error) = found.cluster_error {
-        return Err(format!("Failed to load live state: {error}"));
+        return Err(LiveError::Cluster(error).into());
     }
     // What cannot be read is there, and whether it is to go cannot be told (INV-17).
-    if let Some((key, why)) = found.unreadable.first() {
-        return Err(format!("Failed to load live state: {key}: {why}"));
+    if let Some((key, why)) = found.unreadable.first().cloned() {
+        return Err(LiveError::Object { key, why }.into());
     }
     // The live list is the witness here. A kind this application had objects of must be completely listed.
     let status = &cx.app.status.resources;
@@ -54,18 +55,18 @@ pub(super) async fn cascade(
         kinds.iter().any(|gvk| gvk.group_kind() == *kind)
             || found.objects.iter().any(|object| object.gvk().group_kind() == *kind)
     });
-    if let Some((kind, why)) = doubtful {
-        return Err(format!("Failed to load live state: {kind}: {why}"));
+    if let Some((kind, why)) = doubtful.cloned() {
+        return Err(LiveError::Kind { kind, why }.into());
     }
     // Of a kind that cannot be discovered, nothing is listed at all.
     for gvk in &kinds {
         if let Some(why) = resolved.destination.index.unwatched(gvk) {
-            return Err(format!("Failed to load live state: {}: {why}", gvk.group_kind()));
+            return Err(LiveError::Kind { kind: gvk.group_kind(), why }.into());
         }
     }
     let (objects, unread) = with_recognised(subject, &ownership, found.objects, &HashSet::new()).await;
     if let Some((key, why)) = unread {
-        return Err(format!("Failed to load live state: {key}: {why}"));
+        return Err(LiveError::Object { key, why }.into());
     }
     let mut seen: HashSet<ResourceKey> = objects.iter().map(|object| object.key()).collect();
     let in_passing = marked_in_passing(subject, &ownership, &seen).await?;
@@ -110,17 +111,13 @@ pub(super) async fn cascade(
 
 /// Nobody looks for everything that the application may have marked. That passes, but where there are too many former ways
 /// of marking; then a person has to say that nothing was marked in that one.
-fn not_looked_for(cx: &AppContext<'_>, ownership: &Ownership<'_>) -> Result<Step, String> {
+fn not_looked_for(cx: &AppContext<'_>, ownership: &Ownership<'_>) -> Result<Step, DeletionError> {
     let readings = cx.controller.store.readings();
     // The settings may have changed in the middle of the round.
     if !readings.has(ownership.current_way()) || ownership.ways().into_iter().all(|way| readings.has(way)) {
         return Ok(Step::Wait(SOON));
     }
-    Err(format!(
-        "objects are marked in too many former ways at once, and those of annotation {name} are not looked for; if the \
-         application has none that are marked in that way, remove the annotation, and otherwise delete them first",
-        name = annotation::TRACKING_PROFILE
-    ))
+    Err(DeletionError::TooManyWays)
 }
 
 /// Objects this application has or had, as far as its status knows, and whether they are hooks: what was compared,
@@ -143,7 +140,7 @@ async fn marked_in_passing(
     subject: Subject<'_>,
     ownership: &Ownership<'_>,
     known: &HashSet<ResourceKey>,
-) -> Result<Vec<Arc<Object>>, String> {
+) -> Result<Vec<Arc<Object>>, DeletionError> {
     let destination = &subject.resolved.destination;
     let mut found = BTreeMap::new();
     for (key, gvk) in applied(&subject.cx.app) {
@@ -154,7 +151,7 @@ async fn marked_in_passing(
             }
             let live = recorded_root(destination, &key, gvk.clone())
                 .await
-                .map_err(|why| format!("Failed to load live state: {key}: {why}"))?;
+                .map_err(|why| LiveError::Object { key: key.clone(), why })?;
             if let Some(live) = live.filter(|live| ownership.is_marked_in_passing(live)) {
                 found.insert(key, live);
             }
@@ -175,14 +172,17 @@ fn applied(app: &Application) -> impl Iterator<Item = (ResourceKey, Gvk)> {
 
 /// Hooks of a sync that was not finished keep their finalizer until somebody has seen their result. Nobody will
 /// any more, and without this the deletion would wait for ever.
-async fn release_hooks(cx: &AppContext<'_>, resolved: &Resolved, live: &[Arc<Object>]) -> Result<(), String> {
+async fn release_hooks(
+    cx: &AppContext<'_>,
+    resolved: &Resolved,
+    live: &[Arc<Object>],
+) -> Result<(), DeletionError> {
     let keeps = |object: &Object| object.metadata().finalizers.iter().any(|name| name == finalizer::HOOK);
     for object in live.iter().filter(|object| object.is_terminating() && keeps(object)) {
-        let permit = resolved.permit(object, &cx.world)?;
+        let permit = resolved.permit(object, &cx.world).map_err(DeletionError::Forbidden)?;
         let target = Target::new(object.gvk().clone(), object.namespace(), object.name());
         let writer = &resolved.destination.writer;
-        let removed = writer.remove_finalizer(&permit, &target, finalizer::HOOK).await;
-        removed.map_err(|error| error.to_string())?;
+        writer.remove_finalizer(&permit, &target, finalizer::HOOK).await?;
     }
     Ok(())
 }
@@ -195,7 +195,7 @@ async fn confirm_empty(
     cx: &AppContext<'_>,
     resolved: &Resolved,
     decided: &HashSet<ResourceKey>,
-) -> Result<bool, String> {
+) -> Result<bool, DeletionError> {
     let previous = cx.previous();
     let ownership = cx.ownership(&previous);
     let is_ours = |object: &Object| ownership.owns(object);
@@ -233,7 +233,7 @@ async fn confirm_empty(
             // The kind went with all its objects.
             // The settings of the cluster leave it to others (ENG-22).
             Err(ApiError::NotServed(_) | ApiError::NotManaged(_)) => continue,
-            Err(error) => return Err(error.to_string()),
+            Err(error) => return Err(error.into()),
         };
         // Results of a sync name a namespace for objects that are in none.
         if let Some(live) = live.filter(|live| is_ours(live) && !decided.contains(&live.key())) {
@@ -241,10 +241,7 @@ async fn confirm_empty(
                 return Ok(false);
             }
             resolved.destination.index.contradict(&live);
-            return Err(format!(
-                "Failed to load live state: {} exists, but the list of its kind is empty",
-                live.key()
-            ));
+            return Err(LiveError::Contradiction(live.key()).into());
         }
     }
     Ok(true)

@@ -10,15 +10,12 @@ use tiphys_engine::hook::HookType;
 use tiphys_lifecycle::refresh::{Level, Reason, Refresh, RefreshKind};
 use tiphys_object::Object;
 
+use super::error::{DeletionError, HookError};
 use super::step::{LOOK_AGAIN, SOON, Step, delete_all};
 use crate::reconcile::actions;
 use crate::reconcile::desired;
 use crate::reconcile::load::AppContext;
 use crate::reconcile::resolve::{Resolved, Unresolved, resolve};
-
-/// What a user can do about hooks that cannot run (CTL-84).
-const SKIP_HINT: &str = "annotate the application with argocd.argoproj.io/deletion-skip-hooks=true to delete it \
-                         without its hooks";
 
 /// Runs the hooks of one type (CTL-81, CTL-82).
 pub(super) async fn run(
@@ -26,7 +23,7 @@ pub(super) async fn run(
     resolved: &Resolved,
     hook_type: HookType,
     finalizers: &'static [&'static str],
-) -> Result<Step, String> {
+) -> Result<Step, DeletionError> {
     check_spec(cx).await?;
     let hooks = load_hooks(cx, resolved, hook_type).await?;
     match next_hooks(hook_type, &hooks) {
@@ -37,19 +34,22 @@ pub(super) async fn run(
         }
         HookStep::Create(objects) => {
             for object in objects {
-                let permit = resolved.permit(&object, &cx.world)?;
-                let manifest = object.to_value().map_err(|error| error.to_string())?;
+                let permit = resolved.permit(&object, &cx.world).map_err(DeletionError::Forbidden)?;
+                let manifest = object.to_value()?;
                 match resolved.destination.writer.create(&permit, &manifest).await {
                     Ok(_) => {}
                     Err(error) if error.is_already_exists() => {}
-                    Err(error) => return Err(actions::describe(&error, object.gvk(), [&object])),
+                    Err(source) => {
+                        let text = actions::describe(&source, object.gvk(), [&object]);
+                        return Err(DeletionError::Refused { text, source });
+                    }
                 }
             }
             Ok(Step::Wait(SOON))
         }
         HookStep::Fail { delete: objects, message } => {
             delete_all(cx, resolved, &objects, Propagation::Background).await?;
-            Err(message)
+            Err(HookError::Failed(message).into())
         }
     }
 }
@@ -60,7 +60,7 @@ pub(super) async fn clean_up(
     resolved: &Resolved,
     hook_type: HookType,
     finalizers: &'static [&'static str],
-) -> Result<Step, String> {
+) -> Result<Step, DeletionError> {
     let hooks = load_hooks(cx, resolved, hook_type).await?;
     let keeps =
         cx.world.settings.param("controller.delete.hooks.keep.default", "").is_some_and(|v| v == "true");
@@ -74,15 +74,15 @@ pub(super) async fn clean_up(
 }
 
 /// Hooks create objects: they run only where the whole spec is permitted (INV-6).
-async fn check_spec(cx: &AppContext<'_>) -> Result<(), String> {
+async fn check_spec(cx: &AppContext<'_>) -> Result<(), DeletionError> {
     match resolve(cx).await {
         Ok(_) => Ok(()),
         Err(Unresolved::Invalid(conditions)) => {
             let texts: Vec<&str> = conditions.iter().map(|c| c.message.as_str()).collect();
-            Err(format!("deletion hooks are not run: {}; {SKIP_HINT}", texts.join("; ")))
+            Err(HookError::Spec(texts.join("; ")).into())
         }
-        Err(Unresolved::NotReady) => Err("the cluster is not listed yet".to_owned()),
-        Err(Unresolved::Unreachable(error)) => Err(error),
+        Err(Unresolved::NotReady) => Err(HookError::NotReady.into()),
+        Err(Unresolved::Unreachable(error)) => Err(DeletionError::Unreachable(error)),
     }
 }
 
@@ -91,36 +91,37 @@ async fn load_hooks(
     cx: &AppContext<'_>,
     resolved: &Resolved,
     hook_type: HookType,
-) -> Result<Vec<DeletionHook>, String> {
+) -> Result<Vec<DeletionHook>, DeletionError> {
     let refresh = Refresh { level: Level::Latest, kind: RefreshKind::Normal, reason: Reason::Internal };
-    let targets = desired::load_newest(cx, resolved, refresh)
-        .await
-        .map_err(|error| format!("Failed to load target state: {error}; {SKIP_HINT}"))?;
+    let targets = desired::load_newest(cx, resolved, refresh).await.map_err(HookError::Targets)?;
     let previous = cx.previous();
     let ownership = cx.ownership(&previous);
     let mut hooks = Vec::new();
     for target in targets.objects.iter().filter(|object| is_deletion_hook(object, hook_type)) {
         let target = placed(target, &cx.app, resolved)?;
         if target.name().is_empty() {
-            return Err(format!("a {} hook has no name; {SKIP_HINT}", target.gvk().kind));
+            return Err(HookError::Nameless(target.gvk().kind.to_string()).into());
         }
         // Asked before anybody looks: whether somebody else's object exists is not to be told, not even by which of
         // two errors follows (SEC-25, SEC-26, SEC-53).
-        resolved.permit(&target, &cx.world).map_err(|error| format!("{error}; {SKIP_HINT}"))?;
+        resolved.permit(&target, &cx.world).map_err(HookError::Forbidden)?;
         let key = Target::new(target.gvk().clone(), target.namespace(), target.name());
-        let live = resolved.destination.writer.get(&key).await.map_err(|error| error.to_string())?;
+        let live = resolved.destination.writer.get(&key).await?;
         // An object of the hook's name that is not ours is neither judged nor deleted.
         if let Some(live) = &live
             && !ownership.owns(live)
         {
-            return Err(format!("{} exists and is not part of the application; {SKIP_HINT}", live.key()));
+            return Err(HookError::Foreign(live.key()).into());
         }
         let health = match &live {
             Some(live) => {
-                let value = live.to_value().map_err(|error| error.to_string())?;
+                let value = live.to_value()?;
                 let (overrides, runner) = (&cx.world.health, &cx.programs.runner);
                 let judge = || health::evaluate_with(&value, overrides, runner);
-                cx.programs.compute(1, judge).await.map_err(|error| error.to_string())?
+                cx.programs
+                    .compute(1, judge)
+                    .await
+                    .map_err(|error| DeletionError::Programs(error.to_string()))?
             }
             None => None,
         };
@@ -130,10 +131,14 @@ async fn load_hooks(
 }
 
 /// The hook where it belongs: cluster-scoped kinds lose a namespace, others get the destination's (ENG-41).
-fn placed(target: &Arc<Object>, app: &Application, resolved: &Resolved) -> Result<Arc<Object>, String> {
-    let namespaced = resolved.scope_of(&target.gvk().group_kind())?;
+fn placed(
+    target: &Arc<Object>,
+    app: &Application,
+    resolved: &Resolved,
+) -> Result<Arc<Object>, DeletionError> {
+    let namespaced = resolved.scope_of(&target.gvk().group_kind()).map_err(DeletionError::Forbidden)?;
     let namespace = app.spec.destination.namespace.as_str();
-    let mut value = target.to_value().map_err(|error| error.to_string())?;
+    let mut value = target.to_value()?;
     let metadata = tiphys_object::access::metadata_mut(&mut value);
     if !namespaced {
         metadata.remove("namespace");
@@ -142,5 +147,5 @@ fn placed(target: &Arc<Object>, app: &Application, resolved: &Resolved) -> Resul
     } else {
         return Ok(Arc::clone(target));
     }
-    Object::from_value(&value).map(Arc::new).map_err(|error| error.to_string())
+    Ok(Object::from_value(&value).map(Arc::new)?)
 }

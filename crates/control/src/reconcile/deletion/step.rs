@@ -8,6 +8,7 @@ use tiphys_cluster::{Propagation, Target};
 use tiphys_installation::NoProject;
 use tiphys_object::{Object, ResourceKey};
 
+use super::error::DeletionError;
 use crate::clusters::Unusable;
 use crate::reconcile::actions;
 use crate::reconcile::load::AppContext;
@@ -20,8 +21,6 @@ pub(super) enum Step {
     Release(&'static [&'static str]),
     /// Something was deleted or is waited for.
     Wait(SignedDuration),
-    /// The cluster cannot be asked now, and why. It wakes the application when it can.
-    Blocked(String),
 }
 
 /// Time until a cluster, or what was just written, is looked at again.
@@ -31,23 +30,21 @@ pub(super) const LOOK_AGAIN: SignedDuration = SignedDuration::from_secs(30);
 /// Time until a step that failed is tried again.
 pub(super) const RETRY: SignedDuration = SignedDuration::from_secs(5);
 
-/// What a user can do about a cluster that does not answer (CTL-78).
-const UNREACHED_HINT: &str = "the deletion goes on when the cluster answers; to leave the objects behind, remove the \
-                              finalizers of the application, or the cluster from the settings";
-
 /// Project and destination of a deletion: a spec that is no longer permitted does not stop it (CTL-15), and
 /// what the project forbids is invisible to the cascade. Without an answer of the cluster nothing is called deleted:
 /// the finalizers stay, and what can be done is said.
-pub(super) async fn destination_of(cx: &AppContext<'_>) -> Result<Result<Resolved, Step>, String> {
+pub(super) async fn destination_of(cx: &AppContext<'_>) -> Result<Result<Resolved, Step>, DeletionError> {
     let world = &cx.world;
-    let cluster = world.clusters.resolve(&cx.app.spec.destination).map_err(|error| error.to_string())?;
+    let cluster = world.clusters.resolve(&cx.app.spec.destination)?;
     let name = cx.app.project();
-    let project = world.project(name).map_err(|why| match why {
-        NoProject::Missing => format!("Application referencing project {name} which does not exist"),
-        NoProject::Unreadable(text) => text.to_owned(),
+    let project = world.project(name).map_err(|why| {
+        DeletionError::Project(match why {
+            NoProject::Missing => format!("Application referencing project {name} which does not exist"),
+            NoProject::Unreadable(text) => text.to_owned(),
+        })
     })?;
     if let Some(text) = collision(cx) {
-        return Err(text);
+        return Err(DeletionError::Collision(text));
     }
     let account = account(cx, project, &cluster.server)?;
     match cx.controller.clusters.get(&cluster.server).await {
@@ -55,7 +52,7 @@ pub(super) async fn destination_of(cx: &AppContext<'_>) -> Result<Result<Resolve
             Ok(Ok(Resolved { project: Arc::clone(project), destination, account: Ok(account) }))
         }
         Err(Unusable::NotReady) => Ok(Err(Step::Wait(SOON))),
-        Err(Unusable::Failed(error)) => Ok(Err(Step::Blocked(format!("{error}; {UNREACHED_HINT}")))),
+        Err(Unusable::Failed(error)) => Err(DeletionError::Unreachable(error)),
     }
 }
 
@@ -65,18 +62,18 @@ pub(super) async fn delete_all(
     resolved: &Resolved,
     objects: &[Arc<Object>],
     propagation: Propagation,
-) -> Result<(), String> {
+) -> Result<(), DeletionError> {
     let limit = cx.world.settings.controller().kubectl_parallelism_limit.unwrap_or(64).max(1);
     let previous = cx.previous();
     let ownership = &cx.ownership(&previous);
     let one = |object: Arc<Object>| async move {
-        let permit = resolved.permit(&object, &cx.world)?;
+        let permit = resolved.permit(&object, &cx.world).map_err(DeletionError::Forbidden)?;
         let target = Target::new(object.gvk().clone(), object.namespace(), object.name());
         let writer = &resolved.destination.writer;
         let deleted = actions::delete_marked(writer, &permit, &target, ownership, &object, propagation).await;
-        deleted.map(|_| object.key()).map_err(|error| error.to_string())
+        deleted.map(|_| object.key()).map_err(DeletionError::from)
     };
-    let results: Vec<Result<ResourceKey, String>> =
+    let results: Vec<Result<ResourceKey, DeletionError>> =
         futures::stream::iter(objects.iter().cloned().map(one)).buffered(limit).collect().await;
     let mut written = WrittenObjects::new();
     let mut errors = Vec::new();
@@ -89,5 +86,5 @@ pub(super) async fn delete_all(
         }
     }
     settle(resolved, written).await;
-    if errors.is_empty() { Ok(()) } else { Err(errors.join("; ")) }
+    if errors.is_empty() { Ok(()) } else { Err(DeletionError::Several(errors)) }
 }

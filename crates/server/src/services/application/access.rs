@@ -30,7 +30,11 @@ pub(super) struct Found<T> {
 ///
 /// # Errors
 /// As API-114 says, whatever the reason.
-pub(super) async fn fresh(context: &Context<'_>, action: &str, named: &Named) -> Result<Found<Object>, Status> {
+pub(super) async fn fresh(
+    context: &Context<'_>,
+    action: &str,
+    named: &Named,
+) -> Result<Found<Object>, Status> {
     let namespace = namespace_of(context, &named.app_namespace);
     let key = AppKey::new(namespace, &named.name);
     let read = if is_enabled(context, namespace) && !named.name.is_empty() {
@@ -62,9 +66,7 @@ pub(super) fn cached(context: &Context<'_>, action: &str, named: &Named) -> Resu
     } else {
         match context.parts.catalog.get(&key) {
             None => Ok(None),
-            Some(entry) => {
-                entry.application().map(|app| Some((app, entry))).map_err(|status| status.message)
-            }
+            Some(entry) => entry.application().map(|app| Some((app, entry))).map_err(|status| status.message),
         }
     };
     let (proof, from) = decide(context, action, named, &key, read)?;

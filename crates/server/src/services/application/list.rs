@@ -76,7 +76,8 @@ pub(super) fn list(context: &Context<'_>, query: Query) -> Result<Reply, Status>
 
 /// The bytes of all, one after the other; with a selection each as far as it is selected (API-P30).
 fn json(entries: &[Arc<Entry>], version: u64, fields: Option<&Selection>) -> Result<Vec<Bytes>, Status> {
-    let mut pieces = vec![Bytes::from(format!(r#"{{"metadata":{{"resourceVersion":"{version}"}},"items":["#))];
+    let mut pieces =
+        vec![Bytes::from(format!(r#"{{"metadata":{{"resourceVersion":"{version}"}},"items":["#))];
     for (at, entry) in entries.iter().enumerate() {
         if at > 0 {
             pieces.push(Bytes::from_static(b","));
@@ -167,11 +168,14 @@ pub(super) fn event(kind: ChangeKind, entry: &Arc<Entry>) -> Message {
             Ok(vec![Bytes::from(head), entry.json.clone(), Bytes::from_static(b"}")])
         }
         Form::Binary => {
-            let members = [("type".to_owned(), kind.as_str().into()), ("application".to_owned(), entry.value()?)];
+            let members =
+                [("type".to_owned(), kind.as_str().into()), ("application".to_owned(), entry.value()?)];
             let value = Value::Object(Map::from_iter(members));
             let id = schema().find("v1.ApplicationWatchEvent").unwrap_or_else(schema::MessageId::first);
             let bytes = encode(schema(), id, &value, Secrets::Dropped);
-            bytes.map(|bytes| vec![bytes.into()]).map_err(|_misfit| Status::internal("an event cannot be written"))
+            bytes
+                .map(|bytes| vec![bytes.into()])
+                .map_err(|_misfit| Status::internal("an event cannot be written"))
         }
     };
     Message::written(Arc::new(written)).about(about.into())

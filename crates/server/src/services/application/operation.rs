@@ -28,8 +28,7 @@ fn failed(error: ApplicationError) -> Status {
 /// Asks for another action on an application that was found (API-130).
 fn also(context: &Context<'_>, app: &Application, action: &str) -> Result<(), Status> {
     let metadata = &app.metadata;
-    let object =
-        application_object(app.project(), &metadata.namespace, &metadata.name, context.namespace());
+    let object = application_object(app.project(), &metadata.namespace, &metadata.name, context.namespace());
     context.check(Resource::Applications, action, &object)
 }
 
@@ -76,10 +75,9 @@ pub(super) async fn sync(context: &Context<'_>, asked: Sync) -> Result<Reply, St
         operation.initiated_by = initiator(context);
         Ok(operation)
     };
-    let object = settle(context, &found.key, |object| {
-        rules::plan_operation(object, &make(&rules::read(object)?)?)
-    })
-    .await?;
+    let object =
+        settle(context, &found.key, |object| rules::plan_operation(object, &make(&rules::read(object)?)?))
+            .await?;
     audit::application(context, &object, Action::StartedOperation(text)).await;
     reply(&object)
 }
@@ -142,7 +140,8 @@ fn check_options(context: &Context<'_>, app: &Application, asked: &Sync) -> Resu
         Some(options) => options.items.as_slice(),
         None => app.sync_options(),
     };
-    let allowed = installation.settings.param("server.sync.replace.allowed", "ARGOCD_SYNC_WITH_REPLACE_ALLOWED");
+    let allowed =
+        installation.settings.param("server.sync.replace.allowed", "ARGOCD_SYNC_WITH_REPLACE_ALLOWED");
     if allowed == Some("false") && options.iter().any(|option| option == "Replace=true") {
         let text = "sync with replace was disabled on the API Server level via the server configuration";
         return Err(precondition(text));
@@ -164,7 +163,8 @@ fn sync_text(request: &SyncRequest) -> String {
     if !request.manifests.is_empty() {
         return format!("initiated {partial}sync locally");
     }
-    let to = if request.revisions.is_empty() { request.revision.clone() } else { request.revisions.join(",") };
+    let to =
+        if request.revisions.is_empty() { request.revision.clone() } else { request.revisions.join(",") };
     format!("initiated {partial}sync to {to}")
 }
 
@@ -182,9 +182,12 @@ pub(super) async fn rollback(context: &Context<'_>, asked: Rollback) -> Result<R
         })?;
         let has_source = entry.source.as_ref().is_some_and(|source| !source.repo_url.is_empty());
         if !has_source && entry.sources.is_empty() {
-            return Err(precondition("cannot rollback to revision deployed with Argo CD v0.12 or lower. sync to revision instead."));
+            return Err(precondition(
+                "cannot rollback to revision deployed with Argo CD v0.12 or lower. sync to revision instead.",
+            ));
         }
-        let mut operation = rollback_operation(app, entry, asked.prune).map_err(|error| failed(error.into()))?;
+        let mut operation =
+            rollback_operation(app, entry, asked.prune).map_err(|error| failed(error.into()))?;
         if let Some(sync) = &mut operation.sync {
             sync.dry_run = asked.dry_run;
             // Hooks do not run again.

@@ -108,7 +108,9 @@ pub(super) async fn update(context: &Context<'_>, asked: Update) -> Result<Reply
 }
 
 pub(super) async fn update_spec(context: &Context<'_>, asked: UpdateSpec) -> Result<Reply, Status> {
-    let spec = asked.spec.ok_or_else(|| Status::invalid("error updating application spec: spec is nil in request"))?;
+    let spec = asked
+        .spec
+        .ok_or_else(|| Status::invalid("error updating application spec: spec is nil in request"))?;
     let found = access::fresh(context, "update", &asked.named).await?;
     let mut value = found.from.to_value().unwrap_or_default();
     tiphys_object::access::ensure_object(&mut value).insert("spec".to_owned(), spec);
@@ -133,7 +135,9 @@ pub(super) async fn patch(context: &Context<'_>, asked: Patch) -> Result<Reply, 
     let object = settle(context, &found.key, |object| {
         // What the patch makes of a newer state is checked as little as that state was: it has to be the same move.
         let made = make(object)?;
-        if made.application.project() != wanted.application.project() || rules::read(object)?.project() != project {
+        if made.application.project() != wanted.application.project()
+            || rules::read(object)?.project() != project
+        {
             return Err(ApplicationError::Renamed);
         }
         rules::plan_update(object, &made)
@@ -148,13 +152,15 @@ pub(super) async fn delete(context: &Context<'_>, asked: Delete) -> Result<Reply
     context.authorize("delete", found.proof.get().clone())?;
     let cascade = asked.cascade.unwrap_or(true);
     let policy = Some(asked.propagation_policy.as_str()).filter(|policy| !policy.is_empty());
-    let object = settle(context, &found.key, |object| rules::plan_finalizers(object, cascade, policy)).await?;
+    let object =
+        settle(context, &found.key, |object| rules::plan_finalizers(object, cascade, policy)).await?;
     let options = DeleteOptions {
         propagation: Propagation::Background,
         uid: Some(object.metadata().uid.clone()),
         ..DeleteOptions::default()
     };
-    let deleted = store(context, &found.key.namespace).delete(Own::Application, &found.key.name, &options).await;
+    let deleted =
+        store(context, &found.key.namespace).delete(Own::Application, &found.key.name, &options).await;
     match deleted.map_err(tiphys_service::Error::from)? {
         Deleted::Accepted => {
             audit::application(context, &object, Action::DeletedApplication).await;

@@ -1,6 +1,8 @@
 //! `go.*`: the small languages of manifests, charts and policies, exactly as Go's libraries do them (DEP-20).
 
+mod expr;
 mod objects;
+mod templates;
 mod texts;
 
 use crate::eval::fault::Fault;
@@ -18,7 +20,8 @@ const MATCHES: &[Member] = &[required("matches", Shape::Bool)];
 
 /// The rows of this area.
 pub(super) fn rows() -> impl Iterator<Item = &'static Operation> {
-    LANGUAGES.iter().chain(texts::ROWS).chain(objects::ROWS)
+    let languages = LANGUAGES.iter().chain(templates::ROWS).chain(expr::ROWS);
+    languages.chain(texts::ROWS).chain(objects::ROWS)
 }
 
 const LANGUAGES: &[Operation] = &[

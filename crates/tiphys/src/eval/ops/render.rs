@@ -1,6 +1,6 @@
 //! `render.*`: what a source renders to (RND).
 
-mod repository;
+pub(super) mod repository;
 
 use super::world::{self, APP, CONTROL_PLANE, DESTINATION_NAMESPACE, PARAMS, SETTINGS};
 use crate::eval::fault::{Code, Fault};
@@ -9,20 +9,19 @@ use crate::eval::shape::{Member, Shape, default, optional, required};
 use repository::Repositories;
 use serde_json::{Value, json};
 use tiphys_api::application::ApplicationSource;
+use tiphys_render::Budget;
 use tiphys_render::eval::{self as render, EvalError};
 use tiphys_render::plan::{ClusterFacts, RenderContext};
-use tiphys_render::{Budget, EnabledTools};
 
-const REPOS: Member = required(
-    "repos",
-    Shape::List(&Shape::Members(&[
-        required("url", Shape::Text),
-        optional("path", Shape::Text),
-        optional("files", Shape::MapOf(&Shape::Text)),
-        default("revision", Shape::Text, "\"0000000000000000000000000000000000000000\""),
-        optional("project", Shape::Text),
-    ])),
-);
+const REPOS: Member = required("repos", Shape::List(&Shape::Members(REPO_MEMBERS)));
+/// Members of a source tree (EVAL-60).
+pub(super) const REPO_MEMBERS: &[Member] = &[
+    required("url", Shape::Text),
+    optional("path", Shape::Text),
+    optional("files", Shape::MapOf(&Shape::Text)),
+    default("revision", Shape::Text, "\"0000000000000000000000000000000000000000\""),
+    optional("project", Shape::Text),
+];
 const MATCHES: &[Member] = &[required("matches", Shape::Bool)];
 
 /// The rows of this area.
@@ -79,6 +78,16 @@ pub(super) const ROWS: &[Operation] = &[
             let matches = render::glob_match(input.text("pattern"), input.text("path"));
             Ok(json!({"matches": matches.map_err(fault)?}))
         },
+    },
+    Operation {
+        name: "render.helm_parameters",
+        summary: "The values of a chart as a flat list of parameters.",
+        stability: Stability::Stable,
+        spec: &["EVAL-705", "RND-153"],
+        input: &[required("values", Shape::Text)],
+        result: &[required("parameters", Shape::TextMap)],
+        example: (r#"{"values":"ui: {port: 80}"}"#, r#"{"parameters":{"ui.port":"80"}}"#),
+        run: |input| Ok(json!({"parameters": render::helm_parameters(input.text("values")).map_err(fault)?})),
     },
     Operation {
         name: "render.manifests",
@@ -175,12 +184,11 @@ fn manifests(input: &mut Input) -> Result<Value, Fault> {
         destination_namespace: input.text("destinationNamespace").to_owned(),
         project: input.text("projectName").to_owned(),
         cluster: ClusterFacts::new(input.text("kubeVersion"), versions),
-        enabled: EnabledTools::from(&world::settings(input)),
         ..RenderContext::default()
     };
-    let results =
-        render::manifests(&sources, &context, &Budget::default(), |source| repositories.tree_of(source))
-            .map_err(fault)?;
+    let context = context.with_settings(&world::settings(input));
+    let results = render::manifests(&sources, &context, &Budget::default(), |url| repositories.tree_of(url))
+        .map_err(fault)?;
     let tracking = world::tracking(input);
     let (mut objects, mut types, mut summaries) = (Vec::new(), Vec::new(), Vec::new());
     for result in results {

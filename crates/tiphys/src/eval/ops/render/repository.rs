@@ -5,7 +5,7 @@ use crate::eval::operation::Input;
 use serde_json::Value;
 use std::fs;
 use std::path::Path;
-use tiphys_api::application::ApplicationSource;
+use std::sync::Arc;
 use tiphys_api::repo_url;
 use tiphys_render::eval::EvalError;
 use tiphys_render::{MemoryEntry, MemoryTree, Tree};
@@ -16,28 +16,34 @@ const FOLDER_BYTES_MAX: u64 = 1 << 30;
 const FOLDER_DEPTH_MAX: usize = 128;
 
 /// The trees of a request by URL.
-pub(super) struct Repositories(Vec<Repository>);
+pub(in crate::eval::ops) struct Repositories(Vec<Repository>);
 
 struct Repository {
     url: String,
     revision: String,
-    tree: MemoryTree,
+    tree: Arc<MemoryTree>,
 }
 
 impl Repositories {
     /// Reads `repos`.
-    pub(super) fn read(input: &Input) -> Result<Self, Fault> {
+    pub(in crate::eval::ops) fn read(input: &Input) -> Result<Self, Fault> {
         let read = |(index, given): (usize, &Value)| read_one(given, &format!("repos[{index}]"));
         input.list("repos").iter().enumerate().map(read).collect::<Result<_, _>>().map(Self)
     }
 
+    /// The content of a repository, where it is listed.
+    pub(in crate::eval::ops) fn tree(&self, url: &str) -> Option<&dyn Tree> {
+        self.0.iter().find(|one| repo_url::same(&one.url, url)).map(|one| one.tree.as_ref() as &dyn Tree)
+    }
+
     /// The content and revision of a source; a URL that is not listed would need the network.
-    pub(super) fn tree_of(&self, source: &ApplicationSource) -> Result<(&dyn Tree, String), EvalError> {
-        let found = self.0.iter().find(|one| repo_url::same(&one.url, &source.repo_url));
-        found.map(|one| (&one.tree as &dyn Tree, one.revision.clone())).ok_or_else(|| EvalError {
+    pub(super) fn tree_of(&self, url: &str) -> Result<(Arc<dyn Tree>, String), EvalError> {
+        let found = self.0.iter().find(|one| repo_url::same(&one.url, url));
+        let found = found.map(|one| (Arc::clone(&one.tree) as Arc<dyn Tree>, one.revision.clone()));
+        found.ok_or_else(|| EvalError {
             code: tiphys_render::Code::FailedPrecondition,
             reason: "network-required",
-            message: format!("repository {:?} is not among repos", repo_url::redact(&source.repo_url)),
+            message: format!("repository {:?} is not among repos", repo_url::redact(url)),
         })
     }
 }
@@ -63,7 +69,11 @@ fn read_one(given: &Value, at: &str) -> Result<Repository, Fault> {
         _ => return Err(invalid("path: exactly one of path and files is needed".to_owned())),
     };
     let tree = MemoryTree::from_entries(entries).map_err(|problem| invalid(format!("files: {problem}")))?;
-    Ok(Repository { url: text("url").to_owned(), revision: text("revision").to_owned(), tree })
+    Ok(Repository {
+        url: text("url").to_owned(),
+        revision: text("revision").to_owned(),
+        tree: Arc::new(tree),
+    })
 }
 
 /// Links, bytes and modes are taken as they are; only `.git` of the root is not content.

@@ -1,0 +1,73 @@
+use super::*;
+
+/// A million elements end in a clear error, before they become a million Applications.
+#[test]
+fn inv_10_a_million_elements_are_refused() {
+    let world = World::default();
+    let text = "- {n: a}\n".repeat(1_000_000);
+    let error = world.sets_of(&go_set(json!([{"list": {"elementsYaml": text}}]))).unwrap_err();
+    assert!(error.contains("more than"), "{error}");
+    let elements: Vec<Value> = (0..1_000).map(|n| json!({"a": n.to_string()})).collect();
+    let others: Vec<Value> = (0..1_000).map(|n| json!({"b": n.to_string()})).collect();
+    let pairs = json!([{"matrix": {"generators": [{"list": {"elements": elements}}, {"list": {"elements": others}}]}}]);
+    let error = world.sets_of(&fast_set(pairs)).unwrap_err();
+    assert_eq!(error, "a generator comes to more than 100000 sets of parameters");
+}
+
+#[test]
+fn inv_10_parameters_have_a_bound_in_memory() {
+    let big = "x".repeat(1_000_000);
+    let elements: Vec<Value> = (0..30).map(|n| json!({"a": n.to_string(), "t": big})).collect();
+    let others: Vec<Value> = (0..100).map(|n| json!({"b": n.to_string()})).collect();
+    let pairs = json!([{"matrix": {"generators": [{"list": {"elements": elements}}, {"list": {"elements": others}}]}}]);
+    let error = World::default().sets_of(&go_set(pairs)).unwrap_err();
+    assert_eq!(error, "parameters take more than 536870912 bytes of memory");
+}
+
+#[test]
+fn aset_3_deep_nesting_ends_at_the_third_level() {
+    let mut entry = json!({"list": {"elements": [{"a": "1"}]}});
+    for _ in 0..90 {
+        entry = json!({"matrix": {"generators": [entry.clone(), {"list": {"elements": [{"b": "2"}]}}]}});
+    }
+    assert_eq!(
+        World::default().sets_of(&go_set(json!([entry]))).unwrap_err(),
+        "child generator generated no parameters"
+    );
+}
+
+#[test]
+fn aset_3_odd_shapes_are_no_panic() {
+    for entry in [
+        json!({"list": {"elements": {}}}),
+        json!({"list": {"elements": [1]}}),
+        json!({"list": []}),
+        json!({"clusters": {"selector": []}}),
+        json!({"clusters": {"values": [1]}}),
+        json!({"clusters": {"values": {"a": 1}}}),
+        json!({"git": {"files": {}, "directories": 1}}),
+        json!({"matrix": {"generators": {}}}),
+        json!({"matrix": {"generators": [1, 2]}}),
+        json!({"merge": {"generators": [{}, {}], "mergeKeys": "k"}}),
+        json!({"plugin": {"configMapRef": "x"}}),
+        json!({"pullRequest": {"github": []}}),
+        json!({"clusterDecisionResource": {"name": 1}}),
+        json!({"selector": 1}),
+    ] {
+        let world = World::default();
+        let _answer = world.generate(&go_set(json!([entry])));
+        let _answer = world.generate(&fast_set(json!([entry])));
+    }
+}
+
+#[test]
+fn aset_122_templates_that_loop_fail_the_generation() {
+    let loops = set(
+        json!({"goTemplate": true, "generators": [{"list": {"elements": [{"n": "a"}, {"n": "b"}]}}],
+        "template": {"metadata": {"name": "{{ define \"x\" }}{{ template \"x\" }}{{ end }}{{ template \"x\" }}"},
+            "spec": {"project": "default", "destination": {}}}}),
+    );
+    let Err(Stop::Failed(failure)) = World::default().generate(&loops) else { panic!() };
+    assert_eq!(failure.reason, SetReason::RenderTemplateParamsError);
+    assert!(failure.message.contains("metadata.name cannot be rendered"), "{}", failure.message);
+}

@@ -1,0 +1,377 @@
+//! One look at a living set (ASET-10): generate, plan, write, conclude.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use std::time::Duration;
+
+use jiff::Timestamp;
+use tiphys_api::ApplicationSet;
+use tiphys_api::applicationset::ApplicationSetStatus;
+use tiphys_api::codes::SetReason;
+use tiphys_api::names::annotation;
+use tiphys_appset::compare::ignore_rules;
+use tiphys_appset::deletion;
+use tiphys_appset::facts::Facts;
+use tiphys_appset::generate::{Failure, Generated, Request, Stop, generate};
+use tiphys_appset::live::LiveApplication;
+use tiphys_appset::reconcile::{self, CONFIRM_AFTER, Conclusion, Outcomes, PassFacts, Plan, Requeue};
+use tiphys_appset::status;
+use tiphys_engine::scripts::Runner;
+use tiphys_go::template::Environment;
+
+use super::ledger::{Ledger, Remembered};
+use super::record::{SetContext, WriteError};
+use super::store::SetMemory;
+use super::{Sets, Wish, answer, carry_out, live};
+use crate::surroundings::Random;
+use crate::world::World;
+
+/// Rounds of questions and answers of one generation: each matrix in the other asks once more.
+const TURNS_MAX: usize = 16;
+/// Shortest time until a set is looked at again without a reason.
+const SHORTEST: Duration = Duration::from_secs(1);
+/// Looks that meet somebody else's writes before that is told.
+const CONFLICTS_MAX: u32 = 5;
+
+/// What templates ask the machine. They see no variables, hosts or clusters.
+struct Machine {
+    now: Timestamp,
+    random: Random,
+}
+
+impl Environment for Machine {
+    fn now(&self) -> Timestamp {
+        self.now
+    }
+
+    fn random(&self, bytes: &mut [u8]) {
+        self.random.fill(bytes);
+    }
+}
+
+/// What a generation is made from; it goes to where computations run.
+pub(super) struct Inputs {
+    pub(super) set: Arc<ApplicationSet>,
+    pub(super) ledger: Ledger,
+    control_plane: String,
+    machine: Machine,
+    /// Whether revisions are resolved freshly.
+    fresh: bool,
+}
+
+impl Inputs {
+    pub(super) fn new(
+        sets: &Sets,
+        set: Arc<ApplicationSet>,
+        world: Arc<World>,
+        remembered: Remembered,
+    ) -> Self {
+        Self {
+            fresh: set.metadata.annotations.contains_key(annotation::SET_REFRESH),
+            set,
+            ledger: Ledger::new(world, remembered),
+            control_plane: sets.shared.namespace.clone(),
+            machine: Machine { now: sets.shared.clock.now(), random: sets.random.clone() },
+        }
+    }
+
+    fn with_request<T>(&self, ask: impl FnOnce(&Request<'_>) -> T) -> T {
+        let settings = &self.ledger.world.settings;
+        ask(&Request {
+            set: &self.set,
+            settings: settings.application_sets(),
+            matching: settings.project_matching(),
+            control_plane_namespace: &self.control_plane,
+            fresh: self.fresh,
+            environment: &self.machine,
+        })
+    }
+
+    /// Asks, answers and asks again until there is a result.
+    pub(super) async fn converse<T: Send + 'static>(
+        self: &Arc<Self>,
+        sets: &Sets,
+        work: impl Fn(&Request<'_>, &dyn Facts) -> Result<T, Stop> + Clone + Send + 'static,
+    ) -> Result<T, Failure> {
+        let failed = |why: String| Failure::new(SetReason::ApplicationGenerationFromParamsError, why);
+        for _ in 0..TURNS_MAX {
+            let (inputs, work) = (Arc::clone(self), work.clone());
+            let result = move || inputs.with_request(|request| work(request, &inputs.ledger));
+            match sets.shared.compute.run(result).await.map_err(failed)? {
+                Ok(done) => return Ok(done),
+                Err(Stop::Failed(failure)) => return Err(failure),
+                Err(Stop::Pending) => {}
+            }
+            let open = self.ledger.take_open().map_err(failed)?;
+            answer::all(sets, &self.set.metadata.name, &self.ledger, open).await;
+        }
+        Err(failed(format!("the generators ask further questions after {TURNS_MAX} answers")))
+    }
+}
+
+/// What a look is decided from, once everything is known.
+struct Pass {
+    inputs: Arc<Inputs>,
+    /// The set as it is stored now: its finalizer may have been added meanwhile.
+    set: Arc<ApplicationSet>,
+    generated: Result<Generated, Failure>,
+    live: BTreeMap<String, LiveApplication>,
+    runner: Runner,
+    emptiness_is_confirmed: bool,
+    now: Timestamp,
+}
+
+impl Pass {
+    fn with_facts<T>(&self, ask: impl FnOnce(&PassFacts<'_>) -> T) -> T {
+        let rules = ignore_rules(&self.set.spec.ignore_application_differences, self.runner.clone());
+        let rules = rules.map_err(|error| error.to_string());
+        self.inputs.with_request(|request| {
+            ask(&PassFacts {
+                request: &Request { set: &self.set, ..*request },
+                generated: &self.generated,
+                live: &self.live,
+                facts: &self.inputs.ledger,
+                ignore: rules.as_ref().map(Option::as_ref).map_err(String::as_str),
+                emptiness_is_confirmed: self.emptiness_is_confirmed,
+                now: self.now,
+            })
+        })
+    }
+
+    /// What is to be done; where that cannot be decided nothing is.
+    fn plan(&mut self) -> Plan {
+        let failure = match self.with_facts(reconcile::plan) {
+            Ok(plan) => return plan,
+            Err(Stop::Failed(failure)) => failure,
+            Err(Stop::Pending) => {
+                let reason = SetReason::ApplicationGenerationFromParamsError;
+                Failure::new(reason, "projects or clusters are not known")
+            }
+        };
+        self.generated = Err(failure);
+        self.with_facts(reconcile::plan).unwrap_or_default()
+    }
+}
+
+/// Looks at a set and makes its Applications what it says.
+pub(super) async fn pass(cx: &mut SetContext<'_>, world: &Arc<World>) -> Wish {
+    let sets = cx.sets;
+    let settings = world.settings.application_sets();
+    if deletion::needs_finalizer(&cx.set, settings)
+        && !cx.is_dry()
+        && let Err(error) = cx.add_finalizer().await
+    {
+        return failed(cx, &error);
+    }
+    let deliveries = remembered(cx, |memory| memory.deliveries).unwrap_or_default();
+    let answers = remembered(cx, |memory| {
+        let asks_again = std::mem::take(&mut memory.asks_again) || cx.asked.is_some();
+        if asks_again { Remembered::default() } else { std::mem::take(&mut memory.answers) }
+    });
+    let inputs = Inputs::new(sets, Arc::clone(&cx.set), Arc::clone(world), answers.unwrap_or_default());
+    let inputs = Arc::new(inputs);
+    let generated = inputs.converse(sets, generate).await;
+    if let Err(failure) = &generated {
+        tracing::warn!(set = %cx.key, error = %failure.message, others = ?failure.others, "nothing is generated");
+    }
+    let names: BTreeSet<String> = generated
+        .iter()
+        .flat_map(|generated| &generated.applications)
+        .map(|application| application.metadata.name.clone())
+        .collect();
+    for warning in generated.iter().flat_map(|generated| &generated.warnings) {
+        tracing::warn!(set = %cx.key, warning, "the set is odd");
+    }
+    let live = match live::applications(cx, names).await {
+        Ok(live) => live,
+        Err(error) => {
+            tracing::warn!(set = %cx.key, error, "the set's Applications are not known");
+            return Wish::Backoff;
+        }
+    };
+    let mut pass = Pass {
+        set: Arc::clone(&cx.set),
+        generated,
+        live,
+        runner: sets
+            .shared
+            .interpreters
+            .runner(&format!("set {}", cx.key), world.settings.controller().jq_timeout),
+        emptiness_is_confirmed: remembered(cx, |memory| is_confirmed(memory, sets.shared.clock.now()))
+            .unwrap_or_default(),
+        now: sets.shared.clock.now(),
+        inputs,
+    };
+    let planned = {
+        let _turn = has_jq(&pass.set).then(|| sets.shared.interpreters.turn());
+        let _turn = match _turn {
+            Some(turn) => turn.await,
+            None => None,
+        };
+        sets.shared
+            .compute
+            .run(move || {
+                let plan = pass.plan();
+                (pass, plan)
+            })
+            .await
+    };
+    let (pass, plan) = match planned {
+        Ok((pass, plan)) => (Arc::new(pass), plan),
+        Err(error) => {
+            tracing::error!(set = %cx.key, error, "a look ended unexpectedly; this is a bug");
+            return Wish::Backoff;
+        }
+    };
+    remembered(cx, |memory| {
+        memory.answers = pass.inputs.ledger.outside();
+        if !plan.awaits_confirmation() {
+            memory.empty_since = None;
+        } else if memory.empty_since.is_none() {
+            memory.empty_since = Some(pass.now);
+        }
+    });
+    write(cx, &pass, plan, deliveries, settings.concurrent_application_updates).await
+}
+
+/// Writes what was planned, and what came of it.
+async fn write(
+    cx: &mut SetContext<'_>,
+    pass: &Arc<Pass>,
+    plan: Plan,
+    deliveries: u64,
+    at_once: usize,
+) -> Wish {
+    let is_dry = cx.is_dry();
+    let entries = cx.set.status.application_status.clone();
+    if is_dry {
+        tell_dry(cx, &plan);
+    } else if plan.rollout_patch(&cx.stored()).is_some()
+        && let Err(error) = cx.write_status(&plan.status).await
+    {
+        // What a roll-out allows is stored before it happens (ASET-217).
+        return failed(cx, &error);
+    }
+    let done =
+        if is_dry { carry_out::Done::default() } else { carry_out::carry_out(cx, &plan, at_once).await };
+    if done.is_cut {
+        return Wish::Done;
+    }
+    if done.is_stale {
+        let conflicts = remembered(cx, |memory| {
+            memory.conflicts += 1;
+            memory.conflicts
+        });
+        if conflicts.is_some_and(|conflicts| conflicts <= CONFLICTS_MAX) {
+            return Wish::Backoff;
+        }
+    }
+    let concluded = conclude(cx, pass, plan, done.outcomes).await;
+    let mut conclusion = match concluded {
+        Ok(conclusion) => conclusion,
+        Err(error) => {
+            tracing::error!(set = %cx.key, error, "a look ended unexpectedly; this is a bug");
+            return Wish::Backoff;
+        }
+    };
+    tell(cx, &conclusion);
+    if is_dry {
+        return wish(&conclusion);
+    }
+    if conclusion.succeeded
+        && remembered(cx, |memory| memory.deliveries) == Some(deliveries)
+        && let Err(error) = cx.remove_request().await
+    {
+        let message = error.to_string();
+        let evaluated = status::failure(SetReason::RefreshApplicationError, &message);
+        let conditions = status::next_conditions(&conclusion.status.conditions, &evaluated, &[], pass.now);
+        conclusion.status.health = Some(status::health(&conditions));
+        conclusion.status.conditions = conditions;
+        conclusion.requeue = Requeue::Backoff;
+    }
+    if let Err(error) = cx.write_status(&conclusion.status).await {
+        return failed(cx, &error);
+    }
+    show(cx, &conclusion.status);
+    let is_asked = remembered(cx, |memory| memory.deliveries) != Some(deliveries);
+    // Another phase of a roll-out may follow at once; nobody else tells of it.
+    let rolls = cx.set.status.application_status != entries && !cx.set.status.application_status.is_empty();
+    if is_asked || rolls { Wish::Now } else { wish(&conclusion) }
+}
+
+async fn conclude(
+    cx: &SetContext<'_>,
+    pass: &Arc<Pass>,
+    plan: Plan,
+    outcomes: Outcomes,
+) -> Result<Conclusion, String> {
+    let (pass, stored) = (Arc::clone(pass), cx.stored());
+    let work = move || pass.with_facts(|facts| reconcile::conclude(facts, &plan, &outcomes, &stored));
+    cx.sets.shared.compute.run(work).await
+}
+
+/// Whether a set that generates nothing any more has been so for long enough.
+fn is_confirmed(memory: &SetMemory, now: Timestamp) -> bool {
+    memory.empty_since.is_some_and(|since| now.duration_since(since).unsigned_abs() >= CONFIRM_AFTER)
+}
+
+fn has_jq(set: &ApplicationSet) -> bool {
+    set.spec.ignore_application_differences.iter().any(|rule| !rule.jq_path_expressions.is_empty())
+}
+
+/// Asks or changes what is remembered of the set; `None` when it is gone.
+pub(super) fn remembered<T>(cx: &SetContext<'_>, ask: impl FnOnce(&mut SetMemory) -> T) -> Option<T> {
+    cx.sets.store.get(&cx.key).map(|entry| ask(&mut entry.memory.lock()))
+}
+
+/// Something about the set itself could not be written.
+pub(super) fn failed(cx: &SetContext<'_>, error: &WriteError) -> Wish {
+    match error {
+        WriteError::Gone => Wish::Done,
+        WriteError::Conflict | WriteError::Refused(_) => {
+            tracing::warn!(set = %cx.key, %error, "the set could not be written");
+            Wish::Backoff
+        }
+    }
+}
+
+fn wish(conclusion: &Conclusion) -> Wish {
+    match conclusion.requeue {
+        Requeue::Backoff => Wish::Backoff,
+        Requeue::After(after) => Wish::After(after.max(SHORTEST)),
+        Requeue::OnEvent => Wish::Done,
+    }
+}
+
+/// What a look says: in events, once for what lasts.
+fn tell(cx: &SetContext<'_>, conclusion: &Conclusion) {
+    let warnings: BTreeSet<(String, String)> = conclusion
+        .events
+        .iter()
+        .filter(|event| event.is_warning)
+        .map(|event| (event.reason.clone(), event.message.clone()))
+        .collect();
+    let told = remembered(cx, |memory| std::mem::replace(&mut memory.told, warnings)).unwrap_or_default();
+    let is_news = |event: &&tiphys_appset::events::Event| {
+        !event.is_warning || !told.contains(&(event.reason.clone(), event.message.clone()))
+    };
+    for event in conclusion.events.iter().filter(is_news) {
+        cx.sets.note(&cx.object, event);
+    }
+}
+
+/// What would be done if anything were.
+fn tell_dry(cx: &SetContext<'_>, plan: &Plan) {
+    for write in &plan.writes {
+        tracing::info!(set = %cx.key, application = %write.name, "would be written");
+    }
+    for removal in &plan.removals {
+        tracing::info!(set = %cx.key, application = %removal.name, "would be deleted");
+    }
+}
+
+/// What metrics show of the set.
+fn show(cx: &SetContext<'_>, status: &ApplicationSetStatus) {
+    let shown = super::shown(status);
+    remembered(cx, |memory| memory.shown = shown);
+}

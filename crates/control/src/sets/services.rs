@@ -1,0 +1,184 @@
+//! Services that generators ask: plugins of users (ASET-69), and providers of repositories (ASET-58, ASET-64).
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
+
+use bytes::Bytes;
+use futures::future::BoxFuture;
+use tiphys_api::secret::Secret;
+use tiphys_api::settings::ApplicationSets;
+use tiphys_appset::facts::{ProviderQuestion, TextMap};
+use tiphys_appset::generate::PLUGIN_USER_AGENT;
+use tiphys_appset::params::Params;
+
+/// Bytes of a plugin's answer.
+const ANSWER_BYTES_MAX: usize = 32 << 20;
+/// Longest call that a plugin's settings can ask for.
+const TIMEOUT_MAX: Duration = Duration::from_mins(10);
+
+/// Who asks services. Cloning gives another handle to the same.
+#[derive(Clone, Debug)]
+pub struct Services {
+    /// Calls plugins.
+    pub plugins: Arc<dyn Plugins>,
+    /// Asks providers.
+    pub providers: Arc<dyn Providers>,
+}
+
+impl Services {
+    /// Services of the network, and no providers.
+    pub fn of_network() -> Self {
+        Self { plugins: Arc::new(HttpPlugins::default()), providers: Arc::new(NoProviders) }
+    }
+}
+
+/// A call of a plugin.
+#[derive(Clone, Debug)]
+pub struct PluginCall {
+    /// Where to.
+    pub url: String,
+    /// What proves who asks.
+    pub token: Secret<String>,
+    /// JSON that is sent.
+    pub body: String,
+    /// How long it may take.
+    pub timeout: Duration,
+}
+
+/// Calls plugins.
+pub trait Plugins: Send + Sync + fmt::Debug {
+    /// Sends a body; answers with a status and a body.
+    fn post(&self, call: PluginCall) -> BoxFuture<'_, Result<(u16, Bytes), String>>;
+}
+
+/// What a provider is asked with.
+#[derive(Clone)]
+pub struct ProviderAsk {
+    /// What is asked.
+    pub question: ProviderQuestion,
+    /// Name of the set, for metrics; its namespace is in the question.
+    pub set: String,
+    /// Which providers may be asked and how.
+    pub settings: Arc<ApplicationSets>,
+    /// Reads the Secrets and `ConfigMaps` that the question names.
+    pub objects: Arc<dyn References>,
+}
+
+/// A Secret or a `ConfigMap`.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Referenced {
+    /// Labels.
+    pub labels: BTreeMap<String, String>,
+    /// Data; that of Secrets decoded.
+    pub data: TextMap,
+}
+
+/// Reads what generators refer to.
+pub trait References: Send + Sync {
+    /// A Secret; `None` when there is none.
+    fn secret<'a>(
+        &'a self,
+        namespace: &'a str,
+        name: &'a str,
+    ) -> BoxFuture<'a, Result<Option<Referenced>, String>>;
+
+    /// A `ConfigMap`; `None` when there is none.
+    fn config_map<'a>(
+        &'a self,
+        namespace: &'a str,
+        name: &'a str,
+    ) -> BoxFuture<'a, Result<Option<Referenced>, String>>;
+}
+
+/// Asks providers of repositories. What they do not say completely is an error (INV-8).
+pub trait Providers: Send + Sync + fmt::Debug {
+    /// Repositories, as parameters without `values`.
+    fn repositories(&self, ask: ProviderAsk) -> BoxFuture<'_, Result<Vec<Params>, String>>;
+
+    /// Pull requests, as parameters without `values`.
+    fn pull_requests(&self, ask: ProviderAsk) -> BoxFuture<'_, Result<Vec<Params>, String>>;
+}
+
+/// No provider can be asked.
+#[derive(Debug)]
+pub struct NoProviders;
+
+impl NoProviders {
+    fn refuse(ask: &ProviderAsk) -> Result<Vec<Params>, String> {
+        Err(format!("this version cannot ask the provider {:?}", ask.question.provider))
+    }
+}
+
+impl Providers for NoProviders {
+    fn repositories(&self, ask: ProviderAsk) -> BoxFuture<'_, Result<Vec<Params>, String>> {
+        Box::pin(async move { Self::refuse(&ask) })
+    }
+
+    fn pull_requests(&self, ask: ProviderAsk) -> BoxFuture<'_, Result<Vec<Params>, String>> {
+        Box::pin(async move { Self::refuse(&ask) })
+    }
+}
+
+/// Plugins that are asked over HTTP.
+#[derive(Debug, Default)]
+pub struct HttpPlugins {
+    /// Made when it is needed: it reads the roots of the system.
+    client: OnceLock<reqwest::Client>,
+}
+
+impl HttpPlugins {
+    fn client(&self) -> Result<&reqwest::Client, String> {
+        if let Some(client) = self.client.get() {
+            return Ok(client);
+        }
+        tiphys_cloud::provide_crypto();
+        let built = reqwest::Client::builder().user_agent(PLUGIN_USER_AGENT).build();
+        let built = built.map_err(|error| shown(&error))?;
+        Ok(self.client.get_or_init(|| built))
+    }
+
+    async fn call(&self, call: PluginCall) -> Result<(u16, Bytes), String> {
+        let request = self
+            .client()?
+            .post(&call.url)
+            .timeout(call.timeout.min(TIMEOUT_MAX))
+            .bearer_auth(call.token.expose())
+            .header("content-type", "application/json")
+            .body(call.body);
+        let mut response = request.send().await.map_err(|error| shown(&error))?;
+        let status = response.status().as_u16();
+        let mut body = Vec::new();
+        while let Some(chunk) = response.chunk().await.map_err(|error| shown(&error))? {
+            if body.len() + chunk.len() > ANSWER_BYTES_MAX {
+                return Err(format!("the answer has more than {ANSWER_BYTES_MAX} bytes"));
+            }
+            body.extend_from_slice(&chunk);
+        }
+        Ok((status, body.into()))
+    }
+}
+
+impl Plugins for HttpPlugins {
+    fn post(&self, call: PluginCall) -> BoxFuture<'_, Result<(u16, Bytes), String>> {
+        Box::pin(self.call(call))
+    }
+}
+
+/// What went wrong, without the URL, which may have a password, and with its causes.
+fn shown(error: &reqwest::Error) -> String {
+    let mut text = match error {
+        error if error.is_timeout() => "it took too long".to_owned(),
+        error if error.is_connect() => "it cannot be reached".to_owned(),
+        error if error.is_builder() => "its address cannot be used".to_owned(),
+        _ => "the call failed".to_owned(),
+    };
+    let mut cause = std::error::Error::source(error);
+    while let Some(source) = cause {
+        text.push_str(": ");
+        text.push_str(&source.to_string());
+        cause = source.source();
+    }
+    text
+}

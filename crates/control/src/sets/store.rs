@@ -1,0 +1,239 @@
+//! The sets this process knows, as the watch and our own writes show them, and what is remembered of each.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::sync::Arc;
+
+use jiff::Timestamp;
+use parking_lot::{Mutex, RwLock};
+use serde::Deserialize;
+use serde_json::Value;
+use serde_json::value::RawValue;
+use smol_str::SmolStr;
+use tiphys_api::ApplicationSet;
+use tiphys_api::names::annotation;
+use tiphys_object::Object;
+
+use super::ledger::Remembered;
+use crate::app_key::SetKey;
+use crate::store::is_news;
+
+/// One set.
+#[derive(Clone)]
+pub(super) struct SetEntry {
+    /// The object as last seen.
+    pub(super) object: Arc<Object>,
+    pub(super) memory: Arc<Mutex<SetMemory>>,
+}
+
+/// Memory of one set. All of it can be lost: a restart looks once more and arrives at the same place.
+#[derive(Default)]
+pub(super) struct SetMemory {
+    /// Looks that failed, one after another.
+    pub(super) failures: u32,
+    /// Looks that met somebody else's writes, one after another.
+    pub(super) conflicts: u32,
+    /// Since when the generators find nothing where there was something (INV-8).
+    pub(super) empty_since: Option<Timestamp>,
+    /// Applications that were answered to exist and that the watch has not shown yet.
+    pub(super) unseen: BTreeSet<SmolStr>,
+    /// Unique ids of Applications whose deletion was accepted, with its time: a late watch shows them as they were.
+    pub(super) doomed: BTreeMap<SmolStr, Timestamp>,
+    /// Warnings of the last look: what lasts is told once.
+    pub(super) told: BTreeSet<(String, String)>,
+    /// What services answered at the last look that asked them.
+    pub(super) answers: Remembered,
+    /// Whether services are asked again: something else than an Application changed, or the time has come.
+    pub(super) asks_again: bool,
+    /// How often a delivery asked for a look; one that comes during a look is not lost.
+    pub(super) deliveries: u64,
+    /// What metrics say of it.
+    pub(super) shown: Shown,
+}
+
+/// What metrics say of a set.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Shown {
+    /// Reason of the condition `ResourcesUpToDate`.
+    pub(super) status: String,
+    pub(super) owned: i64,
+    /// The step of the roll-out, from 1; 0 when there is none.
+    pub(super) step: usize,
+}
+
+/// What of a set is compared as it is written.
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct Parts<'a> {
+    #[serde(borrow)]
+    spec: Option<&'a RawValue>,
+    #[serde(borrow)]
+    status: Option<StatusParts<'a>>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+struct StatusParts<'a> {
+    #[serde(borrow)]
+    application_status: Option<&'a RawValue>,
+}
+
+/// What changed between two states of a set.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Difference {
+    /// What people control; that a refresh is not asked for any more does not count (ASET-180).
+    pub(super) declared: bool,
+    /// The bookkeeping of a roll-out.
+    pub(super) rollout: bool,
+}
+
+impl Difference {
+    pub(super) fn between(old: &Object, new: &Object) -> Self {
+        let (a, b) = (old.metadata(), new.metadata());
+        let annotations = a.annotations.iter().ne(b.annotations.iter())
+            && a.annotations
+                .iter()
+                .filter(|(key, _)| *key != annotation::SET_REFRESH)
+                .ne(b.annotations.iter());
+        let metadata = annotations
+            || a.uid != b.uid
+            || a.labels != b.labels
+            || a.finalizers != b.finalizers
+            || a.deletion_timestamp != b.deletion_timestamp;
+        let parts = |object: &Object| -> (String, String) {
+            let parts = serde_json::from_slice::<Parts<'_>>(object.raw()).unwrap_or_default();
+            let text = |raw: Option<&RawValue>| raw.map(|raw| raw.get().to_owned()).unwrap_or_default();
+            (text(parts.spec), text(parts.status.and_then(|status| status.application_status)))
+        };
+        let (old, new) = (parts(old), parts(new));
+        Self { declared: metadata || old.0 != new.0, rollout: old.1 != new.1 }
+    }
+}
+
+/// All sets; one writer (the watch and the rounds' own writes), many readers.
+#[derive(Default)]
+pub(super) struct SetStore {
+    sets: RwLock<HashMap<SetKey, SetEntry>>,
+}
+
+impl SetStore {
+    pub(super) fn get(&self, key: &SetKey) -> Option<SetEntry> {
+        self.sets.read().get(key).cloned()
+    }
+
+    pub(super) fn is_news(&self, key: &SetKey, uid: &str, version: &str) -> bool {
+        let sets = self.sets.read();
+        is_news(sets.get(key).map(|entry| entry.object.metadata()), uid, version)
+    }
+
+    /// Takes a newer state; says what was known before.
+    pub(super) fn upsert(&self, object: Arc<Object>) -> Option<SetEntry> {
+        let key = SetKey::new(object.namespace(), object.name());
+        let mut sets = self.sets.write();
+        let old = sets.get(&key).cloned();
+        let same = old.as_ref().filter(|old| old.object.metadata().uid == object.metadata().uid);
+        let memory = same.map_or_else(Arc::default, |old| Arc::clone(&old.memory));
+        sets.insert(key, SetEntry { object, memory });
+        old
+    }
+
+    /// Takes the answer to a write of our own: it may renew what is known, never bring back what is gone.
+    pub(super) fn update(&self, object: Arc<Object>) {
+        let key = SetKey::new(object.namespace(), object.name());
+        let mut sets = self.sets.write();
+        let Some(entry) = sets.get_mut(&key) else { return };
+        let metadata = object.metadata();
+        let is_same = entry.object.metadata().uid == metadata.uid;
+        if is_same && is_news(Some(entry.object.metadata()), &metadata.uid, &metadata.resource_version) {
+            entry.object = object;
+        }
+    }
+
+    pub(super) fn remove(&self, key: &SetKey) -> bool {
+        self.sets.write().remove(key).is_some()
+    }
+
+    pub(super) fn keys(&self) -> Vec<SetKey> {
+        let mut keys: Vec<SetKey> = self.sets.read().keys().cloned().collect();
+        keys.sort_unstable();
+        keys
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.sets.read().len()
+    }
+}
+
+impl SetEntry {
+    /// The whole object in typed form.
+    ///
+    /// # Errors
+    /// When the object has members of types that the CRD forbids.
+    pub(super) fn parse(&self) -> Result<ApplicationSet, serde_json::Error> {
+        serde_json::from_slice(self.object.raw())
+    }
+}
+
+/// The status of a set as it is stored.
+pub(super) fn stored_status(object: &Object) -> Value {
+    #[derive(Default, Deserialize)]
+    #[serde(default)]
+    struct Status {
+        status: Value,
+    }
+    serde_json::from_slice::<Status>(object.raw()).unwrap_or_default().status
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn object(version: u64, change: impl FnOnce(&mut Value)) -> Arc<Object> {
+        let mut value = json!({"apiVersion": "argoproj.io/v1alpha1", "kind": "ApplicationSet",
+            "metadata": {"name": "s", "namespace": "argocd", "uid": "u", "resourceVersion": version.to_string(),
+                "annotations": {"note": "1"}},
+            "spec": {"generators": []}, "status": {"applicationStatus": []}});
+        change(&mut value);
+        Arc::new(Object::from_value(&value).unwrap())
+    }
+
+    #[test]
+    fn aset_180_only_what_matters_is_a_change() {
+        let between = |a: &Object, b: &Object| {
+            let difference = Difference::between(a, b);
+            (difference.declared, difference.rollout)
+        };
+        let plain = object(1, |_| {});
+        let asked = object(2, |v| v["metadata"]["annotations"][annotation::SET_REFRESH] = json!("true"));
+        assert_eq!(between(&plain, &object(2, |v| v["status"]["resources"] = json!([]))), (false, false));
+        assert_eq!(between(&plain, &asked), (true, false));
+        assert_eq!(between(&asked, &plain), (false, false), "a refresh that was made");
+        assert_eq!(between(&asked, &object(3, |v| v["metadata"]["annotations"] = json!({}))), (true, false));
+        assert_eq!(between(&plain, &object(2, |v| v["spec"]["goTemplate"] = json!(true))), (true, false));
+        assert_eq!(
+            between(&plain, &object(2, |v| v["metadata"]["labels"] = json!({"a": "b"}))),
+            (true, false)
+        );
+        let finalizers = object(2, |v| v["metadata"]["finalizers"] = json!(["x"]));
+        assert_eq!(between(&plain, &finalizers), (true, false));
+        let rolled = object(2, |v| v["status"]["applicationStatus"] = json!([{"application": "a"}]));
+        assert_eq!(between(&plain, &rolled), (false, true));
+    }
+
+    #[test]
+    fn f3_an_answer_does_not_bring_back_what_is_gone() {
+        let store = SetStore::default();
+        let key = SetKey::new("argocd", "s");
+        store.update(object(1, |_| {}));
+        assert_eq!(store.len(), 0);
+        store.upsert(object(2, |_| {}));
+        store.get(&key).unwrap().memory.lock().failures = 3;
+        store.update(object(1, |v| v["spec"]["goTemplate"] = json!(true)));
+        assert_eq!(store.get(&key).unwrap().object.metadata().resource_version, "2");
+        store.upsert(object(3, |_| {}));
+        assert_eq!(store.get(&key).unwrap().memory.lock().failures, 3);
+        store.upsert(object(4, |v| v["metadata"]["uid"] = json!("other")));
+        assert_eq!(store.get(&key).unwrap().memory.lock().failures, 0, "another set of the same name");
+    }
+}

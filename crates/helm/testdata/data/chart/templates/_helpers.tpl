@@ -1,0 +1,1 @@
+{{- define "data.where" }}{{ .Template.Name }} below {{ .Template.BasePath }}{{ end }}

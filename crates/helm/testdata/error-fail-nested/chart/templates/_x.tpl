@@ -1,0 +1,2 @@
+{{ define "a" }}
+{{ fail "from inside" }}{{ end }}

@@ -1,0 +1,3 @@
+{{ define "a" }}{{ include "b" . }}{{ end }}
+{{ define "b" }}
+{{ .Values.a.b }}{{ end }}

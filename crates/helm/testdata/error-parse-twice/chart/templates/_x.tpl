@@ -1,0 +1,1 @@
+{{ define "a" }}1{{ end }}{{ define "a" }}2{{ end }}

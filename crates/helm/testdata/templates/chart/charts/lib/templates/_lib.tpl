@@ -1,0 +1,1 @@
+{{ define "lib" }}lib {{ .Values.zero }}{{ end }}

@@ -1,0 +1,1 @@
+{{ define "name" }}root-a{{ end }}{{ define "who" }}root{{ end }}{{ define "blank" }}kept{{ end }}

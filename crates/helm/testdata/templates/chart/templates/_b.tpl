@@ -1,0 +1,1 @@
+{{ define "name" }}root-b{{ end }}{{ define "blank" }}{{/* nothing */}} {{ end }}

@@ -1,0 +1,1 @@
+{{ define "name" }}deep{{ end }}{{ define "only-deep" }}{{ . }}{{ end }}

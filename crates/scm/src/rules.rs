@@ -1,0 +1,137 @@
+//! What may be used to log in (ASET-59). Pure: what is there, is given.
+
+use std::collections::BTreeMap;
+
+use tiphys_api::secret::Secret;
+
+use crate::{Needs, ScmError, SecretKey};
+
+/// The label of Secrets that generators may read in strict mode, and its value.
+const MARK: (&str, &str) = ("argocd.argoproj.io/secret-type", "scm-creds");
+
+/// A Secret of the set's namespace.
+#[derive(Clone, Copy, Debug)]
+pub struct SecretObject<'s> {
+    /// Its labels.
+    pub labels: &'s BTreeMap<String, String>,
+    /// Its data, decoded.
+    pub data: &'s BTreeMap<String, String>,
+}
+
+/// What a generator logs in with, as it was read.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Credentials {
+    /// The token.
+    pub token: Option<Secret<String>>,
+    /// The password.
+    pub password: Option<Secret<String>>,
+    /// Certificates, PEM.
+    pub ca: Option<String>,
+    /// The GitHub App.
+    pub github_app: Option<GithubApp>,
+}
+
+/// A GitHub App.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct GithubApp {
+    /// Its id.
+    pub id: i64,
+    /// Id of its installation; 0 means that of the organisation.
+    pub installation: i64,
+    /// Its private key, PEM.
+    pub key: Secret<String>,
+    /// API of GitHub Enterprise; empty means that of GitHub.
+    pub base_url: String,
+}
+
+/// Whether generators may use providers at all, and an address that a generator names (ASET-59).
+///
+/// # Errors
+/// With the text that users see.
+pub fn check_access(is_enabled: bool, allowed: &[String], api: &str) -> Result<(), ScmError> {
+    if !is_enabled {
+        return Err(ScmError::Block("scm providers are disabled".to_owned()));
+    }
+    if api.is_empty() || allowed.is_empty() || allowed.iter().any(|entry| entry == api) {
+        return Ok(());
+    }
+    Err(ScmError::Block(format!(
+        "scm provider not allowed: scm provider \"{api}\" not allowed, must use one of the following: {}",
+        allowed.join(", ")
+    )))
+}
+
+/// The value of a key of a Secret. In strict mode the Secret has to be marked as one for generators.
+///
+/// # Errors
+/// When there is no such Secret or key, or it must not be used.
+pub fn secret_value(
+    reference: &SecretKey,
+    namespace: &str,
+    secret: Option<SecretObject<'_>>,
+    is_strict: bool,
+) -> Result<Secret<String>, ScmError> {
+    let SecretKey { secret_name, key } = reference;
+    let Some(secret) = secret else {
+        return Err(ScmError::Credentials(format!(
+            "error fetching secret {namespace}/{secret_name}: not found"
+        )));
+    };
+    if is_strict && secret.labels.get(MARK.0).map(String::as_str) != Some(MARK.1) {
+        return Err(ScmError::Credentials(format!(
+            "secret {namespace}/{secret_name} is not a valid SCM creds secret: it needs the label {}: {}",
+            MARK.0, MARK.1
+        )));
+    }
+    let value = secret.data.get(key).map(|value| Secret::from(value.as_str()));
+    value.ok_or_else(|| {
+        ScmError::Credentials(format!("key {key:?} in secret {namespace}/{secret_name} not found"))
+    })
+}
+
+impl GithubApp {
+    /// The app of a Secret in the form of repository credentials.
+    ///
+    /// # Errors
+    /// When it is none of an app.
+    pub fn of_secret(name: &str, data: &BTreeMap<String, String>) -> Result<Self, ScmError> {
+        let wrong = |what: &str| ScmError::Credentials(format!("secret {name:?}: {what}"));
+        let text = |key: &str| data.get(key).map(|text| text.trim()).unwrap_or_default();
+        let number = |key: &'static str| match text(key) {
+            "" => Ok(0),
+            digits => digits
+                .parse::<i64>()
+                .ok()
+                .filter(|number| *number > 0)
+                .ok_or_else(|| wrong(&format!("{key} is no id"))),
+        };
+        let id = number("githubAppID")?;
+        if id == 0 || text("githubAppPrivateKey").is_empty() {
+            return Err(wrong("githubAppID and githubAppPrivateKey are needed"));
+        }
+        Ok(Self {
+            id,
+            installation: number("githubAppInstallationID")?,
+            key: data.get("githubAppPrivateKey").map(String::as_str).unwrap_or_default().into(),
+            base_url: text("githubAppEnterpriseBaseUrl").to_owned(),
+        })
+    }
+}
+
+/// Whether everything that a generator needs was read.
+pub(crate) fn check_credentials(needs: &Needs, credentials: &Credentials) -> Result<(), ScmError> {
+    let missing = |what: &str| Err(ScmError::Credentials(format!("{what} was not read")));
+    if needs.token.is_some() && credentials.token.is_none() {
+        return missing("the token");
+    }
+    if needs.password.is_some() && credentials.password.is_none() {
+        return missing("the password");
+    }
+    if needs.ca.is_some() && credentials.ca.is_none() {
+        return missing("the certificate of caRef");
+    }
+    if needs.github_app.is_some() && credentials.github_app.is_none() {
+        return missing("the Secret of the GitHub App");
+    }
+    Ok(())
+}

@@ -1,0 +1,126 @@
+//! Who may be asked, with what, and how generators are read.
+
+use std::collections::BTreeMap;
+
+use serde_json::{Value, json};
+use tiphys_scm::{
+    GithubApp, PullRequestGenerator, ScmError, ScmGenerator, SecretKey, SecretObject, check_access,
+    secret_value,
+};
+
+use crate::double::block;
+
+#[test]
+fn aset_59_providers_may_be_switched_off_and_listed() {
+    let list = ["https://a".to_owned(), "https://b".to_owned()];
+    assert_eq!(check_access(false, &[], "").unwrap_err().to_string(), "scm providers are disabled");
+    assert!(check_access(true, &[], "https://x").is_ok());
+    assert!(check_access(true, &list, "").is_ok());
+    assert!(check_access(true, &list, "https://b").is_ok());
+    assert_eq!(
+        check_access(true, &list, "https://b/").unwrap_err().to_string(),
+        "scm provider not allowed: scm provider \"https://b/\" not allowed, must use one of the following: https://a, \
+         https://b"
+    );
+}
+
+#[test]
+fn aset_59_secrets_are_marked_in_strict_mode() {
+    let texts = |pairs: &[(&str, &str)]| -> BTreeMap<String, String> {
+        pairs.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect()
+    };
+    let reference = SecretKey { secret_name: "s".to_owned(), key: "k".to_owned() };
+    let data = texts(&[("k", "v")]);
+    let (plain, marked) = (texts(&[]), texts(&[("argocd.argoproj.io/secret-type", "scm-creds")]));
+    let read = |labels, data, is_strict| {
+        secret_value(&reference, "ns", Some(SecretObject { labels, data }), is_strict)
+    };
+    assert_eq!(read(&plain, &data, false).unwrap().expose(), "v");
+    assert_eq!(read(&marked, &data, true).unwrap().expose(), "v");
+    let error = read(&plain, &data, true).unwrap_err().to_string();
+    assert!(error.contains("ns/s is not a valid SCM creds secret"), "{error}");
+    let other = texts(&[("argocd.argoproj.io/secret-type", "repository")]);
+    assert!(read(&other, &data, true).is_err());
+    let error = read(&marked, &plain, true).unwrap_err().to_string();
+    assert!(error.contains("\"k\" in secret ns/s"), "{error}");
+    assert!(secret_value(&reference, "ns", None, false).unwrap_err().to_string().contains("ns/s"));
+
+    let app = |pairs: &[(&str, &str)]| GithubApp::of_secret("app", &texts(pairs));
+    let found =
+        app(&[("githubAppID", " 7 "), ("githubAppInstallationID", "8"), ("githubAppPrivateKey", "k")])
+            .unwrap();
+    assert_eq!((found.id, found.installation, found.base_url.as_str()), (7, 8, ""));
+    for wrong in [
+        vec![("githubAppID", "7")],
+        vec![("githubAppPrivateKey", "k")],
+        vec![("githubAppID", "x"), ("githubAppPrivateKey", "k")],
+        vec![("githubAppID", "7"), ("githubAppInstallationID", "-1"), ("githubAppPrivateKey", "k")],
+    ] {
+        assert!(matches!(app(&wrong), Err(ScmError::Credentials(_))), "{wrong:?}");
+    }
+}
+
+#[test]
+fn aset_55_generators_are_read_completely() {
+    let read = |generator: Value| ScmGenerator::read(&block(&generator)).map(|read| read.needs().clone());
+    let error = |generator: Value| read(generator).unwrap_err().to_string();
+    assert_eq!(error(json!({})), "no SCM provider implementation configured");
+    assert_eq!(error(json!({"github": null, "bitbucket": 1})), "no SCM provider implementation configured");
+    assert_eq!(error(json!({"github": {}})), "github.organization: a text is needed");
+    assert_eq!(error(json!({"github": {"organization": 1}})), "github.organization: a text is needed");
+    assert_eq!(
+        error(json!({"github": {"organization": "o", "insecure": true}})),
+        "github.insecure: there is no such field"
+    );
+    assert_eq!(
+        error(json!({"github": {"organization": "o"}, "more": 1})),
+        "scmProvider.more: there is no such field"
+    );
+    assert_eq!(
+        error(json!({"github": {"organization": "o"}, "cloneProtocol": "git"})),
+        "unknown clone protocol git"
+    );
+    assert_eq!(
+        error(json!({"github": {"organization": "o"}, "cloneProtocol": "https-fips"})),
+        "unknown clone protocol https-fips"
+    );
+    assert_eq!(
+        error(json!({"github": {"organization": "o"}, "filters": [1]})),
+        "scmProvider.filters: a list of objects is needed"
+    );
+    assert_eq!(
+        error(json!({"github": {"organization": "o"}, "filters": [{"x": ""}]})),
+        "filters.x: there is no such field"
+    );
+    assert_eq!(
+        error(json!({"gitlab": {"group": "g", "includeSubgroups": "yes"}})),
+        "gitlab.includeSubgroups: true or false is needed"
+    );
+    assert_eq!(error(json!({"gitea": {"owner": "o"}})), "gitea.api: a text is needed");
+    assert_eq!(
+        error(json!({"azureDevOps": {"organization": "o", "teamProject": "p"}})),
+        "azureDevOps.accessTokenRef: an object is needed"
+    );
+    // Of several the first counts; what others read is passed over.
+    let needs = read(json!({
+        "gitlab": {"group": "g", "tokenRef": {"secretName": "s", "key": "k"}, "caRef": {"configMapName": "c", "key": "k"}},
+        "gitea": {}, "values": {"a": "b"}, "template": {}, "requeueAfterSeconds": 60, "cloneProtocol": "https"}))
+    .unwrap();
+    assert_eq!(needs.token.map(|token| token.secret_name).as_deref(), Some("s"));
+    assert_eq!(needs.ca.map(|ca| ca.name).as_deref(), Some("c"));
+
+    let error = |generator: Value| PullRequestGenerator::read(&block(&generator)).unwrap_err().to_string();
+    assert_eq!(error(json!({"azureDevOps": {}})), "no Pull Request provider implementation configured");
+    assert_eq!(
+        error(json!({"azuredevops": {"organization": "o", "project": "p"}})),
+        "azuredevops.repo: a text is needed"
+    );
+    assert_eq!(
+        error(json!({"github": {"owner": "o", "repo": "r", "labels": "x"}})),
+        "github.labels: a list of texts is needed"
+    );
+    let generator =
+        json!({"github": {"owner": "o", "repo": "r", "api": "https://h"}, "filters": [{"titleMatch": "x"}]});
+    let read = PullRequestGenerator::read(&block(&generator)).unwrap();
+    assert_eq!(read.api(), "https://h");
+}
