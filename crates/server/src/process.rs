@@ -273,7 +273,7 @@ struct Pair {
 /// The certificate of the port (API-4): that of its own Secret, else that of the installation's. Deviation: none is made
 /// up; without one the port speaks plain text.
 fn certificate(world: &World) -> Option<Pair> {
-    let own = world.secret(crate::world::TLS_SECRET).map(|object| objects::decoded(&object));
+    let own = world.secret(crate::world::TLS_SECRET).map(|object| objects::decoded(object));
     let pair = |certificate: Option<String>, key: Option<String>| {
         let (certificate, key) = (certificate?, key?);
         (!certificate.is_empty() && !key.is_empty()).then(|| Pair { certificate, key: Secret::new(key) })

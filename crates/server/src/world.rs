@@ -153,6 +153,12 @@ impl World {
         self.projects.get(name).is_some_and(|version| is_at_least(version, wanted))
     }
 
+    /// Whether the snapshot has a Secret that settings may refer to in this version, or a later one.
+    pub(crate) fn has_secret(&self, name: &str, wanted: &str) -> bool {
+        let version = |object: &Arc<Object>| object.metadata().resource_version.clone();
+        self.secrets.get(name).is_some_and(|object| is_at_least(&version(object), wanted))
+    }
+
     /// Whether the snapshot has what was written to Secrets.
     pub(crate) fn has_seen(&self, written: &Secrets) -> bool {
         written.touched().all(|(name, object)| match (self.declaring.get(name), object) {

@@ -4,9 +4,8 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use axum::Router;
-use futures::FutureExt as _;
+use futures::{FutureExt as _, StreamExt as _};
 use futures::future::BoxFuture;
-use http_body_util::BodyExt as _;
 use serde_json::Value;
 use tiphys_api::{Application, ApplicationSet};
 use tiphys_cluster::Connection;
@@ -36,6 +35,10 @@ fn status(error: ShowError) -> Status {
     Status::new(code, error.to_string())
 }
 
+fn named(key: &AppKey) -> (&str, &str) {
+    (&key.namespace, &key.name)
+}
+
 impl Live for Shows {
     fn check_sources<'a>(&'a self, app: &'a Application) -> BoxFuture<'a, Result<(), String>> {
         async move {
@@ -61,7 +64,7 @@ impl Live for Shows {
         key: &'a AppKey,
         revisions: &'a [(usize, String)],
     ) -> BoxFuture<'a, Result<Vec<Value>, Status>> {
-        async move { self.0.manifests((&key.namespace, &key.name), revisions).await.map_err(status) }.boxed()
+        async move { self.0.manifests(named(key), revisions).await.map_err(status) }.boxed()
     }
 
     fn resource<'a>(
@@ -69,7 +72,7 @@ impl Live for Shows {
         key: &'a AppKey,
         resource: &'a ResourceKey,
     ) -> BoxFuture<'a, Result<Value, Status>> {
-        async move { self.0.resource((&key.namespace, &key.name), resource).await.map_err(status) }.boxed()
+        async move { self.0.resource(named(key), resource).await.map_err(status) }.boxed()
     }
 
     fn generate<'a>(&'a self, set: &'a ApplicationSet) -> BoxFuture<'a, Result<Vec<Value>, Status>> {
@@ -97,8 +100,7 @@ fn handler(router: Router) -> Handler {
             let response = answer.unwrap_or_else(|never| match never {});
             response.map(|body| {
                 // A body of the router that fails in the middle ends there.
-                use futures::StreamExt as _;
-                let frames = http_body_util::BodyStream::new(body).filter_map(|frame| async { frame.ok() });
+                let frames = http_body_util::BodyStream::new(body).filter_map(|frame| async move { frame.ok() });
                 tiphys_server::http::body::frames(frames)
             })
         }

@@ -48,20 +48,27 @@ struct CanI {
 }
 
 pub(super) async fn call(context: &Context<'_>, method: &str, request: Value) -> Result<Reply, Status> {
+    // One's own account is always there to be looked at and changed (API-54).
+    let own = context.claims().and_then(|claims| claims.own_account());
+    let asks = context.asks();
+    let asks = |access: &Access<'_>| if own == Some(access.object) { Ok(()) } else { asks(access) };
+    let settings = context.world.installation.settings.cm();
+    let accounts = Accounts::new(&context.parts.store, Caller::asking(&asks), settings);
     let answer = match method {
         "CanI" => can_i(context, &request::read(request)?)?,
         "ListAccounts" => {
-            let found = accounts(context, async |accounts| accounts.list().await).await?;
+            let found = accounts.list().await?;
             json!({"items": found.all.values().map(shown).collect::<Vec<_>>()})
         }
         "GetAccount" => {
             let Named { name, .. } = request::read(request)?;
-            shown(&accounts(context, async |accounts| accounts.get(&name).await).await?)
+            shown(&accounts.get(&name).await?)
         }
-        "CreateToken" => create_token(context, request::read(request)?).await?,
+        "CreateToken" => create_token(context, &accounts, request::read(request)?).await?,
         "DeleteToken" => {
             let Named { name, id } = request::read(request)?;
-            accounts(context, async |accounts| accounts.delete_token(&name, &id).await).await?;
+            accounts.delete_token(&name, &id).await?;
+            context.see_secret().await;
             json!({})
         }
         "UpdatePassword" => update_password(context, request::read(request)?).await?,
@@ -77,19 +84,11 @@ fn can_i(context: &Context<'_>, asked: &CanI) -> Result<Value, Status> {
     Ok(json!({"value": if answer { "yes" } else { "no" }}))
 }
 
-/// Asks the service layer on behalf of the caller, who may always look at and change their own account (API-54).
-async fn accounts<T>(
+async fn create_token(
     context: &Context<'_>,
-    ask: impl AsyncFnOnce(Accounts<'_>) -> Result<T, tiphys_service::Error>,
-) -> Result<T, Status> {
-    let own = context.claims().and_then(|claims| claims.own_account());
-    let asks = context.asks();
-    let asks = |access: &Access<'_>| if own == Some(access.object) { Ok(()) } else { asks(access) };
-    let settings = context.world.installation.settings.cm();
-    Ok(ask(Accounts::new(&context.parts.store, Caller::asking(&asks), settings)).await?)
-}
-
-async fn create_token(context: &Context<'_>, asked: CreateToken) -> Result<Value, Status> {
+    accounts: &Accounts<'_>,
+    asked: CreateToken,
+) -> Result<Value, Status> {
     let CreateToken { name, expires_in, id } = asked;
     let id = if id.is_empty() {
         random_id().ok_or_else(|| Status::internal("the system gives no randomness"))?
@@ -97,7 +96,8 @@ async fn create_token(context: &Context<'_>, asked: CreateToken) -> Result<Value
         id
     };
     let issue = Issue { account: &name, id: &id, expires_in, now: context.parts.clock.now() };
-    let token = accounts(context, async |accounts| accounts.create_token(&issue).await).await?;
+    let token = accounts.create_token(&issue).await?;
+    context.see_secret().await;
     Ok(json!({"token": token.expose()}))
 }
 
@@ -136,5 +136,6 @@ async fn update_password(context: &Context<'_>, asked: UpdatePassword) -> Result
     let settings = context.world.installation.settings.cm();
     let accounts = Accounts::new(&context.parts.store, Caller::operator(), settings);
     accounts.set_password(&target, &asked.new_password, now).await?;
+    context.see_secret().await;
     Ok(json!({}))
 }

@@ -155,7 +155,8 @@ pub(super) async fn call(context: &Context<'_>, method: &str, message: Value) ->
             if !(query.server.is_empty() && query.name.is_empty()) {
                 found.truncate(1);
             }
-            let shown = found.into_iter().map(|cluster| shown(context, cluster, &plugins));
+            let shown: Vec<_> =
+                found.into_iter().map(|cluster| shown(context, cluster, &plugins)).collect();
             let items: Vec<Value> = futures::stream::iter(shown).buffered(ASKED_MAX).collect().await;
             json!({"metadata": {}, "items": items})
         }

@@ -3,7 +3,9 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use tiphys_api::names::SECRET;
 use tiphys_policy::pattern::regex_list;
+use tiphys_policy::permit::Own;
 use tiphys_policy::project::namespace_enabled;
 use tiphys_policy::rbac::{Authorized, Caller, Protected, Request, Resource};
 use tiphys_service::{Access, Secrets};
@@ -131,6 +133,14 @@ impl<'p> Context<'p> {
     /// The same for Secrets.
     pub(super) async fn see(&self, written: &Secrets) {
         self.catch_up(|world| world.has_seen(written)).await;
+    }
+
+    /// The same for the Secret of the installation, which is read again to find out what it is now.
+    pub(super) async fn see_secret(&self) {
+        if let Ok(Some(object)) = self.parts.store.get(Own::Secret, SECRET).await {
+            let version = object.metadata().resource_version.clone();
+            self.catch_up(|world| world.has_secret(SECRET, &version)).await;
+        }
     }
 
     /// The name of the caller in records: the account, or what an identity provider says (API-53).

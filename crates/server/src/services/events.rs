@@ -38,7 +38,7 @@ pub(super) async fn of(context: &Context<'_>, object: &Object) -> Result<Value, 
 async fn list(context: &Context<'_>, object: &Object) -> Result<Vec<Value>, Status> {
     let home = &context.parts.home;
     let kinds = Discovery::new(home.clone()).kinds().await.map_err(tiphys_service::Error::from)?;
-    let resource = kinds.resource(&Gvk::new("", "v1", "Event"));
+    let resource = kinds.resource(&Gvk::new("", "v1", "Event")).map(Arc::clone);
     let resource = resource.ok_or_else(|| Status::new(Code::Unavailable, "the cluster has no events"))?;
     let query = ObjectQuery {
         resource,

@@ -17,8 +17,13 @@ use crate::call::{Reply, Status};
 #[serde(default, rename_all = "camelCase")]
 struct Query {
     repo: String,
-    force_refresh: bool,
-    app_project: Option<String>,
+    app_project: String,
+}
+
+impl Query {
+    fn project(&self) -> Option<&str> {
+        Some(self.app_project.as_str()).filter(|project| !project.is_empty())
+    }
 }
 
 #[derive(Default, Deserialize)]
@@ -77,8 +82,7 @@ pub(super) async fn call(context: &Context<'_>, method: &str, message: Value) ->
     };
     let answer = match word.as_str() {
         "List" | "ListRepositories" => {
-            let Query { force_refresh, .. } = request::read(message)?;
-            list(context, &calls, force_refresh).await
+            list(context, &calls).await
         }
         "Get" => get(context, &calls, request::read(message)?).await?,
         "Create" | "CreateRepository" => create(context, &calls, request::read(message)?).await?,
@@ -108,7 +112,7 @@ fn message_members(message: Value) -> Map<String, Value> {
     }
 }
 
-async fn list(context: &Context<'_>, calls: &Repositories<'_>, _force: bool) -> Value {
+async fn list(context: &Context<'_>, calls: &Repositories<'_>) -> Value {
     let now = context.parts.clock.now();
     // Nothing is remembered of a connection: every list asks.
     let found = calls.list(&context.world.secrets(), context.parts.sources.as_ref(), now).await;
@@ -117,9 +121,9 @@ async fn list(context: &Context<'_>, calls: &Repositories<'_>, _force: bool) -> 
 }
 
 async fn get(context: &Context<'_>, calls: &Repositories<'_>, query: Query) -> Result<Value, Status> {
-    let (now, project) = (context.parts.clock.now(), query.app_project.as_deref());
+    let now = context.parts.clock.now();
     let secrets = context.world.secrets();
-    let found = calls.get(&secrets, (&query.repo, project), context.parts.sources.as_ref(), now).await?;
+    let found = calls.get(&secrets, (query.repo.as_str(), query.project()), context.parts.sources.as_ref(), now).await?;
     Ok(shown(&found.repository, &found.state))
 }
 
@@ -151,7 +155,7 @@ async fn update(context: &Context<'_>, calls: &Repositories<'_>, asked: Write) -
 
 async fn delete(context: &Context<'_>, calls: &Repositories<'_>, query: Query) -> Result<Value, Status> {
     let mut secrets = context.world.secrets();
-    let left = calls.delete(&mut secrets, &query.repo, query.app_project.as_deref()).await?;
+    let left = calls.delete(&mut secrets, &query.repo, query.project()).await?;
     if !left.is_empty() {
         tracing::warn!(secrets = left.join(","), "other Secrets declare the repository that was deleted");
     }

@@ -17,6 +17,7 @@ use tiphys_server::catalog::Catalog;
 use tiphys_server::follow::{Following, Home as Way};
 use tiphys_server::http::{Bounds, Front, FrontOptions};
 use tiphys_server::listen::Listener;
+use tiphys_server::live::Live;
 use tiphys_server::services::audit::{Recorder, write};
 use tiphys_server::services::{Build, Parts, Services};
 use tiphys_server::session::Sessions;
@@ -42,6 +43,7 @@ pub(crate) struct Setup {
     pub(crate) sim: Sim,
     env: BTreeMap<String, String>,
     without_authentication: bool,
+    live: Option<Arc<dyn Live>>,
 }
 
 /// A running server.
@@ -61,7 +63,7 @@ impl Setup {
     pub(crate) fn new() -> Self {
         let clock = tiphys_sim::Clock::virtual_from(BEGIN.parse().unwrap());
         let sim = Sim::new(Options { clock, ..Options::default() }).unwrap();
-        let setup = Self { sim, env: BTreeMap::new(), without_authentication: false };
+        let setup = Self { sim, env: BTreeMap::new(), without_authentication: false, live: None };
         for definition in tiphys_api::crd::manifests() {
             setup.ask(Method::POST, "/apis/apiextensions.k8s.io/v1/customresourcedefinitions", &definition);
         }
@@ -114,6 +116,10 @@ impl Setup {
         self
     }
 
+    pub(crate) fn live(self, live: Arc<dyn Live>) -> Self {
+        Self { live: Some(live), ..self }
+    }
+
     pub(crate) async fn start(self) -> Home {
         let (tracker, cancel) = (TaskTracker::new(), CancellationToken::new());
         let sim = self.sim.clone();
@@ -145,7 +151,7 @@ impl Setup {
         let services = Services::new(Parts {
             catalog: Arc::clone(&catalog),
             sets,
-            live: None,
+            live: self.live,
             sources: None,
             home: connection.clone(),
             recorder,

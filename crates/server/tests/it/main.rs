@@ -6,9 +6,11 @@
     reason = "helpers of tests count as no tests"
 )]
 
+mod applications;
 mod grpc;
 mod home;
 mod identity;
 mod listener;
 mod rest;
+mod services;
 mod support;

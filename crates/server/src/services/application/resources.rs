@@ -89,7 +89,7 @@ pub(super) async fn managed(context: &Context<'_>, asked: Resources) -> Result<R
     let wanted =
         [("namespace", &asked.namespace), ("name", &asked.name), ("group", &asked.group), ("kind", &asked.kind)];
     items.retain(|item| {
-        wanted.iter().all(|(key, text)| text.is_empty() || item.get(*key).and_then(Value::as_str) == Some(text))
+        wanted.iter().all(|(key, text)| text.is_empty() || item.get(*key).and_then(Value::as_str) == Some(text.as_str()))
     });
     Ok(Reply::value(json!({"items": items})))
 }
