@@ -121,7 +121,11 @@ impl Api for Starting {
         async { Err(Status::new(Code::Unavailable, "the server is starting")) }.boxed()
     }
 
-    fn call(self: Arc<Self>, _call: Admitted, _requests: Requests) -> BoxFuture<'static, Result<Reply, Status>> {
+    fn call(
+        self: Arc<Self>,
+        _call: Admitted,
+        _requests: Requests,
+    ) -> BoxFuture<'static, Result<Reply, Status>> {
         async { Err(Status::new(Code::Unavailable, "the server is starting")) }.boxed()
     }
 
@@ -231,8 +235,13 @@ fn is_on(settings: &Settings, key: &str, variable: &str) -> bool {
 fn front_options(settings: &Settings, is_secure: bool) -> FrontOptions {
     let param = |key: &str, variable: &str| settings.param(key, variable).unwrap_or_default().to_owned();
     let root_path = param("server.rootpath", "ARGOCD_SERVER_ROOTPATH");
-    let base = if root_path.is_empty() { param("server.basehref", "ARGOCD_SERVER_BASEHREF") } else { root_path.clone() };
-    let types = settings.param("server.api.content.types", "ARGOCD_API_CONTENT_TYPES").unwrap_or("application/json");
+    let base = if root_path.is_empty() {
+        param("server.basehref", "ARGOCD_SERVER_BASEHREF")
+    } else {
+        root_path.clone()
+    };
+    let types =
+        settings.param("server.api.content.types", "ARGOCD_API_CONTENT_TYPES").unwrap_or("application/json");
     let pieces = settings.param("server.http.cookie.maxnumber", "ARGOCD_MAX_COOKIE_NUMBER");
     FrontOptions {
         root_path,

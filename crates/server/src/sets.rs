@@ -73,7 +73,8 @@ impl SetCatalog {
         let mut seen = self.seen.subscribe();
         let is_seen = || {
             let state = self.state.read();
-            let version = state.objects.get(key).map(|object| object.metadata().resource_version.parse::<u64>());
+            let version =
+                state.objects.get(key).map(|object| object.metadata().resource_version.parse::<u64>());
             match (version, wanted) {
                 (Some(version), Some(wanted)) => version.is_ok_and(|version| version >= wanted),
                 (found, wanted) => found.is_none() && wanted.is_none(),

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use smol_str::SmolStr;
-use tiphys_api::account::{Account, AccountError, Accounts};
 use tiphys_api::AppProject;
+use tiphys_api::account::{Account, AccountError, Accounts};
 use tiphys_api::names::SECRET_TYPE_LABEL;
 use tiphys_api::secret::Secret;
 use tiphys_installation::{Installation, InstallationData, objects};
@@ -117,7 +117,12 @@ impl World {
         Self {
             secrets: seen.secrets.clone(),
             declaring: seen.data.secrets.clone(),
-            projects: seen.data.projects.iter().map(|(name, object)| (name.clone(), version(object))).collect(),
+            projects: seen
+                .data
+                .projects
+                .iter()
+                .map(|(name, object)| (name.clone(), version(object)))
+                .collect(),
             news: old.map_or_else(|| Arc::new(watch::Sender::new(0)), |old| Arc::clone(&old.news)),
             installation,
             accounts,

@@ -27,7 +27,9 @@ pub enum ApplicationSetError {
         reason: String,
     },
     /// Nobody can tell which project its applications will have.
-    #[error("the Argo CD API does not currently support creating ApplicationSets with templated `project` fields")]
+    #[error(
+        "the Argo CD API does not currently support creating ApplicationSets with templated `project` fields"
+    )]
     TemplatedProject,
     /// Its project is not there.
     #[error("ApplicationSet references project {0} which does not exist")]
@@ -86,7 +88,8 @@ impl Wanted {
         if access::namespace(&value).is_empty() {
             access::metadata_mut(&mut value).insert("namespace".to_owned(), namespace.into());
         }
-        let project = value.pointer("/spec/template/spec/project").and_then(Value::as_str).unwrap_or_default();
+        let project =
+            value.pointer("/spec/template/spec/project").and_then(Value::as_str).unwrap_or_default();
         if project.contains("{{") {
             return Err(ApplicationSetError::TemplatedProject);
         }

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use axum::Router;
-use futures::{FutureExt as _, StreamExt as _};
 use futures::future::BoxFuture;
+use futures::{FutureExt as _, StreamExt as _};
 use serde_json::Value;
 use tiphys_api::{Application, ApplicationSet};
 use tiphys_cluster::Connection;
@@ -100,7 +100,8 @@ fn handler(router: Router) -> Handler {
             let response = answer.unwrap_or_else(|never| match never {});
             response.map(|body| {
                 // A body of the router that fails in the middle ends there.
-                let frames = http_body_util::BodyStream::new(body).filter_map(|frame| async move { frame.ok() });
+                let frames =
+                    http_body_util::BodyStream::new(body).filter_map(|frame| async move { frame.ok() });
                 tiphys_server::http::body::frames(frames)
             })
         }

@@ -103,7 +103,10 @@ pub(crate) fn serve(args: &[OsString]) -> ExitCode {
         return crate::fail(&text, 2);
     }
     if !serve.roles.iter().any(|role| role == "controller") {
-        return crate::fail("the roles repo and server run inside the controller; add the role controller", 2);
+        return crate::fail(
+            "the roles repo and server run inside the controller; add the role controller",
+            2,
+        );
     }
     let with_api = serve.roles.iter().any(|role| role == "server");
     start(serve.run, (Some(serve.metrics_port), with_api))

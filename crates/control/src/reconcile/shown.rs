@@ -81,7 +81,8 @@ pub(crate) async fn check_sources(controller: &Context, app: Application) -> Res
     let tracking = Arc::new(world.tracking_of(&app));
     let instance = tracking.instance_name(&key.namespace, &key.name).to_string();
     let value = serde_json::to_value(&app).map_err(|error| ShowError::Failed(error.to_string()))?;
-    let object = Object::from_value(&with_kind(value)).map_err(|error| ShowError::Failed(error.to_string()))?;
+    let object =
+        Object::from_value(&with_kind(value)).map_err(|error| ShowError::Failed(error.to_string()))?;
     let interpreters = &controller.interpreters;
     let runner = interpreters.runner(&instance, world.settings.controller().jq_timeout);
     let cx = AppContext {
@@ -204,8 +205,10 @@ pub(crate) async fn managed(controller: &Context, key: &AppKey) -> Result<Vec<Va
         for pair in pairs.iter().filter(|pair| !pair.hook) {
             let mut target = pair.target.as_deref().map(value_of).transpose()?.unwrap_or(Value::Null);
             let mut live = pair.live.as_deref().map(value_of).transpose()?.unwrap_or(Value::Null);
-            let (wanted, found) = (Some(&target).filter(|it| !it.is_null()), Some(&live).filter(|it| !it.is_null()));
-            let result = diff(wanted, found, &options).map_err(|error| ShowError::Failed(error.to_string()))?;
+            let (wanted, found) =
+                (Some(&target).filter(|it| !it.is_null()), Some(&live).filter(|it| !it.is_null()));
+            let result =
+                diff(wanted, found, &options).map_err(|error| ShowError::Failed(error.to_string()))?;
             let (mut normalized, mut predicted) = (result.normalized_live, result.predicted_live);
             hide(&mask, &mut [&mut target, &mut live, &mut normalized, &mut predicted])?;
             let version = pair.live.as_ref().map(|live| live.metadata().resource_version.to_string());
@@ -235,7 +238,8 @@ pub(crate) async fn resource_tree(controller: &Context, key: &AppKey) -> Result<
     let statuses: HashMap<ResourceKey, &ResourceStatus> =
         compared.resources.iter().map(|status| (key_of(status), status)).collect();
     let pairs = &compared.comparison.resources;
-    let roots: Vec<ResourceKey> = pairs.iter().filter_map(|pair| pair.live.as_ref()).map(|live| live.key()).collect();
+    let roots: Vec<ResourceKey> =
+        pairs.iter().filter_map(|pair| pair.live.as_ref()).map(|live| live.key()).collect();
     let index = &resolved.destination.index;
     let labels = custom_labels(&cx);
     let found = index.tree(&roots);
@@ -349,7 +353,9 @@ fn shown_node(
     if !node.parents.is_empty() {
         members.insert("parentRefs".to_owned(), node.parents.iter().map(parent).collect());
     }
-    if let Some(created) = Timestamp::from_second(node.created_seconds).ok().filter(|_| node.created_seconds != 0) {
+    if let Some(created) =
+        Timestamp::from_second(node.created_seconds).ok().filter(|_| node.created_seconds != 0)
+    {
         members.insert("createdAt".to_owned(), created.to_string().into());
     }
     if let Some(text) = text {
@@ -384,7 +390,10 @@ fn shown_object(object: &Object, text: &Value, status: Option<&ResourceStatus>, 
 
 fn missing_node(key: &ResourceKey, gvk: &Gvk) -> Value {
     let mut members = identity(key, &gvk.version);
-    members.insert("health".to_owned(), json!({"status": "Missing", "message": "Resource has not been created"}));
+    members.insert(
+        "health".to_owned(),
+        json!({"status": "Missing", "message": "Resource has not been created"}),
+    );
     Value::Object(members)
 }
 

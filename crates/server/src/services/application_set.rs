@@ -162,7 +162,10 @@ fn admit(context: &Context<'_>, wanted: &Wanted, action: &str) -> Result<(), Sta
 /// The applications that a set would make.
 async fn generated(context: &Context<'_>, set: &ApplicationSet) -> Result<Vec<Value>, Status> {
     let Some(live) = &context.parts.live else {
-        return Err(Status::new(Code::Unavailable, "this process has no controller, which knows what a set makes"));
+        return Err(Status::new(
+            Code::Unavailable,
+            "this process has no controller, which knows what a set makes",
+        ));
     };
     live.generate(set).await
 }
@@ -220,7 +223,9 @@ async fn delete(context: &Context<'_>, named: Named) -> Result<Value, Status> {
     match deleted.map_err(tiphys_service::Error::from)? {
         Deleted::Accepted => {
             super::audit::deleted_set(context, &object);
-            Ok(json!({"project": project_of(&object), "applicationset": rules::shown(&object).map_err(failed)?}))
+            Ok(
+                json!({"project": project_of(&object), "applicationset": rules::shown(&object).map_err(failed)?}),
+            )
         }
         Deleted::Absent => Err(failed(ApplicationSetError::NotFound(named.name))),
     }

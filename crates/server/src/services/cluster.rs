@@ -150,13 +150,14 @@ pub(super) async fn call(context: &Context<'_>, method: &str, message: Value) ->
         "List" => {
             let query: Query = request::read(message)?;
             let mut found = calls.list(&secrets);
-            found.retain(|cluster| query.server.is_empty() || cluster.server == query.server.trim_end_matches('/'));
+            found.retain(|cluster| {
+                query.server.is_empty() || cluster.server == query.server.trim_end_matches('/')
+            });
             found.retain(|cluster| query.name.is_empty() || cluster.name == query.name);
             if !(query.server.is_empty() && query.name.is_empty()) {
                 found.truncate(1);
             }
-            let shown: Vec<_> =
-                found.into_iter().map(|cluster| shown(context, cluster, &plugins)).collect();
+            let shown: Vec<_> = found.into_iter().map(|cluster| shown(context, cluster, &plugins)).collect();
             let items: Vec<Value> = futures::stream::iter(shown).buffered(ASKED_MAX).collect().await;
             json!({"metadata": {}, "items": items})
         }
@@ -168,7 +169,8 @@ pub(super) async fn call(context: &Context<'_>, method: &str, message: Value) ->
         }
         "Create" => {
             let asked: CreateCall = request::read(message)?;
-            let wire = asked.cluster.ok_or_else(|| Status::invalid("missing payload 'cluster' in request"))?;
+            let wire =
+                asked.cluster.ok_or_else(|| Status::invalid("missing payload 'cluster' in request"))?;
             let create = Create { cluster: wire.cluster(), upsert: asked.upsert };
             calls.create(&mut secrets, &create, &plugins).await?;
             context.see(&secrets).await;
@@ -176,7 +178,8 @@ pub(super) async fn call(context: &Context<'_>, method: &str, message: Value) ->
         }
         "Update" => {
             let asked: UpdateCall = request::read(message)?;
-            let wire = asked.cluster.ok_or_else(|| Status::invalid("missing payload 'cluster' in request"))?;
+            let wire =
+                asked.cluster.ok_or_else(|| Status::invalid("missing payload 'cluster' in request"))?;
             let query = Query { server: wire.server.clone(), name: wire.name.clone(), id: asked.id };
             let meant = Meant::read(&query)?;
             let before = calls.select(&secrets, meant.selector(), Action::Update)?;
@@ -216,7 +219,11 @@ pub(super) async fn call(context: &Context<'_>, method: &str, message: Value) ->
 }
 
 /// Whether a cluster answers as it would be stored (API-167).
-async fn check_answer(context: &Context<'_>, cluster: &Cluster, plugins: &PluginPolicy) -> Result<(), Status> {
+async fn check_answer(
+    context: &Context<'_>,
+    cluster: &Cluster,
+    plugins: &PluginPolicy,
+) -> Result<(), Status> {
     match ask(cluster, &context.parts.home, plugins).await {
         cluster::Answer::Failed(why) => {
             let error = cluster::ClusterCallError::Connection(why);
@@ -232,9 +239,9 @@ async fn shown(context: &Context<'_>, cluster: Cluster, plugins: &PluginPolicy) 
     let entries = context.parts.catalog.snapshot().entries;
     let clusters = &context.world.installation.clusters;
     let is_here = |server: &str| server == cluster.server;
-    let there = entries.iter().filter(|entry| {
-        clusters.resolve(&entry.destination).is_ok_and(|found| is_here(&found.server))
-    });
+    let there = entries
+        .iter()
+        .filter(|entry| clusters.resolve(&entry.destination).is_ok_and(|found| is_here(&found.server)));
     let applications = there.count();
     let state = State { applications, answer, asked_at: Some(context.parts.clock.now()) };
     cluster::shown(&cluster, &state)

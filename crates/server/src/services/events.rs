@@ -25,7 +25,8 @@ const LIST_TIMEOUT: Duration = Duration::from_secs(10);
 pub(super) async fn of(context: &Context<'_>, object: &Object) -> Result<Value, Status> {
     let unavailable = |reason: String| Status::new(Code::Unavailable, reason);
     let listed = tokio::time::timeout(LIST_TIMEOUT, list(context, object)).await;
-    let mut items = listed.map_err(|_elapsed| unavailable("the events were not listed in time".to_owned()))??;
+    let mut items =
+        listed.map_err(|_elapsed| unavailable("the events were not listed in time".to_owned()))??;
     for item in &mut items {
         if let Some(members) = item.as_object_mut() {
             members.remove("apiVersion");

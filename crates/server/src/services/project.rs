@@ -81,9 +81,7 @@ async fn stored(context: &Context<'_>, name: &str) -> Result<std::sync::Arc<Obje
 
 /// The members of an answer.
 fn shown(object: &Object) -> Result<Value, Status> {
-    let mut value = object
-        .to_value()
-        .map_err(|_unreadable| Status::internal("a project cannot be read"))?;
+    let mut value = object.to_value().map_err(|_unreadable| Status::internal("a project cannot be read"))?;
     if let Some(members) = value.as_object_mut() {
         members.remove("apiVersion");
         members.remove("kind");
@@ -104,7 +102,8 @@ fn list(context: &Context<'_>) -> Result<Value, Status> {
         // The proof is what is shown.
         caller.authorize("get", AppProject::clone(project), context.namespace()).ok()
     });
-    let items: Vec<Value> = seen.map(|proof: Authorized<AppProject>| value(proof.get())).collect::<Result<_, _>>()?;
+    let items: Vec<Value> =
+        seen.map(|proof: Authorized<AppProject>| value(proof.get())).collect::<Result<_, _>>()?;
     Ok(json!({"metadata": {}, "items": items}))
 }
 
@@ -258,7 +257,8 @@ async fn delete(context: &Context<'_>, asked: Named) -> Result<Value, Status> {
     let asks = context.asks();
     let calls = Projects::new(&context.parts.store, Caller::asking(&asks));
     let around = Around::read(context)?;
-    let before = context.parts.store.get(Own::Project, &asked.name).await.map_err(tiphys_service::Error::from)?;
+    let before =
+        context.parts.store.get(Own::Project, &asked.name).await.map_err(tiphys_service::Error::from)?;
     calls.delete(&asked.name, &around.surroundings(context)).await?;
     if let Some(object) = before {
         audit::project(context, &object, &Action::DeletedProject);
@@ -345,4 +345,3 @@ async fn delete_token(context: &Context<'_>, asked: Token) -> Result<Value, Stat
     settled(context, &asked.project, &Action::DeletedToken).await?;
     Ok(json!({}))
 }
-

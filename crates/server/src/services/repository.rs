@@ -81,9 +81,7 @@ pub(super) async fn call(context: &Context<'_>, method: &str, message: Value) ->
         }
     };
     let answer = match word.as_str() {
-        "List" | "ListRepositories" => {
-            list(context, &calls).await
-        }
+        "List" | "ListRepositories" => list(context, &calls).await,
         "Get" => get(context, &calls, request::read(message)?).await?,
         "Create" | "CreateRepository" => create(context, &calls, request::read(message)?).await?,
         "Update" | "UpdateRepository" => update(context, &calls, request::read(message)?).await?,
@@ -123,7 +121,9 @@ async fn list(context: &Context<'_>, calls: &Repositories<'_>) -> Value {
 async fn get(context: &Context<'_>, calls: &Repositories<'_>, query: Query) -> Result<Value, Status> {
     let now = context.parts.clock.now();
     let secrets = context.world.secrets();
-    let found = calls.get(&secrets, (query.repo.as_str(), query.project()), context.parts.sources.as_ref(), now).await?;
+    let found = calls
+        .get(&secrets, (query.repo.as_str(), query.project()), context.parts.sources.as_ref(), now)
+        .await?;
     Ok(shown(&found.repository, &found.state))
 }
 
@@ -169,17 +169,14 @@ fn list_apps(context: &Context<'_>, asked: AppsQuery) -> Status {
     if let Err(refused) = context.check(Resource::Repositories, "get", &object) {
         return refused;
     }
-    let app = application_object(&asked.app_project, context.namespace(), &asked.app_name, context.namespace());
+    let app =
+        application_object(&asked.app_project, context.namespace(), &asked.app_name, context.namespace());
     let may = |action| context.may(Resource::Applications, action, &app);
     if may("create") || may("update") { unimplemented("ListApps") } else { hidden() }
 }
 
 /// The credentials of many repositories.
-pub(super) async fn templates(
-    context: &Context<'_>,
-    method: &str,
-    message: Value,
-) -> Result<Reply, Status> {
+pub(super) async fn templates(context: &Context<'_>, method: &str, message: Value) -> Result<Reply, Status> {
     let (word, purpose) = purpose(method);
     let (asks, store) = (context.asks(), &context.parts.store);
     let caller = Caller::asking(&asks);

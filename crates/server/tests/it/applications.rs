@@ -23,7 +23,8 @@ struct Known;
 impl Live for Known {
     fn check_sources<'a>(&'a self, app: &'a Application) -> BoxFuture<'a, Result<(), String>> {
         let is_right = app.sources().iter().all(|source| source.path != "broken");
-        async move { if is_right { Ok(()) } else { Err("InvalidSpecError: no such path".to_owned()) } }.boxed()
+        async move { if is_right { Ok(()) } else { Err("InvalidSpecError: no such path".to_owned()) } }
+            .boxed()
     }
 
     fn tree<'a>(&'a self, key: &'a AppKey) -> BoxFuture<'a, Result<Value, Status>> {
@@ -31,7 +32,8 @@ impl Live for Known {
     }
 
     fn managed<'a>(&'a self, _key: &'a AppKey) -> BoxFuture<'a, Result<Vec<Value>, Status>> {
-        async { Ok(vec![json!({"kind": "Pod", "name": "a"}), json!({"kind": "Service", "name": "a"})]) }.boxed()
+        async { Ok(vec![json!({"kind": "Pod", "name": "a"}), json!({"kind": "Service", "name": "a"})]) }
+            .boxed()
     }
 
     fn manifests<'a>(
@@ -112,7 +114,10 @@ async fn api_126_a_spec_that_breaks_rules_is_refused() {
     );
     kim.ok("POST", &format!("{APPS}?validate=false"), &broken).await;
     let (status, text) = kim.refused("POST", APPS, &app("web2", "default")).await;
-    assert!(status == 403 && text.starts_with("permission denied: applications, create, default/web2"), "{text}");
+    assert!(
+        status == 403 && text.starts_with("permission denied: applications, create, default/web2"),
+        "{text}"
+    );
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -125,7 +130,9 @@ async fn api_114_who_may_not_see_an_application_does_not_learn_that_it_exists() 
         assert_eq!(answer, (403, "permission denied".to_owned()));
         let given = kim.refused("GET", &format!("{APPS}/{name}?project=shop"), &Value::Null).await;
         assert_eq!(given, (404, format!("applications.argoproj.io \"{name}\" not found")));
-        for (verb, path) in [("DELETE", ""), ("POST", "/sync"), ("GET", "/resource-tree"), ("GET", "/manifests")] {
+        for (verb, path) in
+            [("DELETE", ""), ("POST", "/sync"), ("GET", "/resource-tree"), ("GET", "/manifests")]
+        {
             let body = if verb == "POST" { json!({}) } else { Value::Null };
             let answer = kim.refused(verb, &format!("{APPS}/{name}{path}"), &body).await;
             assert_eq!(answer, (403, "permission denied".to_owned()), "{verb} {path}");

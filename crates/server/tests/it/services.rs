@@ -28,7 +28,8 @@ fn setup() -> Setup {
 async fn api_161_api_164_projects_are_made_seen_and_changed_by_those_who_may() {
     let home = setup().start().await;
     let (admin, kim, owner) = (home.account("admin"), home.account("kim"), home.account("owner"));
-    let wanted = json!({"project": {"metadata": {"name": "new"}, "spec": {"sourceRepos": ["https://git/*"]}}});
+    let wanted =
+        json!({"project": {"metadata": {"name": "new"}, "spec": {"sourceRepos": ["https://git/*"]}}});
     let (status, text) = kim.refused("POST", PROJECTS, &wanted).await;
     assert!(status == 403 && text.starts_with("permission denied: projects, create, new"), "{text}");
     let made = admin.ok("POST", PROJECTS, &wanted).await;
@@ -156,7 +157,10 @@ async fn api_166_api_168_clusters_are_seen_by_those_who_may_without_what_opens_t
     let seen = kim.ok("GET", "/api/v1/clusters", &Value::Null).await;
     assert_eq!(seen["items"].as_array().unwrap().len(), 1);
     let far = kim.ok("GET", "/api/v1/clusters/far?id.type=name", &Value::Null).await;
-    assert_eq!((&far["connectionState"]["status"], &far["config"]["tlsClientConfig"]["insecure"]), (&json!("Failed"), &json!(true)));
+    assert_eq!(
+        (&far["connectionState"]["status"], &far["config"]["tlsClientConfig"]["insecure"]),
+        (&json!("Failed"), &json!(true))
+    );
     for name in ["in-cluster", "nothing"] {
         let answer = kim.refused("GET", &format!("/api/v1/clusters/{name}?id.type=name"), &Value::Null).await;
         assert_eq!(answer, (403, "permission denied".to_owned()));
@@ -183,7 +187,8 @@ async fn api_154_api_158_sets_are_made_in_projects_by_those_who_may() {
     assert!(status == 400 && text.contains("templated `project` fields"), "{text}");
     let list = kim.ok("GET", SETS, &Value::Null).await;
     assert_eq!(list["items"][0]["metadata"]["name"], "all");
-    let (_, text) = kim.refused("POST", &format!("{SETS}/generate"), &json!({"applicationSet": set("x", "shop")})).await;
+    let (_, text) =
+        kim.refused("POST", &format!("{SETS}/generate"), &json!({"applicationSet": set("x", "shop")})).await;
     assert!(text.contains("no controller"), "{text}");
     let mut other = set("all", "shop");
     other["spec"]["generators"] = json!([]);

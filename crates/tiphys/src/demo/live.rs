@@ -237,7 +237,8 @@ async fn login(writer: &Writer, url: &str) -> anyhow::Result<String> {
     let place = url.strip_prefix("http://").and_then(|rest| rest.split('/').next()).unwrap_or_default();
     let secret = Target::new(Gvk::new("", "v1", "Secret"), NAMESPACE, INITIAL_SECRET);
     let stored = writer.get(&secret).await?;
-    let password = stored.and_then(|object| tiphys_installation::objects::decoded(&object).remove("password"));
+    let password =
+        stored.and_then(|object| tiphys_installation::objects::decoded(&object).remove("password"));
     let password = password.map(|password| format!(" --password {password}")).unwrap_or_default();
     Ok(format!("argocd login {place} --plaintext --username admin{password}"))
 }

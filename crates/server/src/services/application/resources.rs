@@ -86,10 +86,16 @@ pub(super) async fn tree(context: &Context<'_>, asked: Resources) -> Result<Repl
 pub(super) async fn managed(context: &Context<'_>, asked: Resources) -> Result<Reply, Status> {
     let found = access::cached(context, "get", &asked.named())?;
     let mut items = live(context)?.managed(&found.key).await?;
-    let wanted =
-        [("namespace", &asked.namespace), ("name", &asked.name), ("group", &asked.group), ("kind", &asked.kind)];
+    let wanted = [
+        ("namespace", &asked.namespace),
+        ("name", &asked.name),
+        ("group", &asked.group),
+        ("kind", &asked.kind),
+    ];
     items.retain(|item| {
-        wanted.iter().all(|(key, text)| text.is_empty() || item.get(*key).and_then(Value::as_str) == Some(text.as_str()))
+        wanted.iter().all(|(key, text)| {
+            text.is_empty() || item.get(*key).and_then(Value::as_str) == Some(text.as_str())
+        })
     });
     Ok(Reply::value(json!({"items": items})))
 }
@@ -120,9 +126,15 @@ fn revisions(app: &Application, asked: &Manifests) -> Result<Vec<(usize, String)
     }
     let position = |position: i64| {
         let at = usize::try_from(position).ok().and_then(|position| position.checked_sub(1));
-        at.filter(|at| *at < app.sources().len()).ok_or_else(|| Status::invalid("source position is out of range"))
+        at.filter(|at| *at < app.sources().len())
+            .ok_or_else(|| Status::invalid("source position is out of range"))
     };
-    asked.source_positions.iter().zip(&asked.revisions).map(|(at, text)| Ok((position(*at)?, text.clone()))).collect()
+    asked
+        .source_positions
+        .iter()
+        .zip(&asked.revisions)
+        .map(|(at, text)| Ok((position(*at)?, text.clone())))
+        .collect()
 }
 
 /// Events of the Application itself (API-144). Those of what it manages are answered by nobody yet.
