@@ -31,9 +31,11 @@ oracles: need-cargo ## the original Go libraries as a program (target/oracle), f
 	@hack/need go
 	@mkdir -p target
 	cd hack/oracle && go build -o ../../target/oracle .
+	cd hack/oracle/charts && go build -o ../../../target/oracle-charts .
 
 fuzz: oracles ## generated inputs to the original libraries and to tiphys; FUZZ_ARGS="jsonpath --inputs 1000000"
-	cargo build --release --locked --bin tiphys
+	cargo build --release --locked -p tiphys-go --example templates
+	@case "$(FUZZ_ARGS)" in template\ *|template) ;; *) set -x; cargo build --release --locked --bin tiphys ;; esac
 	hack/oracle/fuzz $(FUZZ_ARGS)
 
 simulate: need-cargo ## whole installations from seeds, with faults; SEEDS=100000, SIMULATE_ARGS="--from 7 --crash-points"

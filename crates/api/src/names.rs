@@ -89,6 +89,8 @@ pub mod annotation {
     /// Marks the operation and attempt that made a hook, so that a restart adopts it instead of running it
     /// again (INV-9). Ours.
     pub const OPERATION_ID: &str = "tiphys.dev/operation-id";
+    /// Who renders the sources of an Application: `helm=exec,kustomize=native` (RND-159).
+    pub const RENDERER: &str = "tiphys.dev/renderer";
 }
 
 /// Names of labels.

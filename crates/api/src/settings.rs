@@ -25,7 +25,7 @@ use reader::Reader;
 pub use application_sets::{
     ApplicationSets, GlobalResources, InvalidDeletionOrder, StepTimeout, UnknownGenerators,
 };
-pub use controller::{Controller, LogFormat, SelfHeal};
+pub use controller::{ClientRate, Controller, LogFormat, SelfHeal};
 
 /// Key of `argocd-cmd-params-cm` with the directories of local repositories.
 const LOCAL_REPOSITORIES: &str = "reposerver.local.repositories";
@@ -414,6 +414,25 @@ impl Settings {
     /// `kustomize.buildOptions` (RND-87).
     pub fn kustomize_build_options(&self) -> &str {
         self.cm_text("kustomize.buildOptions")
+    }
+
+    /// Who renders the sources of a tool, as it is written: `tiphys.renderer.<tool>` (RND-159).
+    pub fn renderer(&self, tool: &str) -> &str {
+        self.cm_text(&format!("tiphys.renderer.{tool}"))
+    }
+
+    /// Programs of kustomize by version, and options of the builds by version: `kustomize.path.<v>`,
+    /// `kustomize.version.<v>`, `kustomize.buildOptions.<v>` (RND-87, RND-88).
+    pub fn kustomize_versions(&self) -> (BTreeMap<String, String>, BTreeMap<String, String>) {
+        let below = |prefix: &str| -> BTreeMap<String, String> {
+            let named = self.data.cm.iter().filter(|(_, value)| !value.is_empty());
+            let named =
+                named.filter_map(|(key, value)| Some((key.strip_prefix(prefix)?.to_owned(), value.clone())));
+            named.collect()
+        };
+        let mut programs = below("kustomize.version.");
+        programs.extend(below("kustomize.path."));
+        (programs, below("kustomize.buildOptions."))
     }
 
     /// `helm.valuesFileSchemes` (RND-99); an empty value permits none.

@@ -2,7 +2,12 @@
 
 #![expect(clippy::print_stdout, reason = "it prints what it measures")]
 #![expect(clippy::disallowed_methods, reason = "it measures time")]
-#![expect(clippy::unwrap_used, reason = "it ends when something is wrong")]
+#![expect(
+    clippy::indexing_slicing,
+    clippy::unreachable,
+    clippy::unwrap_used,
+    reason = "it ends when something is wrong"
+)]
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

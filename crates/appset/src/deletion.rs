@@ -264,13 +264,32 @@ fn is_stuck(facts: &DeletionFacts<'_>, stuck: &[&Doomed], mut events: Vec<Event>
     End { outcome: Outcome::Error(error), orphans: false, condition: Some(condition), events }
 }
 
+/// When an Application with these labels has its turn, from 0; those in no step are the last (ASET-244..246).
+fn place(order: &Order<'_>, labels: &BTreeMap<String, String>) -> usize {
+    let steps = order.steps();
+    let first = steps.iter().position(|step| crate::rollout::selects(step, labels));
+    first.map_or(steps.len(), |at| order.position(at))
+}
+
+/// Applications in the order in which they go, group after group, for those who show it.
+pub fn groups<'l>(
+    order: &Order<'_>,
+    applications: impl IntoIterator<Item = (&'l str, &'l BTreeMap<String, String>)>,
+) -> Vec<Vec<&'l str>> {
+    let mut groups: BTreeMap<usize, Vec<&'l str>> = BTreeMap::new();
+    for (name, labels) in applications {
+        groups.entry(place(order, labels)).or_default().push(name);
+    }
+    for group in groups.values_mut() {
+        group.sort_unstable();
+    }
+    groups.into_values().collect()
+}
+
 /// The first step that has Applications left. Those in no step are the last one (ASET-246).
 fn turn<'a>(facts: &DeletionFacts<'_>, left: &[&'a Doomed], order: &Order<'_>) -> Option<Turn<'a>> {
     let steps = order.steps();
-    let step_of = |application: &Doomed| {
-        let first = steps.iter().position(|step| crate::rollout::selects(step, &application.labels));
-        first.map_or(steps.len(), |at| order.position(at))
-    };
+    let step_of = |application: &Doomed| place(order, &application.labels);
     let mut buckets: BTreeMap<usize, Vec<&'a Doomed>> = BTreeMap::new();
     for application in left {
         buckets.entry(step_of(application)).or_default().push(application);

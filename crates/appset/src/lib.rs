@@ -32,6 +32,7 @@ mod fixtures;
 pub mod generate;
 pub mod generator;
 pub mod live;
+pub mod lost;
 pub mod params;
 pub mod pathspec;
 pub mod permission;

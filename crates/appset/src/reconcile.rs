@@ -41,6 +41,9 @@ pub const RETRY_AFTER: Duration = Duration::from_mins(3);
 /// How soon a set that generates nothing any more is looked at again before its Applications go.
 pub const CONFIRM_AFTER: Duration = Duration::from_mins(1);
 
+/// How soon a set is looked at again whose roll-out waits for the next second.
+const MOMENT: Duration = Duration::from_secs(1);
+
 /// What a pass is decided from.
 #[derive(Clone, Copy)]
 pub struct PassFacts<'a> {
@@ -143,6 +146,11 @@ impl Plan {
     /// The patch that stores the bookkeeping of the roll-out; `None` when it is stored.
     pub fn rollout_patch(&self, stored: &Value) -> Option<Value> {
         status_patch(stored, &self.status)
+    }
+
+    /// What is wrong already, for those who only show it.
+    pub fn problem(&self) -> Option<&str> {
+        self.problem.as_ref().map(|problem| problem.message.as_str())
     }
 
     /// The policy in force.
@@ -285,6 +293,9 @@ impl Plan {
             kept_or_new(&facts.request.set.status.application_status, pass.entries);
         self.conditions = pass.conditions;
         self.promoted = pass.promoted;
+        if pass.waits_a_moment {
+            self.requeue_after = Some(self.requeue_after.map_or(MOMENT, |after| after.min(MOMENT)));
+        }
         for application in applications.iter_mut() {
             if let Some(operation) = pass.operations.get(&application.metadata.name) {
                 application.operation = Some(Box::new(operation.clone()));

@@ -29,6 +29,8 @@ pub use steps::{Membership, membership};
 
 /// Retries of a sync where the template says nothing (ASET-230).
 const RETRY_LIMIT: i64 = 5;
+/// Seconds that the clock of a former controller may have been ahead.
+const SKEW_MAX: i64 = 600;
 /// What `status.applicationStatus` says of Applications in no step.
 const NO_STEP: &str = "-1";
 
@@ -80,6 +82,9 @@ pub struct RolloutPass {
     pub promoted: Vec<String>,
     /// Applications whose sync is asked for, with the operation (ASET-230).
     pub operations: BTreeMap<String, Operation>,
+    /// Whether an Application is not asked yet only because its last sync began in this very second, or later by the clock
+    /// of another controller.
+    pub waits_a_moment: bool,
     /// The step in progress, from 1; `None` when the roll-out is complete (ASET-216).
     pub progressing_step: Option<usize>,
     /// The conditions of the roll-out.
@@ -103,7 +108,7 @@ pub fn advance(facts: &RolloutFacts<'_>) -> RolloutPass {
     let membership = membership(facts.steps, labels);
     let mut entries = observe(facts, &membership);
     let allowed = allowed(facts, &membership, &entries);
-    let promoted = promote(facts, &membership, &allowed, &mut entries);
+    let (promoted, waits_a_moment) = promote(facts, &membership, &allowed, &mut entries);
     let operations = operations(facts, &allowed, &entries);
     let progressing_step = progressing_step(&membership, &entries);
     let progressing = match progressing_step {
@@ -123,6 +128,7 @@ pub fn advance(facts: &RolloutFacts<'_>) -> RolloutPass {
         entries: entries.into_values().collect(),
         promoted,
         operations,
+        waits_a_moment,
         progressing_step,
         conditions,
     }
@@ -242,7 +248,8 @@ fn started(entry: &RolloutApplicationStatus, application: &LiveApplication) -> O
 }
 
 /// Whether something happened after a state was entered. Times are stored in whole seconds: of what happened in the same
-/// second only our own operation is known to have come later, because it was asked for by that state.
+/// second only our own operation is known to have come later: nobody becomes Pending in the second in which an operation
+/// began ([`promote`]).
 fn began_since(at: Option<Timestamp>, since: Option<Timestamp>, is_ours: bool) -> bool {
     match (at, since) {
         (Some(at), Some(since)) => at > since || (is_ours && at == since),
@@ -270,13 +277,23 @@ fn allowed(facts: &RolloutFacts<'_>, membership: &Membership, entries: &Entries)
     allowed
 }
 
-/// The second half of a pass: who is asked to sync next (ASET-211..213).
+/// The second half of a pass: who is asked to sync next (ASET-211..213), and whether somebody would be a moment later.
 fn promote(
     facts: &RolloutFacts<'_>,
     membership: &Membership,
     allowed: &BTreeSet<String>,
     entries: &mut Entries,
-) -> Vec<String> {
+) -> (Vec<String>, bool) {
+    let now = facts.now.as_second();
+    let just_began = |observed: &&Observed<'_>| {
+        let operation = observed.application.status.operation.as_ref();
+        let ours = operation.filter(|operation| operation.is_ours);
+        let at = ours.and_then(|operation| operation.started_at).map(Timestamp::as_second);
+        at.is_some_and(|at| (now..=now.saturating_add(SKEW_MAX)).contains(&at))
+    };
+    let began = facts.live.iter().filter(just_began).map(|observed| observed.application.name.as_str());
+    let began: BTreeSet<&str> = began.collect();
+    let mut waits_a_moment = false;
     // Applications in no step count nowhere (ASET-213).
     let mut total = vec![0_usize; facts.steps.len() + 1];
     let mut busy = vec![0_usize; facts.steps.len() + 1];
@@ -304,13 +321,18 @@ fn promote(
         if limit_of(max_update, members).unwrap_or(Some(1)).is_some_and(|limit| *busy >= limit) {
             continue;
         }
+        // Later it could not be told from the sync that this asks for.
+        if began.contains(name.as_str()) {
+            waits_a_moment = true;
+            continue;
+        }
         *busy += 1;
         let message =
             "Application moved to Pending status, watching for the Application resource to start Progressing";
         go(entry, RolloutPhase::Pending, message, facts.now);
         promoted.push(name.clone());
     }
-    promoted
+    (promoted, waits_a_moment)
 }
 
 /// The operations that are written in this pass (ASET-230, ASET-231).

@@ -5,11 +5,13 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use serde_json::Value;
 use tiphys_api::Application;
 use tiphys_api::cluster::{Cluster, ClusterError, Clusters};
+use tiphys_api::codes::SetReason;
 use tiphys_api::settings::ProjectMatching;
 use tiphys_policy::project::{Target, destination_permitted, source_permitted};
 
 use crate::facts::{Facts, NoAnswer};
-use crate::scope::Scope;
+use crate::generate::{Failure, Request, Stop};
+use crate::scope::{Scope, ScopeError};
 
 /// What was found about generated Applications.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -81,6 +83,29 @@ pub fn validate(
         }
     }
     Ok(validation)
+}
+
+/// Validates what was generated, for those who only show it; Applications of a scoped set that name no project get its.
+///
+/// # Errors
+/// When the set may not be processed, or something could not be looked up.
+pub fn check(
+    request: &Request<'_>,
+    applications: &mut [Application],
+    facts: &dyn Facts,
+) -> Result<Validation, Stop> {
+    let set = request.set;
+    let scope = Scope::of(set, request.settings, request.control_plane_namespace, facts);
+    let scope = scope.map_err(|error| match error {
+        ScopeError::Pending => Stop::Pending,
+        ScopeError::Refused(failure) => Stop::Failed(failure),
+    })?;
+    fill_projects(applications, &scope);
+    let validation = validate(&set.metadata.name, applications, &scope, request.matching, facts);
+    validation.map_err(|none| match none {
+        NoAnswer::Pending => Stop::Pending,
+        NoAnswer::Failed(reason) => Stop::Failed(Failure::new(SetReason::ApplicationValidationError, reason)),
+    })
 }
 
 struct Checks<'a> {

@@ -305,7 +305,10 @@ fn session_token(session: &Session<'_>) -> Result<Ended, Failure> {
     let relogin = "Please run 'argocd relogin'";
     let claims =
         claims(token.expose()).ok_or_else(|| Failure::fatal(format!("Invalid token format. {relogin}")))?;
-    let is_over = claims["exp"].as_i64().is_some_and(|exp| exp <= session.terminal.now().as_second());
+    let is_over = claims
+        .get("exp")
+        .and_then(Value::as_i64)
+        .is_some_and(|exp| exp <= session.terminal.now().as_second());
     if is_over {
         return Err(Failure::fatal(format!("Token is invalid or expired. {relogin}")));
     }

@@ -1,11 +1,12 @@
-//! `admin`: what looks after an installation (CLI-900 to CLI-930). There are `settings rbac …`, `tracking …`, `proj …`,
-//! `repo …` and `cluster secret-name` so far; all answer without any cluster.
+//! `admin`: what looks after an installation (CLI-900 to CLI-930). There are `settings …`, `tracking …`, `proj …`, `repo …`
+//! and `cluster secret-name` so far; all answer without any cluster.
 
 mod inputs;
 mod policy_file;
 mod project;
 mod rbac;
 mod repository;
+mod settings;
 mod tracking;
 
 use crate::command::group_help;
@@ -29,15 +30,6 @@ static ADMIN: Group<()> = Group {
     aliases: &[],
 };
 
-static SETTINGS: Group<()> = Group {
-    name: "admin settings",
-    about: "Check settings",
-    commands: &[],
-    groups: &[("rbac", "Check who may do what")],
-    bare_code: 0,
-    aliases: &[],
-};
-
 /// Runs `admin …` and says the exit code.
 pub(crate) fn run(terminal: &Terminal, mut args: Vec<String>) -> u8 {
     match flags::take_word(&mut args, global::WORD_TABLES).as_deref() {
@@ -45,10 +37,13 @@ pub(crate) fn run(terminal: &Terminal, mut args: Vec<String>) -> u8 {
         Some("proj") => project::run(terminal, args),
         Some("repo") => repository::run(terminal, args),
         Some("cluster") => repository::run_cluster(terminal, args),
-        Some("settings") => match flags::take_word(&mut args, global::WORD_TABLES).as_deref() {
-            Some("rbac") => rbac::run(terminal, args),
-            word => help(terminal, &SETTINGS, word),
-        },
+        Some("settings") => {
+            let mut rest = args.clone();
+            match flags::take_word(&mut rest, global::WORD_TABLES).as_deref() {
+                Some("rbac") => rbac::run(terminal, rest),
+                _ => settings::run(terminal, args),
+            }
+        }
         word => help(terminal, &ADMIN, word),
     }
 }

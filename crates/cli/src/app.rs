@@ -6,9 +6,9 @@
 
 mod create;
 mod delete;
-mod diff;
+pub(crate) mod diff;
 pub(crate) mod filter;
-mod list;
+pub(crate) mod list;
 mod modify;
 mod operation;
 mod rows;

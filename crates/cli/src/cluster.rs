@@ -142,7 +142,9 @@ async fn list(session: &Session<'_>) -> Result<Ended, Failure> {
     let format = session.flags.text("output");
     let machine = machine_format(format);
     if format == "server" {
-        found.iter().for_each(|cluster| session.terminal.line(&cluster.server));
+        for cluster in &found {
+            session.terminal.line(&cluster.server);
+        }
         return Ok(OK);
     }
     if machine.is_none() && !matches!(format, "wide" | "") {
@@ -165,7 +167,9 @@ async fn get(session: &Session<'_>) -> Result<Ended, Failure> {
     let format = session.flags.text("output");
     let machine = machine_format(format);
     if format == "server" {
-        found.iter().for_each(|cluster| session.terminal.line(&cluster.server));
+        for cluster in &found {
+            session.terminal.line(&cluster.server);
+        }
         return Ok(OK);
     }
     if machine.is_none() && format != "wide" {

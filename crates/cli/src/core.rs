@@ -4,8 +4,10 @@
 //! Kubernetes decides what the user may do.
 
 mod destination;
+mod generation;
 mod health;
 mod orphans;
+mod sets;
 mod targets;
 mod world;
 
@@ -31,6 +33,8 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 use crate::failure::Failure;
 
 pub(crate) use destination::Destination;
+pub(crate) use generation::Outcome;
+pub(crate) use sets::StoredSet;
 pub(crate) use targets::{Difference, Origins, RenderPlan};
 pub(crate) use world::{Loaded, World};
 

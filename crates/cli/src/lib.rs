@@ -11,6 +11,7 @@
 mod account;
 mod admin;
 mod app;
+mod appset;
 mod cert;
 mod cluster;
 mod command;
@@ -66,6 +67,7 @@ fn run(terminal: &Terminal, mut args: Vec<String>) -> u8 {
         Some("account") => account::run(terminal, args),
         Some("admin") => admin::run(terminal, args),
         Some("app") => app::run(terminal, args),
+        Some("appset") => appset::run(terminal, args),
         Some("cert") => cert::run(terminal, args),
         Some("cluster") => cluster::run(terminal, args),
         Some("gpg") => gpg::run(terminal, args),
@@ -93,6 +95,7 @@ fn root_help(program: &str) -> String {
          account     Manage accounts\n  \
          admin       Look after an installation\n  \
          app         Manage applications\n  \
+         appset      Manage ApplicationSets\n  \
          cert        Manage certificates and SSH known hosts\n  \
          cluster     Manage clusters\n  \
          gpg         Manage keys for signature verification\n  \

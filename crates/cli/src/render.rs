@@ -1,6 +1,10 @@
 //! `render`: renders sources from files alone, without a cluster and without a network (RND-246).
 
+mod programs;
+mod verify;
+
 use std::collections::BTreeMap;
+use std::fmt::Write as _;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -34,13 +38,19 @@ const ABOUT: &str = "Render sources from files, without a cluster";
 
 /// Runs `render …` and says the exit code.
 pub(crate) fn run(terminal: &Terminal, args: &[String]) -> u8 {
+    if let Some((first, rest)) = args.split_first()
+        && first == "verify"
+    {
+        return verify::run(terminal, rest);
+    }
     let usage = || {
         let program = &terminal.program;
         let mut text = format!(
-            "{ABOUT}\n\nUsage:\n  {program} render --source FILE [--repo URL=DIR]... [flags]\n\nFlags:\n"
+            "{ABOUT}\n\nUsage:\n  {program} render --source FILE [--repo URL=DIR]... [flags]\n  {program} render verify DIR... (see {program} render verify --help)\n\nFlags:\n"
         );
         for flag in FLAGS {
-            text.push_str(&format!("  --{:14} {}\n", flag.long, flag.help));
+            // Writing to a string cannot fail.
+            let _written = writeln!(text, "  --{:14} {}", flag.long, flag.help);
         }
         text
     };

@@ -2,6 +2,7 @@
 
 mod accounts;
 mod admin;
+mod appsets;
 mod certs;
 mod cluster;
 mod clusters;

@@ -11,6 +11,7 @@ mod call;
 mod calm;
 mod contexts;
 mod fence;
+mod pace;
 mod plugin;
 mod reach;
 mod secret_config;
@@ -32,6 +33,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tower::{BoxError, ServiceBuilder, ServiceExt as _};
 
 use calm::Calm;
+use pace::Pace;
 use plugin::{Identity, Plugin};
 use reach::Reach;
 
@@ -105,6 +107,8 @@ pub struct Connection {
     impersonation: Option<Arc<HeaderMap>>,
     /// Who may write; everybody without one.
     fence: Option<Fence>,
+    /// How fast the server is asked, where that is bounded.
+    pace: Option<Pace>,
 }
 
 struct Shared {
@@ -194,6 +198,7 @@ impl Connection {
             shared: Arc::new(Shared { server, default_namespace, calls, streams, reach: Reach::default() }),
             impersonation: None,
             fence: None,
+            pace: None,
         })
     }
 
@@ -221,7 +226,7 @@ impl Connection {
             streams: Streams::Service,
             reach: Reach::default(),
         };
-        Self { shared: Arc::new(shared), impersonation: None, fence: None }
+        Self { shared: Arc::new(shared), impersonation: None, fence: None, pace: None }
     }
 
     /// URL of the API server, without a trailing slash.

@@ -62,7 +62,7 @@ async fn write(context: &Context) {
         }
         match write_one(context, cluster, version).await {
             Ok(()) => {
-                tracing::info!(server = cluster.server, version, "the cluster's Secret has its version")
+                tracing::info!(server = cluster.server, version, "the cluster's Secret has its version");
             }
             // The next look tries again.
             Err(error) => {

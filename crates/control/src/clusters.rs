@@ -9,6 +9,7 @@ use parking_lot::Mutex;
 use smol_str::SmolStr;
 use tiphys_api::cluster::{Cluster, Clusters};
 use tiphys_api::names::IN_CLUSTER_SERVER;
+use tiphys_api::settings::ClientRate;
 use tiphys_cluster::{
     Claims, ClusterIndex, Connection, Derive, Derived, Discovery, Fence, IndexEvent, IndexOptions, Jitter,
     Kinds, PluginPolicy, ResourceFilter, Writer, error_chain,
@@ -137,6 +138,8 @@ struct Rules {
     unfiltered: Option<String>,
     health: Arc<HealthOverrides>,
     plugins: PluginPolicy,
+    /// How fast each cluster is asked (REP-108).
+    rate: Option<ClientRate>,
 }
 
 impl Rules {
@@ -147,6 +150,7 @@ impl Rules {
             unfiltered: world.unfiltered.clone(),
             health: Arc::clone(&world.health),
             plugins: world.plugins.clone(),
+            rate: world.settings.controller().client_rate,
         }
     }
 
@@ -235,12 +239,14 @@ impl Pool {
         let is_health_new = health_settings(world) != health_settings(old);
         let is_tracking_new = rules.readings != readings;
         let are_plugins_new = world.plugins != old.plugins;
+        let is_rate_new = rules.rate != world.settings.controller().client_rate;
         let is_new = is_filter_new
             || is_health_new
             || is_tracking_new
             || are_plugins_new
+            || is_rate_new
             || *configured != world.clusters;
-        let changes = Changes { any: is_new, plugins: are_plugins_new };
+        let changes = Changes { any: is_new, plugins: are_plugins_new, rate: is_rate_new };
         used.retain(|server, slot| keeps(slot, configured, &world.clusters, server, changes));
         *configured = world.clusters.clone();
         *rules = Rules::of(world, readings);
@@ -313,6 +319,10 @@ impl Pool {
             Some(fence) => connection.fenced(fence),
             None => connection,
         };
+        let connection = match rules.rate {
+            Some(rate) => connection.paced(rate),
+            None => connection,
+        };
         let discovery = Discovery::new(connection.clone());
         let mut options =
             IndexOptions::new(&cluster.server, rules.claims(), rules.derive(), Arc::clone(&self.jitter));
@@ -380,6 +390,8 @@ struct Changes {
     any: bool,
     /// Which credential plugins run.
     plugins: bool,
+    /// How fast clusters are asked.
+    rate: bool,
 }
 
 /// Decides about a place when settings changed; what goes is stopped. A cluster whose connection and index can stay
@@ -388,6 +400,7 @@ fn keeps(slot: &mut Arc<Slot>, was: &Clusters, is: &Clusters, server: &str, chan
     let now = match (was.by_server(server), is.by_server(server)) {
         // Of a cluster that nobody works on nobody needs to know anything (REP-103).
         (Ok(_), Ok(now)) if now.skip_reconcile => None,
+        (Ok(_), Ok(_)) if changes.rate => None,
         (Ok(was), Ok(now)) if is_same_connection(was, now) && !(changes.plugins && has_plugin(now)) => {
             Some(now)
         }

@@ -52,5 +52,5 @@ pub use control_plane::StartError;
 pub use controller::{Controller, ControllerOptions, Sizes};
 pub use reconcile::shown::ShowError;
 pub use scripts::Interpreters;
-pub use sets::services;
 pub use surroundings::{Compute, Random, Surroundings};
+pub use tiphys_generation::services;

@@ -3,6 +3,8 @@
 //! Counters and histograms are updated where things happen; per-application gauges are produced at scrape time
 //! from the store, so that an application that is gone leaves no series behind.
 
+mod github;
+
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
@@ -16,6 +18,7 @@ use prometheus_client::registry::Registry;
 
 use crate::app_key::SetKey;
 use crate::memory::MarkedObjects;
+pub(crate) use github::GithubMetrics;
 
 /// Labels of `argocd_app_sync_total`.
 #[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
@@ -156,6 +159,8 @@ pub struct Metrics {
     reconciles: Family<ReconcileLabels, Histogram>,
     set_reconciles: Family<SetLabels, Histogram>,
     work: Family<WorkLabels, Counter>,
+    /// Questions to GitHub.
+    pub(crate) github: GithubMetrics,
 }
 
 impl Default for Metrics {
@@ -181,7 +186,8 @@ impl Metrics {
         registry.register("argocd_appset_reconcile", "Seconds of one look at a set", set_reconciles.clone());
         let work = Family::default();
         registry.register("tiphys_work", "Units of work done", work.clone());
-        Self { registry: Mutex::new(registry), syncs, reconciles, set_reconciles, work }
+        let github = GithubMetrics::register(&mut registry);
+        Self { registry: Mutex::new(registry), syncs, reconciles, set_reconciles, work, github }
     }
 
     /// Counts an ended operation.
@@ -202,6 +208,7 @@ impl Metrics {
     /// A set is gone, and so is what was recorded of it.
     pub(crate) fn set_gone(&self, labels: &SetLabels) {
         self.set_reconciles.remove(labels);
+        self.github.set_gone(labels);
     }
 
     /// Counts a unit of work.

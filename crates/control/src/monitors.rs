@@ -63,7 +63,7 @@ mod tests {
         monitors.set(&ui, Some(place("other")));
         monitors.set(&api, None);
         assert_eq!(monitors.of(&place("shop")), []);
-        assert_eq!(monitors.of(&place("other")), [ui.clone()]);
+        assert_eq!(monitors.of(&place("other")), std::slice::from_ref(&ui));
         monitors.set(&ui, None);
         assert!(monitors.0.lock().by_place.is_empty() && monitors.0.lock().places.is_empty());
     }

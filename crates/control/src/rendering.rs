@@ -174,10 +174,10 @@ impl Renders {
         let keys = keys.with_supplies(&supplies);
         let wide = keys.wide;
         // A hard refresh renders anew, but not for every thing that is brought.
-        if !task.hard || !supplies.is_empty() {
-            if let Some(needs) = self.needs.get(&wide) {
-                return Ok(Outcome::Needs(needs.to_vec()));
-            }
+        if (!task.hard || !supplies.is_empty())
+            && let Some(needs) = self.needs.get(&wide)
+        {
+            return Ok(Outcome::Needs(needs.to_vec()));
         }
         if !task.hard {
             if let Some(hit) = keys.all(&task).find_map(|key| self.done.get(&key)) {
@@ -275,7 +275,10 @@ impl Renders {
         };
         match self.in_turn(&task.key, task.priority, &task.budget, work).await {
             Ok(Outcome::Needs(needs)) => {
-                self.needs.insert(wide, needs.clone().into());
+                // What programs are asked holds whole files.
+                if !needs.iter().any(|need| matches!(need, Need::Tool(_))) {
+                    self.needs.insert(wide, needs.clone().into());
+                }
                 Ok(Outcome::Needs(needs))
             }
             Ok(Outcome::Done(Stamped { objects, source_type, is_pinned, reach })) => {

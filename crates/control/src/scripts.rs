@@ -62,7 +62,7 @@ impl Interpreters {
     }
 
     /// Programs run in children: `program worker`.
-    pub fn children(program: PathBuf, clock: Clock) -> Self {
+    pub fn children(program: PathBuf, clock: &Clock) -> Self {
         let program = Program {
             path: program,
             arguments: vec!["worker".to_owned()],

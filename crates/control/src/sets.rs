@@ -6,21 +6,17 @@
 //!                                   living: pass    going: ending
 //! ```
 //!
-//! What to do is decided in `tiphys-appset`; here questions are answered ([`answer`], [`ledger`], [`listings`],
-//! [`services`]) and decisions carried out ([`carry_out`] writes Applications, [`record`] the set). Applications, projects,
-//! clusters and repositories are those that the other role follows: the store tells which sets there is news for.
+//! What to do is decided in `tiphys-appset`, its questions are answered in `tiphys-generation`; here decisions are
+//! carried out ([`carry_out`] writes Applications, [`record`] the set). Applications, projects, clusters and repositories are those that the other role follows: the store tells which sets there is news for.
 
-mod answer;
 mod backoff;
 mod carry_out;
 mod deliveries;
 mod ending;
-mod ledger;
-mod listings;
 mod live;
+mod lost;
 mod pass;
 mod record;
-pub mod services;
 mod store;
 
 use std::collections::BTreeSet;
@@ -38,7 +34,8 @@ use tiphys_api::{Application, ApplicationSet};
 use tiphys_appset::generate::generate;
 use tiphys_appset::generator::{self, Kind};
 use tiphys_appset::rollout;
-use tiphys_cluster::{ApiResource, Connection, Discovery, ObjectEvent, Received};
+use tiphys_cluster::{ApiResource, ObjectEvent, Received};
+use tiphys_generation::{Answerer, FromHome, Outside};
 use tiphys_lifecycle::webhook::SetEvent;
 use tiphys_object::Object;
 use tiphys_policy::pattern;
@@ -55,9 +52,7 @@ use crate::queue::{Priority, Queue};
 use crate::store::SetNews;
 use crate::surroundings::Random;
 use crate::world::World;
-use listings::Listings;
 use record::SetContext;
-use services::{References, Services};
 use store::{Difference, SetStore, Shown};
 
 /// Pause of a set after its Applications changed, so that many changes are one look.
@@ -86,11 +81,8 @@ pub(crate) struct Sets {
     store: SetStore,
     queue: Queue<SetKey>,
     turns: backoff::Turns,
-    listings: Listings,
-    services: Services,
-    objects: Arc<dyn References>,
-    connection: Connection,
-    discovery: Discovery,
+    /// Answers what generators ask.
+    answerer: Answerer,
     /// How Applications are served.
     applications: Arc<ApiResource>,
     random: Random,
@@ -104,8 +96,8 @@ pub(crate) struct Sets {
 /// Starts following sets, and working on them. `None` where the cluster does not know the kind: that is said, and
 /// everything else goes on.
 pub(crate) fn start(plane: &ControlPlane, context: &Arc<Context>) -> Result<Option<Arc<Sets>>, StartError> {
-    let settings = context.world.load_full();
-    let settings = settings.settings.application_sets();
+    let world = context.world.load_full();
+    let settings = world.settings.application_sets();
     let namespace = if settings.namespaces.is_empty() { plane.namespace.clone() } else { SmolStr::default() };
     let events = match plane.follow(&set_gvk(), namespace, "") {
         Ok(events) => events,
@@ -124,11 +116,19 @@ pub(crate) fn start(plane: &ControlPlane, context: &Arc<Context>) -> Result<Opti
         store: SetStore::default(),
         queue: Queue::new(),
         turns: backoff::Turns::default(),
-        listings: Listings::default(),
-        services: plane.surroundings.services.clone(),
-        objects: Arc::new(answer::FromHome(plane.home.clone())),
-        connection: plane.connection.clone(),
-        discovery: plane.discovery.clone(),
+        answerer: Answerer::new(Outside {
+            services: plane.surroundings.services.clone(),
+            objects: Arc::new(FromHome(plane.home.clone())),
+            observer: Some(Arc::new(context.metrics.github.clone())),
+            environment: Arc::new(world.plugins.environment.clone()),
+            sources: context.sources.clone(),
+            namespace: context.namespace.clone(),
+            compute: context.compute,
+            connection: plane.connection.clone(),
+            discovery: plane.discovery.clone(),
+            jitter: plane.surroundings.random.jitter(),
+            cancel: plane.cancel.clone(),
+        }),
         applications: plane.resource(&Context::application_gvk())?,
         random: plane.surroundings.random.clone(),
         last_event: Mutex::new(Timestamp::MIN),
@@ -140,7 +140,7 @@ pub(crate) fn start(plane: &ControlPlane, context: &Arc<Context>) -> Result<Opti
     plane.spawn(follow_world(Arc::clone(&sets)));
     plane.spawn_writing(deliveries::follow(Arc::clone(&sets), deliveries));
     if !plane.read_only {
-        plane.spawn(look_for_pruned_fields(Arc::clone(&sets)));
+        plane.spawn(lost::tell(Arc::clone(&sets)));
     }
     for _ in 0..settings.concurrent_reconciliations.clamp(1, WORKERS_MAX) {
         plane.spawn_writing(work(Arc::clone(&sets)));
@@ -230,6 +230,11 @@ impl Sets {
     fn is_enabled(&self, world: &World, key: &SetKey) -> bool {
         let settings = world.settings.application_sets();
         key.namespace == self.shared.namespace || pattern::regex_list(&settings.namespaces, &key.namespace)
+    }
+
+    /// Whether nothing may be written (ASET-145).
+    fn is_dry(&self) -> bool {
+        self.shared.read_only || self.shared.world.load().settings.application_sets().dry_run
     }
 
     /// Asks for a look that asks services again.
@@ -352,32 +357,6 @@ fn names_project(set: &ApplicationSet, projects: &BTreeSet<&String>) -> bool {
         && (is_open || projects.iter().any(|name| **name == set.spec.project || name.as_str() == of_template))
 }
 
-/// Says once when the served definition drops fields that this version has (ASET-261).
-async fn look_for_pruned_fields(sets: Arc<Sets>) {
-    let target = tiphys_cluster::Target::new(
-        tiphys_object::Gvk::new("apiextensions.k8s.io", "v1", "CustomResourceDefinition"),
-        "",
-        "applicationsets.argoproj.io",
-    );
-    let looked = sets.cancel.run_until_cancelled(sets.shared.home.get(&target)).await;
-    let definition = match looked {
-        Some(Ok(Some(definition))) => definition.to_value().unwrap_or_default(),
-        Some(Ok(None)) | None => return,
-        Some(Err(error)) => {
-            tracing::debug!(%error, "the definition of ApplicationSets cannot be read");
-            return;
-        }
-    };
-    let pruned = tiphys_api::crd::pruned_set_fields(&definition);
-    if !pruned.is_empty() {
-        tracing::warn!(
-            fields = pruned.join(", "),
-            "the installed definition of ApplicationSets drops fields that this version has; install it anew with \
-             `tiphys install --crds-only | kubectl apply --server-side -f -`"
-        );
-    }
-}
-
 /// One worker: takes sets and works on them, whatever happens (ASET-16).
 async fn work(sets: Arc<Sets>) {
     // What is not known to exist would be made, and what is not known would count as gone.
@@ -414,10 +393,7 @@ fn requeue(sets: &Sets, key: &SetKey, wish: Wish) {
             sets.queue.add(key.clone(), Priority::Routine);
             return;
         }
-        Wish::After(wait) => {
-            memory.asks_again = true;
-            now + wait
-        }
+        Wish::After(wait) => memory.due(now + wait, now),
         Wish::Backoff => now + backoff::after(memory.failures).max(sets.turns.take(now)),
     };
     drop(memory);
@@ -466,7 +442,7 @@ fn shown(status: &ApplicationSetStatus) -> Shown {
     let up_to_date = status.conditions.iter().find(is(SetConditionType::ResourcesUpToDate));
     let listed = i64::try_from(status.resources.len()).unwrap_or(i64::MAX);
     Shown {
-        status: up_to_date.map_or_else(|| "Unknown".to_owned(), |condition| condition.reason.to_string()),
+        status: up_to_date.map_or_else(|| "Unknown".to_owned(), |condition| condition.reason.clone()),
         owned: status.resources_count.unwrap_or(listed),
         step: rollout::step_in_progress(&status.application_status).unwrap_or(0),
     }

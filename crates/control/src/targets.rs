@@ -270,7 +270,7 @@ async fn load_one(
             Err(RenderFailure::Busy) => return Err(TargetError::Busy(rendering::BUSY.to_owned())),
         };
         for need in conversation.wanted(needs)? {
-            let supply = bring(request, (planned, all), &need, sources).await?;
+            let supply = bring(request, (planned, all), (&tree, &need), sources).await?;
             conversation.add(need, supply)?;
         }
     }
@@ -280,7 +280,7 @@ async fn load_one(
 async fn bring(
     request: &TargetRequest<'_>,
     (planned, all): (&PlannedSource<'_>, &[(PlannedSource<'_>, ResolvedSource)]),
-    need: &Need,
+    (tree, need): (&Arc<dyn Tree>, &Need),
     sources: &Sources,
 ) -> Result<Supply, TargetError> {
     if let Need::Ref { name } = need
@@ -288,8 +288,13 @@ async fn bring(
     {
         return tree_of(request, other, resolved, sources).await.map(Supply::tree);
     }
-    let fetcher =
-        Fetcher { installation: request.world, project: request.project, sources, source: planned.source };
+    let fetcher = Fetcher {
+        installation: request.world,
+        project: request.project,
+        sources,
+        source: planned.source,
+        tree,
+    };
     fetcher.bring(need).await.map_err(|error| match error {
         FetchError::Source(error) => failed(&error),
         FetchError::Refused(text) => TargetError::Manifests(text),

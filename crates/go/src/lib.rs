@@ -7,7 +7,7 @@
 //!
 //! - [`yaml`], [`json`]: reading and writing documents.
 //! - [`nesting`], [`memory`], [`steps`]: how deep they may be, and how much they may take.
-//! - [`glob`], [`path_match`], [`doublestar`], [`regexp`]: matching text.
+//! - [`glob`], [`path_match`], [`doublestar`], [`regexp`]: matching text; [`path`]: cleaning paths.
 //! - [`semver`], [`duration`], [`time`], [`cron`]: versions and time.
 //! - [`shlex`], [`fasttemplate`], [`jsonpath`]: words of a command line, the simplest of the template languages,
 //!   and what `kubectl -o jsonpath` takes.
@@ -26,6 +26,7 @@ pub mod jsonpath;
 pub mod memory;
 pub mod nesting;
 mod number;
+pub mod path;
 pub mod path_match;
 pub mod regexp;
 pub mod semver;

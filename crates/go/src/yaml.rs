@@ -36,6 +36,15 @@ pub enum Dialect {
     V3,
 }
 
+/// What a float without a fraction is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum WholeFloats {
+    /// An integer where that has its digits, because the value passes through JSON text.
+    ThroughJson,
+    /// The float that it is.
+    Kept,
+}
+
 /// How much one document may unfold to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limits {
@@ -165,7 +174,21 @@ pub fn parse_within(
     depth_max: usize,
     memory: &mut Memory,
 ) -> Result<Option<Value>, YamlError> {
-    Ok(read::first_document(text, dialect, depth_max, memory)?.filter(|value| !value.is_null()))
+    let through_json = WholeFloats::ThroughJson;
+    Ok(read::first_document(text, dialect, through_json, depth_max, memory)?.filter(|value| !value.is_null()))
+}
+
+/// The same with floats that are floats, also whole ones, for those who fill Go's text fields: there a float is
+/// spelled ([`json::print_go`]) before it passes through JSON, and `12345e6` is another text than
+/// `12345000000`.
+pub fn parse_keeping_floats_within(
+    text: &str,
+    dialect: Dialect,
+    depth_max: usize,
+    memory: &mut Memory,
+) -> Result<Option<Value>, YamlError> {
+    let kept = WholeFloats::Kept;
+    Ok(read::first_document(text, dialect, kept, depth_max, memory)?.filter(|value| !value.is_null()))
 }
 
 /// Writes a value as sigs.k8s.io/yaml marshals it, with a line end.

@@ -3,6 +3,7 @@
 //! `bench [--seconds N] CHART...`
 
 #![expect(clippy::print_stdout, reason = "a program")]
+#![expect(clippy::disallowed_methods, reason = "it measures time")]
 
 use std::path::PathBuf;
 use std::time::{Duration, Instant};

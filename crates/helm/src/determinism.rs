@@ -100,10 +100,6 @@ impl Environment for Repeatable<'_> {
         }
     }
 
-    fn host(&self, name: &str) -> Vec<String> {
-        self.inner.host(name)
-    }
-
     fn lookup(&self, what: Lookup<'_>) -> Result<Map, Failure> {
         self.inner.lookup(what)
     }

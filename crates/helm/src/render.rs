@@ -124,7 +124,7 @@ pub fn render(request: &RenderRequest<'_>, environment: &dyn Environment) -> Res
     check_release_name(request.release_name)
         .map_err(|source| HelmError::ReleaseName { before: before("release name check failed: "), source })?;
     let mut work = Work::new(version, request.limits.values_steps);
-    let user = work.from_users(&merged)?;
+    let user = work.users_values(&merged)?;
     let root = Part::resolve(request.chart, &user, &mut work).map_err(|source| HelmError::Parts {
         before: before("chart dependencies processing failed: "),
         source,
@@ -157,7 +157,7 @@ pub fn render(request: &RenderRequest<'_>, environment: &dyn Environment) -> Res
     manifests.extend(sorted.hooks.into_iter().filter(is_wanted));
     let mut crds = Vec::new();
     if request.include_crds {
-        collect_crds(&root, root.name.clone(), &mut crds)?;
+        collect_crds(&root, &root.name, &mut crds)?;
     }
     Ok(Rendered { crds, manifests })
 }
@@ -235,11 +235,9 @@ impl SchemaCheck<'_> {
                     self.remote.get_or_insert_with(|| url.clone());
                 }
                 let is_mismatch = matches!(error, SchemaError::Mismatch(_));
-                self.text.push_str(&format!(
-                    "{}:\n{}",
-                    part.name,
-                    error.to_string().trim_start_matches('\n')
-                ));
+                self.text.push_str(&part.name);
+                self.text.push_str(":\n");
+                self.text.push_str(error.to_string().trim_start_matches('\n'));
                 if is_mismatch {
                     self.text.push('\n');
                 }
@@ -344,12 +342,12 @@ fn execution_error(path: &str, error: &TemplateError, version: HelmVersion) -> H
 }
 
 /// CRDs of a chart, then of those below it.
-fn collect_crds(part: &Part, path: String, crds: &mut Vec<Crds>) -> Result<(), CrdError> {
+fn collect_crds(part: &Part, path: &str, crds: &mut Vec<Crds>) -> Result<(), CrdError> {
     let documents = part.chart.crd_documents()?;
     if !documents.is_empty() {
-        crds.push(Crds { chart_path: path.clone(), documents });
+        crds.push(Crds { chart_path: path.to_owned(), documents });
     }
     part.children
         .iter()
-        .try_for_each(|child| collect_crds(child, format!("{path}/charts/{}", child.name), crds))
+        .try_for_each(|child| collect_crds(child, &format!("{path}/charts/{}", child.name), crds))
 }

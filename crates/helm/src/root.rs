@@ -56,7 +56,7 @@ pub(crate) struct Visited<'p> {
 pub(crate) fn objects<'p>(root: &'p Part, values: &Map, shared: &Shared) -> Vec<Visited<'p>> {
     let mut visited = Vec::new();
     let values = values.retyped(values_type(shared.version));
-    visit(root, root.name.clone(), true, values, shared, &mut visited);
+    visit(root, root.name.clone(), true, &values, shared, &mut visited);
     visited
 }
 
@@ -64,7 +64,7 @@ fn visit<'p>(
     part: &'p Part,
     path: String,
     is_root: bool,
-    values: Map,
+    values: &Map,
     shared: &Shared,
     visited: &mut Vec<Visited<'p>>,
 ) -> Map {
@@ -81,9 +81,9 @@ fn visit<'p>(
     for child in &part.children {
         // A name with dots is a path of tables here, as in Helm.
         let own = table(&values.retyped(&MapType::ANY), &child.name);
-        let own = own.map_or_else(Map::new, |table| table).retyped(values_type(shared.version));
+        let own = own.unwrap_or_default().retyped(values_type(shared.version));
         let path = format!("{path}/charts/{}", child.name);
-        let inner = visit(child, path, false, own, shared, visited);
+        let inner = visit(child, path, false, &own, shared, visited);
         below.set(Text::from(child.name.as_str()), inner.into());
     }
     visited.push(Visited { part, path, dot: dot.clone() });

@@ -73,15 +73,18 @@ impl Work {
     }
 
     /// Values that were read, as templates see them.
-    pub(crate) fn from_json(&mut self, members: &serde_json::Map<String, Json>) -> Result<Map, ValuesError> {
+    pub(crate) fn read_values(
+        &mut self,
+        members: &serde_json::Map<String, Json>,
+    ) -> Result<Map, ValuesError> {
         self.spend(members.values().map(count).sum::<usize>() + 1)?;
         let value = |json: &Json| Value::from_json_with(json, Integers::Kept);
         Ok(members.iter().map(|(key, json)| (Text::from(key.as_str()), value(json))).collect())
     }
 
     /// Values of users. Contents of files are put where their marks are.
-    pub(crate) fn from_users(&mut self, merged: &Merged) -> Result<Map, ValuesError> {
-        let values = self.from_json(&merged.values)?;
+    pub(crate) fn users_values(&mut self, merged: &Merged) -> Result<Map, ValuesError> {
+        let values = self.read_values(&merged.values)?;
         if !merged.contents.is_empty() {
             let contents: Vec<(Text, Text)> = merged
                 .contents

@@ -15,6 +15,8 @@
     clippy::print_stderr,
     clippy::unwrap_used,
     clippy::indexing_slicing,
+    clippy::disallowed_methods,
+    clippy::format_collect,
     reason = "a tool for developers"
 )]
 
@@ -76,8 +78,8 @@ impl Tree for HostTree {
     fn list(&self, path: &TreePath) -> Result<Vec<(String, Entry)>, TreeError> {
         let missing = || TreeError::NotFound { path: path.clone() };
         let mut names = Vec::new();
-        for member in fs::read_dir(self.root.join(path.as_str())).map_err(|_| missing())? {
-            let name = member.map_err(|_| missing())?.file_name().to_string_lossy().into_owned();
+        for member in fs::read_dir(self.root.join(path.as_str())).map_err(|_unread| missing())? {
+            let name = member.map_err(|_unread| missing())?.file_name().to_string_lossy().into_owned();
             if let Some(entry) = self.entry(&path.child(&name))? {
                 names.push((name, entry));
             }
@@ -91,7 +93,7 @@ impl Tree for HostTree {
             return Ok(bytes.clone());
         }
         let bytes = fs::read(self.root.join(path.as_str()))
-            .map_err(|_| TreeError::NotFound { path: path.clone() })?;
+            .map_err(|_unread| TreeError::NotFound { path: path.clone() })?;
         let bytes = Bytes::from(bytes);
         self.files.lock().unwrap().insert(path.clone(), bytes.clone());
         Ok(bytes)
@@ -148,8 +150,8 @@ fn main() {
         };
         arguments.insert(word, value);
     }
-    let program = arguments.get("--program").unwrap();
-    let answers = PathBuf::from(arguments.get("--answers").unwrap());
+    let program = &arguments["--program"];
+    let answers = PathBuf::from(&arguments["--answers"]);
     fs::create_dir_all(&answers).unwrap();
     let texts = arguments.contains_key("--texts");
     let alike = arguments.contains_key("--alike");

@@ -95,15 +95,12 @@ fn without(text: &str, begin: &str, end: &str, replacement: &str) -> String {
     let mut parts = text.split(begin);
     let mut result = parts.next().unwrap_or_default().to_owned();
     for part in parts {
-        match part.split_once(end) {
-            Some((_, rest)) => {
-                result.push_str(replacement);
-                result.push_str(rest);
-            }
-            None => {
-                result.push_str(begin);
-                result.push_str(part);
-            }
+        if let Some((_, rest)) = part.split_once(end) {
+            result.push_str(replacement);
+            result.push_str(rest);
+        } else {
+            result.push_str(begin);
+            result.push_str(part);
         }
     }
     result

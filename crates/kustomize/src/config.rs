@@ -84,7 +84,7 @@ pub(crate) fn split_smart(path: &str, separator: char) -> Vec<SmolStr> {
             continue;
         }
         let mut joined = part.to_string();
-        while let Some(next) = parts.next() {
+        for next in parts.by_ref() {
             joined.push(separator);
             joined.push_str(&next);
             if next.ends_with(']') {

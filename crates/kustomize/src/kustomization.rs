@@ -43,6 +43,7 @@ impl std::fmt::Display for Selector {
 
 /// `patches` and `patchesJson6902`.
 #[derive(Clone, Debug, Default)]
+#[expect(clippy::struct_field_names, reason = "the fields of the file")]
 pub(crate) struct Patch {
     pub(crate) path: SmolStr,
     pub(crate) patch: SmolStr,
@@ -427,7 +428,7 @@ impl Decoding {
                     })?;
                 }
                 "helmGlobals" => {
-                    k.helm_globals = Some(decode_helm_globals(value, &at.inside("HelmGlobals"))?)
+                    k.helm_globals = Some(decode_helm_globals(value, &at.inside("HelmGlobals"))?);
                 }
                 "helmCharts" => {
                     k.helm_charts = at.list(value, "[]types.HelmChart", |value, at| {
@@ -738,7 +739,7 @@ pub(crate) fn decode_generator(value: &Value, at: &Decoder<'_>) -> Result<Genera
             "name" => generator.name = at.field("GeneratorArgs.name").text(value)?,
             "behavior" => generator.behavior = at.field("GeneratorArgs.behavior").text(value)?,
             "literals" => {
-                generator.literals = at.field("GeneratorArgs.KvPairSources.literals").texts(value)?
+                generator.literals = at.field("GeneratorArgs.KvPairSources.literals").texts(value)?;
             }
             "files" => generator.files = at.field("GeneratorArgs.KvPairSources.files").texts(value)?,
             "envs" => generator.envs = at.field("GeneratorArgs.KvPairSources.envs").texts(value)?,

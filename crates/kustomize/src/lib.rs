@@ -54,9 +54,6 @@ mod transformer;
 mod value;
 mod yaml;
 
-#[cfg(test)]
-mod tests;
-
 pub use budget::Budget;
 pub use build::{Built, Context, build};
 pub use chart::{ChartInflator, ChartRequest, NoCharts};

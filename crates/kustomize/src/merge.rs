@@ -100,15 +100,14 @@ impl Merger<'_> {
         }
         match kind {
             Kind::Mapping => self.walk_mapping(pair, schema.as_ref(), depth),
-            Kind::Sequence => match schema {
-                Some(Found { merge: Some(keys), schema: item }) => {
+            Kind::Sequence => {
+                if let Some(Found { merge: Some(keys), schema: item }) = schema {
                     self.walk_merged_list(pair, &keys, &Found { merge: None, schema: item }, depth)
-                }
-                _ => {
+                } else {
                     self.take_style(pair);
                     Ok(Outcome::of(pair.patch.or(pair.destination)))
                 }
-            },
+            }
             Kind::Scalar => Ok(Outcome::of(pair.patch.or(pair.destination))),
             Kind::Alias => Ok(Outcome::Nothing),
         }
@@ -450,7 +449,7 @@ impl Merger<'_> {
     /// Puts the items of one list into another.
     fn append_items(&mut self, list: NodeId, from: NodeId, keys: &[SmolStr]) -> Result<()> {
         for item in self.graph.node(from).content.clone() {
-            if keys.first().is_none_or(|key| key.is_empty()) {
+            if keys.first().is_none_or(SmolStr::is_empty) {
                 let value = self.graph.node(item).value.clone();
                 self.set_item(list, Some(item), &[SmolStr::default()], &[value])?;
                 continue;

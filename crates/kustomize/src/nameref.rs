@@ -50,7 +50,7 @@ pub(crate) fn fix_references(
                 gvk: Gvk::default(),
                 create: field.create,
                 path: field.path.clone(),
-                parts: field.parts.clone(),
+                parts: std::sync::Arc::clone(&field.parts),
             };
             fieldspec::apply(graph, node, &field, None, &mut |graph: &mut Graph, place: NodeId| {
                 referrer.set(graph, place, referent, &field)
@@ -340,7 +340,11 @@ impl Referrer<'_> {
             format!("\n**** Too many possible referral targets to referrer:\n{}\n", yaml(self.resource));
         for (number, index) in found.iter().enumerate() {
             if let Some(resource) = self.candidates.resources.get(*index) {
-                details.push_str(&format!("--- possible referral {number}:\n{}\n", yaml(resource)));
+                details.push_str("--- possible referral ");
+                details.push_str(&number.to_string());
+                details.push_str(":\n");
+                details.push_str(&yaml(resource));
+                details.push('\n');
             }
         }
         Fault::new(format!("found multiple possible referrals: {}\n{details}", ids.join(", ")))

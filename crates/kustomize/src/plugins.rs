@@ -35,7 +35,7 @@ pub(crate) enum ConfiguredGenerator<'b> {
 
 /// What a file configures.
 enum Plugin<'b> {
-    Generator(ConfiguredGenerator<'b>),
+    Generator(Box<ConfiguredGenerator<'b>>),
     Transformers(Vec<Transformer>),
     /// Something that it needs is not fetched yet.
     NotYet,
@@ -49,7 +49,7 @@ impl<'b> Session<'b> {
         resource: &Resource,
     ) -> Result<Option<ConfiguredGenerator<'b>>> {
         match self.plugin(loader, resource)? {
-            Plugin::Generator(generator) => Ok(Some(generator)),
+            Plugin::Generator(generator) => Ok(Some(*generator)),
             Plugin::NotYet => Ok(None),
             Plugin::Transformers(_) => {
                 let id = resource.original_id(&self.graph, &mut self.schemas)?;
@@ -124,18 +124,20 @@ impl<'b> Session<'b> {
                 if generator.namespace.is_empty() {
                     generator.namespace = namespace;
                 }
-                Plugin::Generator(if is_secret {
+                Plugin::Generator(Box::new(if is_secret {
                     ConfiguredGenerator::Secret(generator)
                 } else {
                     ConfiguredGenerator::ConfigMap(generator)
-                })
+                }))
             }
-            "IAMPolicyGenerator" => Plugin::Generator(ConfiguredGenerator::Iam(read.iam_policy()?)),
+            "IAMPolicyGenerator" => Plugin::Generator(Box::new(ConfiguredGenerator::Iam(read.iam_policy()?))),
             "HelmChartInflationGenerator" => {
                 let globals = decode_helm_globals(config, &at.inside("HelmGlobals"))?;
                 let chart = decode_helm_chart(config, &at.inside("HelmChart"))?;
                 match HelmGenerator::new(self, loader, &globals, chart)? {
-                    Some(generator) => Plugin::Generator(ConfiguredGenerator::Helm(Box::new(generator))),
+                    Some(generator) => {
+                        Plugin::Generator(Box::new(ConfiguredGenerator::Helm(Box::new(generator))))
+                    }
                     None => Plugin::NotYet,
                 }
             }

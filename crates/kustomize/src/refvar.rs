@@ -241,34 +241,31 @@ fn replaced(
             out.push('$');
             rest = next;
         } else if let Some(inside) = after.strip_prefix('(') {
-            match inside.split_once(')') {
-                Some((name, next)) => {
-                    let value = values.get(name).filter(|value| **value != Primitive::Other);
-                    if value.is_some() {
-                        used.insert(name.into());
-                    }
-                    if text.len() == name.len() + 3
-                        && let Some(value) = value
-                    {
-                        return Ok(value.clone());
-                    }
-                    match value {
-                        Some(Primitive::Text(value)) => out.push_str(value),
-                        Some(Primitive::Int(value)) => out.push_str(&value.to_string()),
-                        Some(Primitive::Float(value)) => out.push_str(&shown_float(*value)),
-                        Some(Primitive::Bool(value)) => out.push_str(&value.to_string()),
-                        Some(Primitive::Other) | None => {
-                            out.push_str("$(");
-                            out.push_str(name);
-                            out.push(')');
-                        }
-                    }
-                    rest = next;
+            if let Some((name, next)) = inside.split_once(')') {
+                let value = values.get(name).filter(|value| **value != Primitive::Other);
+                if value.is_some() {
+                    used.insert(name.into());
                 }
-                None => {
-                    out.push_str("$(");
-                    rest = inside;
+                if text.len() == name.len() + 3
+                    && let Some(value) = value
+                {
+                    return Ok(value.clone());
                 }
+                match value {
+                    Some(Primitive::Text(value)) => out.push_str(value),
+                    Some(Primitive::Int(value)) => out.push_str(&value.to_string()),
+                    Some(Primitive::Float(value)) => out.push_str(&shown_float(*value)),
+                    Some(Primitive::Bool(value)) => out.push_str(&value.to_string()),
+                    Some(Primitive::Other) | None => {
+                        out.push_str("$(");
+                        out.push_str(name);
+                        out.push(')');
+                    }
+                }
+                rest = next;
+            } else {
+                out.push_str("$(");
+                rest = inside;
             }
         } else {
             out.push('$');

@@ -315,10 +315,7 @@ fn parse_query(query: &str) -> (String, Duration, bool) {
             Duration::try_from(duration).ok().filter(|duration| !duration.is_zero())
         }
     });
-    let submodules = match submodules.as_deref() {
-        Some("0" | "f" | "F" | "false" | "False" | "FALSE") => false,
-        _ => true,
-    };
+    let submodules = !matches!(submodules.as_deref(), Some("0" | "f" | "F" | "false" | "False" | "FALSE"));
     (reference, timeout.unwrap_or(TIMEOUT), submodules)
 }
 

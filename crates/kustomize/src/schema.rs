@@ -1,6 +1,6 @@
 //! What the schema of a kind says about lists, and which kinds belong to no namespace (RND-226, RND-238).
 //!
-//! kustomize has the OpenAPI document of Kubernetes 1.21.2 built in. Of it only merged lists, what leads to them,
+//! kustomize has the `OpenAPI` document of Kubernetes 1.21.2 built in. Of it only merged lists, what leads to them,
 //! and the scopes of kinds have an effect; `data/schema.txt` has these (`hack/oracles/kustomize/schema` prints it).
 //! A document of the user's takes its place. When which of them is read is the original's book-keeping, imitated in
 //! [`Schemas::set`] and [`Schemas::read`]: a document of a base may be read beside the built-in one or instead of it.
@@ -62,7 +62,7 @@ struct Type {
     alias: Option<SmolStr>,
 }
 
-/// One OpenAPI document.
+/// One `OpenAPI` document.
 #[derive(Clone, Debug, Default)]
 struct Document {
     types: Vec<Type>,
@@ -371,7 +371,7 @@ impl Schemas {
         None
     }
 
-    fn target(&self, document: usize, target: &Target) -> Schema {
+    fn target(document: usize, target: &Target) -> Schema {
         match target {
             Target::Plain => Schema::Plain,
             Target::Named(name) => Schema::Named(name.clone()),
@@ -391,7 +391,7 @@ impl Schemas {
         let built_in = document == self.documents.len();
         match of.members.get(name).or(of.other.as_ref()) {
             Some(member) => {
-                Some(Found { merge: member.merge.clone(), schema: self.target(document, &member.target) })
+                Some(Found { merge: member.merge.clone(), schema: Self::target(document, &member.target) })
             }
             None => built_in.then(Found::default),
         }

@@ -19,6 +19,3 @@ pub(crate) use resolve::{Scalar, is_old_non_text, resolve, resolve_plain};
 pub(crate) use scan::has_comments;
 pub(crate) use stream::{read_stream, remove_aliases};
 pub(crate) use write::{emitted_scalar, folded_again, is_simple_key, write};
-
-#[cfg(test)]
-mod tests;

@@ -1,5 +1,7 @@
 //! Builds of `testdata`, of which the real program's answers are recorded (`hack/oracles/kustomize/record.py`).
 
+#![expect(clippy::unwrap_used, clippy::format_collect, reason = "helpers of tests count as no tests")]
+
 use std::fs;
 use std::path::Path;
 

@@ -162,7 +162,7 @@ impl<'a> Programs<'a> {
                 }
                 error => wrong(&error),
             })?;
-        let kind_of = |value: &Value| value.get("kind").and_then(Value::as_str).map(str::len).unwrap_or(0);
+        let kind_of = |value: &Value| value.get("kind").and_then(Value::as_str).map_or(0, str::len);
         let objects = match value {
             // Null is no object, and no mistake.
             Value::Null => Vec::new(),

@@ -97,6 +97,10 @@ fn manifests_of(
             Ok(Supply::tree(tree(referred)?.0))
         }
         Need::Repository { url, .. } => Ok(Supply::tree(tree(url)?.0)),
+        Need::Tool(call) => {
+            let text = format!("{} is not run here", call.program);
+            Err(EvalError::from(RenderError::new(Reason::ExecRequired, text)))
+        }
         Need::Chart { .. } | Need::ChartFiles { .. } | Need::File { .. } | Need::Resource { .. } => {
             let text = format!("{need} would have to come from the network");
             Err(EvalError::from(RenderError::new(Reason::NetworkRequired, text)))

@@ -17,7 +17,7 @@ use crate::kube_version::normalize;
 use crate::needs::{Need, Outcome};
 use crate::request::{Budget, Inputs, RenderRequest};
 use crate::templates::During;
-use crate::{Reason, RenderError, TreePath};
+use crate::{Reason, RenderError, TreePath, tools};
 
 use value_files::ValueFiles;
 
@@ -50,19 +50,32 @@ pub(crate) fn render(
     };
     let chart = load_directory(inputs.tree, directory, version, &limits(budget)).map_err(|e| of_chart(&e))?;
     let values = user_values(source, &files, &environment);
+    let is_run = context.tools.helm_is_run()?;
     let chart = dependencies::complete(chart, version, inputs, directory, &context.helm.repositories, budget);
     // Everything that is missing is asked for at once.
     let mut needs = Vec::new();
     let values = take(values, &mut needs)?;
     let chart = take(chart, &mut needs)?;
-    let (Some(values), Some(chart)) = (values, chart) else { return Ok(Outcome::Needs(needs)) };
+    let (Some(values), Some((chart, added))) = (values, chart) else { return Ok(Outcome::Needs(needs)) };
 
     let kube_version = Some(source.kube_version.as_str()).filter(|version| !version.is_empty());
     let kube_version = normalize(kube_version.unwrap_or(context.cluster.kube_version()))?;
     let api_versions: &[String] =
         if source.api_versions.is_empty() { context.cluster.api_versions() } else { &source.api_versions };
     let namespace = [&source.namespace, &context.destination_namespace];
+    let namespace = namespace.into_iter().find(|name| !name.is_empty()).map_or("", String::as_str);
     let release = release_name(source, &context.instance_name);
+    if is_run {
+        let asked = tools::HelmCall {
+            directory,
+            release,
+            namespace,
+            kube_version: &kube_version,
+            api_versions,
+            charts: added,
+        };
+        return tools::result(tools::helm(source, &values, asked), inputs.supplies, budget);
+    }
     let seed = Seed {
         instance: &context.instance_name,
         release,
@@ -75,7 +88,7 @@ pub(crate) fn render(
         chart: &Arc::new(chart),
         version,
         release_name: release,
-        namespace: namespace.into_iter().find(|name| !name.is_empty()).map_or("", String::as_str),
+        namespace,
         kube_version: Some(kube_version.as_str()).filter(|version| !version.is_empty()),
         api_versions,
         values: &values,

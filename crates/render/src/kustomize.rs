@@ -19,7 +19,7 @@ use crate::kube_version::normalize;
 use crate::needs::{Content, Need, Outcome, Supplies};
 use crate::request::{Budget, Inputs, RenderRequest};
 use crate::templates::{During, World};
-use crate::{Reason, RenderError, TreePath};
+use crate::{Reason, RenderError, TreePath, tools};
 
 /// Builds the kustomization of a directory.
 pub(crate) fn render(
@@ -29,14 +29,16 @@ pub(crate) fn render(
     inputs: &Inputs<'_>,
     budget: &Budget,
 ) -> Result<Outcome<Vec<Value>>, RenderError> {
-    if !source.version.is_empty() {
-        let version = &source.version;
-        let text = format!(
-            "kustomize version {version} is not registered; programs are not run, leave kustomize.version empty for the native renderer"
-        );
-        return Err(RenderError::new(Reason::KustomizeVersion, text));
-    }
     let edits = substituted(request, source);
+    if let Some(program) = request.context.tools.kustomize_program(&source.version)? {
+        let is_directory = |component: &str| -> Result<bool, RenderError> {
+            let Ok(path) = directory.join(component) else { return Ok(false) };
+            Ok(inputs.tree.entry(&path)?.is_some_and(|entry| entry.is_directory()))
+        };
+        let words = build_words(request, source)?;
+        let call = tools::kustomize(program, &edits, directory, words, &is_directory)?;
+        return tools::result(call, inputs.supplies, budget);
+    }
     let options = options(request, source)?;
     let fetched = Supplied(inputs.supplies);
     let charts = Charts { world: inputs.world, budget };
@@ -70,6 +72,25 @@ fn substituted(request: &RenderRequest, source: &KustomizeSource) -> KustomizeSo
         edits.common_annotations.values_mut().for_each(fill);
     }
     edits
+}
+
+/// Options of a build that a program makes (RND-87, RND-88).
+fn build_words(request: &RenderRequest, source: &KustomizeSource) -> Result<Vec<String>, RenderError> {
+    let context = &request.context;
+    let own = context.tools.options_of(&source.version);
+    let text = own.unwrap_or(&context.kustomize_options);
+    let mut words: Vec<String> = text.split_whitespace().map(str::to_owned).collect();
+    if words.iter().any(|word| word == "--enable-helm") {
+        let version = Some(source.kube_version.as_str()).filter(|version| !version.is_empty());
+        let version = normalize(version.unwrap_or(context.cluster.kube_version()))?;
+        if !version.is_empty() {
+            words.extend(["--helm-kube-version".to_owned(), version]);
+        }
+        let own = !source.api_versions.is_empty();
+        let versions: &[String] = if own { &source.api_versions } else { context.cluster.api_versions() };
+        words.extend(versions.iter().flat_map(|one| ["--helm-api-versions".to_owned(), one.clone()]));
+    }
+    Ok(words)
 }
 
 /// Options of the settings; charts see the cluster (RND-87).
@@ -201,6 +222,7 @@ mod tests {
 
     const OBJECT: &str = "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: web}\nspec: {template: {spec: {containers: [{name: a, image: nginx}]}}}\n";
 
+    #[expect(clippy::needless_pass_by_value, reason = "`json!` makes values")]
     fn run(
         files: &[(&str, &str)],
         kustomize: Value,

@@ -25,6 +25,7 @@ pub mod plan;
 pub mod refresh;
 mod request;
 mod templates;
+pub mod tools;
 pub mod version;
 
 pub use error::{Code, Reason, RenderError};
@@ -33,7 +34,7 @@ pub use request::{
     Budget, ContentKind, EnabledTools, Inputs, RenderRequest, Rendered, SourceType, render, render_offline,
 };
 pub use templates::{Chance, World};
-pub use tiphys_kustomize::{NameHashError, name_hash};
+pub use tiphys_kustomize::{NameHashError, Options as KustomizeOptions, name_hash};
 pub use tiphys_tree::{
     Entry, EntryKind, KnownDirectory, MemoryEntry, MemoryTree, PathError, Tree, TreeError, TreePath,
     WalkLimit,

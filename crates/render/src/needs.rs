@@ -12,6 +12,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use sha2::{Digest as _, Sha256};
 
+use crate::tools::ToolCall;
 use crate::{Reason, RenderError, Tree};
 
 /// Something that a rendering lacks.
@@ -52,6 +53,8 @@ pub enum Need {
         /// The URL.
         url: String,
     },
+    /// What a program prints (RND-159).
+    Tool(Arc<ToolCall>),
     /// What a URL names, which need not be a file: that there is none is an answer (RND-210).
     Resource {
         /// The URL.
@@ -68,6 +71,7 @@ impl fmt::Display for Need {
                 write!(f, "chart {name:?} {version:?} of {}", shown(repository))
             }
             Self::Repository { url, revision } => write!(f, "repository {} at {revision:?}", shown(url)),
+            Self::Tool(call) => write!(f, "the result of {}", call.program),
             Self::File { url } | Self::Resource { url } => write!(f, "file {}", shown(url)),
         }
     }
@@ -185,6 +189,11 @@ impl Supplies {
                 }
                 Need::ChartFiles { repository, name, version } => {
                     ["chart files", repository, name, version].into_iter().for_each(&mut add);
+                }
+                Need::Tool(call) => {
+                    let digest =
+                        call.digest().iter().fold(String::new(), |text, byte| format!("{text}{byte:02x}"));
+                    ["tool", &digest].into_iter().for_each(&mut add);
                 }
                 Need::File { url } => ["file", url].into_iter().for_each(&mut add),
                 Need::Resource { url } => ["resource", url].into_iter().for_each(&mut add),

@@ -14,6 +14,7 @@ use tiphys_api::settings::Settings;
 
 use crate::Reason;
 use crate::request::{ContentKind, EnabledTools, RenderRequest};
+use crate::tools::ToolSettings;
 
 /// What manifests may depend on about the destination cluster (RND-4). Cheap to clone.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -79,6 +80,8 @@ pub struct RenderContext {
     pub helm: HelmSettings,
     /// Options of every build of Kustomize (RND-87).
     pub kustomize_options: String,
+    /// Which sources are rendered by programs.
+    pub tools: ToolSettings,
     /// Sources of the application that others may refer to; `None` for an application of a single source (RND-121).
     pub refs: Option<Arc<[RefSource]>>,
 }
@@ -143,8 +146,16 @@ impl RenderContext {
                 ..self.helm
             },
             kustomize_options: settings.kustomize_build_options().to_owned(),
+            tools: ToolSettings::of(settings),
             ..self
         }
+    }
+
+    /// With what an annotation of the Application says about who renders ([`tiphys_api::names::annotation::RENDERER`]).
+    #[must_use]
+    pub fn with_renderer(self, annotation: Option<&String>) -> Self {
+        let Some(text) = annotation else { return self };
+        Self { tools: self.tools.with_annotation(text), ..self }
     }
 
     /// With the sources that may be referred to.

@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeSet, HashSet};
 
+use tiphys_go::path::clean_relative;
 use tiphys_go::path_match;
 use tiphys_go::steps::{Steps, TooManySteps};
 
@@ -93,7 +94,7 @@ impl RefreshPaths {
         let mut plain = BTreeSet::new();
         for path in paths {
             steps.spend(path.len() + 1)?;
-            plain.insert(clean(path));
+            plain.insert(clean_relative(path));
         }
         if plain.is_empty() || plain.contains(".") {
             return Ok(Self::Everything);
@@ -132,27 +133,12 @@ fn paths_within(annotation: &str, source_path: &str, steps: &mut Steps) -> Resul
         .map(|item| {
             steps.spend(item.len())?;
             if let Some(absolute) = item.strip_prefix('/') {
-                return Ok(clean(absolute));
+                return Ok(clean_relative(absolute));
             }
             steps.spend(source_path.len())?;
-            Ok(clean(&format!("{source_path}/{item}")))
+            Ok(clean_relative(&format!("{source_path}/{item}")))
         })
         .collect()
-}
-
-/// Cleans as Go's `filepath.Clean` does, without the leading slash: `..` above the root stays.
-fn clean(path: &str) -> String {
-    let mut parts: Vec<&str> = Vec::new();
-    for part in path.split('/') {
-        match part {
-            "" | "." => {}
-            ".." if parts.last().is_some_and(|last| *last != "..") => {
-                parts.pop();
-            }
-            _ => parts.push(part),
-        }
-    }
-    if parts.is_empty() { ".".to_owned() } else { parts.join("/") }
 }
 
 #[cfg(test)]

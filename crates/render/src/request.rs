@@ -232,6 +232,7 @@ impl RenderRequest {
                     strict_overrides,
                     helm: helm_settings,
                     kustomize_options,
+                    tools: tool_settings,
                     refs,
                 },
             allow_out_of_bounds_links,
@@ -245,7 +246,7 @@ impl RenderRequest {
         source.repo_url.clear();
         source.target_revision.clear();
         let application = (instance_name, destination_namespace, project);
-        let tools = (helm_settings, kustomize_options, refs.as_deref());
+        let tools = (helm_settings, kustomize_options, tool_settings, refs.as_deref());
         let settings = (helm, kustomize, jsonnet, strict_overrides, allow_out_of_bounds_links, tools);
         // Texts and flags, which can always be written. If not, it is nobody else's identity rather than everybody's.
         serde_json::to_vec(&(source, named, application, cluster_facts, settings, content.as_str()))
@@ -392,12 +393,13 @@ fn chart_directory(tree: &dyn Tree, chart: &str) -> Result<TreePath, RenderError
 mod tests {
     use super::*;
     use crate::plan::ClusterFacts;
+    use crate::tools::ToolSettings;
 
     /// RND-141, RND-142: every input makes another identity; where the tree comes from does not.
     #[test]
     fn rnd_141_every_input_counts_and_the_origin_does_not() {
         let plain = RenderRequest::default();
-        let changes: [fn(&mut RenderRequest); 19] = [
+        let changes: [fn(&mut RenderRequest); 20] = [
             |one| one.source.path = "app".to_owned(),
             |one| one.source.name = "a".to_owned(),
             |one| one.context.instance_name = "a".to_owned(),
@@ -417,6 +419,7 @@ mod tests {
             |one| one.context.helm.repositories.push(("a".to_owned(), "b".to_owned())),
             |one| one.context.kustomize_options = "a".to_owned(),
             |one| one.context.refs = Some(Arc::from([])),
+            |one| one.context.tools = ToolSettings::default().with_annotation("helm=exec"),
         ];
         let mut seen = vec![plain.identity()];
         for (number, change) in changes.iter().enumerate() {

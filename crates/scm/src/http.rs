@@ -17,6 +17,7 @@ use tiphys_go::json::decode_kubernetes_within;
 use tiphys_go::memory::Memory;
 
 use crate::ScmError;
+use crate::item::Item;
 use crate::observe::{Asked, Observed};
 use crate::paging::{Page, Paging};
 use crate::refusal::{is_throttled, refusal};
@@ -180,24 +181,52 @@ impl Site {
                 return if page == 0 { Ok(None) } else { Err(self.not_found(doing)) };
             }
             let found = read(&answer.body).map_err(|problem| self.unreadable(doing, problem))?;
-            let on_page = found.len();
+            let here = found.len();
             items.extend(found);
             if items.len() > self.limits.items {
                 return Err(self.too_many(doing, self.limits.items, "items"));
             }
-            let seen = Page {
-                url: &url,
-                headers: &answer.headers,
-                body: &answer.body,
-                on_page,
-                so_far: items.len(),
-            };
+            let seen =
+                Page { url: &url, headers: &answer.headers, body: &answer.body, here, so_far: items.len() };
             match paging.following(&seen).map_err(|problem| self.unreadable(doing, problem))? {
                 None => return Ok(Some(items)),
                 Some(next) => url = next,
             }
         }
         Err(self.too_many(doing, self.limits.pages, "pages"))
+    }
+
+    /// All items of a list that has to be there.
+    pub(crate) async fn all<T>(
+        &self,
+        first: Url,
+        about: (&'static str, &'static str),
+        paging: Paging,
+        read: impl Fn(&Value) -> Result<Vec<T>, String>,
+    ) -> Result<Vec<T>, ScmError> {
+        self.list(first, about, paging, read).await?.ok_or_else(|| self.not_found(about.0))
+    }
+
+    /// The one item that an answer is.
+    pub(crate) fn one<T>(
+        &self,
+        answer: &Answer,
+        (name, doing): (&'static str, &'static str),
+        read: impl FnOnce(Item<'_>) -> Result<T, String>,
+    ) -> Result<Vec<T>, ScmError> {
+        let read = read(Item::of(name, &answer.body)).map_err(|problem| self.unreadable(doing, problem))?;
+        Ok(vec![read])
+    }
+
+    /// Whether something is there, without its content.
+    pub(crate) async fn has(
+        &self,
+        url: Url,
+        doing: &'static str,
+        endpoint: &'static str,
+    ) -> Result<bool, ScmError> {
+        let ask = Ask { method: Method::HEAD, ..Ask::get(url, doing, endpoint) };
+        Ok(self.ask(ask).await?.is_found)
     }
 
     pub(crate) fn not_found(&self, doing: &'static str) -> ScmError {
@@ -245,7 +274,8 @@ impl Site {
         let response = self.send(ask).await?;
         let (status, headers) = (response.status(), response.headers().clone());
         *told.lock() = Some((status.as_u16(), headers.clone()));
-        if status.is_success() {
+        // A part of an answer is none.
+        if status.is_success() && status != StatusCode::PARTIAL_CONTENT {
             let has_body = ask.method != Method::HEAD && status != StatusCode::NO_CONTENT;
             let body = if has_body { self.body(ask, response).await? } else { Value::Null };
             return Ok(Answer { is_found: true, headers, body, why: Value::Null });

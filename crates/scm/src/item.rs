@@ -74,3 +74,13 @@ pub(crate) fn each<T>(
     let items = list.as_array().ok_or("it is no list")?;
     items.iter().map(|item| read(Item::of(name, item))).collect()
 }
+
+/// The same, of the list in a member.
+pub(crate) fn each_in<T>(
+    body: &Value,
+    member: &str,
+    name: &'static str,
+    read: impl Fn(Item<'_>) -> Result<T, String>,
+) -> Result<Vec<T>, String> {
+    each(body.get(member).unwrap_or(&Value::Null), name, read)
+}

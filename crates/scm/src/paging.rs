@@ -7,6 +7,9 @@ use reqwest::Url;
 use reqwest::header::HeaderMap;
 use serde_json::Value;
 
+/// Items of a full page.
+const FULL: usize = 100;
+
 /// How a server says that there is more.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Paging {
@@ -31,7 +34,7 @@ pub(crate) struct Page<'p> {
     pub(crate) headers: &'p HeaderMap,
     pub(crate) body: &'p Value,
     /// Items on it.
-    pub(crate) on_page: usize,
+    pub(crate) here: usize,
     /// Items on it and on those before it.
     pub(crate) so_far: usize,
 }
@@ -43,7 +46,7 @@ impl Paging {
     /// When it is said that there is one, and not which.
     pub(crate) fn following(self, page: &Page<'_>) -> Result<Option<Url>, String> {
         let next = match self {
-            Self::Link => page.linked()?,
+            Self::Link => page.linked_or_counted()?,
             Self::NextPage => match page.header("x-next-page") {
                 Some("") => None,
                 Some(number) => {
@@ -51,7 +54,7 @@ impl Paging {
                         number.trim().parse::<u64>().map_err(|_error| "its next page has no number")?;
                     Some(with(page.url, "page", &number.to_string()))
                 }
-                None => page.linked()?,
+                None => page.linked_or_counted()?,
             },
             Self::Counted => {
                 if page.header("link").is_some() {
@@ -59,8 +62,8 @@ impl Paging {
                 } else {
                     let total =
                         page.header("x-total-count").and_then(|total| total.trim().parse::<usize>().ok());
-                    let is_last = total.is_some_and(|total| page.so_far >= total) || page.on_page == 0;
-                    if total.is_some_and(|total| page.so_far < total) && page.on_page == 0 {
+                    let is_last = total.is_some_and(|total| page.so_far >= total) || page.here == 0;
+                    if total.is_some_and(|total| page.so_far < total) && page.here == 0 {
                         return Err("its list ends too early".to_owned());
                     }
                     (!is_last).then(|| page.counted_up("page", 1, 1)).transpose()?
@@ -83,9 +86,7 @@ impl Paging {
                     Some(queried(page.url, next.query()))
                 }
             },
-            Self::Skip => {
-                (page.on_page > 0).then(|| page.counted_up("$skip", 0, page.on_page)).transpose()?
-            }
+            Self::Skip => (page.here > 0).then(|| page.counted_up("$skip", 0, page.here)).transpose()?,
         };
         if next.as_ref() == Some(page.url) {
             return Err("its next page is the same one".to_owned());
@@ -97,6 +98,15 @@ impl Paging {
 impl Page<'_> {
     fn header(&self, name: &str) -> Option<&str> {
         self.headers.get(name).and_then(|value| value.to_str().ok())
+    }
+
+    /// The link called `next`. A full page without any link may have lost it on its way: then the next page says whether
+    /// there is more.
+    fn linked_or_counted(&self) -> Result<Option<Url>, String> {
+        if self.header("link").is_none() && self.here >= FULL {
+            return self.counted_up("page", 1, 1).map(Some);
+        }
+        self.linked()
     }
 
     /// The link called `next`.
@@ -151,14 +161,14 @@ mod tests {
         url: &str,
         headers: &[(&'static str, &'static str)],
         body: &Value,
-        (on_page, so_far): (usize, usize),
+        (here, so_far): (usize, usize),
     ) -> Result<Option<String>, String> {
         let headers: HeaderMap = headers
             .iter()
             .map(|(name, value)| (HeaderName::from_static(name), HeaderValue::from_static(value)))
             .collect();
         let url = Url::parse(url).unwrap();
-        let page = Page { url: &url, headers: &headers, body, on_page, so_far };
+        let page = Page { url: &url, headers: &headers, body, here, so_far };
         Ok(paging.following(&page)?.map(|url| url.to_string()))
     }
 
@@ -178,6 +188,15 @@ mod tests {
         assert_eq!(next(Paging::Link, url, &last, &null, (1, 1)), Ok(None));
         assert_eq!(next(Paging::Link, url, &[], &null, (1, 1)), Ok(None));
         assert!(next(Paging::Link, url, &[("link", "x; rel=\"next\"")], &null, (1, 1)).is_err());
+        // A full page that says nothing is not believed to be the last one.
+        for paging in [Paging::Link, Paging::NextPage] {
+            assert_eq!(
+                next(paging, url, &[], &null, (100, 100)),
+                Ok(Some("https://a/orgs/o/repos?per_page=100&page=2".to_owned()))
+            );
+            assert_eq!(next(paging, url, &[], &null, (99, 99)), Ok(None));
+        }
+        assert_eq!(next(Paging::Link, url, &last, &null, (100, 200)), Ok(None));
 
         let numbered = [("x-next-page", "3")];
         assert_eq!(
@@ -228,8 +247,8 @@ mod tests {
     fn aset_58_lists_of_gitea_end_when_all_is_there() {
         let null = Value::Null;
         let url = "https://a/p?limit=50&page=1";
-        let counted = |total: &'static str, on_page, so_far| {
-            next(Paging::Counted, url, &[("x-total-count", total)], &null, (on_page, so_far))
+        let counted = |total: &'static str, here, so_far| {
+            next(Paging::Counted, url, &[("x-total-count", total)], &null, (here, so_far))
         };
         assert_eq!(counted("51", 50, 50), Ok(Some("https://a/p?limit=50&page=2".to_owned())));
         assert_eq!(counted("50", 50, 50), Ok(None));

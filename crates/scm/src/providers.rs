@@ -22,13 +22,15 @@ use reqwest::Url;
 
 use crate::block::CloneProtocol;
 use crate::found::{Branch, Head, PullRequest};
+use crate::item::Item;
 use crate::{PullRequestGenerator, ScmError};
 
-/// Items of a page.
+/// Items of a page, as it is asked for; [`crate::paging`] knows the number.
 const PAGE: &str = "100";
 
 /// A provider, logged in.
 #[derive(Debug)]
+#[expect(clippy::large_enum_variant, reason = "there is one for each question")]
 pub(crate) enum Host {
     Github(Github),
     Gitlab(Gitlab),
@@ -143,17 +145,33 @@ pub(crate) fn ending_with(mut url: Url, suffix: &str) -> Url {
     url
 }
 
-/// Of two addresses the one to clone with.
-pub(crate) fn cloned_by(protocol: CloneProtocol, ssh: String, https: String) -> String {
+/// Of two members the one with the address to clone with; the other may be absent where a server has one way only.
+pub(crate) fn cloned_by(
+    protocol: CloneProtocol,
+    item: Item<'_>,
+    (ssh, https): (&str, &str),
+) -> Result<String, String> {
     match protocol {
-        CloneProtocol::Ssh => ssh,
-        CloneProtocol::Https | CloneProtocol::HttpsFips => https,
+        CloneProtocol::Ssh => item.text(ssh),
+        CloneProtocol::Https | CloneProtocol::HttpsFips => item.text(https),
     }
 }
 
+/// The pull requests that carry all labels.
+fn labelled(mut found: Vec<PullRequest>, wanted: &[String]) -> Vec<PullRequest> {
+    found.retain(|request| has_all(&request.labels, wanted));
+    found
+}
+
 /// Whether a pull request carries all labels.
-pub(crate) fn has_all(labels: &[String], wanted: &[String]) -> bool {
+fn has_all(labels: &[String], wanted: &[String]) -> bool {
     wanted.iter().all(|label| labels.contains(label))
+}
+
+/// The repositories, of which each says whether it is archived.
+fn unarchived(found: Vec<(Head, bool)>, without_archived: bool) -> Vec<Head> {
+    let kept = found.into_iter().filter(|(_, is_archived)| !(without_archived && *is_archived));
+    kept.map(|(head, _)| head).collect()
 }
 
 #[cfg(test)]

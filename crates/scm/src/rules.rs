@@ -44,23 +44,6 @@ pub struct GithubApp {
     pub base_url: String,
 }
 
-/// Whether generators may use providers at all, and an address that a generator names (ASET-59).
-///
-/// # Errors
-/// With the text that users see.
-pub fn check_access(is_enabled: bool, allowed: &[String], api: &str) -> Result<(), ScmError> {
-    if !is_enabled {
-        return Err(ScmError::Block("scm providers are disabled".to_owned()));
-    }
-    if api.is_empty() || allowed.is_empty() || allowed.iter().any(|entry| entry == api) {
-        return Ok(());
-    }
-    Err(ScmError::Block(format!(
-        "scm provider not allowed: scm provider \"{api}\" not allowed, must use one of the following: {}",
-        allowed.join(", ")
-    )))
-}
-
 /// The value of a key of a Secret. In strict mode the Secret has to be marked as one for generators.
 ///
 /// # Errors

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use futures::future::BoxFuture;
 use futures::{StreamExt as _, TryStreamExt as _, stream};
 use jiff::Timestamp;
 use parking_lot::Mutex;
@@ -163,33 +164,24 @@ impl Scm {
             generator.filters.iter().filter(|filter| !filter.is_empty()).collect();
         let mode = self.options.filter_mode;
         let heads = host.repositories().await?;
-        let found = stream::iter(heads.into_iter().map(|mut head| {
-            let filters = &filters;
-            async move {
-                host.labels(&mut head).await?;
-                if !may_be_wanted(&head, filters, mode) {
-                    return Ok(Vec::new());
-                }
-                let mut wanted = Vec::new();
-                for branch in host.branches(&head).await? {
-                    if is_wanted(host, &head, &branch, filters, mode).await? {
-                        wanted.push(head.at(&branch));
-                    }
-                }
-                Ok::<_, ScmError>(wanted)
-            }
-        }))
+        let filters = filters.as_slice();
+        // Boxed: a closure that gives futures of any lifetime is not known to be sent between threads.
+        let mut found = stream::iter(
+            heads
+                .into_iter()
+                .map(|head| -> BoxFuture<'_, _> { Box::pin(branches_of(host, head, filters, mode)) }),
+        )
         .buffered(AT_ONCE);
         let limit = self.options.limits.items;
-        let all = found.try_fold(Vec::new(), |mut all, some| async move {
+        let mut all = Vec::new();
+        while let Some(some) = found.try_next().await? {
             all.extend(some);
             if all.len() > limit {
                 let host = generator.provider.word().to_owned();
                 return Err(ScmError::TooMany { host, doing: "listing branches", limit, what: "items" });
             }
-            Ok(all)
-        });
-        all.await
+        }
+        Ok(all)
     }
 
     /// The provider with what we log in with.
@@ -336,6 +328,26 @@ struct Wanted<'w> {
     needs: &'w Needs,
 }
 
+/// The branches of a repository that the filters accept.
+async fn branches_of(
+    host: &Host,
+    mut head: Head,
+    filters: &[&RepositoryFilter],
+    mode: FilterMode,
+) -> Result<Vec<Repository>, ScmError> {
+    host.labels(&mut head).await?;
+    if !may_be_wanted(&head, filters, mode) {
+        return Ok(Vec::new());
+    }
+    let mut wanted = Vec::new();
+    for branch in host.branches(&head).await? {
+        if is_wanted(host, &head, &branch, filters, mode).await? {
+            wanted.push(head.at(&branch));
+        }
+    }
+    Ok(wanted)
+}
+
 /// Whether a repository may have branches that are wanted, before these are known.
 fn may_be_wanted(head: &Head, filters: &[&RepositoryFilter], mode: FilterMode) -> bool {
     let accepts = |filter: &&&RepositoryFilter| filter.accepts_repository(&head.name, &head.labels);
@@ -356,12 +368,12 @@ async fn is_wanted(
     filters: &[&RepositoryFilter],
     mode: FilterMode,
 ) -> Result<bool, ScmError> {
-    let mut filters =
-        filters.iter().filter(|filter| mode == FilterMode::Documented || filter.is_of_branches()).peekable();
-    if filters.peek().is_none() {
-        return Ok(true);
-    }
-    for filter in filters {
+    let mut is_filtered = false;
+    for filter in filters.iter().copied() {
+        if mode == FilterMode::Separate && !filter.is_of_branches() {
+            continue;
+        }
+        is_filtered = true;
         if filter.accepts_repository(&head.name, &head.labels)
             && filter.accepts_branch(&branch.name)
             && paths_are_right(host, head, branch, filter).await?
@@ -369,7 +381,7 @@ async fn is_wanted(
             return Ok(true);
         }
     }
-    Ok(false)
+    Ok(!is_filtered)
 }
 
 async fn paths_are_right(

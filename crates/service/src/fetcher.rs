@@ -4,9 +4,12 @@
 //! Controller and command line use it alike. Credentials are those that the project may use; what it may not is asked for
 //! without any, as the reference does.
 
+use std::sync::Arc;
+
 use tiphys_api::AppProject;
 use tiphys_api::application::ApplicationSource;
 use tiphys_installation::Installation;
+use tiphys_render::Tree;
 use tiphys_render::needs::{Need, Supply};
 use tiphys_source::{Freshness, Repository, SourceError, Sources};
 
@@ -21,6 +24,8 @@ pub struct Fetcher<'a> {
     pub sources: &'a Sources,
     /// The source that lacks something.
     pub source: &'a ApplicationSource,
+    /// Its files.
+    pub tree: &'a Arc<dyn Tree>,
 }
 
 /// Why something was not brought.
@@ -44,6 +49,7 @@ impl Fetcher<'_> {
             Need::Ref { name } => Err(FetchError::Refused(format!("no source has the ref {name:?}"))),
             Need::Chart { repository, name, version } => self.chart(repository, name, version).await,
             Need::ChartFiles { repository, name, version } => self.files(repository, name, version).await,
+            Need::Tool(call) => Ok(Supply::bytes(self.sources.tool(self.tree, call).await?)),
             Need::Resource { url } => {
                 let anonymous = Repository::anonymous(url);
                 match self.sources.file(&anonymous, url).await {

@@ -160,10 +160,14 @@ pub(crate) fn metadata_of(object: &Value) -> Value {
         "metadata": object.get("metadata").cloned().unwrap_or_else(|| json!({}))})
 }
 
+/// Whether an object leaves as YAML.
+pub(crate) fn is_yaml(accept: &str) -> bool {
+    accept.split([',', ';']).next().unwrap_or("").trim() == "application/yaml"
+}
+
 /// The bytes of an object as they leave.
 pub(crate) fn body(value: &Value, accept: &str) -> (&'static str, Bytes) {
-    let first = accept.split([',', ';']).next().unwrap_or("").trim();
-    if first == "application/yaml"
+    if is_yaml(accept)
         && let Ok(text) = tiphys_go::yaml::to_string(value)
     {
         return ("application/yaml", Bytes::from(text));

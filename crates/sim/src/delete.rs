@@ -6,7 +6,7 @@ use tiphys_object::access;
 
 use crate::answer::{Form, Reply};
 use crate::clock::seconds;
-use crate::read::{present, within};
+use crate::read::{present, shown, within};
 use crate::request::{Place, Request};
 use crate::resource::Resource;
 use crate::select::Filter;
@@ -271,7 +271,7 @@ pub(crate) fn delete_object(
             mark(&mut object, 0, now, was_terminating, false);
             let marked = state.commit(key, object);
             state.erase(key);
-            return Outcome::Gone(present(resource, &marked));
+            return Outcome::Gone(shown(resource, marked));
         }
         if let Some(last) = state.erase(key) {
             return Outcome::Gone(present(resource, &last));
@@ -287,8 +287,7 @@ pub(crate) fn delete_object(
     if object == before {
         return Outcome::Waits(object);
     }
-    let stored = state.commit(key, object);
-    Outcome::Waits(present(resource, &stored))
+    Outcome::Waits(shown(resource, state.commit(key, object)))
 }
 
 fn mark(object: &mut Value, grace: i64, now: jiff::Timestamp, was_terminating: bool, is_namespace: bool) {

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use bytes::Bytes;
 use serde_json::{Map, Value, json};
 use smol_str::SmolStr;
 
@@ -17,7 +18,17 @@ use crate::store::{Kind, Objects, Stored};
 
 /// An object as a version of its resource shows it.
 pub(crate) fn present(resource: &Resource, stored: &Stored) -> Value {
-    let mut tree = resource.view(stored.tree());
+    shown(resource, stored.tree())
+}
+
+/// The same for an object whose bytes are as they are stored: most of them.
+pub(crate) fn present_bytes(resource: &Resource, stored: &Stored) -> Option<Bytes> {
+    stored.is_shown_by(&resource.api_version(), &resource.kind).then(|| stored.json.clone())
+}
+
+/// The tree of a stored object as a version of its resource shows it.
+pub(crate) fn shown(resource: &Resource, tree: Value) -> Value {
+    let mut tree = resource.view(tree);
     if let Some(members) = tree.as_object_mut() {
         members.insert("kind".to_owned(), json!(resource.kind));
     }
@@ -38,6 +49,14 @@ pub(crate) fn get(
     // These have no storage, and call themselves so.
     let called = if resource.plural == "componentstatuses" { "componentstatus" } else { &resource.plural };
     let stored = stored.ok_or_else(|| Status::not_found(&resource.group, called, &place.name))?;
+    let warns = resource.custom.as_ref().is_some_and(|custom| custom.warning.is_some());
+    if form == Form::Plain
+        && !warns
+        && !answer::is_yaml(&request.accept)
+        && let Some(bytes) = present_bytes(resource, stored)
+    {
+        return Ok(Reply::Bytes { content_type: "application/json", bytes });
+    }
     Ok(Reply::ok(answer::one(form, resource, present(resource, stored), request.now)))
 }
 

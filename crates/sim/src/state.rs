@@ -128,8 +128,8 @@ impl State {
         self.registry.iter().find(is_stored_there).cloned()
     }
 
-    /// Stores an object, and tells the controllers.
-    pub(crate) fn commit(&mut self, key: &Key, object: Value) -> Stored {
+    /// Stores an object, and tells the controllers; the tree that is stored.
+    pub(crate) fn commit(&mut self, key: &Key, object: Value) -> Value {
         if is_definition(key) {
             self.serve(&object);
         }

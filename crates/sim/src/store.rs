@@ -53,9 +53,22 @@ impl Key {
 pub(crate) struct Stored {
     pub(crate) json: Bytes,
     pub(crate) version: u64,
+    /// What the object calls itself.
+    api_version: SmolStr,
+    kind: SmolStr,
 }
 
 impl Stored {
+    fn new(object: &Value, version: u64) -> Self {
+        let text = |member: &str| access::text(object, member).into();
+        Self { json: bytes_of(object), version, api_version: text("apiVersion"), kind: text("kind") }
+    }
+
+    /// Whether a resource of a version and kind shows the object as it is stored.
+    pub(crate) fn is_shown_by(&self, api_version: &str, kind: &str) -> bool {
+        self.api_version == api_version && self.kind == kind
+    }
+
     /// The object as a tree.
     pub(crate) fn tree(&self) -> Value {
         serde_json::from_slice(&self.json).unwrap_or(Value::Null)
@@ -156,11 +169,11 @@ impl Store {
         Ok(self.log.range(begin..))
     }
 
-    /// Stores an object, and gives it its version.
-    pub(crate) fn put(&mut self, key: &Key, mut object: Value) -> Stored {
+    /// Stores an object, and gives it its version; the tree that is stored.
+    pub(crate) fn put(&mut self, key: &Key, mut object: Value) -> Value {
         self.version += 1;
         set_version(&mut object, self.version);
-        let stored = Stored { json: bytes_of(&object), version: self.version };
+        let stored = Stored::new(&object, self.version);
         self.index.put(key, &object);
         let before =
             self.objects.entry(Arc::clone(&key.kind)).or_default().insert(key.path(), stored.clone());
@@ -168,10 +181,10 @@ impl Store {
             version: self.version,
             key: key.clone(),
             before,
-            after: stored.clone(),
+            after: stored,
             is_deletion: false,
         });
-        stored
+        object
     }
 
     /// Puts back an object that was written down, at its own version and without an event.
@@ -179,7 +192,7 @@ impl Store {
         self.version = self.version.max(version);
         self.compacted = self.version;
         self.index.put(key, object);
-        let stored = Stored { json: bytes_of(object), version };
+        let stored = Stored::new(object, version);
         self.objects.entry(Arc::clone(&key.kind)).or_default().insert(key.path(), stored);
     }
 
@@ -197,7 +210,7 @@ impl Store {
         let mut last = before.tree();
         set_version(&mut last, self.version);
         self.index.remove(key);
-        let after = Stored { json: bytes_of(&last), version: self.version };
+        let after = Stored::new(&last, self.version);
         self.record(Event {
             version: self.version,
             key: key.clone(),

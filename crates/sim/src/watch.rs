@@ -6,12 +6,13 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
+use bytes::Bytes;
 use jiff::Timestamp;
 use serde_json::{Value, json};
 use smol_str::SmolStr;
 
 use crate::answer::{self, Form, Reply};
-use crate::read::{present, version_of, within};
+use crate::read::{present, present_bytes, version_of, within};
 use crate::request::{Place, Query, Request};
 use crate::resource::Resource;
 use crate::select::Filter;
@@ -35,7 +36,7 @@ pub(crate) struct Watch {
     form: Form,
     /// Version up to which everything has been told.
     told: u64,
-    initial: VecDeque<Value>,
+    initial: VecDeque<Shown>,
     /// The bookmark that ends the initial events.
     end_of_initial: Option<u64>,
     /// Whether the caller wants bookmarks.
@@ -48,6 +49,14 @@ pub(crate) struct Watch {
     is_expired: bool,
     /// How long it lasts.
     pub(crate) seconds: u64,
+}
+
+/// An object that is told.
+#[derive(Clone, Debug)]
+enum Shown {
+    Tree(Value),
+    /// As it is stored.
+    Bytes(Bytes),
 }
 
 /// `GET` with `watch`.
@@ -124,13 +133,24 @@ impl Watch {
     fn begin(&mut self, state: &State) {
         self.told = state.store.version();
         let objects = state.store.objects(&self.kind);
-        let found: Vec<Value> = objects
+        let found: Vec<Shown> = objects
             .into_iter()
             .flat_map(|objects| within(objects, &self.namespace, None))
-            .map(|(_, stored)| present(&self.resource, stored))
-            .filter(|object| self.is_asked_for(object))
+            .filter_map(|(_, stored)| {
+                if let Some(bytes) = self.bytes(stored) {
+                    return Some(Shown::Bytes(bytes));
+                }
+                let object = present(&self.resource, stored);
+                self.is_asked_for(&object).then_some(Shown::Tree(object))
+            })
             .collect();
         self.initial = found.into();
+    }
+
+    /// The bytes of an object, where every object is asked for and shown as it is stored.
+    fn bytes(&self, stored: &Stored) -> Option<Bytes> {
+        let is_everything = self.form == Form::Plain && self.name.is_none() && self.filter.is_everything();
+        if is_everything { present_bytes(&self.resource, stored) } else { None }
     }
 
     fn is_asked_for(&self, object: &Value) -> bool {
@@ -199,28 +219,40 @@ impl Watch {
     }
 
     /// What a write looks like to this watch.
-    fn seen(&self, event: &Event) -> Option<(&'static str, Value)> {
+    fn seen(&self, event: &Event) -> Option<(&'static str, Shown)> {
         if *event.key.kind != *self.kind
             || !(self.namespace.is_empty() || self.namespace == event.key.namespace)
         {
             return None;
         }
+        if let Some(bytes) = self.bytes(&event.after) {
+            let kind = match (event.is_deletion, event.before.is_some()) {
+                (true, _) => "DELETED",
+                (false, true) => "MODIFIED",
+                (false, false) => "ADDED",
+            };
+            return Some((kind, Shown::Bytes(bytes)));
+        }
         let now = present(&self.resource, &event.after);
         let before = event.before.as_ref().map(|before| present(&self.resource, before));
         let was = before.as_ref().is_some_and(|before| self.is_asked_for(before));
         if event.is_deletion {
-            return was.then_some(("DELETED", now));
+            return was.then_some(("DELETED", Shown::Tree(now)));
         }
         match (was, self.is_asked_for(&now)) {
-            (false, true) => Some(("ADDED", now)),
-            (true, true) => Some(("MODIFIED", now)),
+            (false, true) => Some(("ADDED", Shown::Tree(now))),
+            (true, true) => Some(("MODIFIED", Shown::Tree(now))),
             // It no longer fits: for this watch it is gone, as it was.
-            (true, false) => before.map(|before| ("DELETED", at_version(before, &event.after))),
+            (true, false) => before.map(|before| ("DELETED", Shown::Tree(at_version(before, &event.after)))),
             (false, false) => None,
         }
     }
 
-    fn tell(&mut self, lines: &mut Vec<u8>, kind: &str, object: Value, now: Timestamp) {
+    fn tell(&mut self, lines: &mut Vec<u8>, kind: &str, object: Shown, now: Timestamp) {
+        let object = match object {
+            Shown::Tree(object) => object,
+            Shown::Bytes(bytes) => return line_of(lines, kind, &bytes),
+        };
         let mut shown = answer::one(self.form, &self.resource, object, now);
         if matches!(self.form, Form::Table(_)) {
             // Columns are told once.
@@ -255,9 +287,16 @@ impl Watch {
 }
 
 fn line(lines: &mut Vec<u8>, kind: &str, object: &Value) {
-    let line = bytes_of(&json!({"type": kind, "object": object}));
-    lines.extend_from_slice(&line);
-    lines.push(b'\n');
+    line_of(lines, kind, &bytes_of(object));
+}
+
+/// A line, its members in the order that all objects have.
+fn line_of(lines: &mut Vec<u8>, kind: &str, object: &[u8]) {
+    lines.extend_from_slice(br#"{"object":"#);
+    lines.extend_from_slice(object);
+    lines.extend_from_slice(br#","type":""#);
+    lines.extend_from_slice(kind.as_bytes());
+    lines.extend_from_slice(b"\"}\n");
 }
 
 fn at_version(mut object: Value, after: &Stored) -> Value {

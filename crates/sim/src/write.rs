@@ -189,8 +189,7 @@ pub(crate) fn create_object(
     if options.is_dry {
         return Ok(object);
     }
-    let stored = state.commit(&key, object);
-    let made = crate::read::present(resource, &stored);
+    let made = crate::read::shown(resource, state.commit(&key, object));
     if is_definition(resource) {
         establish(state, &key, made.clone(), request);
     }
@@ -291,8 +290,7 @@ pub(crate) fn update_object(
         return Ok(new);
     }
     prune_for_storage(resource, &mut new);
-    let stored = state.commit(key, new);
-    let changed = crate::read::present(resource, &stored);
+    let changed = crate::read::shown(resource, state.commit(key, new));
     if is_definition(resource) && subresource.is_empty() {
         establish(state, key, changed.clone(), request);
     }
@@ -311,18 +309,25 @@ fn is_released(object: &Value) -> bool {
 
 /// Whether two objects are equal, the times in their books aside.
 fn is_same(old: &Value, new: &Value) -> bool {
-    if old == new {
-        return true;
-    }
-    let undated = |object: &Value| {
-        let mut object = object.clone();
-        let books = access::metadata_mut(&mut object).get_mut("managedFields").and_then(Value::as_array_mut);
-        for entry in books.into_iter().flatten().filter_map(Value::as_object_mut) {
-            entry.remove("time");
-        }
-        object
-    };
-    undated(old) == undated(new)
+    are_same_but(old, new, "metadata", |old, new| {
+        are_same_but(old, new, "managedFields", |old, new| match (old, new) {
+            (Value::Array(old), Value::Array(new)) => {
+                let mut pairs = old.iter().zip(new);
+                old.len() == new.len() && pairs.all(|(old, new)| are_same_but(old, new, "time", |_, _| true))
+            }
+            (old, new) => old == new,
+        })
+    })
+}
+
+/// Whether two objects are equal, where one member is compared in its own way.
+fn are_same_but(old: &Value, new: &Value, member: &str, same: impl Fn(&Value, &Value) -> bool) -> bool {
+    let (Value::Object(before), Value::Object(after)) = (old, new) else { return old == new };
+    before.len() == after.len()
+        && before.iter().all(|(name, value)| match after.get(name) {
+            Some(other) if name == member => same(value, other),
+            other => other == Some(value),
+        })
 }
 
 /// Metadata that no writer sets.

@@ -12,6 +12,7 @@
 mod archive;
 mod charts;
 mod clock;
+mod compute;
 mod directory;
 mod error;
 mod git;
@@ -36,6 +37,7 @@ mod work;
 
 pub use charts::{ChartIndex, ChartVersion, IndexError};
 pub use clock::{Clock, ManualClock};
+pub use compute::Compute;
 pub use directory::read_directory;
 pub use error::SourceError;
 pub use memory::{MemoryRepositories, Trouble};

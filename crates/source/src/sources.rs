@@ -7,6 +7,7 @@ mod metadata;
 mod modules;
 mod options;
 mod signatures;
+mod tools;
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -99,6 +100,8 @@ struct Shared {
     tags: Memo<Vec<String>>,
     /// Digests of tags.
     digests: Memo<String>,
+    /// Programs that render.
+    tools: tools::Tools,
     /// Who fetches which packed file.
     turns: Mutex<BTreeMap<String, Weak<tokio::sync::Mutex<()>>>>,
 }
@@ -178,6 +181,7 @@ impl Sources {
             index_turn: tokio::sync::Semaphore::new(1),
             tags: Memo::new(TAGS_BYTES_MAX, REMOTE_MAX),
             digests: Memo::new(TAGS_BYTES_MAX, REMOTE_MAX),
+            tools: tools::Tools::new(),
             turns: Mutex::default(),
             options,
             listings_made: AtomicU64::new(0),

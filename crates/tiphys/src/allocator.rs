@@ -33,6 +33,13 @@ pub(crate) fn configure() {
     unsafe { mi_option_set_default(PAGE_CANDIDATES, PAGE_CANDIDATES_MAX) }
 }
 
+/// Memory never goes back to the system: a simulation needs the same again a moment later. Comes right after
+/// [`configure`].
+pub(crate) fn keep() {
+    // SAFETY: as above.
+    unsafe { mi_option_set_default(PURGE_DELAY, -1) }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -14,6 +14,7 @@ mod git_server;
 mod live;
 mod options;
 mod port;
+mod progressive;
 mod ready;
 mod repository;
 mod scenario;
@@ -39,7 +40,7 @@ const STOP_TIMEOUT: Duration = Duration::from_secs(10);
 /// `tiphys demo`.
 pub(crate) fn demo(args: &[OsString]) -> ExitCode {
     let began = Instant::now();
-    let demo = match crate::run::parse::<Demo>("tiphys demo", args) {
+    let demo = match tiphys::arguments::parse::<Demo>("tiphys demo", args) {
         Ok(demo) => demo,
         Err(code) => return code,
     };
@@ -97,7 +98,7 @@ async fn show(
         data: start.data.as_deref(),
     };
     ready::print(&ready::text(&place, scenario, began.elapsed()));
-    live.tell();
+    live.tell(&place.program, &place.data());
     match start.exit_after {
         Some(end) => tokio::select! {
             () = tokio::time::sleep(end.0) => {}

@@ -31,6 +31,8 @@ Use it
   admin     settings rbac: who may do what, and whether a policy can be read
 
 Ask it
+  render    print what an application would apply, from folders
+  rehearse  show what a roll-out or a deletion of an ApplicationSet would do, without a cluster
   eval      answer questions about single decisions, one JSON request per line
   version   print the version
 
@@ -42,7 +44,11 @@ fn main() -> ExitCode {
     let args: Vec<OsString> = std::env::args_os().skip(1).collect();
     // Started by ourselves, often and for little.
     let rest = args.get(1..).unwrap_or_default();
-    match args.first().and_then(|verb| verb.to_str()) {
+    let verb = args.first().and_then(|verb| verb.to_str());
+    if verb == Some("simulate") {
+        allocator::keep();
+    }
+    match verb {
         Some(launch::VERB) => return launch::launch(rest),
         Some("worker") => return worker::run(),
         _ => launch::launch_through(worker::PROGRAM.into()),
@@ -54,9 +60,10 @@ fn main() -> ExitCode {
     if called_as() == k8s_auth::NAME {
         return k8s_auth::run(&args);
     }
-    match args.first().and_then(|verb| verb.to_str()) {
+    match verb {
         Some("eval") => tiphys::eval::run(rest),
         Some("simulate") => tiphys::simulate::run(rest),
+        Some("rehearse") => tiphys::rehearse::run(rest),
         Some("demo") => demo::demo(rest),
         Some("run") => run::run(rest),
         Some("serve") => run::serve(rest),

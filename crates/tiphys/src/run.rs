@@ -86,7 +86,7 @@ struct Serve {
 
 /// `tiphys run`.
 pub(crate) fn run(args: &[OsString]) -> ExitCode {
-    match parse::<Run>("tiphys run", args) {
+    match tiphys::arguments::parse::<Run>("tiphys run", args) {
         Ok(run) => start(run, (None, true)),
         Err(code) => code,
     }
@@ -94,7 +94,7 @@ pub(crate) fn run(args: &[OsString]) -> ExitCode {
 
 /// `tiphys serve`.
 pub(crate) fn serve(args: &[OsString]) -> ExitCode {
-    let serve = match parse::<Serve>("tiphys serve", args) {
+    let serve = match tiphys::arguments::parse::<Serve>("tiphys serve", args) {
         Ok(serve) => serve,
         Err(code) => return code,
     };
@@ -110,17 +110,6 @@ pub(crate) fn serve(args: &[OsString]) -> ExitCode {
     }
     let with_api = serve.roles.iter().any(|role| role == "server");
     start(serve.run, (Some(serve.metrics_port), with_api))
-}
-
-/// Reads arguments; a usage error or a help text is printed here, and its exit code returned.
-pub(crate) fn parse<T: Parser>(name: &str, args: &[OsString]) -> Result<T, ExitCode> {
-    let words = std::iter::once(OsString::from(name)).chain(args.iter().cloned());
-    T::try_parse_from(words).map_err(|error| {
-        let code = if error.use_stderr() { 2 } else { 0 };
-        // Nothing is to be done when the terminal is gone.
-        drop(error.print());
-        ExitCode::from(code)
-    })
 }
 
 fn start(run: Run, roles: (Option<u16>, bool)) -> ExitCode {

@@ -17,6 +17,8 @@ mod manifests;
 mod model;
 mod observer;
 mod progress;
+#[expect(clippy::indexing_slicing, reason = "members of our own JSON, by name")]
+mod sets;
 mod settled;
 mod truth;
 #[expect(clippy::indexing_slicing, reason = "members of our own JSON, by name")]
@@ -64,6 +66,9 @@ struct Arguments {
     /// The only thing that goes wrong: the controller dies after this request was carried out
     #[arg(long, requires = "seed", conflicts_with_all = ["crash_points", "crash_before"])]
     crash_after: Option<u64>,
+    /// Give an `ApplicationSet` to two of five seeds, whose histories are others then
+    #[arg(long)]
+    with_sets: bool,
     /// Seeds that run at the same time; 0 takes one per processor
     #[arg(long, default_value_t = 0)]
     jobs: usize,
@@ -97,15 +102,9 @@ pub struct Totals {
 
 /// Carries out `tiphys simulate`.
 pub fn run(args: &[OsString]) -> ExitCode {
-    let words = std::iter::once(OsString::from("tiphys simulate")).chain(args.iter().cloned());
-    let arguments = match Arguments::try_parse_from(words) {
+    let arguments = match crate::arguments::parse::<Arguments>("tiphys simulate", args) {
         Ok(arguments) => arguments,
-        Err(error) => {
-            let code = if error.use_stderr() { 2 } else { 0 };
-            // Nothing is to be done when the terminal is gone.
-            drop(error.print());
-            return ExitCode::from(code);
-        }
+        Err(code) => return code,
     };
     let (from, count) = arguments.seed.map_or((arguments.from, arguments.seeds), |seed| (seed, 1));
     let began = tokio::time::Instant::now();
@@ -169,6 +168,7 @@ fn many(arguments: &Arguments, from: u64, count: u64) -> Totals {
 /// What is done with each seed.
 struct Plan {
     verbose: bool,
+    with_sets: bool,
     kind: PlanKind,
 }
 
@@ -192,7 +192,7 @@ fn plan(arguments: &Arguments) -> Plan {
         (None, None) if arguments.twice => PlanKind::Twice,
         (None, None) => PlanKind::Once,
     };
-    Plan { verbose: arguments.verbose, kind }
+    Plan { verbose: arguments.verbose, with_sets: arguments.with_sets, kind }
 }
 
 /// Does with a seed what is planned.
@@ -201,36 +201,42 @@ fn one(seed: u64, plan: &Plan) -> Totals {
     let verbose = plan.verbose;
     match plan.kind {
         PlanKind::Once => {
-            tell(&mut totals, seed, Troubles::OfSeed, &observed(seed, Troubles::OfSeed, verbose));
+            tell(
+                &mut totals,
+                seed,
+                Troubles::OfSeed,
+                plan,
+                &observed(seed, Troubles::OfSeed, plan.with_sets, verbose),
+            );
         }
         PlanKind::Twice => {
-            let mut outcome = observed(seed, Troubles::OfSeed, verbose);
-            if observed(seed, Troubles::OfSeed, false).trace != outcome.trace {
+            let mut outcome = observed(seed, Troubles::OfSeed, plan.with_sets, verbose);
+            if observed(seed, Troubles::OfSeed, plan.with_sets, false).trace != outcome.trace {
                 outcome.violations.extend(failed("the same seed gave another history".to_owned()).violations);
             }
-            tell(&mut totals, seed, Troubles::OfSeed, &outcome);
+            tell(&mut totals, seed, Troubles::OfSeed, plan, &outcome);
         }
         PlanKind::Death(death) => {
             let troubles = Troubles::Only(Some(death));
-            tell(&mut totals, seed, troubles, &observed(seed, troubles, verbose));
+            tell(&mut totals, seed, troubles, plan, &observed(seed, troubles, plan.with_sets, verbose));
         }
         PlanKind::EveryDeath { only_writes } => {
-            let whole = observed(seed, Troubles::Only(None), verbose);
-            tell(&mut totals, seed, Troubles::Only(None), &whole);
+            let whole = observed(seed, Troubles::Only(None), plan.with_sets, verbose);
+            tell(&mut totals, seed, Troubles::Only(None), plan, &whole);
             let points = if only_writes { whole.writing.clone() } else { (1..=whole.requests).collect() };
             let before = points.into_iter().map(|request| Death { request, is_after: false });
             let after = whole.writing.iter().map(|&request| Death { request, is_after: true });
             for death in before.chain(after) {
                 let troubles = Troubles::Only(Some(death));
-                tell(&mut totals, seed, troubles, &observed(seed, troubles, verbose));
+                tell(&mut totals, seed, troubles, plan, &observed(seed, troubles, plan.with_sets, verbose));
             }
         }
     }
     totals
 }
 
-fn observed(seed: u64, troubles: Troubles, verbose: bool) -> Outcome {
-    world::run(seed, troubles, verbose)
+fn observed(seed: u64, troubles: Troubles, with_sets: bool, verbose: bool) -> Outcome {
+    world::run(seed, troubles, with_sets, verbose)
         .unwrap_or_else(|error| failed(format!("the runtime cannot be made: {error}")))
 }
 
@@ -240,7 +246,7 @@ fn failed(text: String) -> Outcome {
 }
 
 /// Counts a run, and prints what broke in it.
-fn tell(totals: &mut Totals, seed: u64, troubles: Troubles, outcome: &Outcome) {
+fn tell(totals: &mut Totals, seed: u64, troubles: Troubles, plan: &Plan, outcome: &Outcome) {
     let sums = Totals {
         // Whoever plans the runs counts the seeds.
         seeds: 0,
@@ -266,7 +272,8 @@ fn tell(totals: &mut Totals, seed: u64, troubles: Troubles, outcome: &Outcome) {
             Troubles::Only(None) => " --crash-before 0".to_owned(),
             Troubles::OfSeed => String::new(),
         };
-        show(&format!("replay: tiphys simulate --seed {seed}{death} --verbose"));
+        let with = if plan.with_sets { " --with-sets" } else { "" };
+        show(&format!("replay: tiphys simulate --seed {seed}{death}{with} --verbose"));
     }
 }
 
@@ -285,12 +292,16 @@ fn add(totals: &mut Totals, sums: &Totals) {
 /// Runs seeds one after another and gives back the sums; what breaks is printed. For tests.
 pub fn seeds(from: u64, count: u64, twice: bool) -> Totals {
     let kind = if twice { PlanKind::Twice } else { PlanKind::Once };
-    all(from, count, &Plan { verbose: false, kind })
+    all(from, count, &Plan { verbose: false, with_sets: false, kind })
 }
 
 /// The same for every write before and after which the controller of a seed can die (F1, F2). For tests.
 pub fn crash_points(from: u64, count: u64) -> Totals {
-    all(from, count, &Plan { verbose: false, kind: PlanKind::EveryDeath { only_writes: true } })
+    all(
+        from,
+        count,
+        &Plan { verbose: false, with_sets: false, kind: PlanKind::EveryDeath { only_writes: true } },
+    )
 }
 
 fn all(from: u64, count: u64, plan: &Plan) -> Totals {

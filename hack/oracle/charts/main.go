@@ -74,7 +74,7 @@ func withSprig(in templateInput) (string, error) {
 	t := template.New("t").Funcs(sprig.TxtFuncMap()).Funcs(inOrder).Funcs(template.FuncMap{
 		"toYaml": func(v any) (string, error) {
 			data, err := yaml.Marshal(v)
-			return string(data), err
+			return strings.TrimSuffix(string(data), "\n"), err
 		},
 	})
 	if in.Option != "" {

@@ -49,10 +49,8 @@ pub struct Controller {
     pub batch_events: bool,
     /// Length of a batch, 100 ms.
     pub batch_events_interval: Duration,
-    /// Requests per second to one cluster, 50.
-    pub client_qps: f64,
-    /// Requests at once to one cluster, 2 × QPS.
-    pub client_burst: usize,
+    /// How fast one cluster is asked, where somebody says so (REP-108).
+    pub client_rate: Option<ClientRate>,
     /// Retries of a failed request, 0.
     pub client_retry_max: usize,
     /// First wait before such a retry, 100 ms.
@@ -66,6 +64,32 @@ pub struct Controller {
     pub log_format: LogFormat,
     /// Level of the log: `debug`, `info`, `warn`, `error`.
     pub log_level: String,
+}
+
+/// A bound of requests (REP-108).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ClientRate {
+    /// Requests a second.
+    pub per_second: u32,
+    /// Requests at once, after a rest.
+    pub burst: u32,
+}
+
+impl ClientRate {
+    /// Nothing but these two settings asks for a bound: servers know their own, and say so (F10). With one of them the
+    /// other has its default of client-go, and 0 requests a second are no bound.
+    fn read(reader: &mut Reader<'_>) -> Option<Self> {
+        const QPS: (&str, &str) = ("controller.k8s.client.qps", "ARGOCD_K8S_CLIENT_QPS");
+        const BURST: (&str, &str) = ("controller.k8s.client.burst", "ARGOCD_K8S_CLIENT_BURST");
+        if reader.text(QPS.0, QPS.1).is_none() && reader.text(BURST.0, BURST.1).is_none() {
+            return None;
+        }
+        let bounds = || 0..=i64::from(i32::MAX);
+        let per_second = u32::try_from(reader.number(QPS.0, QPS.1, 50, bounds())).unwrap_or(50);
+        let twice = i64::from(per_second.saturating_mul(2));
+        let burst = u32::try_from(reader.number(BURST.0, BURST.1, twice, bounds())).unwrap_or(100);
+        (per_second > 0).then_some(Self { per_second, burst: burst.max(1) })
+    }
 }
 
 /// Waits of self-heal (CTL-59).
@@ -119,8 +143,6 @@ impl Controller {
             20,
             i64::MIN..=i64::from(i32::MAX),
         );
-        let client_qps =
-            reader.number("controller.k8s.client.qps", "ARGOCD_K8S_CLIENT_QPS", 50, 0..=i64::from(i32::MAX));
         let jq = reader.duration(
             "controller.ignore.normalizer.jq.timeout",
             "ARGOCD_IGNORE_NORMALIZER_JQ_TIMEOUT",
@@ -219,13 +241,7 @@ impl Controller {
                 "ARGOCD_CLUSTER_CACHE_EVENTS_PROCESSING_INTERVAL",
                 Duration::from_millis(100),
             ),
-            client_qps: f64::from(i32::try_from(client_qps).unwrap_or(i32::MAX)),
-            client_burst: reader.count(
-                "controller.k8s.client.burst",
-                "ARGOCD_K8S_CLIENT_BURST",
-                usize::try_from(client_qps.saturating_mul(2)).unwrap_or(100),
-                0,
-            ),
+            client_rate: ClientRate::read(reader),
             client_retry_max: reader.count(
                 "controller.k8sclient.retry.max",
                 "ARGOCD_K8SCLIENT_RETRY_MAX",

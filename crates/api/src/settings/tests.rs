@@ -25,7 +25,7 @@ fn ctl_132_defaults_of_an_empty_installation() {
     assert_eq!(controller.sync_wave_delay, Duration::from_secs(2));
     assert_eq!(controller.repo_error_grace_period, Duration::from_mins(3));
     assert_eq!(controller.jq_timeout, Duration::from_secs(1));
-    assert_eq!((controller.client_qps, controller.client_burst), (50.0, 100));
+    assert_eq!(controller.client_rate, None);
     assert!(controller.batch_events && !controller.server_side_diff && !controller.hydrator_enabled);
     assert_eq!(settings.warnings(), &[] as &[String]);
 }
@@ -183,4 +183,18 @@ fn sty_110_printing_settings_shows_no_secret() {
     });
     assert!(!format!("{settings:?}").contains("s3cret"));
     assert_eq!(settings.webhook_secrets().github.expose(), "s3cret");
+}
+
+#[test]
+fn rep_108_clusters_are_asked_as_fast_as_somebody_says() {
+    let rate = |pairs: &[(&str, &str)]| params(pairs).controller().client_rate;
+    let (qps, burst) = ("controller.k8s.client.qps", "controller.k8s.client.burst");
+    assert_eq!(rate(&[(qps, "1000")]), Some(ClientRate { per_second: 1000, burst: 2000 }));
+    assert_eq!(rate(&[(qps, "20"), (burst, "0")]), Some(ClientRate { per_second: 20, burst: 1 }));
+    assert_eq!(rate(&[(burst, "300")]), Some(ClientRate { per_second: 50, burst: 300 }));
+    assert_eq!(rate(&[(qps, "0"), (burst, "300")]), None);
+    assert_eq!(rate(&[(qps, "fast")]), Some(ClientRate { per_second: 50, burst: 100 }));
+    let env = map(&[("ARGOCD_K8S_CLIENT_QPS", "7")]);
+    let settings = Settings::new(SettingsData { env, ..SettingsData::default() });
+    assert_eq!(settings.controller().client_rate.map(|rate| rate.per_second), Some(7));
 }

@@ -83,12 +83,7 @@ fn ctl_132_settings_without_effect_are_reported() {
         list.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect()
     };
     let settings = Settings::new(SettingsData {
-        cm: map(&[
-            ("timeout.reconciliation", "60s"),
-            ("kustomize.buildOptions", "--x"),
-            ("typo.here", "1"),
-            ("ui.bannercontent", ""),
-        ]),
+        cm: map(&[("timeout.reconciliation", "60s"), ("typo.here", "1"), ("ui.bannercontent", "")]),
         params: map(&[("controller.status.processors", "4"), ("controller.diff.server.side", "true")]),
         env: map(&[
             ("ARGOCD_CONTROLLER_SHARDING_ALGORITHM", "legacy"),
@@ -100,7 +95,6 @@ fn ctl_132_settings_without_effect_are_reported() {
     });
     let told = reports(&settings).join("\n");
     for expected in [
-        "argocd-cm: no effect of kustomize.buildOptions",
         "argocd-cm: no effect of typo.here",
         "argocd-cmd-params-cm: no effect of controller.diff.server.side",
         "the environment: no effect of ARGOCD_CONTROLLER_SHARDING_ALGORITHM",
@@ -109,7 +103,7 @@ fn ctl_132_settings_without_effect_are_reported() {
     ] {
         assert!(told.contains(expected), "{expected}: {told}");
     }
-    assert_eq!(told.lines().count(), 6, "{told}");
+    assert_eq!(told.lines().count(), 5, "{told}");
     assert_eq!(
         repository_reports(&map(&[("url", "https://h/r"), ("enableLfs", "true"), ("enableOCI", "true")]))
             .len(),

@@ -270,6 +270,33 @@ fn aset_231_our_operation_of_the_same_second_counts() {
     assert!(pass.operations.is_empty());
 }
 
+/// The sync of the revision before is not taken for the one that is asked for, however fast revisions follow each other.
+#[test]
+fn aset_231_a_sync_of_the_same_second_for_another_revision_does_not_count() {
+    let mut trial = Trial::new(json!([{}]), &[("a", "dev")]);
+    trial.observe("a", "Synced", "Healthy", "r1");
+    trial.operation("a", "Succeeded", 10);
+    trial.live.get_mut("a").unwrap().0.status.operation.as_mut().unwrap().is_ours = true;
+    trial.pass(10);
+    assert_eq!(trial.states(), ["a 1 Healthy"]);
+    trial.observe("a", "OutOfSync", "Healthy", "r2");
+    let pass = trial.pass(10);
+    assert_eq!((trial.states(), pass.waits_a_moment), (vec!["a 1 Waiting".to_owned()], true));
+    assert!(pass.operations.is_empty());
+    let pass = trial.pass(11);
+    assert_eq!((trial.states(), pass.waits_a_moment), (vec!["a 1 Pending".to_owned()], false));
+    assert_eq!(pass.operations.len(), 1);
+    let pass = trial.pass(11);
+    assert_eq!(trial.states(), ["a 1 Pending"]);
+    assert_eq!(pass.operations.len(), 1, "the old sync is not the one that was asked for");
+    // A controller whose clock is behind that of the one before waits until its own has come so far.
+    trial.observe("a", "OutOfSync", "Healthy", "r3");
+    let pass = trial.pass(4);
+    assert_eq!((trial.states(), pass.waits_a_moment), (vec!["a 1 Waiting".to_owned()], true));
+    let pass = trial.pass(11);
+    assert_eq!((trial.states(), pass.operations.len()), (vec!["a 1 Pending".to_owned()], 1));
+}
+
 #[test]
 fn aset_205_health_and_drift_alone_start_nothing() {
     let mut trial = Trial::new(json!([{}]), &[("a", "dev")]);

@@ -94,7 +94,7 @@ pub(super) async fn run(session: &Session<'_>) -> Result<Ended, Failure> {
 }
 
 /// Prints one difference.
-pub(super) async fn show(terminal: &Terminal, difference: &Difference) -> Result<(), Failure> {
+pub(crate) async fn show(terminal: &Terminal, difference: &Difference) -> Result<(), Failure> {
     let key = &difference.key;
     terminal.print(&format!("\n===== {}/{} {}/{} ======\n", key.group, key.kind, key.namespace, key.name));
     let (live, target) = (document(&difference.live)?, document(&difference.target)?);

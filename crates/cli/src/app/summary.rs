@@ -43,7 +43,7 @@ impl Windows {
 }
 
 /// One `Key: value` line.
-fn line(out: &mut String, label: &str, value: &str) {
+pub(crate) fn line(out: &mut String, label: &str, value: &str) {
     // Writing to a string cannot fail.
     let _written = writeln!(out, "{label:<20}{}", printable::line(value));
 }
@@ -98,7 +98,8 @@ pub(crate) fn summary(app: &Application, url: &str, windows: &Windows) -> String
     out
 }
 
-fn source_lines(out: &mut String, source: &ApplicationSource) {
+/// The block of one source (CLI-442).
+pub(crate) fn source_lines(out: &mut String, source: &ApplicationSource) {
     line(out, "- Repo:", &source.repo_url);
     line(out, "  Target:", &source.target_revision);
     if !source.path.is_empty() {

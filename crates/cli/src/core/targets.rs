@@ -137,7 +137,9 @@ impl Core {
             ..RenderContext::default()
         };
         let sources = hydrated_or(app);
-        let mut context = context.with_settings(&world.settings).with_sources(&sources);
+        let annotation = app.metadata.annotations.get(tiphys_api::names::annotation::RENDERER);
+        let context = context.with_settings(&world.settings).with_renderer(annotation);
+        let mut context = context.with_sources(&sources);
         context.helm.repositories = world.named_chart_repositories(world.project(app)?);
         let subject = Subject { app, world, context };
         let mut values = Vec::new();
@@ -402,14 +404,14 @@ impl Subject<'_> {
             Failure::status(error.code().as_str(), format!("Manifest generation error: {error}"))
         };
         loop {
-            let (request, tree) = (Arc::clone(&request), Arc::clone(&tree));
+            let (request, files) = (Arc::clone(&request), Arc::clone(&tree));
             let (supplies, secret) = (Arc::clone(conversation.supplies()), secret.clone());
             let job = tokio::task::spawn_blocking(move || {
                 let inputs = Inputs {
                     supplies: &supplies,
                     world: RenderWorld { now: jiff::Timestamp::now(), chance: Some(chance) },
                     secret: secret.expose().as_bytes(),
-                    ..Inputs::of(tree.as_ref())
+                    ..Inputs::of(files.as_ref())
                 };
                 render(&request, &inputs, &Budget::default())
             });
@@ -424,14 +426,11 @@ impl Subject<'_> {
                     Need::Ref { name } => all.iter().find(|(other, ..)| other.source.r#ref == *name),
                     _ => None,
                 };
-                let supply = match referred {
-                    Some((other, repository, revision)) => {
-                        Supply::tree(tree_of(other, repository, revision, sources).await?)
-                    }
-                    None => {
-                        let fetcher = Fetcher { installation: self.world, project, sources, source };
-                        fetcher.bring(&need).await.map_err(|error| failed(&error))?
-                    }
+                let supply = if let Some((other, repository, revision)) = referred {
+                    Supply::tree(tree_of(other, repository, revision, sources).await?)
+                } else {
+                    let fetcher = Fetcher { installation: self.world, project, sources, source, tree: &tree };
+                    fetcher.bring(&need).await.map_err(|error| failed(&error))?
                 };
                 conversation.add(need, supply).map_err(refused)?;
             }

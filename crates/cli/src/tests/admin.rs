@@ -153,7 +153,7 @@ fn cli_911_empty_policies_and_operands_are_fatal() {
 fn cli_3_admin_groups_print_their_help() {
     for (args, code, has) in [
         (&["admin"][..], 0, "settings Check settings"),
-        (&["admin", "settings"], 0, "rbac Check who may do what"),
+        (&["admin", "settings"], 0, "rbac     Check who may do what"),
         (&["admin", "settings", "rbac"], 0, "validate"),
         (&["admin", "settings", "--help"], 0, "rbac"),
         (&["admin", "nonsense"], 1, "settings"),
@@ -166,4 +166,82 @@ fn cli_3_admin_groups_print_their_help() {
         assert!(written.stdout.contains(has), "{args:?}: {}", written.stdout);
         assert_eq!(written.stderr, "", "{args:?}");
     }
+}
+
+/// Runs `admin settings validate` on a manifest of `argocd-cm`, and of `argocd-secret` where one is given.
+fn validate(settings: &str, secret: &str, args: &[&str]) -> (Written, u8) {
+    let folder = tempfile::tempdir().unwrap();
+    let file = |name: &str, text: &str| {
+        let path = folder.path().join(name);
+        std::fs::write(&path, text).unwrap();
+        path.to_str().unwrap().to_owned()
+    };
+    let paths = [file("cm.yaml", settings), file("secret.yaml", secret)];
+    let mut all = vec!["admin", "settings", "validate", "--argocd-cm-path", &paths[0]];
+    if !secret.is_empty() {
+        all.extend(["--argocd-secret-path", &paths[1]]);
+    }
+    all.extend(args);
+    execute("argocd", &[], &all)
+}
+
+#[test]
+fn cli_912_settings_that_can_be_read_are_valid() {
+    let map = "kind: ConfigMap\nmetadata: {name: argocd-cm}\ndata:\n  accounts.ci: apiKey\n  \
+               kustomize.buildOptions: --enable-helm\n  timeout.reconciliation: 60s\n";
+    let secret = "apiVersion: v1\nkind: Secret\nmetadata: {name: argocd-secret}\nstringData:\n  accounts.ci.tokens: '[]'\n";
+    let (written, code) = validate(map, secret, &["--strict"]);
+    assert_eq!(written.stdout, "✅ accounts\n✅ general\n✅ kustomize\n✅ resource-overrides\n");
+    assert_eq!(code, 0);
+    let (written, code) = validate("data: {}\n", "", &["--group", "general", "--group=accounts"]);
+    assert_eq!((written.stdout.as_str(), code), ("✅ general\n✅ accounts\n", 0));
+}
+
+#[test]
+fn cli_912_each_group_says_what_is_wrong_with_it() {
+    let map = "kind: ConfigMap\nmetadata: {name: argocd-cm}\ndata:\n  accounts.ci: apiKey, fly\n  \
+               kustomize.buildOptions: --no-such-flag\n  timeout.reconciliation: soon\n  \
+               application.resourceTrackingMethod: bogus\n  resource.exclusions: '{'\n  \
+               resource.customizations: '- ['\n  url.typo: x\n";
+    let (written, code) = validate(map, "", &[]);
+    assert_eq!(code, 0, "only --strict makes it a failure");
+    let lines: Vec<&str> = written.stdout.lines().collect();
+    let at = |group: &str| lines.iter().position(|line| *line == format!("❌ {group}")).expect(group);
+    let [accounts, general, kustomize, overrides] =
+        ["accounts", "general", "kustomize", "resource-overrides"].map(at);
+    let between = |from: usize, to: usize| lines[from + 1..to].join("\n");
+    assert!(between(accounts, general).contains("fly"));
+    for word in ["timeout.reconciliation", "bogus", "resource.exclusions"] {
+        assert!(between(general, kustomize).contains(word), "{word}: {written:?}");
+    }
+    assert_eq!(between(kustomize, overrides), "kustomize.buildOptions: unknown flag: --no-such-flag");
+    assert!(between(overrides, lines.len()).contains("resource.customizations"), "{written:?}");
+    assert!(written.stderr.contains("no effect of url.typo"), "{}", written.stderr);
+    assert_eq!(validate(map, "", &["--strict"]).1, 1);
+    assert_eq!(validate(map, "", &["--strict", "--group", "kustomize"]).1, 1);
+    let tokens = "apiVersion: v1\nkind: Secret\nmetadata: {name: argocd-secret}\nstringData:\n  admin.tokens: s3cret\n";
+    let (written, _) = validate("data: {}\n", tokens, &["--group", "accounts"]);
+    assert_eq!(written.stdout, "❌ accounts\nargocd-secret: admin.tokens is not a list of tokens\n");
+}
+
+#[test]
+fn cli_912_what_is_not_there_is_refused() {
+    let told = |args: &[&str]| {
+        let (written, code) = execute("argocd", &[], args);
+        (written.stderr, code)
+    };
+    let (text, code) = told(&["admin", "settings", "validate"]);
+    assert!(code == 1 && text.contains("--argocd-cm-path, or --load-cluster-settings"), "{text}");
+    let (written, code) = validate("data: {}\n", "", &["--group", "colours"]);
+    assert!(code == 1 && written.stderr.contains("--group: there is no group"), "{written:?}");
+    let (written, code) =
+        validate("kind: ConfigMap\nmetadata: {name: other}\n---\nkind: ConfigMap\n", "", &[]);
+    assert!(
+        code == 2 && written.stderr.contains("there is no ConfigMap argocd-cm in this file"),
+        "{written:?}"
+    );
+    let (written, code) = validate("data: {}\n", "apiVersion: v1\nkind: Secret\nmetadata: {name: x}\n", &[]);
+    assert!(code == 2 && written.stderr.contains("there is no Secret argocd-secret"), "{written:?}");
+    let (written, code) = validate("data: {a: 1}\n", "", &[]);
+    assert!(code == 20 && written.stderr.contains("data.a of the ConfigMap is no text"), "{written:?}");
 }

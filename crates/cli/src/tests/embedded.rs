@@ -173,7 +173,7 @@ impl Embedded {
 }
 
 #[expect(clippy::disallowed_methods, reason = "a test prepares its repository as a person does")]
-fn git(directory: &Path, args: &[&str]) {
+pub(super) fn git(directory: &Path, args: &[&str]) {
     let done = std::process::Command::new("git").current_dir(directory).args(args).status().unwrap();
     assert!(done.success(), "{args:?}");
 }

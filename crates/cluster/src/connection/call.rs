@@ -75,6 +75,7 @@ impl Connection {
     pub(crate) async fn call(&self, call: &Call) -> Result<Answer, ApiError> {
         let mut attempt = 1;
         loop {
+            self.turn().await;
             // Boxed: every caller's future would hold it several times over.
             let once = Box::pin(async {
                 let answer = tokio::time::timeout(call.timeout, self.attempt(call)).await;
@@ -96,6 +97,13 @@ impl Connection {
         }
     }
 
+    /// Waits until the server may be asked; the time does not count as one that it takes to answer.
+    async fn turn(&self) {
+        if let Some(pace) = &self.pace {
+            pace.turn().await;
+        }
+    }
+
     /// Makes a request once.
     pub(super) async fn attempt(&self, call: &Call) -> Result<Answer, ApiError> {
         let request = call.request(self.impersonation())?;
@@ -110,6 +118,7 @@ impl Connection {
 
     /// Starts a streamed answer; the timeout covers the time to its head only.
     pub(crate) async fn open_stream(&self, slot: &StreamSlot, call: &Call) -> Result<Body, ApiError> {
+        self.turn().await;
         let start = async {
             let response = send(&slot.client, call.request(self.impersonation())?).await?;
             if response.status().is_success() {

@@ -118,7 +118,7 @@ mod tests {
             let lean: Lean<'_> = serde_json::from_str(&text).unwrap();
             let kept = [&[][..], &["scaler".into()], &["a\"b".into()]].map(|managers| lean.books(managers));
             assert_eq!(
-                Value::Object(lean.members.clone()),
+                Value::Object(lean.members),
                 serde_json::json!({"metadata": {"name": "a"}, "data": {"k": "v"}})
             );
             kept.map(|kept| kept.is_some())

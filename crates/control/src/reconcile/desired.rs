@@ -179,7 +179,8 @@ fn render_context(cx: &AppContext<'_>, resolved: &Resolved) -> RenderContext {
         cluster: resolved.destination.facts(),
         ..RenderContext::default()
     };
-    context.with_settings(&cx.world.settings)
+    let annotation = cx.app.metadata.annotations.get(tiphys_api::names::annotation::RENDERER);
+    context.with_settings(&cx.world.settings).with_renderer(annotation)
 }
 
 async fn load_sources(

@@ -6,8 +6,11 @@ use jiff::Timestamp;
 use tiphys_api::AppProject;
 use tiphys_api::application::Condition;
 use tiphys_api::codes::ConditionType;
+use tiphys_api::names::{GROUP, VERSION};
+use tiphys_cluster::Target;
 use tiphys_engine::tracking::qualified_name;
-use tiphys_object::{GroupKind, Object};
+use tiphys_installation::NoProject;
+use tiphys_object::{GroupKind, Gvk, Object};
 use tiphys_policy::permit::{Governed, Permit};
 use tiphys_policy::project::{Account, ServiceAccountError};
 use tiphys_policy::spec_check::Finding;
@@ -31,7 +34,7 @@ pub(crate) struct Resolved {
 pub(crate) enum Unresolved {
     /// The spec is wrong, with the conditions that say so.
     Invalid(Vec<Condition>),
-    /// The cluster was just started and is not listed yet.
+    /// The cluster was just started and is not listed yet, or the project was just made.
     NotReady,
     /// The cluster cannot be reached, and why.
     Unreachable(String),
@@ -40,10 +43,14 @@ pub(crate) enum Unresolved {
 /// Checks the spec and resolves project and destination.
 pub(crate) async fn resolve(cx: &AppContext<'_>) -> Result<Resolved, Unresolved> {
     let (app, world) = (&cx.app, &cx.world);
-    let checked = world.check_spec(app).map_err(|findings| {
-        let shown = |finding: Finding| Condition::new(finding.kind, finding.message);
-        Unresolved::Invalid(findings.into_iter().map(shown).collect())
-    })?;
+    let checked = match world.check_spec(app) {
+        Ok(checked) => checked,
+        Err(_) if is_project_late(cx).await => return Err(Unresolved::NotReady),
+        Err(findings) => {
+            let shown = |finding: Finding| Condition::new(finding.kind, finding.message);
+            return Err(Unresolved::Invalid(findings.into_iter().map(shown).collect()));
+        }
+    };
     let Ok(project) = world.project(app.project()) else { return Err(Unresolved::Invalid(Vec::new())) };
     if let Some(text) = collision(cx) {
         let condition = Condition::new(ConditionType::InvalidSpecError, text);
@@ -57,6 +64,18 @@ pub(crate) async fn resolve(cx: &AppContext<'_>) -> Result<Resolved, Unresolved>
         Err(Unusable::NotReady) => Err(Unresolved::NotReady),
         Err(Unusable::Failed(error)) => Err(Unresolved::Unreachable(error)),
     }
+}
+
+/// Whether the project exists although its watch has not shown it: whoever makes a project and an application together
+/// is not told that there is no project, and their operation does not end by it.
+async fn is_project_late(cx: &AppContext<'_>) -> bool {
+    let name = cx.app.project();
+    if !matches!(cx.world.project(name), Err(NoProject::Missing)) {
+        return false;
+    }
+    let target = Target::new(Gvk::new(GROUP, VERSION, "AppProject"), &cx.controller.namespace, name);
+    // Whoever cannot ask believes the watch.
+    matches!(Box::pin(cx.controller.home.get(&target)).await, Ok(Some(_)))
 }
 
 /// Why nothing is done with an application: the digest that stands for it on objects is another one's (TRK-55).

@@ -271,6 +271,23 @@ async fn ctl_15_a_wrong_spec_is_told() {
     assert!(matches!(requeue, Requeue::At(_)), "{requeue:?}");
 }
 
+/// CTL-15, INV-15: nobody says of a project that it does not exist because its watch has not shown it yet.
+#[tokio::test(start_paused = true)]
+async fn ctl_15_a_project_that_was_just_made_is_waited_for() {
+    let bench = Bench::start().await;
+    let projects = "/apis/argoproj.io/v1alpha1/namespaces/argocd/appprojects";
+    let project = json!({"apiVersion": "argoproj.io/v1alpha1", "kind": "AppProject",
+        "metadata": {"name": "late", "namespace": "argocd"}, "spec": {}});
+    ask(&bench.sim, Method::POST, projects, &project);
+    bench.create(|app| {
+        app["spec"]["project"] = json!("late");
+        app["operation"] = json!({"sync": {}});
+    });
+    let (requeue, writes) = bench.round().await;
+    assert_eq!(requeue, Requeue::After(LISTED_SOON));
+    assert!(!writes.iter().any(|write| write.2.to_string().contains("does not exist")), "{writes:?}");
+}
+
 /// CTL-78: the objects first, the finalizer when they are gone.
 #[tokio::test(start_paused = true)]
 async fn ctl_78_a_deletion_is_steps_with_requeues_between() {

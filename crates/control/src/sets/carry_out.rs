@@ -1,5 +1,7 @@
 //! Carries out what was planned about Applications (ASET-141, ASET-142).
 
+use std::collections::BTreeSet;
+
 use futures::StreamExt as _;
 use serde_json::{Value, json};
 use smol_str::SmolStr;
@@ -20,8 +22,8 @@ const REMOVALS_AT_ONCE: usize = 8;
 #[derive(Debug, Default)]
 pub(super) struct Done {
     pub(super) outcomes: Outcomes,
-    /// Somebody else changed Applications meanwhile: what was planned is not what should be done now.
-    pub(super) is_stale: bool,
+    /// Applications that somebody else changed meanwhile: what was planned is not what should be done now.
+    pub(super) stale: BTreeSet<String>,
     /// The process stops: the next one goes on.
     pub(super) is_cut: bool,
 }
@@ -59,13 +61,13 @@ pub(super) async fn carry_out(cx: &SetContext<'_>, plan: &Plan, at_once: usize) 
             let Some(planned) = plan.writes.get(at) else { continue };
             match ended {
                 Ended::Done => {}
-                Ended::Stale => done.is_stale = true,
+                Ended::Stale => drop(done.stale.insert(planned.name.clone())),
                 Ended::Failed(why) => drop(done.outcomes.failed.insert(planned.name.clone(), why)),
             }
         }
     }
     done.is_cut = cx.sets.cancel.is_cancelled();
-    if done.is_stale || done.is_cut || !plan.may_remove(&done.outcomes) {
+    if !done.stale.is_empty() || done.is_cut || !plan.may_remove(&done.outcomes) {
         return done;
     }
     let mut removals = futures::stream::iter(plan.removals.clone())

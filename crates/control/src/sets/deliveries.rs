@@ -4,13 +4,12 @@ use std::sync::Arc;
 
 use futures::StreamExt as _;
 use tiphys_appset::webhook::concerns;
+use tiphys_generation::Remembered;
 use tiphys_lifecycle::webhook::SetEvent;
 use tokio::sync::mpsc;
 
 use super::Sets;
-use super::ledger::Remembered;
-use super::pass::Inputs;
-use super::record;
+use super::{pass, record};
 use crate::app_key::SetKey;
 
 /// Deliveries that wait; further ones are refused.
@@ -50,10 +49,10 @@ async fn is_concerned(sets: &Sets, key: &SetKey, event: &Arc<SetEvent>) -> bool 
     if set.metadata.deletion_timestamp.is_some() {
         return false;
     }
-    let inputs = Inputs::new(sets, Arc::new(set), sets.shared.world.load_full(), Remembered::default());
+    let inputs = pass::inputs(sets, Arc::new(set), sets.shared.world.load_full(), Remembered::default());
     let event = Arc::clone(event);
     let concerned =
-        Arc::new(inputs).converse(sets, move |request, facts| concerns(request, facts, &event)).await;
+        inputs.converse(&sets.answerer, move |request, facts| concerns(request, facts, &event)).await;
     concerned.unwrap_or_else(|failure| {
         tracing::debug!(set = %key, error = %failure.message, "whether a delivery concerns the set is not known");
         // A look more does no harm.
@@ -65,7 +64,7 @@ async fn ask(sets: &Sets, key: &SetKey) {
     let Some(entry) = sets.store.get(key) else { return };
     // A look that has begun does not take the request away.
     entry.memory.lock().deliveries += 1;
-    if !sets.shared.read_only
+    if !sets.is_dry()
         && let Err(error) = record::request(sets, key).await
     {
         tracing::warn!(set = %key, %error, "a refresh could not be asked for");

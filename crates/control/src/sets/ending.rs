@@ -15,7 +15,7 @@ use tiphys_object::Object;
 
 use super::pass::{failed, remembered};
 use super::record::SetContext;
-use super::{Wish, answer, carry_out, live};
+use super::{APPLICATIONS_MAX, Wish, carry_out, live};
 use crate::app_key::{AppKey, SetKey};
 use crate::store::set_of;
 use crate::world::World;
@@ -201,7 +201,7 @@ async fn left_over(cx: &SetContext<'_>, facts: &DeletionFacts<'_>) -> Result<Opt
         label_selector: String::new(),
         field_selector: String::new(),
     };
-    let listed = answer::list(cx.sets, query).await?;
+    let listed = cx.sets.answerer.list(query, APPLICATIONS_MAX).await?;
     let is_known = |object: &&Arc<Object>| facts.live.iter().any(|doomed| doomed.name == object.name());
     let is_ours = |object: &&Arc<Object>| set_of(object).is_some_and(|set| set == cx.key);
     Ok(listed.iter().filter(is_ours).find(|object| !is_known(object)).map(|object| object.name().into()))

@@ -11,102 +11,41 @@ use tiphys_api::codes::SetReason;
 use tiphys_api::names::annotation;
 use tiphys_appset::compare::ignore_rules;
 use tiphys_appset::deletion;
-use tiphys_appset::facts::Facts;
 use tiphys_appset::generate::{Failure, Generated, Request, Stop, generate};
 use tiphys_appset::live::LiveApplication;
 use tiphys_appset::reconcile::{self, CONFIRM_AFTER, Conclusion, Outcomes, PassFacts, Plan, Requeue};
 use tiphys_appset::status;
 use tiphys_engine::scripts::Runner;
-use tiphys_go::template::Environment;
+use tiphys_generation::{Inputs, Remembered};
+use tokio::time::Instant;
 
-use super::ledger::{Ledger, Remembered};
 use super::record::{SetContext, WriteError};
 use super::store::SetMemory;
-use super::{Sets, Wish, answer, carry_out, live};
-use crate::surroundings::Random;
+use super::{Sets, Wish, carry_out, live, lost};
 use crate::world::World;
 
-/// Rounds of questions and answers of one generation: each matrix in the other asks once more.
-const TURNS_MAX: usize = 16;
 /// Shortest time until a set is looked at again without a reason.
 const SHORTEST: Duration = Duration::from_secs(1);
 /// Looks that meet somebody else's writes before that is told.
 const CONFLICTS_MAX: u32 = 5;
 
-/// What templates ask the machine. They see no variables, hosts or clusters.
-struct Machine {
-    now: Timestamp,
-    random: Random,
-}
-
-impl Environment for Machine {
-    fn now(&self) -> Timestamp {
-        self.now
-    }
-
-    fn random(&self, bytes: &mut [u8]) {
-        self.random.fill(bytes);
-    }
-}
-
-/// What a generation is made from; it goes to where computations run.
-pub(super) struct Inputs {
-    pub(super) set: Arc<ApplicationSet>,
-    pub(super) ledger: Ledger,
-    control_plane: String,
-    machine: Machine,
-    /// Whether revisions are resolved freshly.
-    fresh: bool,
-}
-
-impl Inputs {
-    pub(super) fn new(
-        sets: &Sets,
-        set: Arc<ApplicationSet>,
-        world: Arc<World>,
-        remembered: Remembered,
-    ) -> Self {
-        Self {
-            fresh: set.metadata.annotations.contains_key(annotation::SET_REFRESH),
-            set,
-            ledger: Ledger::new(world, remembered),
-            control_plane: sets.shared.namespace.clone(),
-            machine: Machine { now: sets.shared.clock.now(), random: sets.random.clone() },
-        }
-    }
-
-    fn with_request<T>(&self, ask: impl FnOnce(&Request<'_>) -> T) -> T {
-        let settings = &self.ledger.world.settings;
-        ask(&Request {
-            set: &self.set,
-            settings: settings.application_sets(),
-            matching: settings.project_matching(),
-            control_plane_namespace: &self.control_plane,
-            fresh: self.fresh,
-            environment: &self.machine,
-        })
-    }
-
-    /// Asks, answers and asks again until there is a result.
-    pub(super) async fn converse<T: Send + 'static>(
-        self: &Arc<Self>,
-        sets: &Sets,
-        work: impl Fn(&Request<'_>, &dyn Facts) -> Result<T, Stop> + Clone + Send + 'static,
-    ) -> Result<T, Failure> {
-        let failed = |why: String| Failure::new(SetReason::ApplicationGenerationFromParamsError, why);
-        for _ in 0..TURNS_MAX {
-            let (inputs, work) = (Arc::clone(self), work.clone());
-            let result = move || inputs.with_request(|request| work(request, &inputs.ledger));
-            match sets.shared.compute.run(result).await.map_err(failed)? {
-                Ok(done) => return Ok(done),
-                Err(Stop::Failed(failure)) => return Err(failure),
-                Err(Stop::Pending) => {}
-            }
-            let open = self.ledger.take_open().map_err(failed)?;
-            answer::all(sets, &self.set.metadata.name, &self.ledger, open).await;
-        }
-        Err(failed(format!("the generators ask further questions after {TURNS_MAX} answers")))
-    }
+/// What a generation of a set is made from.
+pub(super) fn inputs(
+    sets: &Sets,
+    set: Arc<ApplicationSet>,
+    world: Arc<World>,
+    remembered: Remembered,
+) -> Arc<Inputs> {
+    let random = sets.random.clone();
+    Arc::new(Inputs::new(tiphys_generation::Subject {
+        settings: world.settings.application_sets().clone(),
+        world,
+        fresh: set.metadata.annotations.contains_key(annotation::SET_REFRESH),
+        set,
+        now: sets.shared.clock.now(),
+        chance: Arc::new(move |bytes: &mut [u8]| random.fill(bytes)),
+        remembered,
+    }))
 }
 
 /// What a look is decided from, once everything is known.
@@ -164,13 +103,16 @@ pub(super) async fn pass(cx: &mut SetContext<'_>, world: &Arc<World>) -> Wish {
         return failed(cx, &error);
     }
     let deliveries = remembered(cx, |memory| memory.deliveries).unwrap_or_default();
-    let answers = remembered(cx, |memory| {
-        let asks_again = std::mem::take(&mut memory.asks_again) || cx.asked.is_some();
-        if asks_again { Remembered::default() } else { std::mem::take(&mut memory.answers) }
-    });
-    let inputs = Inputs::new(sets, Arc::clone(&cx.set), Arc::clone(world), answers.unwrap_or_default());
-    let inputs = Arc::new(inputs);
-    let generated = inputs.converse(sets, generate).await;
+    let (asks, answers) = remembered(cx, |memory| {
+        let asks = memory.begins_to_ask(cx.asked.is_some(), Instant::now());
+        (asks, if asks { Remembered::default() } else { std::mem::take(&mut memory.answers) })
+    })
+    .unwrap_or_default();
+    let inputs = inputs(sets, Arc::clone(&cx.set), Arc::clone(world), answers);
+    let generated = match lost::refusal(cx).await {
+        None => inputs.converse(&sets.answerer, generate).await,
+        Some(failure) => Err(failure),
+    };
     if let Err(failure) = &generated {
         tracing::warn!(set = %cx.key, error = %failure.message, others = ?failure.others, "nothing is generated");
     }
@@ -197,17 +139,14 @@ pub(super) async fn pass(cx: &mut SetContext<'_>, world: &Arc<World>) -> Wish {
             .shared
             .interpreters
             .runner(&format!("set {}", cx.key), world.settings.controller().jq_timeout),
-        emptiness_is_confirmed: remembered(cx, |memory| is_confirmed(memory, sets.shared.clock.now()))
-            .unwrap_or_default(),
+        // The same answer, looked at twice, is one witness.
+        emptiness_is_confirmed: asks
+            && remembered(cx, |memory| is_confirmed(memory, sets.shared.clock.now())).unwrap_or_default(),
         now: sets.shared.clock.now(),
         inputs,
     };
     let planned = {
-        let _turn = has_jq(&pass.set).then(|| sets.shared.interpreters.turn());
-        let _turn = match _turn {
-            Some(turn) => turn.await,
-            None => None,
-        };
+        let _turn = if has_jq(&pass.set) { sets.shared.interpreters.turn().await } else { None };
         sets.shared
             .compute
             .run(move || {
@@ -246,27 +185,36 @@ async fn write(
     let entries = cx.set.status.application_status.clone();
     if is_dry {
         tell_dry(cx, &plan);
-    } else if plan.rollout_patch(&cx.stored()).is_some()
-        && let Err(error) = cx.write_status(&plan.status).await
-    {
+    } else if plan.rollout_patch(&cx.stored()).is_some() {
         // What a roll-out allows is stored before it happens (ASET-217).
-        return failed(cx, &error);
+        if let Err(error) = cx.write_status(&plan.status).await {
+            return failed(cx, &error);
+        }
+        if !cx.is_behind && plan.rollout_patch(&cx.stored()).is_some() {
+            return not_kept(cx, pass.now).await;
+        }
     }
     let done =
         if is_dry { carry_out::Done::default() } else { carry_out::carry_out(cx, &plan, at_once).await };
     if done.is_cut {
         return Wish::Done;
     }
-    if done.is_stale {
+    let mut outcomes = done.outcomes;
+    if !done.stale.is_empty() {
         let conflicts = remembered(cx, |memory| {
-            memory.conflicts += 1;
+            memory.conflicts = memory.conflicts.saturating_add(1);
             memory.conflicts
         });
-        if conflicts.is_some_and(|conflicts| conflicts <= CONFLICTS_MAX) {
+        if conflicts.is_none_or(|conflicts| conflicts <= CONFLICTS_MAX) {
             return Wish::Backoff;
         }
+        let told = |name: String| {
+            let why = format!("Application {name} is being changed by others all the time");
+            (name, why)
+        };
+        outcomes.failed.extend(done.stale.into_iter().map(told));
     }
-    let concluded = conclude(cx, pass, plan, done.outcomes).await;
+    let concluded = conclude(cx, pass, plan, outcomes).await;
     let mut conclusion = match concluded {
         Ok(conclusion) => conclusion,
         Err(error) => {
@@ -297,6 +245,23 @@ async fn write(
     // Another phase of a roll-out may follow at once; nobody else tells of it.
     let rolls = cx.set.status.application_status != entries && !cx.set.status.application_status.is_empty();
     if is_asked || rolls { Wish::Now } else { wish(&conclusion) }
+}
+
+/// The API server dropped parts of the bookkeeping. A roll-out that forgets would begin anew at each look: nothing is
+/// written to Applications.
+async fn not_kept(cx: &mut SetContext<'_>, now: Timestamp) -> Wish {
+    let message = "the installed definition of ApplicationSets drops fields of status.applicationStatus, without which \
+                   no roll-out goes on; install it anew with `tiphys install --crds-only | kubectl apply \
+                   --server-side -f -`";
+    tracing::warn!(set = %cx.key, message, "the set is not rolled out");
+    let evaluated = status::failure(SetReason::ApplicationSetRolloutError, message);
+    let mut status = cx.set.status.clone();
+    status.conditions = status::next_conditions(&status.conditions, &evaluated, &[], now);
+    status.health = Some(status::health(&status.conditions));
+    match cx.write_status(&status).await {
+        Ok(()) => Wish::After(reconcile::RETRY_AFTER),
+        Err(error) => failed(cx, &error),
+    }
 }
 
 async fn conclude(

@@ -70,8 +70,7 @@ impl SetContext<'_> {
 
     /// Whether nothing may be written.
     pub(super) fn is_dry(&self) -> bool {
-        let shared = &self.sets.shared;
-        shared.read_only || shared.world.load().settings.application_sets().dry_run
+        self.sets.is_dry()
     }
 
     /// Makes the stored status the wanted one; where it is already, nothing is written.

@@ -11,9 +11,10 @@ use serde_json::value::RawValue;
 use smol_str::SmolStr;
 use tiphys_api::ApplicationSet;
 use tiphys_api::names::annotation;
+use tiphys_generation::Remembered;
 use tiphys_object::Object;
+use tokio::time::Instant;
 
-use super::ledger::Remembered;
 use crate::app_key::SetKey;
 use crate::store::is_news;
 
@@ -42,8 +43,10 @@ pub(super) struct SetMemory {
     pub(super) told: BTreeSet<(String, String)>,
     /// What services answered at the last look that asked them.
     pub(super) answers: Remembered,
-    /// Whether services are asked again: something else than an Application changed, or the time has come.
+    /// Whether services are asked again: something else than an Application changed.
     pub(super) asks_again: bool,
+    /// When they are asked again in any case: not at each news of an Application before that.
+    pub(super) asks_at: Option<Instant>,
     /// How often a delivery asked for a look; one that comes during a look is not lost.
     pub(super) deliveries: u64,
     /// What metrics say of it.
@@ -163,6 +166,26 @@ impl SetStore {
     }
 }
 
+impl SetMemory {
+    /// Whether a look that begins now asks services again; from then on what they say counts.
+    pub(super) fn begins_to_ask(&mut self, is_asked: bool, now: Instant) -> bool {
+        let is_due = self.asks_at.is_some_and(|at| at <= now);
+        let asks = std::mem::take(&mut self.asks_again) || is_asked || is_due;
+        if asks {
+            self.asks_at = None;
+        }
+        asks
+    }
+
+    /// Another look is due at this time, or at the earlier one that was promised already and has not come yet: a look at
+    /// a set that is being deleted asks nobody and keeps no promise.
+    pub(super) fn due(&mut self, at: Instant, now: Instant) -> Instant {
+        let at = self.asks_at.filter(|before| *before > now).map_or(at, |before| before.min(at));
+        self.asks_at = Some(at);
+        at
+    }
+}
+
 impl SetEntry {
     /// The whole object in typed form.
     ///
@@ -219,6 +242,27 @@ mod tests {
         assert_eq!(between(&plain, &finalizers), (true, false));
         let rolled = object(2, |v| v["status"]["applicationStatus"] = json!([{"application": "a"}]));
         assert_eq!(between(&plain, &rolled), (false, true));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn aset_27_services_are_asked_when_it_is_time_and_not_at_each_news() {
+        let now = Instant::now();
+        let minute = std::time::Duration::from_mins(1);
+        let mut memory = SetMemory::default();
+        assert!(memory.begins_to_ask(true, now), "a refresh was asked for");
+        assert_eq!(memory.due(now + minute * 30, now), now + minute * 30);
+        assert!(!memory.begins_to_ask(false, now + minute), "an Application changed");
+        assert_eq!(memory.due(now + minute * 31, now + minute), now + minute * 30, "what was promised stays");
+        assert!(memory.begins_to_ask(false, now + minute * 30));
+        assert_eq!(memory.due(now + minute * 60, now + minute * 30), now + minute * 60);
+        assert_eq!(
+            memory.due(now + minute * 70, now + minute * 61),
+            now + minute * 70,
+            "one that is over is none"
+        );
+        memory.asks_again = true;
+        assert!(memory.begins_to_ask(false, now + minute * 31));
+        assert!(!memory.begins_to_ask(false, now + minute * 32));
     }
 
     #[test]

@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
+use jiff::Timestamp;
 use parking_lot::Mutex;
 use serde::Serialize;
 use sha2::{Digest, Sha256};
@@ -45,15 +46,25 @@ impl Seen {
         let status = &application.status;
         let operation = status.operation_state.as_ref().map(|state| (&state.phase, &state.started_at));
         let conditions = status.conditions.iter().map(|condition| &condition.r#type);
+        // Whether a comparison was made since the last operation began; when exactly is no news (ASET-205, rule 3).
+        let began = status.operation_state.as_ref().map(|state| state.started_at.as_str());
+        let is_compared = began.is_some_and(|began| is_since(status.reconciled_at.as_deref(), began));
         let observed = (
             &status.sync,
             &status.health.status,
             operation,
             conditions.collect::<Vec<_>>(),
             application.operation.is_some(),
+            is_compared,
         );
         Self { declared: digest(&declared), observed: digest(&observed) }
     }
+}
+
+/// Whether a time is not before another one; what is no time says nothing.
+fn is_since(at: Option<&str>, began: &str) -> bool {
+    let at = at.and_then(|at| at.parse::<Timestamp>().ok());
+    at.is_some_and(|at| began.parse::<Timestamp>().is_ok_and(|began| at >= began))
 }
 
 fn digest(what: &(impl Serialize + std::fmt::Debug)) -> [u8; 32] {
@@ -138,5 +149,29 @@ impl NewsOfSets {
             }
             self.told.notified().await;
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn seen(reconciled_at: Option<&str>) -> Seen {
+        let app = json!({"metadata": {"name": "a", "namespace": "argocd"}, "spec": {"project": "default"},
+            "status": {"reconciledAt": reconciled_at, "sync": {"status": "Synced"}, "operationState":
+                {"phase": "Succeeded", "startedAt": "2026-01-01T00:00:10Z", "operation": {"sync": {}}}}});
+        Seen::of(&serde_json::from_value(app).unwrap())
+    }
+
+    /// Rule 3 of ASET-205 waits for a comparison after the sync, which may change nothing else.
+    #[test]
+    fn aset_180_the_first_comparison_after_a_sync_is_news_and_later_ones_are_none() {
+        let before = seen(Some("2026-01-01T00:00:09Z"));
+        assert_eq!(before, seen(None));
+        let after = seen(Some("2026-01-01T00:00:10Z"));
+        assert_ne!(before, after);
+        assert_eq!(after, seen(Some("2026-01-01T00:03:10Z")));
     }
 }

@@ -1,7 +1,12 @@
 //! The controller from outside: against an API server in the process, repositories in memory and a clock that
 //! stands still while something is to be done.
 
-#![expect(clippy::indexing_slicing, clippy::unwrap_used, reason = "helpers of tests count as no tests")]
+#![expect(
+    clippy::indexing_slicing,
+    clippy::panic,
+    clippy::unwrap_used,
+    reason = "helpers of tests count as no tests"
+)]
 
 mod cluster_secrets;
 mod concerned;
@@ -16,6 +21,7 @@ mod lease;
 mod noticing;
 mod orphans;
 mod outside;
+mod providers;
 mod pushes;
 mod renderings;
 mod revisions;

@@ -14,9 +14,13 @@ pub(super) fn translate(pattern: &str) -> Result<(String, Vec<String>), RegexpEr
         out: String::new(),
         names: vec![String::new()],
         operand: false,
-        repeated: false,
+        repeated: None,
+        open: 0,
     };
-    translator.run()?;
+    translator.run(pattern)?;
+    if translator.open > 0 {
+        return syntax("missing closing )", pattern);
+    }
     Ok((translator.out, translator.names))
 }
 
@@ -30,20 +34,28 @@ struct Translator<'p> {
     names: Vec<String>,
     /// Whether there is something a repetition can apply to.
     operand: bool,
-    /// Whether the last thing was a repetition.
-    repeated: bool,
+    /// Where the last thing begins, when it was a repetition.
+    repeated: Option<&'p str>,
+    /// Groups that are not closed yet.
+    open: usize,
 }
 
 impl<'p> Translator<'p> {
-    fn run(&mut self) -> Result<(), RegexpError> {
+    fn run(&mut self, pattern: &str) -> Result<(), RegexpError> {
         while let Some(character) = self.rest.chars().next() {
             let whole = self.rest;
             match character {
                 '(' => self.group()?,
                 ')' | '|' => {
+                    if character == ')' {
+                        let Some(open) = self.open.checked_sub(1) else {
+                            return syntax("unexpected )", pattern);
+                        };
+                        self.open = open;
+                    }
                     self.keep(character);
                     self.operand = character == ')';
-                    self.repeated = false;
+                    self.repeated = None;
                 }
                 '[' => {
                     self.class()?;
@@ -81,7 +93,7 @@ impl<'p> Translator<'p> {
 
     fn atom(&mut self) {
         self.operand = true;
-        self.repeated = false;
+        self.repeated = None;
     }
 
     fn literal(&mut self, character: char) {
@@ -90,19 +102,19 @@ impl<'p> Translator<'p> {
         self.atom();
     }
 
-    fn repetition(&mut self, length: usize, whole: &str) -> Result<(), RegexpError> {
+    fn repetition(&mut self, length: usize, whole: &'p str) -> Result<(), RegexpError> {
+        let after = whole.get(length..).unwrap_or_default();
+        let after = after.strip_prefix('?').unwrap_or(after);
+        let until_here = |from: &'p str| from.get(..from.len() - after.len()).unwrap_or(from);
+        if let Some(last) = self.repeated {
+            return syntax("invalid nested repetition operator", until_here(last));
+        }
         if !self.operand {
-            return syntax("missing argument to repetition operator", whole);
+            return syntax("missing argument to repetition operator", until_here(whole));
         }
-        if self.repeated {
-            return syntax("invalid nested repetition operator", whole);
-        }
-        self.out.push_str(self.rest.get(..length).unwrap_or_default());
-        self.advance(length);
-        if self.rest.starts_with('?') {
-            self.keep('?');
-        }
-        self.repeated = true;
+        self.out.push_str(until_here(whole));
+        self.rest = after;
+        self.repeated = Some(whole);
         Ok(())
     }
 
@@ -113,10 +125,11 @@ impl<'p> Translator<'p> {
             return Ok(());
         }
         self.operand = false;
-        self.repeated = false;
+        self.repeated = None;
         let whole = self.rest;
         let Some(special) = whole.strip_prefix("(?") else {
             self.names.push(String::new());
+            self.open += 1;
             self.keep('(');
             return Ok(());
         };
@@ -130,6 +143,7 @@ impl<'p> Translator<'p> {
                 return syntax("invalid named capture", whole);
             }
             self.names.push(name.to_owned());
+            self.open += 1;
             self.out.push('(');
             self.rest = rest;
             return Ok(());
@@ -163,6 +177,7 @@ impl<'p> Translator<'p> {
                 self.out.extend(["(?", flags.as_str(), ")"]);
             }
         } else {
+            self.open += 1;
             self.out.extend(["(?", flags.as_str(), ":"]);
         }
         self.rest = rest.get(1..).unwrap_or_default();

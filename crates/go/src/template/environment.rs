@@ -15,18 +15,6 @@ pub trait Environment {
     /// Fills bytes with chance that nobody can foresee, for `randAlphaNum`, `uuidv4`, `shuffle` and the like.
     fn random(&self, bytes: &mut [u8]);
 
-    /// A variable, for `env` and `expandenv`.
-    fn variable(&self, name: &str) -> Option<String> {
-        let _ = name;
-        None
-    }
-
-    /// The addresses of a host, for `getHostByName`.
-    fn host(&self, name: &str) -> Vec<String> {
-        let _ = name;
-        Vec::new()
-    }
-
     /// Helm's `lookup`: an object, a list of objects, or an empty map.
     ///
     /// # Errors

@@ -23,6 +23,11 @@ pub(crate) fn print_value(out: &mut Vec<u8>, value: &Value, verb: char, flags: F
     let _cut = Printer::new(out, limit).with(flags).argument(value, verb);
 }
 
+/// Prints a value as `%v` does behind what is there, of so many bytes in all.
+pub(crate) fn print_into(out: &mut Vec<u8>, value: &Value, limit: usize) -> Result<(), Exceeded> {
+    Printer::new(out, limit).argument(value, 'v')
+}
+
 /// A value as `%v` prints it, for errors.
 pub(crate) fn sprint(value: &Value) -> String {
     let mut out = Vec::new();
@@ -33,7 +38,7 @@ pub(crate) fn sprint(value: &Value) -> String {
 /// A value as `%v` prints it.
 pub(crate) fn print(value: &Value, limit: usize) -> Result<Vec<u8>, Exceeded> {
     let mut out = Vec::new();
-    Printer::new(&mut out, limit).argument(value, 'v')?;
+    print_into(&mut out, value, limit)?;
     Ok(out)
 }
 

@@ -77,7 +77,7 @@ impl Type {
     /// What nil becomes, for types that can be nil.
     pub(crate) fn nil(self) -> Option<Operand> {
         match self {
-            Self::Any => Some(Operand { value: Value::Nil, boxed: true }),
+            Self::Any => Some(Operand::boxed(Value::Nil)),
             Self::Reflect | Self::Pointer(_) => Some(Operand::NOTHING),
             Self::List(list_type) => Some(Operand::plain(Value::List(super::value::List::nil(list_type)))),
             Self::Map(map_type) => Some(Operand::plain(Value::Map(Map::nil(map_type)))),
@@ -113,20 +113,29 @@ pub struct Operand {
     pub value: Value,
     /// Whether its static type is `interface {}`.
     pub boxed: bool,
+    /// Whether it is a field that was reached through a pointer, see [`Object::print_addressed`].
+    ///
+    /// [`Object::print_addressed`]: super::Object::print_addressed
+    pub(crate) addressed: bool,
 }
 
 impl Operand {
     /// The zero `reflect.Value`.
-    pub const NOTHING: Self = Self { value: Value::Nil, boxed: false };
+    pub const NOTHING: Self = Self::held(Value::Nil, false);
 
     /// A value whose static type is its own.
     pub const fn plain(value: Value) -> Self {
-        Self { value, boxed: false }
+        Self::held(value, false)
     }
 
     /// A value in an `interface {}`.
     pub const fn boxed(value: Value) -> Self {
-        Self { value, boxed: true }
+        Self::held(value, true)
+    }
+
+    /// A value, in an `interface {}` or not.
+    pub(crate) const fn held(value: Value, boxed: bool) -> Self {
+        Self { value, boxed, addressed: false }
     }
 
     /// Whether it is the zero `reflect.Value`, of which nothing can be asked.

@@ -27,8 +27,9 @@ pub use text::Text;
 pub(crate) use text::to_str;
 pub use types::{Element, Integer, Kind, ListType, MapType, NamedType, Unsigned};
 
-/// Lists and maps inside each other that anything walks; what is deeper is an error for whoever walks it.
-pub(crate) const DEPTH_MAX: usize = 1_000;
+/// Lists and maps inside each other that anything walks; what is deeper is an error for whoever walks it. Walking takes
+/// up to 4 KiB of the stack per level in builds that are not optimised, and threads have 2 MiB.
+pub(crate) const DEPTH_MAX: usize = 400;
 
 /// What an `interface {}` of Go holds.
 #[derive(Clone, Default)]

@@ -1,11 +1,12 @@
 //! From events to a tree of values, in one pass.
 //!
 //! Anchored values are kept beside the tree and copied where an alias names them, so that the budget of
-//! memory counts what the reader would have to hold; a document that unfolds beyond it is refused.
+//! memory counts what the reader would have to hold; a document that unfolds beyond it is refused. One that unfolds to
+//! much is measured before it is read: a few lines that become gigabytes are refused for the price of a few lines.
 
 use super::events::{Event, Events, Problem};
 use super::resolve::{MERGE_TAG, Scalar, resolve};
-use super::{Dialect, YamlError};
+use super::{Dialect, WholeFloats, YamlError};
 use crate::memory::Memory;
 use crate::{nesting, number};
 use serde_json::{Map, Number, Value};
@@ -17,6 +18,8 @@ const BLANKS: [char; 7] = [' ', '\t', '\n', '\r', '\u{85}', '\u{2028}', '\u{2029
 /// Bytes that are read again because of a [`Mend`] before the text is given up, and the fewest times.
 const MEND_BYTES_MAX: usize = 64 << 20;
 const MENDS_MIN: usize = 8;
+/// Bytes that aliases may add to a document before it is measured.
+const UNFOLDED_MAX: usize = 1 << 20;
 /// `%TAG` directives of a document. libyaml compares each with those before it, and each tag with all of them.
 const TAG_DIRECTIVES_MAX: usize = 100;
 
@@ -24,15 +27,15 @@ const TAG_DIRECTIVES_MAX: usize = 100;
 pub(super) fn first_document(
     text: &str,
     dialect: Dialect,
+    whole_floats: WholeFloats,
     depth_max: usize,
     memory: &mut Memory,
 ) -> Result<Option<Value>, YamlError> {
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     check_directives(text)?;
     let mut before = *memory;
-    let mut reader = Reader::new(text, dialect, depth_max, before)?;
-    let (mut outcome, mut mend) = (reader.document(), reader.mend);
-    *memory = reader.memory;
+    let (mut outcome, mut mend);
+    (outcome, mend, *memory) = Reader::read(text, dialect, whole_floats, depth_max, before, None)?;
     if mend.is_none() {
         return outcome;
     }
@@ -46,11 +49,8 @@ pub(super) fn first_document(
             return Err(exceeded.into());
         }
         needed.carry_out(&mut mended, stand_in);
-        let mut reader = Reader::new(&mended, dialect, depth_max, before)?;
-        reader.stand_in = Some(stand_in);
-        outcome = reader.document();
-        mend = reader.mend;
-        *memory = reader.memory;
+        (outcome, mend, *memory) =
+            Reader::read(&mended, dialect, whole_floats, depth_max, before, Some(stand_in))?;
     }
     outcome
 }
@@ -151,10 +151,10 @@ enum Built {
 }
 
 impl Built {
-    fn into_value(self) -> Result<Value, YamlError> {
+    fn into_value(self, whole_floats: WholeFloats) -> Result<Value, YamlError> {
         match self {
             Self::Tree(value) => Ok(value),
-            Self::Scalar(scalar) => scalar_value(scalar),
+            Self::Scalar(scalar) => scalar_value(scalar, whole_floats),
         }
     }
 }
@@ -178,12 +178,28 @@ enum Key {
     Name(String),
 }
 
+/// What is put where an alias stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Unfolding {
+    /// A copy; so many bytes were copied.
+    Copies { bytes: usize },
+    /// What the copy would take is counted, and its names alone are copied: a merge asks for them.
+    Measures,
+    /// A copy, however long: all of them were measured.
+    Measured,
+}
+
+/// What came of a document, what would have made the parser go on, and what is left of the memory.
+type Read = (Result<Option<Value>, YamlError>, Option<Mend>, Memory);
+
 struct Reader<'t> {
     events: Events<'t>,
     dialect: Dialect,
+    whole_floats: WholeFloats,
     depth_max: usize,
     memory: Memory,
     anchors: BTreeMap<String, Anchored>,
+    unfolding: Unfolding,
     text: &'t str,
     /// Whether the text contains `\/` at all, see [`has_slash_escape`].
     slashes: bool,
@@ -196,13 +212,42 @@ struct Reader<'t> {
 }
 
 impl<'t> Reader<'t> {
-    fn new(text: &'t str, dialect: Dialect, depth_max: usize, memory: Memory) -> Result<Self, YamlError> {
+    /// Reads a document, and where it unfolds to much a second time.
+    fn read(
+        text: &'t str,
+        dialect: Dialect,
+        whole_floats: WholeFloats,
+        depth_max: usize,
+        memory: Memory,
+        stand_in: Option<char>,
+    ) -> Result<Read, YamlError> {
+        let mut reader = Self::new(text, dialect, whole_floats, depth_max, memory)?;
+        reader.stand_in = stand_in;
+        let mut outcome = reader.document();
+        // Of what was measured only the size is true.
+        if reader.unfolding == Unfolding::Measures && !matches!(outcome, Err(YamlError::Memory { .. })) {
+            reader = Self::new(text, dialect, whole_floats, depth_max, memory)?;
+            (reader.stand_in, reader.unfolding) = (stand_in, Unfolding::Measured);
+            outcome = reader.document();
+        }
+        Ok((outcome, reader.mend, reader.memory))
+    }
+
+    fn new(
+        text: &'t str,
+        dialect: Dialect,
+        whole_floats: WholeFloats,
+        depth_max: usize,
+        memory: Memory,
+    ) -> Result<Self, YamlError> {
         Ok(Self {
             events: Events::new(text)?,
             dialect,
+            whole_floats,
             depth_max,
             memory,
             anchors: BTreeMap::new(),
+            unfolding: Unfolding::Copies { bytes: 0 },
             text,
             slashes: text.contains("\\/"),
             stand_in: None,
@@ -223,7 +268,7 @@ impl<'t> Reader<'t> {
                     };
                     // The end of the document is asked for because what stands before it may be wrong.
                     self.step()?;
-                    return built.into_value().map(Some);
+                    return built.into_value(self.whole_floats).map(Some);
                 }
             }
         }
@@ -337,7 +382,17 @@ impl<'t> Reader<'t> {
             }
             Some(Anchored::Tree { value, bytes, .. }) => {
                 self.memory.spend(*bytes)?;
-                Ok(Built::Tree(value.clone()))
+                if let Unfolding::Copies { bytes: copied } = &mut self.unfolding {
+                    *copied = copied.saturating_add(*bytes);
+                    if *copied > UNFOLDED_MAX {
+                        self.unfolding = Unfolding::Measures;
+                    }
+                }
+                Ok(Built::Tree(if self.unfolding == Unfolding::Measures {
+                    names(value)
+                } else {
+                    value.clone()
+                }))
             }
         }
     }
@@ -349,7 +404,7 @@ impl<'t> Reader<'t> {
                 Step::Close => return Ok(Value::Array(items)),
                 step => {
                     self.memory.item(&items)?;
-                    items.push(self.node(step, depth + 1)?.into_value()?);
+                    items.push(self.node(step, depth + 1)?.into_value(self.whole_floats)?);
                 }
             }
         }
@@ -377,7 +432,7 @@ impl<'t> Reader<'t> {
                 Key::Name(name) => {
                     self.memory.member(members.len())?;
                     let step = self.step()?;
-                    let value = self.node(step, depth + 1)?.into_value()?;
+                    let value = self.node(step, depth + 1)?.into_value(self.whole_floats)?;
                     members.insert(name, value);
                 }
             }
@@ -402,7 +457,7 @@ impl<'t> Reader<'t> {
                 Key::Name(name) => {
                     self.memory.member(members.len())?;
                     let step = self.step()?;
-                    let value = self.node(step, depth + 1)?.into_value()?;
+                    let value = self.node(step, depth + 1)?.into_value(self.whole_floats)?;
                     members.insert(name, value);
                 }
             }
@@ -473,6 +528,14 @@ impl<'t> Reader<'t> {
     }
 }
 
+/// A value without what stands in it, but for the names of a mapping.
+fn names(value: &Value) -> Value {
+    match value {
+        Value::Object(members) => members.keys().map(|name| (name.clone(), Value::Null)).collect(),
+        _ => Value::Null,
+    }
+}
+
 /// Whether quoted text uses the escape `\/`, which libyaml accepts and the libraries followed do not.
 fn has_slash_escape(quoted: &str) -> bool {
     let mut escaped = false;
@@ -504,8 +567,8 @@ fn text_bytes(scalar: &Scalar) -> usize {
     }
 }
 
-/// Turns a scalar into a JSON value. Whole floats become integers, because the value passes through JSON text.
-fn scalar_value(scalar: Scalar) -> Result<Value, YamlError> {
+/// Turns a scalar into a JSON value.
+fn scalar_value(scalar: Scalar, whole_floats: WholeFloats) -> Result<Value, YamlError> {
     match scalar {
         Scalar::Null => Ok(Value::Null),
         Scalar::Bool(truth) => Ok(Value::Bool(truth)),
@@ -516,7 +579,12 @@ fn scalar_value(scalar: Scalar) -> Result<Value, YamlError> {
         Scalar::Float(float) => {
             let spelled = number::json(float);
             match spelled.parse::<i64>() {
-                Ok(integer) if integer != 0 || float.is_sign_positive() => Ok(Value::from(integer)),
+                Ok(integer)
+                    if whole_floats == WholeFloats::ThroughJson
+                        && (integer != 0 || float.is_sign_positive()) =>
+                {
+                    Ok(Value::from(integer))
+                }
                 _ => Number::from_f64(float).map(Value::Number).ok_or(YamlError::NotFinite),
             }
         }

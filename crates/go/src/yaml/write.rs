@@ -24,8 +24,9 @@ const INDENT_COLUMNS: usize = 2;
 const SIMPLE_KEY_BYTES_MAX: usize = 128;
 /// A key whose JSON spelling is longer cannot be read back, which the library finds out while converting.
 const KEY_CHARS_MAX: usize = 1_024;
-/// Deepest nesting that is written.
-const DEPTH_MAX: usize = 1_000;
+/// Deepest nesting that is written. A level takes 2 KiB of the stack in builds that are not optimised, and threads have
+/// 2 MiB.
+const DEPTH_MAX: usize = 600;
 
 /// How floats arrive.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -29,6 +29,25 @@ fn dep_40_an_alias_bomb_is_refused() {
     }
 }
 
+/// What unfolds to much is measured first, and then read like everything else: merges, errors and depth included.
+#[test]
+fn dep_40_a_document_that_is_measured_is_read_as_it_is() {
+    let wide: Vec<String> = (0..40).map(|number| format!("k{number}: v{number}")).collect();
+    let wide = format!("wide: &wide {{{}}}", wide.join(", "));
+    let limits = Limits { bytes_max: 1 << 30, depth_max: 100 };
+    for dialect in [Dialect::Sigs, Dialect::V3] {
+        let text = format!("{wide}\nmany: [{}]\nlast: {{<<: *wide, k0: own}}", ["*wide"; 500].join(", "));
+        let value = yaml::parse(&text, dialect, &limits).unwrap().unwrap();
+        let many = value["many"].as_array().unwrap();
+        assert!(
+            many.len() == 500 && many.iter().all(|one| *one == value["wide"] && one["k39"] == json!("v39"))
+        );
+        assert_eq!((&value["last"]["k0"], &value["last"]["k39"]), (&json!("own"), &json!("v39")));
+        let wrong = format!("{text}\nwrong: *nobody\n");
+        assert_eq!(yaml::parse(&wrong, dialect, &limits), Err(YamlError::UnknownAnchor("nobody".to_owned())));
+    }
+}
+
 #[test]
 fn dep_40_deep_nesting_is_refused() {
     let text = "[".repeat(5_000);
@@ -124,4 +143,17 @@ fn dep_48_a_day_that_a_zone_skipped_ends_the_search() {
 fn dep_48_a_date_that_never_comes_is_never() {
     let schedule = Schedule::parse("0 0 30 2 *", cron::zone("").unwrap()).unwrap();
     assert_eq!(schedule.next_after("2026-01-01T00:00:00Z".parse().unwrap()), None);
+}
+
+#[test]
+fn rnd_166_whole_floats_stay_floats_for_those_who_fill_text_fields() {
+    let text = "a: 12345e6\nb: 1000000.0\nc: 1000000\nd: [1.0, 1]\n";
+    let mut memory = tiphys_go::memory::Memory::new(1 << 20);
+    let kept = yaml::parse_keeping_floats_within(text, Dialect::Sigs, 100, &mut memory).unwrap().unwrap();
+    let spelled = json::print_go;
+    assert_eq!(spelled(&kept), "map[a:1.2345e+10 b:1e+06 c:1000000 d:[1 1]]");
+    assert!(kept["d"][0].is_f64() && kept["d"][1].is_i64());
+    // Others get what the value is after the detour through JSON.
+    let parsed = yaml::parse(text, Dialect::Sigs, &Limits::default()).unwrap().unwrap();
+    assert_eq!(spelled(&parsed), "map[a:12345000000 b:1000000 c:1000000 d:[1 1]]");
 }

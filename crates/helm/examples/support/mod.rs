@@ -8,10 +8,10 @@ use tiphys_go::template::{Environment, Keys};
 use tiphys_helm::{Chart, HelmVersion, LoadLimits, NativeKeys, load_directory};
 use tiphys_tree::{MemoryEntry, MemoryTree, TreePath};
 
-pub type Failure = Box<dyn std::error::Error>;
+pub(crate) type Failure = Box<dyn std::error::Error>;
 
 /// The chart of a directory, or why there is none.
-pub fn load(path: &Path, version: HelmVersion) -> Result<Result<Arc<Chart>, String>, Failure> {
+pub(crate) fn load(path: &Path, version: HelmVersion) -> Result<Result<Arc<Chart>, String>, Failure> {
     let mut entries = Vec::new();
     walk(path, "", &mut entries)?;
     let tree = MemoryTree::from_entries(entries)?;
@@ -38,7 +38,7 @@ fn walk(path: &Path, name: &str, entries: &mut Vec<(String, MemoryEntry)>) -> Re
 }
 
 /// The time and chance of this machine.
-pub struct World;
+pub(crate) struct World;
 
 impl Environment for World {
     fn now(&self) -> Timestamp {
@@ -48,7 +48,7 @@ impl Environment for World {
     fn random(&self, bytes: &mut [u8]) {
         // Enough for names: an address and the clock.
         let mut state = u64::from(Timestamp::now().subsec_nanosecond().unsigned_abs())
-            ^ (&raw const *bytes as *const u8 as u64);
+            ^ ((&raw const *bytes).cast::<u8>() as u64);
         for byte in bytes {
             state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
             *byte = state.to_be_bytes()[0];

@@ -75,6 +75,7 @@ pub(super) fn unpack(bytes: &[u8], budget: &mut Budget) -> Result<Vec<File>, Cha
     if files.is_empty() { Err(ChartError::EmptyArchive) } else { Ok(files) }
 }
 
+#[expect(clippy::needless_pass_by_value, reason = "stands in `map_err`")]
 fn broken(error: std::io::Error) -> ChartError {
     ChartError::Archive { what: error.to_string() }
 }
@@ -93,7 +94,7 @@ fn below_top(name: &str) -> Result<String, ChartError> {
     if rest.starts_with('/') {
         return Err(unsafe_name("chart illegally contains absolute paths"));
     }
-    let clean = clean(&rest);
+    let clean = tiphys_go::path::clean_relative(&rest);
     if clean == "." {
         return Err(unsafe_name("chart illegally contains content outside the base directory"));
     }
@@ -108,21 +109,6 @@ fn below_top(name: &str) -> Result<String, ChartError> {
         return Err(unsafe_name("chart yaml not in base directory"));
     }
     Ok(clean)
-}
-
-/// Go's `path.Clean` for relative paths.
-fn clean(path: &str) -> String {
-    let mut parts: Vec<&str> = Vec::new();
-    for part in path.split('/') {
-        match part {
-            "" | "." => {}
-            ".." if parts.last().is_some_and(|last| *last != "..") => {
-                parts.pop();
-            }
-            part => parts.push(part),
-        }
-    }
-    if parts.is_empty() { ".".to_owned() } else { parts.join("/") }
 }
 
 /// A symbolic link starts at its directory, which has to stay in the chart's; a hard link at the top of the archive.

@@ -426,7 +426,9 @@ impl From<YamlError> for DocumentError {
 fn read_document(file: &File, budget: &mut Budget) -> Result<Value, ChartError> {
     let failed = |source: YamlError| wrong(&file.name, source);
     let text = yaml::decode_text(&file.data).map_err(failed)?;
-    let document = yaml::parse_within(&text, Dialect::Sigs, nesting::DEPTH_MAX, &mut budget.memory);
+    // An unquoted `appVersion: 12345e6` is a text field: Go spells the float.
+    let memory = &mut budget.memory;
+    let document = yaml::parse_keeping_floats_within(&text, Dialect::Sigs, nesting::DEPTH_MAX, memory);
     Ok(document.map_err(failed)?.unwrap_or(Value::Null))
 }
 

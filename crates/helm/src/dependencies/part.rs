@@ -77,7 +77,7 @@ impl Scope for Part {
     fn defaults(&self, work: &mut Work) -> Result<Map, ValuesError> {
         match &self.defaults {
             Some(defaults) => work.copy(defaults),
-            None => work.from_json(&self.chart.values),
+            None => work.read_values(&self.chart.values),
         }
     }
 

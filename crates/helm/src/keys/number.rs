@@ -205,8 +205,9 @@ fn add_product(sum: &mut [u64], factor: u64, digits: &[u64]) {
 
 /// Odd primes below a bound.
 fn small_primes() -> Vec<u64> {
-    let is_prime =
-        |number: &u64| (3..).step_by(2).take_while(|by| by * by <= *number).all(|by| number % by != 0);
+    let is_prime = |number: &u64| {
+        (3..).step_by(2).take_while(|by| by * by <= *number).all(|by| !number.is_multiple_of(by))
+    };
     (3..2_000).step_by(2).filter(is_prime).collect()
 }
 

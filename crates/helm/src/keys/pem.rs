@@ -1,5 +1,7 @@
 //! PEM, as Go reads and writes it.
 
+use std::fmt::Write as _;
+
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 
@@ -23,7 +25,7 @@ pub(super) fn encode(label: &str, bytes: &[u8]) -> String {
         text.push('\n');
         rest = behind;
     }
-    text.push_str(&format!("-----END {label}-----\n"));
+    let _written = writeln!(text, "-----END {label}-----");
     text
 }
 

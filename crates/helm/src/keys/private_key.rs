@@ -50,21 +50,20 @@ impl PrivateKey {
     pub(super) fn generate(kind: KeyKind, bits: usize, source: Option<Source<'_>>) -> Result<Self, String> {
         let failed = |what: &str| format!("failed to generate private key: {what}");
         match kind {
-            KeyKind::Rsa => match source {
-                Some(source) => {
-                    let parts = number::rsa(bits, source);
+            KeyKind::Rsa => {
+                if let Some(source) = source {
                     let mut content = der::value(INTEGER, &[0]);
-                    parts.iter().for_each(|part| content.extend(der::unsigned(part)));
-                    Self::rsa(der::value(SEQUENCE, &content)).ok_or_else(|| failed("unusable key"))
+                    for part in &number::rsa(bits, source) {
+                        content.extend(der::unsigned(part));
+                    }
+                    return Self::rsa(der::value(SEQUENCE, &content)).ok_or_else(|| failed("unusable key"));
                 }
-                None => {
-                    let size = if bits > 2048 { KeySize::Rsa4096 } else { KeySize::Rsa2048 };
-                    let pair = rsa::KeyPair::generate(size).map_err(|_unspecified| failed("rsa"))?;
-                    let pkcs8: Pkcs8V1Der<'_> = pair.as_der().map_err(|_unspecified| failed("rsa"))?;
-                    let der = inside_pkcs8(pkcs8.as_ref()).map(|(_, key)| key.to_vec());
-                    Ok(Self::Rsa { pair: Box::new(pair), der: der.ok_or_else(|| failed("rsa"))? })
-                }
-            },
+                let size = if bits > 2048 { KeySize::Rsa4096 } else { KeySize::Rsa2048 };
+                let pair = rsa::KeyPair::generate(size).map_err(|_unspecified| failed("rsa"))?;
+                let pkcs8: Pkcs8V1Der<'_> = pair.as_der().map_err(|_unspecified| failed("rsa"))?;
+                let der = inside_pkcs8(pkcs8.as_ref()).map(|(_, key)| key.to_vec());
+                Ok(Self::Rsa { pair: Box::new(pair), der: der.ok_or_else(|| failed("rsa"))? })
+            }
             KeyKind::Ecdsa => {
                 let pair = match source {
                     Some(source) => ec_of_bytes(source),

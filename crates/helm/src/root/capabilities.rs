@@ -115,7 +115,7 @@ impl Object for Kubernetes {
         }
     }
 
-    fn print(&self) -> Option<Text> {
+    fn print_addressed(&self) -> Option<Text> {
         Some(self.version.normalized.as_str().into())
     }
 

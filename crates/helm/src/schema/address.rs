@@ -1,5 +1,7 @@
 //! Addresses of schemas: URLs, fragments, JSON pointers.
 
+use std::fmt::Write as _;
+
 /// The address that Helm gives the schema of a chart.
 pub(super) const OWN: &str = "file:///values.schema.json";
 
@@ -72,10 +74,12 @@ pub(super) fn encode(pointer: &str) -> String {
     for byte in pointer.bytes() {
         match byte {
             b'/' | b'-' | b'_' | b'.' | b'~' | b'$' | b'&' | b'+' | b':' | b'=' | b'@' => {
-                text.push(char::from(byte))
+                text.push(char::from(byte));
             }
             byte if byte.is_ascii_alphanumeric() => text.push(char::from(byte)),
-            byte => text.push_str(&format!("%{byte:02X}")),
+            byte => {
+                let _written = write!(text, "%{byte:02X}");
+            }
         }
     }
     text

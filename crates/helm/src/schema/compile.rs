@@ -275,7 +275,7 @@ impl Compiler<'_> {
 
     /// The schema at a place below one.
     fn below(&mut self, object: &Object<'_>, steps: &[&str]) -> usize {
-        let below: String = steps.iter().map(|step| format!("/{}", address::escape(step))).collect();
+        let below: String = steps.iter().flat_map(|step| ["/".to_owned(), address::escape(step)]).collect();
         self.node(object.url, &format!("{}{below}", object.pointer))
     }
 
@@ -314,12 +314,11 @@ impl Compiler<'_> {
             };
             if target == document.url { Some(String::new()) } else { document.resources.iter().find_map(of) }
         });
-        let (url, base) = match own {
-            Some(base) => (object.url.to_owned(), base),
-            None => {
-                self.load(&target)?;
-                (target, String::new())
-            }
+        let (url, base) = if let Some(base) = own {
+            (object.url.to_owned(), base)
+        } else {
+            self.load(&target)?;
+            (target, String::new())
         };
         let Some(document) = self.loaded.get(&url) else { return Err(SchemaError::Remote { url }) };
         let pointer = document.resolve(&base, &fragment)?;

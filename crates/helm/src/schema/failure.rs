@@ -1,5 +1,7 @@
 //! What does not fit, and the text that says so.
 
+use std::fmt::Write as _;
+
 use serde_json::Value;
 use tiphys_go::json;
 
@@ -11,7 +13,7 @@ pub(super) struct Failure {
     /// Where in the value, as steps.
     pub(super) at: Vec<String>,
     pub(super) kind: Kind,
-    pub(super) causes: Vec<Failure>,
+    pub(super) causes: Vec<Self>,
 }
 
 /// What is wrong.
@@ -55,7 +57,7 @@ impl Failure {
             text.push('\n');
             text.push_str(&"  ".repeat(indent - 1));
             text.push_str("- at ");
-            let pointer: String = self.at.iter().map(|step| format!("/{}", escape(step))).collect();
+            let pointer: String = self.at.iter().flat_map(|step| ["/".to_owned(), escape(step)]).collect();
             text.push_str(&quote(&pointer));
             text.push_str(": ");
             text.push_str(match &self.kind {
@@ -83,7 +85,7 @@ pub(crate) fn quote(text: &str) -> String {
             '\u{b}' => quoted.push_str("\\v"),
             '\u{c}' => quoted.push_str("\\f"),
             '\0'..='\u{1f}' | '\u{7f}' if !matches!(character, '\n' | '\r' | '\t') => {
-                quoted.push_str(&format!("\\x{:02x}", u32::from(character)));
+                let _written = write!(quoted, "\\x{:02x}", u32::from(character));
             }
             character => quoted.extend(character.escape_debug()),
         }
@@ -163,7 +165,7 @@ mod tests {
             (65535.0, "65,535"),
             (-70000.5, "-70,000.5"),
             (1e6, "1×10⁰⁶"),
-            (1234567.891, "1.234567891×10⁰⁶"),
+            (1_234_567.891, "1.234567891×10⁰⁶"),
             (0.00001, "1×10⁻⁰⁵"),
             (1e100, "1×10¹⁰⁰"),
         ] {

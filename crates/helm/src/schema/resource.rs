@@ -88,17 +88,12 @@ impl Document {
             Fragment::Pointer(below) => Ok(format!("{pointer}{below}")),
             Fragment::Anchor(name) => {
                 let resource = self.resources.get(pointer);
-                match resource.and_then(|resource| resource.anchors.get(name)) {
-                    Some(pointer) => Ok(pointer.clone()),
-                    None => {
-                        let id = resource.map_or("", |resource| resource.id.as_str());
-                        invalid(format!(
-                            "anchor in {:?} not found in schema {:?}",
-                            format!("{id}#{}", address::encode(name)),
-                            self.url
-                        ))
-                    }
+                if let Some(pointer) = resource.and_then(|resource| resource.anchors.get(name)) {
+                    return Ok(pointer.clone());
                 }
+                let id = resource.map_or("", |resource| resource.id.as_str());
+                let reference = format!("{id}#{}", address::encode(name));
+                invalid(format!("anchor in {reference:?} not found in schema {:?}", self.url))
             }
         }
     }
@@ -129,18 +124,15 @@ impl Document {
             return Ok(());
         };
         let (draft, id) = self.draft(members, pointer, fallback)?;
-        let base = match id {
-            Some(id) => {
-                let id = address::join(base, id);
-                self.insert(pointer, id.clone(), draft)?;
-                id
+        let base = if let Some(id) = id {
+            let id = address::join(base, id);
+            self.insert(pointer, id.clone(), draft)?;
+            id
+        } else {
+            if pointer.is_empty() {
+                self.insert(pointer, base.to_owned(), draft)?;
             }
-            None => {
-                if pointer.is_empty() {
-                    self.insert(pointer, base.to_owned(), draft)?;
-                }
-                base.to_owned()
-            }
+            base.to_owned()
         };
         self.collect_anchors(members, &base, pointer)?;
         let draft_below = self.resource(pointer).map_or(draft, |(_, resource)| resource.draft);
@@ -160,16 +152,16 @@ impl Document {
     ) -> Result<(Draft, Option<&'m str>), SchemaError> {
         let named = match members.get("$schema").and_then(Value::as_str) {
             None => fallback,
-            Some(url) => match Draft::from_url(url) {
-                Some(draft) => draft,
-                None => {
+            Some(url) => {
+                let Some(draft) = Draft::from_url(url) else {
                     let (url, _) = address::split(url);
                     if pointer.is_empty() && url == self.url {
                         return invalid(format!("draft {url:?} is not supported"));
                     }
                     return Err(SchemaError::Remote { url: url.to_owned() });
-                }
-            },
+                };
+                draft
+            }
         };
         let id = named.id(members);
         if id.is_none() && !pointer.is_empty() {

@@ -2,6 +2,7 @@ use serde_json::json;
 
 use super::*;
 
+#[expect(clippy::needless_pass_by_value, reason = "JSON is written where it is used")]
 fn validate(schema: Value, value: Value) -> Result<(), String> {
     let schema =
         Schema::compile(schema.to_string().as_bytes(), &Documents::new()).map_err(|e| e.to_string())?;

@@ -195,7 +195,7 @@ impl<'s> Run<'s> {
         let kind = Types::of(value);
         if let Some(types) = node.types {
             let is_integer = || value.as_number().is_some_and(|number| Decimal::new(number).is_integer());
-            if !types.has(kind) && !(types.has("integer") && is_integer()) {
+            if !(types.has(kind) || types.has("integer") && is_integer()) {
                 let what = || format!("got {kind}, want {}", types.names().join(" or "));
                 return Err(Stop::Failure(self.text(ask, what)));
             }
@@ -530,14 +530,13 @@ impl<'s> Run<'s> {
         let mut causes = Vec::new();
         let mut matched: Vec<String> = Vec::new();
         for (at, item) in items.iter().enumerate() {
-            match self.inner(schema, item, at.to_string(), ask.quiet)? {
-                Some(failure) => causes.push(failure),
-                None => {
-                    matched.push(at.to_string());
-                    if node.draft >= Draft::D2020 {
-                        ask.left.items.remove(&at);
-                    }
-                }
+            if let Some(failure) = self.inner(schema, item, at.to_string(), ask.quiet)? {
+                causes.push(failure);
+                continue;
+            }
+            matched.push(at.to_string());
+            if node.draft >= Draft::D2020 {
+                ask.left.items.remove(&at);
             }
         }
         let found = i64::try_from(matched.len()).unwrap_or(i64::MAX);
@@ -690,14 +689,13 @@ impl<'s> Run<'s> {
         let mut causes = Vec::new();
         let mut matched = node.any_of.is_empty();
         for schema in &node.any_of {
-            match self.same(*schema, ask, false)? {
-                Some(failure) => causes.push(failure),
-                None => {
-                    matched = true;
-                    if ask.left.is_empty() {
-                        break;
-                    }
-                }
+            if let Some(failure) = self.same(*schema, ask, false)? {
+                causes.push(failure);
+                continue;
+            }
+            matched = true;
+            if ask.left.is_empty() {
+                break;
             }
         }
         if !matched {

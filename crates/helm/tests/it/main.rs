@@ -1,5 +1,7 @@
 //! Charts of our own against what the real Helm 4.3.1 and Helm 3.19.4 made of them (`hack/oracles/charts expect`).
 
+#![expect(clippy::indexing_slicing, clippy::unwrap_used, reason = "helpers of tests count as no tests")]
+
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 

@@ -119,11 +119,12 @@ fn parent<'d>(document: &'d Value, path: &str) -> Option<(&'d Value, String)> {
 
 /// Position of an item of a list; negative ones count from its end.
 fn position(key: &str, length: usize) -> Result<usize, String> {
-    let number: i64 = key.parse().map_err(|_| format!("strconv.Atoi: parsing {key:?}: invalid syntax"))?;
+    let number: i64 =
+        key.parse().map_err(|_wrong| format!("strconv.Atoi: parsing {key:?}: invalid syntax"))?;
     let length = i64::try_from(length).unwrap_or(i64::MAX);
     let position = if number < 0 { number + length } else { number };
     let invalid = || format!("Unable to access invalid index: {number}: {INVALID_INDEX}");
-    if position >= length { Err(invalid()) } else { usize::try_from(position).map_err(|_| invalid()) }
+    if position >= length { Err(invalid()) } else { usize::try_from(position).map_err(|_wrong| invalid()) }
 }
 
 fn cannot_get(container: &Value, key: &str) -> Option<String> {

@@ -44,6 +44,7 @@ impl Subjects {
 
 /// Sets the namespace.
 #[derive(Clone, Debug, Default)]
+#[expect(clippy::struct_field_names, reason = "the fields of the file")]
 pub(crate) struct Namespace {
     pub(crate) namespace: SmolStr,
     pub(crate) fields: FieldSpecs,
@@ -175,13 +176,12 @@ impl Namespace {
                 continue;
             }
             let mut set = self.setter(graph)?;
-            let made = match fields::find(graph, subject, "namespace") {
-                Some(found) => Some(found),
-                None => {
-                    let made = graph.add(Node::new(Kind::Scalar))?;
-                    fields::set(graph, subject, "namespace", Some(made))?;
-                    Some(made)
-                }
+            let made = if let Some(found) = fields::find(graph, subject, "namespace") {
+                Some(found)
+            } else {
+                let made = graph.add(Node::new(Kind::Scalar))?;
+                fields::set(graph, subject, "namespace", Some(made))?;
+                Some(made)
             };
             if let Some(made) = made {
                 set(graph, made).before(outer)?;

@@ -234,7 +234,7 @@ impl JsonPatchTransformer {
             return Err(Fault::new("must specify the target name"));
         };
         let operations = parse_operations(text).before(|| format!("decoding {text}"))?;
-        if !operations.as_array().is_some_and(|list| !list.is_empty()) {
+        if operations.as_array().is_none_or(Vec::is_empty) {
             return Err(Fault::new(format!("patch appears to be empty; file={path}, JsonOp={text}")));
         }
         Ok(Self { target: target.clone(), operations })

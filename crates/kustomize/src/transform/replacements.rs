@@ -336,7 +336,7 @@ impl Matcher {
         self.by_name(graph, node, first, rest, depth)
     }
 
-    fn kind_of(&self, rest: &[SmolStr], make: Kind) -> Kind {
+    fn kind_of(rest: &[SmolStr], make: Kind) -> Kind {
         fields::part_kind(rest.first().map(SmolStr::as_str), make)
     }
 
@@ -352,7 +352,7 @@ impl Matcher {
             (Some(field), _) => field,
             (None, None) => return Ok(None),
             (None, Some(make)) => {
-                let made = graph.add(Node::new(self.kind_of(rest, make)))?;
+                let made = graph.add(Node::new(Self::kind_of(rest, make)))?;
                 fields::set(graph, node, name, Some(made))?;
                 made
             }
@@ -360,9 +360,8 @@ impl Matcher {
         if graph.node(field).kind == Kind::Scalar && !rest.is_empty() {
             // What is found in there is found, but a change of it is lost.
             let text = graph.node(field).value.clone();
-            let document = match parse_first(graph, &text)? {
-                Some(document) => document,
-                None => return Err(Fault::new("wrong node kind: expected MappingNode but got ")),
+            let Some(document) = parse_first(graph, &text)? else {
+                return Err(Fault::new("wrong node kind: expected MappingNode but got "));
             };
             return self.find(graph, document, rest, depth + 1);
         }
@@ -379,7 +378,7 @@ impl Matcher {
     ) -> Result<Option<Vec<NodeId>>> {
         let mut items = fields::items(graph, node)?;
         if let Some(make) = self.make.filter(|_| items.len() == position) {
-            let made = graph.add(Node::new(self.kind_of(rest, make)))?;
+            let made = graph.add(Node::new(Self::kind_of(rest, make)))?;
             fields::expect_kind(graph, node, Kind::Sequence)?;
             graph.push(node, made)?;
             items.push(made);

@@ -82,23 +82,8 @@ fn insert_part(path: &str, position: usize, part: &str) -> String {
     };
     let mut parts: Vec<&str> = relative.split('/').filter(|part| !part.is_empty()).collect();
     parts.insert(position.min(parts.len()), part);
-    let joined = clean(&parts.join("/"));
+    let joined = tiphys_go::path::clean_relative(&parts.join("/"));
     if is_absolute { format!("/{joined}") } else { joined }
-}
-
-/// `filepath.Clean` of a relative path.
-fn clean(path: &str) -> String {
-    let mut parts: Vec<&str> = Vec::new();
-    for part in path.split('/') {
-        match part {
-            "" | "." => {}
-            ".." if parts.last().is_some_and(|last| *last != "..") => {
-                parts.pop();
-            }
-            other => parts.push(other),
-        }
-    }
-    if parts.is_empty() { ".".to_owned() } else { parts.join("/") }
 }
 
 #[cfg(test)]

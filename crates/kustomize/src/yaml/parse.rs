@@ -50,12 +50,10 @@ pub(crate) fn json_text_again(text: &str) -> Result<Option<String>> {
 }
 
 fn is_forbidden(character: char) -> bool {
-    match character {
-        '\t' | '\n' | '\r' | '\u{85}' => false,
-        '\u{20}'..='\u{7e}' => false,
-        '\u{a0}'..='\u{d7ff}' | '\u{e000}'..='\u{fffd}' | '\u{10000}'.. => false,
-        _ => true,
-    }
+    !matches!(character,
+        '\t' | '\n' | '\r' | '\u{85}'
+        | '\u{20}'..='\u{7e}'
+        | '\u{a0}'..='\u{d7ff}' | '\u{e000}'..='\u{fffd}' | '\u{10000}'..)
 }
 
 impl From<SyntaxError> for Fault {

@@ -205,7 +205,7 @@ impl<'t> Scanner<'t> {
         let end = (self.at.position + bytes).min(self.text.len());
         let passed = self.text.as_bytes().get(self.at.position..end).unwrap_or_default();
         // Bytes that continue a character are not counted.
-        self.at.column += passed.iter().filter(|byte| (**byte as i8) >= -0x40).count();
+        self.at.column += passed.iter().filter(|byte| **byte & 0xc0 != 0x80).count();
         self.at.position = end;
     }
 

@@ -164,17 +164,14 @@ fn set_entry(graph: &mut Graph, mapping: NodeId, name: &SmolStr, key: NodeId, va
     let at = content
         .chunks_exact(2)
         .position(|pair| pair.first().is_some_and(|key| graph.node(*key).value == *name));
-    match at {
-        Some(at) => {
-            if let Some([old_key, old_value]) = graph.node_mut(mapping).content.get_mut(2 * at..2 * at + 2) {
-                (*old_key, *old_value) = (key, value);
-            }
-            Ok(())
+    if let Some(at) = at {
+        if let Some([old_key, old_value]) = graph.node_mut(mapping).content.get_mut(2 * at..2 * at + 2) {
+            (*old_key, *old_value) = (key, value);
         }
-        None => {
-            graph.push(mapping, key)?;
-            graph.push(mapping, value)
-        }
+        Ok(())
+    } else {
+        graph.push(mapping, key)?;
+        graph.push(mapping, value)
     }
 }
 

@@ -7,7 +7,11 @@ use tiphys_helm::{Chart, HelmVersion, NeededChart, load_archive, load_directory,
 use super::{limits, of_chart};
 use crate::needs::{Need, Outcome};
 use crate::request::{Budget, Inputs};
+use crate::tools::AddedChart;
 use crate::{Reason, RenderError, TreePath};
+
+/// A chart with all that it depends on, and what was added for that.
+type Complete = (Chart, Vec<(String, AddedChart)>);
 
 /// The chart with all that it depends on, or what has to be brought for that.
 pub(super) fn complete(
@@ -17,14 +21,14 @@ pub(super) fn complete(
     directory: &TreePath,
     repositories: &[(String, String)],
     budget: &Budget,
-) -> Result<Outcome<Chart>, RenderError> {
+) -> Result<Outcome<Complete>, RenderError> {
     let url_of = |name: &str| {
         let found = repositories.iter().find(|(known, _)| known == name);
         found.map(|(_, url)| url.clone())
     };
-    let Some(absent) = missing(&chart, &url_of) else { return Ok(Outcome::Done(chart)) };
+    let Some(absent) = missing(&chart, &url_of) else { return Ok(Outcome::Done((chart, Vec::new()))) };
     let needed = absent.needed.map_err(|error| RenderError::new(Reason::HelmRender, error.to_string()))?;
-    let (mut fetched, mut needs) = (Vec::new(), Vec::new());
+    let (mut fetched, mut added, mut needs) = (Vec::new(), Vec::new(), Vec::new());
     for one in &needed {
         match place_of(one, directory, &url_of)? {
             Place::Directory(path) => {
@@ -37,6 +41,7 @@ pub(super) fn complete(
                         )
                     })?;
                 fetched.push(Arc::new(inner));
+                added.push((one.name.clone(), AddedChart::Directory(path)));
             }
             Place::Repository(repository) => {
                 let need = Need::Chart { repository, name: one.name.clone(), version: one.version.clone() };
@@ -49,6 +54,7 @@ pub(super) fn complete(
                             )
                         })?;
                         fetched.push(Arc::new(inner));
+                        added.push((one.name.clone(), AddedChart::Packed(bytes.clone())));
                     }
                     None => needs.push(need),
                 }
@@ -62,7 +68,7 @@ pub(super) fn complete(
     // Those without a repository cannot be brought by anybody.
     match missing(&complete, &url_of) {
         Some(still) => Err(RenderError::new(Reason::HelmRender, still.text(version))),
-        None => Ok(Outcome::Done(complete)),
+        None => Ok(Outcome::Done((complete, added))),
     }
 }
 

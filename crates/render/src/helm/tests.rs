@@ -30,6 +30,7 @@ impl World {
         Self { tree: tree(files), context, supplies: Vec::new() }
     }
 
+    #[expect(clippy::needless_pass_by_value, reason = "`json!` makes values")]
     fn render(&self, helm: Value) -> Result<Vec<Value>, RenderError> {
         let source: ApplicationSource =
             serde_json::from_value(json!({"repoURL": "https://h/r", "path": "app", "helm": helm})).unwrap();

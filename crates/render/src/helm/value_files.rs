@@ -95,7 +95,7 @@ impl<'a> ValueFiles<'a> {
                     let places = matches.into_iter().map(|path| place(name.as_deref(), path));
                     places.filter(|place| !explicit.contains(place)).collect()
                 }
-                Named::Path { tree, name, path, written } => match self.follow(*tree, path, written)? {
+                Named::Path { tree, name, path, written } => match Self::follow(*tree, path, written)? {
                     Some(_) => vec![place(name.as_deref(), path.clone())],
                     None if ignore_missing => Vec::new(),
                     None => return Err(missing(written)),
@@ -111,7 +111,7 @@ impl<'a> ValueFiles<'a> {
         match self.named(name, needs)? {
             None => Ok(None),
             Some(Named::Url(url)) => Ok(Some(Place::Url(url))),
-            Some(Named::Path { tree, name, path, written }) => match self.follow(tree, &path, &written)? {
+            Some(Named::Path { tree, name, path, written }) => match Self::follow(tree, &path, &written)? {
                 Some(_) => Ok(Some(place(name.as_deref(), path))),
                 None => Err(missing(&written)),
             },
@@ -129,27 +129,25 @@ impl<'a> ValueFiles<'a> {
             Place::Own(path) => (self.tree, path),
             Place::Ref(name, path) => {
                 let need = Need::Ref { name: name.clone() };
-                match self.supplies.tree(&need) {
-                    Some(tree) => (tree.as_ref(), path),
-                    None => {
-                        needs.push(need);
-                        return Ok(None);
-                    }
+                if let Some(tree) = self.supplies.tree(&need) {
+                    (tree.as_ref(), path)
+                } else {
+                    needs.push(need);
+                    return Ok(None);
                 }
             }
             Place::Url(url) => {
                 let need = Need::File { url: url.clone() };
-                return match self.supplies.bytes(&need) {
-                    Some(bytes) => Ok(Some(bytes.clone())),
-                    None => {
-                        needs.push(need);
-                        Ok(None)
-                    }
+                return if let Some(bytes) = self.supplies.bytes(&need) {
+                    Ok(Some(bytes.clone()))
+                } else {
+                    needs.push(need);
+                    Ok(None)
                 };
             }
         };
         let shown = place.shown();
-        let real = self.follow(tree, path, &shown)?.ok_or_else(|| missing(&shown))?;
+        let real = Self::follow(tree, path, &shown)?.ok_or_else(|| missing(&shown))?;
         match tree.read(&real, bytes_max) {
             Ok(bytes) => Ok(Some(bytes)),
             Err(error @ TreeError::TooLarge { .. }) => {
@@ -202,12 +200,7 @@ impl<'a> ValueFiles<'a> {
     }
 
     /// Where a file really is; `None` when there is none.
-    fn follow(
-        &self,
-        tree: &dyn Tree,
-        path: &TreePath,
-        written: &str,
-    ) -> Result<Option<TreePath>, RenderError> {
+    fn follow(tree: &dyn Tree, path: &TreePath, written: &str) -> Result<Option<TreePath>, RenderError> {
         match links::resolve(tree, path)? {
             Resolved::Found(real, entry) if entry.is_file() => Ok(Some(real)),
             Resolved::Found(..) | Resolved::Missing => Ok(None),
@@ -230,7 +223,7 @@ impl<'a> ValueFiles<'a> {
         }
         let mut found = Vec::new();
         let mut limit = WalkLimit::new(self.budget.files, self.budget.cancelled.as_deref());
-        let mut walk = Walk { files: self, tree, pattern: pattern.as_str(), written, found: &mut found };
+        let mut walk = Walk { tree, pattern: pattern.as_str(), written, found: &mut found };
         match links::resolve(tree, &top)? {
             Resolved::Found(_, entry) if entry.is_directory() => walk.enter(&top, 0, &mut limit)?,
             Resolved::Outside => return Err(outside(written)),
@@ -241,15 +234,14 @@ impl<'a> ValueFiles<'a> {
     }
 }
 
-struct Walk<'w, 'a> {
-    files: &'w ValueFiles<'a>,
+struct Walk<'w> {
     tree: &'w dyn Tree,
     pattern: &'w str,
     written: &'w str,
     found: &'w mut Vec<TreePath>,
 }
 
-impl Walk<'_, '_> {
+impl Walk<'_> {
     fn enter(
         &mut self,
         directory: &TreePath,
@@ -259,10 +251,7 @@ impl Walk<'_, '_> {
         if depth > WALK_DEPTH_MAX {
             return Err(RenderError::new(Reason::BudgetExceeded, "directories are nested too deeply"));
         }
-        let real = match links::resolve(self.tree, directory)? {
-            Resolved::Found(real, _) => real,
-            _ => return Ok(()),
-        };
+        let Resolved::Found(real, _) = links::resolve(self.tree, directory)? else { return Ok(()) };
         let members = self.tree.list(&real)?;
         limit.spend(members.len())?;
         let mut below = Vec::new();
@@ -274,7 +263,7 @@ impl Walk<'_, '_> {
                     let matches = doublestar::is_match(self.pattern, path.as_str()).map_err(|error| {
                         RenderError::new(Reason::ValuesGlobNoMatch, format!("{:?}: {error}", self.written))
                     })?;
-                    if matches && self.files.follow(self.tree, &path, self.written)?.is_some() {
+                    if matches && ValueFiles::follow(self.tree, &path, self.written)?.is_some() {
                         self.found.push(path);
                     }
                 }

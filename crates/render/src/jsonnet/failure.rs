@@ -28,7 +28,7 @@ fn position(span: SpanId, spans: &SpanManager, sources: &HashMap<SourceId, Sourc
     // The standard library has no place that would say anything.
     let Source { file, text } = sources.get(&source)?;
     let before = text.get(..start.saturating_sub(super::library::PREFIX.len()))?;
-    let line = before.iter().filter(|byte| **byte == b'\n').count() + 1;
+    let line = before.split(|byte| *byte == b'\n').count();
     let column = before.iter().rev().take_while(|byte| **byte != b'\n').count() + 1;
     Some(format!("{file}:{line}:{column}"))
 }

@@ -7,7 +7,7 @@ use super::{PAGE, address, has_all};
 use crate::block::RepositoryOptions;
 use crate::found::{Branch, Head, PullRequest};
 use crate::http::{Answer, Site};
-use crate::item::{Item, each};
+use crate::item::{Item, each_in};
 use crate::paging::Paging;
 use crate::{PullRequestGenerator, ScmError};
 
@@ -39,14 +39,6 @@ pub(crate) fn base(api: &str, organization: &str) -> Result<Url, ScmError> {
     Ok(url)
 }
 
-fn values<T>(
-    body: &Value,
-    name: &'static str,
-    read: impl Fn(Item<'_>) -> Result<T, String>,
-) -> Result<Vec<T>, String> {
-    each(body.get("value").unwrap_or(&Value::Null), name, read)
-}
-
 /// Whether something is not there for this reason.
 fn is_absent(answer: &Answer, reason: &str) -> bool {
     !answer.is_found && answer.why.get("typeKey").and_then(Value::as_str) == Some(reason)
@@ -60,7 +52,7 @@ impl AzureDevOps {
         if !answer.is_found {
             return Err(self.site.not_found(doing));
         }
-        let found = values(&answer.body, "a repository", |item| self.head(item));
+        let found = each_in(&answer.body, "value", "a repository", |item| self.head(item));
         let found = found.map_err(|problem| self.site.unreadable(doing, problem))?;
         if found.len() > self.site.limits.items {
             return Err(self.site.too_many(doing, self.site.limits.items, "items"));
@@ -100,7 +92,7 @@ impl AzureDevOps {
             return Err(self.site.not_found(doing));
         }
         let read = if self.options.all_branches {
-            values(&answer.body, "a branch", branch)
+            each_in(&answer.body, "value", "a branch", branch)
         } else {
             branch(Item::of("a branch", &answer.body)).map(|branch| vec![branch])
         };
@@ -142,7 +134,7 @@ impl AzureDevOps {
         let query = [("searchCriteria.status", "active"), ("$top", PAGE), VERSION];
         let url = self.site.url(&[&self.project, "_apis", "git", "pullrequests"], &query)?;
         let about = ("listing pull requests", "/{project}/_apis/git/pullrequests");
-        let read = |body: &Value| values(body, "a pull request", pull_request);
+        let read = |body: &Value| each_in(body, "value", "a pull request", pull_request);
         let found = self.site.list(url, about, Paging::Skip, read).await?;
         Ok(found.map(|found| {
             let wanted = found.into_iter().flatten().filter(|(repository, request)| {

@@ -1,13 +1,13 @@
 //! Bitbucket's cloud.
 
-use reqwest::{Method, Url};
+use reqwest::Url;
 use serde_json::Value;
 
 use super::{PAGE, address};
 use crate::block::{CloneProtocol, RepositoryOptions};
 use crate::found::{Branch, Head, PullRequest};
-use crate::http::{Ask, Site};
-use crate::item::{Item, each};
+use crate::http::Site;
+use crate::item::{Item, each_in};
 use crate::paging::Paging;
 use crate::{PullRequestGenerator, ScmError};
 
@@ -28,21 +28,12 @@ pub(crate) fn base(api: &str) -> Result<Url, ScmError> {
     address(if api.is_empty() { "https://api.bitbucket.org/2.0" } else { api })
 }
 
-fn values<T>(
-    body: &Value,
-    name: &'static str,
-    read: impl Fn(Item<'_>) -> Result<T, String>,
-) -> Result<Vec<T>, String> {
-    each(body.get("values").unwrap_or(&Value::Null), name, read)
-}
-
 impl Bitbucket {
     pub(crate) async fn repositories(&self) -> Result<Vec<Head>, ScmError> {
         let doing = "listing the repositories of the workspace";
         let url = self.site.url(&["repositories", &self.owner], &[("role", "member"), ("pagelen", PAGE)])?;
-        let read = |body: &Value| values(body, "a repository", |item| self.head(item));
-        let found = self.site.list(url, (doing, "/repositories/{owner}"), Paging::Next, read).await?;
-        found.ok_or_else(|| self.site.not_found(doing))
+        let read = |body: &Value| each_in(body, "values", "a repository", |item| self.head(item));
+        self.site.all(url, (doing, "/repositories/{owner}"), Paging::Next, read).await
     }
 
     fn head(&self, item: Item<'_>) -> Result<Head, String> {
@@ -71,9 +62,8 @@ impl Bitbucket {
         if self.options.all_branches {
             let url = self.site.url(&path, &[("pagelen", PAGE)])?;
             let about = (doing, "/repositories/{owner}/{repo}/refs/branches");
-            let read = |body: &Value| values(body, "a branch", branch);
-            let found = self.site.list(url, about, Paging::Next, read).await?;
-            return found.ok_or_else(|| self.site.not_found(doing));
+            let read = |body: &Value| each_in(body, "values", "a branch", branch);
+            return self.site.all(url, about, Paging::Next, read).await;
         }
         if head.default_branch.is_empty() {
             return Ok(Vec::new());
@@ -84,8 +74,7 @@ impl Bitbucket {
         if !answer.is_found {
             return Err(self.site.not_found(doing));
         }
-        let read = branch(Item::of("a branch", &answer.body));
-        read.map(|branch| vec![branch]).map_err(|problem| self.site.unreadable(doing, problem))
+        self.site.one(&answer, ("a branch", doing), branch)
     }
 
     pub(crate) async fn has_path(
@@ -99,8 +88,7 @@ impl Bitbucket {
         let url = self.site.url(&segments, &[("format", "meta")])?;
         let endpoint = "/repositories/{owner}/{repo}/src/{commit}/{path}";
         let doing = "looking for a path in a repository";
-        let ask = Ask { method: Method::HEAD, ..Ask::get(url, doing, endpoint) };
-        Ok(self.site.ask(ask).await?.is_found)
+        self.site.has(url, doing, endpoint).await
     }
 
     pub(crate) async fn pull_requests(
@@ -110,7 +98,7 @@ impl Bitbucket {
         let path = ["repositories", &self.owner, &generator.repository, "pullrequests"];
         let url = self.site.url(&path, &[("state", "OPEN"), ("pagelen", PULL_REQUESTS)])?;
         let about = ("listing pull requests", "/repositories/{owner}/{repo}/pullrequests");
-        let read = |body: &Value| values(body, "a pull request", pull_request);
+        let read = |body: &Value| each_in(body, "values", "a pull request", pull_request);
         self.site.list(url, about, Paging::Next, read).await
     }
 }

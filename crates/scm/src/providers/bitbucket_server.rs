@@ -7,7 +7,7 @@ use super::{PAGE, address, ending_with};
 use crate::block::{CloneProtocol, RepositoryOptions};
 use crate::found::{Branch, Head, PullRequest};
 use crate::http::Site;
-use crate::item::{Item, each};
+use crate::item::{Item, each_in};
 use crate::paging::Paging;
 use crate::{PullRequestGenerator, ScmError};
 
@@ -25,25 +25,15 @@ pub(crate) const HEADERS: &[(&str, &str)] = &[("x-atlassian-token", "no-check")]
 
 /// Where the API is.
 pub(crate) fn base(api: &str) -> Result<Url, ScmError> {
-    Ok(ending_with(ending_with(address(api)?, "/rest"), "/rest/api/1.0"))
-}
-
-/// Items of a page.
-fn values<T>(
-    body: &Value,
-    name: &'static str,
-    read: impl Fn(Item<'_>) -> Result<T, String>,
-) -> Result<Vec<T>, String> {
-    each(body.get("values").unwrap_or(&Value::Null), name, read)
+    Ok(ending_with(ending_with(address(api)?, "/rest"), "/api/1.0"))
 }
 
 impl BitbucketServer {
     pub(crate) async fn repositories(&self) -> Result<Vec<Head>, ScmError> {
         let doing = "listing the repositories of the project";
         let url = self.site.url(&["projects", &self.project, "repos"], &[("limit", PAGE)])?;
-        let read = |body: &Value| values(body, "a repository", |item| self.head(item));
-        let found = self.site.list(url, (doing, "/projects/{project}/repos"), Paging::Start, read).await?;
-        found.ok_or_else(|| self.site.not_found(doing))
+        let read = |body: &Value| each_in(body, "values", "a repository", |item| self.head(item));
+        self.site.all(url, (doing, "/projects/{project}/repos"), Paging::Start, read).await
     }
 
     fn head(&self, item: Item<'_>) -> Result<Head, String> {
@@ -75,14 +65,12 @@ impl BitbucketServer {
             return Ok(Vec::new());
         }
         if !self.options.all_branches {
-            let read = branch(Item::of("a branch", &answer.body));
-            return read.map(|branch| vec![branch]).map_err(|problem| self.site.unreadable(doing, problem));
+            return self.site.one(&answer, ("a branch", doing), branch);
         }
         let url = self.site.url(&path, &[("limit", PAGE)])?;
         let about = (doing, "/projects/{project}/repos/{repo}/branches");
-        let read = |body: &Value| values(body, "a branch", branch);
-        let found = self.site.list(url, about, Paging::Start, read).await?;
-        found.ok_or_else(|| self.site.not_found(doing))
+        let read = |body: &Value| each_in(body, "values", "a branch", branch);
+        self.site.all(url, about, Paging::Start, read).await
     }
 
     pub(crate) async fn has_path(
@@ -106,7 +94,7 @@ impl BitbucketServer {
         let path = ["projects", &self.project, "repos", &generator.repository, "pull-requests"];
         let url = self.site.url(&path, &[("state", "OPEN"), ("limit", PAGE)])?;
         let about = ("listing pull requests", "/projects/{project}/repos/{repo}/pull-requests");
-        let read = |body: &Value| values(body, "a pull request", pull_request);
+        let read = |body: &Value| each_in(body, "values", "a pull request", pull_request);
         self.site.list(url, about, Paging::Start, read).await
     }
 }

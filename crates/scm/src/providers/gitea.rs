@@ -1,12 +1,12 @@
 //! Gitea, and what has its API.
 
-use reqwest::{Method, Url};
+use reqwest::Url;
 use serde_json::Value;
 
-use super::{PAGE, address, cloned_by, ending_with, has_all};
+use super::{PAGE, address, cloned_by, ending_with, labelled, unarchived};
 use crate::block::{CloneProtocol, RepositoryOptions};
 use crate::found::{Branch, Head, PullRequest};
-use crate::http::{Ask, Site};
+use crate::http::Site;
 use crate::item::{Item, each};
 use crate::paging::Paging;
 use crate::{PullRequestGenerator, ScmError};
@@ -33,14 +33,8 @@ impl Gitea {
         let doing = "listing the repositories of the organization";
         let url = self.site.url(&["orgs", &self.owner, "repos"], &FIRST)?;
         let read = |body: &Value| each(body, "a repository", |item| self.head(item));
-        let found = self.site.list(url, (doing, "/orgs/{org}/repos"), Paging::Counted, read).await?;
-        let found = found.ok_or_else(|| self.site.not_found(doing))?;
-        let without = self.options.without_archived;
-        Ok(found
-            .into_iter()
-            .filter(|(_, is_archived)| !(without && *is_archived))
-            .map(|(head, _)| head)
-            .collect())
+        let found = self.site.all(url, (doing, "/orgs/{org}/repos"), Paging::Counted, read).await?;
+        Ok(unarchived(found, self.options.without_archived))
     }
 
     /// A repository, and whether it is archived.
@@ -49,7 +43,7 @@ impl Gitea {
             organization: self.owner.clone(),
             name: item.text("name")?,
             id: item.number("id")?.into(),
-            url: cloned_by(self.protocol, item.text("ssh_url")?, item.text("clone_url")?),
+            url: cloned_by(self.protocol, item, ("ssh_url", "clone_url"))?,
             default_branch: item.some("default_branch").unwrap_or_default(),
             labels: Vec::new(),
         };
@@ -62,8 +56,7 @@ impl Gitea {
         let url = self.site.url(&["repos", &self.owner, &head.name, "labels"], &FIRST)?;
         let about = (doing, "/repos/{owner}/{repo}/labels");
         let read = |body: &Value| each(body, "a label", |item| item.text("name"));
-        let found = self.site.list(url, about, Paging::Counted, read).await?;
-        head.labels = found.ok_or_else(|| self.site.not_found(doing))?;
+        head.labels = self.site.all(url, about, Paging::Counted, read).await?;
         Ok(())
     }
 
@@ -74,8 +67,7 @@ impl Gitea {
             let url = self.site.url(&path, &FIRST)?;
             let about = (doing, "/repos/{owner}/{repo}/branches");
             let read = |body: &Value| each(body, "a branch", branch);
-            let found = self.site.list(url, about, Paging::Counted, read).await?;
-            return found.ok_or_else(|| self.site.not_found(doing));
+            return self.site.all(url, about, Paging::Counted, read).await;
         }
         // Slashes in the name of a branch are slashes of the path.
         let name: Vec<&str> = head.default_branch.split('/').collect();
@@ -84,8 +76,7 @@ impl Gitea {
         if !answer.is_found {
             return Err(self.site.not_found(doing));
         }
-        let read = branch(Item::of("a branch", &answer.body));
-        read.map(|branch| vec![branch]).map_err(|problem| self.site.unreadable(doing, problem))
+        self.site.one(&answer, ("a branch", doing), branch)
     }
 
     pub(crate) async fn has_path(
@@ -98,8 +89,7 @@ impl Gitea {
         let url = self.site.url(&segments, &[("ref", &branch.name)])?;
         let endpoint = "/repos/{owner}/{repo}/contents/{path}";
         let doing = "looking for a path in a repository";
-        let ask = Ask { method: Method::HEAD, ..Ask::get(url, doing, endpoint) };
-        Ok(self.site.ask(ask).await?.is_found)
+        self.site.has(url, doing, endpoint).await
     }
 
     pub(crate) async fn pull_requests(
@@ -111,10 +101,7 @@ impl Gitea {
         let about = ("listing pull requests", "/repos/{owner}/{repo}/pulls");
         let read = |body: &Value| each(body, "a pull request", pull_request);
         let found = self.site.list(url, about, Paging::Counted, read).await?;
-        Ok(found.map(|mut found| {
-            found.retain(|request| has_all(&request.labels, &generator.labels));
-            found
-        }))
+        Ok(found.map(|found| labelled(found, &generator.labels)))
     }
 }
 

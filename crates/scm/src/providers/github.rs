@@ -3,7 +3,7 @@
 use reqwest::Url;
 use serde_json::Value;
 
-use super::{PAGE, address, cloned_by, has_all};
+use super::{PAGE, address, cloned_by, labelled, unarchived};
 use crate::block::{CloneProtocol, RepositoryOptions};
 use crate::found::{Branch, Head, PullRequest};
 use crate::http::Site;
@@ -42,14 +42,8 @@ impl Github {
         let doing = "listing the repositories of the organization";
         let url = self.site.url(&["orgs", &self.owner, "repos"], &[("per_page", PAGE)])?;
         let read = |body: &Value| each(body, "a repository", |item| self.head(item));
-        let found = self.site.list(url, (doing, "/orgs/{org}/repos"), Paging::Link, read).await?;
-        let found = found.ok_or_else(|| self.site.not_found(doing))?;
-        let without = self.options.without_archived;
-        Ok(found
-            .into_iter()
-            .filter(|(_, is_archived)| !(without && *is_archived))
-            .map(|(head, _)| head)
-            .collect())
+        let found = self.site.all(url, (doing, "/orgs/{org}/repos"), Paging::Link, read).await?;
+        Ok(unarchived(found, self.options.without_archived))
     }
 
     /// A repository, and whether it is archived.
@@ -58,7 +52,7 @@ impl Github {
             organization: item.text("owner.login")?,
             name: item.text("name")?,
             id: item.number("id")?.into(),
-            url: cloned_by(self.protocol, item.text("ssh_url")?, item.text("clone_url")?),
+            url: cloned_by(self.protocol, item, ("ssh_url", "clone_url"))?,
             default_branch: item.some("default_branch").unwrap_or_default(),
             labels: item.texts("topics")?,
         };
@@ -72,8 +66,7 @@ impl Github {
                 self.site.url(&["repos", &self.owner, &head.name, "branches"], &[("per_page", PAGE)])?;
             let endpoint = "/repos/{owner}/{repo}/branches";
             let read = |body: &Value| each(body, "a branch", branch);
-            let found = self.site.list(url, (doing, endpoint), Paging::Link, read).await?;
-            return found.ok_or_else(|| self.site.not_found(doing));
+            return self.site.all(url, (doing, endpoint), Paging::Link, read).await;
         }
         if head.default_branch.is_empty() {
             return Ok(Vec::new());
@@ -85,8 +78,7 @@ impl Github {
             // An empty repository names a branch that is not there yet.
             return Ok(Vec::new());
         }
-        let read = branch(Item::of("a branch", &answer.body));
-        read.map(|branch| vec![branch]).map_err(|problem| self.site.unreadable(doing, problem))
+        self.site.one(&answer, ("a branch", doing), branch)
     }
 
     pub(crate) async fn has_path(
@@ -99,9 +91,7 @@ impl Github {
         let url = self.site.url(&segments, &[("ref", &branch.name)])?;
         let endpoint = "/repos/{owner}/{repo}/contents/{path}";
         // A file comes with its content unless it is asked for like this.
-        let mut ask = crate::http::Ask::get(url, "looking for a path in a repository", endpoint);
-        ask.method = reqwest::Method::HEAD;
-        Ok(self.site.ask(ask).await?.is_found)
+        self.site.has(url, "looking for a path in a repository", endpoint).await
     }
 
     pub(crate) async fn pull_requests(
@@ -113,10 +103,7 @@ impl Github {
         let about = ("listing pull requests", "/repos/{owner}/{repo}/pulls");
         let read = |body: &Value| each(body, "a pull request", pull_request);
         let found = self.site.list(url, about, Paging::Link, read).await?;
-        Ok(found.map(|mut found| {
-            found.retain(|request| has_all(&request.labels, &generator.labels));
-            found
-        }))
+        Ok(found.map(|found| labelled(found, &generator.labels)))
     }
 }
 

@@ -1,12 +1,12 @@
 //! GitLab.
 
-use reqwest::{Method, Url};
+use reqwest::Url;
 use serde_json::Value;
 
 use super::{PAGE, address, cloned_by, ending_with};
 use crate::block::{CloneProtocol, RepositoryOptions};
 use crate::found::{Branch, Head, PullRequest};
-use crate::http::{Ask, Site};
+use crate::http::Site;
 use crate::item::{Item, each};
 use crate::paging::Paging;
 use crate::{PullRequestGenerator, ScmError};
@@ -43,8 +43,7 @@ impl Gitlab {
         }
         let url = self.site.url(&["groups", &self.group, "projects"], &query)?;
         let read = |body: &Value| each(body, "a project", |item| self.head(item));
-        let found = self.site.list(url, (doing, "/groups/{group}/projects"), Paging::NextPage, read).await?;
-        found.ok_or_else(|| self.site.not_found(doing))
+        self.site.all(url, (doing, "/groups/{group}/projects"), Paging::NextPage, read).await
     }
 
     fn head(&self, item: Item<'_>) -> Result<Head, String> {
@@ -53,7 +52,7 @@ impl Gitlab {
             organization: item.text("namespace.full_path")?,
             name: item.text("path")?,
             id: item.number("id")?.into(),
-            url: cloned_by(self.protocol, item.text("ssh_url_to_repo")?, item.text("http_url_to_repo")?),
+            url: cloned_by(self.protocol, item, ("ssh_url_to_repo", "http_url_to_repo"))?,
             default_branch: item.some("default_branch").unwrap_or_default(),
             labels: if topics.is_empty() { item.texts("tag_list")? } else { topics },
         })
@@ -67,8 +66,7 @@ impl Gitlab {
             let url = self.site.url(&path, &[("per_page", PAGE)])?;
             let about = (doing, "/projects/{project}/repository/branches");
             let read = |body: &Value| each(body, "a branch", branch);
-            let found = self.site.list(url, about, Paging::NextPage, read).await?;
-            return found.ok_or_else(|| self.site.not_found(doing));
+            return self.site.all(url, about, Paging::NextPage, read).await;
         }
         if head.default_branch.is_empty() {
             return Ok(Vec::new());
@@ -78,8 +76,7 @@ impl Gitlab {
         if !answer.is_found {
             return Ok(Vec::new());
         }
-        let read = branch(Item::of("a branch", &answer.body));
-        read.map(|branch| vec![branch]).map_err(|problem| self.site.unreadable(doing, problem))
+        self.site.one(&answer, ("a branch", doing), branch)
     }
 
     pub(crate) async fn has_path(
@@ -93,8 +90,7 @@ impl Gitlab {
         let file =
             self.site.url(&["projects", &id, "repository", "files", &path], &[("ref", &branch.name)])?;
         let endpoint = "/projects/{project}/repository/files/{path}";
-        let ask = Ask { method: Method::HEAD, ..Ask::get(file, doing, endpoint) };
-        if self.site.ask(ask).await?.is_found {
+        if self.site.has(file, doing, endpoint).await? {
             return Ok(true);
         }
         let query = [("path", path.as_str()), ("ref", &branch.name), ("per_page", "1")];

@@ -4,25 +4,11 @@ use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
 use tiphys_scm::{
-    GithubApp, PullRequestGenerator, ScmError, ScmGenerator, SecretKey, SecretObject, check_access,
-    secret_value,
+    Credentials, GithubApp, PullRequestGenerator, Request, Scm, ScmError, ScmGenerator, ScmOptions,
+    SecretKey, SecretObject, SetName, secret_value,
 };
 
 use crate::double::block;
-
-#[test]
-fn aset_59_providers_may_be_switched_off_and_listed() {
-    let list = ["https://a".to_owned(), "https://b".to_owned()];
-    assert_eq!(check_access(false, &[], "").unwrap_err().to_string(), "scm providers are disabled");
-    assert!(check_access(true, &[], "https://x").is_ok());
-    assert!(check_access(true, &list, "").is_ok());
-    assert!(check_access(true, &list, "https://b").is_ok());
-    assert_eq!(
-        check_access(true, &list, "https://b/").unwrap_err().to_string(),
-        "scm provider not allowed: scm provider \"https://b/\" not allowed, must use one of the following: https://a, \
-         https://b"
-    );
-}
 
 #[test]
 fn aset_59_secrets_are_marked_in_strict_mode() {
@@ -123,4 +109,17 @@ fn aset_55_generators_are_read_completely() {
         json!({"github": {"owner": "o", "repo": "r", "api": "https://h"}, "filters": [{"titleMatch": "x"}]});
     let read = PullRequestGenerator::read(&block(&generator)).unwrap();
     assert_eq!(read.api(), "https://h");
+}
+
+/// Whoever asks waits on any thread.
+#[test]
+fn aset_58_questions_are_sent_between_threads() {
+    fn is_sent(_: impl Send) {}
+    let (scm, credentials, set) =
+        (Scm::new(ScmOptions::default()), Credentials::default(), SetName::default());
+    let generator = ScmGenerator::read(&block(&json!({"github": {"organization": "o"}}))).unwrap();
+    is_sent(scm.repositories(Request { generator: &generator, credentials: &credentials, set: &set }));
+    let block = block(&json!({"github": {"owner": "o", "repo": "r"}}));
+    let generator = PullRequestGenerator::read(&block).unwrap();
+    is_sent(scm.pull_requests(Request { generator: &generator, credentials: &credentials, set: &set }));
 }

@@ -86,7 +86,7 @@ async fn aset_58_repositories_of_code_commit() {
     assert_eq!(one.repository_id, json!("id-one"));
     assert_eq!(one.url, "ssh://git-codecommit.eu-west-1.amazonaws.com/v1/repos/one");
     let first = server.asked().first().unwrap().clone();
-    let authorization = first.headers.get("authorization").unwrap();
+    let authorization = &first.headers["authorization"];
     assert!(authorization.contains("/eu-west-1/codecommit/aws4_request, SignedHeaders=content-type;host;x-amz-date;x-amz-security-token;x-amz-target"), "{authorization}");
     assert_eq!(first.headers.get("x-amz-security-token").map(String::as_str), Some("session"));
 

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 use tiphys_scm::{Credentials, ScmError};
 
-use crate::double::{Asked, Double, Reply, ok, pull_requests, repositories, shown, status, token};
+use crate::double::{Asked, Double, Reply, ok, pull_requests, repositories, shown, token};
 
 fn repository(name: &str, more: Value) -> Value {
     let mut all = json!({

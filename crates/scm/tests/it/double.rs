@@ -16,7 +16,7 @@ use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
 
 /// A question as it came in.
 #[derive(Clone, Debug, Default)]
-pub struct Asked {
+pub(crate) struct Asked {
     pub method: String,
     /// Path and query, as they were sent.
     pub target: String,
@@ -26,7 +26,7 @@ pub struct Asked {
 
 /// What is answered.
 #[derive(Clone, Debug, Default)]
-pub struct Reply {
+pub(crate) struct Reply {
     pub status: u16,
     pub headers: Vec<(String, String)>,
     pub body: String,
@@ -34,16 +34,16 @@ pub struct Reply {
     pub stalls: bool,
 }
 
-pub fn ok(body: impl Into<Value>) -> Reply {
+pub(crate) fn ok(body: impl Into<Value>) -> Reply {
     Reply { status: 200, body: body.into().to_string(), ..Reply::default() }
 }
 
-pub fn status(status: u16) -> Reply {
+pub(crate) fn status(status: u16) -> Reply {
     Reply { status, body: "{}".to_owned(), ..Reply::default() }
 }
 
 impl Reply {
-    pub fn with(mut self, name: &str, value: impl Into<String>) -> Self {
+    pub(crate) fn with(mut self, name: &str, value: impl Into<String>) -> Self {
         self.headers.push((name.to_owned(), value.into()));
         self
     }
@@ -52,7 +52,7 @@ impl Reply {
 type Answers = dyn Fn(&Asked) -> Reply + Send + Sync;
 
 /// The server.
-pub struct Double {
+pub(crate) struct Double {
     pub url: String,
     pub port: u16,
     asked: Arc<Mutex<Vec<Asked>>>,
@@ -60,12 +60,12 @@ pub struct Double {
 
 impl Double {
     /// Answers over plain HTTP.
-    pub async fn start(answers: impl Fn(&Asked) -> Reply + Send + Sync + 'static) -> Self {
+    pub(crate) async fn start(answers: impl Fn(&Asked) -> Reply + Send + Sync + 'static) -> Self {
         Self::listen(answers, None).await
     }
 
     /// Answers over TLS, or plain HTTP.
-    pub async fn listen(
+    pub(crate) async fn listen(
         answers: impl Fn(&Asked) -> Reply + Send + Sync + 'static,
         tls: Option<tokio_rustls::TlsAcceptor>,
     ) -> Self {
@@ -93,12 +93,12 @@ impl Double {
     }
 
     /// What it was asked so far.
-    pub fn asked(&self) -> Vec<Asked> {
+    pub(crate) fn asked(&self) -> Vec<Asked> {
         self.asked.lock().unwrap().clone()
     }
 
     /// Methods and targets of what it was asked.
-    pub fn targets(&self) -> Vec<String> {
+    pub(crate) fn targets(&self) -> Vec<String> {
         self.asked().iter().map(|asked| format!("{} {}", asked.method, asked.target)).collect()
     }
 }
@@ -161,28 +161,28 @@ fn whole(bytes: &[u8]) -> Option<Asked> {
 }
 
 /// Short times, so that what never answers is found out.
-pub fn limits() -> Limits {
+pub(crate) fn limits() -> Limits {
     Limits { request: Duration::from_secs(5), total: Duration::from_secs(20), ..Limits::default() }
 }
 
-pub fn options() -> ScmOptions {
+pub(crate) fn options() -> ScmOptions {
     ScmOptions { limits: limits(), ..ScmOptions::default() }
 }
 
-pub fn token(token: &str) -> Credentials {
+pub(crate) fn token(token: &str) -> Credentials {
     Credentials { token: Some(Secret::from(token)), ..Credentials::default() }
 }
 
-pub fn password(password: &str) -> Credentials {
+pub(crate) fn password(password: &str) -> Credentials {
     Credentials { password: Some(Secret::from(password)), ..Credentials::default() }
 }
 
-pub fn block(block: &Value) -> Map<String, Value> {
+pub(crate) fn block(block: &Value) -> Map<String, Value> {
     let Value::Object(block) = block else { panic!("{block} is no block") };
     block.clone()
 }
 
-pub async fn repositories_with(
+pub(crate) async fn repositories_with(
     options: ScmOptions,
     generator: &Value,
     credentials: &Credentials,
@@ -192,11 +192,14 @@ pub async fn repositories_with(
     Scm::new(options).repositories(Request { generator: &generator, credentials, set: &set }).await
 }
 
-pub async fn repositories(generator: &Value, credentials: &Credentials) -> Result<Vec<Repository>, ScmError> {
+pub(crate) async fn repositories(
+    generator: &Value,
+    credentials: &Credentials,
+) -> Result<Vec<Repository>, ScmError> {
     repositories_with(options(), generator, credentials).await
 }
 
-pub async fn pull_requests(
+pub(crate) async fn pull_requests(
     generator: &Value,
     credentials: &Credentials,
 ) -> Result<Vec<PullRequest>, ScmError> {
@@ -206,6 +209,6 @@ pub async fn pull_requests(
 }
 
 /// `name@branch` of each.
-pub fn shown(found: &[Repository]) -> Vec<String> {
+pub(crate) fn shown(found: &[Repository]) -> Vec<String> {
     found.iter().map(|one| format!("{}@{}", one.repository, one.branch)).collect()
 }

@@ -214,8 +214,7 @@ async fn aset_58_a_github_app_logs_in_and_its_token_is_kept() {
         ]
     );
     let asked = server.asked();
-    let authorization =
-        |index: usize| asked.get(index).unwrap().headers.get("authorization").unwrap().clone();
+    let authorization = |index: usize| asked[index].headers["authorization"].clone();
     assert!(authorization(2).starts_with("Bearer eyJ"), "signed by the app");
     assert_eq!(authorization(3), "Bearer ghs_1");
 

@@ -34,6 +34,8 @@ async fn inv_8_a_page_that_fails_is_no_end_of_the_list() {
     assert!(matches!(second_page(limits(), || status(401)).await, ScmError::Denied { status: 401, .. }));
     assert!(matches!(second_page(limits(), || status(403)).await, ScmError::Denied { status: 403, .. }));
     assert!(matches!(second_page(limits(), || status(302)).await, ScmError::Answer { .. }));
+    let part = || Reply { status: 206, body: "[]".to_owned(), ..Reply::default() };
+    assert!(matches!(second_page(limits(), part).await, ScmError::Status { status: 206, .. }));
     let limited = || status(403).with("x-ratelimit-remaining", "0").with("x-ratelimit-reset", "4102444800");
     assert!(matches!(second_page(limits(), limited).await, ScmError::RateLimited { until: Some(_), .. }));
     let limited = || status(429).with("retry-after", "60");

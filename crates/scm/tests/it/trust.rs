@@ -15,7 +15,7 @@ fn authority() -> (String, TlsAcceptor) {
     let mut ca = CertificateParams::new(Vec::new()).unwrap();
     ca.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
     let ca_key = KeyPair::generate().unwrap();
-    let pem = ca.clone().self_signed(&ca_key).unwrap().pem();
+    let pem = ca.self_signed(&ca_key).unwrap().pem();
     let issuer = Issuer::new(ca, ca_key);
     let key = KeyPair::generate().unwrap();
     let server =

@@ -46,27 +46,24 @@ fn parameters(text: &str) -> BTreeMap<String, String> {
     let mut rest = text.trim_start();
     while let Some((name, after)) = rest.split_once('=') {
         let name = name.trim().trim_start_matches(',').trim().to_ascii_lowercase();
-        let (value, tail) = match after.strip_prefix('"') {
-            Some(quoted) => {
-                let mut value = String::new();
-                let mut characters = quoted.char_indices();
-                let mut end = quoted.len();
-                while let Some((at, c)) = characters.next() {
-                    match c {
-                        '\\' => value.extend(characters.next().map(|(_, c)| c)),
-                        '"' => {
-                            end = at + 1;
-                            break;
-                        }
-                        c => value.push(c),
+        let (value, tail) = if let Some(quoted) = after.strip_prefix('"') {
+            let mut value = String::new();
+            let mut characters = quoted.char_indices();
+            let mut end = quoted.len();
+            while let Some((at, c)) = characters.next() {
+                match c {
+                    '\\' => value.extend(characters.next().map(|(_, c)| c)),
+                    '"' => {
+                        end = at + 1;
+                        break;
                     }
+                    c => value.push(c),
                 }
-                (value, quoted.get(end..).unwrap_or_default())
             }
-            None => {
-                let (value, tail) = after.split_once(',').unwrap_or((after, ""));
-                (value.trim().to_owned(), tail)
-            }
+            (value, quoted.get(end..).unwrap_or_default())
+        } else {
+            let (value, tail) = after.split_once(',').unwrap_or((after, ""));
+            (value.trim().to_owned(), tail)
         };
         found.insert(name, value);
         rest = tail.trim_start().trim_start_matches(',').trim_start();

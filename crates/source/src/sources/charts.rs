@@ -387,13 +387,12 @@ impl Sources {
         let turn = {
             let mut turns = self.0.turns.lock();
             turns.retain(|_, turn| turn.strong_count() > 0);
-            match turns.get(key).and_then(std::sync::Weak::upgrade) {
-                Some(turn) => turn,
-                None => {
-                    let turn = Arc::new(tokio::sync::Mutex::new(()));
-                    turns.insert(key.to_owned(), Arc::downgrade(&turn));
-                    turn
-                }
+            if let Some(turn) = turns.get(key).and_then(std::sync::Weak::upgrade) {
+                turn
+            } else {
+                let turn = Arc::new(tokio::sync::Mutex::new(()));
+                turns.insert(key.to_owned(), Arc::downgrade(&turn));
+                turn
             }
         };
         turn.lock_owned().await

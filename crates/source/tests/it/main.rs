@@ -1,6 +1,12 @@
 //! Real repositories, served from disk, over smart HTTP and over SSH.
 
-#![expect(clippy::unwrap_used, clippy::indexing_slicing, clippy::string_slice, reason = "a test may panic")]
+#![expect(
+    clippy::unwrap_used,
+    clippy::indexing_slicing,
+    clippy::panic,
+    clippy::string_slice,
+    reason = "a test may panic"
+)]
 
 mod cache;
 mod charts;

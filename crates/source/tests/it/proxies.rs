@@ -66,7 +66,7 @@ async fn tunnel(stream: TcpStream, wants: Option<&'static str>, calls: Arc<Mutex
             stream.read_line(&mut header).await.ok()?;
             match header.trim_end().split_once(": ") {
                 Some((name, value)) if name.eq_ignore_ascii_case("proxy-authorization") => {
-                    login = value.to_owned()
+                    login = value.to_owned();
                 }
                 Some(_) => {}
                 None => break,

@@ -112,7 +112,7 @@ async fn serve(mut stream: tokio::net::TcpStream, log: Arc<Mutex<Vec<Asked>>>, h
         reply.body.len()
     );
     for (name, value) in &reply.headers {
-        answer.push_str(&format!("{name}: {value}\r\n"));
+        answer.extend([name, ": ", value, "\r\n"]);
     }
     answer.push_str("\r\n");
     let body = &reply.body[..reply.cut.unwrap_or(reply.body.len())];

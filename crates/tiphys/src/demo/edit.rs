@@ -8,35 +8,41 @@ use tiphys_go::yaml::{Dialect, Limits};
 pub(crate) const SIMULATION: &str = "tiphys.dev/sim";
 
 /// Makes the Pods of the first workload in a file crash. `None` when the file has none that says how its Pods
-/// behave.
+/// behave, and is no value file that says it either.
 pub(crate) fn crash(text: &str) -> Option<String> {
     let marker = Regex::new(r"(tiphys\.dev/sim:[ \t]*)[^,}\s]+").ok()?;
     let edited = marker.replace(text, "${1}crashloop").into_owned();
-    let path = "/spec/template/metadata/annotations";
-    let behaves = |manifest: &Value| manifest.pointer(path)?.get(SIMULATION)?.as_str().map(str::to_owned);
-    let changed =
-        workloads(text)?.iter().filter_map(behaves).ne(workloads(&edited)?.iter().filter_map(behaves));
-    changed.then_some(edited)
+    let places = ["/spec/template/metadata/annotations", "/podAnnotations"];
+    let behaviours = |text: &str| -> Option<Vec<String>> {
+        let behaves =
+            |value: &Value, at: &str| Some(value.pointer(at)?.get(SIMULATION)?.as_str()?.to_owned());
+        Some(looked_up(text, places)?.iter().filter_map(|(value, at)| behaves(value, at)).collect())
+    };
+    (behaviours(text)? != behaviours(&edited)?).then_some(edited)
 }
 
-/// Changes the first number of replicas in a file that has a workload; returns the text and both numbers.
+/// Changes the first number of replicas in a file that has a workload, or in a value file; returns the text and both
+/// numbers.
 pub(crate) fn scale(text: &str, replicas: Option<u32>) -> Option<(String, u32, u32)> {
-    let line = Regex::new(r"(?m)^([ \t]+replicas:[ \t]*)(\d+)").ok()?;
+    let line = Regex::new(r"(?m)^([ \t]*replicas:[ \t]*)(\d+)").ok()?;
     let found = line.captures(text)?;
     let old = found.get(2)?.as_str().parse::<u32>().ok()?;
     let new = replicas.unwrap_or(old.saturating_add(1));
     let edited = line.replace(text, format!("${{1}}{new}")).into_owned();
-    let has =
-        |workload: &Value| workload.pointer("/spec/replicas").and_then(Value::as_u64) == Some(new.into());
-    workloads(&edited)?.iter().any(has).then_some((edited, old, new))
+    let found = looked_up(&edited, ["/spec/replicas", "/replicas"])?;
+    let has = |(value, at): &(Value, &str)| value.pointer(at).and_then(Value::as_u64) == Some(new.into());
+    found.iter().any(has).then_some((edited, old, new))
 }
 
-/// The Deployments and `StatefulSets` of a file; `None` when it cannot be read.
-fn workloads(text: &str) -> Option<Vec<Value>> {
-    let mut found = tiphys_go::yaml::parse_documents(text, Dialect::Sigs, &Limits::default()).ok()?;
-    let kind = |manifest: &Value| manifest.get("kind").and_then(Value::as_str).map(str::to_owned);
-    found.retain(|manifest| matches!(kind(manifest).as_deref(), Some("Deployment" | "StatefulSet")));
-    Some(found)
+/// The Deployments and `StatefulSets` of a file, or the values of a chart, each with where to look; `None` when it
+/// cannot be read.
+fn looked_up<'a>(text: &str, [workload, values]: [&'a str; 2]) -> Option<Vec<(Value, &'a str)>> {
+    let found = tiphys_go::yaml::parse_documents(text, Dialect::Sigs, &Limits::default()).ok()?;
+    let place = |document: &Value| match document.get("kind") {
+        Some(kind) => matches!(kind.as_str(), Some("Deployment" | "StatefulSet")).then_some(workload),
+        None => document.is_object().then_some(values),
+    };
+    Some(found.into_iter().filter_map(|document| place(&document).map(|at| (document, at))).collect())
 }
 
 #[cfg(test)]
@@ -51,6 +57,14 @@ mod tests {
         assert_eq!(crash(DEPLOYMENT).unwrap(), DEPLOYMENT.replace("ready-after=1s", "crashloop"));
         assert_eq!(scale(DEPLOYMENT, Some(5)).unwrap(), (DEPLOYMENT.replace("s: 2", "s: 5"), 2, 5));
         assert_eq!(scale(DEPLOYMENT, None).unwrap().2, 3);
+    }
+
+    #[test]
+    fn cli_1003_values_of_a_chart_are_edited_like_workloads() {
+        let values = "replicas: 1 # few\npodAnnotations: {tiphys.dev/sim: ready-after=1s}\n";
+        assert_eq!(crash(values).unwrap(), values.replace("ready-after=1s", "crashloop"));
+        assert_eq!(scale(values, None).unwrap(), (values.replace("s: 1", "s: 2"), 1, 2));
+        assert_eq!(scale("spec: {template: {}}\n", None), None);
     }
 
     #[test]

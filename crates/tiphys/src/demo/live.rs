@@ -29,7 +29,7 @@ use super::options::Start;
 use super::repository::Repository;
 use super::scenario::{NAMESPACE, Scenario};
 use super::verbs::Running;
-use super::{Paths, control, port};
+use super::{Paths, control, port, progressive};
 use crate::api_server;
 
 /// Time until every Application was compared once.
@@ -170,13 +170,23 @@ impl Live {
     }
 
     /// Begins to show what happens, once the user knows where everything is.
-    pub(crate) fn tell(&self) {
+    /// `program` and `data` are what commands to copy begin and end with.
+    pub(crate) fn tell(&self, program: &str, data: &str) {
         if std::io::stderr().is_terminal() {
             let (feed, cancel) = (applications::feed(self.shown.clone()), self.cancel.clone());
             self.tasks.spawn(async move {
                 tokio::select! {
                     () = feed => {}
                     () = cancel.cancelled() => {}
+                }
+            });
+        }
+        if self.scenario == Scenario::Progressive && self.is_new {
+            let story = progressive::tell(self.running.clone(), program.to_owned(), data.to_owned());
+            let cancel = self.cancel.clone();
+            self.tasks.spawn(async move {
+                if let Some(Err(error)) = cancel.run_until_cancelled(story).await {
+                    tracing::warn!(error = format!("{error:#}"), "the story ends early");
                 }
             });
         }
@@ -261,8 +271,18 @@ async fn install(writer: &Writer) -> anyhow::Result<()> {
             "installationID.autoGenerate": "true",
         },
     });
+    let parameters = json!({
+        "apiVersion": "v1",
+        "kind": "ConfigMap",
+        "metadata": {
+            "name": "argocd-cmd-params-cm",
+            "namespace": NAMESPACE,
+            "labels": {"app.kubernetes.io/part-of": "argocd"},
+        },
+        "data": {"applicationsetcontroller.enable.progressive.syncs": "true"},
+    });
     // Those of an earlier run may have been changed since.
-    for manifest in [namespace, settings] {
+    for manifest in [namespace, settings, parameters] {
         if writer.get(&Target::of(&manifest)).await?.is_none() {
             writer.create(&Permit::operator(ResourceKey::of(&manifest)), &manifest).await?;
         }
@@ -284,8 +304,8 @@ async fn define(writer: &Writer, manifest: &Value) -> anyhow::Result<()> {
 }
 
 async fn create(writer: &Writer, scenario: Scenario, url: &str) -> anyhow::Result<()> {
-    for application in scenario.applications(url) {
-        writer.create(&Permit::operator(ResourceKey::of(&application)), &application).await?;
+    for object in scenario.objects(url)? {
+        writer.create(&Permit::operator(ResourceKey::of(&object)), &object).await?;
     }
     Ok(())
 }
@@ -298,6 +318,12 @@ async fn readdress(
     former: &str,
     url: &str,
 ) -> anyhow::Result<Vec<String>> {
+    // What a set makes follows the set.
+    if former != url && writer.get(&progressive::set_target()).await?.is_some() {
+        let target = progressive::set_target();
+        let patch = json!({"spec": {"template": {"spec": {"source": {"repoURL": url}}}}});
+        writer.merge_patch(&Permit::operator(target.key()), &target, None, &patch).await?;
+    }
     let all = applications::list(connection, discovery).await?;
     for app in &all {
         let source = app.pointer("/spec/source/repoURL").and_then(Value::as_str);

@@ -15,7 +15,7 @@ const REPLICAS_MAX: u32 = 50;
 /// Time runs between one hundredth and a thousand times as fast as outside.
 const SPEEDS: std::ops::RangeInclusive<f64> = 0.01..=1000.0;
 /// Scenarios of the specification that need parts which are not there yet.
-const LATER: [&str; 3] = ["progressive", "multi-tenant", "scale"];
+const LATER: [&str; 2] = ["multi-tenant", "scale"];
 
 /// A working system in one process: a Kubernetes API, a Git server and the controller; needs no cluster.
 #[derive(Parser, Debug)]
@@ -44,7 +44,7 @@ pub(crate) struct Start {
     /// Start anew in the directory of --data
     #[arg(long, requires = "data")]
     pub(crate) reset: bool,
-    /// What to show: guestbook (the default), waves, drift or failures
+    /// What to show: guestbook (the default), waves, drift, failures or progressive
     #[arg(long, value_name = "NAME", value_parser = scenario)]
     pub(crate) scenario: Option<Scenario>,
     /// Number of applications of the scenario `scale`
@@ -149,9 +149,9 @@ mod tests {
 
     #[test]
     fn cli_1000_what_is_not_there_yet_is_refused_with_what_there_is() {
-        for words in [["--scenario", "progressive"], ["--scenario", "nonsense"], ["--apps", "12"]] {
+        for words in [["--scenario", "scale"], ["--scenario", "nonsense"], ["--apps", "12"]] {
             let text = parse(&words).unwrap_err();
-            assert!(text.contains("guestbook, waves, drift, failures"), "{text}");
+            assert!(text.contains("guestbook, waves, drift, failures, progressive"), "{text}");
         }
         for words in [&["--reset"][..], &["--speed", "0"], &["--speed", "NaN"], &["--port", "0"]] {
             parse(words).unwrap_err();

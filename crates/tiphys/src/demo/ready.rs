@@ -18,11 +18,18 @@ pub(crate) struct Place<'a> {
     pub(crate) data: Option<&'a Path>,
 }
 
+impl Place<'_> {
+    /// How commands to copy name the directory.
+    pub(crate) fn data(&self) -> String {
+        self.data.map_or_else(String::new, |data| format!(" --data {}", quoted(data)))
+    }
+}
+
 /// Everything that is printed on standard output.
 pub(crate) fn text(place: &Place<'_>, scenario: Scenario, took: Duration) -> String {
     let program = &place.program;
     let kubeconfig = quoted(&place.directory.join("kubeconfig"));
-    let data = place.data.map_or_else(String::new, |data| format!(" --data {}", quoted(data)));
+    let data = place.data();
     let (verb, then) = scenario.advice();
     let end =
         if data.is_empty() { "Ctrl-C stops and removes everything" } else { "Ctrl-C stops, --data keeps it" };

@@ -1,5 +1,6 @@
 //! What each scenario shows: the files of its repository and its Applications (CLI-1002).
 
+use anyhow::Context as _;
 use serde_json::{Value, json};
 
 /// The word in sample files that stands for the address of the repository.
@@ -12,7 +13,7 @@ pub(crate) const BRANCH: &str = "main";
 /// One story that the demo tells.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Scenario {
-    /// An Application of Applications over two plain ones.
+    /// An Application of Applications over plain manifests, a chart and an overlay.
     Guestbook,
     /// Hooks and waves.
     Waves,
@@ -20,6 +21,8 @@ pub(crate) enum Scenario {
     Drift,
     /// What goes wrong, each in its own way.
     Failures,
+    /// An `ApplicationSet` that is rolled out and deleted in order.
+    Progressive,
 }
 
 /// A file of a sample: path and text.
@@ -33,8 +36,13 @@ macro_rules! files {
 
 const README: File = ("README.md", include_str!("../../sample/README.md"));
 const GUESTBOOK: &[File] = files!("guestbook":
-    "apps/guestbook.yaml", "apps/shop.yaml",
+    "apps/guestbook.yaml", "apps/guestbook-helm.yaml", "apps/guestbook-kustomize.yaml", "apps/shop.yaml",
     "guestbook/deployment.yaml", "guestbook/service.yaml",
+    "guestbook-helm/Chart.yaml", "guestbook-helm/values.yaml", "guestbook-helm/values-demo.yaml",
+    "guestbook-helm/templates/_names.tpl", "guestbook-helm/templates/deployment.yaml",
+    "guestbook-helm/templates/service.yaml",
+    "guestbook-kustomize/kustomization.yaml", "guestbook-kustomize/base/kustomization.yaml",
+    "guestbook-kustomize/base/deployment.yaml", "guestbook-kustomize/base/service.yaml",
     "shop/config.yaml", "shop/web/deployment.yaml", "shop/web/service.yaml",
     "shop/cart/deployment.yaml", "shop/cart/service.yaml",
 );
@@ -48,6 +56,9 @@ const DRIFT: &[File] = files!("drift":
 const FAILURES: &[File] = files!("failures":
     "crashing/deployment.yaml", "crashing/service.yaml", "hooked/check.yaml", "hooked/deployment.yaml",
     "unknown-kind/deployment.yaml", "unreadable/deployment.yaml",
+);
+const PROGRESSIVE: &[File] = files!("progressive":
+    "applicationset.yaml", "config/deployment.yaml", "db/deployment.yaml", "frontend/deployment.yaml",
 );
 /// One commit each: what is wrong from the beginning.
 const BROKEN: &[File] = files!("failures/broken":
@@ -69,7 +80,8 @@ const fn app(name: &'static str) -> App {
 
 impl Scenario {
     /// All there are.
-    pub(crate) const ALL: [Self; 4] = [Self::Guestbook, Self::Waves, Self::Drift, Self::Failures];
+    pub(crate) const ALL: [Self; 5] =
+        [Self::Guestbook, Self::Waves, Self::Drift, Self::Failures, Self::Progressive];
 
     /// The name on the command line.
     pub(crate) fn name(self) -> &'static str {
@@ -78,6 +90,7 @@ impl Scenario {
             Self::Waves => "waves",
             Self::Drift => "drift",
             Self::Failures => "failures",
+            Self::Progressive => "progressive",
         }
     }
 
@@ -93,6 +106,7 @@ impl Scenario {
             Self::Waves => WAVES,
             Self::Drift => DRIFT,
             Self::Failures => FAILURES,
+            Self::Progressive => PROGRESSIVE,
         };
         std::iter::once(&README)
             .chain(files)
@@ -106,16 +120,19 @@ impl Scenario {
         files.iter().map(|file| (file.0.split('/').next().unwrap_or(""), *file)).collect()
     }
 
-    /// The Applications that the demo creates.
-    pub(crate) fn applications(self, repository: &str) -> Vec<Value> {
-        self.apps().iter().map(|app| application(app, repository)).collect()
+    /// What the demo creates: Applications, or the set that makes them.
+    pub(crate) fn objects(self, repository: &str) -> anyhow::Result<Vec<Value>> {
+        if self == Self::Progressive {
+            return Ok(vec![set(repository)?]);
+        }
+        Ok(self.apps().iter().map(|app| application(app, repository)).collect())
     }
 
     /// All Applications that exist when the scenario is complete, the children of others among them.
     pub(crate) fn names(self) -> Vec<&'static str> {
         let mut names: Vec<_> = self.apps().iter().map(|app| app.name).collect();
         if self == Self::Guestbook {
-            names.extend(["guestbook", "shop"]);
+            names.extend(["guestbook", "guestbook-helm", "guestbook-kustomize", "shop"]);
         }
         names
     }
@@ -127,6 +144,7 @@ impl Scenario {
             Self::Waves => ("scale waves", "then watch the waves again"),
             Self::Drift => ("drift healed", "then watch it heal"),
             Self::Failures => ("fix crashing", "then watch it heal"),
+            Self::Progressive => ("break db", "once the story below is told"),
         }
     }
 
@@ -138,8 +156,20 @@ impl Scenario {
             Self::Failures => ["crashing", "hooked", "unknown-kind", "unreadable"]
                 .map(|name| App { retries: Some(1), ..app(name) })
                 .into(),
+            Self::Progressive => {
+                ["config", "db", "frontend"].map(|name| App { namespace: "pricelist", ..app(name) }).into()
+            }
         }
     }
+}
+
+/// The set, as the file of the repository has it.
+fn set(repository: &str) -> anyhow::Result<Value> {
+    let (path, text) = PROGRESSIVE.first().copied().unwrap_or_default();
+    let text = text.replace(REPOSITORY, repository);
+    let limits = tiphys_go::yaml::Limits::default();
+    let set = tiphys_go::yaml::parse(&text, tiphys_go::yaml::Dialect::Sigs, &limits)?;
+    set.with_context(|| format!("{path} is empty"))
 }
 
 fn application(app: &App, repository: &str) -> Value {

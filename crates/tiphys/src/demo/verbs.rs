@@ -162,7 +162,7 @@ impl Running {
     }
 
     /// Commits and announces; returns the short name of the commit.
-    async fn push(&self, message: &str, changes: &[Change]) -> anyhow::Result<String> {
+    pub(crate) async fn push(&self, message: &str, changes: &[Change]) -> anyhow::Result<String> {
         let commit = self.repository.commit(message, changes).await?;
         self.server.announce().await;
         Ok(commit.chars().take(7).collect())

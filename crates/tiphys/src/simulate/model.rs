@@ -10,6 +10,8 @@ use tiphys_engine::tracking::HashAlgorithm;
 use tiphys_object::ResourceKey;
 use tiphys_source::MemoryRepositories;
 
+use super::sets;
+
 /// The namespace with the Applications.
 pub(super) const CONTROL_PLANE: &str = "argocd";
 /// The branch everything follows.
@@ -100,6 +102,10 @@ impl Rules {
 pub(super) struct Model {
     pub(super) servers: MemoryRepositories,
     pub(super) apps: BTreeMap<String, App>,
+    /// Applications that a set may make.
+    pub(super) generated: BTreeMap<String, App>,
+    /// What the set says and means.
+    pub(super) sets: sets::History,
     /// Rules of projects with the times from which they were in force.
     pub(super) projects: BTreeMap<String, Vec<(Duration, Rules)>>,
     /// Commits that a force-push made the newest, by URL.
@@ -111,6 +117,16 @@ pub(super) struct Model {
 }
 
 impl Model {
+    /// Applications of users, and those that a set may make.
+    pub(super) fn all_apps(&self) -> impl Iterator<Item = &App> {
+        self.apps.values().chain(self.generated.values())
+    }
+
+    /// An application, of a user or of a set.
+    pub(super) fn app(&self, name: &str) -> Option<&App> {
+        self.apps.get(name).or_else(|| self.generated.get(name))
+    }
+
     /// Objects that a commit declares for an application; `None` when a file cannot be read.
     pub(super) fn declared(&self, app: &App, commit: &str) -> Option<BTreeMap<ResourceKey, Value>> {
         let files = self.servers.files(&app.url, commit)?;
@@ -186,11 +202,13 @@ pub(super) fn key_of(object: &Value, default_namespace: &str) -> ResourceKey {
 pub(super) const METHODS: [&str; 5] = ["annotation", "annotation+label", "label", "hash", "annotation+hash"];
 /// Digests of the names that applications of this world have, as the published command line gives them.
 static DIGESTS: LazyLock<BTreeMap<String, String>> = LazyLock::new(|| {
-    let names = (0..APPS_MAX).flat_map(|number| PREFIXES.map(|prefix| format!("{prefix}{number}")));
-    names.map(|name| (HashAlgorithm::Sha1.digest(&name), name)).collect()
+    let names = (0..APPS_MAX).flat_map(|number| NUMBERED.map(|prefix| format!("{prefix}{number}")));
+    names.chain(sets::names()).map(|name| (HashAlgorithm::Sha1.digest(&name), name)).collect()
 });
-/// How applications are called here, those of the hostile tenant too.
-const PREFIXES: [&str; 2] = ["app-", "hostile-"];
+/// How applications are called here, those of the hostile tenant and of a set too.
+const PREFIXES: [&str; 3] = ["app-", "hostile-", "set-"];
+/// Those of them that are numbered.
+const NUMBERED: [&str; 2] = ["app-", "hostile-"];
 /// The ID of another installation.
 pub(super) const ANOTHER: &str = "another";
 /// More applications than a world has.

@@ -4,6 +4,7 @@
 //! model and from the cluster's state at the moment of the write.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 use std::time::Duration;
 
 use http::Method;
@@ -11,6 +12,7 @@ use serde_json::Value;
 use tiphys_object::ResourceKey;
 
 use super::model::{App, Model, annotation, holds, key_of, owner_of};
+use super::sets;
 use super::wire::Wires;
 
 /// How objects of another installation are called.
@@ -35,10 +37,10 @@ pub(super) struct Call {
     pub(super) is_dry_run: bool,
     pub(super) body: Value,
     /// The object before.
-    pub(super) live: Option<Value>,
+    pub(super) live: Option<Arc<Value>>,
     pub(super) status: u16,
     /// The answer.
-    pub(super) stored: Value,
+    pub(super) stored: Arc<Value>,
 }
 
 /// A broken invariant.
@@ -56,13 +58,13 @@ pub(super) struct Observer {
     pub(super) violations: Vec<Violation>,
     pub(super) writes: u64,
     pub(super) last_write: Duration,
-    pub(super) last_write_text: String,
+    last_call: Option<Call>,
     /// How long settings that were changed may be in use.
     pub(super) lag: Duration,
     /// Texts that only Secrets may hold.
     canaries: Vec<String>,
     /// Applications as they were at the last write that concerned them.
-    applications: BTreeMap<String, Value>,
+    applications: BTreeMap<String, Arc<Value>>,
     /// When applications went.
     gone: BTreeMap<String, Duration>,
     /// Last revision an application was synced or compared to, by name and which of the two.
@@ -87,7 +89,7 @@ impl Observer {
             violations: Vec::new(),
             writes: 0,
             last_write: Duration::ZERO,
-            last_write_text: String::new(),
+            last_call: None,
             lag: SETTINGS_LAG,
             applications: BTreeMap::new(),
             gone: BTreeMap::new(),
@@ -115,14 +117,14 @@ impl Observer {
 
     /// Takes the state of the world right before a write.
     pub(super) fn before(&mut self, wires: &Wires, call: &Call) {
-        let name = match call.live.as_ref().map_or_else(|| owner_of(&call.body), owner_of) {
+        let name = match call.live.as_ref().map_or_else(|| owner_of(&call.body), |live| owner_of(live)) {
             Some(name) => name,
             None => match call.path.strip_prefix(APPLICATIONS) {
                 Some(rest) => rest.split('/').next().unwrap_or_default().to_owned(),
                 None => return,
             },
         };
-        if let Some(app) = wires.get(&format!("{APPLICATIONS}{name}")) {
+        if let Some(app) = wires.tree(&format!("{APPLICATIONS}{name}")) {
             self.applications.insert(name, app);
         }
     }
@@ -158,7 +160,7 @@ impl Observer {
 
     /// An application as it was at the last write that concerned it.
     pub(super) fn last_seen(&self, name: &str) -> Option<&Value> {
-        self.applications.get(name)
+        self.applications.get(name).map(|app| &**app)
     }
 
     /// When an application was last seen to be gone.
@@ -166,23 +168,45 @@ impl Observer {
         self.gone.get(name).copied()
     }
 
+    /// The last write in words.
+    pub(super) fn last_write_text(&self) -> String {
+        let last = self.last_call.as_ref();
+        last.map_or_else(String::new, |call| format!("{} {} {}", call.method, call.path, call.body))
+    }
+
     /// Judges a write.
-    pub(super) fn after(&mut self, wires: &Wires, call: &Call) {
+    pub(super) fn after(&mut self, wires: &Wires, call: Call) {
         if !(200..300).contains(&call.status) {
             return;
         }
-        self.no_secrets(call);
+        self.no_secrets(&call);
         if call.is_dry_run {
             return;
         }
         self.writes += 1;
         self.last_write = call.at;
-        self.last_write_text = format!("{} {} {}", call.method, call.path, call.body);
+        self.judged(wires, &call);
+        self.last_call = Some(call);
+    }
+
+    fn judged(&mut self, wires: &Wires, call: &Call) {
         if call.path.ends_with("/events") || call.path.contains("/appprojects") {
             return;
         }
-        if call.path.starts_with(APPLICATIONS) {
-            self.application_written(call);
+        if call.path.starts_with(sets::SETS) {
+            self.set_written(wires, call);
+            return;
+        }
+        if let Some(name) = applications_name(call) {
+            if self.model.generated.contains_key(&name) {
+                if call.method == Method::POST {
+                    self.born(&name, call.at);
+                }
+                self.set_app_written(wires, &name, call);
+            }
+            if call.method != Method::DELETE {
+                self.application_written(&name, call);
+            }
             return;
         }
         if call.path.starts_with(CONTROL_PLANE_OBJECTS) {
@@ -208,7 +232,7 @@ impl Observer {
             self.broken(call.at, "INV-1", format!("a write for an application long gone: {}", show(call)));
         }
         self.permitted(call, &app, &key);
-        let Some(declared) = self.model.apps.get(&owner).cloned() else { return };
+        let Some(declared) = self.model.app(&owner).cloned() else { return };
         if call.method == Method::DELETE {
             self.deletions += 1;
             self.deleted(call, &declared, &app, object, &key);
@@ -246,9 +270,9 @@ impl Observer {
         }
         let is_destination = key.kind.as_str() == "Namespace"
             && call.method != Method::DELETE
-            && self.model.apps.values().any(|app| app.namespace == key.name.as_str());
+            && self.model.all_apps().any(|app| app.namespace == key.name.as_str());
         if is_destination {
-            let apps = self.model.apps.values().filter(|app| app.namespace == key.name.as_str());
+            let apps = self.model.all_apps().filter(|app| app.namespace == key.name.as_str());
             let projects: BTreeSet<&str> = apps.map(|app| app.project.as_str()).collect();
             if !projects.iter().any(|name| self.model.permitted(name, key, call.at, self.lag)) {
                 self.broken(call.at, "INV-6", format!("no project permits {}", show(call)));
@@ -373,10 +397,9 @@ impl Observer {
     }
 
     /// INV-3 and INV-4: what a write to an Application says about its operations.
-    fn application_written(&mut self, call: &Call) {
-        let name = call.path.strip_prefix(APPLICATIONS).unwrap_or_default().to_owned();
-        let Some(declared) = self.model.apps.get(&name).cloned() else { return };
-        let (_, before) = call.live.as_ref().map_or(("", &Value::Null), recorded);
+    fn application_written(&mut self, name: &str, call: &Call) {
+        let Some(declared) = self.model.app(name).cloned() else { return };
+        let (_, before) = call.live.as_deref().map_or(("", &Value::Null), recorded);
         let (revision, after) = recorded(&call.stored);
         let started = |state: &Value| state.get("startedAt").cloned();
         if started(after).is_some() && started(before) != started(after) {
@@ -396,9 +419,9 @@ impl Observer {
         let is_going = call.stored.pointer("/metadata/deletionTimestamp").is_some();
         let finalizers = call.stored.pointer("/metadata/finalizers").and_then(Value::as_array);
         if is_going && finalizers.is_none_or(Vec::is_empty) {
-            self.died(&name, call.at);
+            self.died(name, call.at);
         }
-        self.applications.insert(name, call.stored.clone());
+        self.applications.insert(name.to_owned(), Arc::clone(&call.stored));
     }
 
     /// INV-3: no step back along the branch, unless somebody asked for it.
@@ -428,6 +451,14 @@ impl Observer {
     }
 }
 
+/// The Application that is written, if one is.
+fn applications_name(call: &Call) -> Option<String> {
+    match call.path.strip_prefix(APPLICATIONS.trim_end_matches('/'))? {
+        "" => call.stored.pointer("/metadata/name").and_then(Value::as_str).map(str::to_owned),
+        rest => rest.strip_prefix('/')?.split('/').next().map(str::to_owned),
+    }
+}
+
 /// The wave of an object.
 fn wave(object: &Value) -> i64 {
     annotation(object, "argocd.argoproj.io/sync-wave").and_then(|wave| wave.parse().ok()).unwrap_or(0)
@@ -448,7 +479,7 @@ fn only_finalizers(body: &Value) -> bool {
 }
 
 /// A write in one line, bounded.
-fn show(call: &Call) -> String {
+pub(super) fn show(call: &Call) -> String {
     let body: String = call.body.to_string().chars().take(600).collect();
     format!("{} {} {body} -> {}", call.method, call.path, call.status)
 }

@@ -5,6 +5,7 @@ use std::time::Duration;
 use serde_json::Value;
 
 use super::model::{App, CONTROL_PLANE, Model, Rules, annotation, holds, key_of, owner_by, owner_of};
+use super::sets;
 use super::truth;
 use super::users::{path_of, typed};
 use super::wire::Wires;
@@ -34,7 +35,7 @@ pub(super) async fn rest(world: &mut World) -> bool {
         }
         if now.saturating_sub(begun) > BOUND {
             let mut observer = world.wires.observer.lock();
-            let text = format!("no rest; the last write at {last:?}: {}", observer.last_write_text);
+            let text = format!("no rest; the last write at {last:?}: {}", observer.last_write_text());
             observer.broken(now, "INV-5", text);
             return false;
         }
@@ -52,7 +53,7 @@ pub(super) async fn wait(world: &mut World, loses_events: bool) {
         let now = world.wires.now();
         let mut observer = world.wires.observer.lock();
         if observer.writes != writes {
-            let text = format!("a write after the fixed point: {}", observer.last_write_text);
+            let text = format!("a write after the fixed point: {}", observer.last_write_text());
             observer.broken(now, "INV-5", text);
         }
     }
@@ -68,6 +69,7 @@ pub(super) async fn wait(world: &mut World, loses_events: bool) {
             world.wires.observer.lock().broken(now, invariant, format!("{}: {why}", app.name));
         }
     }
+    sets::check(&world.wires, loses_events);
     truth::check(&world.wires, loses_events);
 }
 
@@ -135,7 +137,7 @@ fn text_of(json: &str, key: &str) -> Option<String> {
 /// A deleted application is gone, with its objects where they go along.
 ///
 /// What a lost event kept from the index may outlive a deletion that was over before everything was listed again.
-fn gone(wires: &Wires, app: &App, loses_events: bool) -> Result<(), String> {
+pub(super) fn gone(wires: &Wires, app: &App, loses_events: bool) -> Result<(), String> {
     if !is_free(wires, app) {
         return Ok(());
     }
@@ -178,7 +180,7 @@ fn permits_all(rules: &Rules, app: &App) -> bool {
 }
 
 /// An application that is synced by itself holds exactly what its newest commit declares.
-fn equal(wires: &Wires, app: &App) -> Result<(), String> {
+pub(super) fn equal(wires: &Wires, app: &App) -> Result<(), String> {
     let heals = app.automated.is_some_and(|automated| automated.prune && automated.self_heal);
     let (head, declared) = {
         let observer = wires.observer.lock();

@@ -25,7 +25,7 @@ const LAG: Duration = Duration::from_secs(2);
 /// Checks the status of every application. Where events are lost, an object that no event told of is unknown until its
 /// kind is listed again (ENG-10), which takes as long as it cannot be.
 pub(super) fn check(wires: &Wires, loses_events: bool) {
-    let apps: Vec<App> = wires.observer.lock().model.apps.values().cloned().collect();
+    let apps: Vec<App> = wires.observer.lock().model.all_apps().cloned().collect();
     for app in apps.iter().filter(|app| !app.deleted) {
         let checked = if is_free(wires, app) {
             truthful(wires, app, loses_events)

@@ -1,7 +1,7 @@
 //! The way between a controller and the API server: everything that passes is observed, and some of it goes
 //! wrong.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::hash::Hasher as _;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -28,6 +28,9 @@ pub(super) type Body = UnsyncBoxBody<Bytes, Error>;
 /// Writes by which a stale read is late at most (F3).
 const STALE_WRITES_MAX: u64 = 30;
 
+/// Objects whose trees are kept.
+const TREES_MAX: usize = 256;
+
 /// What all ways share; it outlives the controllers.
 pub(super) struct Wires {
     pub(super) sim: Sim,
@@ -37,6 +40,8 @@ pub(super) struct Wires {
     pub(super) crash: Notify,
     pub(super) origin: Instant,
     pub(super) prints: bool,
+    /// Objects as they were when they were read last, by their address: most are read again as they were.
+    trees: Mutex<BTreeMap<String, (Bytes, Arc<Value>)>>,
 }
 
 pub(super) struct State {
@@ -73,7 +78,7 @@ impl Wires {
             trace,
         };
         let (crash, origin) = (Notify::new(), Instant::now());
-        Self { sim, observer, state: Mutex::new(state), crash, origin, prints }
+        Self { sim, observer, state: Mutex::new(state), crash, origin, prints, trees: Mutex::default() }
     }
 
     /// From now on everything works.
@@ -110,6 +115,11 @@ impl Wires {
 
     /// A request that meets no fault and is not the controller's.
     pub(super) fn direct(&self, method: Method, target: &str, kind: &str, body: &Value) -> (u16, Value) {
+        let (status, bytes) = self.asked(method, target, kind, body);
+        (status, serde_json::from_slice(&bytes).unwrap_or(Value::Null))
+    }
+
+    fn asked(&self, method: Method, target: &str, kind: &str, body: &Value) -> (u16, Bytes) {
         let bytes = if body.is_null() { Bytes::new() } else { Bytes::from(body.to_string()) };
         let request = Request::builder()
             .method(method)
@@ -119,13 +129,35 @@ impl Wires {
             .body(bytes)
             .unwrap_or_default();
         let (status, bytes) = whole(self.sim.handle(request));
-        (status.as_u16(), serde_json::from_slice(&bytes).unwrap_or(Value::Null))
+        (status.as_u16(), bytes)
     }
 
     /// An object as it is now.
     pub(super) fn get(&self, target: &str) -> Option<Value> {
         let (status, object) = self.direct(Method::GET, target, "application/json", &Value::Null);
         (status == 200).then_some(object)
+    }
+
+    /// The same, shared with whoever read it before.
+    pub(super) fn tree(&self, target: &str) -> Option<Arc<Value>> {
+        let (status, bytes) = self.asked(Method::GET, target, "application/json", &Value::Null);
+        (status == 200).then(|| self.kept(target, bytes))
+    }
+
+    /// The tree of an object that was just read or written.
+    fn kept(&self, target: &str, bytes: Bytes) -> Arc<Value> {
+        let mut trees = self.trees.lock();
+        if let Some((known, tree)) = trees.get(target)
+            && *known == bytes
+        {
+            return Arc::clone(tree);
+        }
+        let tree: Arc<Value> = Arc::new(serde_json::from_slice(&bytes).unwrap_or(Value::Null));
+        if trees.len() >= TREES_MAX {
+            trees.clear();
+        }
+        trees.insert(target.to_owned(), (bytes, Arc::clone(&tree)));
+        tree
     }
 
     /// Notes a request; its number.
@@ -195,7 +227,9 @@ impl Wire {
         if self.refuses_streams(&request) {
             return Ok(refusal(400));
         }
-        let _turn = Turn::take(&self.wires, &request);
+        let body = (request.method() != Method::GET)
+            .then(|| serde_json::from_slice(request.body()).unwrap_or(Value::Null));
+        let _turn = body.as_ref().map(|body| Turn::take(&self.wires, &request, body));
         self.travel().await;
         let fate = self.fate(&request, number);
         match fate {
@@ -204,7 +238,7 @@ impl Wire {
             Fate::Refused(code) => return Ok(refusal(code)),
             Fate::Answered | Fate::CrashAfter | Fate::AnswerLost | Fate::Stale => {}
         }
-        let response = self.answer(request, fate == Fate::Stale);
+        let response = self.answer(request, body, fate == Fate::Stale);
         match fate {
             Fate::CrashAfter => return self.die().await,
             Fate::AnswerLost => return Err("connection reset".into()),
@@ -276,7 +310,7 @@ impl Wire {
         }
     }
 
-    fn answer(&self, request: Request<Bytes>, stale: bool) -> Response<Body> {
+    fn answer(&self, request: Request<Bytes>, body: Option<Value>, stale: bool) -> Response<Body> {
         let wires = &self.wires;
         if wires.state.lock().chance_of_compaction() {
             wires.sim.compact();
@@ -289,10 +323,10 @@ impl Wire {
             let body = watching::body(Arc::clone(wires), body, &path, is_initial);
             return Response::from_parts(parts, body);
         }
-        if request.method() == Method::GET {
-            return self.read(request, stale);
+        match body {
+            None => self.read(request, stale),
+            Some(body) => self.write(request, body),
         }
-        self.write(request)
     }
 
     fn read(&self, request: Request<Bytes>, stale: bool) -> Response<Body> {
@@ -319,28 +353,29 @@ impl Wire {
         Response::from_parts(parts, full(bytes))
     }
 
-    fn write(&self, request: Request<Bytes>) -> Response<Body> {
+    fn write(&self, request: Request<Bytes>, body: Value) -> Response<Body> {
         let wires = &self.wires;
         let mut call = Call {
             at: wires.now(),
             method: request.method().clone(),
             path: request.uri().path().to_owned(),
             is_dry_run: request.uri().query().is_some_and(|query| query.contains("dryRun=All")),
-            body: serde_json::from_slice(request.body()).unwrap_or(Value::Null),
+            body,
             live: None,
             status: 0,
-            stored: Value::Null,
+            stored: Arc::default(),
         };
+        let address = call.path.strip_suffix("/status").unwrap_or(&call.path).to_owned();
         if call.method != Method::POST {
-            call.live = wires.get(&call.path);
+            call.live = wires.tree(&address);
         }
         let mut observer = wires.observer.lock();
         observer.before(wires, &call);
         let (parts, body) = wires.sim.handle(request).into_parts();
         let (_, bytes) = whole(Response::new(body));
         call.status = parts.status.as_u16();
-        call.stored = serde_json::from_slice(&bytes).unwrap_or(Value::Null);
-        observer.after(wires, &call);
+        call.stored = wires.kept(&address, bytes.clone());
+        observer.after(wires, call);
         drop(observer);
         Response::from_parts(parts, full(bytes))
     }
@@ -363,21 +398,19 @@ struct Turn {
 }
 
 impl Turn {
-    fn take(wires: &Arc<Wires>, request: &Request<Bytes>) -> Option<Self> {
-        if request.method() == Method::GET {
-            return None;
-        }
+    fn take(wires: &Arc<Wires>, request: &Request<Bytes>, body: &Value) -> Self {
         let mut object = request.uri().path().to_owned();
         if request.method() == Method::POST {
-            let body: Value = serde_json::from_slice(request.body()).unwrap_or(Value::Null);
             object.push('/');
             object.push_str(body.pointer("/metadata/name").and_then(Value::as_str).unwrap_or("?"));
         }
-        if !wires.state.lock().under_way.insert(object.clone()) && !object.contains("/events/") {
+        // Applications of a set have two controllers, and each says which version it saw.
+        let is_shared = object.contains("/events/") || object.contains("/applications/set-");
+        if !wires.state.lock().under_way.insert(object.clone()) && !is_shared {
             let text = format!("two writes of {object} at the same time");
             wires.observer.lock().broken(wires.now(), "INV-4", text);
         }
-        Some(Self { wires: Arc::clone(wires), object })
+        Self { wires: Arc::clone(wires), object }
     }
 }
 

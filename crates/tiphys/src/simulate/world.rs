@@ -23,6 +23,7 @@ use super::log;
 use super::manifests;
 use super::model::{ANOTHER, App, Automated, CONTROL_PLANE, METHODS, Model, Rules};
 use super::observer::{FOREIGN, Observer, Violation};
+use super::sets;
 use super::settled;
 use super::truth;
 use super::users::{self, Users};
@@ -47,11 +48,13 @@ const LOOK_BOUND: Duration = Duration::from_mins(6);
 const INCLUSIONS: &str = "- apiGroups: ['']\n  kinds: [ConfigMap, Secret, Namespace]\n\
                           - apiGroups: [apps]\n  kinds: [Deployment]\n- apiGroups: [batch]\n  kinds: [Job]\n";
 
-/// The definitions of Applications and projects. Their schemas take milliseconds to read and say nothing about
+/// Makes the choices about sets independent of all others.
+const SETS: u64 = 0x5eed_5e75_0000_0000;
+
+/// The definitions of Applications, sets and projects. Their schemas take milliseconds to read and say nothing about
 /// the controller, so every object is let through.
 static DEFINITIONS: LazyLock<Vec<Value>> = LazyLock::new(|| {
     let mut definitions = tiphys_api::crd::manifests();
-    definitions.retain(|definition| definition["spec"]["names"]["kind"] != "ApplicationSet");
     for definition in &mut definitions {
         for version in definition["spec"]["versions"].as_array_mut().into_iter().flatten() {
             version["schema"] = json!({"openAPIV3Schema": {
@@ -81,7 +84,7 @@ pub(super) struct Outcome {
 }
 
 /// Runs a seed to its end.
-pub(super) fn run(seed: u64, troubles: Troubles, prints: bool) -> std::io::Result<Outcome> {
+pub(super) fn run(seed: u64, troubles: Troubles, with_sets: bool, prints: bool) -> std::io::Result<Outcome> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build()?;
     runtime.block_on(async {
         let canary = format!("canary-{:08x}", seed & 0xffff_ffff);
@@ -90,7 +93,7 @@ pub(super) fn run(seed: u64, troubles: Troubles, prints: bool) -> std::io::Resul
         let reader =
             log::Reader { canaries: log::writings(&canary), seen: Arc::clone(&seen), origin, prints };
         let _guard = tracing::subscriber::set_default(reader);
-        let mut world = World::begin(seed, troubles, canary, prints);
+        let mut world = World::begin(seed, troubles, with_sets, canary, prints);
         world.live().await;
         Ok(world.end(&seen))
     })
@@ -111,6 +114,8 @@ pub(super) struct World {
     blindness: Option<(String, u16)>,
     /// Somebody who does what it can to the others, in every second run.
     hostile: Option<Hostile>,
+    /// Who has an `ApplicationSet`, in some of the runs.
+    set: Option<sets::Tenant>,
     /// Whether something is not noticed before everything is listed again.
     pub(super) needs_resync: bool,
     /// Chance of what was added later, so that what else a seed does stays as it is.
@@ -157,7 +162,7 @@ impl Tracking {
 }
 
 impl World {
-    fn begin(seed: u64, troubles: Troubles, canary: String, prints: bool) -> Self {
+    fn begin(seed: u64, troubles: Troubles, with_sets: bool, canary: String, prints: bool) -> Self {
         let mut chance = Chance::new(seed);
         let began: Timestamp = BEGIN.parse().unwrap_or_default();
         let options = tiphys_sim::Options {
@@ -198,11 +203,17 @@ impl World {
             workers,
             blindness,
             hostile: None,
+            set: None,
             needs_resync,
             apart: Chance::new(seed ^ LATER),
             tracking: Tracking::choose(seed),
         };
-        world.install();
+        let mut choice = Chance::new(seed ^ SETS);
+        let has_set = with_sets && choice.permille(400);
+        world.install(has_set);
+        if has_set {
+            world.set = Some(sets::Tenant::install(&world.wires, &world.users.servers, choice));
+        }
         if is_attacked {
             world.hostile = Some(Hostile::install(&world.wires, &world.users.servers, apart));
         }
@@ -210,8 +221,12 @@ impl World {
     }
 
     /// Definitions, settings, projects, repositories and applications.
-    fn install(&mut self) {
+    fn install(&mut self, has_set: bool) {
         for definition in DEFINITIONS.iter() {
+            // Without the definition nobody follows sets, and runs are as they were before there were any.
+            if !has_set && definition["spec"]["names"]["kind"] == "ApplicationSet" {
+                continue;
+            }
             self.post("/apis/apiextensions.k8s.io/v1/customresourcedefinitions", definition);
         }
         let namespace = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": CONTROL_PLANE}});
@@ -291,6 +306,7 @@ impl World {
             let done = self.users.act();
             self.tell(&done);
             self.attack();
+            self.change_set();
             self.change_tracking();
             if self.chance.permille(300) {
                 self.push_webhook();
@@ -303,6 +319,9 @@ impl World {
             }
         }
         self.users.calm();
+        if let Some(tenant) = &mut self.set {
+            tenant.calm();
+        }
         self.pipeline().await;
         self.blind(loses_events).await;
         self.wires.calm();
@@ -389,6 +408,12 @@ impl World {
         self.tell(&done);
     }
 
+    fn change_set(&mut self) {
+        let Some(tenant) = &mut self.set else { return };
+        let done = tenant.act();
+        self.tell(&done);
+    }
+
     /// Nothing goes wrong any more, but that one kind cannot be listed (F6), for as long as it takes until everything
     /// rests: what is said then must be true (INV-15), and what is deleted then must leave nothing behind (INV-17).
     async fn blind(&mut self, loses_events: bool) {
@@ -466,7 +491,7 @@ impl World {
                     compute: Compute::inline(),
                     interpreters: Interpreters::in_process(),
                     repositories: Some(self.users.servers.clone()),
-                    services: Services::of_network(),
+                    services: self.set.as_ref().map_or_else(Services::of_network, sets::Tenant::services),
                     clusters: Hostile::clusters(),
                 },
             };
@@ -510,11 +535,14 @@ impl World {
         let Some(running) = &self.running else { return };
         let sizes = running.controller.sizes();
         let hostile = self.hostile.as_ref().map_or(0, Hostile::count);
-        let apps = self.wires.observer.lock().model.apps.len() + hostile;
+        let of_set = self.set.as_ref().map_or(0, |_| sets::APPS_MAX);
+        let apps = self.wires.observer.lock().model.apps.len() + hostile + of_set;
         let fits = sizes.applications <= apps
             && sizes.waiting <= apps
             && sizes.timers <= 16 * (apps + 1)
             && sizes.events <= 1000
+            && sizes.sets <= 1
+            && sizes.set_timers <= 32
             // The targets of each, and what is being looked at.
             && sizes.renderings <= 4 * (apps + 1)
             && sizes.released_bytes <= 4 << 20;

@@ -114,6 +114,23 @@ impl Demo {
         Self { child, stdout, ready, api }
     }
 
+    /// What it says from now on, up to a line that begins so.
+    pub(crate) async fn told_until(&mut self, end: &str) -> Vec<String> {
+        let mut told = Vec::new();
+        let reading = async {
+            loop {
+                let mut line = String::new();
+                assert!(self.stdout.read_line(&mut line).await.unwrap() > 0, "it ended: {told:#?}");
+                if line.starts_with(end) {
+                    return;
+                }
+                told.push(line.trim_end().to_owned());
+            }
+        };
+        timeout(PATIENCE, reading).await.expect("it is told in time");
+        told
+    }
+
     /// Address of the repository.
     pub(crate) fn git(&self) -> String {
         fact(&self.ready, "Git").split(' ').next().unwrap().to_owned()

@@ -82,3 +82,33 @@ async fn cli_1002_failures_are_shown_and_can_be_fixed() {
     }
     demo.stop(Signal::TERM).await;
 }
+
+#[tokio::test]
+async fn cli_1002_progressive_tells_of_a_roll_out_and_of_a_deletion_in_reverse() {
+    let place = Place::new().await;
+    let mut demo = Demo::start(&place, &["--scenario", "progressive"]).await;
+    let told = demo.told_until("          kubectl delete").await;
+    let of = |text: &str| -> Vec<&str> {
+        let lines = told.iter().filter(|line| line.contains(text));
+        let mut names: Vec<&str> = lines.filter_map(|line| line.split_whitespace().nth(1)).collect();
+        // An application that was just made may be asked once more, when its revision is known. What comes and goes
+        // between two looks is not told, so becoming healthy is what counts: that stays.
+        names.dedup();
+        names
+    };
+    let tiers = ["config", "db", "frontend"];
+    // The first version, the second one, and the set that was made again.
+    assert_eq!(of("the next step may begin"), [tiers, tiers, tiers].concat(), "{told:#?}");
+    assert_eq!(of("is being deleted"), ["frontend", "db", "config"], "{told:#?}");
+    assert_eq!(of("gone, with everything"), ["frontend", "db", "config"], "{told:#?}");
+    for name in tiers {
+        demo.until_app(name, "Synced", "Healthy").await;
+    }
+    // What the last lines promise.
+    place.verb(&["break", "db"]).await;
+    demo.until_app("db", "Synced", "Degraded").await;
+    place.verb(&["fix", "db"]).await;
+    demo.until_app("db", "Synced", "Healthy").await;
+    demo.until_app("frontend", "Synced", "Healthy").await;
+    demo.stop(Signal::TERM).await;
+}

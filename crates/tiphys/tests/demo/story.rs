@@ -7,6 +7,7 @@ use crate::api::{APPS, CONFIG_MAPS, DEPLOYMENTS, NAMESPACES};
 use crate::process::{Clone, Demo, Place};
 
 const SERVICES: &str = "v1/services";
+const APPLICATIONS: [&str; 5] = ["apps", "guestbook", "guestbook-helm", "guestbook-kustomize", "shop"];
 
 fn replicas(count: u64) -> impl Fn(&Value) -> bool {
     move |deployment| deployment["spec"]["replicas"] == count
@@ -54,7 +55,7 @@ async fn cli_1001_the_ready_text_has_its_facts_in_their_order() {
     assert!(lines[5].starts_with("Try:  ") && lines[5].contains(" demo break guestbook "), "{lines:#?}");
     assert!(lines[5].ends_with("Ctrl-C stops and removes everything"), "{lines:#?}");
     // What the lines promise is there: every Application was compared.
-    for name in ["apps", "guestbook", "shop"] {
+    for name in APPLICATIONS {
         assert!(demo.app(name).await["status"]["reconciledAt"].is_string(), "{name}");
     }
     assert_eq!(place.left().len(), 1);
@@ -66,7 +67,7 @@ async fn cli_1001_the_ready_text_has_its_facts_in_their_order() {
 async fn cli_1000_what_is_pushed_is_there_and_what_is_changed_by_hand_is_healed() {
     let place = Place::new().await;
     let demo = Demo::start(&place, &[]).await;
-    for name in ["apps", "guestbook", "shop"] {
+    for name in APPLICATIONS {
         demo.until_app(name, "Synced", "Healthy").await;
     }
     let folder = tempfile::tempdir().unwrap();
@@ -115,7 +116,8 @@ async fn cli_1003_break_fix_drift_and_scale_say_what_they_did_and_do_it() {
     let demo = Demo::start(&place, &[]).await;
     demo.until_app("guestbook", "Synced", "Healthy").await;
     let text = place.refused(20, &["break", "guestbok"]).await;
-    assert_eq!(text, "error: there is no application \"guestbok\"; there are apps, guestbook, shop\n");
+    let there = APPLICATIONS.join(", ");
+    assert_eq!(text, format!("error: there is no application \"guestbok\"; there are {there}\n"));
 
     let said = place.verb(&["break", "guestbook"]).await;
     assert!(said.starts_with("pushed ") && said.contains("guestbook/deployment.yaml"), "{said}");
@@ -142,6 +144,19 @@ async fn cli_1003_break_fix_drift_and_scale_say_what_they_did_and_do_it() {
     demo.until(DEPLOYMENTS, "guestbook", "guestbook", "scaled", replicas(4)).await;
     let text = place.refused(20, &["scale", "guestbook", "4"]).await;
     assert!(text.contains("has 4 replicas already"), "{text}");
+
+    // The chart and the overlay follow as the plain manifests do.
+    let said = place.verb(&["break", "guestbook-helm"]).await;
+    assert!(said.contains("guestbook-helm/values-demo.yaml"), "{said}");
+    demo.until_app("guestbook-helm", "Synced", "Degraded").await;
+    place.verb(&["fix", "guestbook-helm"]).await;
+    demo.until_app("guestbook-helm", "Synced", "Healthy").await;
+    place.verb(&["scale", "guestbook-helm", "3"]).await;
+    let (ns, name) = ("guestbook-helm", "guestbook-helm");
+    demo.until(DEPLOYMENTS, ns, name, "scaled", replicas(3)).await;
+    place.verb(&["scale", "guestbook-kustomize", "3"]).await;
+    let (ns, name) = ("guestbook-kustomize", "guestbook-kustomize");
+    demo.until(DEPLOYMENTS, ns, name, "scaled", replicas(3)).await;
 
     // What the demo pushed is history like any other.
     let folder = tempfile::tempdir().unwrap();

@@ -17,6 +17,7 @@ use rustls::pki_types::pem::PemObject;
 use serde_json::{Value, json};
 
 pub(crate) const APPS: &str = "argoproj.io/v1alpha1/applications";
+pub(crate) const SETS: &str = "argoproj.io/v1alpha1/applicationsets";
 pub(crate) const PROJECTS: &str = "argoproj.io/v1alpha1/appprojects";
 pub(crate) const CONFIG_MAPS: &str = "v1/configmaps";
 pub(crate) const DEPLOYMENTS: &str = "apps/v1/deployments";

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::api::CONFIG_MAPS;
+use crate::api::{APPS, CONFIG_MAPS};
 use crate::fixtures::{config_map, file, manual};
 use crate::world::{World, conditions, merge};
 
@@ -47,5 +47,44 @@ async fn ctl_136_rep_200_core_mode_renders_what_the_controller_renders() {
         "{printed}"
     );
     assert!(!world.exists(CONFIG_MAPS, &ns, "cm").await, "nothing was synced");
+    world.finish().await;
+}
+
+/// CLI-602, CLI-603, CLI-605, CLI-606: a set made from the command line is what the controller makes of it, and what the
+/// preview said before.
+#[tokio::test]
+async fn cli_602_core_mode_makes_sets_as_the_controller_does() {
+    let Some(mut world) = World::start("core-sets").await else { return };
+    let ns = world.namespace("ns").await;
+    let folders = ["a", "b"].map(|name| (format!("apps/{name}/cm.yaml"), file(&[config_map(name, "1")])));
+    let files: Vec<(&str, &str)> =
+        folders.iter().map(|(path, text)| (path.as_str(), text.as_str())).collect();
+    let repo = world.repo("apps", &files).await;
+    let name = world.name("all");
+    let set = json!({"apiVersion": "argoproj.io/v1alpha1", "kind": "ApplicationSet", "metadata": {"name": name},
+        "spec": {"goTemplate": true, "goTemplateOptions": ["missingkey=error"],
+            "generators": [{"git": {"repoURL": repo.url, "revision": "main", "directories": [{"path": "apps/*"}]}}],
+            "template": {"metadata": {"name": format!("{name}-{{{{ .path.basename }}}}")}, "spec": {
+                "project": "default", "destination": {"server": "https://kubernetes.default.svc", "namespace": ns},
+                "source": {"repoURL": repo.url, "targetRevision": "main", "path": "{{ .path.path }}"}}}}});
+    let path = world.directory().join("set.yaml");
+    std::fs::write(&path, set.to_string()).unwrap();
+    let path = path.to_str().unwrap();
+    let (is_done, printed) = world.command(&["appset", "preview", path]).await;
+    let (cp, added) = (&world.cp, "2 added, 0 changed, 0 removed, 0 unchanged\n");
+    assert!(is_done && printed == format!("+ {cp}/{name}-a\n+ {cp}/{name}-b\n{added}"), "{printed}");
+    let (is_done, printed) = world.command(&["appset", "create", path, "--wait"]).await;
+    let ready = format!("ApplicationSet '{name}' resources are up to date\n");
+    assert!(is_done && printed.ends_with(&ready), "{printed}");
+    for app in ["a", "b"] {
+        assert!(world.exists(APPS, cp, &format!("{name}-{app}")).await);
+    }
+    let (is_done, printed) = world.command(&["appset", "preview", &name]).await;
+    assert!(is_done && printed == "0 added, 0 changed, 0 removed, 2 unchanged\n", "{printed}");
+    let (is_done, printed) = world.command(&["appset", "delete", &name, "-y", "--wait"]).await;
+    assert!(is_done && printed == format!("applicationset '{name}' deleted\n"), "{printed}");
+    for app in ["a", "b"] {
+        world.until_gone(APPS, cp, &format!("{name}-{app}")).await;
+    }
     world.finish().await;
 }

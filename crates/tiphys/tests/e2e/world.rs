@@ -13,7 +13,7 @@ use tempfile::TempDir;
 use tokio::sync::{Semaphore, SemaphorePermit};
 use tokio::time::Instant;
 
-use crate::api::{APPS, Api, CONFIG_MAPS, NAMESPACES, PROJECTS};
+use crate::api::{APPS, Api, CONFIG_MAPS, NAMESPACES, PROJECTS, SETS};
 use crate::git::{GitServer, Repo};
 use crate::program::{Launch, Program};
 
@@ -397,6 +397,10 @@ impl World {
             if app["metadata"]["finalizers"].is_array() {
                 self.patch_app(name, &json!({"metadata": {"finalizers": null}})).await;
             }
+        }
+        for set in self.api.list(SETS, &self.cp).await {
+            let name = set["metadata"]["name"].as_str().unwrap();
+            self.api.patch(SETS, &self.cp, name, &json!({"metadata": {"finalizers": null}})).await;
         }
         for namespace in &self.namespaces {
             self.api.delete(NAMESPACES, "", namespace).await;

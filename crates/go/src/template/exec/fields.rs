@@ -5,7 +5,7 @@ use crate::template::error::Failure;
 use crate::template::functions::{Function, Operand};
 use crate::template::quote::quote;
 use crate::template::templates::MissingKey;
-use crate::template::value::{Text, Value};
+use crate::template::value::{Kind, Text, Value};
 
 impl Machine<'_, '_> {
     /// What `.name` is, without arguments.
@@ -15,7 +15,7 @@ impl Machine<'_, '_> {
             && map.map_type().methods.is_empty()
         {
             if let Some(value) = map.get(name.as_bytes()) {
-                return Ok(Operand { value, boxed: map.map_type().member.is_interface() });
+                return Ok(Operand::held(value, map.map_type().member.is_interface()));
             }
             return self.missing(map.map_type().member, name);
         }
@@ -30,12 +30,14 @@ impl Machine<'_, '_> {
         }
         match &receiver.value {
             Value::Map(map) => match map.get(name.as_bytes()) {
-                Some(value) => Ok(Operand { value, boxed: map.map_type().member.is_interface() }),
+                Some(value) => Ok(Operand::held(value, map.map_type().member.is_interface())),
                 None => self.missing(map.map_type().member, name),
             },
             Value::Object(object) => {
                 let field = name.as_str().and_then(|name| object.field(name));
-                field.map(Operand::plain).ok_or_else(|| no_field(receiver, name))
+                let value = field.ok_or_else(|| no_field(receiver, name))?;
+                let addressed = receiver.addressed || object.kind() == Kind::Pointer;
+                Ok(Operand { addressed, ..Operand::plain(value) })
             }
             _ => Err(no_field(receiver, name)),
         }
@@ -44,7 +46,7 @@ impl Machine<'_, '_> {
     fn missing(&self, member: crate::template::value::Element, name: &Text) -> Result<Operand, Failure> {
         match self.templates.missing_key {
             MissingKey::Nothing => Ok(Operand::NOTHING),
-            MissingKey::Zero => Ok(Operand { value: member.zero(), boxed: member.is_interface() }),
+            MissingKey::Zero => Ok(Operand::held(member.zero(), member.is_interface())),
             MissingKey::Error => {
                 Err(Failure::new(format!("map has no entry for key {}", quote(name.as_bytes()))))
             }

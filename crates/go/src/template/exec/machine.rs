@@ -4,7 +4,7 @@ use super::context::Context;
 use super::no_template;
 use super::rounds::Rounds;
 use crate::template::code::{Body, CallSite, DOT, Op, ROOT, SAME_SITE};
-use crate::template::error::{ErrorKind, Failure, Layer, TemplateError};
+use crate::template::error::{Failure, Layer, TemplateError};
 use crate::template::fmt;
 use crate::template::functions::{Call, Function, Operand, Rendering, Run, Source, Type};
 use crate::template::limits::{Exceeded, TEMPLATES_MAX};
@@ -16,6 +16,9 @@ use std::sync::Arc;
 
 /// Steps after which the caller is asked whether to go on.
 const CHECK_STEPS: u32 = 4_096;
+
+/// Bytes of a function's arguments that count as a step.
+const BYTES_OF_A_STEP: usize = 256;
 
 pub(super) struct Machine<'m, 'e> {
     pub(super) templates: &'e Templates,
@@ -167,7 +170,7 @@ impl<'m, 'e> Machine<'m, 'e> {
         }
         let text = Text::from((waiting.finish)(written));
         self.context.budget.text(text.len())?;
-        self.stack.push(Operand { value: Value::Text(text), boxed: waiting.function.boxed });
+        self.stack.push(Operand::held(Value::Text(text), waiting.function.boxed));
         Ok(())
     }
 
@@ -179,11 +182,7 @@ impl<'m, 'e> Machine<'m, 'e> {
             let (location, context) = parse::shown(body, *site);
             error.within(Layer::Place { location, template: body.name.to_string(), context })
         };
-        let mut error = match error.kind() {
-            // Such an error has its own words, and no place.
-            ErrorKind::NoTemplate if self.frames.is_empty() => error,
-            _ => place(body, self.site, error),
-        };
+        let mut error = place(body, self.site, error);
         while let Some(frame) = self.frames.pop() {
             if let Asked::Function(waiting) = frame.asked {
                 if let Some(words) = waiting.words {
@@ -197,12 +196,7 @@ impl<'m, 'e> Machine<'m, 'e> {
     }
 
     fn step(&mut self, body: &Body, base: usize, op: Op, at: &mut usize) -> Result<Next, Failure> {
-        self.context.budget.steps(1)?;
-        self.until_check -= 1;
-        if self.until_check == 0 {
-            self.until_check = CHECK_STEPS;
-            self.context.check()?;
-        }
+        self.work(1)?;
         match op {
             Op::At => {}
             Op::Text { start, end } => {
@@ -294,7 +288,7 @@ impl<'m, 'e> Machine<'m, 'e> {
             }
             Op::Print => {
                 let top = self.pop();
-                self.print(body, &top.value)?;
+                self.print(body, &top)?;
             }
             Op::JumpIfFalse(target) => {
                 if !self.pop().value.is_true() {
@@ -305,7 +299,7 @@ impl<'m, 'e> Machine<'m, 'e> {
                 let top = self.pop();
                 if top.value.is_true() {
                     if let Some(place) = self.slots.get_mut(base + usize::from(slot)) {
-                        *place = Some(Operand::plain(top.value));
+                        *place = Some(Operand { boxed: false, ..top });
                     }
                 } else {
                     *at = target as usize;
@@ -345,6 +339,17 @@ impl<'m, 'e> Machine<'m, 'e> {
         Ok(Next::Go)
     }
 
+    /// Pays for steps, and asks the caller now and then.
+    fn work(&mut self, steps: u32) -> Result<(), Failure> {
+        self.context.budget.steps(steps as usize)?;
+        self.until_check = self.until_check.saturating_sub(steps);
+        if self.until_check == 0 {
+            self.until_check = CHECK_STEPS;
+            self.context.check()?;
+        }
+        Ok(())
+    }
+
     fn pop(&mut self) -> Operand {
         self.stack.pop().unwrap_or(Operand::NOTHING)
     }
@@ -381,7 +386,8 @@ impl<'m, 'e> Machine<'m, 'e> {
         Ok(())
     }
 
-    fn print(&mut self, body: &Body, value: &Value) -> Result<(), Failure> {
+    fn print(&mut self, body: &Body, printed: &Operand) -> Result<(), Failure> {
+        let value = &printed.value;
         match value {
             Value::Text(text) => return self.write(text.as_bytes()),
             Value::Nil => return self.write(b"<no value>"),
@@ -389,10 +395,15 @@ impl<'m, 'e> Machine<'m, 'e> {
                 let (_, shown) = self.shown(body);
                 return Err(Failure::new(format!("can't print {shown} of type {}", value.type_name())));
             }
+            Value::Object(object) if printed.addressed => {
+                if let Some(text) = object.print_addressed() {
+                    return self.write(text.as_bytes());
+                }
+            }
             _ => {}
         }
         let before = self.out.len();
-        fmt::print_value(&mut self.out, value, 'v', fmt::Flags::default());
+        fmt::print_into(&mut self.out, value, self.context.budget.limits().text_bytes)?;
         let now = self.out.len();
         Ok(self.context.budget.grown(now, now - before)?)
     }
@@ -455,6 +466,12 @@ impl<'m, 'e> Machine<'m, 'e> {
     ) -> Result<Next, Failure> {
         let count = usize::from(site.count) + usize::from(site.piped);
         let base = self.stack.len().saturating_sub(count);
+        // Most functions walk over their texts: a run of long ones costs as much as one of many steps.
+        let bytes: usize =
+            self.stack.iter().skip(base).filter_map(|operand| operand.value.as_text()).map(Text::len).sum();
+        if let Some(steps) = u32::try_from(bytes / BYTES_OF_A_STEP).ok().filter(|steps| *steps > 0) {
+            self.work(steps)?;
+        }
         let operands = self.stack.get_mut(base..).unwrap_or_default();
         if site.piped {
             // The value from the pipeline was there first, and is the last argument.
@@ -584,7 +601,7 @@ fn calling(function: &'static Function, failure: Failure) -> Failure {
 
 fn answer(function: &'static Function, call: &mut Call<'_, '_>) -> Result<Operand, Failure> {
     match function.run {
-        Run::Value(run) => Ok(Operand { value: run(call)?, boxed: function.boxed }),
+        Run::Value(run) => Ok(Operand::held(run(call)?, function.boxed)),
         Run::Operand(run) => run(call),
         Run::Unfit(text) => Err(Failure::new(text)),
         Run::Template(_) | Run::Logic(_) => Err(Failure::new("cannot be called here")),

@@ -76,11 +76,11 @@ impl Rounds {
                 let index = i64::try_from(*next).unwrap_or(i64::MAX);
                 *next += 1;
                 let boxed = list.list_type().item.is_interface();
-                Some((Operand::plain(Value::int(index)), Operand { value, boxed }))
+                Some((Operand::plain(Value::int(index)), Operand::held(value, boxed)))
             }
             Self::Map { members, boxed } => {
                 let (key, value) = members.next()?;
-                Some((Operand::plain(Value::Text(key)), Operand { value, boxed: *boxed }))
+                Some((Operand::plain(Value::Text(key)), Operand::held(value, *boxed)))
             }
         }
     }

@@ -5,6 +5,9 @@ use crate::number;
 use crate::template::limits::Exceeded;
 use crate::template::value::Value;
 
+/// No float has more digits than this, so all behind them are zeros; formatting knows no larger precision than 65,535.
+const DIGITS_MAX: usize = 1_100;
+
 impl Printer<'_> {
     pub(super) fn float(&mut self, value: &Value, number: f64, verb: char) -> Result<(), Exceeded> {
         match verb {
@@ -119,7 +122,10 @@ pub(crate) fn format_float(number: f64, format: char, precision: Option<usize>) 
         }
         'f' => {
             if let Some(precision) = precision {
-                return format!("{number:.precision$}");
+                let exact = precision.min(DIGITS_MAX);
+                let mut text = format!("{number:.exact$}");
+                text.extend(std::iter::repeat_n('0', precision - exact));
+                return text;
             }
             let digits = Digits::of(number, None);
             let fraction = i32::try_from(digits.spelled.len()).unwrap_or(0) - digits.point;
@@ -163,7 +169,7 @@ impl Digits {
     /// So many digits, rounded to even; or as few as read back the same.
     fn of(number: f64, count: Option<usize>) -> Self {
         let spelled = match count {
-            Some(count) => format!("{:.*e}", count.saturating_sub(1), number.abs()),
+            Some(count) => format!("{:.*e}", count.saturating_sub(1).min(DIGITS_MAX), number.abs()),
             None => number::shortest(&number.abs()),
         };
         let (mantissa, exponent) = spelled.split_once('e').unwrap_or((&spelled, "0"));

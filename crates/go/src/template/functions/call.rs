@@ -168,4 +168,29 @@ impl<'e> Call<'_, 'e> {
     pub fn regexp(&mut self, pattern: &Text) -> Result<Rc<Regexp>, RegexpError> {
         self.context.regexp(pattern)
     }
+
+    /// Counts the matches in a text and pays for finding them, `most` at the most.
+    ///
+    /// Looking for one match may lead to the end of the text, also when the match is short. So each has a price that
+    /// grows with the text, and the caller is asked whether to go on before the next.
+    ///
+    /// # Errors
+    /// When the run may do no more.
+    pub(crate) fn count_matches(
+        &mut self,
+        regexp: &Regexp,
+        text: &str,
+        most: usize,
+    ) -> Result<usize, Failure> {
+        let steps = 1 + text.len() / 1_024;
+        let mut matches = 0;
+        for _ in regexp.find_all(text).take(most) {
+            matches += 1;
+            self.context.budget.steps(steps)?;
+            if steps > 1 {
+                self.context.check()?;
+            }
+        }
+        Ok(matches)
+    }
 }

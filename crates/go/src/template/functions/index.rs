@@ -53,7 +53,7 @@ fn one_index(item: &Value, index: &Value) -> Result<Operand, Failure> {
 }
 
 fn boxed_as(element: Element, value: Value) -> Operand {
-    Operand { value, boxed: element.is_interface() }
+    Operand::held(value, element.is_interface())
 }
 
 /// An index between 0 and what there is room for.

@@ -112,9 +112,15 @@ fn read_json(call: &mut Call<'_, '_>, wanted: &str) -> Result<Result<Value, Stri
 fn read_yaml(call: &mut Call<'_, '_>, wanted: &str) -> Result<Result<Value, String>, Failure> {
     call.makes_items(call.bytes(0).len() / 8)?;
     let text: Text = call.text(0).clone();
-    let read = yaml::read(&text).map_err(|problem| format!("error converting YAML to JSON: {problem}"));
-    Ok(read.and_then(|value| {
-        of_type(value, wanted)
-            .map_err(|problem| format!("error unmarshaling JSON: while decoding JSON: {problem}"))
+    let read = yaml::read(&text).map_err(|problem| {
+        // Go counts from 0 there, and does not tell that line.
+        format!("error converting YAML to JSON: {}", problem.replacen("yaml: line 1: ", "yaml: ", 1))
+    });
+    Ok(read.and_then(|value| match value {
+        // Null leaves the map or list as it was made: empty, and one that can be filled.
+        Value::Nil if wanted == MAP => Ok(Value::Map(Map::new())),
+        Value::Nil => Ok(Value::list(Vec::new())),
+        value => of_type(value, wanted)
+            .map_err(|problem| format!("error unmarshaling JSON: while decoding JSON: {problem}")),
     }))
 }

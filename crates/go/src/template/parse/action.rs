@@ -9,6 +9,9 @@ use crate::template::functions::{Function, FunctionSet};
 use crate::template::quote::unquote;
 use crate::template::value::Text;
 
+/// Arguments of one command; the code counts them with 16 bits.
+const ARGUMENTS_MAX: usize = 30_000;
+
 /// A part of the text, and the byte that errors name.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Span {
@@ -199,6 +202,11 @@ impl Reader<'_, '_> {
         loop {
             self.tokens.peek_no_space();
             if let Some((operand, end)) = self.operand()? {
+                if command.operands.len() > ARGUMENTS_MAX {
+                    return Err(self
+                        .tokens
+                        .error(format!("more than {ARGUMENTS_MAX} arguments of one command")));
+                }
                 command.span.end = end;
                 command.operands.push(operand);
             }

@@ -2,6 +2,7 @@
 
 use super::lex::{Kind, Lexer, newlines};
 use crate::template::code::{Body, Form, Site};
+use crate::template::quote::{quote, unquote};
 use crate::template::value::to_str;
 
 /// Shows a part of a template, and where it is: `(base:1:3, .a | f)`.
@@ -11,12 +12,27 @@ pub(crate) fn shown(body: &Body, site: Site) -> (String, String) {
     let context = match site.form {
         Form::Part => part,
         Form::Action => format!("{{{{{part}}}}}"),
-        Form::Template => format!("{{{{template {part}}}}}"),
+        Form::Template => format!("{{{{template {}}}}}", with_quoted_name(&part)),
     };
     let before = text.get(..site.at as usize).unwrap_or_default();
     let line = 1 + newlines(before);
     let column = before.iter().rev().take_while(|byte| **byte != b'\n').count();
     (format!("{}:{line}:{column}", body.file.name), context)
+}
+
+/// The name of a template in double quotes, however it is written, and what comes behind it.
+fn with_quoted_name(part: &str) -> String {
+    let mut escaped = false;
+    let mark = part.chars().next().unwrap_or_default();
+    let end = part.char_indices().skip(1).find(|(_, character)| {
+        let ends = *character == mark && !escaped;
+        escaped = mark == '"' && *character == '\\' && !escaped;
+        ends
+    });
+    let Some((name, behind)) = end.and_then(|(at, _)| part.split_at_checked(at + 1)) else {
+        return part.to_owned();
+    };
+    unquote(name.as_bytes()).map_or_else(|| part.to_owned(), |name| quote(&name) + behind)
 }
 
 /// A part of an action as it is written, as Go prints the tree of it.

@@ -7,6 +7,7 @@ use crate::template::functions::{Call, Function, Type};
 use crate::template::quote::quote;
 use crate::template::time::{SECOND, TIME, Time, round_duration};
 use crate::template::value::Value;
+use crate::time::TimeError;
 use jiff::{SignedDuration, Timestamp};
 
 const ANY: &[Type] = &[Type::Any];
@@ -42,7 +43,7 @@ pub(super) static FUNCTIONS: &[Function] = &[
     Function::new("htmlDateInZone", &[Type::Any, Type::Text], |call| formatted(call, None, 0, Some(1))),
     MUST_MODIFY,
     Function::new("mustToDate", TWO_TEXTS, |call| {
-        Ok(Value::object(read(call).map_err(|problem| Failure::new(problem.to_string()))?))
+        Ok(Value::object(read(call).map_err(|problem| Failure::new(told(call, &problem)))?))
     }),
     MUST_MODIFY.renamed("must_date_modify"),
     Function::new("now", &[], |call| Ok(Value::object(now(call)))),
@@ -99,8 +100,19 @@ fn modified(call: &mut Call<'_, '_>) -> Result<Value, Failure> {
     Ok(Value::object(time.after(nanoseconds)))
 }
 
-fn read(call: &Call<'_, '_>) -> Result<Time, crate::time::TimeError> {
+fn read(call: &Call<'_, '_>) -> Result<Time, TimeError> {
     Time::parse(&call.text(0).to_str(), &call.text(1).to_str())
+}
+
+/// The text of Go's error, which says what was read, and as what.
+fn told(call: &Call<'_, '_>, problem: &TimeError) -> String {
+    let text = problem.to_string();
+    let Some(rest) = text.strip_prefix("parsing time: ") else { return text };
+    let read = quote(call.bytes(1));
+    match problem {
+        TimeError::Shape { .. } => format!("parsing time {read} as {}: {rest}", quote(call.bytes(0))),
+        _ => format!("parsing time {read}: {rest}"),
+    }
 }
 
 /// `durationRound`: the largest unit, and how many of it.

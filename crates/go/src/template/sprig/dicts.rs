@@ -162,18 +162,20 @@ fn copied(call: &mut Call<'_, '_>, value: &Value, depth: usize) -> Result<Value,
     Ok(match value {
         Value::List(list) if !list.is_nil() => {
             call.makes_items(list.len())?;
-            let items: Result<Vec<Value>, Failure> =
-                list.to_vec().iter().map(|item| copied(call, item, depth + 1)).collect();
-            Value::List(List::with_capacity(list.list_type(), items?, list.capacity()))
+            let mut items = list.to_vec();
+            // Loops, because adapters take many times as much of the stack.
+            for item in &mut items {
+                *item = copied(call, item, depth + 1)?;
+            }
+            Value::List(List::with_capacity(list.list_type(), items, list.capacity()))
         }
         Value::Map(map) if !map.is_nil() => {
             call.makes_items(map.len())?;
-            let members: Result<Vec<(Text, Value)>, Failure> = map
-                .members()
-                .into_iter()
-                .map(|(key, member)| Ok((key, copied(call, &member, depth + 1)?)))
-                .collect();
-            Value::Map(Map::from_sorted(map.map_type(), members?))
+            let mut members = map.members();
+            for (_, member) in &mut members {
+                *member = copied(call, member, depth + 1)?;
+            }
+            Value::Map(Map::from_sorted(map.map_type(), members))
         }
         other => other.clone(),
     })

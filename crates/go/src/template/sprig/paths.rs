@@ -1,5 +1,6 @@
 //! Paths with slashes: `path`, and `path/filepath` on Linux, which is the same.
 
+use crate::path::clean_bytes;
 use crate::template::functions::{Function, Type};
 use crate::template::value::{Text, Value};
 
@@ -23,7 +24,7 @@ const BASE: Function = Function::new("base", TEXT, |call| {
     call.answer_text(text)
 });
 const CLEAN: Function = Function::new("clean", TEXT, |call| {
-    let text = clean(call.bytes(0));
+    let text = clean_bytes(call.bytes(0));
     call.answer_text(text)
 });
 const DIR: Function = Function::new("dir", TEXT, |call| {
@@ -54,7 +55,7 @@ pub(crate) fn base(path: &[u8]) -> &[u8] {
 /// Everything up to the last slash, cleaned.
 fn dir(path: &[u8]) -> Vec<u8> {
     let end = path.iter().rposition(|byte| *byte == b'/').map_or(0, |slash| slash + 1);
-    clean(path.get(..end).unwrap_or_default())
+    clean_bytes(path.get(..end).unwrap_or_default())
 }
 
 /// The last dot of the last element and what follows.
@@ -62,27 +63,4 @@ fn ext(path: &[u8]) -> &[u8] {
     let start = path.iter().rposition(|byte| *byte == b'/').map_or(0, |slash| slash + 1);
     let name = path.get(start..).unwrap_or_default();
     name.iter().rposition(|byte| *byte == b'.').and_then(|dot| name.get(dot..)).unwrap_or_default()
-}
-
-/// The shortest path to the same place.
-fn clean(path: &[u8]) -> Vec<u8> {
-    let rooted = path.starts_with(b"/");
-    let mut kept: Vec<&[u8]> = Vec::new();
-    for element in path.split(|byte| *byte == b'/') {
-        match element {
-            b"" | b"." => {}
-            b".." => match kept.last() {
-                Some(last) if *last != b".." => drop(kept.pop()),
-                _ if rooted => {}
-                _ => kept.push(element),
-            },
-            _ => kept.push(element),
-        }
-    }
-    let joined = kept.join(b"/".as_slice());
-    match (rooted, joined.is_empty()) {
-        (true, _) => [b"/", joined.as_slice()].concat(),
-        (false, true) => b".".to_vec(),
-        (false, false) => joined,
-    }
 }

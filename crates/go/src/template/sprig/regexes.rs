@@ -83,8 +83,9 @@ fn most(call: &Call<'_, '_>) -> usize {
 fn find_all(call: &mut Call<'_, '_>, form: Form) -> Result<Value, Failure> {
     let regexp = compiled(call, form)?;
     let text = call.text(1).to_str().into_owned();
-    let found: Vec<Value> = regexp.find_all(&text).take(most(call)).map(Value::from).collect();
-    call.makes_items(found.len())?;
+    let matches = call.count_matches(&regexp, &text, most(call))?;
+    call.makes_items(matches)?;
+    let found: Vec<Value> = regexp.find_all(&text).take(matches).map(Value::from).collect();
     Ok(Value::List(if found.is_empty() {
         List::nil(&ListType::TEXTS)
     } else {
@@ -100,9 +101,10 @@ fn split(call: &mut Call<'_, '_>, form: Form) -> Result<Value, Failure> {
         return Ok(Value::List(List::nil(&ListType::TEXTS)));
     }
     let text = call.text(1).to_str().into_owned();
+    let matches = call.count_matches(&regexp, &text, most(call))?;
+    call.makes_items(matches + 1)?;
     let (parts, matches) = regexp.split_go(call.bytes(0).is_empty(), &text, most(call));
     let parts: Vec<Value> = parts.into_iter().map(Value::from).collect();
-    call.makes_items(parts.len())?;
     let capacity = List::appended_to(&ListType::TEXTS, matches, parts.len());
     Ok(Value::List(List::with_capacity(&ListType::TEXTS, parts, capacity)))
 }
@@ -121,13 +123,14 @@ fn replace_all_literal(call: &mut Call<'_, '_>, form: Form) -> Result<Value, Fai
     call.answer_text(text)
 }
 
-/// Pays for what a replacement may come to, when it is long.
+/// Pays for finding what is replaced and for what the result may come to, when that is long.
 fn room(call: &mut Call<'_, '_>, regexp: &Regexp) -> Result<(), Failure> {
     let (text, replacement) = (call.bytes(1).len(), call.bytes(2).len());
-    if text.saturating_mul(replacement) < 1 << 20 {
+    if text < 4_096 && text.saturating_mul(replacement) < 1 << 20 {
         return Ok(());
     }
-    let matches = regexp.find_all(&call.text(1).to_str()).count();
+    let subject = call.text(1).to_str().into_owned();
+    let matches = call.count_matches(regexp, &subject, usize::MAX)?;
     // A group may be as long as the text, for each two bytes of the replacement.
     let groups = call.bytes(2).split(|byte| *byte == b'$').count().saturating_sub(1);
     call.makes_text(matches.saturating_mul(replacement).saturating_add(text.saturating_mul(groups.max(1))))

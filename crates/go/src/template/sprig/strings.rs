@@ -371,6 +371,9 @@ fn join(call: &mut Call<'_, '_>) -> Result<Value, Failure> {
 }
 
 fn sort_alpha(call: &mut Call<'_, '_>) -> Result<Value, Failure> {
+    if call.value(0).is_nil() {
+        return Ok(Value::List(List::typed(&ListType::TEXTS, vec![Value::text("<nil>")])));
+    }
     let list = texts(call, 0)?;
     // A list of texts is sorted where it stands, and whoever has it sees that.
     let mut items = list.to_vec();

@@ -1,8 +1,9 @@
 //! Versions of Masterminds/semver: the functions, and versions as values.
 
-use crate::semver::{Constraint, Version};
+use crate::semver::{Constraint, SemverError, Version};
 use crate::template::error::Failure;
 use crate::template::functions::{Call, Function, Type};
+use crate::template::quote::quote;
 use crate::template::value::{Kind, Object, Text, Unsigned, Value};
 use std::any::Any;
 use std::cmp::Ordering;
@@ -14,7 +15,11 @@ pub(super) static FUNCTIONS: &[Function] = &[
     }),
     Function::new("semverCompare", &[Type::Text, Type::Text], |call| {
         let (constraint, text) = (call.text(0).to_str(), call.text(1).to_str());
-        let constraint = Constraint::parse(&constraint).map_err(|error| error.to_string())?;
+        let constraint = Constraint::parse(&constraint).map_err(|error| match error {
+            // The release of the library that Helm has quotes.
+            SemverError::Constraint(text) => format!("improper constraint: {}", quote(text.as_bytes())),
+            other => other.to_string(),
+        })?;
         Ok(Value::Bool(constraint.matches(&version(&text)?)))
     }),
 ];

@@ -40,6 +40,13 @@ pub trait Object: Debug + Any {
         None
     }
 
+    /// What `Error` or `String` of a pointer to it answers, for a struct whose own type has neither. Go finds them only
+    /// where it knows the address: in an action that prints a field of something behind a pointer. In a function's
+    /// argument the struct is a copy, and is printed by its fields.
+    fn print_addressed(&self) -> Option<Text> {
+        None
+    }
+
     /// What takes the value's place in JSON, for types that say so themselves; others are written by their fields.
     ///
     /// # Errors

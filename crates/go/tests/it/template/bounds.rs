@@ -46,15 +46,14 @@ fn rnd_195_functions_that_make_much_of_little_are_refused_before_they_make_it() 
         r#"{{ indent 1000000000 "abc" }}"#,
         r#"{{ printf "%1000000d%1000000d" 1 1 }}"#,
         r#"{{ $x := "abc" }}{{ range until 30 }}{{ $x = print $x $x }}{{ end }}{{ $x }}"#,
-        r#"{{ $x := list 1 }}{{ range until 40 }}{{ $x = concat $x $x }}{{ end }}"#,
+        r"{{ $x := list 1 }}{{ range until 40 }}{{ $x = concat $x $x }}{{ end }}",
         r#"{{ $x := "a" }}{{ range until 30 }}{{ $x = replace "a" "aaaa" $x }}{{ end }}"#,
         r#"{{ $x := "a" }}{{ range until 30 }}{{ $x = regexReplaceAll "a" $x "$0$0$0" }}{{ end }}"#,
         r#"{{ $x := dict }}{{ range until 60 }}{{ $x = dict "a" $x "b" $x }}{{ end }}{{ toYaml $x }}"#,
         r#"{{ $x := dict }}{{ range until 60 }}{{ $x = dict "a" $x "b" $x }}{{ end }}{{ toJson $x }}"#,
         r#"{{ $x := dict }}{{ range until 60 }}{{ $x = dict "a" $x "b" $x }}{{ end }}{{ $x }}"#,
         r#"{{ $x := dict }}{{ range until 60 }}{{ $x = dict "a" $x "b" $x }}{{ end }}{{ deepCopy $x }}"#,
-        r#"{{ $x := dict }}{{ range until 60 }}{{ $x = dict "a" $x "b" $x }}{{ end }}{{ eq 1 (len (merge (dict) $x)) }}"#,
-        r#"{{ $x := list }}{{ range until 60 }}{{ $x = list $x $x }}{{ end }}{{ deepEqual $x (deepCopy $x) }}"#,
+        r"{{ $x := list }}{{ range until 60 }}{{ $x = list $x $x }}{{ end }}{{ deepEqual $x (deepCopy $x) }}",
         "{{ range 1000000000 }}{{ end }}",
         "{{ range 1000000000 }}x{{ end }}",
         "{{ derivePassword 2147483647 \"long\" \"a\" \"b\" \"c\" | repeat 100000000 }}",
@@ -70,7 +69,7 @@ fn rnd_183_parentheses_blocks_and_pipelines_nest_without_the_stack() {
     let deep = |count: usize| format!("{{{{ {}1{} }}}}", "(".repeat(count), ")".repeat(count));
     assert_eq!(render(&deep(PARENTHESES_MAX - 1)).unwrap(), "1");
     let many = super::Templates::new("t", super::FunctionSet::helm()).parse("t", deep(100_000).as_bytes());
-    assert!(many.unwrap_err().to_string().contains("parenthes"));
+    assert!(many.unwrap_err().to_string().contains("max expression depth exceeded"));
 
     let blocks = format!("{}x{}", "{{ if true }}".repeat(50_000), "{{ end }}".repeat(50_000));
     assert_eq!(render(&blocks).unwrap(), "x");
@@ -89,7 +88,7 @@ fn rnd_200_values_that_contain_each_other_far_down_are_printed_refused_and_dropp
         ["toJson $x", "toYaml $x", "$x", "deepCopy $x", "printf \"%v\" $x", "toString $x", "deepEqual $x $x"]
     {
         // An error or nothing, as the function likes; the values are gone afterwards.
-        let _ = render(&format!("{nested}{{{{ {last} }}}}"));
+        let _unused = render(&format!("{nested}{{{{ {last} }}}}"));
     }
     assert_eq!(render(&format!("{nested}{{{{ len $x }}}}")).unwrap(), "1");
     let lists = "{{ $x := list }}{{ range until 200000 }}{{ $x = list $x }}{{ end }}{{ len $x }}";
@@ -100,15 +99,15 @@ fn rnd_200_values_that_contain_each_other_far_down_are_printed_refused_and_dropp
 fn rnd_200_a_map_that_contains_itself_is_an_error_for_whoever_walks_it() {
     let knot = r#"{{ $x := dict }}{{ $_ := set $x "x" $x }}"#;
     for last in ["$x", "mustToJson $x", "mustToYaml $x", "deepCopy $x", "toString $x", "merge (dict) $x $x"] {
-        let _ = render(&format!("{knot}{{{{ {last} }}}}"));
+        let _unused = render(&format!("{knot}{{{{ {last} }}}}"));
     }
-    assert!(message(&format!("{knot}{{{{ mustToJson $x }}}}")).contains("nested more than"));
+    assert!(message(&format!("{knot}{{{{ mustToJson $x }}}}")).contains("encountered a cycle"));
     assert_eq!(render(&format!("{knot}{{{{ len $x.x.x.x }}}}")).unwrap(), "1");
 }
 
 #[test]
 fn rnd_191_limits_are_for_a_whole_run() {
-    let templates = chart(&[("a", "{{ range 60000 }}{{ end }}")]);
+    let templates = chart(&[("a", "{{ range 30000 }}{{ end }}")]);
     let mut engine = Engine::new(&templates, &super::WORLD, LIMITS);
     engine.execute("a", &Value::Nil).unwrap();
     let error = engine.execute("a", &Value::Nil).unwrap_err();
@@ -117,7 +116,7 @@ fn rnd_191_limits_are_for_a_whole_run() {
 
 #[test]
 fn rnd_191_what_is_written_is_paid_for_once() {
-    let limits = Limits { made_bytes: 2_000_000, ..LIMITS };
+    let limits = Limits { steps: 1_000_000, made_bytes: 2_000_000, ..LIMITS };
     let written = render_within("{{ range 20000 }}some text {{ . }}\n{{ end }}", &json!({}), limits);
     assert!(written.unwrap().len() > 200_000);
 }

@@ -77,7 +77,7 @@ mod tests {
         let name = 0..24u8;
         let link = (name.clone(), name.clone()).prop_map(|(member, role)| format!("g, n{member}, n{role}"));
         let resource = prop_oneof!["applications", "app*", "logs"];
-        let action = prop_oneof!["get", "*", "sync"];
+        let action = prop_oneof![Just("get"), Just("*"), Just("sync")];
         let object = prop_oneof!["a/\\*", "\\*/x", "b/y", "\\*"];
         let rule = (name, resource, action, object, any::<bool>()).prop_map(
             |(name, resource, action, object, deny)| {

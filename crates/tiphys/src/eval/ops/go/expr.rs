@@ -37,7 +37,6 @@ fn evaluate(input: &mut Input) -> Result<Value, Fault> {
 }
 
 /// Limits are not the expression's fault.
-#[expect(clippy::needless_pass_by_value, reason = "stands in `map_err`")]
 fn refused(error: ExprError) -> Fault {
     match error.fault {
         ExprFault::Steps { .. } | ExprFault::Memory => Fault::new(Code::ResourceExhausted, error.to_string()),

@@ -16,14 +16,14 @@ use tiphys_appset::facts::{
 use tiphys_appset::params::Params;
 use tiphys_installation::NoProject;
 
-use crate::world::World;
+use crate::World;
 
 /// Questions of one generation.
 const QUESTIONS_MAX: usize = 10_000;
 
 /// What was asked.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) enum Question {
+pub(crate) enum Question {
     Directories(GitQuestion),
     Files(GitQuestion),
     Plugin(PluginQuestion),
@@ -46,7 +46,7 @@ impl Question {
 
 /// What was answered.
 #[derive(Clone, Debug)]
-pub(super) enum Given {
+pub(crate) enum Given {
     Paths(Arc<[String]>),
     Files(Arc<[GitFile]>),
     Params(Arc<[Params]>),
@@ -55,11 +55,11 @@ pub(super) enum Given {
 
 /// Answers of services, for another look at the same set soon.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Remembered(HashMap<String, Given>);
+pub struct Remembered(HashMap<String, Given>);
 
 /// Questions and answers of one generation.
-pub(super) struct Ledger {
-    pub(super) world: Arc<World>,
+pub struct Ledger {
+    pub(crate) world: World,
     clusters: OnceLock<Answer<Arc<Clusters>>>,
     state: Mutex<State>,
 }
@@ -76,9 +76,9 @@ struct State {
 
 impl Ledger {
     /// Nothing was asked yet; what a former look was answered is used again.
-    pub(super) fn new(world: Arc<World>, remembered: Remembered) -> Self {
-        let answers = remembered.0.into_iter().map(|(key, given)| (key, Ok(given))).collect();
-        let state = State { answers, ..State::default() };
+    pub(crate) fn new(world: World, remembered: Remembered) -> Self {
+        let answers = remembered.0.iter().map(|(key, given)| (key.clone(), Ok(given.clone()))).collect();
+        let state = State { answers, outside: remembered, ..State::default() };
         Self { world, clusters: OnceLock::new(), state: Mutex::new(state) }
     }
 
@@ -86,7 +86,7 @@ impl Ledger {
     ///
     /// # Errors
     /// When there are too many.
-    pub(super) fn take_open(&self) -> Result<Vec<Question>, String> {
+    pub(crate) fn take_open(&self) -> Result<Vec<Question>, String> {
         let mut state = self.state.lock();
         if state.is_full {
             return Err(format!("the generators ask more than {QUESTIONS_MAX} questions"));
@@ -94,7 +94,7 @@ impl Ledger {
         Ok(std::mem::take(&mut state.open).into_values().collect())
     }
 
-    pub(super) fn answered(&self, question: &Question, answer: Result<Given, String>) {
+    pub(crate) fn answered(&self, question: &Question, answer: Result<Given, String>) {
         let mut state = self.state.lock();
         let key = question.key();
         if let (true, Ok(given)) = (question.is_outside(), &answer) {
@@ -103,8 +103,8 @@ impl Ledger {
         state.answers.insert(key, answer);
     }
 
-    /// What services answered in this generation.
-    pub(super) fn outside(&self) -> Remembered {
+    /// What services answered, in this generation or in the one that it goes on from.
+    pub fn outside(&self) -> Remembered {
         self.state.lock().outside.clone()
     }
 

@@ -22,10 +22,9 @@ use tiphys_policy::signature::Verdict;
 use tiphys_source::{Freshness, Repository, Signed};
 use tokio::sync::mpsc;
 
-use super::Sets;
-use super::ledger::{Given, Ledger, Question};
-use super::services::{PluginCall, ProviderAsk, Referenced, References};
-use crate::control_plane::WATCH_EVENTS_MAX;
+use crate::ledger::{Given, Ledger, Question};
+use crate::services::{PluginCall, ProviderAsk, Referenced, References};
+use crate::{Answerer, Inputs};
 
 /// Questions of one set that are answered at the same time.
 const AT_ONCE: usize = 8;
@@ -35,38 +34,42 @@ const ANSWER_TIMEOUT: Duration = Duration::from_mins(10);
 const LIST_TIMEOUT: Duration = Duration::from_mins(1);
 /// Objects of such a list.
 const LISTED_MAX: usize = 10_000;
+/// Events that may wait between a list and who reads it.
+const EVENTS_MAX: usize = 1024;
 
 /// Answers questions, several at a time.
-pub(super) async fn all(sets: &Sets, set: &str, ledger: &Ledger, questions: Vec<Question>) {
+pub(crate) async fn all(by: &Answerer, inputs: &Inputs, questions: Vec<Question>) {
     futures::stream::iter(questions)
         .for_each_concurrent(AT_ONCE, |question| async move {
-            let answer = tokio::time::timeout(ANSWER_TIMEOUT, one(sets, set, ledger, &question)).await;
+            let answer = tokio::time::timeout(ANSWER_TIMEOUT, one(by, inputs, &question)).await;
             let answer = answer.unwrap_or_else(|_elapsed| {
                 Err(format!("there was no answer within {} minutes", ANSWER_TIMEOUT.as_secs() / 60))
             });
-            ledger.answered(&question, answer);
+            inputs.ledger.answered(&question, answer);
         })
         .await;
 }
 
-async fn one(sets: &Sets, set: &str, ledger: &Ledger, question: &Question) -> Result<Given, String> {
+async fn one(by: &Answerer, inputs: &Inputs, question: &Question) -> Result<Given, String> {
     match question {
-        Question::Directories(question) | Question::Files(question) => git(sets, ledger, question).await,
-        Question::Plugin(question) => plugin(sets, question).await,
+        Question::Directories(question) | Question::Files(question) => {
+            git(by, &inputs.ledger, question).await
+        }
+        Question::Plugin(question) => plugin(by, question).await,
         Question::Repositories(question) => {
-            let ask = provider(sets, set, ledger, question);
-            sets.services.providers.repositories(ask).await.map(|found| Given::Params(found.into()))
+            let ask = provider(by, inputs, question);
+            by.services.providers.repositories(ask).await.map(|found| Given::Params(found.into()))
         }
         Question::PullRequests(question) => {
-            let ask = provider(sets, set, ledger, question);
-            sets.services.providers.pull_requests(ask).await.map(|found| Given::Params(found.into()))
+            let ask = provider(by, inputs, question);
+            by.services.providers.pull_requests(ask).await.map(|found| Given::Params(found.into()))
         }
-        Question::Decisions(question) => decisions(sets, question).await,
+        Question::Decisions(question) => decisions(by, question).await,
     }
 }
 
 /// Files or directories of a repository, as they are in one commit that may be used (ASET-46, ASET-51, ASET-274).
-async fn git(sets: &Sets, ledger: &Ledger, question: &GitQuestion) -> Result<Given, String> {
+async fn git(by: &Answerer, ledger: &Ledger, question: &GitQuestion) -> Result<Given, String> {
     let world = &ledger.world;
     let registered = || {
         let of = |found: &&tiphys_api::repository::Repository| found.project == question.project;
@@ -76,24 +79,25 @@ async fn git(sets: &Sets, ledger: &Ledger, question: &GitQuestion) -> Result<Giv
     if let Some(refusal) = question.registration_refusal(registered) {
         return Err(refusal);
     }
-    let sources = &sets.shared.sources;
+    let sources = &by.sources;
     let repository = world.repository(&question.repo_url, &question.project)?;
+    let repository = Repository::from(&repository);
     let freshness = if question.fresh { Freshness::Fetch } else { Freshness::Cached };
     let resolved = sources.resolve(&repository, &question.revision, freshness).await;
     let commit = resolved.map_err(|error| error.to_string())?;
-    verify(sets, ledger, question, (&repository, &commit)).await?;
+    verify(by, ledger, question, (&repository, &commit)).await?;
     let tree = if question.submodules {
         sources.tree(&repository, &commit).await
     } else {
         sources.tree_without_submodules(&repository, &commit).await
     };
     let tree = tree.map_err(|error| error.to_string())?;
-    sets.listings.get(sets.shared.compute, &question.what, tree).await
+    by.listings.get(by.compute, &question.what, tree).await
 }
 
 /// Refuses a commit that is not signed as the project wants it (ASET-46, REP-200).
 async fn verify(
-    sets: &Sets,
+    by: &Answerer,
     ledger: &Ledger,
     question: &GitQuestion,
     (repository, commit): (&Repository, &str),
@@ -114,17 +118,17 @@ async fn verify(
         keyring: &world.keyring,
     };
     let mut verdict = Verdict::new(&rule);
-    let sources = &sets.shared.sources;
+    let sources = &by.sources;
     let looked = sources.signatures(repository, signed, &mut |object| verdict.take(object)).await;
     looked.map_err(|error| error.to_string())?;
     verdict.refusal().map_or(Ok(()), Err)
 }
 
 /// What a plugin says (ASET-68..70).
-async fn plugin(sets: &Sets, question: &PluginQuestion) -> Result<Given, String> {
-    let namespace = &sets.shared.namespace;
+async fn plugin(by: &Answerer, question: &PluginQuestion) -> Result<Given, String> {
+    let namespace = &by.namespace;
     let name = &question.config_map;
-    let config_map = sets.objects.config_map(namespace, name).await?;
+    let config_map = by.objects.config_map(namespace, name).await?;
     let config_map = config_map.ok_or_else(|| format!("ConfigMap {name:?} not found"))?;
     let project = config_map.data.get("project").map_or("", String::as_str);
     if let Some(refusal) = question.access.refusal("ConfigMap", name, project) {
@@ -135,7 +139,7 @@ async fn plugin(sets: &Sets, question: &PluginQuestion) -> Result<Given, String>
         TokenReference::Own { key } => (names::SECRET, key),
         TokenReference::Of { secret, key } => (secret.as_str(), key),
     };
-    let found = sets.objects.secret(namespace, secret).await?.unwrap_or_default();
+    let found = by.objects.secret(namespace, secret).await?.unwrap_or_default();
     let marks = SecretMarks {
         project: found.data.get("project").map_or("", String::as_str),
         is_scm_credential: found.labels.get(names::SECRET_TYPE_LABEL).is_some_and(|kind| kind == "scm-creds"),
@@ -150,36 +154,40 @@ async fn plugin(sets: &Sets, question: &PluginQuestion) -> Result<Given, String>
         body: plugin_body(question),
         timeout: config.timeout,
     };
-    let answer = sets.services.plugins.post(call).await;
+    let answer = by.services.plugins.post(call).await;
     let (status, body) = answer.map_err(|why| format!("error calling the plugin {name:?}: {why}"))?;
-    let read = sets.shared.compute.run(move || plugin_parameters(status, &body)).await?;
+    let read = by.compute.run(move || plugin_parameters(status, &body)).await?;
     read.map(|sets| Given::Params(sets.into())).map_err(|error| error.to_string())
 }
 
-fn provider(sets: &Sets, set: &str, ledger: &Ledger, question: &ProviderQuestion) -> ProviderAsk {
+fn provider(by: &Answerer, inputs: &Inputs, question: &ProviderQuestion) -> ProviderAsk {
     ProviderAsk {
         question: question.clone(),
-        set: set.to_owned(),
-        settings: Arc::new(ledger.world.settings.application_sets().clone()),
-        objects: Arc::clone(&sets.objects),
+        set: inputs.set.metadata.name.clone(),
+        settings: Arc::new(inputs.settings().clone()),
+        objects: Arc::clone(&by.objects),
+        control_plane: by.namespace.clone(),
+        environment: Arc::clone(&by.environment),
+        is_go: inputs.set.spec.go_template,
+        observer: by.observer.clone(),
     }
 }
 
 /// What resources of the control plane's namespace decide about clusters (ASET-42, ASET-43).
-async fn decisions(sets: &Sets, question: &DecisionQuestion) -> Result<Given, String> {
-    let namespace = &sets.shared.namespace;
+async fn decisions(by: &Answerer, question: &DecisionQuestion) -> Result<Given, String> {
+    let namespace = &by.namespace;
     let name = &question.config_map;
-    let config_map = sets.objects.config_map(namespace, name).await?;
+    let config_map = by.objects.config_map(namespace, name).await?;
     let config_map = config_map.ok_or_else(|| format!("ConfigMap {name:?} not found"))?;
     let config = DecisionConfig::read(&config_map.data).map_err(|error| error.to_string())?;
-    let mut query = decision_query(sets, &config).await?;
+    let mut query = decision_query(by, &config).await?;
     query.namespace = namespace.as_str().into();
     match (&question.name, &question.label_selector) {
         (Some(name), _) => query.field_selector = format!("metadata.name={name}"),
         (None, Some(selector)) => query.label_selector = selector_text(selector)?,
         (None, None) => {}
     }
-    let found = list(sets, query).await?;
+    let found = list(by, query, LISTED_MAX).await?;
     let mut manifests = Vec::with_capacity(found.len());
     for object in found {
         manifests.push(object.to_value().map_err(|error| error.to_string())?);
@@ -188,9 +196,9 @@ async fn decisions(sets: &Sets, question: &DecisionQuestion) -> Result<Given, St
 }
 
 /// Where the resources are served; a kind that was installed a moment ago is looked for once more.
-async fn decision_query(sets: &Sets, config: &DecisionConfig) -> Result<ObjectQuery, String> {
+async fn decision_query(by: &Answerer, config: &DecisionConfig) -> Result<ObjectQuery, String> {
     let shown = |error: tiphys_cluster::ApiError| error_chain(&error);
-    let mut kinds = sets.discovery.kinds().await.map_err(shown)?;
+    let mut kinds = by.discovery.kinds().await.map_err(shown)?;
     for is_last in [false, true] {
         let is_it = |resource: &&Arc<tiphys_cluster::ApiResource>| {
             resource.gvk.group == config.group
@@ -200,13 +208,13 @@ async fn decision_query(sets: &Sets, config: &DecisionConfig) -> Result<ObjectQu
         if let Some(resource) = kinds.resources().find(is_it) {
             return Ok(ObjectQuery {
                 resource: Arc::clone(resource),
-                namespace: Default::default(),
+                namespace: String::new().into(),
                 label_selector: String::new(),
                 field_selector: String::new(),
             });
         }
         if !is_last {
-            kinds = sets.discovery.refresh().await.map_err(shown)?;
+            kinds = by.discovery.refresh().await.map_err(shown)?;
         }
     }
     Err(format!(
@@ -253,14 +261,14 @@ fn selector_text(selector: &Value) -> Result<String, String> {
 ///
 /// # Errors
 /// When they are not all known, or one of them cannot be read.
-pub(super) async fn list(sets: &Sets, query: ObjectQuery) -> Result<Vec<Arc<Object>>, String> {
+pub(crate) async fn list(by: &Answerer, query: ObjectQuery, max: usize) -> Result<Vec<Arc<Object>>, String> {
     let kind = query.resource.gvk.kind.clone();
-    let (sender, mut receiver) = mpsc::channel(WATCH_EVENTS_MAX);
-    let jitter = sets.random.jitter();
+    let (sender, mut receiver) = mpsc::channel(EVENTS_MAX);
+    let jitter = Arc::clone(&by.jitter);
     // It follows them until it is dropped; the first list is all that is wanted.
-    let cancel = sets.cancel.child_token();
+    let cancel = by.cancel.child_token();
     let _ended = cancel.clone().drop_guard();
-    let follows = watch_objects(sets.connection.clone(), query, sender, jitter, cancel);
+    let follows = watch_objects(by.connection.clone(), query, sender, jitter, cancel);
     let gathers = async {
         let mut found = BTreeMap::new();
         while let Some(event) = receiver.recv().await {
@@ -273,7 +281,7 @@ pub(super) async fn list(sets: &Sets, query: ObjectQuery) -> Result<Vec<Arc<Obje
                 ObjectEvent::Synced => return Ok(found.into_values().collect()),
                 ObjectEvent::Failed(reason) => return Err(reason),
             }
-            if found.len() > LISTED_MAX.max(super::APPLICATIONS_MAX) {
+            if found.len() > max {
                 return Err(format!("there are too many objects of the kind {kind}"));
             }
         }
@@ -292,7 +300,8 @@ pub(super) async fn list(sets: &Sets, query: ObjectQuery) -> Result<Vec<Arc<Obje
 }
 
 /// Reads Secrets and `ConfigMaps` of the control plane's cluster when they are asked for.
-pub(super) struct FromHome(pub(super) tiphys_cluster::Writer);
+#[derive(Clone)]
+pub struct FromHome(pub tiphys_cluster::Writer);
 
 impl FromHome {
     async fn read(&self, kind: &str, namespace: &str, name: &str) -> Result<Option<Arc<Object>>, String> {

@@ -13,6 +13,8 @@ use tiphys_appset::facts::{ProviderQuestion, TextMap};
 use tiphys_appset::generate::PLUGIN_USER_AGENT;
 use tiphys_appset::params::Params;
 
+use crate::ScmProviders;
+
 /// Bytes of a plugin's answer.
 const ANSWER_BYTES_MAX: usize = 32 << 20;
 /// Longest call that a plugin's settings can ask for.
@@ -28,9 +30,9 @@ pub struct Services {
 }
 
 impl Services {
-    /// Services of the network, and no providers.
+    /// Services of the network.
     pub fn of_network() -> Self {
-        Self { plugins: Arc::new(HttpPlugins::default()), providers: Arc::new(NoProviders) }
+        Self { plugins: Arc::new(HttpPlugins::default()), providers: Arc::new(ScmProviders::default()) }
     }
 }
 
@@ -64,6 +66,14 @@ pub struct ProviderAsk {
     pub settings: Arc<ApplicationSets>,
     /// Reads the Secrets and `ConfigMaps` that the question names.
     pub objects: Arc<dyn References>,
+    /// Namespace of the installation, whose GitHub Apps may be named.
+    pub control_plane: String,
+    /// Our environment: a token for GitHub, and who we are at AWS.
+    pub environment: Arc<BTreeMap<String, String>>,
+    /// Whether templates of the set are in Go's language, which alone shows labels of pull requests (ASET-63).
+    pub is_go: bool,
+    /// Is told about questions to GitHub, where the settings want that (ASET-311).
+    pub observer: Option<Arc<dyn tiphys_scm::Observer>>,
 }
 
 /// A Secret or a `ConfigMap`.
@@ -99,26 +109,6 @@ pub trait Providers: Send + Sync + fmt::Debug {
 
     /// Pull requests, as parameters without `values`.
     fn pull_requests(&self, ask: ProviderAsk) -> BoxFuture<'_, Result<Vec<Params>, String>>;
-}
-
-/// No provider can be asked.
-#[derive(Debug)]
-pub struct NoProviders;
-
-impl NoProviders {
-    fn refuse(ask: &ProviderAsk) -> Result<Vec<Params>, String> {
-        Err(format!("this version cannot ask the provider {:?}", ask.question.provider))
-    }
-}
-
-impl Providers for NoProviders {
-    fn repositories(&self, ask: ProviderAsk) -> BoxFuture<'_, Result<Vec<Params>, String>> {
-        Box::pin(async move { Self::refuse(&ask) })
-    }
-
-    fn pull_requests(&self, ask: ProviderAsk) -> BoxFuture<'_, Result<Vec<Params>, String>> {
-        Box::pin(async move { Self::refuse(&ask) })
-    }
 }
 
 /// Plugins that are asked over HTTP.

@@ -8,10 +8,10 @@ use moka::policy::EvictionPolicy;
 use moka::sync::Cache;
 use tiphys_appset::facts::{GitContent, GitFile};
 use tiphys_appset::generate::{find_directories, find_files};
+use tiphys_source::Compute;
 use tiphys_tree::Tree;
 
-use super::ledger::Given;
-use crate::surroundings::Compute;
+use crate::ledger::Given;
 
 /// Bytes that are kept.
 const BYTES_MAX: u64 = 64 << 20;
@@ -42,7 +42,8 @@ impl From<Found> for Given {
 }
 
 /// Listings of trees.
-pub(super) struct Listings(Cache<(String, GitContent), Found>);
+#[derive(Clone)]
+pub(crate) struct Listings(Cache<(String, GitContent), Found>);
 
 impl Default for Listings {
     fn default() -> Self {
@@ -68,7 +69,7 @@ impl Drop for Walk {
 
 impl Listings {
     /// What is looked for in a tree.
-    pub(super) async fn get(
+    pub(crate) async fn get(
         &self,
         compute: Compute,
         what: &GitContent,

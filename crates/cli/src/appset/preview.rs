@@ -1,0 +1,241 @@
+//! `appset preview` (CLI-606): what a set would create, change and delete, decided as the controller decides it.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use serde_json::{Value, json};
+use tiphys_api::ApplicationSet;
+use tiphys_appset::live::{LiveApplication, owner_reference};
+use tiphys_appset::reconcile::{Action, Outcomes, Plan};
+use tiphys_object::{ResourceKey, access, merge_patch};
+
+use super::{NAMESPACE, create, generate, input, set_name};
+use crate::app::{Ended, OK, Session, diff};
+use crate::core::{Core, Difference, Outcome, World, value_of};
+use crate::failure::Failure;
+use crate::flags::{Flag, Kind, flag};
+use crate::output::{machine_format, print, unknown_format};
+use crate::remote;
+
+/// Flags of `preview`.
+pub(super) const FLAGS: &[Flag] = &[
+    flag("against", Kind::Text, "cluster", "What exists: cluster, or a file with Applications"),
+    flag("output", Kind::Text, "wide", "Output format: wide, json or yaml").or('o'),
+    NAMESPACE,
+];
+
+/// An Application that exists, as decisions read it and as people see it.
+pub(super) struct Live {
+    application: LiveApplication,
+    value: Value,
+}
+
+/// What decisions read, by name.
+pub(super) fn applications_of(live: &BTreeMap<String, Live>) -> BTreeMap<String, LiveApplication> {
+    live.iter().map(|(name, live)| (name.clone(), live.application.clone())).collect()
+}
+
+/// `appset preview`.
+pub(super) async fn preview(session: &Session<'_>) -> Result<Ended, Failure> {
+    let flags = session.flags;
+    let output = flags.text("output");
+    let core = session.connect().await?;
+    let world = Arc::new(World::load(&core).await?);
+    let set = subject(session, &core).await?;
+    create::check(&set, &world)?;
+    let outcome = core.generator(&world, session.terminal)?.generate(&set).await?;
+    let live = match flags.text("against") {
+        "cluster" | "" => live_of(&core, &set, &outcome).await?,
+        file => live_of_file(&remote::read(file).await?, &set)?,
+    };
+    generate::warn(session, &outcome);
+    let plan = outcome.plan(&applications_of(&live), session.terminal.now())?;
+    if let Some(problem) = plan.problem().filter(|_| outcome.validation.errors.is_empty()) {
+        session.warn(problem);
+    }
+    let changes = Changes::of(&plan, &live, &set);
+    match machine_format(output) {
+        Some(format) => session.terminal.data(&print(&changes.value(), format)?),
+        None if matches!(output, "wide" | "") => {
+            session.terminal.print(&changes.lines());
+            for difference in &changes.changed {
+                diff::show(session.terminal, difference).await?;
+            }
+        }
+        None => return Err(unknown_format(output)),
+    }
+    Ok(OK)
+}
+
+/// The set that is meant: of a file where there is one, else of the installation. One that is stored keeps its identity,
+/// so that its Applications are known.
+async fn subject(session: &Session<'_>, core: &Core) -> Result<ApplicationSet, Failure> {
+    let operand = session.operand(0);
+    let is_file = operand == "-"
+        || operand.starts_with("http://")
+        || operand.starts_with("https://")
+        || std::path::Path::new(operand).is_file();
+    if !is_file {
+        return Ok(core.application_set(&set_name(session, operand, core)).await?.set);
+    }
+    let mut documents = input::sets_of(&remote::read(operand).await?)?;
+    let (Some(document), true) = (documents.pop(), documents.is_empty()) else {
+        return Err(Failure::fatal("Input file must contain one ApplicationSet"));
+    };
+    let mut desired = input::whole(document);
+    let given = session.flags.text("appset-namespace");
+    input::put_namespace(&mut desired, if given.is_empty() { &core.namespace } else { given });
+    let mut set = input::read(&desired)?;
+    let name = set_name(session, &format!("{}/{}", set.metadata.namespace, set.metadata.name), core);
+    if let Some(stored) = core.find_set(&name).await? {
+        set.metadata.uid = stored.set.metadata.uid;
+        set.status = stored.set.status;
+    }
+    Ok(set)
+}
+
+/// The Applications that a set has, and those that have a generated name.
+///
+/// # Errors
+/// When it is not known of one what it is: it might be the set's.
+pub(super) async fn live_of(
+    core: &Core,
+    set: &ApplicationSet,
+    outcome: &Outcome,
+) -> Result<BTreeMap<String, Live>, Failure> {
+    let names: BTreeSet<&str> =
+        outcome.applications.iter().map(|application| application.metadata.name.as_str()).collect();
+    let stored = core.applications(&set.metadata.namespace, "").await?;
+    if let Some(bad) = core.left_out().into_iter().next() {
+        return Err(Failure::generic(bad));
+    }
+    let mut live = BTreeMap::new();
+    for stored in stored {
+        let one = Live::of(value_of(&stored.object)?)?;
+        let name = one.application.name.clone();
+        if one.application.is_of(&set.metadata.name) || names.contains(name.as_str()) {
+            live.insert(name, one);
+        }
+    }
+    Ok(live)
+}
+
+/// The Applications of a file; those that belong to nobody count as the set's.
+fn live_of_file(text: &str, set: &ApplicationSet) -> Result<BTreeMap<String, Live>, Failure> {
+    let mut live = BTreeMap::new();
+    for document in input::documents_of(text, "Application")? {
+        let mut document = document;
+        let metadata = access::metadata_mut(&mut document);
+        metadata.insert("namespace".to_owned(), set.metadata.namespace.as_str().into());
+        metadata
+            .entry("ownerReferences")
+            .or_insert_with(|| json!([owner_reference(&set.metadata.name, &set.metadata.uid)]));
+        let one = Live::of(document)?;
+        live.insert(one.application.name.clone(), one);
+    }
+    Ok(live)
+}
+
+impl Live {
+    fn of(value: Value) -> Result<Self, Failure> {
+        let application = LiveApplication::from_value(value.clone()).map_err(|error| {
+            Failure::generic(format!("Application {} cannot be read: {error}", access::name(&value)))
+        })?;
+        Ok(Self { application, value })
+    }
+}
+
+/// What would be done.
+struct Changes {
+    namespace: String,
+    added: Vec<String>,
+    changed: Vec<Difference>,
+    removed: Vec<String>,
+    /// Applications that the set must not write, and why.
+    refused: Vec<(String, String)>,
+    unchanged: usize,
+}
+
+impl Changes {
+    fn of(plan: &Plan, live: &BTreeMap<String, Live>, set: &ApplicationSet) -> Self {
+        let mut changes = Self {
+            namespace: set.metadata.namespace.clone(),
+            added: Vec::new(),
+            changed: Vec::new(),
+            removed: Vec::new(),
+            refused: Vec::new(),
+            unchanged: 0,
+        };
+        // Where something is refused nothing goes either.
+        if plan.may_remove(&Outcomes::default()) {
+            changes.removed = plan.removals.iter().map(|removal| removal.name.clone()).collect();
+        }
+        for write in &plan.writes {
+            match (&write.action, live.get(&write.name)) {
+                (Action::Refuse(why), _) => changes.refused.push((write.name.clone(), why.clone())),
+                (Action::Update { patch, .. }, Some(live)) => {
+                    let key = ResourceKey::new(
+                        tiphys_api::names::GROUP,
+                        "Application",
+                        &changes.namespace,
+                        &write.name,
+                    );
+                    let target = merge_patch::apply(live.value.clone(), patch);
+                    let (live, target) = (declared(live.value.clone()), declared(target));
+                    changes.changed.push(Difference { key, live, target });
+                }
+                _ => changes.added.push(write.name.clone()),
+            }
+        }
+        let touched = changes.changed.len() + changes.removed.len() + changes.refused.len();
+        changes.unchanged = live.len().saturating_sub(touched);
+        changes
+    }
+
+    fn value(&self) -> Value {
+        let changed = self.changed.iter().map(|difference| {
+            json!({"name": difference.key.name.as_str(), "live": difference.live, "target": difference.target})
+        });
+        let refused = self.refused.iter().map(|(name, why)| json!({"name": name, "message": why}));
+        json!({
+            "added": self.added,
+            "changed": changed.collect::<Vec<_>>(),
+            "removed": self.removed,
+            "refused": refused.collect::<Vec<_>>(),
+            "unchanged": self.unchanged,
+        })
+    }
+
+    fn lines(&self) -> String {
+        let namespace = &self.namespace;
+        let mut out = String::new();
+        let mut put = |mark: char, name: &str, why: &str| {
+            let line = format!("{mark} {namespace}/{name}{why}");
+            out.push_str(&tiphys_api::printable::line(&line));
+            out.push('\n');
+        };
+        self.added.iter().for_each(|name| put('+', name, ""));
+        self.changed.iter().for_each(|difference| put('~', &difference.key.name, ""));
+        self.removed.iter().for_each(|name| put('-', name, ""));
+        self.refused.iter().for_each(|(name, why)| put('!', name, &format!(": {why}")));
+        let counts = format!(
+            "{} added, {} changed, {} removed, {} unchanged\n",
+            self.added.len(),
+            self.changed.len(),
+            self.removed.len(),
+            self.unchanged
+        );
+        out + &counts
+    }
+}
+
+/// What people declare of an Application, without what servers and controllers write.
+fn declared(mut value: Value) -> Value {
+    let members = access::ensure_object(&mut value);
+    members.remove("status");
+    let metadata = access::metadata_mut(&mut value);
+    for member in ["creationTimestamp", "generation", "managedFields", "resourceVersion", "uid"] {
+        metadata.remove(member);
+    }
+    value
+}

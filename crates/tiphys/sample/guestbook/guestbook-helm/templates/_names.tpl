@@ -1,0 +1,3 @@
+{{- define "guestbook.labels" -}}
+app: {{ .Release.Name }}
+{{- end }}
