@@ -35,7 +35,7 @@ use tiphys_appset::generate::generate;
 use tiphys_appset::generator::{self, Kind};
 use tiphys_appset::rollout;
 use tiphys_cluster::{ApiResource, ObjectEvent, Received};
-use tiphys_generation::{Answerer, FromHome, Outside};
+use tiphys_generation::{Answerer, FromHome, Outside, Remembered};
 use tiphys_lifecycle::webhook::SetEvent;
 use tiphys_object::Object;
 use tiphys_policy::pattern;
@@ -170,8 +170,9 @@ impl Sets {
     /// The Applications that a set would make, whether it is stored or not.
     pub(crate) async fn preview(&self, set: ApplicationSet) -> Result<Vec<Application>, String> {
         let world = self.shared.world.load_full();
-        let inputs = Arc::new(pass::Inputs::new(self, Arc::new(set), world, ledger::Remembered::default()));
-        let generated = inputs.converse(self, generate).await.map_err(|failure| failure.message)?;
+        let inputs = pass::inputs(self, Arc::new(set), world, Remembered::default());
+        let generated =
+            inputs.converse(&self.answerer, generate).await.map_err(|failure| failure.message)?;
         Ok(generated.applications)
     }
 
