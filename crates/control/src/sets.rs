@@ -171,8 +171,7 @@ impl Sets {
     pub(crate) async fn preview(&self, set: ApplicationSet) -> Result<Vec<Application>, String> {
         let world = self.shared.world.load_full();
         let inputs = pass::inputs(self, Arc::new(set), world, Remembered::default());
-        let generated =
-            inputs.converse(&self.answerer, generate).await.map_err(|failure| failure.message)?;
+        let generated = inputs.converse(&self.answerer, generate).await.map_err(|failure| failure.message)?;
         Ok(generated.applications)
     }
 

@@ -39,7 +39,7 @@ use crate::session::Sessions;
 use crate::sets::SetCatalog;
 use crate::world::World;
 use context::Context;
-pub use version::Build;
+pub use version::{Build, COMPATIBLE_VERSION};
 
 /// What a server is made of.
 pub struct Parts {

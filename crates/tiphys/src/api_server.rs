@@ -20,9 +20,6 @@ use tiphys_server::services::Build;
 use tiphys_wire::status::Code;
 use tower::ServiceExt as _;
 
-/// The version of the reference whose API is served; its command line compares it with its own.
-const COMPATIBLE_VERSION: &str = "v3.1.0";
-
 /// A controller as the API server asks it.
 struct Shows(Controller);
 
@@ -132,7 +129,6 @@ pub(crate) async fn start(server: &Server, controller: &Controller, place: Place
         sources: Some(controller.sources().clone()),
         build: Build {
             version: env!("CARGO_PKG_VERSION").to_owned(),
-            compatible_version: COMPATIBLE_VERSION.to_owned(),
             platform: format!("{}/{}", std::env::consts::OS, go_arch()),
             ..Build::default()
         },

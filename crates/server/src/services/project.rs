@@ -52,7 +52,9 @@ pub(super) async fn call(context: &Context<'_>, method: &str, message: Value) ->
         "GetDetailedProject" => detailed(context, &named(context, message)?)?,
         "GetGlobalProjects" => globals(context, &named(context, message)?)?,
         "GetSyncWindowsState" => windows(context, &named(context, message)?)?,
-        "ListEvents" => events::of(context, stored(context, &named(context, message)?).await?.as_ref()).await?,
+        "ListEvents" => {
+            events::of(context, stored(context, &named(context, message)?).await?.as_ref()).await?
+        }
         "Create" => create(context, request::read(message)?).await?,
         "Update" => update(context, request::read(message)?).await?,
         "Delete" => delete(context, request::read(message)?).await?,

@@ -5,13 +5,14 @@ use serde_json::{Map, Value, json};
 use super::context::Context;
 use crate::call::Reply;
 
+/// The version of the reference whose API is served; its clients compare it with their own (API-183).
+pub const COMPATIBLE_VERSION: &str = "v3.6.0";
+
 /// What was built.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Build {
     /// The version of the product.
     pub version: String,
-    /// The version of the reference whose API this is; clients compare it with their own.
-    pub compatible_version: String,
     /// The commit.
     pub commit: String,
     /// When.
@@ -34,10 +35,10 @@ pub struct Build {
 pub(super) fn version(context: &Context<'_>) -> Reply {
     let build = &context.parts.build;
     let shown = if build.commit.is_empty() {
-        build.compatible_version.clone()
+        COMPATIBLE_VERSION.to_owned()
     } else {
         let short = build.commit.get(..7).unwrap_or(&build.commit);
-        format!("{}+{short}", build.compatible_version)
+        format!("{COMPATIBLE_VERSION}+{short}")
     };
     let is_known = context.claims().is_some()
         || context.is_unchecked()

@@ -101,9 +101,7 @@ async fn a_call_that_its_caller_leaves_counts_as_canceled() {
     let mut response = server.http2(call(LOGS, "application/grpc", &[json!({"name": "endless"})])).await;
     http_body_util::BodyExt::frame(&mut response).await.unwrap().unwrap();
     drop(response);
-    while server.api.ended.lock().is_empty() {
-        tokio::task::yield_now().await;
-    }
+    crate::home::until(|| !server.api.ended.lock().is_empty()).await;
     assert_eq!(server.api.ended.lock()[0], ("PodLogs".to_owned(), Code::Canceled));
 }
 

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::time::Duration;
 
 use arc_swap::{ArcSwap, ArcSwapOption};
 use base64::Engine as _;
@@ -36,12 +37,13 @@ use crate::support::{Scripted, Server, options};
 pub(crate) const KEY: &str = "signing-key";
 /// The password of the accounts.
 pub(crate) const PASSWORD: &str = "hunter2hunter2";
+/// Time after which what is waited for is missing: a test that fails has to end.
+const PATIENCE: Duration = Duration::from_secs(60);
 const BEGIN: &str = "2026-01-01T00:00:00Z";
 
 /// An installation before its server is started.
 pub(crate) struct Setup {
     pub(crate) sim: Sim,
-    env: BTreeMap<String, String>,
     without_authentication: bool,
     live: Option<Arc<dyn Live>>,
 }
@@ -51,7 +53,6 @@ pub(crate) struct Home {
     pub(crate) sim: Sim,
     pub(crate) server: Server,
     pub(crate) world: Arc<ArcSwap<World>>,
-    pub(crate) catalog: Arc<Catalog>,
 }
 
 fn hash() -> String {
@@ -63,7 +64,7 @@ impl Setup {
     pub(crate) fn new() -> Self {
         let clock = tiphys_sim::Clock::virtual_from(BEGIN.parse().unwrap());
         let sim = Sim::new(Options { clock, ..Options::default() }).unwrap();
-        let setup = Self { sim, env: BTreeMap::new(), without_authentication: false, live: None };
+        let setup = Self { sim, without_authentication: false, live: None };
         for definition in tiphys_api::crd::manifests() {
             setup.ask(Method::POST, "/apis/apiextensions.k8s.io/v1/customresourcedefinitions", &definition);
         }
@@ -106,11 +107,6 @@ impl Setup {
         self
     }
 
-    pub(crate) fn env(mut self, name: &str, value: &str) -> Self {
-        self.env.insert(name.to_owned(), value.to_owned());
-        self
-    }
-
     pub(crate) fn without_authentication(mut self) -> Self {
         self.without_authentication = true;
         self
@@ -131,7 +127,7 @@ impl Setup {
         let way = Way {
             connection: connection.clone(),
             namespace: "argocd".to_owned(),
-            env: self.env,
+            env: BTreeMap::new(),
             jitter: Arc::new(|| 0.5),
         };
         let following = Following::start(&way, &tracker, &cancel).await.unwrap();
@@ -161,7 +157,6 @@ impl Setup {
             clock,
             build: Build {
                 version: "0.1.0".to_owned(),
-                compatible_version: "v3.5.0".to_owned(),
                 commit: "0123456789abcdef".to_owned(),
                 ..Build::default()
             },
@@ -176,12 +171,20 @@ impl Setup {
         let listener = Listener::new(socket, front, Arc::new(ArcSwapOption::empty()), "");
         let address = listener.address().unwrap();
         let running = tokio::spawn(listener.run(stopping.clone()));
-        while !catalog.is_complete() || sets_known.all().is_none() {
+        until(|| catalog.is_complete() && sets_known.all().is_some()).await;
+        let server = Server { api: Arc::new(Scripted::default()), address, stopping, running };
+        Home { sim: self.sim, server, world }
+    }
+}
+
+/// Waits until something is so.
+pub(crate) async fn until(is_so: impl Fn() -> bool) {
+    let waiting = async {
+        while !is_so() {
             tokio::task::yield_now().await;
         }
-        let server = Server { api: Arc::new(Scripted::default()), address, stopping, running };
-        Home { sim: self.sim, server, world, catalog }
-    }
+    };
+    tokio::time::timeout(PATIENCE, waiting).await.expect("what is waited for comes");
 }
 
 /// Asks the embedded Kubernetes; whatever changes something must succeed.
@@ -223,9 +226,7 @@ impl Home {
 
     /// Waits until the server sees a change of the installation.
     pub(crate) async fn until(&self, is_seen: impl Fn(&World) -> bool) {
-        while !is_seen(&self.world.load()) {
-            tokio::task::yield_now().await;
-        }
+        until(|| is_seen(&self.world.load())).await;
     }
 }
 
@@ -246,6 +247,12 @@ impl Client<'_> {
 
     pub(crate) async fn get(&self, target: &str) -> (u16, Value) {
         self.send("GET", target, &Value::Null).await
+    }
+
+    /// Asks until there is an answer with a status.
+    pub(crate) async fn until(&self, target: &str, status: u16) {
+        let asking = async { while self.get(target).await.0 != status {} };
+        tokio::time::timeout(PATIENCE, asking).await.expect("what is waited for comes");
     }
 
     /// The answer of a call that has to go well.

@@ -1,5 +1,6 @@
 //! The transports, over real connections on loopback.
 #![expect(
+    clippy::expect_used,
     clippy::unwrap_used,
     clippy::indexing_slicing,
     clippy::panic,
