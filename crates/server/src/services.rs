@@ -96,25 +96,35 @@ impl Services {
             "version.VersionService" => Ok(version::version(&context)),
             "cluster.SettingsService" => settings::call(&context, method),
             "application.ApplicationService" => {
-                application::call(&context, method, request::one(requests)?).await
+                application::call(&context, method, request::one(method, requests)?).await
             }
-            "session.SessionService" => session::call(&context, method, request::one(requests)?).await,
-            "account.AccountService" => account::call(&context, method, request::one(requests)?).await,
+            "session.SessionService" => {
+                session::call(&context, method, request::one(method, requests)?).await
+            }
+            "account.AccountService" => {
+                account::call(&context, method, request::one(method, requests)?).await
+            }
             "applicationset.ApplicationSetService" => {
-                application_set::call(&context, method, request::one(requests)?).await
+                application_set::call(&context, method, request::one(method, requests)?).await
             }
-            "project.ProjectService" => project::call(&context, method, request::one(requests)?).await,
+            "project.ProjectService" => {
+                project::call(&context, method, request::one(method, requests)?).await
+            }
             "repository.RepositoryService" => {
-                repository::call(&context, method, request::one(requests)?).await
+                repository::call(&context, method, request::one(method, requests)?).await
             }
             "repocreds.RepoCredsService" => {
-                repository::templates(&context, method, request::one(requests)?).await
+                repository::templates(&context, method, request::one(method, requests)?).await
             }
-            "cluster.ClusterService" => cluster::call(&context, method, request::one(requests)?).await,
+            "cluster.ClusterService" => {
+                cluster::call(&context, method, request::one(method, requests)?).await
+            }
             "certificate.CertificateService" => {
-                certificate::call(&context, method, request::one(requests)?).await
+                certificate::call(&context, method, request::one(method, requests)?).await
             }
-            "gpgkey.GPGKeyService" => certificate::keys(&context, method, request::one(requests)?).await,
+            "gpgkey.GPGKeyService" => {
+                certificate::keys(&context, method, request::one(method, requests)?).await
+            }
             _ => Err(unimplemented(path)),
         }
     }

@@ -224,11 +224,29 @@ async fn update(context: &Context<'_>, asked: Write) -> Result<Value, Status> {
     let asks = context.asks();
     let calls = Projects::new(&context.parts.store, Caller::asking(&asks));
     let edit = |stored: &AppProject| -> Result<Option<AppProject>, Status> {
+        check_base(stored, &wanted)?;
         check_reach(context, stored, &wanted)?;
         Ok(Some(AppProject { spec: wanted.spec.clone(), ..stored.clone() }))
     };
     calls.edit(&name, &around.surroundings(context), edit).await?;
     settled(context, &name, &Action::UpdatedProject).await
+}
+
+/// Whether an update is made from what is stored, and asks for nothing but its spec (REP-208).
+fn check_base(stored: &AppProject, wanted: &AppProject) -> Result<(), Status> {
+    let (a, b) = (&stored.metadata, &wanted.metadata);
+    if !b.resource_version.is_empty() && a.resource_version != b.resource_version {
+        let text = format!("project '{}' was changed meanwhile; read it again and repeat the change", a.name);
+        return Err(Status::new(Code::Aborted, text));
+    }
+    let is_other = |name: &str| Status::invalid(format!("`{name}` of a project is not changed by an update"));
+    if !b.labels.is_empty() && a.labels != b.labels {
+        return Err(is_other("metadata.labels"));
+    }
+    if !b.annotations.is_empty() && a.annotations != b.annotations {
+        return Err(is_other("metadata.annotations"));
+    }
+    Ok(())
 }
 
 /// Whether the caller may change what a project reaches: clusters and repositories have rights of their own (API-162).
@@ -309,7 +327,8 @@ async fn create_token(context: &Context<'_>, asked: Token) -> Result<Value, Stat
         return Err(Status::invalid("a token cannot expire in the past"));
     }
     if !asked.description.is_empty() {
-        tracing::debug!("the description of a token is stored nowhere");
+        // Projects have no field for it (API-165).
+        return Err(Status::invalid("`description` of a token cannot be stored; leave it out"));
     }
     let id = if asked.id.is_empty() {
         random_id().ok_or_else(|| Status::internal("the system gives no randomness"))?

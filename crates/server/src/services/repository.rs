@@ -81,7 +81,7 @@ pub(super) async fn call(context: &Context<'_>, method: &str, message: Value) ->
         }
     };
     let answer = match word.as_str() {
-        "List" | "ListRepositories" => list(context, &calls).await,
+        "List" | "ListRepositories" => list(context, &calls, request::read(message)?).await?,
         "Get" => get(context, &calls, request::read(message)?).await?,
         "Create" | "CreateRepository" => create(context, &calls, request::read(message)?).await?,
         "Update" | "UpdateRepository" => update(context, &calls, request::read(message)?).await?,
@@ -110,12 +110,16 @@ fn message_members(message: Value) -> Map<String, Value> {
     }
 }
 
-async fn list(context: &Context<'_>, calls: &Repositories<'_>) -> Value {
+async fn list(context: &Context<'_>, calls: &Repositories<'_>, query: Query) -> Result<Value, Status> {
+    let fields = [("repo", &query.repo), ("appProject", &query.app_project)];
+    if let Some((field, _)) = fields.into_iter().find(|(_, text)| !text.is_empty()) {
+        return Err(request::unused(field));
+    }
     let now = context.parts.clock.now();
     // Nothing is remembered of a connection: every list asks.
     let found = calls.list(&context.world.secrets(), context.parts.sources.as_ref(), now).await;
     let items: Vec<Value> = found.iter().map(|it| shown(&it.repository, &it.state)).collect();
-    json!({"metadata": {}, "items": items})
+    Ok(json!({"metadata": {}, "items": items}))
 }
 
 async fn get(context: &Context<'_>, calls: &Repositories<'_>, query: Query) -> Result<Value, Status> {
@@ -188,6 +192,10 @@ pub(super) async fn templates(context: &Context<'_>, method: &str, message: Valu
     let mut secrets: Secrets = context.world.secrets();
     let answer = match word.as_str() {
         "ListRepositoryCredentials" => {
+            let TemplateQuery { url } = request::read(message)?;
+            if !url.is_empty() {
+                return Err(request::unused("url"));
+            }
             let items: Vec<Value> = calls.list(&secrets).iter().map(template::shown).collect();
             json!({"metadata": {}, "items": items})
         }

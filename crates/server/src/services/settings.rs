@@ -20,6 +20,7 @@ pub(super) fn call(context: &Context<'_>, method: &str) -> Result<Reply, Status>
     }
 }
 
+/// What there is. Single sign-on, the terminal and badges are not offered, whatever is configured: nobody answers them.
 fn get(context: &Context<'_>) -> Map<String, Value> {
     let world = &context.world;
     let settings = &world.installation.settings;
@@ -29,8 +30,6 @@ fn get(context: &Context<'_>) -> Map<String, Value> {
     put("url", set("url").into());
     put("additionalUrls", texts(set("additionalUrls")).into());
     put("appLabelKey", settings.instance_label_key().into());
-    put("statusBadgeEnabled", world.is_set("statusbadge.enabled").into());
-    put("statusBadgeRootUrl", set("statusbadge.url").into());
     put("kustomizeOptions", json!({"BuildOptions": settings.kustomize_build_options()}));
     put("kustomizeVersions", kustomize_versions(settings).into());
     put(
@@ -45,7 +44,6 @@ fn get(context: &Context<'_>) -> Map<String, Value> {
     put("uiLoginButtonText", set("ui.loginButtonText").into());
     put("trackingMethod", settings.tracking_method().into());
     put("installationID", settings.installation_id().unwrap_or_default().into());
-    put("execEnabled", (set("exec.enabled") == "true").into());
     put("appsInAnyNamespaceEnabled", (!settings.application_namespaces().is_empty()).into());
     put("impersonationEnabled", settings.impersonation_enabled().into());
     put(
@@ -56,12 +54,6 @@ fn get(context: &Context<'_>) -> Map<String, Value> {
         is_param_true(settings, "server.sync.replace.allowed", "ARGOCD_SYNC_WITH_REPLACE_ALLOWED", true);
     put("syncWithReplaceAllowed", replace.into());
     put("resourceViewEnabled", (!world.is_set("ui.view.resources.disabled")).into());
-    if let Some(dex) = dex(world.setting("dex.config"), set("dex.auth.connectorId"), set("oidc.config")) {
-        put("dexConfig", dex);
-    }
-    if let Some(oidc) = oidc(set("oidc.config")) {
-        put("oidcConfig", oidc);
-    }
     if context.is_logged_in() || context.is_unchecked() {
         put("uiBannerContent", set("ui.bannercontent").into());
         put("uiBannerURL", set("ui.bannerurl").into());
@@ -123,42 +115,6 @@ fn kustomize_versions(settings: &Settings) -> Vec<&str> {
     versions.sort_unstable();
     versions.dedup();
     versions
-}
-
-/// Connectors by name, type and id; no secret of theirs is looked at.
-fn dex(config: &str, connector: &str, oidc: &str) -> Option<Value> {
-    let config = yaml(config);
-    let connectors =
-        config.as_object()?.get("connectors").and_then(Value::as_array).cloned().unwrap_or_default();
-    let text =
-        |value: &Value, key: &str| value.get(key).and_then(Value::as_str).unwrap_or_default().to_owned();
-    let shown: Vec<Value> = connectors
-        .iter()
-        .map(|it| json!({"name": text(it, "name"), "type": text(it, "type"), "id": text(it, "id")}))
-        .collect();
-    let is_known = connectors.iter().any(|it| text(it, "id") == connector);
-    // API-77.
-    let chosen = if is_known && oidc.trim().is_empty() { connector } else { "" };
-    Some(json!({"connectors": shown, "dexAuthConnectorID": chosen}))
-}
-
-/// What clients of an identity provider need (API-71).
-fn oidc(config: &str) -> Option<Value> {
-    let config = yaml(config);
-    let members = config.as_object()?;
-    let text = |key: &str| members.get(key).and_then(Value::as_str).unwrap_or_default();
-    let mut shown = json!({
-        "name": text("name"),
-        "issuer": text("issuer"),
-        "clientID": text("clientID"),
-        "cliClientID": text("cliClientID"),
-        "scopes": members.get("requestedScopes").filter(|it| it.is_array()).cloned().unwrap_or(Value::Null),
-        "enablePKCEAuthentication": members.get("enablePKCEAuthentication").and_then(Value::as_bool).unwrap_or(false),
-    });
-    if let (Some(shown), Some(claims)) = (shown.as_object_mut(), members.get("requestedIDTokenClaims")) {
-        shown.insert("idTokenClaims".to_owned(), claims.clone());
-    }
-    Some(shown)
 }
 
 /// Customisations of kinds, as `resource.customizations.<what>.<group_kind>` set them.

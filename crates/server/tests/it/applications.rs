@@ -49,7 +49,7 @@ impl Live for Known {
         _key: &'a AppKey,
         resource: &'a ResourceKey,
     ) -> BoxFuture<'a, Result<Value, Status>> {
-        async move { Ok(json!({"kind": resource.kind, "metadata": {"name": resource.name}})) }.boxed()
+        async move { Ok(json!({"apiVersion": "v1", "kind": resource.kind, "metadata": {"name": resource.name}})) }.boxed()
     }
 
     fn generate<'a>(&'a self, _set: &'a ApplicationSet) -> BoxFuture<'a, Result<Vec<Value>, Status>> {
@@ -213,6 +213,10 @@ async fn api_137_api_146_what_belongs_to_an_application_is_shown() {
     let manifests = kim.ok("GET", &format!("{APPS}/web/manifests?revision=v1"), &Value::Null).await;
     assert!(manifests["manifests"][0].as_str().unwrap().contains("v1"), "{manifests}");
     let query = "namespace=web&resourceName=a&version=v1&kind=Pod&group=";
+    for (rest, field) in [("manifests?noCache=true", "noCache"), ("manifests?revisions=v1", "revisions")] {
+        let (status, text) = kim.refused("GET", &format!("{APPS}/web/{rest}"), &Value::Null).await;
+        assert!(status == 400 && text.starts_with(&format!("`{field}`")), "{status} {text}");
+    }
     let resource = kim.ok("GET", &format!("{APPS}/web/resource?{query}"), &Value::Null).await;
     assert!(resource["manifest"].as_str().unwrap().contains("\"name\":\"a\""), "{resource}");
     let events = kim.ok("GET", &format!("{APPS}/web/events"), &Value::Null).await;

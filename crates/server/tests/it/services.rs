@@ -56,6 +56,15 @@ async fn api_161_api_164_projects_are_made_seen_and_changed_by_those_who_may() {
     let (status, text) = owner.refused("PUT", &format!("{PROJECTS}/new"), &update).await;
     assert!(status == 403 && text.starts_with("permission denied: clusters, update, https://far"), "{text}");
     admin.ok("PUT", &format!("{PROJECTS}/new"), &update).await;
+    // An update that was made from an older state takes nothing back that others did meanwhile.
+    let (status, text) = admin.refused("PUT", &format!("{PROJECTS}/new"), &update).await;
+    assert_eq!(
+        (status, text.as_str()),
+        (409, "project 'new' was changed meanwhile; read it again and repeat the change")
+    );
+    let labelled = json!({"project": {"metadata": {"name": "new", "labels": {"a": "b"}}, "spec": {}}});
+    let (status, text) = admin.refused("PUT", &format!("{PROJECTS}/new"), &labelled).await;
+    assert_eq!((status, text.as_str()), (400, "`metadata.labels` of a project is not changed by an update"));
     let detailed = kim.ok("GET", &format!("{PROJECTS}/shop/detailed"), &Value::Null).await;
     assert_eq!(detailed["project"]["metadata"]["name"], "shop");
     admin.ok("DELETE", &format!("{PROJECTS}/new"), &Value::Null).await;
@@ -70,6 +79,9 @@ async fn api_165_a_token_of_a_role_works_until_it_is_deleted() {
     let role = format!("{PROJECTS}/shop/roles/ci/token");
     let asked = json!({"project": "shop", "role": "ci", "expiresIn": 3600, "id": "mine"});
     assert_eq!(home.account("kim").refused("POST", &role, &asked).await.0, 403);
+    let described = json!({"project": "shop", "role": "ci", "description": "x"});
+    let refusal = admin.refused("POST", &role, &described).await;
+    assert_eq!(refusal, (400, "`description` of a token cannot be stored; leave it out".to_owned()));
     let token = admin.ok("POST", &role, &asked).await["token"].as_str().unwrap().to_owned();
     let (_, text) = admin.refused("POST", &role, &asked).await;
     assert_eq!(text, "Token id 'mine' has been used. ");
@@ -224,4 +236,45 @@ async fn api_178_api_180_host_keys_and_signing_keys_are_kept_by_administrators()
     assert_eq!((status, text.as_str()), (400, "Submitted key data is empty"));
     let (status, _) = admin.refused("POST", "/api/v1/gpgkeys", &json!({"keyData": "no key"})).await;
     assert_eq!(status, 400);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn api_p_calls_that_nobody_answers_say_so_by_name() {
+    let home = setup().start().await;
+    let admin = home.account("admin");
+    let calls = [
+        ("GET", "/api/v1/projects/shop/links", "ListLinks"),
+        ("GET", "/api/v1/stream/applicationsets", "Watch"),
+        ("GET", "/api/v1/applications/web/links", "ListLinks"),
+        ("GET", "/api/v1/applications/web/revisions/main/metadata", "RevisionMetadata"),
+        ("GET", "/api/v1/applications/web/logs", "PodLogs"),
+        ("POST", "/api/v1/applications/manifestsWithFiles", "GetManifestsWithFiles"),
+        ("GET", "/api/v1/repositories/https%3A%2F%2Fgit%2Fr/refs", "ListRefs"),
+        ("GET", "/api/v1/notifications/triggers", "/notification.NotificationService/ListTriggers"),
+    ];
+    for (verb, target, name) in calls {
+        let body = if verb == "POST" { json!({}) } else { Value::Null };
+        let (status, text) = admin.refused(verb, target, &body).await;
+        assert_eq!((status, text), (501, format!("{name} is not implemented")), "{target}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn api_p_fields_that_a_call_does_nothing_with_are_refused_by_name() {
+    let home = setup().start().await;
+    let admin = home.account("admin");
+    let calls = [
+        ("/api/v1/applications?limit=5", "limit"),
+        ("/api/v1/applications?search=web", "search"),
+        ("/api/v1/applications?refresh=normal", "refresh"),
+        ("/api/v1/stream/applications?sort=name", "sort"),
+        ("/api/v1/applications/web?selector=a", "selector"),
+        ("/api/v1/repositories?appProject=shop", "appProject"),
+        ("/api/v1/repocreds?url=https%3A%2F%2Fgit", "url"),
+    ];
+    for (target, field) in calls {
+        let refusal = admin.refused("GET", target, &Value::Null).await;
+        let text = format!("`{field}` is not implemented for this call; leave it out");
+        assert_eq!(refusal, (400, text), "{target}");
+    }
 }

@@ -17,6 +17,7 @@ use super::{access as find, is_enabled, namespace_of, reply, settle};
 use crate::call::{Form, Message, Reply, Status};
 use crate::catalog::{self, AppKey, ChangeKind, Entry, Snapshot};
 use crate::services::context::Context;
+use crate::services::request;
 use tiphys_api::names::annotation;
 use tiphys_service::application as rules;
 
@@ -32,8 +33,9 @@ impl<'c> Wanted<'c> {
     /// Reads a query.
     ///
     /// # Errors
-    /// When the selector is none.
+    /// When the selector is none, or something is asked for that lists do not do.
     pub(super) fn new(context: &'c Context<'c>, query: Query) -> Result<Self, Status> {
+        query.unused_by_lists().map_or(Ok(()), |field| Err(request::unused(field)))?;
         let selector = if query.selector.is_empty() {
             Selector::everything()
         } else {
@@ -110,6 +112,7 @@ fn binary(entries: &[Arc<Entry>], version: u64) -> Result<Vec<Bytes>, Status> {
 
 /// One application; with `refresh` as it is after a new comparison (API-121, API-122).
 pub(super) async fn get(context: &Context<'_>, query: Query) -> Result<Reply, Status> {
+    query.unused_by_one().map_or(Ok(()), |field| Err(request::unused(field)))?;
     let projects = query.projects();
     if projects.len() > 1 {
         let text = "multiple projects specified - the get endpoint accepts either zero or one project";

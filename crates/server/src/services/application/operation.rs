@@ -95,7 +95,17 @@ fn check_windows(context: &Context<'_>, app: &Application) -> Result<(), Status>
 /// The revisions of a sync: one for the only source, or one for each (API-131).
 fn revisions(app: &Application, asked: &Sync) -> Result<(String, Vec<String>), Status> {
     if !app.is_multi_source() {
+        if !asked.revisions.is_empty() || !asked.source_positions.is_empty() {
+            return Err(Status::invalid(
+                "`revisions` and `sourcePositions` are for several sources; use `revision`",
+            ));
+        }
         return Ok((asked.revision.clone(), Vec::new()));
+    }
+    // Forms that begin with the first source's revision send it along.
+    let first = app.sources().first().map(|source| source.target_revision.as_str()).unwrap_or_default();
+    if ![first, "HEAD", ""].contains(&asked.revision.as_str()) {
+        return Err(Status::invalid("`revision` is for one source; use `revisions` and `sourcePositions`"));
     }
     if asked.source_positions.len() != asked.revisions.len() {
         // Deviation (API-131): the reference pairs what there is.

@@ -38,6 +38,34 @@ impl Query {
     pub(super) fn projects(&self) -> &[String] {
         if self.project.is_empty() { &self.projects } else { &self.project }
     }
+
+    /// The first field that nothing is done with where all are listed or watched.
+    pub(super) fn unused_by_lists(&self) -> Option<&'static str> {
+        let fields = [("refresh", !self.refresh.is_empty())];
+        first(fields.into_iter().chain(self.pages()))
+    }
+
+    /// The same where one is asked for.
+    pub(super) fn unused_by_one(&self) -> Option<&'static str> {
+        let fields = [("selector", !self.selector.is_empty()), ("repo", !self.repo.is_empty())];
+        first(fields.into_iter().chain(self.pages()))
+    }
+
+    /// Fields of lists in pages, which this version does not have.
+    fn pages(&self) -> [(&'static str, bool); 6] {
+        [
+            ("limit", self.limit.is_some()),
+            ("continue", !self.r#continue.is_empty()),
+            ("sort", !self.sort.is_empty()),
+            ("order", !self.order.is_empty()),
+            ("search", !self.search.is_empty()),
+            ("filter", !self.filter.is_empty()),
+        ]
+    }
+}
+
+fn first(fields: impl Iterator<Item = (&'static str, bool)>) -> Option<&'static str> {
+    fields.filter(|(_, is_set)| *is_set).map(|(name, _)| name).next()
 }
 
 /// `ApplicationCreateRequest`.

@@ -13,7 +13,7 @@ use super::requests::Named;
 use crate::call::{Reply, Status};
 use crate::live::Live;
 use crate::services::context::Context;
-use crate::services::{events, unimplemented};
+use crate::services::{events, request, unimplemented};
 
 /// `ResourcesQuery`.
 #[derive(Debug, Default, Deserialize)]
@@ -34,6 +34,7 @@ pub(super) struct Resources {
 pub(super) struct Resource {
     namespace: String,
     resource_name: String,
+    version: String,
     group: String,
     kind: String,
     #[serde(flatten)]
@@ -47,6 +48,7 @@ pub(super) struct Manifests {
     revision: String,
     source_positions: Vec<i64>,
     revisions: Vec<String>,
+    no_cache: bool,
     #[serde(flatten)]
     named: Named,
 }
@@ -104,11 +106,20 @@ pub(super) async fn resource(context: &Context<'_>, asked: Resource) -> Result<R
     let found = access::cached(context, "get", &asked.named)?;
     let key = ResourceKey::new(&asked.group, &asked.kind, &asked.namespace, &asked.resource_name);
     let object = live(context)?.resource(&found.key, &key).await?;
+    let served = object.get("apiVersion").and_then(Value::as_str).unwrap_or_default();
+    let version = served.rsplit('/').next().unwrap_or_default();
+    if !asked.version.is_empty() && asked.version != version {
+        let text = format!("the object is read in version {version}; `version` {} is not", asked.version);
+        return Err(Status::new(Code::Unimplemented, text));
+    }
     Ok(Reply::value(json!({"manifest": object.to_string()})))
 }
 
 pub(super) async fn manifests(context: &Context<'_>, asked: Manifests) -> Result<Reply, Status> {
     let found = access::cached(context, "get", &asked.named)?;
+    if asked.no_cache {
+        return Err(request::unused("noCache"));
+    }
     let revisions = revisions(found.proof.get(), &asked)?;
     let manifests = live(context)?.manifests(&found.key, &revisions).await?;
     let texts: Vec<String> = manifests.iter().map(Value::to_string).collect();
@@ -118,8 +129,16 @@ pub(super) async fn manifests(context: &Context<'_>, asked: Manifests) -> Result
 /// The revisions that are asked for, by the position of their source.
 fn revisions(app: &Application, asked: &Manifests) -> Result<Vec<(usize, String)>, Status> {
     if !app.is_multi_source() {
+        if !asked.revisions.is_empty() || !asked.source_positions.is_empty() {
+            return Err(Status::invalid(
+                "`revisions` and `sourcePositions` are for several sources; use `revision`",
+            ));
+        }
         let revision = Some(asked.revision.clone()).filter(|revision| !revision.is_empty());
         return Ok(revision.map(|revision| (0, revision)).into_iter().collect());
+    }
+    if !asked.revision.is_empty() {
+        return Err(Status::invalid("`revision` is for one source; use `revisions` and `sourcePositions`"));
     }
     if asked.source_positions.len() != asked.revisions.len() {
         return Err(Status::invalid("source positions and revisions have to be as many"));
