@@ -69,7 +69,7 @@ impl Sessions {
     ///
     /// # Errors
     /// When it does not count (API-29).
-    pub async fn identify(&self, token: &str) -> Result<Session, Status> {
+    pub fn identify(&self, token: &str) -> Result<Session, Status> {
         let unverified = Unverified::read(token).map_err(invalid)?;
         let world = self.world.load();
         let now = self.clock.now();

@@ -23,8 +23,8 @@ use tower::ServiceExt as _;
 /// A controller as the API server asks it.
 struct Shows(Controller);
 
-fn status(error: ShowError) -> Status {
-    let code = match &error {
+fn status(error: &ShowError) -> Status {
+    let code = match error {
         ShowError::NotFound(_) => Code::InvalidArgument,
         ShowError::Unavailable(_) => Code::Unavailable,
         _ => Code::FailedPrecondition,
@@ -49,11 +49,12 @@ impl Live for Shows {
     }
 
     fn tree<'a>(&'a self, key: &'a AppKey) -> BoxFuture<'a, Result<Value, Status>> {
-        async move { self.0.resource_tree(&key.namespace, &key.name).await.map_err(status) }.boxed()
+        async move { self.0.resource_tree(&key.namespace, &key.name).await.map_err(|error| status(&error)) }
+            .boxed()
     }
 
     fn managed<'a>(&'a self, key: &'a AppKey) -> BoxFuture<'a, Result<Vec<Value>, Status>> {
-        async move { self.0.managed(&key.namespace, &key.name).await.map_err(status) }.boxed()
+        async move { self.0.managed(&key.namespace, &key.name).await.map_err(|error| status(&error)) }.boxed()
     }
 
     fn manifests<'a>(
@@ -61,7 +62,7 @@ impl Live for Shows {
         key: &'a AppKey,
         revisions: &'a [(usize, String)],
     ) -> BoxFuture<'a, Result<Vec<Value>, Status>> {
-        async move { self.0.manifests(named(key), revisions).await.map_err(status) }.boxed()
+        async move { self.0.manifests(named(key), revisions).await.map_err(|error| status(&error)) }.boxed()
     }
 
     fn resource<'a>(
@@ -69,12 +70,12 @@ impl Live for Shows {
         key: &'a AppKey,
         resource: &'a ResourceKey,
     ) -> BoxFuture<'a, Result<Value, Status>> {
-        async move { self.0.resource(named(key), resource).await.map_err(status) }.boxed()
+        async move { self.0.resource(named(key), resource).await.map_err(|error| status(&error)) }.boxed()
     }
 
     fn generate<'a>(&'a self, set: &'a ApplicationSet) -> BoxFuture<'a, Result<Vec<Value>, Status>> {
         async move {
-            let made = self.0.generated(set.clone()).await.map_err(status)?;
+            let made = self.0.generated(set.clone()).await.map_err(|error| status(&error))?;
             let values = made.iter().map(serde_json::to_value).collect::<Result<_, _>>();
             values.map_err(|_unwritable| Status::internal("an application cannot be written"))
         }

@@ -13,14 +13,14 @@ const OPEN: [&str; 3] =
     ["/session.SessionService/", "/version.VersionService/Version", "/cluster.SettingsService/Get"];
 
 /// Finds out who calls.
-pub(super) async fn admit(parts: &Parts, head: Head) -> Result<Admitted, Status> {
+pub(super) fn admit(parts: &Parts, head: Head) -> Result<Admitted, Status> {
     check_client(&head)?;
     if parts.without_authentication {
         return Ok(Admitted { head, identity: Identity::Unchecked, renewed_token: None });
     }
     let outcome = match token(&head)? {
         token if token.is_empty() => Err(Status::new(Code::Unauthenticated, "no session information")),
-        token => parts.sessions.identify(&token).await,
+        token => parts.sessions.identify(&token),
     };
     match outcome {
         Ok(session) => {

@@ -49,7 +49,7 @@ struct Generate {
 
 pub(super) async fn call(context: &Context<'_>, method: &str, message: Value) -> Result<Reply, Status> {
     let answer = match method {
-        "List" => list(context, request::read(message)?)?,
+        "List" => list(context, &request::read(message)?)?,
         "Get" => rules::shown(&found(context, "get", &request::read(message)?).await?.1).map_err(failed)?,
         "ResourceTree" => {
             rules::tree(&found(context, "get", &request::read(message)?).await?.1).map_err(failed)?
@@ -98,7 +98,7 @@ async fn found(
     Ok((proof, object))
 }
 
-fn list(context: &Context<'_>, query: Query) -> Result<Value, Status> {
+fn list(context: &Context<'_>, query: &Query) -> Result<Value, Status> {
     let selector = if query.selector.is_empty() {
         Selector::everything()
     } else {

@@ -123,7 +123,7 @@ pub async fn write(store: Store, mut records: mpsc::Receiver<Record>) {
 }
 
 /// Records what was done with an application.
-pub(super) async fn application(context: &Context<'_>, object: &Arc<Object>, action: Action) {
+pub(super) fn application(context: &Context<'_>, object: &Arc<Object>, action: &Action) {
     let app = tiphys_service::application::read(object).unwrap_or_default();
     let destination = &app.spec.destination;
     let mut annotations = Map::new();
@@ -132,7 +132,7 @@ pub(super) async fn application(context: &Context<'_>, object: &Arc<Object>, act
     let installation = &context.world.installation;
     let project = installation.project(app.project()).ok();
     let labels = labels(&installation.settings, object, project.map(|project| &**project));
-    record(context, object, &action, (annotations, labels));
+    record(context, object, action, (annotations, labels));
 }
 
 /// Records what was done with a project.

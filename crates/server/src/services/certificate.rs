@@ -37,6 +37,7 @@ struct Certs {
 
 #[derive(Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
+#[expect(clippy::struct_field_names, reason = "the fields of the message")]
 struct Cert {
     server_name: String,
     cert_type: String,

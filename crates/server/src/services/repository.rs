@@ -91,7 +91,7 @@ pub(super) async fn call(context: &Context<'_>, method: &str, message: Value) ->
             calls.validate(&context.world.secrets(), &wanted, sources(context)?).await?;
             json!({})
         }
-        "ListApps" => return Err(list_apps(context, request::read(message)?)),
+        "ListApps" => return Err(list_apps(context, &request::read(message)?)),
         _ => return Err(unimplemented(method)),
     };
     Ok(Reply::value(answer))
@@ -168,7 +168,7 @@ async fn delete(context: &Context<'_>, calls: &Repositories<'_>, query: Query) -
 }
 
 /// Which folders of a repository hold what is answered by nobody yet; who may not ask learns nothing else (API-174).
-fn list_apps(context: &Context<'_>, asked: AppsQuery) -> Status {
+fn list_apps(context: &Context<'_>, asked: &AppsQuery) -> Status {
     let object = scoped_object(&asked.app_project, &asked.repo);
     if let Err(refused) = context.check(Resource::Repositories, "get", &object) {
         return refused;

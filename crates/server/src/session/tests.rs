@@ -33,7 +33,7 @@ fn kim() -> Data {
 
 fn identified(data: &Data, token: &str) -> Result<Session, String> {
     let identifying = sessions(data);
-    let identified = identifying.identify(token).now_or_never().unwrap();
+    let identified = identifying.identify(token);
     identified.map_err(|status| {
         assert_eq!(status.code, Code::Unauthenticated);
         status.message
@@ -44,7 +44,7 @@ fn identified(data: &Data, token: &str) -> Result<Session, String> {
 async fn api_48_a_login_gives_a_token_that_counts() {
     let sessions = sessions(&Data::new());
     let token = sessions.login(login("admin", "hunter2hunter2")).await.unwrap();
-    let session = sessions.identify(token.expose()).await.unwrap();
+    let session = sessions.identify(token.expose()).unwrap();
     assert_eq!((session.claims.text("sub"), session.claims.text("iss")), ("admin", "argocd"));
     assert!(!session.claims.text("jti").is_empty());
     assert_eq!(
@@ -175,10 +175,10 @@ async fn sec_14_a_disabled_account_has_no_session() {
     let world = kim().shared();
     let sessions = Sessions::new(Arc::clone(&world), clock(), None);
     let token = token(&json!({}));
-    assert!(sessions.identify(&token).await.is_ok());
+    assert!(sessions.identify(&token).is_ok());
     let off = [("accounts.kim", "login, apiKey"), ("accounts.kim.enabled", "false")];
     world.store(Arc::new(kim().config_map("argocd-cm", &off).world()));
-    assert!(sessions.identify(&token).await.is_err());
+    assert!(sessions.identify(&token).is_err());
 }
 
 #[tokio::test]
@@ -224,9 +224,9 @@ async fn api_40_a_session_near_its_end_is_renewed() {
 async fn api_42_tokens_that_were_given_back_do_not_count() {
     let sessions = sessions(&kim());
     let token = token(&json!({}));
-    assert!(sessions.identify(&token).await.is_ok());
+    assert!(sessions.identify(&token).is_ok());
     sessions.revoke("t1", now().as_second() + 100).await.unwrap();
-    let refused = sessions.identify(&token).await.unwrap_err();
+    let refused = sessions.identify(&token).unwrap_err();
     assert_eq!(refused.message, "invalid session: token is revoked, please re-login");
 }
 

@@ -231,12 +231,17 @@ impl Home {
 }
 
 impl Client<'_> {
+    /// What a header says of a token.
+    pub(crate) fn bearer(&self) -> String {
+        format!("Bearer {}", self.token.as_deref().unwrap_or_default())
+    }
+
     /// A status and the JSON of a REST call.
     pub(crate) async fn send(&self, verb: &str, target: &str, body: &Value) -> (u16, Value) {
         let mut request =
             Request::builder().method(verb).uri(target).header("content-type", "application/json");
-        if let Some(token) = &self.token {
-            request = request.header("authorization", format!("Bearer {token}"));
+        if self.token.is_some() {
+            request = request.header("authorization", self.bearer());
         }
         let body = if body.is_null() { String::new() } else { body.to_string() };
         let (status, _, text) =
@@ -266,6 +271,8 @@ impl Client<'_> {
     pub(crate) async fn refused(&self, verb: &str, target: &str, body: &Value) -> (u16, String) {
         let (status, answer) = self.send(verb, target, body).await;
         assert_ne!(status, 200, "{verb} {target}: {answer}");
-        (status, answer.get("message").and_then(Value::as_str).unwrap_or_default().to_owned())
+        // Streams have a body of their own for errors (API-P28).
+        let error = answer.get("error").filter(|error| error.is_object()).unwrap_or(&answer);
+        (status, error.get("message").and_then(Value::as_str).unwrap_or_default().to_owned())
     }
 }

@@ -4,6 +4,7 @@ use http::Method;
 use serde_json::{Value, json};
 
 use crate::home::{Setup, ask};
+use crate::support::{answered, call};
 
 const PROJECTS: &str = "/api/v1/projects";
 const SETS: &str = "/api/v1/applicationsets";
@@ -248,7 +249,6 @@ async fn api_p_calls_that_nobody_answers_say_so_by_name() {
         ("GET", "/api/v1/applications/web/links", "ListLinks"),
         ("GET", "/api/v1/applications/web/revisions/main/metadata", "RevisionMetadata"),
         ("GET", "/api/v1/applications/web/logs", "PodLogs"),
-        ("POST", "/api/v1/applications/manifestsWithFiles", "GetManifestsWithFiles"),
         ("GET", "/api/v1/repositories/https%3A%2F%2Fgit%2Fr/refs", "ListRefs"),
         ("GET", "/api/v1/notifications/triggers", "/notification.NotificationService/ListTriggers"),
     ];
@@ -257,6 +257,14 @@ async fn api_p_calls_that_nobody_answers_say_so_by_name() {
         let (status, text) = admin.refused(verb, target, &body).await;
         assert_eq!((status, text), (501, format!("{name} is not implemented")), "{target}");
     }
+    let files = "/application.ApplicationService/GetManifestsWithFiles";
+    let mut request = call(files, "application/grpc", &[json!({"query": {"name": "web", "checksum": "x"}})]);
+    request.headers_mut().insert("authorization", admin.bearer().parse().unwrap());
+    let answer = answered(files, home.server.http2(request).await).await;
+    assert_eq!(
+        (answer.status.as_str(), answer.text.as_str()),
+        ("12", "GetManifestsWithFiles is not implemented")
+    );
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

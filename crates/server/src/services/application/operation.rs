@@ -78,7 +78,7 @@ pub(super) async fn sync(context: &Context<'_>, asked: Sync) -> Result<Reply, St
     let object =
         settle(context, &found.key, |object| rules::plan_operation(object, &make(&rules::read(object)?)?))
             .await?;
-    audit::application(context, &object, Action::StartedOperation(text)).await;
+    audit::application(context, &object, &Action::StartedOperation(text));
     reply(&object)
 }
 
@@ -118,7 +118,8 @@ fn revisions(app: &Application, asked: &Sync) -> Result<(String, Vec<String>), S
     for (position, revision) in asked.source_positions.iter().zip(&asked.revisions) {
         let at = usize::try_from(*position).ok().and_then(|position| position.checked_sub(1));
         let place = at.and_then(|at| all.get_mut(at));
-        *place.ok_or_else(|| Status::invalid("source position is out of range"))? = revision.clone();
+        let place = place.ok_or_else(|| Status::invalid("source position is out of range"))?;
+        place.clone_from(revision);
     }
     Ok((String::new(), all))
 }
@@ -209,14 +210,14 @@ pub(super) async fn rollback(context: &Context<'_>, asked: Rollback) -> Result<R
     let operation = make(found.proof.get())?;
     let object = settle(context, &found.key, |object| rules::plan_operation(object, &operation)).await?;
     let text = format!("initiated rollback to {}", asked.id);
-    audit::application(context, &object, Action::StartedOperation(text)).await;
+    audit::application(context, &object, &Action::StartedOperation(text));
     reply(&object)
 }
 
 pub(super) async fn terminate(context: &Context<'_>, named: Named) -> Result<Reply, Status> {
     let found = access::fresh(context, "sync", &named).await?;
     let object = settle(context, &found.key, rules::plan_terminate).await?;
-    audit::application(context, &object, Action::TerminatedOperation).await;
+    audit::application(context, &object, &Action::TerminatedOperation);
     Ok(nothing())
 }
 

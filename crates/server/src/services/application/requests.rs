@@ -99,6 +99,7 @@ pub(super) struct UpdateSpec {
 /// `ApplicationPatchRequest`.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
+#[expect(clippy::struct_field_names, reason = "the fields of the message")]
 pub(super) struct Patch {
     pub(super) patch: String,
     pub(super) patch_type: String,
@@ -126,6 +127,7 @@ pub(super) struct SyncOptions {
 /// `ApplicationSyncRequest`.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
+#[expect(clippy::struct_field_names, reason = "the fields of the message")]
 pub(super) struct Sync {
     pub(super) revision: String,
     pub(super) dry_run: bool,

@@ -31,6 +31,7 @@ pub(super) struct Resources {
 /// `ApplicationResourceRequest`.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
+#[expect(clippy::struct_field_names, reason = "the fields of the message")]
 pub(super) struct Resource {
     namespace: String,
     resource_name: String,

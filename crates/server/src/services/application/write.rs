@@ -9,7 +9,7 @@ use tiphys_service::application::{self as rules, ApplicationError, Wanted};
 use tiphys_wire::status::Code;
 
 use super::requests::{Create, Delete, Named, Patch, Update, UpdateSpec};
-use super::{access, is_enabled, namespace_of, nothing, reply, settle, store};
+use super::{access, is_enabled, nothing, reply, settle, store};
 use crate::call::{Reply, Status};
 use crate::catalog::AppKey;
 use crate::services::audit::{self, Action};
@@ -62,7 +62,7 @@ pub(super) async fn create(context: &Context<'_>, asked: Create) -> Result<Reply
             context.authorize("update", existing)?;
         } else if existing.project() != app.project() {
             // Whoever may not see that project's applications does not learn that there is one.
-            context.authorize("get", existing).map_err(|_| failed(ApplicationError::Different))?;
+            context.authorize("get", existing).map_err(|_refused| failed(ApplicationError::Different))?;
         }
     }
     let is_new = existing.is_none();
@@ -73,7 +73,7 @@ pub(super) async fn create(context: &Context<'_>, asked: Create) -> Result<Reply
     let object = written.ok_or_else(|| access::not_found(&key.name))?;
     context.parts.catalog.catch_up(&key, &object.metadata().resource_version).await;
     let action = if is_new { Action::CreatedApplication } else { Action::UpdatedApplication };
-    audit::application(context, &object, action).await;
+    audit::application(context, &object, &action);
     reply(&object)
 }
 
@@ -103,7 +103,7 @@ pub(super) async fn update(context: &Context<'_>, asked: Update) -> Result<Reply
     check_move(context, found.proof.get(), app)?;
     check(context, app, asked.validate.unwrap_or(true)).await?;
     let object = settle(context, &found.key, |object| rules::plan_update(object, &wanted)).await?;
-    audit::application(context, &object, Action::UpdatedApplication).await;
+    audit::application(context, &object, &Action::UpdatedApplication);
     reply(&object)
 }
 
@@ -119,7 +119,7 @@ pub(super) async fn update_spec(context: &Context<'_>, asked: UpdateSpec) -> Res
     check(context, &wanted.application, asked.validate.unwrap_or(true)).await?;
     let spec = wanted.value.get("spec").cloned().unwrap_or_default();
     let object = settle(context, &found.key, |object| rules::plan_spec(object, &spec)).await?;
-    audit::application(context, &object, Action::UpdatedApplication).await;
+    audit::application(context, &object, &Action::UpdatedApplication);
     let shown = rules::shown(&object).map_err(failed)?;
     Ok(Reply::value(shown.get("spec").cloned().unwrap_or_default()))
 }
@@ -143,7 +143,7 @@ pub(super) async fn patch(context: &Context<'_>, asked: Patch) -> Result<Reply, 
         rules::plan_update(object, &made)
     })
     .await?;
-    audit::application(context, &object, Action::UpdatedApplication).await;
+    audit::application(context, &object, &Action::UpdatedApplication);
     reply(&object)
 }
 
@@ -163,9 +163,9 @@ pub(super) async fn delete(context: &Context<'_>, asked: Delete) -> Result<Reply
         store(context, &found.key.namespace).delete(Own::Application, &found.key.name, &options).await;
     match deleted.map_err(tiphys_service::Error::from)? {
         Deleted::Accepted => {
-            audit::application(context, &object, Action::DeletedApplication).await;
+            audit::application(context, &object, &Action::DeletedApplication);
             Ok(nothing())
         }
-        Deleted::Absent => Err(access::not_found(&namespace_of(context, &found.key.name).to_owned())),
+        Deleted::Absent => Err(access::not_found(&found.key.name)),
     }
 }
