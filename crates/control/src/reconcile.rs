@@ -29,6 +29,7 @@ mod sync;
 mod tests;
 
 use tiphys_lifecycle::refresh::{self as timing, Level};
+use tiphys_lifecycle::status_patch;
 use tiphys_policy::project::namespace_enabled;
 
 use crate::app_key::AppKey;
@@ -84,6 +85,11 @@ async fn round(cx: &mut AppContext<'_>) -> Requeue {
     }
     let (requested, seen) = {
         let mut memory = cx.memory.lock();
+        if memory.reconciled.is_none() && cx.app.operation.is_none() && status_patch::is_awaited(&cx.app) {
+            // The process before this one ended between an operation and the comparison that others wait for: clients
+            // (CLI-516), and a roll-out before its next step (ASET-205).
+            memory.request(Level::Latest);
+        }
         (memory.requested.take(), memory.reconciled)
     };
     let requested = timing::raised(requested, seen, controller.store.moved(&cx.app));

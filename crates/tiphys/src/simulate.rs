@@ -15,6 +15,8 @@ mod log;
 mod manifests;
 #[expect(clippy::indexing_slicing, reason = "members of our own JSON, by name")]
 mod model;
+#[expect(clippy::indexing_slicing, reason = "members of our own JSON, by name")]
+mod neighbour;
 mod observer;
 mod progress;
 #[expect(clippy::indexing_slicing, reason = "members of our own JSON, by name")]

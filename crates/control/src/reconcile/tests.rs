@@ -23,6 +23,7 @@ use crate::applications::{self, Options};
 use crate::context::Context;
 use crate::control_plane::{Access, ControlPlane};
 use crate::controller::ControllerOptions;
+use crate::memory::AppMemory;
 use crate::queue::Priority;
 use crate::scheduler::Requeue;
 use crate::settings_watch::SettingsWatch;
@@ -241,6 +242,31 @@ async fn cli_516_an_operation_is_followed_by_a_comparison_that_tells_its_time() 
     assert_eq!(status["operationState"]["phase"], "Succeeded", "{status:#}");
     let time = |value: &Value| value.as_str().unwrap().parse::<Timestamp>().unwrap();
     assert!(time(&status["reconciledAt"]) >= time(&status["operationState"]["finishedAt"]), "{status:#}");
+}
+
+/// CLI-516, ASET-205: a controller that died between the end of an operation and the comparison after it leaves that
+/// comparison to the next one, which does not wait for the periodic look.
+#[tokio::test(start_paused = true)]
+async fn cli_516_what_waits_for_a_comparison_after_an_operation_gets_it_from_the_next_process() {
+    let bench = Bench::start().await;
+    bench.create(|_| {});
+    let operation = json!({"operation": {"sync": {}}});
+    ask(&bench.sim, Method::PATCH, &format!("{APPS}/shop"), &operation);
+    bench.take();
+    bench.round().await;
+    bench.round().await;
+    tokio::time::sleep(Duration::from_secs(10)).await;
+    let finished = bench.now();
+    let ended = json!({"status": {"operationState": {"finishedAt": finished.strftime("%Y-%m-%dT%H:%M:%SZ").to_string()}}});
+    ask(&bench.sim, Method::PATCH, &format!("{APPS}/shop"), &ended);
+    bench.take();
+    tokio::time::sleep(Duration::from_secs(2)).await;
+    let (_, writes) = bench.round().await;
+    assert!(writes.is_empty(), "this process compared already: {writes:?}");
+    *bench.context.store.get(&AppKey::new("argocd", "shop")).unwrap().memory.lock() = AppMemory::default();
+    let (_, writes) = bench.round().await;
+    let reconciled = writes[0].2["status"]["reconciledAt"].as_str().unwrap().parse::<Timestamp>().unwrap();
+    assert!(reconciled >= finished, "{writes:?}");
 }
 
 /// F11: somebody else's write ends the round, and the next one begins with what is stored.

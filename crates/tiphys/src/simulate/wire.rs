@@ -161,7 +161,7 @@ impl Wires {
     }
 
     /// Notes a request; its number.
-    fn note(&self, request: &Request<Bytes>) -> u64 {
+    pub(super) fn note(&self, request: &Request<Bytes>) -> u64 {
         let mut state = self.state.lock();
         state.requests += 1;
         let number = state.requests;
@@ -430,7 +430,7 @@ fn is_collection_of(request: &Request<Bytes>, plural: &str) -> bool {
     path.ends_with(&format!("/{plural}")) && !path.contains("/namespaces/argocd/")
 }
 
-fn refusal(code: u16) -> Response<Body> {
+pub(super) fn refusal(code: u16) -> Response<Body> {
     let reason = match code {
         403 => "Forbidden",
         429 => "TooManyRequests",

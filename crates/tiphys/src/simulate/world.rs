@@ -22,6 +22,7 @@ use super::hostile::Hostile;
 use super::log;
 use super::manifests;
 use super::model::{ANOTHER, App, Automated, CONTROL_PLANE, METHODS, Model, Rules};
+use super::neighbour::Neighbour;
 use super::observer::{FOREIGN, Observer, Violation};
 use super::sets;
 use super::settled;
@@ -38,7 +39,7 @@ const MARKS: u64 = 0x5eed_3a12_0000_0000;
 /// The time of day at which every run begins.
 const BEGIN: &str = "2026-01-01T00:00:00Z";
 /// Where the cluster is, as settings name it.
-const SERVER: &str = "https://kubernetes.default.svc";
+pub(super) const SERVER: &str = "https://kubernetes.default.svc";
 /// Syncs of a pipeline, one a minute: for longer than nobody may look.
 const SYNCS: usize = 10;
 /// Longest time between two looks at an application: the interval of two minutes with its jitter, a pass, and the
@@ -48,6 +49,8 @@ const LOOK_BOUND: Duration = Duration::from_mins(6);
 const INCLUSIONS: &str = "- apiGroups: ['']\n  kinds: [ConfigMap, Secret, Namespace]\n\
                           - apiGroups: [apps]\n  kinds: [Deployment]\n- apiGroups: [batch]\n  kinds: [Job]\n";
 
+/// Makes the choices about another installation independent of all others.
+const NEIGHBOUR: u64 = 0x5eed_2222_0000_0000;
 /// Makes the choices about sets independent of all others.
 const SETS: u64 = 0x5eed_5e75_0000_0000;
 
@@ -116,6 +119,8 @@ pub(super) struct World {
     hostile: Option<Hostile>,
     /// Who has an `ApplicationSet`, in some of the runs.
     set: Option<sets::Tenant>,
+    /// Another installation on the same cluster, in a tenth of the runs.
+    neighbour: Option<Neighbour>,
     /// Whether something is not noticed before everything is listed again.
     pub(super) needs_resync: bool,
     /// Chance of what was added later, so that what else a seed does stays as it is.
@@ -204,6 +209,7 @@ impl World {
             blindness,
             hostile: None,
             set: None,
+            neighbour: None,
             needs_resync,
             apart: Chance::new(seed ^ LATER),
             tracking: Tracking::choose(seed),
@@ -213,6 +219,12 @@ impl World {
         world.install(has_set);
         if has_set {
             world.set = Some(sets::Tenant::install(&world.wires, &world.users.servers, choice));
+        }
+        let mut choice = Chance::new(seed ^ NEIGHBOUR);
+        // Without an ID of their own nothing tells the objects of two installations apart.
+        if world.tracking.has_id && matches!(troubles, Troubles::OfSeed) && choice.permille(400) {
+            let (wires, servers) = (&world.wires, &world.users.servers);
+            world.neighbour = Some(Neighbour::install(wires, servers, &world.clock, choice, INCLUSIONS));
         }
         if is_attacked {
             world.hostile = Some(Hostile::install(&world.wires, &world.users.servers, apart));
@@ -296,6 +308,9 @@ impl World {
             self.wires.observer.lock().lag = Duration::from_mins(75);
         }
         self.start().await;
+        if let Some(neighbour) = &mut self.neighbour {
+            neighbour.start().await;
+        }
         for _ in 0..self.chance.within(4, 24) {
             let wait = match self.chance.below(10) {
                 0..=4 => self.chance.within(0, 5_000),
@@ -308,6 +323,11 @@ impl World {
             self.attack();
             self.change_set();
             self.change_tracking();
+            if let Some(neighbour) = &mut self.neighbour
+                && let Some(done) = neighbour.act().await
+            {
+                self.tell(&done);
+            }
             if self.chance.permille(300) {
                 self.push_webhook();
             }
@@ -321,6 +341,9 @@ impl World {
         self.users.calm();
         if let Some(tenant) = &mut self.set {
             tenant.calm();
+        }
+        if let Some(neighbour) = &mut self.neighbour {
+            neighbour.calm().await;
         }
         self.pipeline().await;
         self.blind(loses_events).await;
@@ -580,6 +603,10 @@ impl World {
         let at = self.wires.now();
         if let Some(tenant) = &self.hostile {
             tenant.check();
+        }
+        if let Some(neighbour) = self.neighbour {
+            neighbour.check();
+            neighbour.end();
         }
         if let Some(running) = self.running {
             running.controller.abandon();
