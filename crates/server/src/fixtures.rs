@@ -76,6 +76,10 @@ impl Data {
         self
     }
 
+    pub(crate) fn installation(&self) -> &InstallationData {
+        &self.0
+    }
+
     pub(crate) fn world(&self) -> World {
         World::build(&Seen { data: self.0.clone(), ..Seen::default() }, None)
     }

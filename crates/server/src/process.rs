@@ -325,3 +325,58 @@ async fn follow_certificate(
         known = found;
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fixtures::Data;
+    use crate::world::{Seen, TLS_SECRET};
+
+    fn world(data: &Data, own: Option<&Data>) -> World {
+        let mut seen = Seen { data: data.installation().clone(), ..Seen::default() };
+        if let Some(own) = own {
+            seen.secrets = own.installation().secrets.clone();
+        }
+        World::build(&seen, None)
+    }
+
+    fn text(pair: Option<Pair>) -> Option<String> {
+        pair.map(|pair| format!("{} {}", pair.certificate, pair.key.expose()))
+    }
+
+    #[test]
+    fn api_4_the_certificate_is_that_of_its_own_secret_else_that_of_the_installation() {
+        let (none, both) = (Data::new(), [("tls.crt", "c"), ("tls.key", "k")]);
+        assert_eq!(text(certificate(&world(&none, None))), None);
+        let installation = Data::new().secret("argocd-secret", &both);
+        assert_eq!(text(certificate(&world(&installation, None))).as_deref(), Some("c k"));
+        let own = Data::new().secret(TLS_SECRET, &[("tls.crt", "own"), ("tls.key", "k")]);
+        assert_eq!(text(certificate(&world(&installation, Some(&own)))).as_deref(), Some("own k"));
+        let half = Data::new().secret(TLS_SECRET, &[("tls.crt", "own")]);
+        assert_eq!(text(certificate(&world(&installation, Some(&half)))).as_deref(), Some("c k"));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn api_4_another_certificate_counts_for_new_connections_unless_it_cannot_be_used() {
+        let made = rcgen::generate_simple_self_signed(["localhost".to_owned()]).unwrap();
+        let (certificate, key) = (made.cert.pem(), made.signing_key.serialize_pem());
+        let tls = Arc::new(ArcSwapOption::empty());
+        let known = Arc::new(ArcSwap::from_pointee(world(&Data::new(), None)));
+        let following = follow_certificate(Arc::clone(&tls), Arc::clone(&known), TlsOptions::default());
+        let following = tokio::spawn(following);
+        let show = async |certificate: &str| {
+            let own = Data::new().secret(TLS_SECRET, &[("tls.crt", certificate), ("tls.key", &key)]);
+            // The first look comes before the change.
+            tokio::task::yield_now().await;
+            known.store(Arc::new(world(&Data::new(), Some(&own))));
+            tokio::time::advance(TLS_INTERVAL).await;
+            tokio::task::yield_now().await;
+            tls.load_full()
+        };
+        let taken = show(&certificate).await;
+        assert!(taken.is_some());
+        let kept = show("no certificate").await;
+        assert!(kept.is_some_and(|kept| taken.is_some_and(|taken| Arc::ptr_eq(&kept, &taken))));
+        following.abort();
+    }
+}

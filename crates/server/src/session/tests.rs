@@ -1,4 +1,3 @@
-use futures::FutureExt as _;
 use jiff::SignedDuration;
 use serde_json::{Value, json};
 use tiphys_service::jwt;
