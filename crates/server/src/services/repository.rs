@@ -100,9 +100,13 @@ pub(super) async fn call(context: &Context<'_>, method: &str, message: Value) ->
 fn message_members(message: Value) -> Map<String, Value> {
     match message {
         Value::Object(mut members) => {
-            // The query of validations has one spelling of its own.
-            if let Some(flag) = members.remove("enableOci") {
-                members.insert("enableOCI".to_owned(), flag);
+            // The query of validations has spellings of its own.
+            for (sent, known) in
+                [("enableOci", "enableOCI"), ("insecureOciForceHttp", "insecureOCIForceHttp")]
+            {
+                if let Some(flag) = members.remove(sent) {
+                    members.insert(known.to_owned(), flag);
+                }
             }
             members
         }
