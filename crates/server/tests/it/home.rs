@@ -38,7 +38,7 @@ pub(crate) const KEY: &str = "signing-key";
 /// The password of the accounts.
 pub(crate) const PASSWORD: &str = "hunter2hunter2";
 /// Time after which what is waited for is missing: a test that fails has to end.
-const PATIENCE: Duration = Duration::from_secs(60);
+const PATIENCE: Duration = Duration::from_mins(1);
 const BEGIN: &str = "2026-01-01T00:00:00Z";
 
 /// An installation before its server is started.
