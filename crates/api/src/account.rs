@@ -75,6 +75,11 @@ impl Account {
     pub fn has(&self, capability: Capability) -> bool {
         self.capabilities.contains(&capability)
     }
+
+    /// Whether it has a token of this id.
+    pub fn has_token(&self, id: &str) -> bool {
+        self.tokens.iter().any(|token| token.id == id)
+    }
 }
 
 /// Why accounts cannot be read: then none can be looked up (API-44).
@@ -95,6 +100,13 @@ pub struct Accounts {
     pub all: BTreeMap<String, Account>,
     /// In words for people.
     pub warnings: Vec<String>,
+}
+
+impl Accounts {
+    /// Whether nobody can log in with a password.
+    pub fn has_no_logins(&self) -> bool {
+        !self.all.values().any(|account| account.is_enabled && account.has(Capability::Login))
+    }
 }
 
 /// The key of `argocd-secret` that holds something of an account: `password`, `passwordMtime` or `tokens`.
@@ -138,7 +150,12 @@ pub fn accounts(
     for account in found.all.values_mut() {
         let stored = |what: &str| secret.get(&secret_key(&account.name, what)).map(String::as_str);
         account.password = stored("password").unwrap_or_default().into();
-        account.password_since = stored("passwordMtime").and_then(|text| text.parse().ok());
+        let since = stored("passwordMtime").filter(|text| !text.is_empty());
+        account.password_since = since.and_then(|text| text.trim().parse().ok());
+        if since.is_some() && account.password_since.is_none() {
+            let key = secret_key(&account.name, "passwordMtime");
+            found.warnings.push(format!("argocd-secret: {key} is no time"));
+        }
         account.tokens = tokens(&account.name, stored("tokens"))?;
     }
     Ok(found)
@@ -217,7 +234,13 @@ mod tests {
         );
         assert_eq!(warnings.len(), 2, "{warnings:?}");
         let off = accounts(&map(&[("admin.enabled", "false")]), &map(&[])).unwrap();
-        assert!(!off.all["admin"].is_enabled);
+        assert!(
+            !off.all["admin"].is_enabled
+                && off.has_no_logins()
+                && !Accounts { all, warnings }.has_no_logins()
+        );
+        let odd = accounts(&map(&[]), &map(&[("admin.passwordMtime", "yesterday")])).unwrap();
+        assert!(odd.all["admin"].password_since.is_none() && odd.warnings.len() == 1);
     }
 
     #[test]

@@ -17,6 +17,7 @@ use std::time::Duration;
 use serde::Deserialize;
 use serde_json::Value;
 
+use crate::account::{AccountError, Accounts};
 use crate::names;
 use crate::repository::{Isolation, TemplateMatching};
 use crate::secret::Secret;
@@ -203,6 +204,14 @@ impl Settings {
     /// Data of `argocd-cm`.
     pub fn cm(&self) -> &BTreeMap<String, String> {
         &self.data.cm
+    }
+
+    /// The local accounts (API-44).
+    ///
+    /// # Errors
+    /// When a switch or a list of tokens cannot be read.
+    pub fn accounts(&self) -> Result<Accounts, AccountError> {
+        crate::account::accounts(self.cm(), &self.data.secret)
     }
 
     /// Data of `argocd-cmd-params-cm`.

@@ -283,7 +283,7 @@ async fn bcrypt(session: &Session<'_>) -> Result<Ended, Failure> {
         Secret::new(text.expose().trim_end_matches(['\r', '\n']).to_owned())
     };
     let hash = hashed(&password).map_err(|error| Failure::generic(error.to_string()))?;
-    session.terminal.print(hash.expose());
+    session.terminal.print(hash.as_str());
     Ok(OK)
 }
 

@@ -80,10 +80,28 @@ fn integrity(world: &World, project: &str, url: &str) -> Option<Vec<u8>> {
     Some(world.integrity(project, &mut std::iter::once(url)))
 }
 
+/// Beginnings of keys that have an effect, but on no comparison: on webhooks and on the API server.
+const OF_OTHERS: [&str; 13] = [
+    "webhook.",
+    "additionalUrls",
+    "accounts.",
+    "admin.enabled",
+    "passwordPattern",
+    "users.",
+    "ui.",
+    "help.",
+    "ga.",
+    "server.",
+    "rbac.",
+    "application.sync.requireOverridePrivilegeForRevisionSync",
+    "applicationset.unscoped.policy",
+];
+
 /// Whether a key that a comparison may depend on is different. Keys without an effect, and those that only webhooks
 /// read, are none.
 fn settings_differ(old: &BTreeMap<String, String>, new: &BTreeMap<String, String>) -> bool {
-    let counts = |key: &str| !key.starts_with("webhook.") && support::has_effect(key);
+    let counts =
+        |key: &str| !OF_OTHERS.iter().any(|begin| key.starts_with(begin)) && support::has_effect(key);
     let differs = |(key, value): (&String, &String), other: &BTreeMap<String, String>| {
         counts(key) && other.get(key) != Some(value)
     };

@@ -3,10 +3,13 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use tiphys_api::repo_url;
+use serde_json::Value;
+use tiphys_api::{Application, ApplicationSet, repo_url};
 use tiphys_cluster::Connection;
 use tiphys_lifecycle::refresh::Level;
 use tiphys_lifecycle::webhook::{Push, SetEvent};
+use tiphys_object::ResourceKey;
+use tiphys_source::Sources;
 
 use crate::app_key::AppKey;
 use crate::applications;
@@ -14,6 +17,7 @@ use crate::context::Context;
 use crate::control_plane::{Access, ControlPlane, StartError};
 use crate::metrics::{AppInfo, ClusterInfo, Found};
 use crate::queue::Priority;
+use crate::reconcile::shown::{self, ShowError};
 use crate::sets::{self, Sets};
 use crate::settings_watch::SettingsWatch;
 use crate::store::AppEntry;
@@ -124,6 +128,71 @@ impl Controller {
         if let Some(sets) = &self.sets {
             sets.close();
         }
+    }
+
+    /// The manifests of an application's sources, at those revisions that were compared last or at others by the
+    /// position of their source, without secrets (API-146).
+    ///
+    /// # Errors
+    /// When they cannot be rendered.
+    pub async fn manifests(
+        &self,
+        (namespace, name): (&str, &str),
+        revisions: &[(usize, String)],
+    ) -> Result<Vec<Value>, ShowError> {
+        Box::pin(shown::manifests(&self.context, &AppKey::new(namespace, name), revisions)).await
+    }
+
+    /// Whether the sources of an application can be rendered, whether it is stored or not (API-126).
+    ///
+    /// # Errors
+    /// When they cannot, or nobody can tell.
+    pub async fn check_sources(&self, app: Application) -> Result<(), ShowError> {
+        Box::pin(shown::check_sources(&self.context, app)).await
+    }
+
+    /// What an application manages, wanted and live, without secrets (API-138).
+    ///
+    /// # Errors
+    /// When it cannot be compared.
+    pub async fn managed(&self, namespace: &str, name: &str) -> Result<Vec<Value>, ShowError> {
+        Box::pin(shown::managed(&self.context, &AppKey::new(namespace, name))).await
+    }
+
+    /// The tree of an application's resources (API-137).
+    ///
+    /// # Errors
+    /// When it cannot be compared.
+    pub async fn resource_tree(&self, namespace: &str, name: &str) -> Result<Value, ShowError> {
+        Box::pin(shown::resource_tree(&self.context, &AppKey::new(namespace, name))).await
+    }
+
+    /// A live object of an application, without secrets (API-139).
+    ///
+    /// # Errors
+    /// When it is none of the application's, or cannot be read.
+    pub async fn resource(
+        &self,
+        (namespace, name): (&str, &str),
+        resource: &ResourceKey,
+    ) -> Result<Value, ShowError> {
+        Box::pin(shown::resource(&self.context, &AppKey::new(namespace, name), resource)).await
+    }
+
+    /// The Applications that a set would make (API-157).
+    ///
+    /// # Errors
+    /// When it cannot generate, or sets are not worked on here.
+    pub async fn generated(&self, set: ApplicationSet) -> Result<Vec<Application>, ShowError> {
+        let Some(sets) = &self.sets else {
+            return Err(ShowError::Unavailable("ApplicationSets are not worked on here".to_owned()));
+        };
+        Box::pin(sets.preview(set)).await.map_err(ShowError::Failed)
+    }
+
+    /// All repositories, as this process knows them.
+    pub fn sources(&self) -> &Sources {
+        &self.context.sources
     }
 
     /// Takes what a webhook tells `ApplicationSets`; what it causes happens later. `false` when too much waits.

@@ -23,6 +23,7 @@ mod record;
 mod refresh;
 mod resolve;
 mod settle;
+pub(crate) mod shown;
 mod sync;
 #[cfg(test)]
 mod tests;

@@ -99,7 +99,7 @@ impl Random {
     }
 
     /// The same source for those who spread waits.
-    pub(crate) fn jitter(&self) -> Jitter {
+    pub fn jitter(&self) -> Jitter {
         let random = self.clone();
         Arc::new(move || random.fraction())
     }

@@ -21,7 +21,7 @@ use crate::{Decision, pattern};
 
 pub(crate) use destination::destination_refusal;
 pub use destination::{ClusterLookup, Target, cluster_reachable, destination_permitted};
-pub use effective::{EffectiveInputs, effective};
+pub use effective::{EffectiveInputs, effective, global_projects};
 pub use integrity::{SignaturePolicy, SignaturePolicyError, signature_policy};
 pub use orphans::{Candidate, is_orphan, monitors_orphans, orphan_warning};
 pub use resource::{Resource, kind_permitted, live_permitted, orphan_ignored, resource_permitted};

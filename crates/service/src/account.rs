@@ -1,7 +1,10 @@
-//! Local accounts: what a call would change (API-54..57).
+//! Local accounts: what a call would change (API-46, API-47, API-54..57).
 //!
 //! Passwords and tokens are kept in `argocd-secret`; a change is made on the state that was read, so that no token is lost
 //! to somebody else's.
+
+mod first_start;
+mod password;
 
 use std::collections::BTreeMap;
 
@@ -24,12 +27,13 @@ use crate::jwt::{self, Claims};
 use crate::managed;
 use crate::store::Store;
 
+pub use first_start::{Drawn, INITIAL_SECRET, first_start, plan_done, plan_initial, plan_keys, prepare};
+pub use password::{HASH_COST, PasswordHash, SALT_BYTES, hash, hashed, verify, verify_nobody};
+
 /// What a password has to look like where the settings say nothing (API-56).
 pub const PASSWORD_PATTERN: &str = "^.{8,32}$";
 /// Setting with another pattern.
 const PATTERN_KEY: &str = "passwordPattern";
-/// Work that a hash takes (API-47).
-const COST: u32 = 10;
 /// Key that tokens are signed with.
 const SIGNING_KEY: &str = "server.secretkey";
 
@@ -51,7 +55,10 @@ pub enum AccountCallError {
     Pattern(String),
     /// The password cannot be hashed.
     #[error("the password cannot be stored: {0}")]
-    Hash(String),
+    Hash(&'static str),
+    /// Without chance there are no passwords.
+    #[error("{0}")]
+    Chance(&'static str),
     /// The account has no tokens (API-57).
     #[error("account '{0}' does not have apiKey capability")]
     NoTokens(String),
@@ -80,6 +87,7 @@ impl AccountCallError {
             Self::Password(_)
             | Self::Pattern(_)
             | Self::Hash(_)
+            | Self::Chance(_)
             | Self::NoTokens(_)
             | Self::UsedTokenId(_) => Code::Unknown,
         }
@@ -111,21 +119,6 @@ pub fn check_password(settings: &BTreeMap<String, String>, password: &str) -> Re
     if expression.is_match(password) { Ok(()) } else { Err(AccountCallError::Password(pattern.to_owned())) }
 }
 
-/// The hash that is stored of a password (API-47).
-///
-/// # Errors
-/// When it has a byte that ends it early, or is too long to count as a whole.
-pub fn hashed(password: &Secret<String>) -> Result<Secret<String>, AccountCallError> {
-    let text = password.expose();
-    // What stands behind these counts for nothing in a hash, and nobody would notice.
-    if text.contains('\0') {
-        return Err(AccountCallError::Hash("it has a null character".to_owned()));
-    }
-    bcrypt::non_truncating_hash(text, COST)
-        .map(Secret::new)
-        .map_err(|error| AccountCallError::Hash(error.to_string()))
-}
-
 /// What setting a password changes.
 ///
 /// # Errors
@@ -133,14 +126,16 @@ pub fn hashed(password: &Secret<String>) -> Result<Secret<String>, AccountCallEr
 pub fn plan_password(
     (namespace, stored): (&str, Option<&Object>),
     settings: &BTreeMap<String, String>,
-    (name, hash): (&str, &Secret<String>),
+    (name, hash): (&str, &PasswordHash),
     now: Timestamp,
 ) -> Result<Change, AccountCallError> {
     find(settings, stored, name)?;
-    let at = tiphys_go::time::format(tiphys_go::time::RFC_3339, whole_second(now), &TimeZone::UTC);
     Ok(put(
         (namespace, stored),
-        [(secret_key(name, "password"), hash.expose().clone()), (secret_key(name, "passwordMtime"), at)],
+        [
+            (secret_key(name, "password"), hash.as_str().to_owned()),
+            (secret_key(name, "passwordMtime"), rfc_3339(now)),
+        ],
     ))
 }
 
@@ -191,8 +186,10 @@ fn entry(issue: &Issue<'_>) -> AccountToken {
     AccountToken { id: issue.id.to_owned(), iat, exp }
 }
 
-fn whole_second(now: Timestamp) -> Timestamp {
-    Timestamp::from_second(now.as_second()).unwrap_or(now)
+/// A time in whole seconds, as it is stored.
+fn rfc_3339(now: Timestamp) -> String {
+    let second = Timestamp::from_second(now.as_second()).unwrap_or(now);
+    tiphys_go::time::format(tiphys_go::time::RFC_3339, second, &TimeZone::UTC)
 }
 
 fn find(
@@ -303,7 +300,10 @@ impl<'a> Accounts<'a> {
     ) -> Result<(), Error> {
         self.may(Action::Update, name)?;
         check_password(self.settings, password.expose())?;
-        let hash = hashed(password)?;
+        // Nobody waits tens of milliseconds for somebody else's hash.
+        let password = password.clone();
+        let hashing = tokio::task::spawn_blocking(move || hashed(&password));
+        let hash = hashing.await.map_err(|_panic| AccountCallError::Hash("its hash cannot be made"))??;
         let plan = |stored: Option<&Object>| {
             let place = (self.store.namespace(), stored);
             plan_password(place, self.settings, (name, &hash), now).map_err(Error::from)

@@ -3,6 +3,8 @@
 use tiphys_cluster::ApiError;
 
 use crate::account::AccountCallError;
+use crate::application::ApplicationError;
+use crate::application_set::ApplicationSetError;
 use crate::certificate::CertificateError;
 use crate::cluster::ClusterCallError;
 use crate::gpg_key::GpgKeyError;
@@ -100,6 +102,12 @@ pub enum Error {
     /// A call about a project.
     #[error(transparent)]
     Project(#[from] ProjectError),
+    /// A call about an application.
+    #[error(transparent)]
+    Application(#[from] ApplicationError),
+    /// A call about an `ApplicationSet`.
+    #[error(transparent)]
+    ApplicationSet(#[from] ApplicationSetError),
     /// A call about certificates or host keys.
     #[error(transparent)]
     Certificate(#[from] CertificateError),
@@ -136,6 +144,8 @@ impl Error {
             Self::Template(error) => error.code(),
             Self::Cluster(error) => error.code(),
             Self::Project(error) => error.code(),
+            Self::Application(error) => error.code(),
+            Self::ApplicationSet(error) => error.code(),
             Self::Certificate(error) => error.code(),
             Self::GpgKey(error) => error.code(),
             Self::Account(error) => error.code(),

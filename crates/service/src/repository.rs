@@ -5,7 +5,7 @@
 mod shell;
 #[cfg(test)]
 mod tests;
-mod view;
+pub(crate) mod view;
 
 use tiphys_api::repo_url;
 use tiphys_api::repository::{
@@ -19,7 +19,7 @@ use crate::managed::{self, SecretError};
 use crate::secrets::Secrets;
 
 pub use shell::{Create, Listed, Repositories};
-pub use view::shown;
+pub use view::{read, shown};
 
 /// Why a call about a repository fails. Texts show URLs without what stands before their host (REP-18).
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]

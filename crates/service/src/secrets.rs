@@ -1,6 +1,6 @@
 //! The Secrets of the control plane's namespace, as far as they were read.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::sync::Arc;
 
@@ -20,6 +20,7 @@ pub(crate) const CLUSTER: &str = "cluster";
 pub struct Secrets {
     namespace: String,
     by_name: BTreeMap<String, Arc<Object>>,
+    touched: BTreeSet<String>,
 }
 
 impl fmt::Debug for Secrets {
@@ -32,7 +33,7 @@ impl Secrets {
     /// Takes the Secrets of a namespace.
     pub fn new(namespace: &str, objects: impl IntoIterator<Item = Arc<Object>>) -> Self {
         let by_name = objects.into_iter().map(|object| (object.name().to_owned(), object)).collect();
-        Self { namespace: namespace.to_owned(), by_name }
+        Self { namespace: namespace.to_owned(), by_name, touched: BTreeSet::new() }
     }
 
     /// The namespace.
@@ -47,10 +48,16 @@ impl Secrets {
 
     /// Remembers what a Secret is now; `None` when it is gone.
     pub fn put(&mut self, name: &str, object: Option<Arc<Object>>) {
+        self.touched.insert(name.to_owned());
         match object {
             Some(object) => drop(self.by_name.insert(name.to_owned(), object)),
             None => drop(self.by_name.remove(name)),
         }
+    }
+
+    /// The Secrets that were told since, as they are; `None` for those that are gone.
+    pub fn touched(&self) -> impl Iterator<Item = (&str, Option<&Arc<Object>>)> {
+        self.touched.iter().map(|name| (name.as_str(), self.by_name.get(name)))
     }
 
     /// Repositories of a kind, by the name of their Secret.

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use serde_json::Value;
 use smol_str::SmolStr;
 use tiphys_cluster::{ApiError, DeleteOptions, Deleted, Propagation, Target, Writer};
 use tiphys_object::{Gvk, Object, access};
@@ -48,6 +49,28 @@ impl Store {
     /// When the cluster does not say.
     pub async fn get(&self, kind: Own, name: &str) -> Result<Option<Arc<Object>>, ApiError> {
         self.writer.get(&self.target(kind, name)).await
+    }
+
+    /// The same for another namespace.
+    #[must_use]
+    pub fn of(&self, namespace: &str) -> Self {
+        Self::new(self.writer.clone(), namespace)
+    }
+
+    /// Deletes one of the objects; its finalizers decide what goes with it.
+    ///
+    /// # Errors
+    /// When the cluster refuses.
+    pub async fn delete(&self, kind: Own, name: &str, options: &DeleteOptions) -> Result<Deleted, ApiError> {
+        self.writer.delete(&self.permit(kind, name), &self.target(kind, name), options).await
+    }
+
+    /// Writes an Event.
+    ///
+    /// # Errors
+    /// When the cluster refuses.
+    pub async fn record(&self, name: &str, event: &Value) -> Result<(), ApiError> {
+        self.writer.create(&self.permit(Own::Event, name), event).await.map(drop)
     }
 
     /// Decides and writes, until what was decided is written: when an object is not what the decision saw, it is

@@ -121,6 +121,12 @@ fn not_found(url: &str) -> TemplateError {
     TemplateError::NotFound(repo_url::redact(url))
 }
 
+/// The template of a request; its members are the keys of a Secret.
+pub fn read(members: &Map<String, Value>) -> CredentialTemplate {
+    let data = crate::repository::view::texts(members);
+    CredentialTemplate::from_secret(&tiphys_api::application::Metadata::default(), &data)
+}
+
 /// The members of an answer (REP-13).
 pub fn shown(template: &CredentialTemplate) -> Value {
     let credentials = &template.credentials;

@@ -93,6 +93,7 @@ async fn show(
     let place = ready::Place {
         program: program(),
         url: live.url(),
+        login: live.login(),
         directory: directory.path(),
         data: start.data.as_deref(),
     };

@@ -6,6 +6,7 @@ use std::process::ExitCode;
 use tiphys_exec::launch;
 
 mod allocator;
+mod api_server;
 mod demo;
 mod install;
 mod k8s_auth;

@@ -16,6 +16,10 @@ use tiphys_object::{Gvk, ResourceKey};
 use tiphys_policy::permit::Permit;
 use tokio::net::TcpListener;
 
+use crate::api_server;
+
+/// What a process can be.
+const ROLES: [&str; 3] = ["controller", "repo", "server"];
 /// The reference's controller of `ApplicationSets`.
 const SET_CONTROLLER: &str = "argocd-applicationset-controller";
 
@@ -32,12 +36,15 @@ struct Run {
     /// Namespace with the Applications and settings
     #[arg(short, long, default_value = "argocd")]
     namespace: String,
-    /// Port of the webhook, health and metrics endpoints
+    /// Port of the API, and of the webhook, health and metrics endpoints
     #[arg(long, default_value_t = 8080)]
     port: u16,
     /// Address of these endpoints
     #[arg(long, default_value = "127.0.0.1")]
     address: IpAddr,
+    /// Serve the API in plain text, whatever certificate the installation has
+    #[arg(long)]
+    insecure: bool,
     /// Look, but write nothing
     #[arg(long)]
     read_only: bool,
@@ -70,8 +77,8 @@ struct Run {
 struct Serve {
     #[command(flatten)]
     run: Run,
-    /// Roles: controller and repo (which run together), separated by commas
-    #[arg(long, default_value = "controller,repo", value_delimiter = ',')]
+    /// Roles: controller, repo and server (which run together), separated by commas
+    #[arg(long, default_value = "controller,repo,server", value_delimiter = ',')]
     roles: Vec<String>,
     /// Port of the controller's metrics and health endpoints
     #[arg(long, default_value_t = 8082)]
@@ -81,7 +88,7 @@ struct Serve {
 /// `tiphys run`.
 pub(crate) fn run(args: &[OsString]) -> ExitCode {
     match tiphys::arguments::parse::<Run>("tiphys run", args) {
-        Ok(run) => start(run, None),
+        Ok(run) => start(run, (None, true)),
         Err(code) => code,
     }
 }
@@ -92,22 +99,23 @@ pub(crate) fn serve(args: &[OsString]) -> ExitCode {
         Ok(serve) => serve,
         Err(code) => return code,
     };
-    if let Some(role) = serve.roles.iter().find(|role| !["controller", "repo"].contains(&role.as_str())) {
+    if let Some(role) = serve.roles.iter().find(|role| !ROLES.contains(&role.as_str())) {
+        let text = format!("unknown role {role:?}; this version has the roles controller, repo and server");
+        return crate::fail(&text, 2);
+    }
+    if !serve.roles.iter().any(|role| role == "controller") {
         return crate::fail(
-            &format!("unknown role {role:?}; this version has the roles controller and repo"),
+            "the roles repo and server run inside the controller; add the role controller",
             2,
         );
     }
-    if !serve.roles.iter().any(|role| role == "controller") {
-        return crate::fail("the role repo runs inside the controller; add the role controller", 2);
-    }
-    let port = serve.metrics_port;
-    start(serve.run, Some(port))
+    let with_api = serve.roles.iter().any(|role| role == "server");
+    start(serve.run, (Some(serve.metrics_port), with_api))
 }
 
-fn start(run: Run, metrics_port: Option<u16>) -> ExitCode {
+fn start(run: Run, roles: (Option<u16>, bool)) -> ExitCode {
     init_log(&run.loglevel, &run.logformat);
-    block_on(main(run, metrics_port))
+    block_on(main(run, roles))
 }
 
 /// Runs the process's one future, with threads and memory as a controller wants them.
@@ -161,13 +169,21 @@ pub(crate) fn init_log(level: &str, format: &str) {
     }
 }
 
-async fn main(run: Run, metrics_port: Option<u16>) -> anyhow::Result<()> {
+async fn main(run: Run, (metrics_port, with_api): (Option<u16>, bool)) -> anyhow::Result<()> {
     let endpoints = Endpoints::new();
     let address = SocketAddr::new(run.address, run.port);
     let listener = TcpListener::bind(address)
         .await
         .with_context(|| format!("cannot listen on {address}; choose another port with --port"))?;
-    let mut servers = vec![serve_http(listener, &endpoints)];
+    let mut servers = Vec::new();
+    let api = if with_api {
+        let api = api_server::open(&tiphys_control::http::router(endpoints.clone()));
+        api.listen(listener);
+        Some(api)
+    } else {
+        servers.push(serve_http(listener, &endpoints));
+        None
+    };
     if let Some(port) = metrics_port.filter(|port| *port != run.port) {
         let address = SocketAddr::new(run.address, port);
         let listener =
@@ -179,7 +195,7 @@ async fn main(run: Run, metrics_port: Option<u16>) -> anyhow::Result<()> {
     let application_sets = prepare(&run, &connection, &discovery).await?;
     let options = ControllerOptions {
         namespace: run.namespace.clone(),
-        connection,
+        connection: connection.clone(),
         cache_dir: cache_dir(&run)?,
         own_dirs: Vec::new(),
         env: environment(&run),
@@ -193,6 +209,16 @@ async fn main(run: Run, metrics_port: Option<u16>) -> anyhow::Result<()> {
         started = Controller::start(options) => started?,
         () = stop_signal() => return Ok(()),
     };
+    if let Some(api) = &api {
+        let place = api_server::Place {
+            connection,
+            namespace: run.namespace.clone(),
+            env: environment(&run),
+            read_only: run.read_only,
+            insecure: run.insecure,
+        };
+        api_server::start(api, &controller, place).await.context("the API server cannot start")?;
+    }
     endpoints.ready(controller.clone());
     tracing::info!(
         version = env!("CARGO_PKG_VERSION"),
@@ -207,6 +233,9 @@ async fn main(run: Run, metrics_port: Option<u16>) -> anyhow::Result<()> {
     };
     tracing::info!("stopping");
     controller.stop().await;
+    if let Some(api) = api {
+        api.stop().await;
+    }
     for server in servers {
         server.abort();
     }

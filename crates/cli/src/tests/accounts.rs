@@ -66,7 +66,7 @@ fn cli_821_a_password_is_set() {
     assert_eq!(code, 20);
     assert_eq!(bed.succeeds(&[&set[..], &["correct horse"]].concat()), "Password updated\n");
     let stored = bed.secret("argocd-secret").unwrap();
-    assert!(stored["admin.password"].as_str().unwrap().starts_with("$2b$10$"));
+    assert!(stored["admin.password"].as_str().unwrap().starts_with("$2a$10$"));
     assert_eq!(stored["admin.passwordMtime"], "2026-08-01T10:00:00Z");
     assert_eq!(stored["server.secretkey"], "key", "what else is there stays");
 }
@@ -103,7 +103,7 @@ fn cli_822_a_token_is_made_used_once_and_ended() {
 #[test]
 fn cli_822_hashes_and_the_token_of_a_context() {
     let (written, code) = execute("argocd", &[], &["account", "bcrypt", "--password", "correct horse"]);
-    assert!(code == 0 && written.stdout.starts_with("$2b$10$") && written.stdout.len() == 60, "{written:?}");
+    assert!(code == 0 && written.stdout.starts_with("$2a$10$") && written.stdout.len() == 60, "{written:?}");
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("config");
     let session = |token: &str| {

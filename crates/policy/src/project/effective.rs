@@ -41,16 +41,25 @@ pub fn effective(project: &AppProject, inputs: &EffectiveInputs<'_>) -> AppProje
             });
         }
     }
-    for entry in inputs.settings.global_projects() {
-        // The list ends at the first entry that cannot be used; earlier ones stay (REP-185).
-        let Some(selected) = selects(entry.label_selector.as_ref(), &project.metadata.labels) else { break };
-        if !selected || entry.project_name == name {
-            continue;
-        }
-        let Some(global) = inputs.projects.iter().find(|p| p.name() == entry.project_name) else { break };
+    for global in global_projects(project, inputs) {
         inherit(&mut result, global);
     }
     result
+}
+
+/// The global projects that a project inherits from, in the order of the settings.
+pub fn global_projects<'a>(project: &AppProject, inputs: &EffectiveInputs<'a>) -> Vec<&'a AppProject> {
+    let mut found = Vec::new();
+    for entry in inputs.settings.global_projects() {
+        // The list ends at the first entry that cannot be used; earlier ones stay (REP-185).
+        let Some(selected) = selects(entry.label_selector.as_ref(), &project.metadata.labels) else { break };
+        if !selected || entry.project_name == project.name() {
+            continue;
+        }
+        let Some(global) = inputs.projects.iter().find(|p| p.name() == entry.project_name) else { break };
+        found.push(global);
+    }
+    found
 }
 
 /// Appends what is inherited (REP-186).

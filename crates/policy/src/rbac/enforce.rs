@@ -164,6 +164,11 @@ impl Rbac {
         &self.warnings
     }
 
+    /// The claims that hold groups (API-90).
+    pub fn scopes(&self) -> impl Iterator<Item = &str> {
+        self.scopes.iter().map(SmolStr::as_str)
+    }
+
     /// The options in force.
     pub(super) fn options(&self) -> RbacOptions {
         self.options

@@ -119,7 +119,8 @@ impl<'a> Repositories<'a> {
     /// All that the caller may see, with the state of each connection (REP-42). `sources` tests; without it nobody is
     /// asked.
     pub async fn list(&self, secrets: &Secrets, sources: Option<&Sources>, now: Timestamp) -> Vec<Listed> {
-        let asked = self.visible(secrets).into_iter().map(|repository| listed(repository, sources, now));
+        let visible = self.visible(secrets).into_iter();
+        let asked: Vec<_> = visible.map(|repository| listed(repository, sources, now)).collect();
         futures::stream::iter(asked).buffered(TESTS_MAX).collect().await
     }
 

@@ -1,10 +1,35 @@
-//! A repository as an answer shows it: without anything that opens a door (REP-13).
+//! A repository as a request has it, and as an answer shows it: without anything that opens a door (REP-13).
+
+use std::collections::BTreeMap;
 
 use serde_json::{Map, Value, json};
+use tiphys_api::application::Metadata;
 use tiphys_api::repo_url::mask_password;
 use tiphys_api::repository::Repository;
 
 use crate::connection::State;
+
+/// The repository of a request. Its members are the keys of a Secret, but for the URL; what only answers have is not
+/// looked at.
+pub fn read(members: &Map<String, Value>) -> Repository {
+    let mut data = texts(members);
+    if let Some(url) = data.remove("repo") {
+        data.insert("url".to_owned(), url);
+    }
+    Repository::from_secret(&Metadata::default(), &data)
+}
+
+/// The members of a request that are set, as a Secret has them.
+pub(crate) fn texts(members: &Map<String, Value>) -> BTreeMap<String, String> {
+    let text = |value: &Value| match value {
+        Value::String(text) => Some(text.clone()),
+        Value::Bool(flag) => Some(flag.to_string()),
+        Value::Number(number) => Some(number.to_string()),
+        Value::Null | Value::Array(_) | Value::Object(_) => None,
+    };
+    let texts = members.iter().filter_map(|(key, value)| Some((key.clone(), text(value)?)));
+    texts.filter(|(_, text)| !text.is_empty()).collect()
+}
 
 /// The members of an answer (REP-13). Zero values are left out, except the URL and the state of the connection.
 pub fn shown(repository: &Repository, state: &State) -> Value {

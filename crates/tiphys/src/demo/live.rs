@@ -8,17 +8,17 @@ use std::time::Duration;
 use anyhow::Context as _;
 use axum::Router;
 use axum::routing::get;
-use axum::serve::ListenerExt as _;
 use serde_json::{Value, json};
 use tiphys_api::settings::ClientLimits;
 use tiphys_cluster::{ApplyMethod, ApplyOptions, Connection, Discovery, Target, Writer};
 use tiphys_control::http::Endpoints;
 use tiphys_control::{Controller, ControllerOptions};
-use tiphys_object::ResourceKey;
+use tiphys_object::{Gvk, ResourceKey};
 use tiphys_policy::permit::Permit;
+use tiphys_server::process::Server;
+use tiphys_service::account::INITIAL_SECRET;
 use tokio::net::TcpListener;
 use tokio::sync::watch;
-use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
@@ -31,6 +31,7 @@ use super::repository::Repository;
 use super::scenario::{NAMESPACE, Scenario};
 use super::verbs::Running;
 use super::{Paths, control, port, progressive};
+use crate::api_server;
 
 /// Time until every Application was compared once.
 const PATIENCE: Duration = Duration::from_mins(1);
@@ -39,15 +40,16 @@ const STOP_TIMEOUT: Duration = Duration::from_secs(1);
 /// Interval at which the repository is looked at when nothing was announced.
 const POLL: &str = "10s";
 
-const FRONT: &str = "This is a Tiphys demo. There is no web interface yet; the repository is at /git/demo.git, \
-                     metrics are at /metrics.\n";
+const FRONT: &str = "This is a Tiphys demo. There is no web interface yet; the API is at /api/v1, the \
+                     repository at /git/demo.git, metrics are at /metrics.\n";
 
 /// A running demo.
 pub(crate) struct Live {
     cluster: Cluster,
     controller: Controller,
     server: GitServer,
-    http: JoinHandle<()>,
+    api: Server,
+    login: String,
     tasks: TaskTracker,
     cancel: CancellationToken,
     shown: watch::Receiver<All>,
@@ -76,7 +78,7 @@ impl Live {
         let repository = Repository::new(paths.git().join("demo.git"));
         let server = GitServer::new(paths.git(), repository.clone(), start.address, &url);
         let endpoints = Endpoints::new();
-        let http = serve(listener, &endpoints, &server);
+        let api = serve(listener, &endpoints, &server);
         let data = (!directory.is_temporary()).then(|| paths.cluster());
         let options = cluster::Options { seed, data: data.as_deref(), speed: start.speed };
         let former_url = record.as_ref().map(|record| record.repository.as_str());
@@ -119,6 +121,15 @@ impl Live {
         .await?;
         server.follow(controller.clone()).await?;
         endpoints.ready(controller.clone());
+        let place = api_server::Place {
+            connection: connection.clone(),
+            namespace: NAMESPACE.to_owned(),
+            env: environment(),
+            read_only: false,
+            insecure: true,
+        };
+        api_server::start(&api, &controller, place).await?;
+        let login = login(&writer, &url).await?;
         let (tasks, cancel) = (TaskTracker::new(), CancellationToken::new());
         let shown = applications::follow(&connection, &discovery, &tasks, &cancel).await?;
         applications::compared(shown.clone(), &names, PATIENCE).await?;
@@ -134,12 +145,30 @@ impl Live {
         tasks.spawn(control::serve(socket, running.clone(), cancel.clone()));
         let is_new = record.is_none();
         cluster.set_faults(seed, start.faults);
-        Ok(Self { cluster, controller, server, http, tasks, cancel, shown, url, running, scenario, is_new })
+        Ok(Self {
+            cluster,
+            controller,
+            server,
+            api,
+            login,
+            tasks,
+            cancel,
+            shown,
+            url,
+            running,
+            scenario,
+            is_new,
+        })
     }
 
     /// Address of the repository.
     pub(crate) fn url(&self) -> &str {
         &self.url
+    }
+
+    /// The command that logs in to the API.
+    pub(crate) fn login(&self) -> &str {
+        &self.login
     }
 
     /// Begins to show what happens, once the user knows where everything is.
@@ -178,7 +207,9 @@ impl Live {
     pub(crate) async fn stop(self) {
         self.cancel.cancel();
         self.controller.stop().await;
-        self.http.abort();
+        if tokio::time::timeout(STOP_TIMEOUT, self.api.stop()).await.is_err() {
+            tracing::debug!("requests to the API are cut off");
+        }
         if tokio::time::timeout(STOP_TIMEOUT, self.server.stop()).await.is_err() {
             tracing::debug!("requests to the Git server are cut off");
         }
@@ -203,20 +234,25 @@ async fn first_drift(running: Running, mut shown: watch::Receiver<All>) {
 }
 
 /// One port for everything that speaks HTTP.
-fn serve(listener: TcpListener, endpoints: &Endpoints, server: &GitServer) -> JoinHandle<()> {
+fn serve(listener: TcpListener, endpoints: &Endpoints, server: &GitServer) -> Server {
     let router = Router::new()
         .route("/", get(async || FRONT))
         .merge(tiphys_control::http::router(endpoints.clone()))
         .merge(server.router());
-    let listener = listener.tap_io(|stream| {
-        // Small answers leave at once.
-        drop(stream.set_nodelay(true));
-    });
-    tokio::spawn(async move {
-        if let Err(error) = axum::serve(listener, router).await {
-            tracing::error!(%error, "the HTTP endpoints ended");
-        }
-    })
+    let api = api_server::open(&router);
+    api.listen(listener);
+    api
+}
+
+/// How one logs in: with the password of the first start, as long as it is there.
+async fn login(writer: &Writer, url: &str) -> anyhow::Result<String> {
+    let place = url.strip_prefix("http://").and_then(|rest| rest.split('/').next()).unwrap_or_default();
+    let secret = Target::new(Gvk::new("", "v1", "Secret"), NAMESPACE, INITIAL_SECRET);
+    let stored = writer.get(&secret).await?;
+    let password =
+        stored.and_then(|object| tiphys_installation::objects::decoded(&object).remove("password"));
+    let password = password.map(|password| format!(" --password {password}")).unwrap_or_default();
+    Ok(format!("argocd login {place} --plaintext --username admin{password}"))
 }
 
 /// What every installation has: namespace, settings and custom resources.

@@ -11,6 +11,8 @@ pub(crate) struct Place<'a> {
     pub(crate) program: String,
     /// Address of the repository.
     pub(crate) url: &'a str,
+    /// The command that logs in to the API.
+    pub(crate) login: &'a str,
     pub(crate) directory: &'a Path,
     /// The directory as the user named it.
     pub(crate) data: Option<&'a Path>,
@@ -37,10 +39,12 @@ pub(crate) fn text(place: &Place<'_>, scenario: Scenario, took: Duration) -> Str
         "Tiphys demo is ready ({:.1}s)\n  \
            Git         {}     clone, edit, push: the apps follow\n  \
            kubectl     export KUBECONFIG={kubeconfig}\n  \
-           CLI         {list:column$}     with that KUBECONFIG\n\
+           CLI         {list:column$}     with that KUBECONFIG\n  \
+           API         {}\n\
          Try:  {program} demo {verb}{data}     {then}        {end}\n",
         took.as_secs_f64(),
         place.url,
+        place.login,
     )
 }
 
@@ -71,6 +75,7 @@ mod tests {
         let place = Place {
             program: "tiphys".to_owned(),
             url: "http://127.0.0.1:8080/git/demo.git",
+            login: "argocd login 127.0.0.1:8080 --plaintext --username admin --password x",
             directory: Path::new("/tmp/tiphys-demo-4821"),
             data: None,
         };
@@ -79,6 +84,7 @@ Tiphys demo is ready (1.4s)
   Git         http://127.0.0.1:8080/git/demo.git     clone, edit, push: the apps follow
   kubectl     export KUBECONFIG=/tmp/tiphys-demo-4821/kubeconfig
   CLI         tiphys app list --core                 with that KUBECONFIG
+  API         argocd login 127.0.0.1:8080 --plaintext --username admin --password x
 Try:  tiphys demo break guestbook     then `fix guestbook` and watch it heal        Ctrl-C stops and removes everything
 ";
         assert_eq!(text(&place, Scenario::Guestbook, Duration::from_millis(1432)), expected);

@@ -20,7 +20,7 @@ static ROOM: Semaphore = Semaphore::const_new(2);
 pub(crate) const PATIENCE: Duration = Duration::from_mins(5);
 const POLL: Duration = Duration::from_millis(30);
 /// Lines of the text that says that a demo is ready.
-const READY_LINES: usize = 5;
+const READY_LINES: usize = 6;
 
 /// A place for temporary directories.
 pub(crate) struct Place {

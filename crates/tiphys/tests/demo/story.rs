@@ -47,8 +47,13 @@ async fn cli_1001_the_ready_text_has_its_facts_in_their_order() {
         lines[3].starts_with("  CLI         ") && lines[3].contains("tiphys app list --core"),
         "{lines:#?}"
     );
-    assert!(lines[4].starts_with("Try:  ") && lines[4].contains(" demo break guestbook "), "{lines:#?}");
-    assert!(lines[4].ends_with("Ctrl-C stops and removes everything"), "{lines:#?}");
+    let login = format!(
+        "  API         argocd login 127.0.0.1:{} --plaintext --username admin --password ",
+        demo.port()
+    );
+    assert!(lines[4].starts_with(&login), "{lines:#?}");
+    assert!(lines[5].starts_with("Try:  ") && lines[5].contains(" demo break guestbook "), "{lines:#?}");
+    assert!(lines[5].ends_with("Ctrl-C stops and removes everything"), "{lines:#?}");
     // What the lines promise is there: every Application was compared.
     for name in APPLICATIONS {
         assert!(demo.app(name).await["status"]["reconciledAt"].is_string(), "{name}");

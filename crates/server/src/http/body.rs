@@ -1,0 +1,84 @@
+//! Bodies: reading them within bounds, and those that we answer with.
+
+use std::convert::Infallible;
+use std::time::Duration;
+
+use bytes::{Bytes, BytesMut};
+use futures::Stream;
+use http_body_util::combinators::UnsyncBoxBody;
+use http_body_util::{BodyExt as _, Empty, Full, StreamBody};
+use hyper::body::{Frame, Incoming};
+use tiphys_wire::status::Code;
+
+use crate::call::Status;
+
+/// A body that we answer with.
+pub type Body = UnsyncBoxBody<Bytes, Infallible>;
+
+/// Time between two pieces of a body.
+const STALL_TIMEOUT: Duration = Duration::from_secs(30);
+
+/// No body.
+pub fn empty() -> Body {
+    Empty::new().boxed_unsync()
+}
+
+/// A body that is there.
+pub fn full(bytes: impl Into<Bytes>) -> Body {
+    Full::new(bytes.into()).boxed_unsync()
+}
+
+/// A body in pieces that are there.
+pub fn pieces(pieces: Vec<Bytes>) -> Body {
+    let frames = pieces.into_iter().map(|piece| Ok(Frame::data(piece)));
+    StreamBody::new(futures::stream::iter(frames)).boxed_unsync()
+}
+
+/// A body that is made while it is sent.
+pub fn frames(frames: impl Stream<Item = Frame<Bytes>> + Send + 'static) -> Body {
+    use futures::StreamExt as _;
+    StreamBody::new(frames.map(Ok::<_, Infallible>)).boxed_unsync()
+}
+
+/// The next piece of a body that arrives; `None` at its end.
+///
+/// # Errors
+/// When it does not come, or the sender is gone.
+pub(crate) async fn next(body: &mut Incoming) -> Result<Option<Bytes>, Status> {
+    loop {
+        match tokio::time::timeout(STALL_TIMEOUT, body.frame()).await {
+            Err(_elapsed) => {
+                return Err(Status::new(Code::Canceled, "the request did not arrive in time"));
+            }
+            Ok(None) => return Ok(None),
+            Ok(Some(Err(_gone))) => return Err(Status::new(Code::Canceled, "the request was cut off")),
+            Ok(Some(Ok(frame))) => {
+                if let Ok(data) = frame.into_data() {
+                    return Ok(Some(data));
+                }
+            }
+        }
+    }
+}
+
+/// A whole body of at most so many bytes.
+///
+/// # Errors
+/// When it is larger, or does not come.
+pub(crate) async fn read(body: &mut Incoming, bytes_max: usize) -> Result<Bytes, Status> {
+    let Some(first) = next(body).await? else { return Ok(Bytes::new()) };
+    let mut whole = BytesMut::new();
+    let mut piece = Some(first);
+    while let Some(bytes) = piece {
+        if whole.len().saturating_add(bytes.len()) > bytes_max {
+            let text = format!("the request is larger than {bytes_max} bytes");
+            return Err(Status::new(Code::ResourceExhausted, text));
+        }
+        piece = next(body).await?;
+        if piece.is_none() && whole.is_empty() {
+            return Ok(bytes);
+        }
+        whole.extend_from_slice(&bytes);
+    }
+    Ok(whole.freeze())
+}

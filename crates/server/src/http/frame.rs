@@ -1,0 +1,202 @@
+//! Messages of gRPC within a body: a flag, a length, and the bytes.
+
+use std::fmt::Write as _;
+use std::io::Read as _;
+
+use bytes::{Buf as _, BufMut as _, Bytes, BytesMut};
+use flate2::read::GzDecoder;
+use tiphys_wire::status::Code;
+
+use crate::call::Status;
+
+/// Bytes before each message.
+const PREFIX: usize = 5;
+/// The flag of a message that is compressed.
+const COMPRESSED: u8 = 1;
+/// The flag of trailers, in gRPC-web.
+pub(crate) const TRAILERS: u8 = 0x80;
+
+/// Cuts a body into messages.
+#[derive(Debug)]
+pub(crate) struct Messages {
+    buffer: BytesMut,
+    bytes_max: usize,
+    is_gzip: bool,
+}
+
+impl Messages {
+    /// Messages of at most so many bytes; `encoding` is that of compressed ones.
+    ///
+    /// # Errors
+    /// When nobody here knows the encoding.
+    pub(crate) fn new(bytes_max: usize, encoding: Option<&str>) -> Result<Self, Status> {
+        let is_gzip = match encoding {
+            None | Some("" | "identity") => false,
+            Some("gzip") => true,
+            Some(other) => {
+                let text = format!(
+                    "grpc: Decompressor is not installed for grpc-encoding {:?}",
+                    tiphys_api::printable::line(other)
+                );
+                return Err(Status::new(Code::Unimplemented, text));
+            }
+        };
+        Ok(Self { buffer: BytesMut::new(), bytes_max, is_gzip })
+    }
+
+    /// Takes a piece of the body.
+    pub(crate) fn push(&mut self, piece: &Bytes) {
+        self.buffer.extend_from_slice(piece);
+    }
+
+    /// Whether nothing of a message is left.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.buffer.is_empty()
+    }
+
+    /// The next message that is there as a whole.
+    ///
+    /// # Errors
+    /// When it is too large, or cannot be unpacked.
+    pub(crate) fn next(&mut self) -> Result<Option<Bytes>, Status> {
+        let Some((prefix, _)) = self.buffer.split_at_checked(PREFIX) else { return Ok(None) };
+        let mut prefix = prefix;
+        let (flag, length) = (prefix.get_u8(), prefix.get_u32());
+        let length = usize::try_from(length).unwrap_or(usize::MAX);
+        if length > self.bytes_max {
+            return Err(too_large(length, self.bytes_max));
+        }
+        if flag > COMPRESSED {
+            return Err(Status::internal("grpc: received a message with an unknown flag"));
+        }
+        if self.buffer.len() < PREFIX + length {
+            // What comes is known to be within bounds.
+            self.buffer.reserve((PREFIX + length - self.buffer.len()).min(64 * 1024));
+            return Ok(None);
+        }
+        self.buffer.advance(PREFIX);
+        let message = self.buffer.split_to(length).freeze();
+        match (flag, self.is_gzip) {
+            (0, _) => Ok(Some(message)),
+            (_, true) => unpack(&message, self.bytes_max).map(Some),
+            (_, false) => Err(Status::internal("grpc: compressed flag set with identity or empty encoding")),
+        }
+    }
+}
+
+fn too_large(length: usize, bytes_max: usize) -> Status {
+    let text = format!("grpc: received message larger than max ({length} vs. {bytes_max})");
+    Status::new(Code::ResourceExhausted, text)
+}
+
+fn unpack(message: &Bytes, bytes_max: usize) -> Result<Bytes, Status> {
+    let mut out = Vec::new();
+    let bound = u64::try_from(bytes_max).unwrap_or(u64::MAX).saturating_add(1);
+    GzDecoder::new(message.as_ref())
+        .take(bound)
+        .read_to_end(&mut out)
+        .map_err(|_damaged| Status::internal("grpc: failed to decompress the received message"))?;
+    if out.len() > bytes_max {
+        return Err(too_large(out.len(), bytes_max));
+    }
+    Ok(out.into())
+}
+
+/// A message with its prefix.
+///
+/// # Errors
+/// When it is larger than clients take.
+pub(crate) fn framed(parts: Vec<Bytes>, bytes_max: usize) -> Result<Vec<Bytes>, Status> {
+    let length: usize = parts.iter().map(Bytes::len).sum();
+    let Some(wire_length) = u32::try_from(length).ok().filter(|_| length <= bytes_max) else {
+        let text = format!("trying to send message larger than max ({length} vs. {bytes_max})");
+        return Err(Status::new(Code::ResourceExhausted, text));
+    };
+    let mut prefix = BytesMut::with_capacity(PREFIX);
+    prefix.put_u8(0);
+    prefix.put_u32(wire_length);
+    let mut framed = vec![prefix.freeze()];
+    framed.extend(parts);
+    Ok(framed)
+}
+
+/// The text of a status in a header: percent signs for what headers cannot hold.
+pub(crate) fn escaped(message: &str) -> String {
+    let mut out = String::with_capacity(message.len());
+    for byte in message.bytes() {
+        if (b' '..=b'~').contains(&byte) && byte != b'%' {
+            out.push(char::from(byte));
+        } else {
+            // A string takes every write.
+            let _written = write!(out, "%{byte:02X}");
+        }
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn prefixed(flag: u8, message: &[u8]) -> Vec<u8> {
+        let mut out = vec![flag];
+        out.extend_from_slice(&u32::try_from(message.len()).unwrap().to_be_bytes());
+        out.extend_from_slice(message);
+        out
+    }
+
+    fn gzip(text: &[u8]) -> Vec<u8> {
+        let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+        std::io::Write::write_all(&mut encoder, text).unwrap();
+        encoder.finish().unwrap()
+    }
+
+    #[test]
+    fn api_p14_messages_are_cut_out_however_they_arrive() {
+        let mut whole = prefixed(0, b"abc");
+        whole.extend(prefixed(0, b""));
+        whole.extend(prefixed(1, &gzip(b"packed")));
+        for size in 1..whole.len() {
+            let mut messages = Messages::new(100, Some("gzip")).unwrap();
+            let mut found = Vec::new();
+            for piece in whole.chunks(size) {
+                messages.push(&Bytes::copy_from_slice(piece));
+                while let Some(message) = messages.next().unwrap() {
+                    found.push(message);
+                }
+            }
+            assert_eq!(found, [&b"abc"[..], b"", b"packed"]);
+            assert!(messages.is_empty());
+        }
+    }
+
+    #[test]
+    fn sec_07_messages_have_a_bound_packed_and_unpacked() {
+        let error = |bytes: Vec<u8>, encoding| {
+            let mut messages = Messages::new(10, encoding).unwrap();
+            messages.push(&bytes.into());
+            messages.next().unwrap_err()
+        };
+        assert_eq!(error(prefixed(0, b"12345678901"), None).code, Code::ResourceExhausted);
+        assert_eq!(
+            error(vec![0, 0xff, 0xff, 0xff, 0xff], None).code,
+            Code::ResourceExhausted,
+            "before it arrives"
+        );
+        let bomb = gzip(&vec![0; 1_000_000]);
+        let mut messages = Messages::new(100_000, Some("gzip")).unwrap();
+        messages.push(&prefixed(1, &bomb).into());
+        assert_eq!(messages.next().unwrap_err().code, Code::ResourceExhausted);
+        assert_eq!(error(prefixed(1, b"abc"), None).code, Code::Internal);
+        assert_eq!(error(prefixed(1, b"abc"), Some("gzip")).code, Code::Internal);
+        assert_eq!(error(prefixed(2, b"abc"), None).code, Code::Internal);
+        assert_eq!(Messages::new(1, Some("br")).unwrap_err().code, Code::Unimplemented);
+        assert_eq!(framed(vec![Bytes::from_static(b"abc")], 2).unwrap_err().code, Code::ResourceExhausted);
+    }
+
+    #[test]
+    fn api_p15_texts_of_statuses_are_escaped() {
+        assert_eq!(escaped("plain text"), "plain text");
+        assert_eq!(escaped("100%\r\nX: ä"), "100%25%0D%0AX: %C3%A4");
+    }
+}

@@ -1,0 +1,193 @@
+//! What all transports do alike: who calls, what is sent, the answer within its time, and a panic that ends nothing.
+
+use std::any::Any;
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use futures::{FutureExt as _, StreamExt as _};
+use hyper::body::Incoming;
+use serde_json::Value;
+use tiphys_wire::proto::{Limits, decode};
+use tiphys_wire::schema;
+use tiphys_wire::status::Code;
+use tokio::time::Instant;
+
+use super::body;
+use super::frame::Messages;
+use crate::call::{Admitted, Api, Head, Reply, Requests, Status};
+
+/// How much the front door takes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Bounds {
+    /// Bytes of one message of gRPC, in and out (API-P1).
+    pub message_bytes_max: usize,
+    /// Bytes of a body of JSON.
+    pub body_bytes_max: usize,
+    /// Bytes from somebody who is not known (SEC-48).
+    pub unknown_bytes_max: usize,
+}
+
+impl Default for Bounds {
+    fn default() -> Self {
+        Self { message_bytes_max: 200 << 20, body_bytes_max: 64 << 20, unknown_bytes_max: 1 << 20 }
+    }
+}
+
+/// Longest deadline that a client may ask for; more is none.
+const DEADLINE_MAX: Duration = Duration::from_hours(24 * 365);
+
+/// When a call ends that says so in gRPC's words, for example `100m` (API-P32).
+pub(crate) fn deadline(text: Option<&str>) -> Option<Instant> {
+    let text = text?;
+    let unit = text.chars().next_back()?;
+    let digits = text.strip_suffix(unit)?;
+    if digits.is_empty() || digits.len() > 8 {
+        return None;
+    }
+    let count: u64 = digits.parse().ok()?;
+    let time = match unit {
+        'H' => Duration::from_secs(count.saturating_mul(3_600)),
+        'M' => Duration::from_secs(count.saturating_mul(60)),
+        'S' => Duration::from_secs(count),
+        'm' => Duration::from_millis(count),
+        'u' => Duration::from_micros(count),
+        'n' => Duration::from_nanos(count),
+        _ => return None,
+    };
+    (time <= DEADLINE_MAX).then(|| Instant::now() + time)
+}
+
+/// What a call took and how it ended, told once.
+pub(crate) struct Ending {
+    api: Arc<dyn Api>,
+    head: Head,
+    identity: Option<crate::identity::Identity>,
+    began: Instant,
+    code: Option<Code>,
+}
+
+impl Ending {
+    /// A call that begins.
+    pub(crate) fn new(api: &Arc<dyn Api>, head: &Head) -> Self {
+        Self { api: Arc::clone(api), head: head.clone(), identity: None, began: Instant::now(), code: None }
+    }
+
+    /// Who calls.
+    pub(crate) fn known(&mut self, admitted: &Admitted) {
+        self.identity = Some(admitted.identity.clone());
+    }
+
+    /// How it ended; a call that is dropped before was left by its caller.
+    pub(crate) fn with(&mut self, code: Code) {
+        self.code = Some(code);
+    }
+}
+
+impl Drop for Ending {
+    fn drop(&mut self) {
+        let code = self.code.unwrap_or(Code::Canceled);
+        self.api.ended(&self.head, self.identity.as_ref(), code, self.began.elapsed());
+    }
+}
+
+/// Finds out who calls.
+pub(crate) async fn admit(api: &Arc<dyn Api>, head: Head) -> Result<Admitted, Status> {
+    let deadline = head.deadline;
+    guarded(Arc::clone(api).admit(head), deadline).await
+}
+
+/// Calls a method.
+pub(crate) async fn call(api: &Arc<dyn Api>, call: Admitted, requests: Requests) -> Result<Reply, Status> {
+    let deadline = call.head.deadline;
+    let reply = guarded(Arc::clone(api).call(call, requests), deadline).await?;
+    Ok(match reply.payload {
+        crate::call::Payload::Stream(stream) => {
+            let isolated = std::panic::AssertUnwindSafe(stream).catch_unwind();
+            let isolated = isolated.map(|item| item.unwrap_or_else(|panic| Err(panicked(panic.as_ref()))));
+            Reply { payload: crate::call::Payload::Stream(isolated.boxed()), session: reply.session }
+        }
+        one @ crate::call::Payload::One(_) => Reply { payload: one, session: reply.session },
+    })
+}
+
+/// A panic is a bug of ours, and ends this call alone (API-25).
+async fn guarded<T>(
+    work: impl Future<Output = Result<T, Status>>,
+    deadline: Option<Instant>,
+) -> Result<T, Status> {
+    let work = std::panic::AssertUnwindSafe(work).catch_unwind();
+    let outcome = match deadline {
+        None => work.await,
+        Some(at) => match tokio::time::timeout_at(at, work).await {
+            Ok(outcome) => outcome,
+            Err(_elapsed) => return Err(late()),
+        },
+    };
+    outcome.unwrap_or_else(|panic| Err(panicked(panic.as_ref())))
+}
+
+/// The caller does not wait any longer.
+pub(crate) fn late() -> Status {
+    Status::new(Code::DeadlineExceeded, "context deadline exceeded")
+}
+
+fn panicked(panic: &(dyn Any + Send)) -> Status {
+    let text = panic.downcast_ref::<&str>().copied();
+    let text = text.or_else(|| panic.downcast_ref::<String>().map(String::as_str)).unwrap_or("no text");
+    tracing::error!(panic = text, "a call failed by a bug");
+    Status::internal("internal error")
+}
+
+/// Reads the messages of gRPC that a call brings.
+///
+/// # Errors
+/// When there is not exactly one where there has to be, or it is not what it should be.
+pub(crate) async fn requests(
+    call: &Admitted,
+    mut body: Incoming,
+    mut messages: Messages,
+) -> Result<Requests, Status> {
+    let method = call.head.description();
+    let request = method.request;
+    if method.client_streams {
+        let state = (body, messages, false);
+        let stream = futures::stream::unfold(state, move |(mut body, mut messages, is_over)| async move {
+            if is_over {
+                return None;
+            }
+            match next(&mut body, &mut messages).await {
+                Ok(None) => None,
+                Ok(Some(bytes)) => Some((read(request, &bytes), (body, messages, false))),
+                Err(status) => Some((Err(status), (body, messages, true))),
+            }
+        });
+        return Ok(Requests::Stream(stream.boxed()));
+    }
+    let Some(bytes) = next(&mut body, &mut messages).await? else {
+        return Err(Status::internal("the request has no message"));
+    };
+    let value = read(request, &bytes)?;
+    if next(&mut body, &mut messages).await?.is_some() {
+        return Err(Status::internal("the request has more than one message"));
+    }
+    Ok(Requests::One(value))
+}
+
+fn read(request: schema::MessageId, bytes: &Bytes) -> Result<Value, Status> {
+    decode(schema(), request, bytes, Limits::default())
+        .map_err(|error| Status::invalid(format!("grpc: error unmarshalling request: {error}")))
+}
+
+async fn next(body: &mut Incoming, messages: &mut Messages) -> Result<Option<Bytes>, Status> {
+    loop {
+        if let Some(message) = messages.next()? {
+            return Ok(Some(message));
+        }
+        match body::next(body).await? {
+            Some(piece) => messages.push(&piece),
+            None if messages.is_empty() => return Ok(None),
+            None => return Err(Status::internal("the request ends within a message")),
+        }
+    }
+}

@@ -1,0 +1,342 @@
+//! JSON over HTTP (API-P19..P33).
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use futures::stream::BoxStream;
+use http::{HeaderMap, HeaderValue, Request, Response, StatusCode, header};
+use hyper::body::{Frame, Incoming};
+use serde_json::{Map, Value, json};
+use tiphys_wire::rest::{self, NoRoute};
+use tiphys_wire::selection::Selection;
+use tiphys_wire::status::{Code, http_text};
+use tiphys_wire::{Method, schema};
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
+
+use super::body::{self, Body};
+use super::compress::{self, Encoding};
+use super::cookie::Cookies;
+use super::invoke::{self, Bounds, Ending};
+use super::{download, grpc, plain};
+use crate::call::{Admitted, Api, Form, Head, Message, Payload, Reply, Requests, Status, Via};
+
+/// Time between two signs of life of an event stream (API-P27).
+const KEEP_ALIVE: Duration = Duration::from_secs(15);
+/// The kind of an event stream.
+const EVENT_STREAM: &str = "text/event-stream";
+/// Methods that take the `fields` parameter by its general rule (API-P29); lists of applications have their own.
+const SELECTABLE: [&str; 6] = [
+    "/project.ProjectService/List",
+    "/application.ApplicationService/ManagedResources",
+    "/application.ApplicationService/Watch",
+    "/applicationset.ApplicationSetService/Watch",
+    "/application.ApplicationService/WatchResourceTree",
+    "/application.ApplicationService/PodLogs",
+];
+const POD_LOGS: &str = "/application.ApplicationService/PodLogs";
+
+/// What the REST layer is set up with.
+#[derive(Clone, Debug)]
+pub(crate) struct Rest {
+    /// Bounds of what comes in.
+    pub(crate) bounds: Bounds,
+    /// Whether answers are compressed (API-20).
+    pub(crate) gzip: bool,
+    /// How sessions become cookies (API-33).
+    pub(crate) cookies: Cookies,
+    /// Ends streams.
+    pub(crate) stopping: CancellationToken,
+}
+
+impl Rest {
+    /// Answers one request below `/api/`.
+    pub(crate) async fn serve(
+        &self,
+        api: Arc<dyn Api>,
+        request: Request<Incoming>,
+        path: &str,
+        peer: SocketAddr,
+    ) -> Response<Body> {
+        let (parts, body) = request.into_parts();
+        let route = match rest::find(schema(), parts.method.as_str(), path) {
+            Ok(route) => route,
+            Err(NoRoute::NotFound) => return plain(StatusCode::NOT_FOUND, "Not Found\n"),
+            Err(NoRoute::MethodNotAllowed) => {
+                return plain(StatusCode::METHOD_NOT_ALLOWED, "Method Not Allowed\n");
+            }
+            Err(NoRoute::Malformed) => return plain(StatusCode::BAD_REQUEST, "Bad Request\n"),
+        };
+        let query = parts.uri.query().unwrap_or_default();
+        let parameter = |name: &str| {
+            form_urlencoded::parse(query.as_bytes())
+                .find(|(key, _)| key == name)
+                .map(|(_, text)| text.into_owned())
+        };
+        let deadline = invoke::deadline(parts.headers.get("grpc-timeout").and_then(|it| it.to_str().ok()));
+        let fields = parameter("fields").and_then(|text| Selection::read(&text));
+        let head =
+            Head { method: route.method, via: Via::Rest, headers: parts.headers, peer, deadline, fields };
+        let asked = Asked {
+            is_download: head.description().path == POD_LOGS
+                && parameter("download").as_deref() == Some("true"),
+            is_event_stream: head.header("accept") == Some(EVENT_STREAM),
+            encoding: if self.gzip { compress::accepted(&head.headers) } else { Encoding::Identity },
+        };
+        let mut ending = Ending::new(&api, &head);
+        match self.exchange(&api, head.clone(), (&route, query, body), &mut ending).await {
+            Ok((message, reply, renewed)) => {
+                let mut response = self.answered(&head, asked, (&message, reply.payload), ending).await;
+                let session = reply.session.as_ref().or(renewed.as_ref());
+                if let Some(token) = session
+                    && self.cookies.set(token.expose(), response.headers_mut()).is_err()
+                {
+                    // API-34: a session that the client cannot keep is none.
+                    return failed(&Status::internal("the token is too long for cookies"));
+                }
+                response
+            }
+            Err(status) => {
+                ending.with(status.code);
+                if head.description().server_streams {
+                    failed_stream(&status, asked)
+                } else {
+                    failed(&status)
+                }
+            }
+        }
+    }
+
+    /// From the request to the reply, with the message that was asked and the token that replaces the caller's.
+    async fn exchange(
+        &self,
+        api: &Arc<dyn Api>,
+        head: Head,
+        (route, query, mut body): (&rest::Route<'_>, &str, Incoming),
+        ending: &mut Ending,
+    ) -> Result<(Value, Reply, Option<tiphys_api::secret::Secret<String>>), Status> {
+        if head.description().client_streams {
+            return Err(Status::new(Code::Unimplemented, "streams of requests need gRPC over HTTP/2"));
+        }
+        let admitted: Admitted = invoke::admit(api, head).await?;
+        ending.known(&admitted);
+        let has_body = route.binding.body != schema::Body::None;
+        let bytes = if has_body { self.body(&admitted, &mut body).await? } else { Bytes::new() };
+        let message = route.bind(query, &bytes).map_err(|error| Status::invalid(error.to_string()))?;
+        drop(bytes);
+        let renewed = admitted.renewed_token.clone();
+        let reply = invoke::call(api, admitted, Requests::One(message.clone())).await?;
+        Ok((message, reply, renewed))
+    }
+
+    /// The body of a request, as long as its sender may make it.
+    async fn body(&self, call: &Admitted, body: &mut Incoming) -> Result<Bytes, Status> {
+        let is_trusted = call.identity.is_trusted();
+        let bytes_max = if is_trusted { self.bounds.body_bytes_max } else { self.bounds.unknown_bytes_max };
+        let reading = body::read(body, bytes_max);
+        match call.head.deadline {
+            None => reading.await,
+            Some(at) => tokio::time::timeout_at(at, reading).await.map_err(|_elapsed| invoke::late())?,
+        }
+    }
+
+    async fn answered(
+        &self,
+        head: &Head,
+        asked: Asked,
+        (message, payload): (&Value, Payload),
+        mut ending: Ending,
+    ) -> Response<Body> {
+        let method = head.description();
+        let selection = head.fields.as_ref().filter(|_| SELECTABLE.contains(&method.path.as_str()));
+        match payload {
+            Payload::One(answer) => match written(&answer, method, selection) {
+                Ok(pieces) => {
+                    ending.with(Code::Ok);
+                    json_response(pieces, asked.encoding).await
+                }
+                Err(status) => {
+                    ending.with(status.code);
+                    failed(&status)
+                }
+            },
+            Payload::Stream(stream) if asked.is_download => {
+                download::response(message, stream, self.stopping.clone(), ending)
+            }
+            Payload::Stream(stream) => {
+                let source = Source { stream, deadline: head.deadline, stopping: self.stopping.clone() };
+                stream_response(method, asked, selection.cloned(), source, ending)
+            }
+        }
+    }
+}
+
+/// A stream that failed before its first message (API-P28).
+fn failed_stream(status: &Status, asked: Asked) -> Response<Body> {
+    let mut response = Response::new(body::full(chunk(&error_chunk(status), asked.is_event_stream)));
+    *response.status_mut() = StatusCode::from_u16(status.code.http()).unwrap_or_default();
+    stream_headers(response.headers_mut(), asked.is_event_stream);
+    response
+}
+
+/// How an answer is wanted.
+#[derive(Clone, Copy, Debug)]
+struct Asked {
+    is_download: bool,
+    is_event_stream: bool,
+    encoding: Encoding,
+}
+
+/// The JSON of a message, without what was not selected.
+fn written(message: &Message, method: &Method, selection: Option<&Selection>) -> Result<Vec<Bytes>, Status> {
+    let pieces = message.write(method, Form::Json)?;
+    let Some(selection) = selection else { return Ok(pieces) };
+    let mut value = parsed(&pieces)?;
+    selection.apply(&mut value);
+    Ok(vec![value.to_string().into()])
+}
+
+fn parsed(pieces: &[Bytes]) -> Result<Value, Status> {
+    let whole = pieces.concat();
+    serde_json::from_slice(&whole).map_err(|_unreadable| Status::internal("the answer cannot be read"))
+}
+
+async fn json_response(pieces: Vec<Bytes>, encoding: Encoding) -> Response<Body> {
+    let (pieces, encoding) = compress::pack(pieces, encoding).await;
+    let mut response = Response::new(body::pieces(pieces));
+    json_headers(response.headers_mut());
+    if encoding == Encoding::Gzip {
+        response.headers_mut().insert(header::CONTENT_ENCODING, HeaderValue::from_static("gzip"));
+    }
+    response.headers_mut().insert(header::VARY, HeaderValue::from_static("Accept-Encoding"));
+    response
+}
+
+fn json_headers(headers: &mut HeaderMap) {
+    headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
+    headers.insert(header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
+}
+
+/// The body of an error (API-P25).
+pub(crate) fn failed(status: &Status) -> Response<Body> {
+    let value =
+        json!({"error": status.message, "code": status.code.number(), "message": status.message}).to_string();
+    let mut response = Response::new(body::full(value));
+    *response.status_mut() = StatusCode::from_u16(status.code.http()).unwrap_or_default();
+    json_headers(response.headers_mut());
+    response
+}
+
+/// The last chunk of a stream that failed; zeros are left out (API-P28).
+fn error_chunk(status: &Status) -> Value {
+    let http = status.code.http();
+    let mut error = Map::from_iter([
+        ("grpc_code".to_owned(), status.code.number().into()),
+        ("http_code".to_owned(), http.into()),
+        ("http_status".to_owned(), http_text(http).into()),
+    ]);
+    if !status.message.is_empty() {
+        error.insert("message".to_owned(), status.message.as_str().into());
+    }
+    json!({"error": error})
+}
+
+/// A message in its frame; the blank before the line break is part of what clients expect (API-P27).
+fn chunk(value: &Value, is_event_stream: bool) -> String {
+    if is_event_stream { format!("data: {value} \n\n\n") } else { format!("{value}\n") }
+}
+
+fn stream_headers(headers: &mut HeaderMap, is_event_stream: bool) {
+    json_headers(headers);
+    if is_event_stream {
+        headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(EVENT_STREAM));
+        headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-cache"));
+    }
+}
+
+/// Where the messages of a stream come from, and what ends it.
+pub(super) struct Source {
+    pub(super) stream: BoxStream<'static, Result<Message, Status>>,
+    pub(super) deadline: Option<Instant>,
+    pub(super) stopping: CancellationToken,
+}
+
+/// What a stream has sent, and what it sends with.
+struct Sending {
+    source: Source,
+    method: &'static Method,
+    selection: Option<Selection>,
+    is_event_stream: bool,
+    /// Digests of what was last said of each object (API-P31).
+    said: std::collections::HashMap<smol_str::SmolStr, u64>,
+    ending: Ending,
+}
+
+fn stream_response(
+    method: &'static Method,
+    asked: Asked,
+    selection: Option<Selection>,
+    source: Source,
+    ending: Ending,
+) -> Response<Body> {
+    let is_event_stream = asked.is_event_stream;
+    let said = std::collections::HashMap::new();
+    let state = Sending { source, method, selection, is_event_stream, said, ending };
+    let frames = futures::stream::unfold(Some(state), |state| async move {
+        let mut sending = state?;
+        let (text, is_last) = sending.next().await?;
+        let frame = Frame::data(Bytes::from(text));
+        Some((frame, (!is_last).then_some(sending)))
+    });
+    let mut response = Response::new(body::frames(frames));
+    stream_headers(response.headers_mut(), is_event_stream);
+    response
+}
+
+impl Sending {
+    /// The text of the next message or a sign of life, and whether it is the last one.
+    async fn next(&mut self) -> Option<(String, bool)> {
+        loop {
+            let next = grpc::next(&mut self.source.stream, self.source.deadline, &self.source.stopping);
+            let item = if self.is_event_stream {
+                match tokio::time::timeout(KEEP_ALIVE, next).await {
+                    Ok(item) => item,
+                    Err(_elapsed) => return Some((":\n".to_owned(), false)),
+                }
+            } else {
+                next.await
+            };
+            let Some(item) = item else {
+                self.ending.with(Code::Ok);
+                return None;
+            };
+            match item.and_then(|message| self.text(&message)) {
+                Ok(Some(text)) => return Some((text, false)),
+                Ok(None) => {}
+                Err(status) => {
+                    self.ending.with(status.code);
+                    return Some((chunk(&error_chunk(&status), self.is_event_stream), true));
+                }
+            }
+        }
+    }
+
+    /// A message as text; `None` when it says of its object what was said before.
+    fn text(&mut self, message: &Message) -> Result<Option<String>, Status> {
+        let pieces = message.write(self.method, Form::Json)?;
+        let mut value = json!({"result": parsed(&pieces)?});
+        if let Some(selection) = &self.selection {
+            selection.apply(&mut value);
+        }
+        let text = chunk(&value, self.is_event_stream);
+        if let Some(object) = message.object() {
+            let digest = xxhash_rust::xxh3::xxh3_64(text.as_bytes());
+            if self.said.insert(object.clone(), digest) == Some(digest) {
+                return Ok(None);
+            }
+        }
+        Ok(Some(text))
+    }
+}

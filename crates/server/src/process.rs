@@ -1,0 +1,382 @@
+//! The API server of a process: what follows the installation, the services, and the port.
+//!
+//! The port is open from the beginning; calls are answered when the installation is known.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use arc_swap::{ArcSwap, ArcSwapOption};
+use futures::FutureExt as _;
+use futures::future::BoxFuture;
+use rustls::ServerConfig;
+use tiphys_api::Settings;
+use tiphys_api::secret::Secret;
+use tiphys_cluster::{Connection, Discovery, Jitter, Writer};
+use tiphys_installation::objects;
+use tiphys_service::{Store, account};
+use tiphys_source::{Clock, Sources};
+use tiphys_wire::status::Code;
+use tokio::net::TcpListener;
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+
+use crate::call::{Admitted, Api, Head, Reply, Requests, Status};
+use crate::catalog::Catalog;
+use crate::follow::{FollowError, Following, Home};
+use crate::http::cookie::Cookies;
+use crate::http::{Bounds, Front, FrontOptions, Handler};
+use crate::identity::Identity;
+use crate::listen::Listener;
+use crate::listen::tls::{TlsOptions, TlsVersion};
+use crate::live::Live;
+use crate::services::audit::{Recorder, write};
+use crate::services::{Build, Parts, Services};
+use crate::session::Sessions;
+use crate::sets::SetCatalog;
+use crate::world::World;
+
+/// How often the certificate of the port is looked at.
+const TLS_INTERVAL: Duration = Duration::from_secs(5);
+/// Time that tasks get to end.
+const STOP_TIMEOUT: Duration = Duration::from_secs(8);
+
+/// How an API server is started.
+pub struct ServerOptions {
+    /// The way to the installation's cluster.
+    pub connection: Connection,
+    /// The installation's namespace.
+    pub namespace: String,
+    /// Environment variables, read once at start.
+    pub env: BTreeMap<String, String>,
+    /// Spreads attempts.
+    pub jitter: Jitter,
+    /// The time.
+    pub clock: Clock,
+    /// What knows sources and destinations.
+    pub live: Option<Arc<dyn Live>>,
+    /// What asks repositories.
+    pub sources: Option<Sources>,
+    /// What runs here.
+    pub build: Build,
+    /// Whether keys and the first password may be made where they are missing.
+    pub may_write: bool,
+    /// Whether the port speaks plain text even where there is a certificate.
+    pub insecure: bool,
+}
+
+/// Why a server cannot be started.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ServerError {
+    /// The installation cannot be followed.
+    #[error(transparent)]
+    Follow(#[from] FollowError),
+    /// What the first start makes cannot be made.
+    #[error("the first start of the API server failed: {0}")]
+    FirstStart(#[from] tiphys_service::Error),
+    /// A setting cannot be used.
+    #[error("{0}")]
+    Setting(String),
+}
+
+/// An API server, from the opening of its port on.
+pub struct Server {
+    front: Arc<ArcSwap<Front>>,
+    tls: Arc<ArcSwapOption<ServerConfig>>,
+    others: Others,
+    tracker: TaskTracker,
+    /// Ends what follows and writes.
+    cancel: CancellationToken,
+    /// Ends connections.
+    stopping: CancellationToken,
+}
+
+impl std::fmt::Debug for Server {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Server")
+    }
+}
+
+/// Answers that are no calls of the API.
+#[derive(Clone)]
+pub struct Others {
+    /// Those to paths below `/api/`, which calls would otherwise take.
+    pub at: Vec<(&'static str, Handler)>,
+    /// Everything else.
+    pub rest: Handler,
+}
+
+impl std::fmt::Debug for Others {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Others")
+    }
+}
+
+/// The API before the installation is known.
+struct Starting;
+
+impl Api for Starting {
+    fn admit(self: Arc<Self>, _head: Head) -> BoxFuture<'static, Result<Admitted, Status>> {
+        async { Err(Status::new(Code::Unavailable, "the server is starting")) }.boxed()
+    }
+
+    fn call(
+        self: Arc<Self>,
+        _call: Admitted,
+        _requests: Requests,
+    ) -> BoxFuture<'static, Result<Reply, Status>> {
+        async { Err(Status::new(Code::Unavailable, "the server is starting")) }.boxed()
+    }
+
+    fn ended(&self, _head: &Head, _identity: Option<&Identity>, _code: Code, _took: Duration) {}
+}
+
+impl Server {
+    /// A server that does not know its installation yet.
+    pub fn new(others: Others) -> Self {
+        let stopping = CancellationToken::new();
+        let options = front_options(&Settings::default(), false);
+        let front = front(Arc::new(Starting), options, &others, &stopping);
+        Self {
+            front: Arc::new(ArcSwap::from_pointee(front)),
+            tls: Arc::new(ArcSwapOption::empty()),
+            others,
+            tracker: TaskTracker::new(),
+            cancel: CancellationToken::new(),
+            stopping,
+        }
+    }
+
+    /// Serves a port from now on.
+    pub fn listen(&self, socket: TcpListener) {
+        let (front, tls) = (Arc::clone(&self.front), Arc::clone(&self.tls));
+        self.tracker.spawn(Listener::new(socket, front, tls, "").run(self.stopping.clone()));
+    }
+
+    /// Gets to know the installation, makes what a first start needs, and answers calls from then on.
+    ///
+    /// # Errors
+    /// When the installation cannot be followed, or a setting cannot be used.
+    pub async fn start(&self, options: ServerOptions) -> Result<(), ServerError> {
+        let home = Home {
+            connection: options.connection.clone(),
+            namespace: options.namespace.clone(),
+            env: options.env,
+            jitter: options.jitter,
+        };
+        let discovery = Discovery::new(options.connection.clone());
+        let store = Store::new(Writer::new(options.connection.clone(), discovery), &options.namespace);
+        let (tracker, cancel) = (&self.tracker, &self.cancel);
+        let following = Following::start(&home, tracker, cancel).await?;
+        let world = Arc::new(ArcSwap::from_pointee(following.world()));
+        let settings = world.load().installation.settings.clone();
+        if options.may_write {
+            let is_admin_enabled = settings.cm().get("admin.enabled").map(String::as_str) != Some("false");
+            account::first_start(&store, is_admin_enabled, options.clock.now()).await?;
+        }
+        let catalog = Arc::new(Catalog::new(&options.namespace));
+        following.applications(&home, Arc::clone(&catalog), &world.load(), (tracker, cancel))?;
+        let sets = Arc::new(SetCatalog::default());
+        following.application_sets(&home, Arc::clone(&sets), &world.load(), (tracker, cancel));
+        let sessions = Sessions::new(Arc::clone(&world), options.clock.clone(), Some(store.clone()));
+        let sessions = Arc::new(sessions);
+        tracker.spawn(following.run(Arc::clone(&world), Arc::clone(&sessions)));
+        let (recorder, records) = Recorder::new();
+        let writing = write(store.clone(), records);
+        tracker.spawn(cancel.clone().run_until_cancelled_owned(writing));
+        let is_insecure = options.insecure || is_on(&settings, "server.insecure", "ARGOCD_SERVER_INSECURE");
+        let services = Services::new(Parts {
+            world: Arc::clone(&world),
+            sessions,
+            store,
+            clock: options.clock,
+            catalog,
+            sets,
+            live: options.live,
+            sources: options.sources,
+            home: options.connection,
+            recorder,
+            build: options.build,
+            without_authentication: is_on(&settings, "server.disable.auth", "ARGOCD_SERVER_DISABLE_AUTH"),
+        });
+        if !is_insecure {
+            let wanted = tls_options(&settings)?;
+            self.tls.store(certificate(&world.load()).and_then(|pair| configured(&wanted, &pair)));
+            let (tls, world) = (Arc::clone(&self.tls), Arc::clone(&world));
+            tracker.spawn(cancel.clone().run_until_cancelled_owned(follow_certificate(tls, world, wanted)));
+        }
+        let is_secure = self.tls.load().is_some();
+        let options = front_options(&settings, is_secure);
+        self.front.store(Arc::new(front(Arc::new(services), options, &self.others, &self.stopping)));
+        Ok(())
+    }
+
+    /// Takes no connection any more, lets requests end, and then ends everything else (API-11).
+    pub async fn stop(self) {
+        self.stopping.cancel();
+        self.cancel.cancel();
+        self.tracker.close();
+        if tokio::time::timeout(STOP_TIMEOUT, self.tracker.wait()).await.is_err() {
+            tracing::warn!("some requests to the API server are cut off");
+        }
+    }
+}
+
+fn front(api: Arc<dyn Api>, options: FrontOptions, others: &Others, stopping: &CancellationToken) -> Front {
+    let front = Front::new(api, options, stopping.clone()).otherwise(Arc::clone(&others.rest));
+    others.at.iter().fold(front, |front, (path, handler)| front.at(path, Arc::clone(handler)))
+}
+
+fn is_on(settings: &Settings, key: &str, variable: &str) -> bool {
+    matches!(settings.param(key, variable), Some("1" | "t" | "T" | "TRUE" | "true" | "True"))
+}
+
+fn front_options(settings: &Settings, is_secure: bool) -> FrontOptions {
+    let param = |key: &str, variable: &str| settings.param(key, variable).unwrap_or_default().to_owned();
+    let root_path = param("server.rootpath", "ARGOCD_SERVER_ROOTPATH");
+    let base = if root_path.is_empty() {
+        param("server.basehref", "ARGOCD_SERVER_BASEHREF")
+    } else {
+        root_path.clone()
+    };
+    let types =
+        settings.param("server.api.content.types", "ARGOCD_API_CONTENT_TYPES").unwrap_or("application/json");
+    let pieces = settings.param("server.http.cookie.maxnumber", "ARGOCD_MAX_COOKIE_NUMBER");
+    FrontOptions {
+        root_path,
+        content_types: types
+            .split(';')
+            .map(|kind| kind.trim().to_ascii_lowercase())
+            .filter(|kind| !kind.is_empty())
+            .collect(),
+        gzip: !matches!(settings.param("server.enable.gzip", "ARGOCD_SERVER_ENABLE_GZIP"), Some("false")),
+        cookies: Cookies::new(&base, is_secure, pieces.and_then(|text| text.parse().ok()).unwrap_or(20)),
+        bounds: Bounds::default(),
+    }
+}
+
+fn tls_options(settings: &Settings) -> Result<TlsOptions, ServerError> {
+    let failed = |error: &dyn std::fmt::Display| ServerError::Setting(error.to_string());
+    let mut options = TlsOptions::default();
+    if let Some(text) = settings.param("server.tls.minversion", "ARGOCD_TLS_MIN_VERSION") {
+        options.version_min = TlsVersion::parse(text).map_err(|error| failed(&error))?;
+    }
+    if let Some(text) = settings.param("server.tls.maxversion", "ARGOCD_TLS_MAX_VERSION") {
+        options.version_max = TlsVersion::parse(text).map_err(|error| failed(&error))?;
+    }
+    if let Some(text) = settings.param("server.tls.ciphers", "ARGOCD_TLS_CIPHERS") {
+        text.clone_into(&mut options.ciphers);
+    }
+    options.check().map_err(|error| failed(&error))?;
+    Ok(options)
+}
+
+/// A certificate with its key, as the installation has them.
+#[derive(Clone, PartialEq)]
+struct Pair {
+    certificate: String,
+    key: Secret<String>,
+}
+
+/// The certificate of the port (API-4): that of its own Secret, else that of the installation's. Deviation: none is made
+/// up; without one the port speaks plain text.
+fn certificate(world: &World) -> Option<Pair> {
+    let own = world.secret(crate::world::TLS_SECRET).map(|object| objects::decoded(object));
+    let pair = |certificate: Option<String>, key: Option<String>| {
+        let (certificate, key) = (certificate?, key?);
+        (!certificate.is_empty() && !key.is_empty()).then(|| Pair { certificate, key: Secret::new(key) })
+    };
+    if let Some(mut own) = own
+        && let Some(found) = pair(own.remove("tls.crt"), own.remove("tls.key"))
+    {
+        return Some(found);
+    }
+    let text = |key: &str| world.installation.settings.secret(key).map(|text| text.expose().clone());
+    pair(text("tls.crt"), text("tls.key"))
+}
+
+fn configured(options: &TlsOptions, pair: &Pair) -> Option<Arc<ServerConfig>> {
+    match options.server(&pair.certificate, &pair.key) {
+        Ok(config) => Some(config),
+        Err(error) => {
+            tracing::error!(%error, "the certificate of the API server cannot be used");
+            None
+        }
+    }
+}
+
+/// Takes another certificate for new connections (API-4); one that cannot be used leaves the former one.
+async fn follow_certificate(
+    tls: Arc<ArcSwapOption<ServerConfig>>,
+    world: Arc<ArcSwap<World>>,
+    options: TlsOptions,
+) {
+    let mut known = certificate(&world.load());
+    loop {
+        tokio::time::sleep(TLS_INTERVAL).await;
+        let found = certificate(&world.load());
+        if found == known {
+            continue;
+        }
+        if let Some(config) = found.as_ref().and_then(|pair| configured(&options, pair)) {
+            tls.store(Some(config));
+        }
+        known = found;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fixtures::Data;
+    use crate::world::{Seen, TLS_SECRET};
+
+    fn world(data: &Data, own: Option<&Data>) -> World {
+        let mut seen = Seen { data: data.installation().clone(), ..Seen::default() };
+        if let Some(own) = own {
+            seen.secrets = own.installation().secrets.clone();
+        }
+        World::build(&seen, None)
+    }
+
+    fn text(pair: Option<Pair>) -> Option<String> {
+        pair.map(|pair| format!("{} {}", pair.certificate, pair.key.expose()))
+    }
+
+    #[test]
+    fn api_4_the_certificate_is_that_of_its_own_secret_else_that_of_the_installation() {
+        let (none, both) = (Data::new(), [("tls.crt", "c"), ("tls.key", "k")]);
+        assert_eq!(text(certificate(&world(&none, None))), None);
+        let installation = Data::new().secret("argocd-secret", &both);
+        assert_eq!(text(certificate(&world(&installation, None))).as_deref(), Some("c k"));
+        let own = Data::new().secret(TLS_SECRET, &[("tls.crt", "own"), ("tls.key", "k")]);
+        assert_eq!(text(certificate(&world(&installation, Some(&own)))).as_deref(), Some("own k"));
+        let half = Data::new().secret(TLS_SECRET, &[("tls.crt", "own")]);
+        assert_eq!(text(certificate(&world(&installation, Some(&half)))).as_deref(), Some("c k"));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn api_4_another_certificate_counts_for_new_connections_unless_it_cannot_be_used() {
+        let made = rcgen::generate_simple_self_signed(["localhost".to_owned()]).unwrap();
+        let (certificate, key) = (made.cert.pem(), made.signing_key.serialize_pem());
+        let tls = Arc::new(ArcSwapOption::empty());
+        let known = Arc::new(ArcSwap::from_pointee(world(&Data::new(), None)));
+        let following = follow_certificate(Arc::clone(&tls), Arc::clone(&known), TlsOptions::default());
+        let following = tokio::spawn(following);
+        let show = async |certificate: &str| {
+            let own = Data::new().secret(TLS_SECRET, &[("tls.crt", certificate), ("tls.key", &key)]);
+            // The first look comes before the change.
+            tokio::task::yield_now().await;
+            known.store(Arc::new(world(&Data::new(), Some(&own))));
+            tokio::time::advance(TLS_INTERVAL).await;
+            tokio::task::yield_now().await;
+            tls.load_full()
+        };
+        let taken = show(&certificate).await;
+        assert!(taken.is_some());
+        let kept = show("no certificate").await;
+        assert!(kept.is_some_and(|kept| taken.is_some_and(|taken| Arc::ptr_eq(&kept, &taken))));
+        following.abort();
+    }
+}

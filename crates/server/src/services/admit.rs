@@ -1,0 +1,84 @@
+//! Who calls (API-24, API-28..32).
+
+use tiphys_go::semver::Version;
+use tiphys_wire::status::Code;
+
+use super::Parts;
+use crate::call::{Admitted, Head, Status, Via};
+use crate::http::cookie;
+use crate::identity::Identity;
+
+/// Services whose methods anybody may call.
+const OPEN: [&str; 3] =
+    ["/session.SessionService/", "/version.VersionService/Version", "/cluster.SettingsService/Get"];
+
+/// Finds out who calls.
+pub(super) fn admit(parts: &Parts, head: Head) -> Result<Admitted, Status> {
+    check_client(&head)?;
+    if parts.without_authentication {
+        return Ok(Admitted { head, identity: Identity::Unchecked, renewed_token: None });
+    }
+    let outcome = match token(&head)? {
+        token if token.is_empty() => Err(Status::new(Code::Unauthenticated, "no session information")),
+        token => parts.sessions.identify(&token),
+    };
+    match outcome {
+        Ok(session) => {
+            let identity = Identity::Known(session.claims);
+            Ok(Admitted { head, identity, renewed_token: session.renewed_token })
+        }
+        Err(_) if is_open(&head) || parts.world.load().is_set("users.anonymous.enabled") => {
+            Ok(Admitted { head, identity: Identity::Anonymous, renewed_token: None })
+        }
+        Err(status) => Err(status),
+    }
+}
+
+/// Whether a method answers everybody (API-30).
+fn is_open(head: &Head) -> bool {
+    let path = head.description().path.as_str();
+    OPEN.iter().any(|open| path == *open || (open.ends_with('/') && path.starts_with(open)))
+}
+
+/// The token of a call; the first place that has one counts (API-28).
+fn token(head: &Head) -> Result<String, Status> {
+    if let Some(token) = head.metadata("token").filter(|token| !token.is_empty()) {
+        return Ok(token.to_owned());
+    }
+    let bearer = head.header("authorization").and_then(|text| text.strip_prefix("Bearer "));
+    if let Some(token) = bearer.filter(|token| token.split('.').count() == 3) {
+        return Ok(token.to_owned());
+    }
+    // Only REST has cookies: a page of somebody else cannot make a browser send the others with them.
+    if head.via == Via::Rest {
+        return cookie::token(&head.headers)
+            .map_err(|error| Status::new(Code::Unauthenticated, format!("invalid session: {error}")));
+    }
+    Ok(String::new())
+}
+
+/// Refuses clients that are too old to understand the answers (API-24).
+fn check_client(head: &Head) -> Result<(), Status> {
+    const OLDEST: &str = "1.4.0";
+    let Some(agent) = head.header("user-agent").filter(|_| head.via != Via::Rest) else { return Ok(()) };
+    if matches!(agent, "grpc-go/1.15.0" | "grpc-go/1.10.0") {
+        return Err(unsatisfied(agent));
+    }
+    let Some((_, rest)) = agent.split_once("argocd-client/") else { return Ok(()) };
+    let text = rest.split(' ').next().unwrap_or_default();
+    let Ok(version) = Version::parse(text) else {
+        return Err(Status::invalid("could not parse version of the client"));
+    };
+    let is_new = Version::parse(OLDEST).is_ok_and(|oldest| {
+        (version.major, version.minor, version.patch) >= (oldest.major, oldest.minor, oldest.patch)
+    });
+    if is_new { Ok(()) } else { Err(unsatisfied(text)) }
+}
+
+fn unsatisfied(agent: &str) -> Status {
+    let agent = tiphys_api::printable::line(agent).into_owned();
+    Status::new(
+        Code::FailedPrecondition,
+        format!("unsatisfied client version constraint: {agent}; clients have to be 1.4.0 or newer"),
+    )
+}

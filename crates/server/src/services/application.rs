@@ -1,0 +1,87 @@
+//! Applications (API section 4).
+
+mod access;
+mod list;
+mod operation;
+mod requests;
+mod resources;
+mod watch;
+mod write;
+
+use std::sync::Arc;
+
+use serde_json::{Value, json};
+use tiphys_object::Object;
+use tiphys_policy::permit::Own;
+use tiphys_policy::project::namespace_enabled;
+use tiphys_service::Store;
+use tiphys_service::application::{self as rules, ApplicationError};
+
+use super::context::Context;
+use super::{request, unimplemented};
+use crate::call::{Reply, Status};
+use crate::catalog::AppKey;
+
+pub(super) async fn call(context: &Context<'_>, method: &str, message: Value) -> Result<Reply, Status> {
+    match method {
+        "List" => list::list(context, request::read(message)?),
+        "Get" => list::get(context, request::read(message)?).await,
+        "Watch" => watch::watch(context, request::read(message)?),
+        "Create" => write::create(context, request::read(message)?).await,
+        "Update" => write::update(context, request::read(message)?).await,
+        "UpdateSpec" => write::update_spec(context, request::read(message)?).await,
+        "Patch" => write::patch(context, request::read(message)?).await,
+        "Delete" => write::delete(context, request::read(message)?).await,
+        "Sync" => operation::sync(context, request::read(message)?).await,
+        "Rollback" => operation::rollback(context, request::read(message)?).await,
+        "TerminateOperation" => operation::terminate(context, request::read(message)?).await,
+        "GetApplicationSyncWindows" => operation::windows(context, request::read(message)?).await,
+        "ManagedResources" => resources::managed(context, request::read(message)?).await,
+        "ResourceTree" => resources::tree(context, request::read(message)?).await,
+        "GetResource" => resources::resource(context, request::read(message)?).await,
+        "GetManifests" => resources::manifests(context, request::read(message)?).await,
+        "ListResourceEvents" => resources::list_events(context, request::read(message)?).await,
+        _ => Err(unimplemented(method)),
+    }
+}
+
+/// The namespace of a call; the control plane's where it names none (API-113).
+fn namespace_of<'c>(context: &'c Context<'_>, given: &'c str) -> &'c str {
+    if given.is_empty() { context.namespace() } else { given }
+}
+
+/// Whether applications of a namespace are looked at at all.
+fn is_enabled(context: &Context<'_>, namespace: &str) -> bool {
+    namespace_enabled(&context.world.installation.settings, namespace, context.namespace())
+}
+
+/// The way to the objects of a namespace.
+fn store(context: &Context<'_>, namespace: &str) -> Store {
+    context.parts.store.of(namespace)
+}
+
+/// Writes what was decided about an application, and answers with it when the catalog has seen it (API-117).
+async fn settle(
+    context: &Context<'_>,
+    key: &AppKey,
+    plan: impl Fn(&Object) -> Result<tiphys_service::Change, ApplicationError>,
+) -> Result<Arc<Object>, Status> {
+    let missing = || ApplicationError::NotFound(key.name.to_string());
+    let plan = |stored: Option<&Object>| -> Result<_, tiphys_service::Error> {
+        Ok(plan(stored.ok_or_else(missing)?)?)
+    };
+    let written = store(context, &key.namespace).settle_one(Own::Application, &key.name, plan).await?;
+    let object = written.ok_or_else(|| tiphys_service::Error::from(missing()))?;
+    context.parts.catalog.catch_up(key, &object.metadata().resource_version).await;
+    Ok(object)
+}
+
+/// The answer with an application.
+fn reply(object: &Object) -> Result<Reply, Status> {
+    let shown = rules::shown(object).map_err(tiphys_service::Error::from)?;
+    Ok(Reply::value(shown))
+}
+
+fn nothing() -> Reply {
+    Reply::value(json!({}))
+}

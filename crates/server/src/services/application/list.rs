@@ -1,0 +1,190 @@
+//! Lists of applications, and one of them (API-119..122).
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use serde_json::{Map, Value};
+use tiphys_object::access;
+use tiphys_object::selector::Selector;
+use tiphys_policy::rbac::{Filter, Resource};
+use tiphys_wire::proto::{Secrets, encode, writer};
+use tiphys_wire::schema;
+use tiphys_wire::selection::Selection;
+use tiphys_wire::status::Code;
+
+use super::requests::{Named, Query};
+use super::{access as find, is_enabled, namespace_of, reply, settle};
+use crate::call::{Form, Message, Reply, Status};
+use crate::catalog::{self, AppKey, ChangeKind, Entry, Snapshot};
+use crate::services::context::Context;
+use crate::services::request;
+use tiphys_api::names::annotation;
+use tiphys_service::application as rules;
+
+/// What a list or a watch shows.
+pub(super) struct Wanted<'c> {
+    query: Query,
+    selector: Selector,
+    may: Filter<'c>,
+    context: &'c Context<'c>,
+}
+
+impl<'c> Wanted<'c> {
+    /// Reads a query.
+    ///
+    /// # Errors
+    /// When the selector is none, or something is asked for that lists do not do.
+    pub(super) fn new(context: &'c Context<'c>, query: Query) -> Result<Self, Status> {
+        query.unused_by_lists().map_or(Ok(()), |field| Err(request::unused(field)))?;
+        let selector = if query.selector.is_empty() {
+            Selector::everything()
+        } else {
+            let parsed = query.selector.parse::<Selector>();
+            parsed.map_err(|error| Status::invalid(format!("error parsing the selector: {error}")))?
+        };
+        let may = context.caller().filter(Resource::Applications.as_str(), "get");
+        Ok(Self { query, selector, may, context })
+    }
+
+    /// Whether an application is wanted, and may be seen: one pass, cheap questions first.
+    pub(super) fn has(&self, entry: &Entry) -> bool {
+        let query = &self.query;
+        let projects = query.projects();
+        (query.name.is_empty() || query.name == entry.key.name)
+            && (query.app_namespace.is_empty() || query.app_namespace == entry.key.namespace)
+            && (projects.is_empty() || projects.iter().any(|project| *project == entry.project))
+            && (query.repo.is_empty() || query.repo == entry.repository)
+            && self.selector.matches(|key| entry.labels.get(key).map(|value| &**value))
+            && is_enabled(self.context, &entry.key.namespace)
+            && self.may.may(&entry.object)
+    }
+}
+
+/// All that the caller may see of what they ask for.
+pub(super) fn list(context: &Context<'_>, query: Query) -> Result<Reply, Status> {
+    if !context.parts.catalog.is_complete() {
+        return Err(Status::new(Code::Unavailable, "applications are not known yet"));
+    }
+    let Snapshot { entries, version } = context.parts.catalog.snapshot();
+    let wanted = Wanted::new(context, query)?;
+    let shown: Vec<Arc<Entry>> = entries.into_iter().filter(|entry| wanted.has(entry)).collect();
+    let fields = context.call().head.fields.clone();
+    let written = move |form| match form {
+        Form::Json => json(&shown, version, fields.as_ref()),
+        Form::Binary => binary(&shown, version),
+    };
+    Ok(Reply::message(Message::written(Arc::new(written))))
+}
+
+/// The bytes of all, one after the other; with a selection each as far as it is selected (API-P30).
+fn json(entries: &[Arc<Entry>], version: u64, fields: Option<&Selection>) -> Result<Vec<Bytes>, Status> {
+    let mut pieces =
+        vec![Bytes::from(format!(r#"{{"metadata":{{"resourceVersion":"{version}"}},"items":["#))];
+    for (at, entry) in entries.iter().enumerate() {
+        if at > 0 {
+            pieces.push(Bytes::from_static(b","));
+        }
+        pieces.push(match fields {
+            None => entry.json.clone(),
+            Some(fields) => fields.application(&entry.value()?).to_string().into(),
+        });
+    }
+    pieces.push(Bytes::from_static(b"]}"));
+    Ok(pieces)
+}
+
+/// The same for gRPC.
+fn binary(entries: &[Arc<Entry>], version: u64) -> Result<Vec<Bytes>, Status> {
+    let mut metadata = Vec::new();
+    writer::bytes(&mut metadata, 2, version.to_string().as_bytes());
+    let mut head = Vec::new();
+    writer::bytes(&mut head, 1, &metadata);
+    let mut pieces = vec![Bytes::from(head)];
+    for entry in entries {
+        let bytes = encode(schema(), catalog::application(), &entry.value()?, Secrets::Dropped);
+        let bytes = bytes.map_err(|_misfit| Status::internal("an application cannot be written"))?;
+        let mut piece = Vec::with_capacity(bytes.len() + 8);
+        writer::bytes(&mut piece, 2, &bytes);
+        pieces.push(piece.into());
+    }
+    Ok(pieces)
+}
+
+/// One application; with `refresh` as it is after a new comparison (API-121, API-122).
+pub(super) async fn get(context: &Context<'_>, query: Query) -> Result<Reply, Status> {
+    query.unused_by_one().map_or(Ok(()), |field| Err(request::unused(field)))?;
+    let projects = query.projects();
+    if projects.len() > 1 {
+        let text = "multiple projects specified - the get endpoint accepts either zero or one project";
+        return Err(Status::invalid(text));
+    }
+    let project = projects.first().cloned().unwrap_or_default();
+    let named = Named { name: query.name.clone(), app_namespace: query.app_namespace.clone(), project };
+    let found = find::fresh(context, "get", &named).await?;
+    if query.refresh.is_empty() {
+        return reply(&found.from);
+    }
+    refresh(context, &found.key, query.refresh == "hard").await
+}
+
+/// Asks for a comparison and waits for it; who calls says how long.
+pub(super) async fn refresh(context: &Context<'_>, key: &AppKey, is_hard: bool) -> Result<Reply, Status> {
+    // Before the request is written, so that its answer is not missed.
+    let (_, mut changes) = context.parts.catalog.follow();
+    let asked = settle(context, key, |object| Ok(rules::plan_refresh(object, is_hard))).await?;
+    let asked: u64 = asked.metadata().resource_version.parse().unwrap_or(0);
+    let is_answer = |entry: &Entry, value: &Value| {
+        entry.version.parse::<u64>().is_ok_and(|version| version > asked)
+            && access::annotation(value, annotation::REFRESH).is_none()
+    };
+    loop {
+        let change = match changes.recv().await {
+            Ok(change) => change,
+            // What was missed may have been the answer.
+            Err(tokio::sync::broadcast::error::RecvError::Lagged(_)) => {
+                let entry = context.parts.catalog.get(key).ok_or_else(|| find::not_found(&key.name))?;
+                catalog::Change { kind: ChangeKind::Modified, entry }
+            }
+            Err(tokio::sync::broadcast::error::RecvError::Closed) => {
+                return Err(Status::new(Code::Unavailable, "the server is stopping"));
+            }
+        };
+        if change.entry.key != *key {
+            continue;
+        }
+        if change.kind == ChangeKind::Deleted {
+            return Err(find::not_found(&key.name));
+        }
+        let value = change.entry.value()?;
+        if is_answer(&change.entry, &value) {
+            return Ok(Reply::value(value));
+        }
+    }
+}
+
+/// An event of a watch.
+pub(super) fn event(kind: ChangeKind, entry: &Arc<Entry>) -> Message {
+    let (about, entry) = (format!("{}/{}", entry.key.namespace, entry.key.name), Arc::clone(entry));
+    let written = move |form| match form {
+        Form::Json => {
+            let head = format!(r#"{{"type":"{}","application":"#, kind.as_str());
+            Ok(vec![Bytes::from(head), entry.json.clone(), Bytes::from_static(b"}")])
+        }
+        Form::Binary => {
+            let members =
+                [("type".to_owned(), kind.as_str().into()), ("application".to_owned(), entry.value()?)];
+            let value = Value::Object(Map::from_iter(members));
+            let id = schema().find("v1.ApplicationWatchEvent").unwrap_or_else(schema::MessageId::first);
+            let bytes = encode(schema(), id, &value, Secrets::Dropped);
+            bytes
+                .map(|bytes| vec![bytes.into()])
+                .map_err(|_misfit| Status::internal("an event cannot be written"))
+        }
+    };
+    Message::written(Arc::new(written)).about(about.into())
+}
+
+/// The namespace that a watch by name is about.
+pub(super) fn watched_namespace(context: &Context<'_>, query: &Query) -> String {
+    namespace_of(context, &query.app_namespace).to_owned()
+}

@@ -1,0 +1,232 @@
+//! `ApplicationSets` (API-154..159).
+
+use std::sync::Arc;
+
+use serde::Deserialize;
+use serde_json::{Value, json};
+use tiphys_api::ApplicationSet;
+use tiphys_cluster::{DeleteOptions, Deleted, Propagation};
+use tiphys_object::Object;
+use tiphys_object::selector::Selector;
+use tiphys_policy::permit::Own;
+use tiphys_policy::rbac::Authorized;
+use tiphys_service::application_set::{self as rules, ApplicationSetError, Wanted};
+use tiphys_wire::status::Code;
+
+use super::context::Context;
+use super::{events, request, unimplemented};
+use crate::call::{Reply, Status};
+use crate::catalog::AppKey;
+
+#[derive(Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+struct Named {
+    name: String,
+    appset_namespace: String,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+struct Query {
+    projects: Vec<String>,
+    selector: String,
+    appset_namespace: String,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+struct Create {
+    applicationset: Option<Value>,
+    upsert: bool,
+    dry_run: bool,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+struct Generate {
+    application_set: Option<Value>,
+}
+
+pub(super) async fn call(context: &Context<'_>, method: &str, message: Value) -> Result<Reply, Status> {
+    let answer = match method {
+        "List" => list(context, &request::read(message)?)?,
+        "Get" => rules::shown(&found(context, "get", &request::read(message)?).await?.1).map_err(failed)?,
+        "ResourceTree" => {
+            rules::tree(&found(context, "get", &request::read(message)?).await?.1).map_err(failed)?
+        }
+        "ListResourceEvents" => {
+            events::of(context, &found(context, "get", &request::read(message)?).await?.1).await?
+        }
+        "Create" => create(context, request::read(message)?).await?,
+        "Generate" => {
+            let Generate { application_set } = request::read(message)?;
+            let wanted = wanted(context, application_set)?;
+            admit(context, &wanted, "create")?;
+            json!({"applications": generated(context, &wanted.set).await?})
+        }
+        "Delete" => delete(context, request::read(message)?).await?,
+        _ => return Err(unimplemented(method)),
+    };
+    Ok(Reply::value(answer))
+}
+
+fn failed(error: ApplicationSetError) -> Status {
+    tiphys_service::Error::from(error).into()
+}
+
+/// The namespace of a call, which has to be enabled (API-154).
+fn namespace_of<'c>(context: &'c Context<'_>, given: &'c str) -> Result<&'c str, Status> {
+    let namespace = if given.is_empty() { context.namespace() } else { given };
+    if context.is_set_enabled(namespace) {
+        return Ok(namespace);
+    }
+    // Deviation (API-113): the reference gives no code.
+    Err(Status::new(Code::PermissionDenied, format!("namespace '{namespace}' is not permitted")))
+}
+
+/// A set that the caller may do this with.
+async fn found(
+    context: &Context<'_>,
+    action: &str,
+    named: &Named,
+) -> Result<(Authorized<ApplicationSet>, Arc<Object>), Status> {
+    let namespace = namespace_of(context, &named.appset_namespace)?;
+    let store = context.parts.store.of(namespace);
+    let object = store.get(Own::ApplicationSet, &named.name).await.map_err(tiphys_service::Error::from)?;
+    let object = object.ok_or_else(|| failed(ApplicationSetError::NotFound(named.name.clone())))?;
+    let proof = context.authorize(action, rules::read(&object).map_err(failed)?)?;
+    Ok((proof, object))
+}
+
+fn list(context: &Context<'_>, query: &Query) -> Result<Value, Status> {
+    let selector = if query.selector.is_empty() {
+        Selector::everything()
+    } else {
+        let parsed = query.selector.parse::<Selector>();
+        parsed.map_err(|error| Status::invalid(format!("error parsing the selector: {error}")))?
+    };
+    let namespace = match query.appset_namespace.as_str() {
+        "" => None,
+        given => Some(namespace_of(context, given)?),
+    };
+    let known = context.parts.sets.all();
+    let (objects, version) =
+        known.ok_or_else(|| Status::new(Code::Unavailable, "ApplicationSets are not known yet"))?;
+    let mut shown = Vec::new();
+    for object in objects.iter().filter(|object| context.is_set_enabled(object.namespace())) {
+        if namespace.is_some_and(|namespace| namespace != object.namespace())
+            || !selector.matches(|key| object.label(key))
+        {
+            continue;
+        }
+        // One that cannot be read hides no other.
+        let Ok(set) = rules::read(object) else { continue };
+        let project = project_of(object);
+        if !(query.projects.is_empty() || query.projects.contains(&project)) {
+            continue;
+        }
+        if context.authorize("get", set).is_ok() {
+            shown.push((object.name().to_owned(), rules::shown(object).map_err(failed)?));
+        }
+    }
+    shown.sort_by(|a, b| a.0.cmp(&b.0));
+    let items: Vec<Value> = shown.into_iter().map(|(_, set)| set).collect();
+    Ok(json!({"metadata": {"resourceVersion": version.to_string()}, "items": items}))
+}
+
+fn project_of(object: &Object) -> String {
+    let value = object.to_value().unwrap_or_default();
+    let project = value.pointer("/spec/template/spec/project").and_then(Value::as_str).unwrap_or_default();
+    if project.is_empty() { tiphys_api::project::DEFAULT_PROJECT.to_owned() } else { project.to_owned() }
+}
+
+fn wanted(context: &Context<'_>, value: Option<Value>) -> Result<Wanted, Status> {
+    let value = value.ok_or_else(|| Status::invalid("missing payload 'applicationset' in request"))?;
+    let wanted = Wanted::read(value, context.namespace()).map_err(failed)?;
+    if let Some(reason) = tiphys_appset::generator::unrecognized(&wanted.set) {
+        return Err(failed(ApplicationSetError::Invalid { name: wanted.set.metadata.name, reason }));
+    }
+    Ok(wanted)
+}
+
+/// Whether the caller may have such a set, and its project is there (API-156).
+fn admit(context: &Context<'_>, wanted: &Wanted, action: &str) -> Result<(), Status> {
+    context.authorize(action, wanted.set.clone())?;
+    namespace_of(context, &wanted.set.metadata.namespace)?;
+    match context.world.installation.project(wanted.project()) {
+        Ok(_) => Ok(()),
+        Err(_) => Err(failed(ApplicationSetError::NoProject(wanted.project().to_owned()))),
+    }
+}
+
+/// The applications that a set would make.
+async fn generated(context: &Context<'_>, set: &ApplicationSet) -> Result<Vec<Value>, Status> {
+    let Some(live) = &context.parts.live else {
+        return Err(Status::new(
+            Code::Unavailable,
+            "this process has no controller, which knows what a set makes",
+        ));
+    };
+    live.generate(set).await
+}
+
+async fn create(context: &Context<'_>, asked: Create) -> Result<Value, Status> {
+    let wanted = wanted(context, asked.applicationset)?;
+    admit(context, &wanted, "create")?;
+    if asked.dry_run {
+        let applications = generated(context, &wanted.set).await?;
+        let resources: Vec<Value> = applications
+            .iter()
+            .map(|app| {
+                let text = |path: &str| app.pointer(path).and_then(Value::as_str).unwrap_or_default();
+                json!({"group": tiphys_api::names::GROUP, "version": tiphys_api::names::VERSION,
+                    "kind": "Application", "name": text("/metadata/name"), "namespace": text("/metadata/namespace")})
+            })
+            .collect();
+        let mut value = wanted.value;
+        if let Some(members) = value.as_object_mut() {
+            members.remove("apiVersion");
+            members.remove("kind");
+            members.insert("status".to_owned(), json!({"resources": resources}));
+        }
+        return Ok(value);
+    }
+    let store = context.parts.store.of(&wanted.set.metadata.namespace);
+    let name = &wanted.set.metadata.name;
+    let existing = store.get(Own::ApplicationSet, name).await.map_err(tiphys_service::Error::from)?;
+    if let Some(existing) = &existing {
+        let existing = rules::read(existing).map_err(failed)?;
+        // It may stand in another project, whose rights count; without them nobody learns what it is.
+        let action = if asked.upsert { "update" } else { "get" };
+        context.authorize(action, existing)?;
+    }
+    let plan = |stored: Option<&_>| -> Result<_, tiphys_service::Error> {
+        Ok(rules::plan_create(stored, &wanted, asked.upsert)?)
+    };
+    let written = store.settle_one(Own::ApplicationSet, name, plan).await?;
+    let object = written.ok_or_else(|| failed(ApplicationSetError::NotFound(name.clone())))?;
+    super::audit::set(context, &object, existing.is_none());
+    let key = AppKey::new(object.namespace(), object.name());
+    context.parts.sets.catch_up(&key, Some(&object.metadata().resource_version)).await;
+    rules::shown(&object).map_err(failed)
+}
+
+async fn delete(context: &Context<'_>, named: Named) -> Result<Value, Status> {
+    let (_proof, object) = found(context, "delete", &named).await?;
+    let store = context.parts.store.of(object.namespace());
+    let options = DeleteOptions {
+        propagation: Propagation::Background,
+        uid: Some(object.metadata().uid.clone()),
+        ..DeleteOptions::default()
+    };
+    let deleted = store.delete(Own::ApplicationSet, &named.name, &options).await;
+    match deleted.map_err(tiphys_service::Error::from)? {
+        Deleted::Accepted => {
+            super::audit::deleted_set(context, &object);
+            Ok(
+                json!({"project": project_of(&object), "applicationset": rules::shown(&object).map_err(failed)?}),
+            )
+        }
+        Deleted::Absent => Err(failed(ApplicationSetError::NotFound(named.name))),
+    }
+}

@@ -1,0 +1,229 @@
+//! Repositories and the credentials of many of them (API-170..177).
+
+use serde::Deserialize;
+use serde_json::{Map, Value, json};
+use tiphys_policy::rbac::{Resource, application_object, scoped_object};
+use tiphys_service::repository::{Create, Repositories, read, shown};
+use tiphys_service::template::{self, Templates};
+use tiphys_service::{Caller, Purpose, Secrets};
+use tiphys_source::Sources;
+use tiphys_wire::status::Code;
+
+use super::context::{Context, hidden};
+use super::{request, unimplemented};
+use crate::call::{Reply, Status};
+
+#[derive(Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+struct Query {
+    repo: String,
+    app_project: String,
+}
+
+impl Query {
+    fn project(&self) -> Option<&str> {
+        Some(self.app_project.as_str()).filter(|project| !project.is_empty())
+    }
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+struct Write {
+    repo: Option<Map<String, Value>>,
+    upsert: bool,
+    creds_only: bool,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct WriteTemplate {
+    creds: Option<Map<String, Value>>,
+    upsert: bool,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct TemplateQuery {
+    url: String,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+struct AppsQuery {
+    repo: String,
+    app_name: String,
+    app_project: String,
+}
+
+/// The method without the word that says what a repository is for, and that purpose.
+fn purpose(method: &str) -> (String, Purpose) {
+    match method.find("Write") {
+        Some(_) => (method.replacen("Write", "", 1), Purpose::Push),
+        None => (method.to_owned(), Purpose::Read),
+    }
+}
+
+/// What knows repositories; nobody does in a process that fetches nothing.
+fn sources<'c>(context: &'c Context<'_>) -> Result<&'c Sources, Status> {
+    let found = context.parts.sources.as_ref();
+    found.ok_or_else(|| Status::new(Code::Unavailable, "this process cannot ask repositories"))
+}
+
+pub(super) async fn call(context: &Context<'_>, method: &str, message: Value) -> Result<Reply, Status> {
+    let (word, purpose) = purpose(method);
+    let settings = &context.world.installation.settings;
+    let (asks, store, matching) = (context.asks(), &context.parts.store, settings.template_matching());
+    let caller = Caller::asking(&asks);
+    let calls = match purpose {
+        Purpose::Read => Repositories::new(store, caller, matching),
+        Purpose::Push => {
+            Repositories::to_push(store, caller, matching, settings.controller().hydrator_enabled)?
+        }
+    };
+    let answer = match word.as_str() {
+        "List" | "ListRepositories" => list(context, &calls, request::read(message)?).await?,
+        "Get" => get(context, &calls, request::read(message)?).await?,
+        "Create" | "CreateRepository" => create(context, &calls, request::read(message)?).await?,
+        "Update" | "UpdateRepository" => update(context, &calls, request::read(message)?).await?,
+        "Delete" | "DeleteRepository" => delete(context, &calls, request::read(message)?).await?,
+        "ValidateAccess" => {
+            let wanted = read(&message_members(message));
+            calls.validate(&context.world.secrets(), &wanted, sources(context)?).await?;
+            json!({})
+        }
+        "ListApps" => return Err(list_apps(context, &request::read(message)?)),
+        _ => return Err(unimplemented(method)),
+    };
+    Ok(Reply::value(answer))
+}
+
+fn message_members(message: Value) -> Map<String, Value> {
+    match message {
+        Value::Object(mut members) => {
+            // The query of validations has spellings of its own.
+            for (sent, known) in
+                [("enableOci", "enableOCI"), ("insecureOciForceHttp", "insecureOCIForceHttp")]
+            {
+                if let Some(flag) = members.remove(sent) {
+                    members.insert(known.to_owned(), flag);
+                }
+            }
+            members
+        }
+        _ => Map::new(),
+    }
+}
+
+async fn list(context: &Context<'_>, calls: &Repositories<'_>, query: Query) -> Result<Value, Status> {
+    let fields = [("repo", &query.repo), ("appProject", &query.app_project)];
+    if let Some((field, _)) = fields.into_iter().find(|(_, text)| !text.is_empty()) {
+        return Err(request::unused(field));
+    }
+    let now = context.parts.clock.now();
+    // Nothing is remembered of a connection: every list asks.
+    let found = calls.list(&context.world.secrets(), context.parts.sources.as_ref(), now).await;
+    let items: Vec<Value> = found.iter().map(|it| shown(&it.repository, &it.state)).collect();
+    Ok(json!({"metadata": {}, "items": items}))
+}
+
+async fn get(context: &Context<'_>, calls: &Repositories<'_>, query: Query) -> Result<Value, Status> {
+    let now = context.parts.clock.now();
+    let secrets = context.world.secrets();
+    let found = calls
+        .get(&secrets, (query.repo.as_str(), query.project()), context.parts.sources.as_ref(), now)
+        .await?;
+    Ok(shown(&found.repository, &found.state))
+}
+
+fn wanted(repo: Option<Map<String, Value>>) -> Result<tiphys_api::repository::Repository, Status> {
+    Ok(read(&repo.ok_or_else(|| Status::invalid("missing payload 'repo' in request"))?))
+}
+
+/// What is told of a repository that was stored (API-173).
+fn told(repository: &tiphys_api::repository::Repository) -> Value {
+    json!({"repo": repository.url, "type": repository.effective_type(), "name": repository.name})
+}
+
+async fn create(context: &Context<'_>, calls: &Repositories<'_>, asked: Write) -> Result<Value, Status> {
+    let repository = wanted(asked.repo)?;
+    let call = Create { repository, upsert: asked.upsert, is_validated: asked.creds_only };
+    let mut secrets = context.world.secrets();
+    calls.create(&mut secrets, &call, sources(context)?).await?;
+    context.see(&secrets).await;
+    Ok(told(&call.repository))
+}
+
+async fn update(context: &Context<'_>, calls: &Repositories<'_>, asked: Write) -> Result<Value, Status> {
+    let repository = wanted(asked.repo)?;
+    let mut secrets = context.world.secrets();
+    calls.update(&mut secrets, &repository).await?;
+    context.see(&secrets).await;
+    Ok(told(&repository))
+}
+
+async fn delete(context: &Context<'_>, calls: &Repositories<'_>, query: Query) -> Result<Value, Status> {
+    let mut secrets = context.world.secrets();
+    let left = calls.delete(&mut secrets, &query.repo, query.project()).await?;
+    if !left.is_empty() {
+        tracing::warn!(secrets = left.join(","), "other Secrets declare the repository that was deleted");
+    }
+    context.see(&secrets).await;
+    Ok(json!({}))
+}
+
+/// Which folders of a repository hold what is answered by nobody yet; who may not ask learns nothing else (API-174).
+fn list_apps(context: &Context<'_>, asked: &AppsQuery) -> Status {
+    let object = scoped_object(&asked.app_project, &asked.repo);
+    if let Err(refused) = context.check(Resource::Repositories, "get", &object) {
+        return refused;
+    }
+    let app =
+        application_object(&asked.app_project, context.namespace(), &asked.app_name, context.namespace());
+    let may = |action| context.may(Resource::Applications, action, &app);
+    if may("create") || may("update") { unimplemented("ListApps") } else { hidden() }
+}
+
+/// The credentials of many repositories.
+pub(super) async fn templates(context: &Context<'_>, method: &str, message: Value) -> Result<Reply, Status> {
+    let (word, purpose) = purpose(method);
+    let (asks, store) = (context.asks(), &context.parts.store);
+    let caller = Caller::asking(&asks);
+    let hydrates = context.world.installation.settings.controller().hydrator_enabled;
+    let calls = match purpose {
+        Purpose::Read => Templates::new(store, caller),
+        Purpose::Push => Templates::to_push(store, caller, hydrates)?,
+    };
+    let mut secrets: Secrets = context.world.secrets();
+    let answer = match word.as_str() {
+        "ListRepositoryCredentials" => {
+            let TemplateQuery { url } = request::read(message)?;
+            if !url.is_empty() {
+                return Err(request::unused("url"));
+            }
+            let items: Vec<Value> = calls.list(&secrets).iter().map(template::shown).collect();
+            json!({"metadata": {}, "items": items})
+        }
+        "CreateRepositoryCredentials" | "UpdateRepositoryCredentials" => {
+            let asked: WriteTemplate = request::read(message)?;
+            let members = asked.creds.ok_or_else(|| Status::invalid("missing payload 'creds' in request"))?;
+            let wanted = template::read(&members);
+            if wanted.url.is_empty() {
+                return Err(Status::invalid("must specify URL"));
+            }
+            if word.starts_with("Create") {
+                calls.create(&mut secrets, &wanted, asked.upsert).await?;
+            } else {
+                calls.update(&mut secrets, &wanted).await?;
+            }
+            json!({"url": wanted.url})
+        }
+        "DeleteRepositoryCredentials" => {
+            let TemplateQuery { url } = request::read(message)?;
+            calls.delete(&mut secrets, &url).await?;
+            json!({})
+        }
+        _ => return Err(unimplemented(method)),
+    };
+    context.see(&secrets).await;
+    Ok(Reply::value(answer))
+}

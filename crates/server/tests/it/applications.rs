@@ -1,0 +1,224 @@
+//! Applications over REST (API section 4).
+
+use std::sync::Arc;
+
+use futures::FutureExt as _;
+use futures::future::BoxFuture;
+use http::Method;
+use serde_json::{Value, json};
+use tiphys_api::{Application, ApplicationSet};
+use tiphys_object::ResourceKey;
+use tiphys_server::call::Status;
+use tiphys_server::catalog::AppKey;
+use tiphys_server::live::Live;
+
+use crate::home::{Home, Setup, ask};
+
+const APPS: &str = "/api/v1/applications";
+const STORED: &str = "/apis/argoproj.io/v1alpha1/namespaces/argocd/applications";
+
+/// A controller that knows one thing of everything.
+struct Known;
+
+impl Live for Known {
+    fn check_sources<'a>(&'a self, app: &'a Application) -> BoxFuture<'a, Result<(), String>> {
+        let is_right = app.sources().iter().all(|source| source.path != "broken");
+        async move { if is_right { Ok(()) } else { Err("InvalidSpecError: no such path".to_owned()) } }
+            .boxed()
+    }
+
+    fn tree<'a>(&'a self, key: &'a AppKey) -> BoxFuture<'a, Result<Value, Status>> {
+        async move { Ok(json!({"nodes": [{"kind": "Pod", "name": key.name, "uid": "u"}]})) }.boxed()
+    }
+
+    fn managed<'a>(&'a self, _key: &'a AppKey) -> BoxFuture<'a, Result<Vec<Value>, Status>> {
+        async { Ok(vec![json!({"kind": "Pod", "name": "a"}), json!({"kind": "Service", "name": "a"})]) }
+            .boxed()
+    }
+
+    fn manifests<'a>(
+        &'a self,
+        _key: &'a AppKey,
+        revisions: &'a [(usize, String)],
+    ) -> BoxFuture<'a, Result<Vec<Value>, Status>> {
+        async move { Ok(vec![json!({"kind": "Pod", "at": format!("{revisions:?}")})]) }.boxed()
+    }
+
+    fn resource<'a>(
+        &'a self,
+        _key: &'a AppKey,
+        resource: &'a ResourceKey,
+    ) -> BoxFuture<'a, Result<Value, Status>> {
+        async move { Ok(json!({"apiVersion": "v1", "kind": resource.kind, "metadata": {"name": resource.name}})) }.boxed()
+    }
+
+    fn generate<'a>(&'a self, _set: &'a ApplicationSet) -> BoxFuture<'a, Result<Vec<Value>, Status>> {
+        async { Ok(vec![json!({"metadata": {"name": "made", "namespace": "argocd"}, "spec": {}})]) }.boxed()
+    }
+}
+
+fn setup() -> Setup {
+    let policy = "p, role:shop, applications, *, shop/*, allow\ng, kim, role:shop\n";
+    let destinations = json!([{"server": "https://kubernetes.default.svc", "namespace": "*"}]);
+    Setup::new()
+        .config_map("argocd-cm", &[("accounts.kim", "login"), ("accounts.bo", "login")])
+        .config_map("argocd-rbac-cm", &[("policy.csv", policy)])
+        .project("shop", &json!({"sourceRepos": ["https://git/*"], "destinations": destinations}))
+        .live(Arc::new(Known))
+}
+
+fn app(name: &str, project: &str) -> Value {
+    json!({"metadata": {"name": name}, "spec": {"project": project,
+        "source": {"repoURL": "https://git/r", "path": "web"},
+        "destination": {"server": "https://kubernetes.default.svc", "namespace": "web"}}})
+}
+
+fn stored(home: &Home, name: &str) -> Value {
+    ask(&home.sim, Method::GET, &format!("{STORED}/{name}"), &Value::Null)
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn api_125_an_application_is_created_once_and_listed() {
+    let home = setup().start().await;
+    let kim = home.account("kim");
+    let made = kim.ok("POST", APPS, &app("web", "shop")).await;
+    assert_eq!((&made["metadata"]["name"], &made["spec"]["project"]), (&json!("web"), &json!("shop")));
+    let list = kim.ok("GET", APPS, &Value::Null).await;
+    assert_eq!(list["items"][0]["metadata"]["name"], "web", "API-117: what was written is seen");
+    assert_eq!(kim.ok("POST", APPS, &app("web", "shop")).await["metadata"]["uid"], made["metadata"]["uid"]);
+    let mut other = app("web", "shop");
+    other["spec"]["source"]["path"] = "else".into();
+    let (status, text) = kim.refused("POST", APPS, &other).await;
+    assert_eq!(
+        (status, text.as_str()),
+        (400, "existing application spec is different, use upsert flag to force update")
+    );
+    kim.ok("POST", &format!("{APPS}?upsert=true"), &other).await;
+    assert_eq!(stored(&home, "web")["spec"]["source"]["path"], "else");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn api_126_a_spec_that_breaks_rules_is_refused() {
+    let home = setup().start().await;
+    let kim = home.account("kim");
+    let mut foreign = app("web", "shop");
+    foreign["spec"]["source"]["repoURL"] = "https://elsewhere/r".into();
+    let (status, text) = kim.refused("POST", APPS, &foreign).await;
+    assert!(status == 400 && text.contains("https://elsewhere/r"), "{status} {text}");
+    let mut broken = app("web", "shop");
+    broken["spec"]["source"]["path"] = "broken".into();
+    let (status, text) = kim.refused("POST", APPS, &broken).await;
+    assert_eq!(
+        (status, text.as_str()),
+        (400, "application spec for web is invalid: InvalidSpecError: no such path")
+    );
+    kim.ok("POST", &format!("{APPS}?validate=false"), &broken).await;
+    let (status, text) = kim.refused("POST", APPS, &app("web2", "default")).await;
+    assert!(
+        status == 403 && text.starts_with("permission denied: applications, create, default/web2"),
+        "{text}"
+    );
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn api_114_who_may_not_see_an_application_does_not_learn_that_it_exists() {
+    let home = setup().start().await;
+    home.account("admin").ok("POST", APPS, &app("secret", "default")).await;
+    let kim = home.account("kim");
+    for name in ["secret", "nothing"] {
+        let answer = kim.refused("GET", &format!("{APPS}/{name}"), &Value::Null).await;
+        assert_eq!(answer, (403, "permission denied".to_owned()));
+        let given = kim.refused("GET", &format!("{APPS}/{name}?project=shop"), &Value::Null).await;
+        assert_eq!(given, (404, format!("applications.argoproj.io \"{name}\" not found")));
+        for (verb, path) in
+            [("DELETE", ""), ("POST", "/sync"), ("GET", "/resource-tree"), ("GET", "/manifests")]
+        {
+            let body = if verb == "POST" { json!({}) } else { Value::Null };
+            let answer = kim.refused(verb, &format!("{APPS}/{name}{path}"), &body).await;
+            assert_eq!(answer, (403, "permission denied".to_owned()), "{verb} {path}");
+        }
+    }
+    assert_eq!(kim.ok("GET", APPS, &Value::Null).await["items"], json!([]));
+    assert_eq!(home.nobody().send("GET", APPS, &Value::Null).await.0, 401);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn api_127_api_128_an_application_is_changed_and_keeps_what_the_controller_wrote() {
+    let home = setup().start().await;
+    let kim = home.account("kim");
+    kim.ok("POST", APPS, &app("web", "shop")).await;
+    let status = json!({"status": {"sync": {"status": "Synced"}}});
+    ask(&home.sim, Method::PATCH, &format!("{STORED}/web"), &status);
+    let mut wanted = app("web", "shop");
+    wanted["metadata"]["labels"] = json!({"a": "b"});
+    kim.ok("PUT", &format!("{APPS}/web"), &wanted).await;
+    let patch = json!({"name": "web", "patchType": "merge",
+        "patch": json!({"spec": {"source": {"path": "patched"}}}).to_string()});
+    kim.ok("PATCH", &format!("{APPS}/web"), &patch).await;
+    let now = stored(&home, "web");
+    assert_eq!(
+        (&now["metadata"]["labels"]["a"], &now["spec"]["source"]["path"], &now["status"]["sync"]["status"]),
+        (&json!("b"), &json!("patched"), &json!("Synced"))
+    );
+    let moving = json!({"name": "web", "patchType": "merge",
+        "patch": json!({"spec": {"project": "default"}}).to_string()});
+    assert_eq!(kim.refused("PATCH", &format!("{APPS}/web"), &moving).await.0, 403);
+    let kind = json!({"name": "web", "patchType": "odd", "patch": "{}"});
+    let answer = kim.refused("PATCH", &format!("{APPS}/web"), &kind).await;
+    assert_eq!(answer, (400, "Patch type 'odd' is not supported".to_owned()));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn api_130_api_134_an_operation_is_asked_for_and_ended() {
+    let home = setup().start().await;
+    let kim = home.account("kim");
+    kim.ok("POST", APPS, &app("web", "shop")).await;
+    let sync = json!({"name": "web", "revision": "main", "prune": true, "dryRun": true});
+    kim.ok("POST", &format!("{APPS}/web/sync"), &sync).await;
+    let operation = stored(&home, "web")["operation"].clone();
+    assert_eq!(operation["initiatedBy"]["username"], "kim");
+    assert_eq!((&operation["sync"]["revision"], &operation["sync"]["prune"]), (&json!("main"), &json!(true)));
+    let (status, text) = kim.refused("POST", &format!("{APPS}/web/sync"), &sync).await;
+    assert!(status >= 400 && text == "another operation is already in progress", "{status} {text}");
+    let running = json!({"status": {"operationState": {"phase": "Running", "operation": {},
+        "startedAt": "2026-01-01T00:00:00Z", "message": ""}}});
+    ask(&home.sim, Method::PATCH, &format!("{STORED}/web"), &running);
+    kim.ok("DELETE", &format!("{APPS}/web/operation"), &Value::Null).await;
+    assert_eq!(stored(&home, "web")["status"]["operationState"]["phase"], "Terminating");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn api_129_a_deletion_takes_the_resources_along_unless_it_is_told_not_to() {
+    let home = setup().start().await;
+    let kim = home.account("kim");
+    kim.ok("POST", APPS, &app("web", "shop")).await;
+    kim.ok("DELETE", &format!("{APPS}/web"), &Value::Null).await;
+    let going = stored(&home, "web");
+    assert_eq!(going["metadata"]["finalizers"], json!(["resources-finalizer.argocd.argoproj.io"]));
+    assert!(going["metadata"]["deletionTimestamp"].is_string());
+    kim.ok("POST", APPS, &app("bare", "shop")).await;
+    kim.ok("DELETE", &format!("{APPS}/bare?cascade=false"), &Value::Null).await;
+    assert_eq!(stored(&home, "bare")["reason"], "NotFound");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn api_137_api_146_what_belongs_to_an_application_is_shown() {
+    let home = setup().start().await;
+    let kim = home.account("kim");
+    kim.ok("POST", APPS, &app("web", "shop")).await;
+    let tree = kim.ok("GET", &format!("{APPS}/web/resource-tree"), &Value::Null).await;
+    assert_eq!(tree["nodes"][0]["name"], "web");
+    let managed = kim.ok("GET", &format!("{APPS}/web/managed-resources?kind=Service"), &Value::Null).await;
+    assert_eq!(managed["items"].as_array().unwrap().len(), 1);
+    let manifests = kim.ok("GET", &format!("{APPS}/web/manifests?revision=v1"), &Value::Null).await;
+    assert!(manifests["manifests"][0].as_str().unwrap().contains("v1"), "{manifests}");
+    let query = "namespace=web&resourceName=a&version=v1&kind=Pod&group=";
+    for (rest, field) in [("manifests?noCache=true", "noCache"), ("manifests?revisions=v1", "revisions")] {
+        let (status, text) = kim.refused("GET", &format!("{APPS}/web/{rest}"), &Value::Null).await;
+        assert!(status == 400 && text.starts_with(&format!("`{field}`")), "{status} {text}");
+    }
+    let resource = kim.ok("GET", &format!("{APPS}/web/resource?{query}"), &Value::Null).await;
+    assert!(resource["manifest"].as_str().unwrap().contains("\"name\":\"a\""), "{resource}");
+    let events = kim.ok("GET", &format!("{APPS}/web/events"), &Value::Null).await;
+    assert!(events["items"].is_array(), "{events}");
+}

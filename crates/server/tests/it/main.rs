@@ -1,0 +1,17 @@
+//! The transports, over real connections on loopback.
+#![expect(
+    clippy::expect_used,
+    clippy::unwrap_used,
+    clippy::indexing_slicing,
+    clippy::panic,
+    reason = "helpers of tests count as no tests"
+)]
+
+mod applications;
+mod grpc;
+mod home;
+mod identity;
+mod listener;
+mod rest;
+mod services;
+mod support;

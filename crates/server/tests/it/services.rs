@@ -1,0 +1,288 @@
+//! Projects, repositories, clusters, sets, certificates and keys over REST (API section 5).
+
+use http::Method;
+use serde_json::{Value, json};
+
+use crate::home::{Setup, ask};
+use crate::support::{answered, call};
+
+const PROJECTS: &str = "/api/v1/projects";
+const SETS: &str = "/api/v1/applicationsets";
+const CERTS: &str = "/api/v1/certificates";
+
+fn setup() -> Setup {
+    let policy = "p, role:shop, repositories, *, shop/*, allow\np, role:shop, applicationsets, *, shop/*, allow\n\
+                  p, role:shop, applications, *, shop/*, allow\np, role:shop, clusters, get, shop/*, allow\n\
+                  p, role:shop, projects, get, shop, allow\ng, kim, role:shop\n\
+                  p, owner, projects, *, *, allow\n";
+    Setup::new()
+        .config_map("argocd-cm", &[("accounts.kim", "login"), ("accounts.owner", "login")])
+        .config_map("argocd-rbac-cm", &[("policy.csv", policy)])
+        .project(
+            "shop",
+            &json!({"sourceRepos": ["*"], "destinations": [{"server": "*", "namespace": "*"}],
+                "roles": [{"name": "ci", "policies": ["p, proj:shop:ci, applications, get, shop/*, allow"]}]}),
+        )
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn api_161_api_164_projects_are_made_seen_and_changed_by_those_who_may() {
+    let home = setup().start().await;
+    let (admin, kim, owner) = (home.account("admin"), home.account("kim"), home.account("owner"));
+    let wanted =
+        json!({"project": {"metadata": {"name": "new"}, "spec": {"sourceRepos": ["https://git/*"]}}});
+    let (status, text) = kim.refused("POST", PROJECTS, &wanted).await;
+    assert!(status == 403 && text.starts_with("permission denied: projects, create, new"), "{text}");
+    let made = admin.ok("POST", PROJECTS, &wanted).await;
+    assert_eq!(made["spec"]["sourceRepos"], json!(["https://git/*"]));
+    let mut other = wanted.clone();
+    other["project"]["spec"]["description"] = "x".into();
+    let (status, text) = admin.refused("POST", PROJECTS, &other).await;
+    assert!(status == 400 && text.starts_with("existing project spec is different"), "{text}");
+    let names = |list: &Value| -> Vec<String> {
+        let items = list["items"].as_array().unwrap().iter();
+        items.map(|item| item["metadata"]["name"].as_str().unwrap().to_owned()).collect()
+    };
+    assert_eq!(names(&admin.ok("GET", PROJECTS, &Value::Null).await), ["default", "new", "shop"]);
+    assert_eq!(names(&kim.ok("GET", PROJECTS, &Value::Null).await), ["shop"]);
+    // The right is asked for before anything is looked up.
+    for name in ["new", "nothing"] {
+        assert_eq!(kim.refused("GET", &format!("{PROJECTS}/{name}"), &Value::Null).await.0, 403);
+    }
+    assert_eq!(admin.refused("GET", &format!("{PROJECTS}/nothing"), &Value::Null).await.0, 404);
+    // What a project reaches has rights of its own (API-162).
+    let mut reaching = made.clone();
+    reaching["spec"]["destinations"] = json!([{"server": "https://far", "namespace": "*"}]);
+    let update = json!({"project": reaching});
+    let (status, text) = owner.refused("PUT", &format!("{PROJECTS}/new"), &update).await;
+    assert!(status == 403 && text.starts_with("permission denied: clusters, update, https://far"), "{text}");
+    admin.ok("PUT", &format!("{PROJECTS}/new"), &update).await;
+    // An update that was made from an older state takes nothing back that others did meanwhile.
+    let (status, text) = admin.refused("PUT", &format!("{PROJECTS}/new"), &update).await;
+    assert_eq!(
+        (status, text.as_str()),
+        (409, "project 'new' was changed meanwhile; read it again and repeat the change")
+    );
+    let labelled = json!({"project": {"metadata": {"name": "new", "labels": {"a": "b"}}, "spec": {}}});
+    let (status, text) = admin.refused("PUT", &format!("{PROJECTS}/new"), &labelled).await;
+    assert_eq!((status, text.as_str()), (400, "`metadata.labels` of a project is not changed by an update"));
+    let detailed = kim.ok("GET", &format!("{PROJECTS}/shop/detailed"), &Value::Null).await;
+    assert_eq!(detailed["project"]["metadata"]["name"], "shop");
+    admin.ok("DELETE", &format!("{PROJECTS}/new"), &Value::Null).await;
+    let (_, text) = admin.refused("DELETE", &format!("{PROJECTS}/default"), &Value::Null).await;
+    assert_eq!(text, "name 'default' is reserved and cannot be deleted");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn api_165_a_token_of_a_role_works_until_it_is_deleted() {
+    let home = setup().start().await;
+    let admin = home.account("admin");
+    let role = format!("{PROJECTS}/shop/roles/ci/token");
+    let asked = json!({"project": "shop", "role": "ci", "expiresIn": 3600, "id": "mine"});
+    assert_eq!(home.account("kim").refused("POST", &role, &asked).await.0, 403);
+    let described = json!({"project": "shop", "role": "ci", "description": "x"});
+    let refusal = admin.refused("POST", &role, &described).await;
+    assert_eq!(refusal, (400, "`description` of a token cannot be stored; leave it out".to_owned()));
+    let token = admin.ok("POST", &role, &asked).await["token"].as_str().unwrap().to_owned();
+    let (_, text) = admin.refused("POST", &role, &asked).await;
+    assert_eq!(text, "Token id 'mine' has been used. ");
+    let program = home.with(&token);
+    assert_eq!(program.ok("GET", "/api/v1/applications", &Value::Null).await["items"], json!([]));
+    let info = program.ok("GET", "/api/v1/session/userinfo", &Value::Null).await;
+    assert_eq!(info["username"], "proj:shop:ci");
+    let unknown = json!({"project": "shop", "role": "none"});
+    let path = format!("{PROJECTS}/shop/roles/none/token");
+    assert_eq!(admin.refused("POST", &path, &unknown).await.0, 404);
+    admin.ok("DELETE", &format!("{role}/0?id=mine"), &Value::Null).await;
+    assert_eq!(program.send("GET", "/api/v1/applications", &Value::Null).await.0, 401);
+}
+
+fn with_repositories() -> Setup {
+    let repository = |name: &str, project: &str| {
+        json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": name, "namespace": "argocd",
+                "labels": {"argocd.argoproj.io/secret-type": "repository"}},
+            "stringData": {"url": "https://git/r", "project": project, "username": "u", "password": "hunter2"}})
+    };
+    let setup = setup();
+    for (name, project) in [("all", ""), ("shop", "shop"), ("other", "other")] {
+        setup.ask(Method::POST, "/api/v1/namespaces/argocd/secrets", &repository(name, project));
+    }
+    setup
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn api_170_api_172_repositories_belong_to_projects_and_show_no_secret() {
+    let home = with_repositories().start().await;
+    let (admin, kim) = (home.account("admin"), home.account("kim"));
+    let all = admin.ok("GET", "/api/v1/repositories", &Value::Null).await;
+    assert_eq!(all["items"].as_array().unwrap().len(), 3);
+    assert!(!all.to_string().contains("hunter2"), "{all}");
+    let seen = kim.ok("GET", "/api/v1/repositories", &Value::Null).await;
+    assert_eq!(seen["items"].as_array().unwrap().len(), 1);
+    assert_eq!(seen["items"][0]["project"], "shop");
+    let one = "/api/v1/repositories/https%3A%2F%2Fgit%2Fr";
+    assert_eq!(kim.ok("GET", one, &Value::Null).await["project"], "shop", "the only one that is seen");
+    let shop = admin.ok("GET", &format!("{one}?appProject=shop"), &Value::Null).await;
+    assert_eq!(shop["project"], "shop");
+    assert_ne!(admin.send("GET", &format!("{one}?appProject=none"), &Value::Null).await.0, 200);
+    let (status, text) =
+        kim.refused("GET", "/api/v1/repositories/https%3A%2F%2Fgit%2Fnothing", &Value::Null).await;
+    assert_eq!((status, text.as_str()), (403, "permission denied"));
+    let (status, _) = kim.refused("DELETE", &format!("{one}?appProject=other"), &Value::Null).await;
+    assert_ne!(status, 200);
+    kim.ok("DELETE", &format!("{one}?appProject=shop"), &Value::Null).await;
+    assert_eq!(kim.ok("GET", "/api/v1/repositories", &Value::Null).await["items"], json!([]));
+    let (_, text) = admin.refused("GET", "/api/v1/write-repositories", &Value::Null).await;
+    assert_eq!(text, "hydrator is disabled");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn api_176_credential_templates_show_their_url_alone() {
+    let home = setup().start().await;
+    let (admin, kim) = (home.account("admin"), home.account("kim"));
+    let wanted = json!({"url": "https://git/team", "username": "u", "password": "hunter2"});
+    assert_eq!(kim.refused("POST", "/api/v1/repocreds", &wanted).await.0, 403);
+    assert_eq!(admin.ok("POST", "/api/v1/repocreds", &wanted).await, json!({"url": "https://git/team"}));
+    let list = admin.ok("GET", "/api/v1/repocreds", &Value::Null).await;
+    assert_eq!(list["items"][0]["username"], "u");
+    assert!(!list.to_string().contains("hunter2"));
+    assert_eq!(kim.ok("GET", "/api/v1/repocreds", &Value::Null).await["items"], json!([]));
+    let (_, text) = admin.refused("POST", "/api/v1/repocreds", &json!({"username": "u"})).await;
+    assert_eq!(text, "must specify URL");
+    let one = "/api/v1/repocreds/https%3A%2F%2Fgit%2Fteam";
+    admin.ok("DELETE", one, &Value::Null).await;
+    assert_eq!(admin.refused("DELETE", one, &Value::Null).await.0, 404);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn api_166_api_168_clusters_are_seen_by_those_who_may_without_what_opens_them() {
+    let setup = setup();
+    let secret = json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "far", "namespace": "argocd",
+            "labels": {"argocd.argoproj.io/secret-type": "cluster"}},
+        "stringData": {"name": "far", "server": "https://127.0.0.1:9", "project": "shop",
+            "config": r#"{"bearerToken":"hunter2","tlsClientConfig":{"insecure":true}}"#}});
+    setup.ask(Method::POST, "/api/v1/namespaces/argocd/secrets", &secret);
+    let home = setup.start().await;
+    let (admin, kim) = (home.account("admin"), home.account("kim"));
+    let all = admin.ok("GET", "/api/v1/clusters", &Value::Null).await;
+    assert_eq!(all["items"].as_array().unwrap().len(), 2);
+    assert!(!all.to_string().contains("hunter2"));
+    let seen = kim.ok("GET", "/api/v1/clusters", &Value::Null).await;
+    assert_eq!(seen["items"].as_array().unwrap().len(), 1);
+    let far = kim.ok("GET", "/api/v1/clusters/far?id.type=name", &Value::Null).await;
+    assert_eq!(
+        (&far["connectionState"]["status"], &far["config"]["tlsClientConfig"]["insecure"]),
+        (&json!("Failed"), &json!(true))
+    );
+    for name in ["in-cluster", "nothing"] {
+        let answer = kim.refused("GET", &format!("/api/v1/clusters/{name}?id.type=name"), &Value::Null).await;
+        assert_eq!(answer, (403, "permission denied".to_owned()));
+    }
+    assert_eq!(kim.refused("DELETE", "/api/v1/clusters/far?id.type=name", &Value::Null).await.0, 403);
+    admin.ok("DELETE", "/api/v1/clusters/far?id.type=name", &Value::Null).await;
+    assert_eq!(kim.ok("GET", "/api/v1/clusters", &Value::Null).await["items"], json!([]));
+}
+
+fn set(name: &str, project: &str) -> Value {
+    json!({"metadata": {"name": name}, "spec": {"generators": [{"list": {"elements": [{"n": "a"}]}}],
+        "template": {"metadata": {"name": "{{n}}"}, "spec": {"project": project,
+            "source": {"repoURL": "https://git/r", "path": "."}, "destination": {"name": "in-cluster"}}}}})
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn api_154_api_158_sets_are_made_in_projects_by_those_who_may() {
+    let home = setup().start().await;
+    let kim = home.account("kim");
+    let made = kim.ok("POST", SETS, &set("all", "shop")).await;
+    assert_eq!(made["metadata"]["namespace"], "argocd");
+    assert_eq!(kim.refused("POST", SETS, &set("other", "default")).await.0, 403);
+    let (status, text) = kim.refused("POST", SETS, &set("other", "{{project}}")).await;
+    assert!(status == 400 && text.contains("templated `project` fields"), "{text}");
+    let list = kim.ok("GET", SETS, &Value::Null).await;
+    assert_eq!(list["items"][0]["metadata"]["name"], "all");
+    let (_, text) =
+        kim.refused("POST", &format!("{SETS}/generate"), &json!({"applicationSet": set("x", "shop")})).await;
+    assert!(text.contains("no controller"), "{text}");
+    let mut other = set("all", "shop");
+    other["spec"]["generators"] = json!([]);
+    let (_, text) = kim.refused("POST", SETS, &other).await;
+    assert_eq!(text, "existing ApplicationSet spec is different, use upsert flag to force update");
+    home.account("admin").ok("POST", SETS, &set("secret", "default")).await;
+    assert_eq!(kim.refused("GET", &format!("{SETS}/secret"), &Value::Null).await.0, 403);
+    assert_eq!(kim.ok("GET", SETS, &Value::Null).await["items"].as_array().unwrap().len(), 1);
+    let deleted = kim.ok("DELETE", &format!("{SETS}/all"), &Value::Null).await;
+    assert_eq!(deleted["project"], "shop");
+    let path = "/apis/argoproj.io/v1alpha1/namespaces/argocd/applicationsets/all";
+    assert_eq!(ask(&home.sim, Method::GET, path, &Value::Null)["reason"], "NotFound");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn api_178_api_180_host_keys_and_signing_keys_are_kept_by_administrators() {
+    let home = setup().start().await;
+    let (admin, kim) = (home.account("admin"), home.account("kim"));
+    // The data of a request is bytes: `AAAAC3NzaC1lZDI1NTE5AAAAIA==` once more in base64.
+    let data = "QUFBQUMzTnphQzFsWkRJMU5URTVBQUFBSUE9PQ==";
+    let wanted = json!({"items": [{"serverName": "git.test", "certType": "ssh", "certSubType": "ssh-ed25519",
+        "certData": data}]});
+    assert_eq!(kim.refused("POST", CERTS, &wanted).await.0, 403);
+    let made = admin.ok("POST", CERTS, &wanted).await;
+    assert_eq!(made["items"][0]["serverName"], "git.test");
+    let list = admin.ok("GET", &format!("{CERTS}?hostNamePattern=git.*"), &Value::Null).await;
+    assert!(list["items"][0]["certInfo"].as_str().unwrap().starts_with("SHA256:"), "{list}");
+    admin.ok("DELETE", &format!("{CERTS}?hostNamePattern=git.test&certType=ssh"), &Value::Null).await;
+    assert_eq!(admin.ok("GET", CERTS, &Value::Null).await["items"], json!([]));
+    assert_eq!(admin.ok("GET", "/api/v1/gpgkeys", &Value::Null).await["items"], json!([]));
+    assert_eq!(kim.refused("GET", "/api/v1/gpgkeys", &Value::Null).await.0, 403);
+    let (status, text) = admin.refused("POST", "/api/v1/gpgkeys", &json!({"keyData": ""})).await;
+    assert_eq!((status, text.as_str()), (400, "Submitted key data is empty"));
+    let (status, _) = admin.refused("POST", "/api/v1/gpgkeys", &json!({"keyData": "no key"})).await;
+    assert_eq!(status, 400);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn api_p_calls_that_nobody_answers_say_so_by_name() {
+    let home = setup().start().await;
+    let admin = home.account("admin");
+    let calls = [
+        ("GET", "/api/v1/projects/shop/links", "ListLinks"),
+        ("GET", "/api/v1/stream/applicationsets", "Watch"),
+        ("GET", "/api/v1/applications/web/links", "ListLinks"),
+        ("GET", "/api/v1/applications/web/revisions/main/metadata", "RevisionMetadata"),
+        ("GET", "/api/v1/applications/web/logs", "PodLogs"),
+        ("GET", "/api/v1/repositories/https%3A%2F%2Fgit%2Fr/refs", "ListRefs"),
+        ("GET", "/api/v1/notifications/triggers", "/notification.NotificationService/ListTriggers"),
+    ];
+    for (verb, target, name) in calls {
+        let body = if verb == "POST" { json!({}) } else { Value::Null };
+        let (status, text) = admin.refused(verb, target, &body).await;
+        assert_eq!((status, text), (501, format!("{name} is not implemented")), "{target}");
+    }
+    let files = "/application.ApplicationService/GetManifestsWithFiles";
+    let mut request = call(files, "application/grpc", &[json!({"query": {"name": "web", "checksum": "x"}})]);
+    request.headers_mut().insert("authorization", admin.bearer().parse().unwrap());
+    let answer = answered(files, home.server.http2(request).await).await;
+    assert_eq!(
+        (answer.status.as_str(), answer.text.as_str()),
+        ("12", "GetManifestsWithFiles is not implemented")
+    );
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn api_p_fields_that_a_call_does_nothing_with_are_refused_by_name() {
+    let home = setup().start().await;
+    let admin = home.account("admin");
+    let calls = [
+        ("/api/v1/applications?limit=5", "limit"),
+        ("/api/v1/applications?search=web", "search"),
+        ("/api/v1/applications?refresh=normal", "refresh"),
+        ("/api/v1/stream/applications?sort=name", "sort"),
+        ("/api/v1/applications/web?selector=a", "selector"),
+        ("/api/v1/repositories?appProject=shop", "appProject"),
+        ("/api/v1/repocreds?url=https%3A%2F%2Fgit", "url"),
+    ];
+    for (target, field) in calls {
+        let refusal = admin.refused("GET", target, &Value::Null).await;
+        let text = format!("`{field}` is not implemented for this call; leave it out");
+        assert_eq!(refusal, (400, text), "{target}");
+    }
+}

@@ -1,0 +1,149 @@
+//! The API server beside a controller: what it asks of it, and the one port that both answer on.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use axum::Router;
+use futures::future::BoxFuture;
+use futures::{FutureExt as _, StreamExt as _};
+use serde_json::Value;
+use tiphys_api::{Application, ApplicationSet};
+use tiphys_cluster::Connection;
+use tiphys_control::{Controller, ShowError};
+use tiphys_object::ResourceKey;
+use tiphys_server::call::Status;
+use tiphys_server::catalog::AppKey;
+use tiphys_server::http::Handler;
+use tiphys_server::live::Live;
+use tiphys_server::process::{Others, Server, ServerOptions};
+use tiphys_server::services::Build;
+use tiphys_wire::status::Code;
+use tower::ServiceExt as _;
+
+/// A controller as the API server asks it.
+struct Shows(Controller);
+
+fn status(error: &ShowError) -> Status {
+    let code = match error {
+        ShowError::NotFound(_) => Code::InvalidArgument,
+        ShowError::Unavailable(_) => Code::Unavailable,
+        _ => Code::FailedPrecondition,
+    };
+    Status::new(code, error.to_string())
+}
+
+fn named(key: &AppKey) -> (&str, &str) {
+    (&key.namespace, &key.name)
+}
+
+impl Live for Shows {
+    fn check_sources<'a>(&'a self, app: &'a Application) -> BoxFuture<'a, Result<(), String>> {
+        async move {
+            match self.0.check_sources(app.clone()).await {
+                // What cannot be told now is no reason to refuse: the application's conditions will tell.
+                Ok(()) | Err(ShowError::Unavailable(_)) => Ok(()),
+                Err(error) => Err(format!("InvalidSpecError: {error}")),
+            }
+        }
+        .boxed()
+    }
+
+    fn tree<'a>(&'a self, key: &'a AppKey) -> BoxFuture<'a, Result<Value, Status>> {
+        async move { self.0.resource_tree(&key.namespace, &key.name).await.map_err(|error| status(&error)) }
+            .boxed()
+    }
+
+    fn managed<'a>(&'a self, key: &'a AppKey) -> BoxFuture<'a, Result<Vec<Value>, Status>> {
+        async move { self.0.managed(&key.namespace, &key.name).await.map_err(|error| status(&error)) }.boxed()
+    }
+
+    fn manifests<'a>(
+        &'a self,
+        key: &'a AppKey,
+        revisions: &'a [(usize, String)],
+    ) -> BoxFuture<'a, Result<Vec<Value>, Status>> {
+        async move { self.0.manifests(named(key), revisions).await.map_err(|error| status(&error)) }.boxed()
+    }
+
+    fn resource<'a>(
+        &'a self,
+        key: &'a AppKey,
+        resource: &'a ResourceKey,
+    ) -> BoxFuture<'a, Result<Value, Status>> {
+        async move { self.0.resource(named(key), resource).await.map_err(|error| status(&error)) }.boxed()
+    }
+
+    fn generate<'a>(&'a self, set: &'a ApplicationSet) -> BoxFuture<'a, Result<Vec<Value>, Status>> {
+        async move {
+            let made = self.0.generated(set.clone()).await.map_err(|error| status(&error))?;
+            let values = made.iter().map(serde_json::to_value).collect::<Result<_, _>>();
+            values.map_err(|_unwritable| Status::internal("an application cannot be written"))
+        }
+        .boxed()
+    }
+}
+
+/// Opens an API server whose port answers everything else by a router. Webhooks are that router's, too.
+pub(crate) fn open(router: &Router) -> Server {
+    let rest = handler(router.clone());
+    Server::new(Others { at: vec![("/api/webhook", Arc::clone(&rest))], rest })
+}
+
+fn handler(router: Router) -> Handler {
+    Arc::new(move |request| {
+        let router = router.clone();
+        async move {
+            let request = request.http.map(axum::body::Body::new);
+            let answer = router.oneshot(request).await;
+            let response = answer.unwrap_or_else(|never| match never {});
+            response.map(|body| {
+                // A body of the router that fails in the middle ends there.
+                let frames =
+                    http_body_util::BodyStream::new(body).filter_map(|frame| async move { frame.ok() });
+                tiphys_server::http::body::frames(frames)
+            })
+        }
+        .boxed()
+    })
+}
+
+/// Where an API server belongs.
+pub(crate) struct Place {
+    pub(crate) connection: Connection,
+    pub(crate) namespace: String,
+    pub(crate) env: BTreeMap<String, String>,
+    pub(crate) read_only: bool,
+    /// Whether the port stays plain text.
+    pub(crate) insecure: bool,
+}
+
+/// Answers calls beside a controller from now on.
+pub(crate) async fn start(server: &Server, controller: &Controller, place: Place) -> anyhow::Result<()> {
+    let surroundings = crate::worker::surroundings();
+    let options = ServerOptions {
+        connection: place.connection,
+        namespace: place.namespace,
+        env: place.env,
+        jitter: surroundings.random.jitter(),
+        clock: surroundings.clock.clone(),
+        live: Some(Arc::new(Shows(controller.clone()))),
+        sources: Some(controller.sources().clone()),
+        build: Build {
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+            platform: format!("{}/{}", std::env::consts::OS, go_arch()),
+            ..Build::default()
+        },
+        may_write: !place.read_only,
+        insecure: place.insecure,
+    };
+    Ok(server.start(options).await?)
+}
+
+/// The machine in Go's words.
+fn go_arch() -> &'static str {
+    match std::env::consts::ARCH {
+        "x86_64" => "amd64",
+        "aarch64" => "arm64",
+        other => other,
+    }
+}
