@@ -217,7 +217,13 @@ async fn main(run: Run, (metrics_port, with_api): (Option<u16>, bool)) -> anyhow
             read_only: run.read_only,
             insecure: run.insecure,
         };
-        api_server::start(api, &controller, place).await.context("the API server cannot start")?;
+        // What runs in the clusters does not depend on who can ask about it.
+        if let Err(error) = api_server::start(api, &controller, place).await {
+            tracing::error!(
+                error = format!("{error:#}"),
+                "the API server cannot start; the controller works without it"
+            );
+        }
     }
     endpoints.ready(controller.clone());
     tracing::info!(
