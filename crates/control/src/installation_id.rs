@@ -104,6 +104,12 @@ pub(crate) fn is_lost(data: &InstallationData, in_use: &str) -> bool {
     action(data.config_maps.get(SETTINGS).map(Arc::as_ref), Some(in_use)) == Some(IdAction::Restore)
 }
 
+/// Whether the settings ask for an ID, and there is none: they asked for none when this process began, or a list that was
+/// late then did not show it (F3).
+pub(crate) fn is_wanted(data: &InstallationData) -> bool {
+    action(data.config_maps.get(SETTINGS).map(Arc::as_ref), None) == Some(IdAction::Generate)
+}
+
 /// What is to be done; nothing where the installation does not ask for IDs to be made.
 fn action(settings: Option<&Object>, known: Option<&str>) -> Option<IdAction> {
     let texts = texts(settings?);

@@ -28,6 +28,8 @@ pub(crate) type Changed = for<'a> fn(&'a Context, &'a World, &'a World) -> BoxFu
 
 /// Settings changes within this time make one snapshot.
 const WORLD_DELAY: Duration = Duration::from_millis(50);
+/// Time until an installation ID that could not be stored is stored again.
+const ID_AGAIN: Duration = Duration::from_secs(10);
 
 /// The objects settings are made of.
 pub(crate) struct SettingsWatch {
@@ -164,8 +166,8 @@ impl SettingsWatch {
             let (kind, event) = tokio::select! {
                 biased;
                 () = wait => {
-                    due = None;
-                    self.swap(&context, changed).await;
+                    let has_all = self.swap(&context, changed).await;
+                    due = (!has_all).then(|| Instant::now() + ID_AGAIN);
                     continue;
                 }
                 event = self.config_maps.recv() => (Kind::ConfigMap, event),
@@ -179,11 +181,26 @@ impl SettingsWatch {
         }
     }
 
-    /// Puts a lost ID back before anything is decided without it: every object would be a stranger (TRK-69).
-    async fn keep_id(&mut self, context: &Context) {
+    /// Puts a lost ID back before anything is decided without it: every object would be a stranger (TRK-69). Makes one where
+    /// the settings have come to ask for it: until then, the objects of an installation that has one could be taken for
+    /// ours (TRK-62).
+    ///
+    /// Whether there is nothing left to try.
+    async fn keep_id(&mut self, context: &Context) -> bool {
         let in_use = context.world.load().tracking.installation_id.clone();
-        if in_use.is_empty() || !installation_id::is_lost(&self.data, &in_use) {
-            return;
+        if in_use.is_empty() {
+            if !context.read_only && installation_id::is_wanted(&self.data) {
+                let home =
+                    Home { writer: &context.home, namespace: &context.namespace, random: &self.random };
+                if let Err(error) = installation_id::ensure(home, &mut self.data, None).await {
+                    tracing::error!(error, "the installation has no ID yet, which its settings ask for");
+                    return false;
+                }
+            }
+            return true;
+        }
+        if !installation_id::is_lost(&self.data, &in_use) {
+            return true;
         }
         let home = Home { writer: &context.home, namespace: &context.namespace, random: &self.random };
         let restored = if context.read_only {
@@ -195,10 +212,12 @@ impl SettingsWatch {
             tracing::error!(id = %in_use, error, "the installation ID was lost from argocd-cm; it stays in force");
             installation_id::keep_in_force(&mut self.data, &in_use);
         }
+        true
     }
 
-    async fn swap(&mut self, context: &Context, changed: Changed) {
-        self.keep_id(context).await;
+    /// Whether there is nothing left to try.
+    async fn swap(&mut self, context: &Context, changed: Changed) -> bool {
+        let has_all = self.keep_id(context).await;
         let world = Arc::new(World::build(&self.data, Some(&context.world.load_full())));
         let old = context.world.swap(Arc::clone(&world));
         for warning in world.warnings.iter().filter(|warning| !old.warnings.contains(warning)) {
@@ -211,6 +230,7 @@ impl SettingsWatch {
         context.sources.set_revision_ttl(revision_ttl(&world));
         changed(context, &world, &old).await;
         self.tell();
+        has_all
     }
 
     /// Says in the log which version of the settings is in force, once for each.

@@ -64,6 +64,12 @@ impl Prepared {
         self.ask(Method::PATCH, "/api/v1/namespaces/argocd/configmaps/argocd-cm", &change);
     }
 
+    /// What a setting says; empty when it is not there.
+    pub(crate) fn setting(&self, key: &str) -> String {
+        let settings = self.get("/api/v1/namespaces/argocd/configmaps/argocd-cm");
+        settings["data"][key].as_str().unwrap_or_default().to_owned()
+    }
+
     /// An object that carries the mark of the application `shop`, and that no source declares.
     pub(crate) fn leftover(&self, name: &str) {
         let id = format!("shop:/ConfigMap:default/{name}");

@@ -60,3 +60,24 @@ async fn ctl_120_a_scrape_shows_sync_and_health() {
     let line = text.lines().find(|line| line.starts_with("argocd_app_info{")).unwrap_or_default().to_owned();
     assert!(line.contains("sync_status=\"Synced\"") && line.contains("health_status=\"Healthy\""), "{line}");
 }
+
+/// TRK-67, TRK-62: settings that come to ask for an installation ID get one at once: without it, the objects of an
+/// installation that has one could be taken for ours.
+#[tokio::test(start_paused = true)]
+async fn trk_67_an_id_is_made_when_the_settings_come_to_ask_for_it() {
+    let world = World::prepare().run().await;
+    world.commit("one");
+    world.create();
+    world.pass(MOMENT).await;
+    assert_eq!(world.setting("installationID"), "");
+    world.set("installationID.autoGenerate", "true");
+    world.pass(MOMENT).await;
+    let id = world.setting("installationID");
+    assert_eq!(id.len(), 36, "{id}");
+    world.pass(MOMENT).await;
+    assert_eq!(world.setting("installationID"), id, "it is made once");
+    world.commit("two");
+    world.pass(Duration::from_mins(4)).await;
+    assert_eq!(world.value(), "two");
+    assert_eq!(world.object("shop")["metadata"]["annotations"]["argocd.argoproj.io/installation-id"], id);
+}

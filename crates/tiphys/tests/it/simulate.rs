@@ -134,3 +134,10 @@ fn inv_17_what_a_sync_marked_between_two_changes_of_the_settings_goes_too() {
     // The method changed twice while a sync ran, and the application was deleted before anything else was synced.
     assert_eq!(seeds(1_550, 1, false).failed, 0);
 }
+
+#[test]
+fn trk_67_settings_that_a_late_list_did_not_show_get_their_id_all_the_same() {
+    // The first list was old in this seed and showed no settings; without the ID for which they ask, an object of
+    // another installation was pruned.
+    assert_eq!(seeds(15_059, 1, false).failed, 0);
+}
