@@ -167,8 +167,10 @@ async fn aset_277_a_set_of_a_project_stays_in_it() {
     let element = |name: &str, project: &str, ns: &str| json!({"name": name, "path": "one", "project": project, "ns": ns});
     let list = |elements: &[Value]| json!({"list": {"elements": elements}});
     let good = element("good", "shop", &own);
-    // An application without a project gets that of the set.
-    let plain = element("plain", "", &own);
+    // An application without a project gets that of the set. It has a folder of its own: of two applications with the same
+    // object, only the one that was synced last stays in sync.
+    let mut plain = element("plain", "", &own);
+    plain["path"] = json!("two");
 
     let elements = [good.clone(), plain, element("away", "shop", &foreign)];
     let set = world.create_set("set", &spec(&list(&elements), "shop")).await;
