@@ -26,7 +26,7 @@ pub use index::{
 pub use kinds::{
     ApiResource, Discovery, FilterError, Kinds, ResourceFilter, Scope, Served, discover, server_version,
 };
-pub use objects::{ObjectEvent, ObjectQuery, Received, Unreadable, watch_objects};
+pub use objects::{ObjectEvent, ObjectQuery, Received, Unreadable, next_of_first_list, watch_objects};
 pub use watch::Jitter;
 pub use write::{
     Applied, ApplyMethod, ApplyOptions, DeleteOptions, Deleted, Known, Outcome, Propagation, Target, Writer,

@@ -100,6 +100,21 @@ pub enum ObjectEvent {
     Failed(String),
 }
 
+/// The next event of the first list; `None` when the list is complete.
+///
+/// # Errors
+/// When the list cannot be had.
+pub async fn next_of_first_list(
+    events: &mut mpsc::Receiver<ObjectEvent>,
+) -> Result<Option<ObjectEvent>, String> {
+    match events.recv().await {
+        Some(ObjectEvent::Synced) => Ok(None),
+        Some(ObjectEvent::Failed(reason)) => Err(reason),
+        Some(event) => Ok(Some(event)),
+        None => Err("the watch ended".to_owned()),
+    }
+}
+
 /// Follows the objects of a query until cancelled. When `events` is full the watch stalls, which is the
 /// backpressure we want; when it is closed the watch ends.
 pub async fn watch_objects(

@@ -99,15 +99,12 @@ pub(crate) fn keep_in_force(data: &mut InstallationData, id: &str) {
     }
 }
 
-/// Whether the settings have lost the ID in use, against what they themselves ask for (TRK-69).
-pub(crate) fn is_lost(data: &InstallationData, in_use: &str) -> bool {
-    action(data.config_maps.get(SETTINGS).map(Arc::as_ref), Some(in_use)) == Some(IdAction::Restore)
-}
-
-/// Whether the settings ask for an ID, and there is none: they asked for none when this process began, or a list that was
-/// late then did not show it (F3).
-pub(crate) fn is_wanted(data: &InstallationData) -> bool {
-    action(data.config_maps.get(SETTINGS).map(Arc::as_ref), None) == Some(IdAction::Generate)
+/// Whether an ID has to be stored: the settings have lost the one in use, against what they themselves ask for (TRK-69), or
+/// ask for one where there is none: they asked for none when this process began, or a list that was late then did not
+/// show it (TRK-67, F3).
+pub(crate) fn is_due(data: &InstallationData, in_use: Option<&str>) -> bool {
+    let action = action(data.config_maps.get(SETTINGS).map(Arc::as_ref), in_use);
+    matches!(action, Some(IdAction::Restore | IdAction::Generate))
 }
 
 /// What is to be done; nothing where the installation does not ask for IDs to be made.

@@ -9,7 +9,7 @@ use std::time::Duration;
 use futures::future::BoxFuture;
 use smol_str::SmolStr;
 use tiphys_api::names;
-use tiphys_cluster::ObjectEvent;
+use tiphys_cluster::{ObjectEvent, next_of_first_list};
 use tiphys_installation::InstallationData;
 use tiphys_object::{Gvk, Metadata, ResourceKey};
 use tiphys_source::{AzureIdentity, SourceOptions, Sources, TokenUse};
@@ -132,23 +132,19 @@ impl SettingsWatch {
     /// Takes the first complete list of each kind.
     async fn first(&mut self) -> Result<(), String> {
         for kind in [Kind::ConfigMap, Kind::Secret, Kind::Project] {
-            loop {
-                let receiver = match kind {
-                    Kind::ConfigMap => &mut self.config_maps,
-                    Kind::Secret => &mut self.secrets,
-                    Kind::Project => &mut self.projects,
-                };
-                match receiver.recv().await {
-                    Some(ObjectEvent::Synced) => break,
-                    Some(ObjectEvent::Failed(reason)) => return Err(reason),
-                    Some(event) => {
-                        take(&mut self.data, kind, event);
-                    }
-                    None => return Err("the watch ended".to_owned()),
-                }
+            while let Some(event) = next_of_first_list(self.receiver(kind)).await? {
+                take(&mut self.data, kind, event);
             }
         }
         Ok(())
+    }
+
+    fn receiver(&mut self, kind: Kind) -> &mut mpsc::Receiver<ObjectEvent> {
+        match kind {
+            Kind::ConfigMap => &mut self.config_maps,
+            Kind::Secret => &mut self.secrets,
+            Kind::Project => &mut self.projects,
+        }
     }
 
     /// Follows changes and swaps new snapshots in.
@@ -188,31 +184,28 @@ impl SettingsWatch {
     /// Whether there is nothing left to try.
     async fn keep_id(&mut self, context: &Context) -> bool {
         let in_use = context.world.load().tracking.installation_id.clone();
-        if in_use.is_empty() {
-            if !context.read_only && installation_id::is_wanted(&self.data) {
-                let home =
-                    Home { writer: &context.home, namespace: &context.namespace, random: &self.random };
-                if let Err(error) = installation_id::ensure(home, &mut self.data, None).await {
-                    tracing::error!(error, "the installation has no ID yet, which its settings ask for");
-                    return false;
-                }
-            }
-            return true;
-        }
-        if !installation_id::is_lost(&self.data, &in_use) {
+        let known = Some(in_use.as_str()).filter(|id| !id.is_empty());
+        if !installation_id::is_due(&self.data, known) || (context.read_only && known.is_none()) {
             return true;
         }
         let home = Home { writer: &context.home, namespace: &context.namespace, random: &self.random };
-        let restored = if context.read_only {
+        let stored = if context.read_only {
             Err("this process only reads".to_owned())
         } else {
-            installation_id::ensure(home, &mut self.data, Some(&in_use)).await
+            installation_id::ensure(home, &mut self.data, known).await
         };
-        if let Err(error) = restored {
-            tracing::error!(id = %in_use, error, "the installation ID was lost from argocd-cm; it stays in force");
-            installation_id::keep_in_force(&mut self.data, &in_use);
+        match (stored, known) {
+            (Ok(()), _) => true,
+            (Err(error), Some(id)) => {
+                tracing::error!(id, error, "the installation ID was lost from argocd-cm; it stays in force");
+                installation_id::keep_in_force(&mut self.data, id);
+                true
+            }
+            (Err(error), None) => {
+                tracing::error!(error, "the installation has no ID yet, which its settings ask for");
+                false
+            }
         }
-        true
     }
 
     /// Whether there is nothing left to try.

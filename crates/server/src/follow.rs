@@ -9,11 +9,11 @@ use smol_str::SmolStr;
 use tiphys_api::names::{self, GROUP, VERSION};
 use tiphys_cluster::{
     ApiError, Connection, Discovery, Jitter, Kinds, ObjectEvent, ObjectQuery, Served, error_chain,
-    watch_objects,
+    next_of_first_list, watch_objects,
 };
 use tiphys_installation::InstallationData;
 use tiphys_object::{Gvk, Object};
-use tiphys_service::revoked::{REVOKED_SECRET, Revoked};
+use tiphys_service::revoked::{REVOKED_SECRET, Revoked, Unreadable};
 use tokio::sync::mpsc;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
@@ -69,7 +69,8 @@ enum Kind {
 /// What is followed, from the first complete lists on.
 pub struct Following {
     seen: Seen,
-    revoked: Option<Revoked>,
+    /// What is new about tokens that were given back.
+    revoked: Option<Result<Revoked, Unreadable>>,
     config_maps: mpsc::Receiver<ObjectEvent>,
     secrets: mpsc::Receiver<ObjectEvent>,
     projects: mpsc::Receiver<ObjectEvent>,
@@ -124,21 +125,19 @@ impl Following {
 
     async fn first(&mut self) -> Result<(), String> {
         for kind in [Kind::ConfigMap, Kind::Secret, Kind::Project] {
-            loop {
-                let receiver = match kind {
-                    Kind::ConfigMap => &mut self.config_maps,
-                    Kind::Secret => &mut self.secrets,
-                    Kind::Project => &mut self.projects,
-                };
-                match receiver.recv().await {
-                    Some(ObjectEvent::Synced) => break,
-                    Some(ObjectEvent::Failed(reason)) => return Err(reason),
-                    Some(event) => drop(self.take(kind, event)),
-                    None => return Err("the watch ended".to_owned()),
-                }
+            while let Some(event) = next_of_first_list(self.receiver(kind)).await? {
+                self.take(kind, event);
             }
         }
         Ok(())
+    }
+
+    fn receiver(&mut self, kind: Kind) -> &mut mpsc::Receiver<ObjectEvent> {
+        match kind {
+            Kind::ConfigMap => &mut self.config_maps,
+            Kind::Secret => &mut self.secrets,
+            Kind::Project => &mut self.projects,
+        }
     }
 
     /// Follows Applications into the catalog: those of the installation's namespace, or of all where others are
@@ -265,6 +264,10 @@ impl Following {
                     self.seen.data.bad_projects.insert(bad.key.name.to_string(), bad.reason);
                     true
                 }
+                Err(bad) if matches!(kind, Kind::Secret) && bad.key.name == REVOKED_SECRET => {
+                    self.revoked = Some(Err(Unreadable(bad.reason)));
+                    false
+                }
                 Err(bad) => {
                     tracing::error!(%bad, "settings cannot be read; their last content stays in force");
                     false
@@ -311,6 +314,11 @@ impl Following {
             }
             Kind::Secret if name == names::SECRET => {
                 tracing::error!(name, "the installation's Secret is gone; its last content stays in force");
+                false
+            }
+            // Without it, what this process knows is all there is.
+            Kind::Secret if name == REVOKED_SECRET => {
+                self.revoked = Some(Ok(Revoked::default()));
                 false
             }
             Kind::Secret => {

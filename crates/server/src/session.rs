@@ -16,7 +16,7 @@ use parking_lot::RwLock;
 use tiphys_api::secret::Secret;
 use tiphys_service::Store;
 use tiphys_service::jwt::Unverified;
-use tiphys_service::revoked::{self, Revoked};
+use tiphys_service::revoked::{self, Revoked, Unreadable};
 use tiphys_source::Clock;
 use tiphys_wire::status::Code;
 
@@ -44,6 +44,8 @@ pub struct Sessions {
     clock: Clock,
     logins: Logins,
     revoked: RwLock<Revoked>,
+    /// Why nobody knows which tokens were given back before this process began.
+    unknown: RwLock<Option<Unreadable>>,
     store: Option<Store>,
 }
 
@@ -62,7 +64,7 @@ impl Sessions {
     /// Sessions by a snapshot that is exchanged; without a store tokens are given back in this process alone.
     pub fn new(world: Arc<ArcSwap<World>>, clock: Clock, store: Option<Store>) -> Self {
         let logins = Logins::new(&world.load().installation.settings);
-        Self { world, clock, logins, revoked: RwLock::default(), store }
+        Self { world, clock, logins, revoked: RwLock::default(), unknown: RwLock::default(), store }
     }
 
     /// Who bears a token.
@@ -71,6 +73,9 @@ impl Sessions {
     /// When it does not count (API-29).
     pub fn identify(&self, token: &str) -> Result<Session, Status> {
         let unverified = Unverified::read(token).map_err(invalid)?;
+        if let Some(unknown) = &*self.unknown.read() {
+            return Err(Status::new(Code::Unavailable, unknown.to_string()));
+        }
         let world = self.world.load();
         let now = self.clock.now();
         own::identify(&world, unverified, now, |id| self.revoked.read().contains(id))
@@ -125,7 +130,7 @@ impl Sessions {
     /// not ended. Long answers ask again (SEC-31, SEC-32).
     pub fn is_alive(&self, claims: &Claims) -> bool {
         let id = claims.text("jti");
-        if !id.is_empty() && self.revoked.read().contains(id) {
+        if self.unknown.read().is_some() || (!id.is_empty() && self.revoked.read().contains(id)) {
             return false;
         }
         let ends = claims.all().get("exp").and_then(tiphys_service::jwt::seconds);
@@ -139,9 +144,21 @@ impl Sessions {
         }
     }
 
-    /// Takes what others gave back.
-    pub fn take_revoked(&self, others: Revoked) {
-        self.revoked.write().merge(others);
+    /// Takes what others gave back. A record that cannot be read leaves what is known in force; where nothing is, no token
+    /// counts until it can be read.
+    pub fn take_revoked(&self, others: Result<Revoked, Unreadable>) {
+        match others {
+            Ok(others) => {
+                self.revoked.write().merge(others);
+                *self.unknown.write() = None;
+            }
+            Err(error) => {
+                tracing::error!(%error, "the last known tokens that were given back stay refused");
+                if self.revoked.read().is_empty() {
+                    *self.unknown.write() = Some(error);
+                }
+            }
+        }
     }
 
     /// Names that are locked now.

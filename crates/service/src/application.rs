@@ -15,7 +15,7 @@ use tiphys_api::project::DEFAULT_PROJECT;
 use tiphys_lifecycle::request::RequestError;
 use tiphys_object::{Object, access, json_patch, merge_patch};
 
-use crate::change::{Change, Sealed, Seen};
+use crate::change::{Change, Sealed, Seen, is_same_metadata, upserted};
 use crate::error::Code;
 use crate::managed;
 
@@ -196,27 +196,15 @@ pub fn plan_create(
     };
     let existing = read(object)?;
     let (new, old) = (&wanted.application, &existing);
-    let is_same = new.spec == old.spec
-        && new.metadata.labels == old.metadata.labels
-        && new.metadata.annotations == old.metadata.annotations
-        && new.metadata.finalizers == old.metadata.finalizers;
+    let is_same = new.spec == old.spec && is_same_metadata(&new.metadata, &old.metadata);
     if is_same {
         return Ok(Change::Keep);
     }
     if !upsert {
         return Err(ApplicationError::Different);
     }
-    let mut value = value_of(object)?;
     let spec = wanted.value.get("spec").cloned().unwrap_or_default();
-    access::ensure_object(&mut value).insert("spec".to_owned(), spec);
-    for (key, text) in &new.metadata.labels {
-        access::set_label(&mut value, key, text);
-    }
-    for (key, text) in &new.metadata.annotations {
-        access::set_annotation(&mut value, key, text);
-    }
-    access::metadata_mut(&mut value).insert("finalizers".to_owned(), json!(new.metadata.finalizers));
-    Ok(replace(object, value))
+    Ok(upserted(object, value_of(object)?, spec, &new.metadata))
 }
 
 /// What updating an application changes: its spec, labels, annotations and finalizers become those that are wanted;

@@ -5,7 +5,7 @@ use tiphys_api::ApplicationSet;
 use tiphys_api::names::{GROUP, VERSION};
 use tiphys_object::{Object, access};
 
-use crate::change::{Change, Sealed, Seen};
+use crate::change::{Change, Sealed, is_same_metadata, upserted};
 use crate::error::Code;
 
 /// Why a call about an `ApplicationSet` fails.
@@ -99,9 +99,14 @@ impl Wanted {
 
     /// The project of the applications that it makes.
     pub fn project(&self) -> &str {
-        let project = self.value.pointer("/spec/template/spec/project").and_then(Value::as_str);
-        project.filter(|project| !project.is_empty()).unwrap_or(tiphys_api::project::DEFAULT_PROJECT)
+        project_of(&self.value)
     }
+}
+
+/// The project of the applications that a set makes.
+pub fn project_of(set: &Value) -> &str {
+    let project = set.pointer("/spec/template/spec/project").and_then(Value::as_str);
+    project.filter(|project| !project.is_empty()).unwrap_or(tiphys_api::project::DEFAULT_PROJECT)
 }
 
 /// Reads a stored set.
@@ -126,27 +131,16 @@ pub fn plan_create(
     };
     let existing = read(object)?;
     let (new, old) = (&wanted.set, &existing);
-    let is_same = new.spec == old.spec
-        && new.metadata.labels == old.metadata.labels
-        && new.metadata.annotations == old.metadata.annotations
-        && new.metadata.finalizers == old.metadata.finalizers;
+    let is_same = new.spec == old.spec && is_same_metadata(&new.metadata, &old.metadata);
     if is_same {
         return Ok(Change::Keep);
     }
     if !upsert {
         return Err(ApplicationSetError::Different);
     }
-    let mut value = object.to_value().map_err(|error| unreadable(object.name(), &error))?;
+    let value = object.to_value().map_err(|error| unreadable(object.name(), &error))?;
     let spec = wanted.value.get("spec").cloned().unwrap_or_else(|| json!({}));
-    access::ensure_object(&mut value).insert("spec".to_owned(), spec);
-    for (key, text) in &new.metadata.labels {
-        access::set_label(&mut value, key, text);
-    }
-    for (key, text) in &new.metadata.annotations {
-        access::set_annotation(&mut value, key, text);
-    }
-    access::metadata_mut(&mut value).insert("finalizers".to_owned(), json!(new.metadata.finalizers));
-    Ok(Change::Replace(Seen::of(object), Sealed::new(value)))
+    Ok(upserted(object, value, spec, &new.metadata))
 }
 
 /// Members that an answer shows of a set.

@@ -2,9 +2,10 @@
 
 use std::fmt;
 
-use serde_json::Value;
+use serde_json::{Value, json};
 use smol_str::SmolStr;
-use tiphys_object::Object;
+use tiphys_api::application::Metadata;
+use tiphys_object::{Object, access};
 
 /// A manifest or patch that may hold credentials; it does not print.
 #[derive(Clone, PartialEq)]
@@ -69,4 +70,33 @@ pub enum Change {
     Replace(Seen, Sealed),
     /// Delete this object.
     Delete(Seen),
+}
+
+/// Whether users said the same of two objects beside their specs (API-125, API-156).
+pub(crate) fn is_same_metadata(one: &Metadata, other: &Metadata) -> bool {
+    one.labels == other.labels && one.annotations == other.annotations && one.finalizers == other.finalizers
+}
+
+/// A stored object made what is wanted: its spec and finalizers are replaced, labels and annotations come on top of those
+/// that are there (API-125, API-156). `value` is the object as it is stored.
+pub(crate) fn upserted(object: &Object, mut value: Value, spec: Value, wanted: &Metadata) -> Change {
+    access::ensure_object(&mut value).insert("spec".to_owned(), spec);
+    for (key, text) in &wanted.labels {
+        access::set_label(&mut value, key, text);
+    }
+    for (key, text) in &wanted.annotations {
+        access::set_annotation(&mut value, key, text);
+    }
+    access::metadata_mut(&mut value).insert("finalizers".to_owned(), json!(wanted.finalizers));
+    Change::Replace(Seen::of(object), Sealed::new(value))
+}
+
+/// The object that a change makes, as a server would store it.
+#[cfg(test)]
+pub(crate) fn made(change: &Change) -> Object {
+    let Change::Create(manifest) = change else { panic!("{change:?}") };
+    let mut value = manifest.expose().clone();
+    value["metadata"]["uid"] = "u".into();
+    value["metadata"]["resourceVersion"] = "1".into();
+    Object::from_value(&value).unwrap()
 }

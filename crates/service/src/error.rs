@@ -120,6 +120,9 @@ pub enum Error {
     /// A Secret that is to be written.
     #[error(transparent)]
     Secret(#[from] SecretError),
+    /// The record of tokens that were given back.
+    #[error(transparent)]
+    Revoked(#[from] crate::revoked::Unreadable),
     /// The caller may not.
     #[error("{0}")]
     Denied(String),
@@ -150,6 +153,7 @@ impl Error {
             Self::GpgKey(error) => error.code(),
             Self::Account(error) => error.code(),
             Self::Secret(error) => error.code(),
+            Self::Revoked(_) => Code::FailedPrecondition,
             Self::Denied(_) => Code::PermissionDenied,
             Self::Api(error) => Code::of(error),
             Self::Busy { .. } => Code::Aborted,

@@ -38,11 +38,30 @@ fn digest_of(id: &str) -> String {
     URL_SAFE_NO_PAD.encode(digest.as_ref().get(..DIGEST_BYTES).unwrap_or_default())
 }
 
+/// Nobody knows which tokens were given back: that is not the same as none.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "Secret {REVOKED_SECRET} cannot be read, so nobody knows which tokens were given back ({0}); correct or delete it"
+)]
+pub struct Unreadable(pub String);
+
 impl Revoked {
-    /// Reads the Secret; what cannot be read of it is nothing.
-    pub fn read(stored: Option<&Object>) -> Self {
-        let text = stored.map(objects::decoded).unwrap_or_default().remove(KEY).unwrap_or_default();
-        Self(serde_json::from_str(&text).unwrap_or_default())
+    /// Reads the Secret; without one, or without its key, no token was given back.
+    ///
+    /// # Errors
+    /// When what it holds is no record.
+    pub fn read(stored: Option<&Object>) -> Result<Self, Unreadable> {
+        let Some(stored) = stored.filter(|stored| objects::texts(stored).contains_key(KEY)) else {
+            return Ok(Self::default());
+        };
+        let text = objects::decoded(stored).remove(KEY);
+        let text = text.ok_or_else(|| Unreadable(format!("{KEY} is no base64 of a text")))?;
+        serde_json::from_str(&text).map(Self).map_err(|error| Unreadable(error.to_string()))
+    }
+
+    /// Whether no token is known to be given back.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
     }
 
     /// Whether a token of this id was given back.
@@ -72,16 +91,24 @@ impl Revoked {
 }
 
 /// What giving a token back changes.
-pub fn plan_revoke(place: (&str, Option<&Object>), id: &str, ends_at: i64, now: i64) -> Change {
+///
+/// # Errors
+/// When the record cannot be read: writing another one would forget what it says.
+pub fn plan_revoke(
+    place: (&str, Option<&Object>),
+    id: &str,
+    ends_at: i64,
+    now: i64,
+) -> Result<Change, Unreadable> {
     let (namespace, stored) = place;
-    let before = Revoked::read(stored);
+    let before = Revoked::read(stored)?;
     let mut after = before.clone();
     after.add(id, ends_at, now);
     if before == after {
-        return Change::Keep;
+        return Ok(Change::Keep);
     }
     let data = Map::from_iter([(KEY.to_owned(), managed::encoded(&json!(after.0).to_string()))]);
-    match stored {
+    Ok(match stored {
         Some(object) => managed::patch(object, json!({"data": data})),
         None => Change::Create(Sealed::new(json!({
             "apiVersion": "v1",
@@ -94,7 +121,7 @@ pub fn plan_revoke(place: (&str, Option<&Object>), id: &str, ends_at: i64, now: 
             },
             "data": data,
         }))),
-    }
+    })
 }
 
 /// Tells all processes that a token does not count any more.
@@ -103,7 +130,7 @@ pub fn plan_revoke(place: (&str, Option<&Object>), id: &str, ends_at: i64, now: 
 /// Those of the cluster.
 pub async fn revoke(store: &Store, id: &str, ends_at: i64, now: i64) -> Result<(), Error> {
     let namespace = store.namespace();
-    let plan = |stored: Option<&_>| Ok::<_, Error>(plan_revoke((namespace, stored), id, ends_at, now));
+    let plan = |stored: Option<&_>| plan_revoke((namespace, stored), id, ends_at, now).map_err(Error::from);
     store.settle_one(Own::Secret, REVOKED_SECRET, plan).await?;
     Ok(())
 }
@@ -111,25 +138,22 @@ pub async fn revoke(store: &Store, id: &str, ends_at: i64, now: i64) -> Result<(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::change::made;
 
-    fn stored(change: &Change) -> Object {
-        let Change::Create(manifest) = change else { panic!("{change:?}") };
-        let mut value = manifest.expose().clone();
-        value["metadata"]["uid"] = "u".into();
-        value["metadata"]["resourceVersion"] = "1".into();
-        Object::from_value(&value).unwrap()
+    fn plan(stored: Option<&Object>, id: &str, ends_at: i64, now: i64) -> Change {
+        plan_revoke(("argocd", stored), id, ends_at, now).unwrap()
     }
 
     #[test]
     fn api_42_tokens_that_were_given_back_are_known_until_they_end() {
-        let object = stored(&plan_revoke(("argocd", None), "a", 100, 50));
-        let revoked = Revoked::read(Some(&object));
+        let object = made(&plan(None, "a", 100, 50));
+        let revoked = Revoked::read(Some(&object)).unwrap();
         assert!(revoked.contains("a") && !revoked.contains("b"));
-        assert_eq!(plan_revoke(("argocd", Some(&object)), "a", 100, 60), Change::Keep);
-        let Change::Patch(_, patch) = plan_revoke(("argocd", Some(&object)), "b", 200, 150) else { panic!() };
+        assert_eq!(plan(Some(&object), "a", 100, 60), Change::Keep);
+        let Change::Patch(_, patch) = plan(Some(&object), "b", 200, 150) else { panic!() };
         let text = patch.expose().to_string();
         assert!(!text.contains(&digest_of("a")), "{text}");
-        assert_eq!(plan_revoke(("argocd", Some(&object)), "b", 50, 50), Change::Keep, "it has ended");
+        assert_eq!(plan(Some(&object), "b", 50, 50), Change::Keep, "it has ended");
     }
 
     #[test]
@@ -141,6 +165,20 @@ mod tests {
         revoked.add("last", 1_000_000, 0);
         assert_eq!(revoked.0.len(), TOKENS_MAX);
         assert!(revoked.contains("last") && !revoked.contains("0") && revoked.contains("5"));
-        assert_eq!(Revoked::read(None), Revoked::default());
+        assert_eq!(Revoked::read(None), Ok(Revoked::default()));
+    }
+
+    /// Error is not empty: a record that cannot be read does not say that no token was given back, and is not overwritten.
+    #[test]
+    fn api_42_a_record_that_cannot_be_read_is_not_an_empty_one() {
+        let mut value = plan(None, "a", 100, 50);
+        let Change::Create(manifest) = &mut value else { panic!() };
+        for data in [json!({KEY: "%"}), json!({KEY: managed::encoded("[")})] {
+            let mut broken = manifest.expose().clone();
+            broken["data"] = data;
+            let object = Object::from_value(&broken).unwrap();
+            assert!(Revoked::read(Some(&object)).is_err());
+            assert!(plan_revoke(("argocd", Some(&object)), "b", 200, 50).is_err());
+        }
     }
 }

@@ -1,7 +1,6 @@
 //! `app delete` and `app terminate-op` (CLI-530, CLI-531).
 
 use serde_json::json;
-use tiphys_api::names::finalizer;
 use tiphys_object::access;
 
 use crate::app::{Ended, NAMESPACE, OK, Session};
@@ -23,10 +22,6 @@ pub(super) const FLAGS: &[Flag] = &[
 
 /// Flags of `terminate-op`.
 pub(super) const TERMINATE_FLAGS: &[Flag] = &[NAMESPACE];
-
-/// All finalizers that make a deletion cascade (CTL-75).
-const CASCADING: [&str; 3] =
-    [finalizer::CASCADE, finalizer::CASCADE_FOREGROUND, finalizer::CASCADE_BACKGROUND];
 
 /// `app delete`.
 pub(super) async fn delete(session: &Session<'_>) -> Result<Ended, Failure> {
@@ -90,36 +85,8 @@ fn wanted_finalizers(
     cascade: bool,
     policy: Option<&str>,
 ) -> Result<Option<Vec<String>>, Failure> {
-    let wanted = match policy.unwrap_or_default().to_ascii_lowercase().as_str() {
-        "" => finalizer::CASCADE,
-        "foreground" => finalizer::CASCADE_FOREGROUND,
-        "background" => finalizer::CASCADE_BACKGROUND,
-        other => {
-            return Err(Failure::status("InvalidArgument", format!("invalid propagation policy: {other}")));
-        }
-    };
-    if !cascade {
-        if policy.is_some() {
-            return Err(Failure::status(
-                "InvalidArgument",
-                "cannot set propagation policy when cascading is disabled",
-            ));
-        }
-        let rest: Vec<String> =
-            present.iter().filter(|known| !CASCADING.contains(&known.as_str())).cloned().collect();
-        return Ok((rest.len() != present.len()).then_some(rest));
-    }
-    // Without a policy any cascading finalizer is as good.
-    let is_there = |known: &String| {
-        if policy.is_some() { known == wanted } else { CASCADING.contains(&known.as_str()) }
-    };
-    if present.iter().any(is_there) {
-        return Ok(None);
-    }
-    let mut list: Vec<String> =
-        present.iter().filter(|known| !CASCADING.contains(&known.as_str())).cloned().collect();
-    list.push(wanted.to_owned());
-    Ok(Some(list))
+    let wanted = tiphys_service::application::wanted_finalizers(present, cascade, policy);
+    Ok(wanted.map_err(tiphys_service::Error::from)?)
 }
 
 /// How an application is deleted.
@@ -169,6 +136,8 @@ pub(super) async fn terminate(session: &Session<'_>) -> Result<Ended, Failure> {
 
 #[cfg(test)]
 mod tests {
+    use tiphys_api::names::finalizer;
+
     use super::*;
 
     fn wanted(present: &[&str], cascade: bool, policy: Option<&str>) -> Option<Vec<String>> {

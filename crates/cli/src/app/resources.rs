@@ -7,7 +7,7 @@ use jiff::Timestamp;
 use tiphys_api::Application;
 use tiphys_api::codes::HealthCode;
 use tiphys_cluster::TreeNode;
-use tiphys_engine::health::{HealthOverrides, assess};
+use tiphys_engine::health::{Health, HealthError, HealthOverrides, assess};
 use tiphys_engine::seen::Seen;
 use tiphys_engine::tree::node_info;
 use tiphys_go::duration;
@@ -83,9 +83,9 @@ pub(super) async fn resources(session: &Session<'_>) -> Result<Ended, Failure> {
             let destination = Destination::of(&app, &core, world).await?;
             let objects = lines.iter().map(|line| (line.key.clone(), line.version.clone()));
             let seen = destination.look_at_all(objects).await;
-            let overrides = HealthOverrides::from_settings(world.settings.cm()).unwrap_or_default();
+            let overrides = HealthOverrides::from_settings(world.settings.cm());
             let now = session.terminal.now();
-            Some(seen.into_iter().map(|seen| details(&seen, &overrides, now)).collect::<Vec<_>>())
+            Some(seen.into_iter().map(|seen| details(&seen, overrides.as_ref(), now)).collect::<Vec<_>>())
         }
     };
     session.terminal.print(&table(&lines, details.as_deref()));
@@ -148,7 +148,11 @@ fn order(a: &ResourceKey, b: &ResourceKey) -> std::cmp::Ordering {
 }
 
 /// Age, health and reason of an object. What cannot be seen is unknown, and why is said.
-fn details(seen: &Seen<Arc<Object>>, overrides: &HealthOverrides, now: Timestamp) -> Details {
+fn details(
+    seen: &Seen<Arc<Object>>,
+    overrides: Result<&HealthOverrides, &HealthError>,
+    now: Timestamp,
+) -> Details {
     let unknown = |health: HealthCode, reason: &str| Details {
         age: UNKNOWN_AGE.to_owned(),
         health: health.as_str().to_owned(),
@@ -165,7 +169,10 @@ fn details(seen: &Seen<Arc<Object>>, overrides: &HealthOverrides, now: Timestamp
     };
     let made = parse_time(&object.metadata().creation_timestamp);
     let age = made.map(|made| duration::human(now.duration_since(made).as_secs()));
-    let health = assess(&value, overrides);
+    let health = match overrides {
+        Ok(overrides) => assess(&value, overrides),
+        Err(error) => Some(Health::new(HealthCode::Unknown, error.to_string())),
+    };
     let status_reason = node_info(&value, &[]).info.into_iter().find(|item| item.name == "Status Reason");
     let reason = match (status_reason, &health) {
         (Some(item), _) => item.value,
@@ -247,7 +254,7 @@ mod tests {
     fn cli_540_details_of_what_is_seen_and_of_what_is_not() {
         let now = "2026-08-01T10:00:00Z".parse().unwrap();
         let of = |seen: Seen<Arc<Object>>| {
-            let Details { age, health, reason } = details(&seen, &HealthOverrides::default(), now);
+            let Details { age, health, reason } = details(&seen, Ok(&HealthOverrides::default()), now);
             [age, health, reason]
         };
         let present = |value: serde_json::Value| Seen::Present(Arc::new(Object::from_value(&value).unwrap()));

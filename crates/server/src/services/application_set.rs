@@ -135,9 +135,8 @@ fn list(context: &Context<'_>, query: &Query) -> Result<Value, Status> {
 }
 
 fn project_of(object: &Object) -> String {
-    let value = object.to_value().unwrap_or_default();
-    let project = value.pointer("/spec/template/spec/project").and_then(Value::as_str).unwrap_or_default();
-    if project.is_empty() { tiphys_api::project::DEFAULT_PROJECT.to_owned() } else { project.to_owned() }
+    // What cannot be read is not shown either.
+    rules::project_of(&object.to_value().unwrap_or_default()).to_owned()
 }
 
 fn wanted(context: &Context<'_>, value: Option<Value>) -> Result<Wanted, Status> {

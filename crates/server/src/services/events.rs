@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use tiphys_cluster::{Discovery, ObjectEvent, ObjectQuery, watch_objects};
+use tiphys_cluster::{Discovery, ObjectEvent, ObjectQuery, next_of_first_list, watch_objects};
 use tiphys_object::{Gvk, Object};
 use tiphys_wire::status::Code;
 use tokio::sync::mpsc;
@@ -52,22 +52,17 @@ async fn list(context: &Context<'_>, object: &Object) -> Result<Vec<Value>, Stat
     let _guard = cancel.clone().drop_guard();
     tokio::spawn(watch_objects(home.clone(), query, sender, Arc::new(|| 0.5), cancel));
     let mut found = Vec::new();
-    while let Some(event) = events.recv().await {
-        match event {
-            ObjectEvent::Upsert(received) => {
-                let Ok(event) = received.read() else { continue };
-                let value = event.to_value().unwrap_or_default();
-                // Of two objects of one name only this one is meant.
-                let is_meant = value.pointer("/involvedObject/uid").and_then(Value::as_str)
-                    == Some(object.metadata().uid.as_str());
-                if is_meant && found.len() < EVENTS_MAX {
-                    found.push(value);
-                }
-            }
-            ObjectEvent::Delete(_) => {}
-            ObjectEvent::Synced => return Ok(found),
-            ObjectEvent::Failed(reason) => return Err(Status::new(Code::Unavailable, reason)),
+    let unavailable = |reason| Status::new(Code::Unavailable, reason);
+    while let Some(event) = next_of_first_list(&mut events).await.map_err(unavailable)? {
+        let ObjectEvent::Upsert(received) = event else { continue };
+        let Ok(event) = received.read() else { continue };
+        let value = event.to_value().unwrap_or_default();
+        // Of two objects of one name only this one is meant.
+        let is_meant = value.pointer("/involvedObject/uid").and_then(Value::as_str)
+            == Some(object.metadata().uid.as_str());
+        if is_meant && found.len() < EVENTS_MAX {
+            found.push(value);
         }
     }
-    Err(Status::new(Code::Unavailable, "the events could not be listed"))
+    Ok(found)
 }

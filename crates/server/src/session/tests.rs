@@ -1,6 +1,7 @@
 use jiff::SignedDuration;
 use serde_json::{Value, json};
 use tiphys_service::jwt;
+use tiphys_service::revoked::Unreadable;
 use tokio::time::Instant;
 
 use super::*;
@@ -227,6 +228,22 @@ async fn api_42_tokens_that_were_given_back_do_not_count() {
     sessions.revoke("t1", now().as_second() + 100).await.unwrap();
     let refused = sessions.identify(&token).unwrap_err();
     assert_eq!(refused.message, "invalid session: token is revoked, please re-login");
+}
+
+/// Error is not empty: where nobody knows which tokens were given back, none counts; what was known before stays in force.
+#[tokio::test]
+async fn api_42_no_token_counts_while_nobody_knows_which_were_given_back() {
+    let sessions = sessions(&kim());
+    let token = token(&json!({}));
+    let claims = sessions.identify(&token).unwrap().claims;
+    sessions.take_revoked(Err(Unreadable("x".to_owned())));
+    assert_eq!(sessions.identify(&token).unwrap_err().code, Code::Unavailable);
+    assert!(!sessions.is_alive(&claims));
+    sessions.take_revoked(Ok(Revoked::default()));
+    assert!(sessions.identify(&token).is_ok());
+    sessions.revoke("another", now().as_second() + 100).await.unwrap();
+    sessions.take_revoked(Err(Unreadable("x".to_owned())));
+    assert!(sessions.identify(&token).is_ok());
 }
 
 #[tokio::test]

@@ -1,6 +1,7 @@
 use base64::Engine as _;
 
 use super::*;
+use crate::change::made;
 
 fn map(pairs: &[(&str, &str)]) -> BTreeMap<String, String> {
     pairs.iter().map(|(key, text)| ((*key).to_owned(), (*text).to_owned())).collect()
@@ -131,15 +132,6 @@ fn drawn() -> Drawn {
     let mut password = [0_u8; 64];
     password.iter_mut().zip(100_u8..).for_each(|(byte, value)| *byte = value);
     Drawn { signing_key: [1; 32], password, salt: [2; SALT_BYTES] }
-}
-
-/// The Secret that a change makes or patches.
-fn made(change: &Change) -> Object {
-    let Change::Create(manifest) = change else { panic!("{change:?}") };
-    let mut value = manifest.expose().clone();
-    value["metadata"]["uid"] = "u".into();
-    value["metadata"]["resourceVersion"] = "1".into();
-    Object::from_value(&value).unwrap()
 }
 
 #[test]

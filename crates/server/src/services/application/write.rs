@@ -112,7 +112,7 @@ pub(super) async fn update_spec(context: &Context<'_>, asked: UpdateSpec) -> Res
         .spec
         .ok_or_else(|| Status::invalid("error updating application spec: spec is nil in request"))?;
     let found = access::fresh(context, "update", &asked.named).await?;
-    let mut value = found.from.to_value().unwrap_or_default();
+    let mut value = found.from.to_value().map_err(|error| Status::internal(error.to_string()))?;
     tiphys_object::access::ensure_object(&mut value).insert("spec".to_owned(), spec);
     let wanted = Wanted::read(value, &found.key.namespace).map_err(failed)?;
     check_move(context, found.proof.get(), &wanted.application)?;
