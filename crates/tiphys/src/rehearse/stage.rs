@@ -14,6 +14,7 @@ use tiphys_api::ApplicationSet;
 use tiphys_cluster::Connection;
 use tiphys_control::services::Services;
 use tiphys_control::{Compute, Controller, ControllerOptions, Interpreters, Random, Surroundings};
+use tiphys_engine::seen::Seen;
 use tiphys_sim::Sim;
 use tiphys_source::{Clock, MemoryRepositories};
 use tokio::time::Instant;
@@ -57,7 +58,7 @@ fn connection(server: &str, sim: &Sim, tape: &Tape) -> Connection {
 }
 
 /// Sends a request; its status and what came of it.
-pub(super) async fn send(sim: &Sim, method: Method, target: &str, body: &Value) -> (u16, Value) {
+async fn send(sim: &Sim, method: Method, target: &str, body: &Value) -> (u16, Value) {
     let bytes = if body.is_null() { Bytes::new() } else { Bytes::from(body.to_string()) };
     let request = Request::builder()
         .method(method)
@@ -67,6 +68,15 @@ pub(super) async fn send(sim: &Sim, method: Method, target: &str, body: &Value) 
         .body(bytes)
         .unwrap_or_default();
     answered(sim.handle(request)).await
+}
+
+/// Looks at an object.
+pub(super) async fn look(sim: &Sim, target: &str) -> Seen<Value> {
+    match send(sim, Method::GET, target, &Value::Null).await {
+        (200, object) => Seen::Present(object),
+        (404, _) => Seen::Absent,
+        (status, answer) => Seen::Unknown(format!("{status} {answer}")),
+    }
 }
 
 /// Changes an object by a merge patch.
@@ -188,9 +198,8 @@ impl Stage {
 
     /// An Application; null when there is none.
     pub(super) async fn application(&self, name: &str) -> Value {
-        let (status, app) =
-            send(&self.home, Method::GET, &format!("{}/{name}", self.applications()), &Value::Null).await;
-        if status == 200 { app } else { Value::Null }
+        let seen = look(&self.home, &format!("{}/{name}", self.applications())).await;
+        if let Seen::Present(app) = seen { app } else { Value::Null }
     }
 
     /// Changes an Application by a merge patch.
@@ -225,8 +234,12 @@ impl Stage {
 
     /// The set; null when it is gone.
     pub(super) async fn set(&self, name: &str) -> Value {
-        let (status, set) = send(&self.home, Method::GET, &self.set_path(name), &Value::Null).await;
-        if status == 200 { set } else { Value::Null }
+        match look(&self.home, &self.set_path(name)).await {
+            Seen::Present(set) => set,
+            Seen::Absent => Value::Null,
+            // It is not known to be gone.
+            Seen::Unknown(_) => json!({}),
+        }
     }
 
     fn set_path(&self, name: &str) -> String {
@@ -249,7 +262,8 @@ impl Stage {
     /// Whether an object that an application deployed is there.
     pub(super) async fn has(&self, destination: &Value, path: &str) -> bool {
         let sim = self.cluster(self.address(destination));
-        send(sim, Method::GET, path, &Value::Null).await.0 == 200
+        // What could not be looked at may be there.
+        look(sim, path).await != Seen::Absent
     }
 
     /// Waits until the set has made its applications; what it makes.

@@ -4,10 +4,10 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use anyhow::{Context as _, bail};
-use http::Method;
 use serde_json::{Value, json};
 use tiphys_api::Application;
 use tiphys_api::codes::OperationPhase;
+use tiphys_engine::seen::Seen;
 use tiphys_lifecycle::request::{SyncRequest, sync_operation};
 use tiphys_source::MemoryRepositories;
 use tokio::time::Instant;
@@ -145,9 +145,11 @@ impl Sync {
             let mut is_news = sync.take(tape);
             sync.fall_ill(stage, tape, at).await;
             for step in sync.steps.iter_mut().filter(|step| step.until.is_none()) {
-                let sim = stage.cluster(&step.server);
-                let (status, live) = stage::send(sim, Method::GET, &step.path, &Value::Null).await;
-                is_news |= step.look((status == 200).then_some(&live), at);
+                match stage::look(stage.cluster(&step.server), &step.path).await {
+                    Seen::Present(live) => is_news |= step.look(Some(&live), at),
+                    Seen::Absent => is_news |= step.look(None, at),
+                    Seen::Unknown(_) => {}
+                }
             }
             for app in apps {
                 let live = stage.application(name(app)).await;

@@ -10,6 +10,7 @@ use http::{Method, Request, Response};
 use http_body_util::{BodyExt as _, Full};
 use parking_lot::Mutex;
 use serde_json::{Value, json};
+use tiphys_engine::seen::Seen;
 use tiphys_object::access;
 use tiphys_sim::{Body, Sim, Status};
 use tokio::time::Instant;
@@ -96,8 +97,10 @@ impl Tape {
             &Method::POST => format!("{path}/{}", super::content::name(&body)),
             _ => path,
         };
-        let (status, before) = stage::send(sim, Method::GET, &object_path, &Value::Null).await;
-        let before = (status == 200).then_some(before);
+        let before = match stage::look(sim, &object_path).await {
+            Seen::Present(object) => Some(object),
+            Seen::Absent | Seen::Unknown(_) => None,
+        };
         let subject = before.as_ref().filter(|_| body.get("kind").is_none()).unwrap_or(&body).clone();
         let is_dry = request.uri().query().is_some_and(|query| query.contains("dryRun"));
         let verb = match (request.method(), &before) {

@@ -199,6 +199,9 @@ impl Neighbour {
         let files = self.servers.files(URL, &head);
         let declared = files.iter().flat_map(|files| files.values());
         let declared: Vec<Value> = declared.filter_map(|text| serde_json::from_slice(text).ok()).collect();
+        if declared.is_empty() {
+            self.broken("simulation", "what it declares cannot be read");
+        }
         let app = self.wires.get(&applications(APP));
         if self.is_deleted {
             if let Some(app) = app {
