@@ -2,8 +2,10 @@
 
 use tiphys_api::repo_url;
 use tiphys_api::repository::Repository;
+use tiphys_service::connection::Asking;
 use tiphys_service::repository::{Create, Listed, Repositories, shown};
 use tiphys_service::{Caller, Secrets, Store};
+use tiphys_source::Sources;
 
 use crate::command::Command;
 use crate::core::{Loaded, Origins, World};
@@ -155,6 +157,11 @@ fn warn_of_what_has_no_effect(session: &Session<'_>, repository: &Repository) {
     }
 }
 
+/// Nothing is remembered of a connection: who asks is told how it is now.
+fn asking<'a>(sources: Option<&'a Sources>, session: &Session<'_>) -> Asking<'a> {
+    Asking { sources, known: None, is_forced: false, now: session.terminal.now() }
+}
+
 async fn list(session: &Session<'_>) -> Result<Ended, Failure> {
     check_refresh(session)?;
     let format = session.flags.text("output");
@@ -162,7 +169,7 @@ async fn list(session: &Session<'_>) -> Result<Ended, Failure> {
     // Nobody reads the states of connections in a list of URLs.
     let origins = if format == "url" { None } else { Some(Origins::open(&work.world, session.terminal)?) };
     let sources = origins.as_ref().map(|origins| &origins.sources);
-    let found = work.calls().list(&work.secrets, sources, session.terminal.now()).await;
+    let found = work.calls().list(&work.secrets, asking(sources, session)).await;
     match (machine_format(format), format) {
         (Some(machine), _) => {
             let values: Vec<_> = found.iter().map(|one| shown(&one.repository, &one.state)).collect();
@@ -182,7 +189,7 @@ async fn get(session: &Session<'_>) -> Result<Ended, Failure> {
     let origins = if format == "url" { None } else { Some(Origins::open(&work.world, session.terminal)?) };
     let sources = origins.as_ref().map(|origins| &origins.sources);
     let meant = (session.operand(0), project(session));
-    let found = work.calls().get(&work.secrets, meant, sources, session.terminal.now()).await?;
+    let found = work.calls().get(&work.secrets, meant, asking(sources, session)).await?;
     match (machine_format(format), format) {
         (Some(machine), _) => {
             session.terminal.data(&print(&shown(&found.repository, &found.state), machine)?);
@@ -203,7 +210,7 @@ async fn rm(session: &Session<'_>) -> Result<Ended, Failure> {
             session.terminal.line(&format!("The command to delete '{name}' was cancelled."));
             continue;
         }
-        let left = calls.delete(&mut secrets, url, project(session)).await?;
+        let left = calls.delete(&mut secrets, (url, project(session)), None).await?;
         session.terminal.line(&format!("Repository '{name}' removed"));
         if !left.is_empty() {
             session.warn(&format!(

@@ -7,16 +7,19 @@
 //!
 //! Nothing here decides what should be in a cluster; that is the engine's and the controllers' work.
 
+mod about;
 mod connection;
 mod error;
 #[cfg(test)]
 mod fake;
 mod index;
 mod kinds;
+mod logs;
 mod objects;
 mod watch;
 mod write;
 
+pub use about::events_about;
 pub use connection::{ConnectError, Connection, Fence, Impersonation, KubeContext, PluginPolicy, contexts};
 pub use error::{ApiError, Refusal, error_chain};
 pub use index::{
@@ -26,9 +29,10 @@ pub use index::{
 pub use kinds::{
     ApiResource, Discovery, FilterError, Kinds, ResourceFilter, Scope, Served, discover, server_version,
 };
+pub use logs::{LogLines, LogQuery};
 pub use objects::{ObjectEvent, ObjectQuery, Received, Unreadable, next_of_first_list, watch_objects};
 pub use watch::Jitter;
 pub use write::{
-    Applied, ApplyMethod, ApplyOptions, DeleteOptions, Deleted, Known, Outcome, Propagation, Target, Writer,
-    hinted, without_values,
+    Applied, ApplyMethod, ApplyOptions, DeleteOptions, Deleted, Known, Outcome, PatchKind, Propagation,
+    Target, Writer, hinted, without_values,
 };

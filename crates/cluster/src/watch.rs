@@ -26,7 +26,7 @@ use crate::error::ApiError;
 use parse::{EventHead, Head, Page, PageMetadata};
 
 /// Time to the head of a watch's answer.
-const OPEN_TIMEOUT: Duration = Duration::from_secs(30);
+pub(crate) const OPEN_TIMEOUT: Duration = Duration::from_secs(30);
 /// Time for one page of a list.
 const PAGE_TIMEOUT: Duration = Duration::from_mins(1);
 /// Silence after which a streaming list is given up and read in pages.

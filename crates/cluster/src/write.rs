@@ -90,8 +90,37 @@ pub struct DeleteOptions {
     pub uid: Option<SmolStr>,
     /// Delete only the object in this version: another one is a conflict.
     pub version: Option<SmolStr>,
+    /// Seconds that it gets to end; without them the object's own.
+    pub grace_seconds: Option<u32>,
     /// Ask what would happen, without doing it.
     pub is_dry_run: bool,
+}
+
+/// How a patch is to be read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PatchKind {
+    /// RFC 7386.
+    Merge,
+    /// RFC 6902.
+    Json,
+    /// As the server merges the lists of its own kinds.
+    Strategic,
+}
+
+impl PatchKind {
+    /// The kind of a media type.
+    pub fn parse(media_type: &str) -> Option<Self> {
+        [Self::Merge, Self::Json, Self::Strategic].into_iter().find(|kind| kind.as_str() == media_type)
+    }
+
+    /// Its media type.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Merge => MERGE_PATCH,
+            Self::Json => JSON_PATCH,
+            Self::Strategic => STRATEGIC_PATCH,
+        }
+    }
 }
 
 /// What a deletion did.
@@ -232,6 +261,17 @@ impl Writer {
         self.patch(permit, target, subresource, patch, JSON_PATCH).await
     }
 
+    /// Changes an object by a patch of whichever kind (API-140).
+    pub async fn patch_of(
+        &self,
+        permit: &Permit,
+        target: &Target,
+        kind: PatchKind,
+        patch: &Value,
+    ) -> Result<Arc<Object>, ApiError> {
+        self.patch(permit, target, None, patch, kind.as_str()).await
+    }
+
     /// Deletes an object. One that is gone, or has another uid than asked for, counts as absent.
     pub async fn delete(
         &self,
@@ -269,7 +309,7 @@ impl Writer {
     ) -> Result<Deleted, ApiError> {
         let known = |text: &SmolStr| Some(text.clone()).filter(|text| !text.is_empty());
         let (uid, version) = (known(&seen.metadata().uid), known(&seen.metadata().resource_version));
-        let mut options = DeleteOptions { propagation, uid, version, is_dry_run: false };
+        let mut options = DeleteOptions { propagation, uid, version, ..DeleteOptions::default() };
         let mut attempt = 1;
         loop {
             match self.delete(permit, target, &options).await {
@@ -435,6 +475,9 @@ fn delete_body(options: &DeleteOptions) -> Value {
         let conditions: serde_json::Map<_, _> = conditions.collect();
         if !conditions.is_empty() {
             map.insert("preconditions".to_owned(), conditions.into());
+        }
+        if let Some(seconds) = options.grace_seconds {
+            map.insert("gracePeriodSeconds".to_owned(), seconds.into());
         }
         if options.is_dry_run {
             map.insert("dryRun".to_owned(), json!(["All"]));

@@ -4,8 +4,9 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use serde_json::Value;
+use tiphys_api::application::HealthStatus;
 use tiphys_api::{Application, ApplicationSet, repo_url};
-use tiphys_cluster::Connection;
+use tiphys_cluster::{Connection, LogLines, LogQuery, PatchKind};
 use tiphys_lifecycle::refresh::Level;
 use tiphys_lifecycle::webhook::{Push, SetEvent};
 use tiphys_object::ResourceKey;
@@ -17,6 +18,7 @@ use crate::context::Context;
 use crate::control_plane::{Access, ControlPlane, StartError};
 use crate::metrics::{AppInfo, ClusterInfo, Found};
 use crate::queue::Priority;
+use crate::reconcile::resource::{self, PodFilter, Removal};
 use crate::reconcile::shown::{self, ShowError};
 use crate::sets::{self, Sets};
 use crate::settings_watch::SettingsWatch;
@@ -174,9 +176,79 @@ impl Controller {
     pub async fn resource(
         &self,
         (namespace, name): (&str, &str),
-        resource: &ResourceKey,
+        named: &ResourceKey,
     ) -> Result<Value, ShowError> {
-        Box::pin(shown::resource(&self.context, &AppKey::new(namespace, name), resource)).await
+        Box::pin(resource::resource(&self.context, &AppKey::new(namespace, name), named)).await
+    }
+
+    /// Changes a live object of an application; the answer has no secrets (API-140).
+    ///
+    /// # Errors
+    /// When it is none of the application's, the project does not permit it, or the cluster refuses.
+    pub async fn patch_resource(
+        &self,
+        (namespace, name): (&str, &str),
+        named: &ResourceKey,
+        (kind, patch): (PatchKind, &Value),
+    ) -> Result<Value, ShowError> {
+        let key = AppKey::new(namespace, name);
+        Box::pin(resource::patch(&self.context, &key, named, (kind, patch))).await
+    }
+
+    /// Deletes a live object of an application (API-140).
+    ///
+    /// # Errors
+    /// Those of [`Controller::patch_resource`].
+    pub async fn delete_resource(
+        &self,
+        (namespace, name): (&str, &str),
+        named: &ResourceKey,
+        removal: Removal,
+    ) -> Result<(), ShowError> {
+        Box::pin(resource::delete(&self.context, &AppKey::new(namespace, name), named, removal)).await
+    }
+
+    /// The Events about a resource of an application: its namespace, name and uid (API-144).
+    ///
+    /// # Errors
+    /// When it is none of the application's, or the cluster does not say.
+    pub async fn resource_events(
+        &self,
+        (namespace, name): (&str, &str),
+        about: (&str, &str, &str),
+    ) -> Result<Vec<Value>, ShowError> {
+        Box::pin(resource::events(&self.context, &AppKey::new(namespace, name), about)).await
+    }
+
+    /// The pods of an application that a filter means: namespace and name of each (API-149).
+    ///
+    /// # Errors
+    /// When the application or its cluster is not known.
+    pub async fn pods(
+        &self,
+        (namespace, name): (&str, &str),
+        filter: &PodFilter,
+    ) -> Result<Vec<(String, String)>, ShowError> {
+        Box::pin(resource::pods(&self.context, &AppKey::new(namespace, name), filter)).await
+    }
+
+    /// Begins to read the log of one of these pods.
+    ///
+    /// # Errors
+    /// When the cluster refuses, or does not answer.
+    pub async fn pod_log(
+        &self,
+        (namespace, name): (&str, &str),
+        pod: (&str, &str),
+        query: &LogQuery,
+    ) -> Result<LogLines, ShowError> {
+        Box::pin(resource::log(&self.context, &AppKey::new(namespace, name), pod, query)).await
+    }
+
+    /// Health of the resources of an application's status, as the last comparison found it (API-118); what is not known is
+    /// left out.
+    pub async fn resource_health(&self, namespace: &str, name: &str) -> Vec<(ResourceKey, HealthStatus)> {
+        Box::pin(resource::health(&self.context, &AppKey::new(namespace, name))).await
     }
 
     /// The Applications that a set would make (API-157).

@@ -22,6 +22,7 @@ mod orphans;
 mod record;
 mod refresh;
 mod resolve;
+pub(crate) mod resource;
 mod settle;
 pub(crate) mod shown;
 mod sync;

@@ -3,13 +3,29 @@
 //! A port: in a process with a controller that controller answers, from what it knows anyway. Without one nobody does,
 //! and the calls that need it say so.
 
+use bytes::Bytes;
 use futures::future::BoxFuture;
+use futures::stream::BoxStream;
 use serde_json::Value;
+use tiphys_api::application::HealthStatus;
 use tiphys_api::{Application, ApplicationSet};
+use tiphys_cluster::{LogQuery, PatchKind};
 use tiphys_object::ResourceKey;
 
 use crate::call::Status;
 use crate::catalog::AppKey;
+
+/// Lines of a log.
+pub type Lines = BoxStream<'static, Result<Bytes, Status>>;
+
+/// How an object is deleted (API-140).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Removal {
+    /// At once, without the time that it would get to end.
+    pub force: bool,
+    /// What it owns stays.
+    pub orphan: bool,
+}
 
 /// Answers about sources and destinations of applications. Nothing of them holds secrets.
 pub trait Live: Send + Sync {
@@ -37,6 +53,48 @@ pub trait Live: Send + Sync {
         key: &'a AppKey,
         resource: &'a ResourceKey,
     ) -> BoxFuture<'a, Result<Value, Status>>;
+
+    /// Changes a live object of an application, where its project permits that; the answer is the object.
+    fn patch<'a>(
+        &'a self,
+        key: &'a AppKey,
+        resource: &'a ResourceKey,
+        patch: (PatchKind, &'a Value),
+    ) -> BoxFuture<'a, Result<Value, Status>>;
+
+    /// Deletes a live object of an application, where its project permits that.
+    fn delete<'a>(
+        &'a self,
+        key: &'a AppKey,
+        resource: &'a ResourceKey,
+        how: Removal,
+    ) -> BoxFuture<'a, Result<(), Status>>;
+
+    /// The Events about a resource of an application, by its namespace, name and uid.
+    fn events<'a>(
+        &'a self,
+        key: &'a AppKey,
+        about: (&'a str, &'a str, &'a str),
+    ) -> BoxFuture<'a, Result<Vec<Value>, Status>>;
+
+    /// The pods of an application that are a resource or belong to one: namespace and name of each. Empty members of the
+    /// key say nothing.
+    fn pods<'a>(
+        &'a self,
+        key: &'a AppKey,
+        below: &'a ResourceKey,
+    ) -> BoxFuture<'a, Result<Vec<(String, String)>, Status>>;
+
+    /// The lines of the log of one of these pods, each with its time before it.
+    fn log<'a>(
+        &'a self,
+        key: &'a AppKey,
+        pod: (&'a str, &'a str),
+        query: &'a LogQuery,
+    ) -> BoxFuture<'a, Result<Lines, Status>>;
+
+    /// Health of the resources that the status of an application lists, as far as it is known (API-118).
+    fn health<'a>(&'a self, key: &'a AppKey) -> BoxFuture<'a, Vec<(ResourceKey, HealthStatus)>>;
 
     /// The Applications that a set would make.
     fn generate<'a>(&'a self, set: &'a ApplicationSet) -> BoxFuture<'a, Result<Vec<Value>, Status>>;

@@ -9,11 +9,13 @@ use std::time::Duration;
 use arc_swap::{ArcSwap, ArcSwapOption};
 use futures::FutureExt as _;
 use futures::future::BoxFuture;
+use jiff::SignedDuration;
 use rustls::ServerConfig;
 use tiphys_api::Settings;
 use tiphys_api::secret::Secret;
 use tiphys_cluster::{Connection, Discovery, Jitter, Writer};
 use tiphys_installation::objects;
+use tiphys_service::connection::Connections;
 use tiphys_service::{Store, account};
 use tiphys_source::{Clock, Sources};
 use tiphys_wire::status::Code;
@@ -38,6 +40,8 @@ use crate::world::World;
 
 /// How often the certificate of the port is looked at.
 const TLS_INTERVAL: Duration = Duration::from_secs(5);
+/// How long what is known of a connection counts, unless it is set.
+const CONNECTION_LIFETIME: SignedDuration = SignedDuration::from_hours(1);
 /// Time that tasks get to end.
 const STOP_TIMEOUT: Duration = Duration::from_secs(8);
 
@@ -195,6 +199,7 @@ impl Server {
             sets,
             live: options.live,
             sources: options.sources,
+            connections: Connections::new(connection_lifetime(&settings)?),
             home: options.connection,
             recorder,
             build: options.build,
@@ -254,6 +259,17 @@ fn front_options(settings: &Settings, is_secure: bool) -> FrontOptions {
         cookies: Cookies::new(&base, is_secure, pieces.and_then(|text| text.parse().ok()).unwrap_or(20)),
         bounds: Bounds::default(),
     }
+}
+
+/// How long what is known of a connection counts (REP-79).
+fn connection_lifetime(settings: &Settings) -> Result<SignedDuration, ServerError> {
+    let (key, variable) =
+        ("server.connection.status.cache.expiration", "ARGOCD_SERVER_CONNECTION_STATUS_CACHE_EXPIRATION");
+    let Some(text) = settings.param(key, variable).filter(|text| !text.is_empty()) else {
+        return Ok(CONNECTION_LIFETIME);
+    };
+    let read = tiphys_go::duration::parse(text);
+    read.map_err(|error| ServerError::Setting(format!("{key}: {error}")))
 }
 
 fn tls_options(settings: &Settings) -> Result<TlsOptions, ServerError> {

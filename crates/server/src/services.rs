@@ -28,6 +28,7 @@ use futures::FutureExt as _;
 use futures::future::BoxFuture;
 use tiphys_cluster::Connection;
 use tiphys_service::Store;
+use tiphys_service::connection::Connections;
 use tiphys_source::{Clock, Sources};
 use tiphys_wire::status::Code;
 
@@ -59,6 +60,8 @@ pub struct Parts {
     pub live: Option<Arc<dyn Live>>,
     /// What asks repositories.
     pub sources: Option<Sources>,
+    /// What is known of the connections of repositories.
+    pub connections: Connections,
     /// The way to the cluster of the installation.
     pub home: Connection,
     /// The way to those who write Events.

@@ -59,6 +59,14 @@ pub enum ApplicationError {
     /// It exists and is different.
     #[error("existing application spec is different, use upsert flag to force update")]
     Different,
+    /// Its destination is no cluster, or several.
+    #[error("application destination spec for {name} is invalid: {reason}")]
+    Destination {
+        /// Which.
+        name: String,
+        /// Why.
+        reason: String,
+    },
     /// Its spec breaks rules.
     #[error("application spec for {name} is invalid: {findings}")]
     Invalid {

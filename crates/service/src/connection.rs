@@ -1,6 +1,9 @@
 //! Whether a repository can be reached with its credentials (REP-78, REP-79).
 
-use jiff::Timestamp;
+use std::collections::BTreeMap;
+
+use jiff::{SignedDuration, Timestamp};
+use parking_lot::Mutex;
 use serde_json::{Value, json};
 use tiphys_api::repo_url;
 use tiphys_api::repository::Repository;
@@ -65,6 +68,68 @@ impl State {
             .map(|at| tiphys_go::time::format(tiphys_go::time::RFC_3339, at, &jiff::tz::TimeZone::UTC));
         json!({"status": self.status.as_str(), "message": self.message, "attemptedAt": at})
     }
+}
+
+/// Connections that are remembered.
+const REMEMBERED_MAX: usize = 10_000;
+
+/// What a connection is remembered by (REP-65).
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Which {
+    /// Whether it is for pushing.
+    pub(crate) pushes: bool,
+    /// The URL, in the form in which equal ones are equal.
+    pub(crate) url: String,
+    /// The project.
+    pub(crate) project: String,
+}
+
+/// What was found out about connections, for a while (REP-79).
+#[derive(Debug)]
+pub struct Connections {
+    lifetime: SignedDuration,
+    found: Mutex<BTreeMap<Which, (String, State)>>,
+}
+
+impl Connections {
+    /// Nothing is known yet; what is found out counts for so long.
+    pub fn new(lifetime: SignedDuration) -> Self {
+        Self { lifetime, found: Mutex::default() }
+    }
+
+    /// What was found out with these credentials, if it was a short time ago. `version` is that of their Secret: what was
+    /// found with others says nothing.
+    pub(crate) fn get(&self, which: &Which, version: &str, now: Timestamp) -> Option<State> {
+        let found = self.found.lock();
+        let (known, state) = found.get(which)?;
+        let age = now.duration_since(state.attempted_at?);
+        (known == version && age < self.lifetime && !age.is_negative()).then(|| state.clone())
+    }
+
+    pub(crate) fn put(&self, which: Which, version: &str, state: &State) {
+        let mut found = self.found.lock();
+        if found.len() >= REMEMBERED_MAX && !found.contains_key(&which) {
+            found.clear();
+        }
+        found.insert(which, (version.to_owned(), state.clone()));
+    }
+
+    pub(crate) fn forget(&self, which: &Which) {
+        self.found.lock().remove(which);
+    }
+}
+
+/// How connections are found out.
+#[derive(Clone, Copy, Debug)]
+pub struct Asking<'a> {
+    /// Who asks repositories; without it nobody does.
+    pub sources: Option<&'a Sources>,
+    /// What was found out before; without it everybody is asked.
+    pub known: Option<&'a Connections>,
+    /// Whether everybody is asked, whatever is known.
+    pub is_forced: bool,
+    /// The time.
+    pub now: Timestamp,
 }
 
 /// Why a repository was not reached.
@@ -166,5 +231,31 @@ mod tests {
         );
         let hidden = state(Err(Trouble::Unreadable("secret \"s\": field \"insecure\"".to_owned())));
         assert_eq!(hidden.message, "Configuration error - please check the server logs");
+    }
+
+    #[test]
+    fn rep_65_rep_79_what_is_remembered_is_that_of_a_url_in_a_project_with_its_credentials() {
+        let at = |seconds| Timestamp::from_second(seconds).unwrap();
+        let which = |url: &str, project: &str| Which {
+            pushes: false,
+            url: url.to_owned(),
+            project: project.to_owned(),
+        };
+        let known = Connections::new(SignedDuration::from_hours(1));
+        let state = State::of(&Ok(()), at(1_000));
+        known.put(which("u", "shop"), "7", &state);
+        let get = |which: &Which, version, now| known.get(which, version, at(now));
+        assert_eq!(get(&which("u", "shop"), "7", 4_599), Some(state));
+        assert_eq!(get(&which("u", "shop"), "7", 4_600), None, "an hour is over");
+        assert_eq!(get(&which("u", "shop"), "7", 999), None, "a clock that was put back");
+        assert_eq!(get(&which("u", "shop"), "8", 1_000), None, "other credentials");
+        assert_eq!(get(&which("u", ""), "7", 1_000), None);
+        assert_eq!(get(&which("v", "shop"), "7", 1_000), None);
+        known.forget(&which("u", "shop"));
+        assert_eq!(get(&which("u", "shop"), "7", 1_000), None);
+        for number in 0..=REMEMBERED_MAX {
+            known.put(which(&number.to_string(), ""), "7", &State::of(&Ok(()), at(1_000)));
+        }
+        assert!(known.found.lock().len() <= REMEMBERED_MAX);
     }
 }

@@ -163,6 +163,7 @@ impl Store {
                     uid: Some(seen.uid.clone()),
                     version: Some(seen.version.clone()),
                     is_dry_run: false,
+                    grace_seconds: None,
                 };
                 let (permit, target) = (self.permit(kind, &seen.name), self.target(kind, &seen.name));
                 match self.writer.delete(&permit, &target, &options).await {

@@ -7,14 +7,15 @@ use axum::Router;
 use futures::future::BoxFuture;
 use futures::{FutureExt as _, StreamExt as _};
 use serde_json::Value;
+use tiphys_api::application::HealthStatus;
 use tiphys_api::{Application, ApplicationSet};
-use tiphys_cluster::Connection;
-use tiphys_control::{Controller, ShowError};
+use tiphys_cluster::{Connection, LogQuery, PatchKind};
+use tiphys_control::{Controller, PodFilter, ShowError};
 use tiphys_object::ResourceKey;
 use tiphys_server::call::Status;
 use tiphys_server::catalog::AppKey;
 use tiphys_server::http::Handler;
-use tiphys_server::live::Live;
+use tiphys_server::live::{Lines, Live, Removal};
 use tiphys_server::process::{Others, Server, ServerOptions};
 use tiphys_server::services::Build;
 use tiphys_wire::status::Code;
@@ -27,6 +28,7 @@ fn status(error: &ShowError) -> Status {
     let code = match error {
         ShowError::NotFound(_) => Code::InvalidArgument,
         ShowError::Unavailable(_) => Code::Unavailable,
+        ShowError::Denied(_) => Code::PermissionDenied,
         _ => Code::FailedPrecondition,
     };
     Status::new(code, error.to_string())
@@ -71,6 +73,74 @@ impl Live for Shows {
         resource: &'a ResourceKey,
     ) -> BoxFuture<'a, Result<Value, Status>> {
         async move { self.0.resource(named(key), resource).await.map_err(|error| status(&error)) }.boxed()
+    }
+
+    fn patch<'a>(
+        &'a self,
+        key: &'a AppKey,
+        resource: &'a ResourceKey,
+        patch: (PatchKind, &'a Value),
+    ) -> BoxFuture<'a, Result<Value, Status>> {
+        async move { self.0.patch_resource(named(key), resource, patch).await.map_err(|error| status(&error)) }
+            .boxed()
+    }
+
+    fn delete<'a>(
+        &'a self,
+        key: &'a AppKey,
+        resource: &'a ResourceKey,
+        how: Removal,
+    ) -> BoxFuture<'a, Result<(), Status>> {
+        let how = tiphys_control::Removal { force: how.force, orphan: how.orphan };
+        async move { self.0.delete_resource(named(key), resource, how).await.map_err(|error| status(&error)) }
+            .boxed()
+    }
+
+    fn events<'a>(
+        &'a self,
+        key: &'a AppKey,
+        about: (&'a str, &'a str, &'a str),
+    ) -> BoxFuture<'a, Result<Vec<Value>, Status>> {
+        async move { self.0.resource_events(named(key), about).await.map_err(|error| status(&error)) }.boxed()
+    }
+
+    fn pods<'a>(
+        &'a self,
+        key: &'a AppKey,
+        below: &'a ResourceKey,
+    ) -> BoxFuture<'a, Result<Vec<(String, String)>, Status>> {
+        let filter = PodFilter {
+            group: below.group.to_string(),
+            kind: below.kind.to_string(),
+            namespace: below.namespace.to_string(),
+            name: below.name.to_string(),
+        };
+        async move { self.0.pods(named(key), &filter).await.map_err(|error| status(&error)) }.boxed()
+    }
+
+    fn log<'a>(
+        &'a self,
+        key: &'a AppKey,
+        pod: (&'a str, &'a str),
+        query: &'a LogQuery,
+    ) -> BoxFuture<'a, Result<Lines, Status>> {
+        async move {
+            let lines = self.0.pod_log(named(key), pod, query).await.map_err(|error| status(&error))?;
+            let lines = futures::stream::unfold(Some(lines), |lines| async move {
+                let mut lines = lines?;
+                match lines.next().await {
+                    Ok(Some(line)) => Some((Ok(line), Some(lines))),
+                    Ok(None) => None,
+                    Err(error) => Some((Err(Status::new(Code::Unavailable, error.to_string())), None)),
+                }
+            });
+            Ok(lines.boxed())
+        }
+        .boxed()
+    }
+
+    fn health<'a>(&'a self, key: &'a AppKey) -> BoxFuture<'a, Vec<(ResourceKey, HealthStatus)>> {
+        self.0.resource_health(&key.namespace, &key.name).boxed()
     }
 
     fn generate<'a>(&'a self, set: &'a ApplicationSet) -> BoxFuture<'a, Result<Vec<Value>, Status>> {

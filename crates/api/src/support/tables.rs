@@ -228,12 +228,7 @@ pub(super) const CM: &[Entry] = &[
     entry("users.", Reported, "", "no such key is read"),
     entry("application.sync.requireOverridePrivilegeForRevisionSync", Honoured, "", ""),
     entry("server.rbac.rollback.enforce.enable", Honoured, "", ""),
-    entry(
-        "server.rbac.disableApplicationFineGrainedRBACInheritance",
-        Honoured,
-        "",
-        "asked by `rbac can`; single resources are not changed by the API yet",
-    ),
+    entry("server.rbac.disableApplicationFineGrainedRBACInheritance", Honoured, "", ""),
     entry("server.", Reported, "", "no such key is read"),
     entry("rbac.reserveRoleNames", Honoured, "", ""),
     entry("rbac.", Reported, "", "no such key is read"),

@@ -12,7 +12,7 @@ use serde_json::{Map, Value, json};
 use tiphys_api::Application;
 use tiphys_api::application::ResourceStatus;
 use tiphys_api::names::{GROUP, VERSION};
-use tiphys_cluster::{OrphanQuery, ParentRef, Target as WriteTarget, TreeNode};
+use tiphys_cluster::{OrphanQuery, ParentRef, TreeNode};
 use tiphys_engine::diff::{DiffOptions, diff};
 use tiphys_engine::mask::SecretMask;
 use tiphys_engine::tracking::Neighbours as _;
@@ -41,6 +41,9 @@ pub enum ShowError {
     /// It cannot be told now.
     #[error("{0}")]
     Unavailable(String),
+    /// The project does not permit it.
+    #[error("{0}")]
+    Denied(String),
     /// It cannot be told as things are: a spec, a source or a cluster is wrong.
     #[error("{0}")]
     Failed(String),
@@ -55,7 +58,7 @@ impl From<Unavailable> for ShowError {
     }
 }
 
-fn begin<'a>(controller: &'a Context, key: &AppKey) -> Result<AppContext<'a>, ShowError> {
+pub(super) fn begin<'a>(controller: &'a Context, key: &AppKey) -> Result<AppContext<'a>, ShowError> {
     let mut cx = match load::load(controller, key, Priority::Urgent) {
         Ok(Some(cx)) => cx,
         Ok(None) => return Err(ShowError::NotFound(format!("application {key} is not known"))),
@@ -114,7 +117,7 @@ fn with_kind(mut value: Value) -> Value {
     value
 }
 
-async fn resolved(cx: &AppContext<'_>) -> Result<Resolved, ShowError> {
+pub(super) async fn resolved(cx: &AppContext<'_>) -> Result<Resolved, ShowError> {
     resolve::resolve(cx).await.map_err(|unresolved| match unresolved {
         Unresolved::Invalid(conditions) => {
             let texts: Vec<String> = conditions.into_iter().map(|condition| condition.message).collect();
@@ -139,16 +142,16 @@ fn wanted<'a>(cx: &'a AppContext<'_>, revisions: &'a [String]) -> Wanted<'a> {
     Wanted { refresh, sources: Some(cx.app.sources()), revisions }
 }
 
-fn value_of(object: &Object) -> Result<Value, ShowError> {
+pub(super) fn value_of(object: &Object) -> Result<Value, ShowError> {
     object.to_value().map_err(|error| ShowError::Failed(error.to_string()))
 }
 
-fn mask(cx: &AppContext<'_>) -> SecretMask {
+pub(super) fn mask(cx: &AppContext<'_>) -> SecretMask {
     SecretMask::from_settings(cx.world.settings.cm())
 }
 
 /// Hides secrets in copies of one object; what cannot be hidden is not shown.
-fn hide(mask: &SecretMask, copies: &mut [&mut Value]) -> Result<(), ShowError> {
+pub(super) fn hide(mask: &SecretMask, copies: &mut [&mut Value]) -> Result<(), ShowError> {
     mask.hide(copies).map_err(|error| ShowError::Failed(error.to_string()))
 }
 
@@ -229,12 +232,33 @@ pub(crate) async fn managed(controller: &Context, key: &AppKey) -> Result<Vec<Va
     cx.programs.compute(pairs.len(), show).await
 }
 
+/// What lies beside the roots of an application and is nobody's, where its project wants to know.
+fn orphans(cx: &AppContext<'_>, resolved: &Resolved, roots: &[ResourceKey]) -> Vec<TreeNode> {
+    if !monitors_orphans(&resolved.project) {
+        return Vec::new();
+    }
+    let subject = Subject { cx, resolved };
+    let query = OrphanQuery {
+        project: &resolved.project,
+        namespace: &cx.app.spec.destination.namespace,
+        roots,
+        is_visible: &|key| subject.is_visible(key),
+        is_named: &|mark| cx.others.named_by(mark).is_some(),
+    };
+    resolved.destination.index.orphans(&query)
+}
+
+/// The same by the nodes that the application has.
+pub(super) fn orphan_nodes(cx: &AppContext<'_>, resolved: &Resolved, nodes: &[TreeNode]) -> Vec<TreeNode> {
+    let roots = nodes.iter().filter(|node| node.parents.is_empty()).map(|node| node.key.clone());
+    orphans(cx, resolved, &roots.collect::<Vec<_>>())
+}
+
 /// The tree of an application's resources (API-137): an `ApplicationTree`.
 pub(crate) async fn resource_tree(controller: &Context, key: &AppKey) -> Result<Value, ShowError> {
     let cx = begin(controller, key)?;
     let resolved = resolved(&cx).await?;
     let compared = compared(&cx, &resolved).await?;
-    let subject = Subject { cx: &cx, resolved: &resolved };
     let statuses: HashMap<ResourceKey, &ResourceStatus> =
         compared.resources.iter().map(|status| (key_of(status), status)).collect();
     let pairs = &compared.comparison.resources;
@@ -259,17 +283,8 @@ pub(crate) async fn resource_tree(controller: &Context, key: &AppKey) -> Result<
             None => missing_node(&pair.key, &pair.gvk),
         });
     }
-    let mut orphaned: Vec<Value> = Vec::new();
-    if monitors_orphans(&resolved.project) {
-        let query = OrphanQuery {
-            project: &resolved.project,
-            namespace: &cx.app.spec.destination.namespace,
-            roots: &roots,
-            is_visible: &|key| subject.is_visible(key),
-            is_named: &|mark| cx.others.named_by(mark).is_some(),
-        };
-        orphaned.extend(index.orphans(&query).iter().map(|node| shown_node(node, None, None, &labels)));
-    }
+    let orphans = orphans(&cx, &resolved, &roots);
+    let orphaned: Vec<Value> = orphans.iter().map(|node| shown_node(node, None, None, &labels)).collect();
     let mut shown = Map::new();
     shown.insert("nodes".to_owned(), nodes.into());
     if !orphaned.is_empty() {
@@ -278,38 +293,7 @@ pub(crate) async fn resource_tree(controller: &Context, key: &AppKey) -> Result<
     Ok(Value::Object(shown))
 }
 
-/// A live object of an application, without secrets (API-139).
-pub(crate) async fn resource(
-    controller: &Context,
-    key: &AppKey,
-    named: &ResourceKey,
-) -> Result<Value, ShowError> {
-    let cx = begin(controller, key)?;
-    let resolved = resolved(&cx).await?;
-    let (index, writer) = (&resolved.destination.index, &resolved.destination.writer);
-    let missing = || {
-        let ResourceKey { group, kind, name, .. } = named;
-        ShowError::NotFound(format!("{kind} {group} {name} not found as part of application {}", key.name))
-    };
-    let previous = cx.previous();
-    let ownership = cx.ownership(&previous);
-    // Only what is the application's is read: by its marks, or below what is.
-    let owned = index.managed(&ownership.marks(), &ownership.ways());
-    let owned = owned.objects.iter().filter(|object| ownership.owns(object)).map(|object| object.key());
-    let mut roots: Vec<ResourceKey> = owned.collect();
-    roots.extend(cx.app.status.resources.iter().map(key_of).filter(|key| key == named));
-    let found = index.tree(&roots);
-    let node = found.iter().find(|node| node.key == *named).ok_or_else(missing)?;
-    let gvk = Gvk::new(&named.group, &node.version, &named.kind);
-    let target = WriteTarget::new(gvk, &named.namespace, &named.name);
-    let read = index.live(writer, &target).await;
-    let object = read.map_err(|error| ShowError::Unavailable(error.to_string()))?.ok_or_else(missing)?;
-    let mut value = value_of(&object)?;
-    hide(&mask(&cx), &mut [&mut value])?;
-    Ok(value)
-}
-
-fn key_of(status: &ResourceStatus) -> ResourceKey {
+pub(super) fn key_of(status: &ResourceStatus) -> ResourceKey {
     ResourceKey::new(&status.group, &status.kind, &status.namespace, &status.name)
 }
 

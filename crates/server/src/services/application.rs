@@ -1,10 +1,14 @@
 //! Applications (API section 4).
 
 mod access;
+mod change;
+mod health;
 mod list;
+mod logs;
 mod operation;
 mod requests;
 mod resources;
+mod revision;
 mod watch;
 mod write;
 
@@ -39,6 +43,12 @@ pub(super) async fn call(context: &Context<'_>, method: &str, message: Value) ->
         "ManagedResources" => resources::managed(context, request::read(message)?).await,
         "ResourceTree" => resources::tree(context, request::read(message)?).await,
         "GetResource" => resources::resource(context, request::read(message)?).await,
+        "PatchResource" => change::patch(context, request::read(message)?).await,
+        "DeleteResource" => change::delete(context, request::read(message)?).await,
+        "PodLogs" => logs::pod_logs(context, request::read(message)?).await,
+        "RevisionMetadata" => revision::metadata(context, request::read(message)?).await,
+        "RevisionChartDetails" => revision::chart(context, request::read(message)?).await,
+        "GetOCIMetadata" => revision::artifact(context, request::read(message)?).await,
         "GetManifests" => resources::manifests(context, request::read(message)?).await,
         "ListResourceEvents" => resources::list_events(context, request::read(message)?).await,
         _ => Err(unimplemented(method)),
@@ -79,6 +89,13 @@ async fn settle(
 /// The answer with an application.
 fn reply(object: &Object) -> Result<Reply, Status> {
     let shown = rules::shown(object).map_err(tiphys_service::Error::from)?;
+    Ok(Reply::value(shown))
+}
+
+/// The same with the health of its resources (API-118).
+async fn reply_in_full(context: &Context<'_>, key: &AppKey, object: &Object) -> Result<Reply, Status> {
+    let mut shown = rules::shown(object).map_err(tiphys_service::Error::from)?;
+    health::fill(context.parts.live.as_deref(), key, &mut shown).await;
     Ok(Reply::value(shown))
 }
 

@@ -35,6 +35,10 @@ pub(super) enum Action {
     StartedOperation(String),
     /// An operation was asked to end.
     TerminatedOperation,
+    /// A resource of an application is another.
+    PatchedResource(String),
+    /// A resource of an application goes.
+    DeletedResource(String),
     /// A project is new.
     CreatedProject,
     /// A project is another.
@@ -60,10 +64,14 @@ impl Action {
             Self::CreatedApplication | Self::CreatedProject | Self::CreatedSet | Self::CreatedToken => {
                 "ResourceCreated"
             }
-            Self::UpdatedApplication | Self::UpdatedProject | Self::UpdatedSet => "ResourceUpdated",
-            Self::DeletedApplication | Self::DeletedProject | Self::DeletedSet | Self::DeletedToken => {
-                "ResourceDeleted"
+            Self::UpdatedApplication | Self::UpdatedProject | Self::UpdatedSet | Self::PatchedResource(_) => {
+                "ResourceUpdated"
             }
+            Self::DeletedApplication
+            | Self::DeletedProject
+            | Self::DeletedSet
+            | Self::DeletedToken
+            | Self::DeletedResource(_) => "ResourceDeleted",
             Self::StartedOperation(_) => "OperationStarted",
             Self::TerminatedOperation => "OperationCompleted",
         }
@@ -75,7 +83,7 @@ impl Action {
             Self::CreatedApplication => "created application",
             Self::UpdatedApplication => "updated application spec",
             Self::DeletedApplication => "deleted application",
-            Self::StartedOperation(text) => text,
+            Self::StartedOperation(text) | Self::PatchedResource(text) | Self::DeletedResource(text) => text,
             Self::TerminatedOperation => "terminated running operation",
             Self::CreatedProject => "created project",
             Self::UpdatedProject => "updated project",

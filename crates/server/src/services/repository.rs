@@ -1,15 +1,17 @@
 //! Repositories and the credentials of many of them (API-170..177).
 
+mod questions;
+
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
-use tiphys_policy::rbac::{Resource, application_object, scoped_object};
+use tiphys_service::connection::Asking;
 use tiphys_service::repository::{Create, Repositories, read, shown};
 use tiphys_service::template::{self, Templates};
 use tiphys_service::{Caller, Purpose, Secrets};
 use tiphys_source::Sources;
 use tiphys_wire::status::Code;
 
-use super::context::{Context, hidden};
+use super::context::Context;
 use super::{request, unimplemented};
 use crate::call::{Reply, Status};
 
@@ -17,6 +19,7 @@ use crate::call::{Reply, Status};
 #[serde(default, rename_all = "camelCase")]
 struct Query {
     repo: String,
+    force_refresh: bool,
     app_project: String,
 }
 
@@ -45,14 +48,6 @@ struct WriteTemplate {
 #[serde(default)]
 struct TemplateQuery {
     url: String,
-}
-
-#[derive(Default, Deserialize)]
-#[serde(default, rename_all = "camelCase")]
-struct AppsQuery {
-    repo: String,
-    app_name: String,
-    app_project: String,
 }
 
 /// The method without the word that says what a repository is for, and that purpose.
@@ -91,7 +86,18 @@ pub(super) async fn call(context: &Context<'_>, method: &str, message: Value) ->
             calls.validate(&context.world.secrets(), &wanted, sources(context)?).await?;
             json!({})
         }
-        "ListApps" => return Err(list_apps(context, &request::read(message)?)),
+        "ListRefs" if purpose == Purpose::Read => {
+            questions::references(context, &request::read(message)?).await?
+        }
+        "ListOCITags" if purpose == Purpose::Read => {
+            questions::tags(context, &request::read(message)?).await?
+        }
+        "GetHelmCharts" if purpose == Purpose::Read => {
+            questions::charts(context, &request::read(message)?).await?
+        }
+        "ListApps" if purpose == Purpose::Read => {
+            questions::applications(context, &request::read(message)?).await?
+        }
         _ => return Err(unimplemented(method)),
     };
     Ok(Reply::value(answer))
@@ -114,29 +120,35 @@ fn message_members(message: Value) -> Map<String, Value> {
     }
 }
 
+/// How connections are found out: from what is known of them, unless somebody wants it anew (REP-79).
+fn asking<'c>(context: &'c Context<'_>, query: &Query) -> Asking<'c> {
+    Asking {
+        sources: context.parts.sources.as_ref(),
+        known: Some(&context.parts.connections),
+        is_forced: query.force_refresh,
+        now: context.parts.clock.now(),
+    }
+}
+
 async fn list(context: &Context<'_>, calls: &Repositories<'_>, query: Query) -> Result<Value, Status> {
     let fields = [("repo", &query.repo), ("appProject", &query.app_project)];
     if let Some((field, _)) = fields.into_iter().find(|(_, text)| !text.is_empty()) {
         return Err(request::unused(field));
     }
-    let now = context.parts.clock.now();
-    // Nothing is remembered of a connection: every list asks.
-    let found = calls.list(&context.world.secrets(), context.parts.sources.as_ref(), now).await;
+    let found = calls.list(&context.world.secrets(), asking(context, &query)).await;
     let items: Vec<Value> = found.iter().map(|it| shown(&it.repository, &it.state)).collect();
     Ok(json!({"metadata": {}, "items": items}))
 }
 
 async fn get(context: &Context<'_>, calls: &Repositories<'_>, query: Query) -> Result<Value, Status> {
-    let now = context.parts.clock.now();
     let secrets = context.world.secrets();
-    let found = calls
-        .get(&secrets, (query.repo.as_str(), query.project()), context.parts.sources.as_ref(), now)
-        .await?;
+    let meant = (query.repo.as_str(), query.project());
+    let found = calls.get(&secrets, meant, asking(context, &query)).await?;
     Ok(shown(&found.repository, &found.state))
 }
 
 fn wanted(repo: Option<Map<String, Value>>) -> Result<tiphys_api::repository::Repository, Status> {
-    Ok(read(&repo.ok_or_else(|| Status::invalid("missing payload 'repo' in request"))?))
+    Ok(read(&repo.ok_or_else(|| Status::invalid("missing payload in request"))?))
 }
 
 /// What is told of a repository that was stored (API-173).
@@ -163,24 +175,13 @@ async fn update(context: &Context<'_>, calls: &Repositories<'_>, asked: Write) -
 
 async fn delete(context: &Context<'_>, calls: &Repositories<'_>, query: Query) -> Result<Value, Status> {
     let mut secrets = context.world.secrets();
-    let left = calls.delete(&mut secrets, &query.repo, query.project()).await?;
+    let left =
+        calls.delete(&mut secrets, (&query.repo, query.project()), Some(&context.parts.connections)).await?;
     if !left.is_empty() {
         tracing::warn!(secrets = left.join(","), "other Secrets declare the repository that was deleted");
     }
     context.see(&secrets).await;
     Ok(json!({}))
-}
-
-/// Which folders of a repository hold what is answered by nobody yet; who may not ask learns nothing else (API-174).
-fn list_apps(context: &Context<'_>, asked: &AppsQuery) -> Status {
-    let object = scoped_object(&asked.app_project, &asked.repo);
-    if let Err(refused) = context.check(Resource::Repositories, "get", &object) {
-        return refused;
-    }
-    let app =
-        application_object(&asked.app_project, context.namespace(), &asked.app_name, context.namespace());
-    let may = |action| context.may(Resource::Applications, action, &app);
-    if may("create") || may("update") { unimplemented("ListApps") } else { hidden() }
 }
 
 /// The credentials of many repositories.

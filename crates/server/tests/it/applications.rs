@@ -2,15 +2,19 @@
 
 use std::sync::Arc;
 
-use futures::FutureExt as _;
+use bytes::Bytes;
 use futures::future::BoxFuture;
+use futures::{FutureExt as _, StreamExt as _};
 use http::Method;
 use serde_json::{Value, json};
+use tiphys_api::application::HealthStatus;
 use tiphys_api::{Application, ApplicationSet};
+use tiphys_cluster::{LogQuery, PatchKind};
 use tiphys_object::ResourceKey;
 use tiphys_server::call::Status;
 use tiphys_server::catalog::AppKey;
-use tiphys_server::live::Live;
+use tiphys_server::live::{Lines, Live, Removal};
+use tiphys_wire::status::Code;
 
 use crate::home::{Home, Setup, ask};
 
@@ -50,6 +54,68 @@ impl Live for Known {
         resource: &'a ResourceKey,
     ) -> BoxFuture<'a, Result<Value, Status>> {
         async move { Ok(json!({"apiVersion": "v1", "kind": resource.kind, "metadata": {"name": resource.name}})) }.boxed()
+    }
+
+    fn patch<'a>(
+        &'a self,
+        _key: &'a AppKey,
+        resource: &'a ResourceKey,
+        (kind, patch): (PatchKind, &'a Value),
+    ) -> BoxFuture<'a, Result<Value, Status>> {
+        async move { Ok(json!({"kind": resource.kind, "by": kind.as_str(), "patch": patch})) }.boxed()
+    }
+
+    fn delete<'a>(
+        &'a self,
+        _key: &'a AppKey,
+        resource: &'a ResourceKey,
+        how: Removal,
+    ) -> BoxFuture<'a, Result<(), Status>> {
+        // What was asked for comes back as a refusal.
+        let text = format!("{}/{} {how:?}", resource.kind, resource.name);
+        async move { if how.force { Err(Status::new(Code::FailedPrecondition, text)) } else { Ok(()) } }
+            .boxed()
+    }
+
+    fn events<'a>(
+        &'a self,
+        _key: &'a AppKey,
+        (namespace, name, uid): (&'a str, &'a str, &'a str),
+    ) -> BoxFuture<'a, Result<Vec<Value>, Status>> {
+        async move { Ok(vec![json!({"message": format!("{namespace}/{name} {uid}")})]) }.boxed()
+    }
+
+    fn pods<'a>(
+        &'a self,
+        _key: &'a AppKey,
+        below: &'a ResourceKey,
+    ) -> BoxFuture<'a, Result<Vec<(String, String)>, Status>> {
+        let count = below.name.parse().unwrap_or(2);
+        let pods = (0..count).map(|at| ("web".to_owned(), format!("pod-{at}"))).collect();
+        async move { Ok(pods) }.boxed()
+    }
+
+    fn log<'a>(
+        &'a self,
+        _key: &'a AppKey,
+        (_, pod): (&'a str, &'a str),
+        query: &'a LogQuery,
+    ) -> BoxFuture<'a, Result<Lines, Status>> {
+        let lines: Vec<Result<Bytes, Status>> = match pod {
+            _ if query.previous => {
+                return async { Err(Status::new(Code::Unavailable, "no such log")) }.boxed();
+            }
+            "pod-0" => ["2026-01-01T00:00:01.5Z one", "2026-01-01T00:00:03Z three\rfour"]
+                .map(|it| Ok(it.into()))
+                .into(),
+            _ => vec![Ok("2026-01-01T00:00:02Z TWO".into())],
+        };
+        async move { Ok(futures::stream::iter(lines).boxed()) }.boxed()
+    }
+
+    fn health<'a>(&'a self, _key: &'a AppKey) -> BoxFuture<'a, Vec<(ResourceKey, HealthStatus)>> {
+        let health = HealthStatus { status: "Degraded".into(), ..HealthStatus::default() };
+        async move { vec![(ResourceKey::new("apps", "Deployment", "web", "a"), health)] }.boxed()
     }
 
     fn generate<'a>(&'a self, _set: &'a ApplicationSet) -> BoxFuture<'a, Result<Vec<Value>, Status>> {
@@ -221,4 +287,120 @@ async fn api_137_api_146_what_belongs_to_an_application_is_shown() {
     assert!(resource["manifest"].as_str().unwrap().contains("\"name\":\"a\""), "{resource}");
     let events = kim.ok("GET", &format!("{APPS}/web/events"), &Value::Null).await;
     assert!(events["items"].is_array(), "{events}");
+}
+
+const DEPLOYED: &str = "namespace=web&resourceName=a&group=apps&kind=Deployment&version=v1";
+
+/// `kim` may change one Deployment, `bo` nothing but look.
+fn changing() -> Setup {
+    let policy = "p, kim, applications, get, shop/*, allow\np, kim, applications, create, shop/*, allow\n\
+        p, kim, applications, update, shop/*, allow\np, kim, logs, get, shop/*, allow\n\
+        p, kim, applications, update/apps/Deployment/web/a, shop/*, allow\n\
+        p, kim, applications, delete/apps/Deployment/web/a, shop/*, allow\n\
+        p, bo, applications, get, shop/*, allow\n";
+    Setup::new()
+        .config_map("argocd-cm", &[("accounts.kim", "login"), ("accounts.bo", "login")])
+        .config_map("argocd-rbac-cm", &[("policy.csv", policy)])
+        .project(
+            "shop",
+            &json!({"sourceRepos": ["https://git/*"],
+                "destinations": [{"server": "https://kubernetes.default.svc", "namespace": "*"}]}),
+        )
+        .live(Arc::new(Known))
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn api_105_api_140_who_may_change_an_application_may_not_change_what_it_deploys() {
+    let home = changing().start().await;
+    let (kim, bo) = (home.account("kim"), home.account("bo"));
+    kim.ok("POST", APPS, &app("web", "shop")).await;
+    let at = |query: &str| format!("{APPS}/web/resource?{query}");
+    let patch = |kind: &str| format!("{}&patchType=application/{kind}", at(DEPLOYED));
+    let body = json!("{\"spec\": {\"replicas\": 2}}");
+    let changed = kim.ok("POST", &patch("merge-patch%2Bjson"), &body).await;
+    let manifest: Value = serde_json::from_str(changed["manifest"].as_str().unwrap()).unwrap();
+    assert_eq!(
+        manifest,
+        json!({"kind": "Deployment", "by": "application/merge-patch+json", "patch": {"spec": {"replicas": 2}}})
+    );
+    let (status, text) = kim.refused("POST", &patch("fancy"), &body).await;
+    assert_eq!((status, text.as_str()), (400, "patch type \"application/fancy\" is not supported"));
+    kim.ok("DELETE", &at(DEPLOYED), &Value::Null).await;
+    let (_, text) =
+        kim.refused("DELETE", &format!("{}&force=true&orphan=true", at(DEPLOYED)), &Value::Null).await;
+    assert_eq!(text, "Deployment/a Removal { force: true, orphan: true }");
+    // `update` on the application is no right on its resources, and the right on one is none on another.
+    let other = DEPLOYED.replace("Deployment", "StatefulSet");
+    for (client, query) in [(&kim, other.as_str()), (&bo, DEPLOYED)] {
+        let hidden = (403, "permission denied".to_owned());
+        assert_eq!(client.refused("DELETE", &at(query), &Value::Null).await, hidden, "{query}");
+        let target = format!("{}&patchType=application/merge-patch%2Bjson", at(query));
+        assert_eq!(client.refused("POST", &target, &body).await, hidden, "{query}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn api_149_api_153_logs_of_several_pods_come_in_order_and_say_that_they_end() {
+    let home = changing().start().await;
+    let (kim, bo) = (home.account("kim"), home.account("bo"));
+    kim.ok("POST", APPS, &app("web", "shop")).await;
+    let read = async |query: &str| -> Vec<Value> {
+        let (status, text) = kim.send("GET", &format!("{APPS}/web/logs?{query}"), &Value::Null).await;
+        assert_eq!(status, 200, "{text}");
+        let text = text.as_str().map_or_else(|| text.to_string(), str::to_owned);
+        text.lines().map(|line| serde_json::from_str::<Value>(line).unwrap()["result"].take()).collect()
+    };
+    let contents = |entries: &[Value]| -> Vec<String> {
+        entries.iter().map(|it| it["content"].as_str().unwrap().to_owned()).collect()
+    };
+    let all = read("").await;
+    assert_eq!(contents(&all), ["one", "TWO", "three", "four", ""]);
+    assert_eq!(
+        (&all[0]["podName"], &all[0]["timeStampStr"], &all[0]["timeStamp"], &all[0]["last"]),
+        (&json!("pod-0"), &json!("2026-01-01T00:00:01.5Z"), &json!("2026-01-01T00:00:01Z"), &json!(false))
+    );
+    assert_eq!((&all[4]["last"], &all[4]["podName"]), (&json!(true), &json!("")));
+    assert_eq!(contents(&read("filter=two").await), ["TWO", ""]);
+    assert_eq!(contents(&read("filter=two&matchCase=true").await), [""]);
+    assert_eq!(contents(&read("filter=!t").await), ["one", "four", ""]);
+    let until = read("untilTime=2026-01-01T00:00:01.7Z").await;
+    assert_eq!(
+        (contents(&until).as_slice(), &until[1]["last"]),
+        (&["one".to_owned(), "TWO".to_owned()][..], &json!(true))
+    );
+    assert_eq!(contents(&read("previous=true&resourceName=1").await), ["no such log", ""], "API-151");
+    assert_eq!(contents(&read("resourceName=0").await), [] as [&str; 0]);
+    let (status, text) = kim.refused("GET", &format!("{APPS}/web/logs?resourceName=11"), &Value::Null).await;
+    let many = "max pods to view logs are reached. Please provide more granular query";
+    assert_eq!((status, text.as_str()), (400, many));
+    let (status, text) = bo.refused("GET", &format!("{APPS}/web/logs"), &Value::Null).await;
+    assert!(status == 403 && text.starts_with("permission denied: logs, get, shop/web"), "{status} {text}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn api_144_events_of_a_resource_come_from_where_it_is() {
+    let home = changing().start().await;
+    let kim = home.account("kim");
+    kim.ok("POST", APPS, &app("web", "shop")).await;
+    let events = format!("{APPS}/web/events?resourceNamespace=web&resourceName=a&resourceUID=u-1");
+    let shown = kim.ok("GET", &events, &Value::Null).await;
+    assert_eq!(shown["items"][0]["message"], "web/a u-1");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn api_118_health_that_the_status_does_not_hold_is_filled_in() {
+    let home = changing().start().await;
+    let kim = home.account("kim");
+    kim.ok("POST", APPS, &app("web", "shop")).await;
+    let resource = |kind: &str| json!({"group": "apps", "kind": kind, "namespace": "web", "name": "a"});
+    let resources = json!([resource("Deployment"), resource("DaemonSet")]);
+    let status = json!({"status": {"resourceHealthSource": "appTree", "resources": resources}});
+    ask(&home.sim, Method::PATCH, &format!("{STORED}/web"), &status);
+    let shown = kim.ok("GET", &format!("{APPS}/web"), &Value::Null).await;
+    assert_eq!(shown["status"]["resources"][0]["health"]["status"], "Degraded");
+    assert!(shown["status"]["resources"][1].get("health").is_none(), "what is not known stays blank");
+    let status = json!({"status": {"resourceHealthSource": ""}});
+    ask(&home.sim, Method::PATCH, &format!("{STORED}/web"), &status);
+    let shown = kim.ok("GET", &format!("{APPS}/web"), &Value::Null).await;
+    assert!(shown["status"]["resources"][0].get("health").is_none(), "the status itself holds it");
 }

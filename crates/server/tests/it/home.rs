@@ -11,6 +11,7 @@ use bytes::Bytes;
 use futures::FutureExt as _;
 use http::{Method, Request};
 use http_body_util::BodyExt as _;
+use jiff::SignedDuration;
 use serde_json::{Map, Value, json};
 use tiphys_cluster::{Connection, Discovery, Writer};
 use tiphys_server::call::Api;
@@ -25,8 +26,9 @@ use tiphys_server::session::Sessions;
 use tiphys_server::sets::SetCatalog;
 use tiphys_server::world::World;
 use tiphys_service::Store;
+use tiphys_service::connection::Connections;
 use tiphys_sim::{Options, Sim};
-use tiphys_source::Clock;
+use tiphys_source::{Clock, Sources};
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
@@ -46,6 +48,7 @@ pub(crate) struct Setup {
     pub(crate) sim: Sim,
     without_authentication: bool,
     live: Option<Arc<dyn Live>>,
+    sources: Option<Sources>,
 }
 
 /// A running server.
@@ -64,7 +67,7 @@ impl Setup {
     pub(crate) fn new() -> Self {
         let clock = tiphys_sim::Clock::virtual_from(BEGIN.parse().unwrap());
         let sim = Sim::new(Options { clock, ..Options::default() }).unwrap();
-        let setup = Self { sim, without_authentication: false, live: None };
+        let setup = Self { sim, without_authentication: false, live: None, sources: None };
         for definition in tiphys_api::crd::manifests() {
             setup.ask(Method::POST, "/apis/apiextensions.k8s.io/v1/customresourcedefinitions", &definition);
         }
@@ -116,6 +119,11 @@ impl Setup {
         Self { live: Some(live), ..self }
     }
 
+    /// Repositories in memory.
+    pub(crate) fn sources(self, sources: Sources) -> Self {
+        Self { sources: Some(sources), ..self }
+    }
+
     pub(crate) async fn start(self) -> Home {
         let (tracker, cancel) = (TaskTracker::new(), CancellationToken::new());
         let sim = self.sim.clone();
@@ -148,7 +156,8 @@ impl Setup {
             catalog: Arc::clone(&catalog),
             sets,
             live: self.live,
-            sources: None,
+            sources: self.sources,
+            connections: Connections::new(SignedDuration::from_hours(1)),
             home: connection.clone(),
             recorder,
             world: Arc::clone(&world),

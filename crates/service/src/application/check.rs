@@ -7,11 +7,15 @@ use tiphys_policy::window::{SyncAttempt, can_sync_application};
 
 use super::ApplicationError;
 
-/// Checks a spec before it is stored: its project, its destination, what the project permits (API-126).
+/// Checks a spec before it is stored: its destination, its project, what the project permits (API-126, REP-216).
 ///
 /// # Errors
 /// With everything that is wrong.
 pub fn check_spec(installation: &Installation, app: &Application) -> Result<(), ApplicationError> {
+    if let Err(error) = installation.clusters.resolve(&app.spec.destination) {
+        let (name, reason) = (app.metadata.name.clone(), error.to_string());
+        return Err(ApplicationError::Destination { name, reason });
+    }
     let Err(findings) = installation.check_spec(app) else { return Ok(()) };
     let texts = findings.iter().map(|finding| format!("{}: {}", finding.kind.as_str(), finding.message));
     let findings = texts.collect::<Vec<_>>().join(";");

@@ -1,7 +1,7 @@
 //! Calls about repositories, in the order of the specification: may they, does it answer, write (REP-42..49).
 
 use futures::StreamExt as _;
-use jiff::Timestamp;
+use tiphys_api::repo_url;
 use tiphys_api::repository::{
     CredentialTemplate, Repository, Selection, TemplateMatching, select_for_api, select_template,
 };
@@ -10,7 +10,7 @@ use tiphys_source::Sources;
 
 use super::{Removal, RepositoryError, plan_create, plan_delete, plan_update, update_objects};
 use crate::access::{Access, Action, Caller};
-use crate::connection::{self, State};
+use crate::connection::{self, Asking, Connections, State, Which};
 use crate::error::Error;
 use crate::purpose::Purpose;
 use crate::secrets::Secrets;
@@ -116,11 +116,10 @@ impl<'a> Repositories<'a> {
         repository
     }
 
-    /// All that the caller may see, with the state of each connection (REP-42). `sources` tests; without it nobody is
-    /// asked.
-    pub async fn list(&self, secrets: &Secrets, sources: Option<&Sources>, now: Timestamp) -> Vec<Listed> {
+    /// All that the caller may see, with the state of each connection (REP-42, REP-79).
+    pub async fn list(&self, secrets: &Secrets, asking: Asking<'_>) -> Vec<Listed> {
         let visible = self.visible(secrets).into_iter();
-        let asked: Vec<_> = visible.map(|repository| listed(repository, sources, now)).collect();
+        let asked: Vec<_> = visible.map(|repository| self.listed(secrets, repository, asking)).collect();
         futures::stream::iter(asked).buffered(TESTS_MAX).collect().await
     }
 
@@ -132,8 +131,7 @@ impl<'a> Repositories<'a> {
         &self,
         secrets: &Secrets,
         (url, project): (&str, Option<&str>),
-        sources: Option<&Sources>,
-        now: Timestamp,
+        asking: Asking<'_>,
     ) -> Result<Listed, Error> {
         let visible = self.visible(secrets);
         let found = select_for_api(&visible, url, project).map_err(RepositoryError::from)?.clone();
@@ -142,7 +140,7 @@ impl<'a> Repositories<'a> {
             // A list goes on without it; who asks for this one is told (REP-6).
             return Err(RepositoryError::Field(problem.clone()).into());
         }
-        Ok(listed(found, sources, now).await)
+        Ok(self.listed(secrets, found, asking).await)
     }
 
     /// Whether a repository can be reached as described (REP-49, REP-78).
@@ -207,15 +205,15 @@ impl<'a> Repositories<'a> {
     }
 
     /// Deletes the repository that a call means (REP-43, REP-45). Answers with the names of other Secrets that
-    /// declare the same one.
+    /// declare the same one. What is `known` of its connection is forgotten.
     ///
     /// # Errors
     /// When none or several are meant.
     pub async fn delete(
         &self,
         secrets: &mut Secrets,
-        url: &str,
-        project: Option<&str>,
+        (url, project): (&str, Option<&str>),
+        known: Option<&Connections>,
     ) -> Result<Vec<String>, Error> {
         let visible = self.visible(secrets);
         let found = select_for_api(&visible, url, project).map_err(RepositoryError::from)?.clone();
@@ -226,14 +224,34 @@ impl<'a> Repositories<'a> {
             plan_delete(secrets, kind, &found.url, &found.project).map(|removal| removal.change)
         };
         self.store.settle(secrets, plan).await?;
+        if let Some(known) = known {
+            known.forget(&self.which(&found));
+        }
         Ok(left)
     }
-}
 
-async fn listed(repository: Repository, sources: Option<&Sources>, now: Timestamp) -> Listed {
-    let state = match sources {
-        Some(sources) => State::of(&connection::test(sources, &repository).await, now),
-        None => State::unknown(""),
-    };
-    Listed { repository, state }
+    fn which(&self, repository: &Repository) -> Which {
+        Which {
+            pushes: self.purpose == Purpose::Push,
+            url: repo_url::normalize(&repository.url),
+            project: repository.project.clone(),
+        }
+    }
+
+    /// A repository with the state of its connection: as it was found out a short time ago, or as it is now (REP-79).
+    async fn listed(&self, secrets: &Secrets, repository: Repository, asking: Asking<'_>) -> Listed {
+        let Some(sources) = asking.sources else { return Listed { repository, state: State::unknown("") } };
+        let which = self.which(&repository);
+        let secret = secrets.get(&repository.secret_name);
+        let version = secret.map_or("", |secret| secret.metadata().resource_version.as_str());
+        let remembered = asking.known.filter(|_| !asking.is_forced);
+        if let Some(state) = remembered.and_then(|known| known.get(&which, version, asking.now)) {
+            return Listed { repository, state };
+        }
+        let state = State::of(&connection::test(sources, &repository).await, asking.now);
+        if let Some(known) = asking.known {
+            known.put(which, version, &state);
+        }
+        Listed { repository, state }
+    }
 }

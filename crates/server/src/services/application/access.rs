@@ -1,12 +1,13 @@
 //! Finding an application for a caller, who is told no more than they may know (API-113..116, SEC-25, SEC-27, SEC-30).
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use tiphys_api::Application;
-use tiphys_object::Object;
+use tiphys_object::{Object, ResourceKey};
 use tiphys_policy::permit::Own;
 use tiphys_policy::project::namespace_permitted;
-use tiphys_policy::rbac::{Authorized, Resource, application_object};
+use tiphys_policy::rbac::{Authorized, Resource, ResourceOperation, application_object};
 use tiphys_service::application::{self as rules, ApplicationError};
 use tiphys_wire::status::Code;
 
@@ -15,6 +16,33 @@ use super::{is_enabled, namespace_of, store};
 use crate::call::Status;
 use crate::catalog::{AppKey, Entry};
 use crate::services::context::{Context, hidden};
+
+/// What the caller has to be allowed.
+pub(super) enum Right<'r> {
+    /// An action on the application.
+    Action(&'r str),
+    /// Changing one of its resources (API-105).
+    Change(ResourceOperation, &'r ResourceKey),
+}
+
+impl Right<'_> {
+    /// The action to ask for: that of the resource, or the one that stands for it where that is switched on and allowed.
+    fn action<'a>(&'a self, context: &Context<'_>, object: &str) -> Cow<'a, str> {
+        let (operation, key) = match self {
+            Self::Action(action) => return Cow::Borrowed(action),
+            Self::Change(operation, key) => (operation, key),
+        };
+        let verb = match operation {
+            ResourceOperation::Update => "update",
+            ResourceOperation::Delete => "delete",
+        };
+        let is_inherited = context.world.installation.settings.rbac_inherits_fine_grained();
+        if is_inherited && context.may(Resource::Applications, verb, object) {
+            return Cow::Borrowed(verb);
+        }
+        Cow::Owned(format!("{verb}/{}/{}/{}/{}", key.group, key.kind, key.namespace, key.name))
+    }
+}
 
 /// An application that the caller may do something with.
 pub(super) struct Found<T> {
@@ -35,6 +63,18 @@ pub(super) async fn fresh(
     action: &str,
     named: &Named,
 ) -> Result<Found<Object>, Status> {
+    fresh_with(context, &Right::Action(action), named).await
+}
+
+/// The same for another right than an action.
+///
+/// # Errors
+/// As API-114 says, whatever the reason.
+pub(super) async fn fresh_with(
+    context: &Context<'_>,
+    right: &Right<'_>,
+    named: &Named,
+) -> Result<Found<Object>, Status> {
     let namespace = namespace_of(context, &named.app_namespace);
     let key = AppKey::new(namespace, &named.name);
     let read = if is_enabled(context, namespace) && !named.name.is_empty() {
@@ -48,7 +88,7 @@ pub(super) async fn fresh(
     } else {
         Ok(None)
     };
-    let (proof, from) = decide(context, action, named, &key, read)?;
+    let (proof, from) = decide(context, right, named, &key, read)?;
     Ok(Found { key, proof, from })
 }
 
@@ -69,7 +109,7 @@ pub(super) fn cached(context: &Context<'_>, action: &str, named: &Named) -> Resu
             Some(entry) => entry.application().map(|app| Some((app, entry))).map_err(|status| status.message),
         }
     };
-    let (proof, from) = decide(context, action, named, &key, read)?;
+    let (proof, from) = decide(context, &Right::Action(action), named, &key, read)?;
     Ok(Found { key, proof, from })
 }
 
@@ -79,7 +119,7 @@ type Read<T> = Result<Option<(Application, Arc<T>)>, String>;
 /// Who may not, and what is not, look alike. It is looked up either way, so that time tells nothing.
 fn decide<T>(
     context: &Context<'_>,
-    action: &str,
+    right: &Right<'_>,
     named: &Named,
     key: &AppKey,
     read: Read<T>,
@@ -92,7 +132,7 @@ fn decide<T>(
             application = %tiphys_api::printable::line(&key.name),
             namespace = %tiphys_api::printable::line(&key.namespace),
             project = %tiphys_api::printable::line(&named.project),
-            action,
+            action = %right.action(context, ""),
             "access to an application was denied"
         );
         status
@@ -100,7 +140,7 @@ fn decide<T>(
     let is_given = !named.project.is_empty();
     if is_given {
         let object = application_object(&named.project, &key.namespace, &key.name, context.namespace());
-        if !context.may(Resource::Applications, action, &object) {
+        if !context.may(Resource::Applications, &right.action(context, &object), &object) {
             return Err(refuse(hidden()));
         }
     }
@@ -117,7 +157,8 @@ fn decide<T>(
     if is_given && app.project() != named.project {
         return Err(missing());
     }
-    let Ok(proof) = context.authorize(action, app) else {
+    let object = application_object(app.project(), &key.namespace, &key.name, context.namespace());
+    let Ok(proof) = context.authorize(&right.action(context, &object), app) else {
         return Err(refuse(if is_given { missing() } else { hidden() }));
     };
     admitted(context, proof.get())?;

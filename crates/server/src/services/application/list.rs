@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 use tiphys_object::access;
 use tiphys_object::selector::Selector;
 use tiphys_policy::rbac::{Filter, Resource};
@@ -13,9 +13,10 @@ use tiphys_wire::selection::Selection;
 use tiphys_wire::status::Code;
 
 use super::requests::{Named, Query};
-use super::{access as find, is_enabled, namespace_of, reply, settle};
+use super::{access as find, health, is_enabled, namespace_of, reply_in_full, settle};
 use crate::call::{Form, Message, Reply, Status};
 use crate::catalog::{self, AppKey, ChangeKind, Entry, Snapshot};
+use crate::live::Live;
 use crate::services::context::Context;
 use crate::services::request;
 use tiphys_api::names::annotation;
@@ -122,7 +123,7 @@ pub(super) async fn get(context: &Context<'_>, query: Query) -> Result<Reply, St
     let named = Named { name: query.name.clone(), app_namespace: query.app_namespace.clone(), project };
     let found = find::fresh(context, "get", &named).await?;
     if query.refresh.is_empty() {
-        return reply(&found.from);
+        return reply_in_full(context, &found.key, &found.from).await;
     }
     refresh(context, &found.key, query.refresh == "hard").await
 }
@@ -155,8 +156,9 @@ pub(super) async fn refresh(context: &Context<'_>, key: &AppKey, is_hard: bool) 
         if change.kind == ChangeKind::Deleted {
             return Err(find::not_found(&key.name));
         }
-        let value = change.entry.value()?;
+        let mut value = change.entry.value()?;
         if is_answer(&change.entry, &value) {
+            health::fill(context.parts.live.as_deref(), key, &mut value).await;
             return Ok(Reply::value(value));
         }
     }
@@ -182,6 +184,18 @@ pub(super) fn event(kind: ChangeKind, entry: &Arc<Entry>) -> Message {
         }
     };
     Message::written(Arc::new(written)).about(about.into())
+}
+
+/// An event of a watch of one application, with the health of its resources (API-118).
+pub(super) async fn event_in_full(
+    kind: ChangeKind,
+    entry: &Arc<Entry>,
+    live: Option<&dyn Live>,
+) -> Result<Message, Status> {
+    let mut value = entry.value()?;
+    health::fill(live, &entry.key, &mut value).await;
+    let about = format!("{}/{}", entry.key.namespace, entry.key.name);
+    Ok(Message::new(json!({"type": kind.as_str(), "application": value})).about(about.into()))
 }
 
 /// The namespace that a watch by name is about.

@@ -11,7 +11,7 @@ use tiphys_service::application::{self as rules, ApplicationError};
 use tiphys_wire::status::Code;
 
 use super::requests::{Named, Rollback, Sync};
-use super::{access, nothing, reply, settle};
+use super::{access, nothing, reply_in_full, revision, settle};
 use crate::call::{Reply, Status};
 use crate::services::audit::{self, Action};
 use crate::services::context::Context;
@@ -57,6 +57,9 @@ pub(super) async fn sync(context: &Context<'_>, asked: Sync) -> Result<Reply, St
     let (revision, revisions) = revisions(app, &asked)?;
     check_override(context, app, &revision, &revisions)?;
     check_options(context, app, &asked)?;
+    let is_local = !asked.manifests.is_empty();
+    let means =
+        if is_local { None } else { revision::resolve(context, app, (&revision, &revisions)).await? };
     let request = SyncRequest {
         dry_run: asked.dry_run,
         prune: asked.prune,
@@ -69,9 +72,17 @@ pub(super) async fn sync(context: &Context<'_>, asked: Sync) -> Result<Reply, St
         retry: asked.retry_strategy,
         info: asked.infos,
     };
-    let text = sync_text(&request);
+    let text = sync_text(app, &request, means.as_deref());
     let make = |app: &Application| -> Result<Operation, ApplicationError> {
         let mut operation = sync_operation(app, request.clone())?;
+        if let (Some(sync), Some(means)) = (&mut operation.sync, &means) {
+            // Of several sources only those that were named are held to what they meant.
+            if !app.is_multi_source() {
+                sync.revision = means.first().cloned().unwrap_or_default();
+            } else if !request.revisions.is_empty() {
+                sync.revisions.clone_from(means);
+            }
+        }
         operation.initiated_by = initiator(context);
         Ok(operation)
     };
@@ -79,7 +90,7 @@ pub(super) async fn sync(context: &Context<'_>, asked: Sync) -> Result<Reply, St
         settle(context, &found.key, |object| rules::plan_operation(object, &make(&rules::read(object)?)?))
             .await?;
     audit::application(context, &object, &Action::StartedOperation(text));
-    reply(&object)
+    reply_in_full(context, &found.key, &object).await
 }
 
 fn initiator(context: &Context<'_>) -> OperationInitiator {
@@ -168,15 +179,23 @@ fn check_options(context: &Context<'_>, app: &Application, asked: &Sync) -> Resu
     Ok(())
 }
 
-/// What records say of a sync (API-132).
-fn sync_text(request: &SyncRequest) -> String {
+/// What records say of a sync (API-132): each revision as it was named, and what it means.
+fn sync_text(app: &Application, request: &SyncRequest, means: Option<&[String]>) -> String {
     let partial = if request.resources.is_empty() { "" } else { "partial " };
     if !request.manifests.is_empty() {
         return format!("initiated {partial}sync locally");
     }
-    let to =
-        if request.revisions.is_empty() { request.revision.clone() } else { request.revisions.join(",") };
-    format!("initiated {partial}sync to {to}")
+    let shown = |(at, source): (usize, &tiphys_api::application::ApplicationSource)| {
+        let named = request.revisions.get(at).unwrap_or(&request.revision);
+        let named = [named.as_str(), source.target_revision.as_str(), "HEAD"];
+        let named = named.into_iter().find(|text| !text.is_empty()).unwrap_or_default();
+        match means.and_then(|means| means.get(at)) {
+            Some(meant) if meant != named => format!("{named} ({})", meant.get(..7).unwrap_or(meant)),
+            _ => named.to_owned(),
+        }
+    };
+    let to: Vec<String> = app.sources().iter().enumerate().map(shown).collect();
+    format!("initiated {partial}sync to {}", to.join(","))
 }
 
 pub(super) async fn rollback(context: &Context<'_>, asked: Rollback) -> Result<Reply, Status> {
@@ -211,7 +230,7 @@ pub(super) async fn rollback(context: &Context<'_>, asked: Rollback) -> Result<R
     let object = settle(context, &found.key, |object| rules::plan_operation(object, &operation)).await?;
     let text = format!("initiated rollback to {}", asked.id);
     audit::application(context, &object, &Action::StartedOperation(text));
-    reply(&object)
+    reply_in_full(context, &found.key, &object).await
 }
 
 pub(super) async fn terminate(context: &Context<'_>, named: Named) -> Result<Reply, Status> {

@@ -13,7 +13,7 @@ use super::requests::Named;
 use crate::call::{Reply, Status};
 use crate::live::Live;
 use crate::services::context::Context;
-use crate::services::{events, request, unimplemented};
+use crate::services::{events, request};
 
 /// `ResourcesQuery`.
 #[derive(Debug, Default, Deserialize)]
@@ -58,6 +58,7 @@ pub(super) struct Manifests {
 #[derive(Debug, Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 pub(super) struct Events {
+    resource_namespace: String,
     resource_name: String,
     #[serde(rename = "resourceUID")]
     resource_uid: String,
@@ -66,7 +67,7 @@ pub(super) struct Events {
 }
 
 /// What knows destinations.
-fn live<'c>(context: &'c Context<'_>) -> Result<&'c Arc<dyn Live>, Status> {
+pub(super) fn live<'c>(context: &'c Context<'_>) -> Result<&'c Arc<dyn Live>, Status> {
     let text = "this process has no controller, which knows sources and clusters";
     context.parts.live.as_ref().ok_or_else(|| Status::new(Code::Unavailable, text))
 }
@@ -157,11 +158,13 @@ fn revisions(app: &Application, asked: &Manifests) -> Result<Vec<(usize, String)
         .collect()
 }
 
-/// Events of the Application itself (API-144). Those of what it manages are answered by nobody yet.
+/// Events of the Application itself, or of one of its resources (API-144).
 pub(super) async fn list_events(context: &Context<'_>, asked: Events) -> Result<Reply, Status> {
     let found = access::fresh(context, "get", &asked.named).await?;
-    if !asked.resource_name.is_empty() || !asked.resource_uid.is_empty() {
-        return Err(unimplemented("ListResourceEvents of a resource"));
+    if asked.resource_name.is_empty() && asked.resource_uid.is_empty() {
+        return Ok(Reply::value(events::of(context, &found.from).await?));
     }
-    Ok(Reply::value(events::of(context, &found.from).await?))
+    let about =
+        (asked.resource_namespace.as_str(), asked.resource_name.as_str(), asked.resource_uid.as_str());
+    Ok(Reply::value(events::list(live(context)?.events(&found.key, about).await?)))
 }

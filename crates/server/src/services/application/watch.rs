@@ -10,7 +10,7 @@ use tiphys_wire::status::Code;
 use tokio::sync::broadcast::Receiver;
 use tokio::sync::broadcast::error::RecvError;
 
-use super::list::{Wanted, event, watched_namespace};
+use super::list::{Wanted, event, event_in_full, watched_namespace};
 use super::requests::Query;
 use crate::call::{Message, Reply, Status};
 use crate::catalog::{Change, ChangeKind, Entry};
@@ -60,7 +60,7 @@ struct Watching {
 impl Watching {
     async fn next(&mut self) -> Option<Result<Message, Status>> {
         if let Some(entry) = self.first.pop_front() {
-            return Some(Ok(event(ChangeKind::Added, &entry)));
+            return Some(self.event(ChangeKind::Added, &entry).await);
         }
         loop {
             let received = tokio::time::timeout(SESSION_INTERVAL, self.changes.recv()).await;
@@ -82,9 +82,19 @@ impl Watching {
                 continue;
             }
             if self.has(&change.entry) {
-                return Some(Ok(event(change.kind, &change.entry)));
+                return Some(self.event(change.kind, &change.entry).await);
             }
         }
+    }
+
+    /// Whoever follows one application is told the health of its resources, too. Deviation (API-118): whoever follows many
+    /// is not, which would cost as much as all trees together.
+    async fn event(&self, kind: ChangeKind, entry: &Arc<Entry>) -> Result<Message, Status> {
+        if self.query.name.is_empty() || kind == ChangeKind::Deleted {
+            return Ok(event(kind, entry));
+        }
+        let live = self.owned.within(|context| context.parts.live.clone());
+        event_in_full(kind, entry, live.as_deref()).await
     }
 
     /// Whether an application is wanted, and may be seen by the policy as it is now.

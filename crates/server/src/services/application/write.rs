@@ -9,7 +9,7 @@ use tiphys_service::application::{self as rules, ApplicationError, Wanted};
 use tiphys_wire::status::Code;
 
 use super::requests::{Create, Delete, Named, Patch, Update, UpdateSpec};
-use super::{access, is_enabled, nothing, reply, settle, store};
+use super::{access, is_enabled, nothing, reply, revision, settle, store};
 use crate::call::{Reply, Status};
 use crate::catalog::AppKey;
 use crate::services::audit::{self, Action};
@@ -28,10 +28,13 @@ fn wanted(context: &Context<'_>, value: Option<Value>) -> Result<Wanted, Status>
 /// Whether an application may be stored by the rules of its project and of its sources (API-126).
 async fn check(context: &Context<'_>, app: &Application, validate: bool) -> Result<(), Status> {
     rules::check_spec(&context.world.installation, app).map_err(failed)?;
-    if validate && let Some(live) = &context.parts.live {
-        live.check_sources(app).await.map_err(|findings| {
-            failed(ApplicationError::Invalid { name: app.metadata.name.clone(), findings })
-        })?;
+    if !validate {
+        return Ok(());
+    }
+    let invalid = |findings| failed(ApplicationError::Invalid { name: app.metadata.name.clone(), findings });
+    revision::check_access(context, app).await.map_err(invalid)?;
+    if let Some(live) = &context.parts.live {
+        live.check_sources(app).await.map_err(invalid)?;
     }
     Ok(())
 }

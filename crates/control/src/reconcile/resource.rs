@@ -1,0 +1,314 @@
+//! One resource of an application: reading it, changing it, deleting it, its Events and the logs below it
+//! (API-139..144, API-149). Who asks was authorized for the application; here the project is asked for the object.
+
+use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
+
+use serde_json::Value;
+use tiphys_api::application::HealthStatus;
+use tiphys_api::codes::HealthCode;
+use tiphys_cluster::{
+    ApiError, DeleteOptions, Deleted, LogLines, LogQuery, PatchKind, Propagation, Seen, Target, TreeNode,
+    events_about,
+};
+use tiphys_object::{Gvk, Object, ResourceKey};
+
+use super::load::AppContext;
+use super::resolve::{self, Resolved};
+use super::shown::{ShowError, begin, hide, key_of, mask, orphan_nodes, resolved, value_of};
+use crate::app_key::AppKey;
+use crate::context::Context;
+
+/// How a resource is deleted (API-140).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Removal {
+    /// At once, without the time that it would get to end.
+    pub force: bool,
+    /// What it owns stays.
+    pub orphan: bool,
+}
+
+/// Which pods of an application (API-149); an empty member says nothing.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct PodFilter {
+    /// The group of the resource that has them.
+    pub group: String,
+    /// Its kind.
+    pub kind: String,
+    /// Its namespace.
+    pub namespace: String,
+    /// Its name.
+    pub name: String,
+}
+
+impl PodFilter {
+    fn matches(&self, key: &ResourceKey) -> bool {
+        let is = |wanted: &str, found: &str| wanted.is_empty() || wanted == found;
+        is(&self.group, &key.group)
+            && is(&self.kind, &key.kind)
+            && is(&self.namespace, &key.namespace)
+            && is(&self.name, &key.name)
+    }
+}
+
+fn missing(cx: &AppContext<'_>, named: &ResourceKey) -> ShowError {
+    let ResourceKey { group, kind, name, .. } = named;
+    ShowError::NotFound(format!("{kind} {group} {name} not found as part of application {}", cx.key.name))
+}
+
+/// What the application has, with everything below it: by its marks, and what its status lists.
+fn nodes(cx: &AppContext<'_>, resolved: &Resolved, listed: impl Fn(&ResourceKey) -> bool) -> Vec<TreeNode> {
+    let index = &resolved.destination.index;
+    let previous = cx.previous();
+    let ownership = cx.ownership(&previous);
+    let owned = index.managed(&ownership.marks(), &ownership.ways());
+    let owned = owned.objects.iter().filter(|object| ownership.owns(object)).map(|object| object.key());
+    let mut roots: Vec<ResourceKey> = owned.collect();
+    roots.extend(cx.app.status.resources.iter().map(key_of).filter(listed));
+    index.tree(&roots)
+}
+
+/// The node of a resource, as it was seen last.
+fn find(cx: &AppContext<'_>, resolved: &Resolved, named: &ResourceKey) -> Result<TreeNode, ShowError> {
+    let found = nodes(cx, resolved, |key| key == named).into_iter().find(|node| node.key == *named);
+    found.ok_or_else(|| missing(cx, named))
+}
+
+fn target_of(node: &TreeNode) -> Target {
+    let gvk = Gvk::new(&node.key.group, &node.version, &node.key.kind);
+    Target::new(gvk, &node.key.namespace, &node.key.name)
+}
+
+async fn read(cx: &AppContext<'_>, resolved: &Resolved, node: &TreeNode) -> Result<Arc<Object>, ShowError> {
+    let destination = &resolved.destination;
+    let read = destination.index.live(&destination.writer, &target_of(node)).await;
+    let object = read.map_err(|error| ShowError::Unavailable(error.to_string()))?;
+    object.ok_or_else(|| missing(cx, &node.key))
+}
+
+/// A live object of an application, without secrets (API-139).
+pub(crate) async fn resource(
+    controller: &Context,
+    key: &AppKey,
+    named: &ResourceKey,
+) -> Result<Value, ShowError> {
+    let cx = begin(controller, key)?;
+    let resolved = resolved(&cx).await?;
+    let object = read(&cx, &resolved, &find(&cx, &resolved, named)?).await?;
+    shown(&cx, &object)
+}
+
+fn shown(cx: &AppContext<'_>, object: &Object) -> Result<Value, ShowError> {
+    let mut value = value_of(object)?;
+    hide(&mask(cx), &mut [&mut value])?;
+    Ok(value)
+}
+
+/// Words about a failed change; those about a Secret tell nothing of it (API-140).
+fn failed(word: &str, key: &ResourceKey, error: &ApiError) -> ShowError {
+    if key.kind == "Secret" && key.group.is_empty() {
+        return ShowError::Failed(format!("failed to {word} Secret {}/{}", key.namespace, key.name));
+    }
+    ShowError::Failed(error.to_string())
+}
+
+/// Changes a live object of an application; the answer is the object without secrets (API-140).
+pub(crate) async fn patch(
+    controller: &Context,
+    key: &AppKey,
+    named: &ResourceKey,
+    (kind, patch): (PatchKind, &Value),
+) -> Result<Value, ShowError> {
+    let cx = begin(controller, key)?;
+    let resolved = resolved(&cx).await?;
+    let node = find(&cx, &resolved, named)?;
+    let object = read(&cx, &resolved, &node).await?;
+    let permit = resolved.permit(&object, &cx.world).map_err(ShowError::Denied)?;
+    let written = resolved.destination.writer.patch_of(&permit, &target_of(&node), kind, patch).await;
+    let written = written.map_err(|error| failed("patch", named, &error))?;
+    shown(&cx, &written)
+}
+
+/// Deletes a live object of an application (API-140).
+pub(crate) async fn delete(
+    controller: &Context,
+    key: &AppKey,
+    named: &ResourceKey,
+    removal: Removal,
+) -> Result<(), ShowError> {
+    let cx = begin(controller, key)?;
+    let resolved = resolved(&cx).await?;
+    let node = find(&cx, &resolved, named)?;
+    let object = read(&cx, &resolved, &node).await?;
+    let permit = resolved.permit(&object, &cx.world).map_err(ShowError::Denied)?;
+    let propagation = match removal {
+        Removal { orphan: true, .. } => Propagation::Orphan,
+        Removal { force: true, .. } => Propagation::Background,
+        Removal { .. } => Propagation::Foreground,
+    };
+    let options = DeleteOptions {
+        propagation,
+        // A namesake that was made meanwhile is not what was seen.
+        uid: Some(object.metadata().uid.clone()),
+        grace_seconds: (removal.force && !removal.orphan).then_some(0),
+        ..DeleteOptions::default()
+    };
+    match resolved.destination.writer.delete(&permit, &target_of(&node), &options).await {
+        Ok(Deleted::Accepted) => Ok(()),
+        Ok(Deleted::Absent) => Err(missing(&cx, named)),
+        Err(error) => Err(failed("delete", named, &error)),
+    }
+}
+
+/// The Events about a resource of an application, or about one of its orphans (API-144).
+pub(crate) async fn events(
+    controller: &Context,
+    key: &AppKey,
+    (namespace, name, uid): (&str, &str, &str),
+) -> Result<Vec<Value>, ShowError> {
+    let cx = begin(controller, key)?;
+    let resolved = resolved(&cx).await?;
+    let is_meant =
+        |node: &TreeNode| node.uid == uid && node.key.name == name && node.key.namespace == namespace;
+    let found = nodes(&cx, &resolved, |key| key.name == name && key.namespace == namespace);
+    let is_known = found.iter().any(is_meant) || orphan_nodes(&cx, &resolved, &found).iter().any(is_meant);
+    if !is_known {
+        let text = format!("{name} not found as part of application {}", cx.key.name);
+        return Err(ShowError::NotFound(text));
+    }
+    let index = &resolved.destination.index;
+    let listed = events_about(index.connection(), index.discovery(), (namespace, name, uid)).await;
+    listed.map_err(ShowError::Unavailable)
+}
+
+/// The pods of an application that a filter means: namespace and name of each (API-149).
+pub(crate) async fn pods(
+    controller: &Context,
+    key: &AppKey,
+    filter: &PodFilter,
+) -> Result<Vec<(String, String)>, ShowError> {
+    let cx = begin(controller, key)?;
+    let resolved = resolved(&cx).await?;
+    let found = nodes(&cx, &resolved, |_| true);
+    Ok(matching_pods(&found, filter))
+}
+
+/// Pods that match, or that something belongs to which does.
+fn matching_pods(nodes: &[TreeNode], filter: &PodFilter) -> Vec<(String, String)> {
+    let by_key: HashMap<&ResourceKey, &TreeNode> = nodes.iter().map(|node| (&node.key, node)).collect();
+    let is_meant = |pod: &TreeNode| {
+        let (mut open, mut seen) = (vec![&pod.key], HashSet::new());
+        while let Some(key) = open.pop() {
+            if filter.matches(key) {
+                return true;
+            }
+            if seen.insert(key) {
+                open.extend(by_key.get(key).into_iter().flat_map(|node| &node.parents).map(|it| &it.key));
+            }
+        }
+        false
+    };
+    let pods = nodes.iter().filter(|node| node.key.kind == "Pod" && node.key.group.is_empty());
+    let pods = pods.filter(|pod| is_meant(pod));
+    let mut found: Vec<(String, String)> =
+        pods.map(|pod| (pod.key.namespace.to_string(), pod.key.name.to_string())).collect();
+    found.sort();
+    found.dedup();
+    found
+}
+
+/// Begins to read the log of a pod that [`pods`] has named.
+pub(crate) async fn log(
+    controller: &Context,
+    key: &AppKey,
+    (namespace, pod): (&str, &str),
+    query: &LogQuery,
+) -> Result<LogLines, ShowError> {
+    let cx = begin(controller, key)?;
+    let resolved = resolved(&cx).await?;
+    let connection = resolved.destination.index.connection();
+    connection.log(namespace, pod, query).await.map_err(|error| ShowError::Unavailable(error.to_string()))
+}
+
+/// Health of the resources of an application's status where the status leaves it to the tree (API-118): as it was found
+/// at the last comparison, and `Missing` where there is none. What is not known is left out.
+pub(crate) async fn health(controller: &Context, key: &AppKey) -> Vec<(ResourceKey, HealthStatus)> {
+    let Ok(cx) = begin_with_verdicts(controller, key) else { return Vec::new() };
+    let Ok(resolved) = resolve::resolve(&cx).await else { return Vec::new() };
+    let memory = cx.memory.lock();
+    let of = |key: &ResourceKey, is_hook: bool| {
+        if matches!(resolved.destination.index.get(key), Seen::Absent) {
+            let message = "Resource has not been created".to_owned();
+            let status = HealthCode::Missing.into();
+            return (!is_hook).then(|| HealthStatus { status, message, ..HealthStatus::default() });
+        }
+        let health = memory.verdicts.get(key)?.health.as_ref().ok()?.as_ref()?;
+        let (status, message) = (health.status.into(), health.message.to_string());
+        Some(HealthStatus { status, message, ..HealthStatus::default() })
+    };
+    let keys = cx.app.status.resources.iter().map(|resource| (key_of(resource), resource.hook));
+    keys.filter_map(|(key, is_hook)| of(&key, is_hook).map(|health| (key, health))).collect()
+}
+
+/// The application with the memory of its rounds, which is only looked at.
+fn begin_with_verdicts<'a>(controller: &'a Context, key: &AppKey) -> Result<AppContext<'a>, ShowError> {
+    match super::load::load(controller, key, crate::queue::Priority::Urgent) {
+        Ok(Some(cx)) => Ok(cx),
+        Ok(None) | Err(_) => Err(ShowError::NotFound(format!("application {key} is not known"))),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tiphys_cluster::ParentRef;
+
+    use super::*;
+
+    fn node(group: &str, kind: &str, name: &str, parents: &[(&str, &str, &str)]) -> TreeNode {
+        let key = |group: &str, kind: &str, name: &str| ResourceKey::new(group, kind, "web", name);
+        TreeNode {
+            key: key(group, kind, name),
+            version: "v1".into(),
+            uid: name.into(),
+            resource_version: "1".into(),
+            created_seconds: 0,
+            is_terminating: false,
+            parents: parents
+                .iter()
+                .map(|(group, kind, name)| ParentRef { key: key(group, kind, name), uid: (*name).into() })
+                .collect(),
+            claims: Vec::new(),
+            object: None,
+            derived: None,
+        }
+    }
+
+    #[test]
+    fn api_149_pods_are_found_by_what_they_belong_to() {
+        let nodes = [
+            node("apps", "Deployment", "web", &[]),
+            node("apps", "ReplicaSet", "web-1", &[("apps", "Deployment", "web")]),
+            node("", "Pod", "web-1-b", &[("apps", "ReplicaSet", "web-1")]),
+            node("", "Pod", "web-1-a", &[("apps", "ReplicaSet", "web-1")]),
+            // Owners in a circle are no reason not to end.
+            node("", "Pod", "odd", &[("", "Pod", "odd")]),
+        ];
+        let names = |filter: PodFilter| -> Vec<String> {
+            matching_pods(&nodes, &filter).into_iter().map(|(_, name)| name).collect()
+        };
+        assert_eq!(names(PodFilter::default()), ["odd", "web-1-a", "web-1-b"]);
+        let of = |group: &str, kind: &str, name: &str| PodFilter {
+            group: group.to_owned(),
+            kind: kind.to_owned(),
+            name: name.to_owned(),
+            namespace: String::new(),
+        };
+        assert_eq!(names(of("apps", "Deployment", "web")), ["web-1-a", "web-1-b"]);
+        assert_eq!(names(of("", "Pod", "web-1-b")), ["web-1-b"]);
+        assert_eq!(names(of("", "Deployment", "other")), [] as [&str; 0]);
+        assert_eq!(
+            names(PodFilter { namespace: "else".to_owned(), ..PodFilter::default() }),
+            [] as [&str; 0]
+        );
+    }
+}

@@ -1,0 +1,152 @@
+//! What is asked of repositories for somebody who writes an application: references, tags, charts, and folders that hold
+//! applications (API-174, REP-51..53).
+
+use serde::Deserialize;
+use serde_json::{Value, json};
+use tiphys_api::repository::{SecretKind, select, select_for_api};
+use tiphys_policy::rbac::{Resource, application_object, scoped_object};
+use tiphys_render::kind::type_of_names;
+use tiphys_render::{EnabledTools, SourceType};
+use tiphys_service::Caller;
+use tiphys_service::repository::Repositories;
+use tiphys_source::{Freshness, Repository, SourceError};
+use tiphys_tree::{EntryKind, Tree, TreePath};
+use tiphys_wire::status::Code;
+
+use super::{Query, sources};
+use crate::call::Status;
+use crate::services::context::{Context, denied, hidden};
+
+/// Folders that are looked into; a repository with more has to be asked about otherwise.
+const FOLDERS_MAX: usize = 20_000;
+/// Levels of folders that are looked into.
+const DEPTH_MAX: usize = 64;
+
+/// `RepoAppsQuery`.
+#[derive(Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+pub(super) struct AppsQuery {
+    repo: String,
+    revision: String,
+    app_name: String,
+    app_project: String,
+}
+
+/// The repository that a call means, with the credentials of a project (REP-20). Without a project it is the one that the
+/// caller sees, if they see one of this URL only (REP-52).
+///
+/// # Errors
+/// When the caller may not `get` what is found: whatever else is wrong is told to nobody (REP-53).
+fn find(context: &Context<'_>, (url, project): (&str, &str)) -> Result<Repository, Status> {
+    let secrets = context.world.secrets();
+    let installation = &context.world.installation;
+    let mut project = project.to_owned();
+    if project.is_empty() {
+        let asks = context.asks();
+        let matching = installation.settings.template_matching();
+        let calls = Repositories::new(&context.parts.store, Caller::asking(&asks), matching);
+        if let Ok(only) = select_for_api(&calls.visible(&secrets), url, None) {
+            project.clone_from(&only.project);
+        }
+    }
+    let stored = secrets.repositories(SecretKind::Repository);
+    let scope = select(&stored, url, &project).map(|found| found.chosen.project.clone()).unwrap_or_default();
+    context.check(Resource::Repositories, "get", &scoped_object(&scope, url))?;
+    let found = installation.repository(url, &project).map_err(|why| {
+        tracing::error!(project, why, "a repository cannot be used");
+        hidden()
+    })?;
+    Ok(Repository::from(&found))
+}
+
+fn failed(error: &SourceError) -> Status {
+    let code = if error.is_transient() { Code::Unavailable } else { Code::FailedPrecondition };
+    Status::new(code, tiphys_api::repo_url::redact_text(&error.to_string()))
+}
+
+/// How new an answer has to be.
+fn freshness(query: &Query) -> Freshness {
+    if query.force_refresh { Freshness::Fetch } else { Freshness::Cached }
+}
+
+/// Branches and tags, by their short names.
+pub(super) async fn references(context: &Context<'_>, query: &Query) -> Result<Value, Status> {
+    let repository = find(context, (&query.repo, &query.app_project))?;
+    let found = sources(context)?.list_refs(&repository, freshness(query)).await;
+    let found = found.map_err(|error| failed(&error))?;
+    Ok(json!({"branches": found.branches().collect::<Vec<_>>(), "tags": found.tags().collect::<Vec<_>>()}))
+}
+
+/// Tags of a repository of artifacts.
+pub(super) async fn tags(context: &Context<'_>, query: &Query) -> Result<Value, Status> {
+    let repository = find(context, (&query.repo, &query.app_project))?;
+    let found = sources(context)?.oci_tags(&repository, freshness(query)).await;
+    Ok(json!({"tags": *found.map_err(|error| failed(&error))?}))
+}
+
+/// Charts of a repository, with their versions (RND-157).
+pub(super) async fn charts(context: &Context<'_>, query: &Query) -> Result<Value, Status> {
+    let repository = find(context, (&query.repo, &query.app_project))?;
+    let found = sources(context)?.chart_index(&repository, Freshness::Fetch).await;
+    let found = found.map_err(|error| failed(&error))?;
+    let chart = |(name, versions): (&str, &[tiphys_source::ChartVersion])| {
+        let versions: Vec<&str> = versions.iter().map(|one| one.version.as_str()).collect();
+        json!({"name": name, "versions": versions})
+    };
+    Ok(json!({"items": found.charts().map(chart).collect::<Vec<_>>()}))
+}
+
+/// Folders that hold a chart or an overlay (RND-65). Who asks has to be about to write an application there.
+pub(super) async fn applications(context: &Context<'_>, asked: &AppsQuery) -> Result<Value, Status> {
+    let repository = find(context, (&asked.repo, &asked.app_project))?;
+    let app =
+        application_object(&asked.app_project, context.namespace(), &asked.app_name, context.namespace());
+    let may = |action| context.may(Resource::Applications, action, &app);
+    if !may("create") && !may("update") {
+        return Err(hidden());
+    }
+    let installation = &context.world.installation;
+    let project = installation.project(&asked.app_project).map_err(|_unknown| hidden())?;
+    if installation.repository_refusal(project, &asked.repo).is_some() {
+        let url = tiphys_api::repo_url::redact(&asked.repo);
+        return Err(denied(format!("repository '{url}' not permitted in project '{}'", asked.app_project)));
+    }
+    let sources = sources(context)?;
+    let commit = sources.resolve(&repository, &asked.revision, Freshness::Cached).await;
+    let commit = commit.map_err(|error| failed(&error))?;
+    let tree = sources.tree(&repository, &commit).await.map_err(|error| failed(&error))?;
+    let enabled = EnabledTools::from(&installation.settings);
+    let looking = tokio::task::spawn_blocking(move || folders(&*tree, enabled));
+    let found = looking.await.map_err(|_ended| Status::internal("the repository cannot be looked at"))??;
+    let items: Vec<Value> =
+        found.iter().map(|(path, kind)| json!({"path": path, "type": kind.as_str()})).collect();
+    Ok(json!({"items": items}))
+}
+
+/// Folders whose type is not just that of any folder, in the order of their paths.
+fn folders(tree: &dyn Tree, enabled: EnabledTools) -> Result<Vec<(String, SourceType)>, Status> {
+    let mut found = Vec::new();
+    let (mut open, mut looked) = (vec![(TreePath::root(), 0)], 0);
+    while let Some((path, depth)) = open.pop() {
+        looked += 1;
+        if looked > FOLDERS_MAX || depth > DEPTH_MAX {
+            let text = format!("the repository has more than {FOLDERS_MAX} folders or {DEPTH_MAX} levels");
+            return Err(Status::new(Code::ResourceExhausted, text));
+        }
+        let members = tree.list(&path).map_err(|error| Status::new(Code::Unavailable, error.to_string()))?;
+        let mut files = Vec::new();
+        for (name, entry) in &members {
+            match entry.kind {
+                EntryKind::Directory => open.push((path.child(name), depth + 1)),
+                EntryKind::File { .. } | EntryKind::Symlink { .. } => files.push(name.as_str()),
+                _ => {}
+            }
+        }
+        let kind = type_of_names(files, enabled);
+        if kind != SourceType::Directory {
+            found.push((path.to_string(), kind));
+        }
+    }
+    found.sort_by(|a, b| a.0.cmp(&b.0));
+    Ok(found)
+}
