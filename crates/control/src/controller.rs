@@ -7,6 +7,7 @@ use serde_json::Value;
 use tiphys_api::application::HealthStatus;
 use tiphys_api::{Application, ApplicationSet, repo_url};
 use tiphys_cluster::{Connection, LogLines, LogQuery, PatchKind};
+use tiphys_engine::actions::Action;
 use tiphys_lifecycle::refresh::Level;
 use tiphys_lifecycle::webhook::{Push, SetEvent};
 use tiphys_object::ResourceKey;
@@ -206,6 +207,31 @@ impl Controller {
         removal: Removal,
     ) -> Result<(), ShowError> {
         Box::pin(resource::delete(&self.context, &AppKey::new(namespace, name), named, removal)).await
+    }
+
+    /// What can be done with a live object of an application (API-142).
+    ///
+    /// # Errors
+    /// When it is none of the application's, or its actions are scripts of users.
+    pub async fn available_actions(
+        &self,
+        (namespace, name): (&str, &str),
+        named: &ResourceKey,
+    ) -> Result<Vec<Action>, ShowError> {
+        Box::pin(resource::available_actions(&self.context, &AppKey::new(namespace, name), named)).await
+    }
+
+    /// Runs an action on a live object of an application (API-142).
+    ///
+    /// # Errors
+    /// When there is none of this name, the project does not permit what it writes, or the cluster refuses.
+    pub async fn run_action(
+        &self,
+        (namespace, name): (&str, &str),
+        named: &ResourceKey,
+        action: (&str, &BTreeMap<String, String>),
+    ) -> Result<(), ShowError> {
+        Box::pin(resource::run_action(&self.context, &AppKey::new(namespace, name), named, action)).await
     }
 
     /// The Events about a resource of an application: its namespace, name and uid (API-144).

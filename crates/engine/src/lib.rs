@@ -1,5 +1,6 @@
 //! Compares desired with live, judges health, plans a sync step, builds the resource tree.
 
+pub mod actions;
 pub mod app_health;
 pub mod compare;
 pub mod defaults;

@@ -26,6 +26,8 @@ use crate::{nameref, refvar};
 
 const MANAGED_BY: &str = "app.kubernetes.io/managed-by";
 const MANAGED_BY_VALUE: &str = "kustomize-v5.8.1";
+/// The version of kustomize whose results these are.
+pub const VERSION: &str = "v5.8.1";
 const LOCAL_CONFIG: &str = "config.kubernetes.io/local-config";
 
 /// What a build has besides the tree.

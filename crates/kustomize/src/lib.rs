@@ -55,7 +55,7 @@ mod value;
 mod yaml;
 
 pub use budget::Budget;
-pub use build::{Built, Context, build};
+pub use build::{Built, Context, VERSION, build};
 pub use chart::{ChartInflator, ChartRequest, NoCharts};
 pub use edit::{EditError, Edits};
 pub use error::KustomizeError;

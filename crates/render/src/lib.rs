@@ -34,8 +34,18 @@ pub use request::{
     Budget, ContentKind, EnabledTools, Inputs, RenderRequest, Rendered, SourceType, render, render_offline,
 };
 pub use templates::{Chance, World};
-pub use tiphys_kustomize::{NameHashError, Options as KustomizeOptions, name_hash};
+pub use tiphys_kustomize::{
+    NameHashError, Options as KustomizeOptions, VERSION as KUSTOMIZE_VERSION, name_hash,
+};
 pub use tiphys_tree::{
     Entry, EntryKind, KnownDirectory, MemoryEntry, MemoryTree, PathError, Tree, TreeError, TreePath,
     WalkLimit,
 };
+
+/// The version of Helm whose results charts have where nothing else is said.
+pub const fn helm_version() -> &'static str {
+    tiphys_helm::HelmVersion::V4.build()
+}
+
+/// What evaluates Jsonnet.
+pub const JSONNET_VERSION: &str = "rsjsonnet v0.5";

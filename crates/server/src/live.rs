@@ -3,6 +3,8 @@
 //! A port: in a process with a controller that controller answers, from what it knows anyway. Without one nobody does,
 //! and the calls that need it say so.
 
+use std::collections::BTreeMap;
+
 use bytes::Bytes;
 use futures::future::BoxFuture;
 use futures::stream::BoxStream;
@@ -68,6 +70,21 @@ pub trait Live: Send + Sync {
         key: &'a AppKey,
         resource: &'a ResourceKey,
         how: Removal,
+    ) -> BoxFuture<'a, Result<(), Status>>;
+
+    /// What can be done with a live object of an application: a list of `ResourceAction`.
+    fn actions<'a>(
+        &'a self,
+        key: &'a AppKey,
+        resource: &'a ResourceKey,
+    ) -> BoxFuture<'a, Result<Vec<Value>, Status>>;
+
+    /// Runs an action on a live object of an application, where its project permits what comes of it.
+    fn run<'a>(
+        &'a self,
+        key: &'a AppKey,
+        resource: &'a ResourceKey,
+        action: (&'a str, &'a BTreeMap<String, String>),
     ) -> BoxFuture<'a, Result<(), Status>>;
 
     /// The Events about a resource of an application, by its namespace, name and uid.

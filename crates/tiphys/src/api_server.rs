@@ -6,11 +6,12 @@ use std::sync::Arc;
 use axum::Router;
 use futures::future::BoxFuture;
 use futures::{FutureExt as _, StreamExt as _};
-use serde_json::Value;
+use serde_json::{Value, json};
 use tiphys_api::application::HealthStatus;
 use tiphys_api::{Application, ApplicationSet};
 use tiphys_cluster::{Connection, LogQuery, PatchKind};
 use tiphys_control::{Controller, PodFilter, ShowError};
+use tiphys_engine::actions::Action;
 use tiphys_object::ResourceKey;
 use tiphys_server::call::Status;
 use tiphys_server::catalog::AppKey;
@@ -29,6 +30,7 @@ fn status(error: &ShowError) -> Status {
         ShowError::NotFound(_) => Code::InvalidArgument,
         ShowError::Unavailable(_) => Code::Unavailable,
         ShowError::Denied(_) => Code::PermissionDenied,
+        ShowError::Unimplemented(_) => Code::Unimplemented,
         _ => Code::FailedPrecondition,
     };
     Status::new(code, error.to_string())
@@ -93,6 +95,34 @@ impl Live for Shows {
     ) -> BoxFuture<'a, Result<(), Status>> {
         let how = tiphys_control::Removal { force: how.force, orphan: how.orphan };
         async move { self.0.delete_resource(named(key), resource, how).await.map_err(|error| status(&error)) }
+            .boxed()
+    }
+
+    fn actions<'a>(
+        &'a self,
+        key: &'a AppKey,
+        resource: &'a ResourceKey,
+    ) -> BoxFuture<'a, Result<Vec<Value>, Status>> {
+        async move {
+            let found =
+                self.0.available_actions(named(key), resource).await.map_err(|error| status(&error))?;
+            let shown = |action: &Action| {
+                let params: Vec<Value> = action.params.iter().map(|name| json!({"name": name})).collect();
+                json!({"name": action.name, "params": params, "disabled": action.disabled,
+                    "iconClass": action.icon, "displayName": action.display_name})
+            };
+            Ok(found.iter().map(shown).collect())
+        }
+        .boxed()
+    }
+
+    fn run<'a>(
+        &'a self,
+        key: &'a AppKey,
+        resource: &'a ResourceKey,
+        action: (&'a str, &'a BTreeMap<String, String>),
+    ) -> BoxFuture<'a, Result<(), Status>> {
+        async move { self.0.run_action(named(key), resource, action).await.map_err(|error| status(&error)) }
             .boxed()
     }
 
@@ -200,6 +230,11 @@ pub(crate) async fn start(server: &Server, controller: &Controller, place: Place
         sources: Some(controller.sources().clone()),
         build: Build {
             version: env!("CARGO_PKG_VERSION").to_owned(),
+            compiler: "rustc".to_owned(),
+            helm: tiphys_render::helm_version().to_owned(),
+            kustomize: tiphys_render::KUSTOMIZE_VERSION.to_owned(),
+            jsonnet: tiphys_render::JSONNET_VERSION.to_owned(),
+            kubernetes: KUBERNETES_TYPES.to_owned(),
             platform: format!("{}/{}", std::env::consts::OS, go_arch()),
             ..Build::default()
         },
@@ -208,6 +243,9 @@ pub(crate) async fn start(server: &Server, controller: &Controller, place: Place
     };
     Ok(server.start(options).await?)
 }
+
+/// The version of Kubernetes whose fields are known (`hack/builtin-types`).
+const KUBERNETES_TYPES: &str = "v1.36.1";
 
 /// The machine in Go's words.
 fn go_arch() -> &'static str {

@@ -44,6 +44,8 @@ pub(super) async fn call(context: &Context<'_>, method: &str, message: Value) ->
         "ResourceTree" => resources::tree(context, request::read(message)?).await,
         "GetResource" => resources::resource(context, request::read(message)?).await,
         "PatchResource" => change::patch(context, request::read(message)?).await,
+        "ListResourceActions" => change::actions(context, request::read(message)?).await,
+        "RunResourceAction" | "RunResourceActionV2" => change::run(context, request::read(message)?).await,
         "DeleteResource" => change::delete(context, request::read(message)?).await,
         "PodLogs" => logs::pod_logs(context, request::read(message)?).await,
         "RevisionMetadata" => revision::metadata(context, request::read(message)?).await,

@@ -39,6 +39,8 @@ pub(super) enum Action {
     PatchedResource(String),
     /// A resource of an application goes.
     DeletedResource(String),
+    /// An action ran on a resource of an application.
+    RanAction(String),
     /// A project is new.
     CreatedProject,
     /// A project is another.
@@ -72,6 +74,7 @@ impl Action {
             | Self::DeletedSet
             | Self::DeletedToken
             | Self::DeletedResource(_) => "ResourceDeleted",
+            Self::RanAction(_) => "ResourceActionRan",
             Self::StartedOperation(_) => "OperationStarted",
             Self::TerminatedOperation => "OperationCompleted",
         }
@@ -83,7 +86,10 @@ impl Action {
             Self::CreatedApplication => "created application",
             Self::UpdatedApplication => "updated application spec",
             Self::DeletedApplication => "deleted application",
-            Self::StartedOperation(text) | Self::PatchedResource(text) | Self::DeletedResource(text) => text,
+            Self::StartedOperation(text)
+            | Self::PatchedResource(text)
+            | Self::DeletedResource(text)
+            | Self::RanAction(text) => text,
             Self::TerminatedOperation => "terminated running operation",
             Self::CreatedProject => "created project",
             Self::UpdatedProject => "updated project",

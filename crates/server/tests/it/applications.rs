@@ -1,5 +1,6 @@
 //! Applications over REST (API section 4).
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -74,6 +75,26 @@ impl Live for Known {
         // What was asked for comes back as a refusal.
         let text = format!("{}/{} {how:?}", resource.kind, resource.name);
         async move { if how.force { Err(Status::new(Code::FailedPrecondition, text)) } else { Ok(()) } }
+            .boxed()
+    }
+
+    fn actions<'a>(
+        &'a self,
+        _key: &'a AppKey,
+        resource: &'a ResourceKey,
+    ) -> BoxFuture<'a, Result<Vec<Value>, Status>> {
+        async move { Ok(vec![json!({"name": format!("restart-{}", resource.name), "disabled": true})]) }
+            .boxed()
+    }
+
+    fn run<'a>(
+        &'a self,
+        _key: &'a AppKey,
+        _resource: &'a ResourceKey,
+        (action, params): (&'a str, &'a BTreeMap<String, String>),
+    ) -> BoxFuture<'a, Result<(), Status>> {
+        let text = format!("{action} {params:?}");
+        async move { if params.is_empty() { Ok(()) } else { Err(Status::new(Code::FailedPrecondition, text)) } }
             .boxed()
     }
 
@@ -297,6 +318,7 @@ fn changing() -> Setup {
         p, kim, applications, update, shop/*, allow\np, kim, logs, get, shop/*, allow\n\
         p, kim, applications, update/apps/Deployment/web/a, shop/*, allow\n\
         p, kim, applications, delete/apps/Deployment/web/a, shop/*, allow\n\
+        p, kim, applications, action/apps/Deployment/scale, shop/*, allow\n\
         p, bo, applications, get, shop/*, allow\n";
     Setup::new()
         .config_map("argocd-cm", &[("accounts.kim", "login"), ("accounts.bo", "login")])
@@ -403,4 +425,28 @@ async fn api_118_health_that_the_status_does_not_hold_is_filled_in() {
     ask(&home.sim, Method::PATCH, &format!("{STORED}/web"), &status);
     let shown = kim.ok("GET", &format!("{APPS}/web"), &Value::Null).await;
     assert!(shown["status"]["resources"][0].get("health").is_none(), "the status itself holds it");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn api_142_an_action_needs_a_right_of_its_own() {
+    let home = changing().start().await;
+    let (kim, bo) = (home.account("kim"), home.account("bo"));
+    kim.ok("POST", APPS, &app("web", "shop")).await;
+    let at = |path: &str| format!("{APPS}/web/resource/actions{path}");
+    let list = bo.ok("GET", &format!("{}?{DEPLOYED}", at("")), &Value::Null).await;
+    assert_eq!(list, json!({"actions": [{"name": "restart-a", "disabled": true}]}));
+    let asked = |action: &str, parameters: Value| {
+        json!({"name": "web", "namespace": "web", "resourceName": "a", "group": "apps", "kind": "Deployment",
+            "version": "v1", "action": action, "resourceActionParameters": parameters})
+    };
+    kim.ok("POST", &at("/v2"), &asked("scale", json!([]))).await;
+    let (_, text) =
+        kim.refused("POST", &at("/v2"), &asked("scale", json!([{"name": "replicas", "value": "2"}]))).await;
+    assert_eq!(text, "scale {\"replicas\": \"2\"}");
+    // The first version has the name alone as its body.
+    kim.ok("POST", &format!("{}?{DEPLOYED}", at("")), &json!("scale")).await;
+    for (client, action) in [(&kim, "restart"), (&bo, "scale")] {
+        let refused = client.refused("POST", &at("/v2"), &asked(action, json!([]))).await;
+        assert_eq!(refused, (403, "permission denied".to_owned()), "{action}");
+    }
 }

@@ -1,4 +1,6 @@
-//! Changing and deleting single resources of an application (API-140).
+//! Changing and deleting single resources of an application, and running actions on them (API-140, API-142).
+
+use std::collections::BTreeMap;
 
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -56,6 +58,56 @@ impl About {
     fn text(&self) -> String {
         format!("resource {}/{} '{}'", self.group, self.kind, self.resource_name)
     }
+}
+
+/// `ApplicationResourceRequest`, where the version does not matter.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub(super) struct List {
+    #[serde(flatten)]
+    about: About,
+}
+
+/// `ResourceActionRunRequest` and its second version.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+pub(super) struct Run {
+    action: String,
+    resource_action_parameters: Vec<Parameter>,
+    #[serde(flatten)]
+    about: About,
+}
+
+/// `ResourceActionParameters`.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct Parameter {
+    name: String,
+    value: String,
+}
+
+/// What can be done with a resource (API-142).
+pub(super) async fn actions(context: &Context<'_>, asked: List) -> Result<Reply, Status> {
+    let found = access::fresh(context, "get", &asked.about.named).await?;
+    let actions = live(context)?.actions(&found.key, &asked.about.key()).await?;
+    Ok(Reply::value(json!({"actions": actions})))
+}
+
+/// Does it.
+pub(super) async fn run(context: &Context<'_>, asked: Run) -> Result<Reply, Status> {
+    let (about, key) = (&asked.about, asked.about.key());
+    let action = format!("action/{}/{}/{}", about.group, about.kind, asked.action);
+    let found = access::fresh(context, &action, &about.named).await?;
+    let params =
+        asked.resource_action_parameters.into_iter().map(|parameter| (parameter.name, parameter.value));
+    let params: BTreeMap<String, String> = params.collect();
+    live(context)?.run(&found.key, &key, (&asked.action, &params)).await?;
+    let text = format!(
+        "ran action {} on resource {}/{}/{}",
+        asked.action, about.group, about.kind, about.resource_name
+    );
+    audit::application(context, &found.from, &Action::RanAction(text));
+    Ok(nothing())
 }
 
 pub(super) async fn patch(context: &Context<'_>, asked: Patch) -> Result<Reply, Status> {
