@@ -352,7 +352,7 @@ def cluster(stage, admin, dev):
     admin("cluster", "list", out=r"^https://127.*\s+self\s")
     admin("cluster", "set", "self", "--label", "a=b", out="Cluster 'self' updated.")
     admin("cluster", "get", "self", "-o", "json", out='"a": "b"')
-    admin("cluster", "rotate-auth", "self", out="Cluster 'self' rotated auth")
+    admin("cluster", "rotate-auth", "self", code=20, err="names no service account, so it cannot be rotated", why="the token is an administrator's")
     admin("cluster", "rm", "self", "-y", out="Cluster 'self' removed", code=20, err="self", why="CLI-814: no context of that name")
     admin("cluster", "get", "self", code=20, err=DENIED)
 

@@ -47,5 +47,5 @@ pub const fn helm_version() -> &'static str {
     tiphys_helm::HelmVersion::V4.build()
 }
 
-/// What evaluates Jsonnet.
-pub const JSONNET_VERSION: &str = "rsjsonnet v0.5";
+/// The version of go-jsonnet whose results these are.
+pub const JSONNET_VERSION: &str = "v0.22.0";

@@ -3,7 +3,9 @@ module oracles/argocd
 
 go 1.24.6
 
-require github.com/argoproj/argo-cd/v3 v3.1.8
+tool github.com/argoproj/argo-cd/v3/cmd
+
+require github.com/argoproj/argo-cd/v3 v3.1.8 // indirect
 
 require (
 	cloud.google.com/go/auth v0.15.0 // indirect

@@ -285,3 +285,30 @@ async fn api_p_fields_that_a_call_does_nothing_with_are_refused_by_name() {
         assert_eq!(refusal, (400, text), "{target}");
     }
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn api_159_a_set_of_a_project_is_that_project_s_whatever_its_template_says() {
+    let home = setup().start().await;
+    let (admin, kim) = (home.account("admin"), home.account("kim"));
+    let set = |name: &str, project: &str| {
+        json!({"metadata": {"name": name}, "spec": {"project": project, "goTemplate": true,
+            "generators": [{"list": {"elements": [{"n": "a"}]}}],
+            "template": {"metadata": {"name": "x-{{.n}}"}, "spec": {"project": "{{.n}}",
+                "source": {"repoURL": "https://git/r", "path": "."}, "destination": {"name": "in-cluster"}}}}})
+    };
+    let made = kim.ok("POST", SETS, &set("mine", "shop")).await;
+    assert_eq!(made["spec"]["project"], "shop");
+    let (status, text) = kim.refused("POST", SETS, &set("theirs", "default")).await;
+    assert!(status == 403 && text.contains("applicationsets, create, default/theirs"), "{text}");
+    let (status, _) = kim.refused("POST", SETS, &set("none", "")).await;
+    assert_eq!(status, 400, "a template's project is not known before it is rendered");
+    assert_eq!(
+        kim.ok("GET", &format!("{SETS}?projects=shop"), &Value::Null).await["items"][0]["metadata"]["name"],
+        "mine"
+    );
+    assert_eq!(
+        admin.ok("GET", &format!("{SETS}/mine"), &Value::Null).await["spec"]["project"],
+        "shop",
+        "it is stored"
+    );
+}

@@ -9,6 +9,7 @@ use tiphys_api::repository::{CredentialTemplate, Repository, TemplateMatching};
 use tiphys_cluster::{Connection, Discovery, Writer};
 use tiphys_object::ResourceKey;
 use tiphys_policy::permit::Permit;
+use tiphys_service::connection::Asking;
 use tiphys_service::repository::{Create, Repositories};
 use tiphys_service::template::Templates;
 use tiphys_service::{Caller, Code, Error, Secrets, Store};
@@ -78,7 +79,9 @@ async fn rep_50_a_repository_to_push_to_has_credentials_and_answers() {
     assert!(code == Code::Unknown && text.starts_with("error testing repository connectivity: "), "{text}");
     assert!(calls.create(&mut secrets, &wanted(URL, "shop", "p"), &sources).await.unwrap());
     assert!(!calls.create(&mut secrets, &wanted(URL, "shop", "p"), &sources).await.unwrap(), "it exists");
-    let listed = calls.list(&secrets, Some(&sources), "2026-08-01T10:00:00Z".parse().unwrap()).await;
+    let now = "2026-08-01T10:00:00Z".parse().unwrap();
+    let asking = Asking { sources: Some(&sources), known: None, is_forced: false, now };
+    let listed = calls.list(&secrets, asking).await;
     let shown: Vec<_> =
         listed.iter().map(|one| (one.repository.project.as_str(), one.state.status.as_str())).collect();
     assert_eq!(shown, [("shop", "Successful")]);
@@ -99,7 +102,7 @@ async fn rep_23_credentials_to_read_and_to_push_are_apart() {
     let read = Repositories::new(&store, caller, MATCHING);
     push.create(&mut secrets, &wanted(URL, "shop", "p"), &sources).await.unwrap();
     assert!(read.visible(&secrets).is_empty());
-    let (code, _) = told(read.delete(&mut secrets, URL, Some("shop")).await.map(|_left| true));
+    let (code, _) = told(read.delete(&mut secrets, (URL, Some("shop")), None).await.map(|_left| true));
     assert_eq!(code, Code::PermissionDenied, "there is none to read with");
     assert!(asked.lock().unwrap().iter().all(|asked| asked == &format!("write-repositories shop/{URL}")));
 
@@ -117,6 +120,6 @@ async fn rep_23_credentials_to_read_and_to_push_are_apart() {
     // A template to push with gives nothing to what only reads.
     read.create(&mut secrets, &wanted(URL, "", ""), &sources).await.unwrap();
     assert!(!read.visible(&secrets)[0].inherited_credentials);
-    assert_eq!(push.delete(&mut secrets, URL, Some("shop")).await.unwrap(), Vec::<String>::new());
+    assert_eq!(push.delete(&mut secrets, (URL, Some("shop")), None).await.unwrap(), Vec::<String>::new());
     assert!(push.visible(&secrets).is_empty() && read.visible(&secrets).len() == 1);
 }
