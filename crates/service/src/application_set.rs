@@ -90,7 +90,9 @@ impl Wanted {
         }
         let project =
             value.pointer("/spec/template/spec/project").and_then(Value::as_str).unwrap_or_default();
-        if project.contains("{{") {
+        // The project of a set itself is that of its applications, whatever their template says (API-159).
+        let own = value.pointer("/spec/project").and_then(Value::as_str).unwrap_or_default();
+        if own.is_empty() && project.contains("{{") {
             return Err(ApplicationSetError::TemplatedProject);
         }
         let set = serde_json::from_value(value.clone()).map_err(|error| unreadable(&name, &error))?;
@@ -103,10 +105,11 @@ impl Wanted {
     }
 }
 
-/// The project of the applications that a set makes.
+/// The project of a set, or else of the applications that it makes (ASET-279, ASET-284).
 pub fn project_of(set: &Value) -> &str {
-    let project = set.pointer("/spec/template/spec/project").and_then(Value::as_str);
-    project.filter(|project| !project.is_empty()).unwrap_or(tiphys_api::project::DEFAULT_PROJECT)
+    let places = ["/spec/project", "/spec/template/spec/project"];
+    let named = places.into_iter().filter_map(|place| set.pointer(place).and_then(Value::as_str));
+    named.into_iter().find(|project| !project.is_empty()).unwrap_or(tiphys_api::project::DEFAULT_PROJECT)
 }
 
 /// Reads a stored set.

@@ -152,7 +152,12 @@ pub(super) const CM: &[Entry] = &[
     entry("resource.compareoptions", Honoured, "", ""),
     entry("resource.customizations", Honoured, "", "health, ignored differences and types; not actions"),
     entry("resource.customizations.", Honoured, "", ""),
-    entry("resource.customizations.actions.", Reported, "", "scripts of actions are not run; such a kind has no actions, not those that come with the product either"),
+    entry(
+        "resource.customizations.actions.",
+        Reported,
+        "",
+        "scripts of actions are not run; such a kind has no actions, not those that come with the product either",
+    ),
     entry("resource.ignoreResourceUpdatesEnabled", Honoured, "", ""),
     entry("resource.respectRBAC", Reported, "", "what may not be listed makes a result Unknown"),
     entry("resource.sensitive.mask.annotations", Honoured, "", ""),

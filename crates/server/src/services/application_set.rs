@@ -5,6 +5,7 @@ use std::sync::Arc;
 use serde::Deserialize;
 use serde_json::{Value, json};
 use tiphys_api::ApplicationSet;
+use tiphys_appset::permission::{self, ApiFacts, Verb};
 use tiphys_cluster::{DeleteOptions, Deleted, Propagation};
 use tiphys_object::Object;
 use tiphys_object::selector::Selector;
@@ -61,7 +62,7 @@ pub(super) async fn call(context: &Context<'_>, method: &str, message: Value) ->
         "Generate" => {
             let Generate { application_set } = request::read(message)?;
             let wanted = wanted(context, application_set)?;
-            admit(context, &wanted, "create")?;
+            admit(context, &wanted, Verb::Create, None)?;
             json!({"applications": generated(context, &wanted.set).await?})
         }
         "Delete" => delete(context, request::read(message)?).await?,
@@ -148,14 +149,31 @@ fn wanted(context: &Context<'_>, value: Option<Value>) -> Result<Wanted, Status>
     Ok(wanted)
 }
 
-/// Whether the caller may have such a set, and its project is there (API-156).
-fn admit(context: &Context<'_>, wanted: &Wanted, action: &str) -> Result<(), Status> {
-    context.authorize(action, wanted.set.clone())?;
+/// Whether the caller may have such a set, in place of one that is there, and its project is there (API-156, ASET-280,
+/// ASET-281).
+fn admit(
+    context: &Context<'_>,
+    wanted: &Wanted,
+    verb: Verb,
+    existing: Option<&ApplicationSet>,
+) -> Result<(), Status> {
+    let installation = &context.world.installation;
+    let project = |name: &str| installation.project(name).ok().map(|project| &**project);
+    let facts = ApiFacts {
+        settings: &installation.settings,
+        project: &project,
+        control_plane_namespace: context.namespace(),
+    };
     namespace_of(context, &wanted.set.metadata.namespace)?;
-    match context.world.installation.project(wanted.project()) {
-        Ok(_) => Ok(()),
-        Err(_) => Err(failed(ApplicationSetError::NoProject(wanted.project().to_owned()))),
-    }
+    permission::permit(verb, &context.caller(), Some(&wanted.set), existing, &facts).map_err(|refusal| {
+        let code = match refusal.code {
+            permission::Code::InvalidArgument => Code::InvalidArgument,
+            permission::Code::NotFound => Code::NotFound,
+            permission::Code::PermissionDenied => Code::PermissionDenied,
+            permission::Code::Unknown => Code::Unknown,
+        };
+        Status::new(code, refusal.message)
+    })
 }
 
 /// The applications that a set would make.
@@ -171,7 +189,7 @@ async fn generated(context: &Context<'_>, set: &ApplicationSet) -> Result<Vec<Va
 
 async fn create(context: &Context<'_>, asked: Create) -> Result<Value, Status> {
     let wanted = wanted(context, asked.applicationset)?;
-    admit(context, &wanted, "create")?;
+    admit(context, &wanted, Verb::Create, None)?;
     if asked.dry_run {
         let applications = generated(context, &wanted.set).await?;
         let resources: Vec<Value> = applications
@@ -197,7 +215,10 @@ async fn create(context: &Context<'_>, asked: Create) -> Result<Value, Status> {
         let existing = rules::read(existing).map_err(failed)?;
         // It may stand in another project, whose rights count; without them nobody learns what it is.
         let action = if asked.upsert { "update" } else { "get" };
-        context.authorize(action, existing)?;
+        let existing = context.authorize(action, existing)?;
+        if asked.upsert {
+            admit(context, &wanted, Verb::Update, Some(existing.get()))?;
+        }
     }
     let plan = |stored: Option<&_>| -> Result<_, tiphys_service::Error> {
         Ok(rules::plan_create(stored, &wanted, asked.upsert)?)

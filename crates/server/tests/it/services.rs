@@ -302,6 +302,11 @@ async fn api_159_a_set_of_a_project_is_that_project_s_whatever_its_template_says
     assert!(status == 403 && text.contains("applicationsets, create, default/theirs"), "{text}");
     let (status, _) = kim.refused("POST", SETS, &set("none", "")).await;
     assert_eq!(status, 400, "a template's project is not known before it is rendered");
+    let mut crossed = set("crossed", "shop");
+    crossed["spec"]["template"]["spec"]["project"] = "default".into();
+    let (status, text) = kim.refused("POST", SETS, &crossed).await;
+    let expected = "template project 'default' does not match ApplicationSet project 'shop'";
+    assert_eq!((status, text.as_str()), (400, expected), "ASET-280");
     assert_eq!(
         kim.ok("GET", &format!("{SETS}?projects=shop"), &Value::Null).await["items"][0]["metadata"]["name"],
         "mine"
@@ -311,4 +316,36 @@ async fn api_159_a_set_of_a_project_is_that_project_s_whatever_its_template_says
         "shop",
         "it is stored"
     );
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn aset_281_where_that_is_set_a_set_without_a_project_needs_more_than_rights_in_one() {
+    let policy = "p, kim, applicationsets, *, shop/*, allow\np, lee, applicationsets, *, shop/*, allow\n\
+                  p, lee, applicationsets, unscoped, *, allow\n";
+    let cm = [
+        ("accounts.kim", "login"),
+        ("accounts.lee", "login"),
+        ("applicationset.unscoped.policy", "restrict"),
+    ];
+    let home = Setup::new()
+        .config_map("argocd-cm", &cm)
+        .config_map("argocd-rbac-cm", &[("policy.csv", policy)])
+        .project("shop", &json!({"sourceRepos": ["*"], "destinations": [{"server": "*", "namespace": "*"}]}))
+        .start()
+        .await;
+    let (kim, lee) = (home.account("kim"), home.account("lee"));
+    let set = |name: &str, project: &str| {
+        json!({"metadata": {"name": name}, "spec": {"project": project,
+            "generators": [{"list": {"elements": [{"n": "a"}]}}],
+            "template": {"metadata": {"name": "x-{{n}}"}, "spec": {"project": "shop",
+                "source": {"repoURL": "https://git/r", "path": "."}, "destination": {"name": "in-cluster"}}}}})
+    };
+    kim.ok("POST", SETS, &set("mine", "shop")).await;
+    let (status, text) = kim.refused("POST", SETS, &set("all", "")).await;
+    assert!(status == 403 && text.contains("applicationsets, unscoped, *"), "{text}");
+    // Nor can a project be taken away again by whoever may only work in it.
+    let (status, text) = kim.refused("POST", &format!("{SETS}?upsert=true"), &set("mine", "")).await;
+    assert!(status == 403 && text.contains("applicationsets, unscoped, *"), "{text}");
+    lee.ok("POST", SETS, &set("all", "")).await;
+    lee.ok("POST", &format!("{SETS}?upsert=true"), &set("mine", "")).await;
 }
