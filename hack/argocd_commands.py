@@ -237,13 +237,20 @@ def appset(stage, admin, dev):
         err="does not currently support creating ApplicationSets with templated")
     admin("appset", "create", stage.file("none.json", text("none", "", "nowhere")), code=20,
           err="ApplicationSet references project nowhere which does not exist")
+    # Issue 15: where sets without a project are restricted, a developer has one with `spec.project` alone. The unmodified
+    # program does not know that field and leaves it out, so the set is sent as JSON.
+    restrict = lambda policy: stage.kubectl("PATCH", "/api/v1/namespaces/argocd/configmaps/argocd-cm",
+                                            stdin={"data": {"applicationset.unscoped.policy": policy}})
+    restrict("restrict")
+    dev("appset", "create", stage.file("unscoped.json", text("unscoped", "")), code=20, patient=True,
+        err="code = PermissionDenied desc = .*applicationsets, unscoped", why="without spec.project")
     scoped = text("scoped", "dev", "{{.n}}")
-    # The unmodified program does not know `spec.project` and leaves it out: this one is sent as JSON.
-    refused, answer = stage.rest(dev, "POST", "/api/v1/applicationsets", scoped)
-    stage.check("an ApplicationSet of project dev, whose applications say no project of their own", refused == 200, answer)
+    status, answer = stage.rest(dev, "POST", "/api/v1/applicationsets", scoped)
+    stage.check("POST applicationsets with spec.project: dev, as the developer", status == 200 and '"project":"dev"' in answer, answer)
     scoped["spec"]["project"], scoped["metadata"]["name"] = "other", "foreign"
-    refused, answer = stage.rest(dev, "POST", "/api/v1/applicationsets", scoped)
-    stage.check("the same of project other is refused", refused == 403, answer)
+    status, answer = stage.rest(dev, "POST", "/api/v1/applicationsets", scoped)
+    stage.check("the same with spec.project: other is refused", status == 403, answer)
+    restrict("allow")
     dev("appset", "get", "scoped", out=r"^Name:\s+argocd/scoped")
     dev("appset", "delete", "scoped", "-y", out="applicationset '(argocd/)?scoped' deleted")
     dev("appset", "get", "nothing", code=20, err="rpc error: code = ")

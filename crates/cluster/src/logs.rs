@@ -33,7 +33,9 @@ impl LogQuery {
         let mut target =
             format!("/api/v1/namespaces/{}/pods/{}/log?timestamps=true", encode(namespace), encode(pod));
         let mut put = |name: &str, value: &str| {
-            target.push_str(&format!("&{name}={}", encode(value)));
+            for piece in ["&", name, "=", &encode(value)] {
+                target.push_str(piece);
+            }
         };
         if !self.container.is_empty() {
             put("container", &self.container);

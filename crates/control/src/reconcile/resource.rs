@@ -348,7 +348,7 @@ pub(crate) async fn health(controller: &Context, key: &AppKey) -> Vec<(ResourceK
             return (!is_hook).then(|| HealthStatus { status, message, ..HealthStatus::default() });
         }
         let health = memory.verdicts.get(key)?.health.as_ref().ok()?.as_ref()?;
-        let (status, message) = (health.status.into(), health.message.to_string());
+        let (status, message) = (health.status.into(), health.message.clone());
         Some(HealthStatus { status, message, ..HealthStatus::default() })
     };
     let keys = cx.app.status.resources.iter().map(|resource| (key_of(resource), resource.hook));

@@ -40,7 +40,7 @@ pub(super) enum Action {
     /// A resource of an application goes.
     DeletedResource(String),
     /// An action ran on a resource of an application.
-    RanAction(String),
+    Ran(String),
     /// A project is new.
     CreatedProject,
     /// A project is another.
@@ -74,7 +74,7 @@ impl Action {
             | Self::DeletedSet
             | Self::DeletedToken
             | Self::DeletedResource(_) => "ResourceDeleted",
-            Self::RanAction(_) => "ResourceActionRan",
+            Self::Ran(_) => "ResourceActionRan",
             Self::StartedOperation(_) => "OperationStarted",
             Self::TerminatedOperation => "OperationCompleted",
         }
@@ -89,7 +89,7 @@ impl Action {
             Self::StartedOperation(text)
             | Self::PatchedResource(text)
             | Self::DeletedResource(text)
-            | Self::RanAction(text) => text,
+            | Self::Ran(text) => text,
             Self::TerminatedOperation => "terminated running operation",
             Self::CreatedProject => "created project",
             Self::UpdatedProject => "updated project",

@@ -16,10 +16,10 @@ pub(super) async fn of(context: &Context<'_>, object: &Object) -> Result<Value, 
     let home = &context.parts.home;
     let about = (object.namespace(), object.name(), object.metadata().uid.as_str());
     let listed = events_about(home, &Discovery::new(home.clone()), about).await;
-    Ok(list(listed.map_err(|reason| Status::new(Code::Unavailable, reason))?))
+    Ok(list(&listed.map_err(|reason| Status::new(Code::Unavailable, reason))?))
 }
 
 /// Events as an `EventList`.
-pub(super) fn list(items: Vec<Value>) -> Value {
+pub(super) fn list(items: &[Value]) -> Value {
     json!({"metadata": {}, "items": items})
 }

@@ -20,6 +20,7 @@ use crate::services::context::Context;
 /// `ApplicationResourcePatchRequest`.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
+#[expect(clippy::struct_field_names, reason = "the fields of the message")]
 pub(super) struct Patch {
     patch: String,
     patch_type: String,
@@ -106,7 +107,7 @@ pub(super) async fn run(context: &Context<'_>, asked: Run) -> Result<Reply, Stat
         "ran action {} on resource {}/{}/{}",
         asked.action, about.group, about.kind, about.resource_name
     );
-    audit::application(context, &found.from, &Action::RanAction(text));
+    audit::application(context, &found.from, &Action::Ran(text));
     Ok(nothing())
 }
 

@@ -258,18 +258,17 @@ impl Reading {
                     }
                 }
                 () = tokio::time::sleep_until(flush_at), if self.flush_at.is_some() => self.flush(),
-                line = self.logs.next() => match line {
-                    Some(line) => self.take(line),
-                    None => {
-                        self.flush();
-                        self.ready.push_back(Next::End);
-                    }
+                line = self.logs.next() => if let Some(line) = line {
+                    self.take(&line);
+                } else {
+                    self.flush();
+                    self.ready.push_back(Next::End);
                 },
             }
         }
     }
 
-    fn take(&mut self, line: Line) {
+    fn take(&mut self, line: &Line) {
         // What a terminal would show over one another are lines of their own (API-151).
         for content in line.content.split('\r') {
             self.waiting.push(Line { content: content.to_owned(), ..line.clone() });

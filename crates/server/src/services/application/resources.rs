@@ -166,5 +166,5 @@ pub(super) async fn list_events(context: &Context<'_>, asked: Events) -> Result<
     }
     let about =
         (asked.resource_namespace.as_str(), asked.resource_name.as_str(), asked.resource_uid.as_str());
-    Ok(Reply::value(events::list(live(context)?.events(&found.key, about).await?)))
+    Ok(Reply::value(events::list(&live(context)?.events(&found.key, about).await?)))
 }

@@ -139,7 +139,7 @@ fn folders(tree: &dyn Tree, enabled: EnabledTools) -> Result<Vec<(String, Source
             match entry.kind {
                 EntryKind::Directory => open.push((path.child(name), depth + 1)),
                 EntryKind::File { .. } | EntryKind::Symlink { .. } => files.push(name.as_str()),
-                _ => {}
+                EntryKind::Submodule => {}
             }
         }
         let kind = type_of_names(files, enabled);
