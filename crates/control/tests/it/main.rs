@@ -24,6 +24,7 @@ mod outside;
 mod providers;
 mod pushes;
 mod renderings;
+mod resources;
 mod revisions;
 mod rights;
 mod sets;

@@ -189,6 +189,11 @@ impl World {
         })
     }
 
+    /// The controller itself.
+    pub(crate) fn controller(&self) -> &Controller {
+        &self.controller
+    }
+
     /// What a scrape shows.
     pub(crate) fn metrics(&self) -> String {
         self.controller.metrics()

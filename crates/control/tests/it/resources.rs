@@ -1,0 +1,147 @@
+//! What people do to single resources of an application beyond its rounds (API-139..149, ENG-139..141).
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use http::Method;
+use serde_json::{Value, json};
+use tiphys_cluster::{LogQuery, PatchKind};
+use tiphys_control::{PodFilter, Removal, ShowError};
+use tiphys_object::ResourceKey;
+
+use crate::world::World;
+
+const APP: (&str, &str) = ("argocd", "shop");
+const MOMENT: Duration = Duration::from_secs(20);
+
+fn key(group: &str, kind: &str, name: &str) -> ResourceKey {
+    ResourceKey::new(group, kind, "default", name)
+}
+
+/// An application with a Job, which has a pod, and nothing that heals.
+async fn with_job() -> World {
+    let world = World::start().await;
+    world.commit_with_job(&json!({"name": "worker"}), "one");
+    world.create_with(&json!({"spec": {"syncPolicy": {"automated": {"selfHeal": false}}}}));
+    world.pass(MOMENT).await;
+    assert_eq!(world.value(), "one");
+    world
+}
+
+#[tokio::test(start_paused = true)]
+async fn api_140_a_resource_is_patched_and_deleted_as_one_of_the_application() {
+    let world = with_job().await;
+    let controller = world.controller();
+    let patch = json!({"data": {"value": "by hand"}});
+    let changed =
+        controller.patch_resource(APP, &key("", "ConfigMap", "shop"), (PatchKind::Merge, &patch)).await;
+    assert_eq!(changed.unwrap()["data"]["value"], "by hand");
+    assert_eq!(world.value(), "by hand");
+    // Somebody else's object is none of the application's, whatever the project permits.
+    let stranger = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "stranger"}});
+    world.ask(Method::POST, "/api/v1/namespaces/default/configmaps", &stranger);
+    world.pass(MOMENT).await;
+    let named = key("", "ConfigMap", "stranger");
+    let refused = controller.patch_resource(APP, &named, (PatchKind::Merge, &patch)).await.unwrap_err();
+    let expected = "ConfigMap  stranger not found as part of application shop";
+    assert_eq!(refused, ShowError::NotFound(expected.to_owned()));
+    assert!(controller.delete_resource(APP, &named, Removal::default()).await.is_err());
+    let removal = Removal { force: true, orphan: false };
+    controller.delete_resource(APP, &key("batch", "Job", "worker"), removal).await.unwrap();
+    world.pass(Duration::from_secs(2)).await;
+    let job = world.get("/apis/batch/v1/namespaces/default/jobs/worker");
+    assert!(job.pointer("/metadata/uid").is_none(), "{job}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn inv_6_what_the_project_forbids_is_not_changed_by_hand_either() {
+    let world = with_job().await;
+    world.project(
+        "strict",
+        &json!({"sourceRepos": ["*"], "destinations": [{"server": "*", "namespace": "*"}],
+            "namespaceResourceBlacklist": [{"group": "", "kind": "ConfigMap"}]}),
+    );
+    world.create_with(&json!({"spec": {"project": "strict"}}));
+    world.pass(MOMENT).await;
+    let controller = world.controller();
+    let named = key("", "ConfigMap", "shop");
+    let patch = json!({"data": {"value": "by hand"}});
+    let refused = controller.patch_resource(APP, &named, (PatchKind::Merge, &patch)).await.unwrap_err();
+    assert_eq!(
+        refused,
+        ShowError::Denied("resource :ConfigMap is not permitted in project strict".to_owned())
+    );
+    let refused = controller.delete_resource(APP, &named, Removal::default()).await.unwrap_err();
+    assert!(matches!(refused, ShowError::Denied(_)), "{refused}");
+    assert_eq!(world.value(), "one");
+}
+
+#[tokio::test(start_paused = true)]
+async fn eng_140_an_action_changes_the_live_object_and_its_status_apart() {
+    let world = with_job().await;
+    let controller = world.controller();
+    let job = key("batch", "Job", "worker");
+    let none = BTreeMap::new();
+    let actions = controller.available_actions(APP, &job).await.unwrap();
+    let names: Vec<&str> = actions.iter().map(|action| action.name).collect();
+    assert_eq!(names, ["resume", "suspend", "terminate"]);
+    controller.run_action(APP, &job, ("suspend", &none)).await.unwrap();
+    let read = || world.get("/apis/batch/v1/namespaces/default/jobs/worker");
+    assert_eq!(read()["spec"]["suspend"], true);
+    controller.run_action(APP, &job, ("terminate", &none)).await.unwrap();
+    let has_condition = |job: &Value| {
+        let conditions = job.pointer("/status/conditions").and_then(Value::as_array);
+        conditions.is_some_and(|all| all.iter().any(|one| one["reason"] == "ManuallyTerminated"))
+    };
+    assert!(has_condition(&read()), "{}", read());
+    let unknown = controller.run_action(APP, &job, ("fly", &none)).await.unwrap_err();
+    assert!(matches!(&unknown, ShowError::Failed(text) if text.contains("fly")), "{unknown}");
+    // Scripts of users would replace ours; they are not run, and ours do not pass for them.
+    world.settings(&json!({"resource.customizations.actions.batch_Job": "discovery.lua: return {}"}));
+    world.pass(MOMENT).await;
+    let refused = controller.available_actions(APP, &job).await.unwrap_err();
+    assert!(matches!(&refused, ShowError::Unimplemented(text) if text.contains("batch/Job")), "{refused}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn api_144_api_149_pods_below_a_resource_have_logs_and_events() {
+    let world = with_job().await;
+    let controller = world.controller();
+    let below = PodFilter { kind: "Job".to_owned(), name: "worker".to_owned(), ..PodFilter::default() };
+    let pods = controller.pods(APP, &below).await.unwrap();
+    assert_eq!(pods.len(), 1, "{pods:?}");
+    let other = PodFilter { kind: "ConfigMap".to_owned(), ..PodFilter::default() };
+    assert!(controller.pods(APP, &other).await.unwrap().is_empty());
+    let (namespace, pod) = &pods[0];
+    let query = LogQuery { tail_lines: 2, ..LogQuery::default() };
+    let mut lines = controller.pod_log(APP, (namespace, pod), &query).await.unwrap();
+    let mut read = Vec::new();
+    while let Some(line) = lines.next().await.unwrap() {
+        read.push(String::from_utf8(line.to_vec()).unwrap());
+    }
+    assert!((1..=2).contains(&read.len()) && read[0].starts_with("20"), "each with its time: {read:?}");
+    let object = world.get(&format!("/api/v1/namespaces/default/pods/{pod}"));
+    let uid = object["metadata"]["uid"].as_str().unwrap();
+    let event = json!({"apiVersion": "v1", "kind": "Event", "metadata": {"name": "e", "namespace": "default"},
+        "involvedObject": {"kind": "Pod", "name": pod, "namespace": "default", "uid": uid}, "reason": "Seen"});
+    world.ask(Method::POST, "/api/v1/namespaces/default/events", &event);
+    let events = controller.resource_events(APP, ("default", pod, uid)).await.unwrap();
+    assert!(events.iter().any(|event| event["reason"] == "Seen"), "{events:?}");
+    let wrong = controller.resource_events(APP, ("default", pod, "other")).await.unwrap_err();
+    assert!(matches!(wrong, ShowError::NotFound(_)), "{wrong}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn api_118_health_of_resources_is_that_of_the_last_comparison() {
+    let world = with_job().await;
+    let health = async |name: &str| {
+        let all = world.controller().resource_health("argocd", "shop").await;
+        let found = all.into_iter().find(|(key, _)| key.name == name);
+        found.map(|(_, health)| health.status.as_str().to_owned())
+    };
+    assert_eq!(health("worker").await.as_deref(), Some("Healthy"), "{}", world.app());
+    assert_eq!(health("shop").await, None, "a ConfigMap has none");
+    world.ask(Method::DELETE, "/apis/batch/v1/namespaces/default/jobs/worker", &Value::Null);
+    world.pass(Duration::from_secs(5)).await;
+    assert_eq!(health("worker").await.as_deref(), Some("Missing"));
+}
