@@ -450,3 +450,40 @@ async fn api_142_an_action_needs_a_right_of_its_own() {
         assert_eq!(refused, (403, "permission denied".to_owned()), "{action}");
     }
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn rep_217_an_application_moves_by_rights_in_both_projects() {
+    let destinations = json!([{"server": "https://kubernetes.default.svc", "namespace": "*"}]);
+    let spec = json!({"sourceRepos": ["https://git/*"], "destinations": destinations});
+    let policy = "p, role:shop, applications, *, shop/*, allow\np, all, applications, *, */*, allow\n\
+        g, kim, role:shop\ng, lee, role:shop\np, lee, applications, create, new/*, allow\n\
+        g, max, role:shop\np, max, applications, update, new/*, allow\n";
+    let accounts = ["kim", "lee", "max", "all"].map(|name| format!("accounts.{name}"));
+    let accounts: Vec<(&str, &str)> = accounts.iter().map(|name| (name.as_str(), "login")).collect();
+    let home = Setup::new()
+        .config_map("argocd-cm", &accounts)
+        .config_map("argocd-rbac-cm", &[("policy.csv", policy)])
+        .project("shop", &spec)
+        .project("new", &spec)
+        .start()
+        .await;
+    home.account("all").ok("POST", APPS, &app("web", "shop")).await;
+    let moved = app("web", "new");
+    let patch = json!({"name": "web", "patchType": "merge", "patch": json!({"spec": {"project": "new"}}).to_string()});
+    let ways = [
+        ("PUT", format!("{APPS}/web"), moved.clone()),
+        ("PUT", format!("{APPS}/web/spec"), moved["spec"].clone()),
+        ("PATCH", format!("{APPS}/web"), patch),
+        ("POST", format!("{APPS}?upsert=true"), moved),
+    ];
+    for (verb, target, body) in &ways {
+        for name in ["kim", "lee", "max"] {
+            let (status, text) = home.account(name).refused(verb, target, body).await;
+            assert!(status == 403 && text.starts_with("permission denied"), "{name} {verb} {target}: {text}");
+        }
+        assert_eq!(stored(&home, "web")["spec"]["project"], "shop");
+    }
+    let (verb, target, body) = &ways[0];
+    home.account("all").ok(verb, target, body).await;
+    assert_eq!(stored(&home, "web")["spec"]["project"], "new");
+}

@@ -238,3 +238,23 @@ async fn api_46_a_first_start_makes_a_password_that_logs_in() {
     let answer = home.nobody().ok("POST", "/api/v1/session", &login).await;
     assert!(answer["token"].is_string());
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn trk_11_how_objects_are_marked_is_told_to_everybody() {
+    let marks = async |cm: &[(&str, &str)]| {
+        let home = Setup::new().config_map("argocd-cm", cm).start().await;
+        let shown = home.nobody().ok("GET", "/api/v1/settings", &Value::Null).await;
+        ["appLabelKey", "trackingMethod", "installationID"]
+            .map(|key| shown.get(key).cloned().unwrap_or_default())
+    };
+    let none = [json!("app.kubernetes.io/instance"), json!("annotation"), Value::Null];
+    assert_eq!(marks(&[]).await, none);
+    let all = [
+        ("application.instanceLabelKey", "shop/app"),
+        ("application.resourceTrackingMethod", "annotation+label"),
+        ("installationID", "one"),
+    ];
+    assert_eq!(marks(&all).await, [json!("shop/app"), json!("annotation+label"), json!("one")]);
+    let wrong = [("application.resourceTrackingMethod", "nonsense")];
+    assert_eq!(marks(&wrong).await[1], "annotation", "the method in force");
+}

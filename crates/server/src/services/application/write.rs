@@ -62,7 +62,8 @@ pub(super) async fn create(context: &Context<'_>, asked: Create) -> Result<Reply
         let existing = rules::read(existing).map_err(failed)?;
         if asked.upsert {
             // It may stand in another project, whose rights count.
-            context.authorize("update", existing)?;
+            let existing = context.authorize("update", existing)?;
+            check_move(context, existing.get(), app)?;
         } else if existing.project() != app.project() {
             // Whoever may not see that project's applications does not learn that there is one.
             context.authorize("get", existing).map_err(|_refused| failed(ApplicationError::Different))?;
@@ -80,7 +81,8 @@ pub(super) async fn create(context: &Context<'_>, asked: Create) -> Result<Reply
     reply(&object)
 }
 
-/// Whether an application may go to another project: by the rights in both, and by the rules of the new one (API-126).
+/// Whether an application may go to another project: by the rights in both, and by the rules of the new one (API-126,
+/// REP-217).
 fn check_move(context: &Context<'_>, old: &Application, new: &Application) -> Result<(), Status> {
     if old.project() == new.project() {
         return Ok(());
@@ -89,6 +91,7 @@ fn check_move(context: &Context<'_>, old: &Application, new: &Application) -> Re
         application_object(app.project(), &old.metadata.namespace, &old.metadata.name, context.namespace())
     };
     context.check(Resource::Applications, "create", &object(new))?;
+    context.check(Resource::Applications, "update", &object(new))?;
     context.check(Resource::Applications, "update", &object(old))?;
     access::admitted(context, new)
 }
