@@ -183,6 +183,8 @@ def app(stage, admin, dev):
     dev("app", "manifests", "web", "--source", "live", out="more: x")
     dev("app", "delete-resource", "web", "--kind", "ConfigMap", "--resource-name", "cli", err="deleted", stdin="y\n")
     dev("app", "logs", "web", "--kind", "Deployment", "--name", "cli", "--group", "apps", "--tail", "5", out=r"\S")
+    dev("app", "logs", "web", "--kind", "Deployment", "--name", "cli", "--previous", out="previous terminated container", why="API-151")
+    dev("app", "logs", "web", "--kind", "Deployment", "--name", "cli", "--filter", "no such words", out=r"\A\Z")
     dev("app", "get", "web", "--show-operation", out=r"^Operation:\s+Sync")
     dev("app", "sync", "web", "--async")
     dev("app", "wait", "web", "--operation", "--timeout", "60", out="^Name:")

@@ -6,9 +6,9 @@ use std::time::Duration;
 
 use parking_lot::RwLock;
 use tiphys_object::Object;
-use tokio::sync::watch;
+use tokio::sync::{broadcast, watch};
 
-use crate::catalog::AppKey;
+use crate::catalog::{AppKey, ChangeKind};
 
 /// Time that a call gives the catalog to see what it wrote (API-117).
 const CATCH_UP: Duration = Duration::from_secs(2);
@@ -20,10 +20,17 @@ struct State {
     is_complete: bool,
 }
 
+/// Changes that a watcher may be behind; one that is further behind has to begin anew (API-123).
+const CHANGES_MAX: usize = 1_000;
+
+/// A change of a set, with what it is or was.
+pub type Change = (ChangeKind, Arc<Object>);
+
 /// The sets, by name, then namespace.
 pub struct SetCatalog {
     state: RwLock<State>,
     seen: watch::Sender<u64>,
+    changes: broadcast::Sender<Change>,
 }
 
 impl std::fmt::Debug for SetCatalog {
@@ -34,7 +41,11 @@ impl std::fmt::Debug for SetCatalog {
 
 impl Default for SetCatalog {
     fn default() -> Self {
-        Self { state: RwLock::default(), seen: watch::Sender::new(0) }
+        Self {
+            state: RwLock::default(),
+            seen: watch::Sender::new(0),
+            changes: broadcast::Sender::new(CHANGES_MAX),
+        }
     }
 }
 
@@ -45,14 +56,28 @@ impl SetCatalog {
         {
             let mut state = self.state.write();
             state.version = state.version.max(version);
-            state.objects.insert(AppKey::new(object.namespace(), object.name()), object);
+            let key = AppKey::new(object.namespace(), object.name());
+            let kind = match state.objects.insert(key, Arc::clone(&object)) {
+                Some(old) if old.metadata().resource_version == object.metadata().resource_version => None,
+                Some(_) => Some(ChangeKind::Modified),
+                None => Some(ChangeKind::Added),
+            };
+            if let Some(kind) = kind {
+                // Nobody may be watching.
+                drop(self.changes.send((kind, object)));
+            }
         }
         self.seen.send_replace(version);
     }
 
     /// Forgets a set that is gone.
     pub fn remove(&self, key: &AppKey) {
-        self.state.write().objects.remove(key);
+        {
+            let mut state = self.state.write();
+            if let Some(object) = state.objects.remove(key) {
+                drop(self.changes.send((ChangeKind::Deleted, object)));
+            }
+        }
         self.seen.send_modify(|_| {});
     }
 
@@ -65,6 +90,14 @@ impl SetCatalog {
     pub fn all(&self) -> Option<(Vec<Arc<Object>>, u64)> {
         let state = self.state.read();
         state.is_complete.then(|| (state.objects.values().map(Arc::clone).collect(), state.version))
+    }
+
+    /// All sets, and the changes from this moment on: none is missed and none comes twice (API-124). `None` before a first
+    /// list was complete.
+    pub fn follow(&self) -> Option<(Vec<Arc<Object>>, broadcast::Receiver<Change>)> {
+        let state = self.state.read();
+        let changes = self.changes.subscribe();
+        state.is_complete.then(|| (state.objects.values().map(Arc::clone).collect(), changes))
     }
 
     /// Waits until a set is seen as it was written, or gone where no version is wanted, two seconds at most.

@@ -1,5 +1,7 @@
 //! `ApplicationSets` (API-154..159).
 
+mod watch;
+
 use std::sync::Arc;
 
 use serde::Deserialize;
@@ -65,6 +67,7 @@ pub(super) async fn call(context: &Context<'_>, method: &str, message: Value) ->
             admit(context, &wanted, Verb::Create, None)?;
             json!({"applications": generated(context, &wanted.set).await?})
         }
+        "Watch" => return watch::watch(context, request::read(message)?),
         "Delete" => delete(context, request::read(message)?).await?,
         _ => return Err(unimplemented(method)),
     };
@@ -99,13 +102,16 @@ async fn found(
     Ok((proof, object))
 }
 
+fn selector_of(text: &str) -> Result<Selector, Status> {
+    if text.is_empty() {
+        return Ok(Selector::everything());
+    }
+    let parsed = text.parse::<Selector>();
+    parsed.map_err(|error| Status::invalid(format!("error parsing the selector: {error}")))
+}
+
 fn list(context: &Context<'_>, query: &Query) -> Result<Value, Status> {
-    let selector = if query.selector.is_empty() {
-        Selector::everything()
-    } else {
-        let parsed = query.selector.parse::<Selector>();
-        parsed.map_err(|error| Status::invalid(format!("error parsing the selector: {error}")))?
-    };
+    let selector = selector_of(&query.selector)?;
     let namespace = match query.appset_namespace.as_str() {
         "" => None,
         given => Some(namespace_of(context, given)?),

@@ -1,6 +1,7 @@
 //! Projects, repositories, clusters, sets, certificates and keys over REST (API section 5).
 
 use http::Method;
+use http_body_util::BodyExt as _;
 use serde_json::{Value, json};
 
 use crate::home::{Setup, ask};
@@ -245,7 +246,6 @@ async fn api_p_calls_that_nobody_answers_say_so_by_name() {
     let admin = home.account("admin");
     let calls = [
         ("GET", "/api/v1/projects/shop/links", "ListLinks"),
-        ("GET", "/api/v1/stream/applicationsets", "Watch"),
         ("GET", "/api/v1/applications/web/links", "ListLinks"),
         ("GET", "/api/v1/applications/web/resource/links", "ListResourceLinks"),
         ("POST", "/api/v1/repositories/https%3A%2F%2Fgit%2Fr/appdetails", "GetAppDetails"),
@@ -348,4 +348,43 @@ async fn aset_281_where_that_is_set_a_set_without_a_project_needs_more_than_righ
     assert!(status == 403 && text.contains("applicationsets, unscoped, *"), "{text}");
     lee.ok("POST", SETS, &set("all", "")).await;
     lee.ok("POST", &format!("{SETS}?upsert=true"), &set("mine", "")).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn api_155_a_watch_of_sets_shows_what_there_is_and_what_becomes_of_it() {
+    let home = setup().start().await;
+    let (admin, kim) = (home.account("admin"), home.account("kim"));
+    let set = |name: &str, project: &str| {
+        json!({"metadata": {"name": name}, "spec": {"generators": [{"list": {"elements": [{"n": "a"}]}}],
+            "template": {"metadata": {"name": "x-{{n}}"}, "spec": {"project": project,
+                "source": {"repoURL": "https://git/r", "path": "."}, "destination": {"name": "in-cluster"}}}}})
+    };
+    admin.ok("POST", SETS, &set("hidden", "default")).await;
+    kim.ok("POST", SETS, &set("seen", "shop")).await;
+    let path = "/applicationset.ApplicationSetService/Watch";
+    let mut request = call(path, "application/grpc", &[json!({})]);
+    request.headers_mut().insert("authorization", kim.bearer().parse().unwrap());
+    let mut body = home.server.http2(request).await.into_body();
+    let (mut told, mut read) = (Vec::new(), Vec::new());
+    let mut wait = async |count: usize| {
+        while told.len() < count {
+            let length = |read: &[u8]| u32::from_be_bytes(read[1..5].try_into().unwrap()) as usize + 5;
+            if read.len() < 5 || read.len() < length(&read) {
+                read.extend(body.frame().await.unwrap().unwrap().into_data().unwrap());
+                continue;
+            }
+            let message: Vec<u8> = read.drain(..length(&read)).collect();
+            let (messages, _) = crate::support::messages(path, &message);
+            told.extend(messages.iter().map(|message| {
+                let name = message["applicationSet"]["metadata"]["name"].as_str().unwrap();
+                format!("{} {name}", message["type"].as_str().unwrap())
+            }));
+        }
+        told.clone()
+    };
+    assert_eq!(wait(1).await, ["ADDED seen"], "nothing of other projects");
+    admin.ok("POST", SETS, &set("also-hidden", "default")).await;
+    kim.ok("POST", SETS, &set("new", "shop")).await;
+    kim.ok("DELETE", &format!("{SETS}/seen"), &Value::Null).await;
+    assert_eq!(wait(3).await, ["ADDED seen", "ADDED new", "DELETED seen"]);
 }
