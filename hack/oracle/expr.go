@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"oracle/pipe"
 	"reflect"
 	"strings"
 	"time"
@@ -18,7 +19,7 @@ type exprInput struct {
 
 func init() {
 	// As a trigger of notifications runs it: no environment is declared, and types of literals are checked.
-	register("go.expr", func(in exprInput) (any, error) {
+	pipe.Register("go.expr", func(in exprInput) (any, error) {
 		program, err := expr.Compile(in.Expression)
 		if err != nil {
 			return nil, err
@@ -29,7 +30,7 @@ func init() {
 		return often(in.Expression, func() (any, error) { return expr.Run(program, in.Env) })
 	})
 	// As a deep link runs it: nothing is checked or simplified before.
-	register("go.expr_unchecked", func(in exprInput) (any, error) {
+	pipe.Register("go.expr_unchecked", func(in exprInput) (any, error) {
 		if in.Env == nil {
 			in.Env = object{}
 		}

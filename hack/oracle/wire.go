@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"oracle/pipe"
 
 	"google.golang.org/protobuf/encoding/protojson"
 	"google.golang.org/protobuf/proto"
@@ -67,7 +68,7 @@ var kubernetes = map[string]func() generated{
 
 func init() {
 	// Takes an encoded FileDescriptorSet; protodesc checks it as protoc would.
-	register("wire.schema", func(in struct{ Hex string }) (any, error) {
+	pipe.Register("wire.schema", func(in struct{ Hex string }) (any, error) {
 		raw, err := hex.DecodeString(in.Hex)
 		if err != nil {
 			return nil, err
@@ -83,7 +84,7 @@ func init() {
 		return files.NumFiles(), nil
 	})
 	// Reads bytes as a message; answers with its protojson and with the bytes that the library itself writes.
-	register("wire.decode", func(in struct{ Message, Hex string }) (any, error) {
+	pipe.Register("wire.decode", func(in struct{ Message, Hex string }) (any, error) {
 		raw, err := hex.DecodeString(in.Hex)
 		if err != nil {
 			return nil, err
@@ -107,7 +108,7 @@ func init() {
 		return map[string]any{"json": json.RawMessage(text), "hex": hex.EncodeToString(again)}, nil
 	})
 	// Reads JSON into a type of Kubernetes; answers with its bytes and its own JSON.
-	register("wire.kubernetes", func(in struct {
+	pipe.Register("wire.kubernetes", func(in struct {
 		Message string
 		Value   json.RawMessage
 		Hex     string

@@ -41,7 +41,7 @@ use turns::{Size, Turns};
 /// Version of the renderers; part of every key.
 const RENDERER_VERSION: &str = "1";
 /// Bytes of rendered objects that are kept although no application holds them.
-const RELEASED_BYTES_MAX: u64 = 32 * 1024 * 1024;
+const RELEASED_BYTES_MAX: u64 = 8 * 1024 * 1024;
 /// Failures that are remembered.
 const FAILURES_MAX: u64 = 10_000;
 /// Sources of which it is known how far they read.

@@ -142,8 +142,11 @@ pub enum Form {
     Json,
 }
 
-/// Writes a message in one of its forms, in pieces that others may share.
-pub type Written = Arc<dyn Fn(Form) -> Result<Vec<Bytes>, Status> + Send + Sync>;
+/// Pieces of a message, made one after the other: a large one is never whole in memory where nobody needs it whole.
+pub type Pieces = Box<dyn Iterator<Item = Result<Bytes, Status>> + Send>;
+
+/// Writes a message in one of its forms.
+pub type Written = Arc<dyn Fn(Form) -> Pieces + Send + Sync>;
 
 /// A message of an answer.
 #[derive(Clone)]
@@ -181,8 +184,13 @@ impl Message {
         self.about.as_ref()
     }
 
-    /// The message in one form.
+    /// The whole message in one form.
     pub(crate) fn write(&self, method: &Method, form: Form) -> Result<Vec<Bytes>, Status> {
+        self.pieces(method, form)?.collect()
+    }
+
+    /// The message in one form, as far as it is asked for.
+    pub(crate) fn pieces(&self, method: &Method, form: Form) -> Result<Pieces, Status> {
         use tiphys_wire::proto::{self, Secrets};
         let misfit = |misfit: &dyn fmt::Display| {
             // A bug of ours: what we answer with is not what the tables say.
@@ -190,19 +198,24 @@ impl Message {
             Status::internal("the answer cannot be written")
         };
         match (&self.content, form) {
-            (Content::Written(written), form) => written(form),
+            (Content::Written(written), form) => Ok(written(form)),
             (Content::Value(value), Form::Binary) => {
                 let bytes = proto::encode(schema(), method.response, value, Secrets::Dropped);
-                bytes.map(|bytes| vec![bytes.into()]).map_err(|error| misfit(&error))
+                bytes.map(one_piece).map_err(|error| misfit(&error))
             }
             (Content::Value(value), Form::Json) => {
                 let mut out = Vec::new();
                 tiphys_wire::json::write(schema(), method.response, value, Secrets::Dropped, &mut out)
                     .map_err(|error| misfit(&error))?;
-                Ok(vec![out.into()])
+                Ok(one_piece(out))
             }
         }
     }
+}
+
+/// Something that is written whole.
+pub(crate) fn one_piece(bytes: Vec<u8>) -> Pieces {
+    Box::new(std::iter::once(Ok(bytes.into())))
 }
 
 impl fmt::Debug for Message {

@@ -85,7 +85,8 @@ impl Entry {
             labels: object.metadata().labels.clone(),
             repository: source.into(),
             destination: app.spec.destination.clone(),
-            json: json.into(),
+            // Without the room it grew into: there is one for each application.
+            json: json.into_boxed_slice().into(),
         })
     }
 

@@ -71,7 +71,12 @@ func execute(in templateInput) (any, error) {
 }
 
 func withSprig(in templateInput) (string, error) {
-	t := template.New("t").Funcs(sprig.TxtFuncMap()).Funcs(inOrder).Funcs(template.FuncMap{
+	functions := sprig.TxtFuncMap()
+	// What tells of the machine is offered to no template of tiphys.
+	for _, name := range []string{"env", "expandenv", "getHostByName"} {
+		delete(functions, name)
+	}
+	t := template.New("t").Funcs(functions).Funcs(inOrder).Funcs(template.FuncMap{
 		"toYaml": func(v any) (string, error) {
 			data, err := yaml.Marshal(v)
 			return strings.TrimSuffix(string(data), "\n"), err

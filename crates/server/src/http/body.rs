@@ -1,6 +1,5 @@
 //! Bodies: reading them within bounds, and those that we answer with.
 
-use std::convert::Infallible;
 use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
@@ -10,22 +9,27 @@ use http_body_util::{BodyExt as _, Empty, Full, StreamBody};
 use hyper::body::{Frame, Incoming};
 use tiphys_wire::status::Code;
 
-use crate::call::Status;
+use crate::call::{Pieces, Status};
+
+/// The rest of an answer cannot be made. The connection or stream is cut, so that nobody takes a part for the whole.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("the rest of the answer cannot be made")]
+pub struct CutOff;
 
 /// A body that we answer with.
-pub type Body = UnsyncBoxBody<Bytes, Infallible>;
+pub type Body = UnsyncBoxBody<Bytes, CutOff>;
 
 /// Time between two pieces of a body.
 const STALL_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// No body.
 pub fn empty() -> Body {
-    Empty::new().boxed_unsync()
+    Empty::new().map_err(|never| match never {}).boxed_unsync()
 }
 
 /// A body that is there.
 pub fn full(bytes: impl Into<Bytes>) -> Body {
-    Full::new(bytes.into()).boxed_unsync()
+    Full::new(bytes.into()).map_err(|never| match never {}).boxed_unsync()
 }
 
 /// A body in pieces that are there.
@@ -34,10 +38,27 @@ pub fn pieces(pieces: Vec<Bytes>) -> Body {
     StreamBody::new(futures::stream::iter(frames)).boxed_unsync()
 }
 
+/// A body whose pieces are made while it is sent.
+pub(crate) fn made(pieces: Pieces) -> Body {
+    let frames = futures::stream::unfold(Some(pieces), |pieces| async move {
+        let mut pieces = pieces?;
+        // A reader that keeps up must not keep the thread from everybody else.
+        tokio::task::yield_now().await;
+        match pieces.next()? {
+            Ok(piece) => Some((Ok(Frame::data(piece)), Some(pieces))),
+            Err(status) => {
+                tracing::error!(%status, "an answer is cut off");
+                Some((Err(CutOff), None))
+            }
+        }
+    });
+    StreamBody::new(frames).boxed_unsync()
+}
+
 /// A body that is made while it is sent.
 pub fn frames(frames: impl Stream<Item = Frame<Bytes>> + Send + 'static) -> Body {
     use futures::StreamExt as _;
-    StreamBody::new(frames.map(Ok::<_, Infallible>)).boxed_unsync()
+    StreamBody::new(frames.map(Ok::<_, CutOff>)).boxed_unsync()
 }
 
 /// The next piece of a body that arrives; `None` at its end.

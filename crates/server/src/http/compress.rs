@@ -7,6 +7,8 @@ use flate2::Compression;
 use flate2::write::GzEncoder;
 use http::{HeaderMap, header};
 
+use crate::call::{Pieces, Status};
+
 /// Bytes below which nothing is gained.
 const BYTES_MIN: usize = 1_024;
 /// Bytes above which others would wait for the thread.
@@ -38,30 +40,60 @@ pub(crate) fn accepted(headers: &HeaderMap) -> Encoding {
     if takes_gzip { Encoding::Gzip } else { Encoding::Identity }
 }
 
-/// Packs the pieces of an answer, if that gains something.
-pub(crate) async fn pack(pieces: Vec<Bytes>, encoding: Encoding) -> (Vec<Bytes>, Encoding) {
-    let length: usize = pieces.iter().map(Bytes::len).sum();
-    if encoding == Encoding::Identity || length < BYTES_MIN {
-        return (pieces, Encoding::Identity);
+/// An answer as it is sent.
+pub(crate) enum Packed {
+    /// As it is, and all there.
+    Whole(Vec<Bytes>),
+    /// As it is, made while it is sent.
+    Made(Pieces),
+    /// Packed.
+    Gzip(Bytes),
+}
+
+/// Packs the pieces of an answer, if that gains something. A large one is made and packed where it holds nobody up, and
+/// never whole in memory.
+///
+/// # Errors
+/// When a piece cannot be made, as far as that is seen before the answer begins.
+pub(crate) async fn pack(mut pieces: Pieces, encoding: Encoding) -> Result<Packed, Status> {
+    let (mut whole, mut length) = (Vec::new(), 0_usize);
+    let mut is_all = true;
+    for piece in &mut pieces {
+        let piece = piece?;
+        length += piece.len();
+        whole.push(piece);
+        if length > BYTES_INLINE_MAX {
+            is_all = false;
+            break;
+        }
     }
-    let packed = if length <= BYTES_INLINE_MAX {
-        packed(&pieces)
-    } else {
-        let pieces = pieces.clone();
-        tokio::task::spawn_blocking(move || packed(&pieces)).await.ok().flatten()
-    };
-    match packed {
-        Some(packed) => (vec![packed.into()], Encoding::Gzip),
-        None => (pieces, Encoding::Identity),
+    if is_all {
+        if encoding == Encoding::Identity || length < BYTES_MIN {
+            return Ok(Packed::Whole(whole));
+        }
+        return packed(whole.into_iter().map(Ok)).map(Packed::Gzip);
+    }
+    let pieces = whole.into_iter().map(Ok).chain(pieces);
+    match encoding {
+        Encoding::Identity => Ok(Packed::Made(Box::new(pieces))),
+        Encoding::Gzip => {
+            let packing = tokio::task::spawn_blocking(move || packed(pieces));
+            packing.await.map_err(|_ended| failed())?.map(Packed::Gzip)
+        }
     }
 }
 
-fn packed(pieces: &[Bytes]) -> Option<Vec<u8>> {
+fn failed() -> Status {
+    Status::internal("the answer cannot be packed")
+}
+
+fn packed(pieces: impl Iterator<Item = Result<Bytes, Status>>) -> Result<Bytes, Status> {
     let mut encoder = GzEncoder::new(Vec::new(), Compression::fast());
     for piece in pieces {
-        encoder.write_all(piece).ok()?;
+        // Writing to memory does not fail.
+        encoder.write_all(&piece?).map_err(|_unwritable| failed())?;
     }
-    encoder.finish().ok()
+    encoder.finish().map(Bytes::from).map_err(|_unwritable| failed())
 }
 
 #[cfg(test)]

@@ -17,11 +17,13 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use super::body::{self, Body};
-use super::compress::{self, Encoding};
+use super::compress::{self, Encoding, Packed};
 use super::cookie::Cookies;
 use super::invoke::{self, Bounds, Ending};
 use super::{download, grpc, plain};
-use crate::call::{Admitted, Api, Form, Head, Message, Payload, Reply, Requests, Status, Via};
+use crate::call::{
+    Admitted, Api, Form, Head, Message, Payload, Pieces, Reply, Requests, Status, Via, one_piece,
+};
 
 /// Time between two signs of life of an event stream (API-P27).
 const KEEP_ALIVE: Duration = Duration::from_secs(15);
@@ -152,16 +154,22 @@ impl Rest {
         let method = head.description();
         let selection = head.fields.as_ref().filter(|_| SELECTABLE.contains(&method.path.as_str()));
         match payload {
-            Payload::One(answer) => match written(&answer, method, selection) {
-                Ok(pieces) => {
-                    ending.with(Code::Ok);
-                    json_response(pieces, asked.encoding).await
+            Payload::One(answer) => {
+                let packing = async {
+                    let pieces = written(&answer, method, selection)?;
+                    compress::pack(pieces, asked.encoding).await
+                };
+                match packing.await {
+                    Ok(packed) => {
+                        ending.with(Code::Ok);
+                        json_response(packed)
+                    }
+                    Err(status) => {
+                        ending.with(status.code);
+                        failed(&status)
+                    }
                 }
-                Err(status) => {
-                    ending.with(status.code);
-                    failed(&status)
-                }
-            },
+            }
             Payload::Stream(stream) if asked.is_download => {
                 download::response(message, stream, self.stopping.clone(), ending)
             }
@@ -190,12 +198,11 @@ struct Asked {
 }
 
 /// The JSON of a message, without what was not selected.
-fn written(message: &Message, method: &Method, selection: Option<&Selection>) -> Result<Vec<Bytes>, Status> {
-    let pieces = message.write(method, Form::Json)?;
-    let Some(selection) = selection else { return Ok(pieces) };
-    let mut value = parsed(&pieces)?;
+fn written(message: &Message, method: &Method, selection: Option<&Selection>) -> Result<Pieces, Status> {
+    let Some(selection) = selection else { return message.pieces(method, Form::Json) };
+    let mut value = parsed(&message.write(method, Form::Json)?)?;
     selection.apply(&mut value);
-    Ok(vec![value.to_string().into()])
+    Ok(one_piece(value.to_string().into()))
 }
 
 fn parsed(pieces: &[Bytes]) -> Result<Value, Status> {
@@ -203,11 +210,15 @@ fn parsed(pieces: &[Bytes]) -> Result<Value, Status> {
     serde_json::from_slice(&whole).map_err(|_unreadable| Status::internal("the answer cannot be read"))
 }
 
-async fn json_response(pieces: Vec<Bytes>, encoding: Encoding) -> Response<Body> {
-    let (pieces, encoding) = compress::pack(pieces, encoding).await;
-    let mut response = Response::new(body::pieces(pieces));
+fn json_response(packed: Packed) -> Response<Body> {
+    let is_gzip = matches!(packed, Packed::Gzip(_));
+    let mut response = Response::new(match packed {
+        Packed::Whole(pieces) => body::pieces(pieces),
+        Packed::Made(pieces) => body::made(pieces),
+        Packed::Gzip(bytes) => body::full(bytes),
+    });
     json_headers(response.headers_mut());
-    if encoding == Encoding::Gzip {
+    if is_gzip {
         response.headers_mut().insert(header::CONTENT_ENCODING, HeaderValue::from_static("gzip"));
     }
     response.headers_mut().insert(header::VARY, HeaderValue::from_static("Accept-Encoding"));

@@ -96,6 +96,31 @@ async fn api_20_answers_are_packed_for_those_who_take_it() {
     assert_eq!(plain.2, text);
 }
 
+/// B8: a large answer is made while it is sent, or packed; one that cannot be made to its end never looks whole.
+#[tokio::test]
+async fn api_20_a_large_answer_is_sent_as_it_is_made_and_cut_off_where_it_breaks() {
+    let server = Server::start().await;
+    let get = async |selector: &str, encoding: &'static str| {
+        let path = format!("/api/v1/applications?selector={selector}");
+        let request = Request::get(path).header("accept-encoding", encoding).body(Bytes::new()).unwrap();
+        let response = server.http1(request).await;
+        let status = response.status().as_u16();
+        (status, response.into_body().collect().await.map(http_body_util::Collected::to_bytes))
+    };
+    let (_, plain) = get("large", "identity").await;
+    let plain = plain.unwrap();
+    assert_eq!((plain.len(), plain.first(), plain.last()), (400_000, Some(&b'a'), Some(&b't')));
+    let (_, packed) = get("large", "gzip").await;
+    let mut unpacked = Vec::new();
+    flate2::read::GzDecoder::new(packed.unwrap().as_ref()).read_to_end(&mut unpacked).unwrap();
+    assert_eq!(unpacked, plain);
+    let (status, broken) = get("breaks", "identity").await;
+    assert!(status == 200 && broken.is_err(), "the connection is cut");
+    let (status, broken) = get("breaks", "gzip").await;
+    let text = String::from_utf8(broken.unwrap().to_vec()).unwrap();
+    assert!(status == 500 && text.contains("broken"), "{status} {text}");
+}
+
 #[tokio::test]
 async fn api_33_sessions_become_cookies() {
     let server = Server::start().await;

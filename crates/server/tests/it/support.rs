@@ -15,7 +15,7 @@ use hyper_util::rt::{TokioExecutor, TokioIo};
 use parking_lot::Mutex;
 use serde_json::{Value, json};
 use tiphys_api::secret::Secret;
-use tiphys_server::call::{Admitted, Api, Head, Message, Reply, Requests, Status};
+use tiphys_server::call::{Admitted, Api, Head, Message, Pieces, Reply, Requests, Status};
 use tiphys_server::http::cookie::Cookies;
 use tiphys_server::http::{Bounds, Front, FrontOptions};
 use tiphys_server::identity::{Claims, Identity};
@@ -80,7 +80,8 @@ impl Api for Scripted {
                 "/application.ApplicationService/PodLogs" => Ok(Reply::stream(logs(&text("name")))),
                 "/application.ApplicationService/Watch" => Ok(Reply::stream(events())),
                 "/application.ApplicationService/List" => {
-                    let written = |_| Ok(vec![Bytes::from_static(b"abc"), Bytes::from_static(b"def")]);
+                    let selector = text("selector");
+                    let written = move |_| list(&selector);
                     Ok(Reply::message(Message::written(Arc::new(written))))
                 }
                 "/application.ApplicationService/Get" => match text("name").as_str() {
@@ -101,6 +102,16 @@ impl Api for Scripted {
 
     fn ended(&self, head: &Head, _: Option<&Identity>, code: Code, _: Duration) {
         self.ended.lock().push((head.description().name.to_owned(), code));
+    }
+}
+
+/// A small list, a large one, or one that breaks off where nobody sees it from the beginning.
+fn list(selector: &str) -> Pieces {
+    let large = || (0..20).map(|n: u8| Ok(Bytes::from(vec![b'a' + n; 20_000])));
+    match selector {
+        "large" => Box::new(large()),
+        "breaks" => Box::new(large().chain([Err(Status::internal("broken"))]).chain(large())),
+        _ => Box::new([b"abc", b"def"].map(|piece| Ok(Bytes::from_static(piece))).into_iter()),
     }
 }
 

@@ -9,12 +9,12 @@ use tiphys_object::selector::Selector;
 use tiphys_policy::rbac::{Filter, Resource};
 use tiphys_wire::proto::{Secrets, encode, writer};
 use tiphys_wire::schema;
-use tiphys_wire::selection::Selection;
+use tiphys_wire::selection::ApplicationFields;
 use tiphys_wire::status::Code;
 
 use super::requests::{Named, Query};
 use super::{access as find, health, is_enabled, namespace_of, reply_in_full, settle};
-use crate::call::{Form, Message, Reply, Status};
+use crate::call::{Form, Message, Pieces, Reply, Status};
 use crate::catalog::{self, AppKey, ChangeKind, Entry, Snapshot};
 use crate::live::Live;
 use crate::services::context::Context;
@@ -69,46 +69,75 @@ pub(super) fn list(context: &Context<'_>, query: Query) -> Result<Reply, Status>
     let Snapshot { entries, version } = context.parts.catalog.snapshot();
     let wanted = Wanted::new(context, query)?;
     let shown: Vec<Arc<Entry>> = entries.into_iter().filter(|entry| wanted.has(entry)).collect();
-    let fields = context.call().head.fields.clone();
+    let fields = context.call().head.fields.as_ref().map(|fields| Arc::new(fields.of_applications()));
+    let shown: Arc<[Arc<Entry>]> = shown.into();
     let written = move |form| match form {
-        Form::Json => json(&shown, version, fields.as_ref()),
+        Form::Json => json(&shown, version, fields.clone()),
         Form::Binary => binary(&shown, version),
     };
     Ok(Reply::message(Message::written(Arc::new(written))))
 }
 
+/// Bytes of a list that are made and sent at once.
+const PIECE_BYTES: usize = 32 << 10;
+
 /// The bytes of all, one after the other; with a selection each as far as it is selected (API-P30).
-fn json(entries: &[Arc<Entry>], version: u64, fields: Option<&Selection>) -> Result<Vec<Bytes>, Status> {
-    let mut pieces =
-        vec![Bytes::from(format!(r#"{{"metadata":{{"resourceVersion":"{version}"}},"items":["#))];
-    for (at, entry) in entries.iter().enumerate() {
-        if at > 0 {
-            pieces.push(Bytes::from_static(b","));
+fn json(entries: &Arc<[Arc<Entry>]>, version: u64, fields: Option<Arc<ApplicationFields>>) -> Pieces {
+    let head = format!(r#"{{"metadata":{{"resourceVersion":"{version}"}},"items":["#);
+    let (entries, mut at) = (Arc::clone(entries), 0);
+    let items = std::iter::from_fn(move || {
+        let mut piece = Vec::new();
+        while piece.len() < PIECE_BYTES {
+            let Some(entry) = entries.get(at) else { break };
+            if at > 0 {
+                piece.push(b',');
+            }
+            at += 1;
+            match &fields {
+                None => piece.extend_from_slice(&entry.json),
+                Some(fields) => {
+                    if let Err(status) = fields.write(&entry.json, &mut piece).map_err(unreadable) {
+                        return Some(Err(status));
+                    }
+                }
+            }
         }
-        pieces.push(match fields {
-            None => entry.json.clone(),
-            Some(fields) => fields.application(&entry.value()?).to_string().into(),
-        });
-    }
-    pieces.push(Bytes::from_static(b"]}"));
-    Ok(pieces)
+        (!piece.is_empty()).then(|| Ok(Bytes::from(piece)))
+    });
+    let ends = |text: Bytes| std::iter::once(Ok(text));
+    Box::new(ends(head.into()).chain(items).chain(ends(Bytes::from_static(b"]}"))))
 }
 
 /// The same for gRPC.
-fn binary(entries: &[Arc<Entry>], version: u64) -> Result<Vec<Bytes>, Status> {
+fn binary(entries: &Arc<[Arc<Entry>]>, version: u64) -> Pieces {
     let mut metadata = Vec::new();
     writer::bytes(&mut metadata, 2, version.to_string().as_bytes());
     let mut head = Vec::new();
     writer::bytes(&mut head, 1, &metadata);
-    let mut pieces = vec![Bytes::from(head)];
-    for entry in entries {
-        let bytes = encode(schema(), catalog::application(), &entry.value()?, Secrets::Dropped);
-        let bytes = bytes.map_err(|_misfit| Status::internal("an application cannot be written"))?;
-        let mut piece = Vec::with_capacity(bytes.len() + 8);
-        writer::bytes(&mut piece, 2, &bytes);
-        pieces.push(piece.into());
-    }
-    Ok(pieces)
+    let (entries, mut at) = (Arc::clone(entries), 0);
+    let items = std::iter::from_fn(move || {
+        let entry = entries.get(at)?;
+        at += 1;
+        let value = match entry.value() {
+            Ok(value) => value,
+            Err(status) => return Some(Err(status)),
+        };
+        let bytes = encode(schema(), catalog::application(), &value, Secrets::Dropped);
+        Some(bytes.map_err(unwritable).map(|bytes| {
+            let mut piece = Vec::with_capacity(bytes.len() + 8);
+            writer::bytes(&mut piece, 2, &bytes);
+            piece.into()
+        }))
+    });
+    Box::new(std::iter::once(Ok(head.into())).chain(items))
+}
+
+fn unreadable<E>(_error: E) -> Status {
+    Status::internal("an application cannot be read")
+}
+
+fn unwritable<E>(_misfit: E) -> Status {
+    Status::internal("an application cannot be written")
 }
 
 /// One application; with `refresh` as it is after a new comparison (API-121, API-122).
@@ -167,23 +196,25 @@ pub(super) async fn refresh(context: &Context<'_>, key: &AppKey, is_hard: bool) 
 /// An event of a watch.
 pub(super) fn event(kind: ChangeKind, entry: &Arc<Entry>) -> Message {
     let (about, entry) = (format!("{}/{}", entry.key.namespace, entry.key.name), Arc::clone(entry));
-    let written = move |form| match form {
-        Form::Json => {
-            let head = format!(r#"{{"type":"{}","application":"#, kind.as_str());
-            Ok(vec![Bytes::from(head), entry.json.clone(), Bytes::from_static(b"}")])
-        }
-        Form::Binary => {
-            let members =
-                [("type".to_owned(), kind.as_str().into()), ("application".to_owned(), entry.value()?)];
-            let value = Value::Object(Map::from_iter(members));
-            let id = schema().find("v1.ApplicationWatchEvent").unwrap_or_else(schema::MessageId::first);
-            let bytes = encode(schema(), id, &value, Secrets::Dropped);
-            bytes
-                .map(|bytes| vec![bytes.into()])
-                .map_err(|_misfit| Status::internal("an event cannot be written"))
+    let written = move |form| -> Pieces {
+        match form {
+            Form::Json => {
+                let head = format!(r#"{{"type":"{}","application":"#, kind.as_str());
+                let pieces = [Bytes::from(head), entry.json.clone(), Bytes::from_static(b"}")];
+                Box::new(pieces.into_iter().map(Ok))
+            }
+            Form::Binary => Box::new(std::iter::once(binary_event(kind, &entry))),
         }
     };
     Message::written(Arc::new(written)).about(about.into())
+}
+
+fn binary_event(kind: ChangeKind, entry: &Entry) -> Result<Bytes, Status> {
+    let members = [("type".to_owned(), kind.as_str().into()), ("application".to_owned(), entry.value()?)];
+    let value = Value::Object(Map::from_iter(members));
+    let id = schema().find("v1.ApplicationWatchEvent").unwrap_or_else(schema::MessageId::first);
+    let bytes = encode(schema(), id, &value, Secrets::Dropped);
+    bytes.map(Bytes::from).map_err(|_misfit| Status::internal("an event cannot be written"))
 }
 
 /// An event of a watch of one application, with the health of its resources (API-118).
