@@ -8,7 +8,7 @@ use jiff::SignedDuration;
 
 /// The text is not a duration.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("time: invalid duration {0:?}")]
+#[error("time: invalid duration {}", crate::time::quote(.0.as_bytes()))]
 pub struct DurationError(String);
 
 const MICROSECOND: u64 = 1_000;

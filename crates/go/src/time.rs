@@ -29,7 +29,7 @@ pub const RFC_3339_NANO: &str = "2006-01-02T15:04:05.999999999Z07:00";
 #[non_exhaustive]
 pub enum TimeError {
     /// The text does not look like the layout.
-    #[error("parsing time: cannot parse {rest:?} as {wanted:?}")]
+    #[error("parsing time: cannot parse {} as {}", quote(rest.as_bytes()), quote(wanted.as_bytes()))]
     Shape {
         /// What was left to read.
         rest: String,
@@ -37,7 +37,7 @@ pub enum TimeError {
         wanted: String,
     },
     /// The text goes on after the end of the layout.
-    #[error("parsing time: extra text: {0:?}")]
+    #[error("parsing time: extra text: {}", quote(.0.as_bytes()))]
     Extra(String),
     /// A number is too large for what it counts.
     #[error("parsing time: {0} out of range")]
@@ -45,6 +45,21 @@ pub enum TimeError {
     /// A zone that the zone data does not know.
     #[error("unknown time zone {0}")]
     Zone(String),
+}
+
+/// A text in errors about times and durations: bytes that are not printable ASCII are told as numbers.
+pub(crate) fn quote(text: &[u8]) -> String {
+    let mut quoted = String::with_capacity(text.len() + 2);
+    quoted.push('"');
+    for byte in text {
+        match byte {
+            b'"' | b'\\' => quoted.extend(['\\', char::from(*byte)]),
+            b' '..=0x7f => quoted.push(char::from(*byte)),
+            _ => quoted.push_str(&format!("\\x{byte:02x}")),
+        }
+    }
+    quoted.push('"');
+    quoted
 }
 
 /// How a time is read and shown. Empty texts stand for the defaults.
@@ -74,4 +89,20 @@ fn or_default<'t>(layout: &'t str, default: &'t str) -> &'t str {
 pub fn unix_nanoseconds(time: Timestamp) -> i64 {
     let since: SignedDuration = time.duration_since(Timestamp::UNIX_EPOCH);
     since.as_secs().wrapping_mul(1_000_000_000).wrapping_add(i64::from(since.subsec_nanos()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// RND-191: found by the fuzzer.
+    #[test]
+    fn rnd_191_errors_about_times_tell_bytes_that_are_no_printable_ascii_as_numbers() {
+        assert_eq!(quote("a\"b\\\u{7f}".as_bytes()), "\"a\\\"b\\\\\u{7f}\"");
+        assert_eq!(quote("é\n".as_bytes()), r#""\xc3\xa9\x0a""#);
+        let error = parse("15:04", "12:30é").map_err(|error| error.to_string());
+        assert_eq!(error, Err(r#"parsing time: extra text: "\xc3\xa9""#.to_owned()));
+        let error = crate::duration::parse("1é").map_err(|error| error.to_string());
+        assert_eq!(error, Err(r#"time: invalid duration "1\xc3\xa9""#.to_owned()));
+    }
 }

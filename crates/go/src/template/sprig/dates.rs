@@ -4,10 +4,9 @@ use super::numbers::parse_decimal;
 use crate::duration;
 use crate::template::error::Failure;
 use crate::template::functions::{Call, Function, Type};
-use crate::template::quote::quote;
 use crate::template::time::{SECOND, TIME, Time, round_duration};
 use crate::template::value::Value;
-use crate::time::TimeError;
+use crate::time::{TimeError, quote};
 use jiff::{SignedDuration, Timestamp};
 
 const ANY: &[Type] = &[Type::Any];
