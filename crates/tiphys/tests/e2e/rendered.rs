@@ -169,7 +169,9 @@ async fn rnd_81_an_overlay_in_git_goes_live_and_its_generated_names_follow() {
     assert_eq!(before.len(), 1);
     world.push(&repo, &[("prod/text", "two")]).await;
     world.until_gone(CONFIG_MAPS, &ns, &before[0]).await;
-    assert_eq!(made().await.len(), 1, "the new one took the place of the old one");
+    // The old one goes first.
+    let count = || async { json!(made().await.len()) };
+    world.until("the new one took the place of the old one", count, |count| *count == 1).await;
     world.until_synced(&app).await;
     measure(&world, "overlay in git", &repo, &ns, "settings-x", |text| {
         let mut object = config_map("settings", "1");
