@@ -55,7 +55,10 @@ pub(crate) fn quote(text: &[u8]) -> String {
         match byte {
             b'"' | b'\\' => quoted.extend(['\\', char::from(*byte)]),
             b' '..=0x7f => quoted.push(char::from(*byte)),
-            _ => quoted.push_str(&format!("\\x{byte:02x}")),
+            _ => {
+                let digit = |half: u8| char::from_digit(half.into(), 16).unwrap_or('0');
+                quoted.extend(['\\', 'x', digit(byte >> 4), digit(byte & 15)]);
+            }
         }
     }
     quoted.push('"');
