@@ -43,8 +43,15 @@ pub async fn events_about(
         let mut found = Vec::new();
         while let Some(event) = next_of_first_list(&mut events).await? {
             let ObjectEvent::Upsert(received) = event else { continue };
-            let Ok(event) = received.read() else { continue };
-            let mut value = event.to_value().unwrap_or_default();
+            // One that cannot be read hides no other, and is not hidden itself.
+            let read = received.read().map_err(|bad| bad.to_string());
+            let mut value = match read.and_then(|event| event.to_value().map_err(|error| error.to_string())) {
+                Ok(value) => value,
+                Err(reason) => {
+                    tracing::warn!(reason, "an event is left out");
+                    continue;
+                }
+            };
             let is_meant = value.pointer("/involvedObject/uid").and_then(Value::as_str) == Some(uid);
             if is_meant && found.len() < EVENTS_MAX {
                 if let Some(members) = value.as_object_mut() {

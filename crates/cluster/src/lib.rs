@@ -34,5 +34,5 @@ pub use objects::{ObjectEvent, ObjectQuery, Received, Unreadable, next_of_first_
 pub use watch::Jitter;
 pub use write::{
     Applied, ApplyMethod, ApplyOptions, DeleteOptions, Deleted, Known, Outcome, PatchKind, Propagation,
-    Target, Writer, hinted, without_values,
+    Removal, Target, Writer, hinted, without_values,
 };

@@ -17,7 +17,7 @@ use http::Method;
 use serde_json::{Value, json};
 use smol_str::SmolStr;
 use tiphys_api::names::FIELD_MANAGER;
-use tiphys_object::{Gvk, Object, ResourceKey, access};
+use tiphys_object::{Gvk, Metadata, Object, ResourceKey, access};
 use tiphys_policy::permit::Permit;
 
 pub use apply::{ApplyMethod, ApplyOptions, Known};
@@ -94,6 +94,31 @@ pub struct DeleteOptions {
     pub grace_seconds: Option<u32>,
     /// Ask what would happen, without doing it.
     pub is_dry_run: bool,
+}
+
+/// How somebody wants an object deleted (API-140).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Removal {
+    /// At once, without the time that it would get to end.
+    pub force: bool,
+    /// What it owns stays.
+    pub orphan: bool,
+}
+
+impl Removal {
+    /// What that means for the object that was seen: a namesake that was made meanwhile is another one.
+    pub fn options(self, seen: &Metadata) -> DeleteOptions {
+        DeleteOptions {
+            propagation: match self {
+                Self { orphan: true, .. } => Propagation::Orphan,
+                Self { force: true, .. } => Propagation::Background,
+                Self { .. } => Propagation::Foreground,
+            },
+            uid: Some(seen.uid.clone()),
+            grace_seconds: (self.force && !self.orphan).then_some(0),
+            ..DeleteOptions::default()
+        }
+    }
 }
 
 /// How a patch is to be read.

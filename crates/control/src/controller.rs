@@ -6,7 +6,7 @@ use std::sync::Arc;
 use serde_json::Value;
 use tiphys_api::application::HealthStatus;
 use tiphys_api::{Application, ApplicationSet, repo_url};
-use tiphys_cluster::{Connection, LogLines, LogQuery, PatchKind};
+use tiphys_cluster::{Connection, LogLines, LogQuery, PatchKind, Removal};
 use tiphys_engine::actions::Action;
 use tiphys_lifecycle::refresh::Level;
 use tiphys_lifecycle::webhook::{Push, SetEvent};
@@ -19,7 +19,7 @@ use crate::context::Context;
 use crate::control_plane::{Access, ControlPlane, StartError};
 use crate::metrics::{AppInfo, ClusterInfo, Found};
 use crate::queue::Priority;
-use crate::reconcile::resource::{self, PodFilter, Removal};
+use crate::reconcile::resource;
 use crate::reconcile::shown::{self, ShowError};
 use crate::sets::{self, Sets};
 use crate::settings_watch::SettingsWatch;
@@ -246,16 +246,16 @@ impl Controller {
         Box::pin(resource::events(&self.context, &AppKey::new(namespace, name), about)).await
     }
 
-    /// The pods of an application that a filter means: namespace and name of each (API-149).
+    /// The pods of an application that are a resource or belong to one: namespace and name of each (API-149).
     ///
     /// # Errors
     /// When the application or its cluster is not known.
     pub async fn pods(
         &self,
         (namespace, name): (&str, &str),
-        filter: &PodFilter,
+        below: &ResourceKey,
     ) -> Result<Vec<(String, String)>, ShowError> {
-        Box::pin(resource::pods(&self.context, &AppKey::new(namespace, name), filter)).await
+        Box::pin(resource::pods(&self.context, &AppKey::new(namespace, name), below)).await
     }
 
     /// Begins to read the log of one of these pods.

@@ -50,7 +50,6 @@ mod support;
 
 pub use control_plane::StartError;
 pub use controller::{Controller, ControllerOptions, Sizes};
-pub use reconcile::resource::{PodFilter, Removal};
 pub use reconcile::shown::ShowError;
 pub use scripts::Interpreters;
 pub use surroundings::{Compute, Random, Surroundings};

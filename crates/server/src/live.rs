@@ -11,7 +11,7 @@ use futures::stream::BoxStream;
 use serde_json::Value;
 use tiphys_api::application::HealthStatus;
 use tiphys_api::{Application, ApplicationSet};
-use tiphys_cluster::{LogQuery, PatchKind};
+use tiphys_cluster::{LogQuery, PatchKind, Removal};
 use tiphys_object::ResourceKey;
 
 use crate::call::Status;
@@ -19,15 +19,6 @@ use crate::catalog::AppKey;
 
 /// Lines of a log.
 pub type Lines = BoxStream<'static, Result<Bytes, Status>>;
-
-/// How an object is deleted (API-140).
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Removal {
-    /// At once, without the time that it would get to end.
-    pub force: bool,
-    /// What it owns stays.
-    pub orphan: bool,
-}
 
 /// Answers about sources and destinations of applications. Nothing of them holds secrets.
 pub trait Live: Send + Sync {

@@ -19,6 +19,7 @@ mod request;
 mod session;
 mod settings;
 mod version;
+mod watching;
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -9,14 +9,14 @@ use futures::{FutureExt as _, StreamExt as _};
 use serde_json::{Value, json};
 use tiphys_api::application::HealthStatus;
 use tiphys_api::{Application, ApplicationSet};
-use tiphys_cluster::{Connection, LogQuery, PatchKind};
-use tiphys_control::{Controller, PodFilter, ShowError};
+use tiphys_cluster::{Connection, LogQuery, PatchKind, Removal};
+use tiphys_control::{Controller, ShowError};
 use tiphys_engine::actions::Action;
 use tiphys_object::ResourceKey;
 use tiphys_server::call::Status;
 use tiphys_server::catalog::AppKey;
 use tiphys_server::http::Handler;
-use tiphys_server::live::{Lines, Live, Removal};
+use tiphys_server::live::{Lines, Live};
 use tiphys_server::process::{Others, Server, ServerOptions};
 use tiphys_server::services::Build;
 use tiphys_wire::status::Code;
@@ -93,7 +93,6 @@ impl Live for Shows {
         resource: &'a ResourceKey,
         how: Removal,
     ) -> BoxFuture<'a, Result<(), Status>> {
-        let how = tiphys_control::Removal { force: how.force, orphan: how.orphan };
         async move { self.0.delete_resource(named(key), resource, how).await.map_err(|error| status(&error)) }
             .boxed()
     }
@@ -139,13 +138,7 @@ impl Live for Shows {
         key: &'a AppKey,
         below: &'a ResourceKey,
     ) -> BoxFuture<'a, Result<Vec<(String, String)>, Status>> {
-        let filter = PodFilter {
-            group: below.group.to_string(),
-            kind: below.kind.to_string(),
-            namespace: below.namespace.to_string(),
-            name: below.name.to_string(),
-        };
-        async move { self.0.pods(named(key), &filter).await.map_err(|error| status(&error)) }.boxed()
+        async move { self.0.pods(named(key), below).await.map_err(|error| status(&error)) }.boxed()
     }
 
     fn log<'a>(

@@ -8,8 +8,8 @@ use serde_json::{Value, json};
 use tiphys_api::application::HealthStatus;
 use tiphys_api::codes::HealthCode;
 use tiphys_cluster::{
-    ApiError, ApplyMethod, ApplyOptions, DeleteOptions, Deleted, Known, LogLines, LogQuery, PatchKind,
-    Propagation, Seen, Target, TreeNode, Writer, events_about,
+    ApiError, ApplyMethod, ApplyOptions, Deleted, Known, LogLines, LogQuery, PatchKind, Removal, Seen,
+    Target, TreeNode, Writer, events_about,
 };
 use tiphys_engine::actions::{self, Action, Step};
 use tiphys_object::{Gvk, Object, ResourceKey, merge_patch};
@@ -20,38 +20,6 @@ use super::resolve::{self, Resolved};
 use super::shown::{ShowError, begin, hide, key_of, mask, orphan_nodes, resolved, value_of};
 use crate::app_key::AppKey;
 use crate::context::Context;
-
-/// How a resource is deleted (API-140).
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Removal {
-    /// At once, without the time that it would get to end.
-    pub force: bool,
-    /// What it owns stays.
-    pub orphan: bool,
-}
-
-/// Which pods of an application (API-149); an empty member says nothing.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct PodFilter {
-    /// The group of the resource that has them.
-    pub group: String,
-    /// Its kind.
-    pub kind: String,
-    /// Its namespace.
-    pub namespace: String,
-    /// Its name.
-    pub name: String,
-}
-
-impl PodFilter {
-    fn matches(&self, key: &ResourceKey) -> bool {
-        let is = |wanted: &str, found: &str| wanted.is_empty() || wanted == found;
-        is(&self.group, &key.group)
-            && is(&self.kind, &key.kind)
-            && is(&self.namespace, &key.namespace)
-            && is(&self.name, &key.name)
-    }
-}
 
 fn missing(cx: &AppContext<'_>, named: &ResourceKey) -> ShowError {
     let ResourceKey { group, kind, name, .. } = named;
@@ -143,18 +111,7 @@ pub(crate) async fn delete(
     let node = find(&cx, &resolved, named)?;
     let object = read(&cx, &resolved, &node).await?;
     let permit = resolved.permit(&object, &cx.world).map_err(ShowError::Denied)?;
-    let propagation = match removal {
-        Removal { orphan: true, .. } => Propagation::Orphan,
-        Removal { force: true, .. } => Propagation::Background,
-        Removal { .. } => Propagation::Foreground,
-    };
-    let options = DeleteOptions {
-        propagation,
-        // A namesake that was made meanwhile is not what was seen.
-        uid: Some(object.metadata().uid.clone()),
-        grace_seconds: (removal.force && !removal.orphan).then_some(0),
-        ..DeleteOptions::default()
-    };
+    let options = removal.options(object.metadata());
     match resolved.destination.writer.delete(&permit, &target_of(&node), &options).await {
         Ok(Deleted::Accepted) => Ok(()),
         Ok(Deleted::Absent) => Err(missing(&cx, named)),
@@ -286,25 +243,33 @@ pub(crate) async fn events(
     listed.map_err(ShowError::Unavailable)
 }
 
-/// The pods of an application that a filter means: namespace and name of each (API-149).
+/// The pods of an application that are a resource or belong to one: namespace and name of each (API-149). An empty member
+/// of the key says nothing.
 pub(crate) async fn pods(
     controller: &Context,
     key: &AppKey,
-    filter: &PodFilter,
+    below: &ResourceKey,
 ) -> Result<Vec<(String, String)>, ShowError> {
     let cx = begin(controller, key)?;
     let resolved = resolved(&cx).await?;
     let found = nodes(&cx, &resolved, |_| true);
-    Ok(matching_pods(&found, filter))
+    Ok(matching_pods(&found, below))
 }
 
 /// Pods that match, or that something belongs to which does.
-fn matching_pods(nodes: &[TreeNode], filter: &PodFilter) -> Vec<(String, String)> {
+fn matching_pods(nodes: &[TreeNode], below: &ResourceKey) -> Vec<(String, String)> {
+    let is = |wanted: &str, found: &str| wanted.is_empty() || wanted == found;
+    let matches = |key: &ResourceKey| {
+        is(&below.group, &key.group)
+            && is(&below.kind, &key.kind)
+            && is(&below.namespace, &key.namespace)
+            && is(&below.name, &key.name)
+    };
     let by_key: HashMap<&ResourceKey, &TreeNode> = nodes.iter().map(|node| (&node.key, node)).collect();
     let is_meant = |pod: &TreeNode| {
         let (mut open, mut seen) = (vec![&pod.key], HashSet::new());
         while let Some(key) = open.pop() {
-            if filter.matches(key) {
+            if matches(key) {
                 return true;
             }
             if seen.insert(key) {
@@ -398,22 +363,14 @@ mod tests {
             // Owners in a circle are no reason not to end.
             node("", "Pod", "odd", &[("", "Pod", "odd")]),
         ];
-        let names = |filter: PodFilter| -> Vec<String> {
-            matching_pods(&nodes, &filter).into_iter().map(|(_, name)| name).collect()
+        let names = |below: ResourceKey| -> Vec<String> {
+            matching_pods(&nodes, &below).into_iter().map(|(_, name)| name).collect()
         };
-        assert_eq!(names(PodFilter::default()), ["odd", "web-1-a", "web-1-b"]);
-        let of = |group: &str, kind: &str, name: &str| PodFilter {
-            group: group.to_owned(),
-            kind: kind.to_owned(),
-            name: name.to_owned(),
-            namespace: String::new(),
-        };
+        assert_eq!(names(ResourceKey::new("", "", "", "")), ["odd", "web-1-a", "web-1-b"]);
+        let of = |group: &str, kind: &str, name: &str| ResourceKey::new(group, kind, "", name);
         assert_eq!(names(of("apps", "Deployment", "web")), ["web-1-a", "web-1-b"]);
         assert_eq!(names(of("", "Pod", "web-1-b")), ["web-1-b"]);
         assert_eq!(names(of("", "Deployment", "other")), [] as [&str; 0]);
-        assert_eq!(
-            names(PodFilter { namespace: "else".to_owned(), ..PodFilter::default() }),
-            [] as [&str; 0]
-        );
+        assert_eq!(names(ResourceKey::new("", "", "else", "")), [] as [&str; 0]);
     }
 }

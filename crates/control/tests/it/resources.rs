@@ -5,8 +5,9 @@ use std::time::Duration;
 
 use http::Method;
 use serde_json::{Value, json};
+use tiphys_cluster::Removal;
 use tiphys_cluster::{LogQuery, PatchKind};
-use tiphys_control::{PodFilter, Removal, ShowError};
+use tiphys_control::ShowError;
 use tiphys_object::ResourceKey;
 
 use crate::world::World;
@@ -107,10 +108,10 @@ async fn eng_140_an_action_changes_the_live_object_and_its_status_apart() {
 async fn api_144_api_149_pods_below_a_resource_have_logs_and_events() {
     let world = with_job().await;
     let controller = world.controller();
-    let below = PodFilter { kind: "Job".to_owned(), name: "worker".to_owned(), ..PodFilter::default() };
+    let below = ResourceKey::new("", "Job", "", "worker");
     let pods = controller.pods(APP, &below).await.unwrap();
     assert_eq!(pods.len(), 1, "{pods:?}");
-    let other = PodFilter { kind: "ConfigMap".to_owned(), ..PodFilter::default() };
+    let other = ResourceKey::new("", "ConfigMap", "", "");
     assert!(controller.pods(APP, &other).await.unwrap().is_empty());
     let (namespace, pod) = &pods[0];
     let query = LogQuery { tail_lines: 2, ..LogQuery::default() };

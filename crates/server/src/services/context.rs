@@ -9,6 +9,7 @@ use tiphys_policy::permit::Own;
 use tiphys_policy::project::namespace_enabled;
 use tiphys_policy::rbac::{Authorized, Caller, Protected, Request, Resource};
 use tiphys_service::{Access, Secrets};
+use tiphys_source::{SourceError, Sources};
 use tiphys_wire::status::Code;
 
 use super::Parts;
@@ -43,6 +44,15 @@ impl<'p> Context<'p> {
     /// What the token says; nothing for nobody.
     pub(super) fn claims(&self) -> Option<&Claims> {
         self.call.identity.claims()
+    }
+
+    /// What knows repositories.
+    ///
+    /// # Errors
+    /// In a process that fetches nothing.
+    pub(super) fn sources(&self) -> Result<&'p Sources, Status> {
+        let found = self.parts.sources.as_ref();
+        found.ok_or_else(|| Status::new(Code::Unavailable, "this process cannot ask repositories"))
     }
 
     /// The control plane's namespace.
@@ -173,6 +183,12 @@ impl Owned {
     pub(super) fn within<T>(&self, ask: impl FnOnce(&Context<'_>) -> T) -> T {
         ask(&Context::new(&self.parts, self.call.clone()))
     }
+}
+
+/// A repository that does not answer, or not with what was asked for. The text has no passwords.
+pub(super) fn source_failed(error: &SourceError) -> Status {
+    let code = if error.is_transient() { Code::Unavailable } else { Code::FailedPrecondition };
+    Status::new(code, tiphys_api::repo_url::redact_text(&error.to_string()))
 }
 
 /// The caller may not.

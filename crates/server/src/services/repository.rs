@@ -8,8 +8,6 @@ use tiphys_service::connection::Asking;
 use tiphys_service::repository::{Create, Repositories, read, shown};
 use tiphys_service::template::{self, Templates};
 use tiphys_service::{Caller, Purpose, Secrets};
-use tiphys_source::Sources;
-use tiphys_wire::status::Code;
 
 use super::context::Context;
 use super::{request, unimplemented};
@@ -58,12 +56,6 @@ fn purpose(method: &str) -> (String, Purpose) {
     }
 }
 
-/// What knows repositories; nobody does in a process that fetches nothing.
-fn sources<'c>(context: &'c Context<'_>) -> Result<&'c Sources, Status> {
-    let found = context.parts.sources.as_ref();
-    found.ok_or_else(|| Status::new(Code::Unavailable, "this process cannot ask repositories"))
-}
-
 pub(super) async fn call(context: &Context<'_>, method: &str, message: Value) -> Result<Reply, Status> {
     let (word, purpose) = purpose(method);
     let settings = &context.world.installation.settings;
@@ -83,7 +75,7 @@ pub(super) async fn call(context: &Context<'_>, method: &str, message: Value) ->
         "Delete" | "DeleteRepository" => delete(context, &calls, request::read(message)?).await?,
         "ValidateAccess" => {
             let wanted = read(&message_members(message));
-            calls.validate(&context.world.secrets(), &wanted, sources(context)?).await?;
+            calls.validate(&context.world.secrets(), &wanted, context.sources()?).await?;
             json!({})
         }
         "ListRefs" if purpose == Purpose::Read => {
@@ -160,7 +152,7 @@ async fn create(context: &Context<'_>, calls: &Repositories<'_>, asked: Write) -
     let repository = wanted(asked.repo)?;
     let call = Create { repository, upsert: asked.upsert, is_validated: asked.creds_only };
     let mut secrets = context.world.secrets();
-    calls.create(&mut secrets, &call, sources(context)?).await?;
+    calls.create(&mut secrets, &call, context.sources()?).await?;
     context.see(&secrets).await;
     Ok(told(&call.repository))
 }

@@ -10,11 +10,11 @@ use http::Method;
 use serde_json::{Value, json};
 use tiphys_api::application::HealthStatus;
 use tiphys_api::{Application, ApplicationSet};
-use tiphys_cluster::{LogQuery, PatchKind};
+use tiphys_cluster::{LogQuery, PatchKind, Removal};
 use tiphys_object::ResourceKey;
 use tiphys_server::call::Status;
 use tiphys_server::catalog::AppKey;
-use tiphys_server::live::{Lines, Live, Removal};
+use tiphys_server::live::{Lines, Live};
 use tiphys_wire::status::Code;
 
 use crate::home::{Home, Setup, ask};

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::Deserialize;
 use serde_json::{Value, json};
-use tiphys_cluster::PatchKind;
+use tiphys_cluster::{PatchKind, Removal};
 use tiphys_object::ResourceKey;
 use tiphys_policy::rbac::ResourceOperation;
 
@@ -13,7 +13,6 @@ use super::nothing;
 use super::requests::Named;
 use super::resources::live;
 use crate::call::{Reply, Status};
-use crate::live::Removal;
 use crate::services::audit::{self, Action};
 use crate::services::context::Context;
 

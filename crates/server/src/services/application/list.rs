@@ -68,9 +68,8 @@ pub(super) fn list(context: &Context<'_>, query: Query) -> Result<Reply, Status>
     }
     let Snapshot { entries, version } = context.parts.catalog.snapshot();
     let wanted = Wanted::new(context, query)?;
-    let shown: Vec<Arc<Entry>> = entries.into_iter().filter(|entry| wanted.has(entry)).collect();
+    let shown: Arc<[Arc<Entry>]> = entries.into_iter().filter(|entry| wanted.has(entry)).collect();
     let fields = context.call().head.fields.as_ref().map(|fields| Arc::new(fields.of_applications()));
-    let shown: Arc<[Arc<Entry>]> = shown.into();
     let written = move |form| match form {
         Form::Json => json(&shown, version, fields.clone()),
         Form::Binary => binary(&shown, version),

@@ -159,8 +159,7 @@ pub(super) async fn pod_logs(context: &Context<'_>, asked: Query) -> Result<Repl
     let until = asked.until()?;
     let live = Arc::clone(live(context)?);
     let pods = live.pods(&found.key, &asked.below()).await?;
-    let setting = context.world.installation.settings.cm().get("server.maxPodLogsToRender");
-    let pods_max = setting.and_then(|text| text.trim().parse().ok()).unwrap_or(PODS_MAX);
+    let pods_max = pods_max(context.world.setting("server.maxPodLogsToRender"));
     if pods.len() > pods_max {
         let text = "max pods to view logs are reached. Please provide more granular query";
         return Err(Status::invalid(text));
@@ -199,6 +198,20 @@ pub(super) async fn pod_logs(context: &Context<'_>, asked: Query) -> Result<Repl
         Some((message, state))
     });
     Ok(Reply::stream(stream.boxed()))
+}
+
+fn pods_max(setting: &str) -> usize {
+    let text = setting.trim();
+    text.parse().unwrap_or_else(|_error| {
+        if !text.is_empty() {
+            tracing::warn!(
+                text,
+                PODS_MAX,
+                "server.maxPodLogsToRender of argocd-cm is no number and has no effect"
+            );
+        }
+        PODS_MAX
+    })
 }
 
 /// What is shown next.
@@ -307,6 +320,11 @@ impl Reading {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn api_149_a_number_of_pods_that_is_none_leaves_the_bound() {
+        assert_eq!(["", "3", " 3 ", "many", "-1"].map(pods_max), [PODS_MAX, 3, 3, PODS_MAX, PODS_MAX]);
+    }
 
     #[test]
     fn api_152_a_filter_is_a_part_of_the_line_or_not() {

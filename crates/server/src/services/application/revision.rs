@@ -11,7 +11,7 @@ use tiphys_wire::status::Code;
 use super::access;
 use super::requests::Named;
 use crate::call::{Reply, Status};
-use crate::services::context::Context;
+use crate::services::context::{Context, source_failed};
 
 /// `RevisionMetadataQuery`.
 #[derive(Debug, Default, Deserialize)]
@@ -33,11 +33,6 @@ struct Found<'c> {
 
 fn is_artifact(source: &ApplicationSource) -> bool {
     source.chart.is_empty() && source.repo_url.starts_with("oci://")
-}
-
-fn failed(error: &SourceError) -> Status {
-    let code = if error.is_transient() { Code::Unavailable } else { Code::FailedPrecondition };
-    Status::new(code, tiphys_api::repo_url::redact_text(&error.to_string()))
 }
 
 /// The source that a query means: of those of the spec, or of a deployment (API-148).
@@ -86,24 +81,19 @@ fn repository_of(
     Ok(repository)
 }
 
-fn sources<'c>(context: &'c Context<'_>) -> Result<&'c Sources, Status> {
-    let found = context.parts.sources.as_ref();
-    found.ok_or_else(|| Status::new(Code::Unavailable, "this process cannot ask repositories"))
-}
-
 async fn find<'c>(context: &'c Context<'_>, asked: &Query) -> Result<Found<'c>, Status> {
     let found = access::fresh(context, "get", &asked.named).await?;
     let app = found.proof.get();
     let source = source_of(app, asked)?;
     let repository = repository_of(context, app, &source)?;
-    Ok(Found { source, repository, sources: sources(context)? })
+    Ok(Found { source, repository, sources: context.sources()? })
 }
 
 /// Author, date, message and tags of a commit.
 pub(super) async fn metadata(context: &Context<'_>, asked: Query) -> Result<Reply, Status> {
     let found = find(context, &asked).await?;
     let told = found.sources.revision_metadata(&found.repository, &asked.revision).await;
-    let told = told.map_err(|error| failed(&error))?;
+    let told = told.map_err(|error| source_failed(&error))?;
     let references: Vec<Value> = told
         .reference
         .iter()
@@ -124,7 +114,7 @@ pub(super) async fn chart(context: &Context<'_>, asked: Query) -> Result<Reply, 
         return Err(Status::invalid(format!("no chart found for application: {}", asked.named.name)));
     }
     let told = found.sources.chart_details(&found.repository, &found.source.chart, &asked.revision).await;
-    let told = told.map_err(|error| failed(&error))?;
+    let told = told.map_err(|error| source_failed(&error))?;
     Ok(Reply::value(
         json!({"description": told.description, "home": told.home, "maintainers": told.maintainers}),
     ))
@@ -137,7 +127,7 @@ pub(super) async fn artifact(context: &Context<'_>, asked: Query) -> Result<Repl
         return Err(Status::invalid(format!("no artifact found for application: {}", asked.named.name)));
     }
     let told = found.sources.artifact_metadata(&found.repository, &asked.revision).await;
-    let told = told.map_err(|error| failed(&error))?;
+    let told = told.map_err(|error| source_failed(&error))?;
     Ok(Reply::value(json!({"createdAt": told.created_at, "authors": told.authors, "docsUrl": told.docs_url,
         "sourceUrl": told.source_url, "version": told.version, "description": told.description})))
 }

@@ -2,22 +2,17 @@
 
 use std::collections::VecDeque;
 use std::sync::Arc;
-use std::time::Duration;
 
-use futures::StreamExt as _;
 use tiphys_policy::rbac::{Request, Resource};
 use tiphys_wire::status::Code;
 use tokio::sync::broadcast::Receiver;
-use tokio::sync::broadcast::error::RecvError;
 
 use super::list::{Wanted, event, event_in_full, watched_namespace};
 use super::requests::Query;
 use crate::call::{Message, Reply, Status};
 use crate::catalog::{Change, ChangeKind, Entry};
 use crate::services::context::{Context, Owned};
-
-/// How often a quiet watch asks whether its caller is still logged in.
-const SESSION_INTERVAL: Duration = Duration::from_mins(1);
+use crate::services::watching::{Watch, is_before, next_change, reply};
 
 /// Follows what the caller may see of what they ask for.
 pub(super) fn watch(context: &Context<'_>, mut query: Query) -> Result<Reply, Status> {
@@ -37,16 +32,7 @@ pub(super) fn watch(context: &Context<'_>, mut query: Query) -> Result<Reply, St
         first.sort_by(|a, b| (&a.key.namespace, &a.key.name).cmp(&(&b.key.namespace, &b.key.name)));
     }
     let since: u64 = query.resource_version.parse().unwrap_or(0);
-    let state = Watching { owned: context.owned(), query, since, first: first.into(), changes };
-    let stream = futures::stream::unfold(Some(state), |state| async move {
-        let mut state = state?;
-        match state.next().await {
-            Some(Ok(message)) => Some((Ok(message), Some(state))),
-            Some(Err(status)) => Some((Err(status), None)),
-            None => None,
-        }
-    });
-    Ok(Reply::stream(stream.boxed()))
+    Ok(reply(Watching { owned: context.owned(), query, since, first: first.into(), changes }))
 }
 
 struct Watching {
@@ -57,36 +43,24 @@ struct Watching {
     changes: Receiver<Change>,
 }
 
-impl Watching {
+impl Watch for Watching {
     async fn next(&mut self) -> Option<Result<Message, Status>> {
         if let Some(entry) = self.first.pop_front() {
             return Some(self.event(ChangeKind::Added, &entry).await);
         }
         loop {
-            let received = tokio::time::timeout(SESSION_INTERVAL, self.changes.recv()).await;
-            if let Err(status) = self.owned.check_session() {
-                return Some(Err(status));
-            }
-            let change = match received {
-                Err(_elapsed) => continue,
-                Ok(Ok(change)) => change,
-                Ok(Err(RecvError::Closed)) => return None,
-                // Deviation (API-123): the reference leaves the events out without a word.
-                Ok(Err(RecvError::Lagged(_))) => {
-                    let text = "the watch is too far behind; begin anew";
-                    return Some(Err(Status::new(Code::Aborted, text)));
-                }
+            let change = match next_change(&self.owned, &mut self.changes).await? {
+                Ok(change) => change,
+                Err(status) => return Some(Err(status)),
             };
-            let version = change.entry.version.parse::<u64>();
-            if version.is_ok_and(|version| version < self.since) {
-                continue;
-            }
-            if self.has(&change.entry) {
+            if !is_before(&change.entry.version, self.since) && self.has(&change.entry) {
                 return Some(self.event(change.kind, &change.entry).await);
             }
         }
     }
+}
 
+impl Watching {
     /// Whoever follows one application is told the health of its resources, too. Deviation (API-118): whoever follows many
     /// is not, which would cost as much as all trees together.
     async fn event(&self, kind: ChangeKind, entry: &Arc<Entry>) -> Result<Message, Status> {

@@ -2,9 +2,7 @@
 
 use std::collections::VecDeque;
 use std::sync::Arc;
-use std::time::Duration;
 
-use futures::StreamExt as _;
 use serde::Deserialize;
 use serde_json::json;
 use tiphys_object::Object;
@@ -12,16 +10,13 @@ use tiphys_object::selector::Selector;
 use tiphys_service::application_set as rules;
 use tiphys_wire::status::Code;
 use tokio::sync::broadcast::Receiver;
-use tokio::sync::broadcast::error::RecvError;
 
 use super::{failed, project_of, selector_of};
 use crate::call::{Message, Reply, Status};
 use crate::catalog::ChangeKind;
 use crate::services::context::{Context, Owned};
+use crate::services::watching::{Watch, is_before, next_change, reply};
 use crate::sets::Change;
-
-/// How often a quiet watch asks whether its caller is still logged in.
-const SESSION_INTERVAL: Duration = Duration::from_mins(1);
 
 /// `ApplicationSetWatchQuery`.
 #[derive(Default, Deserialize)]
@@ -44,15 +39,7 @@ pub(super) fn watch(context: &Context<'_>, query: Query) -> Result<Reply, Status
     let is_listed = query.resource_version.is_empty() || !query.name.is_empty();
     let since = query.resource_version.parse().unwrap_or(0);
     let first = if is_listed { objects.into() } else { VecDeque::new() };
-    let state = Watching { owned: context.owned(), query, selector, since, first, changes };
-    let stream = futures::stream::unfold(Some(state), |state| async move {
-        let mut state = state?;
-        match state.next().await? {
-            Ok(message) => Some((Ok(message), Some(state))),
-            Err(status) => Some((Err(status), None)),
-        }
-    });
-    Ok(Reply::stream(stream.boxed()))
+    Ok(reply(Watching { owned: context.owned(), query, selector, since, first, changes }))
 }
 
 struct Watching {
@@ -64,7 +51,7 @@ struct Watching {
     changes: Receiver<Change>,
 }
 
-impl Watching {
+impl Watch for Watching {
     async fn next(&mut self) -> Option<Result<Message, Status>> {
         while let Some(object) = self.first.pop_front() {
             if self.has(&object) {
@@ -72,30 +59,18 @@ impl Watching {
             }
         }
         loop {
-            let received = tokio::time::timeout(SESSION_INTERVAL, self.changes.recv()).await;
-            if let Err(status) = self.owned.check_session() {
-                return Some(Err(status));
-            }
-            let (kind, object) = match received {
-                Err(_elapsed) => continue,
-                Ok(Ok(change)) => change,
-                Ok(Err(RecvError::Closed)) => return None,
-                // Deviation (API-123): the reference leaves the events out without a word.
-                Ok(Err(RecvError::Lagged(_))) => {
-                    let text = "the watch is too far behind; begin anew";
-                    return Some(Err(Status::new(Code::Aborted, text)));
-                }
+            let (kind, object) = match next_change(&self.owned, &mut self.changes).await? {
+                Ok(change) => change,
+                Err(status) => return Some(Err(status)),
             };
-            let version = object.metadata().resource_version.parse::<u64>();
-            if version.is_ok_and(|version| version < self.since) {
-                continue;
-            }
-            if self.has(&object) {
+            if !is_before(&object.metadata().resource_version, self.since) && self.has(&object) {
                 return Some(event(kind, &object));
             }
         }
     }
+}
 
+impl Watching {
     /// Whether a set is wanted, and may be seen by the policy as it is now. One that cannot be read is shown to nobody.
     fn has(&self, object: &Object) -> bool {
         let query = &self.query;

@@ -9,13 +9,13 @@ use tiphys_render::kind::type_of_names;
 use tiphys_render::{EnabledTools, SourceType};
 use tiphys_service::Caller;
 use tiphys_service::repository::Repositories;
-use tiphys_source::{Freshness, Repository, SourceError};
+use tiphys_source::{Freshness, Repository};
 use tiphys_tree::{EntryKind, Tree, TreePath};
 use tiphys_wire::status::Code;
 
-use super::{Query, sources};
+use super::Query;
 use crate::call::Status;
-use crate::services::context::{Context, denied, hidden};
+use crate::services::context::{Context, denied, hidden, source_failed};
 
 /// Folders that are looked into; a repository with more has to be asked about otherwise.
 const FOLDERS_MAX: usize = 20_000;
@@ -59,11 +59,6 @@ fn find(context: &Context<'_>, (url, project): (&str, &str)) -> Result<Repositor
     Ok(Repository::from(&found))
 }
 
-fn failed(error: &SourceError) -> Status {
-    let code = if error.is_transient() { Code::Unavailable } else { Code::FailedPrecondition };
-    Status::new(code, tiphys_api::repo_url::redact_text(&error.to_string()))
-}
-
 /// How new an answer has to be.
 fn freshness(query: &Query) -> Freshness {
     if query.force_refresh { Freshness::Fetch } else { Freshness::Cached }
@@ -72,23 +67,23 @@ fn freshness(query: &Query) -> Freshness {
 /// Branches and tags, by their short names.
 pub(super) async fn references(context: &Context<'_>, query: &Query) -> Result<Value, Status> {
     let repository = find(context, (&query.repo, &query.app_project))?;
-    let found = sources(context)?.list_refs(&repository, freshness(query)).await;
-    let found = found.map_err(|error| failed(&error))?;
+    let found = context.sources()?.list_refs(&repository, freshness(query)).await;
+    let found = found.map_err(|error| source_failed(&error))?;
     Ok(json!({"branches": found.branches().collect::<Vec<_>>(), "tags": found.tags().collect::<Vec<_>>()}))
 }
 
 /// Tags of a repository of artifacts.
 pub(super) async fn tags(context: &Context<'_>, query: &Query) -> Result<Value, Status> {
     let repository = find(context, (&query.repo, &query.app_project))?;
-    let found = sources(context)?.oci_tags(&repository, freshness(query)).await;
-    Ok(json!({"tags": *found.map_err(|error| failed(&error))?}))
+    let found = context.sources()?.oci_tags(&repository, freshness(query)).await;
+    Ok(json!({"tags": *found.map_err(|error| source_failed(&error))?}))
 }
 
 /// Charts of a repository, with their versions (RND-157).
 pub(super) async fn charts(context: &Context<'_>, query: &Query) -> Result<Value, Status> {
     let repository = find(context, (&query.repo, &query.app_project))?;
-    let found = sources(context)?.chart_index(&repository, Freshness::Fetch).await;
-    let found = found.map_err(|error| failed(&error))?;
+    let found = context.sources()?.chart_index(&repository, Freshness::Fetch).await;
+    let found = found.map_err(|error| source_failed(&error))?;
     let chart = |(name, versions): (&str, &[tiphys_source::ChartVersion])| {
         let versions: Vec<&str> = versions.iter().map(|one| one.version.as_str()).collect();
         json!({"name": name, "versions": versions})
@@ -111,10 +106,10 @@ pub(super) async fn applications(context: &Context<'_>, asked: &AppsQuery) -> Re
         let url = tiphys_api::repo_url::redact(&asked.repo);
         return Err(denied(format!("repository '{url}' not permitted in project '{}'", asked.app_project)));
     }
-    let sources = sources(context)?;
+    let sources = context.sources()?;
     let commit = sources.resolve(&repository, &asked.revision, Freshness::Cached).await;
-    let commit = commit.map_err(|error| failed(&error))?;
-    let tree = sources.tree(&repository, &commit).await.map_err(|error| failed(&error))?;
+    let commit = commit.map_err(|error| source_failed(&error))?;
+    let tree = sources.tree(&repository, &commit).await.map_err(|error| source_failed(&error))?;
     let enabled = EnabledTools::from(&installation.settings);
     let looking = tokio::task::spawn_blocking(move || folders(&*tree, enabled));
     let found = looking.await.map_err(|_ended| Status::internal("the repository cannot be looked at"))??;

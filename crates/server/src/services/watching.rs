@@ -1,0 +1,63 @@
+//! What the watches of the API have in common (API-123, API-124, API-155).
+
+use std::time::Duration;
+
+use futures::StreamExt as _;
+use tiphys_wire::status::Code;
+use tokio::sync::broadcast::Receiver;
+use tokio::sync::broadcast::error::RecvError;
+
+use super::context::Owned;
+use crate::call::{Message, Reply, Status};
+
+/// How often a quiet watch asks whether its caller is still logged in.
+const SESSION_INTERVAL: Duration = Duration::from_mins(1);
+
+/// A watch of somebody.
+pub(super) trait Watch: Send + 'static {
+    /// What is told next; `None` when there is nothing more to come.
+    fn next(&mut self) -> impl Future<Output = Option<Result<Message, Status>>> + Send;
+}
+
+/// Answers with what a watch tells, until its first failure.
+pub(super) fn reply(watch: impl Watch) -> Reply {
+    let stream = futures::stream::unfold(Some(watch), |watch| async move {
+        let mut watch = watch?;
+        match watch.next().await? {
+            Ok(message) => Some((Ok(message), Some(watch))),
+            Err(status) => Some((Err(status), None)),
+        }
+    });
+    Reply::stream(stream.boxed())
+}
+
+/// The next change, for somebody who is still logged in; `None` when there are no more.
+///
+/// # Errors
+/// When they are not, or the watch is too far behind.
+pub(super) async fn next_change<T: Clone>(
+    owned: &Owned,
+    changes: &mut Receiver<T>,
+) -> Option<Result<T, Status>> {
+    loop {
+        let received = tokio::time::timeout(SESSION_INTERVAL, changes.recv()).await;
+        if let Err(status) = owned.check_session() {
+            return Some(Err(status));
+        }
+        match received {
+            Err(_elapsed) => {}
+            Ok(Ok(change)) => return Some(Ok(change)),
+            Ok(Err(RecvError::Closed)) => return None,
+            // Deviation (API-123): the reference leaves the events out without a word.
+            Ok(Err(RecvError::Lagged(_))) => {
+                let text = "the watch is too far behind; begin anew";
+                return Some(Err(Status::new(Code::Aborted, text)));
+            }
+        }
+    }
+}
+
+/// Whether a version is older than the one that a watch begins at.
+pub(super) fn is_before(version: &str, since: u64) -> bool {
+    version.parse::<u64>().is_ok_and(|version| version < since)
+}
