@@ -82,7 +82,7 @@ pub(crate) struct Stored {
 
 impl Stored {
     fn new(object: Arc<Object>) -> Result<Self, Failure> {
-        let app = serde_json::from_slice(object.raw()).map_err(|error| {
+        let app = serde_json::from_slice(&object.raw()).map_err(|error| {
             Failure::generic(format!("application {} cannot be read: {error}", object.name()))
         })?;
         Ok(Self { app, object })

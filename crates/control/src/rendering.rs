@@ -291,7 +291,7 @@ impl Renders {
                 } else {
                     self.near(&own_tree, &task, &keys, reach).unwrap_or(wide)
                 };
-                let bytes: usize = objects.iter().map(|object| object.raw().len() + 600).sum();
+                let bytes: usize = objects.iter().map(|object| object.stored_len() + 600).sum();
                 let bytes = u32::try_from(bytes).unwrap_or(u32::MAX);
                 self.failed.invalidate(&wide);
                 let is_within = inside && !is_supplied && !is_pinned;
@@ -482,7 +482,9 @@ impl Stamp {
             .stamp(&mut value, &self.instance_name, &self.namespace)
             .map_err(|error| Failed::new(Why::Content, error.to_string()))?;
         let object = Object::from_value(&value);
-        object.map(Arc::new).map_err(|error| Failed::new(Why::Content, error.to_string()))
+        object
+            .map(|object| Arc::new(object.packed()))
+            .map_err(|error| Failed::new(Why::Content, error.to_string()))
     }
 }
 

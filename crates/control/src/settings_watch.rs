@@ -9,44 +9,32 @@ use std::time::Duration;
 use futures::future::BoxFuture;
 use smol_str::SmolStr;
 use tiphys_api::names;
-use tiphys_cluster::{ObjectEvent, next_of_first_list};
-use tiphys_installation::InstallationData;
-use tiphys_object::{Gvk, Metadata, ResourceKey};
+use tiphys_installation::{DataKind, InstallationData};
+use tiphys_service::installation_watch::{InstallationWatch, Next, SNAPSHOT_DELAY, take};
 use tiphys_source::{AzureIdentity, SourceOptions, Sources, TokenUse};
-use tokio::sync::mpsc;
 use tokio::time::Instant;
 
 use crate::context::Context;
-use crate::control_plane::{ControlPlane, StartError, project_gvk};
+use crate::control_plane::{ControlPlane, StartError};
 use crate::installation_id::{self, Home};
-use crate::store::is_news;
 use crate::surroundings::{Random, Surroundings};
 use crate::world::World;
 
 /// What a role does about a change, with the new snapshot and the old one.
 pub(crate) type Changed = for<'a> fn(&'a Context, &'a World, &'a World) -> BoxFuture<'a, ()>;
 
-/// Settings changes within this time make one snapshot.
-const WORLD_DELAY: Duration = Duration::from_millis(50);
+/// What `ConfigMaps` with settings carry.
+const SETTINGS_LABEL: &str = "app.kubernetes.io/part-of=argocd";
 /// Time until an installation ID that could not be stored is stored again.
 const ID_AGAIN: Duration = Duration::from_secs(10);
 
 /// The objects settings are made of.
 pub(crate) struct SettingsWatch {
-    config_maps: mpsc::Receiver<ObjectEvent>,
-    secrets: mpsc::Receiver<ObjectEvent>,
-    projects: mpsc::Receiver<ObjectEvent>,
+    watch: InstallationWatch,
     data: InstallationData,
     random: Random,
     /// The version of the settings that the log tells of.
     told: Option<SmolStr>,
-}
-
-#[derive(Clone, Copy)]
-enum Kind {
-    ConfigMap,
-    Secret,
-    Project,
 }
 
 impl SettingsWatch {
@@ -55,12 +43,12 @@ impl SettingsWatch {
         plane: &ControlPlane,
         env: BTreeMap<String, String>,
     ) -> Result<Self, StartError> {
-        let follow =
-            |kind: &str, labels| plane.follow(&Gvk::new("", "v1", kind), plane.namespace.clone(), labels);
+        let open = |kind: DataKind| {
+            let labels = if kind == DataKind::ConfigMap { SETTINGS_LABEL } else { "" };
+            plane.follow(&kind.gvk(), plane.namespace.clone(), labels)
+        };
         let mut inputs = Self {
-            config_maps: follow("ConfigMap", "app.kubernetes.io/part-of=argocd")?,
-            secrets: follow("Secret", "")?,
-            projects: plane.follow(&project_gvk(), plane.namespace.clone(), "")?,
+            watch: InstallationWatch::open(open)?,
             data: InstallationData {
                 env,
                 namespace: plane.namespace.to_string(),
@@ -69,7 +57,11 @@ impl SettingsWatch {
             random: plane.surroundings.random.clone(),
             told: None,
         };
-        inputs.first().await.map_err(StartError::Cluster)?;
+        let data = &mut inputs.data;
+        let first = inputs.watch.first(|kind, event| {
+            take(data, kind, event);
+        });
+        first.await.map_err(StartError::Cluster)?;
         if !plane.read_only {
             let home =
                 Home { writer: &plane.home, namespace: &plane.namespace, random: &plane.surroundings.random };
@@ -129,50 +121,21 @@ impl SettingsWatch {
         Ok(sources)
     }
 
-    /// Takes the first complete list of each kind.
-    async fn first(&mut self) -> Result<(), String> {
-        for kind in [Kind::ConfigMap, Kind::Secret, Kind::Project] {
-            while let Some(event) = next_of_first_list(self.receiver(kind)).await? {
-                take(&mut self.data, kind, event);
-            }
-        }
-        Ok(())
-    }
-
-    fn receiver(&mut self, kind: Kind) -> &mut mpsc::Receiver<ObjectEvent> {
-        match kind {
-            Kind::ConfigMap => &mut self.config_maps,
-            Kind::Secret => &mut self.secrets,
-            Kind::Project => &mut self.projects,
-        }
-    }
-
     /// Follows changes and swaps new snapshots in.
     pub(crate) async fn follow(mut self, context: Arc<Context>, changed: Changed) {
         let mut due: Option<Instant> = None;
         loop {
-            let wait = async {
-                match due {
-                    Some(at) => tokio::time::sleep_until(at).await,
-                    None => std::future::pending().await,
-                }
-            };
-            // Every branch is cancel-safe: receiving from a channel and sleeping. The wait comes first, so that
-            // no flood of events holds a snapshot back.
-            let (kind, event) = tokio::select! {
-                biased;
-                () = wait => {
+            match self.watch.next(due).await {
+                Next::Due => {
                     let has_all = self.swap(&context, changed).await;
                     due = (!has_all).then(|| Instant::now() + ID_AGAIN);
-                    continue;
                 }
-                event = self.config_maps.recv() => (Kind::ConfigMap, event),
-                event = self.secrets.recv() => (Kind::Secret, event),
-                event = self.projects.recv() => (Kind::Project, event),
-            };
-            let Some(event) = event else { return };
-            if take(&mut self.data, kind, event) && due.is_none() {
-                due = Some(Instant::now() + WORLD_DELAY);
+                Next::Event(kind, event) => {
+                    if take(&mut self.data, kind, event) && due.is_none() {
+                        due = Some(Instant::now() + SNAPSHOT_DELAY);
+                    }
+                }
+                Next::Ended => return,
             }
         }
     }
@@ -235,68 +198,6 @@ impl SettingsWatch {
             self.told = Some(version);
         }
     }
-}
-
-/// Takes an event; says whether anything changed.
-fn take(data: &mut InstallationData, kind: Kind, event: ObjectEvent) -> bool {
-    match event {
-        ObjectEvent::Upsert(received)
-            if !is_news(known(data, kind, received.key()), received.uid(), received.version()) =>
-        {
-            false
-        }
-        ObjectEvent::Upsert(received) => match received.read() {
-            Ok(object) => data.take(object),
-            // What a project permits cannot be told any more. Settings stay as they were (law 2).
-            Err(bad) if matches!(kind, Kind::Project) => {
-                tracing::error!(%bad, "the project's applications are not worked on");
-                data.projects.remove(bad.key.name.as_str());
-                data.bad_projects.insert(bad.key.name.to_string(), bad.reason);
-                true
-            }
-            Err(bad) => {
-                tracing::error!(%bad, "settings cannot be read; their last content stays in force");
-                // One that was never read may be a cluster's.
-                let is_unknown = matches!(kind, Kind::Secret) && known(data, kind, &bad.key).is_none();
-                is_unknown && data.bad_secrets.insert(bad.key.name.to_string(), bad.reason).is_none()
-            }
-        },
-        // Without them fewer servers and signatures are trusted, and nothing else changes.
-        ObjectEvent::Delete(key) if matches!(kind, Kind::ConfigMap) && is_trust(&key.name) => {
-            tracing::warn!(name = %key.name, "a ConfigMap with certificates or keys is gone");
-            data.config_maps.remove(key.name.as_str()).is_some()
-        }
-        // Settings that vanish, or lose their label, do not fall back to defaults: another installation's objects
-        // could become ours (law 2).
-        ObjectEvent::Delete(key) if matches!(kind, Kind::ConfigMap) => {
-            tracing::error!(name = %key.name, "a settings ConfigMap is gone; its last content stays in force");
-            false
-        }
-        ObjectEvent::Delete(key) => {
-            data.bad_projects.remove(key.name.as_str());
-            if matches!(kind, Kind::Secret) && data.bad_secrets.remove(key.name.as_str()).is_some() {
-                return true;
-            }
-            let map = if matches!(kind, Kind::Project) { &mut data.projects } else { &mut data.secrets };
-            map.remove(key.name.as_str()).is_some()
-        }
-        ObjectEvent::Synced | ObjectEvent::Failed(_) => false,
-    }
-}
-
-/// What is known of an object: what a watch showed, or the answer to a write of our own.
-fn known<'a>(data: &'a InstallationData, kind: Kind, key: &ResourceKey) -> Option<&'a Metadata> {
-    let known = match kind {
-        Kind::ConfigMap => &data.config_maps,
-        Kind::Secret => &data.secrets,
-        Kind::Project => &data.projects,
-    };
-    known.get(key.name.as_str()).map(|object| object.metadata())
-}
-
-/// Whether a `ConfigMap` says whom the installation trusts (REP A9).
-fn is_trust(name: &str) -> bool {
-    [names::TLS_CERTS_CONFIG_MAP, names::KNOWN_HOSTS_CONFIG_MAP, names::GPG_KEYS_CONFIG_MAP].contains(&name)
 }
 
 /// How long a listing of references is used: a little less than the refresh interval, so that every periodic

@@ -20,7 +20,7 @@ use tiphys_api::codes::OperationPhase;
 use tiphys_api::names::annotation;
 use tiphys_engine::tracking::{Previous, Reading, Readings, TrackingMethod, TrackingSettings};
 use tiphys_lifecycle::webhook::Push;
-use tiphys_object::{Metadata, Object};
+use tiphys_object::{Object, is_news};
 use tokio::sync::Notify;
 
 use crate::app_key::{AppKey, SetKey};
@@ -61,7 +61,7 @@ impl AppEntry {
     /// # Errors
     /// When the object has members of types that the CRD forbids.
     pub(crate) fn parse(&self) -> Result<Application, serde_json::Error> {
-        serde_json::from_slice(self.object.raw())
+        serde_json::from_slice(&self.object.raw())
     }
 
     /// The object, where it is of this version.
@@ -182,7 +182,7 @@ impl AppStore {
     /// # Errors
     /// When the object does not have the shape of an Application; what was known before stays.
     pub(crate) fn upsert(&self, object: Arc<Object>) -> Result<Change, serde_json::Error> {
-        let app = serde_json::from_slice(object.raw())?;
+        let app = serde_json::from_slice(&object.raw())?;
         Ok(self.take(object, &app))
     }
 
@@ -190,6 +190,7 @@ impl AppStore {
     fn take(&self, object: Arc<Object>, app: &Application) -> Change {
         let declared = Declared::of(app);
         let key = AppKey::new(object.namespace(), object.name());
+        let object = Object::pack(object);
         let mut state = self.state.write();
         if !state.is_news(&key, &object.metadata().uid, &object.metadata().resource_version) {
             return Change::None;
@@ -531,20 +532,6 @@ fn remove_from(index: &mut HashMap<SmolStr, BTreeSet<AppKey>>, name: &str, key: 
         if keys.is_empty() {
             index.remove(name);
         }
-    }
-}
-
-/// Whether what a watch shows of an object is newer than what is known: a late watch shows old versions after an answer to
-/// a write of our own.
-pub(crate) fn is_news(known: Option<&Metadata>, uid: &str, version: &str) -> bool {
-    known.is_none_or(|known| uid != known.uid || is_newer(version, &known.resource_version))
-}
-
-/// Whether a version of an object is newer than another; versions of etcd are growing numbers.
-fn is_newer(new: &str, old: &str) -> bool {
-    match (new.parse::<u64>(), old.parse::<u64>()) {
-        (Ok(new), Ok(old)) => new > old,
-        _ => new != old,
     }
 }
 

@@ -6,6 +6,7 @@
 //! questions and so get the same answers.
 
 pub mod objects;
+mod watched;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -28,6 +29,8 @@ use tiphys_policy::project::{
 use tiphys_policy::signature::SignatureRule;
 use tiphys_policy::spec_check::{self, Checked, Facts, Finding, ProjectLookup};
 use tiphys_policy::window::Subject;
+
+pub use watched::{DataChange, DataEvent, DataKind};
 
 /// The objects that a snapshot is made from, by name.
 #[derive(Clone, Debug, Default)]
@@ -463,7 +466,7 @@ fn stored_projects(
     let mut stored: Vec<AppProject> = Vec::new();
     let mut bad = data.bad_projects.clone();
     for object in data.projects.values() {
-        match serde_json::from_slice(object.raw()) {
+        match serde_json::from_slice(&object.raw()) {
             Ok(project) => stored.push(project),
             Err(error) => drop(bad.insert(object.name().to_owned(), error.to_string())),
         }

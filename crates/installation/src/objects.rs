@@ -33,5 +33,5 @@ pub fn metadata(object: &Object) -> Result<Metadata, serde_json::Error> {
     struct Envelope {
         metadata: Metadata,
     }
-    serde_json::from_slice::<Envelope>(object.raw()).map(|envelope| envelope.metadata)
+    serde_json::from_slice::<Envelope>(&object.raw()).map(|envelope| envelope.metadata)
 }

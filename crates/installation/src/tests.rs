@@ -143,3 +143,66 @@ fn inv_15_clusters_that_cannot_be_read_are_told_of() {
     data.take(Arc::new(Object::from_value(&mended).unwrap()));
     assert_eq!(Installation::build(&data).unreadable_clusters(), None);
 }
+
+fn event(kind: &str, name: &str, labels: &Value) -> DataEvent {
+    let (version, kind) = if kind == "AppProject" { ("argoproj.io/v1alpha1", kind) } else { ("v1", kind) };
+    let object = json!({"apiVersion": version, "kind": kind, "metadata": {"name": name, "labels": labels}});
+    DataEvent::Upsert(Arc::new(Object::from_value(&object).unwrap()))
+}
+
+fn gone(name: &str) -> DataEvent {
+    DataEvent::Delete { name: name.to_owned() }
+}
+
+/// API-89, REP-80: what settings say stays in force without their objects; what only adds rights or trust goes with them.
+#[test]
+fn api_89_settings_outlive_their_object_and_rights_do_not() {
+    let mut data = InstallationData::default();
+    let ours = json!({"app.kubernetes.io/part-of": "argocd"});
+    for name in ["argocd-cm", "argocd-rbac-cm", "argocd-tls-certs-cm", "argocd-gpg-keys-cm"] {
+        assert!(data.apply(DataKind::ConfigMap, event("ConfigMap", name, &ours)).is_change);
+    }
+    assert!(data.apply(DataKind::Secret, event("Secret", "argocd-secret", &json!({}))).is_change);
+    for name in ["argocd-rbac-cm", "argocd-tls-certs-cm", "argocd-gpg-keys-cm"] {
+        let change = data.apply(DataKind::ConfigMap, gone(name));
+        assert!(change.is_change && change.problem.is_some_and(|text| text.contains(name)), "{name}");
+    }
+    for (kind, name) in [(DataKind::ConfigMap, "argocd-cm"), (DataKind::Secret, "argocd-secret")] {
+        let change = data.apply(kind, gone(name));
+        assert!(!change.is_change && change.problem.is_some_and(|text| text.contains(name)), "{name}");
+        assert!(data.known(kind, name).is_some(), "{name}");
+    }
+}
+
+/// API-228: the policy needs no label; other `ConfigMaps` without it say nothing, and one that loses it stays in force.
+#[test]
+fn api_228_config_maps_count_with_their_label_only() {
+    let mut data = InstallationData::default();
+    let bare = json!({});
+    assert!(!data.apply(DataKind::ConfigMap, event("ConfigMap", "argocd-cm", &bare)).is_change);
+    assert!(data.apply(DataKind::ConfigMap, event("ConfigMap", "argocd-rbac-cm", &bare)).is_change);
+    let ours = json!({"app.kubernetes.io/part-of": "argocd"});
+    assert!(data.apply(DataKind::ConfigMap, event("ConfigMap", "argocd-cm", &ours)).is_change);
+    assert!(!data.apply(DataKind::ConfigMap, event("ConfigMap", "argocd-cm", &bare)).is_change);
+    assert!(data.known(DataKind::ConfigMap, "argocd-cm").is_some());
+}
+
+/// INV-15: a project that cannot be read permits nothing; a Secret that never could be read may be a cluster's, and one
+/// that could keeps its last content.
+#[test]
+fn inv_15_unreadable_objects_are_neither_absent_nor_empty() {
+    let mut data = InstallationData::default();
+    let bad = |name: &str| DataEvent::Unreadable { name: name.to_owned(), reason: "too deep".to_owned() };
+    assert!(data.apply(DataKind::Project, event("AppProject", "team", &json!({}))).is_change);
+    assert!(data.apply(DataKind::Project, bad("team")).is_change);
+    assert!(data.projects.is_empty() && data.bad_projects.contains_key("team"));
+    assert!(data.apply(DataKind::Project, gone("team")).is_change);
+    assert!(data.bad_projects.is_empty());
+    let cluster = json!({"argocd.argoproj.io/secret-type": "cluster"});
+    assert!(data.apply(DataKind::Secret, event("Secret", "eu", &cluster)).is_change);
+    assert!(!data.apply(DataKind::Secret, bad("eu")).is_change);
+    assert!(data.known(DataKind::Secret, "eu").is_some() && data.bad_secrets.is_empty());
+    assert!(data.apply(DataKind::Secret, bad("us")).is_change);
+    assert!(!data.apply(DataKind::Secret, bad("us")).is_change, "it is known already");
+    assert!(data.apply(DataKind::Secret, gone("us")).is_change && data.bad_secrets.is_empty());
+}

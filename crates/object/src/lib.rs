@@ -13,6 +13,7 @@ pub mod json_patch;
 mod key;
 pub mod merge_patch;
 mod object;
+mod packed;
 pub mod quantity;
 pub mod selector;
 pub mod strategic;
@@ -21,5 +22,6 @@ pub mod structured;
 mod text_map;
 
 pub use key::{GroupKind, Gvk, KeyError, ResourceKey};
-pub use object::{LAST_APPLIED, Metadata, Object, ObjectError, OwnerReference};
+pub use object::{LAST_APPLIED, Metadata, Object, ObjectError, OwnerReference, is_newer, is_news};
+pub use packed::PackedText;
 pub use text_map::TextMap;

@@ -4,13 +4,16 @@
 //! is being compared or changed: [`Object::to_value`] makes one, [`Object::from_value`] ends it. Reading the
 //! record skips everything but `metadata`, at about 1 GB/s.
 
+use std::borrow::Cow;
+use std::sync::Arc;
+
 use bytes::Bytes;
 use serde::{Deserialize, Deserializer};
 use serde_json::Value;
 use smol_str::SmolStr;
 use tiphys_go::nesting::{self, TooDeep};
 
-use crate::{Gvk, ResourceKey, TextMap};
+use crate::{Gvk, PackedText, ResourceKey, TextMap};
 
 /// A reference to the owner of an object.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
@@ -140,11 +143,11 @@ pub enum ObjectError {
     TooDeep(#[from] TooDeep),
 }
 
-/// One Kubernetes object: compact JSON bytes plus its metadata. Cloning copies a pointer to the bytes only
+/// One Kubernetes object: JSON text, compressed when it is kept for long, plus its metadata. Cloning copies a pointer to the bytes only
 /// where the metadata is shared; keep objects behind `Arc`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Object {
-    raw: Bytes,
+    text: PackedText,
     gvk: Gvk,
     metadata: Box<Metadata>,
 }
@@ -160,7 +163,7 @@ impl Object {
         Ok(Self {
             gvk: Gvk::from_api_version(&envelope.api_version, &envelope.kind),
             metadata: Box::new(envelope.metadata.unwrap_or_default()),
-            raw,
+            text: PackedText::plain(raw),
         })
     }
 
@@ -181,12 +184,35 @@ impl Object {
     /// When something besides the metadata cannot be read, for example a number beyond 64 bits. That is never an
     /// empty object (INV-1).
     pub fn to_value(&self) -> Result<Value, ObjectError> {
-        Ok(serde_json::from_slice(&self.raw)?)
+        Ok(serde_json::from_slice(&self.raw())?)
     }
 
-    /// The stored JSON text.
-    pub fn raw(&self) -> &Bytes {
-        &self.raw
+    /// The JSON text.
+    pub fn raw(&self) -> Cow<'_, [u8]> {
+        self.text.text()
+    }
+
+    /// The length of the JSON text in bytes.
+    pub fn text_len(&self) -> usize {
+        self.text.len()
+    }
+
+    /// The bytes that the text takes in memory.
+    pub fn stored_len(&self) -> usize {
+        self.text.stored_len()
+    }
+
+    /// The same object, to be kept for long: its text is compressed (DEP-60).
+    #[must_use]
+    pub fn packed(mut self) -> Self {
+        self.text = self.text.packed();
+        self
+    }
+
+    /// The same for an object that others may hold, too.
+    #[must_use]
+    pub fn pack(object: Arc<Self>) -> Arc<Self> {
+        if object.text.is_packed() { object } else { Arc::new(Arc::unwrap_or_clone(object).packed()) }
     }
 
     /// Group, version and kind.
@@ -251,7 +277,23 @@ impl Object {
 
     /// Hash of the stored bytes: equal bytes, equal hash. Not for security.
     pub fn content_hash(&self) -> u64 {
-        xxhash_rust::xxh3::xxh3_64(&self.raw)
+        self.text.hash()
+    }
+}
+
+/// Whether what a watch shows of an object is newer than what is known: a late watch shows old versions after an answer to
+/// a write of our own.
+#[must_use]
+pub fn is_news(known: Option<&Metadata>, uid: &str, version: &str) -> bool {
+    known.is_none_or(|known| uid != known.uid || is_newer(version, &known.resource_version))
+}
+
+/// Whether a version of an object is newer than another; versions of etcd are growing numbers.
+#[must_use]
+pub fn is_newer(new: &str, old: &str) -> bool {
+    match (new.parse::<u64>(), old.parse::<u64>()) {
+        (Ok(new), Ok(old)) => new > old,
+        _ => new != old,
     }
 }
 

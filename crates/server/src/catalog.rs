@@ -8,13 +8,12 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use bytes::Bytes;
 use parking_lot::RwLock;
 use serde_json::Value;
 use smol_str::SmolStr;
 use tiphys_api::Application;
 use tiphys_api::application::Destination;
-use tiphys_object::{Object, TextMap};
+use tiphys_object::{Object, PackedText, TextMap};
 use tiphys_policy::rbac::application_object;
 use tiphys_wire::proto::Secrets;
 use tiphys_wire::schema;
@@ -61,13 +60,13 @@ pub struct Entry {
     /// Where it goes.
     pub destination: Destination,
     /// The JSON of an answer.
-    pub json: Bytes,
+    pub json: PackedText,
 }
 
 impl Entry {
     /// Makes an entry of what the cluster holds.
     fn read(object: &Object, namespace: &str) -> Result<Self, String> {
-        let app: Application = serde_json::from_slice(object.raw()).map_err(|error| error.to_string())?;
+        let app: Application = serde_json::from_slice(&object.raw()).map_err(|error| error.to_string())?;
         let mut value = object.to_value().map_err(|error| error.to_string())?;
         // Who wrote which field tells users of the API nothing, and is half of an object.
         if let Some(metadata) = value.get_mut("metadata").and_then(Value::as_object_mut) {
@@ -85,8 +84,7 @@ impl Entry {
             labels: object.metadata().labels.clone(),
             repository: source.into(),
             destination: app.spec.destination.clone(),
-            // Without the room it grew into: there is one for each application.
-            json: json.into_boxed_slice().into(),
+            json: PackedText::plain(json.into()).packed(),
         })
     }
 
@@ -95,7 +93,7 @@ impl Entry {
     /// # Errors
     /// When it is none, which the making of the entry has ruled out.
     pub fn value(&self) -> Result<Value, Status> {
-        serde_json::from_slice(&self.json)
+        serde_json::from_slice(&self.json.text())
             .map_err(|_unreadable| Status::internal("an application cannot be read"))
     }
 
@@ -104,7 +102,7 @@ impl Entry {
     /// # Errors
     /// When it is none, which the making of the entry has ruled out.
     pub fn application(&self) -> Result<Application, Status> {
-        serde_json::from_slice(&self.json)
+        serde_json::from_slice(&self.json.text())
             .map_err(|_unreadable| Status::internal("an application cannot be read"))
     }
 }

@@ -2,17 +2,17 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::time::Duration;
 
 use arc_swap::ArcSwap;
 use smol_str::SmolStr;
 use tiphys_api::names::{self, GROUP, VERSION};
 use tiphys_cluster::{
     ApiError, Connection, Discovery, Jitter, Kinds, ObjectEvent, ObjectQuery, Served, error_chain,
-    next_of_first_list, watch_objects,
+    watch_objects,
 };
-use tiphys_installation::InstallationData;
-use tiphys_object::{Gvk, Object};
+use tiphys_installation::{DataKind, InstallationData};
+use tiphys_object::Gvk;
+use tiphys_service::installation_watch::{InstallationWatch, Next, SNAPSHOT_DELAY, take};
 use tiphys_service::revoked::{REVOKED_SECRET, Revoked, Unreadable};
 use tokio::sync::mpsc;
 use tokio::time::Instant;
@@ -26,8 +26,6 @@ use crate::world::{Seen, World};
 
 /// Objects of a watch that may wait; when full, the watch stalls, which is the backpressure we want.
 const EVENTS_MAX: usize = 1_024;
-/// Changes of settings within this time make one snapshot.
-const WORLD_DELAY: Duration = Duration::from_millis(50);
 
 /// Why the installation cannot be followed.
 #[derive(Debug, thiserror::Error)]
@@ -59,21 +57,10 @@ pub struct Home {
     pub jitter: Jitter,
 }
 
-#[derive(Clone, Copy, Debug)]
-enum Kind {
-    ConfigMap,
-    Secret,
-    Project,
-}
-
 /// What is followed, from the first complete lists on.
 pub struct Following {
-    seen: Seen,
-    /// What is new about tokens that were given back.
-    revoked: Option<Result<Revoked, Unreadable>>,
-    config_maps: mpsc::Receiver<ObjectEvent>,
-    secrets: mpsc::Receiver<ObjectEvent>,
-    projects: mpsc::Receiver<ObjectEvent>,
+    known: Known,
+    watch: InstallationWatch,
     kinds: Arc<Kinds>,
 }
 
@@ -94,50 +81,30 @@ impl Following {
         cancel: &CancellationToken,
     ) -> Result<Self, FollowError> {
         let kinds = Discovery::new(home.connection.clone()).kinds().await?;
-        let follow = |gvk: &Gvk| follow(home, &kinds, gvk, home.namespace.as_str().into(), (tracker, cancel));
-        let mut following = Self {
-            seen: Seen {
-                data: InstallationData {
-                    env: home.env.clone(),
-                    namespace: home.namespace.clone(),
-                    ..InstallationData::default()
-                },
-                secrets: BTreeMap::new(),
-            },
-            revoked: None,
-            config_maps: follow(&Gvk::new("", "v1", "ConfigMap"))?,
-            secrets: follow(&Gvk::new("", "v1", "Secret"))?,
-            projects: follow(&Gvk::new(GROUP, VERSION, "AppProject"))?,
-            kinds: Arc::clone(&kinds),
+        let open = |kind: DataKind| {
+            follow(home, &kinds, &kind.gvk(), home.namespace.as_str().into(), (tracker, cancel))
         };
-        following.first().await.map_err(FollowError::Cluster)?;
-        Ok(following)
+        let mut watch = InstallationWatch::open(open)?;
+        let data = InstallationData {
+            env: home.env.clone(),
+            namespace: home.namespace.clone(),
+            ..InstallationData::default()
+        };
+        let mut known = Known { seen: Seen { data, secrets: BTreeMap::new() }, revoked: None };
+        let first = watch.first(|kind, event| {
+            known.take(kind, event);
+        });
+        first.await.map_err(FollowError::Cluster)?;
+        Ok(Self { known, watch, kinds })
     }
 
     /// The installation as the first lists show it.
     pub fn world(&self) -> World {
-        let world = World::build(&self.seen, None);
+        let world = World::build(&self.known.seen, None);
         for warning in world.warnings() {
             tracing::warn!(warning, "a setting has no effect, wholly or in part");
         }
         world
-    }
-
-    async fn first(&mut self) -> Result<(), String> {
-        for kind in [Kind::ConfigMap, Kind::Secret, Kind::Project] {
-            while let Some(event) = next_of_first_list(self.receiver(kind)).await? {
-                self.take(kind, event);
-            }
-        }
-        Ok(())
-    }
-
-    fn receiver(&mut self, kind: Kind) -> &mut mpsc::Receiver<ObjectEvent> {
-        match kind {
-            Kind::ConfigMap => &mut self.config_maps,
-            Kind::Secret => &mut self.secrets,
-            Kind::Project => &mut self.projects,
-        }
     }
 
     /// Follows Applications into the catalog: those of the installation's namespace, or of all where others are
@@ -214,37 +181,27 @@ impl Following {
     pub async fn run(mut self, world: Arc<ArcSwap<World>>, sessions: Arc<Sessions>) {
         let mut due: Option<Instant> = None;
         loop {
-            if let Some(revoked) = self.revoked.take() {
+            if let Some(revoked) = self.known.revoked.take() {
                 sessions.take_revoked(revoked);
             }
-            let wait = async {
-                match due {
-                    Some(at) => tokio::time::sleep_until(at).await,
-                    None => std::future::pending().await,
-                }
-            };
-            // Every branch is cancel-safe: receiving from a channel and sleeping.
-            let (kind, event) = tokio::select! {
-                biased;
-                () = wait => {
+            match self.watch.next(due).await {
+                Next::Due => {
                     due = None;
                     self.swap(&world);
-                    continue;
                 }
-                event = self.config_maps.recv() => (Kind::ConfigMap, event),
-                event = self.secrets.recv() => (Kind::Secret, event),
-                event = self.projects.recv() => (Kind::Project, event),
-            };
-            let Some(event) = event else { return };
-            if self.take(kind, event) && due.is_none() {
-                due = Some(Instant::now() + WORLD_DELAY);
+                Next::Event(kind, event) => {
+                    if self.known.take(kind, event) && due.is_none() {
+                        due = Some(Instant::now() + SNAPSHOT_DELAY);
+                    }
+                }
+                Next::Ended => return,
             }
         }
     }
 
     fn swap(&self, world: &ArcSwap<World>) {
         let old = world.load_full();
-        let new = World::build(&self.seen, Some(&old));
+        let new = World::build(&self.known.seen, Some(&old));
         let known: Vec<&String> = old.warnings().collect();
         for warning in new.warnings().filter(|warning| !known.contains(warning)) {
             tracing::warn!(warning, "a setting has no effect, wholly or in part");
@@ -252,84 +209,61 @@ impl Following {
         world.store(Arc::new(new));
         world.load().announce();
     }
+}
 
-    /// Takes an event; says whether anything changed.
-    fn take(&mut self, kind: Kind, event: ObjectEvent) -> bool {
+/// What is known of the installation.
+struct Known {
+    seen: Seen,
+    /// What is new about tokens that were given back.
+    revoked: Option<Result<Revoked, Unreadable>>,
+}
+
+impl Known {
+    /// Takes an event; says whether another snapshot is due.
+    fn take(&mut self, kind: DataKind, event: ObjectEvent) -> bool {
+        let name = match &event {
+            ObjectEvent::Upsert(received) => received.key().name.clone(),
+            ObjectEvent::Delete(key) => key.name.clone(),
+            ObjectEvent::Synced | ObjectEvent::Failed(_) => return false,
+        };
+        if kind != DataKind::Secret {
+            return take(&mut self.seen.data, kind, event);
+        }
+        if name == REVOKED_SECRET {
+            self.revoked = Some(revoked(&event));
+            return false;
+        }
+        let is_referable = self.refer(&name, &event);
+        take(&mut self.seen.data, kind, event) || is_referable
+    }
+
+    /// Keeps a Secret that settings may refer to (API-60), and that of the port's certificate; whether it is or was one.
+    fn refer(&mut self, name: &str, event: &ObjectEvent) -> bool {
         match event {
-            ObjectEvent::Upsert(received) => match received.read() {
-                Ok(object) => self.upsert(kind, object),
-                Err(bad) if matches!(kind, Kind::Project) => {
-                    tracing::error!(%bad, "the project's applications cannot be worked with");
-                    self.seen.data.projects.remove(bad.key.name.as_str());
-                    self.seen.data.bad_projects.insert(bad.key.name.to_string(), bad.reason);
-                    true
+            ObjectEvent::Upsert(received) => {
+                // One that cannot be read is told of by whoever takes it next; its last content stays in force.
+                let Ok(object) = received.read() else { return false };
+                let is_ours = object.label(names::PART_OF_LABEL) == Some(names::PART_OF);
+                if is_ours || name == crate::world::TLS_SECRET {
+                    self.seen.secrets.insert(name.to_owned(), object);
+                    return true;
                 }
-                Err(bad) if matches!(kind, Kind::Secret) && bad.key.name == REVOKED_SECRET => {
-                    self.revoked = Some(Err(Unreadable(bad.reason)));
-                    false
-                }
-                Err(bad) => {
-                    tracing::error!(%bad, "settings cannot be read; their last content stays in force");
-                    false
-                }
-            },
-            ObjectEvent::Delete(key) => self.delete(kind, &key.name),
+                self.seen.secrets.remove(name).is_some()
+            }
+            ObjectEvent::Delete(_) => name != names::SECRET && self.seen.secrets.remove(name).is_some(),
             ObjectEvent::Synced | ObjectEvent::Failed(_) => false,
         }
     }
+}
 
-    fn upsert(&mut self, kind: Kind, object: Arc<Object>) -> bool {
-        let name = object.name().to_owned();
-        let is_ours = object.label(names::PART_OF_LABEL) == Some(names::PART_OF);
-        match kind {
-            // The policy needs no label (API-89, API-228).
-            Kind::ConfigMap if is_ours || name == names::RBAC_CONFIG_MAP => self.seen.data.take(object),
-            Kind::ConfigMap => false,
-            Kind::Secret if name == REVOKED_SECRET => {
-                self.revoked = Some(Revoked::read(Some(&object)));
-                false
-            }
-            Kind::Secret => {
-                let is_referable = is_ours || name == crate::world::TLS_SECRET;
-                if is_referable {
-                    self.seen.secrets.insert(name, Arc::clone(&object));
-                }
-                self.seen.data.take(object) || is_referable
-            }
-            Kind::Project => self.seen.data.take(object),
-        }
-    }
-
-    fn delete(&mut self, kind: Kind, name: &str) -> bool {
-        match kind {
-            // Deviation (API-89): the reference does not notice.
-            Kind::ConfigMap if name == names::RBAC_CONFIG_MAP => {
-                self.seen.data.config_maps.remove(name).is_some()
-            }
-            Kind::ConfigMap => {
-                if self.seen.data.config_maps.contains_key(name) {
-                    tracing::error!(name, "a settings ConfigMap is gone; its last content stays in force");
-                }
-                false
-            }
-            Kind::Secret if name == names::SECRET => {
-                tracing::error!(name, "the installation's Secret is gone; its last content stays in force");
-                false
-            }
-            // Without it, what this process knows is all there is.
-            Kind::Secret if name == REVOKED_SECRET => {
-                self.revoked = Some(Ok(Revoked::default()));
-                false
-            }
-            Kind::Secret => {
-                let was_seen = self.seen.secrets.remove(name).is_some();
-                self.seen.data.secrets.remove(name).is_some() || was_seen
-            }
-            Kind::Project => {
-                self.seen.data.bad_projects.remove(name);
-                self.seen.data.projects.remove(name).is_some()
-            }
-        }
+/// What an event says of the tokens that were given back. Without the Secret, what this process knows is all there is.
+fn revoked(event: &ObjectEvent) -> Result<Revoked, Unreadable> {
+    match event {
+        ObjectEvent::Upsert(received) => match received.read() {
+            Ok(object) => Revoked::read(Some(&object)),
+            Err(bad) => Err(Unreadable(bad.reason)),
+        },
+        _ => Ok(Revoked::default()),
     }
 }
 

@@ -13,6 +13,8 @@ mod certificate;
 mod cluster;
 mod context;
 mod events;
+mod links;
+mod notification;
 mod project;
 mod repository;
 mod request;
@@ -126,6 +128,7 @@ impl Services {
             "certificate.CertificateService" => {
                 certificate::call(&context, method, request::one(method, requests)?).await
             }
+            "notification.NotificationService" => notification::call(&context, method),
             "gpgkey.GPGKeyService" => {
                 certificate::keys(&context, method, request::one(method, requests)?).await
             }

@@ -53,6 +53,7 @@ impl SetCatalog {
     /// Takes a set that the cluster shows.
     pub fn take(&self, object: Arc<Object>) {
         let version: u64 = object.metadata().resource_version.parse().unwrap_or(0);
+        let object = Object::pack(object);
         {
             let mut state = self.state.write();
             state.version = state.version.max(version);

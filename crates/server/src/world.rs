@@ -10,7 +10,8 @@ use tiphys_api::account::{Account, AccountError, Accounts};
 use tiphys_api::names::SECRET_TYPE_LABEL;
 use tiphys_api::secret::Secret;
 use tiphys_installation::{Installation, InstallationData, objects};
-use tiphys_object::Object;
+use tiphys_notify::Names;
+use tiphys_object::{Object, is_newer};
 use tiphys_policy::rbac::{InForce, Rbac, RbacConfig, RbacOptions};
 use tiphys_service::Secrets;
 use tiphys_service::account::AccountCallError;
@@ -22,6 +23,9 @@ use crate::session::session_duration;
 const SIGNING_KEY: &str = "server.secretkey";
 /// A former one, which verifies and does not sign (API-43).
 const PREVIOUS_KEY: &str = "server.secretkey.previous";
+
+/// `ConfigMap` with the configuration of notifications (NTF-1).
+const NOTIFICATIONS: &str = "argocd-notifications-cm";
 
 /// Secret with the certificate of the port (API-4).
 pub(crate) const TLS_SECRET: &str = "argocd-server-tls";
@@ -55,6 +59,8 @@ pub struct World {
     policy: InForce,
     open: Rbac,
     warnings: Vec<String>,
+    /// What the configuration of notifications has.
+    pub notifications: Names,
 }
 
 impl std::fmt::Debug for World {
@@ -113,6 +119,9 @@ impl World {
         // The line above can be read; without it nobody may anything.
         let open =
             open.unwrap_or_else(|_| InForce::begin(Rbac::compile(&RbacConfig::default())).policy().clone());
+        let notifications = seen.data.config_maps.get(NOTIFICATIONS);
+        let notifications =
+            notifications.map(|object| Names::of(&objects::texts(object))).unwrap_or_default();
         let version = |object: &Arc<Object>| object.metadata().resource_version.clone();
         Self {
             secrets: seen.secrets.clone(),
@@ -130,6 +139,7 @@ impl World {
             policy,
             open,
             warnings,
+            notifications,
         }
     }
 
@@ -256,8 +266,5 @@ impl World {
 
 /// Whether a version of the cluster is another one or a later one.
 fn is_at_least(version: &str, wanted: &str) -> bool {
-    match (version.parse::<u64>(), wanted.parse::<u64>()) {
-        (Ok(version), Ok(wanted)) => version >= wanted,
-        _ => version == wanted,
-    }
+    !is_newer(wanted, version)
 }

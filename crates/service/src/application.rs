@@ -121,7 +121,7 @@ impl ApplicationError {
 /// # Errors
 /// When it is none.
 pub fn read(object: &Object) -> Result<Application, ApplicationError> {
-    serde_json::from_slice(object.raw()).map_err(|error| unreadable(object.name(), &error))
+    serde_json::from_slice(&object.raw()).map_err(|error| unreadable(object.name(), &error))
 }
 
 fn unreadable(name: &str, reason: &dyn std::fmt::Display) -> ApplicationError {

@@ -117,7 +117,7 @@ pub fn project_of(set: &Value) -> &str {
 /// # Errors
 /// When it is none.
 pub fn read(object: &Object) -> Result<ApplicationSet, ApplicationSetError> {
-    serde_json::from_slice(object.raw()).map_err(|error| unreadable(object.name(), &error))
+    serde_json::from_slice(&object.raw()).map_err(|error| unreadable(object.name(), &error))
 }
 
 /// What creating a set changes: nothing when it exists as wanted, the existing one with `upsert` (API-156).

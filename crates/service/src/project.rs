@@ -137,7 +137,7 @@ pub struct Surroundings<'a> {
 /// # Errors
 /// When it is none.
 pub fn read(object: &Object) -> Result<AppProject, ProjectError> {
-    serde_json::from_slice(object.raw()).map_err(|error| ProjectError::Unreadable {
+    serde_json::from_slice(&object.raw()).map_err(|error| ProjectError::Unreadable {
         name: object.name().to_owned(),
         reason: error.to_string(),
     })

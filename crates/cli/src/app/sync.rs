@@ -113,7 +113,7 @@ async fn sync_one(work: Work<'_>, request: &SyncRequest, name: &AppName) -> Resu
     let manifests = if request.is_local {
         let plan = show::local(flags)?;
         let rendered = core.render(&stored.app, world, &plan, session.terminal).await?;
-        rendered.objects.iter().map(|object| String::from_utf8_lossy(object.raw()).into_owned()).collect()
+        rendered.objects.iter().map(|object| String::from_utf8_lossy(&object.raw()).into_owned()).collect()
     } else {
         Vec::new()
     };

@@ -44,7 +44,7 @@ async fn stages_of(core: &Core, stored: &StoredSet) -> Result<Stages, Failure> {
     let set = &stored.set;
     let mut live: Vec<Metadata> = Vec::new();
     for application in core.applications(&set.metadata.namespace, "").await? {
-        let read = LiveApplication::read(application.object.raw()).map_err(|error| {
+        let read = LiveApplication::read(&application.object.raw()).map_err(|error| {
             Failure::generic(format!("Application {} cannot be read: {error}", application.object.name()))
         })?;
         if read.is_of(&set.metadata.name) {

@@ -21,7 +21,7 @@ pub(crate) struct StoredSet {
 
 impl StoredSet {
     fn new(object: Arc<Object>) -> Result<Self, Failure> {
-        let set = serde_json::from_slice(object.raw()).map_err(|error| {
+        let set = serde_json::from_slice(&object.raw()).map_err(|error| {
             Failure::generic(format!("ApplicationSet {} cannot be read: {error}", object.name()))
         })?;
         Ok(Self { set, object })

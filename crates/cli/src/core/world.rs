@@ -61,7 +61,8 @@ impl World {
         let secrets = core.list(&secret, &core.namespace, SECRET_TYPE_LABEL).await?;
         let projects = core.list(&project, &core.namespace, "").await?;
         // One that cannot be read is a warning of the installation.
-        let stored = projects.iter().filter_map(|object| serde_json::from_slice(object.raw()).ok()).collect();
+        let stored =
+            projects.iter().filter_map(|object| serde_json::from_slice(&object.raw()).ok()).collect();
         for object in secrets.iter().cloned().chain(projects) {
             data.take(object);
         }

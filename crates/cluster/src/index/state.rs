@@ -424,7 +424,7 @@ impl State {
             extra.managers = self.record(slot).and_then(|known| known.extra.as_ref()?.managers.clone());
             let managers = extra.managers.as_deref().unwrap_or_default();
             match form.object(raw).and_then(|text| read_object(text, &gvk, managers)) {
-                Ok(object) => extra.object = Some(Arc::new(object)),
+                Ok(object) => extra.object = Some(Arc::new(object.packed())),
                 Err(error) => extra.unreadable = Some(error.to_string().into()),
             }
         }

@@ -279,7 +279,7 @@ mod tests {
             {"manager":"m","operation":"Update","apiVersion":"v1","fieldsV1":{"f:data":{}}}]}}"#;
         let books = |managers: &[SmolStr]| {
             let object = stored_object(raw, "", "", managers).unwrap();
-            let value: serde_json::Value = serde_json::from_slice(object.raw()).unwrap();
+            let value: serde_json::Value = serde_json::from_slice(&object.raw()).unwrap();
             value["metadata"].get("managedFields").cloned()
         };
         let kept = serde_json::json!([{"manager": "scaler", "operation": "Update", "apiVersion": "v1",

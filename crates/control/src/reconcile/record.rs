@@ -183,7 +183,7 @@ pub(super) async fn release(cx: &mut AppContext<'_>, names: &[&str]) -> Result<b
 /// The answer may hold somebody else's change that the watch has not shown yet and, being no longer new, never
 /// will: then the application is looked at once more. An application that is gone does not come back.
 fn adopt(cx: &mut AppContext<'_>, stored: Arc<Object>) -> Result<(), String> {
-    let app = serde_json::from_slice(stored.raw())
+    let app = serde_json::from_slice(&stored.raw())
         .map_err(|error| format!("the stored application cannot be read: {error}"))?;
     cx.is_behind |= cx.controller.store.update(Arc::clone(&stored), &app) == Change::Declared;
     cx.controller.look_for_marks();

@@ -33,7 +33,7 @@ pub(super) async fn applications(
     found.extend(unseen(cx).await?);
     let read = move || -> Result<BTreeMap<String, LiveApplication>, String> {
         let read = |object: &Arc<Object>| {
-            LiveApplication::read(object.raw())
+            LiveApplication::read(&object.raw())
                 .map(|live| (live.name.clone(), live))
                 .map_err(|error| format!("Application {} cannot be read: {error}", object.name()))
         };

@@ -144,7 +144,7 @@ impl SetContext<'_> {
 
     /// The answer may hold somebody else's change that the watch, to which it is no longer news, will not show.
     fn adopt(&mut self, object: Arc<Object>) -> Result<(), WriteError> {
-        let read = serde_json::from_slice::<ApplicationSet>(object.raw());
+        let read = serde_json::from_slice::<ApplicationSet>(&object.raw());
         let set =
             read.map_err(|error| WriteError::Refused(format!("the stored set cannot be read: {error}")))?;
         let difference = Difference::between(&self.object, &object);

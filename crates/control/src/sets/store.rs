@@ -12,11 +12,10 @@ use smol_str::SmolStr;
 use tiphys_api::ApplicationSet;
 use tiphys_api::names::annotation;
 use tiphys_generation::Remembered;
-use tiphys_object::Object;
+use tiphys_object::{Object, is_news};
 use tokio::time::Instant;
 
 use crate::app_key::SetKey;
-use crate::store::is_news;
 
 /// One set.
 #[derive(Clone)]
@@ -103,7 +102,8 @@ impl Difference {
             || a.finalizers != b.finalizers
             || a.deletion_timestamp != b.deletion_timestamp;
         let parts = |object: &Object| -> (String, String) {
-            let parts = serde_json::from_slice::<Parts<'_>>(object.raw()).unwrap_or_default();
+            let text = object.raw();
+            let parts = serde_json::from_slice::<Parts<'_>>(&text).unwrap_or_default();
             let text = |raw: Option<&RawValue>| raw.map(|raw| raw.get().to_owned()).unwrap_or_default();
             (text(parts.spec), text(parts.status.and_then(|status| status.application_status)))
         };
@@ -131,6 +131,7 @@ impl SetStore {
     /// Takes a newer state; says what was known before.
     pub(super) fn upsert(&self, object: Arc<Object>) -> Option<SetEntry> {
         let key = SetKey::new(object.namespace(), object.name());
+        let object = Object::pack(object);
         let mut sets = self.sets.write();
         let old = sets.get(&key).cloned();
         let same = old.as_ref().filter(|old| old.object.metadata().uid == object.metadata().uid);
@@ -142,6 +143,7 @@ impl SetStore {
     /// Takes the answer to a write of our own: it may renew what is known, never bring back what is gone.
     pub(super) fn update(&self, object: Arc<Object>) {
         let key = SetKey::new(object.namespace(), object.name());
+        let object = Object::pack(object);
         let mut sets = self.sets.write();
         let Some(entry) = sets.get_mut(&key) else { return };
         let metadata = object.metadata();
@@ -192,7 +194,7 @@ impl SetEntry {
     /// # Errors
     /// When the object has members of types that the CRD forbids.
     pub(super) fn parse(&self) -> Result<ApplicationSet, serde_json::Error> {
-        serde_json::from_slice(self.object.raw())
+        serde_json::from_slice(&self.object.raw())
     }
 }
 
@@ -203,7 +205,7 @@ pub(super) fn stored_status(object: &Object) -> Value {
     struct Status {
         status: Value,
     }
-    serde_json::from_slice::<Status>(object.raw()).unwrap_or_default().status
+    serde_json::from_slice::<Status>(&object.raw()).unwrap_or_default().status
 }
 
 #[cfg(test)]

@@ -60,7 +60,7 @@ fn inv_5_a_deleted_application_does_not_come_back_by_an_answer() {
     let store = AppStore::new(&tracking(&[]));
     upsert(&store, object(1, |_| {}));
     let update = |object: Arc<Object>| {
-        let app = serde_json::from_slice(object.raw()).unwrap();
+        let app = serde_json::from_slice(&object.raw()).unwrap();
         store.update(object, &app)
     };
     assert_eq!(update(object(2, |_| {})), Change::StatusOnly);

@@ -47,6 +47,8 @@ pub(super) async fn call(context: &Context<'_>, method: &str, message: Value) ->
         "ListResourceActions" => change::actions(context, request::read(message)?).await,
         "RunResourceAction" | "RunResourceActionV2" => change::run(context, request::read(message)?).await,
         "DeleteResource" => change::delete(context, request::read(message)?).await,
+        "ListLinks" => resources::links(context, &request::read(message)?),
+        "ListResourceLinks" => resources::resource_links(context, request::read(message)?).await,
         "PodLogs" => logs::pod_logs(context, request::read(message)?).await,
         "RevisionMetadata" => revision::metadata(context, request::read(message)?).await,
         "RevisionChartDetails" => revision::chart(context, request::read(message)?).await,

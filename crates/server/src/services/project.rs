@@ -17,8 +17,8 @@ use tiphys_service::{Caller, cluster, repository};
 use tiphys_wire::status::Code;
 
 use super::audit::{self, Action};
-use super::context::Context;
-use super::{events, request, unimplemented};
+use super::context::{Context, denied};
+use super::{events, links, request, unimplemented};
 use crate::call::{Reply, Status};
 
 #[derive(Default, Deserialize)]
@@ -54,6 +54,15 @@ pub(super) async fn call(context: &Context<'_>, method: &str, message: Value) ->
         "GetSyncWindowsState" => windows(context, &named(context, message)?)?,
         "ListEvents" => {
             events::of(context, stored(context, &named(context, message)?).await?.as_ref()).await?
+        }
+        "ListLinks" => {
+            let Named { name } = request::read(message)?;
+            if !context.may(Resource::Projects, "get", &name) {
+                // The text of API-189.
+                return Err(denied(format!("unauthorized access to project {name}")));
+            }
+            let project = shown(stored(context, &name).await?.as_ref())?;
+            links::of(context, "project.links", &links::of_project(project))?
         }
         "Create" => create(context, request::read(message)?).await?,
         "Update" => update(context, request::read(message)?).await?,

@@ -310,6 +310,48 @@ async fn api_137_api_146_what_belongs_to_an_application_is_shown() {
     assert!(events["items"].is_array(), "{events}");
 }
 
+/// API-186, API-187, API-189: links are those whose conditions hold, of what the caller may see.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn api_187_links_know_the_application_its_cluster_and_its_resource() {
+    let policy = "p, role:shop, applications, *, shop/*, allow\np, role:shop, projects, get, shop, allow\ng, kim, role:shop\n";
+    let of_app = "- {title: logs, url: 'https://logs/{{.app.metadata.name}}?c={{.cluster.name}}&by={{.managedByURL}}'}\n\
+                  - {title: no, url: u, if: app.spec.project == 'other'}\n- {title: secret, url: '{{.cluster.config}}'}\n";
+    let of_resource = "- {title: pod, url: '{{.resource.metadata.name}}/{{.project.metadata.name}}', if: resource.kind == 'Pod'}\n";
+    let settings = [
+        ("accounts.kim", "login"),
+        ("accounts.bo", "login"),
+        ("url", "https://cd"),
+        ("application.links", of_app),
+        ("resource.links", of_resource),
+        (
+            "project.links",
+            "- {title: wiki, url: 'https://wiki/{{.project.metadata.name}}', description: D}\n",
+        ),
+    ];
+    let destinations = json!([{"server": "https://kubernetes.default.svc", "namespace": "*"}]);
+    let home = Setup::new()
+        .config_map("argocd-cm", &settings)
+        .config_map("argocd-rbac-cm", &[("policy.csv", policy)])
+        .project("shop", &json!({"sourceRepos": ["https://git/*"], "destinations": destinations}))
+        .live(Arc::new(Known))
+        .start()
+        .await;
+    let (kim, bo) = (home.account("kim"), home.account("bo"));
+    kim.ok("POST", APPS, &app("web", "shop")).await;
+    let links = kim.ok("GET", &format!("{APPS}/web/links"), &Value::Null).await;
+    let expected = json!([{"title": "logs", "url": "https://logs/web?c=in-cluster&by=https://cd"},
+        {"title": "secret", "url": "<no value>"}]);
+    assert_eq!(links["items"], expected);
+    let query = "namespace=web&resourceName=a&version=v1&kind=Pod&group=";
+    let links = kim.ok("GET", &format!("{APPS}/web/resource/links?{query}"), &Value::Null).await;
+    assert_eq!(links["items"], json!([{"title": "pod", "url": "a/shop"}]));
+    let links = kim.ok("GET", "/api/v1/projects/shop/links", &Value::Null).await;
+    assert_eq!(links["items"], json!([{"title": "wiki", "url": "https://wiki/shop", "description": "D"}]));
+    let (status, text) = bo.refused("GET", "/api/v1/projects/shop/links", &Value::Null).await;
+    assert_eq!((status, text.as_str()), (403, "unauthorized access to project shop"));
+    assert_eq!(bo.refused("GET", &format!("{APPS}/web/links"), &Value::Null).await.0, 403);
+}
+
 const DEPLOYED: &str = "namespace=web&resourceName=a&group=apps&kind=Deployment&version=v1";
 
 /// `kim` may change one Deployment, `bo` nothing but look.

@@ -31,6 +31,22 @@ async fn api_48_logging_in_and_out_over_rest() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn api_184_whoever_is_logged_in_sees_what_notifications_there_are() {
+    let data = [("service.slack", "token: $t"), ("trigger.b", "- {"), ("trigger.a", ""), ("template.m", "")];
+    let home = accounts().config_map("argocd-notifications-cm", &data).start().await;
+    let kim = home.account("kim");
+    for (kind, expected) in [
+        ("services", json!([{"name": "slack"}])),
+        ("triggers", json!([{"name": "a"}, {"name": "b"}])),
+        ("templates", json!([{"name": "m"}])),
+    ] {
+        let target = format!("/api/v1/notifications/{kind}");
+        assert_eq!(kim.ok("GET", &target, &Value::Null).await["items"], expected, "{kind}");
+        assert_eq!(home.nobody().get(&target).await.0, 401, "{kind}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn sec_33_who_is_not_known_sees_little() {
     let home = accounts().start().await;
     let nobody = home.nobody();

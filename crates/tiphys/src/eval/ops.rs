@@ -6,6 +6,7 @@
 mod appset;
 mod engine;
 mod go;
+mod notifications;
 mod projects;
 mod rbac;
 mod render;
@@ -21,6 +22,7 @@ static TABLE: LazyLock<Vec<&'static Operation>> = LazyLock::new(|| {
     let areas = [
         appset::ROWS,
         engine::ROWS,
+        notifications::ROWS,
         projects::ROWS,
         rbac::ROWS,
         render::ROWS,

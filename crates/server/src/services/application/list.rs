@@ -93,9 +93,9 @@ fn json(entries: &Arc<[Arc<Entry>]>, version: u64, fields: Option<Arc<Applicatio
             }
             at += 1;
             match &fields {
-                None => piece.extend_from_slice(&entry.json),
+                None => piece.extend_from_slice(&entry.json.text()),
                 Some(fields) => {
-                    if let Err(status) = fields.write(&entry.json, &mut piece).map_err(unreadable) {
+                    if let Err(status) = fields.write(&entry.json.text(), &mut piece).map_err(unreadable) {
                         return Some(Err(status));
                     }
                 }
@@ -199,7 +199,11 @@ pub(super) fn event(kind: ChangeKind, entry: &Arc<Entry>) -> Message {
         match form {
             Form::Json => {
                 let head = format!(r#"{{"type":"{}","application":"#, kind.as_str());
-                let pieces = [Bytes::from(head), entry.json.clone(), Bytes::from_static(b"}")];
+                let pieces = [
+                    Bytes::from(head),
+                    Bytes::from(entry.json.text().into_owned()),
+                    Bytes::from_static(b"}"),
+                ];
                 Box::new(pieces.into_iter().map(Ok))
             }
             Form::Binary => Box::new(std::iter::once(binary_event(kind, &entry))),

@@ -13,7 +13,7 @@ use super::requests::Named;
 use crate::call::{Reply, Status};
 use crate::live::Live;
 use crate::services::context::Context;
-use crate::services::{events, request};
+use crate::services::{events, links, request};
 
 /// `ResourcesQuery`.
 #[derive(Debug, Default, Deserialize)]
@@ -115,6 +115,28 @@ pub(super) async fn resource(context: &Context<'_>, asked: Resource) -> Result<R
         return Err(Status::new(Code::Unimplemented, text));
     }
     Ok(Reply::value(json!({"manifest": object.to_string()})))
+}
+
+/// Links of an application (API-187).
+pub(super) fn links(context: &Context<'_>, asked: &Named) -> Result<Reply, Status> {
+    let found = access::cached(context, "get", asked)?;
+    let known = links::of_application(context, found.proof.get(), found.from.value()?)?;
+    Ok(Reply::value(links::of(context, "application.links", &known.into())?))
+}
+
+/// Links of one of its resources: they know the object, the data of Secrets masked, and the project beside it.
+pub(super) async fn resource_links(context: &Context<'_>, asked: Resource) -> Result<Reply, Status> {
+    let found = access::cached(context, "get", &asked.named)?;
+    let key = ResourceKey::new(&asked.group, &asked.kind, &asked.namespace, &asked.resource_name);
+    let object = live(context)?.resource(&found.key, &key).await?;
+    let app = found.proof.get();
+    let mut known = links::of_application(context, app, found.from.value()?)?;
+    known.insert("resource".to_owned(), object);
+    if let Ok(project) = context.world.installation.project(app.project()) {
+        let project = serde_json::to_value(project).map_err(|error| Status::internal(error.to_string()))?;
+        known.extend(links::of_project(project).as_object().cloned().unwrap_or_default());
+    }
+    Ok(Reply::value(links::of(context, "resource.links", &known.into())?))
 }
 
 pub(super) async fn manifests(context: &Context<'_>, asked: Manifests) -> Result<Reply, Status> {
