@@ -12,6 +12,7 @@ use tiphys_api::names;
 use tiphys_cluster::{ObjectEvent, next_of_first_list};
 use tiphys_installation::InstallationData;
 use tiphys_object::{Gvk, Metadata, ResourceKey};
+use tiphys_plugin::PluginOptions;
 use tiphys_source::{AzureIdentity, SourceOptions, Sources, TokenUse};
 use tokio::sync::mpsc;
 use tokio::time::Instant;
@@ -120,6 +121,13 @@ impl SettingsWatch {
         };
         let options =
             options.with_environment(|name| self.data.env.get(name)).map_err(StartError::Environment)?;
+        let options = match &surroundings.repositories {
+            // What is in memory reads nothing of this machine that it was not told of.
+            Some(_) if !self.data.env.contains_key("ARGOCD_PLUGINSOCKFILEPATH") => {
+                SourceOptions { plugins: PluginOptions::default(), ..options }
+            }
+            _ => options,
+        };
         let sources = match &surroundings.repositories {
             Some(repositories) => Ok(Sources::in_memory(options, repositories.clone())),
             None => Sources::new(options),
