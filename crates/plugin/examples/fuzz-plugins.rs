@@ -87,7 +87,7 @@ fn messages(random: &mut Random, _folder: &Path) {
     random.damage(&mut body);
     if let Ok(mut messages) = Messages::new(1 << 16, Some("gzip")) {
         messages.push(&body.into());
-        while let Ok(Some(_message)) = messages.next() {}
+        while let Ok(Some(_message)) = messages.take() {}
     }
 }
 

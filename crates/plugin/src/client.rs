@@ -265,7 +265,7 @@ impl Asked<'_> {
             match frame.into_data() {
                 Ok(piece) => {
                     messages.push(&piece);
-                    while let Some(message) = messages.next().map_err(|error| self.frame(&error))? {
+                    while let Some(message) = messages.take().map_err(|error| self.frame(&error))? {
                         if answer.replace(message).is_some() {
                             return Err(self.broken("more than one answer"));
                         }

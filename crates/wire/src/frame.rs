@@ -74,7 +74,7 @@ impl Messages {
     ///
     /// # Errors
     /// When it is too large, or cannot be unpacked.
-    pub fn next(&mut self) -> Result<Option<Bytes>, FrameError> {
+    pub fn take(&mut self) -> Result<Option<Bytes>, FrameError> {
         let Some((prefix, _)) = self.buffer.split_at_checked(PREFIX) else { return Ok(None) };
         let mut prefix = prefix;
         let (flag, length) = (prefix.get_u8(), prefix.get_u32());
@@ -207,7 +207,7 @@ mod tests {
             let mut found = Vec::new();
             for piece in whole.chunks(size) {
                 messages.push(&Bytes::copy_from_slice(piece));
-                while let Some(message) = messages.next().unwrap() {
+                while let Some(message) = messages.take().unwrap() {
                     found.push(message);
                 }
             }
@@ -221,7 +221,7 @@ mod tests {
         let error = |bytes: Vec<u8>, encoding| {
             let mut messages = Messages::new(10, encoding).unwrap();
             messages.push(&bytes.into());
-            messages.next().unwrap_err()
+            messages.take().unwrap_err()
         };
         assert_eq!(error(prefixed(0, b"12345678901"), None).code, Code::ResourceExhausted);
         assert_eq!(
@@ -232,7 +232,7 @@ mod tests {
         let bomb = gzip(&vec![0; 1_000_000]);
         let mut messages = Messages::new(100_000, Some("gzip")).unwrap();
         messages.push(&prefixed(1, &bomb).into());
-        assert_eq!(messages.next().unwrap_err().code, Code::ResourceExhausted);
+        assert_eq!(messages.take().unwrap_err().code, Code::ResourceExhausted);
         assert_eq!(error(prefixed(1, b"abc"), None).code, Code::Internal);
         assert_eq!(error(prefixed(1, b"abc"), Some("gzip")).code, Code::Internal);
         assert_eq!(error(prefixed(2, b"abc"), None).code, Code::Internal);

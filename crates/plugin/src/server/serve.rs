@@ -226,7 +226,7 @@ async fn receive(
         let frame = frame.map_err(|_broken| Status::of(Code::Canceled, "the caller went away"))?;
         let Ok(piece) = frame.into_data() else { continue };
         messages.push(&piece);
-        while let Some(message) = messages.next()? {
+        while let Some(message) = messages.take()? {
             match (stream_request(&message).map_err(malformed)?, metadata.is_some()) {
                 (StreamRequest::Metadata(found), false) => metadata = Some(found),
                 (StreamRequest::Chunk(piece), true) => {

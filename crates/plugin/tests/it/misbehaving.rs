@@ -51,8 +51,8 @@ async fn inv_1_a_plugin_that_says_nothing_is_no_plugin_that_refuses() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn sec_07_answers_that_are_no_answers_are_errors() {
     for (way, expected) in [
-        (Way::Gigabyte, "error: the plugin \"p\" answers more than 104857600 bytes"),
-        (Way::Bomb, "error: the plugin \"p\" answers more than 104857600 bytes"),
+        (Way::Gigabyte, "error: the plugin \"p\" answers more than 1048576 bytes"),
+        (Way::Bomb, "error: the plugin \"p\" answers more than 1048576 bytes"),
         (
             Way::Garbage,
             "error: the plugin \"p\" broke the call: what it answers is not the protocol: unexpected end of message",
@@ -60,7 +60,7 @@ async fn sec_07_answers_that_are_no_answers_are_errors() {
         (Way::Breaks, "error: the plugin \"p\" broke the call: the call ended without an outcome"),
         (Way::Twice, "error: the plugin \"p\" broke the call: more than one answer"),
     ] {
-        let bench = Bench::new();
+        let bench = Bench::with(PluginOptions { message_bytes_max: 1 << 20, ..PluginOptions::default() });
         let seen = listen(&bench.sockets().join("p.sock"), PLAIN, way);
         assert_eq!(text(bench.answer(&named("p")).await), expected, "{way:?}");
         // A failure is not remembered here.

@@ -2,14 +2,23 @@
 
 use std::time::Duration;
 
+use serde_json::json;
 use tiphys_plugin::{Answer, PluginError, PluginOptions};
 use tiphys_render::plugins::{PluginCall, PluginChoice, PluginQuestion};
 use tiphys_wire::status::Code;
 
 use crate::support::{Bench, call, is_empty, named, text};
 
-const PRINT: &str = r#"{generate: {command: [sh, -c], args: ['
-cat <<END
+/// A configuration whose `generate` is a script, with more members.
+fn script(script: &str, more: serde_json::Value) -> String {
+    let mut spec = json!({"generate": {"command": ["sh", "-c", script]}});
+    for (name, value) in more.as_object().into_iter().flatten() {
+        spec[name] = value.clone();
+    }
+    spec.to_string()
+}
+
+const PRINT: &str = r#"cat <<END
 apiVersion: v1
 kind: ConfigMap
 metadata: {name: made}
@@ -21,24 +30,23 @@ data:
   mode: "$(stat -c %a run.sh)"
   secret: "$GIT_CONFIG_VALUE_0"
 END
-']}%}"#;
-
-fn print(more: &str) -> String {
-    PRINT.replace('%', more)
-}
+"#;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn rnd_135_init_and_generate_run_on_the_files_that_were_sent() {
     let bench = Bench::new();
-    bench.serve("plain", &print(", init: {command: [sh, -c, 'echo yes > made-by-init']}"));
+    bench.serve(
+        "plain",
+        &script(PRINT, json!({"init": {"command": ["sh", "-c", "echo yes > made-by-init"]}})),
+    );
     let made = text(bench.answer(&named("plain")).await);
     let value: serde_json::Value = serde_json::from_str(made.trim_start_matches("---\n")).unwrap();
-    let expected = serde_json::json!({"app": "shop", "own": "own", "file": "from-a-file from-a-file shared",
+    let expected = json!({"app": "shop", "own": "own", "file": "from-a-file from-a-file shared",
         "init": "yes", "mode": "644", "secret": ""});
     assert_eq!(value["data"], expected);
     // RND-130: nothing is left.
     assert!(is_empty(&bench.work("plain")) && is_empty(&bench.folder.path().join("packed")));
-    bench.serve("moded", &print(", preserveFileMode: true, version: v2"));
+    bench.serve("moded", &script(PRINT, json!({"preserveFileMode": true, "version": "v2"})));
     assert!(text(bench.answer(&named("moded-v2")).await).contains("\"mode\":\"755\""));
     assert!(
         text(bench.answer(&named("moded")).await).starts_with("nobody: could not find cmp-server plugin")
@@ -130,7 +138,13 @@ async fn sec_07_output_without_end_is_not_taken() {
     assert!(matches!(&failed, Err(PluginError::Failed { code: Code::ResourceExhausted, .. })));
     assert!(text(failed).contains("the output has more than 1048576 bytes"));
     let small = Bench::with(PluginOptions { message_bytes_max: 1_000, ..PluginOptions::default() });
-    small.serve("large", "{generate: {command: [sh, -c, 'echo \"kind: A\"; echo \"apiVersion: v1\"; echo \"data: $(head -c 5000 /dev/zero | tr \"\\\\0\" x)\"']}}");
+    small.serve(
+        "large",
+        &script(
+            r#"echo "kind: A"; echo "apiVersion: v1"; echo "data: $(head -c 5000 /dev/zero | tr "\0" x)""#,
+            json!({}),
+        ),
+    );
     let failed = small.answer(&named("large")).await;
     assert_eq!(failed, Err(PluginError::TooLarge { plugin: "large".to_owned(), limit: 1_000 }));
 }
@@ -144,7 +158,7 @@ async fn rnd_136_announcements_are_those_of_the_program_then_those_of_the_file()
     );
     let asked = PluginCall { question: PluginQuestion::Parameters, ..named("p") };
     let found: serde_json::Value = serde_json::from_str(&text(bench.answer(&asked).await)).unwrap();
-    let expected = serde_json::json!([
+    let expected = json!([
         {"name": "shop", "collectionType": "map", "map": {"a": "b"}},
         {"name": "fixed", "required": true},
     ]);
@@ -154,7 +168,7 @@ async fn rnd_136_announcements_are_those_of_the_program_then_those_of_the_file()
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn rnd_137_credentials_go_to_plugins_that_want_them_and_into_no_message() {
     let bench = Bench::new();
-    bench.serve("wants", &print(", provideGitCreds: true"));
+    bench.serve("wants", &script(PRINT, json!({"provideGitCreds": true})));
     assert!(text(bench.answer(&named("wants")).await).contains("Authorization: Basic c2VjcmV0"));
     bench.serve(
         "tells",
@@ -167,11 +181,13 @@ async fn rnd_137_credentials_go_to_plugins_that_want_them_and_into_no_message() 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn rnd_138_only_the_root_of_a_question_is_sent() {
     let bench = Bench::new();
-    bench.serve("p", "{generate: {command: [sh, -c, 'ls -d ../*; exit 1']}}");
+    bench.serve("p", &script("ls -d ../*; exit 1", json!({})));
     let below = PluginCall { root: tiphys_render::TreePath::parse("apps").unwrap(), ..named("p") };
-    bench.serve("l", "{generate: {command: [sh, -c, 'printf \"kind: A\\napiVersion: v1\\nn: %s\\n\" \"$(ls -d ../* | tr \"\\n\" ,)\"']}}");
+    let lists = r#"printf 'kind: A\napiVersion: v1\nlisted: %s\n' "$(echo ../*)""#;
+    bench.serve("l", &script(lists, json!({})));
     let narrow = PluginCall { choice: PluginChoice::Named("l".to_owned()), ..below };
-    assert!(text(bench.answer(&narrow).await).contains("\"n\":\"../a,\""));
+    let listed = text(bench.answer(&narrow).await);
+    assert!(listed.contains("\"listed\":\"../a\""), "{listed}");
     assert!(matches!(bench.answer(&named("p")).await, Err(PluginError::Failed { .. })));
     assert!(matches!(bench.answer(&named("l")).await, Ok(Answer::Given(_))));
 }

@@ -161,7 +161,7 @@ fn read(request: schema::MessageId, bytes: &Bytes) -> Result<Value, Status> {
 
 async fn next(body: &mut Incoming, messages: &mut Messages) -> Result<Option<Bytes>, Status> {
     loop {
-        if let Some(message) = messages.next()? {
+        if let Some(message) = messages.take()? {
             return Ok(Some(message));
         }
         match body::next(body).await? {
