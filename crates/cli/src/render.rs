@@ -234,7 +234,9 @@ fn render_one(
         for (source, result) in job.sources().iter().zip(&results) {
             let SourceResult { source_type, objects, .. } = result;
             let text = told::explanation(job, source, (source_type, objects.len()), &read.lock());
-            text.lines().for_each(|line| say(terminal, line));
+            for line in text.lines() {
+                say(terminal, line);
+            }
         }
     }
     Ok(results.into_iter().flat_map(|result| result.objects).collect())

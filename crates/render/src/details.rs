@@ -104,7 +104,9 @@ pub fn details(
             match kustomize::render(request, &options, &directory, inputs, budget)? {
                 Outcome::Done(objects) => {
                     let mut images = Vec::new();
-                    objects.iter().for_each(|object| collect_images(object, &mut images));
+                    for object in &objects {
+                        collect_images(object, &mut images);
+                    }
                     images.sort();
                     Outcome::Done(Details::Kustomize { images })
                 }
@@ -239,7 +241,11 @@ fn collect_images(value: &Value, images: &mut Vec<String>) {
                 collect_images(member, images);
             }
         }
-        Value::Array(items) => items.iter().for_each(|item| collect_images(item, images)),
+        Value::Array(items) => {
+            for item in items {
+                collect_images(item, images);
+            }
+        }
         _ => {}
     }
 }
