@@ -1,10 +1,10 @@
 # The front door: every target sets up what it needs and says what is missing.
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test testbed check bench oracles fuzz simulate mutate clean
+.PHONY: help demo test testbed check bench oracles fuzz fuzz-parsers simulate mutate clean
 
 help: ## what can be made
-	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 demo: need-cargo ## Tiphys at work, in one process without a cluster; Ctrl-C removes everything
 	@cargo build --locked -p tiphys
@@ -37,6 +37,12 @@ fuzz: oracles ## generated inputs to the original libraries and to tiphys; FUZZ_
 	cargo build --release --locked -p tiphys-go --example templates
 	@case "$(FUZZ_ARGS)" in template\ *|template) ;; *) set -x; cargo build --release --locked --bin tiphys ;; esac
 	hack/oracle/fuzz $(FUZZ_ARGS)
+
+fuzz-parsers: need-cargo ## damaged charts, overlays, programs, manifests and messages to their readers; FUZZ_SECONDS=1440 for each
+	cargo build --release --locked -p tiphys-render --example fuzz-sources
+	$${CARGO_TARGET_DIR:-target}/release/examples/fuzz-sources --seconds $${FUZZ_SECONDS:-60} $(FUZZ_TARGETS)
+	cargo build --release --locked -p tiphys-plugin --example fuzz-plugins
+	$${CARGO_TARGET_DIR:-target}/release/examples/fuzz-plugins --seconds $${FUZZ_SECONDS:-60}
 
 simulate: need-cargo ## whole installations from seeds, with faults; SEEDS=100000, SIMULATE_ARGS="--from 7 --crash-points"
 	cargo build --release --locked -p tiphys --bin tiphys

@@ -744,6 +744,12 @@ impl Application {
         if self.spec.sources.is_empty() { self.spec.source.as_slice() } else { &self.spec.sources }
     }
 
+    /// Whether a source was rendered by a plugin when it was compared last.
+    pub fn was_plugin(&self) -> bool {
+        let types = self.status.source_types.iter().map(String::as_str);
+        types.chain([self.status.source_type.as_str()]).any(|kind| kind == "Plugin")
+    }
+
     /// Whether `spec.sources` is in force.
     pub fn is_multi_source(&self) -> bool {
         !self.spec.sources.is_empty()

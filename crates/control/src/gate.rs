@@ -1,6 +1,6 @@
 //! Keeps one slow repository or cluster from taking all workers (CTL-141, INV-13, INV-16).
 //!
-//! A bounded number of workers is busy with one cluster, or waits for one repository or to render a large source,
+//! A bounded number of workers is busy with one cluster, or waits for one repository or plugin or to render a large source,
 //! at the same time; whoever comes on top of that gives its worker back and is put into the queue again when a place
 //! becomes free. Nobody asks in a circle.
 
@@ -20,6 +20,8 @@ pub(crate) enum Shared {
     Repository(String),
     /// A destination cluster, by server.
     Cluster(String),
+    /// A plugin, by its name; an empty one stands for all that are asked whether a source is theirs.
+    Plugin(String),
     /// The one turn of sources that take much memory.
     LargeRendering,
 }
@@ -27,7 +29,7 @@ pub(crate) enum Shared {
 /// How many workers may be inside.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Limits {
-    /// At one repository, or for the turn of large renderings.
+    /// At one repository or plugin, or for the turn of large renderings.
     pub(crate) repository: usize,
     /// At one cluster.
     pub(crate) cluster: usize,
@@ -112,7 +114,7 @@ impl Gates {
         let mut places = Vec::new();
         for shared in all {
             let limit = match shared {
-                Shared::Repository(_) | Shared::LargeRendering => self.limits.repository,
+                Shared::Repository(_) | Shared::Plugin(_) | Shared::LargeRendering => self.limits.repository,
                 Shared::Cluster(_) => self.limits.cluster,
             };
             let mut state = self.state.lock();

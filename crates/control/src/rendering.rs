@@ -249,6 +249,30 @@ impl Renders {
         self.failed.get(key).filter(|failure| now.saturating_sub(failure.at) < FAILURE_PAUSE)
     }
 
+    /// Counts a failure towards the pause (RND-145).
+    fn count_failure(&self, key: [u8; 32], text: &str) {
+        let attempts = self.failure(&key).map_or(0, |failure| failure.attempts).saturating_add(1);
+        let at = self.clock.elapsed();
+        self.failed.insert(key, Failure { text: text.to_owned(), attempts, at });
+    }
+
+    /// Counts that what a source lacks cannot be brought, for reasons that are its own: a plugin that refuses its files
+    /// is not asked again and again.
+    ///
+    /// # Errors
+    /// With the text users see, when the tree cannot be looked at.
+    pub(crate) async fn failed_to_bring(
+        &self,
+        tree: &Arc<dyn Tree>,
+        task: RenderTask,
+        supplies: &Supplies,
+        text: &str,
+    ) -> Result<(), RenderFailure> {
+        let (_, keys) = self.look(tree, task).await?;
+        self.count_failure(keys.with_supplies(supplies).wide, text);
+        Ok(())
+    }
+
     async fn run(
         &self,
         (tree, supplies): (Arc<dyn Tree>, Arc<Supplies>),
@@ -275,8 +299,9 @@ impl Renders {
         };
         match self.in_turn(&task.key, task.priority, &task.budget, work).await {
             Ok(Outcome::Needs(needs)) => {
-                // What programs are asked holds whole files.
-                if !needs.iter().any(|need| matches!(need, Need::Tool(_))) {
+                // What programs are asked holds whole files; what plugins are asked names the revision, which the key does
+                // not.
+                if !needs.iter().any(|need| matches!(need, Need::Tool(_) | Need::Plugin(_))) {
                     self.needs.insert(wide, needs.clone().into());
                 }
                 Ok(Outcome::Needs(needs))
@@ -306,10 +331,7 @@ impl Renders {
             Err(failed) => {
                 // Failures that say nothing about the content do not count towards the pause (RND-146).
                 if matches!(failed.why, Why::Content | Why::NeedsMore) {
-                    let attempts =
-                        self.failure(&wide).map_or(0, |failure| failure.attempts).saturating_add(1);
-                    let at = self.clock.elapsed();
-                    self.failed.insert(wide, Failure { text: failed.text.clone(), attempts, at });
+                    self.count_failure(wide, &failed.text);
                 }
                 Err(failed.into())
             }

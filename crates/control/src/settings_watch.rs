@@ -10,6 +10,7 @@ use futures::future::BoxFuture;
 use smol_str::SmolStr;
 use tiphys_api::names;
 use tiphys_installation::{DataKind, InstallationData};
+use tiphys_plugin::PluginOptions;
 use tiphys_service::installation_watch::{InstallationWatch, Next, SNAPSHOT_DELAY, take};
 use tiphys_source::{AzureIdentity, SourceOptions, Sources, TokenUse};
 use tokio::time::Instant;
@@ -112,6 +113,13 @@ impl SettingsWatch {
         };
         let options =
             options.with_environment(|name| self.data.env.get(name)).map_err(StartError::Environment)?;
+        let options = match &surroundings.repositories {
+            // What is in memory reads nothing of this machine that it was not told of.
+            Some(_) if !self.data.env.contains_key("ARGOCD_PLUGINSOCKFILEPATH") => {
+                SourceOptions { plugins: PluginOptions::default(), ..options }
+            }
+            _ => options,
+        };
         let sources = match &surroundings.repositories {
             Some(repositories) => Ok(Sources::in_memory(options, repositories.clone())),
             None => Sources::new(options),

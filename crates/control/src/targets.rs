@@ -13,6 +13,7 @@ use tiphys_object::Object;
 use tiphys_policy::signature::Verdict;
 use tiphys_render::needs::{Conversation, Need, Outcome, Supply};
 use tiphys_render::plan::{Content, PlannedSource, Purpose, RenderContext, plan};
+use tiphys_render::plugins::PluginChoice;
 use tiphys_render::{Budget, RenderError, Tree};
 use tiphys_service::fetcher::{FetchError, Fetcher};
 use tiphys_source::{Freshness, Repository, Signed, SourceError, Sources};
@@ -147,7 +148,7 @@ pub(crate) async fn load(
         all.push((planned, resolved.map_err(|error| error.of_source(index + 1, count))?));
     }
     for (index, (planned, resolved)) in all.iter().enumerate() {
-        let one = load_one(request, (planned, &all), resolved, sources, renders).await;
+        let one = load_one(request, (planned, &all), resolved, (sources, renders, gates)).await;
         let rendered = one.map_err(|error| error.of_source(index + 1, count))?;
         made.revisions.push(resolved.revision.clone());
         match rendered {
@@ -243,8 +244,7 @@ async fn load_one(
     request: &TargetRequest<'_>,
     (planned, all): (&PlannedSource<'_>, &[(PlannedSource<'_>, ResolvedSource)]),
     resolved: &ResolvedSource,
-    sources: &Sources,
-    renders: &Renders,
+    (sources, renders, gates): (&Sources, &Renders, &Gates),
 ) -> Result<One, TargetError> {
     if planned.purpose == Purpose::Revision {
         return Ok(None);
@@ -270,9 +270,29 @@ async fn load_one(
             Err(RenderFailure::Busy) => return Err(TargetError::Busy(rendering::BUSY.to_owned())),
         };
         for need in conversation.wanted(needs)? {
-            let supply = bring(request, (planned, all), (&tree, &need), sources).await?;
-            conversation.add(need, supply)?;
+            let place = gates.enter(request.key, request.priority, plugin_of(&need).map(Shared::Plugin));
+            let Some(_place) = place else {
+                return Err(TargetError::Busy("too many applications wait for the plugin".to_owned()));
+            };
+            let brought = bring(request, (planned, all), (&tree, &need), sources).await;
+            if let (Need::Plugin(_), Err(TargetError::Manifests(text))) = (&need, &brought) {
+                let supplies = conversation.supplies();
+                // What cannot be counted is asked for once more than it would be.
+                let _uncounted = renders.failed_to_bring(&tree, task.clone(), supplies, text).await;
+            }
+            conversation.add(need, brought?)?;
         }
+    }
+}
+
+/// Which plugin somebody waits for.
+fn plugin_of(need: &Need) -> Option<String> {
+    match need {
+        Need::Plugin(call) => Some(match &call.choice {
+            PluginChoice::Named(name) => name.clone(),
+            PluginChoice::Any | PluginChoice::Perhaps { .. } => String::new(),
+        }),
+        _ => None,
     }
 }
 
@@ -294,10 +314,13 @@ async fn bring(
         sources,
         source: planned.source,
         tree,
+        is_fresh: request.kind == RefreshKind::Hard,
     };
     fetcher.bring(need).await.map_err(|error| match error {
         FetchError::Source(error) => failed(&error),
         FetchError::Refused(text) => TargetError::Manifests(text),
+        FetchError::Plugin(error) if error.is_transient() => TargetError::Repository(error.to_string()),
+        FetchError::Plugin(error) => TargetError::Manifests(error.to_string()),
     })
 }
 

@@ -203,7 +203,7 @@ async fn read_some(pipe: Option<impl AsyncRead + Unpin>, limit: usize) -> Result
 }
 
 /// Prints as Go does: `1m30s`, `15s`, `250ms`.
-fn go_duration(duration: Duration) -> String {
+pub fn go_duration(duration: Duration) -> String {
     let seconds = duration.as_secs();
     match (seconds / 60, seconds % 60) {
         (0, 0) => format!("{}ms", duration.as_millis()),

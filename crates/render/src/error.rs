@@ -106,6 +106,10 @@ pub enum Reason {
     NetworkRequired,
     /// A program outside would be needed.
     ExecRequired,
+    /// There is no plugin that takes the source.
+    PluginNotFound,
+    /// A plugin failed.
+    PluginFailed,
     /// A budget ran out.
     BudgetExceeded,
     /// The same, of what a source takes in memory or of its files: with a larger budget it may be rendered.
@@ -150,6 +154,8 @@ impl Reason {
             Self::RefChart => "ref-chart",
             Self::NetworkRequired => "network-required",
             Self::ExecRequired => "exec-required",
+            Self::PluginNotFound => "plugin-not-found",
+            Self::PluginFailed => "plugin-failed",
             Self::BudgetExceeded | Self::MemoryExceeded => "budget-exceeded",
             Self::ContentUnavailable => "content-unavailable",
         }

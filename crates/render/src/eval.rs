@@ -101,6 +101,10 @@ fn manifests_of(
             let text = format!("{} is not run here", call.program);
             Err(EvalError::from(RenderError::new(Reason::ExecRequired, text)))
         }
+        Need::Plugin(_) => {
+            let text = "sources of type Plugin are for plugins, and none is asked here";
+            Err(EvalError::from(RenderError::new(Reason::ExecRequired, text)))
+        }
         Need::Chart { .. } | Need::ChartFiles { .. } | Need::File { .. } | Need::Resource { .. } => {
             let text = format!("{need} would have to come from the network");
             Err(EvalError::from(RenderError::new(Reason::NetworkRequired, text)))

@@ -148,6 +148,44 @@ fn release_name<'a>(source: &'a HelmSource, instance_name: &'a str) -> &'a str {
     }
 }
 
+/// The value files that a source selects, in their order; what has to be brought first is added to the needs.
+pub(crate) fn selected_files(
+    request: &RenderRequest,
+    source: &HelmSource,
+    directory: &TreePath,
+    inputs: &Inputs<'_>,
+    (environment, budget): (&Environment, &Budget),
+    needs: &mut Vec<Need>,
+) -> Result<Vec<File>, RenderError> {
+    let context = &request.context;
+    let files = ValueFiles {
+        tree: inputs.tree,
+        directory,
+        refs: context.refs.as_deref(),
+        supplies: inputs.supplies,
+        environment,
+        schemes: &context.helm.value_file_schemes,
+        budget,
+    };
+    selected(source, &files, VALUE_BYTES_MAX, needs)
+}
+
+fn selected(
+    source: &HelmSource,
+    files: &ValueFiles<'_>,
+    mut left: u64,
+    needs: &mut Vec<Need>,
+) -> Result<Vec<File>, RenderError> {
+    let mut found = Vec::new();
+    for place in files.resolve(&source.value_files, source.ignore_missing_value_files, needs)? {
+        if let Some(data) = files.read(&place, VALUE_FILE_BYTES_MAX.min(left), needs)? {
+            left = left.saturating_sub(data.len() as u64);
+            found.push(File { name: place.shown(), data });
+        }
+    }
+    Ok(found)
+}
+
 /// Values of users in the order of RND-94.
 fn user_values(
     source: &HelmSource,
@@ -155,13 +193,9 @@ fn user_values(
     environment: &Environment,
 ) -> Result<Outcome<UserValues>, RenderError> {
     let (mut needs, mut left) = (Vec::new(), VALUE_BYTES_MAX);
-    let mut values = UserValues::default();
-    for place in files.resolve(&source.value_files, source.ignore_missing_value_files, &mut needs)? {
-        if let Some(data) = files.read(&place, VALUE_FILE_BYTES_MAX.min(left), &mut needs)? {
-            left = left.saturating_sub(data.len() as u64);
-            values.files.push(File { name: place.shown(), data });
-        }
-    }
+    let mut values =
+        UserValues { files: selected(source, files, left, &mut needs)?, ..UserValues::default() };
+    left = left.saturating_sub(values.files.iter().map(|file| file.data.len() as u64).sum());
     let own = match &source.values_object {
         Some(object) => serde_json::to_string(object)
             .map_err(|error| RenderError::new(Reason::SourceParameters, error.to_string()))?,

@@ -8,6 +8,7 @@
 //! There is no file system, no clock and no network here: the same tree and request always give the same
 //! objects (RND-1). Default namespaces, de-duplication and tracking metadata are the comparison's (RND-3).
 
+pub mod details;
 pub mod directory;
 pub mod environment;
 mod error;
@@ -22,6 +23,7 @@ pub mod manifests;
 pub mod needs;
 pub mod overrides;
 pub mod plan;
+pub mod plugins;
 pub mod refresh;
 mod request;
 mod templates;

@@ -12,6 +12,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use sha2::{Digest as _, Sha256};
 
+use crate::plugins::{PluginCall, PluginChoice};
 use crate::tools::ToolCall;
 use crate::{Reason, RenderError, Tree};
 
@@ -55,6 +56,8 @@ pub enum Need {
     },
     /// What a program prints (RND-159).
     Tool(Arc<ToolCall>),
+    /// What a config management plugin answers; that there is none is an answer (RND-133).
+    Plugin(Arc<PluginCall>),
     /// What a URL names, which need not be a file: that there is none is an answer (RND-210).
     Resource {
         /// The URL.
@@ -72,6 +75,10 @@ impl fmt::Display for Need {
             }
             Self::Repository { url, revision } => write!(f, "repository {} at {revision:?}", shown(url)),
             Self::Tool(call) => write!(f, "the result of {}", call.program),
+            Self::Plugin(call) => match &call.choice {
+                PluginChoice::Named(name) => write!(f, "the result of the plugin {name:?}"),
+                PluginChoice::Any | PluginChoice::Perhaps { .. } => f.write_str("the result of a plugin"),
+            },
             Self::File { url } | Self::Resource { url } => write!(f, "file {}", shown(url)),
         }
     }
@@ -195,6 +202,9 @@ impl Supplies {
                         call.digest().iter().fold(String::new(), |text, byte| format!("{text}{byte:02x}"));
                     ["tool", &digest].into_iter().for_each(&mut add);
                 }
+                // What it answered says everything: how it was asked differs with each commit, and a source that is no
+                // plugin's depends on none of that.
+                Need::Plugin(_) => add("plugin"),
                 Need::File { url } => ["file", url].into_iter().for_each(&mut add),
                 Need::Resource { url } => ["resource", url].into_iter().for_each(&mut add),
             }

@@ -13,6 +13,7 @@ use tiphys_api::application::ApplicationSource;
 use tiphys_api::settings::Settings;
 
 use crate::Reason;
+use crate::plugins::PluginSettings;
 use crate::request::{ContentKind, EnabledTools, RenderRequest};
 use crate::tools::ToolSettings;
 
@@ -82,6 +83,8 @@ pub struct RenderContext {
     pub kustomize_options: String,
     /// Which sources are rendered by programs.
     pub tools: ToolSettings,
+    /// Plugins, and what is known of them.
+    pub plugins: PluginSettings,
     /// Sources of the application that others may refer to; `None` for an application of a single source (RND-121).
     pub refs: Option<Arc<[RefSource]>>,
 }
@@ -156,6 +159,12 @@ impl RenderContext {
     pub fn with_renderer(self, annotation: Option<&String>) -> Self {
         let Some(text) = annotation else { return self };
         Self { tools: self.tools.with_annotation(text), ..self }
+    }
+
+    /// With the plugins that are there (RND-133).
+    #[must_use]
+    pub fn with_plugins(self, plugins: PluginSettings) -> Self {
+        Self { plugins, ..self }
     }
 
     /// With the sources that may be referred to.

@@ -11,6 +11,7 @@ use crate::environment::build_environment;
 use crate::jsonnet::{Evaluator, InProcess};
 use crate::needs::{Outcome, Supplies};
 use crate::plan::RenderContext;
+use crate::plugins::{self, Asked};
 use crate::templates::World;
 use crate::{
     Reason, RenderError, Tree, TreePath, WalkLimit, directory, helm, kind, kustomize, links, manifests,
@@ -233,6 +234,7 @@ impl RenderRequest {
                     helm: helm_settings,
                     kustomize_options,
                     tools: tool_settings,
+                    plugins,
                     refs,
                 },
             allow_out_of_bounds_links,
@@ -245,8 +247,9 @@ impl RenderRequest {
         let mut source = source.clone();
         source.repo_url.clear();
         source.target_revision.clear();
+        let plugins = plugins.identity(&source);
         let application = (instance_name, destination_namespace, project);
-        let tools = (helm_settings, kustomize_options, tool_settings, refs.as_deref());
+        let tools = (helm_settings, kustomize_options, tool_settings, plugins, refs.as_deref());
         let settings = (helm, kustomize, jsonnet, strict_overrides, allow_out_of_bounds_links, tools);
         // Texts and flags, which can always be written. If not, it is nobody else's identity rather than everybody's.
         serde_json::to_vec(&(source, named, application, cluster_facts, settings, content.as_str()))
@@ -303,7 +306,7 @@ impl<'a> Inputs<'a> {
 /// tracking metadata are not set. Cost is dominated by reading YAML, about 40 MB/s.
 ///
 /// # Errors
-/// With the text users see. Plugins are recognised and refused with [`Reason::ExecRequired`].
+/// With the text users see.
 pub fn render(
     request: &RenderRequest,
     inputs: &Inputs<'_>,
@@ -311,28 +314,21 @@ pub fn render(
 ) -> Result<Outcome<Rendered>, RenderError> {
     let context = &request.context;
     let tree = inputs.tree;
-    if !request.allow_out_of_bounds_links
-        && let Some(link) = tree.escaping_link(&mut budget.walk())?
-    {
-        let what = request.content.as_str();
-        let text = format!("{what} contains out-of-bounds symlinks. file: {link}");
-        return Err(RenderError::new(Reason::SymlinkOutOfBounds, text));
-    }
-    let directory = match request.content {
-        ContentKind::Chart => chart_directory(tree, &request.source.chart)?,
-        ContentKind::Repository | ContentKind::OciImage | ContentKind::StreamedFiles => {
-            links::app_directory(tree, &request.source.path)?
-        }
-    };
-    let source = if request.content == ContentKind::Chart {
-        request.source.clone()
-    } else {
-        let mode =
-            if context.strict_overrides { overrides::Merge::Strict } else { overrides::Merge::InPlace };
-        overrides::apply(&request.source, tree, &directory, &context.instance_name, mode)?
-    };
-    let source_type = kind::source_type(&source, tree, &directory, context.enabled)?;
+    let (directory, source) = prepared(request, tree, budget)?;
     let is_pinned = mentions_variables(&source) && !mentions_variables(&request.source);
+    let is_explicit = kind::explicit_type(&source)?.is_some();
+    if let Some(choice) = plugins::choice(&source, is_explicit, &context.plugins) {
+        let call = plugins::call(request, &source, &directory, choice)?;
+        match plugins::result(call, inputs.supplies, budget)? {
+            Outcome::Needs(needs) => return Ok(Outcome::Needs(needs)),
+            Outcome::Done(Asked::Objects(objects)) => {
+                let objects = manifests::expand_lists(objects, budget)?;
+                return Ok(Outcome::Done(Rendered { objects, source_type: SourceType::Plugin, is_pinned }));
+            }
+            Outcome::Done(Asked::NoPlugin) => {}
+        }
+    }
+    let source_type = kind::source_type(&source, tree, &directory, context.enabled)?;
     let objects = match source_type {
         SourceType::Directory => {
             let options = source.directory.unwrap_or_default();
@@ -356,12 +352,42 @@ pub fn render(
             }
         }
         SourceType::Plugin => {
-            let text = format!("sources of type {} are not supported yet", source_type.as_str());
-            return Err(RenderError::new(Reason::ExecRequired, text));
+            // Who says that it is a plugin's was asked about above.
+            return Err(RenderError::new(Reason::PluginNotFound, "no plugin was asked"));
         }
     };
     let objects = manifests::expand_lists(objects, budget)?;
     Ok(Outcome::Done(Rendered { objects, source_type, is_pinned }))
+}
+
+/// The directory of a source and what it is with its overrides, once no link leaves the tree.
+pub(crate) fn prepared(
+    request: &RenderRequest,
+    tree: &dyn Tree,
+    budget: &Budget,
+) -> Result<(TreePath, ApplicationSource), RenderError> {
+    let context = &request.context;
+    if !request.allow_out_of_bounds_links
+        && let Some(link) = tree.escaping_link(&mut budget.walk())?
+    {
+        let what = request.content.as_str();
+        let text = format!("{what} contains out-of-bounds symlinks. file: {link}");
+        return Err(RenderError::new(Reason::SymlinkOutOfBounds, text));
+    }
+    let directory = match request.content {
+        ContentKind::Chart => chart_directory(tree, &request.source.chart)?,
+        ContentKind::Repository | ContentKind::OciImage | ContentKind::StreamedFiles => {
+            links::app_directory(tree, &request.source.path)?
+        }
+    };
+    let source = if request.content == ContentKind::Chart {
+        request.source.clone()
+    } else {
+        let mode =
+            if context.strict_overrides { overrides::Merge::Strict } else { overrides::Merge::InPlace };
+        overrides::apply(&request.source, tree, &directory, &context.instance_name, mode)?
+    };
+    Ok((directory, source))
 }
 
 /// Renders one source for which nothing is brought.

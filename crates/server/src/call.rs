@@ -14,6 +14,7 @@ use http::HeaderMap;
 use serde_json::Value;
 use smol_str::SmolStr;
 use tiphys_api::secret::Secret;
+use tiphys_wire::frame::FrameError;
 use tiphys_wire::selection::Selection;
 use tiphys_wire::status::Code;
 use tiphys_wire::{Method, MethodId, schema};
@@ -103,6 +104,12 @@ impl fmt::Display for Status {
 }
 
 impl std::error::Error for Status {}
+
+impl From<FrameError> for Status {
+    fn from(error: FrameError) -> Self {
+        Self { code: error.code, message: error.message }
+    }
+}
 
 /// A call whose caller is known.
 #[derive(Clone, Debug)]

@@ -4,7 +4,6 @@ pub mod body;
 mod compress;
 pub mod cookie;
 mod download;
-mod frame;
 mod front;
 mod grpc;
 mod invoke;

@@ -6,11 +6,15 @@
 
 use std::sync::Arc;
 
+use futures::future::BoxFuture;
 use tiphys_api::AppProject;
 use tiphys_api::application::ApplicationSource;
 use tiphys_installation::Installation;
+use tiphys_plugin::{Answer, PluginError};
 use tiphys_render::Tree;
 use tiphys_render::needs::{Need, Supply};
+use tiphys_render::plan::Content;
+use tiphys_render::plugins::PluginCall;
 use tiphys_source::{Freshness, Repository, SourceError, Sources};
 
 /// Brings things for one source.
@@ -26,6 +30,39 @@ pub struct Fetcher<'a> {
     pub source: &'a ApplicationSource,
     /// Its files.
     pub tree: &'a Arc<dyn Tree>,
+    /// Whether plugins are asked although their answer is known (RND-144).
+    pub is_fresh: bool,
+}
+
+/// What a source means now, and its files.
+///
+/// # Errors
+/// When the revision or the files cannot be had.
+pub async fn content(
+    sources: &Sources,
+    repository: &Repository,
+    source: &ApplicationSource,
+    revision: &str,
+) -> Result<(String, Arc<dyn Tree>), SourceError> {
+    match Content::of(source) {
+        Content::Git => {
+            let resolved =
+                sources.resolve_tag(repository, revision, &source.tag_prefix, Freshness::Cached).await?;
+            let tree = sources.tree(repository, &resolved.commit).await?;
+            Ok((resolved.commit, tree))
+        }
+        Content::Chart => {
+            let version =
+                sources.resolve_chart(repository, &source.chart, revision, Freshness::Cached).await?;
+            let chart = sources.chart(repository, &source.chart, &version, false).await?;
+            Ok((version, chart.tree))
+        }
+        Content::Oci => {
+            let digest = sources.resolve_artifact(repository, revision, Freshness::Cached).await?;
+            let tree = sources.artifact(repository, &digest, false).await?;
+            Ok((digest, tree))
+        }
+    }
 }
 
 /// Why something was not brought.
@@ -37,6 +74,9 @@ pub enum FetchError {
     /// It may not be had.
     #[error("{0}")]
     Refused(String),
+    /// A plugin failed.
+    #[error(transparent)]
+    Plugin(#[from] PluginError),
 }
 
 impl Fetcher<'_> {
@@ -50,6 +90,7 @@ impl Fetcher<'_> {
             Need::Chart { repository, name, version } => self.chart(repository, name, version).await,
             Need::ChartFiles { repository, name, version } => self.files(repository, name, version).await,
             Need::Tool(call) => Ok(Supply::bytes(self.sources.tool(self.tree, call).await?)),
+            Need::Plugin(call) => self.plugin(call).await,
             Need::Resource { url } => {
                 let anonymous = Repository::anonymous(url);
                 match self.sources.file(&anonymous, url).await {
@@ -71,6 +112,24 @@ impl Fetcher<'_> {
                 let anonymous = Repository::anonymous(url);
                 Ok(Supply::bytes(self.sources.file(&anonymous, url).await?))
             }
+        }
+    }
+
+    /// What a plugin answers (RND-133, RND-137).
+    async fn plugin(&self, call: &PluginCall) -> Result<Supply, FetchError> {
+        let fetcher = *self;
+        let credentials = move || -> BoxFuture<'_, Result<Vec<(String, String)>, String>> {
+            Box::pin(async move {
+                let url = &fetcher.source.repo_url;
+                let repository = fetcher.installation.repository(url, fetcher.project.name())?;
+                let found = fetcher.sources.git_variables(&Repository::from(&repository)).await;
+                found.map_err(|error| error.to_string())
+            })
+        };
+        let asked = self.sources.plugins().answer(self.tree, call, &credentials, self.is_fresh).await;
+        match asked? {
+            Answer::Given(bytes) => Ok(Supply::bytes(bytes)),
+            Answer::Nobody(why) => Ok(Supply::absent(why)),
         }
     }
 

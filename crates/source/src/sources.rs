@@ -6,6 +6,7 @@ mod lfs;
 mod metadata;
 mod modules;
 mod options;
+mod plugins;
 mod reach;
 mod signatures;
 mod tools;
@@ -19,6 +20,7 @@ use std::time::Duration;
 
 use parking_lot::Mutex;
 use tiphys_api::repo_url;
+use tiphys_plugin::Plugins;
 use tiphys_render::{Tree, TreeError};
 
 use crate::git::Git;
@@ -103,6 +105,8 @@ struct Shared {
     digests: Memo<String>,
     /// Programs that render.
     tools: tools::Tools,
+    /// Plugins that render.
+    plugins: Plugins,
     /// Who fetches which packed file.
     turns: Mutex<BTreeMap<String, Weak<tokio::sync::Mutex<()>>>>,
 }
@@ -183,6 +187,7 @@ impl Sources {
             tags: Memo::new(TAGS_BYTES_MAX, REMOTE_MAX),
             digests: Memo::new(TAGS_BYTES_MAX, REMOTE_MAX),
             tools: tools::Tools::new(),
+            plugins: Plugins::new(options.plugins.clone(), &options.cache_dir),
             turns: Mutex::default(),
             options,
             listings_made: AtomicU64::new(0),

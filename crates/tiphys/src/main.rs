@@ -7,6 +7,7 @@ use tiphys_exec::launch;
 
 mod allocator;
 mod api_server;
+mod cmp_server;
 mod demo;
 mod install;
 mod k8s_auth;
@@ -24,6 +25,7 @@ Try it
 Run it
   run       all components in the foreground, against the cluster of a kubeconfig
   serve     what pods run: chosen roles, health and metrics ports
+  cmp-server  serve a config management plugin, in its sidecar
   install   print the manifests to install (--crds-only: just the custom resources)
 
 Use it
@@ -57,8 +59,12 @@ fn main() -> ExitCode {
     if rustls::crypto::aws_lc_rs::default_provider().install_default().is_err() {
         return fail("the crypto provider was installed twice; this is a bug", 20);
     }
-    if called_as() == k8s_auth::NAME {
+    let name = called_as();
+    if name == k8s_auth::NAME {
         return k8s_auth::run(&args);
+    }
+    if name == cmp_server::NAME {
+        return cmp_server::run(&args);
     }
     match verb {
         Some("eval") => tiphys::eval::run(rest),
@@ -67,6 +73,7 @@ fn main() -> ExitCode {
         Some("demo") => demo::demo(rest),
         Some("run") => run::run(rest),
         Some("serve") => run::serve(rest),
+        Some("cmp-server") => cmp_server::run(rest),
         Some("install") => install::install(rest),
         Some("version" | "--version") => print(&format!("tiphys: v{}\n", env!("CARGO_PKG_VERSION"))),
         None | Some("help" | "-h" | "--help") => print(HELP),

@@ -7,6 +7,7 @@
 //! - [`json`] reads and writes the JSON of REST and of the command line,
 //! - [`rest`] finds the method of an HTTP request and puts path, query and body together,
 //! - [`openapi`] writes the document of the REST API,
+//! - [`frame`] cuts bodies of gRPC into messages,
 //! - [`descriptor`] writes the description in protobuf's own form, for reflection and for other implementations.
 //!
 //! In memory a message is a [`serde_json::Value`] in the form that REST shows: services and stored objects are that
@@ -17,6 +18,7 @@
 //! number of values.
 
 pub mod descriptor;
+pub mod frame;
 pub mod json;
 pub mod openapi;
 pub mod proto;

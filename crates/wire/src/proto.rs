@@ -2,11 +2,12 @@
 //!
 //! [`decode`] and [`encode`] go between bytes and the JSON form of a message. They follow the presence rules of each
 //! message's style: proto3 leaves zeros out, objects of Kubernetes hold them, and what is required is always there
-//! (API-P2, API-P8). [`writer`] writes single fields, for messages that no table describes.
+//! (API-P2, API-P8). [`writer`] writes single fields and [`reader`] reads them, for messages that no
+//! table describes.
 
 mod decode;
 mod encode;
-mod reader;
+pub mod reader;
 pub mod writer;
 
 pub use decode::{DecodeError, Limits, decode};

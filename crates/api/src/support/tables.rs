@@ -35,7 +35,7 @@ pub(super) const APPLICATION: &[Entry] = &[
         "",
         "the program that `kustomize.path.<version>` names builds the source",
     ),
-    entry("spec.source.plugin", Refused, "", "plugins are not run yet"),
+    entry("spec.source.plugin", Honoured, "", "by the server that listens on `<name>.sock`"),
     entry("spec.source.directory", Honoured, "", ""),
     entry("spec.source.directory.jsonnet", Honoured, "", ""),
     entry("spec.sources", Honoured, "", "as `spec.source`"),
@@ -254,7 +254,7 @@ pub(super) const CM: &[Entry] = &[
     entry("timeout.session", Reported, "", "no such key is read"),
     entry("commit.author.", Reported, "", "nothing is hydrated yet"),
     entry("sourceHydrator.", Reported, "", "nothing is hydrated yet"),
-    entry("configManagementPlugins", Reported, "", "plugins are not run yet"),
+    entry("configManagementPlugins", Reported, "", "plugins are servers beside the controller, not settings"),
     entry("repositories", Reported, "", "repositories are read from Secrets only"),
     entry("repository.credentials", Reported, "", "repositories are read from Secrets only"),
 ];

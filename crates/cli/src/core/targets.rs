@@ -20,6 +20,7 @@ use tiphys_engine::normalize::IgnoreRules;
 use tiphys_engine::seen::Seen;
 use tiphys_engine::tracking::Ownership;
 use tiphys_object::{GroupKind, Object, ResourceKey, access};
+use tiphys_plugin::PluginOptions;
 use tiphys_policy::signature::Verdict;
 use tiphys_render::needs::{Conversation, Need, Outcome, Supply};
 use tiphys_render::plan::{ClusterFacts, Content, PlanError, PlannedSource, Purpose, RenderContext, plan};
@@ -137,6 +138,10 @@ impl Core {
             ..RenderContext::default()
         };
         let sources = hydrated_or(app);
+        // Opened first: it says which plugins are there.
+        let origins = Origins::open(world, terminal)?;
+        let paths = app.metadata.annotations.get(tiphys_api::names::annotation::MANIFEST_GENERATE_PATHS);
+        let context = context.with_plugins(origins.sources.plugins().settings(paths, app.was_plugin()));
         let annotation = app.metadata.annotations.get(tiphys_api::names::annotation::RENDERER);
         let context = context.with_settings(&world.settings).with_renderer(annotation);
         let mut context = context.with_sources(&sources);
@@ -152,11 +157,9 @@ impl Core {
                 let source = ApplicationSource { path: path.clone(), ..source.clone() };
                 let mut request = subject.context.request(&source, "");
                 request.content = ContentKind::StreamedFiles;
-                let origins = Origins::open(world, terminal)?;
                 values = subject.run(request, Arc::new(tree), &source, &[], &origins.sources).await?;
             }
             RenderPlan::Revisions(revisions) => {
-                let origins = Origins::open(world, terminal)?;
                 let planned =
                     plan(&sources, revisions).map_err(|error| Failure::generic(error.to_string()))?;
                 let mut resolved = Vec::with_capacity(planned.len());
@@ -299,6 +302,11 @@ fn open_sources(cache: &Path, world: &World, terminal: &Terminal) -> Result<Sour
         .iter()
         .filter_map(|name| Some(((*name).to_owned(), terminal.env.get(*name)?.clone())))
         .collect();
+    if !terminal.variable("ARGOCD_PLUGINSOCKFILEPATH").is_empty() {
+        let plugins =
+            PluginOptions::of_environment(|name| Some(terminal.variable(name)), options.exec_timeout);
+        options.plugins = plugins.map_err(Failure::generic)?;
+    }
     options.known_hosts_file = Path::new(terminal.variable("HOME")).join(".ssh/known_hosts");
     let sources = Sources::new(options).map_err(|error| Failure::generic(error_chain(&error)))?;
     sources.set_trust(world.trust());
@@ -429,7 +437,14 @@ impl Subject<'_> {
                 let supply = if let Some((other, repository, revision)) = referred {
                     Supply::tree(tree_of(other, repository, revision, sources).await?)
                 } else {
-                    let fetcher = Fetcher { installation: self.world, project, sources, source, tree: &tree };
+                    let fetcher = Fetcher {
+                        installation: self.world,
+                        project,
+                        sources,
+                        source,
+                        tree: &tree,
+                        is_fresh: false,
+                    };
                     fetcher.bring(&need).await.map_err(|error| failed(&error))?
                 };
                 conversation.add(need, supply).map_err(refused)?;

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use tiphys_api::application::{Application, ApplicationSource};
+use tiphys_api::names::annotation;
 use tiphys_lifecycle::refresh::{Level, Refresh, RefreshKind};
 use tiphys_render::plan::RenderContext;
 
@@ -179,8 +180,11 @@ fn render_context(cx: &AppContext<'_>, resolved: &Resolved) -> RenderContext {
         cluster: resolved.destination.facts(),
         ..RenderContext::default()
     };
-    let annotation = cx.app.metadata.annotations.get(tiphys_api::names::annotation::RENDERER);
-    context.with_settings(&cx.world.settings).with_renderer(annotation)
+    let annotations = &cx.app.metadata.annotations;
+    let context =
+        context.with_settings(&cx.world.settings).with_renderer(annotations.get(annotation::RENDERER));
+    let paths = annotations.get(annotation::MANIFEST_GENERATE_PATHS);
+    context.with_plugins(cx.controller.sources.plugins().settings(paths, cx.app.was_plugin()))
 }
 
 async fn load_sources(

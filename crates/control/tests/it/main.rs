@@ -21,6 +21,7 @@ mod lease;
 mod noticing;
 mod orphans;
 mod outside;
+mod plugins;
 mod providers;
 mod pushes;
 mod renderings;

@@ -8,13 +8,13 @@ use futures::StreamExt as _;
 use futures::stream::BoxStream;
 use http::{HeaderMap, HeaderValue, Request, Response, header};
 use hyper::body::{Frame, Incoming};
+use tiphys_wire::frame::{Messages, TRAILERS, escaped, framed};
 use tiphys_wire::status::Code;
 use tiphys_wire::{Method, schema};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use super::body::{self, Body};
-use super::frame::{Messages, TRAILERS, escaped, framed};
 use super::invoke::{self, Bounds, Ending};
 use crate::call::{Api, Form, Head, Message, Payload, Reply, Requests, Status, Via};
 
@@ -129,7 +129,7 @@ struct Answer {
 
 impl Answer {
     fn written(&self, message: &Message) -> Result<Vec<Bytes>, Status> {
-        framed(message.write(self.method, Form::Binary)?, self.bytes_max)
+        Ok(framed(message.write(self.method, Form::Binary)?, self.bytes_max)?)
     }
 
     fn one(mut self, message: &Message) -> Response<Body> {

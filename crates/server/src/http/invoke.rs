@@ -2,19 +2,18 @@
 
 use std::any::Any;
 use std::sync::Arc;
-use std::time::Duration;
 
 use bytes::Bytes;
 use futures::{FutureExt as _, StreamExt as _};
 use hyper::body::Incoming;
 use serde_json::Value;
+use tiphys_wire::frame::{self, Messages};
 use tiphys_wire::proto::{Limits, decode};
 use tiphys_wire::schema;
 use tiphys_wire::status::Code;
 use tokio::time::Instant;
 
 use super::body;
-use super::frame::Messages;
 use crate::call::{Admitted, Api, Head, Reply, Requests, Status};
 
 /// How much the front door takes.
@@ -34,28 +33,9 @@ impl Default for Bounds {
     }
 }
 
-/// Longest deadline that a client may ask for; more is none.
-const DEADLINE_MAX: Duration = Duration::from_hours(24 * 365);
-
-/// When a call ends that says so in gRPC's words, for example `100m` (API-P32).
+/// When a call ends that says how long its caller waits (API-P32).
 pub(crate) fn deadline(text: Option<&str>) -> Option<Instant> {
-    let text = text?;
-    let unit = text.chars().next_back()?;
-    let digits = text.strip_suffix(unit)?;
-    if digits.is_empty() || digits.len() > 8 {
-        return None;
-    }
-    let count: u64 = digits.parse().ok()?;
-    let time = match unit {
-        'H' => Duration::from_secs(count.saturating_mul(3_600)),
-        'M' => Duration::from_secs(count.saturating_mul(60)),
-        'S' => Duration::from_secs(count),
-        'm' => Duration::from_millis(count),
-        'u' => Duration::from_micros(count),
-        'n' => Duration::from_nanos(count),
-        _ => return None,
-    };
-    (time <= DEADLINE_MAX).then(|| Instant::now() + time)
+    frame::timeout(text?).map(|time| Instant::now() + time)
 }
 
 /// What a call took and how it ended, told once.
@@ -181,7 +161,7 @@ fn read(request: schema::MessageId, bytes: &Bytes) -> Result<Value, Status> {
 
 async fn next(body: &mut Incoming, messages: &mut Messages) -> Result<Option<Bytes>, Status> {
     loop {
-        if let Some(message) = messages.next()? {
+        if let Some(message) = messages.take()? {
             return Ok(Some(message));
         }
         match body::next(body).await? {

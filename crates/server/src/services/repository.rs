@@ -1,5 +1,6 @@
 //! Repositories and the credentials of many of them (API-170..177).
 
+mod details;
 mod questions;
 
 use serde::Deserialize;
@@ -89,6 +90,9 @@ pub(super) async fn call(context: &Context<'_>, method: &str, message: Value) ->
         }
         "ListApps" if purpose == Purpose::Read => {
             questions::applications(context, &request::read(message)?).await?
+        }
+        "GetAppDetails" if purpose == Purpose::Read => {
+            details::app_details(context, request::read(message)?).await?
         }
         _ => return Err(unimplemented(method)),
     };

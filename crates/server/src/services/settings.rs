@@ -3,6 +3,7 @@
 use serde_json::{Map, Value, json};
 use tiphys_api::Settings;
 use tiphys_go::yaml::{Dialect, Limits, parse};
+use tiphys_wire::status::Code;
 
 use super::context::Context;
 use super::unimplemented;
@@ -14,10 +15,21 @@ const PASSWORD_PATTERN: &str = "^.{8,32}$";
 pub(super) fn call(context: &Context<'_>, method: &str) -> Result<Reply, Status> {
     match method {
         "Get" => Ok(Reply::value(Value::Object(get(context)))),
-        // There are plugins where the renderer has some; this version lists none.
-        "GetPlugins" => Ok(Reply::value(json!({}))),
+        "GetPlugins" => Ok(Reply::value(plugins(context)?)),
         _ => Err(unimplemented(method)),
     }
+}
+
+/// The config management plugins that are there now, by name (API-182).
+fn plugins(context: &Context<'_>) -> Result<Value, Status> {
+    let Some(sources) = &context.parts.sources else { return Ok(json!({})) };
+    let found = sources.plugins().servers();
+    let found = found.map_err(|error| Status::new(Code::Unavailable, error.to_string()))?;
+    if found.is_empty() {
+        return Ok(json!({}));
+    }
+    let names: Vec<Value> = found.iter().map(|one| json!({"name": one.name})).collect();
+    Ok(json!({"plugins": names}))
 }
 
 /// What there is. Single sign-on, the terminal and badges are not offered, whatever is configured: nobody answers them.

@@ -25,6 +25,10 @@ struct Servers {
 fn setup(servers: &Servers) -> Setup {
     let policy = "p, kim, repositories, *, shop/*, allow\np, kim, applications, create, shop/*, allow\n\
                   p, bo, repositories, get, shop/*, allow\n";
+    setup_with(servers, policy)
+}
+
+fn setup_with(servers: &Servers, policy: &str) -> Setup {
     let mut options = SourceOptions::new(Path::new("unused"));
     options.clock = servers.clock.clone();
     let destinations = json!([{"server": "https://kubernetes.default.svc", "namespace": "*"}]);
@@ -106,6 +110,67 @@ async fn rep_51_folders_are_told_to_those_who_may_write_an_application_there() {
     assert_eq!(admin.refused("GET", &apps("nowhere"), &Value::Null).await.0, 403);
     let unknown = format!("{ONE}/apps?revision=gone&appName=web&appProject=shop");
     assert_eq!(kim.refused("GET", &unknown, &Value::Null).await.0, 400);
+}
+
+/// A source of the repository, as the API is asked about it.
+fn details_of(path: &str, project: &str, app: &str) -> Value {
+    json!({"source": {"repoURL": URL, "path": path, "targetRevision": "main"}, "appName": app, "appProject": project})
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn rep_51_rnd_153_details_are_told_to_those_who_see_the_application_or_may_write_it() {
+    let servers = servers();
+    let files = [
+        ("web/Chart.yaml", "apiVersion: v2\nname: web\nversion: 1.0.0\n"),
+        ("web/values.yaml", "replicas: 1000000\nimage: {tag: v1}\n"),
+        ("plain/cm.yaml", "kind: ConfigMap\napiVersion: v1\nmetadata: {name: x}\n"),
+        ("over/kustomization.yaml", "resources: [a.yaml]\n"),
+        (
+            "over/a.yaml",
+            "kind: Pod\napiVersion: v1\nmetadata: {name: x}\nspec: {containers: [{name: a, image: nginx}]}\n",
+        ),
+    ];
+    let files: BTreeMap<String, Bytes> =
+        files.iter().map(|(path, text)| ((*path).to_owned(), Bytes::from_static(text.as_bytes()))).collect();
+    servers.repositories.commit(URL, "main", files, 3).unwrap();
+    let policy = "p, kim, repositories, *, shop/*, allow\np, kim, applications, *, shop/*, allow\n\
+                  p, bo, repositories, get, shop/*, allow\np, bo, applications, get, shop/*, allow\n";
+    let setup = setup_with(&servers, policy);
+    repository(&setup, "shop", URL, "shop");
+    let home = setup.start().await;
+    let (admin, kim, bo) = (home.account("admin"), home.account("kim"), home.account("bo"));
+    let target = format!("{ONE}/appdetails");
+    let chart = kim.ok("POST", &target, &details_of("web", "shop", "web")).await;
+    let expected = json!({"type": "Helm", "helm": {"valueFiles": ["values.yaml"],
+        "values": "replicas: 1000000\nimage: {tag: v1}\n",
+        "parameters": [{"name": "image.tag", "value": "v1"}, {"name": "replicas", "value": "1e+06"}],
+        "plainParameters": [{"name": "replicas", "value": "1000000"}]}});
+    assert_eq!(chart, expected);
+    let overlay = kim.ok("POST", &target, &details_of("over", "shop", "web")).await;
+    assert_eq!(overlay, json!({"type": "Kustomize", "kustomize": {"images": ["nginx"]}}));
+    let plain = kim.ok("POST", &target, &details_of("plain", "shop", "argocd/web")).await;
+    assert_eq!(plain, json!({"type": "Directory", "directory": {}}));
+    // RND-11: what is not there is the caller's mistake.
+    let (status, text) = kim.refused("POST", &target, &details_of("none", "shop", "web")).await;
+    assert_eq!((status, text.as_str()), (400, "none: app path does not exist"));
+    // Who may not write a new one is told nothing of it.
+    let (status, text) = bo.refused("POST", &target, &details_of("web", "shop", "web")).await;
+    assert!(status == 403 && text.contains("applications, create, shop/web"), "{text}");
+    let (status, text) = admin.refused("POST", &target, &details_of("web", "other", "web")).await;
+    assert_eq!((status, text), (403, format!("repository '{URL}' not permitted in project 'other'")));
+    // One that exists is asked about by those who see it, about its own sources only, and in its own project.
+    let app = json!({"metadata": {"name": "web"}, "spec": {"project": "shop",
+        "source": {"repoURL": URL, "path": "web", "targetRevision": "main"},
+        "destination": {"server": "https://kubernetes.default.svc", "namespace": "web"}}});
+    kim.ok("POST", "/api/v1/applications", &app).await;
+    assert_eq!(bo.ok("POST", &target, &details_of("web", "shop", "web")).await["type"], "Helm");
+    for asked in [details_of("plain", "shop", "web"), details_of("web", "default", "web")] {
+        let (status, text) = admin.refused("POST", &target, &asked).await;
+        assert!(status == 403, "{text}");
+    }
+    let mut beyond = details_of("web", "shop", "web");
+    beyond["sourceIndex"] = 3.into();
+    assert_eq!(kim.refused("POST", &target, &beyond).await.0, 400);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

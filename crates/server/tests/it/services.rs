@@ -248,7 +248,6 @@ async fn api_p_calls_that_nobody_answers_say_so_by_name() {
         ("GET", "/api/v1/projects/shop/links", "ListLinks"),
         ("GET", "/api/v1/applications/web/links", "ListLinks"),
         ("GET", "/api/v1/applications/web/resource/links", "ListResourceLinks"),
-        ("POST", "/api/v1/repositories/https%3A%2F%2Fgit%2Fr/appdetails", "GetAppDetails"),
         ("GET", "/api/v1/notifications/triggers", "/notification.NotificationService/ListTriggers"),
     ];
     for (verb, target, name) in calls {

@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use tiphys_object::quantity::Quantity;
+use tiphys_plugin::PluginOptions;
 
 use crate::{AzureIdentity, Clock};
 
@@ -89,6 +90,8 @@ pub struct SourceOptions {
     pub archives_bytes_max: u64,
     /// Docker's configuration of this process, whose logins are used where a registry has none of its own (RND-113).
     pub docker_config: Option<PathBuf>,
+    /// Config management plugins (RND-127).
+    pub plugins: PluginOptions,
     /// Tells the time.
     pub clock: Clock,
 }
@@ -127,7 +130,7 @@ impl TokenUse {
 }
 
 impl SourceOptions {
-    /// With what the environment says about charts, artifacts and proxies (RND-113, RND-115, RND-158, REP-75, REP-77).
+    /// With what the environment says about charts, artifacts, plugins and proxies (RND-113, RND-115, RND-158, REP-75, REP-77).
     ///
     /// # Errors
     /// When a size is none: nobody should run with another bound than was meant.
@@ -172,6 +175,8 @@ impl SourceOptions {
         for name in ["HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY", "http_proxy", "https_proxy", "no_proxy"] {
             self.proxy_environment.extend(text(name).map(|value| (name.to_owned(), value)));
         }
+        let plugins = PluginOptions::of_environment(|name| text(name), self.exec_timeout)?;
+        self.plugins = plugins;
         Ok(self)
     }
 
@@ -216,6 +221,7 @@ impl SourceOptions {
             content_ttl: Duration::from_hours(24),
             archives_bytes_max: 4 * 1024 * 1024 * 1024,
             docker_config: None,
+            plugins: PluginOptions::default(),
             clock: Clock::real(),
         }
     }

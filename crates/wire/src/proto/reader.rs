@@ -7,7 +7,7 @@ const NUMBER_MAX: u64 = (1 << 29) - 1;
 
 /// Why bytes are no message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub(crate) enum WireError {
+pub enum WireError {
     /// They end within a field.
     #[error("unexpected end of message")]
     End,
@@ -24,7 +24,7 @@ pub(crate) enum WireError {
 
 /// A value as it is on the wire.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Raw<'a> {
+pub enum Raw<'a> {
     /// A number of variable length.
     Varint(u64),
     /// Text, bytes, a message or packed numbers.
@@ -34,12 +34,12 @@ pub(crate) enum Raw<'a> {
 }
 
 /// The fields of a message, in the order in which they stand.
-pub(crate) fn fields(bytes: &[u8]) -> Fields<'_> {
+pub fn fields(bytes: &[u8]) -> Fields<'_> {
     Fields { rest: bytes }
 }
 
 /// Iterates over fields; ends after the first error.
-pub(crate) struct Fields<'a> {
+pub struct Fields<'a> {
     rest: &'a [u8],
 }
 
@@ -113,7 +113,7 @@ fn skip_group(rest: &mut &[u8], number: u32) -> Result<(), WireError> {
 }
 
 /// Reads one number.
-pub(crate) fn varint(rest: &mut &[u8]) -> Result<u64, WireError> {
+pub fn varint(rest: &mut &[u8]) -> Result<u64, WireError> {
     let mut value = 0_u64;
     for (at, byte) in rest.iter().enumerate().take(10) {
         if at == 9 && *byte > 1 {

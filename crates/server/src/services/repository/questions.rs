@@ -37,7 +37,7 @@ pub(super) struct AppsQuery {
 ///
 /// # Errors
 /// When the caller may not `get` what is found: whatever else is wrong is told to nobody (REP-53).
-fn find(context: &Context<'_>, (url, project): (&str, &str)) -> Result<Repository, Status> {
+pub(super) fn find(context: &Context<'_>, (url, project): (&str, &str)) -> Result<Repository, Status> {
     let secrets = context.world.secrets();
     let installation = &context.world.installation;
     let mut project = project.to_owned();

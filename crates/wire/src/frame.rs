@@ -2,23 +2,42 @@
 
 use std::fmt::Write as _;
 use std::io::Read as _;
+use std::time::Duration;
 
+use crate::status::Code;
 use bytes::{Buf as _, BufMut as _, Bytes, BytesMut};
 use flate2::read::GzDecoder;
-use tiphys_wire::status::Code;
 
-use crate::call::Status;
+/// Why a body cannot be cut into messages, or a message is not sent.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{message}")]
+pub struct FrameError {
+    /// The code that the call ends with.
+    pub code: Code,
+    /// The text.
+    pub message: String,
+}
+
+impl FrameError {
+    fn new(code: Code, message: impl Into<String>) -> Self {
+        Self { code, message: message.into() }
+    }
+
+    fn internal(message: impl Into<String>) -> Self {
+        Self::new(Code::Internal, message)
+    }
+}
 
 /// Bytes before each message.
 const PREFIX: usize = 5;
 /// The flag of a message that is compressed.
 const COMPRESSED: u8 = 1;
 /// The flag of trailers, in gRPC-web.
-pub(crate) const TRAILERS: u8 = 0x80;
+pub const TRAILERS: u8 = 0x80;
 
 /// Cuts a body into messages.
 #[derive(Debug)]
-pub(crate) struct Messages {
+pub struct Messages {
     buffer: BytesMut,
     bytes_max: usize,
     is_gzip: bool,
@@ -29,28 +48,25 @@ impl Messages {
     ///
     /// # Errors
     /// When nobody here knows the encoding.
-    pub(crate) fn new(bytes_max: usize, encoding: Option<&str>) -> Result<Self, Status> {
+    pub fn new(bytes_max: usize, encoding: Option<&str>) -> Result<Self, FrameError> {
         let is_gzip = match encoding {
             None | Some("" | "identity") => false,
             Some("gzip") => true,
             Some(other) => {
-                let text = format!(
-                    "grpc: Decompressor is not installed for grpc-encoding {:?}",
-                    tiphys_api::printable::line(other)
-                );
-                return Err(Status::new(Code::Unimplemented, text));
+                let text = format!("grpc: Decompressor is not installed for grpc-encoding {other:?}");
+                return Err(FrameError::new(Code::Unimplemented, text));
             }
         };
         Ok(Self { buffer: BytesMut::new(), bytes_max, is_gzip })
     }
 
     /// Takes a piece of the body.
-    pub(crate) fn push(&mut self, piece: &Bytes) {
+    pub fn push(&mut self, piece: &Bytes) {
         self.buffer.extend_from_slice(piece);
     }
 
     /// Whether nothing of a message is left.
-    pub(crate) fn is_empty(&self) -> bool {
+    pub fn is_empty(&self) -> bool {
         self.buffer.is_empty()
     }
 
@@ -58,7 +74,7 @@ impl Messages {
     ///
     /// # Errors
     /// When it is too large, or cannot be unpacked.
-    pub(crate) fn next(&mut self) -> Result<Option<Bytes>, Status> {
+    pub fn take(&mut self) -> Result<Option<Bytes>, FrameError> {
         let Some((prefix, _)) = self.buffer.split_at_checked(PREFIX) else { return Ok(None) };
         let mut prefix = prefix;
         let (flag, length) = (prefix.get_u8(), prefix.get_u32());
@@ -67,7 +83,7 @@ impl Messages {
             return Err(too_large(length, self.bytes_max));
         }
         if flag > COMPRESSED {
-            return Err(Status::internal("grpc: received a message with an unknown flag"));
+            return Err(FrameError::internal("grpc: received a message with an unknown flag"));
         }
         if self.buffer.len() < PREFIX + length {
             // What comes is known to be within bounds.
@@ -79,23 +95,25 @@ impl Messages {
         match (flag, self.is_gzip) {
             (0, _) => Ok(Some(message)),
             (_, true) => unpack(&message, self.bytes_max).map(Some),
-            (_, false) => Err(Status::internal("grpc: compressed flag set with identity or empty encoding")),
+            (_, false) => {
+                Err(FrameError::internal("grpc: compressed flag set with identity or empty encoding"))
+            }
         }
     }
 }
 
-fn too_large(length: usize, bytes_max: usize) -> Status {
+fn too_large(length: usize, bytes_max: usize) -> FrameError {
     let text = format!("grpc: received message larger than max ({length} vs. {bytes_max})");
-    Status::new(Code::ResourceExhausted, text)
+    FrameError::new(Code::ResourceExhausted, text)
 }
 
-fn unpack(message: &Bytes, bytes_max: usize) -> Result<Bytes, Status> {
+fn unpack(message: &Bytes, bytes_max: usize) -> Result<Bytes, FrameError> {
     let mut out = Vec::new();
     let bound = u64::try_from(bytes_max).unwrap_or(u64::MAX).saturating_add(1);
     GzDecoder::new(message.as_ref())
         .take(bound)
         .read_to_end(&mut out)
-        .map_err(|_damaged| Status::internal("grpc: failed to decompress the received message"))?;
+        .map_err(|_damaged| FrameError::internal("grpc: failed to decompress the received message"))?;
     if out.len() > bytes_max {
         return Err(too_large(out.len(), bytes_max));
     }
@@ -106,11 +124,11 @@ fn unpack(message: &Bytes, bytes_max: usize) -> Result<Bytes, Status> {
 ///
 /// # Errors
 /// When it is larger than clients take.
-pub(crate) fn framed(parts: Vec<Bytes>, bytes_max: usize) -> Result<Vec<Bytes>, Status> {
+pub fn framed(parts: Vec<Bytes>, bytes_max: usize) -> Result<Vec<Bytes>, FrameError> {
     let length: usize = parts.iter().map(Bytes::len).sum();
     let Some(wire_length) = u32::try_from(length).ok().filter(|_| length <= bytes_max) else {
         let text = format!("trying to send message larger than max ({length} vs. {bytes_max})");
-        return Err(Status::new(Code::ResourceExhausted, text));
+        return Err(FrameError::new(Code::ResourceExhausted, text));
     };
     let mut prefix = BytesMut::with_capacity(PREFIX);
     prefix.put_u8(0);
@@ -121,7 +139,7 @@ pub(crate) fn framed(parts: Vec<Bytes>, bytes_max: usize) -> Result<Vec<Bytes>, 
 }
 
 /// The text of a status in a header: percent signs for what headers cannot hold.
-pub(crate) fn escaped(message: &str) -> String {
+pub fn escaped(message: &str) -> String {
     let mut out = String::with_capacity(message.len());
     for byte in message.bytes() {
         if (b' '..=b'~').contains(&byte) && byte != b'%' {
@@ -132,6 +150,34 @@ pub(crate) fn escaped(message: &str) -> String {
         }
     }
     out
+}
+
+/// The text of a status as it was before it was escaped; bytes that are no text become replacement characters.
+pub fn unescaped(header: &[u8]) -> String {
+    percent_encoding::percent_decode(header).decode_utf8_lossy().into_owned()
+}
+
+/// Longest deadline that a client may ask for; more is none.
+const TIMEOUT_MAX: Duration = Duration::from_hours(24 * 365);
+
+/// How long a caller waits that says so in gRPC's words, for example `100m` (API-P32).
+pub fn timeout(text: &str) -> Option<Duration> {
+    let unit = text.chars().next_back()?;
+    let digits = text.strip_suffix(unit)?;
+    if digits.is_empty() || digits.len() > 8 {
+        return None;
+    }
+    let count: u64 = digits.parse().ok()?;
+    let time = match unit {
+        'H' => Duration::from_secs(count.saturating_mul(3_600)),
+        'M' => Duration::from_secs(count.saturating_mul(60)),
+        'S' => Duration::from_secs(count),
+        'm' => Duration::from_millis(count),
+        'u' => Duration::from_micros(count),
+        'n' => Duration::from_nanos(count),
+        _ => return None,
+    };
+    (time <= TIMEOUT_MAX).then_some(time)
 }
 
 #[cfg(test)]
@@ -161,7 +207,7 @@ mod tests {
             let mut found = Vec::new();
             for piece in whole.chunks(size) {
                 messages.push(&Bytes::copy_from_slice(piece));
-                while let Some(message) = messages.next().unwrap() {
+                while let Some(message) = messages.take().unwrap() {
                     found.push(message);
                 }
             }
@@ -175,7 +221,7 @@ mod tests {
         let error = |bytes: Vec<u8>, encoding| {
             let mut messages = Messages::new(10, encoding).unwrap();
             messages.push(&bytes.into());
-            messages.next().unwrap_err()
+            messages.take().unwrap_err()
         };
         assert_eq!(error(prefixed(0, b"12345678901"), None).code, Code::ResourceExhausted);
         assert_eq!(
@@ -186,7 +232,7 @@ mod tests {
         let bomb = gzip(&vec![0; 1_000_000]);
         let mut messages = Messages::new(100_000, Some("gzip")).unwrap();
         messages.push(&prefixed(1, &bomb).into());
-        assert_eq!(messages.next().unwrap_err().code, Code::ResourceExhausted);
+        assert_eq!(messages.take().unwrap_err().code, Code::ResourceExhausted);
         assert_eq!(error(prefixed(1, b"abc"), None).code, Code::Internal);
         assert_eq!(error(prefixed(1, b"abc"), Some("gzip")).code, Code::Internal);
         assert_eq!(error(prefixed(2, b"abc"), None).code, Code::Internal);
@@ -198,5 +244,6 @@ mod tests {
     fn api_p15_texts_of_statuses_are_escaped() {
         assert_eq!(escaped("plain text"), "plain text");
         assert_eq!(escaped("100%\r\nX: ä"), "100%25%0D%0AX: %C3%A4");
+        assert_eq!(unescaped(escaped("100%\r\nX: ä").as_bytes()), "100%\r\nX: ä");
     }
 }
