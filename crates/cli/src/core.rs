@@ -4,7 +4,7 @@
 //! Kubernetes decides what the user may do.
 
 mod destination;
-mod generation;
+pub(crate) mod generation;
 mod health;
 mod orphans;
 mod sets;

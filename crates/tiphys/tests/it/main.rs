@@ -6,6 +6,7 @@ mod examples;
 mod golden;
 mod launch;
 mod names;
+mod offline;
 mod pages;
 mod rbac;
 mod scripts;
