@@ -10,7 +10,7 @@ use futures::future::BoxFuture;
 use smol_str::SmolStr;
 use tiphys_api::names;
 use tiphys_cluster::{ObjectEvent, next_of_first_list};
-use tiphys_installation::InstallationData;
+use tiphys_installation::{InstallationData, objects};
 use tiphys_object::{Gvk, Metadata, ResourceKey};
 use tiphys_source::{AzureIdentity, SourceOptions, Sources, TokenUse};
 use tokio::sync::mpsc;
@@ -258,7 +258,12 @@ fn take(data: &mut InstallationData, kind: Kind, event: ObjectEvent) -> bool {
                 tracing::error!(%bad, "settings cannot be read; their last content stays in force");
                 // One that was never read may be a cluster's.
                 let is_unknown = matches!(kind, Kind::Secret) && known(data, kind, &bad.key).is_none();
-                is_unknown && data.bad_secrets.insert(bad.key.name.to_string(), bad.reason).is_none()
+                let name = bad.key.name.as_str();
+                let unread = objects::unread_cluster(name, received.text(), bad.reason);
+                let Some(unread) = unread.filter(|_| is_unknown) else {
+                    return data.bad_secrets.remove(name).is_some();
+                };
+                data.bad_secrets.insert(name.to_owned(), unread.clone()) != Some(unread)
             }
         },
         // Without them fewer servers and signatures are trusted, and nothing else changes.
