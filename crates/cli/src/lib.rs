@@ -23,6 +23,7 @@ mod failure;
 mod flags;
 mod global;
 mod gpg;
+pub mod live;
 mod output;
 mod proj;
 mod remote;

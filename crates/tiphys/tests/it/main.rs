@@ -9,5 +9,6 @@ mod names;
 mod offline;
 mod pages;
 mod rbac;
+mod rehearse;
 mod scripts;
 mod simulate;
