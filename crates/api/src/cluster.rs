@@ -324,10 +324,36 @@ fn put_text(members: &mut Map<String, Value>, key: &str, text: &str) {
     }
 }
 
+/// A Secret that exists, cannot be read, and may describe a cluster (INV-8, INV-15).
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct UnreadCluster {
+    /// Name of the Secret.
+    pub secret_name: String,
+    /// Why it cannot be read.
+    pub reason: String,
+    /// What can be told of the cluster all the same: labels, name, server, project; `None` when nothing can.
+    pub seen: Option<Cluster>,
+}
+
+impl UnreadCluster {
+    /// Whether it may be one that is looked for: it is, or nobody knows.
+    pub fn may_be(&self, is_wanted: impl FnOnce(&Cluster) -> bool) -> bool {
+        self.seen.as_ref().is_none_or(is_wanted)
+    }
+}
+
+impl std::fmt::Display for UnreadCluster {
+    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let Self { secret_name, reason, .. } = self;
+        write!(out, "not all clusters are known: Secret {secret_name} cannot be read: {reason}")
+    }
+}
+
 /// All clusters of an installation, sorted by name, then server (REP-112).
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Clusters {
     list: Vec<Cluster>,
+    unread: Vec<UnreadCluster>,
     in_cluster_enabled: bool,
 }
 
@@ -341,7 +367,36 @@ impl Clusters {
         }
         secrets
             .sort_by(|a, b| (&a.name, &a.server, &a.secret_name).cmp(&(&b.name, &b.server, &b.secret_name)));
-        Self { list: secrets, in_cluster_enabled }
+        Self { list: secrets, unread: Vec::new(), in_cluster_enabled }
+    }
+
+    /// The same, beside Secrets that cannot be read.
+    #[must_use]
+    pub fn beside(mut self, unread: Vec<UnreadCluster>) -> Self {
+        self.unread = unread;
+        self
+    }
+
+    /// Secrets that cannot be read, and may describe clusters.
+    pub fn unread(&self) -> &[UnreadCluster] {
+        &self.unread
+    }
+
+    /// Why a cluster that was not found may be there all the same: nothing may follow from its absence (INV-8).
+    pub fn doubt(&self, error: &ClusterError) -> Option<&UnreadCluster> {
+        let is_wanted = |cluster: &Cluster| match error {
+            ClusterError::UnknownName(name) => cluster.name == *name,
+            ClusterError::UnknownServer { server, .. } => cluster.server == *server,
+            _ => false,
+        };
+        match error {
+            // This one is there without a Secret, or switched off whatever a Secret says.
+            ClusterError::UnknownServer { server, .. } if server == IN_CLUSTER_SERVER => None,
+            ClusterError::UnknownName(_) | ClusterError::UnknownServer { .. } => {
+                self.unread.iter().find(|unread| unread.may_be(is_wanted))
+            }
+            _ => None,
+        }
     }
 
     /// All of them, sorted by name, then server.

@@ -14,8 +14,8 @@ use tiphys_go::template::Still;
 use tiphys_tree::MemoryTree;
 
 use crate::facts::{
-    Answer, DecisionQuestion, Decisions, Facts, GitContent, GitFile, GitQuestion, NoAnswer, PluginQuestion,
-    ProviderQuestion,
+    Access, Answer, DecisionQuestion, Decisions, Facts, GitContent, GitFile, GitQuestion, NoAnswer,
+    PluginQuestion, ProviderQuestion,
 };
 use crate::generate::{Generated, Request, Stop, find_directories, find_files, generate, parameters};
 use crate::params::Params;
@@ -31,6 +31,8 @@ pub(crate) struct World {
     /// Sets of parameters by plugin, provider or decision.
     pub(crate) given: BTreeMap<String, Result<Vec<Value>, String>>,
     pub(crate) decisions: Option<Decisions>,
+    /// Projects of `ConfigMaps`, Secrets and repositories, where they belong to one.
+    pub(crate) owners: BTreeMap<&'static str, &'static str>,
     pub(crate) settings: Settings,
     /// What was asked for, and whether first answers are late.
     pub(crate) asked: RefCell<Vec<String>>,
@@ -47,6 +49,7 @@ impl Default for World {
             repos: BTreeMap::new(),
             given: BTreeMap::new(),
             decisions: None,
+            owners: BTreeMap::new(),
             settings: Settings::default(),
             asked: RefCell::default(),
             is_late: false,
@@ -117,6 +120,18 @@ impl World {
         Ok(sets.iter().map(|set| params_of(set.clone())).collect())
     }
 
+    /// What belongs to another project may not be used.
+    fn owned(&self, access: &Access, what: &str, name: &str) -> Answer<()> {
+        let owner = self.owners.get(name).copied().unwrap_or_default();
+        access.refusal(what, name, owner).map_or(Ok(()), |refusal| Err(NoAnswer::Failed(refusal)))
+    }
+
+    fn registered(&self, question: &GitQuestion) -> Answer<()> {
+        let is_own =
+            || self.owners.get(question.repo_url.as_str()).is_some_and(|own| *own == question.project);
+        question.registration_refusal(is_own).map_or(Ok(()), |refusal| Err(NoAnswer::Failed(refusal)))
+    }
+
     pub(crate) fn generate(&self, set: &ApplicationSet) -> Result<Generated, Stop> {
         with_request(self, set, |request| generate(request, self))
     }
@@ -172,6 +187,7 @@ impl Facts for World {
 
     fn directories(&self, question: &GitQuestion) -> Answer<Arc<[String]>> {
         self.ask(format!("directories of {} at {}", question.repo_url, question.revision))?;
+        self.registered(question)?;
         let tree =
             self.repos.get(&question.repo_url).ok_or_else(|| NoAnswer::failed("no such repository"))?;
         let GitContent::Directories { hidden } = question.what else { panic!("{question:?}") };
@@ -181,6 +197,7 @@ impl Facts for World {
     fn files(&self, question: &GitQuestion) -> Answer<Arc<[GitFile]>> {
         let GitContent::Files { include, exclude, globbing } = &question.what else { panic!("{question:?}") };
         self.ask(format!("files {include:?} of {} at {}", question.repo_url, question.revision))?;
+        self.registered(question)?;
         let tree =
             self.repos.get(&question.repo_url).ok_or_else(|| NoAnswer::failed("no such repository"))?;
         let found = find_files(tree, include, exclude, *globbing, None);
@@ -189,11 +206,15 @@ impl Facts for World {
 
     fn plugin(&self, question: &PluginQuestion) -> Answer<Arc<[Params]>> {
         self.ask(format!("plugin {} {}", question.config_map, Value::Object(question.parameters.clone())))?;
+        self.owned(&question.access, "ConfigMap", &question.config_map)?;
         self.given(&question.config_map)
     }
 
     fn repositories(&self, question: &ProviderQuestion) -> Answer<Arc<[Params]>> {
         self.ask(format!("repositories of {} {}", question.provider, Value::Object(question.block.clone())))?;
+        if let Some(name) = question.block.get("appSecretName").and_then(Value::as_str) {
+            self.owned(&question.access, "Secret", name)?;
+        }
         self.given(question.provider)
     }
 

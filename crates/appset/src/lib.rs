@@ -17,7 +17,7 @@
 //! - [`scope`], [`validate`]: what a project allows a set to read and to make.
 //! - [`reconcile`], with [`compare`] and [`status`]: what one pass writes, and what it says of itself.
 //! - [`rollout`] and [`deletion`]: state machines over what is stored, which any controller can go on with.
-//! - [`webhook`], [`permission`]: whom a push concerns, and what the API answers.
+//! - [`webhook`], [`permission`], [`stale`]: whom a push concerns, what the API answers, and what it warns of.
 //!
 //! Deliberately absent: clocks, requests, and the clients of Git, plugins and providers. The controller, the command
 //! line, `tiphys eval` and tests bring them.
@@ -41,6 +41,7 @@ pub mod rollout;
 pub mod scope;
 pub mod selector;
 pub mod slug;
+pub mod stale;
 pub mod status;
 pub mod template;
 pub mod text;

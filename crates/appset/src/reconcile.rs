@@ -354,7 +354,16 @@ impl Plan {
             self.problem = Some(Problem { reason, message, requeue_after: Some(CONFIRM_AFTER) });
             return Ok(());
         }
-        let removals = prune::removals(facts, &stale)?;
+        let removals = match prune::removals(facts, &stale) {
+            Ok(removals) => removals,
+            Err(Stop::Pending) => return Err(Stop::Pending),
+            // What is not known of those that go keeps nobody else from being made or changed.
+            Err(Stop::Failed(Failure { reason, message, .. })) => {
+                let problem = Problem { reason, message, requeue_after: Some(RETRY_AFTER) };
+                self.problem.get_or_insert(problem);
+                return Ok(());
+            }
+        };
         if prune::is_ordered(facts) {
             let sooner = self.requeue_after.map_or(deletion::REQUEUE, |after| after.min(deletion::REQUEUE));
             self.requeue_after = Some(sooner);

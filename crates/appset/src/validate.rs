@@ -133,7 +133,12 @@ impl Checks<'_> {
         }
         let cluster = match self.clusters.resolve(&application.spec.destination) {
             Ok(cluster) => cluster,
-            Err(error) => return Ok(Some(format!("application destination spec is invalid: {error}"))),
+            Err(error) => {
+                if let Some(unread) = self.clusters.doubt(&error) {
+                    return Err(NoAnswer::failed(unread.to_string()));
+                }
+                return Ok(Some(format!("application destination spec is invalid: {error}")));
+            }
         };
         Ok(self.scope_error(application, cluster))
     }

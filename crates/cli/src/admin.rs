@@ -14,6 +14,7 @@ use crate::flags;
 use crate::global;
 use crate::session::Group;
 use crate::terminal::Terminal;
+pub(crate) use inputs::files;
 
 static ADMIN: Group<()> = Group {
     name: "admin",

@@ -7,6 +7,7 @@ mod create;
 mod delete;
 mod generate;
 mod input;
+mod offline;
 mod preview;
 mod rollout;
 mod show;
@@ -52,7 +53,7 @@ static COMMANDS: &[Command<Verb>] = &[
         Verb::Generate,
         ("generate", "FILE"),
         "Show the Applications that an ApplicationSet generates",
-        &[generate::FLAGS],
+        &[generate::FLAGS, offline::FLAGS],
         ONE,
     ),
     Command::new(Verb::Get, ("get", "NAME"), "Get ApplicationSet details", &[show::GET_FLAGS], ONE),

@@ -4,7 +4,7 @@
 //! Kubernetes decides what the user may do.
 
 mod destination;
-mod generation;
+pub(crate) mod generation;
 mod health;
 mod orphans;
 mod sets;
@@ -294,7 +294,20 @@ impl Core {
 
     /// Reads all objects of a kind.
     async fn list(&self, gvk: &Gvk, namespace: &str, selector: &str) -> Result<Vec<Arc<Object>>, Failure> {
-        let (mut events, _guard) = self.watch(gvk, namespace, selector, "").await?;
+        self.listed(self.watch(gvk, namespace, selector, "").await?, gvk).await
+    }
+
+    /// Reads all objects of a kind in a destination cluster.
+    pub(crate) async fn list_at(&self, at: &Destination, gvk: &Gvk) -> Result<Vec<Arc<Object>>, Failure> {
+        self.listed(watch(&at.connection, &at.discovery, gvk, ("", "", "")).await?, gvk).await
+    }
+
+    /// The first list of a watch.
+    async fn listed(
+        &self,
+        (mut events, _guard): (mpsc::Receiver<ObjectEvent>, DropGuard),
+        gvk: &Gvk,
+    ) -> Result<Vec<Arc<Object>>, Failure> {
         let mut objects = Vec::new();
         let mut deadline = Instant::now() + LIST_TIMEOUT;
         let mut failure =
@@ -329,20 +342,7 @@ impl Core {
         label_selector: &str,
         field_selector: &str,
     ) -> Result<(mpsc::Receiver<ObjectEvent>, DropGuard), Failure> {
-        let kinds = self.discovery.kinds().await?;
-        let resource = kinds.resource(gvk).ok_or_else(|| ApiError::NotServed(gvk.clone()))?;
-        let query = ObjectQuery {
-            resource: Arc::clone(resource),
-            namespace: namespace.into(),
-            label_selector: label_selector.to_owned(),
-            field_selector: field_selector.to_owned(),
-        };
-        let (sender, receiver) = mpsc::channel(EVENTS_MAX);
-        let cancel = CancellationToken::new();
-        let guard = cancel.clone().drop_guard();
-        let task = watch_objects(self.connection.clone(), query, sender, Arc::new(|| 0.5), cancel);
-        drop(tokio::spawn(task));
-        Ok((receiver, guard))
+        watch(&self.connection, &self.discovery, gvk, (namespace, label_selector, field_selector)).await
     }
 
     /// Follows an application from now on; the first change is its present state.
@@ -480,6 +480,29 @@ impl Core {
     pub(crate) fn target_of(key: &ResourceKey, version: &str) -> Target {
         Target::new(Gvk::new(&key.group, version, &key.kind), &key.namespace, &key.name)
     }
+}
+
+/// Follows the objects of a kind: namespace, labels and fields may be empty.
+async fn watch(
+    connection: &Connection,
+    discovery: &Discovery,
+    gvk: &Gvk,
+    (namespace, label_selector, field_selector): (&str, &str, &str),
+) -> Result<(mpsc::Receiver<ObjectEvent>, DropGuard), Failure> {
+    let kinds = discovery.kinds().await?;
+    let resource = kinds.resource(gvk).ok_or_else(|| ApiError::NotServed(gvk.clone()))?;
+    let query = ObjectQuery {
+        resource: Arc::clone(resource),
+        namespace: namespace.into(),
+        label_selector: label_selector.to_owned(),
+        field_selector: field_selector.to_owned(),
+    };
+    let (sender, receiver) = mpsc::channel(EVENTS_MAX);
+    let cancel = CancellationToken::new();
+    let guard = cancel.clone().drop_guard();
+    let task = watch_objects(connection.clone(), query, sender, Arc::new(|| 0.5), cancel);
+    drop(tokio::spawn(task));
+    Ok((receiver, guard))
 }
 
 fn application_gvk() -> Gvk {

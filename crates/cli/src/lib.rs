@@ -18,10 +18,12 @@ mod command;
 mod config_file;
 mod core;
 mod credentials;
+mod described;
 mod failure;
 mod flags;
 mod global;
 mod gpg;
+pub mod live;
 mod output;
 mod proj;
 mod remote;
@@ -37,10 +39,12 @@ mod tests;
 use std::ffi::OsString;
 use std::process::ExitCode;
 
+pub use crate::described::{Describe, Described, Subject};
 use crate::terminal::Terminal;
 
-/// Runs the user's command. `args` are the arguments behind the program's name.
-pub fn main(args: &[OsString]) -> ExitCode {
+/// Runs the user's command. `args` are the arguments behind the program's name; `describe` reads the file of
+/// `appset generate --offline` (ASET-305).
+pub fn main(args: &[OsString], describe: Describe) -> ExitCode {
     let mut env = std::collections::BTreeMap::new();
     for (key, value) in std::env::vars_os() {
         if let (Ok(key), Ok(value)) = (key.into_string(), value.into_string()) {
@@ -53,7 +57,8 @@ pub fn main(args: &[OsString]) -> ExitCode {
         Some(name) if !name.is_empty() => name.clone(),
         _ => called.unwrap_or_else(|| "tiphys".to_owned()),
     };
-    let terminal = Terminal::process(program, env);
+    let mut terminal = Terminal::process(program, env);
+    terminal.describe = Some(describe);
     let mut words = Vec::with_capacity(args.len());
     for arg in args {
         words.push(arg.to_string_lossy().into_owned());

@@ -13,6 +13,7 @@ use tiphys_api::printable;
 use tiphys_api::secret::Secret;
 use tiphys_source::Clock;
 
+use crate::described::Describe;
 use crate::failure::{Failure, Style, record};
 
 /// Bytes of one input file or of standard input.
@@ -32,6 +33,8 @@ pub(crate) struct Terminal {
     pub(crate) clock: Clock,
     /// Zone of times in tables.
     pub(crate) zone: TimeZone,
+    /// Reads descriptions of installations; only the program itself can.
+    pub(crate) describe: Option<Describe>,
     sink: Sink,
 }
 
@@ -58,6 +61,7 @@ impl Terminal {
             stderr_is_tty: std::io::stderr().is_terminal(),
             clock: Clock::real(),
             zone: TimeZone::system(),
+            describe: None,
             sink: Sink::Process,
         }
     }
@@ -72,6 +76,7 @@ impl Terminal {
             stderr_is_tty: false,
             clock: Clock::manual("2026-08-01T10:00:00Z".parse().unwrap()).0,
             zone: TimeZone::UTC,
+            describe: None,
             sink: Sink::Memory(Mutex::default()),
         }
     }

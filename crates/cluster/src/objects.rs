@@ -75,6 +75,12 @@ impl Received {
         &self.version
     }
 
+    /// The text itself, for whoever looks at what cannot be read as a whole.
+    #[must_use]
+    pub fn text(&self) -> &[u8] {
+        &self.text
+    }
+
     /// The object.
     ///
     /// # Errors

@@ -327,7 +327,7 @@ fn world_changed(sets: &Sets, old: &World, new: &World) {
     let (before, after): (&ApplicationSets, &ApplicationSets) =
         (old.settings.application_sets(), new.settings.application_sets());
     let settings = before != after;
-    let clusters = old.clusters.all() != new.clusters.all() || old.bad_secrets != new.bad_secrets;
+    let clusters = old.clusters != new.clusters;
     let projects: BTreeSet<&String> = (old.projects.keys().chain(new.projects.keys()))
         .filter(|name| old.projects.get(*name) != new.projects.get(*name))
         .collect();

@@ -60,7 +60,7 @@ pub struct Remembered(HashMap<String, Given>);
 /// Questions and answers of one generation.
 pub struct Ledger {
     pub(crate) world: World,
-    clusters: OnceLock<Answer<Arc<Clusters>>>,
+    clusters: OnceLock<Arc<Clusters>>,
     state: Mutex<State>,
 }
 
@@ -138,12 +138,7 @@ impl Facts for Ledger {
     }
 
     fn clusters(&self) -> Answer<Arc<Clusters>> {
-        self.clusters
-            .get_or_init(|| match self.world.unreadable_clusters() {
-                Some(text) => Err(NoAnswer::failed(text)),
-                None => Ok(Arc::new(self.world.clusters.clone())),
-            })
-            .clone()
+        Ok(Arc::clone(self.clusters.get_or_init(|| Arc::new(self.world.clusters.clone()))))
     }
 
     fn directories(&self, question: &GitQuestion) -> Answer<Arc<[String]>> {

@@ -12,7 +12,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use tiphys_api::application::Application;
-use tiphys_api::cluster::{Cluster, Clusters};
+use tiphys_api::cluster::{Cluster, Clusters, UnreadCluster};
 use tiphys_api::codes::ConditionType;
 use tiphys_api::repo_url::{Location, Scheme};
 use tiphys_api::repository::{self, CredentialTemplate, Repository};
@@ -43,8 +43,8 @@ pub struct InstallationData {
     pub projects: BTreeMap<String, Arc<Object>>,
     /// `AppProjects` that exist and cannot be read, with the reasons.
     pub bad_projects: BTreeMap<String, String>,
-    /// Secrets that exist and cannot be read, with the reasons.
-    pub bad_secrets: BTreeMap<String, String>,
+    /// Secrets that exist, cannot be read, and may be clusters'.
+    pub bad_secrets: BTreeMap<String, UnreadCluster>,
     /// Environment variables, read once at start.
     pub env: BTreeMap<String, String>,
     /// The control plane's namespace.
@@ -112,8 +112,6 @@ pub struct Installation {
     pub projects: BTreeMap<String, Arc<AppProject>>,
     /// Projects that exist and cannot be read, with a text that says so.
     pub bad_projects: BTreeMap<String, String>,
-    /// Secrets that exist and cannot be read, with the reasons: any of them may be a cluster's.
-    pub bad_secrets: BTreeMap<String, String>,
     /// Repositories with their credentials.
     pub repositories: Vec<Repository>,
     /// Credential templates.
@@ -170,7 +168,7 @@ impl Installation {
         let bad_keys = keyring.problems().iter();
         warnings
             .extend(bad_keys.map(|problem| format!("ConfigMap {}: {problem}", names::GPG_KEYS_CONFIG_MAP)));
-        let clusters = Clusters::new(secrets.clusters, settings.in_cluster_enabled());
+        let clusters = Clusters::new(secrets.clusters, settings.in_cluster_enabled()).beside(secrets.unread);
         let (stored, bad_projects) = stored_projects(data, &mut warnings);
         let inputs = EffectiveInputs {
             projects: &stored,
@@ -185,7 +183,6 @@ impl Installation {
             tracking,
             projects: stored.iter().map(effective).collect(),
             bad_projects,
-            bad_secrets: secrets.bad,
             clusters,
             duplicates,
             repositories: secrets.repositories,
@@ -211,12 +208,6 @@ impl Installation {
             (None, Some(text)) => Err(NoProject::Unreadable(text)),
             (None, None) => Err(NoProject::Missing),
         }
-    }
-
-    /// Why not all clusters are known, so that nothing may follow from one that is not among them (INV-8, INV-15).
-    pub fn unreadable_clusters(&self) -> Option<String> {
-        let (name, why) = self.bad_secrets.first_key_value()?;
-        Some(format!("not all clusters are known: Secret {name} cannot be read: {why}"))
     }
 
     /// The repository and credentials that applications of a project use for a URL (REP-20).
@@ -412,21 +403,23 @@ struct Secrets {
     repositories: Vec<Repository>,
     templates: Vec<CredentialTemplate>,
     /// Those that cannot be read, and may be a cluster's.
-    bad: BTreeMap<String, String>,
+    unread: Vec<UnreadCluster>,
 }
 
 impl Secrets {
     fn read(data: &InstallationData, warnings: &mut Vec<String>) -> Self {
-        let mut found = Self { bad: data.bad_secrets.clone(), ..Self::default() };
-        warnings.extend(found.bad.iter().map(|(name, why)| format!("Secret {name} cannot be read: {why}")));
+        let mut found = Self { unread: data.bad_secrets.values().cloned().collect(), ..Self::default() };
+        let told = |unread: &UnreadCluster| {
+            format!("Secret {} cannot be read: {}", unread.secret_name, unread.reason)
+        };
+        warnings.extend(found.unread.iter().map(told));
         for secret in data.secrets.values() {
             let metadata = match objects::metadata(secret) {
                 Ok(metadata) => metadata,
                 Err(error) => {
                     warnings.push(format!("Secret {} cannot be read: {error}", secret.name()));
-                    if secret.label(names::SECRET_TYPE_LABEL) == Some("cluster") {
-                        found.bad.insert(secret.name().to_owned(), error.to_string());
-                    }
+                    let name = secret.name();
+                    found.unread.extend(objects::unread_cluster(name, &secret.raw(), error.to_string()));
                     continue;
                 }
             };

@@ -133,15 +133,31 @@ fn rep_21_secrets_that_declare_the_same_are_told() {
 #[test]
 fn inv_15_clusters_that_cannot_be_read_are_told_of() {
     let mut data = data(&[]);
-    assert_eq!(Installation::build(&data).unreadable_clusters(), None);
-    data.bad_secrets.insert("eu".to_owned(), "it is nested too deep".to_owned());
+    assert!(Installation::build(&data).clusters.unread().is_empty());
+    let unread = UnreadCluster {
+        secret_name: "eu".to_owned(),
+        reason: "it is nested too deep".to_owned(),
+        seen: Some(Cluster { name: "eu".to_owned(), server: "https://eu".to_owned(), ..Cluster::default() }),
+    };
+    data.bad_secrets.insert("eu".to_owned(), unread.clone());
     let installation = Installation::build(&data);
-    let text = "not all clusters are known: Secret eu cannot be read: it is nested too deep";
-    assert_eq!(installation.unreadable_clusters().as_deref(), Some(text));
     assert!(installation.warnings.iter().any(|warning| warning.contains("Secret eu cannot be read")));
+    let text = "not all clusters are known: Secret eu cannot be read: it is nested too deep";
+    let clusters = &installation.clusters;
+    let doubt = |destination: Value| {
+        let found = clusters.resolve(&serde_json::from_value(destination).unwrap());
+        clusters.doubt(&found.unwrap_err()).map(ToString::to_string)
+    };
+    assert_eq!(doubt(json!({"name": "eu"})).as_deref(), Some(text));
+    assert_eq!(doubt(json!({"server": "https://eu/"})).as_deref(), Some(text));
+    assert_eq!(doubt(json!({"name": "us"})), None, "it is another one");
+    assert_eq!(doubt(json!({})), None);
+    let clusters = installation.clusters.clone().beside(vec![UnreadCluster { seen: None, ..unread }]);
+    let error = clusters.by_name("us").unwrap_err();
+    assert_eq!(clusters.doubt(&error).unwrap().to_string(), text, "it may be any");
     let mended = json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "eu"}});
     data.take(Arc::new(Object::from_value(&mended).unwrap()));
-    assert_eq!(Installation::build(&data).unreadable_clusters(), None);
+    assert!(Installation::build(&data).clusters.unread().is_empty());
 }
 
 fn event(kind: &str, name: &str, labels: &Value) -> DataEvent {
@@ -192,7 +208,11 @@ fn api_228_config_maps_count_with_their_label_only() {
 #[test]
 fn inv_15_unreadable_objects_are_neither_absent_nor_empty() {
     let mut data = InstallationData::default();
-    let bad = |name: &str| DataEvent::Unreadable { name: name.to_owned(), reason: "too deep".to_owned() };
+    let bad = |name: &str| DataEvent::Unreadable {
+        name: name.to_owned(),
+        reason: "too deep".to_owned(),
+        text: b"{".to_vec(),
+    };
     assert!(data.apply(DataKind::Project, event("AppProject", "team", &json!({}))).is_change);
     assert!(data.apply(DataKind::Project, bad("team")).is_change);
     assert!(data.projects.is_empty() && data.bad_projects.contains_key("team"));

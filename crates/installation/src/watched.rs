@@ -5,7 +5,7 @@ use std::sync::Arc;
 use tiphys_api::names;
 use tiphys_object::{Gvk, Metadata, Object};
 
-use crate::InstallationData;
+use crate::{InstallationData, objects};
 
 /// A kind of objects that an installation is made of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -44,6 +44,8 @@ pub enum DataEvent {
         name: String,
         /// Why.
         reason: String,
+        /// What was sent, in which more may be seen.
+        text: Vec<u8>,
     },
     /// It is gone, or no longer selected.
     Delete {
@@ -81,7 +83,7 @@ impl InstallationData {
     pub fn apply(&mut self, kind: DataKind, event: DataEvent) -> DataChange {
         match event {
             DataEvent::Upsert(object) => DataChange::of(is_selected(kind, &object) && self.take(object)),
-            DataEvent::Unreadable { name, reason } => self.unreadable(kind, name, reason),
+            DataEvent::Unreadable { name, reason, text } => self.unreadable(kind, name, reason, &text),
             DataEvent::Delete { name } => self.delete(kind, &name),
         }
     }
@@ -97,7 +99,7 @@ impl InstallationData {
         known.get(name).map(|object| object.metadata())
     }
 
-    fn unreadable(&mut self, kind: DataKind, name: String, reason: String) -> DataChange {
+    fn unreadable(&mut self, kind: DataKind, name: String, reason: String, sent: &[u8]) -> DataChange {
         let is_known = self.known(kind, &name).is_some();
         match kind {
             DataKind::Project => {
@@ -108,8 +110,14 @@ impl InstallationData {
                 DataChange::with(true, text)
             }
             DataKind::Secret if !is_known => {
-                let text = format!("Secret {name} cannot be read: {reason}; it may be a cluster's");
-                DataChange::with(self.bad_secrets.insert(name, reason).is_none(), text)
+                let Some(unread) = objects::unread_cluster(&name, sent, reason.clone()) else {
+                    let text = format!("Secret {name} cannot be read: {reason}; it is no cluster's");
+                    return DataChange::with(self.bad_secrets.remove(&name).is_some(), text);
+                };
+                let text = format!("Secret {name} cannot be read: {reason}; it is or may be a cluster's");
+                let is_change = self.bad_secrets.get(&name) != Some(&unread);
+                self.bad_secrets.insert(name, unread);
+                DataChange::with(is_change, text)
             }
             DataKind::ConfigMap | DataKind::Secret => DataChange::with(
                 false,

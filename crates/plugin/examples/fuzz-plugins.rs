@@ -5,7 +5,6 @@
 #![expect(
     clippy::print_stdout,
     clippy::print_stderr,
-    clippy::exit,
     clippy::indexing_slicing,
     reason = "a program for terminals"
 )]
@@ -137,6 +136,9 @@ fn configurations(random: &mut Random, _folder: &Path) {
     }
 }
 
+/// What is fed a case.
+type Target = fn(&mut Random, &Path);
+
 fn main() {
     let mut seconds = 10_u64;
     let mut args = std::env::args().skip(1);
@@ -149,7 +151,7 @@ fn main() {
         eprintln!("no directory can be made");
         std::process::exit(1);
     };
-    let targets: [(&str, fn(&mut Random, &Path)); 3] =
+    let targets: [(&str, Target); 3] =
         [("messages", messages), ("archives", archives), ("configurations", configurations)];
     for (name, run) in targets {
         let began = Instant::now();

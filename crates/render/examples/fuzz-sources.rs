@@ -6,7 +6,6 @@
 #![expect(
     clippy::print_stdout,
     clippy::print_stderr,
-    clippy::exit,
     clippy::indexing_slicing,
     reason = "a program for terminals"
 )]
@@ -339,8 +338,8 @@ fn run(target: &Target, seed: u64, stop: &Arc<AtomicBool>) {
     };
     let Ok(source) = serde_json::from_value(source) else { return };
     let mut request = RenderRequest { source, ..RenderRequest::default() };
-    request.context.instance_name = "shop".to_owned();
-    request.context.kustomize_options = "--enable-helm".to_owned();
+    "shop".clone_into(&mut request.context.instance_name);
+    "--enable-helm".clone_into(&mut request.context.kustomize_options);
     let budget = Budget { cancelled: Some(Arc::clone(stop)), ..Budget::default().small() };
     let supplies = Supplies::none();
     let inputs = Inputs { supplies: &supplies, ..Inputs::of(&tree) };
@@ -398,7 +397,7 @@ fn main() {
             case.store(seed, Ordering::SeqCst);
             let before = began.elapsed();
             let ended = catch_unwind(AssertUnwindSafe(|| run(target, seed, &stop)));
-            let took = began.elapsed() - before;
+            let took = began.elapsed().saturating_sub(before);
             case.store(0, Ordering::SeqCst);
             if ended.is_err() {
                 eprintln!("{} panics; run it again: fuzz {} --only {seed}", target.name, target.name);

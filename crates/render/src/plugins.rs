@@ -347,8 +347,8 @@ mod tests {
         };
         assert_eq!((rendered.source_type, rendered.objects.len()), (SourceType::Plugin, 1));
         // What says it is something else asks nobody.
-        let mut typed = served.clone();
-        typed.source.directory = Some(Box::default());
+        let mut typed = served;
+        typed.source.directory = Some(tiphys_api::application::DirectorySource::default());
         assert!(matches!(run(&typed, None).unwrap(), Outcome::Done(_)));
     }
 

@@ -255,22 +255,41 @@ pub struct Reply {
     pub payload: Payload,
     /// The token of the session that begins, empty when one ends; REST sets the cookie (API-48, API-52).
     pub session: Option<Secret<String>>,
+    /// What the caller should know although the call went well: `Warning` headers of REST, metadata of gRPC.
+    pub warnings: Vec<String>,
 }
+
+/// Bytes of a warning.
+const WARNING_BYTES_MAX: usize = 2_000;
 
 impl Reply {
     /// One message.
     pub fn value(value: Value) -> Self {
-        Self { payload: Payload::One(Message::new(value)), session: None }
+        Self::of(Payload::One(Message::new(value)))
     }
 
     /// A message that somebody writes.
     pub fn message(message: Message) -> Self {
-        Self { payload: Payload::One(message), session: None }
+        Self::of(Payload::One(message))
     }
 
     /// Several messages.
     pub fn stream(stream: BoxStream<'static, Result<Message, Status>>) -> Self {
-        Self { payload: Payload::Stream(stream), session: None }
+        Self::of(Payload::Stream(stream))
+    }
+
+    fn of(payload: Payload) -> Self {
+        Self { payload, session: None, warnings: Vec::new() }
+    }
+
+    /// The warnings as headers hold them: one line each, of letters that headers may have (API-P32).
+    pub(crate) fn warning_texts(&self) -> impl Iterator<Item = String> + use<> {
+        let line = |warning: &String| {
+            let plain = |letter: char| if letter.is_ascii_graphic() || letter == ' ' { letter } else { '?' };
+            let line: String = tiphys_api::printable::line(warning).chars().map(plain).collect();
+            line.chars().take(WARNING_BYTES_MAX).collect::<String>()
+        };
+        self.warnings.iter().map(line).collect::<Vec<_>>().into_iter()
     }
 }
 

@@ -92,7 +92,11 @@ pub fn take(data: &mut InstallationData, kind: DataKind, event: ObjectEvent) -> 
         ObjectEvent::Upsert(received) if is_known(data, kind, &received) => return false,
         ObjectEvent::Upsert(received) => match received.read() {
             Ok(object) => DataEvent::Upsert(object),
-            Err(bad) => DataEvent::Unreadable { name: bad.key.name.to_string(), reason: bad.reason },
+            Err(bad) => DataEvent::Unreadable {
+                name: bad.key.name.to_string(),
+                reason: bad.reason,
+                text: received.text().to_vec(),
+            },
         },
         ObjectEvent::Delete(key) => DataEvent::Delete { name: key.name.to_string() },
         ObjectEvent::Synced | ObjectEvent::Failed(_) => return false,

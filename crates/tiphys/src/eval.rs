@@ -35,6 +35,14 @@ pub use ops::operations;
 pub use shape::{Member, Need, Shape};
 pub use stream::answer_line;
 
+/// Reads the file of `appset generate --offline`, whose members are those of `appset.generate` (ASET-305).
+///
+/// # Errors
+/// What is wrong with it.
+pub fn describe(subject: tiphys_cli::Subject) -> Result<Box<dyn tiphys_cli::Described>, String> {
+    ops::appset::describe(subject).map_err(|fault| fault.message)
+}
+
 /// Exit code of an error that is not an answer: unreadable input, a file that does not parse (EVAL-8).
 const EXIT_ERROR: u8 = 20;
 

@@ -77,7 +77,7 @@ fn main() -> ExitCode {
         Some("install") => install::install(rest),
         Some("version" | "--version") => print(&format!("tiphys: v{}\n", env!("CARGO_PKG_VERSION"))),
         None | Some("help" | "-h" | "--help") => print(HELP),
-        _ => tiphys_cli::main(&args),
+        _ => tiphys_cli::main(&args, tiphys::eval::describe),
     }
 }
 

@@ -1,7 +1,8 @@
 //! `tiphys rehearse`: what a sync, a roll-out or a deletion would do, and when (CLI-1060..1063).
 //!
 //! The stage is an API server in the process with a clock that stands still while something is to be done, the actor is
-//! the product's own controller. Nothing outside is asked or written: repositories are folders that the user names, or
+//! the product's own controller. Nothing outside is written, and nothing asked but an installation whose state the user
+//! wants (`app/NAME`, `--from live`), which is read before it begins: repositories are folders that the user names, or
 //! stand-ins with one workload for each application of a set.
 
 mod arguments;
@@ -21,6 +22,7 @@ use std::process::ExitCode;
 
 use serde_json::Value;
 use tiphys_api::ApplicationSet;
+use tiphys_cli::live::{self, Placed, Taken, Way};
 use tiphys_source::MemoryRepositories;
 
 use arguments::Arguments;
@@ -34,6 +36,8 @@ struct Play {
     /// Projects, Secrets and `ConfigMap`s.
     others: Vec<Value>,
     namespace: String,
+    /// What is in destination clusters when it begins.
+    objects: Vec<Placed>,
 }
 
 enum Subject {
@@ -57,10 +61,7 @@ pub fn run(args: &[OsString]) -> ExitCode {
         Ok(arguments) => arguments,
         Err(code) => return code,
     };
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build();
-    let rehearsed =
-        runtime.map_err(anyhow::Error::from).and_then(|runtime| runtime.block_on(rehearse(&arguments)));
-    match rehearsed {
+    match play(&arguments) {
         Ok(End::Reached) => ExitCode::SUCCESS,
         Ok(End::Stuck) => ExitCode::from(1),
         Err(error) => {
@@ -70,16 +71,35 @@ pub fn run(args: &[OsString]) -> ExitCode {
     }
 }
 
-async fn rehearse(arguments: &Arguments) -> anyhow::Result<End> {
-    let play = files::read(arguments)?;
+fn play(arguments: &Arguments) -> anyhow::Result<End> {
+    let play = files::read(arguments, |names, objects| take(arguments, names, objects))?;
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build()?;
+    runtime.block_on(rehearse(arguments, &play))
+}
+
+/// Reads from the installation, in real time and before anything is rehearsed.
+fn take(arguments: &Arguments, names: &[String], objects: bool) -> anyhow::Result<Taken> {
+    let way = Way {
+        kubeconfig: arguments.kubeconfig.as_deref().unwrap_or_default(),
+        context: arguments.kube_context.as_deref().unwrap_or_default(),
+        namespace: arguments.namespace.as_deref().unwrap_or_default(),
+    };
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    let taken = runtime.block_on(live::take(&way, names, objects));
+    // Watches that are being set up have nothing to finish.
+    runtime.shutdown_background();
+    taken.map_err(anyhow::Error::msg)
+}
+
+async fn rehearse(arguments: &Arguments, play: &Play) -> anyhow::Result<End> {
     match &play.subject {
         Subject::Set { set, manifest } => {
             arguments.check_for_set()?;
-            rehearse_set(arguments, &play, set, manifest).await
+            rehearse_set(arguments, play, set, manifest).await
         }
         Subject::Applications(apps) => {
             arguments.check_for_applications()?;
-            sync::rehearse(arguments, &play, apps).await
+            sync::rehearse(arguments, play, apps).await
         }
     }
 }

@@ -18,8 +18,15 @@ const CLUSTER: &str = "cluster";
 pub(super) fn generate(run: &mut Run<'_>, block: &Map<String, Value>) -> Result<Vec<Params>, GenerateError> {
     let registered = run.facts.clusters()?;
     let selector = selector_of(block)?;
-    let visible = |cluster: &&Cluster| run.scope.sees(cluster, run.request.settings, run.request.matching);
-    let clusters = select(registered.all().iter().filter(visible), selector.as_ref());
+    let sees = |cluster: &Cluster| run.scope.sees(cluster, run.request.settings, run.request.matching);
+    // One that cannot be read hinders those who might get it, and nobody else (INV-8).
+    let is_wanted = |cluster: &Cluster| {
+        sees(cluster) && selector.as_ref().is_none_or(|selector| selects(selector, cluster))
+    };
+    if let Some(unread) = registered.unread().iter().find(|unread| unread.may_be(is_wanted)) {
+        return Err(GenerateError::failed(unread.to_string()));
+    }
+    let clusters = select(registered.all().iter().filter(|cluster| sees(cluster)), selector.as_ref());
     let mut sets = Vec::new();
     for cluster in clusters {
         let mut set = parameters(cluster, run.language.is_go());

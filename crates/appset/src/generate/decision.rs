@@ -1,6 +1,7 @@
 //! Clusters that another resource chose, as parameters (ASET-42, ASET-43).
 
 use serde_json::{Map, Value};
+use tiphys_api::cluster::Cluster;
 use tiphys_object::access;
 
 use super::{GenerateError, Run, put_values, values_of};
@@ -118,13 +119,19 @@ pub(super) fn generate(run: &mut Run<'_>, block: &Map<String, Value>) -> Result<
         Decisions::Found { match_key, decisions } => (match_key, decisions),
     };
     let clusters = run.facts.clusters()?;
-    let visible: Vec<_> = (clusters.all().iter())
-        .filter(|cluster| run.scope.sees(cluster, run.request.settings, run.request.matching))
-        .collect();
+    let sees = |cluster: &Cluster| run.scope.sees(cluster, run.request.settings, run.request.matching);
+    let visible: Vec<_> = clusters.all().iter().filter(|cluster| sees(cluster)).collect();
+    let unread: Vec<_> = clusters.unread().iter().filter(|unread| unread.may_be(sees)).collect();
     for decision in decisions {
         let Value::Object(decision) = as_floats(Value::Object(decision))? else { continue };
         let Some(wanted) = decision.get(&match_key).map(printed) else { continue };
-        let Some(cluster) = visible.iter().find(|cluster| cluster.name == wanted) else { continue };
+        let Some(cluster) = visible.iter().find(|cluster| cluster.name == wanted) else {
+            // It may be the one that cannot be read (INV-8).
+            match unread.iter().find(|unread| unread.may_be(|cluster| cluster.name == wanted)) {
+                Some(unread) => return Err(GenerateError::failed(unread.to_string())),
+                None => continue,
+            }
+        };
         let mut set = Params::new();
         set.insert("name".to_owned(), cluster.name.clone().into());
         set.insert("server".to_owned(), cluster.server.clone().into());

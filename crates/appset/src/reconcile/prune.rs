@@ -1,6 +1,7 @@
 //! Applications that are not generated any more (ASET-142, ASET-259).
 
 use serde_json::Value;
+use tiphys_api::cluster::Clusters;
 use tiphys_api::codes::SetReason;
 use tiphys_api::names::finalizer;
 
@@ -41,13 +42,25 @@ pub(super) fn removals(facts: &PassFacts<'_>, stale: &[&LiveApplication]) -> Res
     };
     let removal = |live: &LiveApplication| {
         let destination: Option<&Value> = live.spec.get("destination");
-        // Its objects cannot be deleted any more; waiting for them would be waiting for ever (ASET-142).
-        let is_lost = is_cascading(&live)
-            && clusters.as_ref().is_some_and(|clusters| resolves(clusters, destination).is_err());
+        let is_lost = match &clusters {
+            Some(clusters) if is_cascading(&live) => is_lost(clusters, destination)?,
+            _ => false,
+        };
         let left = live.finalizers.iter().filter(|name| *name != finalizer::CASCADE).cloned().collect();
-        Removal { name: live.name.clone(), uid: live.uid.clone(), finalizers: is_lost.then_some(left) }
+        Ok(Removal { name: live.name.clone(), uid: live.uid.clone(), finalizers: is_lost.then_some(left) })
     };
-    Ok(going.into_iter().map(removal).collect())
+    going.into_iter().map(removal).collect()
+}
+
+/// Whether objects at a destination cannot be deleted any more; waiting for them would be waiting for ever (ASET-142).
+fn is_lost(clusters: &Clusters, destination: Option<&Value>) -> Result<bool, Stop> {
+    let Err(error) = resolves(clusters, destination) else { return Ok(false) };
+    match clusters.doubt(&error) {
+        None => Ok(true),
+        Some(unread) => {
+            Err(Stop::Failed(Failure::new(SetReason::DeleteApplicationError, unread.to_string())))
+        }
+    }
 }
 
 /// Those of the step whose turn it is, by the rules of a deletion.

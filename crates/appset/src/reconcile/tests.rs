@@ -10,6 +10,9 @@ use crate::compare::ignore_rules;
 use crate::fixtures::{World, cluster, now, set, with_request};
 use crate::generate::generate;
 
+mod tricks;
+mod unread;
+
 /// An installation with one set, whose passes are really carried out.
 struct Installation {
     world: World,

@@ -98,7 +98,8 @@ pub(super) async fn take(
     Ok(())
 }
 
-fn files(flag: &str, path: &str) -> Result<Vec<PathBuf>, Failure> {
+/// The manifests of a folder, sorted by name, or the one file that is named.
+pub(crate) fn files(flag: &str, path: &str) -> Result<Vec<PathBuf>, Failure> {
     if !Path::new(path).is_dir() {
         return Ok(vec![path.into()]);
     }

@@ -1,5 +1,6 @@
 //! `appset create` (CLI-602, CLI-607, ASET-300, ASET-301).
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use serde_json::{Value, json};
@@ -7,12 +8,13 @@ use tiphys_api::ApplicationSet;
 use tiphys_api::codes::SetConditionType;
 use tiphys_appset::live::LiveApplication;
 use tiphys_appset::permission::{self, ApiFacts};
+use tiphys_appset::stale;
 use tiphys_appset::status::resources;
 use tiphys_object::access;
 
 use super::{NAMESPACE, OUTPUT, generate, input, preview, show};
 use crate::app::{Ended, OK, Session};
-use crate::core::{AppName, Core, StoredSet, World, value_of};
+use crate::core::{AppName, Core, Outcome, StoredSet, World, value_of};
 use crate::failure::Failure;
 use crate::flags::{Flag, Kind, flag};
 use crate::output::machine_format;
@@ -85,6 +87,9 @@ async fn one(session: &Session<'_>, core: &Core, world: &Arc<World>, desired: &V
         (Some(_), None) => "unchanged",
         (Some(_), Some(_)) => "updated",
     };
+    if let (Some(stored), Some(next), false) = (&existing, &next, is_dry) {
+        left_behind(session, core, world, &stored.set, &input::read(next)?).await;
+    }
     let mut after = match (&existing, &next) {
         (Some(stored), None) => stored.clone(),
         (_, Some(next)) if is_dry => StoredSet::of(next)?,
@@ -95,7 +100,8 @@ async fn one(session: &Session<'_>, core: &Core, world: &Arc<World>, desired: &V
         }
     };
     if is_dry {
-        after = generated(session, core, world, &after).await?;
+        let before = existing.as_ref().map(|stored| &stored.set);
+        after = generated(session, core, world, before, &after).await?;
     }
     let suffix = if is_dry { " (dry-run)" } else { "" };
     session.terminal.warn(&format!("ApplicationSet '{}' {verb}{suffix}\n", name.name));
@@ -153,12 +159,18 @@ async fn generated(
     session: &Session<'_>,
     core: &Core,
     world: &Arc<World>,
+    before: Option<&ApplicationSet>,
     stored: &StoredSet,
 ) -> Result<StoredSet, Failure> {
     let outcome = core.generator(world, session.terminal)?.generate(&stored.set).await?;
-    generate::warn(session, &outcome);
-    let live = preview::live_of(core, &stored.set, &outcome).await?;
-    let plan = outcome.plan(&preview::applications_of(&live), session.terminal.now())?;
+    generate::warn(session, &outcome.warnings, Some(&outcome.validation));
+    let live = preview::stored_live(core, &stored.set, &outcome).await?;
+    let applications = preview::applications_of(&live);
+    let is_confined = before.is_some_and(|before| stale::confines(before, &stored.set));
+    if let Some(warning) = stale_of(world, &stored.set, &outcome, &applications).filter(|_| is_confined) {
+        session.warn(&warning);
+    }
+    let plan = outcome.plan(&applications, session.terminal.now())?;
     for removal in &plan.removals {
         session.warn(&format!("application '{}' would be deleted", removal.name));
     }
@@ -172,6 +184,40 @@ async fn generated(
     let status = access::ensure_object(&mut value).entry("status").or_insert_with(|| json!({}));
     access::ensure_object(status).insert("resources".to_owned(), json!(resources(&shown)));
     StoredSet::of(&value)
+}
+
+/// Says what adding a project to a set leaves behind, before it is stored: then they may be gone at once (ASET-285).
+async fn left_behind(
+    session: &Session<'_>,
+    core: &Core,
+    world: &Arc<World>,
+    before: &ApplicationSet,
+    after: &ApplicationSet,
+) {
+    if !stale::confines(before, after) {
+        return;
+    }
+    let found = async {
+        let outcome = core.generator(world, session.terminal)?.generate(after).await?;
+        let live = preview::stored_live(core, after, &outcome).await?;
+        Ok::<_, Failure>(stale_of(world, after, &outcome, &preview::applications_of(&live)))
+    };
+    let said = found.await.unwrap_or_else(|failure| Some(stale::unknown(after, &failure.message)));
+    if let Some(warning) = &said {
+        session.warn(warning);
+    }
+}
+
+fn stale_of(
+    world: &World,
+    set: &ApplicationSet,
+    outcome: &Outcome,
+    live: &BTreeMap<String, LiveApplication>,
+) -> Option<String> {
+    let generated =
+        outcome.applications.iter().map(|application| application.metadata.name.as_str()).collect();
+    let owned = live.values().filter(|live| live.is_of(&set.metadata.name)).map(|live| live.name.as_str());
+    stale::warning(set, world.settings.application_sets(), &generated, owned)
 }
 
 /// Waits until the Applications of a set are up to date (CLI-602).

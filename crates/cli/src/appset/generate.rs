@@ -1,16 +1,17 @@
-//! `appset generate` (CLI-603, CLI-607, ASET-302, ASET-304).
+//! `appset generate` (CLI-603, CLI-607, ASET-302, ASET-304, ASET-305).
 
 use std::sync::Arc;
 
 use serde_json::Value;
 use tiphys_api::Application;
 use tiphys_api::names::{GROUP, VERSION};
+use tiphys_appset::validate::Validation;
 use tiphys_object::access;
 
-use super::{NAMESPACE, OUTPUT, create, input};
+use super::{NAMESPACE, OUTPUT, create, input, offline};
 use crate::app::list::{self, Columns};
 use crate::app::{Ended, OK, Session};
-use crate::core::{Outcome, World};
+use crate::core::World;
 use crate::failure::Failure;
 use crate::flags::{Flag, Kind, flag};
 use crate::output::{machine_format, print, unknown_format};
@@ -32,6 +33,10 @@ pub(super) async fn generate(session: &Session<'_>) -> Result<Ended, Failure> {
         return Ok(Ended::Code(1));
     };
     let mut desired = input::whole(document);
+    offline::check_flags(flags)?;
+    if flags.is_on("offline") {
+        return offline::generate_offline(session, desired).await;
+    }
     let core = session.connect().await?;
     let given = flags.text("appset-namespace");
     input::put_namespace(&mut desired, if given.is_empty() { &core.namespace } else { given });
@@ -46,9 +51,14 @@ pub(super) async fn generate(session: &Session<'_>) -> Result<Ended, Failure> {
         return Ok(OK);
     }
     let outcome = generator.generate(&set).await?;
-    warn(session, &outcome);
-    let applications = &outcome.applications;
-    match flags.text("output") {
+    warn(session, &outcome.warnings, Some(&outcome.validation));
+    show(session, &outcome.applications)?;
+    Ok(OK)
+}
+
+/// Prints generated Applications.
+pub(super) fn show(session: &Session<'_>, applications: &[Application]) -> Result<(), Failure> {
+    match session.flags.text("output") {
         "wide" | "" => session.terminal.print(&list::table(applications, Columns::Wide)),
         other => {
             let format = machine_format(other).ok_or_else(|| unknown_format(other))?;
@@ -63,7 +73,7 @@ pub(super) async fn generate(session: &Session<'_>) -> Result<Ended, Failure> {
             session.terminal.data(&print(&value, format)?);
         }
     }
-    Ok(OK)
+    Ok(())
 }
 
 /// A generated Application as a file would hold it (CLI-603).
@@ -80,11 +90,11 @@ fn shown(application: &Application) -> Result<Value, Failure> {
 }
 
 /// Says what is odd, and per Application why it would not be written (CLI-607).
-pub(super) fn warn(session: &Session<'_>, outcome: &Outcome) {
-    for warning in &outcome.warnings {
+pub(super) fn warn(session: &Session<'_>, warnings: &[String], validation: Option<&Validation>) {
+    for warning in warnings {
         session.warn(warning);
     }
-    for (name, error) in &outcome.validation.errors {
+    for (name, error) in validation.iter().flat_map(|validation| &validation.errors) {
         session.warn(&format!("application '{name}': {error}"));
     }
 }

@@ -45,10 +45,10 @@ pub(super) async fn preview(session: &Session<'_>) -> Result<Ended, Failure> {
     create::check(&set, &world)?;
     let outcome = core.generator(&world, session.terminal)?.generate(&set).await?;
     let live = match flags.text("against") {
-        "cluster" | "" => live_of(&core, &set, &outcome).await?,
-        file => live_of_file(&remote::read(file).await?, &set)?,
+        "cluster" | "" => stored_live(&core, &set, &outcome).await?,
+        file => live_of(input::documents_of(&remote::read(file).await?, "Application")?, &set)?,
     };
-    generate::warn(session, &outcome);
+    generate::warn(session, &outcome.warnings, Some(&outcome.validation));
     let plan = outcome.plan(&applications_of(&live), session.terminal.now())?;
     if let Some(problem) = plan.problem().filter(|_| outcome.validation.errors.is_empty()) {
         session.warn(problem);
@@ -98,7 +98,7 @@ async fn subject(session: &Session<'_>, core: &Core) -> Result<ApplicationSet, F
 ///
 /// # Errors
 /// When it is not known of one what it is: it might be the set's.
-pub(super) async fn live_of(
+pub(super) async fn stored_live(
     core: &Core,
     set: &ApplicationSet,
     outcome: &Outcome,
@@ -120,10 +120,13 @@ pub(super) async fn live_of(
     Ok(live)
 }
 
-/// The Applications of a file; those that belong to nobody count as the set's.
-fn live_of_file(text: &str, set: &ApplicationSet) -> Result<BTreeMap<String, Live>, Failure> {
+/// The Applications of files; those that belong to nobody count as the set's.
+pub(super) fn live_of(
+    documents: Vec<Value>,
+    set: &ApplicationSet,
+) -> Result<BTreeMap<String, Live>, Failure> {
     let mut live = BTreeMap::new();
-    for document in input::documents_of(text, "Application")? {
+    for document in documents {
         let mut document = document;
         let metadata = access::metadata_mut(&mut document);
         metadata.insert("namespace".to_owned(), set.metadata.namespace.as_str().into());
@@ -146,7 +149,7 @@ impl Live {
 }
 
 /// What would be done.
-struct Changes {
+pub(super) struct Changes {
     namespace: String,
     added: Vec<String>,
     changed: Vec<Difference>,
@@ -157,7 +160,7 @@ struct Changes {
 }
 
 impl Changes {
-    fn of(plan: &Plan, live: &BTreeMap<String, Live>, set: &ApplicationSet) -> Self {
+    pub(super) fn of(plan: &Plan, live: &BTreeMap<String, Live>, set: &ApplicationSet) -> Self {
         let mut changes = Self {
             namespace: set.metadata.namespace.clone(),
             added: Vec::new(),
@@ -192,7 +195,7 @@ impl Changes {
         changes
     }
 
-    fn value(&self) -> Value {
+    pub(super) fn value(&self) -> Value {
         let changed = self.changed.iter().map(|difference| {
             json!({"name": difference.key.name.as_str(), "live": difference.live, "target": difference.target})
         });
@@ -206,7 +209,7 @@ impl Changes {
         })
     }
 
-    fn lines(&self) -> String {
+    pub(super) fn lines(&self) -> String {
         let namespace = &self.namespace;
         let mut out = String::new();
         let mut put = |mark: char, name: &str, why: &str| {

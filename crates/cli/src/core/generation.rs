@@ -113,24 +113,38 @@ impl Outcome {
         live: &BTreeMap<String, LiveApplication>,
         now: jiff::Timestamp,
     ) -> Result<Plan, Failure> {
-        let rules = &self.inputs.set.spec.ignore_application_differences;
-        let ignore = ignore_rules(rules, Runner::default())
-            .map_err(|error| Failure::generic(format!("ignoreApplicationDifferences: {error}")))?;
-        let plan = self.inputs.with_request(|request| {
-            reconcile::plan(&PassFacts {
-                request,
-                generated: &self.generated,
-                live,
-                facts: &self.inputs.ledger,
-                ignore: Ok(ignore.as_ref()),
-                emptiness_is_confirmed: true,
-                now,
-            })
-        });
-        plan.map_err(|stop| match stop {
-            Stop::Failed(failure) => failed(&failure),
-            Stop::Pending => Failure::generic("projects or clusters are not known"),
-        })
+        self.inputs.with_request(|request| plan(request, &self.inputs.ledger, &self.generated, live, now))
+    }
+}
+
+/// What a pass of the controller would do about a generation where these Applications live.
+pub(crate) fn plan(
+    request: &Request<'_>,
+    facts: &dyn Facts,
+    generated: &Result<Generated, Generation>,
+    live: &BTreeMap<String, LiveApplication>,
+    now: jiff::Timestamp,
+) -> Result<Plan, Failure> {
+    let rules = &request.set.spec.ignore_application_differences;
+    let ignore = ignore_rules(rules, Runner::default())
+        .map_err(|error| Failure::generic(format!("ignoreApplicationDifferences: {error}")))?;
+    let plan = reconcile::plan(&PassFacts {
+        request,
+        generated,
+        live,
+        facts,
+        ignore: Ok(ignore.as_ref()),
+        emptiness_is_confirmed: true,
+        now,
+    });
+    plan.map_err(stopped)
+}
+
+/// What ended a generation before there was a result.
+pub(crate) fn stopped(stop: Stop) -> Failure {
+    match stop {
+        Stop::Failed(failure) => failed(&failure),
+        Stop::Pending => Failure::generic("projects or clusters are not known"),
     }
 }
 

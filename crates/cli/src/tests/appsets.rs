@@ -320,3 +320,35 @@ fn cli_600_the_group_and_its_help() {
     }
     assert_eq!(super::argocd(&["appset", "list"]).1, 1, "CLI-104");
 }
+
+#[test]
+fn aset_285_whoever_confines_a_set_is_told_what_it_leaves_behind() {
+    let bed = Embedded::start();
+    bed.put(&json!({"apiVersion": "argoproj.io/v1alpha1", "kind": "AppProject",
+        "metadata": {"name": "shop", "namespace": NAMESPACE}, "spec": {"sourceRepos": ["*"],
+            "destinations": [{"server": "*", "name": "*", "namespace": "*"}]}}));
+    let path = file(&bed, "set.yaml", &[set("all", &elements(&["a"]))]);
+    assert_eq!(bed.run(&["appset", "create", &path]).2, 0);
+    owned(&bed, "all", "a-ui", "a");
+    owned(&bed, "all", "old", "a");
+    let mut confined = set("all", &elements(&["a"]));
+    confined["spec"]["project"] = json!("shop");
+    confined["spec"]["template"]["spec"]["project"] = json!("shop");
+    let path = file(&bed, "confined.yaml", &[confined]);
+    let warning = "Warning: with spec.project 'shop' the set generates these applications no longer, and they are \
+                   deleted: old\n";
+    let (_, stderr, code) = bed.run(&["appset", "create", &path, "--upsert", "--dry-run"]);
+    assert_eq!(
+        (stderr.as_str(), code),
+        (
+            format!(
+                "{warning}Warning: application 'old' would be deleted\nApplicationSet 'all' updated (dry-run)\n"
+            )
+            .as_str(),
+            0
+        )
+    );
+    let (_, stderr, code) = bed.run(&["appset", "create", &path, "--upsert"]);
+    assert_eq!((stderr.as_str(), code), (format!("{warning}ApplicationSet 'all' updated\n").as_str(), 0));
+    assert_eq!(bed.run(&["appset", "create", &path, "--upsert"]).1, "ApplicationSet 'all' unchanged\n");
+}

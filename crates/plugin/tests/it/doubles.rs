@@ -161,16 +161,12 @@ fn framed(message: &[u8], status: u16) -> Response<Body> {
 }
 
 fn raw(bytes: Vec<u8>, status: Option<u16>) -> Response<Body> {
-    let body = match status {
-        Some(status) => {
-            let trailers =
-                HeaderMap::from_iter([("grpc-status".parse().unwrap(), HeaderValue::from(status))]);
-            Full::new(Bytes::from(bytes)).with_trailers(std::future::ready(Some(Ok(trailers)))).boxed_unsync()
-        }
-        None => {
-            let nothing = futures::stream::iter([Ok(Frame::data(Bytes::from(bytes)))]);
-            StreamBody::new(nothing).boxed_unsync()
-        }
+    let body = if let Some(status) = status {
+        let trailers = HeaderMap::from_iter([("grpc-status".parse().unwrap(), HeaderValue::from(status))]);
+        Full::new(Bytes::from(bytes)).with_trailers(std::future::ready(Some(Ok(trailers)))).boxed_unsync()
+    } else {
+        let nothing = futures::stream::iter([Ok(Frame::data(Bytes::from(bytes)))]);
+        StreamBody::new(nothing).boxed_unsync()
     };
     let mut response = Response::new(body);
     response.headers_mut().insert("content-type", HeaderValue::from_static("application/grpc"));

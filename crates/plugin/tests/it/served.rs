@@ -10,7 +10,7 @@ use tiphys_wire::status::Code;
 use crate::support::{Bench, call, is_empty, named, text};
 
 /// A configuration whose `generate` is a script, with more members.
-fn script(script: &str, more: serde_json::Value) -> String {
+fn script(script: &str, more: &serde_json::Value) -> String {
     let mut spec = json!({"generate": {"command": ["sh", "-c", script]}});
     for (name, value) in more.as_object().into_iter().flatten() {
         spec[name] = value.clone();
@@ -37,7 +37,7 @@ async fn rnd_135_init_and_generate_run_on_the_files_that_were_sent() {
     let bench = Bench::new();
     bench.serve(
         "plain",
-        &script(PRINT, json!({"init": {"command": ["sh", "-c", "echo yes > made-by-init"]}})),
+        &script(PRINT, &json!({"init": {"command": ["sh", "-c", "echo yes > made-by-init"]}})),
     );
     let made = text(bench.answer(&named("plain")).await);
     let value: serde_json::Value = serde_json::from_str(made.trim_start_matches("---\n")).unwrap();
@@ -46,7 +46,7 @@ async fn rnd_135_init_and_generate_run_on_the_files_that_were_sent() {
     assert_eq!(value["data"], expected);
     // RND-130: nothing is left.
     assert!(is_empty(&bench.work("plain")) && is_empty(&bench.folder.path().join("packed")));
-    bench.serve("moded", &script(PRINT, json!({"preserveFileMode": true, "version": "v2"})));
+    bench.serve("moded", &script(PRINT, &json!({"preserveFileMode": true, "version": "v2"})));
     assert!(text(bench.answer(&named("moded-v2")).await).contains("\"mode\":\"755\""));
     assert!(
         text(bench.answer(&named("moded")).await).starts_with("nobody: could not find cmp-server plugin")
@@ -142,7 +142,7 @@ async fn sec_07_output_without_end_is_not_taken() {
         "large",
         &script(
             r#"echo "kind: A"; echo "apiVersion: v1"; echo "data: $(head -c 5000 /dev/zero | tr "\0" x)""#,
-            json!({}),
+            &json!({}),
         ),
     );
     let failed = small.answer(&named("large")).await;
@@ -168,7 +168,7 @@ async fn rnd_136_announcements_are_those_of_the_program_then_those_of_the_file()
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn rnd_137_credentials_go_to_plugins_that_want_them_and_into_no_message() {
     let bench = Bench::new();
-    bench.serve("wants", &script(PRINT, json!({"provideGitCreds": true})));
+    bench.serve("wants", &script(PRINT, &json!({"provideGitCreds": true})));
     assert!(text(bench.answer(&named("wants")).await).contains("Authorization: Basic c2VjcmV0"));
     bench.serve(
         "tells",
@@ -181,10 +181,10 @@ async fn rnd_137_credentials_go_to_plugins_that_want_them_and_into_no_message() 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn rnd_138_only_the_root_of_a_question_is_sent() {
     let bench = Bench::new();
-    bench.serve("p", &script("ls -d ../*; exit 1", json!({})));
+    bench.serve("p", &script("ls -d ../*; exit 1", &json!({})));
     let below = PluginCall { root: tiphys_render::TreePath::parse("apps").unwrap(), ..named("p") };
     let lists = r#"printf 'kind: A\napiVersion: v1\nlisted: %s\n' "$(echo ../*)""#;
-    bench.serve("l", &script(lists, json!({})));
+    bench.serve("l", &script(lists, &json!({})));
     let narrow = PluginCall { choice: PluginChoice::Named("l".to_owned()), ..below };
     let listed = text(bench.answer(&narrow).await);
     assert!(listed.contains("\"listed\":\"../a\""), "{listed}");

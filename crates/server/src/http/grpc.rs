@@ -21,6 +21,8 @@ use crate::call::{Api, Form, Head, Message, Payload, Reply, Requests, Status, Vi
 const GRPC_STATUS: &str = "grpc-status";
 const GRPC_MESSAGE: &str = "grpc-message";
 const RENEW_TOKEN: &str = "renew-token";
+/// Metadata with what the caller should know although the call went well.
+const WARNING: &str = "warning";
 
 /// How trailers are told.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -81,12 +83,18 @@ pub(crate) async fn serve(
         }
     };
     let answer = Answer { method: description, dialect, bytes_max: bounds.message_bytes_max, ending };
+    let warnings = reply.warning_texts();
     let mut response = match reply.payload {
         Payload::One(message) => answer.one(&message),
         Payload::Stream(stream) => answer.stream(stream, deadline, stopping),
     };
     if let Some(token) = renewed {
         response.headers_mut().insert(RENEW_TOKEN, token);
+    }
+    for text in warnings {
+        if let Ok(value) = HeaderValue::from_str(&text) {
+            response.headers_mut().append(WARNING, value);
+        }
     }
     response
 }

@@ -85,9 +85,9 @@ pub(crate) async fn call(api: &Arc<dyn Api>, call: Admitted, requests: Requests)
         crate::call::Payload::Stream(stream) => {
             let isolated = std::panic::AssertUnwindSafe(stream).catch_unwind();
             let isolated = isolated.map(|item| item.unwrap_or_else(|panic| Err(panicked(panic.as_ref()))));
-            Reply { payload: crate::call::Payload::Stream(isolated.boxed()), session: reply.session }
+            Reply { payload: crate::call::Payload::Stream(isolated.boxed()), ..reply }
         }
-        one @ crate::call::Payload::One(_) => Reply { payload: one, session: reply.session },
+        one @ crate::call::Payload::One(_) => Reply { payload: one, ..reply },
     })
 }
 

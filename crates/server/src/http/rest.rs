@@ -90,9 +90,17 @@ impl Rest {
         let mut ending = Ending::new(&api, &head);
         match self.exchange(&api, head.clone(), (&route, query, body), &mut ending).await {
             Ok((message, reply, renewed)) => {
+                let warnings = reply.warning_texts();
+                let session = reply.session.or(renewed);
                 let mut response = self.answered(&head, asked, (&message, reply.payload), ending).await;
-                let session = reply.session.as_ref().or(renewed.as_ref());
-                if let Some(token) = session
+                for text in warnings {
+                    // As Kubernetes has them: RFC 9110 knows no better header.
+                    let quoted = text.replace('\\', "\\\\").replace('"', "\\\"");
+                    if let Ok(value) = HeaderValue::from_str(&format!("299 - \"{quoted}\"")) {
+                        response.headers_mut().append(header::WARNING, value);
+                    }
+                }
+                if let Some(token) = session.as_ref()
                     && self.cookies.set(token.expose(), response.headers_mut()).is_err()
                 {
                     // API-34: a session that the client cannot keep is none.

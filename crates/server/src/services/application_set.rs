@@ -3,14 +3,17 @@
 mod watch;
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use serde::Deserialize;
 use serde_json::{Value, json};
 use tiphys_api::ApplicationSet;
+use tiphys_appset::live::LiveApplication;
 use tiphys_appset::permission::{self, ApiFacts, Verb};
+use tiphys_appset::stale;
 use tiphys_cluster::{DeleteOptions, Deleted, Propagation};
-use tiphys_object::Object;
 use tiphys_object::selector::Selector;
+use tiphys_object::{Object, access};
 use tiphys_policy::permit::Own;
 use tiphys_policy::rbac::Authorized;
 use tiphys_service::application_set::{self as rules, ApplicationSetError, Wanted};
@@ -20,6 +23,9 @@ use super::context::Context;
 use super::{events, request, unimplemented};
 use crate::call::{Reply, Status};
 use crate::catalog::AppKey;
+
+/// Time for finding out what a change leaves behind; the change itself does not wait longer.
+const GENERATION_TIMEOUT: Duration = Duration::from_secs(15);
 
 #[derive(Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
@@ -60,7 +66,10 @@ pub(super) async fn call(context: &Context<'_>, method: &str, message: Value) ->
         "ListResourceEvents" => {
             events::of(context, &found(context, "get", &request::read(message)?).await?.1).await?
         }
-        "Create" => create(context, request::read(message)?).await?,
+        "Create" => {
+            let (answer, warnings) = create(context, request::read(message)?).await?;
+            return Ok(Reply { warnings, ..Reply::value(answer) });
+        }
         "Generate" => {
             let Generate { application_set } = request::read(message)?;
             let wanted = wanted(context, application_set)?;
@@ -193,30 +202,57 @@ async fn generated(context: &Context<'_>, set: &ApplicationSet) -> Result<Vec<Va
     live.generate(set).await
 }
 
-async fn create(context: &Context<'_>, asked: Create) -> Result<Value, Status> {
+/// What adding a project to a set leaves behind, in words for who does it (ASET-285).
+async fn left_behind(context: &Context<'_>, before: &ApplicationSet, after: &ApplicationSet) -> Vec<String> {
+    if !stale::confines(before, after) {
+        return Vec::new();
+    }
+    let owned = owned(context, after);
+    let generated = tokio::time::timeout(GENERATION_TIMEOUT, generated(context, after)).await;
+    let settings = context.world.installation.settings.application_sets();
+    let said = match (owned, generated) {
+        (Ok(owned), Ok(Ok(applications))) => {
+            let names = applications.iter().map(access::name).collect();
+            stale::warning(after, settings, &names, owned.iter().map(String::as_str))
+        }
+        (Err(status), _) | (_, Ok(Err(status))) => Some(stale::unknown(after, &status.message)),
+        (_, Err(_elapsed)) => Some(stale::unknown(after, "generating takes too long")),
+    };
+    said.into_iter().collect()
+}
+
+/// Names of the applications that a set has.
+fn owned(context: &Context<'_>, set: &ApplicationSet) -> Result<Vec<String>, Status> {
+    let catalog = &context.parts.catalog;
+    if !catalog.is_complete() {
+        return Err(Status::new(Code::Unavailable, "applications are not known yet"));
+    }
+    let mut names = Vec::new();
+    for entry in catalog.snapshot().entries {
+        if entry.key.namespace != set.metadata.namespace {
+            continue;
+        }
+        let live = LiveApplication::from_value(entry.value()?)
+            .map_err(|error| Status::internal(format!("application {}: {error}", entry.key.name)))?;
+        if live.is_of(&set.metadata.name) {
+            names.push(live.name);
+        }
+    }
+    Ok(names)
+}
+
+/// Creates a set, or changes it; the answer, and what the caller should know besides.
+async fn create(context: &Context<'_>, asked: Create) -> Result<(Value, Vec<String>), Status> {
     let wanted = wanted(context, asked.applicationset)?;
     admit(context, &wanted, Verb::Create, None)?;
-    if asked.dry_run {
-        let applications = generated(context, &wanted.set).await?;
-        let resources: Vec<Value> = applications
-            .iter()
-            .map(|app| {
-                let text = |path: &str| app.pointer(path).and_then(Value::as_str).unwrap_or_default();
-                json!({"group": tiphys_api::names::GROUP, "version": tiphys_api::names::VERSION,
-                    "kind": "Application", "name": text("/metadata/name"), "namespace": text("/metadata/namespace")})
-            })
-            .collect();
-        let mut value = wanted.value;
-        if let Some(members) = value.as_object_mut() {
-            members.remove("apiVersion");
-            members.remove("kind");
-            members.insert("status".to_owned(), json!({"resources": resources}));
-        }
-        return Ok(value);
-    }
     let store = context.parts.store.of(&wanted.set.metadata.namespace);
     let name = &wanted.set.metadata.name;
-    let existing = store.get(Own::ApplicationSet, name).await.map_err(tiphys_service::Error::from)?;
+    let mut warnings = Vec::new();
+    let existing = if asked.dry_run && !asked.upsert {
+        None
+    } else {
+        store.get(Own::ApplicationSet, name).await.map_err(tiphys_service::Error::from)?
+    };
     if let Some(existing) = &existing {
         let existing = rules::read(existing).map_err(failed)?;
         // It may stand in another project, whose rights count; without them nobody learns what it is.
@@ -224,7 +260,12 @@ async fn create(context: &Context<'_>, asked: Create) -> Result<Value, Status> {
         let existing = context.authorize(action, existing)?;
         if asked.upsert {
             admit(context, &wanted, Verb::Update, Some(existing.get()))?;
+            // Once it is stored, they may be gone before anybody has asked.
+            warnings = left_behind(context, existing.get(), &wanted.set).await;
         }
+    }
+    if asked.dry_run {
+        return Ok((dry_run(context, wanted).await?, warnings));
     }
     let plan = |stored: Option<&_>| -> Result<_, tiphys_service::Error> {
         Ok(rules::plan_create(stored, &wanted, asked.upsert)?)
@@ -234,7 +275,26 @@ async fn create(context: &Context<'_>, asked: Create) -> Result<Value, Status> {
     super::audit::set(context, &object, existing.is_none());
     let key = AppKey::new(object.namespace(), object.name());
     context.parts.sets.catch_up(&key, Some(&object.metadata().resource_version)).await;
-    rules::shown(&object).map_err(failed)
+    Ok((rules::shown(&object).map_err(failed)?, warnings))
+}
+
+/// A set as it would be stored, with the applications that it would make (ASET-302).
+async fn dry_run(context: &Context<'_>, wanted: Wanted) -> Result<Value, Status> {
+    let applications = generated(context, &wanted.set).await?;
+    let resources: Vec<Value> = applications
+        .iter()
+        .map(|app| {
+            json!({"group": tiphys_api::names::GROUP, "version": tiphys_api::names::VERSION,
+                "kind": "Application", "name": access::name(app), "namespace": access::namespace(app)})
+        })
+        .collect();
+    let mut value = wanted.value;
+    if let Some(members) = value.as_object_mut() {
+        members.remove("apiVersion");
+        members.remove("kind");
+        members.insert("status".to_owned(), json!({"resources": resources}));
+    }
+    Ok(value)
 }
 
 async fn delete(context: &Context<'_>, named: Named) -> Result<Value, Status> {

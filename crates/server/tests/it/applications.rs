@@ -529,3 +529,39 @@ async fn rep_217_an_application_moves_by_rights_in_both_projects() {
     home.account("all").ok(verb, target, body).await;
     assert_eq!(stored(&home, "web")["spec"]["project"], "new");
 }
+
+/// Known makes the application `made` of every set.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn aset_285_whoever_confines_a_set_is_told_what_it_leaves_behind() {
+    const SETS: &str = "/api/v1/applicationsets";
+    let home = setup().start().await;
+    let admin = home.account("admin");
+    let set = |project: &str| {
+        json!({"metadata": {"name": "all"}, "spec": {"project": project, "generators": [{"clusters": {}}],
+            "template": {"metadata": {"name": "{{name}}"}, "spec": {"project": "shop",
+                "source": {"repoURL": "https://git/r", "path": "."}, "destination": {"name": "in-cluster"}}}}})
+    };
+    let made = admin.ok("POST", SETS, &set("")).await;
+    for name in ["made", "old", "older"] {
+        let owner = json!([{"apiVersion": "argoproj.io/v1alpha1", "kind": "ApplicationSet", "name": "all",
+            "uid": made["metadata"]["uid"], "controller": true}]);
+        let mut app = app(name, "shop");
+        app["apiVersion"] = "argoproj.io/v1alpha1".into();
+        app["kind"] = "Application".into();
+        app["metadata"]["ownerReferences"] = owner;
+        ask(&home.sim, Method::POST, STORED, &app);
+        admin.until(&format!("{APPS}/{name}"), 200).await;
+    }
+    let warnings = async |query: &str, project: &str| {
+        let (status, headers, answer) =
+            admin.whole("POST", &format!("{SETS}?upsert=true{query}"), &set(project)).await;
+        assert_eq!(status, 200, "{answer}");
+        headers.get_all("warning").iter().map(|text| text.to_str().unwrap().to_owned()).collect::<Vec<_>>()
+    };
+    let expected = "299 - \"with spec.project 'shop' the set generates these applications no longer, and they are \
+                    deleted: old, older\"";
+    assert_eq!(warnings("&dryRun=true", "shop").await, [expected]);
+    assert_eq!(warnings("", "").await, Vec::<String>::new(), "nothing is confined");
+    assert_eq!(warnings("", "shop").await, [expected]);
+    assert_eq!(warnings("", "shop").await, Vec::<String>::new(), "it was told");
+}

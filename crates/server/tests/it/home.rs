@@ -9,7 +9,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
 use futures::FutureExt as _;
-use http::{Method, Request};
+use http::{HeaderMap, Method, Request};
 use http_body_util::BodyExt as _;
 use jiff::SignedDuration;
 use serde_json::{Map, Value, json};
@@ -247,16 +247,22 @@ impl Client<'_> {
 
     /// A status and the JSON of a REST call.
     pub(crate) async fn send(&self, verb: &str, target: &str, body: &Value) -> (u16, Value) {
+        let (status, _, answer) = self.whole(verb, target, body).await;
+        (status, answer)
+    }
+
+    /// The same, with the headers.
+    pub(crate) async fn whole(&self, verb: &str, target: &str, body: &Value) -> (u16, HeaderMap, Value) {
         let mut request =
             Request::builder().method(verb).uri(target).header("content-type", "application/json");
         if self.token.is_some() {
             request = request.header("authorization", self.bearer());
         }
         let body = if body.is_null() { String::new() } else { body.to_string() };
-        let (status, _, text) =
+        let (status, headers, text) =
             crate::support::read(self.home.server.http1(request.body(Bytes::from(body)).unwrap()).await)
                 .await;
-        (status, serde_json::from_str(&text).unwrap_or_else(|_| Value::from(text)))
+        (status, headers, serde_json::from_str(&text).unwrap_or_else(|_| Value::from(text)))
     }
 
     pub(crate) async fn get(&self, target: &str) -> (u16, Value) {

@@ -175,7 +175,7 @@ impl SourceOptions {
         for name in ["HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY", "http_proxy", "https_proxy", "no_proxy"] {
             self.proxy_environment.extend(text(name).map(|value| (name.to_owned(), value)));
         }
-        let plugins = PluginOptions::of_environment(|name| text(name), self.exec_timeout)?;
+        let plugins = PluginOptions::of_environment(text, self.exec_timeout)?;
         self.plugins = plugins;
         Ok(self)
     }

@@ -50,6 +50,11 @@ pub struct Operation {
 pub struct Input(Map<String, Value>);
 
 impl Input {
+    /// An input whose members were checked.
+    pub(in crate::eval) fn of(checked: Map<String, Value>) -> Self {
+        Self(checked)
+    }
+
     /// A member; null when absent.
     pub fn get(&self, name: &str) -> &Value {
         self.0.get(name).unwrap_or(&Value::Null)

@@ -3,7 +3,7 @@
 //! A row adapts: it reads the checked input, calls the function that the product itself calls, and shapes the answer.
 //! Where an adapter seems to need an `if` about the domain, the function below it is missing something.
 
-mod appset;
+pub(in crate::eval) mod appset;
 mod engine;
 mod go;
 mod notifications;

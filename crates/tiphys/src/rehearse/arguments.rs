@@ -10,14 +10,17 @@ use super::fault::Fault;
 
 /// What `--from` calls a cluster without anything of the applications.
 pub(super) const EMPTY: &str = "empty";
+/// What `--from` calls what the clusters of an installation hold now.
+pub(super) const LIVE: &str = "live";
 
 /// Rehearse a sync of Applications, or the roll-out or the deletion of an application set, without a cluster and in no time.
 #[derive(Parser, Debug)]
 #[command(name = "tiphys rehearse", disable_version_flag = true)]
 pub(super) struct Arguments {
     /// Files or folders with Applications or one application set, and the projects, cluster Secrets and settings that
-    /// they need
-    #[arg(value_name = "FILE", required = true)]
+    /// they need; app/NAME is an Application of the installation that the kubeconfig leads to, which is read and never
+    /// written
+    #[arg(value_name = "FILE|app/NAME", required = true)]
     pub(super) target: Vec<PathBuf>,
     /// Rehearse the deletion of the set once everything is rolled out
     #[arg(long)]
@@ -25,8 +28,9 @@ pub(super) struct Arguments {
     /// A folder for a repository; of a set, what no folder is given for deploys one workload per application
     #[arg(long, value_name = "URL=DIR")]
     pub(super) source: Vec<Folder>,
-    /// What is deployed when the sync begins: a revision of the folders, which are checkouts then, or nothing (empty)
-    #[arg(long, value_name = "REF|empty", default_value = EMPTY)]
+    /// What is deployed when the sync begins: a revision of the folders, which are checkouts then, what the clusters of
+    /// the Applications hold now (live), or nothing (empty)
+    #[arg(long, value_name = "REF|live|empty", default_value = EMPTY)]
     pub(super) from: String,
     /// The revision of the folders that is deployed [default: what is in the folders now]
     #[arg(long, value_name = "REF")]
@@ -58,9 +62,15 @@ pub(super) struct Arguments {
     /// The same, so many times as fast
     #[arg(long, value_name = "FACTOR")]
     pub(super) speed: Option<f64>,
-    /// Namespace of the control plane
-    #[arg(short, long, default_value = "argocd")]
-    pub(super) namespace: String,
+    /// Namespace of the control plane [default: argocd, or where the installation is]
+    #[arg(short, long)]
+    pub(super) namespace: Option<String>,
+    /// The kubeconfig that leads to the installation, for app/NAME and --from live
+    #[arg(long, value_name = "FILE")]
+    pub(super) kubeconfig: Option<String>,
+    /// The context of the kubeconfig
+    #[arg(long, value_name = "NAME")]
+    pub(super) kube_context: Option<String>,
 }
 
 /// How steps are shown.
@@ -92,9 +102,6 @@ impl Arguments {
     pub(super) fn check_for_applications(&self) -> anyhow::Result<()> {
         if self.delete {
             bail!("--delete rehearses the deletion of an application set, and none is given");
-        }
-        if self.from == "live" {
-            bail!("--from live needs a cluster, which a rehearsal does not ask; give a revision, or {EMPTY}");
         }
         if self.gantt && self.output != Output::Text {
             bail!("--gantt is for people, not for jsonl; leave one of them out");

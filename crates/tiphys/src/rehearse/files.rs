@@ -5,8 +5,9 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context as _, bail};
 use serde_json::Value;
 use tiphys_api::ApplicationSet;
+use tiphys_cli::live::Taken;
 
-use super::arguments::Arguments;
+use super::arguments::{Arguments, LIVE};
 use super::content::name;
 use super::{Play, Subject};
 
@@ -19,15 +20,25 @@ const APPLICATIONS_MAX: usize = 200;
 
 #[derive(Default)]
 struct Found {
+    /// Names of applications of the installation.
+    names: Vec<String>,
     sets: Vec<Value>,
     applications: Vec<Value>,
     others: Vec<Value>,
 }
 
-pub(super) fn read(arguments: &Arguments) -> anyhow::Result<Play> {
+/// Reads what is named. `live` reads applications of the installation, and what they manage where that is wanted.
+pub(super) fn read(
+    arguments: &Arguments,
+    live: impl FnOnce(&[String], bool) -> anyhow::Result<Taken>,
+) -> anyhow::Result<Play> {
     let mut found = Found::default();
     for path in &arguments.target {
-        if path.is_dir() {
+        if let Some(name) =
+            path.to_str().and_then(|text| text.strip_prefix("app/")).filter(|_| !path.exists())
+        {
+            found.names.push(name.to_owned());
+        } else if path.is_dir() {
             for file in
                 manifests(path).with_context(|| format!("cannot read the folder {}", path.display()))?
             {
@@ -37,8 +48,22 @@ pub(super) fn read(arguments: &Arguments) -> anyhow::Result<Play> {
             take(path, false, &mut found)?;
         }
     }
-    let Found { mut sets, mut applications, others } = found;
-    let namespace = arguments.namespace.clone();
+    let Found { names, mut sets, mut applications, mut others } = found;
+    let wants_objects = arguments.from == LIVE && sets.is_empty();
+    let taken = if names.is_empty() && !wants_objects {
+        Taken::default()
+    } else {
+        let given = applications.iter().filter(|_| wants_objects).map(|app| name(app).to_owned());
+        live(&names.iter().cloned().chain(given).collect::<Vec<_>>(), wants_objects)?
+    };
+    let Taken { namespace: own, applications: stored, others: surroundings, objects } = taken;
+    // What a file says is tried out: it stands for what the installation has.
+    applications.extend(stored.into_iter().take(names.len()));
+    let identity = |object: &Value| (object.get("kind").cloned(), name(object).to_owned());
+    let given: Vec<_> = others.iter().map(identity).collect();
+    others.extend(surroundings.into_iter().filter(|object| !given.contains(&identity(object))));
+    let fallback = if own.is_empty() { "argocd".to_owned() } else { own };
+    let namespace = arguments.namespace.clone().unwrap_or(fallback);
     let subject = match (sets.len(), applications.len()) {
         (1, 0) => {
             let manifest = sets.pop().unwrap_or_default();
@@ -65,7 +90,7 @@ pub(super) fn read(arguments: &Arguments) -> anyhow::Result<Play> {
         (count, 0) => bail!("one ApplicationSet is needed, {count} are given"),
         _ => bail!("Applications and an ApplicationSet are given; rehearse one after the other"),
     };
-    Ok(Play { subject, others, namespace })
+    Ok(Play { subject, others, namespace, objects })
 }
 
 fn check_namespace(what: &str, object: &Value, namespace: &str) -> anyhow::Result<()> {

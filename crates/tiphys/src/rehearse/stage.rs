@@ -11,6 +11,7 @@ use http_body_util::BodyExt as _;
 use jiff::Timestamp;
 use serde_json::{Value, json};
 use tiphys_api::ApplicationSet;
+use tiphys_cli::live::Placed;
 use tiphys_cluster::Connection;
 use tiphys_control::services::Services;
 use tiphys_control::{Compute, Controller, ControllerOptions, Interpreters, Random, Surroundings};
@@ -135,8 +136,23 @@ impl Stage {
                 create(sim, "/api/v1/namespaces", &object).await?;
             }
         }
+        for Placed { server, collection, manifest } in &play.objects {
+            let sim = if server == HOME { Some(&home) } else { clusters.get(server) };
+            let (kind, name) = (kind_of(manifest), super::content::name(manifest));
+            let sim = sim
+                .with_context(|| format!("{kind} {name} is in the cluster {server}, which has no Secret"))?;
+            let mut manifest = manifest.clone();
+            tape.cast_live(&mut manifest);
+            match create(sim, collection, &manifest).await {
+                // It may not be needed; what is says so.
+                Err(why) if kind == "CustomResourceDefinition" => {
+                    super::show::complain(&format!("{kind} {name} is left out: {why:#}"));
+                }
+                outcome => outcome.with_context(|| format!("the live {kind} {name} cannot be taken over"))?,
+            }
+        }
         for object in with_parameters(&play.others) {
-            let kind = object.get("kind").and_then(Value::as_str).unwrap_or_default();
+            let kind = kind_of(&object);
             let collection = match kind {
                 "AppProject" => "apis/argoproj.io/v1alpha1",
                 _ => "api/v1",
@@ -301,6 +317,10 @@ pub(super) fn condition(set: &Value, kind: &str) -> (String, String, String) {
     let found = conditions.find(|condition| condition.get("type").and_then(Value::as_str) == Some(kind));
     let text = |name: &str| found.and_then(|found| found.get(name)?.as_str()).unwrap_or_default().to_owned();
     (text("status"), text("reason"), text("message"))
+}
+
+fn kind_of(object: &Value) -> &str {
+    object.get("kind").and_then(Value::as_str).unwrap_or_default()
 }
 
 fn placed(object: &Value, namespace: &str) -> Value {

@@ -12,7 +12,7 @@ use tiphys_lifecycle::request::{SyncRequest, sync_operation};
 use tiphys_source::MemoryRepositories;
 use tokio::time::Instant;
 
-use super::arguments::{Arguments, EMPTY, Output};
+use super::arguments::{Arguments, EMPTY, LIVE, Output};
 use super::content::{self, name};
 use super::show::seconds;
 use super::stage::{self, Stage};
@@ -24,18 +24,21 @@ use super::{End, Play, chart, plan, show};
 const LOOK: Duration = Duration::from_millis(100);
 /// Without news for this long, beyond what workloads need, it stands still.
 const STILL: Duration = Duration::from_mins(10);
+/// Time until what was taken over from a cluster is well, beyond what workloads need.
+const SETTLED: Duration = Duration::from_mins(2);
 /// Who asks for the sync.
 const USER: &str = "rehearsal";
 
 /// Rehearses a sync of all applications at once.
 pub(super) async fn rehearse(arguments: &Arguments, play: &Play, apps: &[Value]) -> anyhow::Result<End> {
     let servers = MemoryRepositories::default();
-    let is_empty = arguments.from == EMPTY;
-    let first = if is_empty { arguments.to.as_deref() } else { Some(arguments.from.as_str()) };
+    let is_there = [EMPTY, LIVE].contains(&arguments.from.as_str());
+    let first = if is_there { arguments.to.as_deref() } else { Some(arguments.from.as_str()) };
     content::deploy(&servers, &arguments.source, apps, first)?;
     let tape = Tape::new(&play.namespace, &arguments.health_delay, &arguments.faults);
     // What makes its namespace itself is not helped.
-    let others: Vec<Value> = apps.iter().filter(|app| !makes_namespace(app)).cloned().collect();
+    let helped = |app: &&Value| !makes_namespace(app) && arguments.from != LIVE;
+    let others: Vec<Value> = apps.iter().filter(helped).cloned().collect();
     let stage = Stage::begin(play, servers.clone(), &content::namespaces(&others), &tape).await?;
     for app in apps {
         stage.admit_application(&by_hand(app)).await?;
@@ -53,7 +56,10 @@ async fn play_out(
     tape: &Tape,
 ) -> anyhow::Result<End> {
     let patience = STILL.saturating_add(content::longest(&arguments.health_delay));
-    if arguments.from != EMPTY {
+    if arguments.from == LIVE {
+        // Pods of what was taken over are made anew, and everything is well before it begins.
+        tokio::time::sleep(SETTLED.saturating_add(content::longest(&arguments.health_delay))).await;
+    } else if arguments.from != EMPTY {
         ask(stage, apps, &SyncRequest::default()).await?;
         let before = Sync::follow(stage, apps, tape, patience).await;
         if let Some((app, _, message)) =

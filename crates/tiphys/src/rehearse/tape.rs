@@ -82,6 +82,11 @@ impl Tape {
         std::mem::take(&mut self.0.lock().writes)
     }
 
+    /// Tells a workload that is there already how to behave; it is well until something changes it.
+    pub(super) fn cast_live(&self, object: &mut Value) {
+        mark(object, &self.0.lock().delays, None);
+    }
+
     /// A request on its way.
     pub(super) async fn pass(&self, server: &str, sim: &Sim, request: Request<Bytes>) -> Response<Body> {
         let namespace = self.0.lock().namespace.clone();

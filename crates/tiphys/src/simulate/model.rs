@@ -1,15 +1,17 @@
 //! What should be: applications, projects and the objects that a commit declares, known independently of the
 //! product's own reading of them.
 
-use std::collections::{BTreeMap, BTreeSet};
-use std::sync::LazyLock;
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 
+use parking_lot::Mutex;
 use serde_json::{Value, json};
 use tiphys_engine::tracking::HashAlgorithm;
 use tiphys_object::ResourceKey;
 use tiphys_source::MemoryRepositories;
 
+use super::manifests::Files;
 use super::sets;
 
 /// The namespace with the Applications.
@@ -114,9 +116,24 @@ pub(super) struct Model {
     pub(super) canary: String,
     /// Repositories that were in trouble: whether they still are, and when that changed last.
     pub(super) troubles: BTreeMap<String, (bool, Duration)>,
+    /// What was read of commits, by commit, then repository, path and namespace.
+    read: Mutex<HashMap<String, OfCommit>>,
 }
 
+/// What a commit declares, by repository, path and namespace.
+type OfCommit = HashMap<(String, String, String), Option<Arc<Declared>>>;
+
+/// What a commit declares.
+pub(super) type Declared = BTreeMap<ResourceKey, Value>;
+/// Commits of which that is kept.
+const COMMITS_MAX: usize = 64;
+
 impl Model {
+    /// What should be where nothing was declared yet.
+    pub(super) fn new(servers: MemoryRepositories, canary: String) -> Self {
+        Self { servers, canary, ..Self::default() }
+    }
+
     /// Applications of users, and those that a set may make.
     pub(super) fn all_apps(&self) -> impl Iterator<Item = &App> {
         self.apps.values().chain(self.generated.values())
@@ -127,25 +144,21 @@ impl Model {
         self.apps.get(name).or_else(|| self.generated.get(name))
     }
 
-    /// Objects that a commit declares for an application; `None` when a file cannot be read.
-    pub(super) fn declared(&self, app: &App, commit: &str) -> Option<BTreeMap<ResourceKey, Value>> {
-        let files = self.servers.files(&app.url, commit)?;
-        let directory = format!("{}/", app.path);
-        let mut declared = BTreeMap::new();
-        for (path, content) in files.iter() {
-            let Some(name) = path.strip_prefix(&directory).filter(|name| !name.contains('/')) else {
-                continue;
-            };
-            if std::path::Path::new(name).extension().is_none_or(|extension| extension != "yaml") {
-                continue;
-            }
-            let text = std::str::from_utf8(content).ok()?;
-            for document in text.split("\n---\n") {
-                let object: Value = serde_json::from_str(document).ok()?;
-                declared.insert(key_of(&object, &app.namespace), object);
-            }
+    /// Objects that a commit declares for an application; `None` when a file cannot be read. What a commit holds never
+    /// changes, so each is read once.
+    pub(super) fn declared(&self, app: &App, commit: &str) -> Option<Arc<Declared>> {
+        let of = (app.url.clone(), app.path.clone(), app.namespace.clone());
+        let mut read = self.read.lock();
+        if let Some(known) = read.get(commit).and_then(|of_commit| of_commit.get(&of)) {
+            return known.clone();
         }
-        Some(declared)
+        let files = self.servers.files(&app.url, commit)?;
+        let declared = declared(&files, app).map(Arc::new);
+        if read.len() >= COMMITS_MAX {
+            read.clear();
+        }
+        read.entry(commit.to_owned()).or_default().insert(of, declared.clone());
+        declared
     }
 
     /// Whether the rules of a project permit an object, or did so until a short time ago.
@@ -181,6 +194,25 @@ impl Model {
     pub(super) fn head(&self, app: &App) -> Option<String> {
         self.servers.get_ref(&app.url, MAIN)
     }
+}
+
+fn declared(files: &Files, app: &App) -> Option<Declared> {
+    let directory = format!("{}/", app.path);
+    let mut declared = BTreeMap::new();
+    for (path, content) in files {
+        let Some(name) = path.strip_prefix(&directory).filter(|name| !name.contains('/')) else {
+            continue;
+        };
+        if std::path::Path::new(name).extension().is_none_or(|extension| extension != "yaml") {
+            continue;
+        }
+        let text = std::str::from_utf8(content).ok()?;
+        for document in text.split("\n---\n") {
+            let object: Value = serde_json::from_str(document).ok()?;
+            declared.insert(key_of(&object, &app.namespace), object);
+        }
+    }
+    Some(declared)
 }
 
 /// Kinds of this world that live in no namespace.

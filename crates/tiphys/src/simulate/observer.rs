@@ -7,6 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
+use bytes::Bytes;
 use http::Method;
 use serde_json::Value;
 use tiphys_object::ResourceKey;
@@ -36,6 +37,8 @@ pub(super) struct Call {
     pub(super) path: String,
     pub(super) is_dry_run: bool,
     pub(super) body: Value,
+    /// The same as it was sent.
+    pub(super) raw: Bytes,
     /// The object before.
     pub(super) live: Option<Arc<Value>>,
     pub(super) status: u16,
@@ -330,22 +333,23 @@ impl Observer {
             self.broken(call.at, "INV-2", text("applied for an application that is being deleted"));
             return;
         }
-        let Some(wanted) = self.model.declared(declared, revision).and_then(|mut all| all.remove(key)) else {
+        let all = self.model.declared(declared, revision);
+        let Some(wanted) = all.as_ref().and_then(|all| all.get(key)) else {
             self.broken(call.at, "INV-2", text("applied although it is not declared"));
             return;
         };
         // A patch that was made for an older state of the object changes less than is needed now; what it says
         // is declared all the same, and the next comparison finds the rest.
-        let is_partial = call.method == Method::PATCH && agrees(&call.body, &wanted);
-        if !holds(&call.stored, &wanted) && !is_partial {
+        let is_partial = call.method == Method::PATCH && agrees(&call.body, wanted);
+        if !holds(&call.stored, wanted) && !is_partial {
             self.broken(call.at, "INV-2", text(&format!("applied otherwise than declared: {wanted}")));
         }
         if let Some(last) = annotation(&call.stored, LAST_APPLIED)
-            && serde_json::from_str(last).ok().is_none_or(|last: Value| !holds(&last, &wanted))
+            && serde_json::from_str(last).ok().is_none_or(|last: Value| !holds(&last, wanted))
         {
             self.broken(call.at, "INV-2", text(&format!("the record says otherwise: {wanted}")));
         }
-        if call.method == Method::POST && annotation(&wanted, HOOK).is_some() {
+        if call.method == Method::POST && annotation(wanted, HOOK).is_some() {
             let started = state.get("startedAt").map(Value::to_string).unwrap_or_default();
             let retries = state.get("retryCount").map(Value::to_string).unwrap_or_default();
             let run = format!("{} {key} {started} {retries}", declared.name);
@@ -382,14 +386,21 @@ impl Observer {
         let own = wave(&call.stored);
         let (revision, _) = recorded(app);
         let Some(wanted) = self.model.declared(declared, revision) else { return };
+        let mut earlier = wanted
+            .iter()
+            .filter(|(key, object)| {
+                annotation(object, HOOK).is_none()
+                    && wave(object) < own
+                    && !self.removed.contains(key.name.as_str())
+            })
+            .peekable();
+        // Most have nothing before them, and lists are dear.
+        if earlier.peek().is_none() {
+            return;
+        }
         let all = super::settled::owned(wires, declared).unwrap_or_default();
         let is_there = |key: &ResourceKey| all.iter().any(|object| key_of(object, "") == *key);
-        let missing = wanted.iter().find(|(key, object)| {
-            annotation(object, HOOK).is_none()
-                && wave(object) < own
-                && !is_there(key)
-                && !self.removed.contains(key.name.as_str())
-        });
+        let missing = earlier.find(|(key, _)| !is_there(key));
         if let Some((key, _)) = missing {
             let text = format!("{key} of an earlier wave is not there yet: {}", show(call));
             self.broken(call.at, "INV-12", text);
@@ -444,8 +455,9 @@ impl Observer {
         if call.path.contains("/secrets") {
             return;
         }
-        let text = call.body.to_string();
-        if self.canaries.iter().any(|canary| text.contains(canary) || call.path.contains(canary)) {
+        let text = String::from_utf8_lossy(&call.raw);
+        let shows = |canary: &String| text.contains(canary) || call.path.contains(canary);
+        if self.canaries.iter().any(shows) {
             self.broken(call.at, "INV-7", format!("a secret is shown by {} {}", call.method, call.path));
         }
     }

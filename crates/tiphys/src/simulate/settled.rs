@@ -190,7 +190,7 @@ pub(super) fn equal(wires: &Wires, app: &App) -> Result<(), String> {
         (head, declared)
     };
     let is_hook = |object: &Value| annotation(object, "argocd.argoproj.io/hook").is_some();
-    let wanted: Vec<_> = declared.into_iter().filter(|(_, object)| !is_hook(object)).collect();
+    let wanted: Vec<_> = declared.iter().filter(|(_, object)| !is_hook(object)).collect();
     // A source that declares nothing is not synced by itself: that would remove everything.
     if !heals || wanted.is_empty() || !is_free(wires, app) {
         return Ok(());
@@ -206,7 +206,7 @@ pub(super) fn equal(wires: &Wires, app: &App) -> Result<(), String> {
     }
     let owned = owned(wires, app)?;
     for (key, object) in &wanted {
-        let found = owned.iter().find(|found| key_of(found, "") == *key);
+        let found = owned.iter().find(|found| key_of(found, "") == **key);
         if !found.is_some_and(|found| holds(found, object)) {
             return Err(format!("{key} should be {object}, it is {found:?}"));
         }
@@ -215,7 +215,7 @@ pub(super) fn equal(wires: &Wires, app: &App) -> Result<(), String> {
     let extra = owned
         .iter()
         .filter(|found| !is_released(found))
-        .find(|found| !is_hook(found) && !wanted.iter().any(|(key, _)| *key == key_of(found, "")));
+        .find(|found| !is_hook(found) && !wanted.iter().any(|(key, _)| **key == key_of(found, "")));
     match extra {
         Some(extra) => Err(format!("{} is left over", key_of(extra, ""))),
         None => Ok(()),

@@ -86,8 +86,11 @@ fn truthful(wires: &Wires, app: &App, loses_events: bool) -> Result<(), String> 
         return Err(format!("{} of revision {revision:?}, which cannot be rendered", status.sync()));
     };
     let is_hook = |object: &Value| annotation(object, "argocd.argoproj.io/hook").is_some();
-    let wanted: BTreeMap<ResourceKey, Value> =
-        declared.into_iter().filter(|(_, object)| !is_hook(object)).collect();
+    let wanted: BTreeMap<ResourceKey, Value> = declared
+        .iter()
+        .filter(|(_, object)| !is_hook(object))
+        .map(|(key, object)| (key.clone(), object.clone()))
+        .collect();
     let owned = owned(wires, app)?;
     let shown: BTreeSet<ResourceKey> = status.resources().map(|(key, _)| key).collect();
     let born = wires.observer.lock().born_at(&app.name);

@@ -361,6 +361,7 @@ impl Wire {
             path: request.uri().path().to_owned(),
             is_dry_run: request.uri().query().is_some_and(|query| query.contains("dryRun=All")),
             body,
+            raw: request.body().clone(),
             live: None,
             status: 0,
             stored: Arc::default(),

@@ -178,7 +178,7 @@ impl World {
         #[expect(clippy::expect_used, reason = "a simulation without its server is nothing")]
         let sim = tiphys_sim::Sim::new(options).expect("a server in memory has nothing to fail at");
         let servers = MemoryRepositories::default();
-        let model = Model { servers: servers.clone(), canary, ..Model::default() };
+        let model = Model::new(servers.clone(), canary);
         let observer = Arc::new(Mutex::new(Observer::new(model)));
         let mut faults = Faults::choose(&mut chance.fork());
         // Chosen apart, so that what else a seed does stays as it is.

@@ -2,6 +2,7 @@
 
 mod api;
 mod deletion;
+mod described;
 mod environment;
 mod plugin;
 mod reconcile;
@@ -12,6 +13,7 @@ use super::world::{CLUSTERS, CONTROL_PLANE, NOW, PARAMS, PROJECTS, REPOSITORIES,
 use crate::eval::fault::{Code, Fault};
 use crate::eval::operation::{Input, Operation, Stability};
 use crate::eval::shape::{Member, Shape, default, optional, required};
+pub(in crate::eval) use described::describe;
 use environment::Environment;
 use serde_json::{Value, json};
 use tiphys_appset::generate::{Failure, Stop, generate, parameters, requeue_after};

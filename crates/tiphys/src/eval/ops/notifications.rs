@@ -172,7 +172,7 @@ fn is_self_service(input: &Input) -> bool {
     value.as_deref() == Some("true")
 }
 
-fn project<'a>(input: &'a Input) -> Option<&'a Value> {
+fn project(input: &Input) -> Option<&Value> {
     Some(input.get("project")).filter(|project| !project.is_null())
 }
 
@@ -333,9 +333,8 @@ fn delivered(delivery: &Delivery) -> Value {
 }
 
 fn with(to: &SentTo, members: &[(&str, Value)]) -> Value {
-    let mut shown = json!({"trigger": to.trigger, "service": to.service, "recipient": to.recipient});
-    for (name, value) in members {
-        shown[*name] = value.clone();
-    }
-    shown
+    let texts = [("trigger", &to.trigger), ("service", &to.service), ("recipient", &to.recipient)];
+    let texts = texts.map(|(name, text)| (name, Value::from(text.as_str())));
+    let all = texts.into_iter().chain(members.iter().cloned());
+    Value::Object(all.map(|(name, value)| (name.to_owned(), value)).collect())
 }

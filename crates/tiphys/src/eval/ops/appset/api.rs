@@ -5,17 +5,20 @@ use super::environment::{Installation, set_of};
 use crate::eval::fault::Fault;
 use crate::eval::operation::Input;
 use serde_json::{Map, Value, json};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use tiphys_api::AppProject;
 use tiphys_api::settings::Settings;
 use tiphys_appset::permission::{self, ApiFacts, Refusal, Verb};
 use tiphys_policy::rbac::{Rbac, RbacConfig, RbacOptions};
 
-fn with_facts<T>(
-    installation: &Installation,
+pub(super) fn with_facts<T>(
+    projects: &BTreeMap<String, Arc<AppProject>>,
     settings: &Settings,
     control_plane: &str,
     ask: impl FnOnce(&ApiFacts<'_>) -> T,
 ) -> T {
-    let project = |name: &str| installation.projects.get(name).map(AsRef::as_ref);
+    let project = |name: &str| projects.get(name).map(AsRef::as_ref);
     ask(&ApiFacts { settings, project: &project, control_plane_namespace: control_plane })
 }
 
@@ -33,8 +36,9 @@ pub(super) fn validate(input: &mut Input) -> Result<Value, Fault> {
     let settings = world::settings(input);
     let set = set_of("applicationSet", input.take("applicationSet"), &control_plane)?;
     let installation = Installation::read(input, &settings)?;
-    let outcome =
-        with_facts(&installation, &settings, &control_plane, |facts| permission::validate(&set, facts));
+    let outcome = with_facts(&installation.projects, &settings, &control_plane, |facts| {
+        permission::validate(&set, facts)
+    });
     Ok(answer("valid", outcome))
 }
 
@@ -57,7 +61,7 @@ pub(super) fn permission(input: &mut Input) -> Result<Value, Fault> {
     let projects = installation.projects.values().map(AsRef::as_ref);
     let rbac = rbac.with_options(RbacOptions::from_settings(&settings)).with_projects(projects);
     let caller = rbac.caller(claims.as_object());
-    let outcome = with_facts(&installation, &settings, &control_plane, |facts| {
+    let outcome = with_facts(&installation.projects, &settings, &control_plane, |facts| {
         permission::permit(verb, &caller, submitted.as_ref(), existing.as_ref(), facts)
     });
     Ok(answer("allowed", outcome))

@@ -31,7 +31,7 @@ pub(super) struct Environment {
     pub(super) settings: Settings,
     pub(super) control_plane: String,
     pub(super) now: Timestamp,
-    projects: BTreeMap<String, Arc<AppProject>>,
+    pub(super) projects: BTreeMap<String, Arc<AppProject>>,
     clusters: Arc<Clusters>,
     repositories: Vec<Repository>,
     repos: Repositories,

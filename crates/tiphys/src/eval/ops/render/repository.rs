@@ -87,7 +87,7 @@ fn read_folder(
     if depth > FOLDER_DEPTH_MAX {
         return Err(format!("{prefix:?} is nested too deeply"));
     }
-    let said = |problem: std::io::Error| format!("cannot read {prefix:?}: {problem}");
+    let said = |problem: std::io::Error| format!("cannot read {:?}: {problem}", folder.display().to_string());
     for entry in fs::read_dir(folder).map_err(said)? {
         let entry = entry.map_err(said)?;
         let name =
