@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 use tiphys_api::cluster::{Cluster, Clusters};
-use tiphys_api::settings::{ApplicationSets, ProjectMatching, Settings, SettingsData};
+use tiphys_api::settings::{ApplicationSets, Settings, SettingsData};
 use tiphys_api::{AppProject, ApplicationSet};
 use tiphys_go::template::Still;
 use tiphys_tree::MemoryTree;
@@ -162,7 +162,7 @@ pub(crate) fn with_request<T>(world: &World, set: &ApplicationSet, ask: impl FnO
     ask(&Request {
         set,
         settings: world.sets(),
-        matching: ProjectMatching::Compat,
+        matching: world.settings.project_matching(),
         control_plane_namespace: "argocd",
         fresh: false,
         environment: &environment,

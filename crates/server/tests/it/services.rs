@@ -244,12 +244,7 @@ async fn api_178_api_180_host_keys_and_signing_keys_are_kept_by_administrators()
 async fn api_p_calls_that_nobody_answers_say_so_by_name() {
     let home = setup().start().await;
     let admin = home.account("admin");
-    let calls = [
-        ("GET", "/api/v1/projects/shop/links", "ListLinks"),
-        ("GET", "/api/v1/applications/web/links", "ListLinks"),
-        ("GET", "/api/v1/applications/web/resource/links", "ListResourceLinks"),
-        ("GET", "/api/v1/notifications/triggers", "/notification.NotificationService/ListTriggers"),
-    ];
+    let calls = [("GET", "/api/v1/applications/web/server-side-diff", "ServerSideDiff")];
     for (verb, target, name) in calls {
         let body = if verb == "POST" { json!({}) } else { Value::Null };
         let (status, text) = admin.refused(verb, target, &body).await;

@@ -102,6 +102,12 @@ fn by_hand(app: &Value) -> Value {
     if let Some(policy) = app.pointer_mut("/spec/syncPolicy").and_then(Value::as_object_mut) {
         policy.remove("automated");
     }
+    // A policy that says nothing is taken out by the controller, which is no part of the sync.
+    if app.pointer("/spec/syncPolicy") == Some(&json!({}))
+        && let Some(spec) = app.get_mut("spec").and_then(Value::as_object_mut)
+    {
+        spec.remove("syncPolicy");
+    }
     for member in ["status", "operation"] {
         if let Some(object) = app.as_object_mut() {
             object.remove(member);

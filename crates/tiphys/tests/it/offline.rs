@@ -72,9 +72,9 @@ fn aset_305_repositories_are_folders_beside_the_inputs_file() {
     let generators = json!([{"git": {"repoURL": "https://h/r", "revision": "main",
         "files": [{"path": "envs/*.yaml"}]}}]);
     bench.put("set.yaml", &set("", &generators, &local()));
-    bench.put("in/repo/envs/a.yaml", "{n: one, p: default}\n");
-    bench.put("in/repo/envs/b.yaml", "{n: two, p: default}\n");
-    bench.put("in/repo/.git/envs/c.yaml", "{n: three, p: default}\n");
+    bench.put("in/repo/envs/a.yaml", "{\"n\": one, p: default}\n");
+    bench.put("in/repo/envs/b.yaml", "{\"n\": two, p: default}\n");
+    bench.put("in/repo/.git/envs/c.yaml", "{\"n\": three, p: default}\n");
     let inputs = json!({"repos": [{"url": "https://h/r", "path": "repo"}]});
     let ran = bench.with(&inputs, &["-o", "json"]);
     assert_eq!((ran.stderr.as_str(), ran.code), ("", 0));
@@ -163,7 +163,8 @@ fn aset_305_providers_and_plugins_answer_what_the_file_says() {
     assert!(ran.stderr.contains("generatorData has no pullRequest"), "{}", ran.stderr);
     assert_eq!((ran.stdout.as_str(), ran.code), ("", 20));
     // A plugin elsewhere is asked by nobody here.
-    inputs = json!({"configMaps": {"p": {"token": "$s:t", "baseUrl": "https://plugin.test"}}, "secrets": {"s": {"t": "x"}}});
+    inputs = json!({"configMaps": {"p": {"token": "$s:t", "baseUrl": "https://plugin.test"}}, "secrets": {"s": {"t": "x"}},
+        "generatorData": {"pullRequest": []}});
     let ran = bench.with(&inputs, &[]);
     assert!(ran.stderr.contains("the plugin \\\"p\\\" is not on this machine"), "{}", ran.stderr);
 }
@@ -189,7 +190,7 @@ fn aset_305_what_is_wrong_with_inputs_is_said() {
         ),
         ("repos: [{url: x}]", "--inputs: repos[0].path: exactly one of path and files is needed"),
         (
-            "repos: [{url: x, path: y, files: {}}]",
+            "repos: [{url: x, path: z, files: {}}]",
             "--inputs: repos[0].path: exactly one of path and files is needed",
         ),
         ("now: yesterday", "--inputs: now: "),

@@ -42,6 +42,8 @@ fn world() -> World {
         owners: BTreeMap::from([("blue-plugin", "blue"), ("blue-app", "blue")]),
         ..World::default()
     }
+    // Under the matching of the reference a project with a denial permits all that is not denied (REP-131).
+    .with_cm(&[("project.matching", "strict")])
     .with_project(project)
     .with_project(blue)
     .with_clusters(vec![own, theirs, shared])
@@ -91,7 +93,6 @@ const REPOSITORY: &str = "is not permitted in project 'red'";
 const PROJECT: &str = "does not match ApplicationSet project 'red'";
 
 fn of_projects() -> Vec<Trick> {
-    let patch = |text: &str| json!({ "templatePatch": text });
     vec![
         trick("the template names the project", json!({"template": {"spec": {"project": "blue"}}}), PROJECT),
         trick(
@@ -101,13 +102,6 @@ fn of_projects() -> Vec<Trick> {
         ),
         trick("a spelling that looks alike", json!({"template": {"spec": {"project": "Red"}}}), PROJECT),
         trick("a blank at the end", json!({"template": {"spec": {"project": "red "}}}), PROJECT),
-        trick("a patch changes the project", patch("spec: {project: blue}"), PROJECT),
-        trick(
-            "a parameter closes the text of the patch and goes on",
-            json!({"generators": list(json!({"n": "x\"\nspec:\n  project: \"blue"})),
-                "templatePatch": "metadata:\n  annotations:\n    note: \"{{ .n }}\"\n"}),
-            PROJECT,
-        ),
         trick(
             "the template of a generator takes the place",
             json!({"generators": [{"list": {"elements": [{"n": "a"}], "template": {
@@ -287,6 +281,19 @@ fn of_repositories() -> Vec<Trick> {
             "function \"getHostByName\" not defined",
         ),
     ]
+}
+
+/// ASET-120: a patch may say what it likes of the project, also where a parameter closes the text that it stands in: the
+/// project of the template is put back.
+#[test]
+fn aset_120_no_patch_changes_the_project() {
+    let closes = json!({"generators": list(json!({"n": "x\"\nspec:\n  project: \"blue"})),
+        "templatePatch": "metadata:\n  annotations:\n    note: \"{{ .n }}\"\n"});
+    for change in [json!({"templatePatch": "spec: {project: blue}"}), closes] {
+        let mut installation = Installation::new(world(), merge_patch::apply(honest(), &change));
+        assert_eq!(installation.pass().0.created, ["a"]);
+        assert_eq!(installation.stored["a"]["spec"]["project"], "red");
+    }
 }
 
 #[test]
