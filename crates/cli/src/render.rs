@@ -47,14 +47,8 @@ const FLAGS: &[Flag] = &[
     flag("output", Kind::Text, "yaml", "Output format: yaml or json").or('o'),
 ];
 
-/// Flags of the spec of an Application that say nothing about its sources.
-const NOT_OF_SOURCES: [&str; 24] = [
-    "dry-source-repo",
-    "dry-source-revision",
-    "dry-source-path",
-    "sync-source-branch",
-    "sync-source-path",
-    "hydrate-to-branch",
+/// Flags of the spec of an Application that say nothing about its sources, beside those of the hydrator.
+const NOT_OF_SOURCES: [&str; 18] = [
     "dest-server",
     "dest-name",
     "dest-namespace",
@@ -123,7 +117,7 @@ fn say(terminal: &Terminal, text: &str) {
 
 fn parsed(args: &[String]) -> Result<Parsed, FlagError> {
     let parsed = flags::parse(args, &[FLAGS, spec_flags::FLAGS])?;
-    match NOT_OF_SOURCES.into_iter().find(|name| parsed.is_set(name)) {
+    match spec_flags::HYDRATOR.into_iter().chain(NOT_OF_SOURCES).find(|name| parsed.is_set(name)) {
         Some(name) => Err(FlagError::Usage(format!("unknown flag: --{name}"))),
         None => Ok(parsed),
     }

@@ -86,7 +86,9 @@ mod yaml;
 pub use environment::{Certificate, CertificateRequest, Environment, KeyKind, Keys, Lookup, Still};
 pub use error::{ErrorKind, Failure, Layer, TemplateError};
 pub use exec::Engine;
-pub use functions::{Call, Function, FunctionSet, Logic, Operand, Rendering, Run, Source, Type};
+pub use functions::{
+    Call, Function, FunctionSet, Logic, Operand, Rendering, Run, Source, Type, query_escape,
+};
 pub use limits::{Exceeded, Limits};
 pub use parse::{PARENTHESES_MAX, Parsed, TEMPLATE_BYTES_MAX};
 pub use templates::{MissingKey, Templates};

@@ -54,6 +54,17 @@ pub enum DataEvent {
     },
 }
 
+impl DataEvent {
+    /// The name of the object.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        match self {
+            Self::Upsert(object) => object.name(),
+            Self::Unreadable { name, .. } | Self::Delete { name } => name,
+        }
+    }
+}
+
 /// What an event came to.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct DataChange {

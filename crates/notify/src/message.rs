@@ -5,8 +5,6 @@ use tiphys_go::template::{Engine, Environment, FunctionSet, Limits, Templates, V
 
 /// Name of each template, as errors have it.
 const NAME: &str = "notification";
-/// Functions that would look outside (NTF-201).
-const WITHHELD: [&str; 3] = ["env", "expandenv", "getHostByName"];
 /// Bounds of one text: a mebibyte and some seconds (NTF-207).
 const LIMITS: Limits =
     Limits { steps: 20_000_000, made_bytes: 64 << 20, text_bytes: 1 << 20, nesting: 1_000 };
@@ -53,7 +51,7 @@ impl Notification {
             return Err(format!("{name} is no map"));
         }
         let template = Self { message, blocks: members };
-        let functions = functions();
+        let functions = FunctionSet::isolated();
         parse(&template.message, &functions)?;
         for block in template.blocks.values() {
             each_text(block, &mut |text| parse(text, &functions).map(drop))?;
@@ -78,7 +76,7 @@ impl Notification {
         variables: &TemplateValue,
         environment: &dyn Environment,
     ) -> Result<Self, RenderError> {
-        let functions = functions();
+        let functions = FunctionSet::isolated();
         let text = |text: &str| render(text, &functions, variables, environment);
         let mut blocks = Map::new();
         for (name, block) in &self.blocks {
@@ -86,10 +84,6 @@ impl Notification {
         }
         Ok(Self { message: text(&self.message)?, blocks })
     }
-}
-
-fn functions() -> FunctionSet {
-    FunctionSet::text().and(FunctionSet::sprig()).without(&WITHHELD)
 }
 
 fn overlay(members: &mut Map<String, Value>, later: &Map<String, Value>) {

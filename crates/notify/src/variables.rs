@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
 use tiphys_go::expr::{self, Call, CallError, Environment, Fault};
-use tiphys_go::template::{Integers, Map, Value as TemplateValue};
+use tiphys_go::template::{Integers, Map, Value as TemplateValue, query_escape};
 
 /// The values of one look at one application.
 #[derive(Clone, Debug)]
@@ -74,7 +74,7 @@ fn repo() -> Result<expr::Value, Fault> {
         ("FullNameByRepoURL", expr::Value::function(|call: &mut Call<'_>| url_function(call, full_name))),
         (
             "QueryEscape",
-            expr::Value::function(|call: &mut Call<'_>| url_function(call, |text| Ok(query_escape(text)))),
+            expr::Value::function(|call: &mut Call<'_>| url_function(call, |text| Ok(query_escaped(text)))),
         ),
         ("GetCommitMetadata", expr::Value::function(missing)),
         ("GetAppDetails", expr::Value::function(missing)),
@@ -114,28 +114,16 @@ fn full_name(url: &str) -> Result<String, String> {
     }
 }
 
-fn query_escape(text: &str) -> String {
-    use std::fmt::Write as _;
-    let mut made = String::with_capacity(text.len());
-    for byte in text.bytes() {
-        // Writing to a text cannot fail.
-        let _ = match byte {
-            b'A'..=b'Z' | b'a'..=b'z' | b'0'..=b'9' | b'-' | b'_' | b'.' | b'~' => {
-                made.write_char(char::from(byte))
-            }
-            b' ' => made.write_char('+'),
-            other => write!(made, "%{other:02X}"),
-        };
-    }
-    made
+fn query_escaped(text: &str) -> String {
+    String::from_utf8_lossy(&query_escape(text.as_bytes())).into_owned()
 }
 
 /// `sync.GetInfoItem(app, name)` (NTF-125).
 fn info_item(call: &mut Call<'_>) -> Result<expr::Value, CallError> {
     call.takes(2)?;
     let name = call.text(1)?;
-    let app = call.arguments().first().and_then(|app| app.to_json(&mut expr::Budget::default()).ok());
-    let app = app.unwrap_or(Value::Null);
+    let app = call.arguments().first().map(|app| app.to_json(&mut expr::Budget::default())).transpose();
+    let app = app.map_err(|fault| CallError::new(fault.to_string()))?.unwrap_or(Value::Null);
     let items = [app.pointer("/operation/info"), app.pointer("/status/operationState/operation/info")];
     let items = items.into_iter().flatten().find_map(Value::as_array);
     let found = items.into_iter().flatten().find(|item| item["name"] == name.as_str());

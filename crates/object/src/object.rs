@@ -192,11 +192,6 @@ impl Object {
         self.text.text()
     }
 
-    /// The length of the JSON text in bytes.
-    pub fn text_len(&self) -> usize {
-        self.text.len()
-    }
-
     /// The bytes that the text takes in memory.
     pub fn stored_len(&self) -> usize {
         self.text.stored_len()

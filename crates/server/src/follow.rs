@@ -10,9 +10,9 @@ use tiphys_cluster::{
     ApiError, Connection, Discovery, Jitter, Kinds, ObjectEvent, ObjectQuery, Served, error_chain,
     watch_objects,
 };
-use tiphys_installation::{DataKind, InstallationData};
+use tiphys_installation::{DataEvent, DataKind, InstallationData};
 use tiphys_object::Gvk;
-use tiphys_service::installation_watch::{InstallationWatch, Next, SNAPSHOT_DELAY, take};
+use tiphys_service::installation_watch::{InstallationWatch, Next, SNAPSHOT_DELAY, apply, read, take};
 use tiphys_service::revoked::{REVOKED_SECRET, Revoked, Unreadable};
 use tokio::sync::mpsc;
 use tokio::time::Instant;
@@ -221,49 +221,43 @@ struct Known {
 impl Known {
     /// Takes an event; says whether another snapshot is due.
     fn take(&mut self, kind: DataKind, event: ObjectEvent) -> bool {
-        let name = match &event {
-            ObjectEvent::Upsert(received) => received.key().name.clone(),
-            ObjectEvent::Delete(key) => key.name.clone(),
-            ObjectEvent::Synced | ObjectEvent::Failed(_) => return false,
-        };
         if kind != DataKind::Secret {
             return take(&mut self.seen.data, kind, event);
         }
-        if name == REVOKED_SECRET {
-            self.revoked = Some(revoked(&event));
+        let Some(event) = read(&event) else { return false };
+        if event.name() == REVOKED_SECRET {
+            self.revoked = Some(revoked(event));
             return false;
         }
-        let is_referable = self.refer(&name, &event);
-        take(&mut self.seen.data, kind, event) || is_referable
+        let is_referable = self.refer(&event);
+        apply(&mut self.seen.data, kind, event) || is_referable
     }
 
     /// Keeps a Secret that settings may refer to (API-60), and that of the port's certificate; whether it is or was one.
-    fn refer(&mut self, name: &str, event: &ObjectEvent) -> bool {
+    fn refer(&mut self, event: &DataEvent) -> bool {
+        let name = event.name();
         match event {
-            ObjectEvent::Upsert(received) => {
-                // One that cannot be read is told of by whoever takes it next; its last content stays in force.
-                let Ok(object) = received.read() else { return false };
-                let is_ours = object.label(names::PART_OF_LABEL) == Some(names::PART_OF);
-                if is_ours || name == crate::world::TLS_SECRET {
-                    self.seen.secrets.insert(name.to_owned(), object);
-                    return true;
-                }
-                self.seen.secrets.remove(name).is_some()
+            DataEvent::Upsert(object)
+                if object.label(names::PART_OF_LABEL) == Some(names::PART_OF)
+                    || name == crate::world::TLS_SECRET =>
+            {
+                self.seen.secrets.insert(name.to_owned(), Arc::clone(object));
+                true
             }
-            ObjectEvent::Delete(_) => name != names::SECRET && self.seen.secrets.remove(name).is_some(),
-            ObjectEvent::Synced | ObjectEvent::Failed(_) => false,
+            DataEvent::Upsert(_) => self.seen.secrets.remove(name).is_some(),
+            // Its last content stays in force.
+            DataEvent::Unreadable { .. } => false,
+            DataEvent::Delete { .. } => name != names::SECRET && self.seen.secrets.remove(name).is_some(),
         }
     }
 }
 
 /// What an event says of the tokens that were given back. Without the Secret, what this process knows is all there is.
-fn revoked(event: &ObjectEvent) -> Result<Revoked, Unreadable> {
+fn revoked(event: DataEvent) -> Result<Revoked, Unreadable> {
     match event {
-        ObjectEvent::Upsert(received) => match received.read() {
-            Ok(object) => Revoked::read(Some(&object)),
-            Err(bad) => Err(Unreadable(bad.reason)),
-        },
-        _ => Ok(Revoked::default()),
+        DataEvent::Upsert(object) => Revoked::read(Some(&object)),
+        DataEvent::Unreadable { reason, .. } => Err(Unreadable(reason)),
+        DataEvent::Delete { .. } => Ok(Revoked::default()),
     }
 }
 

@@ -88,8 +88,16 @@ impl InstallationWatch {
 /// Takes an event into what is known, and tells the log of what an operator has to know. Says whether another snapshot is
 /// due.
 pub fn take(data: &mut InstallationData, kind: DataKind, event: ObjectEvent) -> bool {
-    let event = match event {
-        ObjectEvent::Upsert(received) if is_known(data, kind, &received) => return false,
+    match event {
+        ObjectEvent::Upsert(received) if is_known(data, kind, &received) => false,
+        event => read(&event).is_some_and(|event| apply(data, kind, event)),
+    }
+}
+
+/// What an event says of one object, which is read here; nothing of those that tell of the watch itself.
+#[must_use]
+pub fn read(event: &ObjectEvent) -> Option<DataEvent> {
+    Some(match event {
         ObjectEvent::Upsert(received) => match received.read() {
             Ok(object) => DataEvent::Upsert(object),
             Err(bad) => DataEvent::Unreadable {
@@ -99,8 +107,12 @@ pub fn take(data: &mut InstallationData, kind: DataKind, event: ObjectEvent) -> 
             },
         },
         ObjectEvent::Delete(key) => DataEvent::Delete { name: key.name.to_string() },
-        ObjectEvent::Synced | ObjectEvent::Failed(_) => return false,
-    };
+        ObjectEvent::Synced | ObjectEvent::Failed(_) => return None,
+    })
+}
+
+/// [`InstallationData::apply`], with what an operator has to know in the log. Says whether another snapshot is due.
+pub fn apply(data: &mut InstallationData, kind: DataKind, event: DataEvent) -> bool {
     let change = data.apply(kind, event);
     if let Some(problem) = change.problem {
         tracing::error!(problem, "an object that the installation is made of");

@@ -7,8 +7,6 @@ use tiphys_go::yaml::{self, Dialect};
 
 /// Name of the template, as errors have it.
 const NAME: &str = "deep-link";
-/// Functions that would look outside.
-const WITHHELD: [&str; 3] = ["env", "expandenv", "getHostByName"];
 /// Bounds of one address.
 const LIMITS: Limits = Limits { steps: 1_000_000, made_bytes: 16 << 20, text_bytes: 64 << 10, nesting: 200 };
 /// Links that one setting may have.
@@ -52,8 +50,12 @@ pub fn links(setting: &str, known: &Value, now: jiff::Timestamp) -> Result<Links
         Some(_) => return Err("it is no list of links".to_owned()),
     };
     let environment = expr::Value::from_object(known).and_then(Environment::of);
-    let environment = environment.map_err(|error| error.to_string())?;
-    let variables = TemplateValue::from_json_with(known, Integers::Kept);
+    let around = Around {
+        environment: environment.map_err(|error| error.to_string())?,
+        variables: TemplateValue::from_json_with(known, Integers::Kept),
+        functions: FunctionSet::isolated(),
+        now,
+    };
     let mut links = Links::default();
     for item in &items {
         let Some(members) = item.as_object() else {
@@ -61,7 +63,7 @@ pub fn links(setting: &str, known: &Value, now: jiff::Timestamp) -> Result<Links
         };
         let text = |name: &str| members.get(name).and_then(Value::as_str).map(str::to_owned);
         let title = text("title").unwrap_or_default();
-        match link(members, &environment, &variables, now) {
+        match link(members, &around) {
             Ok(Some(url)) => links.shown.push(Link {
                 title,
                 url,
@@ -75,13 +77,16 @@ pub fn links(setting: &str, known: &Value, now: jiff::Timestamp) -> Result<Links
     Ok(links)
 }
 
-/// The address of a link; none where its condition is false.
-fn link(
-    members: &Map<String, Value>,
-    environment: &Environment,
-    variables: &TemplateValue,
+/// What all links of a setting are evaluated with.
+struct Around {
+    environment: Environment,
+    variables: TemplateValue,
+    functions: FunctionSet,
     now: jiff::Timestamp,
-) -> Result<Option<String>, String> {
+}
+
+/// The address of a link; none where its condition is false.
+fn link(members: &Map<String, Value>, around: &Around) -> Result<Option<String>, String> {
     let condition = match members.get("if") {
         None | Some(Value::Null) => None,
         Some(Value::String(text)) => Some(text.clone()),
@@ -90,7 +95,8 @@ fn link(
     };
     if let Some(condition) = condition.filter(|text| !text.is_empty()) {
         let program = Program::unchecked(&condition).map_err(|error| error.to_string())?;
-        let value = program.run(environment, &Run::at(now)).map_err(|error| error.to_string())?;
+        let value =
+            program.run(&around.environment, &Run::at(around.now)).map_err(|error| error.to_string())?;
         match value.as_bool() {
             Some(true) => {}
             Some(false) => return Ok(None),
@@ -98,10 +104,9 @@ fn link(
         }
     }
     let url = members.get("url").and_then(Value::as_str).ok_or("it has no url")?;
-    let functions = FunctionSet::text().and(FunctionSet::sprig()).without(&WITHHELD);
-    let mut templates = Templates::new(NAME, functions);
+    let mut templates = Templates::new(NAME, around.functions.clone());
     templates.parse(NAME, url.as_bytes().to_vec()).map_err(|error| error.to_string())?;
-    let made = Engine::new(&templates, &Still(now), LIMITS).execute(NAME, variables);
+    let made = Engine::new(&templates, &Still(around.now), LIMITS).execute(NAME, &around.variables);
     let made = made.map_err(|error| error.to_string())?;
     Ok(Some(String::from_utf8_lossy(&made).into_owned()))
 }

@@ -13,8 +13,6 @@ use crate::params::Params;
 
 /// Name of each template, as errors have it.
 const NAME: &str = "base";
-/// Functions that would look outside (ASET-105).
-const WITHHELD: [&str; 3] = ["env", "expandenv", "getHostByName"];
 /// Compiled templates that are kept.
 const COMPILED_MAX: usize = 4_096;
 /// Bounds of one string: some seconds of work (ASET-122).
@@ -34,10 +32,7 @@ pub struct GoTemplates<'e> {
 
 impl<'e> GoTemplates<'e> {
     pub(super) fn new(options: &[String], environment: &'e dyn Environment) -> Self {
-        let functions = FunctionSet::text()
-            .and(FunctionSet::sprig())
-            .without(&WITHHELD)
-            .and(FunctionSet::of(functions::FUNCTIONS));
+        let functions = FunctionSet::isolated().and(FunctionSet::of(functions::FUNCTIONS));
         // Deviation (ASET-104): an option that does not exist is an error of each template, not a crash.
         let read = |_: MissingKey, option: &String| {
             MissingKey::of_option(option).map_err(|error| format!("invalid option {option:?}: {error}"))

@@ -62,23 +62,6 @@ impl Bench {
     fn refresh(&self) {
         self.world.change(&json!({"metadata": {"annotations": {"argocd.argoproj.io/refresh": "normal"}}}));
     }
-
-    /// Waits for words among the conditions, or for none to be there, and for the value that is live.
-    async fn until(&self, is_there: impl Fn(&str, &str) -> bool) {
-        let look = || {
-            let conditions = self.world.app().pointer("/status/conditions").cloned().unwrap_or_default();
-            (conditions.to_string(), self.world.value())
-        };
-        for _ in 0..600 {
-            let (conditions, value) = look();
-            if is_there(&conditions, &value) {
-                return;
-            }
-            tokio::time::sleep(Duration::from_millis(50)).await;
-        }
-        let (conditions, value) = look();
-        assert!(is_there(&conditions, &value), "{conditions} {value}");
-    }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -88,20 +71,20 @@ async fn rnd_133_a_plugin_that_appears_renders_and_one_that_is_gone_removes_noth
     let plugin = json!({"name": "p", "env": [{"name": "WORD", "value": "w"}]});
     bench.world.create_with(&json!({"spec": {"source": {"plugin": plugin}}}));
     let missing = "could not find cmp-server plugin with name \\\"p\\\" supporting the given repository";
-    bench.until(|conditions, value| conditions.contains(missing) && value.is_empty()).await;
+    bench.world.until(|conditions, value| conditions.contains(missing) && value.is_empty()).await;
 
     let stopping = bench.serve();
     bench.refresh();
-    bench.until(|conditions, value| value == "one-w" && !conditions.contains("ComparisonError")).await;
+    bench.world.until(|conditions, value| value == "one-w" && !conditions.contains("ComparisonError")).await;
     assert_eq!(bench.world.app()["status"]["sourceType"], "Plugin");
     bench.world.commit("two-VALUE");
     bench.refresh();
-    bench.until(|_, value| value == "two-w").await;
+    bench.world.until(|_, value| value == "two-w").await;
 
     // Found by its discovery as well.
     bench.world.ask(Method::PATCH, APP, &json!({"spec": {"source": {"plugin": null}}}));
     bench.refresh();
-    bench.until(|_, value| value == "two-nothing").await;
+    bench.world.until(|_, value| value == "two-nothing").await;
 
     // INV-1: that nobody is there does not make the source a directory, whose files say something else.
     stopping.cancel();
@@ -111,6 +94,7 @@ async fn rnd_133_a_plugin_that_appears_renders_and_one_that_is_gone_removes_noth
     bench.world.commit("three-VALUE");
     bench.refresh();
     bench
+        .world
         .until(|conditions, _| {
             conditions.contains("the source was rendered by a plugin, and no plugin is there")
         })
@@ -118,5 +102,8 @@ async fn rnd_133_a_plugin_that_appears_renders_and_one_that_is_gone_removes_noth
     assert_eq!(bench.world.value(), "two-nothing");
     bench.world.ask(Method::PATCH, APP, &json!({"spec": {"source": {"directory": {"recurse": true}}}}));
     bench.refresh();
-    bench.until(|conditions, value| value == "three-VALUE" && !conditions.contains("ComparisonError")).await;
+    bench
+        .world
+        .until(|conditions, value| value == "three-VALUE" && !conditions.contains("ComparisonError"))
+        .await;
 }

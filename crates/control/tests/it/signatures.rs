@@ -66,23 +66,6 @@ impl Bench {
         self.run("git", &["-C", "repo", "add", "-A"]).await;
         self.run("git", &["-C", "repo", "commit", "-q", sign, "-m", value]).await;
     }
-
-    /// Waits for the words among the conditions, or for none to be there.
-    async fn until(&self, is_there: impl Fn(&str, &str) -> bool) {
-        let look = || {
-            let conditions = self.world.app().pointer("/status/conditions").cloned().unwrap_or_default();
-            (conditions.to_string(), self.world.value())
-        };
-        for _ in 0..600 {
-            let (conditions, value) = look();
-            if is_there(&conditions, &value) {
-                return;
-            }
-            tokio::time::sleep(Duration::from_millis(50)).await;
-        }
-        let (conditions, value) = look();
-        assert!(is_there(&conditions, &value), "{conditions} {value}");
-    }
 }
 
 async fn run(folder: &Path, program: &str, arguments: &[&str]) -> Option<Output> {
@@ -126,22 +109,25 @@ async fn rep_202_what_is_not_signed_is_not_deployed_and_keys_count_at_once() {
     bench.commit("unsigned", "--no-gpg-sign").await;
     let url = bench.folder.path().join("repo");
     bench.world.create_with(&json!({"spec": {"project": "team", "source": {"repoURL": url}}}));
-    bench.until(|conditions, _| conditions.contains("by 'Ada <ada@acme.test>': unsigned (key_id=)")).await;
+    bench
+        .world
+        .until(|conditions, _| conditions.contains("by 'Ada <ada@acme.test>': unsigned (key_id=)"))
+        .await;
     assert_eq!(bench.world.value(), "");
 
     let refresh = json!({"metadata": {"annotations": {"argocd.argoproj.io/refresh": "normal"}}});
     bench.commit("signed", "-S").await;
     bench.world.change(&refresh);
-    bench.until(|conditions, value| value == "signed" && !conditions.contains("ComparisonError")).await;
+    bench.world.until(|conditions, value| value == "signed" && !conditions.contains("ComparisonError")).await;
 
     // Nobody asks for a refresh: the key is gone, so nothing is known to be right any more.
     let map = format!("{MAPS}/argocd-gpg-keys-cm");
     bench.world.change_object(&map, &json!({"data": {&id: null}}));
-    bench.until(|conditions, _| conditions.contains("signed with key not in keyring")).await;
+    bench.world.until(|conditions, _| conditions.contains("signed with key not in keyring")).await;
     bench.world.change_object(&map, &json!({"data": {&id: text}}));
-    bench.until(|conditions, _| !conditions.contains("ComparisonError")).await;
+    bench.world.until(|conditions, _| !conditions.contains("ComparisonError")).await;
     bench.world.ask(Method::DELETE, &map, &Value::Null);
-    bench.until(|conditions, _| conditions.contains("signed with key not in keyring")).await;
+    bench.world.until(|conditions, _| conditions.contains("signed with key not in keyring")).await;
     assert_eq!(bench.world.value(), "signed");
     drop(run(bench.folder.path(), "gpgconf", &["--kill", "all"]).await);
 }

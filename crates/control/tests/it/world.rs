@@ -160,6 +160,23 @@ impl World {
         self.get(&format!("{APPLICATIONS}/shop"))
     }
 
+    /// Waits for words among the conditions, or for none to be there, and for the value that is live.
+    pub(crate) async fn until(&self, is_there: impl Fn(&str, &str) -> bool) {
+        let look = || {
+            let conditions = self.app().pointer("/status/conditions").cloned().unwrap_or_default();
+            (conditions.to_string(), self.value())
+        };
+        for _ in 0..600 {
+            let (conditions, value) = look();
+            if is_there(&conditions, &value) {
+                return;
+            }
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
+        let (conditions, value) = look();
+        assert!(is_there(&conditions, &value), "{conditions} {value}");
+    }
+
     /// Asks for a sync to a revision; an empty one means the newest.
     pub(crate) fn sync(&self, revision: &str) {
         self.change(&json!({"operation": {"sync": {"revision": revision}}}));

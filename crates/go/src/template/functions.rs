@@ -12,6 +12,7 @@ mod index;
 mod set;
 
 pub use call::Call;
+pub use escape::query as query_escape;
 pub use set::FunctionSet;
 
 use super::Parsed;

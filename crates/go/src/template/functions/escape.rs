@@ -43,7 +43,7 @@ pub(super) fn js(text: &[u8]) -> Vec<u8> {
 }
 
 /// A text as a value in the query of a URL (`url.QueryEscape`).
-pub(super) fn query(text: &[u8]) -> Vec<u8> {
+pub fn query(text: &[u8]) -> Vec<u8> {
     let mut out = Vec::with_capacity(text.len());
     for byte in text {
         match byte {

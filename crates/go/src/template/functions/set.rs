@@ -62,13 +62,16 @@ impl FunctionSet {
         self
     }
 
+    /// What texts of users may call that are rendered in our own process: text/template's and sprig's functions without those
+    /// that look outside, `env`, `expandenv` and `getHostByName` (ASET-105, NTF-201, API-186).
+    pub fn isolated() -> Self {
+        Self::text().and(Self::sprig()).without(&["env", "expandenv", "getHostByName"])
+    }
+
     /// What templates of application sets may call, but for `normalize` and `slugify`, which know Argo CD's names: sprig
     /// without `env`, `expandenv` and `getHostByName`, and YAML that fails where it is wrong (ASET-105, ASET-108).
     pub fn application_set() -> Self {
-        Self::text()
-            .and(Self::sprig())
-            .without(&["env", "expandenv", "getHostByName"])
-            .and(Self::of(super::super::helm::application_set()))
+        Self::isolated().and(Self::of(super::super::helm::application_set()))
     }
 
     /// Of these functions, those with some names.
