@@ -2,13 +2,15 @@
 
 use std::path::Path;
 use std::process::Stdio;
+use std::time::Duration;
 
 use serde_json::json;
 use tokio::process::{Child, Command};
+use tokio::time::Instant;
 
 use crate::api::CONFIG_MAPS;
 use crate::rendered::{is, measure, with_source};
-use crate::world::{Setup, World, conditions};
+use crate::world::{PATIENCE, Setup, World, conditions};
 
 /// A plugin that prints a `ConfigMap` with the text of a file and the name of its application.
 const PLUGIN: &str = "apiVersion: argoproj.io/v1alpha1
@@ -24,9 +26,9 @@ spec:
         \"$(cat text)\" \"$ARGOCD_APP_NAME\" \"$ARGOCD_ENV_REGION\"
 ";
 
-/// Starts the server of the plugin; it is killed when it is dropped.
-fn sidecar(config: &Path, sockets: &Path) -> Child {
-    Command::new(env!("CARGO_BIN_EXE_tiphys"))
+/// Starts the server of the plugin and waits until it listens; it is killed when it is dropped.
+async fn sidecar(config: &Path, sockets: &Path) -> Child {
+    let child = Command::new(env!("CARGO_BIN_EXE_tiphys"))
         .args(["cmp-server", "--config-dir-path"])
         .arg(config)
         .env("ARGOCD_PLUGINSOCKFILEPATH", sockets)
@@ -35,7 +37,13 @@ fn sidecar(config: &Path, sockets: &Path) -> Child {
         .stderr(Stdio::null())
         .kill_on_drop(true)
         .spawn()
-        .unwrap()
+        .unwrap();
+    let began = Instant::now();
+    while tokio::net::UnixStream::connect(sockets.join("printer-v1.sock")).await.is_err() {
+        assert!(began.elapsed() < PATIENCE, "the server of the plugin never listens");
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    child
 }
 
 /// RND-127, RND-133: a plugin whose server appears after its application, and disappears again.
@@ -58,7 +66,7 @@ async fn rnd_133_a_plugin_goes_live_when_its_server_appears_and_prunes_nothing_w
     let said = conditions(&seen, "ComparisonError").join(" ");
     assert!(said.contains("could not find cmp-server plugin with name \"printer-v1\""), "{said}");
 
-    let mut server = sidecar(&config, &sockets);
+    let mut server = sidecar(&config, &sockets).await;
     world.refresh(&app, "hard").await;
     let synced = world.until_synced(&app).await;
     assert_eq!(synced["status"]["sourceType"], "Plugin");
@@ -74,7 +82,7 @@ async fn rnd_133_a_plugin_goes_live_when_its_server_appears_and_prunes_nothing_w
     assert_eq!(seen["status"]["sync"]["status"], "Unknown");
     world.until_object(CONFIG_MAPS, &ns, "printed", "stays", is("round 4")).await;
 
-    let _server = sidecar(&config, &sockets);
+    let _server = sidecar(&config, &sockets).await;
     world.refresh(&app, "hard").await;
     world.until_object(CONFIG_MAPS, &ns, "printed", "follows", is("two")).await;
     world.finish().await;
