@@ -1,4 +1,4 @@
-//! Signs people in with an identity provider that speaks OpenID Connect (API-59..72, CLI-205).
+//! Signs people in with an identity provider that speaks `OpenID` Connect (API-59..72, CLI-205).
 //!
 //! What a token has to say ([`claims`]), by whom it is signed ([`keys`]), what a provider tells of itself
 //! ([`metadata`]), and where a browser is sent ([`flow`]) are functions over values. [`Provider`] is the shell around

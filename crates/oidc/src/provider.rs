@@ -86,6 +86,7 @@ pub struct Granted {
 
 #[derive(Default, Deserialize)]
 #[serde(default)]
+#[expect(clippy::struct_field_names, reason = "the names of the protocol")]
 struct TokenAnswer {
     id_token: Secret<String>,
     access_token: Secret<String>,

@@ -27,10 +27,13 @@ use refresh::Refreshes;
 /// Bytes of the token of our platform.
 const ASSERTION_BYTES_MAX: u64 = 64 << 10;
 
+/// A provider, or why there is none, with the settings that it was made by.
+type Current = Option<(Arc<SsoSettings>, Result<Arc<Provider>, HttpError>)>;
+
 /// The provider of the installation, with what is known of it. Other settings make another one, without a restart.
 #[derive(Default)]
 pub(crate) struct Providers {
-    current: Mutex<Option<(Arc<SsoSettings>, Result<Arc<Provider>, HttpError>)>>,
+    current: Mutex<Current>,
     refreshes: Refreshes,
 }
 

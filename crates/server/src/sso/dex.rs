@@ -27,12 +27,15 @@ const OF_CONNECTION: [HeaderName; 7] = [
     header::UPGRADE,
 ];
 
+/// The client that was made last, with the settings that it was made by.
+type Known = Option<(Arc<SsoSettings>, HttpClient)>;
+
 /// The way to Dex.
 #[derive(Clone)]
 pub(super) struct DexProxy {
     world: Arc<ArcSwap<World>>,
     cookies: Cookies,
-    client: Arc<Mutex<Option<(Arc<SsoSettings>, HttpClient)>>>,
+    client: Arc<Mutex<Known>>,
 }
 
 impl DexProxy {

@@ -49,7 +49,7 @@ impl std::fmt::Debug for Door {
 }
 
 /// An answer that ends a request early.
-type Ended = Response<Body>;
+type Ended = Box<Response<Body>>;
 
 impl Door {
     /// Adds the paths to a front door (API-7).
@@ -65,10 +65,10 @@ impl Door {
 
     fn sso(&self, request: &Request) -> Result<Arc<SsoSettings>, Ended> {
         if request.http.method() != Method::GET {
-            return Err(plain(StatusCode::METHOD_NOT_ALLOWED, "Method Not Allowed\n"));
+            return Err(ended(StatusCode::METHOD_NOT_ALLOWED, "Method Not Allowed\n"));
         }
         let settings = self.world.load().sso().cloned();
-        settings.ok_or_else(|| plain(StatusCode::NOT_FOUND, "SSO is not configured\n"))
+        settings.ok_or_else(|| ended(StatusCode::NOT_FOUND, "SSO is not configured\n"))
     }
 
     /// The one of our addresses that a request came to.
@@ -91,11 +91,11 @@ impl Door {
         let Some(return_url) = settings.bases.permitted(&asked, &base) else {
             let text = "Invalid redirect URL: the protocol and host (including port) must match and the path \
                         must be within allowed URLs if provided\n";
-            return Err(plain(StatusCode::BAD_REQUEST, text));
+            return Err(ended(StatusCode::BAD_REQUEST, text));
         };
         let failed = |error: &dyn std::fmt::Display| {
             tracing::error!(%error, "a login cannot begin");
-            plain(
+            ended(
                 StatusCode::BAD_GATEWAY,
                 "The identity provider cannot be used; the log of the server says why.\n",
             )
@@ -104,7 +104,7 @@ impl Door {
         let metadata = provider.metadata().await.map_err(|error| failed(&error))?;
         let chance = || {
             flow::random_text()
-                .ok_or_else(|| plain(StatusCode::INTERNAL_SERVER_ERROR, "the system gives no randomness\n"))
+                .ok_or_else(|| ended(StatusCode::INTERNAL_SERVER_ERROR, "the system gives no randomness\n"))
         };
         let wants_code = metadata.response_type() == ResponseType::Code;
         let uses_verifier = settings.provider.uses_pkce && wants_code;
@@ -130,7 +130,7 @@ impl Door {
         };
         let url = flow::authorization_url(&metadata, &asked).map_err(|error| failed(&error))?;
         let sealed = pending.sealed(&self.world.load().signing_key()).ok_or_else(|| {
-            plain(StatusCode::INTERNAL_SERVER_ERROR, "the installation has no key to seal logins with\n")
+            ended(StatusCode::INTERNAL_SERVER_ERROR, "the installation has no key to seal logins with\n")
         })?;
         let mut response = redirect(&url)?;
         self.set_state(&sealed, LIFETIME_SECONDS, response.headers_mut());
@@ -142,7 +142,7 @@ impl Door {
         let settings = self.sso(&request)?;
         let query = request.http.uri().query().unwrap_or_default();
         if query.len() > QUERY_BYTES_MAX {
-            return Err(plain(StatusCode::URI_TOO_LONG, "URI Too Long\n"));
+            return Err(ended(StatusCode::URI_TOO_LONG, "URI Too Long\n"));
         }
         let callback = Callback::read(query);
         let state = match &callback {
@@ -150,7 +150,7 @@ impl Door {
             Callback::Nothing => return Ok(fragment_page()),
             Callback::Code { state, .. } | Callback::IdToken { state, .. } => state,
         };
-        let bad = || plain(StatusCode::BAD_REQUEST, "Invalid state: begin the login again\n");
+        let bad = || ended(StatusCode::BAD_REQUEST, "Invalid state: begin the login again\n");
         let carried = cookie::all(request.http.headers()).find(|(name, _)| *name == state::NAME);
         let now = self.clock.now();
         let key = self.world.load().signing_key();
@@ -173,12 +173,12 @@ impl Door {
             told(StatusCode::UNAUTHORIZED, &format!("invalid session token: {error}"))
         })?;
         if claims.get("iss").and_then(serde_json::Value::as_str) == Some(jwt::ISSUER) {
-            return Err(plain(StatusCode::UNAUTHORIZED, "invalid session token\n"));
+            return Err(ended(StatusCode::UNAUTHORIZED, "invalid session token\n"));
         }
         let mut response = redirect(&pending.return_url)?;
         self.cookies.set(granted.id_token.expose(), response.headers_mut()).map_err(|error| {
             tracing::error!(%error, "a login fails: server.http.cookie.maxnumber says how many");
-            plain(StatusCode::INTERNAL_SERVER_ERROR, "the token needs more cookies than are permitted\n")
+            ended(StatusCode::INTERNAL_SERVER_ERROR, "the token needs more cookies than are permitted\n")
         })?;
         self.set_state("", 0, response.headers_mut());
         let lifetime = self.world.load().session_duration;
@@ -210,7 +210,7 @@ impl Door {
         let headers = request.http.headers();
         let token = cookie::token(headers).unwrap_or_default();
         if token.is_empty() {
-            return Err(plain(StatusCode::BAD_REQUEST, "Failed to retrieve ArgoCD auth token\n"));
+            return Err(ended(StatusCode::BAD_REQUEST, "Failed to retrieve ArgoCD auth token\n"));
         }
         let settings = self.world.load().sso().cloned();
         let base = self.logout_base(settings.as_deref(), &request);
@@ -268,7 +268,7 @@ where
     Arc::new(move |request| -> BoxFuture<'static, Response<Body>> {
         let answering = answer(Arc::clone(&door), request);
         async move {
-            let mut response = answering.await.unwrap_or_else(|ended| ended);
+            let mut response = answering.await.unwrap_or_else(|ended| *ended);
             let headers = response.headers_mut();
             headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
             headers.insert(header::REFERRER_POLICY, HeaderValue::from_static("no-referrer"));
@@ -284,16 +284,22 @@ fn host(headers: &HeaderMap) -> &str {
 
 fn redirect(url: &str) -> Result<Response<Body>, Ended> {
     let place = HeaderValue::from_str(url)
-        .map_err(|_no_header| plain(StatusCode::INTERNAL_SERVER_ERROR, "the address to go to is none\n"))?;
+        .map_err(|_no_header| ended(StatusCode::INTERNAL_SERVER_ERROR, "the address to go to is none\n"))?;
     let mut response = Response::new(body::empty());
     *response.status_mut() = StatusCode::SEE_OTHER;
     response.headers_mut().insert(header::LOCATION, place);
     Ok(response)
 }
 
+#[expect(clippy::unnecessary_box_returns, reason = "the error of everything here")]
+fn ended(status: StatusCode, text: &'static str) -> Ended {
+    Box::new(plain(status, text))
+}
+
 /// A text that is not known beforehand: never as markup.
-fn told(status: StatusCode, text: &str) -> Response<Body> {
-    let mut response = plain(status, "");
+#[expect(clippy::unnecessary_box_returns, reason = "the error of everything here")]
+fn told(status: StatusCode, text: &str) -> Ended {
+    let mut response = ended(status, "");
     *response.body_mut() = body::full(format!("{text}\n"));
     response
 }

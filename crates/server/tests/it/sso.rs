@@ -134,7 +134,7 @@ async fn api_64_a_login_ends_where_it_began() {
         (&mut Browser::new(&home), back.as_str()),
         (&mut browser, &other),
         (&mut stranger, "/auth/callback?code=code-1&state="),
-        (&mut stranger, "/auth/callback?code=code-1"),
+        (&mut Browser::new(&home), "/auth/callback?code=code-1"),
     ] {
         let (status, headers, text) = browser.get(target).await;
         assert_eq!((status, text.as_str()), (400, "Invalid state: begin the login again\n"), "{target}");
@@ -329,4 +329,49 @@ async fn api_73_dex_beside_us_signs_people_in_behind_our_own_address() {
     dex.state.lock().mood = crate::double::Mood::Broken;
     let (status, headers, _) = browser.get("/api/dex/auth").await;
     assert_eq!((status, location(&headers)), (303, "/login?has_sso_error=true"));
+}
+
+/// The certified implementation, where one runs (`hack/oidc/provider.mjs`).
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn api_64_the_real_provider_signs_people_in() {
+    let Ok(issuer) = std::env::var("TIPHYS_OIDC_ISSUER") else { return };
+    let config = format!(
+        "issuer: {issuer}\nclientID: cd\nclientSecret: hunter2\nenablePKCEAuthentication: true\n\
+         requestedScopes: [openid, email, groups, offline_access]\n"
+    );
+    let home = Setup::new()
+        .config_map("argocd-cm", &[("url", ORIGIN), ("oidc.config", &config)])
+        .config_map("argocd-rbac-cm", &[("policy.csv", "g, devs, role:readonly\n")])
+        .start()
+        .await;
+    let mut browser = Browser::new(&home);
+    let mut place = location(&browser.get("/auth/login").await.1).to_owned();
+    let client = tiphys_oidc::http::client(&tiphys_oidc::Transport::default()).unwrap();
+    let mut cookies: BTreeMap<String, String> = BTreeMap::new();
+    // From page to page until the browser is sent back.
+    for _ in 0..10 {
+        if place.starts_with(ORIGIN) {
+            break;
+        }
+        let pairs: Vec<String> = cookies.iter().map(|(name, value)| format!("{name}={value}")).collect();
+        let answer = client.get(&place).header("cookie", pairs.join("; ")).send().await.unwrap();
+        for cookie in answer.headers().get_all("set-cookie") {
+            let pair = cookie.to_str().unwrap().split(';').next().unwrap();
+            let (name, value) = pair.split_once('=').unwrap();
+            cookies.insert(name.to_owned(), value.to_owned());
+        }
+        assert!(answer.status().is_redirection(), "{place}: {}", answer.status());
+        let next = answer.headers()["location"].to_str().unwrap();
+        place = tiphys_oidc::Url::parse(&place).unwrap().join(next).unwrap().into();
+    }
+    let back = place.strip_prefix(ORIGIN).unwrap().to_owned();
+    let (status, _, text) = browser.get(&back).await;
+    assert_eq!(status, 303, "{text}");
+    assert_eq!(
+        browser.user().await,
+        json!({"loggedIn": true, "username": "kim@acme.test", "iss": issuer, "groups": ["devs"]})
+    );
+    assert_eq!(browser.get("/api/v1/account/admin").await.0, 200);
+    assert_eq!(browser.get("/auth/logout").await.0, 303);
+    assert_eq!(browser.get("/api/v1/account/admin").await.0, 401);
 }
