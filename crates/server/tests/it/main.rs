@@ -8,6 +8,8 @@
 )]
 
 mod applications;
+#[path = "../../../oidc/testing/double.rs"]
+mod double;
 mod grpc;
 mod home;
 mod identity;
@@ -15,4 +17,5 @@ mod listener;
 mod repositories;
 mod rest;
 mod services;
+mod sso;
 mod support;
