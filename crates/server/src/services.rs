@@ -101,6 +101,9 @@ impl Services {
         match service {
             "version.VersionService" => Ok(version::version(&context)),
             "cluster.SettingsService" => settings::call(&context, method),
+            "application.ApplicationService" if method == "GetManifestsWithFiles" => {
+                application::manifests_with_files(&context, request::several(method, requests)?).await
+            }
             "application.ApplicationService" => {
                 application::call(&context, method, request::one(method, requests)?).await
             }

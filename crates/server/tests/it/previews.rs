@@ -1,0 +1,162 @@
+//! What would be, and what becomes of what is: dry runs, files that are sent along, watches (API-123, API-137, API-145,
+//! API-147).
+
+use std::sync::Arc;
+
+use http_body_util::BodyExt as _;
+use hyper::body::Incoming;
+use serde_json::{Value, json};
+
+use crate::applications::{APPS, Known, app, changing};
+use crate::home::{Client, Home};
+use crate::support::{Answered, answered, call};
+
+const DIFF: &str = "/application.ApplicationService/ServerSideDiff";
+const FILES: &str = "/application.ApplicationService/GetManifestsWithFiles";
+const WATCH: &str = "/application.ApplicationService/WatchResourceTree";
+
+async fn grpc(home: &Home, client: &Client<'_>, path: &str, messages: &[Value]) -> Answered {
+    let mut request = call(path, "application/grpc", messages);
+    request.headers_mut().insert("authorization", client.bearer().parse().unwrap());
+    answered(path, home.server.http2(request).await).await
+}
+
+fn config(name: &str, namespace: &str) -> Value {
+    let namespace = if namespace.is_empty() { json!({}) } else { json!({"namespace": namespace}) };
+    let mut object = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": namespace});
+    object["metadata"]["name"] = name.into();
+    object
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn api_145_pairs_of_one_object_are_compared_and_others_refused() {
+    let home = changing().start().await;
+    let (admin, kim) = (home.account("admin"), home.account("kim"));
+    kim.ok("POST", APPS, &app("web", "shop")).await;
+    let item = |live: &Value| {
+        let live = if live.is_null() { "null".to_owned() } else { live.to_string() };
+        json!({"kind": "ConfigMap", "namespace": "web", "name": "a", "liveState": live})
+    };
+    let ask = async |items: Value, targets: Value| {
+        let query = json!({"appName": "web", "liveResources": items, "targetManifests": targets});
+        grpc(&home, &kim, DIFF, &[query]).await
+    };
+    let live = config("a", "web");
+    // A manifest without a namespace is one of that of the item; nothing is `null`, or no text.
+    let same = ask(json!([item(&live)]), json!([config("a", "").to_string()])).await;
+    assert_eq!((same.status.as_str(), &same.messages[0]["modified"]), ("0", &json!(false)), "{same:?}");
+    let several = json!([item(&live), item(&Value::Null), item(&live)]);
+    let made = ask(several, json!([live.to_string(), live.to_string(), ""])).await;
+    let modified: Vec<&Value> =
+        made.messages[0]["items"].as_array().unwrap().iter().map(|item| &item["modified"]).collect();
+    assert_eq!(modified, [&json!(false), &json!(true), &json!(true)], "{made:?}");
+    assert_eq!(made.messages[0]["modified"], true);
+    let secret = json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "a", "namespace": "web"}});
+    for (live, target, text) in [
+        (config("b", "web"), config("a", "web"), "name mismatch: "),
+        (config("a", "web"), config("a", "kube-system"), "namespace mismatch: "),
+        (config("a", "other"), config("a", "web"), "namespace mismatch: "),
+        (config("a", "web"), secret.clone(), "kind mismatch: "),
+        (secret, config("a", "web"), "kind mismatch: "),
+        (config("a", "web"), json!([]), "the target manifest of /ConfigMap/web/a is no object"),
+    ] {
+        let refused = ask(json!([item(&live)]), json!([target.to_string()])).await;
+        assert!(refused.status == "3" && refused.text.starts_with(text), "{text}: {refused:?}");
+    }
+    let uneven = ask(json!([item(&config("a", "web"))]), json!([])).await;
+    assert!(uneven.status == "3" && uneven.text.contains("are pairs"), "{uneven:?}");
+    let unreadable = ask(json!([item(&config("a", "web"))]), json!(["{\"data\": hunter2"])).await;
+    assert!(unreadable.status == "3" && !unreadable.text.contains("hunter2"), "{unreadable:?}");
+    let many = vec![json!({}); 1_001];
+    let many = ask(json!(many), json!(vec!["null"; 1_001])).await;
+    assert!(many.status == "3" && many.text.contains("1000"), "{many:?}");
+    let unknown = grpc(&home, &admin, DIFF, &[json!({"appName": "none"})]).await;
+    assert_eq!((unknown.status.as_str(), unknown.text.as_str()), ("7", "permission denied"));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn api_137_a_watch_tells_of_a_tree_when_it_is_another() {
+    let known = Arc::<Known>::default();
+    let shows: Arc<Known> = Arc::clone(&known);
+    let home = changing().live(shows).start().await;
+    let (kim, admin) = (home.account("kim"), home.account("admin"));
+    kim.ok("POST", APPS, &app("web", "shop")).await;
+    let mut request = call(WATCH, "application/grpc", &[json!({"applicationName": "web"})]);
+    request.headers_mut().insert("authorization", kim.bearer().parse().unwrap());
+    let mut reading = Reading::of(WATCH, home.server.http2(request).await.into_body());
+    crate::home::until(|| known.trees.receiver_count() > 0).await;
+    // Two changes, of which the first changed nothing: one message, of the second.
+    known.trees.send_replace(2);
+    known.trees.send_replace(3);
+    let tree = reading.next().await;
+    assert_eq!(tree["nodes"][0]["uid"], "v", "{tree}");
+    // Whoever may not see it any longer is told so with the next change.
+    admin.ok("DELETE", &format!("{APPS}/web?cascade=false"), &Value::Null).await;
+    admin.until(&format!("{APPS}/web"), 403).await;
+    known.trees.send_replace(4);
+    let rest = reading.body.collect().await.unwrap();
+    assert_eq!(rest.trailers().unwrap()["grpc-status"], "7");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn api_137_the_tree_of_somebody_else_is_not_watched() {
+    let home = changing().start().await;
+    let kim = home.account("kim");
+    let answer = grpc(&home, &kim, WATCH, &[json!({"applicationName": "web"})]).await;
+    assert_eq!((answer.status.as_str(), answer.text.as_str()), ("7", "permission denied"));
+}
+
+/// SHA-256 of `abc`.
+const ABC: &str = "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad";
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn api_147_files_are_what_their_checksum_says_or_nothing_is_rendered() {
+    let home = changing().start().await;
+    let (kim, bo) = (home.account("kim"), home.account("bo"));
+    kim.ok("POST", APPS, &app("web", "shop")).await;
+    let query = |checksum: &str| json!({"query": {"name": "web", "checksum": checksum}});
+    let chunk = |text: &str| json!({"chunk": {"chunk": text}});
+    let whole = [query(ABC), chunk("YWI="), chunk("Yw==")];
+    for client in [&kim, &bo] {
+        let made = grpc(&home, client, FILES, &whole).await;
+        assert_eq!(made.messages, [json!({"manifests": ["{\"kind\":\"Pod\",\"bytes\":3}"]})], "{made:?}");
+    }
+    for (messages, text) in [
+        (vec![], "the first message has to be a query"),
+        (vec![chunk("YWI=")], "the first message has to be a query"),
+        (vec![query(ABC), query(ABC)], "messages after the query have to be chunks"),
+        (vec![query(ABC), chunk("")], "a chunk is empty"),
+        (vec![query(ABC), chunk("YWI=")], "the checksum of the files is fb8e20fc"),
+        (vec![query("")], "the checksum of the files is e3b0c442"),
+    ] {
+        let refused = grpc(&home, &kim, FILES, &messages).await;
+        assert!(refused.status == "3" && refused.text.starts_with(text), "{text}: {refused:?}");
+    }
+    let hidden = [json!({"query": {"name": "none", "checksum": ABC}}), chunk("YWI=")];
+    let refused = grpc(&home, &kim, FILES, &hidden).await;
+    assert_eq!((refused.status.as_str(), refused.text.as_str()), ("7", "permission denied"));
+}
+
+/// Messages of an answer, one after the other.
+struct Reading {
+    path: &'static str,
+    body: Incoming,
+    read: Vec<u8>,
+}
+
+impl Reading {
+    fn of(path: &'static str, body: Incoming) -> Self {
+        Self { path, body, read: Vec::new() }
+    }
+
+    async fn next(&mut self) -> Value {
+        loop {
+            let length = |read: &[u8]| u32::from_be_bytes(read[1..5].try_into().unwrap()) as usize + 5;
+            if self.read.len() >= 5 && self.read.len() >= length(&self.read) {
+                let message: Vec<u8> = self.read.drain(..length(&self.read)).collect();
+                return crate::support::messages(self.path, &message).0.remove(0);
+            }
+            self.read.extend(self.body.frame().await.unwrap().unwrap().into_data().unwrap());
+        }
+    }
+}
