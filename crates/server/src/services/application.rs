@@ -6,6 +6,7 @@ mod health;
 mod list;
 mod logs;
 mod operation;
+mod page;
 mod predicted;
 mod requests;
 mod resources;

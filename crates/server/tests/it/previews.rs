@@ -137,6 +137,84 @@ async fn api_147_files_are_what_their_checksum_says_or_nothing_is_rendered() {
     assert_eq!((refused.status.as_str(), refused.text.as_str()), ("7", "permission denied"));
 }
 
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn ui_1100_pages_and_counts_are_alike_over_rest_and_grpc() {
+    let home = changing().start().await;
+    let (kim, admin) = (home.account("kim"), home.account("admin"));
+    for name in ["a", "b", "c"] {
+        kim.ok("POST", APPS, &app(name, "shop")).await;
+    }
+    let theirs = json!({"metadata": {"name": "theirs"}, "spec": {"project": "default",
+        "source": {"repoURL": "https://git/r", "path": "web"},
+        "destination": {"server": "https://kubernetes.default.svc", "namespace": "web"}}});
+    admin.ok("POST", APPS, &theirs).await;
+    let rest = kim.ok("GET", &format!("{APPS}?limit=2&search=WEB&order=desc"), &Value::Null).await;
+    let names = names_of;
+    assert_eq!(
+        (names(&rest).as_slice(), &rest["stats"]["total"]),
+        (&["c".to_owned(), "b".to_owned()][..], &json!(3))
+    );
+    assert_eq!(rest["metadata"]["remainingItemCount"], 1);
+    let query = json!({"limit": 2, "search": "WEB", "order": "desc"});
+    let list = "/application.ApplicationService/List";
+    let grpc = grpc(&home, &kim, list, &[query]).await.messages.remove(0);
+    assert_eq!(
+        (names(&grpc), &grpc["stats"], &grpc["metadata"]["continue"]),
+        (names(&rest), &rest["stats"], &rest["metadata"]["continue"])
+    );
+    let next = rest["metadata"]["continue"].as_str().unwrap();
+    let rest =
+        kim.ok("GET", &format!("{APPS}?limit=2&search=WEB&order=desc&continue={next}"), &Value::Null).await;
+    assert_eq!((names(&rest).as_slice(), &rest["metadata"].get("continue")), (&["a".to_owned()][..], &None));
+    let counts = |list: &Value| list["stats"]["facets"].to_string();
+    assert!(!counts(&rest).contains("default\""), "what may not be seen is not counted: {rest}");
+    let filtered = kim.ok("GET", &format!("{APPS}?filter[project]=default"), &Value::Null).await;
+    assert!(names(&filtered).is_empty() && filtered.get("stats").is_none(), "{filtered}");
+    let selected = format!("{APPS}?limit=1&fields=items.metadata.name");
+    let selected = kim.ok("GET", &selected, &Value::Null).await;
+    assert_eq!(
+        (&selected["items"], &selected["stats"]["total"]),
+        (&json!([{"metadata": {"name": "a"}}]), &json!(3))
+    );
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn api_123_what_leaves_the_filter_of_a_watch_is_gone_for_who_watches() {
+    let home = changing().start().await;
+    let kim = home.account("kim");
+    for name in ["a", "b"] {
+        kim.ok("POST", APPS, &app(name, "shop")).await;
+    }
+    let stored = |name: &str| format!("/apis/argoproj.io/v1alpha1/namespaces/argocd/applications/{name}");
+    let health = |name: &str, health: &str| {
+        let status = json!({"status": {"health": {"status": health}}});
+        crate::home::ask(&home.sim, http::Method::PATCH, &stored(name), &status);
+    };
+    health("a", "Degraded");
+    let degraded =
+        async || names_of(&kim.ok("GET", &format!("{APPS}?filter[health]=Degraded"), &Value::Null).await);
+    while degraded().await != ["a"] {}
+    let watch = "/application.ApplicationService/Watch";
+    let mut request = call(watch, "application/grpc", &[json!({"filter": {"health": "Degraded"}})]);
+    request.headers_mut().insert("authorization", kim.bearer().parse().unwrap());
+    let mut reading = Reading::of(watch, home.server.http2(request).await.into_body());
+    let mut next = async || {
+        let message = reading.next().await;
+        let name = message["application"]["metadata"]["name"].as_str().unwrap();
+        format!("{} {name}", message["type"].as_str().unwrap())
+    };
+    assert_eq!(next().await, "ADDED a");
+    health("b", "Degraded");
+    assert_eq!(next().await, "ADDED b");
+    health("a", "Healthy");
+    assert_eq!(next().await, "DELETED a");
+}
+
+fn names_of(list: &Value) -> Vec<String> {
+    let items = list["items"].as_array().unwrap().iter();
+    items.map(|item| item["metadata"]["name"].as_str().unwrap().to_owned()).collect()
+}
+
 /// Messages of an answer, one after the other.
 struct Reading {
     path: &'static str,

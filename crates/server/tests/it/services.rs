@@ -245,8 +245,9 @@ async fn api_p_fields_that_a_call_does_nothing_with_are_refused_by_name() {
     let home = setup().start().await;
     let admin = home.account("admin");
     let calls = [
-        ("/api/v1/applications?limit=5", "limit"),
-        ("/api/v1/applications?search=web", "search"),
+        ("/api/v1/applications/web?limit=5", "limit"),
+        ("/api/v1/applications/web?search=web", "search"),
+        ("/api/v1/stream/applications?limit=5", "limit"),
         ("/api/v1/applications?refresh=normal", "refresh"),
         ("/api/v1/stream/applications?sort=name", "sort"),
         ("/api/v1/applications/web?selector=a", "selector"),
