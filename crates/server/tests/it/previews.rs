@@ -238,3 +238,54 @@ impl Reading {
         }
     }
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn api_p12_the_server_says_what_it_is_and_how_it_is_to_whoever_is_logged_in() {
+    let home = changing().start().await;
+    let (kim, nobody) = (home.account("kim"), home.nobody());
+    let health = "/grpc.health.v1.Health/Check";
+    let check = async |client: &Client<'_>, service: &str| {
+        grpc(&home, client, health, &[json!({"service": service})]).await
+    };
+    assert_eq!(check(&kim, "").await.messages, [json!({"status": 1})]);
+    assert_eq!(check(&kim, "version.VersionService").await.messages, [json!({"status": 1})]);
+    assert_eq!(check(&kim, "no.Such").await.status, "5");
+    assert_eq!(check(&nobody, "").await.status, "16", "API-30");
+    let mut request =
+        call("/grpc.health.v1.Health/Watch", "application/grpc", &[json!({"service": "no.Such"})]);
+    request.headers_mut().insert("authorization", kim.bearer().parse().unwrap());
+    let body = home.server.http2(request).await.into_body();
+    assert_eq!(Reading::of("/grpc.health.v1.Health/Watch", body).next().await, json!({"status": 3}));
+    let asked = [
+        json!({"host": "h", "list_services": ""}),
+        json!({"file_containing_symbol": "version.VersionService.Version"}),
+        json!({"file_containing_symbol": "version.VersionMessage.Version"}),
+        json!({"file_containing_symbol": "no.Such"}),
+        json!({"file_by_filename": "tiphys/version.proto"}),
+        json!({"file_by_filename": "no.proto"}),
+        json!({"all_extension_numbers_of_type": "version.VersionMessage"}),
+        json!({}),
+    ];
+    for path in [
+        "/grpc.reflection.v1.ServerReflection/ServerReflectionInfo",
+        "/grpc.reflection.v1alpha.ServerReflection/ServerReflectionInfo",
+    ] {
+        let answers = grpc(&home, &kim, path, &asked).await;
+        assert_eq!((answers.status.as_str(), answers.messages.len()), ("0", asked.len()), "{answers:?}");
+        let at = |nth: usize, member: &str| &answers.messages[nth][member];
+        assert_eq!((at(0, "valid_host"), &at(0, "original_request")["host"]), (&json!("h"), &json!("h")));
+        let services = at(0, "list_services_response")["service"].to_string();
+        assert!(services.contains("application.ApplicationService") && services.contains("grpc.health.v1"));
+        let files = |nth: usize| {
+            at(nth, "file_descriptor_response")["file_descriptor_proto"].as_array().map(Vec::len)
+        };
+        assert!(files(1) > Some(1), "with what it needs");
+        assert_eq!((files(2), files(4)), (Some(1), Some(1)), "what was sent is not sent again");
+        for missing in [3, 5] {
+            assert_eq!(at(missing, "error_response")["error_code"], 5);
+        }
+        assert_eq!(at(6, "all_extension_numbers_response")["base_type_name"], "version.VersionMessage");
+        assert_eq!(at(7, "error_response")["error_code"], 3);
+        assert_eq!(grpc(&home, &nobody, path, &asked).await.status, "16");
+    }
+}
