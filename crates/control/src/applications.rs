@@ -39,6 +39,8 @@ use crate::world::World;
 
 /// Pause of an application after changes of its live objects, so that a burst is one comparison.
 const LIVE_CHANGE_DELAY: Duration = Duration::from_millis(40);
+/// Changes of trees that a watch may be behind before it looks once for all of them.
+const TREES_MAX: usize = 256;
 /// Pause after an object came or went that is nobody's: the number of orphans is no hurry.
 const STRANGER_DELAY: Duration = Duration::from_secs(2);
 /// Time until an application whose round ended unexpectedly gets another one.
@@ -117,6 +119,7 @@ pub(crate) fn prepare(
         monitors: Monitors::default(),
         cluster_news: Notify::new(),
         world_news: Notify::new(),
+        trees: tokio::sync::broadcast::channel(TREES_MAX).0,
     });
     Ok(Prepared { context, workers, clusters: cluster_receiver, events: event_receiver })
 }
@@ -212,6 +215,7 @@ fn application_changed(context: &Context, object: Arc<Object>) {
     let key = AppKey::new(object.namespace(), object.name());
     let old = context.store.get(&key);
     let change = context.store.upsert(object);
+    context.tree_changed(&key);
     // Before anybody works on the application.
     context.look_for_marks();
     match change {
@@ -267,6 +271,7 @@ async fn follow_clusters(
                 for instance in &applications {
                     let Some(key) = context.store.by_mark(instance) else { continue };
                     is_strange = false;
+                    context.tree_changed(&key);
                     let Some(entry) = context.store.get(&key) else { continue };
                     let deleting = entry.declared.is_deleting;
                     // Descendants only matter to a deletion that waits for them.
@@ -318,6 +323,7 @@ fn stranger_changed(context: &Context, server: &SmolStr, namespace: &SmolStr) {
     }
     for key in counting {
         let Some(entry) = context.store.get(&key) else { continue };
+        context.tree_changed(&key);
         entry.memory.lock().request(Level::Recent);
         context.scheduler.enqueue_after(key, STRANGER_DELAY);
     }

@@ -11,7 +11,7 @@ use tiphys_go::fnv::fnv1a_64;
 use tiphys_lifecycle::refresh::{Intervals, Level};
 use tiphys_object::{Gvk, Object};
 use tiphys_source::{Clock, Sources};
-use tokio::sync::{Notify, mpsc};
+use tokio::sync::{Notify, broadcast, mpsc};
 
 use crate::app_key::AppKey;
 use crate::clusters::Pool;
@@ -58,6 +58,8 @@ pub(crate) struct Context {
     pub(crate) cluster_news: Notify,
     /// Told when another snapshot is in force.
     pub(crate) world_news: Notify,
+    /// Told of applications in whose trees something changed (API-137). Full: whoever is behind looks once more.
+    pub(crate) trees: broadcast::Sender<AppKey>,
 }
 
 /// Proof of life for the health endpoint: grows whenever a worker finishes an item or finds nothing to do.
@@ -94,6 +96,13 @@ impl Context {
     /// may have brought a further way.
     pub(crate) fn look_for_marks(&self) {
         self.clusters.read_by(&self.store);
+    }
+
+    /// Tells whoever watches the tree of an application that it may be another.
+    pub(crate) fn tree_changed(&self, key: &AppKey) {
+        if self.trees.receiver_count() > 0 {
+            drop(self.trees.send(key.clone()));
+        }
     }
 
     /// Sends an event about an application; never waits.

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use bytes::Bytes;
 use serde_json::Value;
 use tiphys_api::application::HealthStatus;
 use tiphys_api::{Application, ApplicationSet, repo_url};
@@ -12,6 +13,8 @@ use tiphys_lifecycle::refresh::Level;
 use tiphys_lifecycle::webhook::{Push, SetEvent};
 use tiphys_object::ResourceKey;
 use tiphys_source::Sources;
+use tokio::sync::broadcast::Receiver;
+use tokio::sync::broadcast::error::RecvError;
 
 use crate::app_key::AppKey;
 use crate::applications;
@@ -19,6 +22,7 @@ use crate::context::Context;
 use crate::control_plane::{Access, ControlPlane, StartError};
 use crate::metrics::{AppInfo, ClusterInfo, Found};
 use crate::queue::Priority;
+use crate::reconcile::predicted::{self, AskedPair};
 use crate::reconcile::resource;
 use crate::reconcile::shown::{self, ShowError};
 use crate::sets::{self, Sets};
@@ -146,6 +150,19 @@ impl Controller {
         Box::pin(shown::manifests(&self.context, &AppKey::new(namespace, name), revisions)).await
     }
 
+    /// The manifests of an application whose first repository is replaced by the files of a `tar.gz`, without secrets
+    /// (API-147).
+    ///
+    /// # Errors
+    /// When they cannot be unpacked or rendered.
+    pub async fn manifests_with_files(
+        &self,
+        (namespace, name): (&str, &str),
+        packed: Bytes,
+    ) -> Result<Vec<Value>, ShowError> {
+        Box::pin(shown::manifests_with_files(&self.context, &AppKey::new(namespace, name), packed)).await
+    }
+
     /// Whether the sources of an application can be rendered, whether it is stored or not (API-126).
     ///
     /// # Errors
@@ -168,6 +185,23 @@ impl Controller {
     /// When it cannot be compared.
     pub async fn resource_tree(&self, namespace: &str, name: &str) -> Result<Value, ShowError> {
         Box::pin(shown::resource_tree(&self.context, &AppKey::new(namespace, name))).await
+    }
+
+    /// What the API server of the destination would make of manifests of an application, without secrets (API-145).
+    ///
+    /// # Errors
+    /// When one is none of the application's, the project does not permit it, or the cluster refuses.
+    pub async fn server_side_diff(
+        &self,
+        (namespace, name): (&str, &str),
+        pairs: &[AskedPair],
+    ) -> Result<Vec<Value>, ShowError> {
+        Box::pin(predicted::server_side_diff(&self.context, &AppKey::new(namespace, name), pairs)).await
+    }
+
+    /// Changes of the tree of an application from now on.
+    pub fn tree_changes(&self, namespace: &str, name: &str) -> TreeChanges {
+        TreeChanges { key: AppKey::new(namespace, name), changes: self.context.trees.subscribe() }
     }
 
     /// A live object of an application, without secrets (API-139).
@@ -437,5 +471,27 @@ fn cluster_info(destination: &crate::clusters::Destination, wanted: &[String]) -
             .iter()
             .map(|key| (key.clone(), destination.cluster.labels.get(key).cloned().unwrap_or_default()))
             .collect(),
+    }
+}
+
+/// Tells when the tree of an application may have become another (API-137).
+#[derive(Debug)]
+pub struct TreeChanges {
+    key: AppKey,
+    changes: Receiver<AppKey>,
+}
+
+impl TreeChanges {
+    /// Waits for the next change; `None` when there are no more. Cancel-safe.
+    pub async fn next(&mut self) -> Option<()> {
+        loop {
+            match self.changes.recv().await {
+                Ok(key) if key == self.key => return Some(()),
+                Ok(_) => {}
+                // What was missed may have been ours.
+                Err(RecvError::Lagged(_)) => return Some(()),
+                Err(RecvError::Closed) => return None,
+            }
+        }
     }
 }

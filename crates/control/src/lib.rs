@@ -50,6 +50,7 @@ mod support;
 
 pub use control_plane::StartError;
 pub use controller::{Controller, ControllerOptions, Sizes};
+pub use reconcile::predicted::AskedPair;
 pub use reconcile::shown::ShowError;
 pub use scripts::Interpreters;
 pub use surroundings::{Compute, Random, Surroundings};

@@ -19,6 +19,7 @@ mod desired;
 mod live_changes;
 mod load;
 mod orphans;
+pub(crate) mod predicted;
 mod record;
 mod refresh;
 mod resolve;

@@ -38,6 +38,8 @@ pub(crate) struct TargetRequest<'a> {
     pub(crate) kind: RefreshKind,
     /// For whom is rendered.
     pub(crate) context: RenderContext,
+    /// Files that replace the repository of the first source (API-147).
+    pub(crate) upload: Option<Arc<dyn Tree>>,
     /// The effective project of the application.
     pub(crate) project: &'a AppProject,
     pub(crate) tracking: Arc<TrackingSettings>,
@@ -144,7 +146,10 @@ pub(crate) async fn load(
     // All revisions before any content: one moment counts for all sources.
     for (index, planned) in planned.into_iter().enumerate() {
         let freshness = freshness(request, began, asked.insert(planned.source.repo_url.as_str()));
-        let resolved = resolve_one(request, &planned, sources, freshness).await;
+        let resolved = match request.upload.as_ref().filter(|_| index == 0) {
+            Some(upload) => uploaded(request, &planned, upload),
+            None => resolve_one(request, &planned, sources, freshness).await,
+        };
         all.push((planned, resolved.map_err(|error| error.of_source(index + 1, count))?));
     }
     for (index, (planned, resolved)) in all.iter().enumerate() {
@@ -176,6 +181,8 @@ fn objects_of(renderings: &[Arc<Held>]) -> Arc<[Arc<Object>]> {
 struct ResolvedSource {
     repository: Repository,
     revision: String,
+    /// The files, where they did not come from the repository.
+    upload: Option<Arc<dyn Tree>>,
 }
 
 type One = Option<(Arc<Held>, bool)>;
@@ -217,7 +224,22 @@ async fn resolve_one(
         }
         Content::Oci => sources.resolve_artifact(&repository, revision, freshness).await.map_err(failed)?,
     };
-    Ok(ResolvedSource { repository, revision })
+    Ok(ResolvedSource { repository, revision, upload: None })
+}
+
+/// A source whose files were sent along: they are their own revision.
+fn uploaded(
+    request: &TargetRequest<'_>,
+    planned: &PlannedSource<'_>,
+    upload: &Arc<dyn Tree>,
+) -> Result<ResolvedSource, TargetError> {
+    if !matches!(planned.content, Content::Git) {
+        let text = "files replace those of a git repository; the first source is none";
+        return Err(TargetError::Manifests(text.to_owned()));
+    }
+    let repository = request.world.repository(&planned.source.repo_url, request.project.name());
+    let repository = repository.map_err(TargetError::Manifests)?;
+    Ok(ResolvedSource { repository, revision: upload.id().to_owned(), upload: Some(Arc::clone(upload)) })
 }
 
 /// The files of a source at its revision.
@@ -227,7 +249,10 @@ async fn tree_of(
     resolved: &ResolvedSource,
     sources: &Sources,
 ) -> Result<Arc<dyn Tree>, TargetError> {
-    let ResolvedSource { repository, revision } = resolved;
+    let ResolvedSource { repository, revision, upload } = resolved;
+    if let Some(upload) = upload {
+        return Ok(Arc::clone(upload));
+    }
     let hard = request.kind == RefreshKind::Hard;
     let tree = match planned.content {
         Content::Git => sources.tree(repository, revision).await,

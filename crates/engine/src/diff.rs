@@ -6,11 +6,12 @@
 //! the documents: it stops at the first sign that nothing would change, which is what almost every pair of a
 //! refresh is.
 //!
-//! Trees are taken by value and handed on (DEP-61). Server-side diff is not here: its prediction comes from the
-//! API server.
+//! Trees are taken by value and handed on (DEP-61). Where the API server made the prediction, [`diff_predicted`]
+//! compares it (ENG-88); rounds do not ask for one, the API does (API-145).
 
 mod equal;
 mod prepare;
+mod server_side;
 mod structured;
 mod three_way;
 mod unchanged;
@@ -23,6 +24,7 @@ use crate::normalize::{CompareOptions, IgnoreError, IgnoreRules};
 
 pub use equal::{is_equal, paths};
 pub(crate) use prepare::fold_string_data;
+pub use server_side::{NoRecord, diff_predicted};
 pub use three_way::DiffError;
 
 /// Settings of comparisons, system-wide and of one application.

@@ -59,6 +59,12 @@ pub struct Entry {
     pub repository: SmolStr,
     /// Where it goes.
     pub destination: Destination,
+    /// Its health, as its status says.
+    pub health: SmolStr,
+    /// Whether it is in sync, as its status says.
+    pub sync: SmolStr,
+    /// When it was created.
+    pub created: SmolStr,
     /// The JSON of an answer.
     pub json: PackedText,
 }
@@ -84,6 +90,9 @@ impl Entry {
             labels: object.metadata().labels.clone(),
             repository: source.into(),
             destination: app.spec.destination.clone(),
+            health: app.status.health.status.as_str().into(),
+            sync: app.status.sync.status.as_str().into(),
+            created: object.metadata().creation_timestamp.clone(),
             json: PackedText::plain(json.into()).packed(),
         })
     }

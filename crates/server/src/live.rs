@@ -20,6 +20,17 @@ use crate::catalog::AppKey;
 /// Lines of a log.
 pub type Lines = BoxStream<'static, Result<Bytes, Status>>;
 
+/// A pair that a dry run is asked about (API-145). What is named is the same in all of it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Pair {
+    /// What it is.
+    pub key: ResourceKey,
+    /// The live object as the caller was shown it.
+    pub live: Option<Value>,
+    /// The manifest.
+    pub target: Option<Value>,
+}
+
 /// Answers about sources and destinations of applications. Nothing of them holds secrets.
 pub trait Live: Send + Sync {
     /// Whether the sources of an application can be rendered, whether it is stored or not; else what is wrong, in the
@@ -32,12 +43,30 @@ pub trait Live: Send + Sync {
     /// What an application manages, desired and live: a list of `ResourceDiff`.
     fn managed<'a>(&'a self, key: &'a AppKey) -> BoxFuture<'a, Result<Vec<Value>, Status>>;
 
+    /// Compares pairs by dry runs at the destination, where the project permits that: a list of `ResourceDiff`, in their
+    /// order.
+    fn server_side_diff<'a>(
+        &'a self,
+        key: &'a AppKey,
+        pairs: &'a [Pair],
+    ) -> BoxFuture<'a, Result<Vec<Value>, Status>>;
+
+    /// Tells when the tree of an application may have become another, from now on.
+    fn tree_changes(&self, key: &AppKey) -> BoxStream<'static, ()>;
+
     /// The manifests of the sources, at the revisions that were compared last or at others, by the position of their
     /// source.
     fn manifests<'a>(
         &'a self,
         key: &'a AppKey,
         revisions: &'a [(usize, String)],
+    ) -> BoxFuture<'a, Result<Vec<Value>, Status>>;
+
+    /// The manifests with the files of a `tar.gz` in place of the first source's repository (API-147).
+    fn manifests_with_files<'a>(
+        &'a self,
+        key: &'a AppKey,
+        packed: Bytes,
     ) -> BoxFuture<'a, Result<Vec<Value>, Status>>;
 
     /// A live object of an application.

@@ -13,9 +13,11 @@ mod certificate;
 mod cluster;
 mod context;
 mod events;
+mod health;
 mod links;
 mod notification;
 mod project;
+mod reflection;
 mod repository;
 mod request;
 mod session;
@@ -101,6 +103,9 @@ impl Services {
         match service {
             "version.VersionService" => Ok(version::version(&context)),
             "cluster.SettingsService" => settings::call(&context, method),
+            "application.ApplicationService" if method == "GetManifestsWithFiles" => {
+                application::manifests_with_files(&context, request::several(method, requests)?).await
+            }
             "application.ApplicationService" => {
                 application::call(&context, method, request::one(method, requests)?).await
             }
@@ -131,6 +136,10 @@ impl Services {
             "notification.NotificationService" => notification::call(&context, method),
             "gpgkey.GPGKeyService" => {
                 certificate::keys(&context, method, request::one(method, requests)?).await
+            }
+            "grpc.health.v1.Health" => health::call(&context, method, request::one(method, requests)?),
+            "grpc.reflection.v1.ServerReflection" | "grpc.reflection.v1alpha.ServerReflection" => {
+                Ok(reflection::call(&context, request::several(method, requests)?))
             }
             _ => Err(unimplemented(path)),
         }

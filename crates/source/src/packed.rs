@@ -128,6 +128,21 @@ impl PackedFiles {
         .await
     }
 
+    /// The files of an archive that nobody keeps, of at most so many bytes: it goes with them (API-147).
+    pub(crate) async fn uploaded(
+        &self,
+        packed: bytes::Bytes,
+        content_max: u64,
+    ) -> Result<Arc<dyn Tree>, SourceError> {
+        let (place, directory) = (self.place().await?, self.directory.clone());
+        long(move || {
+            std::fs::write(&place, &packed).map_err(|error| disk(&error))?;
+            let tree = ArchiveTree::unpack(&place, Packing::Gzip, content_max, &directory);
+            Ok(Arc::new(tree.map_err(of_archive)?) as Arc<dyn Tree>)
+        })
+        .await
+    }
+
     /// The files of an archive.
     pub(crate) async fn tree(
         &self,
@@ -149,11 +164,7 @@ impl PackedFiles {
             }
             let tree = ArchiveTree::unpack(&file.path, packing, bytes_max, &directory);
             let tree = if below_top { tree.and_then(ArchiveTree::below_top) } else { tree };
-            tree.map(Arc::new).map_err(|error| match error {
-                ArchiveError::Exceeded(text) => SourceError::Exhausted { text },
-                ArchiveError::Disk(_) => SourceError::Cache { text: error.to_string() },
-                error => SourceError::Malformed { text: error.to_string() },
-            })
+            tree.map(Arc::new).map_err(of_archive)
         })
         .await?;
         let mut trees = self.trees.lock();
@@ -180,6 +191,14 @@ fn digest_of(path: &Path) -> Result<String, SourceError> {
 
 fn damaged() -> SourceError {
     SourceError::Cache { text: "a file of the cache was damaged and is fetched again".to_owned() }
+}
+
+fn of_archive(error: ArchiveError) -> SourceError {
+    match error {
+        ArchiveError::Exceeded(text) => SourceError::Exhausted { text },
+        ArchiveError::Disk(_) => SourceError::Cache { text: error.to_string() },
+        error => SourceError::Malformed { text: error.to_string() },
+    }
 }
 
 fn disk(error: &std::io::Error) -> SourceError {

@@ -10,6 +10,7 @@ mod plugins;
 mod reach;
 mod signatures;
 mod tools;
+mod uploads;
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;

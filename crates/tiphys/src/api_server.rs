@@ -4,19 +4,21 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use axum::Router;
+use bytes::Bytes;
 use futures::future::BoxFuture;
+use futures::stream::BoxStream;
 use futures::{FutureExt as _, StreamExt as _};
 use serde_json::{Value, json};
 use tiphys_api::application::HealthStatus;
 use tiphys_api::{Application, ApplicationSet};
 use tiphys_cluster::{Connection, LogQuery, PatchKind, Removal};
-use tiphys_control::{Controller, ShowError};
+use tiphys_control::{AskedPair, Controller, ShowError};
 use tiphys_engine::actions::Action;
 use tiphys_object::ResourceKey;
 use tiphys_server::call::Status;
 use tiphys_server::catalog::AppKey;
 use tiphys_server::http::Handler;
-use tiphys_server::live::{Lines, Live};
+use tiphys_server::live::{Lines, Live, Pair};
 use tiphys_server::process::{Others, Server, ServerOptions};
 use tiphys_server::services::Build;
 use tiphys_wire::status::Code;
@@ -61,12 +63,45 @@ impl Live for Shows {
         async move { self.0.managed(&key.namespace, &key.name).await.map_err(|error| status(&error)) }.boxed()
     }
 
+    fn server_side_diff<'a>(
+        &'a self,
+        key: &'a AppKey,
+        pairs: &'a [Pair],
+    ) -> BoxFuture<'a, Result<Vec<Value>, Status>> {
+        let asked = |pair: &Pair| AskedPair {
+            key: pair.key.clone(),
+            live: pair.live.clone(),
+            target: pair.target.clone(),
+        };
+        let pairs: Vec<AskedPair> = pairs.iter().map(asked).collect();
+        async move { self.0.server_side_diff(named(key), &pairs).await.map_err(|error| status(&error)) }
+            .boxed()
+    }
+
+    fn tree_changes(&self, key: &AppKey) -> BoxStream<'static, ()> {
+        let changes = self.0.tree_changes(&key.namespace, &key.name);
+        futures::stream::unfold(
+            changes,
+            |mut changes| async move { changes.next().await.map(|()| ((), changes)) },
+        )
+        .boxed()
+    }
+
     fn manifests<'a>(
         &'a self,
         key: &'a AppKey,
         revisions: &'a [(usize, String)],
     ) -> BoxFuture<'a, Result<Vec<Value>, Status>> {
         async move { self.0.manifests(named(key), revisions).await.map_err(|error| status(&error)) }.boxed()
+    }
+
+    fn manifests_with_files<'a>(
+        &'a self,
+        key: &'a AppKey,
+        packed: Bytes,
+    ) -> BoxFuture<'a, Result<Vec<Value>, Status>> {
+        async move { self.0.manifests_with_files(named(key), packed).await.map_err(|error| status(&error)) }
+            .boxed()
     }
 
     fn resource<'a>(

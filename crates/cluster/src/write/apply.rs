@@ -215,6 +215,23 @@ impl Writer {
         finished(resource, target, Outcome::ServerSideApplied, &answer)
     }
 
+    /// What a server-side apply would make of an object, by the API server itself; nothing is changed (ENG-88). The
+    /// answer has the whole record of owners.
+    ///
+    /// # Errors
+    /// When the server refuses.
+    pub async fn predict(&self, permit: &Permit, desired: &Value) -> Result<Value, ApiError> {
+        let target = Target::of(desired);
+        let resource = self.place_permitted(permit, &target).await?;
+        let options = ApplyOptions { is_unvalidated: true, ..ApplyOptions::default() };
+        let path = write_path(&resource.object_path(&target.namespace, &target.name)?, &options);
+        let mut body = desired.clone();
+        access::metadata_mut(&mut body).remove("managedFields");
+        let path = format!("{path}&force=true&dryRun=All");
+        let answer = self.send(permit, "predict", Method::PATCH, &path, &body, APPLY_PATCH).await?;
+        serde_json::from_slice(&answer.bytes).map_err(|error| ApiError::malformed("predict", &error))
+    }
+
     async fn replace_once(
         &self,
         permit: &Permit,

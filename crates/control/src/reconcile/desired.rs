@@ -4,7 +4,8 @@ use std::sync::Arc;
 
 use tiphys_api::application::{Application, ApplicationSource};
 use tiphys_api::names::annotation;
-use tiphys_lifecycle::refresh::{Level, Refresh, RefreshKind};
+use tiphys_lifecycle::refresh::{Level, Reason, Refresh, RefreshKind};
+use tiphys_render::Tree;
 use tiphys_render::plan::RenderContext;
 
 use super::load::AppContext;
@@ -87,6 +88,39 @@ pub(super) async fn load(
     })
 }
 
+/// The targets of the spec with files in place of the first source's repository; nothing is remembered (API-147).
+pub(super) async fn load_uploaded(
+    cx: &AppContext<'_>,
+    resolved: &Resolved,
+    upload: Arc<dyn Tree>,
+) -> Result<Targets, Unavailable> {
+    let failed = |error: &dyn std::fmt::Display| Unavailable::Failed(error.to_string());
+    check_hydrator(&cx.app).map_err(|text| failed(&text))?;
+    // What comes with a call has no signature to verify, as what comes with an operation (REP-202).
+    if wants_signature(cx, resolved) {
+        return Err(failed(&LOCAL_WITHOUT_SIGNATURE));
+    }
+    let refresh = Refresh { level: Level::Recent, kind: RefreshKind::Normal, reason: Reason::Internal };
+    let mut request = target_request(cx, resolved, refresh, cx.app.sources(), &[]);
+    request.upload = Some(upload);
+    let request = targets::admit(request).map_err(|error| failed(&error))?;
+    load_sources(cx, &request, false).await.map_err(|error| match error {
+        TargetError::Busy(_) => Unavailable::Busy,
+        error => failed(&error),
+    })
+}
+
+const LOCAL_WITHOUT_SIGNATURE: &str = "Cannot use local manifests when source integrity is enforced";
+
+/// Whether any source has to be signed, or nobody can say.
+fn wants_signature(cx: &AppContext<'_>, resolved: &Resolved) -> bool {
+    let wants = |source: &ApplicationSource| {
+        let rule = cx.world.signature_rule(&resolved.project, &source.repo_url);
+        !matches!(rule, Ok(None))
+    };
+    cx.app.sources().iter().any(wants)
+}
+
 /// Manifests that came with an operation instead of those of the sources (CTL-42).
 pub(super) async fn load_local(
     cx: &AppContext<'_>,
@@ -96,12 +130,8 @@ pub(super) async fn load_local(
 ) -> Result<Targets, Unavailable> {
     let failed = |error: String| Unavailable::Failed(format!("Failed to load local manifests: {error}"));
     // What comes with an operation has no signature to verify (REP-202).
-    let wants_signature = |source: &ApplicationSource| {
-        let rule = cx.world.signature_rule(&resolved.project, &source.repo_url);
-        !matches!(rule, Ok(None))
-    };
-    if cx.app.sources().iter().any(wants_signature) {
-        return Err(failed("Cannot use local manifests when source integrity is enforced".to_owned()));
+    if wants_signature(cx, resolved) {
+        return Err(failed(LOCAL_WITHOUT_SIGNATURE.to_owned()));
     }
     let stamp = Stamp {
         tracking: Arc::clone(&cx.tracking),
@@ -164,6 +194,7 @@ fn target_request<'a>(
         listed_since: cx.memory.lock().named_at,
         kind: refresh.kind,
         context,
+        upload: None,
         project: &resolved.project,
         tracking: Arc::clone(&cx.tracking),
         kinds: resolved.destination.index.discovery().snapshot(),

@@ -26,8 +26,12 @@ fn missing(cx: &AppContext<'_>, named: &ResourceKey) -> ShowError {
     ShowError::NotFound(format!("{kind} {group} {name} not found as part of application {}", cx.key.name))
 }
 
-/// What the application has, with everything below it: by its marks, and what its status lists.
-fn nodes(cx: &AppContext<'_>, resolved: &Resolved, listed: impl Fn(&ResourceKey) -> bool) -> Vec<TreeNode> {
+/// What the application manages: by its marks, and what its status lists.
+fn roots(
+    cx: &AppContext<'_>,
+    resolved: &Resolved,
+    listed: impl Fn(&ResourceKey) -> bool,
+) -> Vec<ResourceKey> {
     let index = &resolved.destination.index;
     let previous = cx.previous();
     let ownership = cx.ownership(&previous);
@@ -35,7 +39,17 @@ fn nodes(cx: &AppContext<'_>, resolved: &Resolved, listed: impl Fn(&ResourceKey)
     let owned = owned.objects.iter().filter(|object| ownership.owns(object)).map(|object| object.key());
     let mut roots: Vec<ResourceKey> = owned.collect();
     roots.extend(cx.app.status.resources.iter().map(key_of).filter(listed));
-    index.tree(&roots)
+    roots
+}
+
+/// Whether a resource is one that the application manages itself.
+pub(super) fn is_managed(cx: &AppContext<'_>, resolved: &Resolved, named: &ResourceKey) -> bool {
+    roots(cx, resolved, |key| key == named).contains(named)
+}
+
+/// The same with everything below it.
+fn nodes(cx: &AppContext<'_>, resolved: &Resolved, listed: impl Fn(&ResourceKey) -> bool) -> Vec<TreeNode> {
+    resolved.destination.index.tree(&roots(cx, resolved, listed))
 }
 
 /// The node of a resource, as it was seen last.
@@ -75,7 +89,7 @@ fn shown(cx: &AppContext<'_>, object: &Object) -> Result<Value, ShowError> {
 }
 
 /// Words about a failed change; those about a Secret tell nothing of it (API-140).
-fn failed(word: &str, key: &ResourceKey, error: &ApiError) -> ShowError {
+pub(super) fn failed(word: &str, key: &ResourceKey, error: &ApiError) -> ShowError {
     if key.kind == "Secret" && key.group.is_empty() {
         return ShowError::Failed(format!("failed to {word} Secret {}/{}", key.namespace, key.name));
     }

@@ -6,6 +6,7 @@
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
 
+use bytes::Bytes;
 use jiff::Timestamp;
 use parking_lot::Mutex;
 use serde_json::{Map, Value, json};
@@ -27,7 +28,7 @@ use super::load::{self, AppContext, Others};
 use super::resolve::{self, Resolved, Unresolved};
 use crate::app_key::AppKey;
 use crate::context::Context;
-use crate::memory::AppMemory;
+use crate::memory::{AppMemory, Targets};
 use crate::queue::Priority;
 use crate::scripts::Programs;
 
@@ -176,7 +177,26 @@ pub(crate) async fn manifests(
         place.clone_from(revision);
     }
     let targets = desired::load(&cx, &resolved, wanted(&cx, &revisions)).await?;
-    let mask = mask(&cx);
+    shown_targets(&cx, &targets)
+}
+
+/// The same with files in place of the first source's repository: a `tar.gz` (API-147).
+pub(crate) async fn manifests_with_files(
+    controller: &Context,
+    key: &AppKey,
+    packed: Bytes,
+) -> Result<Vec<Value>, ShowError> {
+    let cx = begin(controller, key)?;
+    let resolved = resolved(&cx).await?;
+    let upload = controller.sources.uploaded(packed).await;
+    let upload = upload.map_err(|error| ShowError::Failed(error.to_string()))?;
+    let targets = desired::load_uploaded(&cx, &resolved, upload).await?;
+    shown_targets(&cx, &targets)
+}
+
+/// Targets without secrets.
+fn shown_targets(cx: &AppContext<'_>, targets: &Targets) -> Result<Vec<Value>, ShowError> {
+    let mask = mask(cx);
     let mut shown = Vec::with_capacity(targets.objects.len());
     for object in targets.objects.iter() {
         let mut value = value_of(object)?;

@@ -3,11 +3,12 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use base64::Engine as _;
 use http::Method;
 use serde_json::{Value, json};
 use tiphys_cluster::Removal;
 use tiphys_cluster::{LogQuery, PatchKind};
-use tiphys_control::ShowError;
+use tiphys_control::{AskedPair, ShowError};
 use tiphys_object::ResourceKey;
 
 use crate::world::World;
@@ -145,4 +146,118 @@ async fn api_118_health_of_resources_is_that_of_the_last_comparison() {
     world.ask(Method::DELETE, "/apis/batch/v1/namespaces/default/jobs/worker", &Value::Null);
     world.pass(Duration::from_secs(5)).await;
     assert_eq!(health("worker").await.as_deref(), Some("Missing"));
+}
+
+fn pair(named: &ResourceKey, live: &Value, target: &Value) -> AskedPair {
+    let given = |value: &Value| Some(value.clone()).filter(|value| !value.is_null());
+    AskedPair { key: named.clone(), live: given(live), target: given(target) }
+}
+
+#[tokio::test(start_paused = true)]
+async fn api_145_a_dry_run_tells_what_an_apply_would_make_and_writes_nothing() {
+    let world = with_job().await;
+    let controller = world.controller();
+    let named = key("", "ConfigMap", "shop");
+    let target = |value: &str| {
+        json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "shop", "namespace": "default"},
+            "data": {"value": value}})
+    };
+    let live = target("what the caller saw");
+    let asked = [
+        pair(&named, &live, &target("one")),
+        pair(&named, &live, &target("two")),
+        pair(&named, &Value::Null, &target("two")),
+        pair(&named, &live, &Value::Null),
+    ];
+    let shown = controller.server_side_diff(APP, &asked).await.unwrap();
+    let modified: Vec<&Value> = shown.iter().map(|item| &item["modified"]).collect();
+    assert_eq!(modified, [&json!(false), &json!(true), &json!(true), &json!(false)], "{shown:#?}");
+    let state = |nth: usize, member: &str| -> Value {
+        serde_json::from_str(shown[nth][member].as_str().unwrap()).unwrap()
+    };
+    assert_eq!(
+        (&state(1, "liveState")["data"]["value"], &state(1, "targetState")["data"]["value"]),
+        (&json!("one"), &json!("two"))
+    );
+    assert!(state(1, "targetState").pointer("/metadata/managedFields").is_none());
+    assert_eq!((state(2, "liveState"), state(3, "targetState")), (Value::Null, Value::Null));
+    world.pass(MOMENT).await;
+    assert_eq!(world.value(), "one", "nothing was written");
+    // What is none of the application's is not read, whatever manifest is sent along.
+    let stranger = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "stranger"}, "data": {"a": "b"}});
+    world.ask(Method::POST, "/api/v1/namespaces/default/configmaps", &stranger);
+    world.pass(MOMENT).await;
+    let asked = [pair(&key("", "ConfigMap", "stranger"), &stranger, &stranger)];
+    let refused = controller.server_side_diff(APP, &asked).await.unwrap_err();
+    assert!(matches!(&refused, ShowError::Denied(text) if text.contains("is not managed")), "{refused}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn inv_6_a_dry_run_asks_the_project() {
+    let world = with_job().await;
+    world.project(
+        "strict",
+        &json!({"sourceRepos": ["*"], "destinations": [{"server": "*", "namespace": "*"}],
+            "namespaceResourceBlacklist": [{"group": "", "kind": "ConfigMap"}]}),
+    );
+    world.create_with(&json!({"spec": {"project": "strict"}}));
+    world.pass(MOMENT).await;
+    let named = key("", "ConfigMap", "shop");
+    let object = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "shop", "namespace": "default"}});
+    let refused =
+        world.controller().server_side_diff(APP, &[pair(&named, &object, &object)]).await.unwrap_err();
+    assert_eq!(
+        refused,
+        ShowError::Denied("resource :ConfigMap is not permitted in project strict".to_owned())
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn api_137_whoever_follows_a_tree_is_told_of_changes_below_its_objects() {
+    let world = with_job().await;
+    let mut changes = world.controller().tree_changes(APP.0, APP.1);
+    let mut others = world.controller().tree_changes(APP.0, "other");
+    let (_, pod) = world.controller().pods(APP, &key("batch", "Job", "worker")).await.unwrap().remove(0);
+    world.ask(Method::DELETE, &format!("/api/v1/namespaces/default/pods/{pod}"), &Value::Null);
+    world.pass(MOMENT).await;
+    assert_eq!(tokio::time::timeout(MOMENT, changes.next()).await, Ok(Some(())));
+    assert!(tokio::time::timeout(MOMENT, others.next()).await.is_err(), "nobody else's");
+}
+
+/// `tar.gz`: a ConfigMap and a Secret in `shop/sent.yaml`.
+const SENT: &str = "H4sIAAAAAAACA+3SsU7DMBDGcc9+Cr9AIIlShqywMiF1P1E3tUjsyHZaIZR3x5SKAZURFv6/5U6fdXeL0yHMt8n6fPMq06h+RV3c\
+    dd25Ft9r3XbtV3/Om3qzaZSp1R9YUpZYzqv/SWa3tTG54HtzbPSL87ve3Ae/d8OjzHqyWXaSpTdvXibbm4+vsupLdJRxKZmMwQ+r\
+    rqpKX133ZJ+jzT/tSjk6Pzx8PsyS0inEMnRYfLaxXbUCAAAAAAAAAAAAAAAAAFzxDs7+AJcAKAAA";
+/// The same file as `../sent.yaml`.
+const OUTSIDE: &str = "H4sIAAAAAAACA+3SsU7DMBDGcc9+Cr9AghMihqywdkJiP1ETLBInsp1WFcq7YwpiQGWEhf9vudNn3d3iur5KLuT6JNOofoktbrru\
+    XIvv1bZd+9Wf88ba5loZq/7AmrLEcl79T7L4BxeTn0NvDo1+8WHfm9s5PPlhJ4ueXJa9ZOnNa5DJ9eb9s2z6MzrIuJZMxjkMm66q\
+    Sl9cd+8eo8s/7Uo5+jDcfTwsktJxjmXoeQ3ZxXbTCgAAAAAAAAAAAAAAAABwwRsP1HdMACgAAA==";
+/// A link from `shop/sent.yaml` to `../../etc/passwd`.
+const LEADS_OUT: &str = "H4sIAAAAAAACA+3OQQrCMBQE0BzFEyRWS+4TtOBCbWki4u0NLnXdhfAeA/N3f+plXlKd7i2+yu0aNrHv8jh+uvvu33s4DjmH3SHG\
+    1DO1U1pKrc/zFuMetZW1vw8AAAAAAAAAAADwP97wOic4ACgAAA==";
+
+#[tokio::test(start_paused = true)]
+async fn api_147_files_that_are_sent_along_are_rendered_instead_of_the_repository() {
+    let world = with_job().await;
+    let controller = world.controller();
+    let send = async |packed: &str| {
+        let bytes = base64::engine::general_purpose::STANDARD.decode(packed).unwrap();
+        controller.manifests_with_files(APP, bytes.into()).await
+    };
+    let shown = send(SENT).await.unwrap();
+    let kinds: Vec<&str> = shown.iter().map(|object| object["kind"].as_str().unwrap()).collect();
+    assert_eq!(kinds, ["ConfigMap", "Secret"]);
+    assert_eq!(shown[0]["metadata"]["name"], "sent");
+    assert_eq!(shown[1]["data"]["password"], "++++++++");
+    for (packed, text) in
+        [(OUTSIDE, "illegal filepath"), (LEADS_OUT, "illegal filepath"), ("YWJj", "archive")]
+    {
+        let refused = send(packed).await.unwrap_err();
+        assert!(matches!(&refused, ShowError::Failed(it) if it.contains(text)), "{text}: {refused}");
+    }
+    // Nothing of it is remembered: the application is what its repository says.
+    world.pass(MOMENT).await;
+    assert_eq!(world.value(), "one");
+    let stored = controller.manifests(APP, &[]).await.unwrap();
+    assert!(stored.iter().all(|object| object["metadata"]["name"] != "sent"), "{stored:?}");
 }

@@ -6,9 +6,13 @@ mod health;
 mod list;
 mod logs;
 mod operation;
+mod page;
+mod predicted;
 mod requests;
 mod resources;
 mod revision;
+mod tree;
+mod upload;
 mod watch;
 mod write;
 
@@ -26,6 +30,8 @@ use super::{request, unimplemented};
 use crate::call::{Reply, Status};
 use crate::catalog::AppKey;
 
+pub(super) use upload::manifests_with_files;
+
 pub(super) async fn call(context: &Context<'_>, method: &str, message: Value) -> Result<Reply, Status> {
     match method {
         "List" => list::list(context, request::read(message)?),
@@ -42,6 +48,8 @@ pub(super) async fn call(context: &Context<'_>, method: &str, message: Value) ->
         "GetApplicationSyncWindows" => operation::windows(context, request::read(message)?).await,
         "ManagedResources" => resources::managed(context, request::read(message)?).await,
         "ResourceTree" => resources::tree(context, request::read(message)?).await,
+        "ServerSideDiff" => predicted::server_side_diff(context, request::read(message)?).await,
+        "WatchResourceTree" => tree::watch(context, request::read(message)?).await,
         "GetResource" => resources::resource(context, request::read(message)?).await,
         "PatchResource" => change::patch(context, request::read(message)?).await,
         "ListResourceActions" => change::actions(context, request::read(message)?).await,

@@ -1,5 +1,6 @@
 //! Requests as types.
 
+use futures::stream::BoxStream;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
@@ -7,11 +8,22 @@ use tiphys_wire::status::Code;
 
 use crate::call::{Requests, Status};
 
-/// The one message of a call. Methods that take a stream of them are answered by nobody yet.
+/// The one message of a call that takes one.
 pub(super) fn one(method: &str, requests: Requests) -> Result<Value, Status> {
     match requests {
         Requests::One(value) => Ok(value),
         Requests::Stream(_) => Err(super::unimplemented(method)),
+    }
+}
+
+/// The messages of a call that takes as many as come.
+pub(super) fn several(
+    method: &str,
+    requests: Requests,
+) -> Result<BoxStream<'static, Result<Value, Status>>, Status> {
+    match requests {
+        Requests::Stream(stream) => Ok(stream),
+        Requests::One(_) => Err(super::unimplemented(method)),
     }
 }
 

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use futures::future::BoxFuture;
+use futures::stream::BoxStream;
 use futures::{FutureExt as _, StreamExt as _};
 use http::Method;
 use serde_json::{Value, json};
@@ -14,16 +15,21 @@ use tiphys_cluster::{LogQuery, PatchKind, Removal};
 use tiphys_object::ResourceKey;
 use tiphys_server::call::Status;
 use tiphys_server::catalog::AppKey;
-use tiphys_server::live::{Lines, Live};
+use tiphys_server::live::{Lines, Live, Pair};
 use tiphys_wire::status::Code;
+use tokio::sync::watch;
 
 use crate::home::{Home, Setup, ask};
 
-const APPS: &str = "/api/v1/applications";
+pub(crate) const APPS: &str = "/api/v1/applications";
 const STORED: &str = "/apis/argoproj.io/v1alpha1/namespaces/argocd/applications";
 
 /// A controller that knows one thing of everything.
-struct Known;
+#[derive(Default)]
+pub(crate) struct Known {
+    /// Told of changes of trees; even numbers all have one tree.
+    pub(crate) trees: watch::Sender<u64>,
+}
 
 impl Live for Known {
     fn check_sources<'a>(&'a self, app: &'a Application) -> BoxFuture<'a, Result<(), String>> {
@@ -33,7 +39,29 @@ impl Live for Known {
     }
 
     fn tree<'a>(&'a self, key: &'a AppKey) -> BoxFuture<'a, Result<Value, Status>> {
-        async move { Ok(json!({"nodes": [{"kind": "Pod", "name": key.name, "uid": "u"}]})) }.boxed()
+        let uid = ["u", "v"][usize::from(self.trees.borrow().is_multiple_of(2)) ^ 1];
+        async move { Ok(json!({"nodes": [{"kind": "Pod", "name": key.name, "uid": uid}]})) }.boxed()
+    }
+
+    fn server_side_diff<'a>(
+        &'a self,
+        _key: &'a AppKey,
+        pairs: &'a [Pair],
+    ) -> BoxFuture<'a, Result<Vec<Value>, Status>> {
+        let shown = |pair: &Pair| {
+            let text = |value: &Option<Value>| value.as_ref().map(Value::to_string).unwrap_or_default();
+            json!({"name": pair.key.name, "liveState": text(&pair.live), "targetState": text(&pair.target),
+                "modified": pair.live != pair.target})
+        };
+        async move { Ok(pairs.iter().map(shown).collect()) }.boxed()
+    }
+
+    fn tree_changes(&self, _key: &AppKey) -> BoxStream<'static, ()> {
+        let changes = self.trees.subscribe();
+        futures::stream::unfold(changes, |mut changes| async move {
+            changes.changed().await.ok().map(|()| ((), changes))
+        })
+        .boxed()
     }
 
     fn managed<'a>(&'a self, _key: &'a AppKey) -> BoxFuture<'a, Result<Vec<Value>, Status>> {
@@ -47,6 +75,14 @@ impl Live for Known {
         revisions: &'a [(usize, String)],
     ) -> BoxFuture<'a, Result<Vec<Value>, Status>> {
         async move { Ok(vec![json!({"kind": "Pod", "at": format!("{revisions:?}")})]) }.boxed()
+    }
+
+    fn manifests_with_files<'a>(
+        &'a self,
+        _key: &'a AppKey,
+        packed: Bytes,
+    ) -> BoxFuture<'a, Result<Vec<Value>, Status>> {
+        async move { Ok(vec![json!({"kind": "Pod", "bytes": packed.len()})]) }.boxed()
     }
 
     fn resource<'a>(
@@ -144,17 +180,17 @@ impl Live for Known {
     }
 }
 
-fn setup() -> Setup {
+pub(crate) fn setup() -> Setup {
     let policy = "p, role:shop, applications, *, shop/*, allow\ng, kim, role:shop\n";
     let destinations = json!([{"server": "https://kubernetes.default.svc", "namespace": "*"}]);
     Setup::new()
         .config_map("argocd-cm", &[("accounts.kim", "login"), ("accounts.bo", "login")])
         .config_map("argocd-rbac-cm", &[("policy.csv", policy)])
         .project("shop", &json!({"sourceRepos": ["https://git/*"], "destinations": destinations}))
-        .live(Arc::new(Known))
+        .live(Arc::<Known>::default())
 }
 
-fn app(name: &str, project: &str) -> Value {
+pub(crate) fn app(name: &str, project: &str) -> Value {
     json!({"metadata": {"name": name}, "spec": {"project": project,
         "source": {"repoURL": "https://git/r", "path": "web"},
         "destination": {"server": "https://kubernetes.default.svc", "namespace": "web"}}})
@@ -333,7 +369,7 @@ async fn api_187_links_know_the_application_its_cluster_and_its_resource() {
         .config_map("argocd-cm", &settings)
         .config_map("argocd-rbac-cm", &[("policy.csv", policy)])
         .project("shop", &json!({"sourceRepos": ["https://git/*"], "destinations": destinations}))
-        .live(Arc::new(Known))
+        .live(Arc::<Known>::default())
         .start()
         .await;
     let (kim, bo) = (home.account("kim"), home.account("bo"));
@@ -355,7 +391,7 @@ async fn api_187_links_know_the_application_its_cluster_and_its_resource() {
 const DEPLOYED: &str = "namespace=web&resourceName=a&group=apps&kind=Deployment&version=v1";
 
 /// `kim` may change one Deployment, `bo` nothing but look.
-fn changing() -> Setup {
+pub(crate) fn changing() -> Setup {
     let policy = "p, kim, applications, get, shop/*, allow\np, kim, applications, create, shop/*, allow\n\
         p, kim, applications, update, shop/*, allow\np, kim, logs, get, shop/*, allow\n\
         p, kim, applications, update/apps/Deployment/web/a, shop/*, allow\n\
@@ -370,7 +406,7 @@ fn changing() -> Setup {
             &json!({"sourceRepos": ["https://git/*"],
                 "destinations": [{"server": "https://kubernetes.default.svc", "namespace": "*"}]}),
         )
-        .live(Arc::new(Known))
+        .live(Arc::<Known>::default())
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -14,6 +14,7 @@ mod grpc;
 mod home;
 mod identity;
 mod listener;
+mod previews;
 mod repositories;
 mod rest;
 mod services;

@@ -241,32 +241,13 @@ async fn api_178_api_180_host_keys_and_signing_keys_are_kept_by_administrators()
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn api_p_calls_that_nobody_answers_say_so_by_name() {
-    let home = setup().start().await;
-    let admin = home.account("admin");
-    let calls = [("GET", "/api/v1/applications/web/server-side-diff", "ServerSideDiff")];
-    for (verb, target, name) in calls {
-        let body = if verb == "POST" { json!({}) } else { Value::Null };
-        let (status, text) = admin.refused(verb, target, &body).await;
-        assert_eq!((status, text), (501, format!("{name} is not implemented")), "{target}");
-    }
-    let files = "/application.ApplicationService/GetManifestsWithFiles";
-    let mut request = call(files, "application/grpc", &[json!({"query": {"name": "web", "checksum": "x"}})]);
-    request.headers_mut().insert("authorization", admin.bearer().parse().unwrap());
-    let answer = answered(files, home.server.http2(request).await).await;
-    assert_eq!(
-        (answer.status.as_str(), answer.text.as_str()),
-        ("12", "GetManifestsWithFiles is not implemented")
-    );
-}
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn api_p_fields_that_a_call_does_nothing_with_are_refused_by_name() {
     let home = setup().start().await;
     let admin = home.account("admin");
     let calls = [
-        ("/api/v1/applications?limit=5", "limit"),
-        ("/api/v1/applications?search=web", "search"),
+        ("/api/v1/applications/web?limit=5", "limit"),
+        ("/api/v1/applications/web?search=web", "search"),
+        ("/api/v1/stream/applications?limit=5", "limit"),
         ("/api/v1/applications?refresh=normal", "refresh"),
         ("/api/v1/stream/applications?sort=name", "sort"),
         ("/api/v1/applications/web?selector=a", "selector"),

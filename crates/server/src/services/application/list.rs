@@ -12,6 +12,7 @@ use tiphys_wire::schema;
 use tiphys_wire::selection::ApplicationFields;
 use tiphys_wire::status::Code;
 
+use super::page::Paging;
 use super::requests::{Named, Query};
 use super::{access as find, health, is_enabled, namespace_of, reply_in_full, settle};
 use crate::call::{Form, Message, Pieces, Reply, Status};
@@ -34,9 +35,8 @@ impl<'c> Wanted<'c> {
     /// Reads a query.
     ///
     /// # Errors
-    /// When the selector is none, or something is asked for that lists do not do.
+    /// When the selector is none.
     pub(super) fn new(context: &'c Context<'c>, query: Query) -> Result<Self, Status> {
-        query.unused_by_lists().map_or(Ok(()), |field| Err(request::unused(field)))?;
         let selector = if query.selector.is_empty() {
             Selector::everything()
         } else {
@@ -66,23 +66,62 @@ pub(super) fn list(context: &Context<'_>, query: Query) -> Result<Reply, Status>
     if !context.parts.catalog.is_complete() {
         return Err(Status::new(Code::Unavailable, "applications are not known yet"));
     }
+    query.unused_by_lists().map_or(Ok(()), |field| Err(request::unused(field)))?;
+    let paging = Paging::read(&query)?;
     let Snapshot { entries, version } = context.parts.catalog.snapshot();
     let wanted = Wanted::new(context, query)?;
-    let shown: Arc<[Arc<Entry>]> = entries.into_iter().filter(|entry| wanted.has(entry)).collect();
+    let page = paging.of(entries.into_iter().filter(|entry| wanted.has(entry)));
+    let (shown, about): (Arc<[Arc<Entry>]>, _) =
+        (page.entries.into(), About::new(version, &page.next, page.remaining, page.stats)?);
+    let about = Arc::new(about);
     let fields = context.call().head.fields.as_ref().map(|fields| Arc::new(fields.of_applications()));
     let written = move |form| match form {
-        Form::Json => json(&shown, version, fields.clone()),
-        Form::Binary => binary(&shown, version),
+        Form::Json => json(&shown, &about, fields.clone()),
+        Form::Binary => binary(&shown, &about),
     };
     Ok(Reply::message(Message::written(Arc::new(written))))
 }
+
+/// What a list says beside its items, in both forms.
+struct About {
+    json: (Bytes, Bytes),
+    binary: (Bytes, Bytes),
+}
+
+impl About {
+    fn new(version: u64, next: &str, remaining: usize, stats: Option<Value>) -> Result<Self, Status> {
+        let mut metadata = json!({"resourceVersion": version.to_string()});
+        if let (Some(members), false) = (metadata.as_object_mut(), next.is_empty()) {
+            members.insert("continue".to_owned(), next.into());
+            members.insert("remainingItemCount".to_owned(), remaining.into());
+        }
+        let head = format!(r#"{{"metadata":{metadata},"items":["#);
+        let tail = stats.as_ref().map_or("]}".to_owned(), |stats| format!(r#"],"stats":{stats}}}"#));
+        let member = |number, name: &str, value: &Value| {
+            let id = schema().find(name).unwrap_or_else(schema::MessageId::first);
+            let bytes = encode(schema(), id, value, Secrets::Dropped).map_err(unwritable)?;
+            let mut piece = Vec::new();
+            writer::bytes(&mut piece, number, &bytes);
+            Ok::<Bytes, Status>(piece.into())
+        };
+        let first = member(1, "meta.ListMeta", &metadata)?;
+        let last = stats
+            .map(|stats| member(STATS, "v1.ApplicationListStats", &stats))
+            .transpose()?
+            .unwrap_or_default();
+        Ok(Self { json: (head.into(), tail.into()), binary: (first, last) })
+    }
+}
+
+/// The number of the member of lists with counts.
+const STATS: u32 = 1001;
 
 /// Bytes of a list that are made and sent at once.
 const PIECE_BYTES: usize = 32 << 10;
 
 /// The bytes of all, one after the other; with a selection each as far as it is selected (API-P30).
-fn json(entries: &Arc<[Arc<Entry>]>, version: u64, fields: Option<Arc<ApplicationFields>>) -> Pieces {
-    let head = format!(r#"{{"metadata":{{"resourceVersion":"{version}"}},"items":["#);
+fn json(entries: &Arc<[Arc<Entry>]>, about: &Arc<About>, fields: Option<Arc<ApplicationFields>>) -> Pieces {
+    let (head, tail) = about.json.clone();
     let (entries, mut at) = (Arc::clone(entries), 0);
     let items = std::iter::from_fn(move || {
         let mut piece = Vec::new();
@@ -104,15 +143,12 @@ fn json(entries: &Arc<[Arc<Entry>]>, version: u64, fields: Option<Arc<Applicatio
         (!piece.is_empty()).then(|| Ok(Bytes::from(piece)))
     });
     let ends = |text: Bytes| std::iter::once(Ok(text));
-    Box::new(ends(head.into()).chain(items).chain(ends(Bytes::from_static(b"]}"))))
+    Box::new(ends(head).chain(items).chain(ends(tail)))
 }
 
 /// The same for gRPC.
-fn binary(entries: &Arc<[Arc<Entry>]>, version: u64) -> Pieces {
-    let mut metadata = Vec::new();
-    writer::bytes(&mut metadata, 2, version.to_string().as_bytes());
-    let mut head = Vec::new();
-    writer::bytes(&mut head, 1, &metadata);
+fn binary(entries: &Arc<[Arc<Entry>]>, about: &Arc<About>) -> Pieces {
+    let (head, tail) = about.binary.clone();
     let (entries, mut at) = (Arc::clone(entries), 0);
     let items = std::iter::from_fn(move || {
         let entry = entries.get(at)?;
@@ -128,7 +164,7 @@ fn binary(entries: &Arc<[Arc<Entry>]>, version: u64) -> Pieces {
             piece.into()
         }))
     });
-    Box::new(std::iter::once(Ok(head.into())).chain(items))
+    Box::new(std::iter::once(Ok(head)).chain(items).chain(std::iter::once(Ok(tail))))
 }
 
 fn unreadable<E>(_error: E) -> Status {

@@ -39,27 +39,33 @@ impl Query {
         if self.project.is_empty() { &self.projects } else { &self.project }
     }
 
-    /// The first field that nothing is done with where all are listed or watched.
+    /// The first field that lists do nothing with.
     pub(super) fn unused_by_lists(&self) -> Option<&'static str> {
-        let fields = [("refresh", !self.refresh.is_empty())];
-        first(fields.into_iter().chain(self.pages()))
+        first([("refresh", !self.refresh.is_empty())].into_iter())
+    }
+
+    /// The same of watches, which have no pages.
+    pub(super) fn unused_by_watches(&self) -> Option<&'static str> {
+        first([("refresh", !self.refresh.is_empty())].into_iter().chain(self.pages()))
     }
 
     /// The same where one is asked for.
     pub(super) fn unused_by_one(&self) -> Option<&'static str> {
-        let fields = [("selector", !self.selector.is_empty()), ("repo", !self.repo.is_empty())];
+        let fields = [
+            ("selector", !self.selector.is_empty()),
+            ("repo", !self.repo.is_empty()),
+            ("search", !self.search.is_empty()),
+            ("filter", !self.filter.is_empty()),
+        ];
         first(fields.into_iter().chain(self.pages()))
     }
 
-    /// Fields of lists in pages, which this version does not have.
-    fn pages(&self) -> [(&'static str, bool); 6] {
+    fn pages(&self) -> [(&'static str, bool); 4] {
         [
             ("limit", self.limit.is_some()),
             ("continue", !self.r#continue.is_empty()),
             ("sort", !self.sort.is_empty()),
             ("order", !self.order.is_empty()),
-            ("search", !self.search.is_empty()),
-            ("filter", !self.filter.is_empty()),
         ]
     }
 }

@@ -73,7 +73,7 @@ pub(super) fn live<'c>(context: &'c Context<'_>) -> Result<&'c Arc<dyn Live>, St
 }
 
 impl Resources {
-    fn named(&self) -> Named {
+    pub(super) fn named(&self) -> Named {
         Named {
             name: self.application_name.clone(),
             app_namespace: self.app_namespace.clone(),

@@ -1,6 +1,6 @@
 //! Watches of applications (API-123, API-124).
 
-use std::collections::VecDeque;
+use std::collections::{HashSet, VecDeque};
 use std::sync::Arc;
 
 use tiphys_policy::rbac::{Request, Resource};
@@ -8,10 +8,12 @@ use tiphys_wire::status::Code;
 use tokio::sync::broadcast::Receiver;
 
 use super::list::{Wanted, event, event_in_full, watched_namespace};
+use super::page::Narrowing;
 use super::requests::Query;
 use crate::call::{Message, Reply, Status};
-use crate::catalog::{Change, ChangeKind, Entry};
+use crate::catalog::{AppKey, Change, ChangeKind, Entry};
 use crate::services::context::{Context, Owned};
+use crate::services::request;
 use crate::services::watching::{Watch, is_before, next_change, reply};
 
 /// Follows what the caller may see of what they ask for.
@@ -19,6 +21,8 @@ pub(super) fn watch(context: &Context<'_>, mut query: Query) -> Result<Reply, St
     if !context.parts.catalog.is_complete() {
         return Err(Status::new(Code::Unavailable, "applications are not known yet"));
     }
+    query.unused_by_watches().map_or(Ok(()), |field| Err(request::unused(field)))?;
+    let narrowing = Narrowing::read(&query)?;
     if !query.name.is_empty() {
         query.app_namespace = watched_namespace(context, &query);
     }
@@ -27,17 +31,37 @@ pub(super) fn watch(context: &Context<'_>, mut query: Query) -> Result<Reply, St
     let wanted = Wanted::new(context, query.clone())?;
     let is_listed = query.resource_version.is_empty() || !query.name.is_empty();
     let mut first: Vec<Arc<Entry>> = Vec::new();
-    if is_listed {
-        first = snapshot.entries.into_iter().filter(|entry| wanted.has(entry)).collect();
+    let mut told = HashSet::new();
+    let is_first = is_listed || !narrowing.is_nothing();
+    if is_first {
+        let is_wanted = |entry: &Arc<Entry>| narrowing.has(entry) && wanted.has(entry);
+        first = snapshot.entries.into_iter().filter(is_wanted).collect();
+        if !narrowing.is_nothing() {
+            told = first.iter().map(|entry| entry.key.clone()).collect();
+        }
+        if !is_listed {
+            first.clear();
+        }
         first.sort_by(|a, b| (&a.key.namespace, &a.key.name).cmp(&(&b.key.namespace, &b.key.name)));
     }
     let since: u64 = query.resource_version.parse().unwrap_or(0);
-    Ok(reply(Watching { owned: context.owned(), query, since, first: first.into(), changes }))
+    Ok(reply(Watching {
+        owned: context.owned(),
+        query,
+        narrowing,
+        told,
+        since,
+        first: first.into(),
+        changes,
+    }))
 }
 
 struct Watching {
     owned: Owned,
     query: Query,
+    narrowing: Narrowing,
+    /// What the caller knows of, where filters are set: what leaves them is gone for the caller.
+    told: HashSet<AppKey>,
     since: u64,
     first: VecDeque<Arc<Entry>>,
     changes: Receiver<Change>,
@@ -53,8 +77,11 @@ impl Watch for Watching {
                 Ok(change) => change,
                 Err(status) => return Some(Err(status)),
             };
-            if !is_before(&change.entry.version, self.since) && self.has(&change.entry) {
-                return Some(self.event(change.kind, &change.entry).await);
+            if is_before(&change.entry.version, self.since) || !self.has(&change.entry) {
+                continue;
+            }
+            if let Some(kind) = self.kind(&change) {
+                return Some(self.event(kind, &change.entry).await);
             }
         }
     }
@@ -69,6 +96,19 @@ impl Watching {
         }
         let live = self.owned.within(|context| context.parts.live.clone());
         event_in_full(kind, entry, live.as_deref()).await
+    }
+
+    /// What a change is to whoever follows what passes their filters: what comes in is new, what goes out is gone.
+    fn kind(&mut self, change: &Change) -> Option<ChangeKind> {
+        if self.narrowing.is_nothing() {
+            return Some(change.kind);
+        }
+        let key = &change.entry.key;
+        if change.kind == ChangeKind::Deleted || !self.narrowing.has(&change.entry) {
+            return self.told.remove(key).then_some(ChangeKind::Deleted);
+        }
+        let is_new = self.told.insert(key.clone());
+        Some(if is_new { ChangeKind::Added } else { ChangeKind::Modified })
     }
 
     /// Whether an application is wanted, and may be seen by the policy as it is now.

@@ -1,0 +1,108 @@
+//! Watches of the tree of an application (API-137).
+
+use std::time::Duration;
+
+use futures::StreamExt as _;
+use futures::stream::BoxStream;
+use serde_json::Value;
+use tiphys_wire::status::Code;
+use tokio::time::Instant;
+use xxhash_rust::xxh3::xxh3_64;
+
+use super::access;
+use super::requests::Named;
+use super::resources::{Resources, live};
+use crate::call::{Message, Reply, Status};
+use crate::catalog::AppKey;
+use crate::services::context::{Context, Owned};
+use crate::services::watching::{Watch, reply};
+
+/// How often a quiet watch asks whether its caller still may.
+const CHECK_INTERVAL: Duration = Duration::from_mins(1);
+/// Time that a burst of changes has to become one message.
+const SETTLE: Duration = Duration::from_millis(200);
+
+/// Tells the tree whenever it is another than before; at first nothing is told, since whoever watches has asked for it.
+pub(super) async fn watch(context: &Context<'_>, asked: Resources) -> Result<Reply, Status> {
+    let named = asked.named();
+    let found = access::cached(context, "get", &named)?;
+    let live = live(context)?;
+    // Before the first look: what changes between the two is told.
+    let changes = live.tree_changes(&found.key);
+    let told = known(live.tree(&found.key).await)?.as_ref().map(digest);
+    let owned = context.owned();
+    Ok(reply(Watching { owned, named, key: found.key, changes, told, checked: Instant::now() }))
+}
+
+/// A tree that can be told now. That a source or a cluster is in trouble is no reason to end a watch: the next change
+/// looks again.
+fn known(tree: Result<Value, Status>) -> Result<Option<Value>, Status> {
+    match tree {
+        Ok(tree) => Ok(Some(tree)),
+        Err(status) if matches!(status.code, Code::Unavailable | Code::FailedPrecondition) => Ok(None),
+        Err(status) => Err(status),
+    }
+}
+
+fn digest(tree: &Value) -> u64 {
+    xxh3_64(tree.to_string().as_bytes())
+}
+
+struct Watching {
+    owned: Owned,
+    named: Named,
+    key: AppKey,
+    changes: BoxStream<'static, ()>,
+    /// The digest of the tree that the caller knows.
+    told: Option<u64>,
+    checked: Instant,
+}
+
+impl Watch for Watching {
+    async fn next(&mut self) -> Option<Result<Message, Status>> {
+        loop {
+            let left = CHECK_INTERVAL.saturating_sub(self.checked.elapsed());
+            match tokio::time::timeout(left, self.changes.next()).await {
+                Ok(None) => return None,
+                Ok(Some(())) => {
+                    tokio::time::sleep(SETTLE).await;
+                    // What came meanwhile is part of this look.
+                    while let Some(Some(())) = futures::FutureExt::now_or_never(self.changes.next()) {}
+                    if let Err(status) = self.check() {
+                        return Some(Err(status));
+                    }
+                    match self.look().await {
+                        Ok(Some(message)) => return Some(Ok(message)),
+                        Ok(None) => {}
+                        Err(status) => return Some(Err(status)),
+                    }
+                }
+                Err(_elapsed) => {
+                    if let Err(status) = self.check() {
+                        return Some(Err(status));
+                    }
+                }
+            }
+        }
+    }
+}
+
+impl Watching {
+    /// Whether the caller is still who they were, and may still see the application: the reference asks once only.
+    fn check(&mut self) -> Result<(), Status> {
+        self.checked = Instant::now();
+        self.owned.check_session()?;
+        self.owned.within(|context| access::cached(context, "get", &self.named).map(drop))
+    }
+
+    /// The tree, when it is another.
+    async fn look(&mut self) -> Result<Option<Message>, Status> {
+        let Some(live) = self.owned.within(|context| context.parts.live.clone()) else { return Ok(None) };
+        let Some(tree) = known(live.tree(&self.key).await)? else { return Ok(None) };
+        let found = Some(digest(&tree));
+        if std::mem::replace(&mut self.told, found) == found {
+            return Ok(None);
+        }
+        Ok(Some(Message::new(tree)))
+    }
+}
