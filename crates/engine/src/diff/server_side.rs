@@ -199,6 +199,7 @@ mod tests {
         diff_predicted(predicted, live, keeps_webhooks, &options)
     }
 
+    #[expect(clippy::needless_pass_by_value, reason = "`json!` makes values")]
     fn object(metadata: Value, spec: Value) -> Value {
         json!({"apiVersion": "x/v1", "kind": "X", "metadata": metadata, "spec": spec})
     }
