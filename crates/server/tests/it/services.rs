@@ -5,7 +5,7 @@ use http_body_util::BodyExt as _;
 use serde_json::{Value, json};
 
 use crate::home::{Setup, ask};
-use crate::support::{answered, call};
+use crate::support::call;
 
 const PROJECTS: &str = "/api/v1/projects";
 const SETS: &str = "/api/v1/applicationsets";
