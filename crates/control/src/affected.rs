@@ -81,10 +81,12 @@ fn integrity(world: &World, project: &str, url: &str) -> Option<Vec<u8>> {
 }
 
 /// Beginnings of keys that have an effect, but on no comparison: on webhooks and on the API server.
-const OF_OTHERS: [&str; 13] = [
+const OF_OTHERS: [&str; 15] = [
     "webhook.",
     "additionalUrls",
     "accounts.",
+    "dex.",
+    "oidc.",
     "admin.enabled",
     "passwordPattern",
     "users.",

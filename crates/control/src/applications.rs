@@ -90,6 +90,7 @@ pub(crate) fn prepare(
     };
     let (tracker, cancel) = (plane.tracker.clone(), plane.cancel.clone());
     let jitter = surroundings.random.jitter();
+    let metrics = Metrics::new();
     let context = Arc::new(Context {
         namespace: plane.namespace.to_string(),
         store: AppStore::new(&world.tracking),
@@ -102,13 +103,14 @@ pub(crate) fn prepare(
             surroundings.compute,
             clock.clone(),
             surroundings.interpreters.evaluator(crate::scripts::JSONNET_DEADLINE),
+            metrics.mismatches.clone(),
         ),
         gates,
         home: plane.home.clone(),
         clock,
         compute: surroundings.compute,
         interpreters: surroundings.interpreters.clone(),
-        metrics: Metrics::new(),
+        metrics,
         events: event_sender,
         read_only: plane.read_only,
         progress: Progress::default(),

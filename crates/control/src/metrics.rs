@@ -85,6 +85,13 @@ pub struct WorkLabels {
     pub work: &'static str,
 }
 
+/// Labels of `tiphys_render_mismatch_total` (RND-159).
+#[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
+pub struct MismatchLabels {
+    /// `helm` or `kustomize`
+    pub tool: &'static str,
+}
+
 /// One line of `argocd_app_info`.
 #[derive(Clone, Debug, Default)]
 pub struct AppInfo {
@@ -159,6 +166,8 @@ pub struct Metrics {
     reconciles: Family<ReconcileLabels, Histogram>,
     set_reconciles: Family<SetLabels, Histogram>,
     work: Family<WorkLabels, Counter>,
+    /// Sources that a program renders otherwise than this process.
+    pub(crate) mismatches: Family<MismatchLabels, Counter>,
     /// Questions to GitHub.
     pub(crate) github: GithubMetrics,
 }
@@ -186,8 +195,12 @@ impl Metrics {
         registry.register("argocd_appset_reconcile", "Seconds of one look at a set", set_reconciles.clone());
         let work = Family::default();
         registry.register("tiphys_work", "Units of work done", work.clone());
+        let mismatches = Family::default();
+        let help = "Sources that a program renders otherwise than the built-in renderer";
+        registry.register("tiphys_render_mismatch", help, mismatches.clone());
         let github = GithubMetrics::register(&mut registry);
-        Self { registry: Mutex::new(registry), syncs, reconciles, set_reconciles, work, github }
+        let registry = Mutex::new(registry);
+        Self { registry, syncs, reconciles, set_reconciles, work, mismatches, github }
     }
 
     /// Counts an ended operation.

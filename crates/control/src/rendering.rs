@@ -14,6 +14,8 @@ use std::time::Duration;
 use bytes::Bytes;
 use moka::sync::Cache;
 use parking_lot::Mutex;
+use prometheus_client::metrics::counter::Counter;
+use prometheus_client::metrics::family::Family;
 use sha2::{Digest, Sha256};
 use tiphys_cluster::{Kinds, Scope};
 use tiphys_engine::tracking::TrackingSettings;
@@ -23,14 +25,15 @@ use tiphys_object::{Gvk, Object, access};
 use tiphys_render::jsonnet::Evaluator;
 use tiphys_render::needs::{Need, Outcome, Supplies};
 use tiphys_render::{
-    Budget, Entry, Inputs, KnownDirectory, Reason, RenderError, RenderRequest, SourceType, Tree, TreeError,
-    TreePath, WalkLimit, World as TemplateWorld, check_weight, render,
+    Budget, Compared, Comparison, Entry, Inputs, KnownDirectory, Reason, RenderError, RenderRequest,
+    SourceType, Tree, TreeError, TreePath, WalkLimit, World as TemplateWorld, check_weight, render,
 };
 use tiphys_source::{Clock, Secret};
 use tokio::sync::Semaphore;
 
 use crate::app_key::AppKey;
 use crate::gate::{Gates, Shared};
+use crate::metrics::MismatchLabels;
 use crate::queue::Priority;
 use crate::surroundings::Compute;
 
@@ -119,12 +122,19 @@ pub(crate) struct Renders {
     compute: Compute,
     clock: Clock,
     jsonnet: Arc<dyn Evaluator>,
+    mismatches: Family<MismatchLabels, Counter>,
 }
 
 impl Renders {
     /// Nothing rendered yet.
-    pub(crate) fn new(gates: Gates, compute: Compute, clock: Clock, jsonnet: Arc<dyn Evaluator>) -> Self {
-        Self::keeping(RELEASED_BYTES_MAX, gates, compute, clock, jsonnet)
+    pub(crate) fn new(
+        gates: Gates,
+        compute: Compute,
+        clock: Clock,
+        jsonnet: Arc<dyn Evaluator>,
+        mismatches: Family<MismatchLabels, Counter>,
+    ) -> Self {
+        Self { mismatches, ..Self::keeping(RELEASED_BYTES_MAX, gates, compute, clock, jsonnet) }
     }
 
     /// The same, with the bytes that are kept although nobody holds them.
@@ -146,6 +156,20 @@ impl Renders {
             looks: Arc::new(Semaphore::new(compute.parallelism().max(1))),
             compute,
             clock,
+            mismatches: Family::default(),
+        }
+    }
+
+    /// Tells and counts that a program renders a source otherwise than this process (RND-159).
+    fn compared(&self, key: &AppKey, compared: &Compared) {
+        match compared.comparison {
+            Comparison::Equal => {}
+            Comparison::Differs(_) => {
+                let tool = compared.tool.as_str();
+                self.mismatches.get_or_create(&MismatchLabels { tool }).inc();
+                tracing::warn!(app = %key, "{compared}");
+            }
+            Comparison::Unknown(_) => tracing::warn!(app = %key, "{compared}"),
         }
     }
 
@@ -306,7 +330,10 @@ impl Renders {
                 }
                 Ok(Outcome::Needs(needs))
             }
-            Ok(Outcome::Done(Stamped { objects, source_type, is_pinned, reach })) => {
+            Ok(Outcome::Done(Stamped { objects, source_type, is_pinned, reach, compared })) => {
+                if let Some(compared) = compared {
+                    self.compared(&task.key, &compared);
+                }
                 let inside = keys.is_own(&reach);
                 let id = if is_pinned {
                     keys.pinned(&task)
@@ -474,6 +501,8 @@ struct Stamped {
     is_pinned: bool,
     /// The directory that holds all that was read.
     reach: TreePath,
+    /// How its two renderers compare.
+    compared: Option<Compared>,
 }
 
 /// With what objects are marked as an application's.
@@ -534,6 +563,7 @@ fn render_stamped(
         source_type: rendered.source_type,
         is_pinned: rendered.is_pinned,
         reach: witness.reach(),
+        compared: rendered.compared,
     }))
 }
 

@@ -53,6 +53,24 @@ impl fmt::Display for Difference {
     }
 }
 
+impl Difference {
+    /// Where it is and of what sort, without the values: for logs, since they may be secret.
+    pub fn place(&self) -> impl fmt::Display + '_ {
+        Place(self)
+    }
+}
+
+struct Place<'a>(&'a Difference);
+
+impl fmt::Display for Place<'_> {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.0 {
+            Difference::Value { object, path, .. } => write!(out, "{object} {path} differs"),
+            other => other.fmt(out),
+        }
+    }
+}
+
 /// What is compared of values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Strictness {

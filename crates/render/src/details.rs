@@ -102,9 +102,9 @@ pub fn details(
         SourceType::Kustomize => {
             let options = source.kustomize.unwrap_or_default();
             match kustomize::render(request, &options, &directory, inputs, budget)? {
-                Outcome::Done(objects) => {
+                Outcome::Done(made) => {
                     let mut images = Vec::new();
-                    for object in &objects {
+                    for object in &made.objects {
                         collect_images(object, &mut images);
                     }
                     images.sort();

@@ -12,12 +12,14 @@ use tiphys_helm::{
     RenderLimits, Seed, UserValues, load_directory,
 };
 
+use crate::comparison::Made;
 use crate::environment::{Environment, build_environment, escape_parameter, substitute};
 use crate::kube_version::normalize;
 use crate::needs::{Need, Outcome};
 use crate::request::{Budget, Inputs, RenderRequest};
 use crate::templates::During;
-use crate::{Reason, RenderError, TreePath, tools};
+use crate::tools::{Tool, Who};
+use crate::{Reason, RenderError, TreePath, comparison, tools};
 
 use value_files::ValueFiles;
 
@@ -35,7 +37,7 @@ pub(crate) fn render(
     directory: &TreePath,
     inputs: &Inputs<'_>,
     budget: &Budget,
-) -> Result<Outcome<Vec<Value>>, RenderError> {
+) -> Result<Outcome<Made>, RenderError> {
     let context = &request.context;
     let version = version(source, context.helm.v3_compat)?;
     let environment = build_environment(request);
@@ -50,7 +52,7 @@ pub(crate) fn render(
     };
     let chart = load_directory(inputs.tree, directory, version, &limits(budget)).map_err(|e| of_chart(&e))?;
     let values = user_values(source, &files, &environment);
-    let is_run = context.tools.helm_is_run()?;
+    let who = context.tools.helm_renderer()?;
     let chart = dependencies::complete(chart, version, inputs, directory, &context.helm.repositories, budget);
     // Everything that is missing is asked for at once.
     let mut needs = Vec::new();
@@ -65,7 +67,8 @@ pub(crate) fn render(
     let namespace = [&source.namespace, &context.destination_namespace];
     let namespace = namespace.into_iter().find(|name| !name.is_empty()).map_or("", String::as_str);
     let release = release_name(source, &context.instance_name);
-    if is_run {
+    let mut printed = None;
+    if who != Who::Native {
         let asked = tools::HelmCall {
             directory,
             release,
@@ -74,7 +77,11 @@ pub(crate) fn render(
             api_versions,
             charts: added,
         };
-        return tools::result(tools::helm(source, &values, asked), inputs.supplies, budget);
+        match tools::result(tools::helm(source, &values, asked), inputs.supplies, budget)? {
+            Outcome::Done(objects) if who == Who::Program => return Ok(Outcome::Done(objects.into())),
+            Outcome::Done(objects) => printed = Some(objects),
+            Outcome::Needs(needs) => return Ok(Outcome::Needs(needs)),
+        }
     }
     let seed = Seed {
         instance: &context.instance_name,
@@ -107,10 +114,16 @@ pub(crate) fn render(
     };
     let cancelled = || budget.check_time().is_err();
     let world = During::new(inputs.world, &cancelled);
-    let rendered = tiphys_helm::render(&asked, &world).map_err(|error| of_engine(&error))?;
-    let objects: Vec<Value> = rendered.objects().cloned().collect();
-    objects.iter().try_for_each(check_kind)?;
-    Ok(Outcome::Done(objects))
+    let native = || {
+        let rendered = tiphys_helm::render(&asked, &world).map_err(|error| of_engine(&error))?;
+        let objects: Vec<Value> = rendered.objects().cloned().collect();
+        objects.iter().try_for_each(check_kind)?;
+        Ok(objects)
+    };
+    Ok(match printed {
+        None => Outcome::Done(native()?.into()),
+        Some(objects) => comparison::beside(Tool::Helm, objects, native().map(Outcome::Done)),
+    })
 }
 
 /// A result, or what it lacks.

@@ -14,12 +14,14 @@ use tiphys_kustomize::{
     Fetched as LookUp, KustomizeError, Options, RemoteSpec, build,
 };
 
+use crate::comparison::Made;
 use crate::environment::{build_environment, substitute};
 use crate::kube_version::normalize;
 use crate::needs::{Content, Need, Outcome, Supplies};
 use crate::request::{Budget, Inputs, RenderRequest};
 use crate::templates::{During, World};
-use crate::{Reason, RenderError, TreePath, tools};
+use crate::tools::Tool;
+use crate::{Reason, RenderError, TreePath, comparison, tools};
 
 /// Builds the kustomization of a directory.
 pub(crate) fn render(
@@ -28,21 +30,45 @@ pub(crate) fn render(
     directory: &TreePath,
     inputs: &Inputs<'_>,
     budget: &Budget,
-) -> Result<Outcome<Vec<Value>>, RenderError> {
+) -> Result<Outcome<Made>, RenderError> {
     let edits = substituted(request, source);
-    if let Some(program) = request.context.tools.kustomize_program(&source.version)? {
+    let mut printed = None;
+    if let Some((program, is_compared)) = request.context.tools.kustomize_program(&source.version)? {
         let is_directory = |component: &str| -> Result<bool, RenderError> {
             let Ok(path) = directory.join(component) else { return Ok(false) };
             Ok(inputs.tree.entry(&path)?.is_some_and(|entry| entry.is_directory()))
         };
         let words = build_words(request, source)?;
         let call = tools::kustomize(program, &edits, directory, words, &is_directory)?;
-        return tools::result(call, inputs.supplies, budget);
+        match tools::result(call, inputs.supplies, budget)? {
+            Outcome::Done(objects) if is_compared => printed = Some(objects),
+            Outcome::Done(objects) => return Ok(Outcome::Done(objects.into())),
+            Outcome::Needs(needs) => return Ok(Outcome::Needs(needs)),
+        }
     }
+    let native = native(request, source, &edits, directory, inputs, budget);
+    Ok(match (printed, native) {
+        (Some(objects), native) => comparison::beside(Tool::Kustomize, objects, native),
+        (None, native) => match native? {
+            Outcome::Done(objects) => Outcome::Done(objects.into()),
+            Outcome::Needs(needs) => Outcome::Needs(needs),
+        },
+    })
+}
+
+/// The build of our own engine.
+fn native(
+    request: &RenderRequest,
+    source: &KustomizeSource,
+    edits: &KustomizeSource,
+    directory: &TreePath,
+    inputs: &Inputs<'_>,
+    budget: &Budget,
+) -> Result<Outcome<Vec<Value>>, RenderError> {
     let options = options(request, source)?;
     let fetched = Supplied(inputs.supplies);
     let charts = Charts { world: inputs.world, budget };
-    let context = Context { fetched: &fetched, charts: &charts, edits: Some(&edits) };
+    let context = Context { fetched: &fetched, charts: &charts, edits: Some(edits) };
     let limits = KustomizeBudget {
         input_bytes: budget.input_bytes,
         memory: budget.memory,

@@ -8,6 +8,7 @@
 //! There is no file system, no clock and no network here: the same tree and request always give the same
 //! objects (RND-1). Default namespaces, de-duplication and tracking metadata are the comparison's (RND-3).
 
+mod comparison;
 pub mod details;
 pub mod directory;
 pub mod environment;
@@ -30,6 +31,7 @@ mod templates;
 pub mod tools;
 pub mod version;
 
+pub use comparison::{Compared, Comparison};
 pub use error::{Code, Reason, RenderError};
 pub use manifests::{check_weight, parse_manifests};
 pub use request::{

@@ -7,6 +7,7 @@ use serde_json::Value;
 use tiphys_api::application::ApplicationSource;
 use tiphys_api::settings::Settings;
 
+use crate::comparison::{Compared, Made};
 use crate::environment::build_environment;
 use crate::jsonnet::{Evaluator, InProcess};
 use crate::needs::{Outcome, Supplies};
@@ -273,6 +274,8 @@ pub struct Rendered {
     /// Whether a file in the tree names variables of the build environment, which differ from one revision to the next.
     /// What the source itself names is a part of the identity of the request.
     pub is_pinned: bool,
+    /// How a program and this process compare, where the settings say `compare` (RND-159).
+    pub compared: Option<Compared>,
 }
 
 /// What a rendering reads, besides its request: files, and who evaluates programs.
@@ -323,31 +326,36 @@ pub fn render(
             Outcome::Needs(needs) => return Ok(Outcome::Needs(needs)),
             Outcome::Done(Asked::Objects(objects)) => {
                 let objects = manifests::expand_lists(objects, budget)?;
-                return Ok(Outcome::Done(Rendered { objects, source_type: SourceType::Plugin, is_pinned }));
+                return Ok(Outcome::Done(Rendered {
+                    objects,
+                    source_type: SourceType::Plugin,
+                    is_pinned,
+                    compared: None,
+                }));
             }
             Outcome::Done(Asked::NoPlugin) => {}
         }
     }
     let source_type = kind::source_type(&source, tree, &directory, context.enabled)?;
-    let objects = match source_type {
+    let Made { objects, compared } = match source_type {
         SourceType::Directory => {
             let options = source.directory.unwrap_or_default();
             let environment = build_environment(request);
             let jsonnet = directory::Jsonnet { evaluator: inputs.jsonnet, environment: &environment };
             let jsonnet = context.enabled.jsonnet.then_some(&jsonnet);
-            directory::render(tree, &directory, &options, jsonnet, budget)?
+            directory::render(tree, &directory, &options, jsonnet, budget)?.into()
         }
         SourceType::Helm => {
             let options = source.helm.unwrap_or_default();
             match helm::render(request, &options, &directory, inputs, budget)? {
-                Outcome::Done(objects) => objects,
+                Outcome::Done(made) => made,
                 Outcome::Needs(needs) => return Ok(Outcome::Needs(needs)),
             }
         }
         SourceType::Kustomize => {
             let options = source.kustomize.unwrap_or_default();
             match kustomize::render(request, &options, &directory, inputs, budget)? {
-                Outcome::Done(objects) => objects,
+                Outcome::Done(made) => made,
                 Outcome::Needs(needs) => return Ok(Outcome::Needs(needs)),
             }
         }
@@ -357,7 +365,7 @@ pub fn render(
         }
     };
     let objects = manifests::expand_lists(objects, budget)?;
-    Ok(Outcome::Done(Rendered { objects, source_type, is_pinned }))
+    Ok(Outcome::Done(Rendered { objects, source_type, is_pinned, compared }))
 }
 
 /// The directory of a source and what it is with its overrides, once no link leaves the tree.

@@ -45,7 +45,9 @@ pub enum Renderer {
     Native,
     /// The program.
     Exec,
-    /// A word that says neither.
+    /// Both; what the program prints counts.
+    Compare,
+    /// A word that says none of these.
     Unknown(String),
 }
 
@@ -54,6 +56,7 @@ impl Renderer {
         match text {
             "" | "native" => Self::Native,
             "exec" => Self::Exec,
+            "compare" => Self::Compare,
             other => Self::Unknown(other.to_owned()),
         }
     }
@@ -99,26 +102,34 @@ impl ToolSettings {
         self
     }
 
-    /// Whether charts are for the program.
+    /// Who renders charts.
     ///
     /// # Errors
-    /// When the settings say something else than that or its opposite.
-    pub(crate) fn helm_is_run(&self) -> Result<bool, RenderError> {
-        is_run(Tool::Helm, &self.helm)
+    /// When the settings say something that has no meaning.
+    pub(crate) fn helm_renderer(&self) -> Result<Who, RenderError> {
+        who(Tool::Helm, &self.helm)
     }
 
-    /// The program for an overlay with this `kustomize.version`: its path, or its name; `None` when it is built here.
+    /// The program for an overlay with this `kustomize.version`: its path, or its name, and whether the overlay is built
+    /// here as well; `None` when it is built here only. A version that is registered is never compared: it is another one
+    /// than ours (RND-160).
     ///
     /// # Errors
     /// When no program is registered for the version, or the settings say something that has no meaning.
-    pub(crate) fn kustomize_program(&self, version: &str) -> Result<Option<String>, RenderError> {
+    pub(crate) fn kustomize_program(&self, version: &str) -> Result<Option<(String, bool)>, RenderError> {
         if version.is_empty() {
-            let is_run = is_run(Tool::Kustomize, &self.kustomize)?;
-            return Ok(is_run.then(|| Tool::Kustomize.as_str().to_owned()));
+            let program = || Tool::Kustomize.as_str().to_owned();
+            return Ok(match who(Tool::Kustomize, &self.kustomize)? {
+                Who::Native => None,
+                Who::Program => Some((program(), false)),
+                Who::Both => Some((program(), true)),
+            });
         }
         let text = || format!("kustomize version {version} is not registered");
         let found = self.versions.get(version).cloned();
-        found.map(Some).ok_or_else(|| RenderError::new(Reason::KustomizeVersion, text()))
+        found
+            .map(|program| Some((program, false)))
+            .ok_or_else(|| RenderError::new(Reason::KustomizeVersion, text()))
     }
 
     /// Options of the builds of a version, in place of those of all (RND-88).
@@ -127,12 +138,25 @@ impl ToolSettings {
     }
 }
 
-fn is_run(tool: Tool, renderer: &Renderer) -> Result<bool, RenderError> {
+/// Who is asked for the objects of a source.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Who {
+    /// This process.
+    Native,
+    /// The program.
+    Program,
+    /// The program, whose objects count, and this process.
+    Both,
+}
+
+fn who(tool: Tool, renderer: &Renderer) -> Result<Who, RenderError> {
     match renderer {
-        Renderer::Native => Ok(false),
-        Renderer::Exec => Ok(true),
+        Renderer::Native => Ok(Who::Native),
+        Renderer::Exec => Ok(Who::Program),
+        Renderer::Compare => Ok(Who::Both),
         Renderer::Unknown(word) => {
-            let text = format!("tiphys.renderer.{} is {word:?}; it can be native or exec", tool.as_str());
+            let text =
+                format!("tiphys.renderer.{} is {word:?}; it can be native, exec or compare", tool.as_str());
             Err(RenderError::new(Reason::ExecRequired, text))
         }
     }
@@ -486,15 +510,19 @@ mod tests {
     #[test]
     fn rnd_159_settings_and_annotation_say_who_renders() {
         let settings = ToolSettings::default();
-        assert_eq!(settings.helm_is_run(), Ok(false));
-        assert_eq!(settings.clone().with_annotation("helm=exec, kustomize=native").helm_is_run(), Ok(true));
-        for wrong in ["helm=compare", "exec"] {
-            let error = settings.clone().with_annotation(wrong).helm_is_run().unwrap_err();
-            assert!(error.message.ends_with("it can be native or exec"), "{error}");
+        assert_eq!(settings.helm_renderer(), Ok(Who::Native));
+        let with = |text: &str| settings.clone().with_annotation(text);
+        assert_eq!(with("helm=exec, kustomize=native").helm_renderer(), Ok(Who::Program));
+        assert_eq!(with("helm=compare").helm_renderer(), Ok(Who::Both));
+        let both = Ok(Some(("kustomize".to_owned(), true)));
+        assert_eq!(with("kustomize=compare").kustomize_program(""), both);
+        for wrong in ["helm=both", "exec"] {
+            let error = with(wrong).helm_renderer().unwrap_err();
+            assert!(error.message.ends_with("it can be native, exec or compare"), "{error}");
         }
         let versions = BTreeMap::from([("v4".to_owned(), "/bin/kustomize4".to_owned())]);
         let settings = ToolSettings { versions, ..settings };
-        assert_eq!(settings.kustomize_program("v4"), Ok(Some("/bin/kustomize4".to_owned())));
+        assert_eq!(settings.kustomize_program("v4"), Ok(Some(("/bin/kustomize4".to_owned(), false))));
         assert_eq!(settings.kustomize_program(""), Ok(None));
         let error = settings.kustomize_program("v5").unwrap_err();
         assert_eq!(error.message, "kustomize version v5 is not registered");

@@ -20,4 +20,5 @@ pub mod process;
 pub mod services;
 pub mod session;
 pub mod sets;
+pub mod sso;
 pub mod world;

@@ -36,6 +36,7 @@ use crate::services::audit::{Recorder, write};
 use crate::services::{Build, Parts, Services};
 use crate::session::Sessions;
 use crate::sets::SetCatalog;
+use crate::sso::Door;
 use crate::world::World;
 
 /// How often the certificate of the port is looked at.
@@ -190,6 +191,7 @@ impl Server {
         let writing = write(store.clone(), records);
         tracker.spawn(cancel.clone().run_until_cancelled_owned(writing));
         let is_insecure = options.insecure || is_on(&settings, "server.insecure", "ARGOCD_SERVER_INSECURE");
+        let (in_and_out, doors, clock) = (Arc::clone(&sessions), Arc::clone(&world), options.clock.clone());
         let services = Services::new(Parts {
             world: Arc::clone(&world),
             sessions,
@@ -213,7 +215,15 @@ impl Server {
         }
         let is_secure = self.tls.load().is_some();
         let options = front_options(&settings, is_secure);
-        self.front.store(Arc::new(front(Arc::new(services), options, &self.others, &self.stopping)));
+        let door = Door {
+            world: doors,
+            sessions: in_and_out,
+            cookies: options.cookies.clone(),
+            root_path: options.root_path.trim_matches('/').to_owned(),
+            clock,
+        };
+        let front = front(Arc::new(services), options, &self.others, &self.stopping);
+        self.front.store(Arc::new(door.on(front)));
         Ok(())
     }
 

@@ -153,7 +153,7 @@ fn unimplemented(method: &str) -> Status {
 
 impl Api for Services {
     fn admit(self: Arc<Self>, head: Head) -> BoxFuture<'static, Result<Admitted, Status>> {
-        async move { admit::admit(&self.parts, head) }.boxed()
+        async move { admit::admit(&self.parts, head).await }.boxed()
     }
 
     fn call(

@@ -1,7 +1,7 @@
 //! Sessions: who somebody is by a token, and how one gets one (API section 2).
 //!
 //! [`Sessions::identify`] verifies a token, [`Sessions::login`] checks a password and gives one out. Tokens of identity
-//! providers are verified by [`crate::oidc`]. What somebody may do is none of it: that is asked of the policy of roles
+//! providers are verified by [`crate::sso`]. What somebody may do is none of it: that is asked of the policy of roles
 //! for every call.
 
 mod guard;
@@ -14,14 +14,16 @@ use std::sync::Arc;
 use arc_swap::ArcSwap;
 use parking_lot::RwLock;
 use tiphys_api::secret::Secret;
+use tiphys_oidc::claims::revocation_id;
 use tiphys_service::Store;
-use tiphys_service::jwt::Unverified;
+use tiphys_service::jwt::{self, Unverified};
 use tiphys_service::revoked::{self, Revoked, Unreadable};
 use tiphys_source::Clock;
 use tiphys_wire::status::Code;
 
 use crate::call::Status;
 use crate::identity::Claims;
+use crate::sso::Providers;
 use crate::world::World;
 use login::Logins;
 
@@ -38,6 +40,22 @@ pub struct Session {
     pub renewed_token: Option<Secret<String>>,
 }
 
+/// A token that does not count.
+#[derive(Clone, Debug)]
+pub struct Refused {
+    /// What is answered.
+    pub status: Status,
+    /// Whether an identity provider gave it, and everything about it is right but that it is over: whoever bears it is
+    /// sent to log in there again (API-65).
+    pub is_expired_sso: bool,
+}
+
+impl From<Status> for Refused {
+    fn from(status: Status) -> Self {
+        Self { status, is_expired_sso: false }
+    }
+}
+
 /// The sessions of an installation.
 pub struct Sessions {
     world: Arc<ArcSwap<World>>,
@@ -47,6 +65,7 @@ pub struct Sessions {
     /// Why nobody knows which tokens were given back before this process began.
     unknown: RwLock<Option<Unreadable>>,
     store: Option<Store>,
+    providers: Providers,
 }
 
 impl std::fmt::Debug for Sessions {
@@ -64,21 +83,99 @@ impl Sessions {
     /// Sessions by a snapshot that is exchanged; without a store tokens are given back in this process alone.
     pub fn new(world: Arc<ArcSwap<World>>, clock: Clock, store: Option<Store>) -> Self {
         let logins = Logins::new(&world.load().installation.settings);
-        Self { world, clock, logins, revoked: RwLock::default(), unknown: RwLock::default(), store }
+        Self {
+            world,
+            clock,
+            logins,
+            revoked: RwLock::default(),
+            unknown: RwLock::default(),
+            store,
+            providers: Providers::default(),
+        }
     }
 
-    /// Who bears a token.
+    /// The identity provider of the installation.
+    pub(crate) fn providers(&self) -> &Providers {
+        &self.providers
+    }
+
+    /// Who bears a token; one of an identity provider that ends soon, or is over, is refreshed where that is possible
+    /// (API-70).
     ///
     /// # Errors
     /// When it does not count (API-29).
-    pub fn identify(&self, token: &str) -> Result<Session, Status> {
+    pub async fn identify(&self, token: &str) -> Result<Session, Refused> {
+        let refused = match self.verify(token).await {
+            Ok(session) => return Ok(self.refreshed_early(session).await),
+            Err(refused) if refused.is_expired_sso => refused,
+            Err(refused) => return Err(refused),
+        };
+        // Everything but its end was verified.
+        let claims = Unverified::read(token).map_err(invalid)?.into_claims();
+        let world = self.world.load_full();
+        let Some(sso) = world.sso() else { return Err(refused) };
+        match self.providers.refreshed(sso, &claims, self.clock.now()).await {
+            Some((token, claims)) if !self.is_revoked(&claims) => {
+                Ok(Session { claims: Claims::new(claims), renewed_token: Some(token) })
+            }
+            _ => Err(refused),
+        }
+    }
+
+    /// Who bears a token, as it is.
+    ///
+    /// # Errors
+    /// When it does not count (API-29).
+    pub(crate) async fn verify(&self, token: &str) -> Result<Session, Refused> {
         let unverified = Unverified::read(token).map_err(invalid)?;
         if let Some(unknown) = &*self.unknown.read() {
-            return Err(Status::new(Code::Unavailable, unknown.to_string()));
+            return Err(Status::new(Code::Unavailable, unknown.to_string()).into());
         }
-        let world = self.world.load();
+        let world = self.world.load_full();
         let now = self.clock.now();
-        own::identify(&world, unverified, now, |id| self.revoked.read().contains(id))
+        let issuer = unverified.issuer();
+        if issuer == jwt::ISSUER || world.sso().is_none() {
+            return Ok(own::identify(&world, unverified, now, |id| self.revoked.read().contains(id))?);
+        }
+        let Some(sso) = world.sso().filter(|sso| issuer == sso.provider.issuer) else {
+            return Err(invalid("failed to verify the token").into());
+        };
+        match self.providers.verify(sso, (token, None), now).await {
+            Ok(claims) if self.is_revoked(&claims) => {
+                Err(invalid("token is revoked, please re-login").into())
+            }
+            Ok(claims) => Ok(Session { claims: Claims::new(claims), renewed_token: None }),
+            Err(error) => {
+                tracing::debug!(%error, "a token of the identity provider does not count");
+                // Whoever has logged out is not refreshed.
+                let is_expired_sso = error.is_expired() && !self.is_revoked(&unverified.into_claims());
+                Err(Refused { status: invalid("failed to verify the token"), is_expired_sso })
+            }
+        }
+    }
+
+    fn is_revoked(&self, claims: &serde_json::Map<String, serde_json::Value>) -> bool {
+        let id = revocation_id(claims);
+        !id.is_empty() && self.revoked.read().contains(id)
+    }
+
+    /// A session whose token is replaced where it ends within the time that is set; the call itself goes on with the one
+    /// it has.
+    async fn refreshed_early(&self, session: Session) -> Session {
+        let world = self.world.load_full();
+        let claims = session.claims.all();
+        let is_own = session.claims.text("iss") == jwt::ISSUER;
+        let Some(sso) = world.sso().filter(|sso| !is_own && !sso.provider.refresh_threshold.is_zero()) else {
+            return session;
+        };
+        let now = self.clock.now();
+        let ends = claims.get("exp").and_then(jwt::seconds).unwrap_or(i64::MAX);
+        let threshold = i64::try_from(sso.provider.refresh_threshold.as_secs()).unwrap_or(i64::MAX);
+        if ends.saturating_sub(now.as_second()) > threshold {
+            return session;
+        }
+        let refreshed = self.providers.refreshed(sso, claims, now).await;
+        Session { renewed_token: refreshed.map(|(token, _)| token), ..session }
     }
 
     /// Checks a password and gives out a token (API-48).
@@ -129,17 +226,19 @@ impl Sessions {
     /// Whether a token that was verified still counts: its account is there and enabled, it was not given back, and has
     /// not ended. Long answers ask again (SEC-31, SEC-32).
     pub fn is_alive(&self, claims: &Claims) -> bool {
-        let id = claims.text("jti");
-        if self.unknown.read().is_some() || (!id.is_empty() && self.revoked.read().contains(id)) {
+        if self.unknown.read().is_some() || self.is_revoked(claims.all()) {
             return false;
         }
-        let ends = claims.all().get("exp").and_then(tiphys_service::jwt::seconds);
+        let ends = claims.all().get("exp").and_then(jwt::seconds);
         if ends.is_some_and(|ends| self.clock.now().as_second() >= ends) {
             return false;
         }
         let world = self.world.load();
         match claims.own_account() {
             Some(name) => world.account(name).is_ok_and(|account| account.is_enabled),
+            None if claims.text("iss") != jwt::ISSUER => {
+                world.sso().is_some_and(|sso| sso.provider.issuer == claims.text("iss"))
+            }
             None => own::is_in_books(&world, claims),
         }
     }

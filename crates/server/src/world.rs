@@ -7,7 +7,7 @@ use std::time::Duration;
 use smol_str::SmolStr;
 use tiphys_api::AppProject;
 use tiphys_api::account::{Account, AccountError, Accounts};
-use tiphys_api::names::SECRET_TYPE_LABEL;
+use tiphys_api::names::{PART_OF, PART_OF_LABEL, SECRET_TYPE_LABEL};
 use tiphys_api::secret::Secret;
 use tiphys_installation::{Installation, InstallationData, objects};
 use tiphys_notify::Names;
@@ -18,6 +18,7 @@ use tiphys_service::account::AccountCallError;
 use tokio::sync::watch;
 
 use crate::session::session_duration;
+use crate::sso::SsoSettings;
 
 /// Key of `argocd-secret` with the key that tokens are signed with.
 const SIGNING_KEY: &str = "server.secretkey";
@@ -61,6 +62,8 @@ pub struct World {
     warnings: Vec<String>,
     /// What the configuration of notifications has.
     pub notifications: Names,
+    /// How people are signed in by an identity provider.
+    sso: Option<Arc<SsoSettings>>,
 }
 
 impl std::fmt::Debug for World {
@@ -114,6 +117,11 @@ impl World {
         }
         let (session_duration, warning) = session_duration(settings);
         warnings.extend(warning);
+        let look_up = |secret: Option<&str>, key: &str| match secret {
+            Some(name) => referred(&seen.secrets, name, key),
+            None => settings.secret(key),
+        };
+        let sso = SsoSettings::read(settings, &look_up, &mut warnings).map(Arc::new);
         let everything = RbacConfig::of_text("", "p, , *, *, *, allow\n");
         let open = everything.and_then(|config| Rbac::compile(&config));
         // The line above can be read; without it nobody may anything.
@@ -140,6 +148,7 @@ impl World {
             open,
             warnings,
             notifications,
+            sso,
         }
     }
 
@@ -246,10 +255,9 @@ impl World {
         matches!(self.setting(key), "1" | "t" | "T" | "TRUE" | "true" | "True")
     }
 
-    /// A key of a Secret that settings may refer to (API-60).
-    pub fn referred(&self, secret: &str, key: &str) -> Option<Secret<String>> {
-        let object = self.secrets.get(secret)?;
-        objects::decoded(object).remove(key).map(Secret::new)
+    /// How people are signed in by an identity provider; `None` where they are not (API-61).
+    pub(crate) fn sso(&self) -> Option<&Arc<SsoSettings>> {
+        self.sso.as_ref()
     }
 
     /// The key that tokens are signed with; empty when there is none.
@@ -262,6 +270,12 @@ impl World {
         let keys = [SIGNING_KEY, PREVIOUS_KEY].map(|key| self.installation.settings.secret(key));
         keys.into_iter().flatten().filter(|key| !key.is_empty()).collect()
     }
+}
+
+/// A key of a Secret that settings may refer to: one with the label of the installation (API-60, API-228).
+fn referred(secrets: &BTreeMap<String, Arc<Object>>, secret: &str, key: &str) -> Option<Secret<String>> {
+    let object = secrets.get(secret).filter(|object| object.label(PART_OF_LABEL) == Some(PART_OF))?;
+    objects::decoded(object).remove(key).map(Secret::new)
 }
 
 /// Whether a version of the cluster is another one or a later one.

@@ -25,7 +25,7 @@ use tiphys_policy::signature::Verdict;
 use tiphys_render::needs::{Conversation, Need, Outcome, Supply};
 use tiphys_render::plan::{ClusterFacts, Content, PlanError, PlannedSource, Purpose, RenderContext, plan};
 use tiphys_render::{
-    Budget, ContentKind, Inputs, RenderError, RenderRequest, Tree, World as RenderWorld, render,
+    Budget, Comparison, ContentKind, Inputs, RenderError, RenderRequest, Tree, World as RenderWorld, render,
 };
 use tiphys_service::fetcher::Fetcher;
 use tiphys_source::{
@@ -146,7 +146,7 @@ impl Core {
         let context = context.with_settings(&world.settings).with_renderer(annotation);
         let mut context = context.with_sources(&sources);
         context.helm.repositories = world.named_chart_repositories(world.project(app)?);
-        let subject = Subject { app, world, context };
+        let subject = Subject { app, world, context, terminal };
         let mut values = Vec::new();
         match wanted {
             RenderPlan::Local { root, path } => {
@@ -327,6 +327,7 @@ struct Subject<'a> {
     app: &'a Application,
     world: &'a World,
     context: RenderContext,
+    terminal: &'a Terminal,
 }
 
 /// A source with what it means now.
@@ -424,7 +425,13 @@ impl Subject<'_> {
                 render(&request, &inputs, &Budget::default())
             });
             let needs = match job.await {
-                Ok(Ok(Outcome::Done(rendered))) => return Ok(rendered.objects),
+                Ok(Ok(Outcome::Done(rendered))) => {
+                    let compared = rendered.compared.filter(|one| one.comparison != Comparison::Equal);
+                    if let Some(compared) = compared {
+                        self.terminal.warn(&compared.to_string());
+                    }
+                    return Ok(rendered.objects);
+                }
                 Ok(Ok(Outcome::Needs(needs))) => needs,
                 Ok(Err(error)) => return Err(refused(error)),
                 Err(_panic) => return Err(Failure::generic("rendering failed unexpectedly")),

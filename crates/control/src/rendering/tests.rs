@@ -5,6 +5,7 @@ use futures::FutureExt as _;
 use parking_lot::Mutex;
 use tiphys_render::MemoryTree;
 use tiphys_render::jsonnet::InProcess;
+use tiphys_render::needs::Supply;
 
 use super::*;
 use crate::gate::Limits;
@@ -65,6 +66,35 @@ fn text_of(failure: RenderFailure) -> String {
     match failure {
         RenderFailure::Busy => "busy".to_owned(),
         RenderFailure::Text(text) => text,
+    }
+}
+
+/// RND-159: what the program prints counts, and that the built-in renderer makes something else is counted.
+#[tokio::test]
+async fn rnd_159_a_source_that_both_render_is_the_program_s_and_a_difference_is_counted() {
+    let renders = renders(20_000);
+    let config_map = |text: &str| {
+        format!("apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: a\ndata:\n  text: {text}\n")
+    };
+    let files = [
+        ("app/Chart.yaml", "apiVersion: v2\nname: web\nversion: 1.0.0\n".to_owned()),
+        ("app/templates/a.yaml", config_map("ours")),
+    ];
+    let tree: Arc<dyn Tree> = Arc::new(MemoryTree::from_files(files).unwrap());
+    for (printed, counted) in [("ours", 0), ("theirs", 1)] {
+        let mut task = task("shop");
+        let annotation = "helm=compare".to_owned();
+        task.request.context = task.request.context.with_renderer(Some(&annotation));
+        let lacking = renders.get(Arc::clone(&tree), task.clone(), Arc::default()).await;
+        let Ok(Outcome::Needs(needs)) = lacking else { panic!("the program is asked") };
+        let mut supplies = Supplies::default();
+        supplies.add(needs[0].clone(), Supply::bytes(config_map(printed).into()));
+        let made = renders.get(Arc::clone(&tree), task, Arc::new(supplies)).await;
+        let Ok(Outcome::Done((held, _))) = made else { panic!("there are objects") };
+        let object = held.objects[0].to_value().unwrap();
+        assert_eq!(object["data"]["text"], printed);
+        let helm = MismatchLabels { tool: "helm" };
+        assert_eq!(renders.mismatches.get_or_create(&helm).get(), counted, "{printed}");
     }
 }
 

@@ -224,7 +224,7 @@ async fn api_137_whoever_follows_a_tree_is_told_of_changes_below_its_objects() {
     assert!(tokio::time::timeout(MOMENT, others.next()).await.is_err(), "nobody else's");
 }
 
-/// `tar.gz`: a ConfigMap and a Secret in `shop/sent.yaml`.
+/// `tar.gz`: a `ConfigMap` and a Secret in `shop/sent.yaml`.
 const SENT: &str = "H4sIAAAAAAACA+3SsU7DMBDGcc9+Cr9AIIlShqywMiF1P1E3tUjsyHZaIZR3x5SKAZURFv6/5U6fdXeL0yHMt8n6fPMq06h+RV3c\
     dd25Ft9r3XbtV3/Om3qzaZSp1R9YUpZYzqv/SWa3tTG54HtzbPSL87ve3Ae/d8OjzHqyWXaSpTdvXibbm4+vsupLdJRxKZmMwQ+r\
     rqpKX133ZJ+jzT/tSjk6Pzx8PsyS0inEMnRYfLaxXbUCAAAAAAAAAAAAAAAAAFzxDs7+AJcAKAAA";

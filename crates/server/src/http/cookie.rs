@@ -12,6 +12,7 @@ const BYTES_MAX: usize = 4_093;
 pub struct Cookies {
     attributes: String,
     pieces_max: usize,
+    base: String,
 }
 
 /// A token that does not fit into the cookies that are permitted.
@@ -29,7 +30,19 @@ impl Cookies {
     pub fn new(base_href: &str, is_secure: bool, pieces_max: usize) -> Self {
         let secure = if is_secure { "; Secure" } else { "" };
         let attributes = format!("path=/{}; SameSite=lax; httpOnly{secure}", base_href.trim_matches('/'));
-        Self { attributes, pieces_max }
+        let base = base_href.trim_matches('/');
+        let base = if base.is_empty() { String::new() } else { format!("/{base}") };
+        Self { attributes, pieces_max, base }
+    }
+
+    /// The path that cookies are below, without a slash at its end.
+    pub(crate) fn base(&self) -> &str {
+        &self.base
+    }
+
+    /// A cookie that a browser forgets after some seconds; none at all after zero (API-63).
+    pub(crate) fn passing(&self, name: &str, value: &str, seconds: i64) -> String {
+        format!("{name}={value}; {}; Max-Age={seconds}", self.attributes)
     }
 
     /// Sets the cookies of a token; an empty one clears them.

@@ -6,32 +6,43 @@ use tiphys_wire::status::Code;
 use super::Parts;
 use crate::call::{Admitted, Head, Status, Via};
 use crate::http::cookie;
-use crate::identity::Identity;
+use crate::identity::{Claims, Identity};
+use crate::session::Refused;
 
 /// Services whose methods anybody may call.
 const OPEN: [&str; 3] =
     ["/session.SessionService/", "/version.VersionService/Version", "/cluster.SettingsService/Get"];
 
 /// Finds out who calls.
-pub(super) fn admit(parts: &Parts, head: Head) -> Result<Admitted, Status> {
+pub(super) async fn admit(parts: &Parts, head: Head) -> Result<Admitted, Status> {
     check_client(&head)?;
     if parts.without_authentication {
         return Ok(Admitted { head, identity: Identity::Unchecked, renewed_token: None });
     }
     let outcome = match token(&head)? {
-        token if token.is_empty() => Err(Status::new(Code::Unauthenticated, "no session information")),
-        token => parts.sessions.identify(&token),
+        token if token.is_empty() => {
+            Err(Refused::from(Status::new(Code::Unauthenticated, "no session information")))
+        }
+        token => parts.sessions.identify(&token).await,
     };
     match outcome {
         Ok(session) => {
             let identity = Identity::Known(session.claims);
             Ok(Admitted { head, identity, renewed_token: session.renewed_token })
         }
+        // Nobody in particular; but the service of sessions tells them where they have to go (API-65).
+        Err(refused) if refused.is_expired_sso && is_of_sessions(&head) => {
+            Ok(Admitted { head, identity: Identity::Known(Claims::expired_sso()), renewed_token: None })
+        }
         Err(_) if is_open(&head) || parts.world.load().is_set("users.anonymous.enabled") => {
             Ok(Admitted { head, identity: Identity::Anonymous, renewed_token: None })
         }
-        Err(status) => Err(status),
+        Err(refused) => Err(refused.status),
     }
+}
+
+fn is_of_sessions(head: &Head) -> bool {
+    head.description().path.starts_with("/session.SessionService/")
 }
 
 /// Whether a method answers everybody (API-30).

@@ -32,7 +32,7 @@ fn plugins(context: &Context<'_>) -> Result<Value, Status> {
     Ok(json!({"plugins": names}))
 }
 
-/// What there is. Single sign-on, the terminal and badges are not offered, whatever is configured: nobody answers them.
+/// What there is. The terminal and badges are not offered, whatever is configured: nobody answers them.
 fn get(context: &Context<'_>) -> Map<String, Value> {
     let world = &context.world;
     let settings = &world.installation.settings;
@@ -40,7 +40,11 @@ fn get(context: &Context<'_>) -> Map<String, Value> {
     let mut shown = Map::new();
     let mut put = |key: &str, value: Value| drop(shown.insert(key.to_owned(), value));
     put("url", set("url").into());
-    put("additionalUrls", texts(set("additionalUrls")).into());
+    put("additionalUrls", crate::sso::additional_urls(settings).into());
+    if let Some(sso) = world.sso() {
+        let (key, value) = sso.shown();
+        put(key, value);
+    }
     put("appLabelKey", settings.instance_label_key().into());
     put("kustomizeOptions", json!({"BuildOptions": settings.kustomize_build_options()}));
     put("kustomizeVersions", kustomize_versions(settings).into());
@@ -93,11 +97,6 @@ fn is_param_true(settings: &Settings, key: &str, variable: &str, default: bool) 
 
 fn yaml(text: &str) -> Value {
     parse(text, Dialect::Sigs, &Limits::default()).ok().flatten().unwrap_or(Value::Null)
-}
-
-fn texts(text: &str) -> Vec<String> {
-    let list = yaml(text);
-    list.as_array().into_iter().flatten().filter_map(Value::as_str).map(str::to_owned).collect()
 }
 
 fn help(settings: &Settings) -> Value {

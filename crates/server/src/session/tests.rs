@@ -31,10 +31,10 @@ fn kim() -> Data {
         .secret("argocd-secret", &[("accounts.kim.tokens", r#"[{"id": "t1", "iat": 1}]"#)])
 }
 
-fn identified(data: &Data, token: &str) -> Result<Session, String> {
+async fn identified(data: &Data, token: &str) -> Result<Session, String> {
     let identifying = sessions(data);
-    let identified = identifying.identify(token);
-    identified.map_err(|status| {
+    let identified = identifying.identify(token).await;
+    identified.map_err(|Refused { status, .. }| {
         assert_eq!(status.code, Code::Unauthenticated);
         status.message
     })
@@ -44,7 +44,7 @@ fn identified(data: &Data, token: &str) -> Result<Session, String> {
 async fn api_48_a_login_gives_a_token_that_counts() {
     let sessions = sessions(&Data::new());
     let token = sessions.login(login("admin", "hunter2hunter2")).await.unwrap();
-    let session = sessions.identify(token.expose()).unwrap();
+    let session = sessions.identify(token.expose()).await.unwrap();
     assert_eq!((session.claims.text("sub"), session.claims.text("iss")), ("admin", "argocd"));
     assert!(!session.claims.text("jti").is_empty());
     assert_eq!(
@@ -129,7 +129,7 @@ async fn sec_55_logins_at_the_same_time_are_counted_and_bounded() {
 
 #[tokio::test]
 async fn api_39_tokens_of_accounts_follow_their_account() {
-    assert_eq!(identified(&kim(), &token(&json!({}))).unwrap().claims.text("sub"), "kim");
+    assert_eq!(identified(&kim(), &token(&json!({}))).await.unwrap().claims.text("sub"), "kim");
     let set = |key: &str, value: &str| {
         kim().config_map("argocd-cm", &[("accounts.kim", "login, apiKey"), (key, value)])
     };
@@ -159,14 +159,14 @@ async fn api_39_tokens_of_accounts_follow_their_account() {
     ];
     for (data, changes, reason) in refusals {
         assert_eq!(
-            identified(&data, &token(&changes)).unwrap_err(),
+            identified(&data, &token(&changes)).await.unwrap_err(),
             format!("invalid session: {reason}"),
             "{changes}"
         );
     }
     let same_second =
         kim().secret("argocd-secret", &[("accounts.kim.passwordMtime", "2023-11-14T22:13:20Z")]);
-    assert!(identified(&same_second, &token(&json!({}))).is_ok());
+    assert!(identified(&same_second, &token(&json!({}))).await.is_ok());
 }
 
 /// SEC-14: the account is asked for at every call, not when the token is made.
@@ -175,21 +175,21 @@ async fn sec_14_a_disabled_account_has_no_session() {
     let world = kim().shared();
     let sessions = Sessions::new(Arc::clone(&world), clock(), None);
     let token = token(&json!({}));
-    assert!(sessions.identify(&token).is_ok());
+    assert!(sessions.identify(&token).await.is_ok());
     let off = [("accounts.kim", "login, apiKey"), ("accounts.kim.enabled", "false")];
     world.store(Arc::new(kim().config_map("argocd-cm", &off).world()));
-    assert!(sessions.identify(&token).is_err());
+    assert!(sessions.identify(&token).await.is_err());
 }
 
 #[tokio::test]
 async fn api_38_tokens_of_projects_are_in_the_books() {
     let books = json!({"jwtTokensByRole": {"ci": {"items": [{"iat": 5, "id": "a"}, {"iat": 6}]}}});
     let data = kim().project("shop", &json!({"roles": [{"name": "ci"}]}), &books);
-    let with = |subject: &str, id: &str, issued: i64| {
-        identified(&data, &token(&json!({"sub": subject, "jti": id, "iat": issued, "nbf": issued})))
+    let with = async |subject: &str, id: &str, issued: i64| {
+        identified(&data, &token(&json!({"sub": subject, "jti": id, "iat": issued, "nbf": issued}))).await
     };
-    assert_eq!(with("proj:shop:ci", "a", 5).unwrap().claims.text("sub"), "proj:shop:ci");
-    assert!(with("proj:shop:ci", "", 6).is_ok(), "books without ids");
+    assert_eq!(with("proj:shop:ci", "a", 5).await.unwrap().claims.text("sub"), "proj:shop:ci");
+    assert!(with("proj:shop:ci", "", 6).await.is_ok(), "books without ids");
     for (subject, id, issued) in [
         ("proj:shop:ci", "b", 5),
         ("proj:shop:ci", "", 7),
@@ -198,23 +198,23 @@ async fn api_38_tokens_of_projects_are_in_the_books() {
         // A token that was deleted is not kept alive by another of the same second.
         ("proj:shop:ci", "deleted", 6),
     ] {
-        assert!(with(subject, id, issued).is_err(), "{subject} {id} {issued}");
+        assert!(with(subject, id, issued).await.is_err(), "{subject} {id} {issued}");
     }
 }
 
 #[tokio::test(start_paused = true)]
 async fn api_40_a_session_near_its_end_is_renewed() {
     let issued = now().as_second();
-    let at = |left: i64, subject: &str| {
+    let at = async |left: i64, subject: &str| {
         let token = token(
             &json!({"sub": subject, "iat": issued - 1_000, "nbf": issued - 1_000, "exp": issued + left}),
         );
-        identified(&kim(), &token).unwrap().renewed_token
+        identified(&kim(), &token).await.unwrap().renewed_token
     };
-    assert!(at(300, "kim:login").is_none());
-    assert!(at(299, "kim:apiKey").is_none(), "tokens of programs end when they end");
-    let fresh = at(299, "kim:login").unwrap();
-    let session = identified(&kim(), fresh.expose()).unwrap();
+    assert!(at(300, "kim:login").await.is_none());
+    assert!(at(299, "kim:apiKey").await.is_none(), "tokens of programs end when they end");
+    let fresh = at(299, "kim:login").await.unwrap();
+    let session = identified(&kim(), fresh.expose()).await.unwrap();
     let claims = session.claims.all();
     assert_eq!(claims["exp"].as_i64().unwrap() - claims["iat"].as_i64().unwrap(), 1_299, "the same lifetime");
     assert_ne!(claims["jti"], "t1");
@@ -224,10 +224,10 @@ async fn api_40_a_session_near_its_end_is_renewed() {
 async fn api_42_tokens_that_were_given_back_do_not_count() {
     let sessions = sessions(&kim());
     let token = token(&json!({}));
-    assert!(sessions.identify(&token).is_ok());
+    assert!(sessions.identify(&token).await.is_ok());
     sessions.revoke("t1", now().as_second() + 100).await.unwrap();
-    let refused = sessions.identify(&token).unwrap_err();
-    assert_eq!(refused.message, "invalid session: token is revoked, please re-login");
+    let refused = sessions.identify(&token).await.unwrap_err();
+    assert_eq!(refused.status.message, "invalid session: token is revoked, please re-login");
 }
 
 /// Error is not empty: where nobody knows which tokens were given back, none counts; what was known before stays in force.
@@ -235,35 +235,35 @@ async fn api_42_tokens_that_were_given_back_do_not_count() {
 async fn api_42_no_token_counts_while_nobody_knows_which_were_given_back() {
     let sessions = sessions(&kim());
     let token = token(&json!({}));
-    let claims = sessions.identify(&token).unwrap().claims;
+    let claims = sessions.identify(&token).await.unwrap().claims;
     sessions.take_revoked(Err(Unreadable("x".to_owned())));
-    assert_eq!(sessions.identify(&token).unwrap_err().code, Code::Unavailable);
+    assert_eq!(sessions.identify(&token).await.unwrap_err().status.code, Code::Unavailable);
     assert!(!sessions.is_alive(&claims));
     sessions.take_revoked(Ok(Revoked::default()));
-    assert!(sessions.identify(&token).is_ok());
+    assert!(sessions.identify(&token).await.is_ok());
     sessions.revoke("another", now().as_second() + 100).await.unwrap();
     sessions.take_revoked(Err(Unreadable("x".to_owned())));
-    assert!(sessions.identify(&token).is_ok());
+    assert!(sessions.identify(&token).await.is_ok());
 }
 
 #[tokio::test]
 async fn api_43_a_former_key_verifies_and_does_not_sign() {
     let rotated =
         kim().secret("argocd-secret", &[("server.secretkey", "new"), ("server.secretkey.previous", KEY)]);
-    assert!(identified(&rotated, &token(&json!({}))).is_ok());
+    assert!(identified(&rotated, &token(&json!({}))).await.is_ok());
     let fresh = login_token(&rotated.world(), "kim", 100, now()).unwrap();
-    assert!(identified(&kim(), fresh.expose()).is_err());
+    assert!(identified(&kim(), fresh.expose()).await.is_err());
     let none = kim().secret("argocd-secret", &[("server.secretkey", "")]);
-    assert!(identified(&none, &token(&json!({}))).is_err());
+    assert!(identified(&none, &token(&json!({}))).await.is_err());
     assert_eq!(login_token(&none.world(), "kim", 100, now()).unwrap_err().code, Code::Internal);
 }
 
 #[tokio::test]
 async fn api_29_what_is_no_token_is_refused() {
     for text in ["", "x", "a.b.c", "e30.e30.e30"] {
-        assert!(identified(&kim(), text).unwrap_err().starts_with("invalid session: "), "{text}");
+        assert!(identified(&kim(), text).await.unwrap_err().starts_with("invalid session: "), "{text}");
     }
     let later = now() + SignedDuration::from_secs(5);
     let early = token(&json!({"nbf": later.as_second()}));
-    assert_eq!(identified(&kim(), &early).unwrap_err(), "invalid session: token is not valid yet");
+    assert_eq!(identified(&kim(), &early).await.unwrap_err(), "invalid session: token is not valid yet");
 }

@@ -24,6 +24,7 @@ use tiphys_server::services::audit::{Recorder, write};
 use tiphys_server::services::{Build, Parts, Services};
 use tiphys_server::session::Sessions;
 use tiphys_server::sets::SetCatalog;
+use tiphys_server::sso::Door;
 use tiphys_server::world::World;
 use tiphys_service::Store;
 use tiphys_service::connection::Connections;
@@ -41,7 +42,7 @@ pub(crate) const KEY: &str = "signing-key";
 pub(crate) const PASSWORD: &str = "hunter2hunter2";
 /// Time after which what is waited for is missing: a test that fails has to end.
 const PATIENCE: Duration = Duration::from_mins(1);
-const BEGIN: &str = "2026-01-01T00:00:00Z";
+pub(crate) const BEGIN: &str = "2026-01-01T00:00:00Z";
 
 /// An installation before its server is started.
 pub(crate) struct Setup {
@@ -152,6 +153,13 @@ impl Setup {
         let sets_known = Arc::clone(&sets);
         let (recorder, records) = Recorder::new();
         tracker.spawn(write(store.clone(), records));
+        let door = Door {
+            world: Arc::clone(&world),
+            sessions: Arc::clone(&sessions),
+            cookies: options().cookies,
+            root_path: String::new(),
+            clock: clock.clone(),
+        };
         let services = Services::new(Parts {
             catalog: Arc::clone(&catalog),
             sets,
@@ -175,7 +183,7 @@ impl Setup {
         let bounds = Bounds { unknown_bytes_max: 1 << 20, ..Bounds::default() };
         let options = FrontOptions { bounds, ..options() };
         let stopping = cancel.clone();
-        let front = Arc::new(ArcSwap::from_pointee(Front::new(api, options, stopping.clone())));
+        let front = Arc::new(ArcSwap::from_pointee(door.on(Front::new(api, options, stopping.clone()))));
         let socket = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let listener = Listener::new(socket, front, Arc::new(ArcSwapOption::empty()), "");
         let address = listener.address().unwrap();

@@ -58,7 +58,7 @@ async fn sec_33_who_is_not_known_sees_little() {
     assert_eq!(open["url"], "https://x");
     assert_eq!(open["help"], json!({"chatUrl": "https://chat", "chatText": "Chat now!"}));
     // What nobody answers yet is not offered.
-    for missing in ["oidcConfig", "dexConfig", "statusBadgeEnabled", "execEnabled"] {
+    for missing in ["dexConfig", "statusBadgeEnabled", "execEnabled"] {
         assert!(open.get(missing).is_none(), "{missing}");
     }
     assert_eq!(open["trackingMethod"], "annotation");

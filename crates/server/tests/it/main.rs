@@ -8,6 +8,8 @@
 )]
 
 mod applications;
+#[path = "../../../oidc/testing/double.rs"]
+mod double;
 mod grpc;
 mod home;
 mod identity;
@@ -16,4 +18,5 @@ mod previews;
 mod repositories;
 mod rest;
 mod services;
+mod sso;
 mod support;

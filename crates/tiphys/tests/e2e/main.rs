@@ -31,6 +31,7 @@ mod main_job;
 mod operations;
 mod options;
 mod orphans;
+mod plugins;
 mod program;
 mod proxy;
 mod rendered;

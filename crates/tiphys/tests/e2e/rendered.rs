@@ -13,14 +13,14 @@ use crate::shelves::{ChartRepository, Registry, packed};
 use crate::world::{PATIENCE, World, conditions, merge, result_of};
 
 /// An automated application whose source has these fields.
-fn with_source(source: &Value) -> Value {
+pub(crate) fn with_source(source: &Value) -> Value {
     let mut change = automated();
     merge(&mut change, &json!({"spec": {"source": source}}));
     change
 }
 
 /// Text of a `ConfigMap`'s `text`.
-fn is(text: &str) -> impl Fn(&Value) -> bool {
+pub(crate) fn is(text: &str) -> impl Fn(&Value) -> bool {
     move |object| object["data"]["text"] == text
 }
 
@@ -44,7 +44,7 @@ async fn until_live(
 }
 
 /// Says the median of five pushes; each writes a file whose text ends up in a `ConfigMap`.
-async fn measure(
+pub(crate) async fn measure(
     world: &World,
     what: &str,
     repo: &Repo,
