@@ -96,7 +96,13 @@ impl About {
             members.insert("remainingItemCount".to_owned(), remaining.into());
         }
         let head = format!(r#"{{"metadata":{metadata},"items":["#);
-        let tail = stats.as_ref().map_or("]}".to_owned(), |stats| format!(r#"],"stats":{stats}}}"#));
+        let mut tail = b"]".to_vec();
+        if let Some(stats) = &stats {
+            tail.extend_from_slice(br#","stats":"#);
+            let id = schema().find("v1.ApplicationListStats").unwrap_or_else(schema::MessageId::first);
+            tiphys_wire::json::write(schema(), id, stats, Secrets::Dropped, &mut tail).map_err(unwritable)?;
+        }
+        tail.push(b'}');
         let member = |number, name: &str, value: &Value| {
             let id = schema().find(name).unwrap_or_else(schema::MessageId::first);
             let bytes = encode(schema(), id, value, Secrets::Dropped).map_err(unwritable)?;
