@@ -90,6 +90,9 @@ impl Installation {
             "/api/v1/secrets",
         ];
         let mut all = lists.map(|list| self.ask(Method::GET, list, &Value::Null).1["items"].clone());
+        // The control plane makes its own in each namespace, some of them later.
+        let is_own = |item: &Value| item["metadata"]["name"] == "kube-root-ca.crt";
+        all.iter_mut().filter_map(Value::as_array_mut).for_each(|items| items.retain(|item| !is_own(item)));
         // The workload goes its own way meanwhile.
         for item in all.iter_mut().filter_map(Value::as_array_mut).flatten() {
             if item["spec"].get("template").is_some() {
