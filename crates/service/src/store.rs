@@ -43,12 +43,15 @@ impl Store {
         &self.namespace
     }
 
-    /// Reads one of the objects; `None` when it does not exist.
+    /// Reads one of the objects; `None` when it does not exist, as none does under a text that cannot be a name.
     ///
     /// # Errors
     /// When the cluster does not say.
     pub async fn get(&self, kind: Own, name: &str) -> Result<Option<Arc<Object>>, ApiError> {
-        self.writer.get(&self.target(kind, name)).await
+        match self.writer.get(&self.target(kind, name)).await {
+            Err(ApiError::Name(_)) => Ok(None),
+            answer => answer,
+        }
     }
 
     /// The same for another namespace.

@@ -261,6 +261,8 @@ async fn api_114_who_may_not_see_an_application_does_not_learn_that_it_exists() 
             assert_eq!(answer, (403, "permission denied".to_owned()), "{verb} {path}");
         }
     }
+    let odd = kim.refused("GET", &format!("{APPS}/a%25b"), &Value::Null).await;
+    assert_eq!(odd, (403, "permission denied".to_owned()), "what nothing can be called is absent, too");
     assert_eq!(kim.ok("GET", APPS, &Value::Null).await["items"], json!([]));
     assert_eq!(home.nobody().send("GET", APPS, &Value::Null).await.0, 401);
 }
