@@ -5,6 +5,7 @@ use std::time::Duration;
 use reqwest::{Certificate, Client, RequestBuilder, StatusCode, redirect};
 use serde_json::Value;
 use tiphys_api::secret::Secret;
+use tiphys_cluster::error_chain;
 
 /// A client of HTTP for a provider.
 pub type HttpClient = Client;
@@ -126,7 +127,7 @@ impl Http {
             let reason = if error.is_timeout() {
                 format!("no answer within {} s", self.transport.limits.time.as_secs())
             } else {
-                chain(&error.without_url())
+                error_chain(&error.without_url())
             };
             HttpError::Unreachable { place: place.clone(), reason }
         };
@@ -179,17 +180,4 @@ fn told(body: &[u8]) -> String {
 fn shown(url: &str) -> String {
     let bare = url.split(['?', '#']).next().unwrap_or_default();
     tiphys_api::repo_url::redact(bare)
-}
-
-fn chain(error: &dyn std::error::Error) -> String {
-    let mut text = error.to_string();
-    let mut cause = error.source();
-    while let Some(next) = cause {
-        let words = next.to_string();
-        if !text.contains(&words) {
-            text = format!("{text}: {words}");
-        }
-        cause = next.source();
-    }
-    text
 }

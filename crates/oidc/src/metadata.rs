@@ -14,14 +14,8 @@ pub struct Metadata {
     pub token_endpoint: String,
     /// Where its keys are.
     pub jwks_uri: String,
-    /// Where it tells more of a person.
-    pub userinfo_endpoint: String,
-    /// Where devices without a browser ask.
-    pub device_authorization_endpoint: String,
     /// What it may answer with.
     pub response_types_supported: Vec<String>,
-    /// What may be asked for.
-    pub scopes_supported: Vec<String>,
     /// How it signs.
     pub id_token_signing_alg_values_supported: Vec<String>,
     /// How clients prove who they are.
@@ -92,11 +86,6 @@ impl Metadata {
         let types = &self.response_types_supported;
         let has_code = types.is_empty() || types.iter().any(|kind| kind == "code");
         if has_code { ResponseType::Code } else { ResponseType::IdToken }
-    }
-
-    /// Whether a refresh token can be asked for by its own scope (CLI-205).
-    pub fn has_offline_access(&self) -> bool {
-        self.scopes_supported.iter().any(|scope| scope == "offline_access")
     }
 
     /// Whether clients prove who they are in the form, and not in a header.

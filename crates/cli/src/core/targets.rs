@@ -428,7 +428,7 @@ impl Subject<'_> {
                 Ok(Ok(Outcome::Done(rendered))) => {
                     let compared = rendered.compared.filter(|one| one.comparison != Comparison::Equal);
                     if let Some(compared) = compared {
-                        self.terminal.warn(&compared.to_string());
+                        self.terminal.warn(&format!("{compared}\n"));
                     }
                     return Ok(rendered.objects);
                 }

@@ -30,6 +30,19 @@ async fn with_job() -> World {
     world
 }
 
+/// The same in a project that forbids what the application declares.
+async fn forbidden() -> World {
+    let world = with_job().await;
+    world.project(
+        "strict",
+        &json!({"sourceRepos": ["*"], "destinations": [{"server": "*", "namespace": "*"}],
+            "namespaceResourceBlacklist": [{"group": "", "kind": "ConfigMap"}]}),
+    );
+    world.create_with(&json!({"spec": {"project": "strict"}}));
+    world.pass(MOMENT).await;
+    world
+}
+
 #[tokio::test(start_paused = true)]
 async fn api_140_a_resource_is_patched_and_deleted_as_one_of_the_application() {
     let world = with_job().await;
@@ -57,14 +70,7 @@ async fn api_140_a_resource_is_patched_and_deleted_as_one_of_the_application() {
 
 #[tokio::test(start_paused = true)]
 async fn inv_6_what_the_project_forbids_is_not_changed_by_hand_either() {
-    let world = with_job().await;
-    world.project(
-        "strict",
-        &json!({"sourceRepos": ["*"], "destinations": [{"server": "*", "namespace": "*"}],
-            "namespaceResourceBlacklist": [{"group": "", "kind": "ConfigMap"}]}),
-    );
-    world.create_with(&json!({"spec": {"project": "strict"}}));
-    world.pass(MOMENT).await;
+    let world = forbidden().await;
     let controller = world.controller();
     let named = key("", "ConfigMap", "shop");
     let patch = json!({"data": {"value": "by hand"}});
@@ -194,14 +200,7 @@ async fn api_145_a_dry_run_tells_what_an_apply_would_make_and_writes_nothing() {
 
 #[tokio::test(start_paused = true)]
 async fn inv_6_a_dry_run_asks_the_project() {
-    let world = with_job().await;
-    world.project(
-        "strict",
-        &json!({"sourceRepos": ["*"], "destinations": [{"server": "*", "namespace": "*"}],
-            "namespaceResourceBlacklist": [{"group": "", "kind": "ConfigMap"}]}),
-    );
-    world.create_with(&json!({"spec": {"project": "strict"}}));
-    world.pass(MOMENT).await;
+    let world = forbidden().await;
     let named = key("", "ConfigMap", "shop");
     let object = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "shop", "namespace": "default"}});
     let refused =
