@@ -34,7 +34,7 @@ use crate::rendering::Renders;
 use crate::scheduler::{Requeue, Scheduler};
 use crate::settings_watch::SettingsWatch;
 use crate::store::{AppEntry, AppStore, Change};
-use crate::trickle::Trickle;
+use crate::trickle::{self, Trickle};
 use crate::world::World;
 
 /// Pause of an application after changes of its live objects, so that a burst is one comparison.
@@ -147,6 +147,7 @@ pub(crate) fn start(
             Box::pin(settings_changed(context, world, old))
         }),
     );
+    plane.spawn_writing(trickle::run(Arc::clone(&context), plane.cancel.clone()));
     plane.spawn_writing(push_looks::follow(Arc::clone(&context), plane.cancel.clone()));
     plane.spawn_writing(cluster_labels::follow(Arc::clone(&context), plane.cancel.clone()));
     plane.spawn_writing(event_writer::write(Arc::clone(&context), events, plane.cancel.clone()));

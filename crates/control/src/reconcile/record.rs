@@ -19,7 +19,6 @@ use super::load::AppContext;
 use crate::app_key::AppKey;
 use crate::context::Context;
 use crate::events::Note;
-use crate::memory::AppMemory;
 use crate::scheduler::Requeue;
 use crate::store::{Change, Held};
 
@@ -56,14 +55,14 @@ pub(super) async fn write(cx: &mut AppContext<'_>, mut new: Application, options
     if controller.read_only {
         return Written::Stored;
     }
+    let may_show_revision = std::mem::take(&mut cx.memory.lock().may_show_revision);
     if options.patient && status_patch::is_only_revision(&patch) && !status_patch::is_awaited(&cx.app) {
-        let entry = controller.store.get(&cx.key);
-        let has_turn = |memory: &mut AppMemory| {
-            controller.trickle.has_come(&mut memory.turn, controller.clock.elapsed())
-        };
-        if entry.is_some_and(|entry| !has_turn(&mut entry.memory.lock())) {
+        if !may_show_revision {
+            controller.trickle.join(&cx.key);
             return Written::Waits;
         }
+    } else {
+        controller.trickle.wrote(&cx.key, controller.clock.elapsed());
     }
     controller.metrics.worked("application-patch");
     let answer = match send_followed(controller, &cx.key, &patch).await {
