@@ -490,6 +490,7 @@ mod tests {
             set_queue_depth: 4,
             clusters: &[cluster],
             queue_depth: 3,
+            hydration_depths: (1, 2),
             duplicate_credentials: 2,
         };
         let body = metrics.scrape(&found);

@@ -11,7 +11,7 @@ use jiff::Timestamp;
 use serde_json::{Map, Value, json};
 use tiphys_api::Application;
 use tiphys_api::application::{ApplicationSpec, Operation};
-use tiphys_api::names::{GROUP, VERSION, annotation, finalizer};
+use tiphys_api::names::{GROUP, VERSION, finalizer};
 use tiphys_api::project::DEFAULT_PROJECT;
 use tiphys_lifecycle::refresh;
 use tiphys_lifecycle::request::RequestError;

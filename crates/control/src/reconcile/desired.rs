@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use tiphys_api::application::{Application, ApplicationSource};
+use tiphys_api::application::ApplicationSource;
 use tiphys_api::names::annotation;
 use tiphys_lifecycle::refresh::{Level, Reason, Refresh, RefreshKind};
 use tiphys_render::plan::RenderContext;

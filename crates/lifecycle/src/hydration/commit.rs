@@ -185,7 +185,8 @@ impl Metadata {
         let data = json!({"RepoURL": self.repo_url, "DrySHA": self.dry_sha, "Commands": commands,
             "References": references, "Author": self.author, "Date": self.date(), "Subject": self.subject,
             "Body": self.body});
-        self.text(README_TEMPLATE, template.unwrap_or(DEFAULT_README), &data)
+        let text = self.text(README_TEMPLATE, template.unwrap_or(DEFAULT_README), &data)?;
+        Ok(format!("{}\n", text.trim_end()))
     }
 
     /// The time is that of the commit, so that the same commit makes the same text.
@@ -340,7 +341,7 @@ mod tests {
         let plain = commit("Bump").readme(None, &[]).unwrap();
         assert!(plain.ends_with("4567\n```\n") && !plain.contains("References"), "{plain}");
         let own = commit("Bump").readme(Some("{{ .DrySHA | trunc 3 }}{{ len .References }}"), &[]);
-        assert_eq!(own.unwrap(), "0120");
+        assert_eq!(own.unwrap(), "0120\n");
     }
 
     #[test]

@@ -1,5 +1,6 @@
 use jiff::Timestamp;
 use serde_json::json;
+use tiphys_api::names::annotation;
 
 use super::*;
 
