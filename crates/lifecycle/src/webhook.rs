@@ -7,7 +7,7 @@ mod payload;
 mod sets;
 
 use tiphys_api::Application;
-use tiphys_api::application::ApplicationSource;
+use tiphys_api::application::{ApplicationSource, Hydrator};
 use tiphys_api::names::annotation;
 use tiphys_go::steps::{Steps, TooManySteps};
 use tiphys_render::refresh::{ChangedFiles, RefreshPaths};
@@ -333,7 +333,7 @@ pub fn hydrates(push: &Push, app: &Application) -> bool {
 }
 
 fn concern_within(push: &Push, app: &Application, steps: &mut Steps) -> Result<Concern, TooManySteps> {
-    let dry = app.spec.source_hydrator.as_ref().map(|hydrator| hydrator.dry_source());
+    let dry = app.spec.source_hydrator.as_ref().map(Hydrator::dry_source);
     let of_dry = concern_of(push, app, dry.map_or(&[], std::slice::from_ref), steps)?;
     if of_dry == Concern::Files { Ok(of_dry) } else { concern_of(push, app, app.sources(), steps) }
 }

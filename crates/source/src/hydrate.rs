@@ -83,7 +83,10 @@ pub struct Hydrated {
 /// Refuses what is no name of a branch, before it becomes a part of a command (RND-34).
 pub(crate) fn check_branch(name: &str) -> Result<(), SourceError> {
     let is_bad_part = |part: &str| {
-        part.is_empty() || part.starts_with('.') || part.ends_with('.') || part.ends_with(".lock")
+        part.is_empty()
+            || part.starts_with('.')
+            || part.ends_with('.')
+            || part.strip_suffix(".lock").is_some()
     };
     let refused = name.starts_with('-')
         || name.len() > BRANCH_BYTES_MAX

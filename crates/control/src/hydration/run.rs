@@ -13,7 +13,7 @@ use tiphys_engine::tracking::qualified_name;
 use tiphys_installation::NoProject;
 use tiphys_lifecycle::hydration::commit::{self, DryCommit, Metadata};
 use tiphys_lifecycle::hydration::group::{GroupKey, Member, destination, failures, problems};
-use tiphys_lifecycle::hydration::record::{self as decided, Outcome, Request, State};
+use tiphys_lifecycle::hydration::record::{self as decided, Operation, Outcome, Request, State};
 use tiphys_lifecycle::refresh::{Level, RefreshKind};
 use tiphys_policy::project::namespace_permitted;
 use tiphys_render::TreePath;
@@ -194,8 +194,8 @@ fn known(subjects: &[Subject], sha: &str) -> Option<Vec<Outcome>> {
     let of = |subject: &Subject| {
         let succeeded = State::of(&subject.app).succeeded?;
         let is_known = succeeded.is_of(sha, &subject.hydrator) && !subject.request.is_hard();
-        is_known
-            .then(|| Outcome::Hydrated { dry_sha: succeeded.dry_sha, hydrated_sha: succeeded.hydrated_sha })
+        let Operation { dry_sha, hydrated_sha, .. } = succeeded;
+        is_known.then_some(Outcome::Hydrated { dry_sha, hydrated_sha })
     };
     subjects.iter().map(of).collect()
 }

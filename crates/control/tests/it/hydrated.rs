@@ -113,7 +113,7 @@ async fn ctl_111_a_failed_rendering_commits_nothing() {
     assert!(!file(&world, "apps/other/manifest.yaml").is_empty());
 
     let broken = BTreeMap::from([
-        ("dry/shop/cm.yaml".to_owned(), Bytes::from_static(b"{")),
+        ("dry/shop/cm.yaml".to_owned(), Bytes::from_static(b"apiVersion: v1\nkind: ConfigMap\nmeta")),
         (
             "dry/other/cm.yaml".to_owned(),
             Bytes::from_static(b"{\"apiVersion\": \"v1\", \"kind\": \"ConfigMap\"}"),

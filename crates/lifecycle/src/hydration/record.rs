@@ -6,6 +6,7 @@ use tiphys_api::Application;
 use tiphys_api::application::Hydrator;
 use tiphys_api::codes::HydratePhase;
 use tiphys_api::names::annotation;
+use tiphys_object::access;
 
 use crate::operation::shown;
 
@@ -135,7 +136,7 @@ pub fn end(app: &mut Application, hydrator: &Hydrator, outcome: &Outcome, now: T
     });
     for (name, sha) in [("drySHA", dry_sha), ("hydratedSHA", hydrated_sha)] {
         if !sha.is_empty() {
-            operation[name] = sha.into();
+            access::ensure_object(&mut operation).insert(name.to_owned(), sha.into());
         }
     }
     let status = app.status.source_hydrator.get_or_insert_default();

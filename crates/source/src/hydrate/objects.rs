@@ -212,7 +212,7 @@ impl Changes {
                 return;
             }
             let below =
-                changes.0.entry(part.to_owned()).or_insert_with(|| Change::Directory(Changes::default()));
+                changes.0.entry(part.to_owned()).or_insert_with(|| Change::Directory(Self::default()));
             match below {
                 Change::Directory(below) => changes = below,
                 // A file of ours is named like a directory of ours: the directory is refused when it is written.
