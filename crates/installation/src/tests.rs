@@ -79,9 +79,9 @@ fn ctl_132_what_has_no_effect_is_a_warning() {
     let data_of_secret = json!({"url": "aHR0cHM6Ly9oL3I=", "webhookManifestCacheWarmDisabled": "dHJ1ZQ=="});
     let repository = secret("repository", &json!({}), &data_of_secret);
     let mut objects = data(&[repository]);
-    objects.env.insert("ARGOCD_HYDRATOR_ENABLED".to_owned(), "true".to_owned());
+    objects.env.insert("ARGOCD_APPLICATION_CONTROLLER_LOGLEVEL".to_owned(), "debug".to_owned());
     let told = Installation::build(&objects).warnings.join("\n");
-    for what in ["webhookManifestCacheWarmDisabled", "ARGOCD_HYDRATOR_ENABLED"] {
+    for what in ["webhookManifestCacheWarmDisabled", "ARGOCD_APPLICATION_CONTROLLER_LOGLEVEL"] {
         assert!(told.contains(what), "{what}: {told}");
     }
 }

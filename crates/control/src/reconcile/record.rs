@@ -102,7 +102,11 @@ async fn send(controller: &Context, key: &AppKey, patch: &Value) -> Result<Arc<O
 
 /// The same for a change that leaves the application where it is: its answer has a version of its own, and the watch may
 /// have been faster with it.
-async fn send_followed(controller: &Context, key: &AppKey, patch: &Value) -> Result<Arc<Object>, ApiError> {
+pub(crate) async fn send_followed(
+    controller: &Context,
+    key: &AppKey,
+    patch: &Value,
+) -> Result<Arc<Object>, ApiError> {
     let target = Target::new(Context::application_gvk(), &key.namespace, &key.name);
     let permit = Permit::own(Own::Application, &key.namespace, &key.name);
     let known = |uid: &str, version: &str| controller.store.get(key)?.as_version(uid, version);
@@ -145,11 +149,16 @@ pub(super) async fn read_again(cx: &mut AppContext<'_>) {
 
 /// Reads an application and goes on with it; `false` when it is gone.
 async fn read(cx: &mut AppContext<'_>) -> Result<bool, String> {
-    let target = Target::new(Context::application_gvk(), &cx.key.namespace, &cx.key.name);
-    match cx.controller.home.get(&target).await.map_err(|error| error.to_string())? {
+    match read_stored(cx.controller, &cx.key).await? {
         Some(latest) => adopt(cx, latest).map(|()| true),
         None => Ok(false),
     }
+}
+
+/// An application as it is stored; `None` when it is gone.
+pub(crate) async fn read_stored(controller: &Context, key: &AppKey) -> Result<Option<Arc<Object>>, String> {
+    let target = Target::new(Context::application_gvk(), &key.namespace, &key.name);
+    controller.home.get(&target).await.map_err(|error| error.to_string())
 }
 
 /// Removes finalizers; `false` means that the object is gone.

@@ -81,6 +81,7 @@ pub(super) async fn refresh(cx: &mut AppContext<'_>, refresh: Refresh) -> Result
         exclusive: found.starts_operation,
         finalizers: found.writes_finalizers,
         profile: false,
+        requests: false,
     };
     let written = record::write(cx, new, options).await;
     measure(cx, refresh, started);
