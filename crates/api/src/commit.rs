@@ -29,7 +29,10 @@ pub fn reference(message: &str) -> Option<CommitReference> {
 
 /// The commit that the trailers of the last paragraph name, and the message without those that are valid (CTL-118).
 pub fn split_reference(message: &str) -> (Option<CommitReference>, String) {
-    let (head, paragraph) = message.rsplit_once("\n\n").map_or(("", message), |(head, rest)| (head, rest));
+    // Trailers are a paragraph of their own: a subject is none.
+    let Some((head, paragraph)) = message.rsplit_once("\n\n") else {
+        return (None, message.trim_end().to_owned());
+    };
     let mut reference = CommitReference::default();
     let other = |line: &&str| !take(&mut reference, line);
     let rest: Vec<&str> = paragraph.lines().filter(other).collect();
@@ -80,6 +83,7 @@ mod tests {
         assert_eq!(reference.body, "a\nb");
         assert_eq!(reference.sha, "abcde");
         assert_eq!(super::reference("Bump\n\nSigned-off-by: x"), None);
+        assert_eq!(super::reference("Argocd-reference-commit-sha: abcde"), None, "a subject");
     }
 
     #[test]
@@ -89,5 +93,7 @@ mod tests {
         let (found, rest) = split_reference("Bump\n\nArgocd-reference-commit-author: Ann <a@x>");
         assert_eq!((found.unwrap().author.as_str(), rest.as_str()), ("Ann <a@x>", "Bump"));
         assert_eq!(split_reference("").1, "");
+        let subject = "Argocd-reference-commit-author: Ann <a@x>";
+        assert_eq!(split_reference(subject), (None, subject.to_owned()));
     }
 }

@@ -51,7 +51,7 @@ pub(crate) struct Context {
     pub(crate) progress: Progress,
     /// What waits to be hydrated.
     pub(crate) hydrations: Hydrations,
-    /// Turns of writes that only show a new revision.
+    /// Who waits to show nothing but a new revision.
     pub(crate) trickle: Trickle,
     /// References whose followers by directory are still to be asked.
     pub(crate) pushes: Pushes,

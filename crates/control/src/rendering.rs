@@ -310,20 +310,7 @@ impl Renders {
         let is_supplied = !supplies.is_empty();
         let own_tree = Arc::clone(&tree);
         let task = Arc::new(task);
-        let work = {
-            let (task, jsonnet) = (Arc::clone(&task), Arc::clone(&self.jsonnet));
-            let world = TemplateWorld { now: self.clock.now(), chance: Some(chance) };
-            move |budget: &Budget| {
-                let inputs = Inputs {
-                    tree: tree.as_ref(),
-                    supplies: &supplies,
-                    jsonnet: jsonnet.as_ref(),
-                    world,
-                    secret: task.secret.expose().as_bytes(),
-                };
-                render_stamped(&inputs, &task, budget)
-            }
-        };
+        let work = self.work(tree, supplies, &task, render_stamped);
         match self.in_turn(&task.key, task.priority, &task.budget, work).await {
             Ok(Outcome::Needs(needs)) => {
                 // What programs are asked holds whole files; what plugins are asked names the revision, which the key does
@@ -396,21 +383,30 @@ impl Renders {
         supplies: Arc<Supplies>,
     ) -> Result<Outcome<String>, RenderFailure> {
         let task = Arc::new(task);
-        let work = {
-            let (task, jsonnet) = (Arc::clone(&task), Arc::clone(&self.jsonnet));
-            let world = TemplateWorld { now: self.clock.now(), chance: Some(chance) };
-            move |budget: &Budget| {
-                let inputs = Inputs {
-                    tree: tree.as_ref(),
-                    supplies: &supplies,
-                    jsonnet: jsonnet.as_ref(),
-                    world,
-                    secret: task.secret.expose().as_bytes(),
-                };
-                render_manifests(&inputs, &task, budget)
-            }
-        };
+        let work = self.work(tree, supplies, &task, render_manifests);
         Ok(self.in_turn(&task.key, task.priority, &task.budget, work).await?)
+    }
+
+    /// The work of rendering a task with all its inputs.
+    fn work<T>(
+        &self,
+        tree: Arc<dyn Tree>,
+        supplies: Arc<Supplies>,
+        task: &Arc<RenderTask>,
+        render: impl Fn(&Inputs<'_>, &RenderTask, &Budget) -> Result<T, Failed> + Clone + Send + 'static,
+    ) -> impl Fn(&Budget) -> Result<T, Failed> + Clone + Send + 'static {
+        let (task, jsonnet) = (Arc::clone(task), Arc::clone(&self.jsonnet));
+        let world = TemplateWorld { now: self.clock.now(), chance: Some(chance) };
+        move |budget: &Budget| {
+            let inputs = Inputs {
+                tree: tree.as_ref(),
+                supplies: &supplies,
+                jsonnet: jsonnet.as_ref(),
+                world,
+                secret: task.secret.expose().as_bytes(),
+            };
+            render(&inputs, &task, budget)
+        }
     }
 
     /// Works as on a small source, and as on a large one if that does not do. Few workers wait for the turn of large

@@ -5,7 +5,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tiphys_api::AppProject;
-use tiphys_api::application::ApplicationSource;
+use tiphys_api::application::{Application, ApplicationSource};
+use tiphys_api::names::annotation;
 use tiphys_cluster::Kinds;
 use tiphys_engine::tracking::TrackingSettings;
 use tiphys_lifecycle::refresh::{Level, RefreshKind};
@@ -114,6 +115,30 @@ impl<'a> Admitted<'a> {
     pub(crate) fn request(&self) -> &TargetRequest<'a> {
         &self.0
     }
+}
+
+/// For whom the sources of an application are rendered, by its name on resources and its project (RND-4); no cluster is
+/// known.
+pub(crate) fn render_context(
+    world: &World,
+    sources: &Sources,
+    app: &Application,
+    (instance, project): (&str, &AppProject),
+) -> RenderContext {
+    let annotations = &app.metadata.annotations;
+    let paths = annotations.get(annotation::MANIFEST_GENERATE_PATHS);
+    let context = RenderContext {
+        instance_name: instance.to_owned(),
+        destination_namespace: app.spec.destination.namespace.clone(),
+        project: project.name().to_owned(),
+        ..RenderContext::default()
+    };
+    let mut context = context
+        .with_settings(&world.settings)
+        .with_renderer(annotations.get(annotation::RENDERER))
+        .with_plugins(sources.plugins().settings(paths, app.was_plugin()));
+    context.helm.repositories = world.named_chart_repositories(project);
+    context
 }
 
 /// Makes the targets of all sources, one after another (CTL-43). Says how many renderings were made.

@@ -4,18 +4,18 @@
 //! be shown, so those that have nothing else to write stand in a queue, each once. Whoever is at its head writes the
 //! newest revision, at a bounded rate, and rarely while there is real work.
 
-use std::collections::{HashSet, VecDeque};
+use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
 
 use parking_lot::Mutex;
+use tiphys_lifecycle::refresh::Level;
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 
 use crate::app_key::AppKey;
 use crate::context::Context;
 use crate::queue::Priority;
-use tiphys_lifecycle::refresh::Level;
 
 /// Time between two of them while there is nothing else to write: ten thousand applications take four minutes.
 const BETWEEN: Duration = Duration::from_millis(25);
@@ -35,8 +35,9 @@ pub(crate) struct Trickle {
 #[derive(Debug, Default)]
 struct State {
     waiting: VecDeque<AppKey>,
-    /// Those of them that still have to: who wrote meanwhile shows its revision already.
-    members: HashSet<AppKey>,
+    /// The same, each once, and whether it still has to: who wrote meanwhile shows its revision already, and keeps its
+    /// place until that comes.
+    members: HashMap<AppKey, bool>,
     /// When something else was written last, on the clock's time since its start.
     worked: Option<Duration>,
     /// When the last one was let go, on the same time.
@@ -47,36 +48,39 @@ impl Trickle {
     /// Puts an application at the end of the queue unless it waits already.
     pub(crate) fn join(&self, key: &AppKey) {
         let mut state = self.state.lock();
-        if state.members.insert(key.clone()) {
+        if state.members.insert(key.clone(), true).is_none() {
             state.waiting.push_back(key.clone());
-            self.joined.notify_one();
         }
+        self.joined.notify_one();
     }
 
     /// An application wrote something else: it shows its revision, and the others wait.
     pub(crate) fn wrote(&self, key: &AppKey, now: Duration) {
         let mut state = self.state.lock();
-        state.members.remove(key);
+        if let Some(has_to) = state.members.get_mut(key) {
+            *has_to = false;
+        }
         state.worked = Some(now);
     }
 
     /// The next one, or when to ask again; `None` when nobody waits.
     fn take(&self, now: Duration) -> Option<Result<AppKey, Duration>> {
         let mut state = self.state.lock();
-        while state.waiting.front().is_some_and(|key| !state.members.contains(key)) {
-            state.waiting.pop_front();
+        while let Some(key) = state.waiting.pop_front() {
+            if state.members.get(&key) != Some(&true) {
+                state.members.remove(&key);
+                continue;
+            }
+            let wait = state.due().saturating_sub(now);
+            if !wait.is_zero() {
+                state.waiting.push_front(key);
+                return Some(Err(wait));
+            }
+            state.members.remove(&key);
+            state.released = Some(now);
+            return Some(Ok(key));
         }
-        if state.waiting.is_empty() {
-            return None;
-        }
-        let wait = state.due().saturating_sub(now);
-        if !wait.is_zero() {
-            return Some(Err(wait));
-        }
-        let key = state.waiting.pop_front()?;
-        state.members.remove(&key);
-        state.released = Some(now);
-        Some(Ok(key))
+        None
     }
 }
 
@@ -142,6 +146,23 @@ mod tests {
         assert_eq!(trickle.take(ms(25)), Some(Ok(key("b"))), "who joins again stands behind those who wait");
         assert_eq!(trickle.take(ms(50)), Some(Ok(key("a"))));
         assert_eq!(trickle.take(ms(75)), None);
+    }
+
+    /// Whoever writes and joins again and again while the queue hardly moves has one place in it.
+    #[test]
+    fn inv_10_each_application_has_one_place() {
+        let trickle = Trickle::default();
+        trickle.join(&key("first"));
+        for round in 0..100 {
+            trickle.join(&key("a"));
+            trickle.wrote(&key("a"), ms(round));
+        }
+        assert_eq!(trickle.state.lock().waiting.len(), 2);
+        trickle.join(&key("a"));
+        assert_eq!(trickle.take(ms(10_000)), Some(Ok(key("first"))));
+        assert_eq!(trickle.take(ms(20_000)), Some(Ok(key("a"))), "it has something to show again");
+        assert_eq!(trickle.take(ms(30_000)), None);
+        assert!(trickle.state.lock().members.is_empty());
     }
 
     #[test]

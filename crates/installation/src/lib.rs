@@ -97,6 +97,16 @@ pub enum NoProject<'a> {
     Unreadable(&'a str),
 }
 
+impl NoProject<'_> {
+    /// What is said of an Application that names this project (CTL-13).
+    pub fn text(self, name: &str) -> String {
+        match self {
+            Self::Missing => format!("Application referencing project {name} which does not exist"),
+            Self::Unreadable(text) => text.to_owned(),
+        }
+    }
+}
+
 /// One snapshot.
 #[derive(Clone)]
 pub struct Installation {

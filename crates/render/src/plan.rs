@@ -161,6 +161,12 @@ impl RenderContext {
         Self { tools: self.tools.with_annotation(text), ..self }
     }
 
+    /// With what is known of the destination cluster.
+    #[must_use]
+    pub fn with_cluster(self, cluster: ClusterFacts) -> Self {
+        Self { cluster, ..self }
+    }
+
     /// With the plugins that are there (RND-133).
     #[must_use]
     pub fn with_plugins(self, plugins: PluginSettings) -> Self {

@@ -7,17 +7,14 @@ use std::time::Duration;
 use futures::StreamExt as _;
 use tiphys_api::Application;
 use tiphys_api::application::Hydrator;
-use tiphys_api::names::annotation;
 use tiphys_api::{AppProject, repo_url};
 use tiphys_engine::tracking::qualified_name;
-use tiphys_installation::NoProject;
 use tiphys_lifecycle::hydration::commit::{self, DryCommit, Metadata};
 use tiphys_lifecycle::hydration::group::{GroupKey, Member, destination, failures, problems};
 use tiphys_lifecycle::hydration::record::{self as decided, Operation, Outcome, Request, State};
 use tiphys_lifecycle::refresh::{Level, RefreshKind};
 use tiphys_policy::project::namespace_permitted;
 use tiphys_render::TreePath;
-use tiphys_render::plan::RenderContext;
 use tiphys_source::{Freshness, HydratedDirectory, Hydration, IsStale, Repository};
 
 use super::check::is_ours;
@@ -169,12 +166,7 @@ async fn outcomes(context: &Context, world: &World, group: &GroupKey, subjects: 
 
 /// The project of an application, where that admits it.
 fn project_of<'a>(world: &'a World, app: &Application) -> Result<&'a Arc<AppProject>, String> {
-    let project = world.project(app.project()).map_err(|missing| match missing {
-        NoProject::Missing => {
-            format!("Application referencing project {} which does not exist", app.project())
-        }
-        NoProject::Unreadable(text) => text.to_owned(),
-    })?;
+    let project = world.project(app.project()).map_err(|why| why.text(app.project()))?;
     let metadata = &app.metadata;
     let decision = namespace_permitted(project, &metadata.name, &metadata.namespace, &world.namespace);
     decision.message.map_or(Ok(project), Err)
@@ -228,7 +220,10 @@ async fn render(context: &Context, world: &World, subject: &Subject, sha: &str) 
     let source = subject.hydrator.dry_source();
     let tracking = Arc::new(world.tracking_of(&subject.app));
     let (sources, pinned) = (std::slice::from_ref(source), [sha.to_owned()]);
+    let metadata = &subject.app.metadata;
+    let instance = world.tracking.instance_name(&metadata.namespace, &metadata.name);
     for _ in 0..PLACES_MAX {
+        let instance = (instance.as_str(), &**project);
         let request = TargetRequest {
             key: &subject.key,
             priority: Priority::Routine,
@@ -237,7 +232,8 @@ async fn render(context: &Context, world: &World, subject: &Subject, sha: &str) 
             level: Level::Latest,
             listed_since: None,
             kind: RefreshKind::Hard,
-            context: render_context(context, world, subject, project),
+            // Nothing is known of a cluster, as the manifests may go to any (CTL-110).
+            context: targets::render_context(world, &context.sources, &subject.app, instance),
             upload: None,
             project,
             tracking: Arc::clone(&tracking),
@@ -252,31 +248,6 @@ async fn render(context: &Context, world: &World, subject: &Subject, sha: &str) 
         }
     }
     Err("too many applications wait for the repository".to_owned())
-}
-
-/// For whom is rendered: nothing is known of the cluster, as the manifests may go to any (CTL-110).
-fn render_context(
-    context: &Context,
-    world: &World,
-    subject: &Subject,
-    project: &AppProject,
-) -> RenderContext {
-    let app = &subject.app;
-    let instance = world.tracking.instance_name(&app.metadata.namespace, &app.metadata.name);
-    let rendered_for = RenderContext {
-        instance_name: instance.to_string(),
-        destination_namespace: app.spec.destination.namespace.clone(),
-        project: project.name().to_owned(),
-        ..RenderContext::default()
-    };
-    let annotations = &app.metadata.annotations;
-    let rendered_for =
-        rendered_for.with_settings(&world.settings).with_renderer(annotations.get(annotation::RENDERER));
-    let paths = annotations.get(annotation::MANIFEST_GENERATE_PATHS);
-    let mut rendered_for =
-        rendered_for.with_plugins(context.sources.plugins().settings(paths, app.was_plugin()));
-    rendered_for.helm.repositories = world.named_chart_repositories(project);
-    rendered_for
 }
 
 /// Commits and pushes; answers the commit with the manifests.

@@ -3,9 +3,7 @@
 use std::sync::Arc;
 
 use tiphys_api::application::ApplicationSource;
-use tiphys_api::names::annotation;
 use tiphys_lifecycle::refresh::{Level, Reason, Refresh, RefreshKind};
-use tiphys_render::plan::RenderContext;
 use tiphys_render::{PATH_NOT_FOUND, Tree};
 
 use super::load::AppContext;
@@ -196,8 +194,10 @@ fn target_request<'a>(
     sources: &'a [ApplicationSource],
     pinned: &'a [String],
 ) -> TargetRequest<'a> {
-    let mut context = render_context(cx, resolved).with_sources(sources);
-    context.helm.repositories = cx.world.named_chart_repositories(&resolved.project);
+    let instance = (cx.instance.as_str(), &*resolved.project);
+    let context = targets::render_context(&cx.world, &cx.controller.sources, &cx.app, instance)
+        .with_cluster(resolved.destination.facts())
+        .with_sources(sources);
     TargetRequest {
         key: &cx.key,
         priority: cx.priority,
@@ -213,22 +213,6 @@ fn target_request<'a>(
         kinds: resolved.destination.index.discovery().snapshot(),
         world: &cx.world,
     }
-}
-
-/// For whom sources are rendered (RND-4).
-fn render_context(cx: &AppContext<'_>, resolved: &Resolved) -> RenderContext {
-    let context = RenderContext {
-        instance_name: cx.instance.clone(),
-        destination_namespace: cx.app.spec.destination.namespace.clone(),
-        project: resolved.project.name().to_owned(),
-        cluster: resolved.destination.facts(),
-        ..RenderContext::default()
-    };
-    let annotations = &cx.app.metadata.annotations;
-    let context =
-        context.with_settings(&cx.world.settings).with_renderer(annotations.get(annotation::RENDERER));
-    let paths = annotations.get(annotation::MANIFEST_GENERATE_PATHS);
-    context.with_plugins(cx.controller.sources.plugins().settings(paths, cx.app.was_plugin()))
 }
 
 async fn load_sources(

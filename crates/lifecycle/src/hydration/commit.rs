@@ -19,8 +19,6 @@ pub const ATTRIBUTES: &str = ".gitattributes";
 /// What that says.
 pub const ATTRIBUTES_TEXT: &str =
     "**/README.md linguist-generated=true\n**/hydrator.metadata linguist-generated=true\n";
-/// The reference with the notes that say which dry commit a commit was made from.
-pub const NOTES: &str = "refs/notes/hydrator.metadata";
 /// Key of the template of commit messages in `argocd-cm`.
 pub const MESSAGE_TEMPLATE: &str = "sourceHydrator.commitMessageTemplate";
 /// Key of the template of READMEs.

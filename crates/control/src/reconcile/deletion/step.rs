@@ -5,7 +5,6 @@ use std::sync::Arc;
 use futures::StreamExt;
 use jiff::SignedDuration;
 use tiphys_cluster::{Propagation, Target};
-use tiphys_installation::NoProject;
 use tiphys_object::{Object, ResourceKey};
 
 use super::error::DeletionError;
@@ -37,12 +36,7 @@ pub(super) async fn destination_of(cx: &AppContext<'_>) -> Result<Result<Resolve
     let world = &cx.world;
     let cluster = world.clusters.resolve(&cx.app.spec.destination)?;
     let name = cx.app.project();
-    let project = world.project(name).map_err(|why| {
-        DeletionError::Project(match why {
-            NoProject::Missing => format!("Application referencing project {name} which does not exist"),
-            NoProject::Unreadable(text) => text.to_owned(),
-        })
-    })?;
+    let project = world.project(name).map_err(|why| DeletionError::Project(why.text(name)))?;
     if let Some(text) = collision(cx) {
         return Err(DeletionError::Collision(text));
     }
