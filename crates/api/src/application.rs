@@ -2,6 +2,7 @@
 //!
 //! Members are what the CRD has, optional ones absent when empty. Unknown members survive a round trip.
 
+mod hydrator;
 mod source;
 
 use std::collections::BTreeMap;
@@ -10,6 +11,7 @@ use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::{Map, Value};
 
 use crate::codes::ConditionType;
+pub use hydrator::Hydrator;
 pub use source::{
     ApplicationSource, DirectorySource, HelmFileParameter, HelmParameter, HelmSource, IntOrString,
     JsonnetSource, JsonnetVariable, KustomizePatch, KustomizeReplica, KustomizeSelector, KustomizeSource,
@@ -66,9 +68,9 @@ pub struct ApplicationSpec {
     /// Several sources; wins over `source`.
     #[serde(skip_serializing_if = "Vec::is_empty", deserialize_with = "null_as_default")]
     pub sources: Vec<ApplicationSource>,
-    /// Hydrator block, as written.
+    /// Where the manifests are rendered from and committed to; wins over `source` and `sources`.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub source_hydrator: Option<Map<String, Value>>,
+    pub source_hydrator: Option<Hydrator>,
     /// When and how to sync.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub sync_policy: Option<SyncPolicy>,
@@ -739,9 +741,19 @@ impl Application {
         if self.spec.project.is_empty() { "default" } else { &self.spec.project }
     }
 
-    /// The sources in force: `sources` when non-empty, else `source` (CTL-135).
+    /// The sources in force: that of the hydrated branch when there is a hydrator, else `sources` when non-empty, else
+    /// `source` (CTL-5, CTL-135).
     pub fn sources(&self) -> &[ApplicationSource] {
-        if self.spec.sources.is_empty() { self.spec.source.as_slice() } else { &self.spec.sources }
+        match &self.spec.source_hydrator {
+            Some(hydrator) => std::slice::from_ref(hydrator.sync_source()),
+            None if self.spec.sources.is_empty() => self.spec.source.as_slice(),
+            None => &self.spec.sources,
+        }
+    }
+
+    /// The only source in force; `None` where there are several, or none.
+    pub fn single_source(&self) -> Option<&ApplicationSource> {
+        if self.is_multi_source() { None } else { self.sources().first() }
     }
 
     /// Whether a source was rendered by a plugin when it was compared last.
@@ -752,7 +764,7 @@ impl Application {
 
     /// Whether `spec.sources` is in force.
     pub fn is_multi_source(&self) -> bool {
-        !self.spec.sources.is_empty()
+        self.spec.source_hydrator.is_none() && !self.spec.sources.is_empty()
     }
 
     /// Whether automatic sync is on: the block is present and `enabled` is not false (CTL-3).

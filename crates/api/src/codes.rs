@@ -107,6 +107,18 @@ impl OperationPhase {
 }
 
 codes! {
+    /// Phase of a hydration (CTL-112).
+    HydratePhase {
+        /// Runs.
+        Hydrating,
+        /// Done.
+        Hydrated,
+        /// Done without success.
+        Failed,
+    }
+}
+
+codes! {
     /// What became of an object in a sync (ENG-189).
     ResultCode {
         /// It is as desired.

@@ -8,6 +8,7 @@ pub mod application;
 pub mod applicationset;
 pub mod cluster;
 pub mod codes;
+pub mod commit;
 pub mod crd;
 pub mod names;
 pub mod printable;

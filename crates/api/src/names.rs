@@ -42,6 +42,10 @@ pub mod annotation {
     pub const REFRESH: &str = "argocd.argoproj.io/refresh";
     /// Stamp that orders refresh requests (CTL-30).
     pub const REFRESH_TIMESTAMP: &str = "argocd.argoproj.io/refresh-timestamp";
+    /// Requests a look at what is hydrated: `normal` or `hard` (CTL-10).
+    pub const HYDRATE: &str = "argocd.argoproj.io/hydrate";
+    /// Stamp that orders such requests (CTL-107).
+    pub const HYDRATE_TIMESTAMP: &str = "argocd.argoproj.io/hydrate-timestamp";
     /// Paths that decide whether a commit matters (CTL-40).
     pub const MANIFEST_GENERATE_PATHS: &str = "argocd.argoproj.io/manifest-generate-paths";
     /// Stops processing of an application (CTL-19).

@@ -179,13 +179,9 @@ impl Checks<'_> {
 /// All repositories that an Application names, those of a hydrator included.
 fn source_urls(application: &Application) -> impl Iterator<Item = &str> {
     let spec = &application.spec;
-    let hydrator = spec.source_hydrator.iter().flat_map(|hydrator| {
-        let url = |part: &str| {
-            let url = hydrator.get(part).and_then(|part| part.get("repoURL")).and_then(Value::as_str);
-            url.filter(|url| !url.is_empty())
-        };
-        [url("drySource"), url("syncSource")].into_iter().flatten()
-    });
+    let hydrator = spec.source_hydrator.iter();
+    let hydrator = hydrator.flat_map(|hydrator| [hydrator.dry_source(), hydrator.sync_source()]);
+    let hydrator = hydrator.map(|source| source.repo_url.as_str()).filter(|url| !url.is_empty());
     let all = spec.source.iter().chain(&spec.sources).map(|source| source.repo_url.as_str());
     all.chain(hydrator)
 }

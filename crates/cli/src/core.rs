@@ -15,6 +15,7 @@ use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use jiff::Timestamp;
 use serde_json::{Value, json};
 use tiphys_api::Application;
 use tiphys_api::names::{GROUP, SETTINGS_CONFIG_MAP, VERSION, annotation};
@@ -24,6 +25,7 @@ use tiphys_cluster::{
     Propagation, Target, Writer, watch_objects,
 };
 use tiphys_engine::tracking::split_qualified_name;
+use tiphys_lifecycle::refresh::request;
 use tiphys_object::{Gvk, Object, ResourceKey, access};
 use tiphys_policy::permit::{Own, Permit};
 use tiphys_service::Store;
@@ -369,8 +371,12 @@ impl Core {
 
     /// Asks for a comparison and waits until it was made (CLI-440).
     pub(crate) async fn refresh(&self, name: &AppName, hard: bool) -> Result<Stored, Failure> {
-        let kind = if hard { "hard" } else { "normal" };
-        self.patch(name, &json!({"metadata": {"annotations": {annotation::REFRESH: kind}}})).await?;
+        let known = self.get(&app_target(name)).await?;
+        let known = known.and_then(|object| object.to_value().ok());
+        let is_hydrated =
+            known.is_some_and(|app| app.pointer("/spec/sourceHydrator").is_some_and(Value::is_object));
+        let annotations = request(is_hydrated, hard, Timestamp::now());
+        self.patch(name, &json!({"metadata": {"annotations": annotations}})).await?;
         let mut follow = self.follow(name).await?;
         let deadline = Instant::now() + REFRESH_TIMEOUT;
         loop {

@@ -23,6 +23,7 @@ use crate::control_plane::{ControlPlane, StartError, WATCH_EVENTS_MAX};
 use crate::event_writer::{self, EVENTS_MAX};
 use crate::events::Event;
 use crate::gate::{Gates, Limits};
+use crate::hydration::{self, Hydrations};
 use crate::metrics::Metrics;
 use crate::monitors::Monitors;
 use crate::projects;
@@ -34,7 +35,7 @@ use crate::rendering::Renders;
 use crate::scheduler::{Requeue, Scheduler};
 use crate::settings_watch::SettingsWatch;
 use crate::store::{AppEntry, AppStore, Change};
-use crate::trickle::Trickle;
+use crate::trickle::{self, Trickle};
 use crate::world::World;
 
 /// Pause of an application after changes of its live objects, so that a burst is one comparison.
@@ -114,6 +115,7 @@ pub(crate) fn prepare(
         events: event_sender,
         read_only: plane.read_only,
         progress: Progress::default(),
+        hydrations: Hydrations::default(),
         trickle: Trickle::default(),
         pushes: Pushes::default(),
         monitors: Monitors::default(),
@@ -147,9 +149,11 @@ pub(crate) fn start(
             Box::pin(settings_changed(context, world, old))
         }),
     );
+    plane.spawn_writing(trickle::run(Arc::clone(&context), plane.cancel.clone()));
     plane.spawn_writing(push_looks::follow(Arc::clone(&context), plane.cancel.clone()));
     plane.spawn_writing(cluster_labels::follow(Arc::clone(&context), plane.cancel.clone()));
     plane.spawn_writing(event_writer::write(Arc::clone(&context), events, plane.cancel.clone()));
+    hydration::start(plane, &context);
     for _ in 0..workers {
         plane.spawn_writing(work(Arc::clone(&context)));
     }
@@ -186,6 +190,7 @@ async fn follow_applications(context: Arc<Context>, mut events: mpsc::Receiver<O
                 context.store.remove(&key);
                 context.scheduler.forget(&key);
                 context.monitors.set(&key, None);
+                context.hydrations.forget(&key);
                 projects::release(&context).await;
             }
             ObjectEvent::Synced => {

@@ -17,6 +17,7 @@ use crate::app_key::AppKey;
 use crate::clusters::Pool;
 use crate::events::{Event, Note};
 use crate::gate::Gates;
+use crate::hydration::Hydrations;
 use crate::metrics::Metrics;
 use crate::monitors::Monitors;
 use crate::pushes::Pushes;
@@ -48,6 +49,8 @@ pub(crate) struct Context {
     pub(crate) events: mpsc::Sender<Event>,
     pub(crate) read_only: bool,
     pub(crate) progress: Progress,
+    /// What waits to be hydrated.
+    pub(crate) hydrations: Hydrations,
     /// Turns of writes that only show a new revision.
     pub(crate) trickle: Trickle,
     /// References whose followers by directory are still to be asked.

@@ -133,6 +133,7 @@ impl Controller {
 
     fn close(&self) {
         self.context.scheduler.close();
+        self.context.hydrations.close();
         if let Some(sets) = &self.sets {
             sets.close();
         }
@@ -346,6 +347,9 @@ impl Controller {
             // The listing was invalidated above; the first application lists again, the others share.
             context.request(key, Level::Latest, Priority::Urgent);
         }
+        for key in &found.hydrated {
+            context.hydrations.pushed(key);
+        }
         context.pushes.add(found.references);
         found.applications.len()
     }
@@ -388,6 +392,7 @@ impl Controller {
             set_queue_depth: self.sets.as_ref().map_or(0, |sets| sets.depth()),
             clusters: &clusters,
             queue_depth: self.context.scheduler.depth(),
+            hydration_depths: self.context.hydrations.depths(),
             duplicate_credentials: world.duplicates.len(),
         })
     }

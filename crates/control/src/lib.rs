@@ -17,6 +17,7 @@ mod event_writer;
 mod events;
 mod gate;
 pub mod http;
+mod hydration;
 mod installation_id;
 mod intake;
 mod lease;

@@ -56,8 +56,8 @@ pub(crate) struct AppMemory {
     pub(crate) repository_error_since: Option<Timestamp>,
     /// Last comparison at level 2 or above, written or not.
     pub(crate) reconciled: Option<Timestamp>,
-    /// When a new revision, which is all there is to write, may be written, on the clock's time since its start.
-    pub(crate) turn: Option<Duration>,
+    /// Whether a new revision may be written though it is all there is to write.
+    pub(crate) may_show_revision: bool,
     /// No further pass of the running operation before this time (ENG-166).
     pub(crate) not_before: Option<Timestamp>,
     /// Start of the operation whose state this process has written, or has found to be the stored one.

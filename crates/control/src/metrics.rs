@@ -85,6 +85,15 @@ pub struct WorkLabels {
     pub work: &'static str,
 }
 
+/// Labels of `argocd_commitserver_commit_request_total` and its histogram (CTL-124).
+#[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
+pub struct CommitLabels {
+    /// The repository that is written, normalised.
+    pub repo: String,
+    /// `success` or `failure`.
+    pub response_type: &'static str,
+}
+
 /// Labels of `tiphys_render_mismatch_total` (RND-159).
 #[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
 pub struct MismatchLabels {
@@ -155,6 +164,8 @@ pub struct Found<'a> {
     pub clusters: &'a [ClusterInfo],
     /// Applications that wait for a worker.
     pub queue_depth: usize,
+    /// Applications that wait for a look at what to hydrate, and groups that wait for a run (CTL-22).
+    pub hydration_depths: (usize, usize),
     /// Repositories and templates that several Secrets declare (REP-21).
     pub duplicate_credentials: usize,
 }
@@ -166,6 +177,8 @@ pub struct Metrics {
     reconciles: Family<ReconcileLabels, Histogram>,
     set_reconciles: Family<SetLabels, Histogram>,
     work: Family<WorkLabels, Counter>,
+    commits: Family<CommitLabels, Counter>,
+    commit_seconds: Family<CommitLabels, Histogram>,
     /// Sources that a program renders otherwise than this process.
     pub(crate) mismatches: Family<MismatchLabels, Counter>,
     /// Questions to GitHub.
@@ -195,12 +208,33 @@ impl Metrics {
         registry.register("argocd_appset_reconcile", "Seconds of one look at a set", set_reconciles.clone());
         let work = Family::default();
         registry.register("tiphys_work", "Units of work done", work.clone());
+        let commits = Family::default();
+        registry.register("argocd_commitserver_commit_request", "Number of hydrations", commits.clone());
+        let commit_seconds = Family::<CommitLabels, Histogram>::new_with_constructor(|| {
+            Histogram::new([0.1, 0.25, 0.5, 1.0, 2.0, 4.0, 10.0, 20.0])
+        });
+        let help = "Seconds of one hydration";
+        registry.register(
+            "argocd_commitserver_commit_request_duration_seconds",
+            help,
+            commit_seconds.clone(),
+        );
         let mismatches = Family::default();
         let help = "Sources that a program renders otherwise than the built-in renderer";
         registry.register("tiphys_render_mismatch", help, mismatches.clone());
         let github = GithubMetrics::register(&mut registry);
         let registry = Mutex::new(registry);
-        Self { registry, syncs, reconciles, set_reconciles, work, mismatches, github }
+        Self {
+            registry,
+            syncs,
+            reconciles,
+            set_reconciles,
+            work,
+            commits,
+            commit_seconds,
+            mismatches,
+            github,
+        }
     }
 
     /// Counts an ended operation.
@@ -224,6 +258,14 @@ impl Metrics {
         self.github.set_gone(labels);
     }
 
+    /// Records an ended hydration.
+    pub(crate) fn hydrated(&self, repository: &str, is_success: bool, seconds: f64) {
+        let response_type = if is_success { "success" } else { "failure" };
+        let labels = CommitLabels { repo: tiphys_api::repo_url::redact(repository), response_type };
+        self.commits.get_or_create(&labels).inc();
+        self.commit_seconds.get_or_create(&labels).observe(seconds);
+    }
+
     /// Counts a unit of work.
     pub fn worked(&self, work: &'static str) {
         self.work.get_or_create(&WorkLabels { work }).inc();
@@ -231,7 +273,8 @@ impl Metrics {
 
     /// The text of a scrape: what was counted, then what is.
     pub fn scrape(&self, found: &Found<'_>) -> String {
-        let Found { apps, sets, set_queue_depth, clusters, queue_depth, duplicate_credentials } = *found;
+        let Found { apps, sets, set_queue_depth, clusters, queue_depth, duplicate_credentials, .. } = *found;
+        let (checks, groups) = found.hydration_depths;
         let mut text = String::new();
         // Writing to a String cannot fail.
         let _ended = encode(&mut text, &self.registry.lock());
@@ -269,7 +312,7 @@ impl Metrics {
         );
         let _ended = writeln!(
             body,
-            "# HELP workqueue_depth Number of keys that wait.\n# TYPE workqueue_depth gauge\nworkqueue_depth{{controller=\"application\",name=\"app_reconciliation_queue\"}} {queue_depth}\nworkqueue_depth{{controller=\"applicationset\",name=\"applicationset\"}} {set_queue_depth}"
+            "# HELP workqueue_depth Number of keys that wait.\n# TYPE workqueue_depth gauge\nworkqueue_depth{{controller=\"application\",name=\"app_reconciliation_queue\"}} {queue_depth}\nworkqueue_depth{{controller=\"application\",name=\"app_hydration_queue\"}} {checks}\nworkqueue_depth{{controller=\"application\",name=\"manifest_hydration_queue\"}} {groups}\nworkqueue_depth{{controller=\"applicationset\",name=\"applicationset\"}} {set_queue_depth}"
         );
         body.push_str("# EOF\n");
         body
@@ -447,6 +490,7 @@ mod tests {
             set_queue_depth: 4,
             clusters: &[cluster],
             queue_depth: 3,
+            hydration_depths: (1, 2),
             duplicate_credentials: 2,
         };
         let body = metrics.scrape(&found);

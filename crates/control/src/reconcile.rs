@@ -38,10 +38,12 @@ use tiphys_policy::project::namespace_enabled;
 use crate::app_key::AppKey;
 use crate::context::Context;
 use crate::gate::Shared;
+use crate::hydration;
 use crate::queue::Priority;
 use crate::scheduler::Requeue;
 use crate::store::AppEntry;
 use load::AppContext;
+pub(crate) use record::{read_stored, send_followed};
 
 use crate::world::World;
 
@@ -96,6 +98,9 @@ async fn round(cx: &mut AppContext<'_>) -> Requeue {
         (memory.requested.take(), memory.reconciled)
     };
     let requested = timing::raised(requested, seen, controller.store.moved(&cx.app));
+    if hydration::concerns(controller, &cx.app) {
+        controller.hydrations.ask(&cx.key);
+    }
     let mut requeue = Requeue::Done;
     let mut compared = None;
     if let Some(refresh) = timing::decide(&cx.app, requested, intervals, seen, now) {

@@ -21,6 +21,7 @@ use tiphys_cluster::{Kinds, Scope};
 use tiphys_engine::tracking::TrackingSettings;
 use tiphys_go::json::{self, JsonError};
 use tiphys_go::memory::Memory;
+use tiphys_lifecycle::hydration::commit;
 use tiphys_object::{Gvk, Object, access};
 use tiphys_render::jsonnet::Evaluator;
 use tiphys_render::needs::{Need, Outcome, Supplies};
@@ -55,6 +56,8 @@ const ATTEMPTS_MAX: u32 = 3;
 const FAILURE_PAUSE: Duration = Duration::from_hours(1);
 /// What the text of a failure begins with that is answered from memory (RND-145).
 const CACHED: &str = "Manifest generation error (cached): ";
+/// Bytes of the manifests of one application in one file: no hosting service takes more.
+const MANIFESTS_BYTES_MAX: usize = 64 * 1024 * 1024;
 /// Time one rendering may take (RND-20).
 const RENDER_TIMEOUT: Duration = Duration::from_secs(90);
 const TIMEOUT: &str = "timeout after 1m30s";
@@ -381,6 +384,35 @@ impl Renders {
         Ok(self.in_turn(key, priority, &Budget::default(), work).await?)
     }
 
+    /// The manifests of a source as one file, without the marks of the task's settings (CTL-110, TRK-81); or what it
+    /// lacks. Nothing is remembered, and nothing that is remembered is used.
+    ///
+    /// # Errors
+    /// With the text users see.
+    pub(crate) async fn manifests(
+        &self,
+        tree: Arc<dyn Tree>,
+        task: RenderTask,
+        supplies: Arc<Supplies>,
+    ) -> Result<Outcome<String>, RenderFailure> {
+        let task = Arc::new(task);
+        let work = {
+            let (task, jsonnet) = (Arc::clone(&task), Arc::clone(&self.jsonnet));
+            let world = TemplateWorld { now: self.clock.now(), chance: Some(chance) };
+            move |budget: &Budget| {
+                let inputs = Inputs {
+                    tree: tree.as_ref(),
+                    supplies: &supplies,
+                    jsonnet: jsonnet.as_ref(),
+                    world,
+                    secret: task.secret.expose().as_bytes(),
+                };
+                render_manifests(&inputs, &task, budget)
+            }
+        };
+        Ok(self.in_turn(&task.key, task.priority, &task.budget, work).await?)
+    }
+
     /// Works as on a small source, and as on a large one if that does not do. Few workers wait for the turn of large
     /// ones; an application that comes on top of them is called later.
     async fn in_turn<T: Send + 'static>(
@@ -565,6 +597,23 @@ fn render_stamped(
         reach: witness.reach(),
         compared: rendered.compared,
     }))
+}
+
+/// Renders into the text of one file.
+fn render_manifests(
+    inputs: &Inputs<'_>,
+    task: &RenderTask,
+    budget: &Budget,
+) -> Result<Outcome<String>, Failed> {
+    let mut rendered = match render(&task.request, inputs, budget)? {
+        Outcome::Done(rendered) => rendered,
+        Outcome::Needs(needs) => return Ok(Outcome::Needs(needs)),
+    };
+    for object in &mut rendered.objects {
+        task.tracking.unstamp(object);
+    }
+    let text = commit::manifests(&rendered.objects, MANIFESTS_BYTES_MAX);
+    text.map(Outcome::Done).map_err(|error| Failed::new(Why::Content, error))
 }
 
 /// Reads, stamps and packs manifests one after another.

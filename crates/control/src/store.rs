@@ -19,6 +19,7 @@ use tiphys_api::Application;
 use tiphys_api::codes::OperationPhase;
 use tiphys_api::names::annotation;
 use tiphys_engine::tracking::{Previous, Reading, Readings, TrackingMethod, TrackingSettings};
+use tiphys_lifecycle::hydration::group::GroupKey;
 use tiphys_lifecycle::webhook::Push;
 use tiphys_object::{Object, is_news};
 use tokio::sync::Notify;
@@ -416,6 +417,15 @@ impl AppStore {
     /// Applications of a project.
     pub(crate) fn by_project(&self, project: &str) -> Vec<AppKey> {
         self.state.read().by_project.get(project).into_iter().flatten().cloned().collect()
+    }
+
+    /// Applications whose manifests are committed together, sorted by key.
+    pub(crate) fn hydrated_by(&self, group: &GroupKey) -> Vec<AppKey> {
+        let state = self.state.read();
+        let members = state.apps.iter().filter(|(_, entry)| entry.declared.hydration.as_ref() == Some(group));
+        let mut keys: Vec<AppKey> = members.map(|(key, _)| key.clone()).collect();
+        keys.sort_unstable();
+        keys
     }
 
     /// Number of applications.

@@ -11,7 +11,7 @@ use tiphys_engine::tracking::TrackingSettings;
 use tiphys_lifecycle::refresh::{Level, RefreshKind};
 use tiphys_object::Object;
 use tiphys_policy::signature::Verdict;
-use tiphys_render::needs::{Conversation, Need, Outcome, Supply};
+use tiphys_render::needs::{Conversation, Need, Outcome, Supplies, Supply};
 use tiphys_render::plan::{Content, PlannedSource, Purpose, RenderContext, plan};
 use tiphys_render::plugins::PluginChoice;
 use tiphys_render::{Budget, RenderError, Tree};
@@ -275,7 +275,14 @@ async fn load_one(
         return Ok(None);
     }
     let tree = tree_of(request, planned, resolved, sources).await?;
-    let task = RenderTask {
+    let task = task(request, planned, resolved);
+    let ask = |supplies| renders.get(Arc::clone(&tree), task.clone(), supplies);
+    converse((request, planned, all), (&tree, &task), (sources, renders, gates), ask).await.map(Some)
+}
+
+/// What is asked of the renderers.
+fn task(request: &TargetRequest<'_>, planned: &PlannedSource<'_>, resolved: &ResolvedSource) -> RenderTask {
+    RenderTask {
         key: request.key.clone(),
         priority: request.priority,
         request: request.context.request(planned.source, &resolved.revision),
@@ -284,12 +291,20 @@ async fn load_one(
         kinds: request.kinds.clone(),
         secret: request.world.settings.secret("server.secretkey").unwrap_or_default(),
         hard: request.kind == RefreshKind::Hard,
-    };
+    }
+}
+
+/// Asks for a rendering until nothing is lacking any more.
+async fn converse<T, F: Future<Output = Result<Outcome<T>, RenderFailure>>>(
+    (request, planned, all): (&TargetRequest<'_>, &PlannedSource<'_>, &[(PlannedSource<'_>, ResolvedSource)]),
+    (tree, task): (&Arc<dyn Tree>, &RenderTask),
+    (sources, renders, gates): (&Sources, &Renders, &Gates),
+    ask: impl Fn(Arc<Supplies>) -> F,
+) -> Result<T, TargetError> {
     let mut conversation = Conversation::default();
     loop {
-        let supplies = Arc::clone(conversation.supplies());
-        let needs = match renders.get(Arc::clone(&tree), task.clone(), supplies).await {
-            Ok(Outcome::Done(rendered)) => return Ok(Some(rendered)),
+        let needs = match ask(Arc::clone(conversation.supplies())).await {
+            Ok(Outcome::Done(rendered)) => return Ok(rendered),
             Ok(Outcome::Needs(needs)) => needs,
             Err(RenderFailure::Text(text)) => return Err(TargetError::Manifests(text)),
             Err(RenderFailure::Busy) => return Err(TargetError::Busy(rendering::BUSY.to_owned())),
@@ -299,15 +314,38 @@ async fn load_one(
             let Some(_place) = place else {
                 return Err(TargetError::Busy("too many applications wait for the plugin".to_owned()));
             };
-            let brought = bring(request, (planned, all), (&tree, &need), sources).await;
+            let brought = bring(request, (planned, all), (tree, &need), sources).await;
             if let (Need::Plugin(_), Err(TargetError::Manifests(text))) = (&need, &brought) {
                 let supplies = conversation.supplies();
                 // What cannot be counted is asked for once more than it would be.
-                let _uncounted = renders.failed_to_bring(&tree, task.clone(), supplies, text).await;
+                let _uncounted = renders.failed_to_bring(tree, task.clone(), supplies, text).await;
             }
             conversation.add(need, brought?)?;
         }
     }
+}
+
+/// The manifests of the only source as they are committed (CTL-110): without marks, made anew, and all of them or none.
+pub(crate) async fn manifests(
+    Admitted(request): &Admitted<'_>,
+    sources: &Sources,
+    renders: &Renders,
+    gates: &Gates,
+) -> Result<String, TargetError> {
+    let planned =
+        plan(request.sources, request.pinned).map_err(|error| TargetError::Manifests(error.to_string()))?;
+    let repositories = request.sources.iter().map(|source| Shared::Repository(source.repo_url.clone()));
+    let Some(_places) = gates.enter(request.key, request.priority, repositories) else {
+        return Err(TargetError::Busy("too many applications wait for the repository".to_owned()));
+    };
+    let [planned] = &planned[..] else {
+        return Err(TargetError::Manifests("there is not exactly one dry source".to_owned()));
+    };
+    let resolved = resolve_one(request, planned, sources, Freshness::Cached).await?;
+    let tree = tree_of(request, planned, &resolved, sources).await?;
+    let task = task(request, planned, &resolved);
+    let ask = |supplies| renders.manifests(Arc::clone(&tree), task.clone(), supplies);
+    converse((request, planned, &[]), (&tree, &task), (sources, renders, gates), ask).await
 }
 
 /// Which plugin somebody waits for.

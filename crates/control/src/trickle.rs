@@ -1,32 +1,119 @@
-//! Turns of writes that show nothing but a new revision.
+//! Writes that show nothing but a new revision.
 //!
 //! A commit to a repository of ten thousand applications moves the revision of all of them. Nobody waits for that to
-//! be shown, so it is written at a bounded rate, each application's newest at its turn, and never before real work.
+//! be shown, so those that have nothing else to write stand in a queue, each once. Whoever is at its head writes the
+//! newest revision, at a bounded rate, and rarely while there is real work.
 
+use std::collections::{HashSet, VecDeque};
+use std::sync::Arc;
 use std::time::Duration;
 
 use parking_lot::Mutex;
+use tokio::sync::Notify;
+use tokio_util::sync::CancellationToken;
 
-/// Time between two turns. Twice as many as ten thousand applications ask for within a poll: who finds no free turn comes
-/// a second time, which costs as much as the write.
-const BETWEEN: Duration = Duration::from_millis(10);
+use crate::app_key::AppKey;
+use crate::context::Context;
+use crate::queue::Priority;
+use tiphys_lifecycle::refresh::Level;
 
-/// When the next turn is free, on the clock's time since its start.
+/// Time between two of them while there is nothing else to write: ten thousand applications take four minutes.
+const BETWEEN: Duration = Duration::from_millis(25);
+/// The same while there is, so that none waits for ever.
+const BETWEEN_WORK: Duration = Duration::from_millis(500);
+/// Time without other writes after which there is nothing else to write.
+const QUIET: Duration = Duration::from_secs(5);
+
+/// The applications that wait to show a new revision.
 #[derive(Debug, Default)]
-pub(crate) struct Trickle(Mutex<Duration>);
+pub(crate) struct Trickle {
+    state: Mutex<State>,
+    /// Told when one joins.
+    joined: Notify,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    waiting: VecDeque<AppKey>,
+    /// Those of them that still have to: who wrote meanwhile shows its revision already.
+    members: HashSet<AppKey>,
+    /// When something else was written last, on the clock's time since its start.
+    worked: Option<Duration>,
+    /// When the last one was let go, on the same time.
+    released: Option<Duration>,
+}
 
 impl Trickle {
-    /// Whether the turn has come of somebody who waits for it, or takes the next free one here. It is over then.
-    pub(crate) fn has_come(&self, turn: &mut Option<Duration>, now: Duration) -> bool {
-        turn.get_or_insert_with(|| self.take(now));
-        turn.take_if(|turn| *turn <= now).is_some()
+    /// Puts an application at the end of the queue unless it waits already.
+    pub(crate) fn join(&self, key: &AppKey) {
+        let mut state = self.state.lock();
+        if state.members.insert(key.clone()) {
+            state.waiting.push_back(key.clone());
+            self.joined.notify_one();
+        }
     }
 
-    fn take(&self, now: Duration) -> Duration {
-        let mut next = self.0.lock();
-        let turn = (*next).max(now);
-        *next = turn + BETWEEN;
-        turn
+    /// An application wrote something else: it shows its revision, and the others wait.
+    pub(crate) fn wrote(&self, key: &AppKey, now: Duration) {
+        let mut state = self.state.lock();
+        state.members.remove(key);
+        state.worked = Some(now);
+    }
+
+    /// The next one, or when to ask again; `None` when nobody waits.
+    fn take(&self, now: Duration) -> Option<Result<AppKey, Duration>> {
+        let mut state = self.state.lock();
+        while state.waiting.front().is_some_and(|key| !state.members.contains(key)) {
+            state.waiting.pop_front();
+        }
+        if state.waiting.is_empty() {
+            return None;
+        }
+        let wait = state.due().saturating_sub(now);
+        if !wait.is_zero() {
+            return Some(Err(wait));
+        }
+        let key = state.waiting.pop_front()?;
+        state.members.remove(&key);
+        state.released = Some(now);
+        Some(Ok(key))
+    }
+}
+
+impl State {
+    /// When the next one may go.
+    fn due(&self) -> Duration {
+        let after = |time: Option<Duration>, wait| time.map_or(Duration::ZERO, |time| time + wait);
+        let when_quiet = after(self.worked, QUIET).max(after(self.released, BETWEEN));
+        when_quiet.min(after(self.released, BETWEEN_WORK))
+    }
+}
+
+/// Lets one after another write until the controller ends.
+pub(crate) async fn run(context: Arc<Context>, cancel: CancellationToken) {
+    loop {
+        // Before looking, so that nobody is missed in between.
+        let joined = context.trickle.joined.notified();
+        let next = context.trickle.take(context.clock.elapsed());
+        match next {
+            Some(Ok(key)) => {
+                let Some(entry) = context.store.get(&key) else { continue };
+                {
+                    let mut memory = entry.memory.lock();
+                    memory.may_show_revision = true;
+                    memory.request(Level::Latest);
+                }
+                context.scheduler.enqueue(key, Priority::Routine);
+            }
+            Some(Err(wait)) => tokio::select! {
+                () = cancel.cancelled() => return,
+                () = tokio::time::sleep(wait) => {}
+            },
+            None => tokio::select! {
+                () = cancel.cancelled() => return,
+                () = joined => {}
+            },
+        }
     }
 }
 
@@ -34,18 +121,46 @@ impl Trickle {
 mod tests {
     use super::*;
 
+    fn key(name: &str) -> AppKey {
+        AppKey::new("argocd", name)
+    }
+
+    fn ms(time: u64) -> Duration {
+        Duration::from_millis(time)
+    }
+
     #[test]
-    fn inv_13_turns_come_one_after_another_and_none_is_saved_up() {
+    fn inv_13_revisions_are_shown_one_after_another_each_application_once() {
         let trickle = Trickle::default();
-        let second = Duration::from_secs(1);
-        assert_eq!(trickle.take(second), second);
-        assert_eq!(trickle.take(second), second + BETWEEN);
-        assert_eq!(trickle.take(second), second + 2 * BETWEEN);
-        assert_eq!(trickle.take(2 * second), 2 * second);
-        let (mut first, mut second_turn) = (None, None);
-        assert!(trickle.has_come(&mut first, 3 * second) && first.is_none());
-        assert!(!trickle.has_come(&mut second_turn, 3 * second));
-        assert!(!trickle.has_come(&mut second_turn, 3 * second), "it keeps its turn");
-        assert!(trickle.has_come(&mut second_turn, 3 * second + BETWEEN));
+        assert_eq!(trickle.take(ms(0)), None);
+        for name in ["a", "b", "a"] {
+            trickle.join(&key(name));
+        }
+        assert_eq!(trickle.take(ms(0)), Some(Ok(key("a"))));
+        assert_eq!(trickle.take(ms(5)), Some(Err(ms(20))));
+        trickle.join(&key("a"));
+        assert_eq!(trickle.take(ms(25)), Some(Ok(key("b"))), "who joins again stands behind those who wait");
+        assert_eq!(trickle.take(ms(50)), Some(Ok(key("a"))));
+        assert_eq!(trickle.take(ms(75)), None);
+    }
+
+    #[test]
+    fn inv_13_real_work_goes_first_and_stops_nobody_for_ever() {
+        let trickle = Trickle::default();
+        for name in ["a", "b", "c", "d"] {
+            trickle.join(&key(name));
+        }
+        trickle.wrote(&key("b"), ms(1_000));
+        assert_eq!(trickle.take(ms(1_100)), Some(Ok(key("a"))));
+        trickle.wrote(&key("x"), ms(1_400));
+        assert_eq!(trickle.take(ms(1_500)), Some(Err(ms(100))));
+        assert_eq!(trickle.take(ms(1_600)), Some(Ok(key("c"))), "what b wrote shows its revision too");
+        assert_eq!(trickle.take(ms(2_000)), Some(Err(ms(100))));
+        assert_eq!(trickle.take(ms(6_400)), Some(Ok(key("d"))));
+        for name in ["e", "f"] {
+            trickle.join(&key(name));
+        }
+        assert_eq!(trickle.take(ms(6_425)), Some(Ok(key("e"))), "nothing else was written for five seconds");
+        assert_eq!(trickle.take(ms(6_450)), Some(Ok(key("f"))));
     }
 }

@@ -196,6 +196,14 @@ pub fn to_string(value: &Value) -> Result<String, YamlError> {
     write_within(value, usize::MAX)
 }
 
+/// Writes a value as go.yaml.in/yaml/v3 does, indented by two blanks, of so many bytes at most, with a line end.
+///
+/// # Errors
+/// When it cannot be written as YAML, or is larger.
+pub fn to_string_pretty(value: &Value, bytes_max: usize) -> Result<String, YamlError> {
+    write_pretty(value, bytes_max)
+}
+
 /// Writes anything as sigs.k8s.io/yaml marshals it, of so many bytes at most.
 pub(crate) fn write_within<T: Written>(value: T, bytes_max: usize) -> Result<String, YamlError> {
     write::document(value, write::Floats::ThroughJson, write::Layout::Sigs, bytes_max)

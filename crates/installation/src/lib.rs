@@ -116,6 +116,10 @@ pub struct Installation {
     pub repositories: Vec<Repository>,
     /// Credential templates.
     pub templates: Vec<CredentialTemplate>,
+    /// Repositories with the credentials that manifests are pushed with (REP-23).
+    pub write_repositories: Vec<Repository>,
+    /// Credential templates for the same.
+    pub write_templates: Vec<CredentialTemplate>,
     /// URLs that several Secrets declare for the same projects (REP-21).
     pub duplicates: BTreeSet<String>,
     /// Certificates that vouch for servers (REP-80).
@@ -187,6 +191,8 @@ impl Installation {
             duplicates,
             repositories: secrets.repositories,
             templates: secrets.templates,
+            write_repositories: secrets.write_repositories,
+            write_templates: secrets.write_templates,
             known_hosts: config(names::KNOWN_HOSTS_CONFIG_MAP)
                 .remove(names::KNOWN_HOSTS_KEY)
                 .unwrap_or_default()
@@ -221,6 +227,21 @@ impl Installation {
         // From here on it says with whom the access shares what is fetched (REP-60, REP-64).
         found.project = self.settings.checkout_isolation().scope(project, &found.project).to_owned();
         Ok(found)
+    }
+
+    /// The repository and credentials that manifests of applications of these projects are pushed with: those of the project
+    /// when there is one, else those of nobody's alone (CTL-113). Without any, the push is tried anonymously.
+    ///
+    /// # Errors
+    /// When the Secret that applies cannot be read.
+    pub fn push_repository(&self, url: &str, projects: &BTreeSet<&str>) -> Result<Repository, String> {
+        let project = match projects.iter().collect::<Vec<_>>()[..] {
+            [only] => *only,
+            _ => "",
+        };
+        let matching = self.settings.template_matching();
+        repository::resolve(&self.write_repositories, &self.write_templates, url, project, matching)
+            .map_err(|error| error.to_string())
     }
 
     /// The repository and credentials for a chart that another chart depends on (REP-25, REP-26, RND-104).
@@ -402,6 +423,8 @@ struct Secrets {
     clusters: Vec<Cluster>,
     repositories: Vec<Repository>,
     templates: Vec<CredentialTemplate>,
+    write_repositories: Vec<Repository>,
+    write_templates: Vec<CredentialTemplate>,
     /// Those that cannot be read, and may be a cluster's.
     unread: Vec<UnreadCluster>,
 }
@@ -427,18 +450,25 @@ impl Secrets {
                 let texts = support::repository_reports(data).into_iter();
                 texts.map(|text| format!("repository Secret {}: {text}", metadata.name)).collect::<Vec<_>>()
             };
-            match secret.label(names::SECRET_TYPE_LABEL) {
-                Some("repository") => {
+            let kind = secret.label(names::SECRET_TYPE_LABEL).unwrap_or_default();
+            match kind {
+                "repository" | "repository-write" => {
                     let data = objects::decoded(secret);
                     warnings.extend(about(&data));
-                    found.repositories.push(Repository::from_secret(&metadata, &data));
+                    let of_kind = match kind {
+                        "repository" => &mut found.repositories,
+                        _ => &mut found.write_repositories,
+                    };
+                    of_kind.push(Repository::from_secret(&metadata, &data));
                 }
-                Some("repo-creds") => {
+                "repo-creds" | "repo-write-creds" => {
                     let data = objects::decoded(secret);
                     warnings.extend(about(&data));
-                    found.templates.push(CredentialTemplate::from_secret(&metadata, &data));
+                    let of_kind =
+                        if kind == "repo-creds" { &mut found.templates } else { &mut found.write_templates };
+                    of_kind.push(CredentialTemplate::from_secret(&metadata, &data));
                 }
-                Some("cluster") => {
+                "cluster" => {
                     let cluster = Cluster::from_secret(&metadata, &objects::decoded(secret));
                     let server = &cluster.server;
                     warnings.extend(cluster.warnings.iter().map(|text| format!("cluster {server}: {text}")));

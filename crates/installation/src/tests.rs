@@ -34,6 +34,33 @@ fn rep_20_credentials_come_from_the_secret_of_the_url() {
     assert!(other.credentials.password.expose().is_empty());
 }
 
+/// CTL-113, REP-23: a push uses write credentials alone, a project's only when everything is in that project.
+#[test]
+fn ctl_113_pushes_use_the_credentials_for_writing_of_the_only_project() {
+    let url = "aHR0cHM6Ly9oL3I=";
+    let write = |name: &str, data: &Value| {
+        let mut secret = secret("repository-write", &json!({}), data);
+        secret["metadata"]["name"] = name.into();
+        secret
+    };
+    let objects = [
+        secret("repository", &json!({}), &json!({"url": url, "password": "cmVhZA=="})),
+        write("all", &json!({"url": url, "password": "YWxs"})),
+        write("shop", &json!({"url": url, "project": "c2hvcA==", "password": "c2hvcA=="})),
+    ];
+    let installation = Installation::build(&data(&objects));
+    let pushes = |url: &str, projects: &[&str]| {
+        let found = installation.push_repository(url, &projects.iter().copied().collect()).unwrap();
+        found.credentials.password.expose().to_owned()
+    };
+    assert_eq!(pushes("https://h/r", &["shop"]), "shop");
+    assert_eq!(pushes("https://h/r", &["shop", "desk"]), "all");
+    assert_eq!(pushes("https://h/r", &["desk"]), "all");
+    assert_eq!(pushes("https://h/other", &["shop"]), "", "tried without any");
+    let read = installation.repository("https://h/r", "shop").unwrap();
+    assert_eq!(read.credentials.password.expose(), "read");
+}
+
 /// REP-60, REP-64: the scope of an access is the project of the credentials, or what the settings say.
 #[test]
 fn rep_64_working_copies_are_apart_as_the_settings_say() {
@@ -79,9 +106,9 @@ fn ctl_132_what_has_no_effect_is_a_warning() {
     let data_of_secret = json!({"url": "aHR0cHM6Ly9oL3I=", "webhookManifestCacheWarmDisabled": "dHJ1ZQ=="});
     let repository = secret("repository", &json!({}), &data_of_secret);
     let mut objects = data(&[repository]);
-    objects.env.insert("ARGOCD_HYDRATOR_ENABLED".to_owned(), "true".to_owned());
+    objects.env.insert("ARGOCD_APPLICATION_CONTROLLER_LOGLEVEL".to_owned(), "debug".to_owned());
     let told = Installation::build(&objects).warnings.join("\n");
-    for what in ["webhookManifestCacheWarmDisabled", "ARGOCD_HYDRATOR_ENABLED"] {
+    for what in ["webhookManifestCacheWarmDisabled", "ARGOCD_APPLICATION_CONTROLLER_LOGLEVEL"] {
         assert!(told.contains(what), "{what}: {told}");
     }
 }

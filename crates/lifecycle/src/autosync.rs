@@ -69,7 +69,7 @@ pub fn decide(app: &Application, compared: &Compared<'_>, heal: &SelfHeal, now: 
         sync.sources.clone_from(&app.spec.sources);
         sync.revisions = compared.revisions.to_vec();
     } else {
-        sync.source.clone_from(&app.spec.source);
+        sync.source = app.single_source().cloned();
         sync.revision = compared.revisions.first().cloned().unwrap_or_default();
     }
     match attempted(app, compared) {
@@ -144,7 +144,7 @@ fn attempted(app: &Application, compared: &Compared<'_>) -> Attempted {
             let same_source = if app.is_multi_source() {
                 result.sources == app.spec.sources
             } else {
-                result.source == app.spec.source
+                result.source.as_ref() == app.single_source()
             };
             let same_revision = if app.is_multi_source() {
                 result.revisions == compared.revisions

@@ -1,5 +1,7 @@
 //! Whether an application needs a comparison, and of which kind (CTL-26..28).
 
+use std::collections::BTreeMap;
+
 use jiff::{SignedDuration, Timestamp};
 use tiphys_api::Application;
 use tiphys_api::codes::SyncStatusCode;
@@ -99,7 +101,7 @@ pub fn decide(
     let same_source = if app.is_multi_source() {
         compared.sources == app.spec.sources
     } else {
-        compared.source == app.spec.source && compared.sources.is_empty()
+        compared.source.as_ref() == app.single_source() && compared.sources.is_empty()
     };
     if !same_source {
         return normal(Level::ForceLatest, Reason::SourceChanged);
@@ -129,6 +131,17 @@ pub fn decide(
         kind: RefreshKind::Normal,
         reason: Reason::Internal,
     })
+}
+
+/// The annotations that ask for a comparison, and for a look at what is hydrated where there is a hydrator (API-122).
+pub fn request(is_hydrated: bool, is_hard: bool, now: Timestamp) -> BTreeMap<&'static str, String> {
+    let word = if is_hard { "hard" } else { "normal" };
+    let mut annotations = BTreeMap::from([(annotation::REFRESH, word.to_owned())]);
+    if is_hydrated {
+        annotations.insert(annotation::HYDRATE, "normal".to_owned());
+        annotations.insert(annotation::HYDRATE_TIMESTAMP, now.to_string());
+    }
+    annotations
 }
 
 /// Whether an Application's annotation asks to leave it alone (CTL-19).

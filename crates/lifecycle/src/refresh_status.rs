@@ -48,7 +48,7 @@ pub fn show_comparison(
     persist_health: bool,
     now: Timestamp,
 ) {
-    let is_multi = !app.spec.sources.is_empty();
+    let is_multi = app.is_multi_source();
     let status = &mut app.status;
     let spec_clean = merge_conditions(&status.conditions, &SPEC_TYPES, Vec::new(), "");
     status.conditions =
@@ -140,10 +140,10 @@ fn show_health(status: &mut ApplicationStatus, found: HealthStatus, persist: boo
 }
 
 fn compared_to(app: &mut Application) {
-    let is_multi = app.is_multi_source();
+    let source = app.single_source().cloned();
+    let sources = if app.is_multi_source() { app.spec.sources.clone() } else { Vec::new() };
     let compared = &mut app.status.sync.compared_to;
-    compared.source = if is_multi { None } else { app.spec.source.clone() };
-    compared.sources.clone_from(&app.spec.sources);
+    (compared.source, compared.sources) = (source, sources);
     compared.destination.clone_from(&app.spec.destination);
     compared.ignore_differences.clone_from(&app.spec.ignore_differences);
 }

@@ -96,7 +96,7 @@ fn check_revisions(app: &Application, request: &SyncRequest) -> Result<(), Reque
         return Ok(());
     }
     let head = |text: &str| if text.is_empty() { "HEAD".to_owned() } else { text.to_owned() };
-    if let Some(source) = app.spec.source.as_ref().filter(|_| !app.is_multi_source()) {
+    if let Some(source) = app.single_source() {
         let (revision, target) = (&request.revision, head(&source.target_revision));
         if !revision.is_empty() && *revision != target {
             return Err(RequestError::OtherRevision { revision: revision.clone(), target });

@@ -23,11 +23,17 @@ pub struct PatchOptions {
     pub finalizers: bool,
     /// Write the tracking profile as the new state has it (TRK-102).
     pub profile: bool,
+    /// Write the annotations that ask for a refresh and a hydration as the new state has them (CTL-107, CTL-110).
+    pub requests: bool,
     /// Fail when somebody else changed the object meanwhile.
     pub exclusive: bool,
     /// Let a new revision wait for its turn when it is all there is to write.
     pub patient: bool,
 }
+
+/// Annotations that ask for something.
+const REQUESTS: [&str; 4] =
+    [annotation::REFRESH, annotation::REFRESH_TIMESTAMP, annotation::HYDRATE, annotation::HYDRATE_TIMESTAMP];
 
 /// Completes a new status with what every write says: who wrote it, and since when the health is what it is.
 pub fn complete(old: &Application, new: &mut Application, controller_namespace: &str, now: Timestamp) {
@@ -70,6 +76,13 @@ pub fn patch(version: &str, old: &Application, new: &Application, options: Patch
     if options.refreshed && old.annotation(annotation::REFRESH).is_some() {
         annotations.insert(annotation::REFRESH.to_owned(), Value::Null);
         annotations.insert(annotation::REFRESH_TIMESTAMP.to_owned(), Value::Null);
+    }
+    if options.requests {
+        for name in REQUESTS {
+            if old.annotation(name) != new.annotation(name) {
+                annotations.insert(name.to_owned(), new.annotation(name).into());
+            }
+        }
     }
     let profile = new.annotation(annotation::TRACKING_PROFILE);
     if options.profile && profile != old.annotation(annotation::TRACKING_PROFILE) {

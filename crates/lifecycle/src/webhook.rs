@@ -7,7 +7,7 @@ mod payload;
 mod sets;
 
 use tiphys_api::Application;
-use tiphys_api::application::ApplicationSource;
+use tiphys_api::application::{ApplicationSource, Hydrator};
 use tiphys_api::names::annotation;
 use tiphys_go::steps::{Steps, TooManySteps};
 use tiphys_render::refresh::{ChangedFiles, RefreshPaths};
@@ -324,10 +324,29 @@ pub fn concern(push: &Push, app: &Application) -> Concern {
     concern_within(push, app, &mut Steps::new(STEPS_MAX)).unwrap_or(Concern::Files)
 }
 
+/// Whether a push changes what an application is hydrated from (API-203, API-208).
+pub fn hydrates(push: &Push, app: &Application) -> bool {
+    let Some(hydrator) = &app.spec.source_hydrator else { return false };
+    let dry = std::slice::from_ref(hydrator.dry_source());
+    let found = concern_of(push, app, dry, &mut Steps::new(STEPS_MAX));
+    found.unwrap_or(Concern::Files) == Concern::Files
+}
+
 fn concern_within(push: &Push, app: &Application, steps: &mut Steps) -> Result<Concern, TooManySteps> {
+    let dry = app.spec.source_hydrator.as_ref().map(Hydrator::dry_source);
+    let of_dry = concern_of(push, app, dry.map_or(&[], std::slice::from_ref), steps)?;
+    if of_dry == Concern::Files { Ok(of_dry) } else { concern_of(push, app, app.sources(), steps) }
+}
+
+fn concern_of(
+    push: &Push,
+    app: &Application,
+    sources: &[ApplicationSource],
+    steps: &mut Steps,
+) -> Result<Concern, TooManySteps> {
     let mut found = Concern::None;
     let changed = ChangedFiles::new(&push.files);
-    for source in app.sources() {
+    for source in sources {
         steps.spend(source.repo_url.len())?;
         if !push.web_urls.iter().any(|url| repository_matches(url, &source.repo_url)) {
             continue;
@@ -363,6 +382,10 @@ pub fn revision_matches(push: &Push, target: &str, steps: &mut Steps) -> Result<
 /// # Errors
 /// When finding that out takes too long.
 pub fn source_paths(app: &Application, source: &ApplicationSource) -> Result<RefreshPaths, TooManySteps> {
+    if app.spec.source_hydrator.as_ref().is_some_and(|hydrator| hydrator.sync_source() == source) {
+        // The annotation is about what is rendered; a branch of manifests has those of an application in one directory.
+        return RefreshPaths::of(".", &source.path, &mut Steps::new(STEPS_MAX));
+    }
     match app.annotation(annotation::MANIFEST_GENERATE_PATHS) {
         Some(paths) => RefreshPaths::of(paths, &source.path, &mut Steps::new(STEPS_MAX)),
         None => Ok(RefreshPaths::Everything),
@@ -479,6 +502,27 @@ mod tests {
         assert_eq!(concern(&pushed(&["docs/a.md"]), &app("main", Some("."))), Concern::RevisionOnly);
         assert_eq!(concern(&pushed(&["docs/a.md"]), &app("main", None)), Concern::Files);
         assert_eq!(concern(&pushed(&[]), &app("dev", None)), Concern::None);
+    }
+
+    /// The branch of manifests is looked at by its own path, the dry source by what the annotation says of it.
+    #[test]
+    fn api_203_api_207_api_208_hydrators_follow_two_sources() {
+        let hydrated = |branch: &str| -> Application {
+            let app = json!({"metadata": {"name": "a",
+                    "annotations": {"argocd.argoproj.io/manifest-generate-paths": "../base"}},
+                "spec": {"destination": {}, "sourceHydrator": {
+                    "drySource": {"repoURL": "https://git.acme.test/ui", "path": "dry/a", "targetRevision": "main"},
+                    "syncSource": {"targetBranch": branch, "path": "wet/a"}}}});
+            serde_json::from_value(app).unwrap()
+        };
+        let of = |branch: &str, file: &str| {
+            (concern(&pushed(&[file]), &hydrated(branch)), hydrates(&pushed(&[file]), &hydrated(branch)))
+        };
+        assert_eq!(of("env", "dry/base/x"), (Concern::Files, true));
+        assert_eq!(of("env", "dry/a/x"), (Concern::None, false));
+        assert_eq!(of("main", "wet/a/manifest.yaml"), (Concern::Files, false));
+        assert_eq!(of("main", "wet/b/manifest.yaml"), (Concern::RevisionOnly, false));
+        assert!(!hydrates(&pushed(&["shop/a.yaml"]), &app("main", None)));
     }
 
     /// A quarter of a megabyte of paths below a path of half of one was 65 GB of text, in the loop that takes

@@ -3,9 +3,8 @@
 //! The caller brings what it looked up; a lookup that failed is told apart from one that found nothing. An
 //! Application with findings is not compared (CTL-15).
 
-use serde_json::{Map, Value};
 use tiphys_api::AppProject;
-use tiphys_api::application::{Application, ApplicationSource};
+use tiphys_api::application::{Application, ApplicationSource, Hydrator};
 use tiphys_api::cluster::{Cluster, Clusters};
 use tiphys_api::codes::ConditionType;
 use tiphys_api::repo_url;
@@ -131,24 +130,19 @@ fn describe(source: &ApplicationSource) -> String {
     format!("{{{}}}", parts.join(" "))
 }
 
-fn check_hydrator(hydrator: &Map<String, Value>) -> Result<(), Finding> {
-    if hydrator_text(hydrator, "drySource", "repoURL").is_empty() {
+fn check_hydrator(hydrator: &Hydrator) -> Result<(), Finding> {
+    if hydrator.dry_source().repo_url.is_empty() {
         return Err(Finding::invalid("spec.sourceHydrator.drySource.repoURL is required"));
     }
-    if hydrator_text(hydrator, "syncSource", "targetBranch").is_empty() {
+    if hydrator.sync_source().target_revision.is_empty() {
         return Err(Finding::invalid("spec.sourceHydrator.syncSource.targetBranch is required"));
     }
-    let hydrate_to = hydrator.get("hydrateTo").is_some_and(|value| !value.is_null());
-    if hydrate_to && hydrator_text(hydrator, "hydrateTo", "targetBranch").is_empty() {
+    if hydrator.hydrate_to() == Some("") {
         return Err(Finding::invalid(
             "when spec.sourceHydrator.hydrateTo is set, spec.sourceHydrator.hydrateTo.targetBranch is required",
         ));
     }
     Ok(())
-}
-
-fn hydrator_text<'a>(hydrator: &'a Map<String, Value>, part: &str, member: &str) -> &'a str {
-    hydrator.get(part).and_then(|part| part.get(member)).and_then(Value::as_str).unwrap_or("")
 }
 
 fn find_project<'a>(application: &Application, facts: &Facts<'a>) -> Result<&'a AppProject, Finding> {
@@ -180,16 +174,16 @@ fn source_findings(
     let refusal = |what: &str, url: &str| Finding::invalid(source_refusal(what, project.name(), url));
     let mut findings = vec![];
     if let Some(hydrator) = &application.spec.source_hydrator {
-        let dry = hydrator_text(hydrator, "drySource", "repoURL");
-        let sync = hydrator_text(hydrator, "syncSource", "repoURL");
+        // Sources beside a hydrator are not in force: nobody renders them, and nobody asks for them.
+        let (dry, sync) = (&hydrator.dry_source().repo_url, &hydrator.sync_source().repo_url);
         if !permitted(dry) {
             findings.push(refusal("application", dry));
         }
-        if !sync.is_empty() && sync != dry && !permitted(sync) {
+        if sync != dry && !permitted(sync) {
             findings.push(refusal("sync source", sync));
         }
+        return findings;
     }
-    // Sources beside a hydrator are asked for too: nothing is rendered that was not (INV-6).
     let denied = application.sources().iter().filter(|source| !permitted(&source.repo_url));
     findings.extend(denied.map(|source| refusal("application", &source.repo_url)));
     findings
@@ -214,7 +208,7 @@ fn check_destination<'a>(
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
+    use serde_json::{Value, json};
 
     use super::*;
 
@@ -325,13 +319,15 @@ mod tests {
         assert_eq!(messages(&spec), ["sync source repo https://h/no is not permitted in project 'p'"]);
     }
 
-    /// B10: what is rendered is asked for, also where a hydrator is named beside it.
+    /// CTL-5: a source beside a hydrator is not in force, so nobody has to permit it.
     #[test]
-    fn ctl_13_a_hydrator_does_not_hide_the_sources() {
+    fn ctl_13_a_hydrator_replaces_the_sources() {
         let mut spec = good();
         spec["source"] = json!({"repoURL": "https://me:secret@h/no", "path": "a"});
         spec["sourceHydrator"] =
             json!({"drySource": {"repoURL": "https://h/ok"}, "syncSource": {"targetBranch": "b"}});
+        assert!(messages(&spec).is_empty());
+        spec["sourceHydrator"]["drySource"]["repoURL"] = json!("https://me:secret@h/no");
         assert_eq!(messages(&spec), ["application repo https://h/no is not permitted in project 'p'"]);
     }
 

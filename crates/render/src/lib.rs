@@ -33,6 +33,7 @@ pub mod version;
 
 pub use comparison::{Compared, Comparison};
 pub use error::{Code, Reason, RenderError};
+pub use links::PATH_NOT_FOUND;
 pub use manifests::{check_weight, parse_manifests};
 pub use request::{
     Budget, ContentKind, EnabledTools, Inputs, RenderRequest, Rendered, SourceType, render, render_offline,

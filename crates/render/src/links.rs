@@ -4,6 +4,9 @@ use crate::{PathError, Reason, RenderError, Tree, TreeError, TreePath};
 
 pub use tiphys_tree::links::*;
 
+/// What is said of a path that is not there (RND-53).
+pub const PATH_NOT_FOUND: &str = "app path does not exist";
+
 /// The directory that `source.path` names, links followed (RND-53).
 ///
 /// # Errors
@@ -14,13 +17,13 @@ pub fn app_directory(tree: &dyn Tree, path: &str) -> Result<TreePath, RenderErro
         Ok(parsed) => parsed,
         Err(PathError::Absolute) => return fail(Reason::PathAbsolute, "app path is absolute"),
         Err(PathError::Outside) => return fail(Reason::PathOutsideRepo, "app path outside root"),
-        Err(PathError::Invalid) => return fail(Reason::PathNotFound, "app path does not exist"),
+        Err(PathError::Invalid) => return fail(Reason::PathNotFound, PATH_NOT_FOUND),
     };
     match resolve(tree, &parsed)? {
         Resolved::Found(directory, entry) if entry.is_directory() => Ok(directory),
         Resolved::Found(..) => fail(Reason::PathNotDirectory, "app path is not a directory"),
         Resolved::Submodule(path) => Err(TreeError::submodule(tree, &path).into()),
-        Resolved::Missing | Resolved::Loop => fail(Reason::PathNotFound, "app path does not exist"),
+        Resolved::Missing | Resolved::Loop => fail(Reason::PathNotFound, PATH_NOT_FOUND),
         Resolved::Outside => fail(Reason::PathOutsideRepo, "app path outside root"),
     }
 }

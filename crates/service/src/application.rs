@@ -7,11 +7,13 @@ mod check;
 #[cfg(test)]
 mod tests;
 
+use jiff::Timestamp;
 use serde_json::{Map, Value, json};
 use tiphys_api::Application;
 use tiphys_api::application::{ApplicationSpec, Operation};
-use tiphys_api::names::{GROUP, VERSION, annotation, finalizer};
+use tiphys_api::names::{GROUP, VERSION, finalizer};
 use tiphys_api::project::DEFAULT_PROJECT;
+use tiphys_lifecycle::refresh;
 use tiphys_lifecycle::request::RequestError;
 use tiphys_object::{Object, access, json_patch, merge_patch};
 
@@ -359,9 +361,13 @@ pub fn plan_terminate(object: &Object) -> Result<Change, ApplicationError> {
 }
 
 /// What asks for a comparison (API-122).
-pub fn plan_refresh(object: &Object, is_hard: bool) -> Change {
-    let kind = if is_hard { "hard" } else { "normal" };
-    managed::patch(object, json!({"metadata": {"annotations": {annotation::REFRESH: kind}}}))
+pub fn plan_refresh(object: &Object, is_hard: bool, now: Timestamp) -> Change {
+    // One that cannot be read is refreshed all the same: its status says so.
+    let is_hydrated = object
+        .to_value()
+        .is_ok_and(|value| value.pointer("/spec/sourceHydrator").is_some_and(Value::is_object));
+    let annotations = refresh::request(is_hydrated, is_hard, now);
+    managed::patch(object, json!({"metadata": {"annotations": annotations}}))
 }
 
 fn value_of(object: &Object) -> Result<Value, ApplicationError> {

@@ -46,6 +46,12 @@ pub enum SourceError {
         /// What git said.
         text: String,
     },
+    /// Somebody else pushed to the branch again and again while we did (CTL-114).
+    #[error("{text}")]
+    Conflict {
+        /// What git said.
+        text: String,
+    },
     /// The server could not be asked, or failed; trying again may help.
     #[error("{text}")]
     Unavailable {

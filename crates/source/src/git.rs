@@ -39,6 +39,8 @@ const OUTPUT_BYTES_MAX: usize = 64 * 1024;
 const ALLOCATION_MAX: &str = "512m";
 /// Bytes of files that git does not hold in memory.
 const STREAMED_MIN: &str = "16m";
+/// Directory of the repositories that commits are made in.
+pub(crate) const HYDRATIONS: &str = "hydrations";
 /// Git processes and conversations at once.
 const PROCESSES_MAX: usize = 32;
 
@@ -58,6 +60,8 @@ impl Git {
     pub(crate) fn new(options: Arc<SourceOptions>) -> Result<Self, SourceError> {
         let secrets = options.cache_dir.join("secrets");
         let askpass = credentials::prepare(&secrets)?;
+        // What a crash left there; what stays is in nobody's way.
+        drop(std::fs::remove_dir_all(options.cache_dir.join(HYDRATIONS)));
         let slots = Semaphore::new(PROCESSES_MAX);
         Ok(Self {
             options,
@@ -157,6 +161,56 @@ impl Git {
         let deadline = self.options.exec_timeout;
         let command = Command { arguments: &arguments, directory, deadline, attempt: 1 };
         self.remote(repository, &access, &command, OUTPUT_BYTES_MAX).await.map(drop)
+    }
+
+    /// Pushes from a bare repository, never over what somebody else pushed (CTL-114).
+    pub(crate) async fn push(
+        &self,
+        repository: &Repository,
+        directory: &Path,
+        refspecs: &[String],
+    ) -> Result<(), Failed> {
+        let access = Access::of(repository, &self.options, &self.askpass, &self.secrets)?;
+        let mut arguments = vec![
+            "push",
+            "--quiet",
+            "--no-verify",
+            "--no-recurse-submodules",
+            "--end-of-options",
+            &access.url,
+        ];
+        arguments.extend(refspecs.iter().map(String::as_str));
+        let deadline = self.options.exec_timeout;
+        let command = Command { arguments: &arguments, directory, deadline, attempt: 1 };
+        self.remote(repository, &access, &command, OUTPUT_BYTES_MAX).await.map(drop)
+    }
+
+    /// Adds a note to a commit of a bare repository, in place of one that it has (CTL-114).
+    pub(crate) async fn add_note(
+        &self,
+        directory: &Path,
+        notes: &str,
+        commit: &str,
+        text: &str,
+        (name, email): &(String, String),
+    ) -> Result<(), SourceError> {
+        let notes = format!("--ref={notes}");
+        let arguments = ["notes", &notes, "add", "--force", "--message", text, commit];
+        let date = format!("{} +0000", self.options.clock.now().as_second());
+        let who = [
+            ("GIT_AUTHOR_NAME", name),
+            ("GIT_AUTHOR_EMAIL", email),
+            ("GIT_AUTHOR_DATE", &date),
+            ("GIT_COMMITTER_NAME", name),
+            ("GIT_COMMITTER_EMAIL", email),
+            ("GIT_COMMITTER_DATE", &date),
+        ];
+        let who: Vec<(OsString, OsString)> =
+            who.into_iter().map(|(name, value)| (name.into(), value.into())).collect();
+        let command =
+            Command { arguments: &arguments, directory, deadline: self.options.exec_timeout, attempt: 1 };
+        let environment = self.environment(&who, &[]);
+        Ok(self.once(&command, environment, OUTPUT_BYTES_MAX, None).await.map(drop)?)
     }
 
     /// Has a conversation with a server under the limits and with the words of the git command it stands for.

@@ -13,8 +13,9 @@ use bytes::Bytes;
 use gix::ObjectId;
 use parking_lot::Mutex;
 use sha2::{Digest, Sha256};
-use tiphys_render::{MemoryTree, PathError, Tree};
+use tiphys_render::{MemoryTree, PathError, Tree, TreePath};
 
+use crate::hydrate::{Branch, Hydrated, Hydration, Pushed, check_branch, plan};
 use crate::repository::hex;
 use crate::store::parse_commit;
 use crate::tree::CommitData;
@@ -29,6 +30,10 @@ struct Stored {
     /// Full names.
     refs: BTreeMap<String, String>,
     commits: BTreeMap<String, Commit>,
+    /// By commit.
+    notes: BTreeMap<String, String>,
+    /// Whether nobody may push.
+    is_read_only: bool,
     trouble: Trouble,
 }
 
@@ -99,6 +104,16 @@ impl MemoryRepositories {
     /// Files of a commit.
     pub fn files(&self, url: &str, commit: &str) -> Option<Arc<BTreeMap<String, Bytes>>> {
         Some(Arc::clone(&self.0.lock().get(&key(url))?.commits.get(commit)?.files))
+    }
+
+    /// The note on a commit.
+    pub fn note(&self, url: &str, commit: &str) -> Option<String> {
+        self.0.lock().get(&key(url))?.notes.get(commit).cloned()
+    }
+
+    /// From now on nobody may push to a repository.
+    pub fn forbid_pushes(&self, url: &str) {
+        self.0.lock().entry(key(url)).or_default().is_read_only = true;
     }
 
     /// Whether a commit is among the parents of another, at any distance; no commit is its own.
@@ -180,6 +195,56 @@ impl Fetched {
         Ok(found.tree)
     }
 
+    /// Commits manifests, as servers have it done to them.
+    pub(crate) async fn hydrate(
+        &self,
+        repository: &Repository,
+        wanted: &Hydration,
+        seconds: i64,
+        deadline: Duration,
+    ) -> Result<Hydrated, SourceError> {
+        check_branch(&wanted.sync_branch)?;
+        check_branch(&wanted.target_branch)?;
+        self.list(repository, deadline).await?;
+        let (servers, url) = (&self.repositories, repository.url.expose());
+        if servers.0.lock().get(&key(url)).is_some_and(|stored| stored.is_read_only) {
+            return Err(SourceError::Denied { text: "the repository is read-only".to_owned() });
+        }
+        let head = |branch: &str| servers.get_ref(url, &format!("refs/heads/{branch}"));
+        let invalid = |error: PathError| SourceError::Malformed { text: error.to_string() };
+        if head(&wanted.sync_branch).is_none() && wanted.sync_branch != wanted.target_branch {
+            servers.commit(url, &wanted.sync_branch, BTreeMap::new(), seconds).map_err(invalid)?;
+        }
+        if head(&wanted.target_branch).is_none()
+            && let Some(sync) = head(&wanted.sync_branch)
+        {
+            servers.set_ref(url, &format!("refs/heads/{}", wanted.target_branch), &sync);
+        }
+        let known = head(&wanted.target_branch);
+        let files = known.as_deref().and_then(|commit| servers.files(url, commit));
+        let mut files = files.map(|files| BTreeMap::clone(&files)).unwrap_or_default();
+        let plan = plan(&files, wanted)?;
+        let (commit, pushed) = match known.filter(|_| plan.is_nothing()) {
+            Some(commit) if servers.note(url, &commit).as_ref() == Some(&wanted.note) => {
+                (commit, Pushed::Nothing)
+            }
+            Some(commit) => (commit, Pushed::Note),
+            None => {
+                for (path, text) in plan.files {
+                    match text {
+                        Some(text) => drop(files.insert(path.as_str().to_owned(), text.into())),
+                        None => drop(files.remove(path.as_str())),
+                    }
+                }
+                let commit = servers.commit(url, &wanted.target_branch, files, seconds).map_err(invalid)?;
+                (commit, Pushed::Commit)
+            }
+        };
+        let mut stored = servers.0.lock();
+        stored.entry(key(url)).or_default().notes.insert(commit.clone(), wanted.note.clone());
+        Ok(Hydrated { commit, pushed })
+    }
+
     pub(crate) fn changed_files(
         &self,
         repository: &Repository,
@@ -214,6 +279,20 @@ impl Fetched {
     fn found(&self, url: &str, commit: &str) -> Result<(Commit, Trouble), SourceError> {
         let missing = || SourceError::RevisionNotFound { revision: commit.to_owned() };
         self.repositories.get(url, commit).ok_or_else(missing)
+    }
+}
+
+impl Branch for BTreeMap<String, Bytes> {
+    fn file(&self, path: &TreePath) -> Result<Option<Vec<u8>>, SourceError> {
+        Ok(self.get(path.as_str()).map(|content| content.to_vec()))
+    }
+
+    fn directories_with(&self, name: &str) -> Result<Vec<(TreePath, Vec<u8>)>, SourceError> {
+        let found = self.iter().filter_map(|(path, content)| {
+            let (directory, own) = path.rsplit_once('/').unwrap_or(("", path));
+            Some((TreePath::parse(directory).ok().filter(|_| own == name)?, content.to_vec()))
+        });
+        Ok(found.collect())
     }
 }
 

@@ -2,6 +2,7 @@
 
 mod artifacts;
 mod charts;
+mod hydrations;
 mod lfs;
 mod metadata;
 mod modules;
@@ -40,9 +41,10 @@ use crate::{RefList, Repository, Resolution, SourceError, Trust};
 
 pub use artifacts::ArtifactMetadata;
 pub use charts::{ChartDetails, FetchedChart};
-pub use metadata::{CommitReference, RevisionMetadata};
+pub use metadata::RevisionMetadata;
 pub use options::{LAYER_TYPES, Retry, SourceOptions, TokenUse};
 pub use signatures::Signed;
+pub use tiphys_api::commit::CommitReference;
 
 /// A listing that began this long before a request for a fresh one still counts as fresh: no push can be
 /// followed by its notification faster, and a burst of requests costs one listing.

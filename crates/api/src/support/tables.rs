@@ -1,7 +1,7 @@
 //! The tables themselves.
 
 use super::Entry;
-use super::Support::{Honoured, Refused, Reported};
+use super::Support::{Honoured, Reported};
 
 const fn entry(
     name: &'static str,
@@ -41,9 +41,9 @@ pub(super) const APPLICATION: &[Entry] = &[
     entry("spec.sources", Honoured, "", "as `spec.source`"),
     entry(
         "spec.sourceHydrator",
-        Refused,
+        Honoured,
         "",
-        "nothing is hydrated yet; its repositories must be permitted all the same",
+        "hydrated where `hydrator.enabled` is true; it wins over sources beside it",
     ),
     entry("spec.syncPolicy", Honoured, "", ""),
     entry("spec.ignoreDifferences", Honoured, "", ""),
@@ -110,7 +110,8 @@ pub(super) const ANNOTATIONS: &[Entry] = &[
         "",
         "differences are computed here, not by a dry run of the API server",
     ),
-    entry("argocd.argoproj.io/hydrate", Reported, "", "nothing is hydrated yet"),
+    entry("argocd.argoproj.io/hydrate", Honoured, "", ""),
+    entry("argocd.argoproj.io/hydrate-timestamp", Honoured, "", ""),
     entry("notifications.argoproj.io/subscribe.", Reported, "", "notifications are not sent yet"),
 ];
 
@@ -260,8 +261,16 @@ pub(super) const CM: &[Entry] = &[
     entry("project.links", Honoured, "", ""),
     entry("application.allowedNodeLabels", Reported, "", "this version has no web interface"),
     entry("timeout.session", Reported, "", "no such key is read"),
-    entry("commit.author.", Reported, "", "nothing is hydrated yet"),
-    entry("sourceHydrator.", Reported, "", "nothing is hydrated yet"),
+    entry("commit.author.name", Honoured, "", ""),
+    entry("commit.author.email", Honoured, "", ""),
+    entry("sourceHydrator.commitMessageTemplate", Honoured, "", ""),
+    entry("sourceHydrator.readmeMessageTemplate", Honoured, "", ""),
+    entry(
+        "sourceHydrator.pruneRemovedPaths",
+        Honoured,
+        "",
+        "Tiphys only: removes directories that nobody hydrates any more",
+    ),
     entry("configManagementPlugins", Reported, "", "plugins are servers beside the controller, not settings"),
     entry("repositories", Reported, "", "repositories are read from Secrets only"),
     entry("repository.credentials", Reported, "", "repositories are read from Secrets only"),
@@ -285,9 +294,9 @@ pub(super) const PARAMS: &[Entry] = &[
     ),
     entry(
         "controller.hydration.processors",
-        Reported,
+        Honoured,
         "ARGOCD_APPLICATION_CONTROLLER_HYDRATION_PROCESSORS",
-        "nothing is hydrated yet",
+        "read when the controller starts",
     ),
     entry(
         "controller.kubectl.parallelism.limit",
@@ -474,7 +483,7 @@ pub(super) const PARAMS: &[Entry] = &[
         "the command line decides (`--loglevel`)",
     ),
     entry("log.format.timestamp", Reported, "", "times are written in one form"),
-    entry("hydrator.enabled", Reported, "ARGOCD_HYDRATOR_ENABLED", "nothing is hydrated yet"),
+    entry("hydrator.enabled", Honoured, "ARGOCD_HYDRATOR_ENABLED", "see docs/hydrator.md"),
     entry("otlp.", Reported, "", "traces are not exported yet"),
     entry("redis.", Reported, "", "there is no Redis"),
     entry("server.insecure", Honoured, "ARGOCD_SERVER_INSECURE", ""),

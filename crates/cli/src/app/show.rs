@@ -285,7 +285,7 @@ fn compared_revisions(app: &Application) -> Vec<String> {
     let is_current = if app.is_multi_source() {
         sync.compared_to.sources == app.spec.sources
     } else {
-        sync.compared_to.source == app.spec.source
+        sync.compared_to.source.as_ref() == app.single_source()
     };
     match (is_current, app.is_multi_source()) {
         (false, _) => Vec::new(),

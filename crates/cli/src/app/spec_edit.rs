@@ -2,7 +2,7 @@
 
 use tiphys_api::application::{
     ApplicationSource, ApplicationSpec, AutomatedSync, Backoff, DirectorySource, HelmFileParameter,
-    HelmParameter, HelmSource, IntOrString, JsonnetSource, JsonnetVariable, KustomizeReplica,
+    HelmParameter, HelmSource, Hydrator, IntOrString, JsonnetSource, JsonnetVariable, KustomizeReplica,
     KustomizeSource, PluginSource, PluginVariable, RetryStrategy, SyncPolicy,
 };
 
@@ -29,7 +29,7 @@ pub(crate) fn apply(
 ) -> Result<EditNotes, Failure> {
     let mut notes = EditNotes::default();
     if HYDRATOR.iter().any(|name| flags.is_set(name)) {
-        edit_hydrator(spec, flags);
+        edit_hydrator(spec, flags)?;
     } else {
         let mut source = spec.source.take().unwrap_or_default();
         edit_source(&mut source, flags, values_literal)?;
@@ -57,8 +57,8 @@ fn set_text(flags: &Parsed, name: &str, member: &mut String) {
     }
 }
 
-fn edit_hydrator(spec: &mut ApplicationSpec, flags: &Parsed) {
-    let hydrator = spec.source_hydrator.get_or_insert_default();
+fn edit_hydrator(spec: &mut ApplicationSpec, flags: &Parsed) -> Result<(), Failure> {
+    let mut written = spec.source_hydrator.take().map(Hydrator::into_map).unwrap_or_default();
     for (name, block, member) in [
         ("dry-source-repo", "drySource", "repoURL"),
         ("dry-source-revision", "drySource", "targetRevision"),
@@ -68,10 +68,14 @@ fn edit_hydrator(spec: &mut ApplicationSpec, flags: &Parsed) {
         ("hydrate-to-branch", "hydrateTo", "targetBranch"),
     ] {
         if flags.is_set(name) {
-            tiphys_object::access::member_object_mut(hydrator, block)
+            tiphys_object::access::member_object_mut(&mut written, block)
                 .insert(member.to_owned(), flags.text(name).into());
         }
     }
+    let hydrator = Hydrator::new(written);
+    let failed = |error| Failure::generic(format!("spec.sourceHydrator cannot be read: {error}"));
+    spec.source_hydrator = Some(hydrator.map_err(failed)?);
+    Ok(())
 }
 
 fn edit_source(

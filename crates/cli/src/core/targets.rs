@@ -137,7 +137,7 @@ impl Core {
             cluster: ClusterFacts::new(kinds.server_version(), kinds.api_versions()),
             ..RenderContext::default()
         };
-        let sources = hydrated_or(app);
+        let sources = app.sources().to_vec();
         // Opened first: it says which plugins are there.
         let origins = Origins::open(world, terminal)?;
         let paths = app.metadata.annotations.get(tiphys_api::names::annotation::MANIFEST_GENERATE_PATHS);
@@ -270,22 +270,6 @@ impl Core {
         }
         Ok(objects)
     }
-}
-
-/// The sources in force: those of the hydrator's result where there is one (CTL-5).
-fn hydrated_or(app: &Application) -> Vec<ApplicationSource> {
-    let Some(hydrator) = &app.spec.source_hydrator else { return app.sources().to_vec() };
-    let text = |block: &str, member: &str| {
-        let found = hydrator.get(block).and_then(|block| block.get(member)).and_then(Value::as_str);
-        found.unwrap_or_default().to_owned()
-    };
-    let own = text("syncSource", "repoURL");
-    vec![ApplicationSource {
-        repo_url: if own.is_empty() { text("drySource", "repoURL") } else { own },
-        path: text("syncSource", "path"),
-        target_revision: text("syncSource", "targetBranch"),
-        ..ApplicationSource::default()
-    }]
 }
 
 fn open_sources(cache: &Path, world: &World, terminal: &Terminal) -> Result<Sources, Failure> {

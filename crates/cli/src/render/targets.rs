@@ -33,6 +33,10 @@ pub(super) struct Job {
 impl Job {
     /// Its sources, in order.
     pub(super) fn sources(&self) -> &[ApplicationSource] {
+        if let Some(hydrator) = &self.spec.source_hydrator {
+            // What is rendered is what will be committed.
+            return std::slice::from_ref(hydrator.dry_source());
+        }
         match &self.spec.source {
             _ if !self.spec.sources.is_empty() => &self.spec.sources,
             Some(source) => std::slice::from_ref(source),

@@ -2,11 +2,11 @@
 
 use std::sync::Arc;
 
-use tiphys_api::application::{Application, ApplicationSource};
+use tiphys_api::application::ApplicationSource;
 use tiphys_api::names::annotation;
 use tiphys_lifecycle::refresh::{Level, Reason, Refresh, RefreshKind};
-use tiphys_render::Tree;
 use tiphys_render::plan::RenderContext;
+use tiphys_render::{PATH_NOT_FOUND, Tree};
 
 use super::load::AppContext;
 use super::resolve::Resolved;
@@ -54,7 +54,6 @@ pub(super) async fn load(
     wanted: Wanted<'_>,
 ) -> Result<Targets, Unavailable> {
     let app = &cx.app;
-    check_hydrator(app).map_err(|text| Unavailable::target_state(&text))?;
     let refresh = wanted.refresh;
     let sources = wanted.sources.unwrap_or(app.sources());
     let synced = &app.status.sync;
@@ -79,7 +78,8 @@ pub(super) async fn load(
     if let Some(targets) = remembered.filter(is_same) {
         return Ok(targets);
     }
-    load_sources(cx, &request, wanted.sources.is_none()).await.map_err(|error| match error {
+    let loaded = load_sources(cx, &request, wanted.sources.is_none()).await;
+    loaded.map_err(|error| match explained(cx, error) {
         TargetError::Busy(_) => Unavailable::Busy,
         TargetError::Repository(_) if refresh.level < Level::ForceLatest && within_grace(cx) => {
             Unavailable::Silent
@@ -95,7 +95,6 @@ pub(super) async fn load_uploaded(
     upload: Arc<dyn Tree>,
 ) -> Result<Targets, Unavailable> {
     let failed = |error: &dyn std::fmt::Display| Unavailable::Failed(error.to_string());
-    check_hydrator(&cx.app).map_err(|text| failed(&text))?;
     // What comes with a call has no signature to verify, as what comes with an operation (REP-202).
     if wants_signature(cx, resolved) {
         return Err(failed(&LOCAL_WITHOUT_SIGNATURE));
@@ -160,19 +159,33 @@ pub(super) async fn load_newest(
     resolved: &Resolved,
     refresh: Refresh,
 ) -> Result<Targets, TargetError> {
-    check_hydrator(&cx.app).map_err(TargetError::Manifests)?;
     let request = target_request(cx, resolved, refresh, cx.app.sources(), &[]);
     load_sources(cx, &targets::admit(request)?, false).await
 }
 
-/// A hydrator replaces the sources (CTL-5). It does not run here, so what the application consists of is not
-/// known; rendering `source`, or nothing, in its place would have its objects deleted (INV-1).
-fn check_hydrator(app: &Application) -> Result<(), String> {
-    match &app.spec.source_hydrator {
-        None => Ok(()),
-        Some(_) => Err("spec.sourceHydrator is not supported yet; use spec.source with the branch and path \
-             that the hydrator writes to"
-            .to_owned()),
+/// What is said of a hydrator that nobody runs: the branch is compared as it is.
+pub(super) fn unhydrated(cx: &AppContext<'_>) -> Option<String> {
+    let is_asked_in_vain =
+        cx.app.spec.source_hydrator.is_some() && !cx.world.settings.controller().hydrator_enabled;
+    let text = "spec.sourceHydrator: nothing is hydrated, as hydrator.enabled is not \"true\" in argocd-cmd-params-cm";
+    is_asked_in_vain.then(|| text.to_owned())
+}
+
+/// A branch that lacks the path of an application may not have been written yet (CTL-34), or is written by nobody.
+fn explained(cx: &AppContext<'_>, error: TargetError) -> TargetError {
+    let Some(hydrator) = cx.app.spec.source_hydrator.as_ref() else { return error };
+    let more = |text: String| {
+        let wait = hydrator.hydrate_to().filter(|_| text.ends_with(PATH_NOT_FOUND)).map(|next| {
+            let sync = &hydrator.sync_source().target_revision;
+            format!(" - waiting for an external process to update {sync} from {next}")
+        });
+        let inert = unhydrated(cx).map(|inert| format!(" ({inert})"));
+        text + &wait.unwrap_or_default() + &inert.unwrap_or_default()
+    };
+    match error {
+        TargetError::Busy(text) => TargetError::Busy(text),
+        TargetError::Repository(text) => TargetError::Repository(more(text)),
+        TargetError::Manifests(text) => TargetError::Manifests(more(text)),
     }
 }
 

@@ -19,7 +19,6 @@ use super::load::AppContext;
 use crate::app_key::AppKey;
 use crate::context::Context;
 use crate::events::Note;
-use crate::memory::AppMemory;
 use crate::scheduler::Requeue;
 use crate::store::{Change, Held};
 
@@ -56,14 +55,14 @@ pub(super) async fn write(cx: &mut AppContext<'_>, mut new: Application, options
     if controller.read_only {
         return Written::Stored;
     }
+    let may_show_revision = std::mem::take(&mut cx.memory.lock().may_show_revision);
     if options.patient && status_patch::is_only_revision(&patch) && !status_patch::is_awaited(&cx.app) {
-        let entry = controller.store.get(&cx.key);
-        let has_turn = |memory: &mut AppMemory| {
-            controller.trickle.has_come(&mut memory.turn, controller.clock.elapsed())
-        };
-        if entry.is_some_and(|entry| !has_turn(&mut entry.memory.lock())) {
+        if !may_show_revision {
+            controller.trickle.join(&cx.key);
             return Written::Waits;
         }
+    } else {
+        controller.trickle.wrote(&cx.key, controller.clock.elapsed());
     }
     controller.metrics.worked("application-patch");
     let answer = match send_followed(controller, &cx.key, &patch).await {
@@ -108,7 +107,11 @@ pub(super) async fn amend(controller: &Context, key: &AppKey, patch: &Value) -> 
 
 /// The same for a change that leaves the application where it is: its answer has a version of its own, and the watch may
 /// have been faster with it.
-async fn send_followed(controller: &Context, key: &AppKey, patch: &Value) -> Result<Arc<Object>, ApiError> {
+pub(crate) async fn send_followed(
+    controller: &Context,
+    key: &AppKey,
+    patch: &Value,
+) -> Result<Arc<Object>, ApiError> {
     let target = Target::new(Context::application_gvk(), &key.namespace, &key.name);
     let permit = Permit::own(Own::Application, &key.namespace, &key.name);
     let known = |uid: &str, version: &str| controller.store.get(key)?.as_version(uid, version);
@@ -151,11 +154,16 @@ pub(super) async fn read_again(cx: &mut AppContext<'_>) {
 
 /// Reads an application and goes on with it; `false` when it is gone.
 async fn read(cx: &mut AppContext<'_>) -> Result<bool, String> {
-    let target = Target::new(Context::application_gvk(), &cx.key.namespace, &cx.key.name);
-    match cx.controller.home.get(&target).await.map_err(|error| error.to_string())? {
+    match read_stored(cx.controller, &cx.key).await? {
         Some(latest) => adopt(cx, latest).map(|()| true),
         None => Ok(false),
     }
+}
+
+/// An application as it is stored; `None` when it is gone.
+pub(crate) async fn read_stored(controller: &Context, key: &AppKey) -> Result<Option<Arc<Object>>, String> {
+    let target = Target::new(Context::application_gvk(), &key.namespace, &key.name);
+    controller.home.get(&target).await.map_err(|error| error.to_string())
 }
 
 /// Removes finalizers; `false` means that the object is gone.

@@ -81,21 +81,18 @@ pub(super) async fn refresh(cx: &mut AppContext<'_>, refresh: Refresh) -> Result
         exclusive: found.starts_operation,
         finalizers: found.writes_finalizers,
         profile: false,
+        requests: false,
     };
     let written = record::write(cx, new, options).await;
     measure(cx, refresh, started);
     let Found { compared, requeue, .. } = found;
     match written {
-        Written::Stored => {
+        Written::Stored | Written::Waits => {
             if let Some(compared) = compared.as_ref().filter(|_| found.starts_operation) {
                 let revisions = compared.targets.revisions.join(", ");
                 let text = format!("Initiated automated sync to '{revisions}'");
                 cx.note(&Note::normal("OperationStarted", text));
             }
-            Ok(Refreshed { compared, requeue })
-        }
-        Written::Waits => {
-            let requeue = requeue.soonest(turn(cx), controller.clock.now());
             Ok(Refreshed { compared, requeue })
         }
         Written::Conflict => Err(Conflict),
@@ -311,16 +308,6 @@ fn look_again(cx: &AppContext<'_>, wait: SignedDuration) -> Requeue {
 fn look_at(cx: &AppContext<'_>, at: Timestamp) -> Requeue {
     cx.memory.lock().request(Level::Latest);
     Requeue::At(at)
-}
-
-/// When the application's turn has come to show a new revision.
-fn turn(cx: &AppContext<'_>) -> Requeue {
-    let turn = cx.memory.lock().turn;
-    let wait = turn.map(|turn| turn.saturating_sub(cx.controller.clock.elapsed()));
-    match wait.and_then(|wait| SignedDuration::try_from(wait).ok()) {
-        Some(wait) => look_again(cx, wait),
-        None => Requeue::Done,
-    }
 }
 
 fn measure(cx: &AppContext<'_>, refresh: Refresh, started: std::time::Duration) {

@@ -11,7 +11,7 @@ use jiff::Timestamp;
 use parking_lot::Mutex;
 use serde_json::{Map, Value, json};
 use tiphys_api::Application;
-use tiphys_api::application::ResourceStatus;
+use tiphys_api::application::{ApplicationSource, ResourceStatus};
 use tiphys_api::names::{GROUP, VERSION};
 use tiphys_cluster::{OrphanQuery, ParentRef, TreeNode};
 use tiphys_engine::diff::{DiffOptions, diff};
@@ -105,7 +105,7 @@ pub(crate) async fn check_sources(controller: &Context, app: Application) -> Res
     };
     let resolved = resolved(&cx).await?;
     let refresh = Refresh { level: Level::ForceLatest, kind: RefreshKind::Normal, reason: Reason::Requested };
-    let wanted = Wanted { refresh, sources: Some(cx.app.sources()), revisions: &[] };
+    let wanted = Wanted { refresh, sources: Some(rendered(&cx.app)), revisions: &[] };
     desired::load(&cx, &resolved, wanted).await?;
     Ok(())
 }
@@ -127,6 +127,12 @@ pub(super) async fn resolved(cx: &AppContext<'_>) -> Result<Resolved, ShowError>
         Unresolved::NotReady => ShowError::Unavailable("the cluster is being listed".to_owned()),
         Unresolved::Unreachable(why) => ShowError::Unavailable(why),
     })
+}
+
+/// What is rendered for an application: the dry source where there is a hydrator (API-146).
+fn rendered(app: &Application) -> &[ApplicationSource] {
+    let dry = app.spec.source_hydrator.as_ref().map(|hydrator| std::slice::from_ref(hydrator.dry_source()));
+    dry.unwrap_or_else(|| app.sources())
 }
 
 /// The revisions that were compared last; none where the sources changed since.
@@ -164,7 +170,9 @@ pub(crate) async fn manifests(
 ) -> Result<Vec<Value>, ShowError> {
     let cx = begin(controller, key)?;
     let resolved = resolved(&cx).await?;
-    let mut revisions = compared_revisions(&cx);
+    // The revisions of the last comparison are those of the branch with manifests.
+    let is_hydrated = cx.app.spec.source_hydrator.is_some();
+    let mut revisions = if is_hydrated { Vec::new() } else { compared_revisions(&cx) };
     if !given.is_empty() {
         revisions.resize(cx.app.sources().len(), String::new());
     }
@@ -173,7 +181,8 @@ pub(crate) async fn manifests(
         let place = place.ok_or_else(|| ShowError::Failed("source position is out of range".to_owned()))?;
         place.clone_from(revision);
     }
-    let targets = desired::load(&cx, &resolved, wanted(&cx, &revisions)).await?;
+    let wanted = Wanted { sources: Some(rendered(&cx.app)), ..wanted(&cx, &revisions) };
+    let targets = desired::load(&cx, &resolved, wanted).await?;
     shown_targets(&cx, &targets)
 }
 

@@ -43,6 +43,8 @@ pub(crate) struct Pushed {
     pub(crate) repositories: BTreeSet<SmolStr>,
     /// Applications that it concerns. The others that follow the reference get its revision, and nothing else.
     pub(crate) applications: BTreeSet<AppKey>,
+    /// Those of them whose dry source it changed (API-208).
+    pub(crate) hydrated: BTreeSet<AppKey>,
     /// References with followers by directory: whom of these it concerns is not known yet.
     pub(crate) references: BTreeSet<Reference>,
 }
@@ -58,10 +60,15 @@ pub(crate) struct Reference {
     pub(crate) project: SmolStr,
 }
 
+/// Followers by repository and reference.
+type Repositories = HashMap<SmolStr, HashMap<SmolStr, Followers>>;
+
 /// All applications by what they follow.
 #[derive(Debug, Default)]
 pub(crate) struct ByReference {
-    repositories: HashMap<SmolStr, HashMap<SmolStr, Followers>>,
+    repositories: Repositories,
+    /// The dry sources of those that are hydrated (API-203).
+    dry: Repositories,
     /// Who follows by directory.
     within: HashSet<AppKey>,
 }
@@ -70,21 +77,10 @@ impl ByReference {
     /// Adds an application.
     pub(crate) fn add(&mut self, key: &AppKey, app: &Application) {
         for source in app.sources() {
-            let references = self.repositories.entry(SmolStr::new(&source.repo_url)).or_default();
-            let followers = references.entry(SmolStr::new(&source.target_revision)).or_default();
-            match followed(app, source) {
-                RefreshPaths::Some { plain, patterns } => {
-                    for path in plain {
-                        followers.by_path.entry(path.into()).or_default().insert(key.clone());
-                    }
-                    if !patterns.is_empty() {
-                        followers.patterns.entry(key.clone()).or_default().extend(patterns);
-                    }
-                }
-                RefreshPaths::Everything => {
-                    followers.everything.insert(key.clone());
-                }
-            }
+            add_to(&mut self.repositories, key, app, source);
+        }
+        if let Some(hydrator) = &app.spec.source_hydrator {
+            add_to(&mut self.dry, key, app, hydrator.dry_source());
         }
     }
 
@@ -144,22 +140,10 @@ impl ByReference {
             self.keep_within(key, app, false);
         }
         for source in app.sources() {
-            let Some(references) = self.repositories.get_mut(source.repo_url.as_str()) else { continue };
-            if let Some(followers) = references.get_mut(source.target_revision.as_str()) {
-                followers.everything.remove(key);
-                followers.patterns.remove(key);
-                if let RefreshPaths::Some { plain, .. } = followed(app, source) {
-                    for path in plain {
-                        remove_from(&mut followers.by_path, &path, key);
-                    }
-                }
-                if followers.is_empty() {
-                    references.remove(source.target_revision.as_str());
-                }
-            }
-            if references.is_empty() {
-                self.repositories.remove(source.repo_url.as_str());
-            }
+            take_from(&mut self.repositories, key, app, source);
+        }
+        if let Some(hydrator) = &app.spec.source_hydrator {
+            take_from(&mut self.dry, key, app, hydrator.dry_source());
         }
     }
 
@@ -184,6 +168,18 @@ impl ByReference {
                 }
             }
         }
+        for (url, references) in &mut self.dry {
+            if !push.web_urls.iter().any(|web| repository_matches(web, url)) {
+                continue;
+            }
+            found.repositories.insert(url.clone());
+            for (reference, followers) in references {
+                if revision_matches(push, reference, &mut Steps::new(STEPS_MAX)).unwrap_or(true) {
+                    followers.concerned(&changed, &mut steps, &mut found.hydrated);
+                }
+            }
+        }
+        found.applications.extend(found.hydrated.iter().cloned());
         found
     }
 
@@ -191,6 +187,43 @@ impl ByReference {
     pub(crate) fn moved(&self, app: &Application) -> Option<Timestamp> {
         let moved = |url: &str, reference: &str| self.repositories.get(url)?.get(reference)?.moved;
         app.sources().iter().filter_map(|source| moved(&source.repo_url, &source.target_revision)).max()
+    }
+}
+
+fn add_to(repositories: &mut Repositories, key: &AppKey, app: &Application, source: &ApplicationSource) {
+    let references = repositories.entry(SmolStr::new(&source.repo_url)).or_default();
+    let followers = references.entry(SmolStr::new(&source.target_revision)).or_default();
+    match followed(app, source) {
+        RefreshPaths::Some { plain, patterns } => {
+            for path in plain {
+                followers.by_path.entry(path.into()).or_default().insert(key.clone());
+            }
+            if !patterns.is_empty() {
+                followers.patterns.entry(key.clone()).or_default().extend(patterns);
+            }
+        }
+        RefreshPaths::Everything => {
+            followers.everything.insert(key.clone());
+        }
+    }
+}
+
+fn take_from(repositories: &mut Repositories, key: &AppKey, app: &Application, source: &ApplicationSource) {
+    let Some(references) = repositories.get_mut(source.repo_url.as_str()) else { return };
+    if let Some(followers) = references.get_mut(source.target_revision.as_str()) {
+        followers.everything.remove(key);
+        followers.patterns.remove(key);
+        if let RefreshPaths::Some { plain, .. } = followed(app, source) {
+            for path in plain {
+                remove_from(&mut followers.by_path, &path, key);
+            }
+        }
+        if followers.is_empty() {
+            references.remove(source.target_revision.as_str());
+        }
+    }
+    if references.is_empty() {
+        repositories.remove(source.repo_url.as_str());
     }
 }
 
@@ -208,6 +241,10 @@ fn followed(app: &Application, source: &ApplicationSource) -> RefreshPaths {
 /// The only source of an application that names no paths, and the directory it comes from. The root is no directory
 /// of its own: every change concerns it.
 fn own_directory(app: &Application) -> Option<(&ApplicationSource, SmolStr)> {
+    if app.spec.source_hydrator.is_some() {
+        // It is looked up by its own path already.
+        return None;
+    }
     let [source] = app.sources() else { return None };
     let is_plain = app.annotation(annotation::MANIFEST_GENERATE_PATHS).is_none()
         && source.chart.is_empty()

@@ -103,7 +103,8 @@ async fn inv_13_new_revisions_are_shown_at_a_bounded_rate_and_none_is_forgotten(
     assert!(changed <= Duration::from_secs(1), "{changed:?}");
     let shows = |fleet: &Fleet| names(APPS).iter().all(|name| fleet.revision(name) == head);
     let took = changed + fleet.until("all show it", shows).await;
-    assert!((Duration::from_millis(900)..=Duration::from_secs(5)).contains(&took), "{took:?}");
+    // Five seconds for whatever else is to be written, and then forty a second.
+    assert!((Duration::from_secs(6)..=Duration::from_secs(9)).contains(&took), "{took:?}");
 }
 
 /// An application that names no paths and renders one directory, synced; a first push has been looked at.

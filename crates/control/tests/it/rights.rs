@@ -40,20 +40,20 @@ async fn rep_137_an_operation_cannot_bring_a_source_that_the_project_forbids() {
     }
 }
 
-/// B10: the sources beside a hydrator are rendered, so they are asked for.
+/// B10: the sources of a hydrator are asked for; a source beside it is not in force.
 #[tokio::test(start_paused = true)]
-async fn rep_137_a_hydrator_does_not_hide_the_source_that_is_rendered() {
+async fn rep_137_the_repositories_of_a_hydrator_are_asked_for() {
     let world = World::start().await;
     world.commit_to(OTHER, "foreign");
     world
         .project("team", &json!({"sourceRepos": [URL], "destinations": [{"server": "*", "namespace": "*"}]}));
-    world.create_with(&json!({"spec": {"project": "team", "source": {"repoURL": OTHER},
+    world.create_with(&json!({"spec": {"project": "team", "source": {"repoURL": URL},
         "sourceHydrator": {"drySource": {"repoURL": URL, "path": "dry", "targetRevision": "main"},
-            "syncSource": {"targetBranch": "main", "path": "shop"}}}}));
+            "syncSource": {"repoURL": OTHER, "targetBranch": "main", "path": "shop"}}}}));
     world.pass(MOMENT).await;
     assert_eq!(world.value(), "");
     let conditions = world.app().pointer("/status/conditions").cloned().unwrap_or_default();
-    let expected = format!("application repo {OTHER} is not permitted in project 'team'");
+    let expected = format!("sync source repo {OTHER} is not permitted in project 'team'");
     assert!(conditions.to_string().contains(&expected), "{conditions}");
 }
 

@@ -77,6 +77,28 @@ impl TrackingSettings {
         self.stamp_installation(object)
     }
 
+    /// Takes the marks of these settings off an object, whoever set them, and maps that are empty then (TRK-81).
+    pub fn unstamp(&self, object: &mut Value) {
+        if is_custom_resource_definition(object) {
+            return;
+        }
+        if self.method.is_annotation_family() {
+            access::remove_annotation(object, &self.annotation_key);
+            access::remove_annotation(object, annotation::INSTALLATION_ID);
+        }
+        if self.method.writes_label() {
+            access::remove_label(object, &self.label_key);
+        }
+        if self.writes_name() {
+            access::remove_annotation(object, &self.name_annotation_key);
+        }
+        match self.installation_place() {
+            None => {}
+            Some(Place::Annotation) => drop(access::remove_annotation(object, &self.installation_id_key)),
+            Some(Place::Label) => drop(access::remove_label(object, &self.installation_id_key)),
+        }
+    }
+
     /// The instance label the method writes; `None` when it writes none (TRK-40, TRK-44, TRK-50).
     pub fn label_value<'a>(&self, instance: &'a str) -> Result<Option<Cow<'a, str>>, StampError> {
         match self.method {

@@ -1,4 +1,6 @@
+use jiff::Timestamp;
 use serde_json::json;
+use tiphys_api::names::annotation;
 
 use super::*;
 
@@ -135,6 +137,11 @@ fn api_132_api_134_operations_are_asked_for_and_ended() {
     let Change::Patch(seen, patch) = plan_terminate(&running).unwrap() else { panic!() };
     assert_eq!(seen.version, "7");
     assert_eq!(patch.expose()["status"]["operationState"]["phase"], "Terminating");
-    let Change::Patch(_, patch) = plan_refresh(&idle, true) else { panic!() };
+    let Change::Patch(_, patch) = plan_refresh(&idle, true, Timestamp::UNIX_EPOCH) else { panic!() };
     assert_eq!(patch.expose()["metadata"]["annotations"], json!({annotation::REFRESH: "hard"}));
+    let hydrated = stored(&json!({"spec": {"sourceHydrator": {"drySource": {"repoURL": "u"}}}}));
+    let Change::Patch(_, patch) = plan_refresh(&hydrated, false, Timestamp::UNIX_EPOCH) else { panic!() };
+    let expected = json!({annotation::REFRESH: "normal", annotation::HYDRATE: "normal",
+        annotation::HYDRATE_TIMESTAMP: "1970-01-01T00:00:00Z"});
+    assert_eq!(patch.expose()["metadata"]["annotations"], expected);
 }

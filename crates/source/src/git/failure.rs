@@ -59,6 +59,7 @@ impl Context<'_> {
             match cause {
                 Cause::Denied | Cause::Untrusted | Cause::StrangeHost => SourceError::Denied { text },
                 Cause::Limit => SourceError::Exhausted { text },
+                Cause::Conflict => SourceError::Conflict { text },
                 Cause::Other | Cause::NotFound | Cause::Unadvertised | Cause::Damage => {
                     SourceError::Unavailable { text }
                 }

@@ -25,13 +25,23 @@ pub(crate) enum Cause {
     Unadvertised,
     /// Git blames our own files.
     Damage,
+    /// Somebody else pushed meanwhile.
+    Conflict,
 }
 
 /// A known sentence: what it contains, how it is shown, and what it means. `{url}` and `{server}` are filled in.
 type Sentence = (&'static str, &'static str, Cause);
 
 /// The first that fits a line counts.
-const SENTENCES: [Sentence; 55] = [
+const SENTENCES: [Sentence; 63] = [
+    ("(fetch first)", "! [rejected] the branch was changed meanwhile", Cause::Conflict),
+    ("(non-fast-forward)", "! [rejected] the branch was changed meanwhile", Cause::Conflict),
+    ("(stale info)", "! [rejected] the branch was changed meanwhile", Cause::Conflict),
+    ("failed to update ref", "! [remote rejected] failed to update ref", Cause::Conflict),
+    ("cannot lock ref", "! [remote rejected] cannot lock ref", Cause::Conflict),
+    ("incorrect old value", "! [remote rejected] incorrect old value provided", Cause::Conflict),
+    ("hook declined", "! [remote rejected] a hook of the server declined", Cause::Denied),
+    ("(permission denied)", "! [remote rejected] permission denied", Cause::Denied),
     ("Authentication failed for", "fatal: Authentication failed for '{url}/'", Cause::Denied),
     (
         "could not read Username",

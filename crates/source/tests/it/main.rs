@@ -15,6 +15,7 @@ mod direct;
 mod escape;
 mod git_http;
 mod http;
+mod hydrate;
 mod lfs;
 mod local;
 mod modules;

@@ -1,4 +1,4 @@
-//! A server of git over SSH in the test process: one host key, one key that may come in, `git-upload-pack` only.
+//! A server of git over SSH in the test process: one host key, one key that may come in, fetches and pushes.
 
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
@@ -114,19 +114,22 @@ impl Handler for Connection {
         session: &mut Session,
     ) -> Result<(), Self::Error> {
         let command = String::from_utf8_lossy(command);
-        let path = command.strip_prefix("git-upload-pack '").and_then(|rest| rest.strip_suffix('\''));
-        let (Some(path), Some(channel)) = (path, self.channel.take()) else {
+        let asked = ["upload-pack", "receive-pack"].into_iter().find_map(|service| {
+            let rest = command.strip_prefix(&format!("git-{service} '"))?;
+            Some((service, rest.strip_suffix('\'')?))
+        });
+        let (Some((service, path)), Some(channel)) = (asked, self.channel.take()) else {
             return session.channel_failure(id);
         };
         session.channel_success(id)?;
-        tokio::spawn(serve(self.root.join(path.trim_start_matches('/')), channel));
+        tokio::spawn(serve(service, self.root.join(path.trim_start_matches('/')), channel));
         Ok(())
     }
 }
 
-async fn serve(repository: PathBuf, channel: Channel<Msg>) {
+async fn serve(service: &'static str, repository: PathBuf, channel: Channel<Msg>) {
     let mut child = tokio::process::Command::new("git")
-        .arg("upload-pack")
+        .arg(service)
         .arg(&repository)
         .env("HOME", "/dev/null")
         .env("GIT_CONFIG_COUNT", "1")

@@ -26,6 +26,7 @@ mod git;
 mod guards;
 mod hashed;
 mod hooks;
+mod hydrated;
 mod impersonation;
 mod main_job;
 mod operations;

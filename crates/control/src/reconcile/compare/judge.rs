@@ -13,6 +13,7 @@ use tiphys_engine::tree::{self, NodeInfo, SummaryNode};
 use tiphys_lifecycle::refresh_status::unknown_health;
 use tiphys_object::{GroupKind, Object, ResourceKey};
 
+use super::super::desired;
 use super::{Compared, Subject, key_of};
 use crate::memory::{Targets, Verdict};
 
@@ -88,7 +89,8 @@ fn known_health(
 pub(super) fn shape(subject: Subject<'_>, targets: &Targets, comparison: Comparison) -> Compared {
     let mut conditions = comparison.conditions.clone();
     // What an annotation asks for in vain is said, not passed over.
-    let inert = tiphys_api::support::annotation_reports(&subject.cx.app.metadata.annotations);
+    let mut inert = tiphys_api::support::annotation_reports(&subject.cx.app.metadata.annotations);
+    inert.extend(desired::unhydrated(subject.cx));
     if !inert.is_empty() {
         let text = format!("Without effect: {}", inert.join("; "));
         conditions.push(Condition::new(ConditionType::UnsupportedOptionWarning, text));

@@ -327,3 +327,24 @@ fn trk_36_one_key_may_serve_annotation_and_label() {
         settings.owns(live.metadata(), "my-application") && settings.is_self_referenced(None, Some(&live))
     );
 }
+
+/// TRK-81: what is committed for others to sync bears no marks; labels and annotations of users stay.
+#[test]
+fn trk_81_marks_are_taken_off_and_nothing_else() {
+    for method in ["label", "annotation", "annotation+label", "hash", "annotation+hash"] {
+        for id in ["", "eu-1"] {
+            let settings = settings(method, id);
+            for metadata in
+                [json!({"name": "k"}), json!({"name": "k", "labels": {"a": "b"}, "annotations": {"c": "d"}})]
+            {
+                let mut object = stamped(&settings, secret(&metadata));
+                assert_ne!(object, secret(&metadata), "{method} {id:?}");
+                settings.unstamp(&mut object);
+                assert_eq!(object, secret(&metadata), "{method} {id:?}");
+            }
+        }
+    }
+    let mut foreign = secret(&json!({"name": "k", "labels": {"app.kubernetes.io/instance": "chart"}}));
+    settings("annotation", "").unstamp(&mut foreign);
+    assert_eq!(foreign["metadata"]["labels"], json!({"app.kubernetes.io/instance": "chart"}), "no mark here");
+}

@@ -202,7 +202,8 @@ pub(super) async fn get(context: &Context<'_>, query: Query) -> Result<Reply, St
 pub(super) async fn refresh(context: &Context<'_>, key: &AppKey, is_hard: bool) -> Result<Reply, Status> {
     // Before the request is written, so that its answer is not missed.
     let (_, mut changes) = context.parts.catalog.follow();
-    let asked = settle(context, key, |object| Ok(rules::plan_refresh(object, is_hard))).await?;
+    let now = context.parts.clock.now();
+    let asked = settle(context, key, |object| Ok(rules::plan_refresh(object, is_hard, now))).await?;
     let asked: u64 = asked.metadata().resource_version.parse().unwrap_or(0);
     let is_answer = |entry: &Entry, value: &Value| {
         entry.version.parse::<u64>().is_ok_and(|version| version > asked)

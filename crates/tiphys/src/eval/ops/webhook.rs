@@ -74,13 +74,17 @@ fn deliver(input: &mut Input) -> Result<Value, Fault> {
         megabytes_max: megabytes.as_deref(),
         allow_without_secret,
     });
-    let (status, body, refreshed) = match delivery {
-        Delivery::Push(push) => (200, String::new(), refreshed(input, &push)?),
-        Delivery::Ignored => (200, String::new(), BTreeSet::new()),
-        Delivery::Refused { status, body } => (status, body, BTreeSet::new()),
+    let nobody = Concerned::default;
+    let (status, body, found) = match delivery {
+        Delivery::Push(push) => (200, String::new(), concerned(input, &push)?),
+        Delivery::Ignored => (200, String::new(), nobody()),
+        Delivery::Refused { status, body } => (status, body, nobody()),
     };
+    let Concerned { refreshed, hydrated } = found;
     let provider = provider.map(Provider::name);
-    Ok(json!({"status": status, "body": body, "provider": provider, "refreshed": refreshed, "hydrated": []}))
+    Ok(
+        json!({"status": status, "body": body, "provider": provider, "refreshed": refreshed, "hydrated": hydrated}),
+    )
 }
 
 fn body_of(request: &Value) -> Result<Vec<u8>, Fault> {
@@ -93,10 +97,17 @@ fn body_of(request: &Value) -> Result<Vec<u8>, Fault> {
     }
 }
 
-/// The applications that are compared anew; those whose files did not change keep their manifests (API-207).
-fn refreshed(input: &Input, push: &Push) -> Result<BTreeSet<String>, Fault> {
+/// The applications that are compared anew, and those of them that are looked at for hydration; those whose files did not
+/// change keep their manifests (API-207, API-208).
+#[derive(Default)]
+struct Concerned {
+    refreshed: BTreeSet<String>,
+    hydrated: BTreeSet<String>,
+}
+
+fn concerned(input: &Input, push: &Push) -> Result<Concerned, Fault> {
     let (settings, control_plane) = (world::settings(input), input.text("controlPlaneNamespace"));
-    let mut found = BTreeSet::new();
+    let mut found = Concerned::default();
     for (index, given) in input.list("applications").iter().enumerate() {
         let application: Application = world::typed(&format!("applications[{index}]"), given.clone())?;
         let namespace = match application.metadata.namespace.as_str() {
@@ -104,8 +115,12 @@ fn refreshed(input: &Input, push: &Push) -> Result<BTreeSet<String>, Fault> {
             own => own,
         };
         let is_ours = namespace_enabled(&settings, namespace, control_plane);
+        let name = format!("{namespace}/{}", application.metadata.name);
+        if is_ours && webhook::hydrates(push, &application) {
+            found.hydrated.insert(name.clone());
+        }
         if is_ours && webhook::concern(push, &application) == Concern::Files {
-            found.insert(format!("{namespace}/{}", application.metadata.name));
+            found.refreshed.insert(name);
         }
     }
     Ok(found)

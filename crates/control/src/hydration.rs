@@ -1,0 +1,126 @@
+//! The source hydrator (CTL-106..119): renders dry sources into branches that applications sync from.
+//!
+//! Two queues, each key of which is one worker's at a time: `checks` has applications and decides whether anything is to
+//! be hydrated ([`check`]); `groups` has what is written by one commit ([`run`]). Rounds over applications ask for checks;
+//! nothing here compares or syncs: a run ends by asking for refreshes of its applications, as anybody else would.
+//! The only writer of their status is [`record`].
+
+mod check;
+mod record;
+mod run;
+
+use std::collections::HashSet;
+use std::sync::Arc;
+
+use futures::FutureExt as _;
+use parking_lot::Mutex;
+use tiphys_api::Application;
+use tiphys_lifecycle::hydration::group::GroupKey;
+use tiphys_lifecycle::hydration::record::Request;
+use tokio::time::{Duration, Instant};
+use tokio_util::sync::CancellationToken;
+
+use crate::app_key::AppKey;
+use crate::context::Context;
+use crate::control_plane::ControlPlane;
+use crate::queue::{Priority, Queue};
+
+/// Time until a group whose run ended unexpectedly gets another one.
+const PANIC_AGAIN: Duration = Duration::from_secs(30);
+
+/// Who waits for a check, and what waits for a run.
+#[derive(Default)]
+pub(crate) struct Hydrations {
+    checks: Queue<AppKey>,
+    groups: Queue<GroupKey>,
+    /// Groups that are worked on in this process. A run that is recorded and not among them was lost with another one.
+    running: Mutex<HashSet<GroupKey>>,
+    /// Applications that were asked for because of a push: remembered references do not count.
+    pushed: Mutex<HashSet<AppKey>>,
+}
+
+impl Hydrations {
+    /// Asks for a look at an application.
+    pub(crate) fn ask(&self, key: &AppKey) {
+        self.checks.add(key.clone(), Priority::Routine);
+    }
+
+    /// The same after a push to its dry source.
+    pub(crate) fn pushed(&self, key: &AppKey) {
+        self.pushed.lock().insert(key.clone());
+        self.checks.add(key.clone(), Priority::Urgent);
+    }
+
+    /// An application is gone.
+    pub(crate) fn forget(&self, key: &AppKey) {
+        self.checks.cancel_timer(key);
+        self.pushed.lock().remove(key);
+    }
+
+    /// Nothing is handed out any more.
+    pub(crate) fn close(&self) {
+        self.checks.close();
+        self.groups.close();
+    }
+
+    /// Applications that wait for a check, and groups that wait for a run.
+    pub(crate) fn depths(&self) -> (usize, usize) {
+        (self.checks.depth(), self.groups.depth())
+    }
+
+    fn is_running(&self, group: &GroupKey) -> bool {
+        self.running.lock().contains(group)
+    }
+}
+
+/// Starts the workers. They are there whether or not anything is hydrated, as that may change.
+pub(crate) fn start(plane: &ControlPlane, context: &Arc<Context>) {
+    if context.read_only {
+        return;
+    }
+    for _ in 0..context.world.load().settings.controller().hydration_processors.max(1) {
+        plane.spawn_writing(work_checks(Arc::clone(context), plane.cancel.clone()));
+        plane.spawn_writing(work_groups(Arc::clone(context), plane.cancel.clone()));
+    }
+}
+
+/// Whether a look at an application is due: it is hydrated here, or somebody asks for that.
+pub(crate) fn concerns(context: &Context, app: &Application) -> bool {
+    let is_enabled = || context.world.load().settings.controller().hydrator_enabled;
+    let is_hydrated = || app.spec.source_hydrator.is_some() && is_enabled();
+    !context.read_only && (!Request::of(app).is_none() || is_hydrated())
+}
+
+async fn work_checks(context: Arc<Context>, cancel: CancellationToken) {
+    while let Some(lease) = cancel.run_until_cancelled(context.hydrations.checks.next()).await.flatten() {
+        let key = lease.key().clone();
+        let look = std::panic::AssertUnwindSafe(check::look(&context, &key)).catch_unwind().await;
+        let again = look.unwrap_or_else(|_| {
+            tracing::error!(application = %key, "a look at what to hydrate ended unexpectedly; this is a bug");
+            context.metrics.worked("panic");
+            Some(PANIC_AGAIN)
+        });
+        if let Some(wait) = again {
+            context.hydrations.checks.add_at(key, Instant::now() + wait);
+        }
+        drop(lease);
+        tokio::task::yield_now().await;
+    }
+}
+
+async fn work_groups(context: Arc<Context>, cancel: CancellationToken) {
+    while let Some(lease) = cancel.run_until_cancelled(context.hydrations.groups.next()).await.flatten() {
+        let group = lease.key().clone();
+        context.hydrations.running.lock().insert(group.clone());
+        let run = std::panic::AssertUnwindSafe(Box::pin(run::run(&context, &group))).catch_unwind().await;
+        context.hydrations.running.lock().remove(&group);
+        if run.is_err() {
+            tracing::error!(repository = %group.repository, branch = %group.branch,
+                "a hydration ended unexpectedly; this is a bug");
+            context.metrics.worked("panic");
+            context.hydrations.groups.add_at(group, Instant::now() + PANIC_AGAIN);
+        }
+        drop(lease);
+        tokio::task::yield_now().await;
+    }
+}

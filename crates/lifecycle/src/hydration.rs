@@ -1,0 +1,7 @@
+//! The source hydrator: when manifests are rendered into a branch ([`check`]), which applications go together and
+//! whether they may ([`group`]), what their status says ([`record`]), and what is committed ([`commit`]); CTL-106..119.
+
+pub mod check;
+pub mod commit;
+pub mod group;
+pub mod record;
