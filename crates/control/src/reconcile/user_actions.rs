@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use serde_json::{Map, Value, json};
 use tiphys_api::names::GROUP;
-use tiphys_cluster::{ApiError, ApplyMethod, ApplyOptions, Known, Target, Writer};
+use tiphys_cluster::{ApiError, Target, Writer};
 use tiphys_engine::actions::{self, Action, ActionError, Rules, Step};
 use tiphys_object::{Object, ResourceKey, access};
 use tiphys_policy::permit::Permit;
@@ -153,14 +153,7 @@ async fn carry_out(
     };
     for Permitted { step, permit, target } in &steps {
         if let Step::Create(value) = step {
-            let options = ApplyOptions {
-                method: ApplyMethod::Replace,
-                is_forced: false,
-                is_dry_run: true,
-                is_unvalidated: false,
-                known: Known::Absent,
-            };
-            writer.apply(permit, value, &options).await.map_err(refused(target))?;
+            writer.try_create(permit, value).await.map_err(refused(target))?;
         }
     }
     for Permitted { step, permit, target } in &steps {

@@ -150,7 +150,8 @@ pub(super) fn application(context: &Context<'_>, object: &Arc<Object>, action: &
 }
 
 /// Records what was done with a live object of an application (API-142). The Event stands in the control plane's
-/// namespace, as destinations are other clusters; an annotation says where the object is (API-224).
+/// namespace, as destinations are other clusters; an annotation says where the object is (API-224), as an Event may not
+/// be about an object of another namespace than its own.
 pub(super) fn resource(context: &Context<'_>, object: &Object, action: &Action) {
     let annotations = Map::from_iter([("resource-namespace".to_owned(), object.namespace().into())]);
     record_in(context, context.namespace(), object, action, (annotations, Map::new()));
@@ -269,7 +270,7 @@ fn event(
             "apiVersion": object.gvk().api_version(),
             "kind": object.gvk().kind,
             "name": object.name(),
-            "namespace": object.namespace(),
+            "namespace": namespace,
             "uid": metadata.uid,
             "resourceVersion": metadata.resource_version,
         },
