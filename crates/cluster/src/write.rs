@@ -239,6 +239,17 @@ impl Writer {
         object_of(&answer, "create")
     }
 
+    /// Whether the API server would create an object: it is asked by a dry run (ENG-139), and nothing is changed.
+    ///
+    /// # Errors
+    /// When it would refuse.
+    pub async fn try_create(&self, permit: &Permit, desired: &Value) -> Result<(), ApiError> {
+        let target = Target::of(desired);
+        let resource = self.place_permitted(permit, &target).await?;
+        let path = format!("{}?dryRun=All", resource.collection_path(&target.namespace)?);
+        self.send(permit, "create", Method::POST, &path, desired, JSON).await.map(drop)
+    }
+
     /// Replaces an object; the manifest's `resourceVersion`, if it has one, must be the current one.
     pub async fn update(&self, permit: &Permit, desired: &Value) -> Result<Arc<Object>, ApiError> {
         let target = Target::of(desired);

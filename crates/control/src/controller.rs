@@ -11,7 +11,7 @@ use tiphys_cluster::{Connection, LogLines, LogQuery, PatchKind, Removal};
 use tiphys_engine::actions::Action;
 use tiphys_lifecycle::refresh::Level;
 use tiphys_lifecycle::webhook::{Push, SetEvent};
-use tiphys_object::ResourceKey;
+use tiphys_object::{Object, ResourceKey};
 use tiphys_source::Sources;
 use tokio::sync::broadcast::Receiver;
 use tokio::sync::broadcast::error::RecvError;
@@ -25,6 +25,7 @@ use crate::queue::Priority;
 use crate::reconcile::predicted::{self, AskedPair};
 use crate::reconcile::resource;
 use crate::reconcile::shown::{self, ShowError};
+use crate::reconcile::user_actions;
 use crate::sets::{self, Sets};
 use crate::settings_watch::SettingsWatch;
 use crate::store::AppEntry;
@@ -247,16 +248,16 @@ impl Controller {
     /// What can be done with a live object of an application (API-142).
     ///
     /// # Errors
-    /// When it is none of the application's, or its actions are scripts of users.
+    /// When it is none of the application's, or a script of its actions failed.
     pub async fn available_actions(
         &self,
         (namespace, name): (&str, &str),
         named: &ResourceKey,
     ) -> Result<Vec<Action>, ShowError> {
-        Box::pin(resource::available_actions(&self.context, &AppKey::new(namespace, name), named)).await
+        Box::pin(user_actions::available(&self.context, &AppKey::new(namespace, name), named)).await
     }
 
-    /// Runs an action on a live object of an application (API-142).
+    /// Runs an action on a live object of an application (API-142); the answer is that object as it was before.
     ///
     /// # Errors
     /// When there is none of this name, the project does not permit what it writes, or the cluster refuses.
@@ -265,8 +266,8 @@ impl Controller {
         (namespace, name): (&str, &str),
         named: &ResourceKey,
         action: (&str, &BTreeMap<String, String>),
-    ) -> Result<(), ShowError> {
-        Box::pin(resource::run_action(&self.context, &AppKey::new(namespace, name), named, action)).await
+    ) -> Result<Arc<Object>, ShowError> {
+        Box::pin(user_actions::run(&self.context, &AppKey::new(namespace, name), named, action)).await
     }
 
     /// The Events about a resource of an application: its namespace, name and uid (API-144).

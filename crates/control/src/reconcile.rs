@@ -29,6 +29,7 @@ pub(crate) mod shown;
 mod sync;
 #[cfg(test)]
 mod tests;
+pub(crate) mod user_actions;
 
 use tiphys_lifecycle::refresh::{self as timing, Level};
 use tiphys_lifecycle::status_patch;

@@ -17,7 +17,7 @@ use parking_lot::{Condvar, Mutex};
 use serde_json::Value;
 use tiphys_engine::health::{Health, HealthError};
 use tiphys_engine::normalize::delete_paths;
-use tiphys_engine::scripts::{HealthScript, Paths, Runner, ScriptFault, Scripts, wire};
+use tiphys_engine::scripts::{DataScript, HealthScript, Paths, Runner, ScriptFault, Scripts, wire};
 use tiphys_exec::{Limits, Program, Service, ServiceError};
 use tiphys_render::jsonnet::{Evaluator, InProcess};
 use tiphys_source::Clock;
@@ -34,7 +34,7 @@ const MEMORY_BYTES_MAX: u64 = 512 << 20;
 const PROCESSOR_TIME_MAX: Duration = Duration::from_mins(10);
 /// Bytes of one answer.
 const ANSWER_BYTES_MAX: usize = 32 << 20;
-/// Wall-clock limit of one health script (ENG-131).
+/// Wall-clock limit of one Lua script (ENG-131).
 const LUA_DEADLINE: Duration = Duration::from_secs(1);
 /// Processor time of one Jsonnet program, between two of its imports.
 pub(crate) const JSONNET_DEADLINE: Duration = Duration::from_secs(30);
@@ -292,6 +292,20 @@ impl OwnedPool {
         self.pool.ledger.lock().ran(&self.owner, program, reason, now);
     }
 
+    /// Runs a Lua script; what it answers, or why it was stopped.
+    fn lua(&self, text: &str, question: impl FnOnce() -> Vec<u8>) -> Result<Vec<u8>, String> {
+        if let Some(reason) = self.refused(text) {
+            return Err(reason);
+        }
+        let (mut answers, fault) = self.ask(&question(), 1, LUA_DEADLINE);
+        self.note(text, fault.as_ref());
+        match (answers.pop(), fault) {
+            (Some(answer), _) => Ok(answer),
+            (None, Some(fault)) => Err(fault.to_string()),
+            (None, None) => Err("it has no answer".to_owned()),
+        }
+    }
+
     /// Asks for the paths of expressions; ends with the first one that was stopped.
     fn some_paths(&self, expressions: &[&str], document: &Value) -> Vec<Result<Paths, ScriptFault>> {
         let question = wire::ask_paths(expressions, document);
@@ -362,19 +376,20 @@ impl Scripts for OwnedPool {
     }
 
     fn health(&self, script: HealthScript<'_>, object: &Value) -> Result<Option<Health>, HealthError> {
-        let stopped = |reason: String| HealthError {
-            message: format!("context deadline exceeded: the health script was stopped, because {reason}"),
-        };
-        if let Some(reason) = self.refused(script.text) {
-            return Err(stopped(reason));
-        }
-        let (answers, fault) = self.ask(&wire::ask_health(script, object), 1, LUA_DEADLINE);
-        self.note(script.text, fault.as_ref());
-        match (answers.first(), fault) {
-            (Some(answer), _) => wire::read_health(answer),
-            (None, fault) => {
-                Err(stopped(fault.map_or_else(|| "it has no answer".to_owned(), |fault| fault.to_string())))
-            }
-        }
+        let answer = self.lua(script.text, || wire::ask_health(script, object)).map_err(|reason| {
+            let message =
+                format!("context deadline exceeded: the health script was stopped, because {reason}");
+            HealthError { message }
+        })?;
+        wire::read_health(&answer)
+    }
+
+    fn data(&self, script: DataScript<'_>, object: &Value) -> Result<Value, ScriptFault> {
+        let answer = self.lua(script.text, || wire::ask_data(script, object)).map_err(|reason| {
+            ScriptFault::Stopped(format!(
+                "context deadline exceeded: the script of the action was stopped, because {reason}"
+            ))
+        })?;
+        wire::read_data(&answer)
     }
 }

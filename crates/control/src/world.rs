@@ -199,7 +199,7 @@ fn has_jq(settings: &BTreeMap<String, String>) -> bool {
 #[cfg(test)]
 mod tests {
     use tiphys_engine::health::{Health, HealthError};
-    use tiphys_engine::scripts::{HealthScript, Paths, ScriptFault, Scripts};
+    use tiphys_engine::scripts::{DataScript, HealthScript, Paths, ScriptFault, Scripts};
 
     use serde_json::{Value, json};
     use tiphys_object::Object;
@@ -279,6 +279,10 @@ mod tests {
 
         fn health(&self, _: HealthScript<'_>, _: &Value) -> Result<Option<Health>, HealthError> {
             Ok(None)
+        }
+
+        fn data(&self, _: DataScript<'_>, _: &Value) -> Result<Value, ScriptFault> {
+            Ok(Value::Null)
         }
     }
 

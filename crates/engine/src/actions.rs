@@ -1,37 +1,64 @@
-//! Actions on live objects that come with the product (ENG-135..142): which there are, and what they write.
+//! Actions on live objects (ENG-135..142): which there are, and what they write.
 //!
-//! The kinds of Kubernetes itself, and Applications. Definitions of users are Lua scripts, which are not run: a kind
-//! that has some ([`is_customized`]) has no actions of ours either, as they would replace them.
+//! Those of a kind are [`Rules`]: what comes with the product (`builtin`), or what users define in `argocd-cm` as Lua
+//! scripts (`custom`), or both. They decide; nothing is written here. Scripts are run by whoever is handed in.
 
 use std::collections::BTreeMap;
 
 use jiff::Timestamp;
-use serde_json::{Value, json};
-use tiphys_go::yaml::{self, Dialect, Limits};
-use tiphys_object::access;
+use serde_json::{Map, Value};
+use tiphys_object::merge_patch;
+
+use crate::scripts::{Runner, ScriptFault};
+
+mod builtin;
+mod custom;
+
+use custom::Custom;
 
 /// What can be done with an object.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Action {
     /// Its name.
-    pub name: &'static str,
+    pub name: String,
     /// Whether it would do nothing now; whoever runs it all the same is not stopped (ENG-137).
     pub disabled: bool,
     /// The class of its icon.
-    pub icon: &'static str,
+    pub icon: String,
     /// Its name for people, where that is another.
-    pub display_name: &'static str,
+    pub display_name: String,
     /// The names of its parameters.
-    pub params: &'static [&'static str],
+    pub params: Vec<String>,
 }
 
 /// A write that an action asks for.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Step {
-    /// The live object becomes this.
+    /// The live object that the action is run on becomes this.
     Patch(Value),
+    /// Another live object gets these members; what it has besides stays. The script has not seen that object, so what
+    /// it does not say is not meant to go.
+    Merge(Value),
     /// This object is new.
     Create(Value),
+}
+
+impl Step {
+    /// The object that it is about.
+    pub fn object(&self) -> &Value {
+        let (Self::Patch(object) | Self::Merge(object) | Self::Create(object)) = self;
+        object
+    }
+
+    /// The same step with another object.
+    #[must_use]
+    pub fn with_object(&self, object: Value) -> Self {
+        match self {
+            Self::Patch(_) => Self::Patch(object),
+            Self::Merge(_) => Self::Merge(object),
+            Self::Create(_) => Self::Create(object),
+        }
+    }
 }
 
 /// Why an action does nothing.
@@ -43,281 +70,110 @@ pub enum ActionError {
     /// A parameter that has to be a number is none.
     #[error("invalid number: {0}")]
     Number(String),
+    /// The settings cannot be read.
+    #[error("{key}: {reason}")]
+    Settings {
+        /// The key of `argocd-cm`.
+        key: String,
+        /// What is wrong with it.
+        reason: String,
+    },
+    /// A script of the settings failed, or was stopped.
+    #[error("{0}")]
+    Script(#[from] ScriptFault),
+    /// What a script returned cannot be used.
+    #[error("{what}: {reason}")]
+    Result {
+        /// The script.
+        what: String,
+        /// What is wrong with its result.
+        reason: String,
+    },
+    /// An object is to be changed in another way than by a patch or as a new one (ENG-137).
+    #[error("unsupported operation: {0}")]
+    Operation(String),
 }
 
-const RESTART: &str = "fa fa-fw fa-redo";
-const PAUSE: &str = "fa fa-fw fa-pause-circle";
-const RESUME: &str = "fa fa-fw fa-play-circle";
-const SCALE: &str = "fa fa-fw fa-plus-circle";
+/// The actions of one kind (ENG-135).
+#[derive(Clone, Debug, Default)]
+pub struct Rules(Option<Custom>);
 
-fn action(name: &'static str, icon: &'static str, is_possible: bool) -> Action {
-    Action { name, disabled: !is_possible, icon, display_name: "", params: &[] }
-}
+impl Rules {
+    /// Those of a kind, as the data of `argocd-cm` say.
+    ///
+    /// # Errors
+    /// When they cannot be read.
+    pub fn of(cm: &BTreeMap<String, String>, group: &str, kind: &str) -> Result<Self, ActionError> {
+        Custom::of(cm, group, kind).map(Self)
+    }
 
-fn scale() -> Action {
-    Action { params: &["replicas"], ..action("scale", SCALE, true) }
-}
+    /// Whether scripts of users are part of it.
+    pub fn is_scripted(&self) -> bool {
+        self.0.is_some()
+    }
 
-fn kind_of(object: &Value) -> (&str, &str) {
-    let version = access::text(object, "apiVersion");
-    (version.split_once('/').map_or("", |(group, _)| group), access::text(object, "kind"))
-}
-
-fn is_set(object: &Value, path: &[&str]) -> bool {
-    access::at(object, path).and_then(Value::as_bool).unwrap_or(false)
-}
-
-fn is_finished(job: &Value) -> bool {
-    let conditions = access::at(job, &["status", "conditions"]).and_then(Value::as_array);
-    conditions.into_iter().flatten().any(|condition| {
-        ["Complete", "Failed"].contains(&access::text(condition, "type"))
-            && access::text(condition, "status") == "True"
-    })
-}
-
-/// Whether an Application syncs itself.
-fn is_automated(app: &Value) -> bool {
-    access::at(app, &["spec", "syncPolicy", "automated"])
-        .filter(|automated| automated.is_object())
-        .is_some_and(|automated| automated.get("enabled").and_then(Value::as_bool).unwrap_or(true))
-}
-
-/// What can be done with an object (ENG-136, ENG-141), by name.
-pub fn available(object: &Value) -> Vec<Action> {
-    let restart = action("restart", RESTART, true);
-    match kind_of(object) {
-        ("apps", "Deployment") => {
-            let is_paused = is_set(object, &["spec", "paused"]);
-            vec![action("pause", PAUSE, !is_paused), restart, action("resume", RESUME, is_paused), scale()]
+    /// What can be done with an object (ENG-136), by name.
+    ///
+    /// # Errors
+    /// When a script failed.
+    pub fn available(
+        &self,
+        object: &Value,
+        scripts: &Runner,
+        now: Timestamp,
+    ) -> Result<Vec<Action>, ActionError> {
+        let Some(custom) = &self.0 else { return Ok(builtin::available(object)) };
+        let mut found = custom.available(object, scripts, now)?;
+        if custom.keeps_builtin() {
+            let shipped = builtin::available(object);
+            let is_new = |action: &Action| !found.iter().any(|own| own.name == action.name);
+            let shipped: Vec<Action> = shipped.into_iter().filter(is_new).collect();
+            found.extend(shipped);
+            found.sort_by(|a, b| a.name.cmp(&b.name));
         }
-        ("apps", "StatefulSet") => vec![restart, scale()],
-        ("apps", "DaemonSet") => vec![restart],
-        ("batch", "CronJob") => {
-            let is_suspended = is_set(object, &["spec", "suspend"]);
-            vec![
-                Action { display_name: "Create Job", ..action("create-job", SCALE, true) },
-                action("resume", RESUME, is_suspended),
-                action("suspend", PAUSE, !is_suspended),
-            ]
+        Ok(found)
+    }
+
+    /// What an action writes (ENG-137, ENG-141): nothing, where it returns nothing.
+    ///
+    /// # Errors
+    /// When the kind has no such action, a parameter is wrong, or a script failed.
+    pub fn run(
+        &self,
+        object: &Value,
+        (name, params): (&str, &BTreeMap<String, String>),
+        scripts: &Runner,
+        now: Timestamp,
+    ) -> Result<Vec<Step>, ActionError> {
+        let Some(custom) = &self.0 else { return builtin::run(object, name, params, now) };
+        match custom.run(object, (name, params), scripts, now)? {
+            Some(steps) => Ok(steps),
+            None if custom.keeps_builtin() => builtin::run(object, name, params, now),
+            None => Err(ActionError::Unknown(name.to_owned())),
         }
-        ("batch", "Job") => {
-            let (is_suspended, runs) = (is_set(object, &["spec", "suspend"]), !is_finished(object));
-            vec![
-                action("resume", RESUME, runs && is_suspended),
-                action("suspend", PAUSE, runs && !is_suspended),
-                action("terminate", "fa fa-fw fa-stop-circle", runs),
-            ]
-        }
-        ("argoproj.io", "Application") => {
-            let (display_name, icon) = if is_automated(object) {
-                ("Disable Auto-Sync", PAUSE)
-            } else {
-                ("Enable Auto-Sync", RESUME)
-            };
-            vec![Action { display_name, ..action("toggle-auto-sync", icon, true) }]
-        }
-        _ => Vec::new(),
     }
 }
 
-/// What an action writes (ENG-137, ENG-141).
-///
-/// # Errors
-/// When the kind has no such action, or a parameter is wrong.
-pub fn run(
-    object: &Value,
-    name: &str,
-    params: &BTreeMap<String, String>,
-    now: Timestamp,
-) -> Result<Vec<Step>, ActionError> {
-    let mut changed = object.clone();
-    if !available(object).iter().any(|action| action.name == name) {
-        return Err(ActionError::Unknown(name.to_owned()));
+/// The merge patch that makes of a live object what an action wants (ENG-140). Nulls of the live object count as absent,
+/// as scripts do not see them.
+pub fn patch(live: &Value, wanted: &Value) -> Map<String, Value> {
+    match merge_patch::create(&without_nulls(live), wanted) {
+        Ok(Value::Object(patch)) => patch,
+        // Both are objects, so there is a patch.
+        _ => Map::new(),
     }
-    match (kind_of(object), name) {
-        (("apps", _), "restart") => {
-            let path = ["spec", "template", "metadata", "annotations", "kubectl.kubernetes.io/restartedAt"];
-            set(&mut changed, &path, seconds(now).into());
-        }
-        (("apps", _), "scale") => {
-            let text = params.get("replicas").map_or("", String::as_str);
-            let count: i32 = text.trim().parse().map_err(|_text| ActionError::Number(text.to_owned()))?;
-            set(&mut changed, &["spec", "replicas"], count.into());
-        }
-        (("apps", _), "pause" | "resume") => {
-            set(&mut changed, &["spec", "paused"], (name == "pause").into());
-        }
-        (("batch", "CronJob"), "create-job") => return Ok(vec![Step::Create(job_of(object, now))]),
-        (("batch", _), "suspend" | "resume") => {
-            set(&mut changed, &["spec", "suspend"], (name == "suspend").into());
-        }
-        (("batch", _), "terminate") => {
-            let conditions = access::at(object, &["status", "conditions"]).and_then(Value::as_array);
-            let mut conditions = conditions.cloned().unwrap_or_default();
-            conditions.retain(|condition| access::text(condition, "type") != "FailureTarget");
-            conditions.push(
-                json!({"type": "FailureTarget", "status": "True", "reason": "ManuallyTerminated",
-                "message": "Job terminated manually via Argo CD", "lastTransitionTime": seconds(now),
-                "lastProbeTime": seconds(now)}),
-            );
-            set(&mut changed, &["status", "conditions"], conditions.into());
-        }
-        (_, "toggle-auto-sync") => {
-            set(
-                &mut changed,
-                &["spec", "syncPolicy", "automated", "enabled"],
-                (!is_automated(object)).into(),
-            );
-        }
-        _ => return Err(ActionError::Unknown(name.to_owned())),
-    }
-    Ok(vec![Step::Patch(changed)])
 }
 
-fn seconds(now: Timestamp) -> String {
-    Timestamp::from_second(now.as_second()).unwrap_or(now).to_string()
-}
-
-/// Puts a value where a path leads, through objects that are made where they are missing.
-fn set(object: &mut Value, path: &[&str], value: Value) {
-    let Some((last, above)) = path.split_last() else { return };
-    let mut at = object;
-    for name in above {
-        at = access::ensure_object(at).entry((*name).to_owned()).or_insert(Value::Null);
-    }
-    access::ensure_object(at).insert((*last).to_owned(), value);
-}
-
-/// The Job that a `CronJob` would make now.
-fn job_of(cron_job: &Value, now: Timestamp) -> Value {
-    let metadata = cron_job.get("metadata").cloned().unwrap_or_default();
-    let template = access::at(cron_job, &["spec", "jobTemplate"]).cloned().unwrap_or_default();
-    let stamp = now.strftime("%y%m%d%H%M");
-    let name = format!("{}-{stamp}", access::text(&metadata, "name"));
-    let mut job = json!({"apiVersion": "batch/v1", "kind": "Job",
-        "metadata": {"name": name, "namespace": metadata.get("namespace")}});
-    for part in ["labels", "annotations"] {
-        if let Some(given) = access::at(&template, &["metadata", part]).filter(|given| given.is_object()) {
-            set(&mut job, &["metadata", part], given.clone());
+fn without_nulls(value: &Value) -> Value {
+    match value {
+        Value::Object(members) => {
+            let kept = members.iter().filter(|(_, member)| !member.is_null());
+            Value::Object(kept.map(|(name, member)| (name.clone(), without_nulls(member))).collect())
         }
+        Value::Array(items) => Value::Array(items.iter().map(without_nulls).collect()),
+        other => other.clone(),
     }
-    set(&mut job, &["metadata", "annotations", "cronjob.kubernetes.io/instantiate"], "manual".into());
-    let owner = json!({"apiVersion": "batch/v1", "kind": "CronJob", "name": metadata.get("name"),
-        "uid": metadata.get("uid"), "controller": true, "blockOwnerDeletion": true});
-    set(&mut job, &["metadata", "ownerReferences"], vec![owner].into());
-    set(&mut job, &["spec"], template.get("spec").cloned().unwrap_or_default());
-    job
-}
-
-/// Whether the settings define actions of a kind (ENG-135).
-///
-/// # Errors
-/// When it cannot be told.
-pub fn is_customized(cm: &BTreeMap<String, String>, group: &str, kind: &str) -> Result<bool, String> {
-    let split = if group.is_empty() { kind.to_owned() } else { format!("{group}_{kind}") };
-    if cm.contains_key(&format!("resource.customizations.actions.{split}")) {
-        return Ok(true);
-    }
-    let Some(text) = cm.get("resource.customizations") else { return Ok(false) };
-    let read = yaml::parse(text, Dialect::Sigs, &Limits::default());
-    let all = read.map_err(|error| format!("resource.customizations: {error}"))?.unwrap_or_default();
-    let name = if group.is_empty() { kind.to_owned() } else { format!("{group}/{kind}") };
-    Ok(all.get(&name).and_then(|one| one.get("actions")).is_some_and(|actions| !actions.is_null()))
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn now() -> Timestamp {
-        "2026-03-04T05:06:07.8Z".parse().unwrap()
-    }
-
-    fn patched(object: &Value, name: &str, params: &[(&str, &str)]) -> Value {
-        let params = params.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect();
-        match run(object, name, &params, now()).unwrap().remove(0) {
-            Step::Patch(value) => value,
-            Step::Create(value) => panic!("{value}"),
-        }
-    }
-
-    fn enabled(object: &Value) -> Vec<&'static str> {
-        available(object).into_iter().filter(|action| !action.disabled).map(|action| action.name).collect()
-    }
-
-    #[test]
-    fn eng_141_workloads_restart_pause_and_scale() {
-        let mut deployment = json!({"apiVersion": "apps/v1", "kind": "Deployment", "spec": {"replicas": 1}});
-        assert_eq!(enabled(&deployment), ["pause", "restart", "scale"]);
-        let restarted = patched(&deployment, "restart", &[]);
-        assert_eq!(
-            restarted["spec"]["template"]["metadata"]["annotations"],
-            json!({"kubectl.kubernetes.io/restartedAt": "2026-03-04T05:06:07Z"})
-        );
-        assert_eq!(patched(&deployment, "scale", &[("replicas", "3")])["spec"]["replicas"], 3);
-        let wrong = run(&deployment, "scale", &BTreeMap::new(), now()).unwrap_err();
-        assert_eq!(wrong.to_string(), "invalid number: ");
-        deployment = patched(&deployment, "pause", &[]);
-        assert_eq!(enabled(&deployment), ["restart", "resume", "scale"]);
-        assert_eq!(patched(&deployment, "resume", &[])["spec"]["paused"], false);
-        let daemons = json!({"apiVersion": "apps/v1", "kind": "DaemonSet"});
-        assert_eq!(enabled(&daemons), ["restart"]);
-        let unknown = run(&daemons, "scale", &BTreeMap::new(), now()).unwrap_err();
-        assert!(matches!(unknown, ActionError::Unknown(name) if name == "scale"));
-        assert_eq!(enabled(&json!({"apiVersion": "v1", "kind": "Deployment"})), [] as [&str; 0]);
-    }
-
-    #[test]
-    fn eng_141_a_cron_job_makes_a_job_of_its_own() {
-        let cron_job = json!({"apiVersion": "batch/v1", "kind": "CronJob",
-            "metadata": {"name": "nightly", "namespace": "web", "uid": "u"},
-            "spec": {"suspend": true, "jobTemplate": {"metadata": {"labels": {"a": "b"}}, "spec": {"x": 1}}}});
-        assert_eq!(enabled(&cron_job), ["create-job", "resume"]);
-        let steps = run(&cron_job, "create-job", &BTreeMap::new(), now()).unwrap();
-        let expected = json!({"apiVersion": "batch/v1", "kind": "Job", "spec": {"x": 1}, "metadata": {
-            "name": "nightly-2603040506", "namespace": "web", "labels": {"a": "b"},
-            "annotations": {"cronjob.kubernetes.io/instantiate": "manual"},
-            "ownerReferences": [{"apiVersion": "batch/v1", "kind": "CronJob", "name": "nightly", "uid": "u",
-                "controller": true, "blockOwnerDeletion": true}]}});
-        assert_eq!(steps, [Step::Create(expected)]);
-    }
-
-    #[test]
-    fn eng_141_a_job_that_runs_can_be_ended() {
-        let job =
-            json!({"apiVersion": "batch/v1", "kind": "Job", "status": {"conditions": [{"type": "Other"}]}});
-        assert_eq!(enabled(&job), ["suspend", "terminate"]);
-        let ended = patched(&job, "terminate", &[]);
-        let conditions = ended["status"]["conditions"].as_array().unwrap();
-        assert_eq!(conditions.len(), 2);
-        assert_eq!(conditions[1]["reason"], "ManuallyTerminated");
-        let done = json!({"apiVersion": "batch/v1", "kind": "Job",
-            "status": {"conditions": [{"type": "Complete", "status": "True"}]}});
-        assert_eq!(enabled(&done), [] as [&str; 0]);
-    }
-
-    #[test]
-    fn eng_141_an_application_is_told_to_sync_itself_or_not() {
-        let app = json!({"apiVersion": "argoproj.io/v1alpha1", "kind": "Application", "spec": {}});
-        assert_eq!(available(&app)[0].display_name, "Enable Auto-Sync");
-        let on = patched(&app, "toggle-auto-sync", &[]);
-        assert_eq!(on["spec"]["syncPolicy"]["automated"]["enabled"], true);
-        assert_eq!(available(&on)[0].display_name, "Disable Auto-Sync");
-        let old = json!({"apiVersion": "argoproj.io/v1alpha1", "kind": "Application",
-            "spec": {"syncPolicy": {"automated": {"prune": true}}}});
-        let off = patched(&old, "toggle-auto-sync", &[]);
-        assert_eq!(off["spec"]["syncPolicy"]["automated"], json!({"prune": true, "enabled": false}));
-    }
-
-    #[test]
-    fn eng_135_kinds_with_actions_of_users_are_told_apart() {
-        let cm = |key: &str, text: &str| BTreeMap::from([(key.to_owned(), text.to_owned())]);
-        let split = cm("resource.customizations.actions.apps_Deployment", "x");
-        assert_eq!(is_customized(&split, "apps", "Deployment"), Ok(true));
-        assert_eq!(is_customized(&split, "apps", "DaemonSet"), Ok(false));
-        let map = cm("resource.customizations", "apps/Deployment: {actions: x}\nPod: {health.lua: y}");
-        assert_eq!(is_customized(&map, "apps", "Deployment"), Ok(true));
-        assert_eq!(is_customized(&map, "", "Pod"), Ok(false));
-        assert!(is_customized(&cm("resource.customizations", "a: ["), "", "Pod").is_err());
-    }
-}
+mod tests;

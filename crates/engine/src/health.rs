@@ -4,8 +4,6 @@
 //! into `Unknown`, which is what everybody but the sync engine wants. [`HealthOverrides`] is the user's part,
 //! read from `argocd-cm` once and shared. Scripts are run by whoever is handed in ([`evaluate_with`]).
 
-use std::sync::Arc;
-
 use serde_json::Value;
 use tiphys_api::names::finalizer;
 use tiphys_object::{Gvk, access};
@@ -97,8 +95,8 @@ pub fn is_scripted(live: &Value, overrides: &HealthOverrides) -> bool {
 
 /// Runs a script over a live object, here and now.
 pub(crate) fn run_script(script: HealthScript<'_>, live: &Value) -> Result<Option<Health>, HealthError> {
-    let clock = script.now.map(|now| -> ScriptClock { Arc::new(move || now) });
-    lua::run(script.text, script.open_libraries, live, clock.as_ref())
+    let HealthScript { text, open_libraries, now } = script;
+    lua::run(crate::lua::Script { text, open_libraries, now, params: None }, live)
 }
 
 /// Health of a live object; `None` when its kind has none. A failing rule reads as `Unknown` (ENG-97).

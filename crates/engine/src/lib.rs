@@ -8,6 +8,7 @@ pub mod deletion;
 pub mod diff;
 pub mod health;
 pub mod hook;
+mod lua;
 pub mod mask;
 pub mod normalize;
 pub mod scripts;

@@ -6,7 +6,7 @@
 //! recursion deeper than the stack) can only be stopped from outside: a controller hands in a runner that asks
 //! another process ([`wire`]), which it can kill (ENG-69, ENG-131, ENG-214).
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fmt;
 use std::ops::Deref;
 use std::sync::{Arc, LazyLock, Mutex, PoisonError};
@@ -15,6 +15,7 @@ use jiff::Timestamp;
 use serde_json::Value;
 
 use crate::health::{self, Health, HealthError};
+use crate::lua;
 use crate::normalize::{JqPath, PathStep};
 
 pub mod wire;
@@ -44,6 +45,17 @@ pub struct HealthScript<'a> {
     pub now: Option<Timestamp>,
 }
 
+/// A script whose result is data: one that discovers actions, or an action (ENG-136, ENG-137).
+#[derive(Clone, Copy, Debug)]
+pub struct DataScript<'a> {
+    /// Text of the script.
+    pub text: &'a str,
+    /// Values of the parameters of an action.
+    pub params: Option<&'a BTreeMap<String, String>>,
+    /// The time; without one, the epoch.
+    pub now: Option<Timestamp>,
+}
+
 /// Runs users' programs. Calls may take as long as the deadlines of the implementation, so they are made on
 /// threads that may block.
 pub trait Scripts: fmt::Debug + Send + Sync {
@@ -62,6 +74,12 @@ pub trait Scripts: fmt::Debug + Send + Sync {
     /// # Errors
     /// When the script failed or was stopped.
     fn health(&self, script: HealthScript<'_>, object: &Value) -> Result<Option<Health>, HealthError>;
+
+    /// Runs a script over a live object and reads the table that it returns; null where it returns nothing.
+    ///
+    /// # Errors
+    /// When the script failed or was stopped, or its result is no table, or too large.
+    fn data(&self, script: DataScript<'_>, object: &Value) -> Result<Value, ScriptFault>;
 }
 
 /// Whoever runs programs, shared.
@@ -117,6 +135,17 @@ impl Scripts for InProcess {
 
     fn health(&self, script: HealthScript<'_>, object: &Value) -> Result<Option<Health>, HealthError> {
         health::run_script(script, object)
+    }
+
+    fn data(&self, script: DataScript<'_>, object: &Value) -> Result<Value, ScriptFault> {
+        let DataScript { text, params, now } = script;
+        // Only scripts of health may have open libraries (ENG-129).
+        let script = lua::Script { text, open_libraries: false, now, params };
+        let read = |result: mlua::Value| match result {
+            mlua::Value::Nil | mlua::Value::Table(_) => lua::from_lua(&result),
+            other => Err(lua::not_a_table(&other)),
+        };
+        lua::run(script, object, read).map_err(ScriptFault::Failed)
     }
 }
 

@@ -4,6 +4,7 @@
 //! and the calls that need it say so.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use bytes::Bytes;
 use futures::future::BoxFuture;
@@ -12,7 +13,7 @@ use serde_json::Value;
 use tiphys_api::application::HealthStatus;
 use tiphys_api::{Application, ApplicationSet};
 use tiphys_cluster::{LogQuery, PatchKind, Removal};
-use tiphys_object::ResourceKey;
+use tiphys_object::{Object, ResourceKey};
 
 use crate::call::Status;
 use crate::catalog::AppKey;
@@ -99,13 +100,14 @@ pub trait Live: Send + Sync {
         resource: &'a ResourceKey,
     ) -> BoxFuture<'a, Result<Vec<Value>, Status>>;
 
-    /// Runs an action on a live object of an application, where its project permits what comes of it.
+    /// Runs an action on a live object of an application, where its project permits what comes of it; the answer is the
+    /// object as it was.
     fn run<'a>(
         &'a self,
         key: &'a AppKey,
         resource: &'a ResourceKey,
         action: (&'a str, &'a BTreeMap<String, String>),
-    ) -> BoxFuture<'a, Result<(), Status>>;
+    ) -> BoxFuture<'a, Result<Arc<Object>, Status>>;
 
     /// The Events about a resource of an application, by its namespace, name and uid.
     fn events<'a>(

@@ -14,7 +14,7 @@ use tiphys_api::{Application, ApplicationSet};
 use tiphys_cluster::{Connection, LogQuery, PatchKind, Removal};
 use tiphys_control::{AskedPair, Controller, ShowError};
 use tiphys_engine::actions::Action;
-use tiphys_object::ResourceKey;
+use tiphys_object::{Object, ResourceKey};
 use tiphys_server::call::Status;
 use tiphys_server::catalog::AppKey;
 use tiphys_server::http::Handler;
@@ -32,7 +32,6 @@ fn status(error: &ShowError) -> Status {
         ShowError::NotFound(_) => Code::InvalidArgument,
         ShowError::Unavailable(_) => Code::Unavailable,
         ShowError::Denied(_) => Code::PermissionDenied,
-        ShowError::Unimplemented(_) => Code::Unimplemented,
         _ => Code::FailedPrecondition,
     };
     Status::new(code, error.to_string())
@@ -155,7 +154,7 @@ impl Live for Shows {
         key: &'a AppKey,
         resource: &'a ResourceKey,
         action: (&'a str, &'a BTreeMap<String, String>),
-    ) -> BoxFuture<'a, Result<(), Status>> {
+    ) -> BoxFuture<'a, Result<Arc<Object>, Status>> {
         async move { self.0.run_action(named(key), resource, action).await.map_err(|error| status(&error)) }
             .boxed()
     }

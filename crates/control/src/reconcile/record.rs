@@ -100,6 +100,11 @@ async fn send(controller: &Context, key: &AppKey, patch: &Value) -> Result<Arc<O
     controller.home.merge_patch(&permit, &target, None, patch).await
 }
 
+/// Changes an application as an action on it asks for (API-142); the watch shows it.
+pub(super) async fn amend(controller: &Context, key: &AppKey, patch: &Value) -> Result<(), ApiError> {
+    send(controller, key, patch).await.map(drop)
+}
+
 /// The same for a change that leaves the application where it is: its answer has a version of its own, and the watch may
 /// have been faster with it.
 pub(crate) async fn send_followed(

@@ -1,19 +1,16 @@
 //! One resource of an application: reading it, changing it, deleting it, its Events and the logs below it
 //! (API-139..144, API-149). Who asks was authorized for the application; here the project is asked for the object.
 
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
-use serde_json::{Value, json};
+use serde_json::Value;
 use tiphys_api::application::HealthStatus;
 use tiphys_api::codes::HealthCode;
 use tiphys_cluster::{
-    ApiError, ApplyMethod, ApplyOptions, Deleted, Known, LogLines, LogQuery, PatchKind, Removal, Seen,
-    Target, TreeNode, Writer, events_about,
+    ApiError, Deleted, LogLines, LogQuery, PatchKind, Removal, Seen, Target, TreeNode, events_about,
 };
-use tiphys_engine::actions::{self, Action, Step};
-use tiphys_object::{Gvk, Object, ResourceKey, merge_patch};
-use tiphys_policy::permit::Permit;
+use tiphys_object::{Gvk, Object, ResourceKey};
 
 use super::load::AppContext;
 use super::resolve::{self, Resolved};
@@ -21,7 +18,7 @@ use super::shown::{ShowError, begin, hide, key_of, mask, orphan_nodes, resolved,
 use crate::app_key::AppKey;
 use crate::context::Context;
 
-fn missing(cx: &AppContext<'_>, named: &ResourceKey) -> ShowError {
+pub(super) fn missing(cx: &AppContext<'_>, named: &ResourceKey) -> ShowError {
     let ResourceKey { group, kind, name, .. } = named;
     ShowError::NotFound(format!("{kind} {group} {name} not found as part of application {}", cx.key.name))
 }
@@ -53,17 +50,25 @@ fn nodes(cx: &AppContext<'_>, resolved: &Resolved, listed: impl Fn(&ResourceKey)
 }
 
 /// The node of a resource, as it was seen last.
-fn find(cx: &AppContext<'_>, resolved: &Resolved, named: &ResourceKey) -> Result<TreeNode, ShowError> {
+pub(super) fn find(
+    cx: &AppContext<'_>,
+    resolved: &Resolved,
+    named: &ResourceKey,
+) -> Result<TreeNode, ShowError> {
     let found = nodes(cx, resolved, |key| key == named).into_iter().find(|node| node.key == *named);
     found.ok_or_else(|| missing(cx, named))
 }
 
-fn target_of(node: &TreeNode) -> Target {
+pub(super) fn target_of(node: &TreeNode) -> Target {
     let gvk = Gvk::new(&node.key.group, &node.version, &node.key.kind);
     Target::new(gvk, &node.key.namespace, &node.key.name)
 }
 
-async fn read(cx: &AppContext<'_>, resolved: &Resolved, node: &TreeNode) -> Result<Arc<Object>, ShowError> {
+pub(super) async fn read(
+    cx: &AppContext<'_>,
+    resolved: &Resolved,
+    node: &TreeNode,
+) -> Result<Arc<Object>, ShowError> {
     let destination = &resolved.destination;
     let read = destination.index.live(&destination.writer, &target_of(node)).await;
     let object = read.map_err(|error| ShowError::Unavailable(error.to_string()))?;
@@ -131,109 +136,6 @@ pub(crate) async fn delete(
         Ok(Deleted::Absent) => Err(missing(&cx, named)),
         Err(error) => Err(failed("delete", named, &error)),
     }
-}
-
-/// Refuses kinds whose actions are scripts of users (ENG-135).
-fn check_actions(cx: &AppContext<'_>, named: &ResourceKey) -> Result<(), ShowError> {
-    match actions::is_customized(cx.world.settings.cm(), &named.group, &named.kind) {
-        Ok(false) => Ok(()),
-        Ok(true) => Err(ShowError::Unimplemented(format!(
-            "actions of {}/{} are scripts of resource.customizations, which this version does not run",
-            named.group, named.kind
-        ))),
-        Err(why) => Err(ShowError::Failed(why)),
-    }
-}
-
-/// What can be done with a live object of an application (API-142).
-pub(crate) async fn available_actions(
-    controller: &Context,
-    key: &AppKey,
-    named: &ResourceKey,
-) -> Result<Vec<Action>, ShowError> {
-    let cx = begin(controller, key)?;
-    check_actions(&cx, named)?;
-    let resolved = resolved(&cx).await?;
-    let object = read(&cx, &resolved, &find(&cx, &resolved, named)?).await?;
-    Ok(actions::available(&value_of(&object)?))
-}
-
-/// Runs an action on a live object of an application (ENG-139, ENG-140): what it makes is first tried, then written.
-pub(crate) async fn run_action(
-    controller: &Context,
-    key: &AppKey,
-    named: &ResourceKey,
-    (name, params): (&str, &BTreeMap<String, String>),
-) -> Result<(), ShowError> {
-    let cx = begin(controller, key)?;
-    check_actions(&cx, named)?;
-    let resolved = resolved(&cx).await?;
-    let node = find(&cx, &resolved, named)?;
-    let live = value_of(&*read(&cx, &resolved, &node).await?)?;
-    let steps = actions::run(&live, name, params, controller.clock.now());
-    let steps = steps.map_err(|error| ShowError::Failed(error.to_string()))?;
-    let writer = &resolved.destination.writer;
-    let refused = |error: ApiError| failed("change", named, &error);
-    let mut permitted = Vec::with_capacity(steps.len());
-    for step in steps {
-        let (Step::Patch(value) | Step::Create(value)) = &step;
-        let object = Object::from_value(value).map_err(|error| ShowError::Failed(error.to_string()))?;
-        let permit = resolved.permit(&object, &cx.world).map_err(|_refusal| {
-            let ResourceKey { group, kind, namespace, name } = object.key();
-            let text = format!("application is not permitted to manage {group}/{kind}/{name} in {namespace}");
-            ShowError::Denied(text)
-        })?;
-        permitted.push((step, permit));
-    }
-    for (step, permit) in &permitted {
-        if let Step::Create(value) = step {
-            let options = ApplyOptions {
-                method: ApplyMethod::Replace,
-                is_forced: false,
-                is_dry_run: true,
-                is_unvalidated: false,
-                known: Known::Absent,
-            };
-            writer.apply(permit, value, &options).await.map_err(refused)?;
-        }
-    }
-    for (step, permit) in &permitted {
-        match step {
-            Step::Create(value) => drop(writer.create(permit, value).await.map_err(refused)?),
-            Step::Patch(value) => {
-                write_difference(writer, permit, &target_of(&node), (&live, value)).await.map_err(refused)?;
-            }
-        }
-    }
-    Ok(())
-}
-
-/// Writes what became another: the status to where it has a place of its own (ENG-140).
-async fn write_difference(
-    writer: &Writer,
-    permit: &Permit,
-    target: &Target,
-    (live, wanted): (&Value, &Value),
-) -> Result<(), ApiError> {
-    // Both are objects, so there is a patch.
-    let mut patch = merge_patch::create(live, wanted).unwrap_or_default();
-    let status = patch.as_object_mut().and_then(|members| members.remove("status"));
-    if let Some(status) = status {
-        let alone = json!({"status": status});
-        match writer.merge_patch(permit, target, Some("status"), &alone).await {
-            Ok(_) => {}
-            Err(error) if error.is_not_found() => {
-                if let Some(members) = patch.as_object_mut() {
-                    members.insert("status".to_owned(), status);
-                }
-            }
-            Err(error) => return Err(error),
-        }
-    }
-    if patch.as_object().is_some_and(|members| !members.is_empty()) {
-        writer.merge_patch(permit, target, None, &patch).await?;
-    }
-    Ok(())
 }
 
 /// The Events about a resource of an application, or about one of its orphans (API-144).

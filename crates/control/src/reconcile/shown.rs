@@ -42,9 +42,6 @@ pub enum ShowError {
     /// It cannot be told now.
     #[error("{0}")]
     Unavailable(String),
-    /// This version does not do it.
-    #[error("{0}")]
-    Unimplemented(String),
     /// The project does not permit it.
     #[error("{0}")]
     Denied(String),

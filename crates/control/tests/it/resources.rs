@@ -91,7 +91,7 @@ async fn eng_140_an_action_changes_the_live_object_and_its_status_apart() {
     let job = key("batch", "Job", "worker");
     let none = BTreeMap::new();
     let actions = controller.available_actions(APP, &job).await.unwrap();
-    let names: Vec<&str> = actions.iter().map(|action| action.name).collect();
+    let names: Vec<&str> = actions.iter().map(|action| action.name.as_str()).collect();
     assert_eq!(names, ["resume", "suspend", "terminate"]);
     controller.run_action(APP, &job, ("suspend", &none)).await.unwrap();
     let read = || world.get("/apis/batch/v1/namespaces/default/jobs/worker");
@@ -104,11 +104,109 @@ async fn eng_140_an_action_changes_the_live_object_and_its_status_apart() {
     assert!(has_condition(&read()), "{}", read());
     let unknown = controller.run_action(APP, &job, ("fly", &none)).await.unwrap_err();
     assert!(matches!(&unknown, ShowError::Failed(text) if text.contains("fly")), "{unknown}");
-    // Scripts of users would replace ours; they are not run, and ours do not pass for them.
-    world.settings(&json!({"resource.customizations.actions.batch_Job": "discovery.lua: return {}"}));
+}
+
+/// Actions of Jobs and of Applications as users define them.
+fn defined(scripts: &[(&str, &str)]) -> Value {
+    let definitions: Vec<Value> =
+        scripts.iter().map(|(name, script)| json!({"name": name, "action.lua": script})).collect();
+    let text = json!({"discovery.lua": "return {mark = {displayName = 'Mark', params = {{name = 'with'}}}}",
+        "definitions": definitions})
+    .to_string();
+    json!({"resource.customizations.actions.batch_Job": text,
+        "resource.customizations.actions.argoproj.io_Application": text})
+}
+
+const MARK: &str = "obj.metadata.annotations = {mark = actionParams.with} return obj";
+
+#[tokio::test(start_paused = true)]
+async fn eng_135_actions_of_users_are_their_scripts() {
+    let world = with_job().await;
+    let controller = world.controller();
+    let job = key("batch", "Job", "worker");
+    let make = "local new = {apiVersion = 'v1', kind = 'ConfigMap', metadata = {name = 'made'}, data = {a = 'b'}}
+        local other = {apiVersion = 'v1', kind = 'ConfigMap', metadata = {name = 'shop'}, data = {by = 'script'}}
+        return {{operation = 'create', resource = new}, {operation = 'patch', resource = other}}";
+    world.settings(&defined(&[
+        ("mark", MARK),
+        ("make", make),
+        ("nothing", ""),
+        ("endless", "while true do end"),
+    ]));
     world.pass(MOMENT).await;
-    let refused = controller.available_actions(APP, &job).await.unwrap_err();
-    assert!(matches!(&refused, ShowError::Unimplemented(text) if text.contains("batch/Job")), "{refused}");
+    let actions = controller.available_actions(APP, &job).await.unwrap();
+    let shown: Vec<_> = actions.iter().map(|action| (&*action.name, &*action.display_name)).collect();
+    assert_eq!(shown, [("mark", "Mark")], "theirs alone");
+    let with = BTreeMap::from([("with".to_owned(), "care".to_owned())]);
+    controller.run_action(APP, &job, ("mark", &with)).await.unwrap();
+    let read = || world.get("/apis/batch/v1/namespaces/default/jobs/worker");
+    assert_eq!(read()["metadata"]["annotations"]["mark"], "care");
+    // What names no namespace is beside the object; what another object has besides stays.
+    controller.run_action(APP, &job, ("make", &with)).await.unwrap();
+    let map = |name: &str| world.get(&format!("/api/v1/namespaces/default/configmaps/{name}"));
+    assert_eq!(map("made")["data"], json!({"a": "b"}));
+    assert_eq!(map("shop")["data"], json!({"value": "one", "by": "script"}));
+    let version = read()["metadata"]["resourceVersion"].clone();
+    for (name, text) in [
+        ("make", "already exists"),
+        ("endless", "context deadline exceeded"),
+        ("nothing", "no action.lua"),
+        ("suspend", "suspend"),
+    ] {
+        let refused = controller.run_action(APP, &job, (name, &with)).await.unwrap_err();
+        assert!(matches!(&refused, ShowError::Failed(it) if it.contains(text)), "{name}: {refused}");
+    }
+    assert_eq!(read()["metadata"]["resourceVersion"], version);
+}
+
+/// ENG-139: nothing is written when the project forbids a part of it, or a dry run fails.
+#[tokio::test(start_paused = true)]
+async fn eng_139_an_action_writes_what_the_project_permits_or_nothing() {
+    let world = forbidden().await;
+    let controller = world.controller();
+    let job = key("batch", "Job", "worker");
+    let make = |kind: &str, name: &str| {
+        format!(
+            "local new = {{apiVersion = 'v1', kind = '{kind}', metadata = {{name = '{name}'}}}}
+             obj.metadata.annotations = {{mark = 'x'}}
+             return {{{{operation = 'patch', resource = obj}}, {{operation = 'create', resource = new}}}}"
+        )
+    };
+    let (map, wide, wrong) = (make("ConfigMap", "new"), make("Namespace", "new"), make("Secret", "No Name"));
+    world.settings(&defined(&[("map", &map), ("wide", &wide), ("wrong", &wrong)]));
+    world.pass(MOMENT).await;
+    let none = BTreeMap::new();
+    for (name, text) in [
+        ("map", "application is not permitted to manage /ConfigMap/new in default"),
+        ("wide", "application is not permitted to manage /Namespace/new in "),
+    ] {
+        let refused = controller.run_action(APP, &job, (name, &none)).await.unwrap_err();
+        assert_eq!(refused, ShowError::Denied(text.to_owned()));
+    }
+    let refused = controller.run_action(APP, &job, ("wrong", &none)).await.unwrap_err();
+    assert!(matches!(refused, ShowError::Failed(_)), "{refused}");
+    let job = world.get("/apis/batch/v1/namespaces/default/jobs/worker");
+    assert!(job.pointer("/metadata/annotations/mark").is_none(), "{job}");
+}
+
+/// API-142: the application itself may be what an action is run on.
+#[tokio::test(start_paused = true)]
+async fn api_142_an_action_changes_the_application_itself() {
+    let world = with_job().await;
+    let controller = world.controller();
+    let own = ResourceKey::new("argoproj.io", "Application", "argocd", "shop");
+    let none = BTreeMap::new();
+    let shown = controller.available_actions(APP, &own).await.unwrap();
+    assert_eq!(shown[0].display_name, "Disable Auto-Sync");
+    controller.run_action(APP, &own, ("toggle-auto-sync", &none)).await.unwrap();
+    assert_eq!(world.app()["spec"]["syncPolicy"]["automated"]["enabled"], false);
+    let other = ResourceKey::new("argoproj.io", "Application", "argocd", "other");
+    assert!(matches!(controller.available_actions(APP, &other).await, Err(ShowError::NotFound(_))));
+    world.settings(&defined(&[("mark", MARK)]));
+    world.pass(MOMENT).await;
+    let with = BTreeMap::from([("with".to_owned(), "care".to_owned())]);
+    controller.run_action(APP, &own, ("mark", &with)).await.unwrap();
+    assert_eq!(world.app()["metadata"]["annotations"]["mark"], "care");
 }
 
 #[tokio::test(start_paused = true)]

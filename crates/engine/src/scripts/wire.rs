@@ -2,12 +2,13 @@
 //! answers are one message each, in order. JSON, because both sides are the same binary and documents are JSON.
 
 use std::borrow::Cow;
+use std::collections::BTreeMap;
 
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::{HealthScript, InProcess, Paths, ScriptFault, Scripts as _};
+use super::{DataScript, HealthScript, InProcess, Paths, ScriptFault, Scripts as _};
 use crate::health::{Health, HealthCode, HealthError};
 use crate::normalize::delete_paths;
 
@@ -21,6 +22,13 @@ enum Question<'a> {
     Paths { expressions: Vec<Cow<'a, str>>, document: Cow<'a, Value> },
     /// What does this script say of the object?
     Health { text: Cow<'a, str>, open_libraries: bool, now: Option<Timestamp>, object: Cow<'a, Value> },
+    /// What does this script make of the object?
+    Data {
+        text: Cow<'a, str>,
+        params: Option<Cow<'a, BTreeMap<String, String>>>,
+        now: Option<Timestamp>,
+        object: Cow<'a, Value>,
+    },
 }
 
 /// An answer: the result, or the program's own error.
@@ -30,6 +38,7 @@ enum Answer {
     Fine,
     Paths(Paths),
     Health(Option<(Cow<'static, str>, String)>),
+    Data(Value),
     Failed(String),
 }
 
@@ -54,6 +63,16 @@ pub fn ask_health(script: HealthScript<'_>, object: &Value) -> Vec<u8> {
     })
 }
 
+/// The question what a script makes of an object; one answer.
+pub fn ask_data(script: DataScript<'_>, object: &Value) -> Vec<u8> {
+    written(&Question::Data {
+        text: script.text.into(),
+        params: script.params.map(Cow::Borrowed),
+        now: script.now,
+        object: Cow::Borrowed(object),
+    })
+}
+
 /// Reads the answer to [`ask_check`].
 ///
 /// # Errors
@@ -62,7 +81,7 @@ pub fn read_check(answer: &[u8]) -> Result<(), String> {
     match read(answer) {
         Answer::Fine => Ok(()),
         Answer::Failed(reason) => Err(reason),
-        Answer::Paths(_) | Answer::Health(_) => Err(MISFIT.to_owned()),
+        Answer::Paths(_) | Answer::Health(_) | Answer::Data(_) => Err(MISFIT.to_owned()),
     }
 }
 
@@ -74,7 +93,19 @@ pub fn read_paths(answer: &[u8]) -> Result<Paths, ScriptFault> {
     match read(answer) {
         Answer::Paths(paths) => Ok(paths),
         Answer::Failed(reason) => Err(ScriptFault::Failed(reason)),
-        Answer::Fine | Answer::Health(_) => Err(ScriptFault::Failed(MISFIT.to_owned())),
+        Answer::Fine | Answer::Health(_) | Answer::Data(_) => Err(ScriptFault::Failed(MISFIT.to_owned())),
+    }
+}
+
+/// Reads the answer to [`ask_data`].
+///
+/// # Errors
+/// When the script failed.
+pub fn read_data(answer: &[u8]) -> Result<Value, ScriptFault> {
+    match read(answer) {
+        Answer::Data(value) => Ok(value),
+        Answer::Failed(reason) => Err(ScriptFault::Failed(reason)),
+        Answer::Fine | Answer::Health(_) | Answer::Paths(_) => Err(ScriptFault::Failed(MISFIT.to_owned())),
     }
 }
 
@@ -90,7 +121,7 @@ pub fn read_health(answer: &[u8]) -> Result<Option<Health>, HealthError> {
             None => Err(HealthError { message: MISFIT.to_owned() }),
         },
         Answer::Failed(message) => Err(HealthError { message }),
-        Answer::Fine | Answer::Paths(_) => Err(HealthError { message: MISFIT.to_owned() }),
+        Answer::Fine | Answer::Paths(_) | Answer::Data(_) => Err(HealthError { message: MISFIT.to_owned() }),
     }
 }
 
@@ -127,6 +158,11 @@ pub fn answer(question: &[u8], mut answered: impl FnMut(Vec<u8>) -> bool) {
                 Err(error) => Answer::Failed(error.message),
             };
             answered(written(&answer));
+        }
+        Ok(Question::Data { text, params, now, object }) => {
+            let script = DataScript { text: &text, params: params.as_deref(), now };
+            let found = InProcess.data(script, &object);
+            answered(written(&found.map_or_else(|fault| Answer::Failed(fault.to_string()), Answer::Data)));
         }
         Err(error) => {
             answered(written(&Answer::Failed(format!("the question cannot be read: {error}"))));
@@ -186,6 +222,17 @@ mod tests {
             let found = answers(&ask_health(script, &object));
             assert_eq!(read_health(&found[0]), InProcess.health(script, &object), "{text}");
         }
+        let params = BTreeMap::from([("n".to_owned(), "3".to_owned())]);
+        for text in ["return {a = {}, b = actionParams.n, c = obj.status.n}", "", "return 1", "error('boom')"]
+        {
+            let script = DataScript { text, params: Some(&params), now };
+            assert_eq!(
+                read_data(&answers(&ask_data(script, &object))[0]),
+                InProcess.data(script, &object),
+                "{text}"
+            );
+        }
+        assert!(read_data(&answers(&ask_check(".a"))[0]).is_err());
         assert!(read_health(b"{").is_err());
         assert!(read_paths(&answers(b"nonsense")[0]).is_err());
     }

@@ -149,6 +149,14 @@ pub(super) fn application(context: &Context<'_>, object: &Arc<Object>, action: &
     record(context, object, action, (annotations, labels));
 }
 
+/// Records what was done with a live object of an application (API-142). The Event stands in the control plane's
+/// namespace, as destinations are other clusters; an annotation says where the object is (API-224), as an Event may not
+/// be about an object of another namespace than its own.
+pub(super) fn resource(context: &Context<'_>, object: &Object, action: &Action) {
+    let annotations = Map::from_iter([("resource-namespace".to_owned(), object.namespace().into())]);
+    record_in(context, context.namespace(), object, action, (annotations, Map::new()));
+}
+
 /// Records what was done with a project.
 pub(super) fn project(context: &Context<'_>, object: &Object, action: &Action) {
     record(context, object, action, (Map::new(), Map::new()));
@@ -187,6 +195,16 @@ fn record(
     context: &Context<'_>,
     object: &Object,
     action: &Action,
+    extra: (Map<String, Value>, Map<String, Value>),
+) {
+    record_in(context, object.namespace(), object, action, extra);
+}
+
+fn record_in(
+    context: &Context<'_>,
+    namespace: &str,
+    object: &Object,
+    action: &Action,
     (mut annotations, labels): (Map<String, Value>, Map<String, Value>),
 ) {
     let user = context.username();
@@ -211,8 +229,9 @@ fn record(
     let now = context.parts.clock.now();
     let name = format!("{}.{:x}", object.name(), now.as_nanosecond());
     let message = format!("{who} {}", action.text());
-    let event = event(object, (&name, now), (action.reason(), cut(&message)), (annotations, labels));
-    let record = Record { namespace: object.namespace().to_owned(), name, event };
+    let event =
+        event(object, (namespace, &name, now), (action.reason(), cut(&message)), (annotations, labels));
+    let record = Record { namespace: namespace.to_owned(), name, event };
     if context.parts.recorder.0.try_send(record).is_err() {
         tracing::warn!("too many Events wait to be written; one was left out");
     }
@@ -237,7 +256,7 @@ fn cut(text: &str) -> &str {
 
 fn event(
     object: &Object,
-    (name, now): (&str, Timestamp),
+    (namespace, name, now): (&str, &str, Timestamp),
     (reason, message): (&str, &str),
     (annotations, labels): (Map<String, Value>, Map<String, Value>),
 ) -> Value {
@@ -246,12 +265,12 @@ fn event(
     json!({
         "apiVersion": "v1",
         "kind": "Event",
-        "metadata": {"name": name, "namespace": object.namespace(), "annotations": annotations, "labels": labels},
+        "metadata": {"name": name, "namespace": namespace, "annotations": annotations, "labels": labels},
         "involvedObject": {
             "apiVersion": object.gvk().api_version(),
             "kind": object.gvk().kind,
             "name": object.name(),
-            "namespace": object.namespace(),
+            "namespace": namespace,
             "uid": metadata.uid,
             "resourceVersion": metadata.resource_version,
         },

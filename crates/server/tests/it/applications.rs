@@ -12,14 +12,14 @@ use serde_json::{Value, json};
 use tiphys_api::application::HealthStatus;
 use tiphys_api::{Application, ApplicationSet};
 use tiphys_cluster::{LogQuery, PatchKind, Removal};
-use tiphys_object::ResourceKey;
+use tiphys_object::{Object, ResourceKey};
 use tiphys_server::call::Status;
 use tiphys_server::catalog::AppKey;
 use tiphys_server::live::{Lines, Live, Pair};
 use tiphys_wire::status::Code;
 use tokio::sync::watch;
 
-use crate::home::{Home, Setup, ask};
+use crate::home::{Home, Setup, ask, until};
 
 pub(crate) const APPS: &str = "/api/v1/applications";
 const STORED: &str = "/apis/argoproj.io/v1alpha1/namespaces/argocd/applications";
@@ -126,12 +126,19 @@ impl Live for Known {
     fn run<'a>(
         &'a self,
         _key: &'a AppKey,
-        _resource: &'a ResourceKey,
+        resource: &'a ResourceKey,
         (action, params): (&'a str, &'a BTreeMap<String, String>),
-    ) -> BoxFuture<'a, Result<(), Status>> {
+    ) -> BoxFuture<'a, Result<Arc<Object>, Status>> {
         let text = format!("{action} {params:?}");
-        async move { if params.is_empty() { Ok(()) } else { Err(Status::new(Code::FailedPrecondition, text)) } }
-            .boxed()
+        let ResourceKey { kind, namespace, name, .. } = resource;
+        let object = json!({"apiVersion": "apps/v1", "kind": kind, "metadata": {"name": name, "namespace": namespace}});
+        async move {
+            match Object::from_value(&object) {
+                Ok(object) if params.is_empty() => Ok(Arc::new(object)),
+                _ => Err(Status::new(Code::FailedPrecondition, text)),
+            }
+        }
+        .boxed()
     }
 
     fn events<'a>(
@@ -525,6 +532,21 @@ async fn api_142_an_action_needs_a_right_of_its_own() {
     assert_eq!(text, "scale {\"replicas\": \"2\"}");
     // The first version has the name alone as its body.
     kim.ok("POST", &format!("{}?{DEPLOYED}", at("")), &json!("scale")).await;
+    // API-225: what was done stands on the application and on the resource, both where the control plane is.
+    let written = |kind: &str| {
+        let events = ask(&home.sim, Method::GET, "/api/v1/namespaces/argocd/events", &Value::Null);
+        let items = events["items"].as_array().cloned().unwrap_or_default();
+        let about = |event: &&Value| {
+            event["involvedObject"]["kind"] == kind && event["reason"] == "ResourceActionRan"
+        };
+        items.iter().filter(about).cloned().collect::<Vec<_>>()
+    };
+    until(|| !written("Application").is_empty() && !written("Deployment").is_empty()).await;
+    let on_app = written("Application").remove(0);
+    assert_eq!(on_app["message"], "kim ran action scale on resource apps/Deployment/a");
+    let on_resource = written("Deployment").remove(0);
+    assert_eq!(on_resource["message"], "kim ran action scale");
+    assert_eq!(on_resource["metadata"]["annotations"]["resource-namespace"], "web");
     for (client, action) in [(&kim, "restart"), (&bo, "scale")] {
         let refused = client.refused("POST", &at("/v2"), &asked(action, json!([]))).await;
         assert_eq!(refused, (403, "permission denied".to_owned()), "{action}");

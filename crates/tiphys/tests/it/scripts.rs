@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use tiphys_control::Interpreters;
 use tiphys_engine::health::{HealthOverrides, evaluate_with};
 use tiphys_engine::normalize::IgnoreRules;
-use tiphys_engine::scripts::{Runner, ScriptFault};
+use tiphys_engine::scripts::{DataScript, Runner, ScriptFault};
 use tiphys_render::jsonnet::{JsonnetError, Program, TreeImports};
 use tiphys_render::{MemoryTree, TreePath};
 use tiphys_source::Clock;
@@ -102,6 +102,31 @@ fn sec_10_endless_lua_is_stopped() {
     let gsub = "local s = string.rep('a', 3000000) local r = string.gsub(s, 'a*b', '') return {}";
     let error = health(gsub, "app").unwrap_err().message;
     assert!(error.contains("context deadline exceeded"), "{error}");
+}
+
+/// Scripts of actions that fight end with a clear error, and the next one has its result (SEC-10, ENG-131).
+#[test]
+fn sec_10_hostile_actions_are_stopped() {
+    let interpreters = interpreters();
+    let params = BTreeMap::from([("n".to_owned(), "7".to_owned())]);
+    let run = |text: &str| {
+        let script = DataScript { text, params: Some(&params), now: None };
+        interpreters.runner(text, DEADLINE).data(script, &document())
+    };
+    for (text, reason) in [
+        ("while true do end", "context deadline exceeded"),
+        ("local t = {} for i = 1, 4000000 do t[i] = i % 977 end while true do table.sort(t) end", ""),
+        ("local s = 'a' while true do s = s .. s end", "not enough memory"),
+        ("local t = {} for i = 1, 300000 do t = {t} end return t", "nests deeper"),
+        ("local t = {'x'} for i = 1, 60 do t = {t, t} end return t", "more than 200000 values"),
+        ("obj.self = obj return obj", "nests deeper"),
+    ] {
+        let error = run(text).unwrap_err().to_string();
+        println!("{text}: {error}");
+        assert!(error.contains(reason) && !error.contains('\n'), "{text}: {error}");
+        let fine = run("obj.data.n = actionParams.n return obj").unwrap();
+        assert_eq!(fine["data"], json!({"a": "1", "b": "2", "n": "7"}));
+    }
 }
 
 /// Jsonnet that never ends, eats memory or nests without end is stopped, and the next program has its result

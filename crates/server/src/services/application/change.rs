@@ -101,12 +101,13 @@ pub(super) async fn run(context: &Context<'_>, asked: Run) -> Result<Reply, Stat
     let params =
         asked.resource_action_parameters.into_iter().map(|parameter| (parameter.name, parameter.value));
     let params: BTreeMap<String, String> = params.collect();
-    live(context)?.run(&found.key, &key, (&asked.action, &params)).await?;
+    let object = live(context)?.run(&found.key, &key, (&asked.action, &params)).await?;
     let text = format!(
         "ran action {} on resource {}/{}/{}",
         asked.action, about.group, about.kind, about.resource_name
     );
     audit::application(context, &found.from, &Action::Ran(text));
+    audit::resource(context, &object, &Action::Ran(format!("ran action {}", asked.action)));
     Ok(nothing())
 }
 
