@@ -92,6 +92,12 @@ pub enum ActionError {
     /// An object is to be changed in another way than by a patch or as a new one (ENG-137).
     #[error("unsupported operation: {0}")]
     Operation(String),
+    /// The application itself is to be changed in what rights and projects are asked for.
+    #[error(
+        "the action would change {0} of the application; an action may change its labels, its annotations, and of its \
+         spec what says how it is synced"
+    )]
+    Itself(String),
 }
 
 /// The actions of one kind (ENG-135).
@@ -162,6 +168,30 @@ pub fn patch(live: &Value, wanted: &Value) -> Map<String, Value> {
         // Both are objects, so there is a patch.
         _ => Map::new(),
     }
+}
+
+/// Members of an application's spec that say from where to where it is deployed, and as part of what.
+const DECIDED_BY_PROJECT: [&str; 5] = ["project", "destination", "source", "sources", "sourceHydrator"];
+
+/// Whether a script may change the application it is run on by this patch. Whoever has the right to an action has not
+/// thereby the rights to sync, or to deploy something else or to somewhere else (every such change is asked for).
+///
+/// # Errors
+/// When the patch changes more than labels, annotations and how the application is synced.
+pub fn check_own(patch: &Map<String, Value>) -> Result<(), ActionError> {
+    let refused = |path: String| Err(ActionError::Itself(path));
+    for (name, member) in patch {
+        let mut inside = member.as_object().into_iter().flatten().map(|(name, _)| name.as_str());
+        let found = match name.as_str() {
+            "metadata" => inside.find(|name| !matches!(*name, "labels" | "annotations")),
+            "spec" if member.is_object() => inside.find(|name| DECIDED_BY_PROJECT.contains(name)),
+            _ => return refused(name.clone()),
+        };
+        if let Some(found) = found {
+            return refused(format!("{name}.{found}"));
+        }
+    }
+    Ok(())
 }
 
 fn without_nulls(value: &Value) -> Value {

@@ -109,13 +109,15 @@ pub(crate) async fn run(
     let live = value_of(subject.object())?;
     let now = controller.clock.now();
     let steps = programs.compute(1, || rules.run(&live, (name, params), &programs.runner, now)).await;
+    let steps = steps.map_err(|error| told(&error))?;
     let (own, others): (Vec<Step>, Vec<Step>) = match &subject {
-        // The right to the action is the right to change the application by it; a project says what it deploys.
-        Subject::Itself(_) => {
-            steps.map_err(|error| told(&error))?.into_iter().partition(|step| matches!(step, Step::Patch(_)))
-        }
-        Subject::Part { .. } => (Vec::new(), steps.map_err(|error| told(&error))?),
+        // A project says what an application deploys, not who may change the application: the right to the action is
+        // that, within the bounds that are checked below.
+        Subject::Itself(_) => steps.into_iter().partition(|step| matches!(step, Step::Patch(_))),
+        Subject::Part { .. } => (Vec::new(), steps),
     };
+    let own: Vec<_> = own.iter().map(|step| actions::patch(&live, step.object())).collect();
+    own.iter().try_for_each(actions::check_own).map_err(|error| told(&error))?;
     if !others.is_empty() {
         let found;
         let (resolved, target) = match &subject {
@@ -127,8 +129,7 @@ pub(crate) async fn run(
         };
         carry_out(&cx, resolved, (&target, &live), others).await?;
     }
-    for step in own {
-        let patch = actions::patch(&live, step.object());
+    for patch in own {
         if !patch.is_empty() {
             let written = record::amend(controller, key, &Value::Object(patch)).await;
             written.map_err(|error| failed("change", named, &error))?;

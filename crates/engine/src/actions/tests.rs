@@ -163,6 +163,35 @@ fn eng_138_maps_that_were_empty_stay_maps() {
     assert!(patch(&deployment(), same[0].object()).is_empty());
 }
 
+#[test]
+fn eng_139_an_action_on_the_application_itself_changes_nothing_that_its_project_decides() {
+    let asked = |patch: Value| {
+        let Value::Object(patch) = patch else { panic!("{patch}") };
+        check_own(&patch).map_err(|error| error.to_string())
+    };
+    let harmless = json!({"metadata": {"labels": {"a": "b"}, "annotations": null},
+        "spec": {"syncPolicy": {"automated": {"enabled": true}}, "revisionHistoryLimit": 3}});
+    assert_eq!(asked(harmless), Ok(()));
+    for (patch, path) in [
+        (
+            json!({"spec": {"syncPolicy": null, "destination": {"server": "https://other"}}}),
+            "spec.destination",
+        ),
+        (json!({"spec": {"project": "theirs"}}), "spec.project"),
+        (json!({"spec": {"source": null}}), "spec.source"),
+        (json!({"spec": {"sources": []}}), "spec.sources"),
+        (json!({"spec": {"sourceHydrator": {}}}), "spec.sourceHydrator"),
+        (json!({"spec": null}), "spec"),
+        (json!({"metadata": {"finalizers": []}}), "metadata.finalizers"),
+        (json!({"metadata": {"ownerReferences": []}}), "metadata.ownerReferences"),
+        (json!({"operation": {"sync": {}}}), "operation"),
+        (json!({"status": {}}), "status"),
+    ] {
+        let error = asked(patch.clone()).unwrap_err();
+        assert!(error.starts_with(&format!("the action would change {path} of")), "{patch}: {error}");
+    }
+}
+
 /// Scripts that fight end in a clear error (ENG-131, SEC-10).
 #[test]
 fn eng_131_hostile_actions_end() {
