@@ -31,7 +31,8 @@ impl Capability {
         }
     }
 
-    fn parse(word: &str) -> Option<Self> {
+    /// From the word of the settings.
+    pub fn parse(word: &str) -> Option<Self> {
         [Self::Login, Self::ApiKey].into_iter().find(|known| known.as_str() == word)
     }
 }

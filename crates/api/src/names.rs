@@ -4,6 +4,8 @@
 pub const GROUP: &str = "argoproj.io";
 /// API version of the product's custom resources.
 pub const VERSION: &str = "v1alpha1";
+/// The version of the reference whose API is served and spoken; programs compare it with their own (API-183, CLI-215).
+pub const COMPATIBLE_VERSION: &str = "v3.6.0";
 /// Server URL that means "the cluster Tiphys itself talks to" (REP-110).
 pub const IN_CLUSTER_SERVER: &str = "https://kubernetes.default.svc";
 /// Name of that cluster (REP-110).

@@ -2,8 +2,10 @@
 //!
 //! In core mode nobody is logged in: Kubernetes decides what the person may do, and an account is named.
 
+mod remote;
+
 use serde_json::{Value, json};
-use tiphys_api::account::Account;
+use tiphys_api::account::{Account, Accounts as All};
 use tiphys_api::secret::Secret;
 use tiphys_policy::rbac::check_words;
 use tiphys_service::account::{AccountCallError, Accounts, Issue, hashed, shown};
@@ -12,9 +14,10 @@ use tiphys_service::{Caller, Error};
 
 use crate::command::Command;
 use crate::config_file;
-use crate::core::World;
+use crate::core::{Core, World};
 use crate::failure::Failure;
 use crate::flags::{Flag, Kind, flag};
+use crate::login::{self, claims};
 use crate::output::{Format, machine_format, print, unknown_format};
 use crate::session::{self, Ended, Group, OK, Session};
 use crate::table::Table;
@@ -129,12 +132,11 @@ fn named<'a>(session: &Session<'a>) -> Result<&'a str, Failure> {
 
 /// Asks the service layer on behalf of the person at the terminal.
 async fn with_accounts<T>(
-    session: &Session<'_>,
+    core: &Core,
     ask: impl AsyncFnOnce(Accounts<'_>) -> Result<T, Error>,
 ) -> Result<T, Failure> {
-    let core = session.connect().await?;
-    let settings = World::settings(&core).await?;
-    let store = core.store();
+    let settings = World::settings(core).await?;
+    let store = core.store()?;
     ask(Accounts::new(&store, Caller::operator(), settings.cm())).await.map_err(|error| match &error {
         Error::Account(AccountCallError::NoKey) => Failure::from(error).hint(format!(
             "tokens are signed with this key of the Secret {}; the API server makes it at its first start",
@@ -145,7 +147,15 @@ async fn with_accounts<T>(
 }
 
 async fn list(session: &Session<'_>) -> Result<Ended, Failure> {
-    let found = with_accounts(session, async |accounts| accounts.list().await).await?;
+    let core = session.connect().await?;
+    let found = match core.server() {
+        Some(server) => {
+            let all = remote::list(server).await?.into_iter();
+            let all = all.map(|account| (account.name.clone(), account)).collect();
+            All { all, warnings: Vec::new() }
+        }
+        None => with_accounts(&core, async |accounts| accounts.list().await).await?,
+    };
     for warning in &found.warnings {
         session.warn(warning);
     }
@@ -169,8 +179,14 @@ async fn list(session: &Session<'_>) -> Result<Ended, Failure> {
 }
 
 async fn get(session: &Session<'_>) -> Result<Ended, Failure> {
-    let name = named(session)?;
-    let account = with_accounts(session, async |accounts| accounts.get(name).await).await?;
+    let core = session.connect().await?;
+    let account = match core.server() {
+        Some(server) => remote::get(server, session.flags.text("account")).await?,
+        None => {
+            let name = named(session)?;
+            with_accounts(&core, async |accounts| accounts.get(name).await).await?
+        }
+    };
     let format = session.flags.text("output");
     match (machine_format(format), format) {
         (Some(machine), _) => session.terminal.data(&print(&shown(&account), machine)?),
@@ -205,14 +221,18 @@ fn details(session: &Session<'_>, account: &Account) -> String {
     out
 }
 
-/// Nobody is logged in to a server that is not there.
+/// Who is logged in: nobody, where there is no server (CLI-821).
 async fn user_info(session: &Session<'_>) -> Result<Ended, Failure> {
     let format = session.flags.text("output");
     // That the installation is there at all.
-    session.connect().await?;
+    let core = session.connect().await?;
+    let info = match core.server() {
+        Some(server) => remote::user_info(server).await?,
+        None => json!({"loggedIn": false}),
+    };
     match (machine_format(format), format) {
-        (Some(machine), _) => session.terminal.data(&print(&json!({"loggedIn": false}), machine)?),
-        (None, "") => session.terminal.line("Logged In: false"),
+        (Some(machine), _) => session.terminal.data(&print(&info, machine)?),
+        (None, "") => remote::told(&info).iter().for_each(|line| session.terminal.line(line)),
         (None, other) => return Err(unknown_format(other)),
     }
     Ok(OK)
@@ -222,29 +242,62 @@ async fn user_info(session: &Session<'_>) -> Result<Ended, Failure> {
 async fn can_i(session: &Session<'_>) -> Result<Ended, Failure> {
     let (action, resource) = (session.operand(0), session.operand(1));
     check_words(action, resource).map_err(|error| Failure::status("InvalidArgument", error))?;
-    session.connect().await?;
+    let core = session.connect().await?;
+    if let Some(server) = core.server() {
+        let answer = remote::can_i(server, (action, resource, session.operand(2))).await?;
+        session.terminal.line(&answer);
+        let is_no = answer != "yes" && session.flags.is_on("exit-code");
+        return Ok(if is_no { Ended::Code(1) } else { OK });
+    }
     session.warn("in core mode your rights in Kubernetes decide, and nobody asked them");
     session.terminal.line("yes");
     Ok(OK)
 }
 
 async fn update_password(session: &Session<'_>) -> Result<Ended, Failure> {
-    let name = named(session)?;
+    let core = session.connect().await?;
     let given = session.flags.text("new-password");
+    if let Some(server) = core.server() {
+        let own = remote::name(server, "").await?;
+        let current = match session.flags.text("current-password") {
+            "" => {
+                let question = format!("*** Enter password of currently logged in user ({own}): ");
+                session.terminal.ask_password(&question).await.ok_or_else(no_password)?
+            }
+            given => Secret::from(given),
+        };
+        let name = match session.flags.text("account") {
+            "" => own.clone(),
+            named => named.to_owned(),
+        };
+        let password = if given.is_empty() { asked(session, &name).await? } else { Secret::from(given) };
+        remote::set_password(server, &name, (&current, &password)).await?;
+        session.terminal.line("Password updated");
+        if name == own {
+            login::renew(session, &name, &password).await?;
+        }
+        return Ok(OK);
+    }
+    let name = named(session)?;
     let password = if given.is_empty() { asked(session, name).await? } else { Secret::from(given) };
     let now = session.terminal.now();
-    with_accounts(session, async |accounts| accounts.set_password(name, &password, now).await).await?;
+    with_accounts(&core, async |accounts| accounts.set_password(name, &password, now).await).await?;
     session.terminal.line("Password updated");
     Ok(OK)
 }
 
+fn no_password() -> Failure {
+    Failure::generic(
+        "no password: standard input has ended; give it with --current-password and --new-password",
+    )
+}
+
 async fn asked(session: &Session<'_>, name: &str) -> Result<Secret<String>, Failure> {
-    let ended = || Failure::generic("no password: standard input has ended; give it with --new-password");
     let terminal = session.terminal;
     let first = terminal.ask_password(&format!("*** Enter new password for user {name}: ")).await;
-    let first = first.ok_or_else(ended)?;
+    let first = first.ok_or_else(no_password)?;
     let second = terminal.ask_password(&format!("*** Confirm new password for user {name}: ")).await;
-    if second.ok_or_else(ended)? != first {
+    if second.ok_or_else(no_password)? != first {
         return Err(Failure::generic("Passwords do not match"));
     }
     Ok(first)
@@ -252,26 +305,40 @@ async fn asked(session: &Session<'_>, name: &str) -> Result<Secret<String>, Fail
 
 async fn generate_token(session: &Session<'_>) -> Result<Ended, Failure> {
     let flags = session.flags;
-    let account = named(session)?;
     let expires_in = crate::proj::seconds(flags.text("expires-in"))?;
+    let core = session.connect().await?;
+    if let Some(server) = core.server() {
+        let name = remote::name(server, flags.text("account")).await?;
+        let token = remote::create_token(server, &name, (flags.text("id"), expires_in)).await?;
+        session.terminal.line(token.expose());
+        return Ok(OK);
+    }
+    let account = named(session)?;
     let random = match flags.text("id") {
         "" => random_id().ok_or_else(|| Failure::generic("the system gives no randomness for an id"))?,
         id => id.to_owned(),
     };
     let issue = Issue { account, id: &random, expires_in, now: session.terminal.now() };
-    let token = with_accounts(session, async |accounts| accounts.create_token(&issue).await).await?;
+    let token = with_accounts(&core, async |accounts| accounts.create_token(&issue).await).await?;
     session.terminal.line(token.expose());
     Ok(OK)
 }
 
 async fn delete_token(session: &Session<'_>) -> Result<Ended, Failure> {
-    let (name, id) = (named(session)?, session.operand(0));
+    let core = session.connect().await?;
+    let id = session.operand(0);
     let question = format!("Are you sure you want to delete '{id}' token? [y/n] ");
     if !session.confirms(&question).await {
         session.terminal.line(&format!("The command to delete '{id}' was cancelled."));
         return Ok(OK);
     }
-    with_accounts(session, async |accounts| accounts.delete_token(name, id).await).await?;
+    if let Some(server) = core.server() {
+        let name = remote::name(server, session.flags.text("account")).await?;
+        remote::delete_token(server, &name, id).await?;
+        return Ok(OK);
+    }
+    let name = named(session)?;
+    with_accounts(&core, async |accounts| accounts.delete_token(name, id).await).await?;
     Ok(OK)
 }
 
@@ -318,13 +385,4 @@ fn session_token(session: &Session<'_>) -> Result<Ended, Failure> {
         session.terminal.line(token.expose());
     }
     Ok(OK)
-}
-
-/// What a token says, unverified: nothing is decided by it but whether it is worth showing.
-fn claims(token: &str) -> Option<Value> {
-    use base64::Engine as _;
-    let parts: Vec<&str> = token.split('.').collect();
-    let [_, claims, _] = parts.as_slice() else { return None };
-    let bytes = base64::engine::general_purpose::URL_SAFE_NO_PAD.decode(claims.trim_end_matches('=')).ok()?;
-    serde_json::from_slice(&bytes).ok().filter(Value::is_object)
 }

@@ -123,7 +123,7 @@ async fn add_tls(session: &Session<'_>) -> Result<Ended, Failure> {
     }
     let text: String = unique.iter().map(Pem::text).collect();
     let core = session.connect().await?;
-    let store = core.store();
+    let store = core.store()?;
     let calls = Certificates::new(&store, Caller::operator());
     calls.create_tls(host, &text, session.flags.is_on("upsert")).await?;
     terminal.line(&format!(
@@ -142,7 +142,7 @@ async fn add_ssh(session: &Session<'_>) -> Result<Ended, Failure> {
         return Err(Failure::generic("No valid SSH known hosts data found."));
     }
     let core = session.connect().await?;
-    let store = core.store();
+    let store = core.store()?;
     let calls = Certificates::new(&store, Caller::operator());
     let made = calls.create_ssh(&wanted, session.flags.is_on("upsert")).await?;
     session.terminal.line(&format!("Successfully created {} SSH known host entries", made.len()));
@@ -169,7 +169,7 @@ async fn list(session: &Session<'_>) -> Result<Ended, Failure> {
         }
     };
     let core = session.connect().await?;
-    let store = core.store();
+    let store = core.store()?;
     let mut found = Certificates::new(&store, Caller::operator()).list(&filter).await?;
     found.sort_by(sort);
     let format = session.flags.text("output");
@@ -203,7 +203,7 @@ async fn rm(session: &Session<'_>) -> Result<Ended, Failure> {
         return Ok(OK);
     }
     let core = session.connect().await?;
-    let store = core.store();
+    let store = core.store()?;
     let removed = Certificates::new(&store, Caller::operator()).delete(&filter).await?;
     if removed.is_empty() {
         session.terminal.line("No certificates were removed (none matched the given pattern)");

@@ -97,7 +97,7 @@ impl Work {
     async fn begin(session: &Session<'_>) -> Result<Self, Failure> {
         let core = session.connect().await?;
         let Loaded { world, secrets, .. } = World::load_all(&core).await?;
-        Ok(Self { store: core.store(), core, world, secrets })
+        Ok(Self { store: core.store()?, core, world, secrets })
     }
 
     fn calls(&self) -> Clusters<'_> {
@@ -116,7 +116,7 @@ impl Work {
             }
         }
         let policy = self.core.plugin_policy(&self.world);
-        let (policy, home) = (&policy, self.core.connection());
+        let (policy, home) = (&policy, self.core.connection()?);
         let asked = clusters.into_iter().map(|cluster| {
             let applications = counts.get(&cluster.server).copied().unwrap_or_default();
             async move {

@@ -53,8 +53,8 @@ impl<V> Command<V> {
 pub(crate) fn command_help<V>(program: &str, group: &str, command: &Command<V>, global: &[Flag]) -> String {
     let name = command.name;
     let usage = if command.usage.is_empty() { String::new() } else { format!(" {}", command.usage) };
-    let mut out =
-        format!("{}\n\nUsage:\n  {program} {group} {name}{usage} [flags]\n\nFlags:\n", command.about);
+    let words = if group.is_empty() { name.to_owned() } else { format!("{group} {name}") };
+    let mut out = format!("{}\n\nUsage:\n  {program} {words}{usage} [flags]\n\nFlags:\n", command.about);
     let own: Vec<&Flag> = command.flags.iter().flat_map(|table| table.iter()).collect();
     out.push_str(&flag_lines(&own));
     out.push_str("\nGlobal Flags:\n");

@@ -1,12 +1,14 @@
-//! Core mode: the kubeconfig is the way in, Applications are read, patched and watched directly (CLI-140).
+//! The way to one installation: through Kubernetes, or through its API server.
 //!
-//! What an API server would check before it changes an Application is checked here by the same pure rules.
-//! Kubernetes decides what the user may do.
+//! Core mode: the kubeconfig is the way in, Applications are read, patched and watched directly (CLI-140). What an API
+//! server would check before it changes an Application is checked here by the same pure rules. Kubernetes decides what
+//! the user may do. With a server, the server checks and decides (`remote`).
 
 mod destination;
 pub(crate) mod generation;
 mod health;
 mod orphans;
+mod remote;
 mod sets;
 mod targets;
 mod world;
@@ -37,6 +39,7 @@ use crate::failure::Failure;
 
 pub(crate) use destination::Destination;
 pub(crate) use generation::Outcome;
+pub(crate) use remote::Remote;
 pub(crate) use sets::StoredSet;
 pub(crate) use targets::{Difference, Origins, RenderPlan};
 pub(crate) use world::{Loaded, World};
@@ -117,15 +120,32 @@ pub(crate) enum Change {
 }
 
 /// Follows one application; dropping it ends the watch.
-pub(crate) struct Follow {
-    events: mpsc::Receiver<ObjectEvent>,
-    was_there: bool,
-    _guard: DropGuard,
+pub(crate) enum Follow {
+    /// In Kubernetes.
+    Watch(Watch),
+    /// By a server's stream.
+    Stream(Box<remote::Stream>),
 }
 
 impl Follow {
     /// The next change. An application that is not there when the watch begins counts as gone (CLI-530).
     pub(crate) async fn next(&mut self) -> Result<Change, Failure> {
+        match self {
+            Self::Watch(watch) => watch.next().await,
+            Self::Stream(stream) => stream.next().await,
+        }
+    }
+}
+
+/// A watch of one application.
+pub(crate) struct Watch {
+    events: mpsc::Receiver<ObjectEvent>,
+    was_there: bool,
+    _guard: DropGuard,
+}
+
+impl Watch {
+    async fn next(&mut self) -> Result<Change, Failure> {
         loop {
             match self.events.recv().await {
                 Some(ObjectEvent::Upsert(received)) => {
@@ -158,11 +178,22 @@ pub(crate) struct Place<'a> {
     pub(crate) environment: &'a std::collections::BTreeMap<String, String>,
 }
 
-/// A way to one installation.
-pub(crate) struct Core {
+/// A cluster, as the kubeconfig leads there.
+struct Kubernetes {
     connection: Connection,
     discovery: Discovery,
     writer: Writer,
+}
+
+/// What requests go to.
+enum Way {
+    Kubernetes(Box<Kubernetes>),
+    Server(Box<Remote>),
+}
+
+/// A way to one installation.
+pub(crate) struct Core {
+    way: Way,
     /// Namespace of the settings.
     pub(crate) namespace: String,
     advises: bool,
@@ -213,9 +244,7 @@ impl Core {
             NAMESPACE.to_owned()
         };
         Ok(Self {
-            connection,
-            discovery,
-            writer,
+            way: Way::Kubernetes(Box::new(Kubernetes { connection, discovery, writer })),
             namespace,
             advises: place.advises,
             environment: place.environment.clone(),
@@ -223,14 +252,23 @@ impl Core {
         })
     }
 
+    /// The cluster itself; behind a server nobody sees it.
+    fn kubernetes(&self) -> Result<&Kubernetes, Failure> {
+        match &self.way {
+            Way::Kubernetes(kubernetes) => Ok(kubernetes),
+            Way::Server(_) => Err(Failure::fatal("this command does not ask a server yet")
+                .hint("add `--core` to talk to Kubernetes with your kubeconfig")),
+        }
+    }
+
     /// The way to the cluster of the kubeconfig.
-    pub(crate) fn connection(&self) -> &Connection {
-        &self.connection
+    pub(crate) fn connection(&self) -> Result<&Connection, Failure> {
+        Ok(&self.kubernetes()?.connection)
     }
 
     /// The service layer's way to the objects of the installation.
-    pub(crate) fn store(&self) -> Store {
-        Store::new(self.writer.clone(), &self.namespace)
+    pub(crate) fn store(&self) -> Result<Store, Failure> {
+        Ok(Store::new(self.kubernetes()?.writer.clone(), &self.namespace))
     }
 
     /// How fast clusters are asked, where somebody bounds it (REP-108).
@@ -248,7 +286,7 @@ impl Core {
 
     /// Reads one object; `None` when it does not exist.
     pub(crate) async fn get(&self, target: &Target) -> Result<Option<Arc<Object>>, Failure> {
-        Ok(self.writer.get(target).await?)
+        Ok(self.kubernetes()?.writer.get(target).await?)
     }
 
     /// Reads an application.
@@ -262,7 +300,7 @@ impl Core {
     /// The failure of an application that does not exist, with names like it where somebody reads them.
     async fn missing(&self, name: &AppName) -> Failure {
         let failure = not_found(name);
-        if !self.advises {
+        if !self.advises || self.server().is_some() {
             return failure;
         }
         // Who may not list gets the general advice.
@@ -276,11 +314,17 @@ impl Core {
 
     /// Reads an application that may not exist.
     pub(crate) async fn find(&self, name: &AppName) -> Result<Option<Stored>, Failure> {
-        self.writer.get(&app_target(name)).await?.map(Stored::new).transpose()
+        if let Some(server) = self.server() {
+            return server.find(name).await;
+        }
+        self.kubernetes()?.writer.get(&app_target(name)).await?.map(Stored::new).transpose()
     }
 
     /// Reads all applications of a namespace (all namespaces when empty) that match a label selector, by name.
     pub(crate) async fn applications(&self, namespace: &str, selector: &str) -> Result<Vec<Stored>, Failure> {
+        if let Some(server) = self.server() {
+            return server.applications(namespace, selector).await;
+        }
         let objects = self.list(&application_gvk(), namespace, selector).await?;
         let mut apps = objects.into_iter().map(Stored::new).collect::<Result<Vec<_>, _>>()?;
         apps.sort_by_key(Stored::name);
@@ -344,25 +388,32 @@ impl Core {
         label_selector: &str,
         field_selector: &str,
     ) -> Result<(mpsc::Receiver<ObjectEvent>, DropGuard), Failure> {
-        watch(&self.connection, &self.discovery, gvk, (namespace, label_selector, field_selector)).await
+        let Kubernetes { connection, discovery, .. } = self.kubernetes()?;
+        watch(connection, discovery, gvk, (namespace, label_selector, field_selector)).await
     }
 
     /// Follows an application from now on; the first change is its present state.
     pub(crate) async fn follow(&self, name: &AppName) -> Result<Follow, Failure> {
+        if let Some(server) = self.server() {
+            return server.follow(name).await;
+        }
         let selector = format!("metadata.name={}", name.name);
         let (events, guard) = self.watch(&application_gvk(), &name.namespace, "", &selector).await?;
-        Ok(Follow { events, was_there: false, _guard: guard })
+        Ok(Follow::Watch(Watch { events, was_there: false, _guard: guard }))
     }
 
     /// Creates an application.
     pub(crate) async fn create(&self, desired: &Value) -> Result<Stored, Failure> {
         let permit = Permit::own(Own::Application, access::namespace(desired), access::name(desired));
-        Stored::new(self.writer.create(&permit, desired).await?)
+        Stored::new(self.kubernetes()?.writer.create(&permit, desired).await?)
     }
 
     /// Changes an application by a merge patch.
     pub(crate) async fn patch(&self, name: &AppName, patch: &Value) -> Result<Stored, Failure> {
-        match self.writer.merge_patch(&app_permit(name), &app_target(name), None, patch).await {
+        if let Some(server) = self.server() {
+            return server.patch(name, &patch.to_string(), "merge").await;
+        }
+        match self.kubernetes()?.writer.merge_patch(&app_permit(name), &app_target(name), None, patch).await {
             Ok(object) => Stored::new(object),
             Err(error) if error.is_not_found() => Err(not_found(name)),
             Err(error) => Err(error.into()),
@@ -371,6 +422,9 @@ impl Core {
 
     /// Asks for a comparison and waits until it was made (CLI-440).
     pub(crate) async fn refresh(&self, name: &AppName, hard: bool) -> Result<Stored, Failure> {
+        if let Some(server) = self.server() {
+            return server.refresh(name, hard).await;
+        }
         let known = self.get(&app_target(name)).await?;
         let known = known.and_then(|object| object.to_value().ok());
         let is_hydrated =
@@ -407,7 +461,7 @@ impl Core {
         loop {
             let stored = self.application(name).await?;
             let Some(value) = edit(&stored)? else { return Ok(stored) };
-            match self.writer.update(&app_permit(name), &value).await {
+            match self.kubernetes()?.writer.update(&app_permit(name), &value).await {
                 Ok(object) => return Stored::new(object),
                 Err(error) if error.is_conflict() && attempt < ATTEMPTS_MAX => attempt += 1,
                 Err(error) => return Err(error.into()),
@@ -422,6 +476,10 @@ impl Core {
         name: &AppName,
         make: impl Fn(&Application) -> Result<Value, Failure>,
     ) -> Result<Stored, Failure> {
+        if let Some(server) = self.server() {
+            let stored = self.application(name).await?;
+            return server.sync(name, &make(&stored.app)?).await;
+        }
         self.change(name, |stored| {
             if stored.app.operation.is_some() {
                 return Err(Failure::status(
@@ -443,6 +501,9 @@ impl Core {
 
     /// Asks a running operation to end (CTL-51).
     pub(crate) async fn terminate(&self, name: &AppName) -> Result<(), Failure> {
+        if let Some(server) = self.server() {
+            return server.terminate(name).await;
+        }
         let mut attempt = 1;
         loop {
             let stored = self.application(name).await?;
@@ -459,7 +520,12 @@ impl Core {
                 {"op": "test", "path": "/metadata/resourceVersion", "value": stored.app.metadata.resource_version},
                 {"op": "replace", "path": "/status/operationState/phase", "value": "Terminating"},
             ]);
-            match self.writer.json_patch(&app_permit(name), &app_target(name), None, &patch).await {
+            match self
+                .kubernetes()?
+                .writer
+                .json_patch(&app_permit(name), &app_target(name), None, &patch)
+                .await
+            {
                 Ok(_) => return Ok(()),
                 Err(error) if (error.is_conflict() || error.code() == 422) && attempt < ATTEMPTS_MAX => {
                     attempt += 1;
@@ -476,7 +542,8 @@ impl Core {
             uid: Some(stored.app.metadata.uid.as_str().into()),
             ..DeleteOptions::default()
         };
-        match self.writer.delete(&app_permit(&stored.name()), &app_target(&stored.name()), &options).await? {
+        let writer = &self.kubernetes()?.writer;
+        match writer.delete(&app_permit(&stored.name()), &app_target(&stored.name()), &options).await? {
             Deleted::Accepted => Ok(()),
             Deleted::Absent => Err(not_found(&stored.name())),
         }

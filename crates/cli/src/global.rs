@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use crate::config_file;
 use crate::failure::{Failure, Style};
 use crate::flags::{Flag, Kind, Parsed, flag, split_csv};
+use crate::server::Access;
 use crate::terminal::Terminal;
 
 /// Flags of every command (CLI-100).
@@ -79,12 +80,12 @@ const FROM_OPTIONS: [&str; 18] = [
 ];
 
 /// Where requests go.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug)]
 pub(crate) enum Route {
     /// To Kubernetes.
     Core,
-    /// To a server at an address.
-    Server(String),
+    /// To a server.
+    Server(Box<Access>),
     /// Nowhere: there is no address.
     Unspecified,
 }
@@ -164,16 +165,23 @@ pub(crate) fn route(parsed: &Parsed, terminal: &Terminal) -> Result<Route, Failu
         return Err(Failure::fatal("--client-crt and --client-crt-key must always be specified together"));
     }
     let configured = config_file::read(parsed.text("config"), terminal)?
-        .map(|config| config.resolve(parsed.text("argocd-context")))
+        .map(|config| config.find(parsed.text("argocd-context")))
         .transpose()?
         .flatten();
     let server = parsed.text("server");
-    match configured {
-        _ if !server.is_empty() => Ok(Route::Server(server.to_owned())),
-        Some(configured) if configured.core => Ok(Route::Core),
-        Some(configured) if !configured.server.is_empty() => Ok(Route::Server(configured.server)),
-        _ => Ok(Route::Unspecified),
+    match &configured {
+        Some(found) if server.is_empty() && found.server.core => return Ok(Route::Core),
+        Some(found) if !server.is_empty() || !found.server.server.is_empty() => {}
+        None if !server.is_empty() => {}
+        _ => return Ok(Route::Unspecified),
     }
+    // Nobody is asked through a way that somebody else was meant to be asked through.
+    if parsed.is_on("port-forward") || !parsed.text("port-forward-namespace").is_empty() {
+        return Err(Failure::fatal("--port-forward is not supported yet").hint(
+            "`kubectl port-forward -n argocd svc/argocd-server 8080:443`, then `--server localhost:8080 --insecure`",
+        ));
+    }
+    Access::of(parsed, server, configured.as_ref()).map(|access| Route::Server(Box::new(access)))
 }
 
 #[cfg(test)]

@@ -53,7 +53,7 @@ async fn perform(session: &Session<'_>, verb: Verb) -> Result<Ended, Failure> {
 
 async fn list(session: &Session<'_>) -> Result<Ended, Failure> {
     let core = session.connect().await?;
-    let store = core.store();
+    let store = core.store()?;
     let keyring = GpgKeys::new(&store, Caller::operator()).list().await?;
     for problem in keyring.problems() {
         session.warn(&problem.to_string());
@@ -78,7 +78,7 @@ async fn list(session: &Session<'_>) -> Result<Ended, Failure> {
 
 async fn get(session: &Session<'_>) -> Result<Ended, Failure> {
     let core = session.connect().await?;
-    let store = core.store();
+    let store = core.store()?;
     let key = GpgKeys::new(&store, Caller::operator()).get(session.operand(0)).await?;
     let format = session.flags.text("output");
     match (machine_format(format), format) {
@@ -104,7 +104,7 @@ async fn add(session: &Session<'_>) -> Result<Ended, Failure> {
     }
     let text = read_input(from).await?;
     let core = session.connect().await?;
-    let store = core.store();
+    let store = core.store()?;
     let Added { created, skipped } = GpgKeys::new(&store, Caller::operator()).add(&text).await?;
     let more = match skipped.len() {
         0 => String::new(),
@@ -121,7 +121,7 @@ async fn rm(session: &Session<'_>) -> Result<Ended, Failure> {
         return Ok(OK);
     }
     let core = session.connect().await?;
-    let store = core.store();
+    let store = core.store()?;
     GpgKeys::new(&store, Caller::operator()).delete(wanted).await?;
     session.terminal.line(&format!("Deleted key with key ID {wanted}"));
     Ok(OK)

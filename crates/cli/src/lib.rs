@@ -5,8 +5,8 @@
 //! thin shell that reads, patches and watches objects. What scripts parse (standard output, exit codes, flag
 //! names) is Argo CD's byte for byte; `CLI-n` in a comment names the rule.
 //!
-//! Requests go to Kubernetes itself (`--core`, CLI-140): the kubeconfig is the credential and its rights are the
-//! permissions, and manifests are rendered in this process. There is no client of the API server's gRPC here.
+//! Requests go to an API server (`server`), or to Kubernetes itself (`--core`, CLI-140): then the kubeconfig is the
+//! credential and its rights are the permissions, and manifests are rendered in this process.
 
 mod account;
 mod admin;
@@ -16,6 +16,7 @@ mod cert;
 mod cluster;
 mod command;
 mod config_file;
+mod contexts;
 mod core;
 mod credentials;
 mod described;
@@ -24,17 +25,20 @@ mod flags;
 mod global;
 mod gpg;
 pub mod live;
+mod login;
 mod output;
 mod proj;
 mod remote;
 mod render;
 mod repo;
 mod repocreds;
+mod server;
 mod session;
 mod table;
 mod terminal;
 #[cfg(test)]
 mod tests;
+mod version;
 
 use std::ffi::OsString;
 use std::process::ExitCode;
@@ -75,7 +79,13 @@ fn run(terminal: &Terminal, mut args: Vec<String>) -> u8 {
         Some("appset") => appset::run(terminal, args),
         Some("cert") => cert::run(terminal, args),
         Some("cluster") => cluster::run(terminal, args),
+        Some("configure") => contexts::configure(terminal, &args),
+        Some("context" | "ctx") => contexts::context(terminal, &args),
         Some("gpg") => gpg::run(terminal, args),
+        Some("login") => login::login(terminal, &args),
+        Some("logout") => login::logout(terminal, &args),
+        Some("relogin") => login::relogin(terminal, &args),
+        Some("version") => version::run(terminal, &args),
         Some("proj" | "project") => proj::run(terminal, args),
         Some("render") => render::run(terminal, &args),
         Some("repo") => repo::run(terminal, args),
@@ -103,10 +113,16 @@ fn root_help(program: &str) -> String {
          appset      Manage ApplicationSets\n  \
          cert        Manage certificates and SSH known hosts\n  \
          cluster     Manage clusters\n  \
+         configure   Change local settings\n  \
+         context     Show contexts, or choose one\n  \
          gpg         Manage keys for signature verification\n  \
+         login       Log in to a server\n  \
+         logout      Log out of a context\n  \
          proj        Manage projects\n  \
+         relogin     Log in to the current context again\n  \
          render      Render sources from files, without a cluster\n  \
          repo        Manage repositories\n  \
-         repocreds   Manage credential templates\n\nUse \"{program} [command] --help\" for more information about a command.\n"
+         repocreds   Manage credential templates\n  \
+         version     Print versions\n\nUse \"{program} [command] --help\" for more information about a command.\n"
     )
 }

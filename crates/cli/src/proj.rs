@@ -256,7 +256,7 @@ impl Work {
             session.warn(&format!("not every application could be looked at: {unread}"));
         }
         let applications = stored.into_iter().map(|stored| stored.app).collect();
-        Ok(Self { store: core.store(), core, loaded, applications, unread })
+        Ok(Self { store: core.store()?, core, loaded, applications, unread })
     }
 
     fn calls(&self) -> Projects<'_> {

@@ -99,7 +99,7 @@ impl Work {
     async fn begin(session: &Session<'_>) -> Result<Self, Failure> {
         let core = session.connect().await?;
         let Loaded { world, secrets, .. } = World::load_all(&core).await?;
-        Ok(Self { store: core.store(), world, secrets })
+        Ok(Self { store: core.store()?, world, secrets })
     }
 
     fn calls(&self) -> Repositories<'_> {

@@ -61,7 +61,7 @@ async fn perform(session: &Session<'_>, verb: Verb) -> Result<Ended, Failure> {
 async fn begin(session: &Session<'_>) -> Result<(Store, Secrets), Failure> {
     let core = session.connect().await?;
     let Loaded { secrets, .. } = World::load_all(&core).await?;
-    Ok((core.store(), secrets))
+    Ok((core.store()?, secrets))
 }
 
 async fn add(session: &Session<'_>) -> Result<Ended, Failure> {

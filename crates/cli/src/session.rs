@@ -5,6 +5,7 @@ use crate::core::{Core, Place};
 use crate::failure::{Failure, Style};
 use crate::flags::{self, Flag, FlagError, Parsed};
 use crate::global::{self, Route};
+use crate::server::Api;
 use crate::terminal::{Answer, Terminal};
 
 /// A group of commands, as `app` or `proj role`.
@@ -51,12 +52,9 @@ impl Session<'_> {
         match global::route(self.flags, self.terminal)? {
             Route::Core => self.connect_to_cluster().await,
             Route::Unspecified => Err(Failure::fatal("Argo CD server address unspecified").hint(
-                "add `--core` to talk to Kubernetes with your kubeconfig (also as ARGOCD_OPTS='--core')",
+                "`login SERVER`, or add `--core` to talk to Kubernetes with your kubeconfig (also as ARGOCD_OPTS='--core')",
             )),
-            Route::Server(address) => Err(Failure::fatal(format!(
-                "Failed to establish connection to {address}: connections to a server are not supported yet"
-            ))
-            .hint("add `--core` to talk to Kubernetes with your kubeconfig")),
+            Route::Server(access) => Core::of_server(Api::new(&access)?, self.style == Style::Human).await,
         }
     }
 
@@ -84,6 +82,15 @@ impl Session<'_> {
         self.flags.operands.get(index).map_or("", String::as_str)
     }
 
+    /// Whether questions are asked: as the flag says, else as the configuration file does.
+    fn prompts(&self) -> bool {
+        let configured = || {
+            let config = crate::config_file::read(self.flags.text("config"), self.terminal);
+            matches!(config, Ok(Some(config)) if config.prompts())
+        };
+        if self.flags.is_set("prompts-enabled") { self.flags.is_on("prompts-enabled") } else { configured() }
+    }
+
     /// Writes a warning (CLI-11).
     pub(crate) fn warn(&self, text: &str) {
         self.terminal.warn(&format!("Warning: {text}\n"));
@@ -91,7 +98,7 @@ impl Session<'_> {
 
     /// Whether the answer to a question is yes; where prompts are off nobody is asked (CLI-305).
     pub(crate) async fn confirms(&self, question: &str) -> bool {
-        !self.flags.is_on("prompts-enabled")
+        !self.prompts()
             || self.flags.is_on("yes")
             || matches!(self.terminal.ask(question, false).await, Some(Answer::Yes))
     }
@@ -118,14 +125,25 @@ pub(crate) fn run<V: Copy>(
             None => group.bare_code,
         };
     };
+    run_command(terminal, &args, (group.name, command), perform)
+}
+
+/// Runs a command whose words were taken already, and says the exit code.
+pub(crate) fn run_command<V: Copy>(
+    terminal: &Terminal,
+    args: &[String],
+    (group, command): (&str, &Command<V>),
+    perform: impl AsyncFn(&Session<'_>, V) -> Result<Ended, Failure>,
+) -> u8 {
+    let program = &terminal.program;
     let mut tables: Vec<&'static [Flag]> =
         command.flags.iter().copied().chain([global::KUBERNETES_FLAGS, global::FLAGS]).collect();
     let has_other = tables.iter().any(|table| table.iter().any(|flag| flag.long == "namespace"));
     if !has_other {
         tables.push(global::NAMESPACE_FLAGS);
     }
-    let command_help = || command_help(program, group.name, command, global::FLAGS);
-    let mut parsed = match flags::parse(&args, &tables) {
+    let command_help = || command_help(program, group, command, global::FLAGS);
+    let mut parsed = match flags::parse(args, &tables) {
         Ok(parsed) => parsed,
         Err(FlagError::Help) => {
             terminal.print(&command_help());

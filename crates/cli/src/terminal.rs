@@ -179,6 +179,12 @@ impl Terminal {
 }
 
 impl Terminal {
+    /// Asks for a line; `None` when standard input has ended.
+    pub(crate) async fn ask_line(&self, question: &str) -> Option<String> {
+        self.print(question);
+        read_line().await.map(|line| line.trim().to_owned())
+    }
+
     /// Asks for something that nobody may read over the shoulder (CLI-203); `None` when standard input has ended. A
     /// standard input that is no terminal gives a line.
     pub(crate) async fn ask_password(&self, question: &str) -> Option<Secret<String>> {
@@ -279,7 +285,7 @@ pub(crate) enum Answer {
 }
 
 /// An I/O error in the words of the system's own tools.
-fn io_text(error: &std::io::Error) -> String {
+pub(crate) fn io_text(error: &std::io::Error) -> String {
     match error.kind() {
         std::io::ErrorKind::NotFound => "no such file or directory".to_owned(),
         std::io::ErrorKind::PermissionDenied => "permission denied".to_owned(),

@@ -58,7 +58,7 @@ fn cli_1101_people_are_told_what_to_try() {
     assert_eq!(code, 1);
     assert_eq!(
         terminal.written().stderr,
-        "error: Argo CD server address unspecified\n  try: add `--core` to talk to Kubernetes with your kubeconfig (also as ARGOCD_OPTS='--core')\n"
+        "error: Argo CD server address unspecified\n  try: `login SERVER`, or add `--core` to talk to Kubernetes with your kubeconfig (also as ARGOCD_OPTS='--core')\n"
     );
     let code = run(&terminal, ["app", "list", "--logformat", "json"].map(str::to_owned).to_vec());
     assert_eq!(code, 1);

@@ -29,8 +29,10 @@ Run it
   install   print the manifests to install (--crds-only: just the custom resources)
 
 Use it
-  app       create, list, get, sync, diff, wait, history, manifests, resources, delete (with --core)
-  admin     settings rbac: who may do what, and whether a policy can be read
+  login     log in to a server; then, or with --core and a kubeconfig:
+  app       create, list, get, sync, diff, wait, history, manifests, resources, delete
+  appset, proj, repo, repocreds, cluster, account, cert, gpg   (most of them with --core)
+  admin     look after an installation
 
 Ask it
   render    print what an application would apply, from folders
@@ -75,7 +77,7 @@ fn main() -> ExitCode {
         Some("serve") => run::serve(rest),
         Some("cmp-server") => cmp_server::run(rest),
         Some("install") => install::install(rest),
-        Some("version" | "--version") => print(&format!("tiphys: v{}\n", env!("CARGO_PKG_VERSION"))),
+        Some("--version") => print(&format!("tiphys: v{}\n", env!("CARGO_PKG_VERSION"))),
         None | Some("help" | "-h" | "--help") => print(HELP),
         _ => tiphys_cli::main(&args, tiphys::eval::describe),
     }

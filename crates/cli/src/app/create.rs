@@ -11,7 +11,7 @@ use tiphys_object::access;
 use crate::app::spec_edit;
 use crate::app::spec_flags::{FLAGS as SPEC_FLAGS, WITHOUT_EFFECT};
 use crate::app::{Ended, NAMESPACE, OK, Session};
-use crate::core::{AppName, Core, Stored, World, value_of};
+use crate::core::{AppName, Core, Remote, Stored, World, value_of};
 use crate::failure::Failure;
 use crate::flags::{Flag, Kind, Parsed, flag};
 use crate::remote;
@@ -257,9 +257,12 @@ async fn put(core: &Core, world: &World, desired: &Value, flags: &Parsed) -> Res
     if flags.is_on("validate") {
         world.check(&app)?;
     } else {
-        world.project(&app)?;
+        world.check_project(&app)?;
     }
     let name = AppName { namespace: app.metadata.namespace.clone(), name: app.metadata.name.clone() };
+    if let Some(server) = core.server() {
+        return put_by(server, core, (&name, desired), flags).await;
+    }
     let Some(existing) = core.find(&name).await? else {
         return core.create(desired).await.map(|_| "created");
     };
@@ -272,6 +275,27 @@ async fn put(core: &Core, world: &World, desired: &Value, flags: &Parsed) -> Res
         Put::Update(value) => Ok(Some(*value)),
     };
     core.change(&name, change).await.map(|_| "updated")
+}
+
+/// Has a server store an application; what became of it is seen by what there was before (CLI-403).
+async fn put_by(
+    server: &Remote,
+    core: &Core,
+    (name, desired): (&AppName, &Value),
+    flags: &Parsed,
+) -> Result<&'static str, Failure> {
+    // Whoever may create an application may have no right to look whether it is there.
+    let existing = core.find(name).await.ok().flatten();
+    let (upsert, validate) = (flags.is_on("upsert"), flags.is_on("validate"));
+    let stored = server.create(desired, upsert, validate).await?;
+    match existing {
+        None => Ok("created"),
+        Some(before) => {
+            let is_same = decide(desired, &before.app, &value_of(&before.object)?, true)? == Put::Unchanged
+                || before.app.metadata.resource_version == stored.app.metadata.resource_version;
+            Ok(if is_same { "unchanged" } else { "updated" })
+        }
+    }
 }
 
 /// `app set`.
@@ -301,6 +325,12 @@ pub(super) async fn set(session: &Session<'_>) -> Result<Ended, Failure> {
         put_method(&mut value, flags)?;
         Ok(Some(value))
     };
+    if let Some(server) = core.server() {
+        if let Some(value) = change(&first)? {
+            server.update(&value, flags.is_on("validate")).await?;
+        }
+        return Ok(OK);
+    }
     core.change(&name, change).await?;
     Ok(OK)
 }

@@ -99,6 +99,12 @@ struct Deletion<'a> {
 
 async fn delete_one(core: &Core, name: &AppName, deletion: Deletion<'_>) -> Result<(), Failure> {
     let Deletion { cascade, policy, wait } = deletion;
+    if let Some(server) = core.server() {
+        // Before, so that a namesake made meanwhile is told apart.
+        let uid = if wait { core.find(name).await?.map(|stored| stored.app.metadata.uid) } else { None };
+        server.delete(name, cascade, policy).await?;
+        return if wait { gone(core, name, uid.as_deref()).await } else { Ok(()) };
+    }
     let finalizers = |stored: &Stored| {
         let metadata = &stored.app.metadata;
         if metadata.deletion_timestamp.is_some() {
@@ -112,17 +118,19 @@ async fn delete_one(core: &Core, name: &AppName, deletion: Deletion<'_>) -> Resu
     let stored = core.change(name, finalizers).await?;
     let uid = stored.app.metadata.uid.clone();
     core.delete(&stored).await?;
-    if wait {
-        let mut follow = core.follow(name).await?;
-        loop {
-            match follow.next().await? {
-                Change::Now(now) if now.app.metadata.uid == uid => {}
-                // A namesake made meanwhile is another application.
-                Change::Now(_) | Change::Gone => break,
-            }
+    if wait { gone(core, name, Some(&uid)).await } else { Ok(()) }
+}
+
+/// Waits until an application is gone.
+async fn gone(core: &Core, name: &AppName, uid: Option<&str>) -> Result<(), Failure> {
+    let mut follow = core.follow(name).await?;
+    loop {
+        match follow.next().await? {
+            Change::Now(now) if uid.is_none_or(|uid| now.app.metadata.uid == uid) => {}
+            // A namesake made meanwhile is another application.
+            Change::Now(_) | Change::Gone => return Ok(()),
         }
     }
-    Ok(())
 }
 
 /// `app terminate-op`.

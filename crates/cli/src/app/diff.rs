@@ -4,6 +4,7 @@ use std::ffi::OsString;
 use std::time::Duration;
 
 use serde_json::Value;
+use tiphys_object::{ResourceKey, access};
 use tiphys_source::exec::{self, ExecError, Invocation};
 
 use crate::app::{Ended, NAMESPACE, OK, Session, show as looking};
@@ -68,12 +69,27 @@ pub(super) async fn run(session: &Session<'_>) -> Result<Ended, Failure> {
     } else {
         core.application(&name).await?
     };
-    let plan = looking::plan(&stored.app, flags)?;
-    let world = World::load(&core).await?;
-    let rendered = core.render(&stored.app, &world, &plan, session.terminal).await?;
     let is_local = flags.is_set("local");
+    let differences = match core.server() {
+        Some(server) => {
+            for flag in ["local", "revision", "revisions", "source-positions", "source-names"] {
+                if flags.is_set(flag) {
+                    let text = format!("--{flag} does not work with a server yet");
+                    return Err(Failure::fatal(text).hint("add `--core`, or leave it out"));
+                }
+            }
+            let all = server.managed_resources(&name).await?;
+            all.iter().map(told).collect::<Result<Vec<_>, _>>()?.into_iter().flatten().collect()
+        }
+        None => {
+            let plan = looking::plan(&stored.app, flags)?;
+            let world = World::load(&core).await?;
+            let rendered = core.render(&stored.app, &world, &plan, session.terminal).await?;
+            core.differences(&stored.app, &world, &rendered).await?
+        }
+    };
     let mut differs = false;
-    for difference in core.differences(&stored.app, &world, &rendered).await? {
+    for difference in differences {
         let key = &difference.key;
         if is_local && key.group.is_empty() && key.kind == "Secret" {
             // Masks of local and live values cannot be compared with each other (CLI-502).
@@ -91,6 +107,26 @@ pub(super) async fn run(session: &Session<'_>) -> Result<Ended, Failure> {
         return Ok(Ended::Code(code));
     }
     Ok(OK)
+}
+
+/// What a server says of one resource, where it differs (API-136): what is there, normalised, and what a sync would make
+/// of it.
+fn told(resource: &Value) -> Result<Option<Difference>, Failure> {
+    let state = |name: &str| match resource.get(name).and_then(Value::as_str) {
+        None | Some("") => Ok(Value::Null),
+        Some(text) => serde_json::from_str(text)
+            .map_err(|_invalid| Failure::status("Internal", format!("{name} of a resource is no JSON"))),
+    };
+    if resource.get("hook").and_then(Value::as_bool) == Some(true) {
+        return Ok(None);
+    }
+    let (mut live, mut target): (Value, Value) = (state("liveState")?, state("targetState")?);
+    if !live.is_null() && !target.is_null() {
+        (live, target) = (state("normalizedLiveState")?, state("predictedLiveState")?);
+    }
+    let part = |name: &str| access::text(resource, name);
+    let key = ResourceKey::new(part("group"), part("kind"), part("namespace"), part("name"));
+    Ok((live != target).then_some(Difference { key, live, target }))
 }
 
 /// Prints one difference.

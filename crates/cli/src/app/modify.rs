@@ -38,6 +38,12 @@ pub(super) const CONFIRM_FLAGS: &[Flag] = &[NAMESPACE];
 pub(super) async fn patch(session: &Session<'_>) -> Result<Ended, Failure> {
     let flags = session.flags;
     let core = session.connect().await?;
+    if let Some(server) = core.server() {
+        let (patch, kind) = (flags.text("patch"), flags.text("type"));
+        let updated = server.patch(&session.only_name(&core), patch, kind).await?;
+        session.terminal.data(&print(&updated.value(), Format::Yaml)?);
+        return Ok(OK);
+    }
     let world = World::load(&core).await?;
     let change = |stored: &Stored| {
         let patched = patched(&value_of(&stored.object)?, flags.text("patch"), flags.text("type"))?;
@@ -90,10 +96,14 @@ pub(super) async fn rollback(session: &Session<'_>) -> Result<Ended, Failure> {
     let core = session.connect().await?;
     let name = session.only_name(&core);
     let stored = core.application(&name).await?;
-    find_entry(&stored.app, id)?;
+    let chosen = find_entry(&stored.app, id)?.id;
     let world = World::load(&core).await?;
     let prune = flags.is_on("prune");
-    core.start_operation(&name, |app| rollback_operation(app, find_entry(app, id)?, prune)).await?;
+    if let Some(server) = core.server() {
+        server.rollback(&name, chosen, prune).await?;
+    } else {
+        core.start_operation(&name, |app| rollback_operation(app, find_entry(app, id)?, prune)).await?;
+    }
     let mut wait = Wait::new(Goal { operation: true, ..Goal::default() });
     wait.saw_operation = true;
     let limits = Limits::of(session, &name);

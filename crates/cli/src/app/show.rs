@@ -12,7 +12,7 @@ use tiphys_policy::project::namespace_enabled;
 use crate::app::list::{self, Columns, ListFilter};
 use crate::app::summary::{self, qualified_name};
 use crate::app::{Ended, NAMESPACE, OK, OUTPUT, Session, rows};
-use crate::core::{Core, Destination, RenderPlan, Stored, World, value_of};
+use crate::core::{AppName, Core, Destination, Remote, RenderPlan, Stored, World, value_of};
 use crate::failure::Failure;
 use crate::flags::{Flag, Kind, Parsed, flag};
 use crate::output::{Format, machine_format, print, unknown_format};
@@ -103,7 +103,7 @@ pub(super) async fn visible(
     selector: &str,
 ) -> Result<Vec<Stored>, Failure> {
     let given = session.flags.text("app-namespace");
-    let all = if !given.is_empty() {
+    let all = if !given.is_empty() || core.server().is_some() {
         core.applications(given, selector).await?
     } else {
         let settings = World::settings(core).await?;
@@ -154,7 +154,7 @@ pub(super) async fn get(session: &Session<'_>) -> Result<Ended, Failure> {
     if !matches!(output, "wide" | "") {
         return Err(unknown_format(output));
     }
-    world.project(&stored.app)?;
+    world.check_project(&stored.app)?;
     let mut app = stored.app;
     core.fill_health(&mut app, &world).await;
     let mut text = summary::summary(&app, &world.url(&app), &world.windows(&app, terminal.now())?);
@@ -220,7 +220,15 @@ pub(super) async fn history(session: &Session<'_>) -> Result<Ended, Failure> {
 pub(super) async fn manifests(session: &Session<'_>) -> Result<Ended, Failure> {
     let flags = session.flags;
     let core = session.connect().await?;
-    let stored = core.application(&session.only_name(&core)).await?;
+    let name = session.only_name(&core);
+    if let Some(server) = core.server() {
+        let values = manifests_of(server, &name, flags).await?;
+        for value in &values {
+            session.terminal.data(&format!("---\n{}", print(value, Format::Yaml)?));
+        }
+        return Ok(OK);
+    }
+    let stored = core.application(&name).await?;
     let world = World::load(&core).await?;
     let mut values: Vec<Value> = match flags.text("source") {
         "live" => {
@@ -241,6 +249,28 @@ pub(super) async fn manifests(session: &Session<'_>) -> Result<Ended, Failure> {
         session.terminal.data(&format!("---\n{}", print(value, Format::Yaml)?));
     }
     Ok(OK)
+}
+
+/// The manifests that a server shows: those of the source, or what is live.
+async fn manifests_of(server: &Remote, name: &AppName, flags: &Parsed) -> Result<Vec<Value>, Failure> {
+    match flags.text("source") {
+        "git" => {
+            for flag in ["revisions", "source-positions", "source-names", "local"] {
+                if flags.is_set(flag) {
+                    let text = format!("--{flag} does not work with a server yet");
+                    return Err(Failure::fatal(text).hint("add `--core`, or leave it out"));
+                }
+            }
+            server.manifests(name, flags.text("revision")).await
+        }
+        "live" => {
+            let all = server.managed_resources(name).await?;
+            let live = all.iter().filter_map(|one| one.get("liveState").and_then(Value::as_str));
+            let live = live.filter_map(|text| serde_json::from_str::<Value>(text).ok());
+            Ok(live.filter(Value::is_object).collect())
+        }
+        other => Err(Failure::fatal(format!("Unknown source type '{other}'"))),
+    }
 }
 
 /// What `manifests` and `diff` render: local files, given revisions, or what was last compared (CLI-504).

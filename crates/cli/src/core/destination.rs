@@ -10,7 +10,7 @@ use tiphys_cluster::{ApiError, Connection, Discovery, Kinds, Target, Writer};
 use tiphys_engine::seen::Seen;
 use tiphys_object::{Object, ResourceKey};
 
-use crate::core::{Core, World};
+use crate::core::{Core, Kubernetes, World};
 use crate::failure::Failure;
 
 /// A destination cluster that is read.
@@ -33,7 +33,8 @@ impl Destination {
             .map_err(|error| Failure::status("FailedPrecondition", error))?;
         let config = cluster.config.expose();
         let (connection, discovery) = if cluster.server == IN_CLUSTER_SERVER && config.trim().is_empty() {
-            (core.connection.clone(), core.discovery.clone())
+            let Kubernetes { connection, discovery, .. } = core.kubernetes()?;
+            (connection.clone(), discovery.clone())
         } else {
             let policy = core.plugin_policy(world);
             let connection =

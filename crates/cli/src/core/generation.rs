@@ -18,7 +18,7 @@ use tiphys_generation::{Answerer, FromHome, Inputs, Outside, Remembered, Subject
 use tiphys_source::Compute;
 use tokio_util::sync::CancellationToken;
 
-use super::{Core, Origins, World};
+use super::{Core, Kubernetes, Origins, World};
 use crate::failure::Failure;
 use crate::terminal::Terminal;
 
@@ -46,16 +46,17 @@ impl Core {
     /// Whoever generates with what this person may read.
     pub(crate) fn generator(&self, world: &Arc<World>, terminal: &Terminal) -> Result<Generator, Failure> {
         let origins = Origins::open(world, terminal)?;
+        let Kubernetes { connection, discovery, writer } = self.kubernetes()?;
         let answerer = Answerer::new(Outside {
             services: Services::of_network(),
-            objects: Arc::new(FromHome(self.writer.clone())),
+            objects: Arc::new(FromHome(writer.clone())),
             observer: None,
             environment: Arc::new(terminal.env.clone()),
             sources: origins.sources.clone(),
             namespace: self.namespace.clone(),
             compute: Compute::threads(),
-            connection: self.connection.clone(),
-            discovery: self.discovery.clone(),
+            connection: connection.clone(),
+            discovery: discovery.clone(),
             jitter: Arc::new(|| 0.5),
             cancel: CancellationToken::new(),
         });

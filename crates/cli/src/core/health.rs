@@ -10,7 +10,7 @@ use tiphys_engine::health::{HealthOverrides, assess};
 use tiphys_engine::seen::Seen;
 use tiphys_object::{Object, ResourceKey};
 
-use crate::core::{Core, Destination, World};
+use crate::core::{AppName, Core, Destination, World};
 
 /// Objects read at a time.
 const READS_MAX: usize = 16;
@@ -33,6 +33,10 @@ impl Core {
     pub(crate) async fn fill_health(&self, app: &mut Application, world: &World) {
         if app.status.resource_health_source.is_empty() {
             return;
+        }
+        if let Some(server) = self.server() {
+            let name = AppName { namespace: app.metadata.namespace.clone(), name: app.metadata.name.clone() };
+            return server.fill_health(app, &name).await;
         }
         let Ok(destination) = Destination::of(app, self, world).await else { return };
         let overrides = HealthOverrides::from_settings(world.settings.cm()).unwrap_or_default();

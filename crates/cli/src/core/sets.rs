@@ -47,7 +47,7 @@ impl StoredSet {
 impl Core {
     /// Reads a set that may not exist.
     pub(crate) async fn find_set(&self, name: &AppName) -> Result<Option<StoredSet>, Failure> {
-        self.writer.get(&target(name)).await?.map(StoredSet::new).transpose()
+        self.kubernetes()?.writer.get(&target(name)).await?.map(StoredSet::new).transpose()
     }
 
     /// Reads a set.
@@ -70,7 +70,7 @@ impl Core {
     /// Creates a set.
     pub(crate) async fn create_set(&self, desired: &Value) -> Result<StoredSet, Failure> {
         let permit = Permit::own(Own::ApplicationSet, access::namespace(desired), access::name(desired));
-        StoredSet::new(self.writer.create(&permit, desired).await?)
+        StoredSet::new(self.kubernetes()?.writer.create(&permit, desired).await?)
     }
 
     /// Reads a set, changes it and writes it back, again when somebody else was faster (ASET-301).
@@ -83,7 +83,7 @@ impl Core {
         loop {
             let stored = self.application_set(name).await?;
             let Some(value) = edit(&stored)? else { return Ok(stored) };
-            match self.writer.update(&permit(name), &value).await {
+            match self.kubernetes()?.writer.update(&permit(name), &value).await {
                 Ok(object) => return StoredSet::new(object),
                 Err(error) if error.is_conflict() && attempt < ATTEMPTS_MAX => attempt += 1,
                 Err(error) => return Err(error.into()),
@@ -99,7 +99,7 @@ impl Core {
             uid: Some(stored.set.metadata.uid.as_str().into()),
             ..DeleteOptions::default()
         };
-        match self.writer.delete(&permit(&name), &target(&name), &options).await? {
+        match self.kubernetes()?.writer.delete(&permit(&name), &target(&name), &options).await? {
             Deleted::Accepted => Ok(()),
             Deleted::Absent => Err(not_found(&name)),
         }

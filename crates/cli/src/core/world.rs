@@ -28,7 +28,11 @@ const CONFIG_MAPS: [&str; 5] = [
 ];
 
 /// What decisions about applications depend on, and what a user is told of them.
-pub(crate) struct World(Installation);
+pub(crate) struct World {
+    installation: Installation,
+    /// Whether a server told of it: it checks what is asked of it, and knows more than it tells.
+    is_told: bool,
+}
 
 /// An installation, and the objects that say so.
 pub(crate) struct Loaded {
@@ -43,13 +47,21 @@ impl Deref for World {
     type Target = Installation;
 
     fn deref(&self) -> &Installation {
-        &self.0
+        &self.installation
     }
 }
 
 impl World {
     /// Reads everything. Settings that do not exist are all defaults.
     pub(crate) async fn load(core: &Core) -> Result<Self, Failure> {
+        if let Some(server) = core.server() {
+            let mut data =
+                InstallationData { namespace: core.namespace.clone(), ..InstallationData::default() };
+            for object in server.installation(&core.namespace).await? {
+                data.take(object);
+            }
+            return Ok(Self { installation: Installation::build(&data), is_told: true });
+        }
         Ok(Self::load_all(core).await?.world)
     }
 
@@ -67,7 +79,8 @@ impl World {
             data.take(object);
         }
         let secrets = Secrets::new(&core.namespace, secrets);
-        Ok(Loaded { world: Self(Installation::build(&data)), secrets, projects: stored })
+        let world = Self { installation: Installation::build(&data), is_told: false };
+        Ok(Loaded { world, secrets, projects: stored })
     }
 
     /// The settings alone.
@@ -76,9 +89,14 @@ impl World {
         Ok(Installation::build(&data).settings)
     }
 
+    /// Whether there is the project of an application; a server says so itself.
+    pub(crate) fn check_project(&self, app: &Application) -> Result<(), Failure> {
+        if self.is_told { Ok(()) } else { self.project(app).map(drop) }
+    }
+
     /// The project of an application; one that does not exist is a refusal.
     pub(crate) fn project(&self, app: &Application) -> Result<&AppProject, Failure> {
-        match self.0.project(app.project()) {
+        match self.installation.project(app.project()) {
             Ok(project) => Ok(project),
             Err(NoProject::Missing) => Err(Failure::status(
                 "NotFound",
@@ -90,14 +108,17 @@ impl World {
 
     /// Checks a spec as an API server does before it is stored (API-126, REP-216).
     pub(crate) fn check(&self, app: &Application) -> Result<(), Failure> {
-        if self.0.project(app.project()).is_ok()
+        if self.is_told {
+            return Ok(());
+        }
+        if self.installation.project(app.project()).is_ok()
             && let Err(error) = self.clusters.resolve(&app.spec.destination)
         {
             let name = &app.metadata.name;
             let text = format!("application destination spec for {name} is invalid: {error}");
             return Err(Failure::status("InvalidArgument", text));
         }
-        let Err(findings) = self.0.check_spec(app) else { return Ok(()) };
+        let Err(findings) = self.installation.check_spec(app) else { return Ok(()) };
         let texts = findings.iter().map(|finding| format!("{}: {}", finding.kind.as_str(), finding.message));
         let texts = texts.collect::<Vec<_>>().join(";");
         let name = &app.metadata.name;
@@ -107,7 +128,7 @@ impl World {
     /// The sync windows that match an application (CLI-443).
     pub(crate) fn windows(&self, app: &Application, now: jiff::Timestamp) -> Result<Windows, Failure> {
         use tiphys_policy::window::{SyncAttempt, can_sync_application, is_active, matches};
-        let Ok(project) = self.0.project(app.project()) else { return Ok(Windows::none()) };
+        let Ok(project) = self.installation.project(app.project()) else { return Ok(Windows::none()) };
         let subject = self.window_subject(app);
         let mut matching = Vec::new();
         for (_, window) in project.windows().filter(|(_, window)| matches(window, subject)) {
@@ -122,6 +143,9 @@ impl World {
     /// Whether a sync by hand may start now (API-130).
     pub(crate) fn check_windows(&self, app: &Application, now: jiff::Timestamp) -> Result<(), Failure> {
         use tiphys_policy::window::{SyncAttempt, can_sync_application};
+        if self.is_told {
+            return Ok(());
+        }
         let project = self.project(app)?;
         let attempt = SyncAttempt { manual: true, operation_started_at: None, now };
         let verdict = can_sync_application(project, self.window_subject(app), attempt);
@@ -134,15 +158,15 @@ impl World {
 
     /// The repository and credentials that applications of a project use for a URL (REP-20).
     pub(crate) fn repository(&self, url: &str, project: &str) -> Result<tiphys_source::Repository, Failure> {
-        let found = self.0.repository(url, project).map_err(Failure::generic)?;
+        let found = self.installation.repository(url, project).map_err(Failure::generic)?;
         Ok(tiphys_source::Repository::from(&found))
     }
 
     /// Who vouches for servers (REP-80, REP-81). An installation without known hosts leaves them to those of the
     /// person who asks.
     pub(crate) fn trust(&self) -> tiphys_source::Trust {
-        let known_hosts = Some(&self.0.known_hosts).filter(|text| !text.is_empty()).cloned();
-        tiphys_source::Trust { tls: Arc::clone(&self.0.tls_certificates), known_hosts }
+        let known_hosts = Some(&self.installation.known_hosts).filter(|text| !text.is_empty()).cloned();
+        tiphys_source::Trust { tls: Arc::clone(&self.installation.tls_certificates), known_hosts }
     }
 
     /// Where an application is shown (CLI-442); empty when no address is configured.

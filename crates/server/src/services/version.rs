@@ -5,8 +5,7 @@ use serde_json::{Map, Value, json};
 use super::context::Context;
 use crate::call::Reply;
 
-/// The version of the reference whose API is served; its clients compare it with their own (API-183).
-pub const COMPATIBLE_VERSION: &str = "v3.6.0";
+pub use tiphys_api::names::COMPATIBLE_VERSION;
 
 /// What was built.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

@@ -1,0 +1,369 @@
+//! Applications by way of an API server: it checks and decides, and its refusals are shown as they are (CLI-9).
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use reqwest::Method;
+use serde_json::{Map, Value, json};
+use tiphys_api::Application;
+use tiphys_api::application::HealthStatus;
+use tiphys_api::names::{GROUP, SETTINGS_CONFIG_MAP, VERSION};
+use tiphys_object::{Object, access};
+
+use super::{AppName, Change, Core, Follow, Stored, Way};
+use crate::failure::Failure;
+use crate::server::{Api, Ask, Events, is_not_found};
+
+/// Time until a stream that ended is begun again.
+const STREAM_AGAIN: Duration = Duration::from_secs(1);
+/// Streams that may end in a row without a word.
+const SILENT_STREAMS_MAX: u32 = 10;
+
+/// An API server, and what it says of itself.
+pub(crate) struct Remote {
+    pub(crate) api: Arc<Api>,
+    /// The answer of the settings service.
+    pub(super) settings: Value,
+}
+
+/// A stream of the changes of one application.
+pub(crate) struct Stream {
+    api: Arc<Api>,
+    name: AppName,
+    /// What stands at the beginning, until it was told.
+    first: Option<Change>,
+    events: Option<Events>,
+    silent: u32,
+}
+
+impl Core {
+    /// Asks a server who it is; nothing else is decided yet.
+    pub(crate) async fn of_server(api: Api, advises: bool) -> Result<Self, Failure> {
+        let settings = api.get(&["api", "v1", "settings"], &[]).await?;
+        let namespace =
+            settings.get("controllerNamespace").and_then(Value::as_str).unwrap_or(super::NAMESPACE);
+        Ok(Self {
+            namespace: namespace.to_owned(),
+            way: Way::Server(Box::new(Remote { api: Arc::new(api), settings })),
+            advises,
+            environment: BTreeMap::new(),
+            left_out: Mutex::default(),
+        })
+    }
+
+    /// The server, where that is the way.
+    pub(crate) fn server(&self) -> Option<&Remote> {
+        match &self.way {
+            Way::Server(server) => Some(server),
+            Way::Kubernetes(_) => None,
+        }
+    }
+}
+
+/// The application of an answer, as it stands in Kubernetes.
+fn stored(mut value: Value) -> Result<Stored, Failure> {
+    let members = access::ensure_object(&mut value);
+    members.insert("apiVersion".to_owned(), format!("{GROUP}/{VERSION}").into());
+    members.insert("kind".to_owned(), "Application".into());
+    let object = Object::from_value(&value)
+        .map_err(|error| Failure::status("Internal", format!("the server sent no application: {error}")))?;
+    Stored::new(Arc::new(object))
+}
+
+/// Where an application is in the API.
+fn path<'a>(name: &'a AppName, more: &[&'a str]) -> Vec<&'a str> {
+    let mut path = vec!["api", "v1", "applications", name.name.as_str()];
+    path.extend_from_slice(more);
+    path
+}
+
+impl Remote {
+    async fn call(
+        &self,
+        method: Method,
+        name: &AppName,
+        more: &[&str],
+        (query, body): (&[(&str, &str)], Option<&Value>),
+    ) -> Result<Value, Failure> {
+        let mut query = query.to_vec();
+        if body.is_none() {
+            query.push(("appNamespace", &name.namespace));
+        }
+        self.api.ask(&Ask { method: &method, path: &path(name, more), query: &query, body }).await
+    }
+
+    /// Reads an application that may not exist.
+    pub(super) async fn find(&self, name: &AppName) -> Result<Option<Stored>, Failure> {
+        match self.call(Method::GET, name, &[], (&[], None)).await {
+            Ok(value) => stored(value).map(Some),
+            Err(failure) if is_not_found(&failure) => Ok(None),
+            Err(failure) => Err(failure),
+        }
+    }
+
+    /// Reads the applications that may be seen, by name.
+    pub(super) async fn applications(&self, namespace: &str, selector: &str) -> Result<Vec<Stored>, Failure> {
+        let query = [("appNamespace", namespace), ("selector", selector)];
+        let mut answer = self.api.get(&["api", "v1", "applications"], &query).await?;
+        let items = match answer.get_mut("items").map(Value::take) {
+            Some(Value::Array(items)) => items,
+            _ => Vec::new(),
+        };
+        let mut apps = items.into_iter().map(stored).collect::<Result<Vec<_>, _>>()?;
+        apps.sort_by_key(Stored::name);
+        Ok(apps)
+    }
+
+    /// What a server tells of the installation, as the objects that say so in Kubernetes.
+    pub(super) async fn installation(&self, namespace: &str) -> Result<Vec<Arc<Object>>, Failure> {
+        let mut settings = Map::new();
+        for (theirs, ours) in [
+            ("url", "url"),
+            ("appLabelKey", "application.instanceLabelKey"),
+            ("trackingMethod", "application.resourceTrackingMethod"),
+            ("installationID", "installationID"),
+        ] {
+            if let Some(text) = self.settings.get(theirs).filter(|text| text.is_string()) {
+                settings.insert(ours.to_owned(), text.clone());
+            }
+        }
+        let settings = json!({"apiVersion": "v1", "kind": "ConfigMap", "data": settings,
+            "metadata": {"name": SETTINGS_CONFIG_MAP, "namespace": namespace}});
+        let mut objects = vec![settings];
+        let mut answer = self.api.get(&["api", "v1", "projects"], &[]).await?;
+        if let Some(Value::Array(projects)) = answer.get_mut("items").map(Value::take) {
+            for mut project in projects {
+                let members = access::ensure_object(&mut project);
+                members.insert("apiVersion".to_owned(), format!("{GROUP}/{VERSION}").into());
+                members.insert("kind".to_owned(), "AppProject".into());
+                objects.push(project);
+            }
+        }
+        let read = |value: &Value| {
+            let read = Object::from_value(value).map(Arc::new);
+            read.map_err(|error| Failure::status("Internal", format!("the server sent no project: {error}")))
+        };
+        objects.iter().map(read).collect()
+    }
+
+    /// Follows an application.
+    pub(super) async fn follow(&self, name: &AppName) -> Result<Follow, Failure> {
+        let first = match self.find(name).await? {
+            Some(stored) => Change::Now(Box::new(stored)),
+            None => Change::Gone,
+        };
+        Ok(Follow::Stream(Box::new(Stream {
+            api: Arc::clone(&self.api),
+            name: name.clone(),
+            first: Some(first),
+            events: None,
+            silent: 0,
+        })))
+    }
+
+    /// Stores a new application, or changes the one of its name (API-125).
+    pub(crate) async fn create(
+        &self,
+        app: &Value,
+        is_upsert: bool,
+        is_validated: bool,
+    ) -> Result<Stored, Failure> {
+        let query = [("upsert", word(is_upsert)), ("validate", word(is_validated))];
+        let path = ["api", "v1", "applications"];
+        let body = sent(app);
+        stored(
+            self.api
+                .ask(&Ask { method: &Method::POST, path: &path, query: &query, body: Some(&body) })
+                .await?,
+        )
+    }
+
+    /// Replaces what may be changed of an application.
+    pub(crate) async fn update(&self, app: &Value, is_validated: bool) -> Result<Stored, Failure> {
+        let path = ["api", "v1", "applications", access::name(app)];
+        let query = [("validate", word(is_validated))];
+        let body = sent(app);
+        stored(
+            self.api
+                .ask(&Ask { method: &Method::PUT, path: &path, query: &query, body: Some(&body) })
+                .await?,
+        )
+    }
+
+    /// Patches an application (API-128).
+    pub(crate) async fn patch(&self, name: &AppName, patch: &str, kind: &str) -> Result<Stored, Failure> {
+        let body =
+            json!({"name": name.name, "patch": patch, "patchType": kind, "appNamespace": name.namespace});
+        stored(self.call(Method::PATCH, name, &[], (&[], Some(&body))).await?)
+    }
+
+    /// Asks for a comparison and waits until it was made.
+    pub(super) async fn refresh(&self, name: &AppName, is_hard: bool) -> Result<Stored, Failure> {
+        let kind = if is_hard { "hard" } else { "normal" };
+        stored(self.call(Method::GET, name, &[], (&[("refresh", kind)], None)).await?)
+    }
+
+    /// Asks for a sync (API-130): the operation, in the words of the call.
+    pub(super) async fn sync(&self, name: &AppName, operation: &Value) -> Result<Stored, Failure> {
+        let body = sync_request(name, operation);
+        stored(self.call(Method::POST, name, &["sync"], (&[], Some(&body))).await?)
+    }
+
+    /// Asks for an earlier deployment (API-133).
+    pub(crate) async fn rollback(&self, name: &AppName, id: i64, is_pruned: bool) -> Result<Stored, Failure> {
+        let body = json!({"name": name.name, "id": id, "prune": is_pruned, "appNamespace": name.namespace});
+        stored(self.call(Method::POST, name, &["rollback"], (&[], Some(&body))).await?)
+    }
+
+    /// Asks a running operation to end.
+    pub(super) async fn terminate(&self, name: &AppName) -> Result<(), Failure> {
+        self.call(Method::DELETE, name, &["operation"], (&[], None)).await.map(drop)
+    }
+
+    /// Deletes an application (API-129).
+    pub(crate) async fn delete(
+        &self,
+        name: &AppName,
+        is_cascading: bool,
+        policy: Option<&str>,
+    ) -> Result<(), Failure> {
+        let query = [("cascade", word(is_cascading)), ("propagationPolicy", policy.unwrap_or_default())];
+        self.call(Method::DELETE, name, &[], (&query, None)).await.map(drop)
+    }
+
+    /// What differs, object by object (API-136).
+    pub(crate) async fn managed_resources(&self, name: &AppName) -> Result<Vec<Value>, Failure> {
+        let mut answer = self.call(Method::GET, name, &["managed-resources"], (&[], None)).await?;
+        match answer.get_mut("items").map(Value::take) {
+            Some(Value::Array(items)) => Ok(items),
+            _ => Ok(Vec::new()),
+        }
+    }
+
+    /// The manifests of an application, as texts of JSON (API-138).
+    pub(crate) async fn manifests(&self, name: &AppName, revision: &str) -> Result<Vec<Value>, Failure> {
+        let answer = self.call(Method::GET, name, &["manifests"], (&[("revision", revision)], None)).await?;
+        let texts = answer.get("manifests").and_then(Value::as_array).map_or(&[][..], Vec::as_slice);
+        let read = |text: &Value| {
+            serde_json::from_str(text.as_str().unwrap_or_default())
+                .map_err(|_invalid| Failure::status("Internal", "the server sent a manifest that is no JSON"))
+        };
+        texts.iter().map(read).collect()
+    }
+
+    /// Fills in the health of resources that the status leaves to the resource tree; what is not known stays blank.
+    pub(super) async fn fill_health(&self, app: &mut Application, name: &AppName) {
+        let Ok(tree) = self.call(Method::GET, name, &["resource-tree"], (&[], None)).await else { return };
+        let nodes = tree.get("nodes").and_then(Value::as_array).map_or(&[][..], Vec::as_slice);
+        let mut known: HashMap<[&str; 4], HealthStatus> = HashMap::new();
+        for node in nodes {
+            let health = node.get("health").and_then(|health| serde_json::from_value(health.clone()).ok());
+            let key = ["group", "kind", "namespace", "name"].map(|part| access::text(node, part));
+            known.extend(health.map(|health| (key, health)));
+        }
+        for resource in &mut app.status.resources {
+            let key = [&*resource.group, &*resource.kind, &*resource.namespace, &*resource.name];
+            resource.health = known.get(&key).cloned();
+        }
+    }
+}
+
+impl Stream {
+    /// The next change; a stream that ended is begun again.
+    pub(super) async fn next(&mut self) -> Result<Change, Failure> {
+        if let Some(first) = self.first.take() {
+            return Ok(first);
+        }
+        loop {
+            let events = match &mut self.events {
+                Some(events) => events,
+                None => {
+                    let query = [("name", &*self.name.name), ("appNamespace", &*self.name.namespace)];
+                    let path = ["api", "v1", "stream", "applications"];
+                    self.events.insert(self.api.events(&path, &query).await?)
+                }
+            };
+            let event = match events.next().await {
+                Ok(Some(event)) => event,
+                Ok(None) | Err(_) if self.silent < SILENT_STREAMS_MAX => {
+                    self.events = None;
+                    self.silent = self.silent.saturating_add(1);
+                    tokio::time::sleep(STREAM_AGAIN).await;
+                    continue;
+                }
+                Ok(None) => {
+                    return Err(Failure::status("Unavailable", "the server ends every stream at once"));
+                }
+                Err(failure) => return Err(failure),
+            };
+            self.silent = 0;
+            let Some(application) = event.get("application") else { continue };
+            if access::text(&event, "type") == "DELETED" {
+                return Ok(Change::Gone);
+            }
+            return Ok(Change::Now(Box::new(stored(application.clone())?)));
+        }
+    }
+}
+
+fn word(flag: bool) -> &'static str {
+    if flag { "true" } else { "false" }
+}
+
+/// An application as it is sent: without what only controllers write.
+fn sent(app: &Value) -> Value {
+    let mut app = app.clone();
+    let members = access::ensure_object(&mut app);
+    members.remove("status");
+    members.remove("operation");
+    app
+}
+
+/// An operation in the words of the call (API-130).
+fn sync_request(name: &AppName, operation: &Value) -> Value {
+    let mut body = Map::from_iter([
+        ("name".to_owned(), Value::from(name.name.as_str())),
+        ("appNamespace".to_owned(), name.namespace.as_str().into()),
+    ]);
+    let mut put = |name: &str, value: Option<&Value>| {
+        if let Some(value) = value.filter(|value| !value.is_null()) {
+            body.insert(name.to_owned(), value.clone());
+        }
+    };
+    let sync = operation.get("sync").unwrap_or(&Value::Null);
+    for (theirs, ours) in [
+        ("revision", "revision"),
+        ("revisions", "revisions"),
+        ("prune", "prune"),
+        ("dryRun", "dryRun"),
+        ("strategy", "syncStrategy"),
+        ("resources", "resources"),
+        ("manifests", "manifests"),
+    ] {
+        put(theirs, sync.get(ours));
+    }
+    put("infos", operation.get("info"));
+    put("retryStrategy", operation.get("retry"));
+    let options = sync.get("syncOptions").map(|options| json!({"items": options}));
+    put("syncOptions", options.as_ref());
+    Value::Object(body)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn api_130_an_operation_is_asked_for_in_the_words_of_the_call() {
+        let name = AppName { namespace: "team".into(), name: "web".into() };
+        let operation = json!({"sync": {"prune": true, "syncStrategy": {"hook": {}}, "syncOptions": ["Replace=true"],
+            "resources": [{"kind": "Service", "name": "a"}]}, "info": [{"name": "a", "value": "b"}], "retry": {"limit": 2}});
+        assert_eq!(
+            sync_request(&name, &operation),
+            json!({"name": "web", "appNamespace": "team", "prune": true, "strategy": {"hook": {}},
+                "syncOptions": {"items": ["Replace=true"]}, "resources": [{"kind": "Service", "name": "a"}],
+                "infos": [{"name": "a", "value": "b"}], "retryStrategy": {"limit": 2}})
+        );
+    }
+}

@@ -1,0 +1,258 @@
+//! Requests to an API server (CLI-120..124): its REST API, which says the same as its gRPC.
+//!
+//! [`Api`] asks and waits for the answer, [`Events`] reads a stream. Refusals keep the server's code (CLI-9).
+
+mod access;
+mod events;
+
+use std::time::Duration;
+
+use reqwest::{Method, StatusCode, Url};
+use serde_json::Value;
+use tiphys_api::secret::Secret;
+
+use crate::failure::Failure;
+
+pub(crate) use access::{Access, Trouble, trouble};
+pub(crate) use events::Events;
+
+/// Bytes of one answer (CLI-106).
+const ANSWER_BYTES_MAX: usize = 200 << 20;
+/// Time until a server has to accept a connection (CLI-124).
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
+/// Time for an answer; a comparison that is asked for may take a while.
+const ANSWER_TIMEOUT: Duration = Duration::from_mins(5);
+/// Attempts at a question that changes nothing, a second after another (CLI-121).
+const ATTEMPTS: u32 = 3;
+const BETWEEN_ATTEMPTS: Duration = Duration::from_secs(1);
+
+/// A server, and who asks it.
+pub(crate) struct Api {
+    client: reqwest::Client,
+    base: Url,
+    address: String,
+    token: Secret<String>,
+    headers: Vec<(String, Secret<String>)>,
+}
+
+/// What is asked.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Ask<'a> {
+    pub(crate) method: &'a Method,
+    /// Segments of the path; each is escaped by itself.
+    pub(crate) path: &'a [&'a str],
+    /// Pairs of the query; those without a value are left out.
+    pub(crate) query: &'a [(&'a str, &'a str)],
+    pub(crate) body: Option<&'a Value>,
+}
+
+impl Api {
+    /// A way to a server; nothing is asked yet.
+    pub(crate) fn new(access: &Access) -> Result<Self, Failure> {
+        let client = access.client(CONNECT_TIMEOUT)?;
+        Ok(Self {
+            client,
+            base: access.url()?,
+            address: access.address(),
+            token: access.token.clone(),
+            headers: access.headers()?,
+        })
+    }
+
+    /// Has a token revoked, as a browser does by its cookie (CLI-210).
+    pub(crate) async fn log_out(&self, token: &Secret<String>) -> Result<(), Failure> {
+        let url = self.base.join("auth/logout").map_err(|error| Failure::generic(error.to_string()))?;
+        let cookie = format!("argocd.token={}", token.expose());
+        let request = self.client.post(url).timeout(CONNECT_TIMEOUT).header("cookie", cookie);
+        let answer = request.send().await.map_err(|error| self.unreached(error))?;
+        let status = answer.status();
+        if status.is_success() || status.is_redirection() {
+            return Ok(());
+        }
+        Err(Failure::generic(format!("POST /auth/logout: {status}")))
+    }
+
+    /// Reads.
+    pub(crate) async fn get(&self, path: &[&str], query: &[(&str, &str)]) -> Result<Value, Failure> {
+        self.ask(&Ask { method: &Method::GET, path, query, body: None }).await
+    }
+
+    /// Asks, and reads the answer. What changes nothing is asked again when the server is not there.
+    pub(crate) async fn ask(&self, ask: &Ask<'_>) -> Result<Value, Failure> {
+        let mut attempt = 1;
+        loop {
+            let answer = self.once(ask).await;
+            let may_repeat = *ask.method == Method::GET && attempt < ATTEMPTS;
+            match answer {
+                Err(failure) if may_repeat && is_passing(&failure) => attempt += 1,
+                answer => return answer,
+            }
+            tokio::time::sleep(BETWEEN_ATTEMPTS).await;
+        }
+    }
+
+    async fn once(&self, ask: &Ask<'_>) -> Result<Value, Failure> {
+        let answer = self.send(ask, Some(ANSWER_TIMEOUT)).await?;
+        let bytes = self.read(answer).await?;
+        if bytes.is_empty() {
+            return Ok(Value::Null);
+        }
+        serde_json::from_slice(&bytes).map_err(|_invalid| {
+            Failure::status("Internal", format!("{} did not answer with JSON", self.address))
+        })
+    }
+
+    /// Sends a request and waits for the answer to begin; a refusal is read whole.
+    async fn send(&self, ask: &Ask<'_>, timeout: Option<Duration>) -> Result<reqwest::Response, Failure> {
+        let mut url = self.base.clone();
+        match url.path_segments_mut() {
+            Ok(mut segments) => drop(segments.pop_if_empty().extend(ask.path)),
+            Err(()) => return Err(Failure::fatal(format!("{} is no address of a server", self.address))),
+        }
+        let given: Vec<_> = ask.query.iter().filter(|(_, value)| !value.is_empty()).collect();
+        if !given.is_empty() {
+            url.query_pairs_mut().extend_pairs(given.into_iter().map(|(name, value)| (name, value)));
+        }
+        let mut request = self.client.request(ask.method.clone(), url);
+        if let Some(timeout) = timeout {
+            request = request.timeout(timeout);
+        }
+        if !self.token.is_empty() {
+            request = request.bearer_auth(self.token.expose());
+        }
+        for (name, value) in &self.headers {
+            request = request.header(name, value.expose());
+        }
+        if let Some(body) = ask.body {
+            let bytes = serde_json::to_vec(body).map_err(|error| Failure::generic(error.to_string()))?;
+            request = request.header("content-type", "application/json").body(bytes);
+        }
+        let answer = request.send().await.map_err(|error| self.unreached(error))?;
+        if answer.status().is_success() {
+            return Ok(answer);
+        }
+        let status = answer.status();
+        let bytes = self.read(answer).await?;
+        Err(refusal(status, &bytes, ask))
+    }
+
+    async fn read(&self, mut answer: reqwest::Response) -> Result<Vec<u8>, Failure> {
+        let mut bytes = Vec::new();
+        while let Some(chunk) = answer.chunk().await.map_err(|error| self.unreached(error))? {
+            if bytes.len().saturating_add(chunk.len()) > ANSWER_BYTES_MAX {
+                let text = format!("the answer has more than {ANSWER_BYTES_MAX} bytes");
+                return Err(Failure::status("ResourceExhausted", text));
+            }
+            bytes.extend_from_slice(&chunk);
+        }
+        Ok(bytes)
+    }
+
+    /// A server that does not answer (CLI-124).
+    fn unreached(&self, error: reqwest::Error) -> Failure {
+        let is_timeout = error.is_timeout() && !error.is_connect();
+        let cause = tiphys_cluster::error_chain(&error.without_url());
+        if is_timeout {
+            return Failure::status("DeadlineExceeded", format!("{} did not answer: {cause}", self.address));
+        }
+        let failure = Failure::fatal(format!("Failed to establish connection to {}: {cause}", self.address));
+        match trouble(&cause) {
+            Trouble::NoTls => failure.hint("the server speaks without TLS: add `--plaintext`"),
+            Trouble::Certificate => failure
+                .hint("name its roots with `--server-crt FILE`, or add `--insecure` to trust it unseen"),
+            Trouble::Other => failure,
+        }
+    }
+}
+
+/// Whether the same question may be answered a moment later.
+fn is_passing(failure: &Failure) -> bool {
+    ["Unavailable", "ResourceExhausted"]
+        .iter()
+        .any(|code| failure.message.starts_with(&format!("rpc error: code = {code} ")))
+}
+
+/// A refusal in the words of gRPC (CLI-9).
+fn refusal(status: StatusCode, body: &[u8], ask: &Ask<'_>) -> Failure {
+    let told: Value = serde_json::from_slice(body).unwrap_or_default();
+    let text = told.get("message").or_else(|| told.get("error")).and_then(Value::as_str);
+    let code = told.get("code").and_then(Value::as_u64).and_then(|code| usize::try_from(code).ok());
+    match (code.and_then(|code| CODES.get(code)), text) {
+        (Some(code), Some(text)) => of_code(code, text),
+        _ => {
+            let Ask { method, path, .. } = ask;
+            let text = format!("{method} /{}: {status}", path.join("/"));
+            of_code(by_status(status), &text)
+        }
+    }
+}
+
+fn of_code(code: &str, text: &str) -> Failure {
+    let failure = Failure::status(code, text);
+    match code {
+        "Unauthenticated" => failure.hint("log in again: `relogin`, or `login SERVER`"),
+        _ => failure,
+    }
+}
+
+/// The codes of gRPC, by number.
+const CODES: [&str; 17] = [
+    "OK",
+    "Canceled",
+    "Unknown",
+    "InvalidArgument",
+    "DeadlineExceeded",
+    "NotFound",
+    "AlreadyExists",
+    "PermissionDenied",
+    "ResourceExhausted",
+    "FailedPrecondition",
+    "Aborted",
+    "OutOfRange",
+    "Unimplemented",
+    "Internal",
+    "Unavailable",
+    "DataLoss",
+    "Unauthenticated",
+];
+
+/// What somebody in front of the server means.
+fn by_status(status: StatusCode) -> &'static str {
+    match status.as_u16() {
+        400 => "Internal",
+        401 => "Unauthenticated",
+        403 => "PermissionDenied",
+        404 => "Unimplemented",
+        429 | 502..=504 => "Unavailable",
+        _ => "Unknown",
+    }
+}
+
+/// Whether a refusal says that there is no such thing.
+pub(crate) fn is_not_found(failure: &Failure) -> bool {
+    failure.message.starts_with("rpc error: code = NotFound ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn cli_9_refusals_keep_their_code() {
+        let ask = Ask { method: &Method::GET, path: &["api", "v1", "applications"], query: &[], body: None };
+        let told = |status: u16, body: &str| {
+            refusal(StatusCode::from_u16(status).unwrap(), body.as_bytes(), &ask).message
+        };
+        assert_eq!(
+            told(403, r#"{"error":"permission denied","code":7,"message":"permission denied"}"#),
+            "rpc error: code = PermissionDenied desc = permission denied"
+        );
+        assert_eq!(
+            told(502, "<html>"),
+            "rpc error: code = Unavailable desc = GET /api/v1/applications: 502 Bad Gateway"
+        );
+        assert_eq!(told(500, r#"{"code":99,"message":"x"}"#), told(500, ""));
+        assert!(is_passing(&refusal(StatusCode::BAD_GATEWAY, b"", &ask)));
+        assert!(is_not_found(&Failure::status("NotFound", "x")));
+    }
+}

@@ -1,0 +1,195 @@
+//! Where a server is, and how it is spoken to (CLI-100, CLI-103, CLI-105, CLI-120).
+
+use std::time::Duration;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use reqwest::{Certificate, Identity, Url};
+use tiphys_api::secret::Secret;
+
+use crate::config_file::{Found, ServerEntry};
+use crate::failure::Failure;
+use crate::flags::Parsed;
+use crate::terminal::read_file;
+
+/// The port of an address without one.
+const PORT: u16 = 443;
+
+/// A way to a server.
+#[derive(Clone, Debug)]
+pub(crate) struct Access {
+    /// As it is written into the configuration file.
+    pub(crate) entry: ServerEntry,
+    pub(crate) token: Secret<String>,
+    /// `name:value`, as they were given.
+    pub(crate) headers: Vec<Secret<String>>,
+}
+
+impl Access {
+    /// From flags, and from the context where there is one (CLI-103).
+    pub(crate) fn of(flags: &Parsed, server: &str, context: Option<&Found>) -> Result<Self, Failure> {
+        let stored = context.filter(|context| server.is_empty() || context.server.server == server);
+        let mut entry = stored.map(|context| context.server.clone()).unwrap_or_default();
+        if !server.is_empty() {
+            server.clone_into(&mut entry.server);
+        }
+        entry.insecure |= flags.is_on("insecure");
+        entry.plain_text |= flags.is_on("plaintext");
+        entry.grpc_web |= flags.is_on("grpc-web");
+        if flags.is_set("grpc-web-root-path") {
+            flags.text("grpc-web-root-path").trim_matches('/').clone_into(&mut entry.grpc_web_root_path);
+        }
+        let file = |flag: &str| -> Result<Option<String>, Failure> {
+            let path = flags.text(flag);
+            if path.is_empty() { Ok(None) } else { read_file(path).map(|text| Some(STANDARD.encode(text))) }
+        };
+        if let Some(roots) = file("server-crt")? {
+            entry.certificate_authority_data = roots;
+        }
+        if let Some(certificate) = file("client-crt")? {
+            entry.client_certificate_data = certificate;
+        }
+        if let Some(key) = file("client-crt-key")? {
+            entry.client_certificate_key_data = Secret::new(key);
+        }
+        let given = flags.text("auth-token");
+        let token = match context {
+            _ if !given.is_empty() => Secret::from(given),
+            // The token of the context is used with another server, too (CLI-103).
+            Some(context) => context.token.clone(),
+            None => Secret::default(),
+        };
+        let headers = flags.texts("header").iter().map(|header| Secret::from(header.as_str())).collect();
+        Ok(Self { entry, token, headers })
+    }
+
+    /// The address with its port.
+    pub(crate) fn address(&self) -> String {
+        let server = &self.entry.server;
+        let has_port = server.rsplit_once(':').is_some_and(|(host, port)| {
+            port.parse::<u16>().is_ok() && (!host.contains(':') || host.ends_with(']'))
+        });
+        if has_port { server.clone() } else { format!("{server}:{PORT}") }
+    }
+
+    /// The address as a URL that paths are put behind.
+    pub(crate) fn url(&self) -> Result<Url, Failure> {
+        let scheme = if self.entry.plain_text { "http" } else { "https" };
+        let path = match self.entry.grpc_web_root_path.trim_matches('/') {
+            "" => String::new(),
+            path => format!("{path}/"),
+        };
+        let address = self.address();
+        let url = Url::parse(&format!("{scheme}://{address}/{path}"));
+        let url = url.ok().filter(|url| url.host().is_some() && url.username().is_empty());
+        url.ok_or_else(|| {
+            Failure::fatal(format!("{:?} is no address of a server", self.entry.server))
+                .hint("name it as HOST or HOST:PORT, without a scheme")
+        })
+    }
+
+    /// Additional headers of every request (CLI-105).
+    pub(crate) fn headers(&self) -> Result<Vec<(String, Secret<String>)>, Failure> {
+        let pair = |header: &Secret<String>| match header.expose().split_once(':') {
+            Some((name, value)) => Ok((name.trim().to_owned(), Secret::from(value.trim()))),
+            None => Err(Failure::fatal(format!(
+                "Failed to establish connection to {}: additional headers must be colon(:)-separated: {}",
+                self.address(),
+                header.expose()
+            ))),
+        };
+        self.headers.iter().map(pair).collect()
+    }
+
+    /// What speaks to the server.
+    pub(crate) fn client(&self, connect_timeout: Duration) -> Result<reqwest::Client, Failure> {
+        let failed = |error: reqwest::Error| Failure::fatal(tiphys_cluster::error_chain(&error));
+        let decoded = |text: &str, what: &str| {
+            STANDARD.decode(text).map_err(|_invalid| Failure::fatal(format!("{what} is no base64")))
+        };
+        tiphys_cloud::provide_crypto();
+        let mut client = reqwest::Client::builder()
+            .connect_timeout(connect_timeout)
+            // Whoever redirects a request would get the token.
+            .redirect(reqwest::redirect::Policy::none())
+            .user_agent(concat!("argocd-client/", env!("CARGO_PKG_VERSION")));
+        let entry = &self.entry;
+        if entry.insecure {
+            client = client.tls_danger_accept_invalid_certs(true);
+        }
+        if !entry.certificate_authority_data.is_empty() {
+            let pem = decoded(&entry.certificate_authority_data, "certificate-authority-data")?;
+            let roots = Certificate::from_pem_bundle(&pem).map_err(failed)?;
+            if roots.is_empty() {
+                return Err(Failure::fatal("the file of --server-crt holds no certificate"));
+            }
+            client = client.tls_certs_merge(roots);
+        }
+        if !entry.client_certificate_data.is_empty() {
+            let mut pem = decoded(entry.client_certificate_key_data.expose(), "client-certificate-key-data")?;
+            pem.push(b'\n');
+            pem.extend(decoded(&entry.client_certificate_data, "client-certificate-data")?);
+            client = client.identity(Identity::from_pem(&pem).map_err(failed)?);
+        }
+        client.build().map_err(failed)
+    }
+}
+
+/// What keeps TLS from being spoken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Trouble {
+    /// The server answers, and not by TLS.
+    NoTls,
+    /// Nobody vouches for its certificate.
+    Certificate,
+    /// Anything else.
+    Other,
+}
+
+/// Tells them apart by what the library says, as it gives no type for it.
+pub(crate) fn trouble(cause: &str) -> Trouble {
+    if cause.contains("InvalidContentType") || cause.contains("corrupt message") {
+        Trouble::NoTls
+    } else if cause.contains("certificate") {
+        Trouble::Certificate
+    } else {
+        Trouble::Other
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::flags::parse;
+    use crate::global::FLAGS;
+
+    fn access(args: &[&str], server: &str) -> Result<Access, Failure> {
+        let args: Vec<String> = args.iter().map(|arg| (*arg).to_owned()).collect();
+        Access::of(&parse(&args, &[FLAGS]).unwrap(), server, None)
+    }
+
+    #[test]
+    fn cli_120_addresses_get_a_port() {
+        let url = |args: &[&str], server: &str| access(args, server).unwrap().url().unwrap().to_string();
+        assert_eq!(access(&[], "cd.example.com").unwrap().address(), "cd.example.com:443");
+        assert_eq!(access(&[], "[::1]").unwrap().address(), "[::1]:443");
+        assert_eq!(access(&[], "[::1]:80").unwrap().address(), "[::1]:80");
+        assert_eq!(url(&["--plaintext"], "localhost:8080"), "http://localhost:8080/");
+        assert_eq!(url(&["--grpc-web-root-path", "/argo/cd/"], "cd"), "https://cd/argo/cd/");
+        assert!(access(&[], "https://cd").unwrap().url().is_err());
+        assert!(access(&[], "me@cd").unwrap().url().is_err());
+    }
+
+    #[test]
+    fn cli_105_headers_have_a_colon() {
+        let good = access(&["-H", "x-a: 1,x-b:c:d"], "cd").unwrap().headers().unwrap();
+        let good: Vec<_> = good.iter().map(|(name, value)| (name.as_str(), value.expose())).collect();
+        assert_eq!(good, [("x-a", "1"), ("x-b", "c:d")]);
+        let failure = access(&["-H", "x-a"], "cd").unwrap().headers().unwrap_err();
+        assert_eq!(failure.code, 1);
+        assert_eq!(
+            failure.message,
+            "Failed to establish connection to cd:443: additional headers must be colon(:)-separated: x-a"
+        );
+    }
+}
