@@ -1,7 +1,7 @@
 //! `context` and `configure` (CLI-212, CLI-213): the configuration file alone, without a server.
 
 use crate::command::Command;
-use crate::config_file::{Config, Editor};
+use crate::config_file::{self, Config, Editor};
 use crate::failure::Failure;
 use crate::flags::{Flag, Kind, flag};
 use crate::session::{self, Ended, OK, Session};
@@ -26,8 +26,11 @@ pub(crate) fn configure(terminal: &Terminal, args: &[String]) -> u8 {
     session::run_command(terminal, args, ("", &CONFIGURE), async |session, ()| set(session))
 }
 
-fn none() -> Failure {
-    Failure::fatal("No local configuration found").hint("`login SERVER` makes one")
+/// What the file says; nothing is made where there is none.
+fn known(session: &Session<'_>) -> Result<Config, Failure> {
+    let config = config_file::read(session.flags.text("config"), session.terminal);
+    let none = || Failure::fatal("No local configuration found").hint("`login SERVER` makes one");
+    config.map_err(|failure| Failure { code: 20, ..failure })?.ok_or_else(none)
 }
 
 fn choose(session: &Session<'_>) -> Result<Ended, Failure> {
@@ -36,12 +39,14 @@ fn choose(session: &Session<'_>) -> Result<Ended, Failure> {
     if flags.is_on("delete") && wanted.is_empty() {
         return Ok(Ended::Help);
     }
-    let mut editor = Editor::open(flags.text("config"), session.terminal)?;
-    let config = editor.config.clone().ok_or_else(none)?;
+    let config = known(session)?;
     if wanted.is_empty() {
         session.terminal.print(&table(&config));
         return Ok(OK);
     }
+    let mut editor = Editor::open(flags.text("config"), session.terminal)?;
+    // Somebody may have been faster.
+    let config = editor.config.clone().unwrap_or(config);
     if flags.is_on("delete") {
         let found = config.contexts().find(|(name, _)| *name == wanted);
         let Some((_, server)) = found else {
@@ -80,10 +85,8 @@ fn set(session: &Session<'_>) -> Result<Ended, Failure> {
     if !session.flags.is_set("prompts-enabled") {
         return Ok(Ended::Help);
     }
+    known(session)?;
     let mut editor = Editor::open(session.flags.text("config"), session.terminal)?;
-    if editor.config.is_none() {
-        return Err(none());
-    }
     let are_enabled = session.flags.is_on("prompts-enabled");
     editor.set_prompts(are_enabled);
     editor.save()?;

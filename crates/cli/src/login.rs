@@ -178,7 +178,11 @@ async fn try_tls(session: &Session<'_>, access: &mut Access) -> Result<bool, Fai
         Err(failure) if failure.message.starts_with("rpc error") => return Ok(true),
         Err(failure) => failure,
     };
-    let question = match trouble(&failure.message) {
+    let found = match trouble(&failure.message) {
+        Trouble::Other if is_plain(access).await => Trouble::NoTls,
+        other => other,
+    };
+    let question = match found {
         Trouble::NoTls => "WARNING: server is not configured with TLS. Proceed (y/n)? ".to_owned(),
         Trouble::Certificate if !access.entry.insecure => {
             let cause = failure.message.rsplit(": ").next().unwrap_or_default();
@@ -186,16 +190,26 @@ async fn try_tls(session: &Session<'_>, access: &mut Access) -> Result<bool, Fai
         }
         Trouble::Certificate | Trouble::Other => return Err(Failure { code: 20, ..failure }),
     };
-    let is_plain = trouble(&failure.message) == Trouble::NoTls;
     if session.terminal.ask(&question, false).await != Some(Answer::Yes) {
         return Ok(false);
     }
-    if is_plain {
+    if found == Trouble::NoTls {
         access.entry.plain_text = true;
     } else {
         access.entry.insecure = true;
     }
     Ok(true)
+}
+
+/// Whether the server answers without TLS: some end the connection at the first word of it.
+async fn is_plain(access: &Access) -> bool {
+    let mut plain = Access { token: Secret::default(), ..access.clone() };
+    plain.entry.plain_text = true;
+    let Ok(api) = Api::new(&plain) else { return false };
+    match api.get(&["api", "version"], &[]).await {
+        Ok(_) => true,
+        Err(failure) => failure.message.starts_with("rpc error"),
+    }
 }
 
 fn store(session: &Session<'_>, name: &str, entry: &ServerEntry, token: &str) -> Result<(), Failure> {

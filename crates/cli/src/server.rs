@@ -123,9 +123,13 @@ impl Api {
         for (name, value) in &self.headers {
             request = request.header(name, value.expose());
         }
+        if *ask.method != Method::GET {
+            // What a form of another site cannot send (API-18).
+            request = request.header("content-type", "application/json");
+        }
         if let Some(body) = ask.body {
             let bytes = serde_json::to_vec(body).map_err(|error| Failure::generic(error.to_string()))?;
-            request = request.header("content-type", "application/json").body(bytes);
+            request = request.body(bytes);
         }
         let answer = request.send().await.map_err(|error| self.unreached(error))?;
         if answer.status().is_success() {
@@ -160,6 +164,9 @@ impl Api {
             Trouble::NoTls => failure.hint("the server speaks without TLS: add `--plaintext`"),
             Trouble::Certificate => failure
                 .hint("name its roots with `--server-crt FILE`, or add `--insecure` to trust it unseen"),
+            Trouble::Other if cause.contains("reset by peer") || cause.contains("EOF") => {
+                failure.hint("if the server speaks without TLS, add `--plaintext`")
+            }
             Trouble::Other => failure,
         }
     }

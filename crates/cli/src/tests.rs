@@ -6,6 +6,7 @@ mod appsets;
 mod certs;
 mod cluster;
 mod clusters;
+mod contexts;
 mod embedded;
 mod gpg;
 mod orphans;

@@ -81,7 +81,8 @@ impl Access {
         };
         let address = self.address();
         let url = Url::parse(&format!("{scheme}://{address}/{path}"));
-        let url = url.ok().filter(|url| url.host().is_some() && url.username().is_empty());
+        let is_host = !self.entry.server.contains('/');
+        let url = url.ok().filter(|url| is_host && url.host().is_some() && url.username().is_empty());
         url.ok_or_else(|| {
             Failure::fatal(format!("{:?} is no address of a server", self.entry.server))
                 .hint("name it as HOST or HOST:PORT, without a scheme")
@@ -183,7 +184,8 @@ mod tests {
     #[test]
     fn cli_105_headers_have_a_colon() {
         let good = access(&["-H", "x-a: 1,x-b:c:d"], "cd").unwrap().headers().unwrap();
-        let good: Vec<_> = good.iter().map(|(name, value)| (name.as_str(), value.expose())).collect();
+        let good: Vec<_> =
+            good.iter().map(|(name, value)| (name.as_str(), value.expose().as_str())).collect();
         assert_eq!(good, [("x-a", "1"), ("x-b", "c:d")]);
         let failure = access(&["-H", "x-a"], "cd").unwrap().headers().unwrap_err();
         assert_eq!(failure.code, 1);

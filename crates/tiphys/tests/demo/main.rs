@@ -20,4 +20,5 @@ mod directory;
 mod git_server;
 mod process;
 mod scenarios;
+mod server_mode;
 mod story;
