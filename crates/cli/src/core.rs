@@ -38,7 +38,7 @@ use crate::failure::Failure;
 pub(crate) use destination::Destination;
 pub(crate) use generation::Outcome;
 pub(crate) use sets::StoredSet;
-pub(crate) use targets::{Difference, Origins, RenderPlan};
+pub(crate) use targets::{Difference, Instead, Marks, Origins, RenderPlan};
 pub(crate) use world::{Loaded, World};
 
 /// Where settings are when the context's namespace has none.
