@@ -30,6 +30,7 @@ use crate::session::{self, Group};
 use crate::terminal::Terminal;
 
 pub(crate) use crate::session::{Ended, OK, Session};
+pub(crate) use show::compared_revisions;
 
 const ABOUT: &str = "Manage applications";
 

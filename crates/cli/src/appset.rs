@@ -14,6 +14,8 @@ mod show;
 mod stages;
 mod view;
 
+pub(crate) use offline::read_inputs as described_inputs;
+
 use crate::app::{Ended, Session};
 use crate::command::Command;
 use crate::core::{AppName, Core};

@@ -41,7 +41,7 @@ pub(crate) use destination::Destination;
 pub(crate) use generation::Outcome;
 pub(crate) use remote::Remote;
 pub(crate) use sets::StoredSet;
-pub(crate) use targets::{Difference, Origins, RenderPlan};
+pub(crate) use targets::{Difference, Instead, Marks, Origins, RenderPlan};
 pub(crate) use world::{Loaded, World};
 
 /// Where settings are when the context's namespace has none.

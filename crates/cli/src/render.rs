@@ -1,30 +1,38 @@
-//! `render`: renders sources from files alone, without a cluster and without a network (CLI-1030, RND-246).
+//! `render`: renders sources from files alone, without a cluster and without a network (CLI-1030, RND-246); only
+//! `app/NAME` asks an installation.
 
+mod checkout;
+mod live;
+mod print;
 mod programs;
+mod schemas;
+mod sets;
 mod targets;
 mod told;
 mod verify;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
-use std::path::Path;
 use std::sync::Arc;
 
 use parking_lot::Mutex;
 use serde_json::Value;
 use tiphys_api::settings::{Settings, SettingsData};
+use tiphys_api::{AppProject, Application};
 use tiphys_engine::tracking::{TrackingMethod, TrackingSettings};
-use tiphys_object::access;
 use tiphys_render::eval::{self, SourceResult};
 use tiphys_render::plan::{ClusterFacts, RenderContext};
 use tiphys_render::{Budget, Tree};
 
 use crate::app::spec_flags;
+use crate::core::Marks;
 use crate::failure::Failure;
 use crate::flags::{self, Flag, FlagError, Kind, Parsed, flag};
-use crate::output::{Format, machine_format, print, unknown_format};
+use crate::global;
+use crate::session;
 use crate::terminal::Terminal;
-use targets::{Job, Repositories};
+use sets::{Described, Problem};
+use targets::{Job, Repositories, Targets, Wanted};
 use told::Noted;
 
 const FLAGS: &[Flag] = &[
@@ -39,11 +47,24 @@ const FLAGS: &[Flag] = &[
     flag("api-versions", Kind::Texts, "", "API version that the cluster serves (repeatable)"),
     flag("api-version", Kind::Texts, "", "The same"),
     flag("set-option", Kind::Texts, "", "KEY=VALUE of argocd-cm (repeatable)"),
-    flag("tracking", Kind::Text, "none", "Mark objects: annotation, label, annotation+label or none"),
+    flag("revision", Kind::Text, "", "Commit, branch or tag of checkouts; else files as they lie there"),
+    flag(
+        "tracking",
+        Kind::Text,
+        "none",
+        "Mark objects: annotation, label, annotation+label, hash, annotation+hash or none",
+    ),
     flag("split", Kind::Text, "", "DIR: write one file for each object"),
     flag("explain", Kind::Bool, "false", "Say on stderr how manifests come about, and which files were read"),
-    flag("check", Kind::Bool, "false", "Print no manifests: the exit code says whether there are any"),
+    flag("check", Kind::Bool, "false", "Print no manifests: only the exit code says how it went"),
+    flag(
+        "schemas",
+        Kind::Bool,
+        "false",
+        "Report what an API server would refuse: wrong types, unknown fields",
+    ),
     flag("policy", Kind::Text, "", "PROJECT.yaml: report what the AppProject would forbid"),
+    flag("inputs", Kind::Text, "", "File that describes the installation for ApplicationSets"),
     flag("output", Kind::Text, "yaml", "Output format: yaml or json").or('o'),
 ];
 
@@ -81,13 +102,15 @@ pub(crate) fn run(terminal: &Terminal, args: &[String]) -> u8 {
     let usage = || {
         let program = &terminal.program;
         let mut text = format!(
-            "{ABOUT}\n\nUsage:\n  {program} render DIR|FILE... [--repo-root DIR] [--repo URL=DIR]... [flags]\n  {program} render --source FILE [--repo URL=DIR]... [flags]\n  {program} render verify DIR... (see {program} render verify --help)\n\nFlags:\n"
+            "{ABOUT}\n\nUsage:\n  {program} render DIR|FILE... [--repo-root DIR] [--repo URL=DIR]... [flags]\n  {program} render app/NAME --core [--repo-root DIR] [--repo URL=DIR]... [flags]\n  {program} render --source FILE [--repo URL=DIR]... [flags]\n  {program} render verify DIR... (see {program} render verify --help)\n\nFlags:\n"
         );
         for flag in FLAGS {
             // Writing to a string cannot fail.
             let _written = writeln!(text, "  --{:14} {}", flag.long, flag.help);
         }
         text.push_str("\nThe flags of `app create` that say what a source is (--path, --values, --kustomize-image, …) change it.\n");
+        text.push_str("app/NAME is read with the flags of every command that choose an installation (--core, --kube-context, …).\n");
+        text.push_str("\nExit codes: 0 rendered, 1 --policy, a project or --schemas finds something, 2 wrong usage,\n20 something cannot be rendered or evaluated. With --source: 1 for every error.\n");
         text
     };
     let parsed = match parsed(args) {
@@ -101,11 +124,33 @@ pub(crate) fn run(terminal: &Terminal, args: &[String]) -> u8 {
             return 2;
         }
     };
-    match perform(terminal, &parsed) {
-        Ok(is_permitted) => u8::from(!is_permitted),
+    let is_source = parsed.is_set("source");
+    match perform(terminal, parsed) {
+        Ok(ended) => ended.code(),
         Err(failure) => {
-            say(terminal, &failure.message);
-            1
+            tell(terminal, &failure);
+            // RND-246 knows one code for errors.
+            if is_source { 1 } else { 20 }
+        }
+    }
+}
+
+/// How it went, when it went at all.
+#[derive(Clone, Copy, Debug, Default)]
+struct Ended {
+    /// Whether something could not be rendered, or not be evaluated.
+    has_failed: bool,
+    /// Whether a project forbids something, or a schema does.
+    has_findings: bool,
+}
+
+impl Ended {
+    /// CLI-1100.
+    fn code(self) -> u8 {
+        match self {
+            Self { has_failed: true, .. } => 20,
+            Self { has_findings: true, .. } => 1,
+            _ => 0,
         }
     }
 }
@@ -115,61 +160,184 @@ fn say(terminal: &Terminal, text: &str) {
     terminal.warn(&format!("{text}\n"));
 }
 
+fn tell(terminal: &Terminal, failure: &Failure) {
+    say(terminal, &failure.message);
+    if let Some(hint) = &failure.hint {
+        say(terminal, &format!("  try: {hint}"));
+    }
+}
+
 fn parsed(args: &[String]) -> Result<Parsed, FlagError> {
-    let parsed = flags::parse(args, &[FLAGS, spec_flags::FLAGS])?;
+    let tables = [FLAGS, spec_flags::FLAGS, global::KUBERNETES_FLAGS, global::FLAGS];
+    let parsed = flags::parse(args, &tables)?;
     match spec_flags::HYDRATOR.into_iter().chain(NOT_OF_SOURCES).find(|name| parsed.is_set(name)) {
         Some(name) => Err(FlagError::Usage(format!("unknown flag: --{name}"))),
         None => Ok(parsed),
     }
 }
 
-/// Renders and prints. Says whether the project of `--policy` permits all of it.
-fn perform(terminal: &Terminal, parsed: &Parsed) -> Result<bool, Failure> {
-    let mut repositories = Repositories::read(parsed)?;
-    let jobs = targets::read(parsed, &mut repositories)?;
+/// What was made of one application.
+struct Made {
+    job: Job,
+    objects: Vec<Value>,
+}
+
+/// Renders and prints. What fails is told, and everything else is printed; a single thing that fails is an error.
+fn perform(terminal: &Terminal, mut parsed: Parsed) -> Result<Ended, Failure> {
+    let mut repositories = Repositories::read(&parsed, terminal)?;
+    let described = Described::read(parsed.text("inputs"), &mut repositories)?;
+    let Targets { wanted, projects } = targets::read(&parsed, &mut repositories)?;
     let mut cm = BTreeMap::new();
     for option in parsed.texts("set-option") {
         let (key, value) = option
             .split_once('=')
-            .ok_or_else(|| Failure::fatal(format!("--set-option {option:?} is not KEY=VALUE")))?;
+            .ok_or_else(|| Failure::generic(format!("--set-option {option:?} is not KEY=VALUE")))?;
         cm.insert(key.to_owned(), value.to_owned());
     }
-    let stamp = tracking(parsed, &cm)?;
+    let stamp = tracking(&parsed, &cm)?;
     let settings = Settings::new(SettingsData { cm, ..SettingsData::default() });
     let policy = match parsed.text("policy") {
         "" => None,
         path => Some(told::read_project(path)?),
     };
+    let mut troubles = Vec::new();
+    let mut made = Vec::new();
+    let jobs = applications(terminal, &parsed, wanted, &mut troubles, &|document| {
+        described.generate(terminal, document, &repositories, &projects)
+    })?;
     let several = jobs.len() > 1;
-    let (mut objects, mut forbidden) = (Vec::new(), Vec::new());
-    for job in &jobs {
-        let mut made = render_one(terminal, parsed, (&settings, &repositories), job).map_err(|failure| {
-            let shown = if several { format!("{}: {}", job.shown, failure.message) } else { failure.message };
-            Failure::fatal(shown)
-        })?;
-        if let Some(project) = &policy {
-            forbidden.extend(told::forbidden(project, job, &made, &settings));
-        }
-        if let Some(stamp) = &stamp {
-            let name = if parsed.is_set("name") || parsed.is_set("app-name") {
-                given_name(parsed).to_owned()
-            } else {
-                job.name.clone()
-            };
-            let instance = stamp.instance_name(&job.app_namespace, &name);
-            for object in &mut made {
-                stamp
-                    .stamp(object, &instance, destination(parsed, job))
-                    .map_err(|error| Failure::fatal(error.to_string()))?;
+    for job in jobs {
+        let (shown, result) = match job {
+            Wanted::Live(name) => {
+                let marks = parsed
+                    .is_set("tracking")
+                    .then(|| stamp.as_ref().map_or(Marks::Nothing, |stamp| Marks::Method(stamp.method)));
+                let found = session::within(terminal, &mut parsed, async |session| {
+                    Box::pin(live::render(session, &name, marks, &repositories)).await
+                });
+                (format!("app/{name}"), found.map(|(job, objects)| Made { job, objects }))
             }
+            Wanted::Application(job) => (job.shown.clone(), {
+                let objects = render_one(terminal, &parsed, (&settings, &repositories), &job);
+                objects.and_then(|objects| stamped(&parsed, stamp.as_ref(), *job, objects))
+            }),
+            Wanted::Set { .. } => continue,
+        };
+        match result {
+            Ok(one) => made.push(one),
+            Err(failure) if several => troubles.push(of(&shown, failure)),
+            Err(failure) => troubles.push(failure),
         }
-        objects.append(&mut made);
     }
-    show(terminal, parsed, &objects)?;
-    for text in &forbidden {
+    if made.is_empty() && troubles.len() == 1 {
+        return Err(troubles.remove(0));
+    }
+    let objects: Vec<&Value> = made.iter().flat_map(|one| &one.objects).collect();
+    print::show(terminal, &parsed, &objects)?;
+    let findings = findings(
+        terminal,
+        &parsed,
+        &made,
+        &|job| {
+            let own = || projects.iter().find(|project| project.name() == job.project());
+            policy.as_ref().or_else(own)
+        },
+        &settings,
+    )?;
+    for text in &findings {
         say(terminal, text);
     }
-    Ok(forbidden.is_empty())
+    for failure in &troubles {
+        tell(terminal, failure);
+    }
+    Ok(Ended { has_failed: !troubles.is_empty(), has_findings: !findings.is_empty() })
+}
+
+/// A failure with whose it is.
+fn of(shown: &str, failure: Failure) -> Failure {
+    Failure { message: format!("{shown}: {}", failure.message), ..failure }
+}
+
+/// What is wanted, with the Applications of sets in their places.
+fn applications(
+    terminal: &Terminal,
+    parsed: &Parsed,
+    wanted: Vec<Wanted>,
+    troubles: &mut Vec<Failure>,
+    generate: &dyn Fn(&Value) -> Result<Vec<Application>, Problem>,
+) -> Result<Vec<Wanted>, Failure> {
+    let mut found = Vec::new();
+    for one in wanted {
+        let Wanted::Set { shown, document } = one else {
+            found.push(one);
+            continue;
+        };
+        match generate(&document) {
+            Ok(applications) if applications.is_empty() => {
+                say(terminal, &format!("Warning: {shown}: generates no Application"));
+            }
+            Ok(applications) => {
+                for app in applications {
+                    let mut job = Job::of(format!("{shown}: {}", app.metadata.name), app);
+                    targets::edit(&mut job, parsed)?;
+                    found.push(Wanted::Application(Box::new(job)));
+                }
+            }
+            Err(Problem::NotEvaluated(why)) => {
+                troubles.push(Failure::generic(format!("{shown}: not evaluated: {why}")));
+            }
+            Err(Problem::Failed(failure)) => troubles.push(of(&shown, failure)),
+        }
+    }
+    Ok(found)
+}
+
+/// What projects and schemas have to say.
+fn findings<'a>(
+    terminal: &Terminal,
+    parsed: &Parsed,
+    made: &[Made],
+    project_of: &dyn Fn(&Job) -> Option<&'a AppProject>,
+    settings: &Settings,
+) -> Result<Vec<String>, Failure> {
+    let mut found = Vec::new();
+    for Made { job, objects } in made {
+        if let Some(project) = project_of(job) {
+            let forbidden = told::forbidden(project, job, objects, settings);
+            found.extend(forbidden.into_iter().map(|text| format!("{}: {text}", job.shown)));
+        }
+    }
+    if parsed.is_on("schemas") {
+        let all = made
+            .iter()
+            .flat_map(|one| one.objects.iter().map(|object| (object, destination(parsed, &one.job))));
+        let report = schemas::check(all)?;
+        found.extend(report.problems);
+        for kind in report.unknown {
+            say(terminal, &format!("Warning: {kind} was not checked: there is no schema of it here"));
+        }
+    }
+    Ok(found)
+}
+
+/// Marks the objects of an application, where they are to be marked.
+fn stamped(
+    parsed: &Parsed,
+    stamp: Option<&TrackingSettings>,
+    job: Job,
+    mut objects: Vec<Value>,
+) -> Result<Made, Failure> {
+    if let Some(stamp) = stamp {
+        let named = parsed.is_set("name") || parsed.is_set("app-name");
+        let name = if named { given_name(parsed) } else { &job.name };
+        let instance = stamp.instance_name(&job.app_namespace, name);
+        for object in &mut objects {
+            stamp
+                .stamp(object, &instance, destination(parsed, &job))
+                .map_err(|error| Failure::generic(error.to_string()))?;
+        }
+    }
+    Ok(Made { job, objects })
 }
 
 /// What objects are marked with, if they are.
@@ -179,8 +347,8 @@ fn tracking(parsed: &Parsed, cm: &BTreeMap<String, String>) -> Result<Option<Tra
         return Ok(None);
     }
     let method = TrackingMethod::parse(text).ok_or_else(|| {
-        Failure::fatal(format!(
-            "--tracking is {text:?}; it can be annotation, label, annotation+label or none"
+        Failure::generic(format!(
+            "--tracking is {text:?}; it can be annotation, label, annotation+label, hash, annotation+hash or none"
         ))
     })?;
     Ok(Some(TrackingSettings::from_settings(cm, "argocd").with_method(method)))
@@ -216,72 +384,24 @@ fn render_one(
     let context = context.with_settings(settings);
     let read = Arc::new(Mutex::new(BTreeSet::new()));
     let tree = |url: &str| {
-        let tree = repositories.tree(url)?;
-        let id =
-            if parsed.is_set("revision") { parsed.text("revision").to_owned() } else { tree.id().to_owned() };
+        let (tree, id) = repositories.tree(url)?;
         let noted: Arc<dyn Tree> = Arc::new(Noted::new(tree, Arc::clone(&read)));
         Ok((noted, id))
     };
     let results = eval::manifests(job.sources(), &context, &Budget::default(), tree)
-        .map_err(|error| Failure::fatal(error.message))?;
+        .map_err(|error| Failure::generic(error.message))?;
     if parsed.is_on("explain") {
+        let mut text = String::new();
         for (source, result) in job.sources().iter().zip(&results) {
             let SourceResult { source_type, objects, .. } = result;
-            let text = told::explanation(job, source, (source_type, objects.len()), &read.lock());
-            for line in text.lines() {
-                say(terminal, line);
-            }
+            text.push_str(&told::explanation(job, source, (source_type, objects.len())));
+        }
+        text.push_str(&told::files(&read.lock()));
+        for line in text.lines() {
+            say(terminal, line);
         }
     }
     Ok(results.into_iter().flat_map(|result| result.objects).collect())
-}
-
-/// Prints or writes manifests.
-fn show(terminal: &Terminal, parsed: &Parsed, objects: &[Value]) -> Result<(), Failure> {
-    let output = parsed.text("output");
-    let format = machine_format(output).ok_or_else(|| unknown_format(output))?;
-    if parsed.is_on("check") {
-        return Ok(());
-    }
-    let directory = parsed.text("split");
-    if !directory.is_empty() {
-        return split(Path::new(directory), objects, format);
-    }
-    match format {
-        Format::Json => terminal.data(&print(&objects.to_vec().into(), format)?),
-        Format::Yaml => {
-            let mut text = String::new();
-            for object in objects {
-                text.push_str("---\n");
-                text.push_str(&print(object, format)?);
-            }
-            terminal.data(&text);
-        }
-    }
-    Ok(())
-}
-
-/// One file for each object, in their order.
-fn split(directory: &Path, objects: &[Value], format: Format) -> Result<(), Failure> {
-    let failed = |path: &Path, error: std::io::Error| Failure::fatal(format!("{}: {error}", path.display()));
-    std::fs::create_dir_all(directory).map_err(|error| failed(directory, error))?;
-    let end = match format {
-        Format::Json => "json",
-        Format::Yaml => "yaml",
-    };
-    let digits = objects.len().to_string().len();
-    for (number, object) in objects.iter().enumerate() {
-        let kind = object.get("kind").and_then(Value::as_str).unwrap_or_default().to_lowercase();
-        let parts = [kind.as_str(), access::namespace(object), access::name(object)];
-        let name = parts.into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join("-");
-        // Names of objects are no paths.
-        let name: String =
-            name.chars().map(|c| if c.is_alphanumeric() || "-._".contains(c) { c } else { '-' }).collect();
-        let name: String = name.chars().take(150).collect();
-        let path = directory.join(format!("{:0digits$}-{name}.{end}", number + 1));
-        std::fs::write(&path, print(object, format)?).map_err(|error| failed(&path, error))?;
-    }
-    Ok(())
 }
 
 #[cfg(test)]

@@ -186,7 +186,20 @@ pub(crate) fn run_command<V: Copy>(
     }
 }
 
-fn execute(command: impl Future<Output = Result<Ended, Failure>>) -> Result<Ended, Failure> {
+/// Reads what the environment gives for flags, and runs something that may need an installation. `--namespace` is
+/// not that of the settings.
+pub(crate) fn within<T>(
+    terminal: &Terminal,
+    flags: &mut Parsed,
+    work: impl AsyncFnOnce(&Session<'_>) -> Result<T, Failure>,
+) -> Result<T, Failure> {
+    global::supply(flags, terminal)?;
+    let style = global::style(flags, terminal);
+    execute(work(&Session { terminal, flags, style, has_namespace: false }))
+}
+
+/// Waits for something, until a signal to stop comes.
+pub(crate) fn execute<T>(command: impl Future<Output = Result<T, Failure>>) -> Result<T, Failure> {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()

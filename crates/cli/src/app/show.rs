@@ -310,7 +310,7 @@ pub(super) fn plan(app: &Application, flags: &Parsed) -> Result<RenderPlan, Fail
 }
 
 /// The revisions of the last comparison, where it was about the present sources.
-fn compared_revisions(app: &Application) -> Vec<String> {
+pub(crate) fn compared_revisions(app: &Application) -> Vec<String> {
     let sync = &app.status.sync;
     let is_current = if app.is_multi_source() {
         sync.compared_to.sources == app.spec.sources

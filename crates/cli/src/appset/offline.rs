@@ -127,12 +127,20 @@ fn ended(validates: bool, validation: &Validation) -> Ended {
 
 /// The description, and where its paths begin.
 async fn inputs_of(path: &str) -> Result<(Value, PathBuf), Failure> {
+    if path.is_empty() { read_inputs(path) } else { inputs_in(path, &read_input(path).await?) }
+}
+
+/// The same, from a file.
+pub(crate) fn read_inputs(path: &str) -> Result<(Value, PathBuf), Failure> {
     if path.is_empty() {
         return Ok((Value::Object(serde_json::Map::new()), PathBuf::new()));
     }
+    inputs_in(path, &read_file(path)?)
+}
+
+fn inputs_in(path: &str, text: &str) -> Result<(Value, PathBuf), Failure> {
     let failed = |why: &dyn std::fmt::Display| Failure::generic(format!("--inputs {path}: {why}"));
-    let text = read_input(path).await?;
-    let documents = yaml::parse_documents(&text, Dialect::Sigs, &Limits::default());
+    let documents = yaml::parse_documents(text, Dialect::Sigs, &Limits::default());
     let mut documents = documents.map_err(|error| failed(&error))?;
     documents.retain(|document| !document.is_null());
     match (documents.pop(), documents.len()) {

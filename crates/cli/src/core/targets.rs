@@ -18,7 +18,7 @@ use tiphys_engine::diff::{DiffOptions, DiffSettings, diff};
 use tiphys_engine::mask::SecretMask;
 use tiphys_engine::normalize::IgnoreRules;
 use tiphys_engine::seen::Seen;
-use tiphys_engine::tracking::Ownership;
+use tiphys_engine::tracking::{Ownership, TrackingMethod};
 use tiphys_object::{GroupKind, Object, ResourceKey, access};
 use tiphys_plugin::PluginOptions;
 use tiphys_policy::signature::Verdict;
@@ -56,6 +56,38 @@ pub(crate) enum RenderPlan {
         /// The source's directory inside it.
         path: String,
     },
+}
+
+/// Files that stand for those of a repository, and what their revision is called.
+pub(crate) type StandIn<'a> = dyn Fn(&str) -> Option<(Arc<dyn Tree>, String)> + Sync + 'a;
+
+/// What stands for parts of an installation while something is rendered that is not what would be applied (CLI-1030).
+pub(crate) struct Instead<'a> {
+    /// What stands for a repository, by its URL.
+    pub(crate) directory: &'a StandIn<'a>,
+    /// Version of Kubernetes; that of the destination when empty.
+    pub(crate) kube_version: &'a str,
+    /// What the cluster serves; what the destination does when empty.
+    pub(crate) api_versions: &'a [String],
+    /// How objects are marked.
+    pub(crate) marks: Marks,
+}
+
+/// How objects are marked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Marks {
+    /// As the installation does.
+    Own,
+    /// In this way.
+    Method(TrackingMethod),
+    /// Not at all.
+    Nothing,
+}
+
+impl Instead<'_> {
+    /// Nothing stands for anything.
+    pub(crate) const NOTHING: Self =
+        Instead { directory: &|_| None, kube_version: "", api_versions: &[], marks: Marks::Own };
 }
 
 /// The objects of an application, marked as its own (TRK-82).
@@ -124,17 +156,39 @@ impl Core {
         wanted: &RenderPlan,
         terminal: &Terminal,
     ) -> Result<Rendered, Failure> {
+        self.render_instead(app, world, (wanted, &Instead::NOTHING), terminal).await
+    }
+
+    /// The same, with what stands for parts of the installation.
+    pub(crate) async fn render_instead(
+        &self,
+        app: &Application,
+        world: &World,
+        (wanted, instead): (&RenderPlan, &Instead<'_>),
+        terminal: &Terminal,
+    ) -> Result<Rendered, Failure> {
         let destination = Destination::of(app, self, world).await?;
         let namespace =
             if app.metadata.namespace.is_empty() { &self.namespace } else { &app.metadata.namespace };
-        let tracking = world.tracking_of(app);
+        let tracking = match instead.marks {
+            Marks::Method(method) => world.tracking_of(app).with_method(method),
+            Marks::Own | Marks::Nothing => world.tracking_of(app),
+        };
         let instance = tracking.instance_name(namespace, &app.metadata.name);
         let kinds = &destination.kinds;
+        let kube_version = match instead.kube_version {
+            "" => kinds.server_version(),
+            given => given,
+        };
+        let api_versions = match instead.api_versions {
+            [] => kinds.api_versions(),
+            given => given.to_vec(),
+        };
         let context = RenderContext {
             instance_name: instance.to_string(),
             destination_namespace: app.spec.destination.namespace.clone(),
             project: app.project().to_owned(),
-            cluster: ClusterFacts::new(kinds.server_version(), kinds.api_versions()),
+            cluster: ClusterFacts::new(kube_version, api_versions),
             ..RenderContext::default()
         };
         let sources = app.sources().to_vec();
@@ -163,27 +217,32 @@ impl Core {
                 let planned =
                     plan(&sources, revisions).map_err(|error| Failure::generic(error.to_string()))?;
                 let mut resolved = Vec::with_capacity(planned.len());
-                for one in planned {
-                    let (repository, revision) = subject.resolve(&one, &origins.sources).await?;
-                    resolved.push((one, repository, revision));
+                for planned in planned {
+                    let place = match (instead.directory)(&planned.source.repo_url) {
+                        Some((tree, revision)) => Place::Directory(tree, revision),
+                        None => subject.resolve(&planned, &origins.sources).await?,
+                    };
+                    resolved.push(Resolved { planned, place });
                 }
-                for (one, repository, revision) in &resolved {
-                    if one.purpose == Purpose::Revision {
+                for one in &resolved {
+                    if one.planned.purpose == Purpose::Revision {
                         continue;
                     }
-                    let tree = tree_of(one, repository, revision, &origins.sources).await?;
-                    let request = subject.context.request(one.source, revision);
-                    let mut objects =
-                        subject.run(request, tree, one.source, &resolved, &origins.sources).await?;
+                    let tree = one.tree(&origins.sources).await?;
+                    let source = one.planned.source;
+                    let request = subject.context.request(source, one.revision());
+                    let mut objects = subject.run(request, tree, source, &resolved, &origins.sources).await?;
                     values.append(&mut objects);
                 }
             }
         }
         let mut objects = Vec::with_capacity(values.len());
         for mut value in values {
-            tracking
-                .stamp(&mut value, &instance, &app.spec.destination.namespace)
-                .map_err(|error| Failure::generic(error.to_string()))?;
+            if instead.marks != Marks::Nothing {
+                tracking
+                    .stamp(&mut value, &instance, &app.spec.destination.namespace)
+                    .map_err(|error| Failure::generic(error.to_string()))?;
+            }
             let object = Object::from_value(&value).map_err(|error| Failure::generic(error.to_string()))?;
             objects.push(Arc::new(object));
         }
@@ -314,19 +373,50 @@ struct Subject<'a> {
     terminal: &'a Terminal,
 }
 
-/// A source with what it means now.
-type Resolved<'a> = (PlannedSource<'a>, Repository, String);
+/// A source with where its files are.
+struct Resolved<'a> {
+    planned: PlannedSource<'a>,
+    place: Place,
+}
+
+/// Where the files of a source are.
+enum Place {
+    /// In a repository, at a revision.
+    Repository(Box<Repository>, String),
+    /// In a directory that stands for one.
+    Directory(Arc<dyn Tree>, String),
+}
+
+impl Resolved<'_> {
+    fn revision(&self) -> &str {
+        match &self.place {
+            Place::Repository(_, revision) | Place::Directory(_, revision) => revision,
+        }
+    }
+
+    async fn tree(&self, sources: &Sources) -> Result<Arc<dyn Tree>, Failure> {
+        let (repository, revision) = match &self.place {
+            Place::Repository(repository, revision) => (repository, revision),
+            Place::Directory(tree, _) => return Ok(Arc::clone(tree)),
+        };
+        let tree = match self.planned.content {
+            Content::Git => sources.tree(repository, revision).await,
+            Content::Chart => {
+                let chart = &self.planned.source.chart;
+                sources.chart(repository, chart, revision, false).await.map(|chart| chart.tree)
+            }
+            Content::Oci => sources.artifact(repository, revision, false).await,
+        };
+        tree.map_err(|error| failed(&error))
+    }
+}
 
 fn failed(error: &(dyn std::error::Error + 'static)) -> Failure {
     Failure::status("Unknown", error_chain(error))
 }
 
 impl Subject<'_> {
-    async fn resolve(
-        &self,
-        planned: &PlannedSource<'_>,
-        sources: &Sources,
-    ) -> Result<(Repository, String), Failure> {
+    async fn resolve(&self, planned: &PlannedSource<'_>, sources: &Sources) -> Result<Place, Failure> {
         let PlannedSource { source, revision, content, .. } = *planned;
         let project = self.world.project(self.app)?;
         if let Some(why) = self.world.repository_refusal(project, &source.repo_url) {
@@ -345,7 +435,7 @@ impl Subject<'_> {
                 .await
                 .map_err(|error| failed(&error))?,
         };
-        Ok((repository, revision))
+        Ok(Place::Repository(Box::new(repository), revision))
     }
 
     /// The commit of a source, signed as the project wants it.
@@ -422,11 +512,11 @@ impl Subject<'_> {
             };
             for need in conversation.wanted(needs).map_err(refused)? {
                 let referred = match &need {
-                    Need::Ref { name } => all.iter().find(|(other, ..)| other.source.r#ref == *name),
+                    Need::Ref { name } => all.iter().find(|other| other.planned.source.r#ref == *name),
                     _ => None,
                 };
-                let supply = if let Some((other, repository, revision)) = referred {
-                    Supply::tree(tree_of(other, repository, revision, sources).await?)
+                let supply = if let Some(other) = referred {
+                    Supply::tree(other.tree(sources).await?)
                 } else {
                     let fetcher = Fetcher {
                         installation: self.world,
@@ -449,22 +539,6 @@ fn chance(bytes: &mut [u8]) {
     if aws_lc_rs::rand::fill(bytes).is_err() {
         bytes.fill(0);
     }
-}
-
-async fn tree_of(
-    planned: &PlannedSource<'_>,
-    repository: &Repository,
-    revision: &str,
-    sources: &Sources,
-) -> Result<Arc<dyn Tree>, Failure> {
-    let tree = match planned.content {
-        Content::Git => sources.tree(repository, revision).await,
-        Content::Chart => {
-            sources.chart(repository, &planned.source.chart, revision, false).await.map(|chart| chart.tree)
-        }
-        Content::Oci => sources.artifact(repository, revision, false).await,
-    };
-    tree.map_err(|error| failed(&error))
 }
 
 fn scope(destination: &Destination, kind: &GroupKind) -> Option<Scope> {

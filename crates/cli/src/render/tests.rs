@@ -30,7 +30,7 @@ fn checkout() -> TempDir {
     write("values/prod.yaml", "a: 2\n");
     write(
         "apps.yaml",
-        "apiVersion: argoproj.io/v1alpha1\nkind: Application\nmetadata: {name: one, namespace: argocd}\nspec:\n  project: shop\n  source: {repoURL: https://git.example/r, path: plain}\n  destination: {server: https://k, namespace: web}\n---\napiVersion: argoproj.io/v1alpha1\nkind: AppProject\nmetadata: {name: shop}\n---\napiVersion: argoproj.io/v1alpha1\nkind: Application\nmetadata: {name: two, namespace: argocd}\nspec:\n  source: {repoURL: https://git.example/r, path: chart}\n  destination: {server: https://k, namespace: web}\n",
+        "apiVersion: argoproj.io/v1alpha1\nkind: Application\nmetadata: {name: one, namespace: argocd}\nspec:\n  project: shop\n  source: {repoURL: https://git.example/r, path: plain}\n  destination: {server: https://k, namespace: web}\n---\napiVersion: argoproj.io/v1alpha1\nkind: AppProject\nmetadata: {name: shop}\nspec:\n  sourceRepos: ['*']\n  destinations: [{server: '*', namespace: '*'}]\n---\napiVersion: argoproj.io/v1alpha1\nkind: Application\nmetadata: {name: two, namespace: argocd}\nspec:\n  source: {repoURL: https://git.example/r, path: chart}\n  destination: {server: https://k, namespace: web}\n",
     );
     write(
         "project.yaml",
@@ -63,7 +63,7 @@ fn cli_1030_a_directory_is_rendered_as_what_it_is() {
     assert!(code == 0 && out.contains("name: shop") && out.contains("a: \"3\""), "{out}");
     assert!(out.contains("argocd.argoproj.io/tracking-id: shop:/ConfigMap:"), "{out}");
     let (code, _, err) = called(folder.path(), &["@none"]);
-    assert!(code == 1 && err.contains("no such file or directory"), "{err}");
+    assert!(code == 20 && err.contains("no such file or directory"), "{err}");
 }
 
 #[test]
@@ -72,11 +72,13 @@ fn cli_1030_applications_of_a_file_are_rendered_from_a_checkout() {
     let (code, out, err) = called(folder.path(), &["@apps.yaml", "--repo-root", "@"]);
     assert!(code == 0 && out.contains("name: x") && out.contains("name: two"), "{out}{err}");
     let (code, _, err) = called(folder.path(), &["@apps.yaml"]);
-    assert!(code == 1 && err.contains("give one with --repo URL=DIR or --repo-root DIR"), "{err}");
+    assert!(code == 20 && err.contains("give one with --repo URL=DIR or --repo-root DIR"), "{err}");
     let (code, out, _) = called(folder.path(), &["@apps.yaml", "--repo-root", "@", "--check"]);
     assert_eq!((code, out.as_str()), (0, ""));
     let (code, _, err) = called(folder.path(), &["app/web"]);
-    assert!(code == 1 && err.contains("live Applications are not rendered here"), "{err}");
+    assert!(code == 20 && err.contains("Argo CD server address unspecified"), "{err}");
+    let (code, _, err) = called(folder.path(), &["@apps.yaml", "--repo-root", "@", "--values", "none.yaml"]);
+    assert!(code == 20 && err.contains("two: ") && err.contains("none.yaml"), "{err}");
     for flag in ["--sync-policy=auto", "--env=x", "--dest-server=x"] {
         let (code, _, err) = called(folder.path(), &["@plain", flag]);
         assert!(code == 2 && err.contains("unknown flag"), "{err}");
@@ -95,7 +97,10 @@ fn cli_1030_what_was_read_and_what_a_project_forbids_are_told() {
     let (code, _, err) =
         called(folder.path(), &["@apps.yaml", "--repo-root", "@", "--check", "--policy", "@project.yaml"]);
     let refused = "r: resource rbac.authorization.k8s.io:ClusterRole is not permitted in project shop";
-    assert_eq!((code, err.trim()), (1, refused));
+    assert_eq!(
+        (code, err.trim()),
+        (1, format!("{}/apps.yaml: one: {refused}", folder.path().display()).as_str())
+    );
 }
 
 #[test]

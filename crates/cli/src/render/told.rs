@@ -63,12 +63,7 @@ impl Tree for Noted {
 }
 
 /// How one source became manifests.
-pub(super) fn explanation(
-    job: &Job,
-    source: &ApplicationSource,
-    (kind, objects): (&str, usize),
-    read: &BTreeSet<TreePath>,
-) -> String {
+pub(super) fn explanation(job: &Job, source: &ApplicationSource, (kind, objects): (&str, usize)) -> String {
     let mut text = format!("{}: {}\n", job.shown, if kind.is_empty() { "only referenced" } else { kind });
     // Writing to a string cannot fail.
     let mut line = |name: &str, value: &str| {
@@ -95,13 +90,20 @@ pub(super) fn explanation(
             line("image", image);
         }
     }
+    line("objects", &objects.to_string());
+    text
+}
+
+/// The files that an application's sources were made from. Sources may read each other's, so they are told together.
+pub(super) fn files(read: &BTreeSet<TreePath>) -> String {
+    let mut text = String::new();
     for path in read.iter().take(FILES_SHOWN) {
-        line("read", path.as_str());
+        // Writing to a string cannot fail.
+        let _written = writeln!(text, "  read: {}", path.as_str());
     }
     if read.len() > FILES_SHOWN {
-        line("read", &format!("{} more files", read.len() - FILES_SHOWN));
+        let _written = writeln!(text, "  read: {} more files", read.len() - FILES_SHOWN);
     }
-    line("objects", &objects.to_string());
     text
 }
 
@@ -113,15 +115,19 @@ pub(super) fn forbidden(
     settings: &Settings,
 ) -> Vec<String> {
     let matching = settings.project_matching();
-    let mut found: Vec<String> = job
-        .sources()
+    // A directory is in no repository, and goes nowhere that anybody named.
+    let sources = if job.is_directory() { &[] } else { job.sources() };
+    let mut found: Vec<String> = sources
         .iter()
         .filter_map(|source| source_permitted(project, &source.repo_url, matching).message)
         .collect();
     let destination = &job.spec.destination;
     let target = |namespace| Target { server: &destination.server, name: &destination.name, namespace };
     let own = &destination.namespace;
-    found.extend(destination_permitted(project, target(own), Ok(&[]), matching).message);
+    let goes_somewhere = !destination.server.is_empty() || !destination.name.is_empty();
+    if goes_somewhere {
+        found.extend(destination_permitted(project, target(own), Ok(&[]), matching).message);
+    }
     for object in objects {
         let gvk = Gvk::of(object);
         let name = access::name(object);
@@ -131,7 +137,7 @@ pub(super) fn forbidden(
         let namespaced = scope.map_or(!namespace.is_empty(), |scope| scope == Scope::Namespaced);
         let resource = Resource { group: &gvk.group, kind: &gvk.kind, name, namespaced };
         found.extend(resource_permitted(project, resource).message.map(|text| format!("{name}: {text}")));
-        if namespaced && !namespace.is_empty() && namespace != own.as_str() {
+        if goes_somewhere && namespaced && !namespace.is_empty() && namespace != own.as_str() {
             let refused = destination_permitted(project, target(namespace), Ok(&[]), matching).message;
             found.extend(refused.map(|text| format!("{}/{name}: {text}", gvk.kind)));
         }
@@ -142,7 +148,7 @@ pub(super) fn forbidden(
 /// The project of a file.
 pub(super) fn read_project(path: &str) -> Result<AppProject, Failure> {
     let limits = tiphys_go::yaml::Limits { bytes_max: 64 << 20, depth_max: tiphys_go::nesting::DEPTH_MAX };
-    let failed = |error: &dyn std::fmt::Display| Failure::fatal(format!("{path}: {error}"));
+    let failed = |error: &dyn std::fmt::Display| Failure::generic(format!("{path}: {error}"));
     let value = tiphys_go::yaml::parse(&read_file(path)?, tiphys_go::yaml::Dialect::Sigs, &limits)
         .map_err(|error| failed(&error))?
         .unwrap_or_default();

@@ -125,8 +125,8 @@ impl Embedded {
     pub(super) fn run_with(&self, env: &[(&str, &str)], args: &[&str]) -> (String, String, u8) {
         let mut all = args.to_vec();
         all.extend(["--core", "--kubeconfig", &self.kubeconfig]);
-        // These two have another `--namespace`, and find the installation by themselves.
-        if !matches!(args, ["cluster", "add" | "set", ..]) {
+        // These have another `--namespace`, and find the installation by themselves.
+        if !matches!(args, ["cluster", "add" | "set", ..] | ["render", ..]) {
             all.extend(["-n", NAMESPACE]);
         }
         let path = std::env::var_os("PATH").unwrap_or_default().into_string().unwrap();

@@ -10,5 +10,6 @@ mod offline;
 mod pages;
 mod rbac;
 mod rehearse;
+mod render;
 mod scripts;
 mod simulate;
