@@ -250,6 +250,11 @@ impl Catalog {
         self.state.read().entries.get(key).map(Arc::clone)
     }
 
+    /// Whether there is an application that cannot be read.
+    pub(crate) fn is_unreadable(&self, key: &AppKey) -> bool {
+        self.state.read().unreadable.contains_key(key)
+    }
+
     /// All applications.
     pub fn snapshot(&self) -> Snapshot {
         let state = self.state.read();

@@ -1,7 +1,7 @@
 //! One HTTP request: where it goes, and what it may do there (API-1..20).
 
 pub mod body;
-mod compress;
+pub(crate) mod compress;
 pub mod cookie;
 mod download;
 mod front;
@@ -23,4 +23,16 @@ pub fn plain(status: StatusCode, text: &'static str) -> Response<Body> {
     headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("text/plain; charset=utf-8"));
     headers.insert(header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
     response
+}
+
+/// A DNS subdomain, as most objects of Kubernetes are named.
+pub(crate) fn is_resource_name(text: &str) -> bool {
+    let is_inner = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit();
+    text.len() <= 253
+        && !text.is_empty()
+        && text.split('.').all(|label| {
+            label.bytes().all(|byte| is_inner(byte) || byte == b'-')
+                && label.bytes().next().is_some_and(is_inner)
+                && label.bytes().next_back().is_some_and(is_inner)
+        })
 }

@@ -16,6 +16,7 @@ pub mod http;
 pub mod identity;
 pub mod listen;
 pub mod live;
+pub mod pages;
 pub mod process;
 pub mod services;
 pub mod session;

@@ -3,12 +3,14 @@
 //! The port is open from the beginning; calls are answered when the installation is known.
 
 use std::collections::BTreeMap;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
 use arc_swap::{ArcSwap, ArcSwapOption};
 use futures::FutureExt as _;
 use futures::future::BoxFuture;
+use http::StatusCode;
 use jiff::SignedDuration;
 use rustls::ServerConfig;
 use tiphys_api::Settings;
@@ -27,11 +29,12 @@ use crate::call::{Admitted, Api, Head, Reply, Requests, Status};
 use crate::catalog::Catalog;
 use crate::follow::{FollowError, Following, Home};
 use crate::http::cookie::Cookies;
-use crate::http::{Bounds, Front, FrontOptions, Handler};
+use crate::http::{Bounds, Front, FrontOptions, Handler, plain};
 use crate::identity::Identity;
 use crate::listen::Listener;
 use crate::listen::tls::{TlsOptions, TlsVersion};
 use crate::live::Live;
+use crate::pages::{Pages, PagesOptions};
 use crate::services::audit::{Recorder, write};
 use crate::services::{Build, Parts, Services};
 use crate::session::Sessions;
@@ -68,6 +71,8 @@ pub struct ServerOptions {
     pub may_write: bool,
     /// Whether the port speaks plain text even where there is a certificate.
     pub insecure: bool,
+    /// Where scripts are that extend the web interface (API-17).
+    pub extensions: Option<PathBuf>,
 }
 
 /// Why a server cannot be started.
@@ -106,10 +111,10 @@ impl std::fmt::Debug for Server {
 /// Answers that are no calls of the API.
 #[derive(Clone)]
 pub struct Others {
-    /// Those to paths below `/api/`, which calls would otherwise take.
+    /// Those to one path each.
     pub at: Vec<(&'static str, Handler)>,
-    /// Everything else.
-    pub rest: Handler,
+    /// Those to everything below a path.
+    pub below: Vec<(&'static str, Handler)>,
 }
 
 impl std::fmt::Debug for Others {
@@ -192,6 +197,8 @@ impl Server {
         tracker.spawn(cancel.clone().run_until_cancelled_owned(writing));
         let is_insecure = options.insecure || is_on(&settings, "server.insecure", "ARGOCD_SERVER_INSECURE");
         let (in_and_out, doors, clock) = (Arc::clone(&sessions), Arc::clone(&world), options.clock.clone());
+        let (version, extensions) = (options.build.version.clone(), options.extensions);
+        let shown = Arc::clone(&catalog);
         let services = Services::new(Parts {
             world: Arc::clone(&world),
             sessions,
@@ -215,6 +222,11 @@ impl Server {
         }
         let is_secure = self.tls.load().is_some();
         let options = front_options(&settings, is_secure);
+        let base = options.cookies.base().to_owned();
+        let pages = PagesOptions::read(&settings, &base);
+        let pages = pages.map_err(|error| ServerError::Setting(error.to_string()))?;
+        let pages = PagesOptions { gzip: options.gzip, version, extensions, ..pages };
+        let pages = Pages { options: pages, world, catalog: shown };
         let door = Door {
             world: doors,
             sessions: in_and_out,
@@ -223,7 +235,7 @@ impl Server {
             clock,
         };
         let front = front(Arc::new(services), options, &self.others, &self.stopping);
-        self.front.store(Arc::new(door.on(front)));
+        self.front.store(Arc::new(pages.on(door.on(front))));
         Ok(())
     }
 
@@ -239,11 +251,15 @@ impl Server {
 }
 
 fn front(api: Arc<dyn Api>, options: FrontOptions, others: &Others, stopping: &CancellationToken) -> Front {
-    let front = Front::new(api, options, stopping.clone()).otherwise(Arc::clone(&others.rest));
-    others.at.iter().fold(front, |front, (path, handler)| front.at(path, Arc::clone(handler)))
+    let front = Front::new(api, options, stopping.clone()).otherwise(Arc::new(|_| {
+        async { plain(StatusCode::SERVICE_UNAVAILABLE, "the server is starting\n") }.boxed()
+    }));
+    let front = others.at.iter().fold(front, |front, (path, handler)| front.at(path, Arc::clone(handler)));
+    others.below.iter().fold(front, |front, (path, handler)| front.below(path, Arc::clone(handler)))
 }
 
-fn is_on(settings: &Settings, key: &str, variable: &str) -> bool {
+/// A switch of the parameters that is off unless it is on.
+pub(crate) fn is_on(settings: &Settings, key: &str, variable: &str) -> bool {
     matches!(settings.param(key, variable), Some("1" | "t" | "T" | "TRUE" | "true" | "True"))
 }
 

@@ -1,6 +1,7 @@
 //! The API server beside a controller: what it asks of it, and the one port that both answer on.
 
 use std::collections::BTreeMap;
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use axum::Router;
@@ -210,10 +211,12 @@ impl Live for Shows {
     }
 }
 
-/// Opens an API server whose port answers everything else by a router. Webhooks are that router's, too.
-pub(crate) fn open(router: &Router) -> Server {
-    let rest = handler(router.clone());
-    Server::new(Others { at: vec![("/api/webhook", Arc::clone(&rest))], rest })
+/// Opens an API server on whose port a router answers, too: webhooks, health, metrics, and everything below some paths.
+pub(crate) fn open(router: &Router, below: &[&'static str]) -> Server {
+    let handler = handler(router.clone());
+    let with = |path: &&'static str| (*path, Arc::clone(&handler));
+    let at = ["/api/webhook", "/healthz", "/readyz", "/metrics"].iter().map(with).collect();
+    Server::new(Others { at, below: below.iter().map(with).collect() })
 }
 
 fn handler(router: Router) -> Handler {
@@ -242,6 +245,8 @@ pub(crate) struct Place {
     pub(crate) read_only: bool,
     /// Whether the port stays plain text.
     pub(crate) insecure: bool,
+    /// Where scripts are that extend the web interface.
+    pub(crate) extensions: Option<PathBuf>,
 }
 
 /// Answers calls beside a controller from now on.
@@ -267,6 +272,7 @@ pub(crate) async fn start(server: &Server, controller: &Controller, place: Place
         },
         may_write: !place.read_only,
         insecure: place.insecure,
+        extensions: place.extensions,
     };
     Ok(server.start(options).await?)
 }

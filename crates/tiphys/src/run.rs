@@ -22,6 +22,8 @@ use crate::api_server;
 const ROLES: [&str; 3] = ["controller", "repo", "server"];
 /// The reference's controller of `ApplicationSets`.
 const SET_CONTROLLER: &str = "argocd-applicationset-controller";
+/// Where extensions of the web interface are in a pod (API-17).
+const EXTENSIONS: &str = "/tmp/extensions";
 
 /// Keep clusters equal to what Git declares, in the foreground.
 #[derive(Parser, Debug)]
@@ -177,7 +179,7 @@ async fn main(run: Run, (metrics_port, with_api): (Option<u16>, bool)) -> anyhow
         .with_context(|| format!("cannot listen on {address}; choose another port with --port"))?;
     let mut servers = Vec::new();
     let api = if with_api {
-        let api = api_server::open(&tiphys_control::http::router(endpoints.clone()));
+        let api = api_server::open(&tiphys_control::http::router(endpoints.clone()), &[]);
         api.listen(listener);
         Some(api)
     } else {
@@ -216,6 +218,7 @@ async fn main(run: Run, (metrics_port, with_api): (Option<u16>, bool)) -> anyhow
             env: environment(&run),
             read_only: run.read_only,
             insecure: run.insecure,
+            extensions: Some(EXTENSIONS.into()),
         };
         // What runs in the clusters does not depend on who can ask about it.
         if let Err(error) = api_server::start(api, &controller, place).await {

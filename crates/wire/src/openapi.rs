@@ -165,6 +165,7 @@ fn query(
                 query(schema, schema.message(inner), &format!("{name}."), taken, depth - 1, parameters);
                 continue;
             }
+            (Arity::One, Kind::Message(inner)) if schema.message(inner).shape == Shape::Json => continue,
             (Arity::Many | Arity::Map, Kind::Message(_)) | (Arity::Map, _) => continue,
             (Arity::Many, kind) => {
                 json!({"type": "array", "items": self::kind(schema, kind), "collectionFormat": "multi"})
@@ -208,6 +209,38 @@ mod tests {
             &document["paths"]["/api/v1/applications/{application.metadata.name}"]["put"]["parameters"];
         assert_eq!(update[1]["schema"]["$ref"], "#/definitions/v1alpha1Application");
         assert!(!update.to_string().contains("application.spec"), "the body has it");
+    }
+
+    #[test]
+    fn api_9_requests_to_the_places_of_the_document_reach_their_methods() {
+        let document = document(schema(), "v1");
+        let mut ids = std::collections::BTreeSet::new();
+        for (path, verbs) in document["paths"].as_object().unwrap() {
+            // Names of parameters have no slash.
+            let pieces = path.split('/').map(|piece| {
+                let is_parameter = piece.starts_with('{');
+                assert!(!piece.contains('=') && is_parameter == piece.ends_with('}'), "{path}");
+                if is_parameter { "x" } else { piece }
+            });
+            let asked = pieces.collect::<Vec<_>>().join("/");
+            for (verb, operation) in verbs.as_object().unwrap() {
+                let id = operation["operationId"].as_str().unwrap();
+                let route = crate::rest::find(schema(), &verb.to_ascii_uppercase(), &asked).unwrap();
+                let name =
+                    format!("{}_{}", schema().service(route.method).name, schema().method(route.method).name);
+                let number = id.strip_prefix(&name).unwrap_or_else(|| panic!("{verb} {path}: {id}, {name}"));
+                assert!(number.is_empty() || number.parse::<u8>().is_ok(), "{id}");
+                assert!(ids.insert(id.to_owned()), "{id} is there twice");
+                let names: Vec<(&str, &str)> = operation["parameters"]
+                    .as_array()
+                    .unwrap()
+                    .iter()
+                    .map(|it| (it["in"].as_str().unwrap(), it["name"].as_str().unwrap()))
+                    .collect();
+                let distinct: std::collections::BTreeSet<_> = names.iter().collect();
+                assert_eq!(distinct.len(), names.len(), "{verb} {path}");
+            }
+        }
     }
 
     #[test]

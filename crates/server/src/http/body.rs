@@ -19,6 +19,8 @@ pub struct CutOff;
 /// A body that we answer with.
 pub type Body = UnsyncBoxBody<Bytes, CutOff>;
 
+/// Bytes of a file that are read at a time.
+const PIECE_BYTES: usize = 64 << 10;
 /// Time between two pieces of a body.
 const STALL_TIMEOUT: Duration = Duration::from_secs(30);
 
@@ -59,6 +61,41 @@ pub(crate) fn made(pieces: Pieces) -> Body {
 pub fn frames(frames: impl Stream<Item = Frame<Bytes>> + Send + 'static) -> Body {
     use futures::StreamExt as _;
     StreamBody::new(frames.map(Ok::<_, CutOff>)).boxed_unsync()
+}
+
+/// The first bytes of a file, read while they are sent where reading holds nobody up. A file that becomes shorter than
+/// that is cut off.
+pub(crate) fn file(file: std::fs::File, length: u64) -> Body {
+    let frames = futures::stream::unfold(Some((file, length)), |state| async move {
+        let (file, left) = state?;
+        if left == 0 {
+            return None;
+        }
+        let reading = tokio::task::spawn_blocking(move || piece(file, left));
+        match reading.await {
+            Ok(Ok((piece, file))) => {
+                let left = left.saturating_sub(piece.len() as u64);
+                Some((Ok(Frame::data(piece)), Some((file, left))))
+            }
+            Ok(Err(error)) => {
+                tracing::error!(%error, "a file is cut off");
+                Some((Err(CutOff), None))
+            }
+            Err(_ended) => Some((Err(CutOff), None)),
+        }
+    });
+    StreamBody::new(frames).boxed_unsync()
+}
+
+fn piece(mut file: std::fs::File, left: u64) -> std::io::Result<(Bytes, std::fs::File)> {
+    use std::io::Read as _;
+    let mut piece = vec![0; usize::try_from(left).unwrap_or(PIECE_BYTES).min(PIECE_BYTES)];
+    let read = file.read(&mut piece)?;
+    if read == 0 {
+        return Err(std::io::ErrorKind::UnexpectedEof.into());
+    }
+    piece.truncate(read);
+    Ok((piece.into(), file))
 }
 
 /// The next piece of a body that arrives; `None` at its end.

@@ -87,7 +87,11 @@ fn failed() -> Status {
     Status::internal("the answer cannot be packed")
 }
 
-fn packed(pieces: impl Iterator<Item = Result<Bytes, Status>>) -> Result<Bytes, Status> {
+/// Pieces, packed as one.
+///
+/// # Errors
+/// When a piece cannot be made.
+pub(crate) fn packed(pieces: impl Iterator<Item = Result<Bytes, Status>>) -> Result<Bytes, Status> {
     let mut encoder = GzEncoder::new(Vec::new(), Compression::fast());
     for piece in pieces {
         // Writing to memory does not fail.

@@ -10,8 +10,8 @@ use tiphys_wire::status::Code;
 use tokio_util::sync::CancellationToken;
 
 use super::body::{self, Body};
-use super::grpc;
 use super::invoke::Ending;
+use super::{grpc, is_resource_name};
 use crate::call::{Form, Message, Status};
 
 /// The lines of a log, without anything around them.
@@ -81,18 +81,6 @@ fn file_name(request: &Value) -> String {
         }
         _ => "log.log".to_owned(),
     }
-}
-
-/// A DNS subdomain.
-fn is_resource_name(text: &str) -> bool {
-    let is_inner = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit();
-    text.len() <= 253
-        && !text.is_empty()
-        && text.split('.').all(|label| {
-            label.bytes().all(|byte| is_inner(byte) || byte == b'-')
-                && label.bytes().next().is_some_and(is_inner)
-                && label.bytes().next_back().is_some_and(is_inner)
-        })
 }
 
 #[cfg(test)]

@@ -32,7 +32,7 @@ fn plugins(context: &Context<'_>) -> Result<Value, Status> {
     Ok(json!({"plugins": names}))
 }
 
-/// What there is. The terminal and badges are not offered, whatever is configured: nobody answers them.
+/// What there is. The terminal is not offered, whatever is configured: nobody answers it.
 fn get(context: &Context<'_>) -> Map<String, Value> {
     let world = &context.world;
     let settings = &world.installation.settings;
@@ -56,6 +56,8 @@ fn get(context: &Context<'_>) -> Map<String, Value> {
     // Where nobody knows who there is, nobody gets in.
     let has_logins = world.accounts().is_ok_and(|accounts| !accounts.has_no_logins());
     put("userLoginsDisabled", (!has_logins).into());
+    put("statusBadgeEnabled", crate::pages::has_badges(world).into());
+    put("statusBadgeRootUrl", set("statusbadge.url").into());
     put("uiCssURL", set("ui.cssurl").into());
     put("uiLoginButtonText", set("ui.loginButtonText").into());
     put("trackingMethod", settings.tracking_method().into());

@@ -9,7 +9,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
 use futures::FutureExt as _;
-use http::{HeaderMap, Method, Request};
+use http::{HeaderMap, HeaderValue, Method, Request};
 use http_body_util::BodyExt as _;
 use jiff::SignedDuration;
 use serde_json::{Map, Value, json};
@@ -20,6 +20,7 @@ use tiphys_server::follow::{Following, Home as Way};
 use tiphys_server::http::{Bounds, Front, FrontOptions};
 use tiphys_server::listen::Listener;
 use tiphys_server::live::Live;
+use tiphys_server::pages::{AssetOptions, Pages, PagesOptions};
 use tiphys_server::services::audit::{Recorder, write};
 use tiphys_server::services::{Build, Parts, Services};
 use tiphys_server::session::Sessions;
@@ -48,6 +49,7 @@ pub(crate) const BEGIN: &str = "2026-01-01T00:00:00Z";
 pub(crate) struct Setup {
     pub(crate) sim: Sim,
     without_authentication: bool,
+    pages: PagesOptions,
     live: Option<Arc<dyn Live>>,
     sources: Option<Sources>,
 }
@@ -59,6 +61,21 @@ pub(crate) struct Home {
     pub(crate) world: Arc<ArcSwap<World>>,
 }
 
+fn pages() -> PagesOptions {
+    PagesOptions {
+        gzip: true,
+        describes_api: true,
+        version: "0.1.0".to_owned(),
+        assets: AssetOptions {
+            directory: "/nowhere".into(),
+            base: String::new(),
+            frame_options: Some(HeaderValue::from_static("sameorigin")),
+            content_policy: Some(HeaderValue::from_static("frame-ancestors 'self';")),
+        },
+        extensions: None,
+    }
+}
+
 fn hash() -> String {
     bcrypt::hash_with_salt(PASSWORD, 4, [3; 16]).unwrap().to_string()
 }
@@ -68,7 +85,7 @@ impl Setup {
     pub(crate) fn new() -> Self {
         let clock = tiphys_sim::Clock::virtual_from(BEGIN.parse().unwrap());
         let sim = Sim::new(Options { clock, ..Options::default() }).unwrap();
-        let setup = Self { sim, without_authentication: false, live: None, sources: None };
+        let setup = Self { sim, without_authentication: false, pages: pages(), live: None, sources: None };
         for definition in tiphys_api::crd::manifests() {
             setup.ask(Method::POST, "/apis/apiextensions.k8s.io/v1/customresourcedefinitions", &definition);
         }
@@ -116,6 +133,12 @@ impl Setup {
         self
     }
 
+    /// With other pages for browsers.
+    pub(crate) fn pages(mut self, change: impl FnOnce(&mut PagesOptions)) -> Self {
+        change(&mut self.pages);
+        self
+    }
+
     pub(crate) fn live(self, live: Arc<dyn Live>) -> Self {
         Self { live: Some(live), ..self }
     }
@@ -160,6 +183,7 @@ impl Setup {
             root_path: String::new(),
             clock: clock.clone(),
         };
+        let pages = Pages { options: self.pages, world: Arc::clone(&world), catalog: Arc::clone(&catalog) };
         let services = Services::new(Parts {
             catalog: Arc::clone(&catalog),
             sets,
@@ -183,7 +207,8 @@ impl Setup {
         let bounds = Bounds { unknown_bytes_max: 1 << 20, ..Bounds::default() };
         let options = FrontOptions { bounds, ..options() };
         let stopping = cancel.clone();
-        let front = Arc::new(ArcSwap::from_pointee(door.on(Front::new(api, options, stopping.clone()))));
+        let front = door.on(Front::new(api, options, stopping.clone()));
+        let front = Arc::new(ArcSwap::from_pointee(pages.on(front)));
         let socket = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let listener = Listener::new(socket, front, Arc::new(ArcSwapOption::empty()), "");
         let address = listener.address().unwrap();

@@ -9,6 +9,7 @@ fn accounts() -> Setup {
     Setup::new()
         .config_map("argocd-cm", &[("accounts.kim", "login, apiKey"), ("accounts.bo", "login"), ("url", "https://x"),
             ("ui.bannercontent", "hello"), ("help.chatUrl", "https://chat"), ("statusbadge.enabled", "true"),
+            ("statusbadge.url", "https://badges"),
             ("resource.customizations.health.apps_Deployment", "return {}"),
             ("oidc.config", "name: SSO\nissuer: https://sso\nclientID: c\nclientSecret: hunter2\nrequestedScopes: [openid]\n")])
         .config_map("argocd-rbac-cm", &[("policy.csv", "p, boss, accounts, *, *, allow\ng, kim, role:none\n")])
@@ -58,7 +59,9 @@ async fn sec_33_who_is_not_known_sees_little() {
     assert_eq!(open["url"], "https://x");
     assert_eq!(open["help"], json!({"chatUrl": "https://chat", "chatText": "Chat now!"}));
     // What nobody answers yet is not offered.
-    for missing in ["dexConfig", "statusBadgeEnabled", "execEnabled"] {
+    assert_eq!(open["statusBadgeEnabled"], true, "API-213");
+    assert_eq!(open["statusBadgeRootUrl"], "https://badges");
+    for missing in ["dexConfig", "execEnabled"] {
         assert!(open.get(missing).is_none(), "{missing}");
     }
     assert_eq!(open["trackingMethod"], "annotation");

@@ -14,6 +14,7 @@ mod grpc;
 mod home;
 mod identity;
 mod listener;
+mod pages;
 mod previews;
 mod repositories;
 mod rest;

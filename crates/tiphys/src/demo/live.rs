@@ -7,7 +7,6 @@ use std::time::Duration;
 
 use anyhow::Context as _;
 use axum::Router;
-use axum::routing::get;
 use serde_json::{Value, json};
 use tiphys_api::settings::ClientLimits;
 use tiphys_cluster::{ApplyMethod, ApplyOptions, Connection, Discovery, Target, Writer};
@@ -39,9 +38,6 @@ const PATIENCE: Duration = Duration::from_mins(1);
 const STOP_TIMEOUT: Duration = Duration::from_secs(1);
 /// Interval at which the repository is looked at when nothing was announced.
 const POLL: &str = "10s";
-
-const FRONT: &str = "This is a Tiphys demo. There is no web interface yet; the API is at /api/v1, the \
-                     repository at /git/demo.git, metrics are at /metrics.\n";
 
 /// A running demo.
 pub(crate) struct Live {
@@ -127,6 +123,8 @@ impl Live {
             env: environment(),
             read_only: false,
             insecure: true,
+            // Where they are in a pod, anybody could put some here.
+            extensions: None,
         };
         api_server::start(&api, &controller, place).await?;
         let login = login(&writer, &url).await?;
@@ -235,11 +233,8 @@ async fn first_drift(running: Running, mut shown: watch::Receiver<All>) {
 
 /// One port for everything that speaks HTTP.
 fn serve(listener: TcpListener, endpoints: &Endpoints, server: &GitServer) -> Server {
-    let router = Router::new()
-        .route("/", get(async || FRONT))
-        .merge(tiphys_control::http::router(endpoints.clone()))
-        .merge(server.router());
-    let api = api_server::open(&router);
+    let router = Router::new().merge(tiphys_control::http::router(endpoints.clone())).merge(server.router());
+    let api = api_server::open(&router, &["/git/"]);
     api.listen(listener);
     api
 }
