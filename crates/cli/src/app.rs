@@ -9,6 +9,7 @@ mod delete;
 pub(crate) mod diff;
 pub(crate) mod filter;
 pub(crate) mod list;
+mod live_resources;
 mod modify;
 mod operation;
 mod resources;
@@ -25,11 +26,13 @@ mod waiting;
 use crate::command::Command;
 use crate::core::{AppName, Core, World};
 use crate::failure::Failure;
-use crate::flags::{Flag, Kind, flag};
+use crate::flags::{self, Flag, Kind, flag};
+use crate::global;
 use crate::session::{self, Group};
 use crate::terminal::Terminal;
 
 pub(crate) use crate::session::{Ended, OK, Session};
+pub(crate) use live_resources::live;
 pub(crate) use show::compared_revisions;
 
 const ABOUT: &str = "Manage applications";
@@ -43,13 +46,16 @@ enum Verb {
     ConfirmDeletion,
     Create,
     Delete,
+    DeleteResource,
     Diff,
     Get,
+    GetResource,
     History,
     List,
     Manifests,
     MigrateTracking,
     Patch,
+    PatchResource,
     Resources,
     Rollback,
     Selector,
@@ -95,6 +101,39 @@ static COMMANDS: &[Command<Verb>] = &[
     Command {
         usage_code: 2,
         ..command(Verb::Diff, "diff", "APPNAME", "Show what a sync would change", &[diff::FLAGS], ONE)
+    },
+    Command {
+        required: &["kind"],
+        ..command(
+            Verb::DeleteResource,
+            "delete-resource",
+            "APPNAME",
+            "Delete a live resource",
+            &[live_resources::DELETE_FLAGS],
+            ONE,
+        )
+    },
+    Command {
+        required: &["kind"],
+        ..command(
+            Verb::GetResource,
+            "get-resource",
+            "APPNAME",
+            "Show live resources",
+            &[live_resources::GET_FLAGS],
+            ONE,
+        )
+    },
+    Command {
+        required: &["kind", "patch"],
+        ..command(
+            Verb::PatchResource,
+            "patch-resource",
+            "APPNAME",
+            "Patch a live resource",
+            &[live_resources::PATCH_FLAGS],
+            ONE,
+        )
     },
     command(Verb::Get, "get", "APPNAME", "Get application details", &[show::GET_FLAGS], ONE),
     command(Verb::History, "history", "APPNAME", "Show deployment history", &[show::HISTORY_FLAGS], ONE),
@@ -175,12 +214,22 @@ impl Session<'_> {
     }
 }
 
-static GROUP: Group<Verb> =
-    Group { name: "app", about: ABOUT, commands: COMMANDS, groups: &[], bare_code: 1, aliases: &[] };
+static GROUP: Group<Verb> = Group {
+    name: "app",
+    about: ABOUT,
+    commands: COMMANDS,
+    groups: &[("actions", "Actions on resources")],
+    bare_code: 1,
+    aliases: &[],
+};
 
 /// Runs `app …` and says the exit code.
 pub(crate) fn run(terminal: &Terminal, args: Vec<String>) -> u8 {
-    session::run(terminal, args, &GROUP, perform)
+    let mut rest = args.clone();
+    match flags::take_word(&mut rest, global::WORD_TABLES).as_deref() {
+        Some("actions") => live_resources::actions(terminal, rest),
+        _ => session::run(terminal, args, &GROUP, perform),
+    }
 }
 
 async fn perform(session: &Session<'_>, verb: Verb) -> Result<Ended, Failure> {
@@ -188,13 +237,16 @@ async fn perform(session: &Session<'_>, verb: Verb) -> Result<Ended, Failure> {
         Verb::ConfirmDeletion => Box::pin(modify::confirm_deletion(session)).await,
         Verb::Create => Box::pin(create::create(session)).await,
         Verb::Delete => Box::pin(delete::delete(session)).await,
+        Verb::DeleteResource => Box::pin(live_resources::delete(session)).await,
         Verb::Diff => Box::pin(diff::run(session)).await,
         Verb::Get => Box::pin(show::get(session)).await,
+        Verb::GetResource => Box::pin(live_resources::get(session)).await,
         Verb::History => Box::pin(show::history(session)).await,
         Verb::List => Box::pin(show::list(session)).await,
         Verb::Manifests => Box::pin(show::manifests(session)).await,
         Verb::MigrateTracking => Box::pin(tracking::migrate(session)).await,
         Verb::Patch => Box::pin(modify::patch(session)).await,
+        Verb::PatchResource => Box::pin(live_resources::patch(session)).await,
         Verb::Resources => Box::pin(resources::resources(session)).await,
         Verb::Rollback => Box::pin(modify::rollback(session)).await,
         Verb::Selector => Box::pin(tracking::selector(session)).await,

@@ -39,7 +39,7 @@ use crate::failure::Failure;
 
 pub(crate) use destination::Destination;
 pub(crate) use generation::Outcome;
-pub(crate) use remote::Remote;
+pub(crate) use remote::{Live, Remote};
 pub(crate) use sets::StoredSet;
 pub(crate) use targets::{Difference, Instead, Marks, Origins, RenderPlan};
 pub(crate) use world::{Loaded, World};

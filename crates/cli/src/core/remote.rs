@@ -27,6 +27,16 @@ pub(crate) struct Remote {
     pub(super) settings: Value,
 }
 
+/// A live resource of an application.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Live {
+    pub(crate) group: String,
+    pub(crate) kind: String,
+    pub(crate) namespace: String,
+    pub(crate) name: String,
+    pub(crate) version: String,
+}
+
 /// A stream of the changes of one application.
 pub(crate) struct Stream {
     api: Arc<Api>,
@@ -52,6 +62,13 @@ impl Core {
         })
     }
 
+    /// The server, for what Kubernetes alone does not do.
+    pub(crate) fn by_server(&self) -> Result<&Remote, Failure> {
+        self.server().ok_or_else(|| {
+            Failure::fatal("this command asks a server").hint("`login SERVER`, and leave out `--core`")
+        })
+    }
+
     /// The server, where that is the way.
     pub(crate) fn server(&self) -> Option<&Remote> {
         match &self.way {
@@ -72,7 +89,7 @@ fn stored(mut value: Value) -> Result<Stored, Failure> {
 }
 
 /// Where an application is in the API.
-fn path<'a>(name: &'a AppName, more: &[&'a str]) -> Vec<&'a str> {
+fn path_of<'a>(name: &'a AppName, more: &[&'a str]) -> Vec<&'a str> {
     let mut path = vec!["api", "v1", "applications", name.name.as_str()];
     path.extend_from_slice(more);
     path
@@ -90,7 +107,7 @@ impl Remote {
         if body.is_none() {
             query.push(("appNamespace", &name.namespace));
         }
-        self.api.ask(&Ask { method: &method, path: &path(name, more), query: &query, body }).await
+        self.api.ask(&Ask { method: &method, path: &path_of(name, more), query: &query, body }).await
     }
 
     /// Reads an application that may not exist.
@@ -250,6 +267,82 @@ impl Remote {
                 .map_err(|_invalid| Failure::status("Internal", "the server sent a manifest that is no JSON"))
         };
         texts.iter().map(read).collect()
+    }
+
+    /// The live resources of an application.
+    pub(crate) async fn live(&self, name: &AppName) -> Result<Vec<Live>, Failure> {
+        Ok(self.managed_resources(name).await?.iter().filter_map(crate::app::live).collect())
+    }
+
+    async fn call_resource(
+        &self,
+        (method, more): (Method, &[&str]),
+        (name, live): (&AppName, &Live),
+        (query, body): (&[(&str, &str)], Option<&Value>),
+    ) -> Result<Value, Failure> {
+        let mut all = vec![
+            ("appNamespace", name.namespace.as_str()),
+            ("namespace", &live.namespace),
+            ("resourceName", &live.name),
+            ("version", &live.version),
+            ("kind", &live.kind),
+            ("group", &live.group),
+        ];
+        all.extend_from_slice(query);
+        let path: Vec<&str> = ["resource"].iter().chain(more).copied().collect();
+        self.api.ask(&Ask { method: &method, path: &path_of(name, &path), query: &all, body }).await
+    }
+
+    /// One live resource (API-139).
+    pub(crate) async fn resource(&self, name: &AppName, live: &Live) -> Result<Value, Failure> {
+        let answer = self.call_resource((Method::GET, &[]), (name, live), (&[], None)).await?;
+        serde_json::from_str(access::text(&answer, "manifest"))
+            .map_err(|_invalid| Failure::status("Internal", "the server sent a resource that is no JSON"))
+    }
+
+    /// Patches one live resource (API-140).
+    pub(crate) async fn patch_resource(
+        &self,
+        name: &AppName,
+        live: &Live,
+        (patch, kind): (&str, &str),
+    ) -> Result<(), Failure> {
+        let (query, body) = ([("patchType", kind)], Value::from(patch));
+        self.call_resource((Method::POST, &[]), (name, live), (&query, Some(&body))).await.map(drop)
+    }
+
+    /// Deletes one live resource (API-141).
+    pub(crate) async fn delete_resource(
+        &self,
+        name: &AppName,
+        live: &Live,
+        (is_forced, is_orphaning): (bool, bool),
+    ) -> Result<(), Failure> {
+        let query = [("force", word(is_forced)), ("orphan", word(is_orphaning))];
+        self.call_resource((Method::DELETE, &[]), (name, live), (&query, None)).await.map(drop)
+    }
+
+    /// What can be done with one live resource (API-142).
+    pub(crate) async fn actions(&self, name: &AppName, live: &Live) -> Result<Vec<Value>, Failure> {
+        let mut answer = self.call_resource((Method::GET, &["actions"]), (name, live), (&[], None)).await?;
+        match answer.get_mut("actions").map(Value::take) {
+            Some(Value::Array(actions)) => Ok(actions),
+            _ => Ok(Vec::new()),
+        }
+    }
+
+    /// Runs an action on one live resource (API-142).
+    pub(crate) async fn run_action(
+        &self,
+        name: &AppName,
+        live: &Live,
+        (action, params): (&str, &[Value]),
+    ) -> Result<(), Failure> {
+        let body = json!({"name": name.name, "appNamespace": name.namespace, "namespace": live.namespace,
+            "resourceName": live.name, "version": live.version, "group": live.group, "kind": live.kind,
+            "action": action, "resourceActionParameters": params});
+        let more = ["resource", "actions", "v2"];
+        self.call(Method::POST, name, &more, (&[], Some(&body))).await.map(drop)
     }
 
     /// Fills in the health of resources that the status leaves to the resource tree; what is not known stays blank.

@@ -91,6 +91,23 @@ async fn cli_200_a_person_logs_in_and_works_by_way_of_the_server() {
     let text = person.refused(20, &["app", "get", "nosuch"]).await;
     assert_eq!(text, "rpc error: code = PermissionDenied desc = permission denied");
 
+    let actions = person.does(&["app", "actions", "list", "guestbook", "--kind", "Deployment"]).await;
+    assert!(actions.contains("apps   Deployment  guestbook  restart  false\n"), "{actions}");
+    let scale =
+        ["app", "actions", "run", "guestbook", "scale", "--kind", "Deployment", "--param", "replicas=2"];
+    assert_eq!(person.does(&scale).await, "");
+    let text =
+        person.refused(20, &["app", "actions", "run", "guestbook", "nosuch", "--kind", "Service"]).await;
+    assert!(text.contains("built-in script does not exist"), "{text}");
+    let resource = ["app", "get-resource", "guestbook", "--kind", "Deployment"];
+    let shown = [&resource[..], &["--filter-fields", "spec.replicas,kind"]].concat();
+    assert!(person.does(&shown).await.ends_with("\nspec.replicas  2\n"));
+    let patch = r#"{"metadata":{"annotations":{"mine":"1"}}}"#;
+    let patch = ["app", "patch-resource", "guestbook", "--kind", "Service", "--patch", patch];
+    assert_eq!(person.does(&patch).await, "");
+    let text = person.refused(20, &["app", "get-resource", "guestbook", "--kind", "Pod"]).await;
+    assert_eq!(text, "no matching resource found");
+
     let path = ["--path", "guestbook", "--dest-server", "https://kubernetes.default.svc"];
     let create = ["app", "create", "made", "--repo", &git, "--dest-namespace", "guestbook-made"];
     let options = ["--sync-option", "CreateNamespace=true"];
