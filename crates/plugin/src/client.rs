@@ -27,7 +27,9 @@ use crate::pack::PackError;
 const DIAL_TIMEOUT: Duration = Duration::from_secs(5);
 /// Bytes that are read from the packed files at once.
 const READ_BYTES: usize = 64 * 1024;
-/// Bytes of what a plugin says about a failure.
+/// Bytes of headers and trailers: what a plugin says about a failure is one of them, often all that a command printed.
+const HEADER_BYTES_MAX: u32 = 1 << 20;
+/// Bytes of what a plugin says about a failure that are shown.
 const TEXT_BYTES_MAX: usize = 8 * 1024;
 
 /// Why there is no answer of a plugin.
@@ -186,6 +188,18 @@ fn framed(out: &mut BytesMut, message: &[u8]) {
     out.extend_from_slice(message);
 }
 
+/// An error with what it comes from: hyper says only "http2 error" itself.
+fn chain(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut source = error.source();
+    while let Some(cause) = source {
+        text.push_str(": ");
+        text.push_str(&cause.to_string());
+        source = cause.source();
+    }
+    text
+}
+
 impl Asked<'_> {
     fn broken(&self, text: impl std::fmt::Display) -> PluginError {
         PluginError::Broken { plugin: self.plugin.to_owned(), text: self.shown(&text.to_string()) }
@@ -227,8 +241,10 @@ impl Asked<'_> {
         let dialled = tokio::time::timeout(DIAL_TIMEOUT, UnixStream::connect(self.socket)).await;
         let stream = dialled.map_err(|_elapsed| dial("nobody accepts the connection".to_owned()))?;
         let stream = stream.map_err(|error| dial(error.kind().to_string()))?;
-        let handshake = hyper::client::conn::http2::handshake(TokioExecutor::new(), TokioIo::new(stream));
-        let (mut sender, connection) = handshake.await.map_err(|error| self.broken(error))?;
+        let mut builder = hyper::client::conn::http2::Builder::new(TokioExecutor::new());
+        builder.max_header_list_size(HEADER_BYTES_MAX);
+        let handshake = builder.handshake(TokioIo::new(stream));
+        let (mut sender, connection) = handshake.await.map_err(|error| self.broken(chain(&error)))?;
         let request = Request::post(format!("http://localhost{}{method}", message::SERVICE))
             .header(header::CONTENT_TYPE, "application/grpc")
             .header(header::TE, "trailers")
@@ -237,14 +253,14 @@ impl Asked<'_> {
             .body(StreamBody::new(pieces))
             .map_err(|error| self.broken(error))?;
         let work = async {
-            let response = sender.send_request(request).await.map_err(|error| self.broken(error))?;
+            let response = sender.send_request(request).await.map_err(|error| self.broken(chain(&error)))?;
             self.read(response).await
         };
         match select(pin!(work), pin!(connection)).await {
             Either::Left((answer, _connection)) => answer,
             // What is not there now will not come.
             Either::Right((ended, work)) => match ended {
-                Err(error) => Err(self.broken(error)),
+                Err(error) => Err(self.broken(chain(&error))),
                 Ok(()) => work.await,
             },
         }
@@ -261,7 +277,7 @@ impl Asked<'_> {
         let mut messages = Messages::new(self.bytes_max, encoding).map_err(|error| self.frame(&error))?;
         let mut answer = None;
         while let Some(frame) = body.frame().await {
-            let frame = frame.map_err(|error| self.broken(error))?;
+            let frame = frame.map_err(|error| self.broken(chain(&error)))?;
             match frame.into_data() {
                 Ok(piece) => {
                     messages.push(&piece);

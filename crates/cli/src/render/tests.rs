@@ -30,7 +30,7 @@ fn checkout() -> TempDir {
     write("values/prod.yaml", "a: 2\n");
     write(
         "apps.yaml",
-        "apiVersion: argoproj.io/v1alpha1\nkind: Application\nmetadata: {name: one, namespace: argocd}\nspec:\n  project: shop\n  source: {repoURL: https://git.example/r, path: plain}\n  destination: {server: https://k, namespace: web}\n---\napiVersion: argoproj.io/v1alpha1\nkind: AppProject\nmetadata: {name: shop}\nspec:\n  sourceRepos: ['*']\n  destinations: [{server: '*', namespace: '*'}]\n---\napiVersion: argoproj.io/v1alpha1\nkind: Application\nmetadata: {name: two, namespace: argocd}\nspec:\n  source: {repoURL: https://git.example/r, path: chart}\n  destination: {server: https://k, namespace: web}\n",
+        "apiVersion: argoproj.io/v1alpha1\nkind: Application\nmetadata: {name: one, namespace: argocd}\nspec:\n  project: shop\n  source: {repoURL: https://git.example/r, path: plain}\n  destination: {server: https://k, namespace: web}\n---\napiVersion: argoproj.io/v1alpha1\nkind: AppProject\nmetadata: {name: shop}\nspec:\n  sourceRepos: ['*']\n  destinations: [{server: '*', namespace: '*'}]\n  clusterResourceWhitelist: [{group: '*', kind: '*'}]\n---\napiVersion: argoproj.io/v1alpha1\nkind: Application\nmetadata: {name: two, namespace: argocd}\nspec:\n  source: {repoURL: https://git.example/r, path: chart}\n  destination: {server: https://k, namespace: web}\n",
     );
     write(
         "project.yaml",

@@ -35,6 +35,8 @@ pub(crate) enum Way {
     Breaks,
     /// With two answers.
     Twice,
+    /// With a failure that says as much as a command may have printed.
+    Wordy,
 }
 
 /// What a double saw.
@@ -115,6 +117,13 @@ async fn answer(seen: &Seen, setup: Flags, way: Way, request: Request<Incoming>)
             response
         }
         Way::Breaks => raw(Vec::new(), None),
+        Way::Wordy => {
+            let mut response = raw(Vec::new(), None);
+            let text = HeaderValue::from_str(&"word%0A".repeat(50_000)).unwrap();
+            response.headers_mut().insert("grpc-status", HeaderValue::from_static("2"));
+            response.headers_mut().insert("grpc-message", text);
+            response
+        }
         Way::Twice => {
             let message = one.encode();
             let mut bytes = Vec::new();

@@ -141,3 +141,13 @@ async fn rnd_129_a_wrong_digest_is_refused() {
     }
     assert!(is_empty(&bench.work("p")));
 }
+
+/// RND-135: what a command printed is a part of the outcome, in one header, which may be long.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn rnd_135_a_failure_that_says_much_is_told_as_the_plugin_s_own() {
+    let bench = Bench::new();
+    listen(&bench.sockets().join("p.sock"), PLAIN, Way::Wordy);
+    let told = text(bench.answer(&named("p")).await);
+    assert!(told.starts_with("error: plugin \"p\": word\nword\n") && told.ends_with('…'), "{told}");
+    assert!(told.len() < 10_000, "{}", told.len());
+}
