@@ -36,6 +36,7 @@ struct ContextEntry {
 struct UserEntry {
     name: String,
     auth_token: Secret<String>,
+    refresh_token: Secret<String>,
 }
 
 /// One server.
@@ -101,6 +102,8 @@ pub(crate) struct Found {
     pub(crate) user: String,
     /// What that one is known by.
     pub(crate) token: Secret<String>,
+    /// What a new one is had by; may be empty.
+    pub(crate) refresh_token: Secret<String>,
 }
 
 impl Config {
@@ -122,6 +125,7 @@ impl Config {
             server,
             user: user.name.clone(),
             token: user.auth_token.clone(),
+            refresh_token: user.refresh_token.clone(),
         }))
     }
 
@@ -252,18 +256,21 @@ impl Editor {
     }
 
     /// A context by which a user speaks to a server; it becomes the current one (CLI-204).
-    pub(crate) fn log_in(&mut self, name: &str, server: &ServerEntry, token: &str) {
+    pub(crate) fn log_in(&mut self, name: &str, server: &ServerEntry, tokens: (&str, &str)) {
         self.put("servers", "server", server.value());
-        self.set_token(name, token);
+        self.set_tokens(name, tokens);
         self.put("contexts", "name", json!({"name": name, "server": server.server, "user": name}));
         self.set_current(name);
     }
 
-    /// What a user is known by; an empty token is left out, and one to renew it by goes.
-    pub(crate) fn set_token(&mut self, user: &str, token: &str) {
+    /// What a user is known by, and what that is renewed by; empty ones are left out.
+    pub(crate) fn set_tokens(&mut self, user: &str, (token, refresh): (&str, &str)) {
         let mut entry = json!({"name": user});
-        if !token.is_empty() {
-            access::ensure_object(&mut entry).insert("auth-token".to_owned(), token.into());
+        let members = access::ensure_object(&mut entry);
+        for (name, text) in [("auth-token", token), ("refresh-token", refresh)] {
+            if !text.is_empty() {
+                members.insert(name.to_owned(), text.into());
+            }
         }
         self.put("users", "name", entry);
     }
@@ -424,7 +431,7 @@ mod tests {
                 ContextEntry { name: "a".into(), server: "s".into(), user: "me".into() },
                 ContextEntry { name: "b".into(), server: "gone".into(), user: String::new() },
             ],
-            users: vec![UserEntry { name: "me".into(), auth_token: "t0ken".into() }],
+            users: vec![UserEntry { name: "me".into(), auth_token: "t0ken".into(), ..UserEntry::default() }],
             servers: vec![ServerEntry { server: "s".into(), core: true, ..ServerEntry::default() }],
             prompts_enabled: false,
         };

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::config_file;
+use crate::config_file::{self, Found};
 use crate::failure::{Failure, Style};
 use crate::flags::{Flag, Kind, Parsed, flag, split_csv};
 use crate::server::Access;
@@ -84,8 +84,8 @@ const FROM_OPTIONS: [&str; 18] = [
 pub(crate) enum Route {
     /// To Kubernetes.
     Core,
-    /// To a server.
-    Server(Box<Access>),
+    /// To a server, by a context or without one.
+    Server(Box<Access>, Option<Box<Found>>),
     /// Nowhere: there is no address.
     Unspecified,
 }
@@ -181,7 +181,8 @@ pub(crate) fn route(parsed: &Parsed, terminal: &Terminal) -> Result<Route, Failu
             "`kubectl port-forward -n argocd svc/argocd-server 8080:443`, then `--server localhost:8080 --insecure`",
         ));
     }
-    Access::of(parsed, server, configured.as_ref()).map(|access| Route::Server(Box::new(access)))
+    let access = Access::of(parsed, server, configured.as_ref())?;
+    Ok(Route::Server(Box::new(access), configured.map(Box::new)))
 }
 
 #[cfg(test)]

@@ -34,6 +34,7 @@ mod repo;
 mod repocreds;
 mod server;
 mod session;
+mod sso;
 mod table;
 mod terminal;
 #[cfg(test)]

@@ -3,6 +3,7 @@
 use reqwest::Method;
 use serde_json::{Value, json};
 use tiphys_api::secret::Secret;
+use tiphys_oidc::Granted;
 
 use crate::command::Command;
 use crate::config_file::{Editor, Found, ServerEntry};
@@ -10,6 +11,7 @@ use crate::failure::Failure;
 use crate::flags::{Flag, Kind, flag};
 use crate::server::{Access, Api, Ask, Trouble, trouble};
 use crate::session::{self, Ended, OK, Session};
+use crate::sso;
 use crate::terminal::{Answer, Terminal};
 
 const PASSWORD: Flag =
@@ -77,7 +79,7 @@ async fn log_in(session: &Session<'_>) -> Result<Ended, Failure> {
     if flags.is_on("core") {
         let entry = ServerEntry { server: CORE_CONTEXT.to_owned(), core: true, ..ServerEntry::default() };
         let name = if flags.text("name").is_empty() { CORE_CONTEXT } else { flags.text("name") };
-        store(session, name, &entry, "")?;
+        store(session, name, &entry, ("", ""))?;
         session.terminal.line(&format!("Context '{name}' updated"));
         return Ok(OK);
     }
@@ -86,31 +88,26 @@ async fn log_in(session: &Session<'_>) -> Result<Ended, Failure> {
     if !try_tls(session, &mut access).await? {
         return Ok(Ended::Code(1));
     }
-    if flags.is_on("sso") {
-        return Err(no_sso());
-    }
-    let username = match flags.text("username") {
-        "" => session.terminal.ask_line("Username: ").await.ok_or_else(|| ended("username"))?,
-        given => given.to_owned(),
+    let granted = if flags.is_on("sso") {
+        sso::sign_in(session, &access).await?
+    } else {
+        let username = match flags.text("username") {
+            "" => session.terminal.ask_line("Username: ").await.ok_or_else(|| ended("username"))?,
+            given => given.to_owned(),
+        };
+        Granted { id_token: by_password(session, &access, &username).await?, ..Granted::default() }
     };
-    let token = by_password(session, &access, &username).await?;
     let root = &access.entry.grpc_web_root_path;
     let name = match (flags.text("name"), root.as_str()) {
         ("", "") => server.clone(),
         ("", root) => format!("{server}/{root}"),
         (given, _) => given.to_owned(),
     };
-    let who = person(&claims(token.expose()).unwrap_or_default());
+    let who = person(&claims(granted.id_token.expose()).unwrap_or_default());
     session.terminal.line(&format!("'{who}' logged in successfully"));
-    store(session, &name, &access.entry, token.expose())?;
+    store(session, &name, &access.entry, (granted.id_token.expose(), granted.refresh_token.expose()))?;
     session.terminal.line(&format!("Context '{name}' updated"));
     Ok(OK)
-}
-
-fn no_sso() -> Failure {
-    Failure::fatal("single sign-on is not supported by this program yet").hint(
-        "log in with the `argocd` program, which writes the same configuration file, or give a token with --auth-token",
-    )
 }
 
 fn ended(what: &str) -> Failure {
@@ -145,7 +142,7 @@ pub(crate) async fn renew(
     let access = Access::of(flags, flags.text("server"), Some(&found))?;
     let token = token(&access, username, password).await?;
     let mut editor = Editor::open(flags.text("config"), session.terminal)?;
-    editor.set_token(&found.user, token.expose());
+    editor.set_tokens(&found.user, (token.expose(), ""));
     editor.save()?;
     session.terminal.line(&format!("Context '{}' updated", found.name));
     Ok(())
@@ -212,10 +209,15 @@ async fn is_plain(access: &Access) -> bool {
     }
 }
 
-fn store(session: &Session<'_>, name: &str, entry: &ServerEntry, token: &str) -> Result<(), Failure> {
+fn store(
+    session: &Session<'_>,
+    name: &str,
+    entry: &ServerEntry,
+    tokens: (&str, &str),
+) -> Result<(), Failure> {
     let mut editor = Editor::open(session.flags.text("config"), session.terminal)?;
     let before = editor.config.as_ref().map(|config| config.current().to_owned()).unwrap_or_default();
-    editor.log_in(name, entry, token);
+    editor.log_in(name, entry, tokens);
     if before != name && !before.is_empty() {
         editor.remember(&before)?;
     }
@@ -251,7 +253,7 @@ async fn log_out(session: &Session<'_>) -> Result<Ended, Failure> {
         }
     }
     let mut editor = Editor::open(session.flags.text("config"), session.terminal)?;
-    editor.set_token(&found.user, "");
+    editor.set_tokens(&found.user, ("", ""));
     editor.save()?;
     session.terminal.line(&format!("Logged out from '{name}'"));
     Ok(OK)
@@ -278,22 +280,23 @@ async fn log_in_again(session: &Session<'_>) -> Result<Ended, Failure> {
     let claims = claims(found.token.expose()).unwrap_or_default();
     // Without a token nobody knows who it was.
     let is_local = claims.get("iss").is_none_or(|issuer| issuer == "argocd");
-    if !is_local {
+    let granted = if is_local {
+        let username = match claims.get("sub").and_then(Value::as_str) {
+            Some(subject) => {
+                // A session is "account:capability".
+                let name = subject.split_once(':').map_or(subject, |(name, _)| name).to_owned();
+                session.terminal.line(&format!("Relogging in as '{name}'"));
+                name
+            }
+            None => session.terminal.ask_line("Username: ").await.ok_or_else(|| ended("username"))?,
+        };
+        Granted { id_token: by_password(session, &access, &username).await?, ..Granted::default() }
+    } else {
         session.terminal.line("Reinitiating SSO login");
-        return Err(no_sso());
-    }
-    let username = match claims.get("sub").and_then(Value::as_str) {
-        Some(subject) => {
-            // A session is "account:capability".
-            let name = subject.split_once(':').map_or(subject, |(name, _)| name).to_owned();
-            session.terminal.line(&format!("Relogging in as '{name}'"));
-            name
-        }
-        None => session.terminal.ask_line("Username: ").await.ok_or_else(|| ended("username"))?,
+        sso::sign_in(session, &access).await?
     };
-    let token = by_password(session, &access, &username).await?;
     let mut editor = Editor::open(session.flags.text("config"), session.terminal)?;
-    editor.set_token(&found.user, token.expose());
+    editor.set_tokens(&found.user, (granted.id_token.expose(), granted.refresh_token.expose()));
     editor.save()?;
     session.terminal.line(&format!("Context '{}' updated", found.name));
     Ok(OK)

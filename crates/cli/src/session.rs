@@ -6,6 +6,7 @@ use crate::failure::{Failure, Style};
 use crate::flags::{self, Flag, FlagError, Parsed};
 use crate::global::{self, Route};
 use crate::server::Api;
+use crate::sso;
 use crate::terminal::{Answer, Terminal};
 
 /// A group of commands, as `app` or `proj role`.
@@ -54,7 +55,12 @@ impl Session<'_> {
             Route::Unspecified => Err(Failure::fatal("Argo CD server address unspecified").hint(
                 "`login SERVER`, or add `--core` to talk to Kubernetes with your kubeconfig (also as ARGOCD_OPTS='--core')",
             )),
-            Route::Server(access) => Core::of_server(Api::new(&access)?, self.style == Style::Human).await,
+            Route::Server(mut access, context) => {
+                if let Some(found) = &context {
+                    sso::renew(self, &mut access, found).await;
+                }
+                Core::of_server(Api::new(&access)?, self.style == Style::Human).await
+            }
         }
     }
 

@@ -7,6 +7,8 @@ mod certs;
 mod cluster;
 mod clusters;
 mod contexts;
+#[path = "../../oidc/testing/double.rs"]
+mod double;
 mod embedded;
 mod gpg;
 mod oracles;
@@ -15,6 +17,7 @@ mod projects;
 mod rendered;
 mod repositories;
 mod specs;
+mod sso;
 mod web;
 
 use crate::run;

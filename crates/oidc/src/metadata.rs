@@ -20,6 +20,8 @@ pub struct Metadata {
     pub id_token_signing_alg_values_supported: Vec<String>,
     /// How clients prove who they are.
     pub token_endpoint_auth_methods_supported: Vec<String>,
+    /// What may be asked for.
+    pub scopes_supported: Vec<String>,
 }
 
 /// Why a discovery document cannot be used.

@@ -102,6 +102,15 @@ impl Access {
         self.headers.iter().map(pair).collect()
     }
 
+    /// Roots that vouch for the server, in PEM; empty for those of the system alone.
+    pub(crate) fn roots(&self) -> Result<String, Failure> {
+        let text = &self.entry.certificate_authority_data;
+        let bytes = STANDARD
+            .decode(text)
+            .map_err(|_invalid| Failure::fatal("certificate-authority-data is no base64"))?;
+        String::from_utf8(bytes).map_err(|_binary| Failure::fatal("certificate-authority-data is no PEM"))
+    }
+
     /// What speaks to the server.
     pub(crate) fn client(&self, connect_timeout: Duration) -> Result<reqwest::Client, Failure> {
         let failed = |error: reqwest::Error| Failure::fatal(tiphys_cluster::error_chain(&error));
@@ -119,8 +128,7 @@ impl Access {
             client = client.tls_danger_accept_invalid_certs(true);
         }
         if !entry.certificate_authority_data.is_empty() {
-            let pem = decoded(&entry.certificate_authority_data, "certificate-authority-data")?;
-            let roots = Certificate::from_pem_bundle(&pem).map_err(failed)?;
+            let roots = Certificate::from_pem_bundle(self.roots()?.as_bytes()).map_err(failed)?;
             if roots.is_empty() {
                 return Err(Failure::fatal("the file of --server-crt holds no certificate"));
             }
