@@ -20,7 +20,7 @@ use crate::app_key::AppKey;
 use crate::applications;
 use crate::context::Context;
 use crate::control_plane::{Access, ControlPlane, StartError};
-use crate::metrics::{AppInfo, ClusterInfo, Found};
+use crate::metrics::{AppInfo, ClusterInfo, Found, InFlight};
 use crate::queue::Priority;
 use crate::reconcile::predicted::{self, AskedPair};
 use crate::reconcile::resource;
@@ -342,6 +342,7 @@ impl Controller {
         let found = context.store.pushed(push, context.clock.now());
         for url in &found.repositories {
             context.sources.invalidate(url);
+            context.metrics.delivered(url);
         }
         for key in &found.applications {
             // The listing was invalidated above; the first application lists again, the others share.
@@ -372,13 +373,18 @@ impl Controller {
         self.context.compute.run(work).await
     }
 
+    /// A delivery of a webhook is read until this is dropped (API-12).
+    pub(crate) fn begin_delivery(&self) -> InFlight {
+        InFlight::begin(&self.context.metrics.deliveries_in_flight)
+    }
+
     /// A key of `argocd-cm`.
     pub(crate) fn setting(&self, key: &str) -> Option<String> {
         self.context.world.load().settings.cm().get(key).cloned()
     }
 
-    /// The text of a metrics scrape.
-    pub fn metrics(&self) -> String {
+    /// The text of a metrics scrape, with families of others of the process.
+    pub fn metrics(&self, others: &str) -> String {
         let apps: Vec<AppInfo> =
             self.context.store.entries().iter().map(|(key, entry)| app_info(key, entry)).collect();
         let world = self.context.world.load();
@@ -394,6 +400,7 @@ impl Controller {
             queue_depth: self.context.scheduler.depth(),
             hydration_depths: self.context.hydrations.depths(),
             duplicate_credentials: world.duplicates.len(),
+            others,
         })
     }
 

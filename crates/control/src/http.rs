@@ -20,6 +20,9 @@ use crate::intake::{Intake, NoBody, Received};
 /// Time without progress, while something waits, after which the process is unhealthy (INV-14).
 const STUCK_AFTER: Duration = Duration::from_secs(55);
 
+/// Writes families of metrics in the text of a scrape, without its end.
+pub type Families = Box<dyn Fn() -> String + Send + Sync>;
+
 /// The state behind the endpoints. Cloning is cheap; the controller is added when it has started.
 #[derive(Clone)]
 pub struct Endpoints {
@@ -30,6 +33,8 @@ struct Shared {
     controller: OnceLock<Controller>,
     seen: Mutex<Seen>,
     intake: Intake,
+    /// What others of the process add to the metrics.
+    others: OnceLock<Families>,
     /// Scrapes that are written at the same time.
     scrapes: tokio::sync::Semaphore,
 }
@@ -46,7 +51,13 @@ impl Endpoints {
         let seen = Mutex::new(Seen { count: 0, since: Instant::now() });
         let intake = Intake::default();
         let scrapes = tokio::sync::Semaphore::new(1);
-        Self { shared: Arc::new(Shared { controller: OnceLock::new(), seen, intake, scrapes }) }
+        let (controller, others) = (OnceLock::new(), OnceLock::new());
+        Self { shared: Arc::new(Shared { controller, seen, intake, others, scrapes }) }
+    }
+
+    /// Metrics have families of somebody else, too. There is one such somebody in a process.
+    pub fn with_metrics(&self, families: impl Fn() -> String + Send + Sync + 'static) {
+        drop(self.shared.others.set(Box::new(families)));
     }
 
     /// The controller works from now on.
@@ -105,7 +116,9 @@ async fn metrics(State(shared): State<Arc<Shared>>) -> Response {
         return (StatusCode::SERVICE_UNAVAILABLE, "stopping").into_response();
     };
     let kind = "application/openmetrics-text; version=1.0.0; charset=utf-8";
-    match tokio::task::spawn_blocking(move || controller.metrics()).await {
+    let others = Arc::clone(&shared);
+    let writing = move || controller.metrics(&others.others.get().map(|write| write()).unwrap_or_default());
+    match tokio::task::spawn_blocking(writing).await {
         Ok(text) => ([(header::CONTENT_TYPE, kind)], text).into_response(),
         Err(_) => (StatusCode::INTERNAL_SERVER_ERROR, "the metrics could not be written").into_response(),
     }
@@ -208,6 +221,7 @@ async fn arrive<T: Send + 'static>(
     (method, headers, body): (Method, HeaderMap, Body),
     read: impl FnOnce(Controller, Arrived) -> T + Send + 'static,
 ) -> Result<T, Response> {
+    let _in_flight = controller.begin_delivery();
     let megabytes_max = controller.setting("webhook.maxPayloadSizeMB");
     let header = |name: &str| headers.get(name).and_then(|value| value.to_str().ok());
     let secret = |key: &str| controller.secret(key);

@@ -13,6 +13,7 @@ use prometheus_client::encoding::EncodeLabelSet;
 use prometheus_client::encoding::text::encode;
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
+use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::registry::Registry;
 
@@ -94,11 +95,34 @@ pub struct CommitLabels {
     pub response_type: &'static str,
 }
 
+/// Labels of `argocd_webhook_requests_total` (API-12).
+#[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
+pub struct DeliveryLabels {
+    /// A repository of an application, normalised: never what a delivery says.
+    pub repo: String,
+}
+
 /// Labels of `tiphys_render_mismatch_total` (RND-159).
 #[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
 pub struct MismatchLabels {
     /// `helm` or `kustomize`
     pub tool: &'static str,
+}
+
+/// Something that is under way as long as this lives.
+pub(crate) struct InFlight(Gauge);
+
+impl InFlight {
+    pub(crate) fn begin(gauge: &Gauge) -> Self {
+        gauge.inc();
+        Self(gauge.clone())
+    }
+}
+
+impl Drop for InFlight {
+    fn drop(&mut self) {
+        self.0.dec();
+    }
 }
 
 /// One line of `argocd_app_info`.
@@ -168,6 +192,8 @@ pub struct Found<'a> {
     pub hydration_depths: (usize, usize),
     /// Repositories and templates that several Secrets declare (REP-21).
     pub duplicate_credentials: usize,
+    /// Families of others of the process, as text.
+    pub others: &'a str,
 }
 
 /// The metrics of one controller.
@@ -177,6 +203,8 @@ pub struct Metrics {
     reconciles: Family<ReconcileLabels, Histogram>,
     set_reconciles: Family<SetLabels, Histogram>,
     work: Family<WorkLabels, Counter>,
+    deliveries: Family<DeliveryLabels, Counter>,
+    pub(crate) deliveries_in_flight: Gauge,
     commits: Family<CommitLabels, Counter>,
     commit_seconds: Family<CommitLabels, Histogram>,
     /// Sources that a program renders otherwise than this process.
@@ -208,6 +236,12 @@ impl Metrics {
         registry.register("argocd_appset_reconcile", "Seconds of one look at a set", set_reconciles.clone());
         let work = Family::default();
         registry.register("tiphys_work", "Units of work done", work.clone());
+        let deliveries = Family::default();
+        let help = "Number of deliveries of webhooks about a repository of applications";
+        registry.register("argocd_webhook_requests", help, deliveries.clone());
+        let deliveries_in_flight = Gauge::default();
+        let help = "Number of deliveries that are read";
+        registry.register("argocd_webhook_handlers_in_flight", help, deliveries_in_flight.clone());
         let commits = Family::default();
         registry.register("argocd_commitserver_commit_request", "Number of hydrations", commits.clone());
         let commit_seconds = Family::<CommitLabels, Histogram>::new_with_constructor(|| {
@@ -230,6 +264,8 @@ impl Metrics {
             reconciles,
             set_reconciles,
             work,
+            deliveries,
+            deliveries_in_flight,
             commits,
             commit_seconds,
             mismatches,
@@ -264,6 +300,12 @@ impl Metrics {
         let labels = CommitLabels { repo: tiphys_api::repo_url::redact(repository), response_type };
         self.commits.get_or_create(&labels).inc();
         self.commit_seconds.get_or_create(&labels).observe(seconds);
+    }
+
+    /// Counts a delivery of a webhook about a repository.
+    pub(crate) fn delivered(&self, repository: &str) {
+        let labels = DeliveryLabels { repo: tiphys_api::repo_url::redact(repository) };
+        self.deliveries.get_or_create(&labels).inc();
     }
 
     /// Counts a unit of work.
@@ -314,6 +356,12 @@ impl Metrics {
             body,
             "# HELP workqueue_depth Number of keys that wait.\n# TYPE workqueue_depth gauge\nworkqueue_depth{{controller=\"application\",name=\"app_reconciliation_queue\"}} {queue_depth}\nworkqueue_depth{{controller=\"application\",name=\"app_hydration_queue\"}} {checks}\nworkqueue_depth{{controller=\"application\",name=\"manifest_hydration_queue\"}} {groups}\nworkqueue_depth{{controller=\"applicationset\",name=\"applicationset\"}} {set_queue_depth}"
         );
+        let _ended = writeln!(
+            body,
+            "# HELP argocd_info Information about the process.\n# TYPE argocd_info gauge\nargocd_info{{version=\"{}\"}} 1",
+            env!("CARGO_PKG_VERSION")
+        );
+        body.push_str(found.others);
         body.push_str("# EOF\n");
         body
     }
@@ -492,8 +540,24 @@ mod tests {
             queue_depth: 3,
             hydration_depths: (1, 2),
             duplicate_credentials: 2,
+            others: "# TYPE other gauge\nother 1\n",
         };
+        metrics.delivered("https://u:p@h/r");
+        let in_flight = InFlight::begin(&metrics.deliveries_in_flight);
         let body = metrics.scrape(&found);
+        drop(in_flight);
+        for part in [
+            concat!(
+                "argocd_info{version=\"",
+                env!("CARGO_PKG_VERSION"),
+                "\"} 1\n# TYPE other gauge\nother 1\n# EOF\n"
+            ),
+            "argocd_webhook_requests_total{repo=\"https://h/r\"} 1\n",
+            "argocd_webhook_handlers_in_flight 1\n",
+        ] {
+            assert!(body.contains(part), "API-12: {part}: {body}");
+        }
+        assert!(metrics.scrape(&found).contains("argocd_webhook_handlers_in_flight 0\n"));
         assert!(body.contains("argocd_app_sync_total{namespace=\"argocd\",name=\"web\""), "{body}");
         assert!(body.contains("name=\"we\\\"b\"") && body.contains("sync_status=\"Unknown\""), "{body}");
         assert!(

@@ -9,6 +9,7 @@
 
 pub mod call;
 pub mod catalog;
+pub mod counts;
 #[cfg(test)]
 mod fixtures;
 pub mod follow;

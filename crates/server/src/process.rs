@@ -27,6 +27,7 @@ use tokio_util::task::TaskTracker;
 
 use crate::call::{Admitted, Api, Head, Reply, Requests, Status};
 use crate::catalog::Catalog;
+use crate::counts::Counts;
 use crate::follow::{FollowError, Following, Home};
 use crate::http::cookie::Cookies;
 use crate::http::{Bounds, Front, FrontOptions, Handler, plain};
@@ -95,6 +96,7 @@ pub struct Server {
     front: Arc<ArcSwap<Front>>,
     tls: Arc<ArcSwapOption<ServerConfig>>,
     others: Others,
+    counts: Counts,
     tracker: TaskTracker,
     /// Ends what follows and writes.
     cancel: CancellationToken,
@@ -152,10 +154,16 @@ impl Server {
             front: Arc::new(ArcSwap::from_pointee(front)),
             tls: Arc::new(ArcSwapOption::empty()),
             others,
+            counts: Counts::default(),
             tracker: TaskTracker::new(),
             cancel: CancellationToken::new(),
             stopping,
         }
+    }
+
+    /// What is counted of calls (API-12).
+    pub fn counts(&self) -> &Counts {
+        &self.counts
     }
 
     /// Serves a port from now on.
@@ -212,6 +220,7 @@ impl Server {
             home: options.connection,
             recorder,
             build: options.build,
+            counts: self.counts.clone(),
             without_authentication: is_on(&settings, "server.disable.auth", "ARGOCD_SERVER_DISABLE_AUTH"),
         });
         if !is_insecure {

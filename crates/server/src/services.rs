@@ -39,6 +39,7 @@ use tiphys_wire::status::Code;
 
 use crate::call::{Admitted, Api, Head, Reply, Requests, Status};
 use crate::catalog::Catalog;
+use crate::counts::Counts;
 use crate::identity::Identity;
 use crate::live::Live;
 use crate::session::Sessions;
@@ -73,6 +74,8 @@ pub struct Parts {
     pub recorder: audit::Recorder,
     /// What runs here.
     pub build: Build,
+    /// What is counted of calls.
+    pub counts: Counts,
     /// Whether nobody is asked who they are (API-32).
     pub without_authentication: bool,
 }
@@ -166,6 +169,7 @@ impl Api for Services {
 
     fn ended(&self, head: &Head, identity: Option<&Identity>, code: Code, took: Duration) {
         let user = identity.and_then(Identity::claims).map(|claims| claims.text("sub")).unwrap_or_default();
+        self.parts.counts.ended(head.description(), code);
         let (method, time_ms) = (head.description().path.as_str(), took.as_millis());
         // Payloads are not logged at any level (API-27): types of ours that hold some do not print.
         tracing::info!(method, code = code.as_str(), time_ms, user = %tiphys_api::printable::line(user), "call");

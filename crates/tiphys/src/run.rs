@@ -180,6 +180,8 @@ async fn main(run: Run, (metrics_port, with_api): (Option<u16>, bool)) -> anyhow
     let mut servers = Vec::new();
     let api = if with_api {
         let api = api_server::open(&tiphys_control::http::router(endpoints.clone()), &[]);
+        let counts = api.counts().clone();
+        endpoints.with_metrics(move || counts.text());
         api.listen(listener);
         Some(api)
     } else {

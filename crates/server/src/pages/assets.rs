@@ -151,8 +151,8 @@ fn look(directory: &Path, base: &str, path: &str, is_for_people: bool) -> Answer
 
 /// Whether a client shows pages to people.
 fn wants_html(headers: &HeaderMap) -> bool {
-    let texts = headers.get_all(header::ACCEPT).iter().filter_map(|value| value.to_str().ok());
-    texts.into_iter().any(|text| text.contains("text/html"))
+    let mut texts = headers.get_all(header::ACCEPT).iter().filter_map(|value| value.to_str().ok());
+    texts.any(|text| text.contains("text/html"))
 }
 
 /// The file that a path means, below the directory; `None` where it means none. The root means `index.html`.

@@ -84,8 +84,9 @@ fn gather(directory: &Path, depth: usize, names: &mut usize, found: &mut Vec<Pat
         }
         let Ok(kind) = entry.file_type() else { continue };
         let name = entry.file_name();
-        let is_script =
-            name.to_str().is_some_and(|name| name.starts_with("extension") && name.ends_with(".js"));
+        let is_script = name
+            .to_str()
+            .is_some_and(|name| name.strip_suffix(".js").is_some_and(|stem| stem.starts_with("extension")));
         if kind.is_dir() {
             gather(&entry.path(), depth, names, found);
         } else if kind.is_file() && is_script {

@@ -1,6 +1,7 @@
 //! The description of the API: the document, and a page to read it on (API-9).
 
 use std::collections::BTreeMap;
+use std::fmt::Write as _;
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -116,6 +117,7 @@ fn page(document: &Value) -> String {
     let members = |value: &Value, key: &str| {
         value.get(key).and_then(Value::as_object).cloned().unwrap_or_else(|| empty.clone())
     };
+    // Writing to a String cannot fail.
     let mut services: BTreeMap<String, String> = BTreeMap::new();
     for (path, verbs) in members(document, "paths") {
         for (verb, operation) in verbs.as_object().unwrap_or(&empty) {
@@ -129,15 +131,17 @@ fn page(document: &Value) -> String {
         escape(&text(document.get("info").unwrap_or(&Value::Null), "version"))
     );
     for (service, operations) in services {
-        content.push_str(&format!("<h2>{}</h2>\n{operations}", escape(&service)));
+        let _ended = write!(content, "<h2>{}</h2>\n{operations}", escape(&service));
     }
     content.push_str("<h2>Types</h2>\n");
     for (name, definition) in members(document, "definitions") {
         let name = escape(&name);
-        content.push_str(&format!("<details id=\"{name}\"><summary><code>{name}</code></summary><table>\n"));
+        let _ended =
+            writeln!(content, "<details id=\"{name}\"><summary><code>{name}</code></summary><table>");
         for (field, value) in members(&definition, "properties") {
             let kind = shown_type(&value, TYPE_DEPTH_MAX);
-            content.push_str(&format!("<tr><td><code>{}</code></td><td>{kind}</td></tr>\n", escape(&field)));
+            let _ended =
+                writeln!(content, "<tr><td><code>{}</code></td><td>{kind}</td></tr>", escape(&field));
         }
         content.push_str("</table></details>\n");
     }
@@ -153,16 +157,16 @@ fn shown_operation(path: &str, verb: &str, operation: &Value) -> String {
         let kind = shown_type(parameter.get("schema").unwrap_or(parameter), TYPE_DEPTH_MAX);
         let (name, place) = (text(parameter, "name"), text(parameter, "in"));
         let required = if is_required { ", required" } else { "" };
-        rows.push_str(&format!(
-            "<tr><td><code>{name}</code></td><td>{place}{required}</td><td>{kind}</td></tr>\n"
-        ));
+        let _ended =
+            writeln!(rows, "<tr><td><code>{name}</code></td><td>{place}{required}</td><td>{kind}</td></tr>");
     }
     for (status, answer) in operation.get("responses").and_then(Value::as_object).into_iter().flatten() {
         let kind = shown_type(answer.get("schema").unwrap_or(&Value::Null), TYPE_DEPTH_MAX);
         let (status, description) = (escape(status), text(answer, "description"));
-        rows.push_str(&format!(
-            "<tr><td>answer <code>{status}</code></td><td>{description}</td><td>{kind}</td></tr>\n"
-        ));
+        let _ended = writeln!(
+            rows,
+            "<tr><td>answer <code>{status}</code></td><td>{description}</td><td>{kind}</td></tr>"
+        );
     }
     let (id, path, verb) = (text(operation, "operationId"), escape(path), escape(&verb.to_ascii_uppercase()));
     format!(

@@ -16,6 +16,7 @@ use serde_json::{Map, Value, json};
 use tiphys_cluster::{Connection, Discovery, Writer};
 use tiphys_server::call::Api;
 use tiphys_server::catalog::Catalog;
+use tiphys_server::counts::Counts;
 use tiphys_server::follow::{Following, Home as Way};
 use tiphys_server::http::{Bounds, Front, FrontOptions};
 use tiphys_server::listen::Listener;
@@ -196,6 +197,7 @@ impl Setup {
             sessions,
             store,
             clock,
+            counts: Counts::default(),
             build: Build {
                 version: "0.1.0".to_owned(),
                 commit: "0123456789abcdef".to_owned(),

@@ -235,6 +235,8 @@ async fn first_drift(running: Running, mut shown: watch::Receiver<All>) {
 fn serve(listener: TcpListener, endpoints: &Endpoints, server: &GitServer) -> Server {
     let router = Router::new().merge(tiphys_control::http::router(endpoints.clone())).merge(server.router());
     let api = api_server::open(&router, &["/git/"]);
+    let counts = api.counts().clone();
+    endpoints.with_metrics(move || counts.text());
     api.listen(listener);
     api
 }

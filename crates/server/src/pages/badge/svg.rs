@@ -76,7 +76,7 @@ pub(super) struct Badge {
 /// Draws a badge.
 pub(super) fn draw(badge: &Badge) -> String {
     let revision = badge.revision.as_ref();
-    let width = badge.width.unwrap_or_else(|| match revision {
+    let width = badge.width.unwrap_or(match revision {
         None => WIDTH,
         Some(revision) if revision.is_short => WIDTH_SHORT,
         Some(_) => WIDTH_FULL,
