@@ -180,12 +180,11 @@ async fn list(session: &Session<'_>) -> Result<Ended, Failure> {
 
 async fn get(session: &Session<'_>) -> Result<Ended, Failure> {
     let core = session.connect().await?;
-    let account = match core.server() {
-        Some(server) => remote::get(server, session.flags.text("account")).await?,
-        None => {
-            let name = named(session)?;
-            with_accounts(&core, async |accounts| accounts.get(name).await).await?
-        }
+    let account = if let Some(server) = core.server() {
+        remote::get(server, session.flags.text("account")).await?
+    } else {
+        let name = named(session)?;
+        with_accounts(&core, async |accounts| accounts.get(name).await).await?
     };
     let format = session.flags.text("output");
     match (machine_format(format), format) {

@@ -184,14 +184,11 @@ fn refusal(status: StatusCode, body: &[u8], ask: &Ask<'_>) -> Failure {
     let told: Value = serde_json::from_slice(body).unwrap_or_default();
     let text = told.get("message").or_else(|| told.get("error")).and_then(Value::as_str);
     let code = told.get("code").and_then(Value::as_u64).and_then(|code| usize::try_from(code).ok());
-    match (code.and_then(|code| CODES.get(code)), text) {
-        (Some(code), Some(text)) => of_code(code, text),
-        _ => {
-            let Ask { method, path, .. } = ask;
-            let text = format!("{method} /{}: {status}", path.join("/"));
-            of_code(by_status(status), &text)
-        }
+    if let (Some(code), Some(text)) = (code.and_then(|code| CODES.get(code)), text) {
+        return of_code(code, text);
     }
+    let Ask { method, path, .. } = ask;
+    of_code(by_status(status), &format!("{method} /{}: {status}", path.join("/")))
 }
 
 fn of_code(code: &str, text: &str) -> Failure {

@@ -111,7 +111,6 @@ impl Session<'_> {
 }
 
 /// Runs a command of a group whose word was taken already, and says the exit code.
-#[expect(clippy::needless_pass_by_value, reason = "the words are taken apart")]
 pub(crate) fn run<V: Copy>(
     terminal: &Terminal,
     mut args: Vec<String>,
@@ -135,6 +134,7 @@ pub(crate) fn run<V: Copy>(
 }
 
 /// Runs a command whose words were taken already, and says the exit code.
+#[expect(clippy::needless_pass_by_value, reason = "commands are written where they are handed over")]
 pub(crate) fn run_command<V: Copy>(
     terminal: &Terminal,
     args: &[String],

@@ -1,5 +1,7 @@
 //! `version` (CLI-215).
 
+use std::fmt::Write as _;
+
 use serde_json::{Map, Value, json};
 use tiphys_api::names::COMPATIBLE_VERSION;
 
@@ -102,7 +104,8 @@ fn lines(name: &str, version: &Value, is_short: bool) -> String {
     }
     for (member, label) in SHOWN.into_iter().chain(OF_SERVERS) {
         if !text(member).is_empty() {
-            out.push_str(&format!("  {label}: {}\n", text(member)));
+            // Writing to a String cannot fail.
+            let _written = writeln!(out, "  {label}: {}", text(member));
         }
     }
     out

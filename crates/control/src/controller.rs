@@ -383,8 +383,13 @@ impl Controller {
         self.context.world.load().settings.cm().get(key).cloned()
     }
 
-    /// The text of a metrics scrape, with families of others of the process.
-    pub fn metrics(&self, others: &str) -> String {
+    /// The text of a metrics scrape.
+    pub fn metrics(&self) -> String {
+        self.metrics_beside("")
+    }
+
+    /// The same, with families of others of the process.
+    pub(crate) fn metrics_beside(&self, others: &str) -> String {
         let apps: Vec<AppInfo> =
             self.context.store.entries().iter().map(|(key, entry)| app_info(key, entry)).collect();
         let world = self.context.world.load();

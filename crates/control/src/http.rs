@@ -117,7 +117,8 @@ async fn metrics(State(shared): State<Arc<Shared>>) -> Response {
     };
     let kind = "application/openmetrics-text; version=1.0.0; charset=utf-8";
     let others = Arc::clone(&shared);
-    let writing = move || controller.metrics(&others.others.get().map(|write| write()).unwrap_or_default());
+    let writing =
+        move || controller.metrics_beside(&others.others.get().map(|write| write()).unwrap_or_default());
     match tokio::task::spawn_blocking(writing).await {
         Ok(text) => ([(header::CONTENT_TYPE, kind)], text).into_response(),
         Err(_) => (StatusCode::INTERNAL_SERVER_ERROR, "the metrics could not be written").into_response(),

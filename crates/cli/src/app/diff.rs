@@ -70,23 +70,20 @@ pub(super) async fn run(session: &Session<'_>) -> Result<Ended, Failure> {
         core.application(&name).await?
     };
     let is_local = flags.is_set("local");
-    let differences = match core.server() {
-        Some(server) => {
-            for flag in ["local", "revision", "revisions", "source-positions", "source-names"] {
-                if flags.is_set(flag) {
-                    let text = format!("--{flag} does not work with a server yet");
-                    return Err(Failure::fatal(text).hint("add `--core`, or leave it out"));
-                }
+    let differences: Vec<Difference> = if let Some(server) = core.server() {
+        for flag in ["local", "revision", "revisions", "source-positions", "source-names"] {
+            if flags.is_set(flag) {
+                let text = format!("--{flag} does not work with a server yet");
+                return Err(Failure::fatal(text).hint("add `--core`, or leave it out"));
             }
-            let all = server.managed_resources(&name).await?;
-            all.iter().map(told).collect::<Result<Vec<_>, _>>()?.into_iter().flatten().collect()
         }
-        None => {
-            let plan = looking::plan(&stored.app, flags)?;
-            let world = World::load(&core).await?;
-            let rendered = core.render(&stored.app, &world, &plan, session.terminal).await?;
-            core.differences(&stored.app, &world, &rendered).await?
-        }
+        let all = server.managed_resources(&name).await?;
+        all.iter().map(told).collect::<Result<Vec<_>, _>>()?.into_iter().flatten().collect()
+    } else {
+        let plan = looking::plan(&stored.app, flags)?;
+        let world = World::load(&core).await?;
+        let rendered = core.render(&stored.app, &world, &plan, session.terminal).await?;
+        core.differences(&stored.app, &world, &rendered).await?
     };
     let mut differs = false;
     for difference in differences {

@@ -369,13 +369,12 @@ impl Stream {
             return Ok(first);
         }
         loop {
-            let events = match &mut self.events {
-                Some(events) => events,
-                None => {
-                    let query = [("name", &*self.name.name), ("appNamespace", &*self.name.namespace)];
-                    let path = ["api", "v1", "stream", "applications"];
-                    self.events.insert(self.api.events(&path, &query).await?)
-                }
+            let events = if let Some(events) = &mut self.events {
+                events
+            } else {
+                let query = [("name", &*self.name.name), ("appNamespace", &*self.name.namespace)];
+                let path = ["api", "v1", "stream", "applications"];
+                self.events.insert(self.api.events(&path, &query).await?)
             };
             let event = match events.next().await {
                 Ok(Some(event)) => event,

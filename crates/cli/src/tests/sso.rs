@@ -33,13 +33,13 @@ impl Place {
         let double = runtime.block_on(Double::start(now()));
         let settings = json!({"oidcConfig": {"issuer": double.issuer, "clientID": "cd",
             "cliClientID": CLI_CLIENT, "scopes": ["openid", "email"]}});
-        let server = serve(move |request| match request.split(' ').nth(1) {
-            Some("/api/v1/settings") => (200, "", settings.to_string()),
-            // What it is asked with, for whoever wants to see it.
-            _ => {
-                let token = request.lines().find_map(|line| line.strip_prefix("authorization: Bearer "));
-                (200, "", json!({"items": [], "username": token}).to_string())
+        let server = serve(move |request| {
+            if request.split(' ').nth(1) == Some("/api/v1/settings") {
+                return (200, "", settings.to_string());
             }
+            // What it is asked with, for whoever wants to see it.
+            let token = request.lines().find_map(|line| line.strip_prefix("authorization: Bearer "));
+            (200, "", json!({"items": [], "username": token}).to_string())
         });
         // Somebody may take it in between; nobody does on a machine of tests.
         let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
