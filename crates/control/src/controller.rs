@@ -7,11 +7,11 @@ use bytes::Bytes;
 use serde_json::Value;
 use tiphys_api::application::HealthStatus;
 use tiphys_api::{Application, ApplicationSet, repo_url};
-use tiphys_cluster::{Connection, LogLines, LogQuery, PatchKind, Removal};
+use tiphys_cluster::{ApiError, Connection, LogLines, LogQuery, PatchKind, Removal, Target};
 use tiphys_engine::actions::Action;
 use tiphys_lifecycle::refresh::Level;
 use tiphys_lifecycle::webhook::{Push, SetEvent};
-use tiphys_object::{Object, ResourceKey};
+use tiphys_object::{Gvk, Object, ResourceKey};
 use tiphys_source::Sources;
 use tokio::sync::broadcast::Receiver;
 use tokio::sync::broadcast::error::RecvError;
@@ -381,6 +381,16 @@ impl Controller {
     /// A key of `argocd-cm`.
     pub(crate) fn setting(&self, key: &str) -> Option<String> {
         self.context.world.load().settings.cm().get(key).cloned()
+    }
+
+    /// Asks the API server for the settings, as a probe does (API-8).
+    ///
+    /// # Errors
+    /// When it does not answer, or refuses.
+    pub(crate) async fn reads_settings(&self) -> Result<(), ApiError> {
+        let settings = Gvk::new("", "v1", "ConfigMap");
+        let target = Target::new(settings, &self.context.namespace, tiphys_api::names::SETTINGS_CONFIG_MAP);
+        self.context.home.get(&target).await.map(drop)
     }
 
     /// The text of a metrics scrape.

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use axum::Router;
 use axum::body::Body;
-use axum::extract::State;
+use axum::extract::{RawQuery, State};
 use axum::http::{HeaderMap, Method, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{any, get};
@@ -37,6 +37,8 @@ struct Shared {
     others: OnceLock<Families>,
     /// Scrapes that are written at the same time.
     scrapes: tokio::sync::Semaphore,
+    /// Questions to the API server for `/healthz` at the same time.
+    probes: tokio::sync::Semaphore,
 }
 
 impl Default for Endpoints {
@@ -50,9 +52,9 @@ impl Endpoints {
     pub fn new() -> Self {
         let seen = Mutex::new(Seen { count: 0, since: Instant::now() });
         let intake = Intake::default();
-        let scrapes = tokio::sync::Semaphore::new(1);
+        let (scrapes, probes) = (tokio::sync::Semaphore::new(1), tokio::sync::Semaphore::new(1));
         let (controller, others) = (OnceLock::new(), OnceLock::new());
-        Self { shared: Arc::new(Shared { controller, seen, intake, others, scrapes }) }
+        Self { shared: Arc::new(Shared { controller, seen, intake, others, scrapes, probes }) }
     }
 
     /// Metrics have families of somebody else, too. There is one such somebody in a process.
@@ -84,20 +86,37 @@ pub fn router(endpoints: Endpoints) -> Router {
         .with_state(endpoints.shared)
 }
 
-/// Alive while work is done or there is none: a queue that waits without any progress is a stuck loop.
-async fn healthz(State(shared): State<Arc<Shared>>) -> Response {
-    let Some(controller) = shared.controller.get() else { return "ok".into_response() };
+/// Alive while work is done or there is none: a queue that waits without any progress is a stuck loop. With `full=true`
+/// the API server that holds the installation has to answer, too (API-8).
+async fn healthz(State(shared): State<Arc<Shared>>, RawQuery(query): RawQuery) -> Response {
+    let Some(controller) = shared.controller.get() else { return "ok\n".into_response() };
+    if let Some(text) = stuck(&shared, controller) {
+        return (StatusCode::SERVICE_UNAVAILABLE, text).into_response();
+    }
+    let is_full = query.is_some_and(|query| query.split('&').any(|pair| pair == "full=true"));
+    if is_full {
+        // Anybody may ask: one after another, so that nobody makes us flood the API server.
+        let Ok(_turn) = shared.probes.acquire().await else {
+            return (StatusCode::SERVICE_UNAVAILABLE, "stopping\n").into_response();
+        };
+        if let Err(error) = controller.reads_settings().await {
+            tracing::warn!(%error, "the settings could not be read for /healthz");
+            return (StatusCode::SERVICE_UNAVAILABLE, "the settings cannot be read\n").into_response();
+        }
+    }
+    "ok\n".into_response()
+}
+
+/// Why the process counts as stuck.
+fn stuck(shared: &Shared, controller: &Controller) -> Option<String> {
     let (count, waiting) = controller.progress();
     let mut seen = shared.seen.lock();
     if count != seen.count || waiting == 0 {
         *seen = Seen { count, since: Instant::now() };
     }
-    if seen.since.elapsed() > STUCK_AFTER {
-        let text =
-            format!("no progress for {} s while {waiting} applications wait", seen.since.elapsed().as_secs());
-        return (StatusCode::SERVICE_UNAVAILABLE, text).into_response();
-    }
-    "ok".into_response()
+    let seconds = seen.since.elapsed().as_secs();
+    (seen.since.elapsed() > STUCK_AFTER)
+        .then(|| format!("no progress for {seconds} s while {waiting} applications wait\n"))
 }
 
 async fn readyz(State(shared): State<Arc<Shared>>) -> Response {

@@ -73,7 +73,7 @@ async fn cli_1000_what_is_no_request_of_git_is_refused() {
         let answer = demo.api.send(method.clone(), &target, &headers, body).await.unwrap();
         assert_eq!(answer.status(), expected, "{method} {target} {headers:?}");
     }
-    for path in ["healthz", "readyz", "metrics", ""] {
+    for path in ["healthz", "healthz?full=true", "readyz", "metrics", ""] {
         let target = format!("http://127.0.0.1:{}/{path}", demo.port());
         assert_eq!(demo.api.send(Method::GET, &target, &[], "").await.unwrap().status(), 200, "{path}");
     }
