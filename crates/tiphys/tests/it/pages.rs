@@ -234,8 +234,11 @@ fn cli_1104_examples_of_the_pages_are_true() {
 fn what_a_page_says_wrongly_is_found() {
     let page = |blocks: &str| check(&blocks.replace('~', "`"));
     let says = |blocks: &str| page(blocks).unwrap().0.join("\n");
-    assert_eq!(says("~~~console\n$ tiphys version\ntiphys: v...\n~~~\n"), "");
-    assert!(says("~~~console\n$ tiphys version\ntiphys: x\n~~~\n").contains("line 2: $ tiphys version"));
+    assert_eq!(says("~~~console\n$ tiphys version --short\ntiphys: v...\n~~~\n"), "");
+    assert!(
+        says("~~~console\n$ tiphys version --short\ntiphys: x\n~~~\n")
+            .contains("line 2: $ tiphys version --short")
+    );
     assert!(says("~~~console\n$ tiphys nothing\n...\n~~~\n").contains("line 2: exit code 1 is not shown"));
     assert_eq!(says("~~~console\n$ tiphys \\\n  nothing\n...\n$ echo $?\n1\n~~~\n"), "");
     assert!(says("~~~console\n$ tiphys nothing\n...\n$ echo $?\n2\n~~~\n").contains("expected\n    2"));
