@@ -116,7 +116,7 @@ pub(super) async fn create_token(
     name: &str,
     (id, expires_in): (&str, i64),
 ) -> Result<Secret<String>, Failure> {
-    let body = json!({"name": name, "id": id, "expiresIn": expires_in.to_string()});
+    let body = json!({"name": name, "id": id, "expiresIn": expires_in});
     let answer = ask(server, Method::POST, &["account", name, "token"], Some(&body)).await?;
     Ok(Secret::from(access::text(&answer, "token")))
 }

@@ -327,7 +327,13 @@ pub(super) async fn set(session: &Session<'_>) -> Result<Ended, Failure> {
     };
     if let Some(server) = core.server() {
         if let Some(value) = change(&first)? {
-            server.update(&value, flags.is_on("validate")).await?;
+            let validate = flags.is_on("validate");
+            if flags.is_set("tracking-method") {
+                server.update(&value, validate).await?;
+            } else {
+                let spec = value.get("spec").cloned().unwrap_or_default();
+                server.update_spec(&name, &spec, validate).await?;
+            }
         }
         return Ok(OK);
     }

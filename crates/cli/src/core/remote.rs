@@ -208,6 +208,17 @@ impl Remote {
         )
     }
 
+    /// Replaces the spec of an application (API-127).
+    pub(crate) async fn update_spec(
+        &self,
+        name: &AppName,
+        spec: &Value,
+        is_validated: bool,
+    ) -> Result<(), Failure> {
+        let query = [("validate", word(is_validated)), ("appNamespace", &name.namespace)];
+        self.call(Method::PUT, name, &["spec"], (&query, Some(spec))).await.map(drop)
+    }
+
     /// Patches an application (API-128).
     pub(crate) async fn patch(&self, name: &AppName, patch: &str, kind: &str) -> Result<Stored, Failure> {
         let body =
