@@ -1,7 +1,6 @@
 //! `login`, `logout`, `context` and `configure` with a configuration file, and a server that answers what a test says.
 
 use std::os::unix::fs::PermissionsExt as _;
-use std::path::Path;
 
 use super::execute;
 use super::web::serve;
@@ -178,6 +177,13 @@ fn cli_124_nobody_answers() {
     let both = ["app", "list", "--server", "a.example", "--port-forward"];
     let (written, code) = execute("argocd", &[], &both);
     assert!(code == 1 && written.stderr.contains("--port-forward is not supported yet"), "{written:?}");
-    let (_, code) = execute("argocd", &[], &["context"]);
-    assert_eq!((code, Path::new("/nowhere").exists()), (1, false), "a question makes no file");
+}
+
+#[test]
+fn cli_110_a_question_makes_no_file() {
+    let home = Home::with("");
+    for args in [&["context"][..], &["configure", "--prompts-enabled"], &["relogin"], &["logout", "x"]] {
+        assert_eq!(home.run(args).1, 1, "{args:?}");
+    }
+    assert_eq!(std::fs::read_dir(home.0.path()).unwrap().count(), 0);
 }
