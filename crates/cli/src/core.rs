@@ -39,7 +39,7 @@ use crate::failure::Failure;
 
 pub(crate) use destination::Destination;
 pub(crate) use generation::Outcome;
-pub(crate) use remote::{Live, Remote};
+pub(crate) use remote::{Live, Remote, state};
 pub(crate) use sets::StoredSet;
 pub(crate) use targets::{Difference, Instead, Marks, Origins, RenderPlan};
 pub(crate) use world::{Loaded, World};
@@ -395,7 +395,7 @@ impl Core {
     /// Follows an application from now on; the first change is its present state.
     pub(crate) async fn follow(&self, name: &AppName) -> Result<Follow, Failure> {
         if let Some(server) = self.server() {
-            return server.follow(name).await;
+            return Ok(server.follow(name));
         }
         let selector = format!("metadata.name={}", name.name);
         let (events, guard) = self.watch(&application_gvk(), &name.namespace, "", &selector).await?;

@@ -237,6 +237,11 @@ pub(crate) fn is_not_found(failure: &Failure) -> bool {
     failure.message.starts_with("rpc error: code = NotFound ")
 }
 
+/// Whether a refusal is one of rights.
+pub(crate) fn is_denied(failure: &Failure) -> bool {
+    failure.message.starts_with("rpc error: code = PermissionDenied ")
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -97,6 +97,14 @@ impl Session<'_> {
         if self.flags.is_set("prompts-enabled") { self.flags.is_on("prompts-enabled") } else { configured() }
     }
 
+    /// Refuses flags that a server is not asked with.
+    pub(crate) fn refuse_by_server(&self, names: &[&str]) -> Result<(), Failure> {
+        names.iter().find(|name| self.flags.is_set(name)).map_or(Ok(()), |name| {
+            Err(Failure::fatal(format!("--{name} does not work with a server yet"))
+                .hint("add `--core`, or leave it out"))
+        })
+    }
+
     /// Writes a warning (CLI-11).
     pub(crate) fn warn(&self, text: &str) {
         self.terminal.warn(&format!("Warning: {text}\n"));

@@ -15,6 +15,7 @@ use crate::core::{AppName, Core, Remote, Stored, World, value_of};
 use crate::failure::Failure;
 use crate::flags::{Flag, Kind, Parsed, flag};
 use crate::remote;
+use crate::server::is_denied;
 use crate::terminal::read_input;
 
 /// Flags of `create` beside those of the spec.
@@ -284,8 +285,11 @@ async fn put_by(
     (name, desired): (&AppName, &Value),
     flags: &Parsed,
 ) -> Result<&'static str, Failure> {
-    // Whoever may create an application may have no right to look whether it is there.
-    let existing = core.find(name).await.ok().flatten();
+    let existing = match core.find(name).await {
+        // What is not there has this answer, too.
+        Err(failure) if is_denied(&failure) => None,
+        found => found?,
+    };
     let (upsert, validate) = (flags.is_on("upsert"), flags.is_on("validate"));
     let stored = server.create(desired, upsert, validate).await?;
     match existing {

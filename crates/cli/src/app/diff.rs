@@ -8,7 +8,7 @@ use tiphys_object::{ResourceKey, access};
 use tiphys_source::exec::{self, ExecError, Invocation};
 
 use crate::app::{Ended, NAMESPACE, OK, Session, show as looking};
-use crate::core::{Difference, World};
+use crate::core::{Difference, World, state};
 use crate::failure::Failure;
 use crate::flags::{Flag, Kind, flag};
 use crate::output::{Format, print};
@@ -71,12 +71,8 @@ pub(super) async fn run(session: &Session<'_>) -> Result<Ended, Failure> {
     };
     let is_local = flags.is_set("local");
     let differences: Vec<Difference> = if let Some(server) = core.server() {
-        for flag in ["local", "revision", "revisions", "source-positions", "source-names"] {
-            if flags.is_set(flag) {
-                let text = format!("--{flag} does not work with a server yet");
-                return Err(Failure::fatal(text).hint("add `--core`, or leave it out"));
-            }
-        }
+        let unheard = ["local", "revision", "revisions", "source-positions", "source-names"];
+        session.refuse_by_server(&unheard)?;
         let all = server.managed_resources(&name).await?;
         all.iter().map(told).collect::<Result<Vec<_>, _>>()?.into_iter().flatten().collect()
     } else {
@@ -109,11 +105,7 @@ pub(super) async fn run(session: &Session<'_>) -> Result<Ended, Failure> {
 /// What a server says of one resource, where it differs (API-136): what is there, normalised, and what a sync would make
 /// of it.
 fn told(resource: &Value) -> Result<Option<Difference>, Failure> {
-    let state = |name: &str| match resource.get(name).and_then(Value::as_str) {
-        None | Some("") => Ok(Value::Null),
-        Some(text) => serde_json::from_str(text)
-            .map_err(|_invalid| Failure::status("Internal", format!("{name} of a resource is no JSON"))),
-    };
+    let state = |name: &str| state(resource, name);
     if resource.get("hook").and_then(Value::as_bool) == Some(true) {
         return Ok(None);
     }

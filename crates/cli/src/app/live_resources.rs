@@ -6,7 +6,7 @@ use tiphys_object::{Gvk, access};
 
 use crate::app::{Ended, NAMESPACE as APP_NAMESPACE, OK, Session};
 use crate::command::Command;
-use crate::core::{AppName, Core, Live};
+use crate::core::{AppName, Core, Live, state};
 use crate::failure::Failure;
 use crate::flags::{Flag, Kind, Parsed, flag};
 use crate::output::{Format, machine_format, print, unknown_format};
@@ -318,17 +318,17 @@ async fn run(session: &Session<'_>) -> Result<Ended, Failure> {
     Ok(OK)
 }
 
-/// A live resource as a server tells of it.
-pub(crate) fn live(resource: &Value) -> Option<Live> {
-    let state: Value = serde_json::from_str(access::text(resource, "liveState")).ok()?;
+/// A live resource as a server tells of it; `None` where there is none.
+pub(crate) fn live(resource: &Value) -> Result<Option<Live>, Failure> {
+    let state = state(resource, "liveState")?;
     let part = |name: &str| access::text(resource, name).to_owned();
-    state.is_object().then(|| Live {
+    Ok(state.is_object().then(|| Live {
         version: Gvk::of(&state).version.to_string(),
         group: part("group"),
         kind: part("kind"),
         namespace: part("namespace"),
         name: part("name"),
-    })
+    }))
 }
 
 #[cfg(test)]
@@ -352,8 +352,10 @@ mod tests {
     fn cli_542_several_resources_want_all() {
         let one = live(&json!({"group": "apps", "kind": "Deployment", "namespace": "n", "name": "a",
             "liveState": r#"{"apiVersion": "apps/v1", "kind": "Deployment"}"#}))
+        .unwrap()
         .unwrap();
-        assert_eq!((one.version.as_str(), live(&json!({"liveState": "null"}))), ("v1", None));
+        assert_eq!((one.version.as_str(), live(&json!({"liveState": "null"}))), ("v1", Ok(None)));
+        assert!(live(&json!({"liveState": "{"})).is_err(), "what cannot be read is not absent");
         let flags = |args: &[&str]| {
             let args: Vec<String> = args.iter().map(|arg| (*arg).to_owned()).collect();
             crate::flags::parse(&args, &[PATCH_FLAGS]).unwrap()

@@ -12,7 +12,7 @@ use tiphys_policy::project::namespace_enabled;
 use crate::app::list::{self, Columns, ListFilter};
 use crate::app::summary::{self, qualified_name};
 use crate::app::{Ended, NAMESPACE, OK, OUTPUT, Session, rows};
-use crate::core::{AppName, Core, Destination, Remote, RenderPlan, Stored, World, value_of};
+use crate::core::{AppName, Core, Destination, Remote, RenderPlan, Stored, World, state, value_of};
 use crate::failure::Failure;
 use crate::flags::{Flag, Kind, Parsed, flag};
 use crate::output::{Format, machine_format, print, unknown_format};
@@ -222,7 +222,7 @@ pub(super) async fn manifests(session: &Session<'_>) -> Result<Ended, Failure> {
     let core = session.connect().await?;
     let name = session.only_name(&core);
     if let Some(server) = core.server() {
-        let values = manifests_of(server, &name, flags).await?;
+        let values = manifests_of(session, server, &name).await?;
         for value in &values {
             session.terminal.data(&format!("---\n{}", print(value, Format::Yaml)?));
         }
@@ -252,22 +252,16 @@ pub(super) async fn manifests(session: &Session<'_>) -> Result<Ended, Failure> {
 }
 
 /// The manifests that a server shows: those of the source, or what is live.
-async fn manifests_of(server: &Remote, name: &AppName, flags: &Parsed) -> Result<Vec<Value>, Failure> {
-    match flags.text("source") {
+async fn manifests_of(session: &Session<'_>, server: &Remote, name: &AppName) -> Result<Vec<Value>, Failure> {
+    match session.flags.text("source") {
         "git" => {
-            for flag in ["revisions", "source-positions", "source-names", "local"] {
-                if flags.is_set(flag) {
-                    let text = format!("--{flag} does not work with a server yet");
-                    return Err(Failure::fatal(text).hint("add `--core`, or leave it out"));
-                }
-            }
-            server.manifests(name, flags.text("revision")).await
+            session.refuse_by_server(&["revisions", "source-positions", "source-names", "local"])?;
+            server.manifests(name, session.flags.text("revision")).await
         }
         "live" => {
             let all = server.managed_resources(name).await?;
-            let live = all.iter().filter_map(|one| one.get("liveState").and_then(Value::as_str));
-            let live = live.filter_map(|text| serde_json::from_str::<Value>(text).ok());
-            Ok(live.filter(Value::is_object).collect())
+            let live = all.iter().map(|one| state(one, "liveState")).collect::<Result<Vec<_>, _>>()?;
+            Ok(live.into_iter().filter(Value::is_object).collect())
         }
         other => Err(Failure::fatal(format!("Unknown source type '{other}'"))),
     }

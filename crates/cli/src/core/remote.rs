@@ -41,8 +41,6 @@ pub(crate) struct Live {
 pub(crate) struct Stream {
     api: Arc<Api>,
     name: AppName,
-    /// What stands at the beginning, until it was told.
-    first: Option<Change>,
     events: Option<Events>,
     silent: u32,
 }
@@ -88,6 +86,29 @@ fn stored(mut value: Value) -> Result<Stored, Failure> {
     Stored::new(Arc::new(object))
 }
 
+/// The applications that a query finds, of those that may be seen.
+async fn listed(api: &Api, query: &[(&str, &str)]) -> Result<Vec<Stored>, Failure> {
+    let mut answer = api.get(&["api", "v1", "applications"], query).await?;
+    items(&mut answer, "items").into_iter().map(stored).collect()
+}
+
+/// A list of an answer; messages leave empty ones out.
+fn items(answer: &mut Value, name: &str) -> Vec<Value> {
+    match answer.get_mut(name).map(Value::take) {
+        Some(Value::Array(items)) => items,
+        _ => Vec::new(),
+    }
+}
+
+/// A state of a managed resource; null where there is none.
+pub(crate) fn state(resource: &Value, name: &str) -> Result<Value, Failure> {
+    match access::text(resource, name) {
+        "" => Ok(Value::Null),
+        text => serde_json::from_str(text)
+            .map_err(|_invalid| Failure::status("Internal", format!("{name} of a resource is no JSON"))),
+    }
+}
+
 /// Where an application is in the API.
 fn path_of<'a>(name: &'a AppName, more: &[&'a str]) -> Vec<&'a str> {
     let mut path = vec!["api", "v1", "applications", name.name.as_str()];
@@ -121,13 +142,7 @@ impl Remote {
 
     /// Reads the applications that may be seen, by name.
     pub(super) async fn applications(&self, namespace: &str, selector: &str) -> Result<Vec<Stored>, Failure> {
-        let query = [("appNamespace", namespace), ("selector", selector)];
-        let mut answer = self.api.get(&["api", "v1", "applications"], &query).await?;
-        let items = match answer.get_mut("items").map(Value::take) {
-            Some(Value::Array(items)) => items,
-            _ => Vec::new(),
-        };
-        let mut apps = items.into_iter().map(stored).collect::<Result<Vec<_>, _>>()?;
+        let mut apps = listed(&self.api, &[("appNamespace", namespace), ("selector", selector)]).await?;
         apps.sort_by_key(Stored::name);
         Ok(apps)
     }
@@ -165,18 +180,9 @@ impl Remote {
     }
 
     /// Follows an application.
-    pub(super) async fn follow(&self, name: &AppName) -> Result<Follow, Failure> {
-        let first = match self.find(name).await? {
-            Some(stored) => Change::Now(Box::new(stored)),
-            None => Change::Gone,
-        };
-        Ok(Follow::Stream(Box::new(Stream {
-            api: Arc::clone(&self.api),
-            name: name.clone(),
-            first: Some(first),
-            events: None,
-            silent: 0,
-        })))
+    pub(super) fn follow(&self, name: &AppName) -> Follow {
+        let (api, name) = (Arc::clone(&self.api), name.clone());
+        Follow::Stream(Box::new(Stream { api, name, events: None, silent: 0 }))
     }
 
     /// Stores a new application, or changes the one of its name (API-125).
@@ -263,10 +269,7 @@ impl Remote {
     /// What differs, object by object (API-136).
     pub(crate) async fn managed_resources(&self, name: &AppName) -> Result<Vec<Value>, Failure> {
         let mut answer = self.call(Method::GET, name, &["managed-resources"], (&[], None)).await?;
-        match answer.get_mut("items").map(Value::take) {
-            Some(Value::Array(items)) => Ok(items),
-            _ => Ok(Vec::new()),
-        }
+        Ok(items(&mut answer, "items"))
     }
 
     /// The manifests of an application, as texts of JSON (API-138).
@@ -282,7 +285,8 @@ impl Remote {
 
     /// The live resources of an application.
     pub(crate) async fn live(&self, name: &AppName) -> Result<Vec<Live>, Failure> {
-        Ok(self.managed_resources(name).await?.iter().filter_map(crate::app::live).collect())
+        let all = self.managed_resources(name).await?;
+        all.iter().filter_map(|resource| crate::app::live(resource).transpose()).collect()
     }
 
     async fn call_resource(
@@ -336,10 +340,7 @@ impl Remote {
     /// What can be done with one live resource (API-142).
     pub(crate) async fn actions(&self, name: &AppName, live: &Live) -> Result<Vec<Value>, Failure> {
         let mut answer = self.call_resource((Method::GET, &["actions"]), (name, live), (&[], None)).await?;
-        match answer.get_mut("actions").map(Value::take) {
-            Some(Value::Array(actions)) => Ok(actions),
-            _ => Ok(Vec::new()),
-        }
+        Ok(items(&mut answer, "actions"))
     }
 
     /// Runs an action on one live resource (API-142).
@@ -374,18 +375,20 @@ impl Remote {
 }
 
 impl Stream {
+    /// Opens the stream, and tells what is there then: a change before that is no event of it.
+    async fn begin(&mut self) -> Result<Change, Failure> {
+        let query = [("name", &*self.name.name), ("appNamespace", &*self.name.namespace)];
+        self.events = Some(self.api.events(&["api", "v1", "stream", "applications"], &query).await?);
+        // A list, as one that is gone and one that may not be seen have the same refusal.
+        let mut found = listed(&self.api, &query).await?;
+        Ok(found.pop().map_or(Change::Gone, |stored| Change::Now(Box::new(stored))))
+    }
+
     /// The next change; a stream that ended is begun again.
     pub(super) async fn next(&mut self) -> Result<Change, Failure> {
-        if let Some(first) = self.first.take() {
-            return Ok(first);
-        }
         loop {
-            let events = if let Some(events) = &mut self.events {
-                events
-            } else {
-                let query = [("name", &*self.name.name), ("appNamespace", &*self.name.namespace)];
-                let path = ["api", "v1", "stream", "applications"];
-                self.events.insert(self.api.events(&path, &query).await?)
+            let Some(events) = &mut self.events else {
+                return self.begin().await;
             };
             let event = match events.next().await {
                 Ok(Some(event)) => event,
