@@ -14,6 +14,14 @@ use crate::http::Transport;
 /// Scopes that are asked for where nothing is set.
 const SCOPES: [&str; 4] = ["openid", "profile", "email", "groups"];
 
+/// How long groups count that were asked for, where nothing is set.
+const KEPT: Duration = Duration::from_mins(5);
+/// Where Azure tells groups where nothing is set.
+const GRAPH: &str = "https://graph.microsoft.com/v1.0";
+/// The hosts where it does.
+const GRAPHS: [&str; 4] =
+    ["graph.microsoft.com", "graph.microsoft.us", "graph.microsoft.de", "microsoftgraph.chinacloudapi.cn"];
+
 /// A provider and who we are to it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct OidcConfig {
@@ -45,8 +53,21 @@ pub struct OidcConfig {
     pub refresh_threshold: Duration,
     /// Whether we prove who we are with the token of our pod.
     pub uses_workload_identity: bool,
+    /// Where the groups of people are asked for with their access tokens (API-68).
+    pub user_info: Option<GroupsSource>,
+    /// Where they are asked for when there are too many for a token of Azure (API-69).
+    pub overage: Option<GroupsSource>,
     /// The way to it.
     pub transport: Transport,
+}
+
+/// Where groups come from that are not in a token.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct GroupsSource {
+    /// The address.
+    pub url: String,
+    /// How long what it told counts, at most until the token ends.
+    pub kept: Duration,
 }
 
 /// What is asked about one claim.
@@ -103,6 +124,10 @@ struct Given {
     domain_hint: String,
     refresh_token_threshold: String,
     enable_user_info_groups: bool,
+    user_info_path: String,
+    #[serde(rename = "userInfoBaseURL")]
+    user_info_base_url: String,
+    user_info_cache_expiration: String,
     azure: Azure,
 }
 
@@ -111,6 +136,8 @@ struct Given {
 struct Azure {
     use_workload_identity: bool,
     enable_user_group_overage_claim: bool,
+    graph_api_endpoint: String,
+    user_group_overage_claim_cache_expiration: String,
 }
 
 /// Looks up what a reference means: the Secret, which is that of the installation where none is named, and the key.
@@ -156,16 +183,10 @@ impl OidcConfig {
                 return Err(ConfigError::Missing(member));
             }
         }
-        if given.enable_user_info_groups {
-            found.push("enableUserInfoGroups is not supported: groups are those of the token".to_owned());
-        }
-        if given.azure.enable_user_group_overage_claim {
-            let text = "azure.enableUserGroupOverageClaim is not supported: groups are those of the token";
-            found.push(text.to_owned());
-        }
         let refresh_threshold = threshold(&given.refresh_token_threshold, &mut found);
+        let (user_info, overage) = (given.user_info(&mut found), given.overage(&mut found));
         warnings.extend(found.into_iter().map(|text| format!("oidc.config: {text}")));
-        Ok(given.into_config(refresh_threshold))
+        Ok(OidcConfig { user_info, overage, ..given.into_config(refresh_threshold) })
     }
 
     /// Who the command line is to the provider (API-71).
@@ -201,7 +222,59 @@ fn threshold(text: &str, warnings: &mut Vec<String>) -> Duration {
     })
 }
 
+/// How long groups count that were asked for; without an own time, or with one that is none, some minutes.
+fn kept(member: &str, text: &str, warnings: &mut Vec<String>) -> Duration {
+    if text.is_empty() {
+        return KEPT;
+    }
+    let read = tiphys_go::duration::parse(text).ok().and_then(|found| Duration::try_from(found).ok());
+    read.unwrap_or_else(|| {
+        warnings.push(format!("{member} is no duration like 5m; groups are asked for again after 5m"));
+        KEPT
+    })
+}
+
 impl Given {
+    /// Where groups are asked for: at the host of the issuer unless another address is set (API-68).
+    fn user_info(&self, warnings: &mut Vec<String>) -> Option<GroupsSource> {
+        if !self.enable_user_info_groups {
+            return None;
+        }
+        let own = || {
+            let (scheme, rest) = self.issuer.split_once("://")?;
+            Some(format!("{scheme}://{}", rest.split('/').next()?))
+        };
+        let set = Some(self.user_info_base_url.clone()).filter(|url| !url.is_empty());
+        let Some(base) = set.or_else(own).filter(|_| !self.user_info_path.is_empty()) else {
+            warnings
+                .push("enableUserInfoGroups needs userInfoPath; groups are those of the token".to_owned());
+            return None;
+        };
+        let url = format!("{}/{}", base.trim_end_matches('/'), self.user_info_path.trim_start_matches('/'));
+        let kept = kept("userInfoCacheExpiration", &self.user_info_cache_expiration, warnings);
+        Some(GroupsSource { url, kept })
+    }
+
+    /// Where Azure tells groups; access tokens go to Microsoft alone (API-69).
+    fn overage(&self, warnings: &mut Vec<String>) -> Option<GroupsSource> {
+        if !self.azure.enable_user_group_overage_claim {
+            return None;
+        }
+        let set = self.azure.graph_api_endpoint.trim_end_matches('/');
+        let is_known = GRAPHS.iter().any(|host| {
+            let rest = set.strip_prefix("https://").and_then(|rest| rest.strip_prefix(host));
+            rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+        });
+        if !is_known && !set.is_empty() {
+            let text = format!("azure.graphApiEndpoint is none of Microsoft's; {GRAPH} is asked");
+            warnings.push(text);
+        }
+        let url = format!("{}/me/getMemberGroups", if is_known { set } else { GRAPH });
+        let text = &self.azure.user_group_overage_claim_cache_expiration;
+        let kept = kept("azure.userGroupOverageClaimCacheExpiration", text, warnings);
+        Some(GroupsSource { url, kept })
+    }
+
     fn into_config(self, refresh_threshold: Duration) -> OidcConfig {
         let own = [&self.client_id, &self.cli_client_id];
         let own = own.into_iter().filter(|id| !id.is_empty()).cloned().collect();
@@ -222,6 +295,8 @@ impl Given {
             domain_hint: self.domain_hint,
             refresh_threshold,
             uses_workload_identity: self.azure.use_workload_identity,
+            user_info: None,
+            overage: None,
             transport: Transport { root_ca: self.root_ca, ..Transport::default() },
         }
     }
@@ -291,10 +366,50 @@ mod tests {
     #[test]
     fn api_59_what_has_no_effect_is_told() {
         let text = "issuer: https://sso\nclientID: cd\nenableUserInfoGroups: true\nrefreshTokenThreshold: soon\n\
-                    azure: {enableUserGroupOverageClaim: true}\n";
-        let (_, warnings) = read(text);
-        for member in ["enableUserInfoGroups", "azure.enableUserGroupOverageClaim", "refreshTokenThreshold"] {
+                    azure: {enableUserGroupOverageClaim: true, graphApiEndpoint: 'https://evil.example'}\n";
+        let (config, warnings) = read(text);
+        for member in ["enableUserInfoGroups", "azure.graphApiEndpoint", "refreshTokenThreshold"] {
             assert!(warnings.iter().any(|text| text.contains(member)), "{member}: {warnings:?}");
         }
+        assert_eq!(config.unwrap().user_info, None);
+    }
+
+    #[test]
+    fn api_68_groups_are_asked_for_at_the_host_of_the_issuer_or_where_it_is_set() {
+        let source = |more: &str| {
+            let text = format!(
+                "issuer: https://sso:8443/realms/x\nclientID: cd\nenableUserInfoGroups: true\n{more}"
+            );
+            let source = read(&text).0.unwrap().user_info.unwrap();
+            (source.url, source.kept.as_secs())
+        };
+        assert_eq!(source("userInfoPath: /me"), ("https://sso:8443/me".to_owned(), 300));
+        let set = "userInfoPath: me\nuserInfoBaseURL: https://other/api/\nuserInfoCacheExpiration: 90s";
+        assert_eq!(source(set), ("https://other/api/me".to_owned(), 90));
+    }
+
+    #[test]
+    fn api_69_access_tokens_go_to_microsoft_alone() {
+        let url = |endpoint: &str| {
+            let text = format!(
+                "issuer: https://sso\nclientID: cd\nazure:\n  enableUserGroupOverageClaim: true\n  \
+                                graphApiEndpoint: '{endpoint}'\n"
+            );
+            read(&text).0.unwrap().overage.unwrap().url
+        };
+        let own = "https://graph.microsoft.com/v1.0/me/getMemberGroups";
+        for bad in [
+            "",
+            "http://graph.microsoft.us/v1.0",
+            "https://evil.example/v1.0",
+            "https://graph.microsoft.com.evil.example",
+            "https://graph.microsoft.com@evil.example/",
+        ] {
+            assert_eq!(url(bad), own, "{bad}");
+        }
+        assert_eq!(
+            url("https://graph.microsoft.us/v1.0/"),
+            "https://graph.microsoft.us/v1.0/me/getMemberGroups"
+        );
     }
 }

@@ -101,6 +101,28 @@ impl Http {
         self.answer(self.client.get(self.way(url)).header("accept", "application/json"), url).await
     }
 
+    /// The body of an address that wants a token.
+    pub(crate) async fn get_as(&self, url: &str, token: &Secret<String>) -> Result<Vec<u8>, HttpError> {
+        let request = self.client.get(self.way(url)).header("accept", "application/json, application/jwt");
+        self.answer(request.bearer_auth(token.expose()), url).await
+    }
+
+    /// The body that a JSON is answered with by an address that wants a token.
+    pub(crate) async fn post_as(
+        &self,
+        url: &str,
+        token: &Secret<String>,
+        body: &Value,
+    ) -> Result<Vec<u8>, HttpError> {
+        let request = self
+            .client
+            .post(self.way(url))
+            .header("accept", "application/json")
+            .header("content-type", "application/json")
+            .body(body.to_string());
+        self.answer(request.bearer_auth(token.expose()), url).await
+    }
+
     /// The body that a form is answered with.
     pub(crate) async fn form(
         &self,

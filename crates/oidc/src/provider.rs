@@ -7,7 +7,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use parking_lot::RwLock;
 use serde::Deserialize;
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 use tiphys_api::secret::Secret;
 use tiphys_service::jwt::{TokenError, Unverified};
 use tokio::sync::Mutex;
@@ -50,6 +50,12 @@ pub enum ProviderError {
     /// What should be tokens is none.
     #[error("the provider answers without a token of the person (id_token)")]
     NoIdToken,
+    /// What it tells of somebody is about somebody else.
+    #[error("the provider tells of somebody else than the token is of")]
+    Subject,
+    /// What it tells of somebody cannot be read.
+    #[error("what the provider tells of somebody cannot be read")]
+    Told,
     /// It was asked a moment ago.
     #[error("the provider was asked a moment ago")]
     Pausing,
@@ -158,10 +164,18 @@ impl Provider {
         if unverified.issuer() != expected.issuer {
             return Err(ClaimError::Issuer.into());
         }
+        self.check_signature(&unverified).await?;
+        let found = unverified.into_claims();
+        claims::check(&found, expected, now_seconds)?;
+        Ok(found)
+    }
+
+    /// Whether a key of the provider has signed a token.
+    async fn check_signature(&self, unverified: &Unverified<'_>) -> Result<(), ProviderError> {
         let known = self.current().await?;
         let told = |known: &Known| known.metadata.id_token_signing_alg_values_supported.clone();
-        match known.keys.verify(&unverified, &told(&known)) {
-            Ok(()) => {}
+        match known.keys.verify(unverified, &told(&known)) {
+            Ok(()) => Ok(()),
             Err(KeyError::Unknown) => {
                 let newer = self.ask(Some(Arc::clone(&known))).await.map_err(|error| {
                     if error != ProviderError::Pausing {
@@ -169,13 +183,57 @@ impl Provider {
                     }
                     KeyError::Unknown
                 })?;
-                newer.keys.verify(&unverified, &told(&newer))?;
+                Ok(newer.keys.verify(unverified, &told(&newer))?)
             }
-            Err(error) => return Err(error.into()),
+            Err(error) => Err(error.into()),
         }
-        let found = unverified.into_claims();
-        claims::check(&found, expected, now_seconds)?;
-        Ok(found)
+    }
+
+    /// The groups that the provider tells of the bearer of an access token, who has to be `subject` (API-68). The answer is
+    /// JSON, or a token that it signed.
+    ///
+    /// # Errors
+    /// When it does not tell, or tells of somebody else.
+    pub async fn user_groups(
+        &self,
+        url: &str,
+        access: &Secret<String>,
+        subject: &str,
+    ) -> Result<Vec<String>, ProviderError> {
+        let answer = self.0.http.get_as(url, access).await?;
+        let read = serde_json::from_slice::<Map<String, Value>>(&answer);
+        let told = if let Ok(told) = read {
+            told
+        } else {
+            let text = std::str::from_utf8(&answer).map_err(|_no_text| ProviderError::Told)?;
+            let token = Unverified::read(text.trim())?;
+            if !ALGORITHMS.contains(&token.algorithm()) {
+                return Err(KeyError::Algorithm.into());
+            }
+            self.check_signature(&token).await?;
+            token.into_claims()
+        };
+        if subject.is_empty() || told.get("sub").and_then(Value::as_str) != Some(subject) {
+            return Err(ProviderError::Subject);
+        }
+        Ok(texts(told.get("groups")))
+    }
+
+    /// The groups that Microsoft tells of the bearer of an access token (API-69).
+    ///
+    /// # Errors
+    /// When it does not tell.
+    pub async fn member_groups(
+        &self,
+        url: &str,
+        access: &Secret<String>,
+    ) -> Result<Vec<String>, ProviderError> {
+        let answer = self.0.http.post_as(url, access, &json!({"securityEnabledOnly": true})).await?;
+        let told: Value = serde_json::from_slice(&answer).map_err(|_secret| ProviderError::Told)?;
+        match told.get("value") {
+            Some(groups @ Value::Array(_)) => Ok(texts(Some(groups))),
+            _ => Err(ProviderError::Told),
+        }
     }
 
     /// Exchanges a code for tokens.
@@ -264,6 +322,15 @@ impl Provider {
         let inner = Arc::clone(&self.0);
         let asking = tokio::spawn(async move { inner.ask(than.as_ref()).await });
         asking.await.unwrap_or(Err(ProviderError::Pausing))
+    }
+}
+
+/// The texts of a list, or one text.
+fn texts(value: Option<&Value>) -> Vec<String> {
+    match value {
+        Some(Value::Array(items)) => items.iter().filter_map(Value::as_str).map(str::to_owned).collect(),
+        Some(Value::String(text)) => vec![text.clone()],
+        _ => Vec::new(),
     }
 }
 

@@ -149,6 +149,8 @@ pub(crate) struct State {
     pub(crate) client: (String, String),
     /// The refresh token that counts; empty gives none.
     pub(crate) refresh_token: String,
+    /// What is told of the bearer of the access token `access`: an object, or a text that is a token; null refuses.
+    pub(crate) told: Value,
 }
 
 /// A provider.
@@ -192,6 +194,7 @@ impl Double {
             codes: BTreeMap::new(),
             client: (CLIENT.to_owned(), SECRET.to_owned()),
             refresh_token: String::new(),
+            told: Value::Null,
         };
         let double = Self { issuer, address, base: base.to_owned(), state: Arc::new(Mutex::new(state)) };
         let serving = double.clone();
@@ -290,6 +293,12 @@ impl Double {
             "/token" => match self.exchange(&pairs(body), authorization) {
                 Ok(value) => ok(value),
                 Err(word) => ("400 Bad", String::new(), json!({"error": word}).to_string()),
+            },
+            "/me" => match &self.state.lock().told {
+                Value::Null => ("401 Unauthorized", String::new(), "{}".to_owned()),
+                _ if authorization != "Bearer access" => ("401 Unauthorized", String::new(), "{}".to_owned()),
+                Value::String(token) => ("200 OK", String::new(), token.clone()),
+                told => ok(told.clone()),
             },
             _ => ("404 Not Found", String::new(), "{}".to_owned()),
         }

@@ -23,7 +23,7 @@ use tiphys_wire::status::Code;
 
 use crate::call::Status;
 use crate::identity::Claims;
-use crate::sso::Providers;
+use crate::sso::{NoGroups, Providers};
 use crate::world::World;
 use login::Logins;
 
@@ -106,7 +106,11 @@ impl Sessions {
     /// When it does not count (API-29).
     pub async fn identify(&self, token: &str) -> Result<Session, Refused> {
         let refused = match self.verify(token).await {
-            Ok(session) => return Ok(self.refreshed_early(session).await),
+            Ok(session) => {
+                let session = self.refreshed_early(session).await;
+                let claims = self.with_groups(session.claims).await?;
+                return Ok(Session { claims, ..session });
+            }
             Err(refused) if refused.is_expired_sso => refused,
             Err(refused) => return Err(refused),
         };
@@ -116,7 +120,8 @@ impl Sessions {
         let Some(sso) = world.sso() else { return Err(refused) };
         match self.providers.refreshed(sso, &claims, self.clock.now()).await {
             Some((token, claims)) if !self.is_revoked(&claims) => {
-                Ok(Session { claims: Claims::new(claims), renewed_token: Some(token) })
+                let claims = self.with_groups(Claims::new(claims)).await?;
+                Ok(Session { claims, renewed_token: Some(token) })
             }
             _ => Err(refused),
         }
@@ -152,6 +157,19 @@ impl Sessions {
                 Err(Refused { status: invalid("failed to verify the token"), is_expired_sso })
             }
         }
+    }
+
+    /// The same claims with groups that are asked for, of people whom an identity provider knows.
+    async fn with_groups(&self, claims: Claims) -> Result<Claims, Refused> {
+        let world = self.world.load_full();
+        let is_own = claims.text("iss") == jwt::ISSUER;
+        let Some(sso) = world.sso().filter(|_| !is_own) else { return Ok(claims) };
+        let found = self.providers.with_groups(sso, claims.all().clone(), self.clock.now()).await;
+        found.map(Claims::new).map_err(|error| match error {
+            NoGroups::LogInAgain => invalid(error).into(),
+            // What is not known is nobody's right, and no reason to log in again.
+            NoGroups::Untold => Status::new(Code::Unavailable, error.to_string()).into(),
+        })
     }
 
     fn is_revoked(&self, claims: &serde_json::Map<String, serde_json::Value>) -> bool {

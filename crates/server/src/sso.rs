@@ -5,7 +5,9 @@
 //! `/api/dex/` on.
 
 mod dex;
+mod dex_config;
 mod door;
+mod groups;
 mod redirect;
 mod refresh;
 mod settings;
@@ -19,9 +21,13 @@ use serde_json::{Map, Value};
 use tiphys_api::secret::Secret;
 use tiphys_oidc::{Client, Granted, HttpError, Provider, ProviderError};
 
+pub use dex_config::{DexConfigError, DexOptions, dex_config, referred_secrets};
 pub use door::Door;
 pub(crate) use settings::{SsoSettings, additional_urls};
 
+pub(crate) use groups::NoGroups;
+
+use groups::People;
 use refresh::Refreshes;
 
 /// Bytes of the token of our platform.
@@ -35,6 +41,7 @@ type Current = Option<(Arc<SsoSettings>, Result<Arc<Provider>, HttpError>)>;
 pub(crate) struct Providers {
     current: Mutex<Current>,
     refreshes: Refreshes,
+    people: People,
 }
 
 impl Providers {
@@ -53,6 +60,7 @@ impl Providers {
         *current = Some((Arc::clone(settings), made.clone()));
         // Tokens of another provider are refreshed by nobody.
         self.refreshes.clear();
+        self.people.clear();
         Ok(made?)
     }
 
@@ -70,11 +78,48 @@ impl Providers {
     /// Keeps what a login gave, so that its token can be refreshed until the session is over.
     pub(crate) fn keep(&self, claims: &Map<String, Value>, granted: &Granted, ends: Timestamp) {
         self.refreshes.keep(claims, granted, ends);
+        self.people.keep(claims, &granted.access_token, ends);
     }
 
     /// Forgets how the token of a session that ends is refreshed.
     pub(crate) fn forget(&self, claims: &Map<String, Value>) {
         self.refreshes.forget(claims);
+        self.people.forget(claims);
+    }
+
+    /// Claims with the groups that are not in the token, where the settings say that they are asked for (API-68, API-69).
+    ///
+    /// # Errors
+    /// When they are not known.
+    pub(crate) async fn with_groups(
+        &self,
+        settings: &Arc<SsoSettings>,
+        mut claims: Map<String, Value>,
+        now: Timestamp,
+    ) -> Result<Map<String, Value>, NoGroups> {
+        let of_azure = settings.provider.overage.as_ref().filter(|_| groups::has_too_many(&claims));
+        let Some(source) = settings.provider.user_info.as_ref().or(of_azure) else { return Ok(claims) };
+        let is_of_azure = settings.provider.user_info.is_none();
+        let subject = claims.get("sub").and_then(Value::as_str).unwrap_or_default().to_owned();
+        let ask = async |access: Secret<String>| {
+            let asked = async {
+                let provider = self.of(settings)?;
+                if is_of_azure {
+                    return provider.member_groups(&source.url, &access).await;
+                }
+                provider.user_groups(&source.url, &access, &subject).await
+            };
+            asked.await.map_err(|error| {
+                tracing::warn!(%error, "the identity provider does not tell the groups of somebody");
+                match error {
+                    ProviderError::Http(HttpError::Refused { status: 401, .. }) => NoGroups::LogInAgain,
+                    _ => NoGroups::Untold,
+                }
+            })
+        };
+        let found = self.people.groups(source, &claims, now, ask).await?;
+        claims.insert("groups".to_owned(), found.into());
+        Ok(claims)
     }
 
     /// A token that replaces one of these claims, with its claims; `None` where there is none (API-70).
@@ -99,6 +144,7 @@ impl Providers {
             let granted = provider.refresh(&client, &kept.refresh_token).await?;
             // What a provider takes once is gone, whatever the new token is worth.
             kept.refresh_token = granted.refresh_token;
+            self.people.renew(claims, &granted.access_token);
             let found = self.verify(settings, (granted.id_token.expose(), None), now).await?;
             kept.id_token = granted.id_token;
             Ok::<_, ProviderError>(found)

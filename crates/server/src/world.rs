@@ -128,10 +128,13 @@ impl World {
         let mut found = Vec::new();
         let extensions = extension::read(settings.cm(), &look_up, &mut found);
         warnings.extend(found.into_iter().map(|text| format!("argocd-cm: extension.config: {text}")));
-        let extensions = extensions.map(Arc::new).unwrap_or_else(|error| {
-            warnings.push(format!("argocd-cm: {error}; the former extensions stay in force"));
-            old.map(|old| Arc::clone(&old.extensions)).unwrap_or_default()
-        });
+        let extensions = match extensions {
+            Ok(extensions) => Arc::new(extensions),
+            Err(error) => {
+                warnings.push(format!("argocd-cm: {error}; the former extensions stay in force"));
+                old.map(|old| Arc::clone(&old.extensions)).unwrap_or_default()
+            }
+        };
         let everything = RbacConfig::of_text("", "p, , *, *, *, allow\n");
         let open = everything.and_then(|config| Rbac::compile(&config));
         // The line above can be read; without it nobody may anything.

@@ -9,6 +9,7 @@ mod allocator;
 mod api_server;
 mod cmp_server;
 mod demo;
+mod dex;
 mod install;
 mod k8s_auth;
 mod run;
@@ -26,6 +27,7 @@ Run it
   run       all components in the foreground, against the cluster of a kubeconfig
   serve     what pods run: chosen roles, health and metrics ports
   cmp-server  serve a config management plugin, in its sidecar
+  dex       run the Dex that signs people in, with the configuration made for it
   install   print the manifests to install (--crds-only: just the custom resources)
 
 Use it
@@ -68,6 +70,9 @@ fn main() -> ExitCode {
     if name == cmp_server::NAME {
         return cmp_server::run(&args);
     }
+    if name == dex::NAME {
+        return dex::run(&args);
+    }
     match verb {
         Some("eval") => tiphys::eval::run(rest),
         Some("simulate") => tiphys::simulate::run(rest),
@@ -75,6 +80,7 @@ fn main() -> ExitCode {
         Some("demo") => demo::demo(rest),
         Some("run") => run::run(rest),
         Some("serve") => run::serve(rest),
+        Some("dex") => dex::run(rest),
         Some("cmp-server") => cmp_server::run(rest),
         Some("install") => install::install(rest),
         Some("--version") => print(&format!("tiphys: v{}\n", env!("CARGO_PKG_VERSION"))),

@@ -13,8 +13,8 @@ use tiphys_oidc::{OidcConfig, Transport};
 use super::redirect::Bases;
 
 /// Who we are to Dex (API-74).
-const DEX_CLIENT: &str = "argo-cd";
-const DEX_CLI_CLIENT: &str = "argo-cd-cli";
+pub(super) const DEX_CLIENT: &str = "argo-cd";
+pub(super) const DEX_CLI_CLIENT: &str = "argo-cd-cli";
 /// Where Dex is, unless it is set.
 const DEX_ADDRESS: &str = "argocd-dex-server:5556";
 /// Letters of our secret at Dex.
@@ -194,7 +194,7 @@ fn read_dex(
 }
 
 /// Our secret at Dex, which both of us make from the key of the installation.
-fn dex_secret(settings: &Settings) -> Secret<String> {
+pub(super) fn dex_secret(settings: &Settings) -> Secret<String> {
     let key = settings.secret("server.secretkey").unwrap_or_default();
     let whole = URL_SAFE_NO_PAD.encode(digest::digest(&digest::SHA256, key.expose().as_bytes()));
     Secret::new(whole.chars().take(DEX_SECRET_LETTERS).collect())

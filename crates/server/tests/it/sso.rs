@@ -251,6 +251,49 @@ async fn api_70_tokens_are_refreshed_while_the_session_lasts() {
     assert_eq!(home.with(&over).get("/api/v1/account/admin").await.0, 401);
 }
 
+/// API-68: what the provider tells of the bearer of the access token counts, in JSON and signed, and nothing else does.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn api_68_groups_are_asked_for_with_the_access_token_of_the_login() {
+    let double = Double::start(begin()).await;
+    double.state.lock().told = json!({"sub": "u1", "groups": ["ops", "devs"]});
+    let more = "enableUserInfoGroups: true\nuserInfoPath: /sso/me\nuserInfoCacheExpiration: 1ns";
+    let home = setup(&double, more).start().await;
+    let elsewhere = home.with(&double.token(CLIENT));
+    let (status, text) = elsewhere.refused("GET", "/api/v1/account/admin", &Value::Null).await;
+    assert_eq!(
+        (status, text.as_str()),
+        (401, "invalid session: log in again: the groups of this session cannot be asked for any more")
+    );
+    let mut browser = Browser::new(&home);
+    browser.log_in().await;
+    assert_eq!(browser.user().await["groups"], json!(["ops", "devs"]));
+    assert_eq!(browser.get("/api/v1/account/admin").await.0, 200, "by the group");
+    double.state.lock().told = json!({"sub": "u1", "groups": ["ops"]});
+    assert_eq!(browser.get("/api/v1/account/admin").await.0, 403, "the token still names devs");
+    let signed = double.state.lock().signer.clone();
+    double.state.lock().told = signed.sign(&json!({"sub": "u1", "groups": ["devs"]})).into();
+    assert_eq!(browser.get("/api/v1/account/admin").await.0, 200);
+    double.state.lock().told = Signer::p256("k1").sign(&json!({"sub": "u1", "groups": ["devs"]})).into();
+    assert_eq!(browser.get("/api/v1/account/admin").await.0, 503, "signed by somebody else");
+    double.state.lock().told = json!({"sub": "u2", "groups": ["devs"]});
+    assert_eq!(browser.get("/api/v1/account/admin").await.0, 503, "of somebody else");
+    double.state.lock().told = Value::Null;
+    assert_eq!(browser.get("/api/v1/account/admin").await.0, 401);
+}
+
+/// API-69: whoever's token has too many groups for it is asked about at Microsoft, whose address nobody sets elsewhere.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn api_69_a_token_of_azure_with_too_many_groups_needs_a_login_here() {
+    let double = Double::start(begin()).await;
+    let more = "azure:\n  enableUserGroupOverageClaim: true\n  graphApiEndpoint: https://127.0.0.1/v1.0";
+    let home = setup(&double, more).start().await;
+    let many = json!({"groups": [], "_claim_names": {"groups": "src1"}, "scp": "openid User.Read"});
+    let somebody = home.with(&double.token_with(&many));
+    assert_eq!(somebody.get("/api/v1/account/admin").await.0, 401);
+    let few = home.with(&double.token_with(&json!({"scp": "User.Read"})));
+    assert_eq!(few.get("/api/v1/account/admin").await.0, 200);
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn api_64_a_provider_without_codes_is_asked_for_the_token() {
     let double = Double::start(begin()).await;
