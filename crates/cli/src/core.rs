@@ -9,7 +9,9 @@ pub(crate) mod generation;
 mod health;
 mod orphans;
 mod remote;
+mod remote_sets;
 mod sets;
+mod stream;
 mod targets;
 mod world;
 
@@ -39,7 +41,7 @@ use crate::failure::Failure;
 
 pub(crate) use destination::Destination;
 pub(crate) use generation::Outcome;
-pub(crate) use remote::{Live, Remote, state};
+pub(crate) use remote::{Live, Remote, items, project_object, state, word};
 pub(crate) use sets::StoredSet;
 pub(crate) use targets::{Difference, Instead, Marks, Origins, RenderPlan};
 pub(crate) use world::{Loaded, World};
@@ -124,7 +126,7 @@ pub(crate) enum Follow {
     /// In Kubernetes.
     Watch(Watch),
     /// By a server's stream.
-    Stream(Box<remote::Stream>),
+    Stream(Box<stream::Stream>),
 }
 
 impl Follow {
@@ -132,7 +134,10 @@ impl Follow {
     pub(crate) async fn next(&mut self) -> Result<Change, Failure> {
         match self {
             Self::Watch(watch) => watch.next().await,
-            Self::Stream(stream) => stream.next().await,
+            Self::Stream(stream) => match stream.next().await? {
+                Some(value) => Ok(Change::Now(Box::new(remote::stored(value)?))),
+                None => Ok(Change::Gone),
+            },
         }
     }
 }
@@ -333,7 +338,10 @@ impl Core {
 
     /// Reads all projects of the installation, by name.
     pub(crate) async fn projects(&self) -> Result<Vec<Arc<Object>>, Failure> {
-        let mut found = self.list(&Gvk::new(GROUP, VERSION, "AppProject"), &self.namespace, "").await?;
+        let mut found = match self.server() {
+            Some(server) => server.projects().await?,
+            None => self.list(&Gvk::new(GROUP, VERSION, "AppProject"), &self.namespace, "").await?,
+        };
         found.sort_by(|a, b| a.name().cmp(b.name()));
         Ok(found)
     }

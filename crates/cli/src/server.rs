@@ -4,7 +4,9 @@
 
 mod access;
 mod events;
+mod web;
 
+use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use reqwest::{Method, StatusCode, Url};
@@ -33,6 +35,8 @@ pub(crate) struct Api {
     address: String,
     token: Secret<String>,
     headers: Vec<(String, Secret<String>)>,
+    /// What the server said besides its answers.
+    warnings: Mutex<Vec<String>>,
 }
 
 /// What is asked.
@@ -56,7 +60,13 @@ impl Api {
             address: access.address(),
             token: access.token.clone(),
             headers: access.headers()?,
+            warnings: Mutex::default(),
         })
+    }
+
+    /// What the server wanted to be said since somebody asked last (CLI-11).
+    pub(crate) fn warnings(&self) -> Vec<String> {
+        std::mem::take(&mut self.warnings.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
     /// Has a token revoked, as a browser does by its cookie (CLI-210).
@@ -77,6 +87,17 @@ impl Api {
         self.ask(&Ask { method: &Method::GET, path, query, body: None }).await
     }
 
+    /// Asks something below `/api/v1`.
+    pub(crate) async fn call(
+        &self,
+        method: Method,
+        more: &[&str],
+        (query, body): (&[(&str, &str)], Option<&Value>),
+    ) -> Result<Value, Failure> {
+        let path: Vec<&str> = ["api", "v1"].iter().chain(more).copied().collect();
+        self.ask(&Ask { method: &method, path: &path, query, body }).await
+    }
+
     /// Asks, and reads the answer. What changes nothing is asked again when the server is not there.
     pub(crate) async fn ask(&self, ask: &Ask<'_>) -> Result<Value, Failure> {
         let mut attempt = 1;
@@ -93,6 +114,9 @@ impl Api {
 
     async fn once(&self, ask: &Ask<'_>) -> Result<Value, Failure> {
         let answer = self.send(ask, Some(ANSWER_TIMEOUT)).await?;
+        let said = answer.headers().get_all("warning").iter().filter_map(|value| value.to_str().ok());
+        let said: Vec<String> = said.filter_map(warning).collect();
+        self.warnings.lock().unwrap_or_else(PoisonError::into_inner).extend(said);
         let bytes = self.read(answer).await?;
         if bytes.is_empty() {
             return Ok(Value::Null);
@@ -102,6 +126,18 @@ impl Api {
         })
     }
 
+    /// A request by who asks.
+    fn request(&self, method: Method, url: Url) -> reqwest::RequestBuilder {
+        let mut request = self.client.request(method, url);
+        if !self.token.is_empty() {
+            request = request.bearer_auth(self.token.expose());
+        }
+        for (name, value) in &self.headers {
+            request = request.header(name, value.expose());
+        }
+        request
+    }
+
     /// Sends a request and waits for the answer to begin; a refusal is read whole.
     async fn send(&self, ask: &Ask<'_>, timeout: Option<Duration>) -> Result<reqwest::Response, Failure> {
         let mut url = self.base.clone();
@@ -109,19 +145,16 @@ impl Api {
             Ok(mut segments) => drop(segments.pop_if_empty().extend(ask.path)),
             Err(()) => return Err(Failure::fatal(format!("{} is no address of a server", self.address))),
         }
+        // Servers read a `+` in the URL of a repository or a cluster as a blank (API-P23).
+        let escaped = url.path().replace('+', "%2B");
+        url.set_path(&escaped);
         let given: Vec<_> = ask.query.iter().filter(|(_, value)| !value.is_empty()).collect();
         if !given.is_empty() {
             url.query_pairs_mut().extend_pairs(given.into_iter().map(|(name, value)| (name, value)));
         }
-        let mut request = self.client.request(ask.method.clone(), url);
+        let mut request = self.request(ask.method.clone(), url);
         if let Some(timeout) = timeout {
             request = request.timeout(timeout);
-        }
-        if !self.token.is_empty() {
-            request = request.bearer_auth(self.token.expose());
-        }
-        for (name, value) in &self.headers {
-            request = request.header(name, value.expose());
         }
         if *ask.method != Method::GET {
             // What a form of another site cannot send (API-18).
@@ -170,6 +203,17 @@ impl Api {
             Trouble::Other => failure,
         }
     }
+}
+
+/// The text of a header that warns: a code, who says it, and the text in quotes.
+fn warning(header: &str) -> Option<String> {
+    let quoted = header.split_once('"')?.1.strip_suffix('"')?;
+    let mut text = String::with_capacity(quoted.len());
+    let mut letters = quoted.chars();
+    while let Some(letter) = letters.next() {
+        text.extend(if letter == '\\' { letters.next() } else { Some(letter) });
+    }
+    Some(text)
 }
 
 /// Whether the same question may be answered a moment later.
@@ -237,6 +281,11 @@ pub(crate) fn is_not_found(failure: &Failure) -> bool {
     failure.message.starts_with("rpc error: code = NotFound ")
 }
 
+/// Whether somebody else changed meanwhile what was to be changed.
+pub(crate) fn is_aborted(failure: &Failure) -> bool {
+    failure.message.starts_with("rpc error: code = Aborted ")
+}
+
 /// Whether a refusal is one of rights.
 pub(crate) fn is_denied(failure: &Failure) -> bool {
     failure.message.starts_with("rpc error: code = PermissionDenied ")
@@ -263,5 +312,11 @@ mod tests {
         assert_eq!(told(500, r#"{"code":99,"message":"x"}"#), told(500, ""));
         assert!(is_passing(&refusal(StatusCode::BAD_GATEWAY, b"", &ask)));
         assert!(is_not_found(&Failure::status("NotFound", "x")));
+    }
+
+    #[test]
+    fn cli_11_a_server_warns_in_a_header() {
+        assert_eq!(warning(r#"299 - "a \"b\" \\ c""#).unwrap(), r#"a "b" \ c"#);
+        assert_eq!(warning("299 - text"), None);
     }
 }

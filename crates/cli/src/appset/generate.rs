@@ -41,6 +41,11 @@ pub(super) async fn generate(session: &Session<'_>) -> Result<Ended, Failure> {
     let given = flags.text("appset-namespace");
     input::put_namespace(&mut desired, if given.is_empty() { &core.namespace } else { given });
     let set = input::read(&desired)?;
+    if let Some(server) = core.server() {
+        session.refuse_by_server(&["output-parameters"])?;
+        show(session, &server.generate_set(&desired).await?)?;
+        return Ok(OK);
+    }
     let world = Arc::new(World::load(&core).await?);
     create::check(&set, &world)?;
     let generator = core.generator(&world, session.terminal)?;

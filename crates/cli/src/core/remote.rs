@@ -2,7 +2,6 @@
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex};
-use std::time::Duration;
 
 use reqwest::Method;
 use serde_json::{Map, Value, json};
@@ -11,14 +10,10 @@ use tiphys_api::application::HealthStatus;
 use tiphys_api::names::{GROUP, SETTINGS_CONFIG_MAP, VERSION};
 use tiphys_object::{Object, access};
 
-use super::{AppName, Change, Core, Follow, Stored, Way};
+use super::stream::{Kind, Stream};
+use super::{AppName, Core, Follow, Stored, Way};
 use crate::failure::Failure;
-use crate::server::{Api, Ask, Events, is_not_found};
-
-/// Time until a stream that ended is begun again.
-const STREAM_AGAIN: Duration = Duration::from_secs(1);
-/// Streams that may end in a row without a word.
-const SILENT_STREAMS_MAX: u32 = 10;
+use crate::server::{Api, Ask, is_not_found};
 
 /// An API server, and what it says of itself.
 pub(crate) struct Remote {
@@ -35,14 +30,6 @@ pub(crate) struct Live {
     pub(crate) namespace: String,
     pub(crate) name: String,
     pub(crate) version: String,
-}
-
-/// A stream of the changes of one application.
-pub(crate) struct Stream {
-    api: Arc<Api>,
-    name: AppName,
-    events: Option<Events>,
-    silent: u32,
 }
 
 impl Core {
@@ -77,13 +64,24 @@ impl Core {
 }
 
 /// The application of an answer, as it stands in Kubernetes.
-fn stored(mut value: Value) -> Result<Stored, Failure> {
+pub(super) fn stored(value: Value) -> Result<Stored, Failure> {
+    Stored::new(object_of(value, "Application")?)
+}
+
+/// An object of an answer, as it stands in Kubernetes.
+pub(super) fn object_of(mut value: Value, kind: &str) -> Result<Arc<Object>, Failure> {
     let members = access::ensure_object(&mut value);
     members.insert("apiVersion".to_owned(), format!("{GROUP}/{VERSION}").into());
-    members.insert("kind".to_owned(), "Application".into());
-    let object = Object::from_value(&value)
-        .map_err(|error| Failure::status("Internal", format!("the server sent no application: {error}")))?;
-    Stored::new(Arc::new(object))
+    members.insert("kind".to_owned(), kind.into());
+    let object = Object::from_value(&value);
+    object.map(Arc::new).map_err(|error| {
+        Failure::status("Internal", format!("the server sent something that is no {kind}: {error}"))
+    })
+}
+
+/// The project of an answer.
+pub(crate) fn project_object(value: Value) -> Result<Arc<Object>, Failure> {
+    object_of(value, "AppProject")
 }
 
 /// The applications that a query finds, of those that may be seen.
@@ -93,7 +91,7 @@ async fn listed(api: &Api, query: &[(&str, &str)]) -> Result<Vec<Stored>, Failur
 }
 
 /// A list of an answer; messages leave empty ones out.
-fn items(answer: &mut Value, name: &str) -> Vec<Value> {
+pub(crate) fn items(answer: &mut Value, name: &str) -> Vec<Value> {
     match answer.get_mut(name).map(Value::take) {
         Some(Value::Array(items)) => items,
         _ => Vec::new(),
@@ -162,27 +160,21 @@ impl Remote {
         }
         let settings = json!({"apiVersion": "v1", "kind": "ConfigMap", "data": settings,
             "metadata": {"name": SETTINGS_CONFIG_MAP, "namespace": namespace}});
-        let mut objects = vec![settings];
+        let settings = Object::from_value(&settings).map_err(|error| Failure::generic(error.to_string()))?;
+        let mut objects = vec![Arc::new(settings)];
+        objects.extend(self.projects().await?);
+        Ok(objects)
+    }
+
+    /// Reads the projects that may be seen.
+    pub(super) async fn projects(&self) -> Result<Vec<Arc<Object>>, Failure> {
         let mut answer = self.api.get(&["api", "v1", "projects"], &[]).await?;
-        if let Some(Value::Array(projects)) = answer.get_mut("items").map(Value::take) {
-            for mut project in projects {
-                let members = access::ensure_object(&mut project);
-                members.insert("apiVersion".to_owned(), format!("{GROUP}/{VERSION}").into());
-                members.insert("kind".to_owned(), "AppProject".into());
-                objects.push(project);
-            }
-        }
-        let read = |value: &Value| {
-            let read = Object::from_value(value).map(Arc::new);
-            read.map_err(|error| Failure::status("Internal", format!("the server sent no project: {error}")))
-        };
-        objects.iter().map(read).collect()
+        items(&mut answer, "items").into_iter().map(project_object).collect()
     }
 
     /// Follows an application.
     pub(super) fn follow(&self, name: &AppName) -> Follow {
-        let (api, name) = (Arc::clone(&self.api), name.clone());
-        Follow::Stream(Box::new(Stream { api, name, events: None, silent: 0 }))
+        Follow::Stream(Box::new(Stream::new(&self.api, Kind::Application, name)))
     }
 
     /// Stores a new application, or changes the one of its name (API-125).
@@ -374,46 +366,8 @@ impl Remote {
     }
 }
 
-impl Stream {
-    /// Opens the stream, and tells what is there then: a change before that is no event of it.
-    async fn begin(&mut self) -> Result<Change, Failure> {
-        let query = [("name", &*self.name.name), ("appNamespace", &*self.name.namespace)];
-        self.events = Some(self.api.events(&["api", "v1", "stream", "applications"], &query).await?);
-        // A list, as one that is gone and one that may not be seen have the same refusal.
-        let mut found = listed(&self.api, &query).await?;
-        Ok(found.pop().map_or(Change::Gone, |stored| Change::Now(Box::new(stored))))
-    }
-
-    /// The next change; a stream that ended is begun again.
-    pub(super) async fn next(&mut self) -> Result<Change, Failure> {
-        loop {
-            let Some(events) = &mut self.events else {
-                return self.begin().await;
-            };
-            let event = match events.next().await {
-                Ok(Some(event)) => event,
-                Ok(None) | Err(_) if self.silent < SILENT_STREAMS_MAX => {
-                    self.events = None;
-                    self.silent = self.silent.saturating_add(1);
-                    tokio::time::sleep(STREAM_AGAIN).await;
-                    continue;
-                }
-                Ok(None) => {
-                    return Err(Failure::status("Unavailable", "the server ends every stream at once"));
-                }
-                Err(failure) => return Err(failure),
-            };
-            self.silent = 0;
-            let Some(application) = event.get("application") else { continue };
-            if access::text(&event, "type") == "DELETED" {
-                return Ok(Change::Gone);
-            }
-            return Ok(Change::Now(Box::new(stored(application.clone())?)));
-        }
-    }
-}
-
-fn word(flag: bool) -> &'static str {
+/// A flag of a query.
+pub(crate) fn word(flag: bool) -> &'static str {
     if flag { "true" } else { "false" }
 }
 

@@ -6,7 +6,7 @@ use tiphys_api::project::{
     AppProjectSpec, GitIntegrity, GitIntegrityPolicy, GpgPolicy, IntegrityRepo, SourceIntegrity,
 };
 
-use super::Work;
+use super::work::Work;
 use crate::command::{Command, group_help};
 use crate::failure::Failure;
 use crate::flags::{self, Flag, Kind, Parsed, flag};

@@ -10,7 +10,7 @@ use tiphys_api::project::AppProjectSpec;
 use tiphys_go::{shlex, yaml};
 use tiphys_source::exec::{self, Invocation};
 
-use super::Work;
+use super::work::Work;
 use crate::failure::Failure;
 use crate::output::{Format, print};
 use crate::session::{Ended, OK, Session};

@@ -18,7 +18,9 @@
 mod api;
 mod directory;
 mod git_server;
+mod person;
 mod process;
 mod scenarios;
+mod server_groups;
 mod server_mode;
 mod story;
