@@ -42,7 +42,10 @@ pub(super) async fn generate(session: &Session<'_>) -> Result<Ended, Failure> {
     input::put_namespace(&mut desired, if given.is_empty() { &core.namespace } else { given });
     let set = input::read(&desired)?;
     if let Some(server) = core.server() {
-        session.refuse_by_server(&["output-parameters"])?;
+        if flags.is_on("output-parameters") {
+            return Err(Failure::fatal("--output-parameters does not work with a server yet")
+                .hint("add `--core`, or leave it out"));
+        }
         show(session, &server.generate_set(&desired).await?)?;
         return Ok(OK);
     }
