@@ -9,10 +9,9 @@ mod repository;
 mod settings;
 mod tracking;
 
-use crate::command::group_help;
 use crate::flags;
 use crate::global;
-use crate::session::Group;
+use crate::session::{self, Group};
 use crate::terminal::Terminal;
 pub(crate) use inputs::files;
 
@@ -51,6 +50,6 @@ pub(crate) fn run(terminal: &Terminal, mut args: Vec<String>) -> u8 {
 
 /// Prints what there is, and says the exit code (CLI-3, CLI-4).
 fn help(terminal: &Terminal, group: &Group<()>, word: Option<&str>) -> u8 {
-    terminal.print(&group_help(&terminal.program, group));
+    session::show_group(terminal, group, word);
     u8::from(word.is_some())
 }

@@ -5,12 +5,15 @@
 //! the user may do. With a server, the server checks and decides (`remote`).
 
 mod destination;
+mod differences;
 pub(crate) mod generation;
 mod health;
+mod look;
 mod orphans;
 mod remote;
 mod sets;
 mod targets;
+mod tree;
 mod world;
 
 use std::path::Path;
@@ -38,10 +41,12 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 use crate::failure::Failure;
 
 pub(crate) use destination::Destination;
+pub(crate) use differences::Difference;
 pub(crate) use generation::Outcome;
-pub(crate) use remote::{Live, Remote, state};
+pub(crate) use remote::{Live, LogQuery, Remote, Revisions, object, state};
 pub(crate) use sets::StoredSet;
-pub(crate) use targets::{Difference, Instead, Marks, Origins, RenderPlan};
+pub(crate) use targets::{Instead, Marks, Origins, RenderPlan};
+pub(crate) use tree::{Node, Tree};
 pub(crate) use world::{Loaded, World};
 
 /// Where settings are when the context's namespace has none.
@@ -69,6 +74,11 @@ impl AppName {
     pub(crate) fn parse(text: &str, namespace: &str) -> Self {
         let (namespace, name) = split_qualified_name(text, namespace);
         Self { namespace: namespace.to_owned(), name: name.to_owned() }
+    }
+
+    /// The identity of an application.
+    pub(crate) fn of(app: &Application) -> Self {
+        Self { namespace: app.metadata.namespace.clone(), name: app.metadata.name.clone() }
     }
 }
 

@@ -31,6 +31,31 @@ pub(crate) enum Kind {
     Duration,
 }
 
+impl Kind {
+    /// The word that stands for a value in help; empty where there is none.
+    pub(crate) fn takes(self) -> &'static str {
+        match self {
+            Self::Bool => "",
+            Self::Text => "string",
+            Self::Texts => "stringArray",
+            Self::Csv => "strings",
+            Self::Int => "int",
+            Self::Uint => "uint",
+            Self::Ints => "ints",
+            Self::Duration => "duration",
+        }
+    }
+}
+
+/// What help says of the value that a flag has without being given; nothing of none.
+pub(crate) fn shown_default(flag: &Flag) -> String {
+    match (flag.kind, flag.default) {
+        (_, "" | "0" | "false") => String::new(),
+        (Kind::Text, text) => format!(" (default \"{text}\")"),
+        (_, text) => format!(" (default {text})"),
+    }
+}
+
 /// One flag of a command.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Flag {

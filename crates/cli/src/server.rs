@@ -24,7 +24,7 @@ const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 const ANSWER_TIMEOUT: Duration = Duration::from_mins(5);
 /// Attempts at a question that changes nothing, a second after another (CLI-121).
 const ATTEMPTS: u32 = 3;
-const BETWEEN_ATTEMPTS: Duration = Duration::from_secs(1);
+pub(crate) const BETWEEN_ATTEMPTS: Duration = Duration::from_secs(1);
 
 /// A server, and who asks it.
 pub(crate) struct Api {
@@ -46,6 +46,33 @@ pub(crate) struct Ask<'a> {
     pub(crate) body: Option<&'a Value>,
 }
 
+/// What a request carries.
+#[derive(Clone, Copy)]
+enum Body<'a> {
+    Message(Option<&'a Value>),
+    Messages(&'a [Value]),
+}
+
+impl Body<'_> {
+    /// As it is sent: messages stand on lines of their own.
+    fn bytes(self) -> Result<Option<Vec<u8>>, Failure> {
+        let messages = match self {
+            Body::Message(None) => return Ok(None),
+            Body::Message(Some(message)) => std::slice::from_ref(message),
+            Body::Messages(messages) => messages,
+        };
+        let mut bytes = Vec::new();
+        for message in messages {
+            if !bytes.is_empty() {
+                bytes.push(b'\n');
+            }
+            serde_json::to_writer(&mut bytes, message)
+                .map_err(|error| Failure::generic(error.to_string()))?;
+        }
+        Ok(Some(bytes))
+    }
+}
+
 impl Api {
     /// A way to a server; nothing is asked yet.
     pub(crate) fn new(access: &Access) -> Result<Self, Failure> {
@@ -57,6 +84,12 @@ impl Api {
             token: access.token.clone(),
             headers: access.headers()?,
         })
+    }
+
+    /// The server's address for people: `https://host`, without the port that it has by itself.
+    pub(crate) fn shown_address(&self) -> String {
+        let host = self.address.strip_suffix(":443").unwrap_or(&self.address);
+        format!("{}://{host}", self.base.scheme())
     }
 
     /// Has a token revoked, as a browser does by its cookie (CLI-210).
@@ -91,8 +124,19 @@ impl Api {
         }
     }
 
+    /// Sends a stream of messages, and reads the one answer.
+    pub(crate) async fn send_all(&self, path: &[&str], messages: &[Value]) -> Result<Value, Failure> {
+        let ask = Ask { method: &Method::POST, path, query: &[], body: None };
+        let answer = self.send_body(&ask, Body::Messages(messages), Some(ANSWER_TIMEOUT)).await?;
+        self.answer(answer).await
+    }
+
     async fn once(&self, ask: &Ask<'_>) -> Result<Value, Failure> {
         let answer = self.send(ask, Some(ANSWER_TIMEOUT)).await?;
+        self.answer(answer).await
+    }
+
+    async fn answer(&self, answer: reqwest::Response) -> Result<Value, Failure> {
         let bytes = self.read(answer).await?;
         if bytes.is_empty() {
             return Ok(Value::Null);
@@ -104,6 +148,15 @@ impl Api {
 
     /// Sends a request and waits for the answer to begin; a refusal is read whole.
     async fn send(&self, ask: &Ask<'_>, timeout: Option<Duration>) -> Result<reqwest::Response, Failure> {
+        self.send_body(ask, Body::Message(ask.body), timeout).await
+    }
+
+    async fn send_body(
+        &self,
+        ask: &Ask<'_>,
+        body: Body<'_>,
+        timeout: Option<Duration>,
+    ) -> Result<reqwest::Response, Failure> {
         let mut url = self.base.clone();
         match url.path_segments_mut() {
             Ok(mut segments) => drop(segments.pop_if_empty().extend(ask.path)),
@@ -127,8 +180,7 @@ impl Api {
             // What a form of another site cannot send (API-18).
             request = request.header("content-type", "application/json");
         }
-        if let Some(body) = ask.body {
-            let bytes = serde_json::to_vec(body).map_err(|error| Failure::generic(error.to_string()))?;
+        if let Some(bytes) = body.bytes()? {
             request = request.body(bytes);
         }
         let answer = request.send().await.map_err(|error| self.unreached(error))?;
@@ -232,6 +284,11 @@ fn by_status(status: StatusCode) -> &'static str {
     }
 }
 
+/// Whether a server, or the way to it, was not there for a moment.
+pub(crate) fn is_unavailable(failure: &Failure) -> bool {
+    failure.message.starts_with("rpc error: code = Unavailable ")
+}
+
 /// Whether a refusal says that there is no such thing.
 pub(crate) fn is_not_found(failure: &Failure) -> bool {
     failure.message.starts_with("rpc error: code = NotFound ")
@@ -261,6 +318,8 @@ mod tests {
             "rpc error: code = Unavailable desc = GET /api/v1/applications: 502 Bad Gateway"
         );
         assert_eq!(told(500, r#"{"code":99,"message":"x"}"#), told(500, ""));
+        let messages = [Value::from(1), Value::from("a")];
+        assert_eq!(Body::Messages(&messages).bytes().unwrap().unwrap(), b"1\n\"a\"");
         assert!(is_passing(&refusal(StatusCode::BAD_GATEWAY, b"", &ask)));
         assert!(is_not_found(&Failure::status("NotFound", "x")));
     }

@@ -20,5 +20,6 @@ mod directory;
 mod git_server;
 mod process;
 mod scenarios;
+mod server_apps;
 mod server_mode;
 mod story;

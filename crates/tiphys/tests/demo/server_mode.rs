@@ -10,23 +10,28 @@ use tokio::time::timeout;
 use crate::process::{Demo, PATIENCE, Place};
 
 /// A person with a configuration file of their own.
-struct Person<'a> {
-    place: &'a Place,
+pub(crate) struct Person<'a> {
+    pub(crate) place: &'a Place,
+    /// Their editor.
+    pub(crate) editor: Option<String>,
 }
 
 /// What a command said.
 #[derive(Debug)]
-struct Said {
-    code: Option<i32>,
-    stdout: String,
-    stderr: String,
+pub(crate) struct Said {
+    pub(crate) code: Option<i32>,
+    pub(crate) stdout: String,
+    pub(crate) stderr: String,
 }
 
 impl Person<'_> {
-    async fn says(&self, arguments: &[&str]) -> Said {
+    pub(crate) async fn says(&self, arguments: &[&str]) -> Said {
         let mut command = Command::new(env!("CARGO_BIN_EXE_tiphys"));
         command.args(arguments).env("ARGOCD_BINARY_NAME", "argocd").env("HOME", "/nonexistent");
         command.env("ARGOCD_CONFIG_DIR", self.place.path().join("person")).env_remove("KUBECONFIG");
+        if let Some(editor) = &self.editor {
+            command.env("EDITOR", editor);
+        }
         let output = command.stdin(Stdio::null()).kill_on_drop(true).output();
         let output = timeout(PATIENCE, output).await.expect("it ends").unwrap();
         Said {
@@ -36,15 +41,23 @@ impl Person<'_> {
         }
     }
 
+    /// Logs in as the administrator of a demo.
+    pub(crate) async fn log_in(&self, demo: &Demo) {
+        let server = format!("127.0.0.1:{}", demo.port());
+        let password = demo.ready[4].rsplit(' ').next().unwrap().to_owned();
+        let login = ["login", &server, "--plaintext", "--username", "admin", "--password", &password];
+        self.does(&login).await;
+    }
+
     /// Does something that succeeds; what it printed.
-    async fn does(&self, arguments: &[&str]) -> String {
+    pub(crate) async fn does(&self, arguments: &[&str]) -> String {
         let said = self.says(arguments).await;
         assert_eq!(said.code, Some(0), "{arguments:?}: {said:?}");
         said.stdout
     }
 
     /// Does something that is refused; the text of the record.
-    async fn refused(&self, code: i32, arguments: &[&str]) -> String {
+    pub(crate) async fn refused(&self, code: i32, arguments: &[&str]) -> String {
         let said = self.says(arguments).await;
         assert_eq!(said.code, Some(code), "{arguments:?}: {said:?}");
         let record: Value = serde_json::from_str(&said.stderr).unwrap();
@@ -59,7 +72,7 @@ async fn cli_200_a_person_logs_in_and_works_by_way_of_the_server() {
     demo.until_app("guestbook", "Synced", "Healthy").await;
     let server = format!("127.0.0.1:{}", demo.port());
     let password = demo.ready[4].rsplit(' ').next().unwrap().to_owned();
-    let person = Person { place: &place };
+    let person = Person { place: &place, editor: None };
     let git = demo.git();
 
     assert_eq!(person.refused(1, &["app", "list"]).await, "Argo CD server address unspecified");

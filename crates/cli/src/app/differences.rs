@@ -1,0 +1,92 @@
+//! What `app diff` and the preview of a sync compare: what lives, with what the flags choose (CLI-502, CLI-504, CLI-517).
+
+use std::sync::Arc;
+
+use serde_json::Value;
+use tiphys_go::glob::Glob;
+use tiphys_object::{Object, ResourceKey, access};
+
+use crate::app::Work;
+use crate::app::selection::{Chosen, Local, chosen};
+use crate::core::{Difference, Remote, Stored, object, state};
+use crate::failure::Failure;
+
+/// Finds the pairs that differ, ordered by key.
+pub(super) async fn differences(work: Work<'_>, stored: &Stored) -> Result<Vec<Difference>, Failure> {
+    let Work { session, core, world } = work;
+    let chosen = chosen(&stored.app, session.flags)?;
+    let Some(server) = core.server() else {
+        let plan = chosen.plan(&stored.app);
+        let rendered = core.render(&stored.app, world, &plan, session.terminal).await?;
+        return core.differences(&stored.app, world, &rendered.objects).await;
+    };
+    if chosen == Chosen::Compared {
+        let all = server.managed_resources(&stored.name()).await?;
+        let all = all.iter().map(told).collect::<Result<Vec<_>, _>>()?;
+        return Ok(all.into_iter().flatten().collect());
+    }
+    let targets = targets(work, server, stored, chosen).await?;
+    let live = server.live_objects(&stored.name()).await?;
+    core.differences_from(&stored.app, world, (&targets, &live))
+}
+
+/// What a server, or this process, makes of what is chosen.
+async fn targets(
+    work: Work<'_>,
+    server: &Remote,
+    stored: &Stored,
+    chosen: Chosen,
+) -> Result<Vec<Arc<Object>>, Failure> {
+    let Work { session, core, world } = work;
+    let manifests = match (chosen.revisions(&stored.app), chosen) {
+        (Some(revisions), _) => server.manifests(&stored.name(), &revisions).await?,
+        (None, Chosen::Local(local)) if session.flags.is_on("server-side-generate") => {
+            let packed = packed(work, stored, &local)?;
+            server.manifests_with_files(&stored.name(), &packed).await?
+        }
+        (None, chosen) => {
+            session.warn(
+                "local diff without --server-side-generate is deprecated and will be removed in a future version",
+            );
+            let plan = chosen.plan(&stored.app);
+            return Ok(core.render(&stored.app, world, &plan, session.terminal).await?.objects);
+        }
+    };
+    manifests.iter().map(object).collect()
+}
+
+/// The files that a server renders in place of the repository. A directory that does not hold the source's own one is
+/// taken to be that.
+fn packed(work: Work<'_>, stored: &Stored, local: &Local) -> Result<Vec<u8>, Failure> {
+    let patterns = work.session.flags.texts("local-include");
+    let patterns: Vec<&str> = match patterns {
+        [] => vec!["*.yaml", "*.yml", "*.json"],
+        given => given.iter().map(String::as_str).collect(),
+    };
+    let mut globs = Vec::with_capacity(patterns.len());
+    for pattern in patterns {
+        let glob = Glob::new(pattern, &[]);
+        globs.push(glob.map_err(|error| Failure::generic(format!("--local-include {pattern}: {error}")))?);
+    }
+    let directory = local.directory();
+    let path = stored.app.sources().first().map_or("", |source| source.path.trim_matches('/'));
+    let prefix = if path == "." || directory.join(path).is_dir() { "" } else { path };
+    tiphys_source::pack_directory(&directory, prefix, &|name| globs.iter().any(|glob| glob.is_match(name)))
+        .map_err(|error| Failure::generic(tiphys_cluster::error_chain(&error)))
+}
+
+/// What a server says of one resource, where it differs (API-136): what is there, normalised, and what a sync would make
+/// of it.
+fn told(resource: &Value) -> Result<Option<Difference>, Failure> {
+    let state = |name: &str| state(resource, name);
+    if resource.get("hook").and_then(Value::as_bool) == Some(true) {
+        return Ok(None);
+    }
+    let (mut live, mut target): (Value, Value) = (state("liveState")?, state("targetState")?);
+    if !live.is_null() && !target.is_null() {
+        (live, target) = (state("normalizedLiveState")?, state("predictedLiveState")?);
+    }
+    let part = |name: &str| access::text(resource, name);
+    let key = ResourceKey::new(part("group"), part("kind"), part("namespace"), part("name"));
+    Ok((live != target).then_some(Difference { key, live, target }))
+}
