@@ -2,6 +2,7 @@
 //! and `cluster secret-name` so far; all answer without any cluster.
 
 mod inputs;
+mod overrides;
 mod policy_file;
 mod project;
 mod rbac;
@@ -41,6 +42,7 @@ pub(crate) fn run(terminal: &Terminal, mut args: Vec<String>) -> u8 {
             let mut rest = args.clone();
             match flags::take_word(&mut rest, global::WORD_TABLES).as_deref() {
                 Some("rbac") => rbac::run(terminal, rest),
+                Some("resource-overrides") => overrides::run(terminal, rest),
                 _ => settings::run(terminal, args),
             }
         }

@@ -6,11 +6,13 @@
 //! Deviation (DEP-64): no `clap_complete`, as there is no clap command to generate from; its scripts for these tables
 //! would have hundreds of kilobytes.
 
+use std::collections::BTreeSet;
+
 use crate::command::Command;
 use crate::flags::{Flag, FlagError, Kind, parse};
-use crate::global;
 use crate::session::Group;
 use crate::terminal::Terminal;
+use crate::{global, plugin};
 
 /// The command that scripts ask with: `__complete SHELL :CURRENT WORD...`.
 pub(crate) const ASKED: &str = "__complete";
@@ -179,8 +181,11 @@ fn behind_breaks<'a>(current: &str, word: &'a str) -> &'a str {
 fn candidates(terminal: &Terminal, words: &[String], current: &str) -> Vec<(String, String)> {
     let Some(listing) = Listing::at(terminal, words.to_vec()) else { return Vec::new() };
     let mut found: Vec<(String, String)> = match listing {
-        Listing::Group { commands, .. } if !current.starts_with('-') => {
-            commands.iter().map(|(name, about)| ((*name).to_owned(), (*about).to_owned())).collect()
+        Listing::Group { commands, words, .. } if !current.starts_with('-') => {
+            let own = commands.iter().map(|(name, about)| ((*name).to_owned(), (*about).to_owned()));
+            // Programs of others stand first alone (CLI-18).
+            let others = if words.is_empty() { plugin::words(terminal) } else { BTreeSet::new() };
+            own.chain(others.into_iter().map(|word| (word, "a program on PATH".to_owned()))).collect()
         }
         Listing::Group { .. } => flag_words(global::FLAGS),
         Listing::Command { flags, usage, .. } => {

@@ -612,7 +612,7 @@ pub(crate) fn not_found(name: &AppName) -> Failure {
 const TYPO_LETTERS_MAX: usize = 2;
 
 /// The known name that is most like a mistyped one.
-fn nearest<'a>(typed: &str, known: &[&'a str]) -> Option<&'a str> {
+pub(crate) fn nearest<'a>(typed: &str, known: &[&'a str]) -> Option<&'a str> {
     let scored = known.iter().map(|name| (distance(typed, name), *name));
     scored.filter(|(distance, _)| *distance <= TYPO_LETTERS_MAX).min().map(|(_, name)| name)
 }

@@ -30,6 +30,7 @@ pub mod live;
 mod login;
 mod man;
 mod output;
+mod plugin;
 mod proj;
 mod remote;
 mod render;
@@ -78,6 +79,7 @@ pub fn main(args: &[OsString], describe: Describe) -> ExitCode {
 
 /// Runs a command and says its exit code.
 fn run(terminal: &Terminal, mut args: Vec<String>) -> u8 {
+    let at = flags::word_at(&args, &[global::FLAGS]);
     match flags::take_word(&mut args, &[global::FLAGS]).as_deref() {
         Some("account") => account::run(terminal, args),
         Some("admin") => admin::run(terminal, args),
@@ -109,13 +111,8 @@ fn run(terminal: &Terminal, mut args: Vec<String>) -> u8 {
             }
             0
         }
-        Some(word) => {
-            let program = &terminal.program;
-            terminal.print(&format!(
-                "Error: unknown command \"{word}\" for \"{program}\"\nRun '{program} --help' for usage.\n"
-            ));
-            1
-        }
+        // What stands before the word is ours, what stands behind it the program's.
+        Some(word) => plugin::run(terminal, word, args.split_off(at.unwrap_or_default())),
     }
 }
 

@@ -103,13 +103,22 @@ pub(super) async fn run(session: &Session<'_>) -> Result<Ended, Failure> {
 pub(crate) async fn show(terminal: &Terminal, difference: &Difference) -> Result<(), Failure> {
     let key = &difference.key;
     terminal.print(&format!("\n===== {}/{} {}/{} ======\n", key.group, key.kind, key.namespace, key.name));
-    let (live, target) = (document(&difference.live)?, document(&difference.target)?);
-    let text = match external(terminal, &key.name, &live, &target).await? {
-        Some(text) => text,
-        None => unified(&key.name, &live, &target),
-    };
-    terminal.print(&text);
+    let sides = (&difference.live, &difference.target);
+    terminal.print(&text(terminal, &key.name, sides).await?);
     Ok(())
+}
+
+/// How two states of an object differ, as the chosen differ says it.
+pub(crate) async fn text(
+    terminal: &Terminal,
+    name: &str,
+    (live, target): (&Value, &Value),
+) -> Result<String, Failure> {
+    let (live, target) = (document(live)?, document(target)?);
+    Ok(match external(terminal, name, &live, &target).await? {
+        Some(text) => text,
+        None => unified(name, &live, &target),
+    })
 }
 
 /// The YAML of one side; nothing for a missing one.

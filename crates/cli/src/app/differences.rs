@@ -3,12 +3,13 @@
 use std::sync::Arc;
 
 use serde_json::Value;
+use tiphys_engine::mask::SecretMask;
 use tiphys_go::glob::Glob;
 use tiphys_object::{Object, ResourceKey, access};
 
 use crate::app::Work;
 use crate::app::selection::{Chosen, Local, chosen};
-use crate::core::{Difference, Remote, Stored, object, state};
+use crate::core::{Difference, Remote, Stored, object, state, value_of};
 use crate::failure::Failure;
 
 /// Finds the pairs that differ, ordered by key.
@@ -27,7 +28,32 @@ pub(super) async fn differences(work: Work<'_>, stored: &Stored) -> Result<Vec<D
     }
     let targets = targets(work, server, stored, chosen).await?;
     let live = server.live_objects(&stored.name()).await?;
+    // Of files each of them is told of by itself.
+    if !session.flags.is_set("local") && targets.iter().any(|object| is_secret(object)) {
+        session.warn("a server shows Secrets without their values; these are not compared");
+    }
+    let mask = SecretMask::from_settings(world.settings.cm());
+    let (targets, live) = (masked_alike(&mask, targets)?, masked_alike(&mask, live)?);
     core.differences_from(&stored.app, world, (&targets, &live))
+}
+
+fn is_secret(object: &Object) -> bool {
+    let gvk = object.gvk();
+    gvk.group.is_empty() && gvk.kind == "Secret"
+}
+
+/// The objects with the values of Secrets hidden once more, each Secret by itself: what was hidden together with other
+/// states of an object tells nothing beside what was hidden without them.
+fn masked_alike(mask: &SecretMask, objects: Vec<Arc<Object>>) -> Result<Vec<Arc<Object>>, Failure> {
+    let masked = |one: Arc<Object>| {
+        if !is_secret(&one) {
+            return Ok(one);
+        }
+        let mut value = value_of(&one)?;
+        mask.hide(&mut [&mut value]).map_err(|error| Failure::generic(error.to_string()))?;
+        object(&value)
+    };
+    objects.into_iter().map(masked).collect()
 }
 
 /// What a server, or this process, makes of what is chosen.
@@ -89,4 +115,43 @@ fn told(resource: &Value) -> Result<Option<Difference>, Failure> {
     let part = |name: &str| access::text(resource, name);
     let key = ResourceKey::new(part("group"), part("kind"), part("namespace"), part("name"));
     Ok((live != target).then_some(Difference { key, live, target }))
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn cli_502_values_that_were_hidden_apart_are_no_difference() {
+        let mask = SecretMask::from_settings(&std::collections::BTreeMap::new());
+        let secret = |a: &str, b: &str| {
+            let value = json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "s"}, "data": {"a": a, "b": b}});
+            masked_alike(&mask, vec![object(&value).unwrap()]).unwrap().remove(0).to_value().unwrap()
+        };
+        let apart = secret("++++++++++++", "++++++++++++++++");
+        assert_eq!(secret("++++++++", "++++++++++++"), apart);
+        assert_eq!(secret("++++++++", "++++++++"), apart);
+    }
+
+    #[test]
+    fn api_136_pairs_that_differ_are_those_of_the_server() {
+        let told = |changes: &Value| {
+            let mut resource = json!({"kind": "ConfigMap", "namespace": "n", "name": "a", "liveState": "{\"a\":1}",
+                "targetState": "{\"a\":2}", "normalizedLiveState": "{\"a\":1}", "predictedLiveState": "{\"a\":2}"});
+            for (name, value) in changes.as_object().unwrap() {
+                resource[name] = value.clone();
+            }
+            told(&resource).unwrap()
+        };
+        assert_eq!(told(&json!({})).unwrap().target, json!({"a": 2}));
+        assert_eq!(
+            told(&json!({"predictedLiveState": "{\"a\":1}"})),
+            None,
+            "what is ignored is no difference"
+        );
+        assert_eq!(told(&json!({"hook": true})), None);
+        assert_eq!(told(&json!({"liveState": ""})).unwrap().live, Value::Null);
+    }
 }

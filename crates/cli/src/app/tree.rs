@@ -150,13 +150,13 @@ mod tests {
         let now = "2026-08-01T10:00:00Z".parse().unwrap();
         assert_eq!(
             table(&app(), &nodes, Detail::Brief, now),
-            "KIND/NAME             STATUS     HEALTH   MESSAGE\n\
-             Deployment/web        OutOfSync  Healthy  \n\
-             ├─ReplicaSet/web-1               Healthy  \n\
-             │ └─Pod/web-1-x                  Healthy  \n\
-             └─ReplicaSet/web-2               Healthy  \n\
-             \x20 └─Pod/web-2-x                  Healthy  \n\
-             Service/web2          Synced     Missing  \n"
+            "KIND/NAME           STATUS     HEALTH   MESSAGE\n\
+             Deployment/web      OutOfSync  Healthy  \n\
+             ├─ReplicaSet/web-1             Healthy  \n\
+             │ └─Pod/web-1-x                Healthy  \n\
+             └─ReplicaSet/web-2             Healthy  \n\
+             \x20 └─Pod/web-2-x                Healthy  \n\
+             Service/web2        Synced     Missing  \n"
         );
         let mut known = nodes[4].clone();
         known.created = "2026-08-01T09:57:30Z".parse().ok();

@@ -83,7 +83,7 @@ fn unset(source: &mut ApplicationSource, flags: &Parsed) -> Result<(), Failure> 
     if is_on("ref") {
         source.r#ref.clear();
     }
-    if source.helm.is_some() {
+    if is_filled(source.helm.as_deref()) {
         edit_block(&mut source.helm, |helm| {
             helm.parameters.retain(|known| !names("parameter", &known.name));
             helm.value_files.retain(|known| !names("values", known));
@@ -96,7 +96,7 @@ fn unset(source: &mut ApplicationSource, flags: &Parsed) -> Result<(), Failure> 
             Ok(())
         })?;
     }
-    if source.kustomize.is_some() {
+    if is_filled(source.kustomize.as_deref()) {
         edit_block(&mut source.kustomize, |block| {
             for (name, member) in [
                 ("nameprefix", &mut block.name_prefix),
@@ -116,13 +116,18 @@ fn unset(source: &mut ApplicationSource, flags: &Parsed) -> Result<(), Failure> 
             Ok(())
         })?;
     }
-    if source.plugin.is_some() {
+    if is_filled(source.plugin.as_deref()) {
         edit_block(&mut source.plugin, |plugin| {
             plugin.env.retain(|known| !names("plugin-env", &known.name));
             Ok(())
         })?;
     }
     Ok(())
+}
+
+/// Whether a block says anything: one that is empty stays as somebody wrote it.
+fn is_filled<T: Default + PartialEq>(block: Option<&T>) -> bool {
+    block.is_some_and(|block| *block != T::default())
 }
 
 #[cfg(test)]
