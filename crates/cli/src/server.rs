@@ -234,8 +234,11 @@ fn is_passing(failure: &Failure) -> bool {
 /// A refusal in the words of gRPC (CLI-9).
 fn refusal(status: StatusCode, body: &[u8], ask: &Ask<'_>) -> Failure {
     let told: Value = serde_json::from_slice(body).unwrap_or_default();
+    // Streams have a form of their own for refusals (API-P28).
+    let told = told.get("error").filter(|error| error.is_object()).unwrap_or(&told);
     let text = told.get("message").or_else(|| told.get("error")).and_then(Value::as_str);
-    let code = told.get("code").and_then(Value::as_u64).and_then(|code| usize::try_from(code).ok());
+    let code = ["grpc_code", "code"].iter().find_map(|name| told.get(name).and_then(Value::as_u64));
+    let code = code.and_then(|code| usize::try_from(code).ok());
     if let (Some(code), Some(text)) = (code.and_then(|code| CODES.get(code)), text) {
         return of_code(code, text);
     }
@@ -316,6 +319,10 @@ mod tests {
         assert_eq!(
             told(502, "<html>"),
             "rpc error: code = Unavailable desc = GET /api/v1/applications: 502 Bad Gateway"
+        );
+        assert_eq!(
+            told(403, r#"{"error":{"grpc_code":7,"http_code":403,"message":"permission denied"}}"#),
+            "rpc error: code = PermissionDenied desc = permission denied"
         );
         assert_eq!(told(500, r#"{"code":99,"message":"x"}"#), told(500, ""));
         let messages = [Value::from(1), Value::from("a")];
