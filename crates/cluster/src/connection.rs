@@ -285,6 +285,14 @@ impl Connection {
         Ok(StreamSlot { client: lane.client, _room: room })
     }
 
+    /// A client with connections of its own for one request that becomes something else.
+    pub(crate) fn upgrade_client(&self) -> Result<kube::Client, ConnectError> {
+        match &self.shared.streams {
+            Streams::Lanes { way, .. } => client(way, Traffic::Upgrades),
+            Streams::Service => Ok(self.shared.calls.clone()),
+        }
+    }
+
     pub(crate) fn call_client(&self) -> &kube::Client {
         &self.shared.calls
     }
@@ -329,6 +337,8 @@ enum Traffic {
     Calls,
     /// Watches, whose small events may arrive together.
     Watches,
+    /// Requests that become something else, which HTTP/2 does not have.
+    Upgrades,
 }
 
 fn client_for<C>(way: &Way, connector: C, traffic: Traffic) -> Result<kube::Client, ConnectError>
@@ -339,22 +349,22 @@ where
     C::Error: Into<BoxError> + 'static,
 {
     match traffic {
-        Traffic::Calls => client_over(way, connector.map_response(announce)),
+        Traffic::Calls | Traffic::Upgrades => client_over(way, connector.map_response(announce), traffic),
         Traffic::Watches => {
             let calm = connector.map_response(|stream| TokioIo::new(Calm::new(TokioIo::new(stream))));
-            client_over(way, calm.map_response(announce))
+            client_over(way, calm.map_response(announce), traffic)
         }
     }
 }
 
-fn client_over<C>(way: &Way, connector: C) -> Result<kube::Client, ConnectError>
+fn client_over<C>(way: &Way, connector: C, traffic: Traffic) -> Result<kube::Client, ConnectError>
 where
     C: tower::Service<http::Uri> + Clone + Send + Sync + 'static,
     Handshake<hyper_rustls::HttpsConnector<C>>: Connect + Clone + Send + Sync + 'static,
 {
     let credentials = |error| ConnectError::Credentials(Box::new(error));
     let config = &way.config;
-    let transport = Arc::new(Transport::new(way, connector)?);
+    let transport = Arc::new(Transport::new(way, connector, traffic)?);
     let service = ServiceBuilder::new()
         .layer(config.base_uri_layer())
         .option_layer(config.auth_layer().map_err(credentials)?)
@@ -373,6 +383,7 @@ type HttpClient<C> = hyper_util::client::legacy::Client<Handshake<hyper_rustls::
 struct Transport<C> {
     way: Way,
     connector: C,
+    traffic: Traffic,
     plain: HttpClient<C>,
     /// Connections with a client certificate that the plugin gave.
     identified: Mutex<Option<(Identity, HttpClient<C>)>>,
@@ -383,9 +394,9 @@ where
     C: tower::Service<http::Uri> + Clone + Send + Sync + 'static,
     Handshake<hyper_rustls::HttpsConnector<C>>: Connect + Clone + Send + Sync + 'static,
 {
-    fn new(way: &Way, connector: C) -> Result<Self, ConnectError> {
-        let plain = http_client(&way.config, &way.limits, connector.clone())?;
-        Ok(Self { way: way.clone(), connector, plain, identified: Mutex::default() })
+    fn new(way: &Way, connector: C, traffic: Traffic) -> Result<Self, ConnectError> {
+        let plain = http_client(&way.config, &way.limits, connector.clone(), traffic)?;
+        Ok(Self { way: way.clone(), connector, traffic, plain, identified: Mutex::default() })
     }
 
     async fn send(&self, mut request: Request<Body>) -> Result<Response<hyper::body::Incoming>, BoxError> {
@@ -415,7 +426,7 @@ where
         let mut config = self.way.config.clone();
         config.auth_info.client_certificate_data = Some(encode(&identity.certificate));
         config.auth_info.client_key_data = Some(encode(&identity.key).into());
-        let client = http_client(&config, &self.way.limits, self.connector.clone())?;
+        let client = http_client(&config, &self.way.limits, self.connector.clone(), self.traffic)?;
         *identified = Some((identity, client.clone()));
         Ok(client)
     }
@@ -425,6 +436,7 @@ fn http_client<C>(
     config: &kube::Config,
     limits: &ClientLimits,
     connector: C,
+    traffic: Traffic,
 ) -> Result<HttpClient<C>, ConnectError>
 where
     C: tower::Service<http::Uri> + Clone + Send + Sync + 'static,
@@ -437,7 +449,10 @@ where
             .map_err(|_invalid| ConnectError::ServerName { name: name.clone() })?;
         builder = builder.with_server_name_resolver(hyper_rustls::FixedServerNameResolver::new(parsed));
     }
-    let connector = builder.enable_all_versions().wrap_connector(connector);
+    let connector = match traffic {
+        Traffic::Calls | Traffic::Watches => builder.enable_all_versions().wrap_connector(connector),
+        Traffic::Upgrades => builder.enable_http1().wrap_connector(connector),
+    };
     let connector = Handshake::new(connector, limits.tls_handshake);
     Ok(hyper_util::client::legacy::Client::builder(TokioExecutor::new())
         .timer(TokioTimer::new())

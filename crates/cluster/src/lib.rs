@@ -10,6 +10,7 @@
 mod about;
 mod connection;
 mod error;
+mod exec;
 #[cfg(test)]
 mod fake;
 mod index;
@@ -22,6 +23,7 @@ mod write;
 pub use about::events_about;
 pub use connection::{ConnectError, Connection, Fence, Impersonation, KubeContext, PluginPolicy, contexts};
 pub use error::{ApiError, Refusal, error_chain};
+pub use exec::{ExecEvent, ExecInput, ExecQuery, ExecSink, ExecStream};
 pub use index::{
     Claim, Claims, ClusterIndex, Derive, Derived, IndexEvent, IndexOptions, KindState, Managed, OrphanQuery,
     ParentRef, Seen, TreeNode,

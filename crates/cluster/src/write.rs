@@ -239,6 +239,18 @@ impl Writer {
         object_of(&answer, "create")
     }
 
+    /// Creates an object that nobody wants to see: what the API server answers is not read, which is most of the work
+    /// of writing many small ones.
+    ///
+    /// # Errors
+    /// When it refuses.
+    pub async fn create_unread(&self, permit: &Permit, desired: &Value) -> Result<(), ApiError> {
+        let target = Target::of(desired);
+        let resource = self.place_permitted(permit, &target).await?;
+        let path = resource.collection_path(&target.namespace)?;
+        self.send(permit, "create", Method::POST, &path, desired, JSON).await.map(drop)
+    }
+
     /// Whether the API server would create an object: it is asked by a dry run (ENG-139), and nothing is changed.
     ///
     /// # Errors
@@ -576,7 +588,8 @@ mod tests {
             let apply = limited.apply(&permit, &manifest, &ApplyOptions::default()).await;
             let delete = limited.delete(&permit, &target, &DeleteOptions::default()).await;
             let patch = limited.merge_patch(&permit, &target, None, &manifest).await;
-            let refused = [update.err(), create.err(), apply.err(), delete.err(), patch.err()];
+            let unread = limited.create_unread(&permit, &manifest).await;
+            let refused = [update.err(), create.err(), unread.err(), apply.err(), delete.err(), patch.err()];
             assert!(
                 refused.iter().all(|error| matches!(error, Some(ApiError::NotManaged(_)))),
                 "{refused:?}"

@@ -7,7 +7,9 @@ use bytes::Bytes;
 use serde_json::Value;
 use tiphys_api::application::HealthStatus;
 use tiphys_api::{Application, ApplicationSet, repo_url};
-use tiphys_cluster::{ApiError, Connection, LogLines, LogQuery, PatchKind, Removal, Target};
+use tiphys_cluster::{
+    ApiError, Connection, ExecQuery, ExecSink, ExecStream, LogLines, LogQuery, PatchKind, Removal, Target,
+};
 use tiphys_engine::actions::Action;
 use tiphys_lifecycle::refresh::Level;
 use tiphys_lifecycle::webhook::{Push, SetEvent};
@@ -305,6 +307,18 @@ impl Controller {
         query: &LogQuery,
     ) -> Result<LogLines, ShowError> {
         Box::pin(resource::log(&self.context, &AppKey::new(namespace, name), pod, query)).await
+    }
+
+    /// Starts a program in a container of a pod of an application, with a terminal (API-190).
+    ///
+    /// # Errors
+    /// When the pod does not belong to the application, the container does not run, or the cluster refuses.
+    pub async fn exec(
+        &self,
+        (namespace, name): (&str, &str),
+        query: &ExecQuery,
+    ) -> Result<(ExecSink, ExecStream), ShowError> {
+        Box::pin(resource::exec(&self.context, &AppKey::new(namespace, name), query)).await
     }
 
     /// Health of the resources of an application's status, as the last comparison found it (API-118); what is not known is

@@ -31,7 +31,7 @@ pub(crate) async fn write(
                     return;
                 }
                 let permit = Permit::own(Own::Event, event.namespace(), &event.name());
-                if let Err(error) = context.home.create(&permit, &event.manifest()).await {
+                if let Err(error) = context.home.create_unread(&permit, &event.manifest()).await {
                     tracing::debug!(%error, "an event could not be written");
                 }
             }

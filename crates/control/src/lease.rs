@@ -194,7 +194,7 @@ impl Lease {
     async fn create(&self) -> Result<(), ApiError> {
         let now = micro(self.clock.now());
         let lease = self.manifest(&Found::default(), &self.identity, json!({"acquireTime": now}));
-        self.writer.create(&self.permit(), &lease).await.map(drop)
+        self.writer.create_unread(&self.permit(), &lease).await
     }
 
     /// Writes the lease in the place of what was found, and only of that.

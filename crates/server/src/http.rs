@@ -7,8 +7,10 @@ mod download;
 mod front;
 mod grpc;
 mod invoke;
+pub(crate) mod pass;
 mod rest;
 
+use bytes::Bytes;
 use http::{HeaderValue, Response, StatusCode, header};
 
 pub use body::Body;
@@ -16,7 +18,7 @@ pub use front::{Front, FrontOptions, Handler, Incoming, Request};
 pub use invoke::Bounds;
 
 /// A text for people.
-pub fn plain(status: StatusCode, text: &'static str) -> Response<Body> {
+pub fn plain(status: StatusCode, text: impl Into<Bytes>) -> Response<Body> {
     let mut response = Response::new(body::full(text));
     *response.status_mut() = status;
     let headers = response.headers_mut();

@@ -10,6 +10,7 @@
 pub mod call;
 pub mod catalog;
 pub mod counts;
+pub mod extension;
 #[cfg(test)]
 mod fixtures;
 pub mod follow;

@@ -12,7 +12,7 @@ use futures::stream::BoxStream;
 use serde_json::Value;
 use tiphys_api::application::HealthStatus;
 use tiphys_api::{Application, ApplicationSet};
-use tiphys_cluster::{LogQuery, PatchKind, Removal};
+use tiphys_cluster::{ExecQuery, ExecSink, ExecStream, LogQuery, PatchKind, Removal};
 use tiphys_object::{Object, ResourceKey};
 
 use crate::call::Status;
@@ -131,6 +131,13 @@ pub trait Live: Send + Sync {
         pod: (&'a str, &'a str),
         query: &'a LogQuery,
     ) -> BoxFuture<'a, Result<Lines, Status>>;
+
+    /// Starts a program in a running container of a pod of an application, with a terminal (API-190).
+    fn exec<'a>(
+        &'a self,
+        key: &'a AppKey,
+        query: &'a ExecQuery,
+    ) -> BoxFuture<'a, Result<(ExecSink, ExecStream), Status>>;
 
     /// Health of the resources that the status of an application lists, as far as it is known (API-118).
     fn health<'a>(&'a self, key: &'a AppKey) -> BoxFuture<'a, Vec<(ResourceKey, HealthStatus)>>;

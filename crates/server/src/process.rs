@@ -28,6 +28,7 @@ use tokio_util::task::TaskTracker;
 use crate::call::{Admitted, Api, Head, Reply, Requests, Status};
 use crate::catalog::Catalog;
 use crate::counts::Counts;
+use crate::extension::Proxy;
 use crate::follow::{FollowError, Following, Home};
 use crate::http::cookie::Cookies;
 use crate::http::{Bounds, Front, FrontOptions, Handler, plain};
@@ -235,6 +236,7 @@ impl Server {
         let pages = PagesOptions::read(&settings, &base);
         let pages = pages.map_err(|error| ServerError::Setting(error.to_string()))?;
         let pages = PagesOptions { gzip: options.gzip, version, extensions, ..pages };
+        let proxied = Arc::clone(&world);
         let pages = Pages { options: pages, world, catalog: shown };
         let door = Door {
             world: doors,
@@ -243,8 +245,17 @@ impl Server {
             root_path: options.root_path.trim_matches('/').to_owned(),
             clock,
         };
-        let front = front(Arc::new(services), options, &self.others, &self.stopping);
-        self.front.store(Arc::new(pages.on(door.on(front))));
+        let terminals = services.terminals(options.cookies.clone(), &self.tracker, &self.stopping);
+        let has_extensions =
+            is_on(&settings, "server.enable.proxy.extension", "ARGOCD_SERVER_ENABLE_PROXY_EXTENSION");
+        let services = Arc::new(services);
+        let proxy = has_extensions.then(|| Proxy::new(Arc::clone(&services), proxied, is_secure));
+        let front = front(services, options, &self.others, &self.stopping);
+        let front = pages.on(door.on(terminals.on(front)));
+        self.front.store(Arc::new(match proxy {
+            Some(proxy) => proxy.on(front),
+            None => front,
+        }));
         Ok(())
     }
 

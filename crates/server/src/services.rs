@@ -22,7 +22,9 @@ mod repository;
 mod request;
 mod session;
 mod settings;
+mod terminal;
 mod version;
+mod visit;
 mod watching;
 
 use std::sync::Arc;
@@ -46,6 +48,7 @@ use crate::session::Sessions;
 use crate::sets::SetCatalog;
 use crate::world::World;
 use context::Context;
+pub use terminal::Terminals;
 pub use version::{Build, COMPATIBLE_VERSION};
 
 /// What a server is made of.

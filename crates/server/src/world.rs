@@ -17,6 +17,7 @@ use tiphys_service::Secrets;
 use tiphys_service::account::AccountCallError;
 use tokio::sync::watch;
 
+use crate::extension::{self, Extensions};
 use crate::session::session_duration;
 use crate::sso::SsoSettings;
 
@@ -64,6 +65,8 @@ pub struct World {
     pub notifications: Names,
     /// How people are signed in by an identity provider.
     sso: Option<Arc<SsoSettings>>,
+    /// Where requests about applications are handed on to (API-220).
+    extensions: Arc<Extensions>,
 }
 
 impl std::fmt::Debug for World {
@@ -122,6 +125,13 @@ impl World {
             None => settings.secret(key),
         };
         let sso = SsoSettings::read(settings, &look_up, &mut warnings).map(Arc::new);
+        let mut found = Vec::new();
+        let extensions = extension::read(settings.cm(), &look_up, &mut found);
+        warnings.extend(found.into_iter().map(|text| format!("argocd-cm: extension.config: {text}")));
+        let extensions = extensions.map(Arc::new).unwrap_or_else(|error| {
+            warnings.push(format!("argocd-cm: {error}; the former extensions stay in force"));
+            old.map(|old| Arc::clone(&old.extensions)).unwrap_or_default()
+        });
         let everything = RbacConfig::of_text("", "p, , *, *, *, allow\n");
         let open = everything.and_then(|config| Rbac::compile(&config));
         // The line above can be read; without it nobody may anything.
@@ -149,6 +159,7 @@ impl World {
             warnings,
             notifications,
             sso,
+            extensions,
         }
     }
 
@@ -253,6 +264,11 @@ impl World {
     /// Whether a key of `argocd-cm` is `"true"`.
     pub fn is_set(&self, key: &str) -> bool {
         matches!(self.setting(key), "1" | "t" | "T" | "TRUE" | "true" | "True")
+    }
+
+    /// The proxy extensions.
+    pub(crate) fn extensions(&self) -> &Extensions {
+        &self.extensions
     }
 
     /// How people are signed in by an identity provider; `None` where they are not (API-61).

@@ -73,7 +73,7 @@ impl Store {
     /// # Errors
     /// When the cluster refuses.
     pub async fn record(&self, name: &str, event: &Value) -> Result<(), ApiError> {
-        self.writer.create(&self.permit(Own::Event, name), event).await.map(drop)
+        self.writer.create_unread(&self.permit(Own::Event, name), event).await
     }
 
     /// Decides and writes, until what was decided is written: when an object is not what the decision saw, it is

@@ -12,7 +12,7 @@ use futures::{FutureExt as _, StreamExt as _};
 use serde_json::{Value, json};
 use tiphys_api::application::HealthStatus;
 use tiphys_api::{Application, ApplicationSet};
-use tiphys_cluster::{Connection, LogQuery, PatchKind, Removal};
+use tiphys_cluster::{Connection, ExecQuery, ExecSink, ExecStream, LogQuery, PatchKind, Removal};
 use tiphys_control::{AskedPair, Controller, ShowError};
 use tiphys_engine::actions::Action;
 use tiphys_object::{Object, ResourceKey};
@@ -195,6 +195,14 @@ impl Live for Shows {
             Ok(lines.boxed())
         }
         .boxed()
+    }
+
+    fn exec<'a>(
+        &'a self,
+        key: &'a AppKey,
+        query: &'a ExecQuery,
+    ) -> BoxFuture<'a, Result<(ExecSink, ExecStream), Status>> {
+        async move { self.0.exec(named(key), query).await.map_err(|error| status(&error)) }.boxed()
     }
 
     fn health<'a>(&'a self, key: &'a AppKey) -> BoxFuture<'a, Vec<(ResourceKey, HealthStatus)>> {

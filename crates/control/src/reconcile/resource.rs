@@ -8,7 +8,8 @@ use serde_json::Value;
 use tiphys_api::application::HealthStatus;
 use tiphys_api::codes::HealthCode;
 use tiphys_cluster::{
-    ApiError, Deleted, LogLines, LogQuery, PatchKind, Removal, Seen, Target, TreeNode, events_about,
+    ApiError, Deleted, ExecQuery, ExecSink, ExecStream, LogLines, LogQuery, PatchKind, Removal, Seen, Target,
+    TreeNode, events_about,
 };
 use tiphys_object::{Gvk, Object, ResourceKey};
 
@@ -216,6 +217,46 @@ pub(crate) async fn log(
     connection.log(namespace, pod, query).await.map_err(|error| ShowError::Unavailable(error.to_string()))
 }
 
+/// Starts a program in a container of a pod of the application, with a terminal (API-190). The pod that is there has to be
+/// the one that belongs to the application, and the container has to run.
+pub(crate) async fn exec(
+    controller: &Context,
+    key: &AppKey,
+    query: &ExecQuery,
+) -> Result<(ExecSink, ExecStream), ShowError> {
+    if controller.read_only {
+        return Err(ShowError::Denied(ApiError::ReadOnly.to_string()));
+    }
+    let cx = begin(controller, key)?;
+    let resolved = resolved(&cx).await?;
+    let named = ResourceKey::new("", "Pod", &query.namespace, &query.pod);
+    let foreign = || ShowError::NotFound("Pod doesn't belong to specified app".to_owned());
+    let node = nodes(&cx, &resolved, |key| *key == named).into_iter().find(|node| node.key == named);
+    let node = node.ok_or_else(foreign)?;
+    let read = resolved.destination.writer.get(&target_of(&node)).await;
+    let pod = read.map_err(|error| ShowError::Unavailable(error.to_string()))?;
+    let pod = pod.ok_or_else(|| ShowError::NotFound("Cannot find pod".to_owned()))?;
+    // Another one of the same name may have taken its place since it was seen.
+    if pod.metadata().uid != node.uid {
+        return Err(foreign());
+    }
+    if !is_running(&value_of(&pod)?, &query.container) {
+        let text = format!("Cannot find container {:?} running in the pod", query.container);
+        return Err(ShowError::NotFound(text));
+    }
+    let opened = resolved.destination.index.connection().exec(query).await;
+    opened.map_err(|error| ShowError::Unavailable(error.to_string()))
+}
+
+/// Whether a container of a pod runs, whatever it is there for.
+fn is_running(pod: &Value, container: &str) -> bool {
+    let lists = ["containerStatuses", "initContainerStatuses", "ephemeralContainerStatuses"];
+    let statuses = lists.iter().filter_map(|list| pod.get("status")?.get(list)?.as_array()).flatten();
+    statuses
+        .filter(|status| status.get("name").and_then(Value::as_str) == Some(container))
+        .any(|status| status.pointer("/state/running").is_some())
+}
+
 /// Health of the resources of an application's status where the status leaves it to the tree (API-118): as it was found
 /// at the last comparison, and `Missing` where there is none. What is not known is left out.
 pub(crate) async fn health(controller: &Context, key: &AppKey) -> Vec<(ResourceKey, HealthStatus)> {
@@ -244,9 +285,21 @@ fn begin_with_verdicts<'a>(controller: &'a Context, key: &AppKey) -> Result<AppC
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
     use tiphys_cluster::ParentRef;
 
     use super::*;
+
+    #[test]
+    fn api_190_a_container_runs_or_does_not() {
+        let pod = json!({"status": {
+            "containerStatuses": [{"name": "a", "state": {"running": {"startedAt": "x"}}},
+                {"name": "b", "state": {"waiting": {}}}],
+            "initContainerStatuses": [{"name": "i", "state": {"running": {}}}]}});
+        let found = ["a", "b", "i", "c", ""].map(|name| is_running(&pod, name));
+        assert_eq!(found, [true, false, true, false, false]);
+        assert!(!is_running(&json!({}), "a"));
+    }
 
     fn node(group: &str, kind: &str, name: &str, parents: &[(&str, &str, &str)]) -> TreeNode {
         let key = |group: &str, kind: &str, name: &str| ResourceKey::new(group, kind, "web", name);

@@ -57,6 +57,11 @@ pub(crate) fn made(pieces: Pieces) -> Body {
     StreamBody::new(frames).boxed_unsync()
 }
 
+/// The same where making it may fail.
+pub(crate) fn fallible(frames: impl Stream<Item = Result<Frame<Bytes>, CutOff>> + Send + 'static) -> Body {
+    StreamBody::new(frames).boxed_unsync()
+}
+
 /// A body that is made while it is sent.
 pub fn frames(frames: impl Stream<Item = Frame<Bytes>> + Send + 'static) -> Body {
     use futures::StreamExt as _;

@@ -1,13 +1,18 @@
 //! Who calls (API-24, API-28..32).
 
+use std::net::SocketAddr;
+
+use http::HeaderMap;
+use tiphys_api::secret::Secret;
 use tiphys_go::semver::Version;
+use tiphys_wire::schema;
 use tiphys_wire::status::Code;
 
 use super::Parts;
 use crate::call::{Admitted, Head, Status, Via};
 use crate::http::cookie;
 use crate::identity::{Claims, Identity};
-use crate::session::Refused;
+use crate::session::{Refused, Session};
 
 /// Services whose methods anybody may call.
 const OPEN: [&str; 3] =
@@ -39,6 +44,60 @@ pub(super) async fn admit(parts: &Parts, head: Head) -> Result<Admitted, Status>
         }
         Err(refused) => Err(refused.status),
     }
+}
+
+/// Why somebody who comes with a cookie alone is not known (API-33).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum NoCookie {
+    /// They have none that can be read.
+    Missing,
+    /// It does not count.
+    Invalid,
+}
+
+/// Who somebody is that comes with a cookie and nothing else (API-33): a page that is no call.
+pub(super) async fn by_cookie(parts: &Parts, token: &str) -> Result<Session, NoCookie> {
+    if token.is_empty() {
+        return Err(NoCookie::Missing);
+    }
+    parts.sessions.identify(token).await.map_err(|_refused| NoCookie::Invalid)
+}
+
+/// Somebody who comes with a cookie.
+pub(super) struct Known {
+    pub(super) identity: Identity,
+    /// Their token; `None` where nobody is asked for one.
+    pub(super) token: Option<String>,
+    /// A token that takes the place of the one they came with (API-40).
+    pub(super) renewed: Option<Secret<String>>,
+}
+
+/// Finds out who looks at a page that is no call.
+pub(super) async fn identify(parts: &Parts, headers: &HeaderMap) -> Result<Known, NoCookie> {
+    if parts.without_authentication {
+        return Ok(Known { identity: Identity::Unchecked, token: None, renewed: None });
+    }
+    let token = cookie::token(headers).unwrap_or_default();
+    let session = by_cookie(parts, &token).await?;
+    let token = session.renewed_token.as_ref().map_or(token, |renewed| renewed.expose().clone());
+    Ok(Known {
+        identity: Identity::Known(session.claims),
+        token: Some(token),
+        renewed: session.renewed_token,
+    })
+}
+
+/// A page as a call, so that the services can be asked about whoever looks at it; `like` is the call that it is closest
+/// to, which records name.
+pub(super) fn as_call(
+    head: &http::request::Parts,
+    peer: SocketAddr,
+    like: &str,
+    identity: Identity,
+) -> Option<Admitted> {
+    let (method, headers) = (schema().method_at(like)?, head.headers.clone());
+    let head = Head { method, via: Via::Rest, headers, peer, deadline: None, fields: None };
+    Some(Admitted { head, identity, renewed_token: None })
 }
 
 fn is_of_sessions(head: &Head) -> bool {

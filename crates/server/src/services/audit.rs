@@ -57,6 +57,10 @@ pub(super) enum Action {
     CreatedToken,
     /// One is gone.
     DeletedToken,
+    /// Somebody types in a container (API-194).
+    OpenedTerminal(String),
+    /// Nobody does any more.
+    ClosedTerminal(String),
 }
 
 impl Action {
@@ -77,6 +81,8 @@ impl Action {
             Self::Ran(_) => "ResourceActionRan",
             Self::StartedOperation(_) => "OperationStarted",
             Self::TerminatedOperation => "OperationCompleted",
+            Self::OpenedTerminal(_) => "TerminalOpened",
+            Self::ClosedTerminal(_) => "TerminalClosed",
         }
     }
 
@@ -89,6 +95,8 @@ impl Action {
             Self::StartedOperation(text)
             | Self::PatchedResource(text)
             | Self::DeletedResource(text)
+            | Self::OpenedTerminal(text)
+            | Self::ClosedTerminal(text)
             | Self::Ran(text) => text,
             Self::TerminatedOperation => "terminated running operation",
             Self::CreatedProject => "created project",

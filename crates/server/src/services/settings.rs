@@ -62,6 +62,7 @@ fn get(context: &Context<'_>) -> Map<String, Value> {
     put("uiLoginButtonText", set("ui.loginButtonText").into());
     put("trackingMethod", settings.tracking_method().into());
     put("installationID", settings.installation_id().unwrap_or_default().into());
+    put("execEnabled", super::terminal::is_enabled(world).into());
     put("appsInAnyNamespaceEnabled", (!settings.application_namespaces().is_empty()).into());
     put("impersonationEnabled", settings.impersonation_enabled().into());
     put(

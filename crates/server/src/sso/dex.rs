@@ -9,6 +9,7 @@ use tiphys_oidc::http::{HttpClient, client};
 
 use super::settings::SsoSettings;
 use crate::http::cookie::{self, Cookies};
+use crate::http::pass::{OF_CONNECTION, head_of};
 use crate::http::{Body, Request, body, plain};
 use crate::world::World;
 
@@ -16,16 +17,6 @@ use crate::world::World;
 const REQUEST_BYTES_MAX: usize = 1 << 20;
 /// Bytes of an answer of Dex: pages, pictures and scripts.
 const ANSWER_BYTES_MAX: usize = 8 << 20;
-/// Headers of a connection, which are not those of what it carries (RFC 9110, 7.6.1).
-const OF_CONNECTION: [HeaderName; 7] = [
-    header::CONNECTION,
-    header::PROXY_AUTHENTICATE,
-    header::PROXY_AUTHORIZATION,
-    header::TE,
-    header::TRAILER,
-    header::TRANSFER_ENCODING,
-    header::UPGRADE,
-];
 
 /// The client that was made last, with the settings that it was made by.
 type Known = Option<(Arc<SsoSettings>, HttpClient)>;
@@ -70,13 +61,7 @@ impl DexProxy {
         if answer.status() == StatusCode::INTERNAL_SERVER_ERROR {
             return self.failed();
         }
-        let mut response = Response::new(body::empty());
-        *response.status_mut() = answer.status();
-        for (name, value) in answer.headers() {
-            if !OF_CONNECTION.contains(name) && name != header::CONTENT_LENGTH {
-                response.headers_mut().append(name, value.clone());
-            }
-        }
+        let mut response = head_of(&answer);
         let mut whole = Vec::new();
         loop {
             match answer.chunk().await {

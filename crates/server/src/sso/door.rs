@@ -299,9 +299,7 @@ fn ended(status: StatusCode, text: &'static str) -> Ended {
 /// A text that is not known beforehand: never as markup.
 #[expect(clippy::unnecessary_box_returns, reason = "the error of everything here")]
 fn told(status: StatusCode, text: &str) -> Ended {
-    let mut response = ended(status, "");
-    *response.body_mut() = body::full(format!("{text}\n"));
-    response
+    Box::new(plain(status, format!("{text}\n")))
 }
 
 fn fragment_page() -> Response<Body> {

@@ -4,14 +4,18 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use bytes::Bytes;
+use futures::channel::mpsc;
 use futures::future::BoxFuture;
 use futures::stream::BoxStream;
-use futures::{FutureExt as _, StreamExt as _};
+use futures::{FutureExt as _, SinkExt as _, StreamExt as _};
 use http::Method;
+use parking_lot::Mutex;
 use serde_json::{Value, json};
 use tiphys_api::application::HealthStatus;
 use tiphys_api::{Application, ApplicationSet};
-use tiphys_cluster::{LogQuery, PatchKind, Removal};
+use tiphys_cluster::{
+    ApiError, ExecEvent, ExecInput, ExecQuery, ExecSink, ExecStream, LogQuery, PatchKind, Removal,
+};
 use tiphys_object::{Object, ResourceKey};
 use tiphys_server::call::Status;
 use tiphys_server::catalog::AppKey;
@@ -29,6 +33,8 @@ const STORED: &str = "/apis/argoproj.io/v1alpha1/namespaces/argocd/applications"
 pub(crate) struct Known {
     /// Told of changes of trees; even numbers all have one tree.
     pub(crate) trees: watch::Sender<u64>,
+    /// What programs in containers were sent, each after its name.
+    pub(crate) sent: Arc<Mutex<Vec<(String, ExecInput)>>>,
 }
 
 impl Live for Known {
@@ -175,6 +181,44 @@ impl Live for Known {
             _ => vec![Ok("2026-01-01T00:00:02Z TWO".into())],
         };
         async move { Ok(futures::stream::iter(lines).boxed()) }.boxed()
+    }
+
+    /// A shell `sh` that shows what is typed and ends with `exit`; no other program is there, and one pod is somebody
+    /// else's.
+    fn exec<'a>(
+        &'a self,
+        _key: &'a AppKey,
+        query: &'a ExecQuery,
+    ) -> BoxFuture<'a, Result<(ExecSink, ExecStream), Status>> {
+        let program = query.command.join(" ");
+        let (input, typed) = mpsc::unbounded::<ExecInput>();
+        let sent = Arc::clone(&self.sent);
+        async move {
+            if query.pod == "foreign" {
+                return Err(Status::invalid("Pod doesn't belong to specified app"));
+            }
+            let is_there = program == "sh";
+            let events = typed.filter_map(|input| {
+                let event = match input {
+                    ExecInput::Typed(bytes) if bytes == "exit\r" => Some(ExecEvent::Ended(None)),
+                    ExecInput::Typed(bytes) => Some(ExecEvent::Output(bytes)),
+                    ExecInput::Size { .. } => None,
+                };
+                std::future::ready(event.map(Ok))
+            });
+            let events = if is_there {
+                events.boxed()
+            } else {
+                futures::stream::iter([Ok(ExecEvent::Ended(Some("no such file".to_owned())))]).boxed()
+            };
+            let input = input.with(move |input: ExecInput| {
+                sent.lock().push((program.clone(), input.clone()));
+                std::future::ready(Ok::<_, mpsc::SendError>(input))
+            });
+            let input = input.sink_map_err(|error| ApiError::Unreachable { reason: error.to_string() });
+            Ok((Box::pin(input) as ExecSink, events))
+        }
+        .boxed()
     }
 
     fn health<'a>(&'a self, _key: &'a AppKey) -> BoxFuture<'a, Vec<(ResourceKey, HealthStatus)>> {

@@ -17,6 +17,7 @@ use tiphys_cluster::{Connection, Discovery, Writer};
 use tiphys_server::call::Api;
 use tiphys_server::catalog::Catalog;
 use tiphys_server::counts::Counts;
+use tiphys_server::extension::Proxy;
 use tiphys_server::follow::{Following, Home as Way};
 use tiphys_server::http::{Bounds, Front, FrontOptions};
 use tiphys_server::listen::Listener;
@@ -53,6 +54,7 @@ pub(crate) struct Setup {
     pages: PagesOptions,
     live: Option<Arc<dyn Live>>,
     sources: Option<Sources>,
+    has_extensions: bool,
 }
 
 /// A running server.
@@ -86,7 +88,14 @@ impl Setup {
     pub(crate) fn new() -> Self {
         let clock = tiphys_sim::Clock::virtual_from(BEGIN.parse().unwrap());
         let sim = Sim::new(Options { clock, ..Options::default() }).unwrap();
-        let setup = Self { sim, without_authentication: false, pages: pages(), live: None, sources: None };
+        let setup = Self {
+            sim,
+            without_authentication: false,
+            pages: pages(),
+            live: None,
+            sources: None,
+            has_extensions: false,
+        };
         for definition in tiphys_api::crd::manifests() {
             setup.ask(Method::POST, "/apis/apiextensions.k8s.io/v1/customresourcedefinitions", &definition);
         }
@@ -131,6 +140,12 @@ impl Setup {
 
     pub(crate) fn without_authentication(mut self) -> Self {
         self.without_authentication = true;
+        self
+    }
+
+    /// With requests handed on to extensions.
+    pub(crate) fn with_extensions(mut self) -> Self {
+        self.has_extensions = true;
         self
     }
 
@@ -205,11 +220,15 @@ impl Setup {
             },
             without_authentication: self.without_authentication,
         });
-        let api: Arc<dyn Api> = Arc::new(services);
+        let terminals = services.terminals(options().cookies, &tracker, &cancel);
+        let services = Arc::new(services);
+        let proxy = Proxy::new(Arc::clone(&services), Arc::clone(&world), false);
+        let api: Arc<dyn Api> = services;
         let bounds = Bounds { unknown_bytes_max: 1 << 20, ..Bounds::default() };
         let options = FrontOptions { bounds, ..options() };
         let stopping = cancel.clone();
-        let front = door.on(Front::new(api, options, stopping.clone()));
+        let front = terminals.on(door.on(Front::new(api, options, stopping.clone())));
+        let front = if self.has_extensions { proxy.on(front) } else { front };
         let front = Arc::new(ArcSwap::from_pointee(pages.on(front)));
         let socket = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let listener = Listener::new(socket, front, Arc::new(ArcSwapOption::empty()), "");
@@ -275,6 +294,11 @@ impl Home {
 }
 
 impl Client<'_> {
+    /// The token; empty for nobody.
+    pub(crate) fn token(&self) -> &str {
+        self.token.as_deref().unwrap_or_default()
+    }
+
     /// What a header says of a token.
     pub(crate) fn bearer(&self) -> String {
         format!("Bearer {}", self.token.as_deref().unwrap_or_default())

@@ -10,6 +10,7 @@
 mod applications;
 #[path = "../../../oidc/testing/double.rs"]
 mod double;
+mod extensions;
 mod grpc;
 mod home;
 mod identity;
@@ -21,3 +22,4 @@ mod rest;
 mod services;
 mod sso;
 mod support;
+mod terminal;

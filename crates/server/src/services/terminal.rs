@@ -1,0 +1,426 @@
+//! Terminals in containers of applications, in a browser (API-190..194): who may have one, and the WebSocket.
+
+mod session;
+mod shown;
+
+use std::sync::Arc;
+
+use futures::FutureExt as _;
+use http::request::Parts as Head;
+use http::{HeaderMap, HeaderValue, Method, Response, StatusCode, Version, header};
+use hyper_util::rt::TokioIo;
+use tiphys_api::secret::Secret;
+use tiphys_cluster::ExecQuery;
+use tiphys_policy::rbac::{Resource, application_object};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio_tungstenite::WebSocketStream;
+use tokio_tungstenite::tungstenite::handshake::derive_accept_key;
+use tokio_tungstenite::tungstenite::protocol::{Role, WebSocketConfig};
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+
+use super::admit::{Known, NoCookie, as_call, by_cookie, identify};
+use super::audit::{self, Action};
+use super::context::Context;
+use super::{Parts, Services};
+use crate::call::Admitted;
+use crate::catalog::AppKey;
+use crate::http::cookie::Cookies;
+use crate::http::{Body, Front, Request, body, is_resource_name, plain};
+use crate::identity::Identity;
+use crate::live::Live;
+use crate::world::World;
+use session::{Shell, talk};
+
+/// Terminals at the same time.
+const TERMINALS_MAX: usize = 200;
+/// Bytes of what a client sends at a time; a large paste fits in.
+const MESSAGE_BYTES_MAX: usize = 4 << 20;
+/// Shells that are tried, one after the other, unless `exec.shells` names others (API-191).
+const SHELLS: &str = "bash,sh,powershell,cmd";
+/// Shells that are tried at most.
+const SHELLS_MAX: usize = 16;
+/// The call that a terminal is closest to: records name the method of whoever did something.
+const LIKE: &str = "/application.ApplicationService/PodLogs";
+
+/// Whether there are terminals at all.
+pub(super) fn is_enabled(world: &World) -> bool {
+    world.setting("exec.enabled") == "true"
+}
+
+/// What answers those who want a terminal.
+#[derive(Clone)]
+pub struct Terminals {
+    parts: Arc<Parts>,
+    cookies: Cookies,
+    places: Arc<Semaphore>,
+    tracker: TaskTracker,
+    stopping: CancellationToken,
+}
+
+impl std::fmt::Debug for Terminals {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Terminals")
+    }
+}
+
+impl Services {
+    /// Terminals over what the services know; they end with `stopping`.
+    pub fn terminals(
+        &self,
+        cookies: Cookies,
+        tracker: &TaskTracker,
+        stopping: &CancellationToken,
+    ) -> Terminals {
+        Terminals {
+            parts: Arc::clone(&self.parts),
+            cookies,
+            places: Arc::new(Semaphore::new(TERMINALS_MAX)),
+            tracker: tracker.clone(),
+            stopping: stopping.clone(),
+        }
+    }
+}
+
+/// Why there is no terminal.
+#[derive(Debug, PartialEq, Eq)]
+struct Refused {
+    status: StatusCode,
+    text: String,
+}
+
+fn refused(status: StatusCode, text: impl Into<String>) -> Refused {
+    Refused { status, text: text.into() }
+}
+
+/// Which container of which application.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+struct Wanted {
+    pod: String,
+    container: String,
+    app: String,
+    app_namespace: String,
+    project: String,
+    namespace: String,
+    shell: String,
+}
+
+impl Wanted {
+    /// Reads a query; everything in it is a name of Kubernetes afterwards, but for the shell.
+    fn read(query: &str, own_namespace: &str) -> Result<Self, Refused> {
+        let mut wanted = Self::default();
+        for (name, value) in form_urlencoded::parse(query.as_bytes()) {
+            let member = match &*name {
+                "pod" => &mut wanted.pod,
+                "container" => &mut wanted.container,
+                "appName" => &mut wanted.app,
+                "appNamespace" => &mut wanted.app_namespace,
+                "projectName" => &mut wanted.project,
+                "namespace" => &mut wanted.namespace,
+                "shell" => &mut wanted.shell,
+                _ => continue,
+            };
+            *member = value.into_owned();
+        }
+        let needed = [&wanted.pod, &wanted.container, &wanted.app, &wanted.project, &wanted.namespace];
+        if needed.iter().any(|value| value.is_empty()) {
+            return Err(refused(StatusCode::BAD_REQUEST, "Missing required parameters"));
+        }
+        if wanted.app_namespace.is_empty() {
+            own_namespace.clone_into(&mut wanted.app_namespace);
+        }
+        let named = [
+            ("pod", &wanted.pod),
+            ("container", &wanted.container),
+            ("appName", &wanted.app),
+            ("appNamespace", &wanted.app_namespace),
+            ("projectName", &wanted.project),
+            ("namespace", &wanted.namespace),
+        ];
+        match named.iter().find(|(_, value)| !is_resource_name(value)) {
+            Some((name, _)) => Err(refused(StatusCode::BAD_REQUEST, format!("{name} is not a valid name"))),
+            None => Ok(wanted),
+        }
+    }
+
+    fn key(&self) -> AppKey {
+        AppKey::new(&self.app_namespace, &self.app)
+    }
+
+    fn query(&self, shell: &str) -> ExecQuery {
+        ExecQuery {
+            namespace: self.namespace.clone(),
+            pod: self.pod.clone(),
+            container: self.container.clone(),
+            command: vec![shell.to_owned()],
+        }
+    }
+}
+
+/// The shells to try (API-191): the one that is asked for, where the setting has it.
+fn shells(setting: &str, asked: &str) -> Vec<String> {
+    let setting = if setting.trim().is_empty() { SHELLS } else { setting };
+    let known = setting.split(',').map(str::trim).filter(|shell| !shell.is_empty());
+    let known: Vec<String> = known.take(SHELLS_MAX).map(str::to_owned).collect();
+    match known.iter().find(|shell| *shell == asked) {
+        Some(shell) => vec![shell.clone()],
+        None => known,
+    }
+}
+
+/// A browser that sends a page of somebody else says whose it is.
+fn is_own_page(headers: &HeaderMap) -> bool {
+    let text = |name| headers.get(name).map(HeaderValue::to_str);
+    match (text(header::ORIGIN), text(header::HOST)) {
+        (None, _) => true,
+        (Some(Ok(origin)), Some(Ok(host))) => {
+            origin.split_once("://").is_some_and(|(_, origin)| origin.eq_ignore_ascii_case(host))
+        }
+        _ => false,
+    }
+}
+
+/// The key of a client that asks for a WebSocket; `None` when it does not.
+fn socket_key(head: &Head) -> Option<&[u8]> {
+    let has = |name: header::HeaderName, word: &str| {
+        let values = head.headers.get_all(name).iter().filter_map(|value| value.to_str().ok());
+        values.flat_map(|value| value.split(',')).any(|one| one.trim().eq_ignore_ascii_case(word))
+    };
+    let is_asked = head.version == Version::HTTP_11
+        && head.method == Method::GET
+        && has(header::CONNECTION, "upgrade")
+        && has(header::UPGRADE, "websocket")
+        && has(header::SEC_WEBSOCKET_VERSION, "13");
+    head.headers.get(header::SEC_WEBSOCKET_KEY).filter(|_| is_asked).map(HeaderValue::as_bytes)
+}
+
+/// Whether somebody may still type.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Standing {
+    /// They may.
+    Good,
+    /// They may no longer (API-193).
+    Denied,
+    /// Their token is another, or does not count.
+    Over,
+}
+
+/// Somebody who has a terminal, and is asked for again and again.
+struct Holder {
+    parts: Arc<Parts>,
+    call: Admitted,
+    /// The token of the cookie; `None` where nobody is asked for one.
+    token: Option<String>,
+    /// The application, in the words of the policy.
+    object: String,
+}
+
+impl Holder {
+    async fn standing(&self) -> Standing {
+        let Some(token) = &self.token else { return Standing::Good };
+        match by_cookie(&self.parts, token).await {
+            Ok(session) if session.renewed_token.is_none() => {
+                let identity = Identity::Known(session.claims);
+                let context = Context::new(&self.parts, Admitted { identity, ..self.call.clone() });
+                if may(&context, &self.object).is_ok() { Standing::Good } else { Standing::Denied }
+            }
+            _ => Standing::Over,
+        }
+    }
+}
+
+/// Asks for both rights that a terminal needs.
+fn may(context: &Context<'_>, object: &str) -> Result<(), Refused> {
+    for (resource, action) in [(Resource::Applications, "get"), (Resource::Exec, "create")] {
+        let checked = context.check(resource, action, object);
+        checked.map_err(|status| refused(StatusCode::UNAUTHORIZED, status.message))?;
+    }
+    Ok(())
+}
+
+/// A terminal that can begin.
+struct Ready {
+    holder: Holder,
+    wanted: Wanted,
+    live: Arc<dyn Live>,
+    shell: Shell,
+    accept: String,
+    /// A token that takes the place of the one they came with (API-40).
+    renewed: Option<Secret<String>>,
+    place: OwnedSemaphorePermit,
+}
+
+impl Terminals {
+    /// Adds the path to a front door.
+    #[must_use]
+    pub fn on(self, front: Front) -> Front {
+        front.at("/terminal", Arc::new(move |request| self.clone().serve(request).boxed()))
+    }
+
+    async fn serve(self, mut request: Request) -> Response<Body> {
+        let upgrade = hyper::upgrade::on(&mut request.http);
+        let (head, _unread) = request.http.into_parts();
+        let ready = match self.prepare(&head, request.peer).await {
+            Ok(ready) => ready,
+            Err(Refused { status, text }) => return plain(status, text + "\n"),
+        };
+        let mut response = Response::new(body::empty());
+        *response.status_mut() = StatusCode::SWITCHING_PROTOCOLS;
+        let headers = response.headers_mut();
+        headers.insert(header::CONNECTION, HeaderValue::from_static("Upgrade"));
+        headers.insert(header::UPGRADE, HeaderValue::from_static("websocket"));
+        if let Ok(accept) = HeaderValue::from_str(&ready.accept) {
+            headers.insert(header::SEC_WEBSOCKET_ACCEPT, accept);
+        }
+        // A token that is too long for cookies is one that its bearer cannot have had in any.
+        if let Some(token) = &ready.renewed
+            && self.cookies.set(token.expose(), headers).is_err()
+        {
+            tracing::warn!("a renewed token is too long for cookies");
+        }
+        let stopping = self.stopping.clone();
+        self.tracker.spawn(async move {
+            let upgraded = match upgrade.await {
+                Ok(upgraded) => upgraded,
+                Err(error) => {
+                    tracing::debug!(%error, "a terminal did not begin");
+                    return;
+                }
+            };
+            let config = WebSocketConfig::default()
+                .max_message_size(Some(MESSAGE_BYTES_MAX))
+                .max_frame_size(Some(MESSAGE_BYTES_MAX));
+            let socket = TokioIo::new(upgraded);
+            let socket = WebSocketStream::from_raw_socket(socket, Role::Server, Some(config)).await;
+            ready.run(socket, &stopping).await;
+        });
+        response
+    }
+
+    /// Asks everything that is asked before there is a terminal, in the order of API-190.
+    async fn prepare(&self, head: &Head, peer: std::net::SocketAddr) -> Result<Ready, Refused> {
+        let world = self.parts.world.load_full();
+        if !is_enabled(&world) {
+            return Err(refused(StatusCode::NOT_FOUND, "Not Found"));
+        }
+        if !is_own_page(&head.headers) {
+            return Err(refused(StatusCode::FORBIDDEN, "the page belongs to another site"));
+        }
+        let known = identify(&self.parts, &head.headers).await;
+        let Known { identity, token, renewed } = known.map_err(|why| match why {
+            NoCookie::Missing => refused(StatusCode::BAD_REQUEST, "Auth cookie not found"),
+            NoCookie::Invalid => refused(StatusCode::UNAUTHORIZED, "Invalid token"),
+        })?;
+        let wanted = Wanted::read(head.uri.query().unwrap_or_default(), world.namespace())?;
+        let call = as_call(head, peer, LIKE, identity);
+        let call =
+            call.ok_or_else(|| refused(StatusCode::INTERNAL_SERVER_ERROR, "there are no terminals"))?;
+        let context = Context::new(&self.parts, call.clone());
+        if !context.is_enabled(&wanted.app_namespace) {
+            let text = format!("namespace '{}' is not permitted", wanted.app_namespace);
+            return Err(refused(StatusCode::FORBIDDEN, text));
+        }
+        let object =
+            application_object(&wanted.project, &wanted.app_namespace, &wanted.app, context.namespace());
+        may(&context, &object)?;
+        let entry = self.parts.catalog.get(&wanted.key());
+        let entry = entry.ok_or_else(|| refused(StatusCode::NOT_FOUND, "App not found"))?;
+        if entry.project != wanted.project.as_str() {
+            let text = format!("Project {} is not that of the app", wanted.project);
+            return Err(refused(StatusCode::BAD_REQUEST, text));
+        }
+        let no_socket = || refused(StatusCode::BAD_REQUEST, "a WebSocket is needed for a terminal");
+        let accept = derive_accept_key(socket_key(head).ok_or_else(no_socket)?);
+        let unavailable = |text: &str| refused(StatusCode::SERVICE_UNAVAILABLE, text);
+        let place = Arc::clone(&self.places).try_acquire_owned();
+        let place = place.map_err(|_none| unavailable("there are too many terminals, try again later"))?;
+        let live = self.parts.live.clone();
+        let live = live.ok_or_else(|| unavailable("this process has no controller, which knows clusters"))?;
+        let shells = shells(world.setting("exec.shells"), &wanted.shell);
+        let shell = Shell::first(&*live, &wanted, shells).await;
+        let shell = shell.map_err(|status| refused(StatusCode::BAD_REQUEST, status.message))?;
+        let holder = Holder { parts: Arc::clone(&self.parts), call, token, object };
+        Ok(Ready { holder, wanted, live, shell, accept, renewed, place })
+    }
+}
+
+impl Ready {
+    /// The terminal from its beginning to its end, both of which are recorded (API-194).
+    async fn run<S>(self, socket: WebSocketStream<S>, stopping: &CancellationToken)
+    where
+        S: tokio::io::AsyncRead + tokio::io::AsyncWrite + Unpin + Send,
+    {
+        let Self { holder, wanted, live, shell, place: _place, .. } = self;
+        let of = format!("container {} of pod {}/{}", wanted.container, wanted.namespace, wanted.pod);
+        holder.record(&wanted, &Action::OpenedTerminal(format!("opened a terminal in {of}"))).await;
+        let end = talk(socket, &holder, (&*live, &wanted), shell, stopping).await;
+        tracing::debug!(app = %wanted.app, pod = %wanted.pod, ?end, "a terminal ended");
+        holder.record(&wanted, &Action::ClosedTerminal(format!("closed a terminal in {of}"))).await;
+    }
+}
+
+impl Holder {
+    /// An Event about the application, and a line of the log.
+    async fn record(&self, wanted: &Wanted, action: &Action) {
+        let store = self.parts.store.of(&wanted.app_namespace);
+        let read = store.get(tiphys_policy::permit::Own::Application, &wanted.app).await;
+        let context = Context::new(&self.parts, self.call.clone());
+        match read {
+            Ok(Some(object)) => audit::application(&context, &object, action),
+            Ok(None) => tracing::info!(audit = true, app = %wanted.app, ?action, "terminal"),
+            Err(error) => tracing::warn!(audit = true, app = %wanted.app, ?action, %error, "terminal"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const ALL: &str = "pod=web-0&container=main&appName=web&projectName=shop&namespace=shop";
+
+    #[test]
+    fn api_190_every_parameter_is_needed_and_is_a_name() {
+        let read = |query: &str| Wanted::read(query, "argocd").map_err(|refused| refused.text);
+        let wanted = read(ALL).unwrap();
+        assert_eq!((wanted.app_namespace.as_str(), wanted.shell.as_str()), ("argocd", ""));
+        assert_eq!(read(&format!("{ALL}&appNamespace=team")).unwrap().app_namespace, "team");
+        for name in ["pod", "container", "appName", "projectName", "namespace"] {
+            let without = ALL.replace(&format!("{name}="), "x=");
+            assert_eq!(read(&without).unwrap_err(), "Missing required parameters", "{name}");
+            let error = read(&format!("{ALL}&{name}=..%2Fetc")).unwrap_err();
+            assert_eq!(error, format!("{name} is not a valid name"));
+        }
+        assert!(read(&format!("{ALL}&appNamespace=A")).is_err());
+    }
+
+    #[test]
+    fn api_191_a_shell_counts_when_the_setting_has_it() {
+        assert_eq!(shells("", ""), ["bash", "sh", "powershell", "cmd"]);
+        assert_eq!(shells("", "sh"), ["sh"]);
+        assert_eq!(shells(" fish, ,zsh", "bash"), ["fish", "zsh"]);
+        assert_eq!(shells("", "rm -rf /").len(), 4);
+        assert_eq!(shells(&"a,".repeat(1_000), "").len(), SHELLS_MAX);
+    }
+
+    #[test]
+    fn api_190_pages_of_others_get_no_terminal() {
+        let headers = |origin: Option<&str>| {
+            let mut headers = HeaderMap::new();
+            headers.insert(header::HOST, HeaderValue::from_static("cd.example.com:8443"));
+            if let Some(origin) = origin {
+                headers.insert(header::ORIGIN, HeaderValue::from_str(origin).unwrap());
+            }
+            headers
+        };
+        for (origin, is_own) in [
+            (None, true),
+            (Some("https://cd.example.com:8443"), true),
+            (Some("https://cd.example.com"), false),
+            (Some("https://evil.example"), false),
+            (Some("null"), false),
+        ] {
+            assert_eq!(is_own_page(&headers(origin)), is_own, "{origin:?}");
+        }
+    }
+}

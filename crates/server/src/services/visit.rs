@@ -1,0 +1,131 @@
+//! Who may ask a proxy extension about which application (API-221, API-222).
+
+use std::net::SocketAddr;
+
+use http::StatusCode;
+use http::request::Parts as Head;
+use tiphys_policy::project::{Target, destination_permitted};
+use tiphys_policy::rbac::{Resource, application_object};
+
+use super::Services;
+use super::admit::{NoCookie, as_call, identify};
+use super::context::Context;
+use crate::catalog::AppKey;
+use crate::extension::{APPLICATION, PROJECT, Refused, Visit};
+use crate::http::is_resource_name;
+
+/// The call that a visit is closest to: records name the method of whoever did something.
+const LIKE: &str = "/application.ApplicationService/Get";
+
+/// The application and the project that a browser is at (API-221).
+#[derive(Debug, PartialEq, Eq)]
+struct Place<'h> {
+    namespace: &'h str,
+    app: &'h str,
+    project: &'h str,
+}
+
+impl<'h> Place<'h> {
+    fn read(head: &'h Head) -> Result<Self, Refused> {
+        let invalid =
+            |text: String| Refused::new(StatusCode::BAD_REQUEST, format!("Invalid headers: {text}"));
+        let value = |name: &http::HeaderName| {
+            let value = head.headers.get(name).and_then(|value| value.to_str().ok());
+            value
+                .filter(|value| !value.is_empty())
+                .ok_or_else(|| invalid(format!("header {name:?} must be provided")))
+        };
+        let (named, project) = (value(&APPLICATION)?, value(&PROJECT)?);
+        let parts = named.split_once(':');
+        let (namespace, app) = parts.ok_or_else(|| {
+            invalid(format!(
+                "invalid value for {APPLICATION:?} header: expected format: <namespace>:<app-name>"
+            ))
+        })?;
+        if [namespace, app, project].into_iter().all(is_resource_name) {
+            return Ok(Self { namespace, app, project });
+        }
+        Err(invalid("a name in them is none of Kubernetes".to_owned()))
+    }
+}
+
+impl Services {
+    /// Whether somebody may ask an extension about the application that they say, and what is known of both.
+    pub(crate) async fn visit(
+        &self,
+        head: &Head,
+        peer: SocketAddr,
+        extension: &str,
+    ) -> Result<Visit, Refused> {
+        let parts = &self.parts;
+        let known = identify(parts, &head.headers).await.map_err(|why| match why {
+            NoCookie::Missing => Refused::new(StatusCode::BAD_REQUEST, "Auth cookie not found"),
+            NoCookie::Invalid => Refused::new(StatusCode::UNAUTHORIZED, "Invalid token"),
+        })?;
+        let Place { namespace, app, project } = Place::read(head)?;
+        let call = as_call(head, peer, LIKE, known.identity).ok_or_else(Refused::unauthorized)?;
+        let context = Context::new(parts, call);
+        if !context.is_enabled(namespace) {
+            let text = format!("Invalid headers: namespace {namespace:?} is not permitted");
+            return Err(Refused::new(StatusCode::BAD_REQUEST, text));
+        }
+        let own = context.namespace();
+        // Argo CD asks without the namespace, wherever the application is.
+        let objects = [application_object(project, namespace, app, own), format!("{project}/{app}")];
+        let may_see = objects.iter().any(|object| context.may(Resource::Applications, "get", object));
+        if !may_see || !context.may(Resource::Extensions, "invoke", extension) {
+            return Err(Refused::unauthorized());
+        }
+        let entry = parts.catalog.get(&AppKey::new(namespace, app)).ok_or_else(Refused::unauthorized)?;
+        let installation = &context.world.installation;
+        let found = installation.project(project).map_err(|_none| Refused::unauthorized())?;
+        if entry.project != project {
+            return Err(Refused::unauthorized());
+        }
+        let cluster = installation.clusters.resolve(&entry.destination);
+        let cluster = cluster.map_err(|_unknown| Refused::unauthorized())?;
+        let target = Target::new(cluster, &entry.destination.namespace);
+        let matching = installation.settings.project_matching();
+        if !destination_permitted(found, target, Ok(installation.clusters.all()), matching).permitted {
+            return Err(Refused::unauthorized());
+        }
+        let claims = context.claims();
+        Ok(Visit {
+            cluster: Some(cluster.clone()),
+            username: context.username(),
+            user_id: claims.map(|claims| claims.identifier().to_owned()).unwrap_or_default(),
+            groups: claims.map(|claims| claims.groups(context.world.scopes())).unwrap_or_default(),
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn api_221_both_headers_are_needed_and_hold_names() {
+        let read = |app: Option<&str>, project: Option<&str>| {
+            let mut request = http::Request::builder();
+            for (name, value) in [(&APPLICATION, app), (&PROJECT, project)] {
+                if let Some(value) = value {
+                    request = request.header(name, value);
+                }
+            }
+            let (head, ()) = request.body(()).unwrap().into_parts();
+            Place::read(&head).map(|place| format!("{place:?}")).map_err(|refused| refused.text)
+        };
+        assert!(read(Some("argocd:web"), Some("shop")).unwrap().contains("\"web\""));
+        for (app, project) in [
+            (None, Some("shop")),
+            (Some("argocd:web"), None),
+            (Some(""), Some("shop")),
+            (Some("web"), Some("shop")),
+            (Some("argocd:web/x"), Some("shop")),
+            (Some("argocd:web"), Some("*")),
+        ] {
+            let error = read(app, project).unwrap_err();
+            assert!(error.starts_with("Invalid headers: "), "{error}");
+        }
+    }
+}

@@ -1,0 +1,193 @@
+//! Proxy extensions: what is handed on to whom (API-220..223).
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use http::{Request, Response};
+use http_body_util::{BodyExt as _, Full};
+use hyper::body::Incoming;
+use hyper::service::service_fn;
+use hyper_util::rt::{TokioExecutor, TokioIo};
+use hyper_util::server::conn::auto::Builder;
+use parking_lot::Mutex;
+use serde_json::{Value, json};
+use tokio::net::TcpListener;
+
+use crate::applications::{APPS, app};
+use crate::home::{Client, Home, Setup, ask};
+
+const POLICY: &str = "p, role:shop, applications, *, shop/*, allow\np, role:shop, extensions, invoke, echo, allow\n\
+                      p, role:all, applications, *, */*, allow\np, role:all, extensions, invoke, *, allow\n\
+                      g, ann, role:all\ng, kim, role:shop\ng, bo, role:look\np, role:look, applications, get, shop/*, allow\n";
+const MAP: &str = "/api/v1/namespaces/argocd/configmaps/argocd-cm";
+
+type Seen = Arc<Mutex<Vec<(String, http::HeaderMap, Bytes)>>>;
+
+/// A service that shows what it gets.
+async fn service() -> (String, Seen) {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = format!("http://{}", listener.local_addr().unwrap());
+    let seen = Seen::default();
+    let kept = Arc::clone(&seen);
+    tokio::spawn(async move {
+        loop {
+            let (stream, _) = listener.accept().await.unwrap();
+            let kept = Arc::clone(&kept);
+            tokio::spawn(async move {
+                let answer = service_fn(move |request: Request<Incoming>| {
+                    let kept = Arc::clone(&kept);
+                    async move {
+                        let (head, body) = request.into_parts();
+                        let bytes = body.collect().await?.to_bytes();
+                        kept.lock().push((format!("{} {}", head.method, head.uri), head.headers, bytes));
+                        let mut response = Response::new(Full::new(Bytes::from("x".repeat(300_000))));
+                        *response.status_mut() = http::StatusCode::CREATED;
+                        response.headers_mut().insert("x-of-service", "yes".parse().unwrap());
+                        Ok::<_, hyper::Error>(response)
+                    }
+                });
+                drop(Builder::new(TokioExecutor::new()).serve_connection(TokioIo::new(stream), answer).await);
+            });
+        }
+    });
+    (address, seen)
+}
+
+fn config(address: &str) -> String {
+    format!("services:\n- url: {address}/base\n  headers:\n  - name: Authorization\n    value: $echo.token\n")
+}
+
+async fn home(config: &str) -> Home {
+    let destinations = json!([{"server": "https://kubernetes.default.svc", "namespace": "*"}]);
+    let accounts = ["accounts.ann", "accounts.kim", "accounts.bo"].map(|name| (name, "login"));
+    let map = [&accounts[..], &[("extension.config.echo", config)]].concat();
+    let setup = Setup::new()
+        .config_map("argocd-cm", &map)
+        .config_map("argocd-rbac-cm", &[("policy.csv", POLICY)])
+        .project("shop", &json!({"sourceRepos": ["https://git/*"], "destinations": destinations}))
+        .with_extensions();
+    let token = json!({"stringData": {"echo.token": "of-the-service"}});
+    ask(&setup.sim, http::Method::PATCH, "/api/v1/namespaces/argocd/secrets/argocd-secret", &token);
+    setup.start().await
+}
+
+/// A request of a browser; the status, the headers and the body of the answer.
+async fn get(
+    home: &Home,
+    client: &Client<'_>,
+    target: &str,
+    headers: &[(&str, &str)],
+) -> (u16, http::HeaderMap, String) {
+    let mut request = Request::builder().method("POST").uri(target);
+    if !client.token().is_empty() {
+        request = request.header("cookie", format!("argocd.token={}; other=1", client.token()));
+    }
+    for (name, value) in headers {
+        request = request.header(*name, *value);
+    }
+    crate::support::read(home.server.http1(request.body(Bytes::from("question")).unwrap()).await).await
+}
+
+const WEB: [(&str, &str); 2] = [("argocd-application-name", "argocd:web"), ("argocd-project-name", "shop")];
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn api_223_a_request_reaches_its_service_without_the_session_and_with_what_is_known() {
+    let (address, seen) = service().await;
+    let home = home(&config(&address)).await;
+    let kim = home.account("kim");
+    kim.ok("POST", APPS, &app("web", "shop")).await;
+    let forged = [
+        ("argocd-username", "admin"),
+        ("argocd-user-groups", "admins"),
+        ("x-forwarded-for", "10.0.0.1"),
+        ("authorization", "Bearer mine"),
+        ("x-own", "kept"),
+    ];
+    let headers = [&WEB[..], &forged].concat();
+    let (status, answered, body) = get(&home, &kim, "/extensions/echo/a%20b/c?d=e&f=%2F", &headers).await;
+    assert_eq!((status, body.len(), answered["x-of-service"].to_str().unwrap()), (201, 300_000, "yes"));
+    let (line, got, bytes) = seen.lock().remove(0);
+    assert_eq!((line.as_str(), &bytes[..]), ("POST /base/a%20b/c?d=e&f=%2F", &b"question"[..]));
+    let text = |name: &str| got.get(name).map(|value| value.to_str().unwrap().to_owned());
+    assert_eq!(text("authorization").unwrap(), "of-the-service");
+    assert_eq!(text("cookie"), None);
+    assert_eq!(text("x-own").unwrap(), "kept");
+    assert_eq!(text("x-forwarded-for").unwrap(), "10.0.0.1, 127.0.0.1");
+    assert_eq!(text("x-forwarded-host").unwrap(), "localhost");
+    assert_eq!(text("argocd-namespace").unwrap(), "argocd");
+    assert_eq!(text("argocd-application-name").unwrap(), "argocd:web");
+    assert_eq!(text("argocd-target-cluster-url").unwrap(), "https://kubernetes.default.svc");
+    assert_eq!(text("argocd-target-cluster-name").unwrap(), "in-cluster");
+    assert_eq!(
+        (text("argocd-username").unwrap(), text("argocd-user-id").unwrap()),
+        ("kim".into(), "kim".to_owned())
+    );
+    assert_eq!(text("argocd-user-groups"), None, "nobody makes groups up");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn api_222_who_may_not_learns_nothing_and_only_they_who_may_learn_what_there_is() {
+    let (address, seen) = service().await;
+    let home = home(&config(&address)).await;
+    let (kim, bo, ann) = (home.account("kim"), home.account("bo"), home.account("ann"));
+    kim.ok("POST", APPS, &app("web", "shop")).await;
+    ann.ok("POST", APPS, &app("other", "default")).await;
+    let refusal = async |client: &Client<'_>, target: &str, headers: &[(&str, &str)]| {
+        let (status, _, text) = get(&home, client, target, headers).await;
+        (status, text.trim_end().to_owned())
+    };
+    let unauthorized = (401, "Unauthorized extension request".to_owned());
+    assert_eq!(refusal(&home.nobody(), "/extensions/echo/", &WEB).await.0, 400);
+    assert_eq!(refusal(&home.with("a.b.c"), "/extensions/echo/", &WEB).await.0, 401);
+    assert_eq!(refusal(&kim, "/extensions/", &WEB).await.0, 400);
+    assert_eq!(refusal(&kim, "/extensions/echo/x", &[]).await.0, 400);
+    assert_eq!(refusal(&bo, "/extensions/echo/x", &WEB).await, unauthorized);
+    assert_eq!(refusal(&bo, "/extensions/none/x", &WEB).await, unauthorized);
+    assert_eq!(refusal(&kim, "/extensions/none/x", &WEB).await, unauthorized, "no right to that one");
+    assert_eq!(refusal(&ann, "/extensions/none/x", &WEB).await, (404, "Extension not found".to_owned()));
+    for place in [
+        [WEB[0], ("argocd-project-name", "default")],
+        [("argocd-application-name", "argocd:none"), WEB[1]],
+        [("argocd-application-name", "argocd:other"), WEB[1]],
+    ] {
+        assert_eq!(refusal(&ann, "/extensions/echo/x", &place).await, unauthorized, "{place:?}");
+    }
+    let elsewhere = [("argocd-application-name", "team:web"), WEB[1]];
+    assert_eq!(refusal(&kim, "/extensions/echo/x", &elsewhere).await.0, 400);
+    assert_eq!(refusal(&kim, "/extensions/echo/../x", &WEB).await.0, 400);
+    assert!(seen.lock().is_empty());
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn api_220_a_change_is_in_force_at_once_and_one_that_cannot_be_read_changes_nothing() {
+    let ((first, of_first), (second, of_second)) = (service().await, service().await);
+    let home = home(&config(&first)).await;
+    let kim = home.account("kim");
+    kim.ok("POST", APPS, &app("web", "shop")).await;
+    let change = |config: Value| {
+        let patch = json!({"data": {"extension.config.echo": config, "marker": config.to_string().len().to_string()}});
+        ask(&home.sim, http::Method::PATCH, MAP, &patch);
+        config.to_string().len().to_string()
+    };
+    assert_eq!(get(&home, &kim, "/extensions/echo/1", &WEB).await.0, 201);
+    let marker = change("services: nonsense".into());
+    home.until(|world| world.setting("marker") == marker).await;
+    assert_eq!(get(&home, &kim, "/extensions/echo/2", &WEB).await.0, 201);
+    assert_eq!((of_first.lock().len(), of_second.lock().len()), (2, 0));
+    let marker = change(config(&(second + "/two")).into());
+    home.until(|world| world.setting("marker") == marker).await;
+    assert_eq!(get(&home, &kim, "/extensions/echo/3", &WEB).await.0, 201);
+    assert_eq!(of_second.lock().remove(0).0, "POST /two/base/3");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn api_223_a_service_that_is_not_there_is_a_bad_gateway() {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = format!("http://{}", listener.local_addr().unwrap());
+    drop(listener);
+    let home = home(&config(&address)).await;
+    let kim = home.account("kim");
+    kim.ok("POST", APPS, &app("web", "shop")).await;
+    let (status, _, text) = get(&home, &kim, "/extensions/echo/1", &WEB).await;
+    assert_eq!((status, text.as_str()), (502, "the extension cannot be reached\n"));
+}
