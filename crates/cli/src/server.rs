@@ -26,7 +26,7 @@ const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 const ANSWER_TIMEOUT: Duration = Duration::from_mins(5);
 /// Attempts at a question that changes nothing, a second after another (CLI-121).
 const ATTEMPTS: u32 = 3;
-const BETWEEN_ATTEMPTS: Duration = Duration::from_secs(1);
+pub(crate) const BETWEEN_ATTEMPTS: Duration = Duration::from_secs(1);
 
 /// A server, and who asks it.
 pub(crate) struct Api {
@@ -50,6 +50,33 @@ pub(crate) struct Ask<'a> {
     pub(crate) body: Option<&'a Value>,
 }
 
+/// What a request carries.
+#[derive(Clone, Copy)]
+enum Body<'a> {
+    Message(Option<&'a Value>),
+    Messages(&'a [Value]),
+}
+
+impl Body<'_> {
+    /// As it is sent: messages stand on lines of their own.
+    fn bytes(self) -> Result<Option<Vec<u8>>, Failure> {
+        let messages = match self {
+            Body::Message(None) => return Ok(None),
+            Body::Message(Some(message)) => std::slice::from_ref(message),
+            Body::Messages(messages) => messages,
+        };
+        let mut bytes = Vec::new();
+        for message in messages {
+            if !bytes.is_empty() {
+                bytes.push(b'\n');
+            }
+            serde_json::to_writer(&mut bytes, message)
+                .map_err(|error| Failure::generic(error.to_string()))?;
+        }
+        Ok(Some(bytes))
+    }
+}
+
 impl Api {
     /// A way to a server; nothing is asked yet.
     pub(crate) fn new(access: &Access) -> Result<Self, Failure> {
@@ -67,6 +94,12 @@ impl Api {
     /// What the server wanted to be said since somebody asked last (CLI-11).
     pub(crate) fn warnings(&self) -> Vec<String> {
         std::mem::take(&mut self.warnings.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// The server's address for people: `https://host`, without the port that it has by itself.
+    pub(crate) fn shown_address(&self) -> String {
+        let host = self.address.strip_suffix(":443").unwrap_or(&self.address);
+        format!("{}://{host}", self.base.scheme())
     }
 
     /// Has a token revoked, as a browser does by its cookie (CLI-210).
@@ -112,8 +145,19 @@ impl Api {
         }
     }
 
+    /// Sends a stream of messages, and reads the one answer.
+    pub(crate) async fn send_all(&self, path: &[&str], messages: &[Value]) -> Result<Value, Failure> {
+        let ask = Ask { method: &Method::POST, path, query: &[], body: None };
+        let answer = self.send_body(&ask, Body::Messages(messages), Some(ANSWER_TIMEOUT)).await?;
+        self.answer(answer).await
+    }
+
     async fn once(&self, ask: &Ask<'_>) -> Result<Value, Failure> {
         let answer = self.send(ask, Some(ANSWER_TIMEOUT)).await?;
+        self.answer(answer).await
+    }
+
+    async fn answer(&self, answer: reqwest::Response) -> Result<Value, Failure> {
         let said = answer.headers().get_all("warning").iter().filter_map(|value| value.to_str().ok());
         let said: Vec<String> = said.filter_map(warning).collect();
         self.warnings.lock().unwrap_or_else(PoisonError::into_inner).extend(said);
@@ -140,6 +184,15 @@ impl Api {
 
     /// Sends a request and waits for the answer to begin; a refusal is read whole.
     async fn send(&self, ask: &Ask<'_>, timeout: Option<Duration>) -> Result<reqwest::Response, Failure> {
+        self.send_body(ask, Body::Message(ask.body), timeout).await
+    }
+
+    async fn send_body(
+        &self,
+        ask: &Ask<'_>,
+        body: Body<'_>,
+        timeout: Option<Duration>,
+    ) -> Result<reqwest::Response, Failure> {
         let mut url = self.base.clone();
         match url.path_segments_mut() {
             Ok(mut segments) => drop(segments.pop_if_empty().extend(ask.path)),
@@ -160,8 +213,7 @@ impl Api {
             // What a form of another site cannot send (API-18).
             request = request.header("content-type", "application/json");
         }
-        if let Some(body) = ask.body {
-            let bytes = serde_json::to_vec(body).map_err(|error| Failure::generic(error.to_string()))?;
+        if let Some(bytes) = body.bytes()? {
             request = request.body(bytes);
         }
         let answer = request.send().await.map_err(|error| self.unreached(error))?;
@@ -226,8 +278,11 @@ fn is_passing(failure: &Failure) -> bool {
 /// A refusal in the words of gRPC (CLI-9).
 fn refusal(status: StatusCode, body: &[u8], ask: &Ask<'_>) -> Failure {
     let told: Value = serde_json::from_slice(body).unwrap_or_default();
+    // Streams have a form of their own for refusals (API-P28).
+    let told = told.get("error").filter(|error| error.is_object()).unwrap_or(&told);
     let text = told.get("message").or_else(|| told.get("error")).and_then(Value::as_str);
-    let code = told.get("code").and_then(Value::as_u64).and_then(|code| usize::try_from(code).ok());
+    let code = ["grpc_code", "code"].iter().find_map(|name| told.get(name).and_then(Value::as_u64));
+    let code = code.and_then(|code| usize::try_from(code).ok());
     if let (Some(code), Some(text)) = (code.and_then(|code| CODES.get(code)), text) {
         return of_code(code, text);
     }
@@ -276,6 +331,11 @@ fn by_status(status: StatusCode) -> &'static str {
     }
 }
 
+/// Whether a server, or the way to it, was not there for a moment.
+pub(crate) fn is_unavailable(failure: &Failure) -> bool {
+    failure.message.starts_with("rpc error: code = Unavailable ")
+}
+
 /// Whether a refusal says that there is no such thing.
 pub(crate) fn is_not_found(failure: &Failure) -> bool {
     failure.message.starts_with("rpc error: code = NotFound ")
@@ -309,7 +369,13 @@ mod tests {
             told(502, "<html>"),
             "rpc error: code = Unavailable desc = GET /api/v1/applications: 502 Bad Gateway"
         );
+        assert_eq!(
+            told(403, r#"{"error":{"grpc_code":7,"http_code":403,"message":"permission denied"}}"#),
+            "rpc error: code = PermissionDenied desc = permission denied"
+        );
         assert_eq!(told(500, r#"{"code":99,"message":"x"}"#), told(500, ""));
+        let messages = [Value::from(1), Value::from("a")];
+        assert_eq!(Body::Messages(&messages).bytes().unwrap().unwrap(), b"1\n\"a\"");
         assert!(is_passing(&refusal(StatusCode::BAD_GATEWAY, b"", &ask)));
         assert!(is_not_found(&Failure::status("NotFound", "x")));
     }

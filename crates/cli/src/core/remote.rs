@@ -1,19 +1,23 @@
 //! Applications by way of an API server: it checks and decides, and its refusals are shown as they are (CLI-9).
 
-use std::collections::{BTreeMap, HashMap};
+mod logs;
+mod manifests;
+
+use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 
 use reqwest::Method;
 use serde_json::{Map, Value, json};
-use tiphys_api::Application;
-use tiphys_api::application::HealthStatus;
 use tiphys_api::names::{GROUP, SETTINGS_CONFIG_MAP, VERSION};
 use tiphys_object::{Object, access};
 
 use super::stream::{Kind, Stream};
-use super::{AppName, Core, Follow, Stored, Way};
+use super::{AppName, Core, Follow, Stored, Tree, Way};
 use crate::failure::Failure;
 use crate::server::{Api, Ask, is_not_found};
+
+pub(crate) use logs::LogQuery;
+pub(crate) use manifests::{Revisions, object};
 
 /// An API server, and what it says of itself.
 pub(crate) struct Remote {
@@ -158,6 +162,9 @@ impl Remote {
                 settings.insert(ours.to_owned(), text.clone());
             }
         }
+        let options = self.settings.pointer("/kustomizeOptions/BuildOptions").filter(|text| text.is_string());
+        settings.extend(options.map(|options| ("kustomize.buildOptions".to_owned(), options.clone())));
+        settings.extend(customizations(&self.settings));
         let settings = json!({"apiVersion": "v1", "kind": "ConfigMap", "data": settings,
             "metadata": {"name": SETTINGS_CONFIG_MAP, "namespace": namespace}});
         let settings = Object::from_value(&settings).map_err(|error| Failure::generic(error.to_string()))?;
@@ -264,17 +271,6 @@ impl Remote {
         Ok(items(&mut answer, "items"))
     }
 
-    /// The manifests of an application, as texts of JSON (API-138).
-    pub(crate) async fn manifests(&self, name: &AppName, revision: &str) -> Result<Vec<Value>, Failure> {
-        let answer = self.call(Method::GET, name, &["manifests"], (&[("revision", revision)], None)).await?;
-        let texts = answer.get("manifests").and_then(Value::as_array).map_or(&[][..], Vec::as_slice);
-        let read = |text: &Value| {
-            serde_json::from_str(text.as_str().unwrap_or_default())
-                .map_err(|_invalid| Failure::status("Internal", "the server sent a manifest that is no JSON"))
-        };
-        texts.iter().map(read).collect()
-    }
-
     /// The live resources of an application.
     pub(crate) async fn live(&self, name: &AppName) -> Result<Vec<Live>, Failure> {
         let all = self.managed_resources(name).await?;
@@ -349,26 +345,31 @@ impl Remote {
         self.call(Method::POST, name, &more, (&[], Some(&body))).await.map(drop)
     }
 
-    /// Fills in the health of resources that the status leaves to the resource tree; what is not known stays blank.
-    pub(super) async fn fill_health(&self, app: &mut Application, name: &AppName) {
-        let Ok(tree) = self.call(Method::GET, name, &["resource-tree"], (&[], None)).await else { return };
-        let nodes = tree.get("nodes").and_then(Value::as_array).map_or(&[][..], Vec::as_slice);
-        let mut known: HashMap<[&str; 4], HealthStatus> = HashMap::new();
-        for node in nodes {
-            let health = node.get("health").and_then(|health| serde_json::from_value(health.clone()).ok());
-            let key = ["group", "kind", "namespace", "name"].map(|part| access::text(node, part));
-            known.extend(health.map(|health| (key, health)));
-        }
-        for resource in &mut app.status.resources {
-            let key = [&*resource.group, &*resource.kind, &*resource.namespace, &*resource.name];
-            resource.health = known.get(&key).cloned();
-        }
+    /// What an application has, each object below its owner, and what lies beside it (API-137).
+    pub(super) async fn tree(&self, name: &AppName) -> Result<Tree, Failure> {
+        let tree = self.call(Method::GET, name, &["resource-tree"], (&[], None)).await?;
+        Ok(Tree::told(&tree))
     }
 }
 
 /// A flag of a query.
 pub(crate) fn word(flag: bool) -> &'static str {
     if flag { "true" } else { "false" }
+}
+
+/// What a server tells of kinds whose differences are ignored, as settings say it.
+fn customizations(settings: &Value) -> Map<String, Value> {
+    let kinds = settings.get("resourceOverrides").and_then(Value::as_object);
+    let told = kinds.into_iter().flatten().flat_map(|(kind, members)| {
+        let kind = if kind == "*/*" { "all".to_owned() } else { kind.replace('/', "_") };
+        let member = move |name: &str| {
+            let text = members.get(name).and_then(Value::as_str).filter(|text| !text.is_empty())?;
+            Some((format!("resource.customizations.{name}.{kind}"), Value::from(text)))
+        };
+        // What else there is nobody here compares with.
+        ["ignoreDifferences", "knownTypeFields"].map(member)
+    });
+    told.flatten().collect()
 }
 
 /// An application as it is sent: without what only controllers write.
@@ -394,7 +395,6 @@ fn sync_request(name: &AppName, operation: &Value) -> Value {
     let sync = operation.get("sync").unwrap_or(&Value::Null);
     for (theirs, ours) in [
         ("revision", "revision"),
-        ("revisions", "revisions"),
         ("prune", "prune"),
         ("dryRun", "dryRun"),
         ("strategy", "syncStrategy"),
@@ -402,6 +402,15 @@ fn sync_request(name: &AppName, operation: &Value) -> Value {
         ("manifests", "manifests"),
     ] {
         put(theirs, sync.get(ours));
+    }
+    // An operation has one revision for each source; the call has those that differ, with their positions.
+    let revisions = sync.get("revisions").and_then(Value::as_array).map_or(&[][..], Vec::as_slice);
+    let given: Vec<(usize, &Value)> =
+        revisions.iter().enumerate().filter(|(_, revision)| revision.as_str() != Some("")).collect();
+    if !given.is_empty() {
+        let positions = given.iter().map(|(at, _)| Value::from(at.saturating_add(1)));
+        put("sourcePositions", Some(&positions.collect()));
+        put("revisions", Some(&given.iter().map(|(_, revision)| (*revision).clone()).collect()));
     }
     put("infos", operation.get("info"));
     put("retryStrategy", operation.get("retry"));
@@ -415,6 +424,18 @@ mod tests {
     use super::*;
 
     #[test]
+    fn cli_502_what_the_installation_ignores_a_server_tells() {
+        let told = json!({"resourceOverrides": {"apps/Deployment": {"ignoreDifferences": "jsonPointers: [/spec/replicas]"},
+            "*/*": {"ignoreDifferences": "managedFieldsManagers: [x]"}, "Service": {"health.lua": "return {}"}}});
+        let customizations = Value::Object(customizations(&told));
+        assert_eq!(
+            customizations,
+            json!({"resource.customizations.ignoreDifferences.apps_Deployment": "jsonPointers: [/spec/replicas]",
+                "resource.customizations.ignoreDifferences.all": "managedFieldsManagers: [x]"})
+        );
+    }
+
+    #[test]
     fn api_130_an_operation_is_asked_for_in_the_words_of_the_call() {
         let name = AppName { namespace: "team".into(), name: "web".into() };
         let operation = json!({"sync": {"prune": true, "syncStrategy": {"hook": {}}, "syncOptions": ["Replace=true"],
@@ -425,5 +446,7 @@ mod tests {
                 "syncOptions": {"items": ["Replace=true"]}, "resources": [{"kind": "Service", "name": "a"}],
                 "infos": [{"name": "a", "value": "b"}], "retryStrategy": {"limit": 2}})
         );
+        let several = sync_request(&name, &json!({"sync": {"revisions": ["", "x"]}}));
+        assert_eq!((&several["revisions"], &several["sourcePositions"]), (&json!(["x"]), &json!([2])));
     }
 }

@@ -21,6 +21,7 @@ mod git_server;
 mod person;
 mod process;
 mod scenarios;
+mod server_apps;
 mod server_groups;
 mod server_mode;
 mod story;

@@ -6,12 +6,14 @@ use serde_json::Value;
 use tokio::process::Command;
 use tokio::time::timeout;
 
-use crate::process::{PATIENCE, POLL, Place};
+use crate::process::{Demo, PATIENCE, POLL, Place};
 
 /// A person with a configuration file of their own.
 pub(crate) struct Person<'a> {
     place: &'a Place,
     name: &'static str,
+    /// Their editor.
+    editor: Option<String>,
 }
 
 /// What a command said.
@@ -25,7 +27,20 @@ pub(crate) struct Said {
 impl<'a> Person<'a> {
     /// Nobody is logged in yet.
     pub(crate) fn new(place: &'a Place, name: &'static str) -> Self {
-        Self { place, name }
+        Self { place, name, editor: None }
+    }
+
+    /// The same with an editor.
+    pub(crate) fn with_editor(place: &'a Place, name: &'static str, editor: String) -> Self {
+        Self { editor: Some(editor), ..Self::new(place, name) }
+    }
+
+    /// Logs in as the administrator of a demo.
+    pub(crate) async fn log_in(&self, demo: &Demo) {
+        let server = format!("127.0.0.1:{}", demo.port());
+        let password = demo.ready[4].rsplit(' ').next().unwrap().to_owned();
+        let login = ["login", &server, "--plaintext", "--username", "admin", "--password", &password];
+        self.does(&login).await;
     }
 
     /// Runs a command.
@@ -33,6 +48,9 @@ impl<'a> Person<'a> {
         let mut command = Command::new(env!("CARGO_BIN_EXE_tiphys"));
         command.args(arguments).env("ARGOCD_BINARY_NAME", "argocd").env("HOME", "/nonexistent");
         command.env("ARGOCD_CONFIG_DIR", self.place.path().join(self.name)).env_remove("KUBECONFIG");
+        if let Some(editor) = &self.editor {
+            command.env("EDITOR", editor);
+        }
         let output = command.stdin(Stdio::null()).kill_on_drop(true).output();
         let output = timeout(PATIENCE, output).await.expect("it ends").unwrap();
         Said {
