@@ -2,6 +2,7 @@
 //! and `cluster secret-name` so far; all answer without any cluster.
 
 mod inputs;
+mod overrides;
 mod policy_file;
 mod project;
 mod rbac;
@@ -9,10 +10,9 @@ mod repository;
 mod settings;
 mod tracking;
 
-use crate::command::group_help;
 use crate::flags;
 use crate::global;
-use crate::session::Group;
+use crate::session::{self, Group};
 use crate::terminal::Terminal;
 pub(crate) use inputs::files;
 
@@ -42,6 +42,7 @@ pub(crate) fn run(terminal: &Terminal, mut args: Vec<String>) -> u8 {
             let mut rest = args.clone();
             match flags::take_word(&mut rest, global::WORD_TABLES).as_deref() {
                 Some("rbac") => rbac::run(terminal, rest),
+                Some("resource-overrides") => overrides::run(terminal, rest),
                 _ => settings::run(terminal, args),
             }
         }
@@ -51,6 +52,6 @@ pub(crate) fn run(terminal: &Terminal, mut args: Vec<String>) -> u8 {
 
 /// Prints what there is, and says the exit code (CLI-3, CLI-4).
 fn help(terminal: &Terminal, group: &Group<()>, word: Option<&str>) -> u8 {
-    terminal.print(&group_help(&terminal.program, group));
+    session::show_group(terminal, group, word);
     u8::from(word.is_some())
 }

@@ -7,19 +7,27 @@
 mod create;
 mod delete;
 pub(crate) mod diff;
+mod differences;
+mod edit;
 pub(crate) mod filter;
 pub(crate) mod list;
 mod live_resources;
+mod logs;
 mod modify;
 mod operation;
 mod resources;
 mod rows;
+mod selection;
 mod show;
+mod sources;
 pub(crate) mod spec_edit;
 pub(crate) mod spec_flags;
+mod store;
 pub(crate) mod summary;
 mod sync;
 mod tracking;
+mod tree;
+mod unset;
 mod wait;
 mod waiting;
 
@@ -33,29 +41,34 @@ use crate::terminal::Terminal;
 
 pub(crate) use crate::session::{Ended, OK, Session};
 pub(crate) use live_resources::live;
-pub(crate) use show::compared_revisions;
+pub(crate) use selection::compared_revisions;
 
 const ABOUT: &str = "Manage applications";
 
 const NAMESPACE: Flag = flag("app-namespace", Kind::Text, "", "Namespace of the application").or('N');
-const OUTPUT: Flag = flag("output", Kind::Text, "wide", "Output format: wide, json or yaml").or('o');
+const TREE_OUTPUT: Flag =
+    flag("output", Kind::Text, "wide", "Output format: wide, json, yaml, tree or tree=detailed").or('o');
 
 /// The commands of the group.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Verb {
+    AddSource,
     ConfirmDeletion,
     Create,
     Delete,
     DeleteResource,
     Diff,
+    Edit,
     Get,
     GetResource,
     History,
     List,
+    Logs,
     Manifests,
     MigrateTracking,
     Patch,
     PatchResource,
+    RemoveSource,
     Resources,
     Rollback,
     Selector,
@@ -63,6 +76,7 @@ enum Verb {
     Sync,
     TerminateOp,
     Tracking,
+    Unset,
     Wait,
 }
 
@@ -81,6 +95,14 @@ const ONE: (usize, usize) = (1, 1);
 const ANY: (usize, usize) = (0, usize::MAX);
 
 static COMMANDS: &[Command<Verb>] = &[
+    command(
+        Verb::AddSource,
+        "add-source",
+        "APPNAME",
+        "Add a source to an application of several",
+        &[spec_flags::FLAGS, sources::ADD_FLAGS],
+        ONE,
+    ),
     command(
         Verb::ConfirmDeletion,
         "confirm-deletion",
@@ -135,9 +157,11 @@ static COMMANDS: &[Command<Verb>] = &[
             ONE,
         )
     },
+    command(Verb::Edit, "edit", "APPNAME", "Edit the spec in an editor", &[edit::FLAGS], ONE),
     command(Verb::Get, "get", "APPNAME", "Get application details", &[show::GET_FLAGS], ONE),
     command(Verb::History, "history", "APPNAME", "Show deployment history", &[show::HISTORY_FLAGS], ONE),
     command(Verb::List, "list", "", "List applications", &[show::LIST_FLAGS], ANY),
+    command(Verb::Logs, "logs", "APPNAME", "Print logs of pods", &[logs::FLAGS], ONE),
     command(Verb::Manifests, "manifests", "APPNAME", "Print manifests", &[show::MANIFESTS_FLAGS], ONE),
     command(
         Verb::MigrateTracking,
@@ -148,6 +172,14 @@ static COMMANDS: &[Command<Verb>] = &[
         ANY,
     ),
     command(Verb::Patch, "patch", "APPNAME", "Patch an application", &[modify::PATCH_FLAGS], ONE),
+    command(
+        Verb::RemoveSource,
+        "remove-source",
+        "APPNAME",
+        "Remove a source of an application of several",
+        &[sources::REMOVE_FLAGS],
+        ONE,
+    ),
     command(Verb::Resources, "resources", "APPNAME", "List resources", &[resources::FLAGS], ONE),
     command(
         Verb::Rollback,
@@ -190,6 +222,7 @@ static COMMANDS: &[Command<Verb>] = &[
         &[tracking::TRACKING_FLAGS],
         ONE,
     ),
+    command(Verb::Unset, "unset", "APPNAME", "Take options of a source back", &[unset::FLAGS], ONE),
     command(Verb::Wait, "wait", "[APPNAME... | -l selector]", "Wait for a state", &[wait::FLAGS], ANY),
 ];
 
@@ -234,19 +267,23 @@ pub(crate) fn run(terminal: &Terminal, args: Vec<String>) -> u8 {
 
 async fn perform(session: &Session<'_>, verb: Verb) -> Result<Ended, Failure> {
     match verb {
+        Verb::AddSource => Box::pin(sources::add(session)).await,
         Verb::ConfirmDeletion => Box::pin(modify::confirm_deletion(session)).await,
         Verb::Create => Box::pin(create::create(session)).await,
         Verb::Delete => Box::pin(delete::delete(session)).await,
         Verb::DeleteResource => Box::pin(live_resources::delete(session)).await,
         Verb::Diff => Box::pin(diff::run(session)).await,
+        Verb::Edit => Box::pin(edit::run(session)).await,
         Verb::Get => Box::pin(show::get(session)).await,
         Verb::GetResource => Box::pin(live_resources::get(session)).await,
         Verb::History => Box::pin(show::history(session)).await,
         Verb::List => Box::pin(show::list(session)).await,
+        Verb::Logs => Box::pin(logs::run(session)).await,
         Verb::Manifests => Box::pin(show::manifests(session)).await,
         Verb::MigrateTracking => Box::pin(tracking::migrate(session)).await,
         Verb::Patch => Box::pin(modify::patch(session)).await,
         Verb::PatchResource => Box::pin(live_resources::patch(session)).await,
+        Verb::RemoveSource => Box::pin(sources::remove(session)).await,
         Verb::Resources => Box::pin(resources::resources(session)).await,
         Verb::Rollback => Box::pin(modify::rollback(session)).await,
         Verb::Selector => Box::pin(tracking::selector(session)).await,
@@ -254,6 +291,7 @@ async fn perform(session: &Session<'_>, verb: Verb) -> Result<Ended, Failure> {
         Verb::Sync => Box::pin(sync::sync(session)).await,
         Verb::TerminateOp => Box::pin(delete::terminate(session)).await,
         Verb::Tracking => Box::pin(tracking::tracking(session)).await,
+        Verb::Unset => Box::pin(unset::run(session)).await,
         Verb::Wait => Box::pin(wait::wait(session)).await,
     }
 }

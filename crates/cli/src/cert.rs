@@ -1,5 +1,7 @@
 //! `cert`: certificates of servers and host keys for SSH (CLI-830, CLI-831).
 
+mod remote;
+
 use std::collections::BTreeSet;
 
 use tiphys_api::trust::{HostPattern, KnownHosts, Pem, PemError, certificates};
@@ -122,10 +124,13 @@ async fn add_tls(session: &Session<'_>) -> Result<Ended, Failure> {
         unique.push(pem);
     }
     let text: String = unique.iter().map(Pem::text).collect();
-    let core = session.connect().await?;
-    let store = core.store()?;
-    let calls = Certificates::new(&store, Caller::operator());
-    calls.create_tls(host, &text, session.flags.is_on("upsert")).await?;
+    let (core, is_upsert) = (session.connect().await?, session.flags.is_on("upsert"));
+    if let Some(server) = core.server() {
+        remote::create_tls(server, (host, &text), is_upsert).await?;
+    } else {
+        let store = core.store()?;
+        Certificates::new(&store, Caller::operator()).create_tls(host, &text, is_upsert).await?;
+    }
     terminal.line(&format!(
         "Created/updated TLS certificate entry for repository server {host} with {} unique PEM certificates",
         unique.len()
@@ -141,25 +146,37 @@ async fn add_ssh(session: &Session<'_>) -> Result<Ended, Failure> {
     if wanted.is_empty() {
         return Err(Failure::generic("No valid SSH known hosts data found."));
     }
-    let core = session.connect().await?;
-    let store = core.store()?;
-    let calls = Certificates::new(&store, Caller::operator());
-    let made = calls.create_ssh(&wanted, session.flags.is_on("upsert")).await?;
-    session.terminal.line(&format!("Successfully created {} SSH known host entries", made.len()));
+    let (core, is_upsert) = (session.connect().await?, session.flags.is_on("upsert"));
+    let made = if let Some(server) = core.server() {
+        remote::create_ssh(server, &wanted, is_upsert).await?
+    } else {
+        let store = core.store()?;
+        Certificates::new(&store, Caller::operator()).create_ssh(&wanted, is_upsert).await?.len()
+    };
+    session.terminal.line(&format!("Successfully created {made} SSH known host entries"));
     Ok(OK)
 }
 
 /// Which certificates the flags mean.
-fn filter(session: &Session<'_>, host: &str) -> Result<Filter, Failure> {
-    Ok(Filter {
-        host: HostPattern::new(host),
-        kind: CertificateType::read(session.flags.text("cert-type")).map_err(Error::from)?,
-        sub_type: session.flags.text("cert-sub-type").to_owned(),
-    })
+struct Meant<'a> {
+    host: &'a str,
+    kind: Option<CertificateType>,
+    sub_type: &'a str,
+}
+
+impl<'a> Meant<'a> {
+    fn read(session: &Session<'a>, host: &'a str) -> Result<Self, Failure> {
+        let kind = CertificateType::read(session.flags.text("cert-type")).map_err(Error::from)?;
+        Ok(Self { host, kind, sub_type: session.flags.text("cert-sub-type") })
+    }
+
+    fn filter(&self) -> Filter {
+        Filter { host: HostPattern::new(self.host), kind: self.kind, sub_type: self.sub_type.to_owned() }
+    }
 }
 
 async fn list(session: &Session<'_>) -> Result<Ended, Failure> {
-    let filter = filter(session, session.flags.text("hostname-pattern"))?;
+    let meant = Meant::read(session, session.flags.text("hostname-pattern"))?;
     let sort: fn(&Item, &Item) -> std::cmp::Ordering = match session.flags.text("sort") {
         "" => |_, _| std::cmp::Ordering::Equal,
         "hostname" => |a, b| a.host.cmp(&b.host),
@@ -169,8 +186,11 @@ async fn list(session: &Session<'_>) -> Result<Ended, Failure> {
         }
     };
     let core = session.connect().await?;
-    let store = core.store()?;
-    let mut found = Certificates::new(&store, Caller::operator()).list(&filter).await?;
+    let mut found = if let Some(server) = core.server() {
+        remote::list(server, &meant).await?
+    } else {
+        Certificates::new(&core.store()?, Caller::operator()).list(&meant.filter()).await?
+    };
     found.sort_by(sort);
     let format = session.flags.text("output");
     match (machine_format(format), format) {
@@ -197,14 +217,17 @@ async fn rm(session: &Session<'_>) -> Result<Ended, Failure> {
     if host == "*" {
         return Err(Failure::generic("A single wildcard is not allowed as REPOSERVER name."));
     }
-    let filter = filter(session, host)?;
+    let meant = Meant::read(session, host)?;
     if !session.confirms(&format!("Are you sure you want to remove all certs for '{host}'? [y/n] ")).await {
         session.terminal.line(&format!("The command to remove all certs for '{host}' was cancelled."));
         return Ok(OK);
     }
     let core = session.connect().await?;
-    let store = core.store()?;
-    let removed = Certificates::new(&store, Caller::operator()).delete(&filter).await?;
+    let removed = if let Some(server) = core.server() {
+        remote::delete(server, &meant).await?
+    } else {
+        Certificates::new(&core.store()?, Caller::operator()).delete(&meant.filter()).await?
+    };
     if removed.is_empty() {
         session.terminal.line("No certificates were removed (none matched the given pattern)");
     }

@@ -1,6 +1,7 @@
 //! `cluster`: where applications deploy to (CLI-810 to CLI-814).
 
 mod add;
+mod remote;
 mod show;
 
 use std::collections::BTreeMap;
@@ -8,6 +9,7 @@ use std::path::Path;
 
 use futures::StreamExt as _;
 use jiff::Timestamp;
+use serde_json::Value;
 use tiphys_api::cluster::Cluster;
 use tiphys_api::settings::ClientLimits;
 use tiphys_cluster::{Connection, Discovery, Writer, error_chain};
@@ -18,7 +20,7 @@ use crate::command::Command;
 use crate::core::{Core, Loaded, World};
 use crate::failure::Failure;
 use crate::flags::{Flag, Kind, flag};
-use crate::output::{machine_format, print, unknown_format};
+use crate::output::{Format, machine_format, print, unknown_format};
 use crate::session::{self, Ended, Group, OK, Session};
 use crate::terminal::{Answer, Terminal};
 
@@ -85,38 +87,63 @@ async fn perform(session: &Session<'_>, verb: Verb) -> Result<Ended, Failure> {
     }
 }
 
-/// What the commands work with.
-struct Work {
-    core: Core,
+/// A cluster as commands print it: with what it is, and as the API shows it.
+struct Found {
+    cluster: Cluster,
+    /// What is known of its connection, too.
+    value: Value,
+}
+
+/// What a server would know, read by ourselves.
+struct Direct {
     store: Store,
     world: World,
     secrets: Secrets,
 }
 
-impl Work {
-    async fn begin(session: &Session<'_>) -> Result<Self, Failure> {
-        let core = session.connect().await?;
-        let Loaded { world, secrets, .. } = World::load_all(&core).await?;
-        Ok(Self { store: core.store()?, core, world, secrets })
+impl Direct {
+    async fn begin(core: &Core) -> Result<Self, Failure> {
+        let Loaded { world, secrets, .. } = World::load_all(core).await?;
+        Ok(Self { store: core.store()?, world, secrets })
     }
 
     fn calls(&self) -> Clusters<'_> {
         calls(&self.store, &self.world)
     }
 
-    /// What is known of the connections: how many applications deploy there, and what clusters with applications answer
-    /// now; the others are nobody's concern (REP-116).
-    async fn states(&self, clusters: Vec<Cluster>, now: Timestamp) -> Result<Vec<(Cluster, State)>, Failure> {
+    /// What is known of the connections, where somebody wants to know: how many applications deploy there, and what
+    /// clusters with applications answer now; the others are nobody's concern (REP-116).
+    async fn found(
+        &self,
+        core: &Core,
+        clusters: Vec<Cluster>,
+        now: Option<Timestamp>,
+    ) -> Result<Vec<Found>, Failure> {
+        let known = match now {
+            Some(now) => self.states(core, clusters, now).await?,
+            None => clusters.into_iter().map(|cluster| (cluster, State::not_asked(0))).collect(),
+        };
+        let found =
+            known.into_iter().map(|(cluster, state)| Found { value: shown(&cluster, &state), cluster });
+        Ok(found.collect())
+    }
+
+    async fn states(
+        &self,
+        core: &Core,
+        clusters: Vec<Cluster>,
+        now: Timestamp,
+    ) -> Result<Vec<(Cluster, State)>, Failure> {
         let only_own = self.world.settings.application_namespaces().is_empty();
-        let namespace = if only_own { self.core.namespace.as_str() } else { "" };
+        let namespace = if only_own { core.namespace.as_str() } else { "" };
         let mut counts: BTreeMap<String, usize> = BTreeMap::new();
-        for stored in self.core.applications(namespace, "").await? {
+        for stored in core.applications(namespace, "").await? {
             if let Ok(cluster) = self.world.clusters.resolve(&stored.app.spec.destination) {
                 *counts.entry(cluster.server.clone()).or_default() += 1;
             }
         }
-        let policy = self.core.plugin_policy(&self.world);
-        let (policy, home) = (&policy, self.core.connection()?);
+        let policy = core.plugin_policy(&self.world);
+        let (policy, home) = (&policy, core.connection()?);
         let asked = clusters.into_iter().map(|cluster| {
             let applications = counts.get(&cluster.server).copied().unwrap_or_default();
             async move {
@@ -137,49 +164,68 @@ fn calls<'a>(store: &'a Store, world: &World) -> Clusters<'a> {
     Clusters::new(store, Caller::operator(), world.settings.in_cluster_enabled())
 }
 
-async fn list(session: &Session<'_>) -> Result<Ended, Failure> {
-    let work = Work::begin(session).await?;
-    let found = work.calls().list(&work.secrets);
-    let format = session.flags.text("output");
-    let machine = machine_format(format);
-    if format == "server" {
-        for cluster in &found {
-            session.terminal.line(&cluster.server);
+/// How clusters are printed: by a table or details, in a machine format, or as servers alone.
+enum Output {
+    Wide,
+    Machine(Format),
+    Servers,
+}
+
+impl Output {
+    fn read(text: &str) -> Result<Self, Failure> {
+        match (machine_format(text), text) {
+            (Some(machine), _) => Ok(Self::Machine(machine)),
+            (None, "server") => Ok(Self::Servers),
+            (None, "wide") => Ok(Self::Wide),
+            (None, other) => Err(unknown_format(other)),
         }
-        return Ok(OK);
     }
-    if machine.is_none() && !matches!(format, "wide" | "") {
-        return Err(unknown_format(format));
+
+    /// When connections are asked, where somebody wants to know of them.
+    fn asked_at(&self, session: &Session<'_>) -> Option<Timestamp> {
+        (!matches!(self, Self::Servers)).then(|| session.terminal.now())
     }
-    let found = work.states(found, session.terminal.now()).await?;
-    match machine {
-        Some(machine) => {
-            let values: Vec<_> = found.iter().map(|(cluster, state)| shown(cluster, state)).collect();
+}
+
+async fn list(session: &Session<'_>) -> Result<Ended, Failure> {
+    let core = session.connect().await?;
+    let output = Output::read(match session.flags.text("output") {
+        "" => "wide",
+        given => given,
+    })?;
+    let found = if let Some(server) = core.server() {
+        remote::list(server).await?
+    } else {
+        let direct = Direct::begin(&core).await?;
+        direct.found(&core, direct.calls().list(&direct.secrets), output.asked_at(session)).await?
+    };
+    match output {
+        Output::Machine(machine) => {
+            let values: Vec<Value> = found.into_iter().map(|one| one.value).collect();
             session.terminal.data(&print(&values.into(), machine)?);
         }
-        None => session.terminal.print(&show::table(&found)),
+        Output::Servers => found.iter().for_each(|one| session.terminal.line(&one.cluster.server)),
+        Output::Wide => session.terminal.print(&show::table(&found)),
     }
     Ok(OK)
 }
 
 async fn get(session: &Session<'_>) -> Result<Ended, Failure> {
-    let work = Work::begin(session).await?;
-    let found = work.calls().select(&work.secrets, Selector::parse(session.operand(0)), Action::Get)?;
-    let format = session.flags.text("output");
-    let machine = machine_format(format);
-    if format == "server" {
-        for cluster in &found {
-            session.terminal.line(&cluster.server);
-        }
-        return Ok(OK);
-    }
-    if machine.is_none() && format != "wide" {
-        return Err(unknown_format(format));
-    }
-    for (cluster, state) in &work.states(found, session.terminal.now()).await? {
-        match machine {
-            Some(machine) => session.terminal.data(&print(&shown(cluster, state), machine)?),
-            None => session.terminal.print(&show::details(cluster, state)?),
+    let core = session.connect().await?;
+    let output = Output::read(session.flags.text("output"))?;
+    let selector = Selector::parse(session.operand(0));
+    let found = if let Some(server) = core.server() {
+        vec![remote::get(server, selector).await?]
+    } else {
+        let direct = Direct::begin(&core).await?;
+        let selected = direct.calls().select(&direct.secrets, selector, Action::Get)?;
+        direct.found(&core, selected, output.asked_at(session)).await?
+    };
+    for one in &found {
+        match output {
+            Output::Machine(machine) => session.terminal.data(&print(&one.value, machine)?),
+            Output::Servers => session.terminal.line(&one.cluster.server),
+            Output::Wide => session.terminal.print(&show::details(one)?),
         }
     }
     Ok(OK)
@@ -201,15 +247,21 @@ async fn set(session: &Session<'_>) -> Result<Ended, Failure> {
             .transpose()?,
         ..Update::default()
     };
-    let Work { store, world, mut secrets, .. } = Work::begin(session).await?;
+    let core = session.connect().await?;
     let name = session.operand(0);
-    calls(&store, &world).update(&mut secrets, Selector::Name(name), &update).await?;
+    if let Some(server) = core.server() {
+        remote::update(server, name, &update).await?;
+    } else {
+        let Direct { store, world, mut secrets } = Direct::begin(&core).await?;
+        calls(&store, &world).update(&mut secrets, Selector::Name(name), &update).await?;
+    }
     session.terminal.line(&format!("Cluster '{name}' updated."));
     Ok(OK)
 }
 
 async fn rm(session: &Session<'_>) -> Result<Ended, Failure> {
-    let Work { store, world, mut secrets, .. } = Work::begin(session).await?;
+    let core = session.connect().await?;
+    let mut direct = if core.server().is_some() { None } else { Some(Direct::begin(&core).await?) };
     for text in &session.flags.operands {
         // This one always asks: applications that deploy there are left without their cluster (CLI-814).
         let question = format!(
@@ -223,8 +275,13 @@ async fn rm(session: &Session<'_>) -> Result<Ended, Failure> {
             continue;
         }
         let selector = Selector::parse(text);
-        let found = calls(&store, &world).select(&secrets, selector, Action::Delete)?;
-        calls(&store, &world).delete(&mut secrets, selector).await?;
+        let found = if let Some(Direct { store, world, secrets }) = &mut direct {
+            let found = calls(store, world).select(secrets, selector, Action::Delete)?;
+            calls(store, world).delete(secrets, selector).await?;
+            found
+        } else {
+            remote::delete(core.by_server()?, selector).await?
+        };
         session.terminal.line(&format!("Cluster '{text}' removed"));
         for cluster in found {
             // Deviation (CLI-814): the entry is gone, so what is left behind is a warning.
@@ -251,10 +308,16 @@ async fn take_rights_away(session: &Session<'_>, name: &str) -> Result<(), Strin
 }
 
 async fn rotate_auth(session: &Session<'_>) -> Result<Ended, Failure> {
-    let Work { core, store, world, mut secrets } = Work::begin(session).await?;
+    let core = session.connect().await?;
     let text = session.operand(0);
-    let policy = core.plugin_policy(&world);
-    calls(&store, &world).rotate_auth(&mut secrets, Selector::parse(text), &policy).await?;
+    let selector = Selector::parse(text);
+    if let Some(server) = core.server() {
+        remote::rotate_auth(server, selector).await?;
+    } else {
+        let Direct { store, world, mut secrets } = Direct::begin(&core).await?;
+        let policy = core.plugin_policy(&world);
+        calls(&store, &world).rotate_auth(&mut secrets, selector, &policy).await?;
+    }
     session.terminal.line(&format!("Cluster '{text}' rotated auth"));
     Ok(OK)
 }

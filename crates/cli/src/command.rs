@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use crate::flags::{Flag, Kind, Parsed};
+use crate::flags::{Flag, Parsed, shown_default};
 use crate::session::Group;
 
 /// One command of a group.
@@ -88,27 +88,15 @@ fn flag_lines(flags: &[&Flag]) -> String {
         .iter()
         .map(|flag| {
             let short = flag.short.map_or_else(|| "    ".to_owned(), |short| format!("-{short}, "));
-            let takes = match flag.kind {
-                Kind::Bool => "",
-                Kind::Text => " string",
-                Kind::Texts => " stringArray",
-                Kind::Csv => " strings",
-                Kind::Int => " int",
-                Kind::Uint => " uint",
-                Kind::Ints => " ints",
-                Kind::Duration => " duration",
-            };
+            let takes = flag.kind.takes();
+            let takes = if takes.is_empty() { String::new() } else { format!(" {takes}") };
             format!("  {short}--{}{takes}", flag.long)
         })
         .collect();
     let width = heads.iter().map(String::len).max().unwrap_or(0) + 3;
     let mut out = String::new();
     for (flag, head) in sorted.iter().zip(&heads) {
-        let default = match (flag.kind, flag.default) {
-            (_, "" | "0" | "false") => String::new(),
-            (Kind::Text, text) => format!(" (default \"{text}\")"),
-            (_, text) => format!(" (default {text})"),
-        };
+        let default = shown_default(flag);
         let _written = writeln!(out, "{head:width$}{}{default}", flag.help);
     }
     out

@@ -5,12 +5,17 @@
 //! the user may do. With a server, the server checks and decides (`remote`).
 
 mod destination;
+mod differences;
 pub(crate) mod generation;
 mod health;
+mod look;
 mod orphans;
 mod remote;
+mod remote_sets;
 mod sets;
+mod stream;
 mod targets;
+mod tree;
 mod world;
 
 use std::path::Path;
@@ -38,10 +43,12 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 use crate::failure::Failure;
 
 pub(crate) use destination::Destination;
+pub(crate) use differences::Difference;
 pub(crate) use generation::Outcome;
-pub(crate) use remote::{Live, Remote, state};
+pub(crate) use remote::{Live, LogQuery, Remote, Revisions, items, object, project_object, state, word};
 pub(crate) use sets::StoredSet;
-pub(crate) use targets::{Difference, Instead, Marks, Origins, RenderPlan};
+pub(crate) use targets::{Instead, Marks, Origins, RenderPlan};
+pub(crate) use tree::{Node, Tree};
 pub(crate) use world::{Loaded, World};
 
 /// Where settings are when the context's namespace has none.
@@ -69,6 +76,11 @@ impl AppName {
     pub(crate) fn parse(text: &str, namespace: &str) -> Self {
         let (namespace, name) = split_qualified_name(text, namespace);
         Self { namespace: namespace.to_owned(), name: name.to_owned() }
+    }
+
+    /// The identity of an application.
+    pub(crate) fn of(app: &Application) -> Self {
+        Self { namespace: app.metadata.namespace.clone(), name: app.metadata.name.clone() }
     }
 }
 
@@ -124,7 +136,7 @@ pub(crate) enum Follow {
     /// In Kubernetes.
     Watch(Watch),
     /// By a server's stream.
-    Stream(Box<remote::Stream>),
+    Stream(Box<stream::Stream>),
 }
 
 impl Follow {
@@ -132,7 +144,10 @@ impl Follow {
     pub(crate) async fn next(&mut self) -> Result<Change, Failure> {
         match self {
             Self::Watch(watch) => watch.next().await,
-            Self::Stream(stream) => stream.next().await,
+            Self::Stream(stream) => match stream.next().await? {
+                Some(value) => Ok(Change::Now(Box::new(remote::stored(value)?))),
+                None => Ok(Change::Gone),
+            },
         }
     }
 }
@@ -333,7 +348,10 @@ impl Core {
 
     /// Reads all projects of the installation, by name.
     pub(crate) async fn projects(&self) -> Result<Vec<Arc<Object>>, Failure> {
-        let mut found = self.list(&Gvk::new(GROUP, VERSION, "AppProject"), &self.namespace, "").await?;
+        let mut found = match self.server() {
+            Some(server) => server.projects().await?,
+            None => self.list(&Gvk::new(GROUP, VERSION, "AppProject"), &self.namespace, "").await?,
+        };
         found.sort_by(|a, b| a.name().cmp(b.name()));
         Ok(found)
     }
@@ -602,7 +620,7 @@ pub(crate) fn not_found(name: &AppName) -> Failure {
 const TYPO_LETTERS_MAX: usize = 2;
 
 /// The known name that is most like a mistyped one.
-fn nearest<'a>(typed: &str, known: &[&'a str]) -> Option<&'a str> {
+pub(crate) fn nearest<'a>(typed: &str, known: &[&'a str]) -> Option<&'a str> {
     let scored = known.iter().map(|name| (distance(typed, name), *name));
     scored.filter(|(distance, _)| *distance <= TYPO_LETTERS_MAX).min().map(|(_, name)| name)
 }

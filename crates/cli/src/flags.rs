@@ -31,6 +31,31 @@ pub(crate) enum Kind {
     Duration,
 }
 
+impl Kind {
+    /// The word that stands for a value in help; empty where there is none.
+    pub(crate) fn takes(self) -> &'static str {
+        match self {
+            Self::Bool => "",
+            Self::Text => "string",
+            Self::Texts => "stringArray",
+            Self::Csv => "strings",
+            Self::Int => "int",
+            Self::Uint => "uint",
+            Self::Ints => "ints",
+            Self::Duration => "duration",
+        }
+    }
+}
+
+/// What help says of the value that a flag has without being given; nothing of none.
+pub(crate) fn shown_default(flag: &Flag) -> String {
+    match (flag.kind, flag.default) {
+        (_, "" | "0" | "false") => String::new(),
+        (Kind::Text, text) => format!(" (default \"{text}\")"),
+        (_, text) => format!(" (default {text})"),
+    }
+}
+
 /// One flag of a command.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Flag {
@@ -149,6 +174,11 @@ pub(crate) fn parse(args: &[String], tables: &[&'static [Flag]]) -> Result<Parse
 /// Takes the first operand, the name of a sub-command, out of the arguments. `tables` tells which flags before
 /// it take a value; a long flag nobody knows is taken to have one, as cobra does.
 pub(crate) fn take_word(args: &mut Vec<String>, tables: &[&'static [Flag]]) -> Option<String> {
+    word_at(args, tables).map(|at| args.remove(at))
+}
+
+/// Where the first operand is.
+pub(crate) fn word_at(args: &[String], tables: &[&'static [Flag]]) -> Option<usize> {
     let takes_none = |matches: &dyn Fn(&Flag) -> bool| {
         tables.iter().flat_map(|table| table.iter()).any(|flag| flag.kind == Kind::Bool && matches(flag))
     };
@@ -165,7 +195,7 @@ pub(crate) fn take_word(args: &mut Vec<String>, tables: &[&'static [Flag]]) -> O
             let bare = arg.len() == 2 && short != Some('h') && !takes_none(&|flag| flag.short == short);
             at += if bare { 2 } else { 1 };
         } else {
-            return Some(args.remove(at));
+            return Some(at);
         }
     }
     None

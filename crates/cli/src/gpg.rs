@@ -1,5 +1,10 @@
 //! `gpg`: keys of those who sign commits (CLI-835).
+//!
+//! A key is printed from what the API shows of it, whoever says so.
 
+mod remote;
+
+use tiphys_object::access::text;
 use tiphys_service::Caller;
 use tiphys_service::gpg_key::{Added, GpgKeys, shown};
 
@@ -53,21 +58,25 @@ async fn perform(session: &Session<'_>, verb: Verb) -> Result<Ended, Failure> {
 
 async fn list(session: &Session<'_>) -> Result<Ended, Failure> {
     let core = session.connect().await?;
-    let store = core.store()?;
-    let keyring = GpgKeys::new(&store, Caller::operator()).list().await?;
-    for problem in keyring.problems() {
-        session.warn(&problem.to_string());
-    }
+    let keys = if let Some(server) = core.server() {
+        remote::list(server).await?
+    } else {
+        let keyring = GpgKeys::new(&core.store()?, Caller::operator()).list().await?;
+        for problem in keyring.problems() {
+            session.warn(&problem.to_string());
+        }
+        keyring.keys().map(|key| shown(key, false)).collect()
+    };
     let format = session.flags.text("output");
     match (machine_format(format), format) {
         (Some(machine), _) => {
-            let values: Vec<_> = keyring.keys().map(|key| shown(key, false)).collect();
-            session.terminal.data(&print(&values.into(), machine)?);
+            session.terminal.data(&print(&keys.into(), machine)?);
         }
         (None, "wide" | "") => {
             let mut table = Table::new(&["KEYID", "TYPE", "IDENTITY"]);
-            for key in keyring.keys() {
-                table.row(vec![key.key_id().to_owned(), key.sub_type.clone(), key.owner.clone()]);
+            for key in &keys {
+                let kind = text(key, "subType").to_ascii_uppercase();
+                table.row(vec![text(key, "keyID").to_owned(), kind, text(key, "owner").to_owned()]);
             }
             session.terminal.print(&table.print());
         }
@@ -78,19 +87,26 @@ async fn list(session: &Session<'_>) -> Result<Ended, Failure> {
 
 async fn get(session: &Session<'_>) -> Result<Ended, Failure> {
     let core = session.connect().await?;
-    let store = core.store()?;
-    let key = GpgKeys::new(&store, Caller::operator()).get(session.operand(0)).await?;
+    let key = if let Some(server) = core.server() {
+        remote::get(server, session.operand(0)).await?
+    } else {
+        shown(&GpgKeys::new(&core.store()?, Caller::operator()).get(session.operand(0)).await?, true)
+    };
     let format = session.flags.text("output");
     match (machine_format(format), format) {
-        (Some(machine), _) => session.terminal.data(&print(&shown(&key, true), machine)?),
+        (Some(machine), _) => session.terminal.data(&print(&key, machine)?),
         (None, "wide" | "") => {
-            let line = |title: &str, text: &str| session.terminal.line(&format!("{title:<17}{text}"));
-            line("Key ID:", key.key_id());
-            line("Key fingerprint:", &key.fingerprint);
-            line("Key subtype:", &key.sub_type);
-            line("Key owner:", &tiphys_api::printable::line(&key.owner));
+            for (title, member) in [
+                ("Key ID:", "keyID"),
+                ("Key fingerprint:", "fingerprint"),
+                ("Key subtype:", "subType"),
+                ("Key owner:", "owner"),
+            ] {
+                let value = tiphys_api::printable::line(text(&key, member));
+                session.terminal.line(&format!("{title:<17}{value}"));
+            }
             session.terminal.line("Key data follows until EOF:");
-            session.terminal.print(&key.text());
+            session.terminal.print(text(&key, "keyData"));
         }
         (None, other) => return Err(unknown_format(other)),
     }
@@ -104,13 +120,17 @@ async fn add(session: &Session<'_>) -> Result<Ended, Failure> {
     }
     let text = read_input(from).await?;
     let core = session.connect().await?;
-    let store = core.store()?;
-    let Added { created, skipped } = GpgKeys::new(&store, Caller::operator()).add(&text).await?;
-    let more = match skipped.len() {
+    let (created, skipped) = if let Some(server) = core.server() {
+        remote::add(server, &text).await?
+    } else {
+        let Added { created, skipped } = GpgKeys::new(&core.store()?, Caller::operator()).add(&text).await?;
+        (created.len(), skipped.len())
+    };
+    let more = match skipped {
         0 => String::new(),
         n => format!(", and {n} key(s) were skipped because they exist already"),
     };
-    session.terminal.line(&format!("Created {} key(s) from input file{more}.", created.len()));
+    session.terminal.line(&format!("Created {created} key(s) from input file{more}."));
     Ok(OK)
 }
 
@@ -121,8 +141,10 @@ async fn rm(session: &Session<'_>) -> Result<Ended, Failure> {
         return Ok(OK);
     }
     let core = session.connect().await?;
-    let store = core.store()?;
-    GpgKeys::new(&store, Caller::operator()).delete(wanted).await?;
+    match core.server() {
+        Some(server) => remote::delete(server, wanted).await?,
+        None => GpgKeys::new(&core.store()?, Caller::operator()).delete(wanted).await.map(drop)?,
+    }
     session.terminal.line(&format!("Deleted key with key ID {wanted}"));
     Ok(OK)
 }

@@ -15,18 +15,22 @@ mod appset;
 mod cert;
 mod cluster;
 mod command;
+mod completion;
 mod config_file;
 mod contexts;
 mod core;
 mod credentials;
 mod described;
+mod editor;
 mod failure;
 mod flags;
 mod global;
 mod gpg;
 pub mod live;
 mod login;
+mod man;
 mod output;
+mod plugin;
 mod proj;
 mod remote;
 mod render;
@@ -42,8 +46,10 @@ mod tests;
 mod version;
 
 use std::ffi::OsString;
+use std::fmt::Write as _;
 use std::process::ExitCode;
 
+use crate::completion::Listing;
 pub use crate::described::{Describe, Described, Subject};
 use crate::terminal::Terminal;
 
@@ -73,6 +79,7 @@ pub fn main(args: &[OsString], describe: Describe) -> ExitCode {
 
 /// Runs a command and says its exit code.
 fn run(terminal: &Terminal, mut args: Vec<String>) -> u8 {
+    let at = flags::word_at(&args, &[global::FLAGS]);
     match flags::take_word(&mut args, &[global::FLAGS]).as_deref() {
         Some("account") => account::run(terminal, args),
         Some("admin") => admin::run(terminal, args),
@@ -91,39 +98,55 @@ fn run(terminal: &Terminal, mut args: Vec<String>) -> u8 {
         Some("render") => render::run(terminal, &args),
         Some("repo") => repo::run(terminal, args),
         Some("repocreds") => repocreds::run(terminal, args),
+        Some("completion") => completion::run(terminal, &args),
+        Some(completion::ASKED) => completion::complete(terminal, &args),
+        Some("man") => man::run(terminal, &args),
         Some("help") | None => {
-            terminal.print(&root_help(&terminal.program));
+            if !terminal.lists(|| Listing::Group {
+                words: String::new(),
+                about: ABOUT,
+                commands: ROOT.to_vec(),
+            }) {
+                terminal.print(&root_help(&terminal.program));
+            }
             0
         }
-        Some(word) => {
-            let program = &terminal.program;
-            terminal.print(&format!(
-                "Error: unknown command \"{word}\" for \"{program}\"\nRun '{program} --help' for usage.\n"
-            ));
-            1
-        }
+        // What stands before the word is ours, what stands behind it the program's.
+        Some(word) => plugin::run(terminal, word, args.split_off(at.unwrap_or_default())),
     }
 }
 
+const ABOUT: &str = "controls applications from a terminal";
+
+/// The commands that stand first, with what they do.
+const ROOT: [(&str, &str); 18] = [
+    ("account", "Manage accounts"),
+    ("admin", "Look after an installation"),
+    ("app", "Manage applications"),
+    ("appset", "Manage ApplicationSets"),
+    ("cert", "Manage certificates and SSH known hosts"),
+    ("cluster", "Manage clusters"),
+    ("completion", "Print the completion script of a shell"),
+    ("configure", "Change local settings"),
+    ("context", "Show contexts, or choose one"),
+    ("gpg", "Manage keys for signature verification"),
+    ("login", "Log in to a server"),
+    ("logout", "Log out of a context"),
+    ("proj", "Manage projects"),
+    ("relogin", "Log in to the current context again"),
+    ("render", "Render sources from files, without a cluster"),
+    ("repo", "Manage repositories"),
+    ("repocreds", "Manage credential templates"),
+    ("version", "Print versions"),
+];
+
 fn root_help(program: &str) -> String {
-    format!(
-        "{program} controls applications from a terminal\n\nUsage:\n  {program} [command]\n\nAvailable Commands:\n  \
-         account     Manage accounts\n  \
-         admin       Look after an installation\n  \
-         app         Manage applications\n  \
-         appset      Manage ApplicationSets\n  \
-         cert        Manage certificates and SSH known hosts\n  \
-         cluster     Manage clusters\n  \
-         configure   Change local settings\n  \
-         context     Show contexts, or choose one\n  \
-         gpg         Manage keys for signature verification\n  \
-         login       Log in to a server\n  \
-         logout      Log out of a context\n  \
-         proj        Manage projects\n  \
-         relogin     Log in to the current context again\n  \
-         render      Render sources from files, without a cluster\n  \
-         repo        Manage repositories\n  \
-         repocreds   Manage credential templates\n  \
-         version     Print versions\n\nUse \"{program} [command] --help\" for more information about a command.\n"
-    )
+    let mut out = format!("{program} {ABOUT}\n\nUsage:\n  {program} [command]\n\nAvailable Commands:\n");
+    for (name, about) in ROOT {
+        // Writing to a string cannot fail.
+        let _written = writeln!(out, "  {name:<11} {about}");
+    }
+    let _written =
+        writeln!(out, "\nUse \"{program} [command] --help\" for more information about a command.");
+    out
 }

@@ -18,6 +18,12 @@ const PASSWORD: Flag =
     flag("password", Kind::Text, "", "Password of the account; asked for when it is not given");
 const SSO_PORT: Flag = flag("sso-port", Kind::Int, "8085", "Port for the answer of the provider");
 const CALLBACK: Flag = flag("callback", Kind::Text, "", "HOST:PORT where the provider sends its answer");
+const DEVICE: Flag = flag(
+    "device",
+    Kind::Bool,
+    "false",
+    "Sign in with a browser of another machine, by a code that is entered there",
+);
 const BROWSER: Flag = flag("sso-launch-browser", Kind::Bool, "true", "Open the browser");
 
 const LOGIN_FLAGS: &[Flag] = &[
@@ -28,9 +34,10 @@ const LOGIN_FLAGS: &[Flag] = &[
     SSO_PORT,
     CALLBACK,
     flag("skip-test-tls", Kind::Bool, "false", "Do not try TLS first"),
+    DEVICE,
     BROWSER,
 ];
-const RELOGIN_FLAGS: &[Flag] = &[PASSWORD, SSO_PORT, CALLBACK, BROWSER];
+const RELOGIN_FLAGS: &[Flag] = &[PASSWORD, SSO_PORT, CALLBACK, DEVICE, BROWSER];
 
 /// The name of the context that stands for Kubernetes itself.
 const CORE_CONTEXT: &str = "kubernetes";
@@ -84,6 +91,9 @@ async fn log_in(session: &Session<'_>) -> Result<Ended, Failure> {
         return Ok(OK);
     }
     let [server] = flags.operands.as_slice() else { return Ok(Ended::Help) };
+    if flags.is_on("device") && !flags.is_on("sso") {
+        return Err(Failure::fatal("--device is a way of --sso: give both"));
+    }
     let mut access = Access::of(flags, server, None)?;
     if !try_tls(session, &mut access).await? {
         return Ok(Ended::Code(1));

@@ -1,26 +1,26 @@
 //! `proj`: what applications may use, and who may do what with them (CLI-700 to CLI-730).
 //!
 //! Most commands are edits of a project's spec. They are functions from spec to spec ([`edit`], [`options`], [`role`],
-//! [`windows`], [`integrity`]); [`Work::edit`] stores the result by the rules of the service layer.
+//! [`windows`], [`integrity`]); [`Work::edit`] stores the result by the rules of the service layer, or has a server do so.
 
 mod edit;
 mod integrity;
 mod options;
+mod remote;
 mod role;
 mod show;
 mod text;
+mod token;
 mod windows;
+mod work;
 
-pub(crate) use role::seconds;
+pub(crate) use token::seconds;
 
 use tiphys_api::project::AppProjectSpec;
-use tiphys_api::{AppProject, Application};
-use tiphys_policy::project::EffectiveInputs;
-use tiphys_service::project::{Projects, Surroundings};
-use tiphys_service::{Caller, Store};
+use work::Work;
 
 use crate::command::Command;
-use crate::core::{Core, Loaded, World, value_of};
+use crate::core::value_of;
 use crate::failure::Failure;
 use crate::flags::{self, Flag, Kind, flag};
 use crate::global;
@@ -229,89 +229,11 @@ async fn perform(session: &Session<'_>, verb: Verb) -> Result<Ended, Failure> {
     }
 }
 
-/// What the commands work with.
-pub(crate) struct Work {
-    pub(crate) core: Core,
-    store: Store,
-    loaded: Loaded,
-    applications: Vec<Application>,
-    /// An application that exists and cannot be read: it may use any project.
-    unread: Option<String>,
-}
-
-impl Work {
-    /// Reads the installation, and the applications of all namespaces that are enabled.
-    pub(crate) async fn begin(session: &Session<'_>) -> Result<Self, Failure> {
-        let core = session.connect().await?;
-        let loaded = World::load_all(&core).await?;
-        for (name, why) in &loaded.world.bad_projects {
-            session.warn(&format!("project {name} is not counted: {why}"));
-        }
-        // Where applications of other namespaces count, they may be anywhere.
-        let only_own = loaded.world.settings.application_namespaces().is_empty();
-        let namespace = if only_own { core.namespace.as_str() } else { "" };
-        let stored = core.applications(namespace, "").await?;
-        let unread = core.left_out().into_iter().next();
-        if let Some(unread) = &unread {
-            session.warn(&format!("not every application could be looked at: {unread}"));
-        }
-        let applications = stored.into_iter().map(|stored| stored.app).collect();
-        Ok(Self { store: core.store()?, core, loaded, applications, unread })
-    }
-
-    fn calls(&self) -> Projects<'_> {
-        Projects::new(&self.store, Caller::operator())
-    }
-
-    fn around(&self) -> Surroundings<'_> {
-        let Loaded { world, projects, .. } = &self.loaded;
-        Surroundings {
-            inputs: EffectiveInputs {
-                projects,
-                repositories: &world.repositories,
-                clusters: world.clusters.all(),
-                settings: &world.settings,
-            },
-            clusters: &world.clusters,
-            applications: &self.applications,
-            namespace: &self.core.namespace,
-        }
-    }
-
-    /// A project as it is stored.
-    pub(crate) async fn project(&self, name: &str) -> Result<AppProject, Failure> {
-        let object = self.calls().get(name).await?;
-        tiphys_service::project::read(&object).map_err(|error| tiphys_service::Error::from(error).into())
-    }
-
-    /// Stores what an edit makes of the spec; `false` leaves the project as it is.
-    pub(crate) async fn edit(
-        &self,
-        name: &str,
-        edit: impl Fn(&mut AppProjectSpec) -> Result<bool, Failure>,
-    ) -> Result<(), Failure> {
-        self.edit_project(name, |project| edit(&mut project.spec)).await
-    }
-
-    /// The same, for edits of more than the spec.
-    pub(crate) async fn edit_project(
-        &self,
-        name: &str,
-        edit: impl Fn(&mut AppProject) -> Result<bool, Failure>,
-    ) -> Result<(), Failure> {
-        let change = |stored: &AppProject| -> Result<Option<AppProject>, Failure> {
-            let mut project = stored.clone();
-            Ok(edit(&mut project)?.then_some(project))
-        };
-        self.calls().edit(name, &self.around(), change).await
-    }
-}
-
 async fn create(session: &Session<'_>) -> Result<Ended, Failure> {
     let flags = session.flags;
     let Some(project) = options::wanted(session).await? else { return Ok(Ended::Help) };
     let work = Work::begin(session).await?;
-    work.calls().create(&project, flags.is_on("upsert"), &work.around()).await?;
+    work.create(&project, flags.is_on("upsert")).await?;
     Ok(OK)
 }
 
@@ -333,26 +255,21 @@ async fn delete(session: &Session<'_>) -> Result<Ended, Failure> {
             session.terminal.line(&format!("The command to delete {name} was cancelled."));
             continue;
         }
-        if let Some(unread) = &work.unread {
-            return Err(Failure::status(
-                "FailedPrecondition",
-                format!("it cannot be told whether project {name} is used: {unread}"),
-            ));
-        }
-        work.calls().delete(name, &work.around()).await?;
+        work.delete(name).await?;
     }
     Ok(OK)
 }
 
 async fn get(session: &Session<'_>) -> Result<Ended, Failure> {
     let work = Work::begin(session).await?;
-    let object = work.calls().get(session.operand(0)).await?;
+    let object = work.object(session.operand(0)).await?;
     let format = session.flags.text("output");
     match (machine_format(format), format) {
         (Some(machine), _) => session.terminal.data(&print(&as_api(value_of(&object)?), machine)?),
         (None, "wide" | "") => {
-            let project = tiphys_service::project::read(&object).map_err(tiphys_service::Error::from)?;
-            session.terminal.print(&show::summary(&project, &work.loaded.world));
+            let project = work::read(&object)?;
+            let scoped = work.scoped(project.name()).await?;
+            session.terminal.print(&show::summary(&project, scoped));
         }
         (None, other) => return Err(unknown_format(other)),
     }

@@ -25,6 +25,8 @@ use tiphys_render::plan::{ClusterFacts, RenderContext};
 use tiphys_render::{Budget, Tree};
 
 use crate::app::spec_flags;
+use crate::command::Command;
+use crate::completion::Listing;
 use crate::core::Marks;
 use crate::failure::Failure;
 use crate::flags::{self, Flag, FlagError, Kind, Parsed, flag};
@@ -92,8 +94,17 @@ const NOT_OF_SOURCES: [&str; 18] = [
 
 const ABOUT: &str = "Render Applications and sources from files, without a cluster";
 
+const TABLES: [&[Flag]; 4] = [FLAGS, spec_flags::FLAGS, global::KUBERNETES_FLAGS, global::FLAGS];
+
 /// Runs `render …` and says the exit code.
 pub(crate) fn run(terminal: &Terminal, args: &[String]) -> u8 {
+    let listing = || {
+        let command = Command::new((), ("render", "[DIR or FILE]..."), ABOUT, &[FLAGS], (0, usize::MAX));
+        Listing::of_command("", &command, &TABLES)
+    };
+    if terminal.lists(listing) {
+        return 0;
+    }
     if let Some((first, rest)) = args.split_first()
         && first == "verify"
     {
@@ -168,8 +179,7 @@ fn tell(terminal: &Terminal, failure: &Failure) {
 }
 
 fn parsed(args: &[String]) -> Result<Parsed, FlagError> {
-    let tables = [FLAGS, spec_flags::FLAGS, global::KUBERNETES_FLAGS, global::FLAGS];
-    let parsed = flags::parse(args, &tables)?;
+    let parsed = flags::parse(args, &TABLES)?;
     match spec_flags::HYDRATOR.into_iter().chain(NOT_OF_SOURCES).find(|name| parsed.is_set(name)) {
         Some(name) => Err(FlagError::Usage(format!("unknown flag: --{name}"))),
         None => Ok(parsed),

@@ -1,5 +1,8 @@
 //! `repo`: repositories and who may read them (CLI-800 to CLI-803).
 
+mod remote;
+
+use serde_json::Value;
 use tiphys_api::repo_url;
 use tiphys_api::repository::Repository;
 use tiphys_service::connection::Asking;
@@ -8,7 +11,7 @@ use tiphys_service::{Caller, Secrets, Store};
 use tiphys_source::Sources;
 
 use crate::command::Command;
-use crate::core::{Loaded, Origins, World};
+use crate::core::{Core, Loaded, Origins, World};
 use crate::credentials;
 use crate::failure::Failure;
 use crate::flags::{Flag, Kind, flag};
@@ -88,35 +91,63 @@ async fn perform(session: &Session<'_>, verb: Verb) -> Result<Ended, Failure> {
     }
 }
 
-/// What the commands work with.
-struct Work {
+/// A repository as commands print it: in tables, and as the API shows it.
+struct Found {
+    listed: Listed,
+    value: Value,
+}
+
+impl Found {
+    /// What was found out here.
+    fn here(listed: Listed) -> Self {
+        Self { value: shown(&listed.repository, &listed.state), listed }
+    }
+
+    fn url(&self) -> String {
+        repo_url::mask_password(&self.listed.repository.url)
+    }
+}
+
+/// What a server would know, read by ourselves.
+struct Direct {
     store: Store,
     world: World,
     secrets: Secrets,
 }
 
-impl Work {
-    async fn begin(session: &Session<'_>) -> Result<Self, Failure> {
-        let core = session.connect().await?;
-        let Loaded { world, secrets, .. } = World::load_all(&core).await?;
+impl Direct {
+    async fn begin(core: &Core) -> Result<Self, Failure> {
+        let Loaded { world, secrets, .. } = World::load_all(core).await?;
         Ok(Self { store: core.store()?, world, secrets })
     }
 
-    fn calls(&self) -> Repositories<'_> {
-        Repositories::new(&self.store, Caller::operator(), self.world.settings.template_matching())
+    /// Whoever asks repositories, where somebody reads the states of connections.
+    fn origins(&self, session: &Session<'_>, is_asked: bool) -> Result<Option<Origins>, Failure> {
+        is_asked.then(|| Origins::open(&self.world, session.terminal)).transpose()
     }
+}
+
+fn calls<'a>(store: &'a Store, world: &World) -> Repositories<'a> {
+    Repositories::new(store, Caller::operator(), world.settings.template_matching())
 }
 
 async fn add(session: &Session<'_>) -> Result<Ended, Failure> {
     let repository = wanted(session).await?;
-    let Work { store, world, mut secrets } = Work::begin(session).await?;
-    let origins = Origins::open(&world, session.terminal)?;
-    let calls = Repositories::new(&store, Caller::operator(), world.settings.template_matching());
-    calls.validate(&secrets, &repository, &origins.sources).await?;
-    warn_of_what_has_no_effect(session, &repository);
     let url = repo_url::mask_password(&repository.url);
-    let create = Create { repository, upsert: session.flags.is_on("upsert"), is_validated: true };
-    calls.create(&mut secrets, &create, &origins.sources).await?;
+    let is_upsert = session.flags.is_on("upsert");
+    let core = session.connect().await?;
+    if let Some(server) = core.server() {
+        remote::validate(server, &repository).await?;
+        warn_of_what_has_no_effect(session, &repository);
+        remote::create(server, &repository, is_upsert).await?;
+    } else {
+        let Direct { store, world, mut secrets } = Direct::begin(&core).await?;
+        let origins = Origins::open(&world, session.terminal)?;
+        calls(&store, &world).validate(&secrets, &repository, &origins.sources).await?;
+        warn_of_what_has_no_effect(session, &repository);
+        let create = Create { repository, upsert: is_upsert, is_validated: true };
+        calls(&store, &world).create(&mut secrets, &create, &origins.sources).await?;
+    }
     session.terminal.line(&format!("Repository '{url}' added"));
     Ok(OK)
 }
@@ -163,19 +194,25 @@ fn asking<'a>(sources: Option<&'a Sources>, session: &Session<'_>) -> Asking<'a>
 }
 
 async fn list(session: &Session<'_>) -> Result<Ended, Failure> {
-    check_refresh(session)?;
+    let is_forced = is_forced(session)?;
     let format = session.flags.text("output");
-    let work = Work::begin(session).await?;
-    // Nobody reads the states of connections in a list of URLs.
-    let origins = if format == "url" { None } else { Some(Origins::open(&work.world, session.terminal)?) };
-    let sources = origins.as_ref().map(|origins| &origins.sources);
-    let found = work.calls().list(&work.secrets, asking(sources, session)).await;
+    let core = session.connect().await?;
+    let found = if let Some(server) = core.server() {
+        remote::list(server, is_forced).await?
+    } else {
+        let direct = Direct::begin(&core).await?;
+        // Nobody reads the states of connections in a list of URLs.
+        let origins = direct.origins(session, format != "url")?;
+        let sources = origins.as_ref().map(|origins| &origins.sources);
+        let found = calls(&direct.store, &direct.world).list(&direct.secrets, asking(sources, session)).await;
+        found.into_iter().map(Found::here).collect()
+    };
     match (machine_format(format), format) {
         (Some(machine), _) => {
-            let values: Vec<_> = found.iter().map(|one| shown(&one.repository, &one.state)).collect();
+            let values: Vec<Value> = found.into_iter().map(|one| one.value).collect();
             session.terminal.data(&print(&values.into(), machine)?);
         }
-        (None, "url") => found.iter().for_each(|one| session.terminal.line(&shown_url(one))),
+        (None, "url") => found.iter().for_each(|one| session.terminal.line(&one.url())),
         (None, "wide" | "") => session.terminal.print(&table(&found)),
         (None, other) => return Err(unknown_format(other)),
     }
@@ -183,18 +220,22 @@ async fn list(session: &Session<'_>) -> Result<Ended, Failure> {
 }
 
 async fn get(session: &Session<'_>) -> Result<Ended, Failure> {
-    check_refresh(session)?;
+    let is_forced = is_forced(session)?;
     let format = session.flags.text("output");
-    let work = Work::begin(session).await?;
-    let origins = if format == "url" { None } else { Some(Origins::open(&work.world, session.terminal)?) };
-    let sources = origins.as_ref().map(|origins| &origins.sources);
     let meant = (session.operand(0), project(session));
-    let found = work.calls().get(&work.secrets, meant, asking(sources, session)).await?;
+    let core = session.connect().await?;
+    let found = if let Some(server) = core.server() {
+        remote::get(server, meant, is_forced).await?
+    } else {
+        let direct = Direct::begin(&core).await?;
+        let origins = direct.origins(session, format != "url")?;
+        let sources = origins.as_ref().map(|origins| &origins.sources);
+        let calls = calls(&direct.store, &direct.world);
+        Found::here(calls.get(&direct.secrets, meant, asking(sources, session)).await?)
+    };
     match (machine_format(format), format) {
-        (Some(machine), _) => {
-            session.terminal.data(&print(&shown(&found.repository, &found.state), machine)?);
-        }
-        (None, "url") => session.terminal.line(&shown_url(&found)),
+        (Some(machine), _) => session.terminal.data(&print(&found.value, machine)?),
+        (None, "url") => session.terminal.line(&found.url()),
         (None, "wide" | "") => session.terminal.print(&table(&[found])),
         (None, other) => return Err(unknown_format(other)),
     }
@@ -202,15 +243,21 @@ async fn get(session: &Session<'_>) -> Result<Ended, Failure> {
 }
 
 async fn rm(session: &Session<'_>) -> Result<Ended, Failure> {
-    let Work { store, world, mut secrets } = Work::begin(session).await?;
-    let calls = Repositories::new(&store, Caller::operator(), world.settings.template_matching());
+    let core = session.connect().await?;
+    let mut direct = if core.server().is_some() { None } else { Some(Direct::begin(&core).await?) };
     for url in &session.flags.operands {
         let name = repo_url::mask_password(url);
         if !session.confirms(&format!("Are you sure you want to delete repository '{name}'? [y/n] ")).await {
             session.terminal.line(&format!("The command to delete '{name}' was cancelled."));
             continue;
         }
-        let left = calls.delete(&mut secrets, (url, project(session)), None).await?;
+        let meant = (url.as_str(), project(session));
+        let left = if let Some(Direct { store, world, secrets }) = &mut direct {
+            calls(store, world).delete(secrets, meant, None).await?
+        } else {
+            remote::delete(core.by_server()?, meant).await?;
+            Vec::new()
+        };
         session.terminal.line(&format!("Repository '{name}' removed"));
         if !left.is_empty() {
             session.warn(&format!(
@@ -227,10 +274,12 @@ fn project<'a>(session: &Session<'a>) -> Option<&'a str> {
     session.flags.is_set("project").then(|| session.flags.text("project"))
 }
 
-fn check_refresh(session: &Session<'_>) -> Result<(), Failure> {
+/// Whether connections are to be tried now. Straight to Kubernetes nothing is remembered between two commands, so every
+/// list is a fresh one.
+fn is_forced(session: &Session<'_>) -> Result<bool, Failure> {
     match session.flags.text("refresh") {
-        // Nothing is remembered between two commands, so every list is a fresh one.
-        "" | "hard" => Ok(()),
+        "" => Ok(false),
+        "hard" => Ok(true),
         other => Err(Failure::generic(format!("unknown refresh value: {other}. Supported values: hard"))),
     }
 }
@@ -239,15 +288,11 @@ fn unknown_format(format: &str) -> Failure {
     Failure::generic(format!("unknown output format: {format}. Supported formats: yaml|json|url|wide"))
 }
 
-fn shown_url(found: &Listed) -> String {
-    repo_url::mask_password(&found.repository.url)
-}
-
-fn table(found: &[Listed]) -> String {
+fn table(found: &[Found]) -> String {
     let header = ["TYPE", "NAME", "REPO", "INSECURE", "OCI", "LFS", "CREDS", "STATUS", "MESSAGE", "PROJECT"];
     let mut table = Table::new(&header);
     for one in found {
-        let Listed { repository, state } = one;
+        let Listed { repository, state } = &one.listed;
         let credentials = match (repository.inherited_credentials, repository.credentials.is_present()) {
             (true, _) => "inherited",
             (false, true) => "true",
@@ -256,7 +301,7 @@ fn table(found: &[Listed]) -> String {
         table.row(vec![
             repository.effective_type().to_owned(),
             repository.name.clone(),
-            shown_url(one),
+            one.url(),
             repository.is_insecure().to_string(),
             repository.credentials.enable_oci.to_string(),
             repository.enable_lfs.to_string(),

@@ -1,12 +1,15 @@
 //! `repocreds`: credentials for all repositories whose URLs begin alike (CLI-805).
 
+mod remote;
+
+use serde_json::Value;
 use tiphys_api::repo_url;
 use tiphys_api::repository::CredentialTemplate;
 use tiphys_service::template::{Templates, shown};
 use tiphys_service::{Caller, Secrets, Store};
 
 use crate::command::Command;
-use crate::core::{Loaded, World};
+use crate::core::{Core, Loaded, World};
 use crate::credentials;
 use crate::failure::Failure;
 use crate::flags::{Flag, Kind, flag};
@@ -58,9 +61,14 @@ async fn perform(session: &Session<'_>, verb: Verb) -> Result<Ended, Failure> {
     }
 }
 
-async fn begin(session: &Session<'_>) -> Result<(Store, Secrets), Failure> {
-    let core = session.connect().await?;
-    let Loaded { secrets, .. } = World::load_all(&core).await?;
+/// A template as commands print it: in tables, and as the API shows it.
+struct Found {
+    template: CredentialTemplate,
+    value: Value,
+}
+
+async fn begin(core: &Core) -> Result<(Store, Secrets), Failure> {
+    let Loaded { secrets, .. } = World::load_all(core).await?;
     Ok((core.store()?, secrets))
 }
 
@@ -74,30 +82,41 @@ async fn add(session: &Session<'_>) -> Result<Ended, Failure> {
         credentials,
         ..CredentialTemplate::default()
     };
-    let (store, mut secrets) = begin(session).await?;
+    let core = session.connect().await?;
     let fields = template.fields().into_iter().filter(|field| !field.is_zero);
     let data = fields.map(|field| (field.key.to_owned(), field.value.expose().clone())).collect();
     for text in tiphys_api::support::repository_reports(&data) {
         session.warn(&text);
     }
-    let calls = Templates::new(&store, Caller::operator());
-    calls.create(&mut secrets, &template, session.flags.is_on("upsert")).await?;
+    let is_upsert = session.flags.is_on("upsert");
+    if let Some(server) = core.server() {
+        remote::create(server, &template, is_upsert).await?;
+    } else {
+        let (store, mut secrets) = begin(&core).await?;
+        Templates::new(&store, Caller::operator()).create(&mut secrets, &template, is_upsert).await?;
+    }
     session.terminal.line(&format!("Repository credentials for '{}' added", repo_url::mask_password(url)));
     Ok(OK)
 }
 
 async fn list(session: &Session<'_>) -> Result<Ended, Failure> {
-    let (store, secrets) = begin(session).await?;
-    let found = Templates::new(&store, Caller::operator()).list(&secrets);
+    let core = session.connect().await?;
+    let found = if let Some(server) = core.server() {
+        remote::list(server).await?
+    } else {
+        let (store, secrets) = begin(&core).await?;
+        let found = Templates::new(&store, Caller::operator()).list(&secrets).into_iter();
+        found.map(|template| Found { value: shown(&template), template }).collect()
+    };
     let format = session.flags.text("output");
     match (machine_format(format), format) {
         (Some(machine), _) => {
-            let values: Vec<_> = found.iter().map(shown).collect();
+            let values: Vec<Value> = found.into_iter().map(|one| one.value).collect();
             session.terminal.data(&print(&values.into(), machine)?);
         }
         (None, "url") => {
             for one in &found {
-                session.terminal.line(&repo_url::mask_password(&one.url));
+                session.terminal.line(&repo_url::mask_password(&one.template.url));
             }
         }
         (None, "wide" | "") => session.terminal.print(&table(&found)),
@@ -106,9 +125,9 @@ async fn list(session: &Session<'_>) -> Result<Ended, Failure> {
     Ok(OK)
 }
 
-fn table(found: &[CredentialTemplate]) -> String {
+fn table(found: &[Found]) -> String {
     let mut table = Table::new(&["URL PATTERN", "USERNAME", "SSH_CREDS", "TLS_CREDS"]);
-    for CredentialTemplate { url, credentials, .. } in found {
+    for Found { template: CredentialTemplate { url, credentials, .. }, .. } in found {
         let user = if credentials.username.is_empty() { "-" } else { &credentials.username };
         table.row(vec![
             repo_url::mask_password(url),
@@ -121,15 +140,20 @@ fn table(found: &[CredentialTemplate]) -> String {
 }
 
 async fn rm(session: &Session<'_>) -> Result<Ended, Failure> {
-    let (store, mut secrets) = begin(session).await?;
-    let calls = Templates::new(&store, Caller::operator());
+    let core = session.connect().await?;
+    let mut direct = if core.server().is_some() { None } else { Some(begin(&core).await?) };
     for url in &session.flags.operands {
         let name = repo_url::mask_password(url);
         if !session.confirms(&format!("Are you sure you want to remove '{name}'? [y/n] ")).await {
             session.terminal.line(&format!("The command to remove '{name}' was cancelled."));
             continue;
         }
-        let left = calls.delete(&mut secrets, url).await?;
+        let left = if let Some((store, secrets)) = &mut direct {
+            Templates::new(store, Caller::operator()).delete(secrets, url).await?
+        } else {
+            remote::delete(core.by_server()?, url).await?;
+            Vec::new()
+        };
         session.terminal.line(&format!("Repository credentials for '{name}' removed"));
         if !left.is_empty() {
             session.warn(&format!(

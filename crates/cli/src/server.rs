@@ -4,7 +4,9 @@
 
 mod access;
 mod events;
+mod web;
 
+use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use reqwest::{Method, StatusCode, Url};
@@ -24,7 +26,7 @@ const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 const ANSWER_TIMEOUT: Duration = Duration::from_mins(5);
 /// Attempts at a question that changes nothing, a second after another (CLI-121).
 const ATTEMPTS: u32 = 3;
-const BETWEEN_ATTEMPTS: Duration = Duration::from_secs(1);
+pub(crate) const BETWEEN_ATTEMPTS: Duration = Duration::from_secs(1);
 
 /// A server, and who asks it.
 pub(crate) struct Api {
@@ -33,6 +35,8 @@ pub(crate) struct Api {
     address: String,
     token: Secret<String>,
     headers: Vec<(String, Secret<String>)>,
+    /// What the server said besides its answers.
+    warnings: Mutex<Vec<String>>,
 }
 
 /// What is asked.
@@ -46,6 +50,33 @@ pub(crate) struct Ask<'a> {
     pub(crate) body: Option<&'a Value>,
 }
 
+/// What a request carries.
+#[derive(Clone, Copy)]
+enum Body<'a> {
+    Message(Option<&'a Value>),
+    Messages(&'a [Value]),
+}
+
+impl Body<'_> {
+    /// As it is sent: messages stand on lines of their own.
+    fn bytes(self) -> Result<Option<Vec<u8>>, Failure> {
+        let messages = match self {
+            Body::Message(None) => return Ok(None),
+            Body::Message(Some(message)) => std::slice::from_ref(message),
+            Body::Messages(messages) => messages,
+        };
+        let mut bytes = Vec::new();
+        for message in messages {
+            if !bytes.is_empty() {
+                bytes.push(b'\n');
+            }
+            serde_json::to_writer(&mut bytes, message)
+                .map_err(|error| Failure::generic(error.to_string()))?;
+        }
+        Ok(Some(bytes))
+    }
+}
+
 impl Api {
     /// A way to a server; nothing is asked yet.
     pub(crate) fn new(access: &Access) -> Result<Self, Failure> {
@@ -56,7 +87,19 @@ impl Api {
             address: access.address(),
             token: access.token.clone(),
             headers: access.headers()?,
+            warnings: Mutex::default(),
         })
+    }
+
+    /// What the server wanted to be said since somebody asked last (CLI-11).
+    pub(crate) fn warnings(&self) -> Vec<String> {
+        std::mem::take(&mut self.warnings.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// The server's address for people: `https://host`, without the port that it has by itself.
+    pub(crate) fn shown_address(&self) -> String {
+        let host = self.address.strip_suffix(":443").unwrap_or(&self.address);
+        format!("{}://{host}", self.base.scheme())
     }
 
     /// Has a token revoked, as a browser does by its cookie (CLI-210).
@@ -77,6 +120,17 @@ impl Api {
         self.ask(&Ask { method: &Method::GET, path, query, body: None }).await
     }
 
+    /// Asks something below `/api/v1`.
+    pub(crate) async fn call(
+        &self,
+        method: Method,
+        more: &[&str],
+        (query, body): (&[(&str, &str)], Option<&Value>),
+    ) -> Result<Value, Failure> {
+        let path: Vec<&str> = ["api", "v1"].iter().chain(more).copied().collect();
+        self.ask(&Ask { method: &method, path: &path, query, body }).await
+    }
+
     /// Asks, and reads the answer. What changes nothing is asked again when the server is not there.
     pub(crate) async fn ask(&self, ask: &Ask<'_>) -> Result<Value, Failure> {
         let mut attempt = 1;
@@ -91,8 +145,22 @@ impl Api {
         }
     }
 
+    /// Sends a stream of messages, and reads the one answer.
+    pub(crate) async fn send_all(&self, path: &[&str], messages: &[Value]) -> Result<Value, Failure> {
+        let ask = Ask { method: &Method::POST, path, query: &[], body: None };
+        let answer = self.send_body(&ask, Body::Messages(messages), Some(ANSWER_TIMEOUT)).await?;
+        self.answer(answer).await
+    }
+
     async fn once(&self, ask: &Ask<'_>) -> Result<Value, Failure> {
         let answer = self.send(ask, Some(ANSWER_TIMEOUT)).await?;
+        self.answer(answer).await
+    }
+
+    async fn answer(&self, answer: reqwest::Response) -> Result<Value, Failure> {
+        let said = answer.headers().get_all("warning").iter().filter_map(|value| value.to_str().ok());
+        let said: Vec<String> = said.filter_map(warning).collect();
+        self.warnings.lock().unwrap_or_else(PoisonError::into_inner).extend(said);
         let bytes = self.read(answer).await?;
         if bytes.is_empty() {
             return Ok(Value::Null);
@@ -102,33 +170,50 @@ impl Api {
         })
     }
 
-    /// Sends a request and waits for the answer to begin; a refusal is read whole.
-    async fn send(&self, ask: &Ask<'_>, timeout: Option<Duration>) -> Result<reqwest::Response, Failure> {
-        let mut url = self.base.clone();
-        match url.path_segments_mut() {
-            Ok(mut segments) => drop(segments.pop_if_empty().extend(ask.path)),
-            Err(()) => return Err(Failure::fatal(format!("{} is no address of a server", self.address))),
-        }
-        let given: Vec<_> = ask.query.iter().filter(|(_, value)| !value.is_empty()).collect();
-        if !given.is_empty() {
-            url.query_pairs_mut().extend_pairs(given.into_iter().map(|(name, value)| (name, value)));
-        }
-        let mut request = self.client.request(ask.method.clone(), url);
-        if let Some(timeout) = timeout {
-            request = request.timeout(timeout);
-        }
+    /// A request by who asks.
+    fn request(&self, method: Method, url: Url) -> reqwest::RequestBuilder {
+        let mut request = self.client.request(method, url);
         if !self.token.is_empty() {
             request = request.bearer_auth(self.token.expose());
         }
         for (name, value) in &self.headers {
             request = request.header(name, value.expose());
         }
+        request
+    }
+
+    /// Sends a request and waits for the answer to begin; a refusal is read whole.
+    async fn send(&self, ask: &Ask<'_>, timeout: Option<Duration>) -> Result<reqwest::Response, Failure> {
+        self.send_body(ask, Body::Message(ask.body), timeout).await
+    }
+
+    async fn send_body(
+        &self,
+        ask: &Ask<'_>,
+        body: Body<'_>,
+        timeout: Option<Duration>,
+    ) -> Result<reqwest::Response, Failure> {
+        let mut url = self.base.clone();
+        match url.path_segments_mut() {
+            Ok(mut segments) => drop(segments.pop_if_empty().extend(ask.path)),
+            Err(()) => return Err(Failure::fatal(format!("{} is no address of a server", self.address))),
+        }
+        // Servers read a `+` in the URL of a repository or a cluster as a blank (API-P23).
+        let escaped = url.path().replace('+', "%2B");
+        url.set_path(&escaped);
+        let given: Vec<_> = ask.query.iter().filter(|(_, value)| !value.is_empty()).collect();
+        if !given.is_empty() {
+            url.query_pairs_mut().extend_pairs(given.into_iter().map(|(name, value)| (name, value)));
+        }
+        let mut request = self.request(ask.method.clone(), url);
+        if let Some(timeout) = timeout {
+            request = request.timeout(timeout);
+        }
         if *ask.method != Method::GET {
             // What a form of another site cannot send (API-18).
             request = request.header("content-type", "application/json");
         }
-        if let Some(body) = ask.body {
-            let bytes = serde_json::to_vec(body).map_err(|error| Failure::generic(error.to_string()))?;
+        if let Some(bytes) = body.bytes()? {
             request = request.body(bytes);
         }
         let answer = request.send().await.map_err(|error| self.unreached(error))?;
@@ -172,6 +257,17 @@ impl Api {
     }
 }
 
+/// The text of a header that warns: a code, who says it, and the text in quotes.
+fn warning(header: &str) -> Option<String> {
+    let quoted = header.split_once('"')?.1.strip_suffix('"')?;
+    let mut text = String::with_capacity(quoted.len());
+    let mut letters = quoted.chars();
+    while let Some(letter) = letters.next() {
+        text.extend(if letter == '\\' { letters.next() } else { Some(letter) });
+    }
+    Some(text)
+}
+
 /// Whether the same question may be answered a moment later.
 fn is_passing(failure: &Failure) -> bool {
     ["Unavailable", "ResourceExhausted"]
@@ -182,8 +278,11 @@ fn is_passing(failure: &Failure) -> bool {
 /// A refusal in the words of gRPC (CLI-9).
 fn refusal(status: StatusCode, body: &[u8], ask: &Ask<'_>) -> Failure {
     let told: Value = serde_json::from_slice(body).unwrap_or_default();
+    // Streams have a form of their own for refusals (API-P28).
+    let told = told.get("error").filter(|error| error.is_object()).unwrap_or(&told);
     let text = told.get("message").or_else(|| told.get("error")).and_then(Value::as_str);
-    let code = told.get("code").and_then(Value::as_u64).and_then(|code| usize::try_from(code).ok());
+    let code = ["grpc_code", "code"].iter().find_map(|name| told.get(name).and_then(Value::as_u64));
+    let code = code.and_then(|code| usize::try_from(code).ok());
     if let (Some(code), Some(text)) = (code.and_then(|code| CODES.get(code)), text) {
         return of_code(code, text);
     }
@@ -232,9 +331,19 @@ fn by_status(status: StatusCode) -> &'static str {
     }
 }
 
+/// Whether a server, or the way to it, was not there for a moment.
+pub(crate) fn is_unavailable(failure: &Failure) -> bool {
+    failure.message.starts_with("rpc error: code = Unavailable ")
+}
+
 /// Whether a refusal says that there is no such thing.
 pub(crate) fn is_not_found(failure: &Failure) -> bool {
     failure.message.starts_with("rpc error: code = NotFound ")
+}
+
+/// Whether somebody else changed meanwhile what was to be changed.
+pub(crate) fn is_aborted(failure: &Failure) -> bool {
+    failure.message.starts_with("rpc error: code = Aborted ")
 }
 
 /// Whether a refusal is one of rights.
@@ -260,8 +369,20 @@ mod tests {
             told(502, "<html>"),
             "rpc error: code = Unavailable desc = GET /api/v1/applications: 502 Bad Gateway"
         );
+        assert_eq!(
+            told(403, r#"{"error":{"grpc_code":7,"http_code":403,"message":"permission denied"}}"#),
+            "rpc error: code = PermissionDenied desc = permission denied"
+        );
         assert_eq!(told(500, r#"{"code":99,"message":"x"}"#), told(500, ""));
+        let messages = [Value::from(1), Value::from("a")];
+        assert_eq!(Body::Messages(&messages).bytes().unwrap().unwrap(), b"1\n\"a\"");
         assert!(is_passing(&refusal(StatusCode::BAD_GATEWAY, b"", &ask)));
         assert!(is_not_found(&Failure::status("NotFound", "x")));
+    }
+
+    #[test]
+    fn cli_11_a_server_warns_in_a_header() {
+        assert_eq!(warning(r#"299 - "a \"b\" \\ c""#).unwrap(), r#"a "b" \ c"#);
+        assert_eq!(warning("299 - text"), None);
     }
 }

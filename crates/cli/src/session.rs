@@ -1,6 +1,7 @@
 //! One run of one command of a group: from words to an exit code (CLI-3..8).
 
 use crate::command::{Command, command_help, group_help};
+use crate::completion::Listing;
 use crate::core::{Core, Place};
 use crate::failure::{Failure, Style};
 use crate::flags::{self, Flag, FlagError, Parsed};
@@ -97,14 +98,6 @@ impl Session<'_> {
         if self.flags.is_set("prompts-enabled") { self.flags.is_on("prompts-enabled") } else { configured() }
     }
 
-    /// Refuses flags that a server is not asked with.
-    pub(crate) fn refuse_by_server(&self, names: &[&str]) -> Result<(), Failure> {
-        names.iter().find(|name| self.flags.is_set(name)).map_or(Ok(()), |name| {
-            Err(Failure::fatal(format!("--{name} does not work with a server yet"))
-                .hint("add `--core`, or leave it out"))
-        })
-    }
-
     /// Writes a warning (CLI-11).
     pub(crate) fn warn(&self, text: &str) {
         self.terminal.warn(&format!("Warning: {text}\n"));
@@ -125,12 +118,11 @@ pub(crate) fn run<V: Copy>(
     group: &Group<V>,
     perform: impl AsyncFn(&Session<'_>, V) -> Result<Ended, Failure>,
 ) -> u8 {
-    let program = &terminal.program;
     let word = flags::take_word(&mut args, global::WORD_TABLES);
     let meant = group.aliases.iter().find(|(alias, _)| Some(*alias) == word.as_deref());
     let meant = meant.map_or(word.as_deref(), |(_, name)| Some(*name));
     let Some(command) = group.commands.iter().find(|command| Some(command.name) == meant) else {
-        terminal.print(&group_help(program, group));
+        show_group(terminal, group, word.as_deref());
         let wants_help = args.iter().any(|arg| arg == "--help" || arg == "-h");
         return match word {
             Some(_) => 1,
@@ -139,6 +131,13 @@ pub(crate) fn run<V: Copy>(
         };
     };
     run_command(terminal, &args, (group.name, command), perform)
+}
+
+/// Prints what a group has. `word` is what was taken for one of its commands.
+pub(crate) fn show_group<V>(terminal: &Terminal, group: &Group<V>, word: Option<&str>) {
+    if word.is_some() || !terminal.lists(|| Listing::of_group(group)) {
+        terminal.print(&group_help(&terminal.program, group));
+    }
 }
 
 /// Runs a command whose words were taken already, and says the exit code.
@@ -155,6 +154,9 @@ pub(crate) fn run_command<V: Copy>(
     let has_other = tables.iter().any(|table| table.iter().any(|flag| flag.long == "namespace"));
     if !has_other {
         tables.push(global::NAMESPACE_FLAGS);
+    }
+    if terminal.lists(|| Listing::of_command(group, command, &tables)) {
+        return 0;
     }
     let command_help = || command_help(program, group, command, global::FLAGS);
     let mut parsed = match flags::parse(args, &tables) {

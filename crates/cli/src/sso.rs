@@ -20,10 +20,11 @@ use tiphys_api::secret::Secret;
 use tiphys_oidc::config::{ClaimRequest, default_scopes};
 use tiphys_oidc::flow::{Authorization, Callback, authorization_url, fragment_page, random_text};
 use tiphys_oidc::metadata::ResponseType;
-use tiphys_oidc::{Client, Expected, Granted, Metadata, Provider, Transport};
+use tiphys_oidc::{Client, Expected, Granted, Metadata, Poll, Provider, Transport};
 use tiphys_source::exec::{self, Invocation};
 use tokio::net::TcpListener;
 use tokio::sync::oneshot;
+use tokio::time::Instant;
 
 use crate::config_file::{Editor, Found};
 use crate::failure::Failure;
@@ -157,6 +158,9 @@ pub(crate) async fn sign_in(session: &Session<'_>, access: &Access) -> Result<Gr
     {
         asked.scopes.push(OFFLINE.to_owned());
     }
+    if flags.is_on("device") {
+        return by_code(session, &asked, &provider).await;
+    }
     let listener = TcpListener::bind(("127.0.0.1", port)).await.map_err(|error| {
         Failure::generic(format!("listen on 127.0.0.1:{port}: {}", crate::terminal::io_text(&error)))
             .hint("choose another port with `--sso-port`; the provider has to know it")
@@ -185,6 +189,11 @@ pub(crate) async fn sign_in(session: &Session<'_>, access: &Access) -> Result<Gr
     let flow = if is_code { "authorization_code" } else { "implicit" };
     session.terminal.line(&format!("Performing {flow} flow login: {url}"));
     let is_opened = flags.is_on("sso-launch-browser") && opened(session, &url).await;
+    // Somebody at another machine has no browser that comes back to this one.
+    let has_codes = !metadata.device_authorization_endpoint.is_empty();
+    if flags.is_on("sso-launch-browser") && !is_opened && has_codes && session.terminal.stdout_is_tty {
+        return by_code(session, &asked, &provider).await;
+    }
     if !is_opened {
         session.terminal.line(&format!(
             "To authenticate, copy-and-paste the following URL into your preferred browser: {url}"
@@ -202,17 +211,46 @@ pub(crate) async fn sign_in(session: &Session<'_>, access: &Access) -> Result<Gr
         }
         Back::Token(id_token) => Granted { id_token, ..Granted::default() },
     };
-    let audiences = [asked.client_id];
-    let expected = Expected {
-        issuer: &asked.issuer,
-        audiences: &audiences,
-        may_lack_audience: false,
-        nonce: Some(&nonce),
-    };
+    confirmed(session, &asked, (&provider, Some(&nonce)), granted).await
+}
+
+/// Tokens that count: what the provider says of the person is signed by it and for us.
+async fn confirmed(
+    session: &Session<'_>,
+    asked: &Asked,
+    (provider, nonce): (&Provider, Option<&str>),
+    granted: Granted,
+) -> Result<Granted, Failure> {
+    let audiences = std::slice::from_ref(&asked.client_id);
+    let expected = Expected { issuer: &asked.issuer, audiences, may_lack_audience: false, nonce };
     let now = session.terminal.now().as_second();
     provider.verify(granted.id_token.expose(), &expected, now).await.map_err(|error| failed(&error))?;
     session.terminal.line("Authentication successful");
     Ok(granted)
+}
+
+/// Has a person sign in with any browser anywhere, by a code that they enter there (CLI-207).
+async fn by_code(session: &Session<'_>, asked: &Asked, provider: &Provider) -> Result<Granted, Failure> {
+    let client = Client { id: asked.client_id.clone(), ..Client::default() };
+    let mut device = provider.begin_device(&client, &asked.scopes).await.map_err(|error| failed(&error))?;
+    let (place, code) = (&device.verification_uri, &device.user_code);
+    session.terminal.line(&format!("To authenticate, open {place} in a browser and enter the code {code}"));
+    if !device.verification_uri_complete.is_empty() {
+        session.terminal.line(&format!("or open {}", device.verification_uri_complete));
+    }
+    let ends = Instant::now() + device.lifetime;
+    let granted = loop {
+        match provider.poll_device(&client, &device).await.map_err(|error| failed(&error))? {
+            Poll::Granted(granted) => break granted,
+            Poll::Pending => {}
+            Poll::TooEarly => device = device.slower(),
+        }
+        if Instant::now() + device.interval > ends {
+            return Err(Failure::generic("nobody signed in before the code was over"));
+        }
+        tokio::time::sleep(device.interval).await;
+    };
+    confirmed(session, asked, (provider, None), granted).await
 }
 
 /// Opens the system's browser; whether that was possible.

@@ -13,6 +13,7 @@ use tiphys_api::printable;
 use tiphys_api::secret::Secret;
 use tiphys_source::Clock;
 
+use crate::completion::Listing;
 use crate::described::Describe;
 use crate::failure::{Failure, Style, record};
 
@@ -40,6 +41,8 @@ pub(crate) struct Terminal {
 
 enum Sink {
     Process,
+    /// Nothing is done and nothing is written: what there is to do is told (CLI-1104).
+    Listing(Mutex<Option<Listing>>),
     #[cfg_attr(not(test), expect(dead_code, reason = "tests read what was written"))]
     Memory(Mutex<Written>),
 }
@@ -66,6 +69,31 @@ impl Terminal {
         }
     }
 
+    /// This process, for which commands say what they offer instead of doing it.
+    pub(crate) fn listing(&self) -> Self {
+        Self {
+            sink: Sink::Listing(Mutex::default()),
+            zone: self.zone.clone(),
+            clock: self.clock.clone(),
+            ..Self::process(self.program.clone(), BTreeMap::new())
+        }
+    }
+
+    /// Says what there is, where that is asked for; then nothing is to be done.
+    pub(crate) fn lists(&self, listing: impl FnOnce() -> Listing) -> bool {
+        let Sink::Listing(found) = &self.sink else { return false };
+        *found.lock().unwrap_or_else(PoisonError::into_inner) = Some(listing());
+        true
+    }
+
+    /// What was said there is.
+    pub(crate) fn listed(self) -> Option<Listing> {
+        match self.sink {
+            Sink::Listing(found) => found.into_inner().unwrap_or_else(PoisonError::into_inner),
+            _ => None,
+        }
+    }
+
     /// A process in memory.
     #[cfg(test)]
     pub(crate) fn memory(program: &str, env: &[(&str, &str)]) -> Self {
@@ -85,7 +113,7 @@ impl Terminal {
     #[cfg(test)]
     pub(crate) fn written(&self) -> Written {
         match &self.sink {
-            Sink::Process => Written::default(),
+            Sink::Process | Sink::Listing(_) => Written::default(),
             Sink::Memory(written) => written.lock().unwrap().clone(),
         }
     }
@@ -114,6 +142,7 @@ impl Terminal {
 
     fn write(&self, text: &str) {
         match &self.sink {
+            Sink::Listing(_) => {}
             Sink::Process => {
                 let mut out = std::io::stdout().lock();
                 if out.write_all(text.as_bytes()).and_then(|()| out.flush()).is_err() {
@@ -135,6 +164,7 @@ impl Terminal {
     pub(crate) fn warn(&self, text: &str) {
         let text = &*printable::lines(text);
         match &self.sink {
+            Sink::Listing(_) => {}
             Sink::Process => {
                 if std::io::stderr().lock().write_all(text.as_bytes()).is_err() {
                     // There is nowhere left to say so.

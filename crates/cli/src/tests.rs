@@ -3,6 +3,7 @@
 mod accounts;
 mod admin;
 mod appsets;
+mod by_server;
 mod certs;
 mod cluster;
 mod clusters;

@@ -8,7 +8,7 @@ use std::time::Duration;
 use jiff::Timestamp;
 use sha2::{Digest, Sha256};
 use smol_str::SmolStr;
-use tiphys_api::application::{ApplicationSource, ResourceResult};
+use tiphys_api::application::{ApplicationSource, HealthStatus, ResourceResult};
 use tiphys_engine::compare::DiffMemo;
 use tiphys_engine::health::{Health, HealthError, HealthOverrides};
 use tiphys_engine::tracking::{Marked, TrackingMethod};
@@ -85,6 +85,15 @@ pub(crate) struct Verdict {
     pub(crate) health: Result<Option<Health>, HealthError>,
     /// Its node details; `None` when there are none.
     pub(crate) info: Option<Arc<NodeInfo>>,
+}
+
+impl Verdict {
+    /// The health as people are shown it; what is not known is left out.
+    pub(crate) fn shown_health(&self) -> Option<HealthStatus> {
+        let health = self.health.as_ref().ok()?.as_ref()?;
+        let (status, message) = (health.status.into(), health.message.clone());
+        Some(HealthStatus { status, message, ..HealthStatus::default() })
+    }
 }
 
 /// Results of an attempt, and which attempt.

@@ -30,6 +30,11 @@ impl UpdateRules {
         Ok(Self { ignored: IgnoreRules::of_updates(settings, with_differences)? })
     }
 
+    /// Takes away what counts for nothing.
+    pub fn apply(&self, object: &mut Value) {
+        self.ignored.apply(object);
+    }
+
     /// Equal numbers: nothing has changed that a comparison would look at, and the health is the same. 64 bits of
     /// an object are kept instead of the object.
     pub fn fingerprint(&self, mut object: Value, health: Option<HealthCode>) -> u64 {

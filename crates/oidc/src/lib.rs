@@ -7,6 +7,7 @@
 
 pub mod claims;
 pub mod config;
+mod device;
 pub mod flow;
 pub mod http;
 pub mod keys;
@@ -15,6 +16,7 @@ mod provider;
 
 pub use claims::{ClaimError, Expected};
 pub use config::OidcConfig;
+pub use device::{Device, Poll};
 pub use http::{HttpError, Limits, Transport};
 pub use metadata::Metadata;
 pub use provider::{Client, Granted, Provider, ProviderError};

@@ -12,6 +12,8 @@ pub struct Metadata {
     pub authorization_endpoint: String,
     /// Where codes are exchanged for tokens.
     pub token_endpoint: String,
+    /// Where logins by a code begin; empty where there are none (CLI-207).
+    pub device_authorization_endpoint: String,
     /// Where its keys are.
     pub jwks_uri: String,
     /// What it may answer with.

@@ -56,6 +56,12 @@ pub enum ProviderError {
     /// What it tells of somebody cannot be read.
     #[error("what the provider tells of somebody cannot be read")]
     Told,
+    /// It has no logins by a code (CLI-207).
+    #[error("the provider offers no logins by a code (device_authorization_endpoint)")]
+    NoDeviceLogins,
+    /// What should tell how to log in by a code does not.
+    #[error("the provider answers without a code for the person")]
+    NoDeviceCode,
     /// It was asked a moment ago.
     #[error("the provider was asked a moment ago")]
     Pausing,
@@ -65,6 +71,14 @@ impl ProviderError {
     /// Whether everything about a token is right, but that it is over (API-65).
     pub fn is_expired(&self) -> bool {
         *self == Self::Claims(ClaimError::Expired)
+    }
+
+    /// The error that the provider named in an answer.
+    pub(crate) fn told(&self) -> Option<&str> {
+        match self {
+            Self::Http(HttpError::Refused { told, .. }) => told.strip_prefix(": "),
+            _ => None,
+        }
     }
 }
 
@@ -268,11 +282,29 @@ impl Provider {
         Ok(Granted { refresh_token, ..granted })
     }
 
-    async fn granted(
+    pub(crate) async fn granted(
         &self,
         client: &Client,
-        mut members: Vec<(&str, &str)>,
+        members: Vec<(&str, &str)>,
     ) -> Result<Granted, ProviderError> {
+        let metadata = self.metadata().await?;
+        let answer = self.form(&metadata.token_endpoint, client, members).await?;
+        let answer: TokenAnswer =
+            serde_json::from_slice(&answer).map_err(|_secret| ProviderError::NoIdToken)?;
+        if answer.id_token.is_empty() {
+            return Err(ProviderError::NoIdToken);
+        }
+        let TokenAnswer { id_token, access_token, refresh_token } = answer;
+        Ok(Granted { id_token, access_token, refresh_token })
+    }
+
+    /// What a form is answered with that says who we are.
+    pub(crate) async fn form(
+        &self,
+        place: &str,
+        client: &Client,
+        mut members: Vec<(&str, &str)>,
+    ) -> Result<Vec<u8>, ProviderError> {
         let metadata = self.metadata().await?;
         let mut authorization = None;
         if let Some(assertion) = &client.assertion {
@@ -287,14 +319,7 @@ impl Provider {
         } else {
             authorization = Some(basic(client));
         }
-        let answer = self.0.http.form(&metadata.token_endpoint, &members, authorization.as_ref()).await?;
-        let answer: TokenAnswer =
-            serde_json::from_slice(&answer).map_err(|_secret| ProviderError::NoIdToken)?;
-        if answer.id_token.is_empty() {
-            return Err(ProviderError::NoIdToken);
-        }
-        let TokenAnswer { id_token, access_token, refresh_token } = answer;
-        Ok(Granted { id_token, access_token, refresh_token })
+        Ok(self.0.http.form(place, &members, authorization.as_ref()).await?)
     }
 
     /// What is known, asked for where it is too old.

@@ -147,6 +147,8 @@ pub(crate) struct State {
     codes: BTreeMap<String, BTreeMap<String, String>>,
     /// The id and the secret of the API server.
     pub(crate) client: (String, String),
+    /// What is answered, the last first, before a login by a code is allowed.
+    pub(crate) undecided: Vec<&'static str>,
     /// The refresh token that counts; empty gives none.
     pub(crate) refresh_token: String,
     /// What is told of the bearer of the access token `access`: an object, or a text that is a token; null refuses.
@@ -193,6 +195,7 @@ impl Double {
             forms: Vec::new(),
             codes: BTreeMap::new(),
             client: (CLIENT.to_owned(), SECRET.to_owned()),
+            undecided: Vec::new(),
             refresh_token: String::new(),
             told: Value::Null,
         };
@@ -290,6 +293,8 @@ impl Double {
                 format!("location: {}\r\n", self.sign_in(&pairs(query.as_bytes()))),
                 String::new(),
             ),
+            "/device" => ok(json!({"device_code": "device-1", "user_code": "AB-CD", "expires_in": 600,
+                "interval": 1, "verification_uri": format!("{}/enter", self.issuer)})),
             "/token" => match self.exchange(&pairs(body), authorization) {
                 Ok(value) => ok(value),
                 Err(word) => ("400 Bad", String::new(), json!({"error": word}).to_string()),
@@ -356,6 +361,11 @@ impl Double {
                     return Err("invalid_grant");
                 }
                 nonce = Value::from(asked["nonce"].as_str());
+            }
+            "urn:ietf:params:oauth:grant-type:device_code" if text("device_code") == "device-1" => {
+                if let Some(word) = state.undecided.pop() {
+                    return Err(word);
+                }
             }
             "refresh_token"
                 if !state.refresh_token.is_empty() && text("refresh_token") == state.refresh_token => {}

@@ -19,7 +19,7 @@ use double::{CLI_CLIENT, CLIENT, Double, Mood, SECRET, Signer, without_signature
 use tiphys_oidc::keys::KeyError;
 use tiphys_oidc::metadata::MetadataError;
 use tiphys_oidc::{
-    ClaimError, Client, Expected, HttpError, Limits, Provider, ProviderError, Transport, flow, http,
+    ClaimError, Client, Expected, HttpError, Limits, Poll, Provider, ProviderError, Transport, flow, http,
 };
 
 const NOW: i64 = 1_700_000_000;
@@ -227,4 +227,30 @@ async fn api_64_the_secret_stands_where_the_provider_wants_it() {
 fn api_72_certificates_that_are_none_are_told() {
     let transport = Transport { root_ca: "no PEM".to_owned(), ..Transport::default() };
     assert_eq!(Provider::new("https://sso", &transport).unwrap_err(), HttpError::RootCa);
+}
+
+#[tokio::test]
+async fn cli_207_a_login_by_a_code_waits_for_the_person() {
+    let double = Double::start(NOW).await;
+    let endpoint = format!("{}/device", double.issuer);
+    let client = Client { id: CLI_CLIENT.to_owned(), ..Client::default() };
+    let scopes = ["openid".to_owned(), "email".to_owned()];
+    let none = provider(&double).begin_device(&client, &scopes).await.unwrap_err();
+    assert_eq!(none, ProviderError::NoDeviceLogins);
+    double.state.lock().metadata = json!({"device_authorization_endpoint": endpoint});
+    let provider = provider(&double);
+    let device = provider.begin_device(&client, &scopes).await.unwrap();
+    assert_eq!((device.user_code.as_str(), device.interval), ("AB-CD", Duration::from_secs(1)));
+    double.state.lock().undecided =
+        vec!["expired_token", "access_denied", "slow_down", "authorization_pending"];
+    assert_eq!(provider.poll_device(&client, &device).await.unwrap(), Poll::Pending);
+    assert_eq!(provider.poll_device(&client, &device).await.unwrap(), Poll::TooEarly);
+    for word in ["access_denied", "expired_token"] {
+        let refused = provider.poll_device(&client, &device).await.unwrap_err();
+        assert!(refused.to_string().ends_with(word), "{refused}");
+    }
+    let Poll::Granted(granted) = provider.poll_device(&client, &device).await.unwrap() else { panic!() };
+    assert!(!granted.id_token.is_empty());
+    let form = double.state.lock().forms.last().unwrap().clone();
+    assert_eq!((form["client_id"].as_str(), form["device_code"].as_str()), (CLI_CLIENT, "device-1"));
 }

@@ -164,6 +164,22 @@ impl Item {
         }
     }
 
+    /// Reads the members of an answer.
+    ///
+    /// # Errors
+    /// When its type is one that nobody knows.
+    pub fn read(value: &Value) -> Result<Self, CertificateError> {
+        let text = |name: &str| value.get(name).and_then(Value::as_str).unwrap_or_default().to_owned();
+        let kind = text("certType");
+        let known = CertificateType::read(&kind)?;
+        Ok(Self {
+            host: text("serverName"),
+            kind: known.ok_or(CertificateError::UnknownType(kind))?,
+            sub_type: text("certSubType"),
+            info: text("certInfo"),
+        })
+    }
+
     /// The members of an answer.
     pub fn to_value(&self) -> Value {
         json!({

@@ -4,6 +4,7 @@
 //! (accounts, roles and tokens inside it) is [`access`].
 
 pub mod access;
+mod message;
 mod shell;
 #[cfg(test)]
 mod tests;
@@ -25,6 +26,7 @@ use crate::error::Code;
 use crate::managed::{self, SecretError};
 use crate::secrets::{CLUSTER, Secrets};
 
+pub use message::Message;
 pub use shell::{Clusters, Create, ask};
 pub use view::{Answer, State, shown};
 

@@ -61,6 +61,17 @@ impl State {
         Self { status, message, attempted_at: Some(at) }
     }
 
+    /// Reads what the API shows; a word that nobody knows says nothing.
+    pub fn read(value: &Value) -> Self {
+        let text = |name: &str| value.get(name).and_then(Value::as_str).unwrap_or_default();
+        let known = [Status::Successful, Status::Failed].into_iter().find(|it| it.as_str() == text("status"));
+        Self {
+            status: known.unwrap_or(Status::Unknown),
+            message: text("message").to_owned(),
+            attempted_at: text("attemptedAt").parse().ok(),
+        }
+    }
+
     /// As the API shows it.
     pub fn to_value(&self) -> Value {
         let at = self

@@ -19,7 +19,7 @@ use crate::managed::{self, SecretError};
 use crate::secrets::Secrets;
 
 pub use shell::{Create, Listed, Repositories};
-pub use view::{read, shown};
+pub use view::{read, sent, shown};
 
 /// Why a call about a repository fails. Texts show URLs without what stands before their host (REP-18).
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]

@@ -127,6 +127,11 @@ pub fn read(members: &Map<String, Value>) -> CredentialTemplate {
     CredentialTemplate::from_secret(&tiphys_api::application::Metadata::default(), &data)
 }
 
+/// The members of a request about a template: the counterpart of [`read`].
+pub fn sent(template: &CredentialTemplate) -> Value {
+    Value::Object(crate::repository::view::set_members(&template.fields()))
+}
+
 /// The members of an answer (REP-13).
 pub fn shown(template: &CredentialTemplate) -> Value {
     let credentials = &template.credentials;

@@ -41,7 +41,7 @@ pub use charts::{ChartIndex, ChartVersion, IndexError};
 pub use checkout::{CheckoutLimits, checkout_files};
 pub use clock::{Clock, ManualClock};
 pub use compute::Compute;
-pub use directory::read_directory;
+pub use directory::{pack_directory, read_directory};
 pub use error::SourceError;
 pub use hydrate::{Directory as HydratedDirectory, Hydrated, Hydration, IsStale, Pushed};
 pub use memory::{MemoryRepositories, Trouble};

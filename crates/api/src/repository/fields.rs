@@ -2,8 +2,18 @@
 //!
 //! The counterpart of `from_secret`: both sides name every key once, and a test holds them together.
 
+use serde_json::Value;
+
 use super::{CredentialTemplate, Credentials, Repository, effective_type};
 use crate::secret::Secret;
+
+/// What a text is in a message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Type {
+    Text,
+    Flag(bool),
+    Integer(i64),
+}
 
 /// One key of a Secret with the text it is to have.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -16,27 +26,49 @@ pub struct Field {
     pub value: Secret<String>,
     /// Whether the value is the zero of its type, which is not written where the key is absent (REP-5).
     pub is_zero: bool,
+    r#type: Type,
 }
 
 impl Field {
     fn text(key: &'static str, text: &str) -> Self {
-        Self { key, alias: None, value: Secret::from(text), is_zero: text.is_empty() }
+        Self { key, alias: None, value: Secret::from(text), is_zero: text.is_empty(), r#type: Type::Text }
     }
 
     fn hidden(key: &'static str, value: &Secret<String>) -> Self {
-        Self { key, alias: None, value: value.clone(), is_zero: value.is_empty() }
+        Self { key, alias: None, value: value.clone(), is_zero: value.is_empty(), r#type: Type::Text }
     }
 
     fn flag(key: &'static str, flag: bool) -> Self {
-        Self { key, alias: None, value: Secret::new(flag.to_string()), is_zero: !flag }
+        Self {
+            key,
+            alias: None,
+            value: Secret::new(flag.to_string()),
+            is_zero: !flag,
+            r#type: Type::Flag(flag),
+        }
     }
 
     fn integer(key: &'static str, number: i64) -> Self {
-        Self { key, alias: None, value: Secret::new(number.to_string()), is_zero: number == 0 }
+        Self {
+            key,
+            alias: None,
+            value: Secret::new(number.to_string()),
+            is_zero: number == 0,
+            r#type: Type::Integer(number),
+        }
     }
 
     fn or(self, alias: &'static str) -> Self {
         Self { alias: Some(alias), ..self }
+    }
+
+    /// The value as a message has it, for whoever sends it.
+    pub fn exposed(&self) -> Value {
+        match self.r#type {
+            Type::Text => self.value.expose().as_str().into(),
+            Type::Flag(flag) => flag.into(),
+            Type::Integer(number) => number.into(),
+        }
     }
 }
 

@@ -8,11 +8,9 @@ use tiphys_object::access;
 
 use crate::core::Remote;
 use crate::failure::Failure;
-use crate::server::Ask;
 
 async fn ask(server: &Remote, method: Method, more: &[&str], body: Option<&Value>) -> Result<Value, Failure> {
-    let path: Vec<&str> = ["api", "v1"].iter().chain(more).copied().collect();
-    server.api.ask(&Ask { method: &method, path: &path, query: &[], body }).await
+    server.api.call(method, more, (&[], body)).await
 }
 
 fn items<'a>(value: &'a Value, name: &str) -> &'a [Value] {

@@ -22,7 +22,7 @@ use crate::flags::{Flag, Kind, flag};
 use crate::session::{self, Ended, Group, OK, Session};
 use crate::terminal::Terminal;
 
-const SOURCES: &[Flag] = &[
+pub(super) const SOURCES: &[Flag] = &[
     flag(
         "argocd-cm-path",
         Kind::Text,
@@ -50,7 +50,10 @@ static GROUP: Group<Validate> = Group {
         &[SOURCES, VALIDATE],
         (0, 0),
     )],
-    groups: &[("rbac", "Check who may do what")],
+    groups: &[
+        ("rbac", "Check who may do what"),
+        ("resource-overrides", "Say what the customisations of a kind make of one object"),
+    ],
     bare_code: 0,
     aliases: &[],
 };
@@ -162,7 +165,7 @@ fn parts(wanted: &[String]) -> Result<Vec<Part>, Failure> {
 }
 
 /// The settings of the files, and of the cluster where that is asked for and no file says them.
-async fn load(session: &Session<'_>) -> Result<InstallationData, Failure> {
+pub(super) async fn load(session: &Session<'_>) -> Result<InstallationData, Failure> {
     let flags = session.flags;
     let (settings, secret) = (flags.text("argocd-cm-path"), flags.text("argocd-secret-path"));
     let with_cluster = flags.is_on("load-cluster-settings");

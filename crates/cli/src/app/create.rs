@@ -8,9 +8,8 @@ use tiphys_engine::tracking::TrackingMethod;
 use tiphys_go::yaml::{self, Dialect, Limits};
 use tiphys_object::access;
 
-use crate::app::spec_edit;
 use crate::app::spec_flags::{FLAGS as SPEC_FLAGS, WITHOUT_EFFECT};
-use crate::app::{Ended, NAMESPACE, OK, Session};
+use crate::app::{Ended, NAMESPACE, OK, Session, show, spec_edit};
 use crate::core::{AppName, Core, Remote, Stored, World, value_of};
 use crate::failure::Failure;
 use crate::flags::{Flag, Kind, Parsed, flag};
@@ -71,7 +70,7 @@ pub(super) async fn create(session: &Session<'_>) -> Result<Ended, Failure> {
     Ok(OK)
 }
 
-async fn values_literal(session: &Session<'_>) -> Result<Option<String>, Failure> {
+pub(super) async fn values_literal(session: &Session<'_>) -> Result<Option<String>, Failure> {
     let path = session.flags.text("values-literal-file");
     if path.is_empty() { Ok(None) } else { read_input(path).await.map(Some) }
 }
@@ -193,7 +192,7 @@ fn spec_of(app: &Value) -> Result<ApplicationSpec, Failure> {
     serde_json::from_value(spec).map_err(|error| Failure::generic(error.to_string()))
 }
 
-fn put_spec(app: &mut Value, spec: &ApplicationSpec) -> Result<(), Failure> {
+pub(super) fn put_spec(app: &mut Value, spec: &ApplicationSpec) -> Result<(), Failure> {
     let spec = serde_json::to_value(spec).map_err(|error| Failure::generic(error.to_string()))?;
     access::ensure_object(app).insert("spec".to_owned(), spec);
     Ok(())
@@ -351,26 +350,8 @@ fn edit_one(app: &mut Application, flags: &Parsed, literal: Option<String>) -> R
     if spec.sources.is_empty() {
         return Ok(spec_edit::apply(spec, flags, &app.status.source_type, literal)?.errors);
     }
-    let (position, name) = (flags.int("source-position"), flags.text("source-name"));
-    let index = if flags.is_set("source-position") && !name.is_empty() {
-        return Err(Failure::generic("Only one of source-position and source-name can be specified."));
-    } else if !name.is_empty() {
-        spec.sources
-            .iter()
-            .position(|source| source.name == name)
-            .ok_or_else(|| Failure::fatal(format!("Unknown source name '{name}'")))?
-    } else {
-        usize::try_from(position.saturating_sub(1)).map_err(|_negative| {
-            Failure::generic(
-                "Source position should be specified and must be greater than 0 for applications with multiple sources",
-            )
-        })?
-    };
-    let Some(chosen) = spec.sources.get_mut(index) else {
-        return Err(Failure::generic(
-            "Source position should be less than the number of sources in the application",
-        ));
-    };
+    let index = show::chosen_source(&spec.sources, flags)?;
+    let Some(chosen) = spec.sources.get_mut(index) else { return Ok(Vec::new()) };
     let observed = app.status.source_types.get(index).cloned().unwrap_or_default();
     let own_source = spec.source.replace(std::mem::take(chosen));
     let edited = spec_edit::apply(spec, flags, &observed, literal);

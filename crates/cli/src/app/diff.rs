@@ -4,11 +4,11 @@ use std::ffi::OsString;
 use std::time::Duration;
 
 use serde_json::Value;
-use tiphys_object::{ResourceKey, access};
 use tiphys_source::exec::{self, ExecError, Invocation};
 
-use crate::app::{Ended, NAMESPACE, OK, Session, show as looking};
-use crate::core::{Difference, World, state};
+use crate::app::differences::differences;
+use crate::app::{Ended, NAMESPACE, OK, Session, Work};
+use crate::core::{Difference, World};
 use crate::failure::Failure;
 use crate::flags::{Flag, Kind, flag};
 use crate::output::{Format, print};
@@ -22,8 +22,13 @@ pub(super) const FLAGS: &[Flag] = &[
     flag("diff-exit-code", Kind::Int, "1", "Exit code of a difference"),
     flag("local", Kind::Text, "", "Compare with a local directory"),
     flag("local-repo-root", Kind::Text, "/", "Root of the repository of the local directory"),
-    flag("local-include", Kind::Texts, "", "Accepted; all files of the directory are read"),
-    flag("server-side-generate", Kind::Bool, "false", "Accepted; manifests are rendered here"),
+    flag(
+        "local-include",
+        Kind::Texts,
+        "",
+        "Pattern of files to send with --server-side-generate; *.yaml, *.yml and *.json without one",
+    ),
+    flag("server-side-generate", Kind::Bool, "false", "Have the server render the local directory"),
     flag("revision", Kind::Text, "", "Compare with a revision"),
     flag("revisions", Kind::Texts, "", "Revision of the source at the same position or name"),
     flag("source-positions", Kind::Ints, "", "Position of a source, from 1"),
@@ -70,17 +75,9 @@ pub(super) async fn run(session: &Session<'_>) -> Result<Ended, Failure> {
         core.application(&name).await?
     };
     let is_local = flags.is_set("local");
-    let differences: Vec<Difference> = if let Some(server) = core.server() {
-        let unheard = ["local", "revision", "revisions", "source-positions", "source-names"];
-        session.refuse_by_server(&unheard)?;
-        let all = server.managed_resources(&name).await?;
-        all.iter().map(told).collect::<Result<Vec<_>, _>>()?.into_iter().flatten().collect()
-    } else {
-        let plan = looking::plan(&stored.app, flags)?;
-        let world = World::load(&core).await?;
-        let rendered = core.render(&stored.app, &world, &plan, session.terminal).await?;
-        core.differences(&stored.app, &world, &rendered).await?
-    };
+    let world = World::load(&core).await?;
+    let work = Work { session, core: &core, world: &world };
+    let differences = Box::pin(differences(work, &stored)).await?;
     let mut differs = false;
     for difference in differences {
         let key = &difference.key;
@@ -102,33 +99,26 @@ pub(super) async fn run(session: &Session<'_>) -> Result<Ended, Failure> {
     Ok(OK)
 }
 
-/// What a server says of one resource, where it differs (API-136): what is there, normalised, and what a sync would make
-/// of it.
-fn told(resource: &Value) -> Result<Option<Difference>, Failure> {
-    let state = |name: &str| state(resource, name);
-    if resource.get("hook").and_then(Value::as_bool) == Some(true) {
-        return Ok(None);
-    }
-    let (mut live, mut target): (Value, Value) = (state("liveState")?, state("targetState")?);
-    if !live.is_null() && !target.is_null() {
-        (live, target) = (state("normalizedLiveState")?, state("predictedLiveState")?);
-    }
-    let part = |name: &str| access::text(resource, name);
-    let key = ResourceKey::new(part("group"), part("kind"), part("namespace"), part("name"));
-    Ok((live != target).then_some(Difference { key, live, target }))
-}
-
 /// Prints one difference.
 pub(crate) async fn show(terminal: &Terminal, difference: &Difference) -> Result<(), Failure> {
     let key = &difference.key;
     terminal.print(&format!("\n===== {}/{} {}/{} ======\n", key.group, key.kind, key.namespace, key.name));
-    let (live, target) = (document(&difference.live)?, document(&difference.target)?);
-    let text = match external(terminal, &key.name, &live, &target).await? {
-        Some(text) => text,
-        None => unified(&key.name, &live, &target),
-    };
-    terminal.print(&text);
+    let sides = (&difference.live, &difference.target);
+    terminal.print(&text(terminal, &key.name, sides).await?);
     Ok(())
+}
+
+/// How two states of an object differ, as the chosen differ says it.
+pub(crate) async fn text(
+    terminal: &Terminal,
+    name: &str,
+    (live, target): (&Value, &Value),
+) -> Result<String, Failure> {
+    let (live, target) = (document(live)?, document(target)?);
+    Ok(match external(terminal, name, &live, &target).await? {
+        Some(text) => text,
+        None => unified(name, &live, &target),
+    })
 }
 
 /// The YAML of one side; nothing for a missing one.

@@ -10,7 +10,7 @@ use tiphys_object::{access, json_patch, merge_patch};
 
 use crate::app::wait::{Limits, until};
 use crate::app::waiting::{Goal, Wait};
-use crate::app::{Ended, NAMESPACE, OK, OUTPUT, Session, Work, operation};
+use crate::app::{Ended, NAMESPACE, OK, Session, TREE_OUTPUT, Work, operation};
 use crate::core::{Stored, World, value_of};
 use crate::failure::Failure;
 use crate::flags::{Flag, Kind, flag};
@@ -27,7 +27,7 @@ pub(super) const PATCH_FLAGS: &[Flag] = &[
 pub(super) const ROLLBACK_FLAGS: &[Flag] = &[
     flag("prune", Kind::Bool, "false", "Delete what the earlier deployment did not have"),
     flag("timeout", Kind::Uint, "0", "Seconds to wait; 0 waits for ever"),
-    OUTPUT,
+    TREE_OUTPUT,
     NAMESPACE,
 ];
 

@@ -9,7 +9,7 @@ use tiphys_api::codes::{OperationPhase, ResultCode, SyncStatusCode};
 use tiphys_lifecycle::request::{self, RequestError};
 
 use crate::app::filter::{self, ResourceFilter};
-use crate::app::{show, spec_edit};
+use crate::app::{selection, spec_edit};
 use crate::failure::Failure;
 use crate::flags::Parsed;
 
@@ -179,10 +179,10 @@ impl SyncRequest {
         }
         let count = app.sources().len();
         let indexes = if self.names.is_empty() {
-            show::by_position(&self.positions, count)
+            selection::by_position(&self.positions, count)
                 .map_err(|_range| Failure::status("InvalidArgument", "source position is out of range"))?
         } else {
-            show::by_name(app, &self.names)?
+            selection::by_name(app, &self.names)?
         };
         let mut chosen: Vec<String> =
             app.sources().iter().map(|source| source.target_revision.clone()).collect();

@@ -1,21 +1,20 @@
 //! `app resources`: what an application has, and what nobody has beside it (CLI-540, REP-195).
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use jiff::Timestamp;
 use tiphys_api::Application;
 use tiphys_api::codes::HealthCode;
-use tiphys_cluster::TreeNode;
 use tiphys_engine::health::{Health, HealthError, HealthOverrides, assess};
 use tiphys_engine::seen::Seen;
 use tiphys_engine::tree::node_info;
-use tiphys_go::duration;
 use tiphys_object::{Object, ResourceKey};
 
 use crate::app::summary::parse_time;
-use crate::app::{Ended, NAMESPACE, OK, Session};
-use crate::core::{Destination, World};
+use crate::app::tree::{UNKNOWN_AGE, age, order};
+use crate::app::{Ended, NAMESPACE, OK, Session, tree};
+use crate::core::{Destination, Node, World};
 use crate::failure::Failure;
 use crate::flags::{Flag, Kind, flag};
 use crate::output::unknown_format;
@@ -28,9 +27,6 @@ pub(super) const FLAGS: &[Flag] = &[
     flag("project", Kind::Text, "", "Project of the application"),
     NAMESPACE,
 ];
-
-/// What people are told of an age that nobody knows.
-const UNKNOWN_AGE: &str = "<unknown>";
 
 /// One line.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -77,14 +73,20 @@ pub(super) async fn resources(session: &Session<'_>) -> Result<Ended, Failure> {
         }
         lines.extend(orphaned(&found.nodes, is_tree));
     }
+    let now = session.terminal.now();
     let details = match world.as_ref().filter(|_| is_detailed) {
         None => None,
+        Some(world) if core.server().is_some() => {
+            let tree = core.tree(&app, world).await?;
+            let nodes = tree.nodes.iter().chain(&tree.orphans);
+            let known: BTreeMap<&ResourceKey, &Node> = nodes.map(|node| (&node.key, node)).collect();
+            Some(lines.iter().map(|line| told(known.get(&line.key).copied(), now)).collect::<Vec<_>>())
+        }
         Some(world) => {
             let destination = Destination::of(&app, &core, world).await?;
             let objects = lines.iter().map(|line| (line.key.clone(), line.version.clone()));
             let seen = destination.look_at_all(objects).await;
             let overrides = HealthOverrides::from_settings(world.settings.cm());
-            let now = session.terminal.now();
             Some(seen.into_iter().map(|seen| details(&seen, overrides.as_ref(), now)).collect::<Vec<_>>())
         }
     };
@@ -109,42 +111,23 @@ fn managed(app: &Application, is_tree: bool) -> Vec<Line> {
 }
 
 /// Orphans; in trees what is below one comes right after it.
-fn orphaned(nodes: &[TreeNode], is_tree: bool) -> Vec<Line> {
-    let line = |node: &TreeNode| Line {
-        key: node.key.clone(),
-        version: node.version.to_string(),
-        is_orphaned: true,
-    };
-    if !is_tree {
-        return nodes.iter().map(line).collect();
+fn orphaned(nodes: &[Node], is_tree: bool) -> Vec<Line> {
+    let line = |node: &Node| Line { key: node.key.clone(), version: node.version.clone(), is_orphaned: true };
+    if is_tree {
+        tree::lines(nodes).into_iter().map(|(_, node)| line(node)).collect()
+    } else {
+        nodes.iter().map(line).collect()
     }
-    let known: BTreeSet<&ResourceKey> = nodes.iter().map(|node| &node.key).collect();
-    let mut below: BTreeMap<Option<&ResourceKey>, Vec<&TreeNode>> = BTreeMap::new();
-    for node in nodes {
-        let parent = node.parents.iter().map(|parent| &parent.key).find(|key| known.contains(key));
-        below.entry(parent).or_default().push(node);
-    }
-    for siblings in below.values_mut() {
-        // The last one is taken first.
-        siblings.sort_by(|a, b| order(&b.key, &a.key));
-    }
-    // Each node is below one other, so none comes twice; those in a ring of owners are below no root and come last.
-    let mut lines = Vec::with_capacity(nodes.len());
-    let mut shown: BTreeSet<&ResourceKey> = BTreeSet::new();
-    let mut waiting = below.remove(&None).unwrap_or_default();
-    while let Some(node) = waiting.pop() {
-        if shown.insert(&node.key) {
-            lines.push(line(node));
-            waiting.extend(below.remove(&Some(&node.key)).unwrap_or_default());
-        }
-    }
-    lines.extend(nodes.iter().filter(|node| !shown.contains(&node.key)).map(line));
-    lines
 }
 
-/// By kind, then name (CLI-447).
-fn order(a: &ResourceKey, b: &ResourceKey) -> std::cmp::Ordering {
-    (&a.kind, &a.name, a).cmp(&(&b.kind, &b.name, b))
+/// Age, health and reason as a server tells of them.
+fn told(node: Option<&Node>, now: Timestamp) -> Details {
+    let missing = || HealthCode::Missing.as_str().to_owned();
+    Details {
+        age: age(node.and_then(|node| node.created), now),
+        health: node.map_or_else(missing, |node| node.health.clone()),
+        reason: node.map_or_else(String::new, |node| node.reason.clone()),
+    }
 }
 
 /// Age, health and reason of an object. What cannot be seen is unknown, and why is said.
@@ -168,7 +151,6 @@ fn details(
         Err(error) => return unknown(HealthCode::Unknown, &error.to_string()),
     };
     let made = parse_time(&object.metadata().creation_timestamp);
-    let age = made.map(|made| duration::human(now.duration_since(made).as_secs()));
     let health = match overrides {
         Ok(overrides) => assess(&value, overrides),
         Err(error) => Some(Health::new(HealthCode::Unknown, error.to_string())),
@@ -180,7 +162,7 @@ fn details(
         (None, None) => String::new(),
     };
     Details {
-        age: age.unwrap_or_else(|| UNKNOWN_AGE.to_owned()),
+        age: age(made, now),
         health: health.map_or_else(String::new, |health| health.status.as_str().to_owned()),
         reason,
     }
@@ -207,27 +189,17 @@ fn table(lines: &[Line], details: Option<&[Details]>) -> String {
 #[cfg(test)]
 mod tests {
     use serde_json::json;
-    use tiphys_cluster::ParentRef;
 
     use super::*;
 
-    fn key(kind: &str, name: &str) -> ResourceKey {
-        ResourceKey::new("", kind, "n", name)
-    }
-
-    fn node(kind: &str, name: &str, parent: Option<&str>) -> TreeNode {
-        let parents = parent.map(|name| ParentRef { key: key("Set", name), uid: name.into() });
-        TreeNode {
+    fn node(kind: &str, name: &str, parent: Option<&str>) -> Node {
+        let key = |kind: &str, name: &str| ResourceKey::new("", kind, "n", name);
+        let parents = parent.map(|name| (key("Set", name), name.to_owned()));
+        Node {
             key: key(kind, name),
-            version: "v1".into(),
-            uid: name.into(),
-            resource_version: "1".into(),
-            created_seconds: 0,
-            is_terminating: false,
+            uid: name.to_owned(),
             parents: parents.into_iter().collect(),
-            claims: Vec::new(),
-            object: None,
-            derived: None,
+            ..Node::default()
         }
     }
 
@@ -270,5 +242,10 @@ mod tests {
         assert_eq!(of(present(map)), ["<unknown>", "", ""]);
         assert_eq!(of(Seen::Absent), ["<unknown>", "Missing", ""]);
         assert_eq!(of(Seen::Unknown("forbidden".to_owned())), ["<unknown>", "Unknown", "forbidden"]);
+        let known = Node { health: "Healthy".to_owned(), ..node("Set", "a", None) };
+        assert_eq!(
+            (told(Some(&known), now).health, told(None, now).health),
+            ("Healthy".into(), "Missing".into())
+        );
     }
 }

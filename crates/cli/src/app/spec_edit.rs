@@ -51,6 +51,20 @@ pub(crate) fn apply(
     Ok(notes)
 }
 
+/// A source that the flags alone describe (CLI-424).
+pub(crate) fn source(
+    flags: &Parsed,
+    values_literal: Option<String>,
+) -> Result<(ApplicationSource, EditNotes), Failure> {
+    let mut notes = EditNotes::default();
+    let mut source = ApplicationSource::default();
+    edit_source(&mut source, flags, values_literal)?;
+    if flags.is_set("parameter") {
+        edit_parameters(&mut source, flags, "", &mut notes)?;
+    }
+    Ok((source, notes))
+}
+
 fn set_text(flags: &Parsed, name: &str, member: &mut String) {
     if flags.is_set(name) {
         flags.text(name).clone_into(member);
@@ -97,7 +111,7 @@ fn edit_source(
 }
 
 /// Edits an optional block; one that stays empty is not made.
-fn edit_block<T: Default + PartialEq>(
+pub(super) fn edit_block<T: Default + PartialEq>(
     block: &mut Option<Box<T>>,
     edit: impl FnOnce(&mut T) -> Result<(), Failure>,
 ) -> Result<(), Failure> {
@@ -258,7 +272,7 @@ fn edit_kustomize(block: &mut KustomizeSource, flags: &Parsed) -> Result<(), Fai
 }
 
 /// The part of an image override that names the image (CLI-414).
-fn image_name(image: &str) -> &str {
+pub(super) fn image_name(image: &str) -> &str {
     ['=', ':', '@'].iter().find_map(|delimiter| image.split_once(*delimiter)).map_or(image, |(name, _)| name)
 }
 

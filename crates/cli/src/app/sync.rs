@@ -4,10 +4,12 @@ use serde_json::Value;
 use tiphys_api::application::SyncResource;
 use tiphys_object::{Gvk, access};
 
+use crate::app::differences::differences;
 use crate::app::operation::{SyncRequest, read};
+use crate::app::selection::{self, Chosen};
 use crate::app::wait::{Limits, until};
 use crate::app::waiting::{Goal, Wait};
-use crate::app::{Ended, NAMESPACE, OK, OUTPUT, Session, Work, diff, show, summary};
+use crate::app::{Ended, NAMESPACE, OK, Session, TREE_OUTPUT, Work, diff, show, summary};
 use crate::core::{AppName, Core, RenderPlan, Stored, World, value_of};
 use crate::failure::Failure;
 use crate::flags::{Flag, Kind, flag};
@@ -51,7 +53,7 @@ pub(super) const FLAGS: &[Flag] = &[
         "1s",
         "Accepted; expressions are bounded by steps",
     ),
-    OUTPUT,
+    TREE_OUTPUT,
     NAMESPACE,
 ];
 
@@ -111,7 +113,7 @@ async fn sync_one(work: Work<'_>, request: &SyncRequest, name: &AppName) -> Resu
     request.check(&stored.app)?;
     world.check_windows(&stored.app, session.terminal.now())?;
     let manifests = if request.is_local {
-        let plan = show::local(flags)?;
+        let plan = selection::local(flags)?.plan();
         let rendered = core.render(&stored.app, world, &plan, session.terminal).await?;
         rendered.objects.iter().map(|object| String::from_utf8_lossy(&object.raw()).into_owned()).collect()
     } else {
@@ -155,16 +157,24 @@ async fn labelled(work: Work<'_>, stored: &Stored) -> Result<Vec<SyncResource>, 
             }
         }
     }
-    let count = stored.app.sources().len();
-    let plan = RenderPlan::Revisions(vec![session.flags.text("revision").to_owned(); count]);
-    let rendered = core.render(&stored.app, world, &plan, session.terminal).await?;
-    let mut resources = Vec::new();
-    for object in rendered.objects {
-        let value = value_of(&object)?;
-        if pairs.iter().all(|(key, text)| access::label(&value, key) == Some(text)) {
-            resources.push(resource_of(&value, &stored.app.spec.destination.namespace));
-        }
-    }
+    let revision = session.flags.text("revision").to_owned();
+    let chosen = if revision.is_empty() { Chosen::Compared } else { Chosen::Revision(revision) };
+    let desired: Vec<Value> =
+        if let (Some(server), Some(revisions)) = (core.server(), chosen.revisions(&stored.app)) {
+            server.manifests(&stored.name(), &revisions).await?
+        } else {
+            // Not those of the last comparison: the sync takes what is there now.
+            let revision = session.flags.text("revision").to_owned();
+            let plan = RenderPlan::Revisions(vec![revision; stored.app.sources().len()]);
+            let rendered = core.render(&stored.app, world, &plan, session.terminal).await?;
+            rendered.objects.iter().map(|object| value_of(object)).collect::<Result<_, _>>()?
+        };
+    let has_all = |value: &Value| pairs.iter().all(|(key, text)| access::label(value, key) == Some(text));
+    let resources: Vec<SyncResource> = desired
+        .iter()
+        .filter(|value| has_all(value))
+        .map(|value| resource_of(value, &stored.app.spec.destination.namespace))
+        .collect();
     if resources.is_empty() {
         return Err(Failure::fatal(format!(
             "No matching resources found for labels: [{}]",
@@ -188,16 +198,13 @@ fn resource_of(value: &Value, namespace: &str) -> SyncResource {
 
 /// Shows the differences and asks; says whether to go on (CLI-517).
 async fn preview(work: Work<'_>, stored: &Stored) -> Result<bool, Failure> {
-    let Work { session, core, world } = work;
+    let Work { session, .. } = work;
     let terminal = session.terminal;
     let name = summary::qualified_name(&stored.app);
     terminal.line(&format!(
         "====== Previewing differences between live and desired state of application {name} ======"
     ));
-    let plan =
-        RenderPlan::Revisions(vec![session.flags.text("revision").to_owned(); stored.app.sources().len()]);
-    let rendered = core.render(&stored.app, world, &plan, terminal).await?;
-    let differences = core.differences(&stored.app, world, &rendered).await?;
+    let differences = Box::pin(differences(work, stored)).await?;
     if differences.is_empty() {
         // Argo CD stops here too; a sync of equal states would change nothing.
         terminal.line("====== No Differences found ======");

@@ -8,8 +8,9 @@ use tokio::time::Instant;
 use crate::app::filter::ResourceFilter;
 use crate::app::rows::{self, Row};
 use crate::app::summary::{self, Windows};
+use crate::app::tree::Detail;
 use crate::app::waiting::{Goal, Verdict, Wait};
-use crate::app::{Ended, NAMESPACE, OK, OUTPUT, Session, Work, show};
+use crate::app::{Ended, NAMESPACE, OK, Session, TREE_OUTPUT, Work, show};
 use crate::core::{AppName, Change, Core, Stored, World};
 use crate::failure::Failure;
 use crate::flags::{Flag, Kind, flag};
@@ -28,7 +29,7 @@ pub(super) const FLAGS: &[Flag] = &[
     flag("timeout", Kind::Uint, "0", "Seconds to wait; 0 waits for ever"),
     flag("resource", Kind::Texts, "", "Wait for some resources: GROUP:KIND:[NAMESPACE/]NAME, ! excludes"),
     flag("selector", Kind::Text, "", "Wait for all applications with these labels").or('l'),
-    OUTPUT,
+    TREE_OUTPUT,
     NAMESPACE,
 ];
 
@@ -99,7 +100,8 @@ pub(super) async fn until(work: Work<'_>, mut wait: Wait, limits: &Limits<'_>) -
     let Work { session, core, world } = work;
     let terminal = session.terminal;
     let output = session.flags.text("output");
-    if machine_format(output).is_none() && !matches!(output, "wide" | "") {
+    let is_known = matches!(output, "wide" | "") || Detail::of(output).is_some();
+    if machine_format(output).is_none() && !is_known {
         return Err(unknown_format(output));
     }
     let is_machine = machine_format(output).is_some();
@@ -196,13 +198,13 @@ async fn print_final(work: Work<'_>, wait: &Wait, last: &mut Stored) -> Result<(
     }
     let app = &mut last.app;
     core.fill_health(app, world).await;
-    let mut text = format!("\n{}\n", summary::summary(app, &world.url(app), &Windows::none()));
+    let mut text = format!("\n{}\n", summary::summary(app, &world.url(app, core), &Windows::none()));
     if wait.goal().operation
         && let Some(state) = wait.operation_state.as_ref().or(app.status.operation_state.as_ref())
     {
         text.push_str(&summary::operation(state, session.terminal));
     }
-    let table = rows::table(app);
+    let table = show::resource_table(session, (core, world), app).await?;
     if !table.is_empty() {
         text.push('\n');
         text.push_str(&table);

@@ -62,47 +62,50 @@ pub(super) async fn create(session: &Session<'_>) -> Result<Ended, Failure> {
         input::put_project(document, flags.text("project"))?;
     }
     let core = session.connect().await?;
-    let world = Arc::new(World::load(&core).await?);
+    // A server checks by itself, and says what is odd.
+    let world = match core.server() {
+        Some(_) => None,
+        None => Some(Arc::new(World::load(&core).await?)),
+    };
     for document in documents {
         let mut desired = input::whole(document);
         input::put_namespace(&mut desired, &core.namespace);
-        one(session, &core, &world, &desired).await?;
+        one(session, &core, world.as_ref(), &desired).await?;
     }
     Ok(OK)
 }
 
-async fn one(session: &Session<'_>, core: &Core, world: &Arc<World>, desired: &Value) -> Result<(), Failure> {
+async fn one(
+    session: &Session<'_>,
+    core: &Core,
+    world: Option<&Arc<World>>,
+    desired: &Value,
+) -> Result<(), Failure> {
     let flags = session.flags;
     let (is_dry, upsert) = (flags.is_on("dry-run"), flags.is_on("upsert"));
     let set = input::read(desired)?;
-    check(&set, world)?;
+    if let Some(world) = world {
+        check(&set, world)?;
+    }
     let name = AppName { namespace: set.metadata.namespace.clone(), name: set.metadata.name.clone() };
     let existing = core.find_set(&name).await?;
-    let next = match &existing {
-        None => Some(desired.clone()),
-        Some(stored) => decide(desired, &set, stored, upsert)?,
-    };
-    let verb = match (&existing, &next) {
-        (None, _) => "created",
-        (Some(_), None) => "unchanged",
-        (Some(_), Some(_)) => "updated",
-    };
-    if let (Some(stored), Some(next), false) = (&existing, &next, is_dry) {
-        left_behind(session, core, world, &stored.set, &input::read(next)?).await;
-    }
-    let mut after = match (&existing, &next) {
-        (Some(stored), None) => stored.clone(),
-        (_, Some(next)) if is_dry => StoredSet::of(next)?,
-        (None, _) => core.create_set(desired).await?,
-        (Some(_), Some(_)) => {
-            let edit = |stored: &StoredSet| decide(desired, &set, stored, upsert);
-            core.change_set(&name, edit).await?
+    let after = if let Some(world) = world {
+        let change = Change { desired, set: &set, existing: existing.as_ref(), is_dry, upsert };
+        store(session, core, world, change).await?
+    } else {
+        let (after, warnings) = core.by_server()?.create_set(desired, (upsert, is_dry)).await?;
+        for warning in &warnings {
+            session.warn(warning);
         }
+        after
     };
-    if is_dry {
-        let before = existing.as_ref().map(|stored| &stored.set);
-        after = generated(session, core, world, before, &after).await?;
-    }
+    let is_other = existing.as_ref().map(|existing| permission::differs(&existing.set, &after.set));
+    let verb = match is_other {
+        None => "created",
+        Some(false) => "unchanged",
+        Some(true) if is_dry && !upsert => return Err(different()),
+        Some(true) => "updated",
+    };
     let suffix = if is_dry { " (dry-run)" } else { "" };
     session.terminal.warn(&format!("ApplicationSet '{}' {verb}{suffix}\n", name.name));
     show::show(session, &after, false)?;
@@ -113,6 +116,46 @@ async fn one(session: &Session<'_>, core: &Core, world: &Arc<World>, desired: &V
     Ok(())
 }
 
+/// What becomes of a set.
+struct Change<'a> {
+    desired: &'a Value,
+    set: &'a ApplicationSet,
+    existing: Option<&'a StoredSet>,
+    is_dry: bool,
+    upsert: bool,
+}
+
+/// Stores a set in Kubernetes, or finds out what that would come to.
+async fn store(
+    session: &Session<'_>,
+    core: &Core,
+    world: &Arc<World>,
+    change: Change<'_>,
+) -> Result<StoredSet, Failure> {
+    let Change { desired, set, existing, is_dry, upsert } = change;
+    let next = match existing {
+        None => Some(desired.clone()),
+        Some(stored) => decide(desired, set, stored, upsert)?,
+    };
+    if let (Some(stored), Some(next), false) = (existing, &next, is_dry) {
+        left_behind(session, core, world, &stored.set, &input::read(next)?).await;
+    }
+    let after = match (existing, &next) {
+        (Some(stored), None) => stored.clone(),
+        (_, Some(next)) if is_dry => StoredSet::of(next)?,
+        (None, _) => core.create_set(desired).await?,
+        (Some(stored), Some(_)) => {
+            let edit = |stored: &StoredSet| decide(desired, set, stored, upsert);
+            core.change_set(&stored.name(), edit).await?
+        }
+    };
+    if is_dry {
+        let before = existing.map(|stored| &stored.set);
+        return generated(session, core, world, before, &after).await;
+    }
+    Ok(after)
+}
+
 /// Checks a set as an API server does before it is stored (ASET-300). Who may is for Kubernetes to say.
 pub(super) fn check(set: &ApplicationSet, world: &World) -> Result<(), Failure> {
     let project = |name: &str| world.projects.get(name).map(|project| &**project);
@@ -120,6 +163,14 @@ pub(super) fn check(set: &ApplicationSet, world: &World) -> Result<(), Failure> 
         ApiFacts { settings: &world.settings, project: &project, control_plane_namespace: &world.namespace };
     permission::validate(set, &facts)
         .map_err(|refusal| Failure::status(refusal.code.as_str(), &refusal.message))
+}
+
+/// The refusal of a set that exists and is another one (ASET-301). A dry run of a server does not look.
+fn different() -> Failure {
+    Failure::status(
+        "InvalidArgument",
+        "existing ApplicationSet spec is different, use upsert flag to force update",
+    )
 }
 
 /// What replaces a set that exists; nothing where it is as wanted (ASET-301).
@@ -133,10 +184,7 @@ fn decide(
         return Ok(None);
     }
     if !upsert {
-        return Err(Failure::status(
-            "InvalidArgument",
-            "existing ApplicationSet spec is different, use upsert flag to force update",
-        ));
+        return Err(different());
     }
     let mut updated = value_of(&stored.object)?;
     access::ensure_object(&mut updated)

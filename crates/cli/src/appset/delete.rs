@@ -32,15 +32,13 @@ pub(super) async fn delete(session: &Session<'_>) -> Result<Ended, Failure> {
 }
 
 async fn delete_one(core: &Core, name: &AppName, waits: bool) -> Result<(), Failure> {
-    let stored = core.application_set(name).await?;
-    core.delete_set(&stored).await?;
+    let uid = core.delete_set(name).await?;
     if !waits {
         return Ok(());
     }
-    let uid = &stored.set.metadata.uid;
     core.follow_set(name, async |now| {
         // A namesake made meanwhile is another set.
-        Ok(now.is_none_or(|now| now.set.metadata.uid != *uid).then_some(()))
+        Ok(now.is_none_or(|now| now.set.metadata.uid != uid).then_some(()))
     })
     .await
 }

@@ -41,6 +41,14 @@ pub(super) async fn generate(session: &Session<'_>) -> Result<Ended, Failure> {
     let given = flags.text("appset-namespace");
     input::put_namespace(&mut desired, if given.is_empty() { &core.namespace } else { given });
     let set = input::read(&desired)?;
+    if let Some(server) = core.server() {
+        if flags.is_on("output-parameters") {
+            return Err(Failure::fatal("--output-parameters does not work with a server yet")
+                .hint("add `--core`, or leave it out"));
+        }
+        show(session, &server.generate_set(&desired).await?)?;
+        return Ok(OK);
+    }
     let world = Arc::new(World::load(&core).await?);
     create::check(&set, &world)?;
     let generator = core.generator(&world, session.terminal)?;

@@ -41,9 +41,10 @@ pub(super) async fn preview(session: &Session<'_>) -> Result<Ended, Failure> {
     let output = flags.text("output");
     let core = session.connect().await?;
     let world = Arc::new(World::load(&core).await?);
+    let generator = core.generator(&world, session.terminal)?;
     let set = subject(session, &core).await?;
     create::check(&set, &world)?;
-    let outcome = core.generator(&world, session.terminal)?.generate(&set).await?;
+    let outcome = generator.generate(&set).await?;
     let live = match flags.text("against") {
         "cluster" | "" => stored_live(&core, &set, &outcome).await?,
         file => live_of(input::documents_of(&remote::read(file).await?, "Application")?, &set)?,

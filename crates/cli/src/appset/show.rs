@@ -71,7 +71,8 @@ pub(super) async fn list(session: &Session<'_>) -> Result<Ended, Failure> {
 /// The sets that a list without a namespace shows: those of all namespaces that are enabled.
 async fn visible(session: &Session<'_>, core: &Core) -> Result<Vec<StoredSet>, Failure> {
     let (given, selector) = (session.flags.text("appset-namespace"), session.flags.text("selector"));
-    if !given.is_empty() {
+    // A server shows those of enabled namespaces anyway.
+    if !given.is_empty() || core.server().is_some() {
         return core.application_sets(given, selector).await;
     }
     let settings = World::settings(core).await?;

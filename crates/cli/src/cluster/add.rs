@@ -13,7 +13,7 @@ use tiphys_go::yaml::{self, Dialect, Limits};
 use tiphys_object::Gvk;
 use tiphys_service::cluster::{Create, access};
 
-use super::{Work, calls, kubeconfig, namespaces, pairs};
+use super::{Direct, calls, kubeconfig, namespaces, pairs, remote};
 use crate::failure::Failure;
 use crate::flags::{Flag, Kind, Parsed, flag};
 use crate::session::{Ended, OK, Session};
@@ -82,13 +82,18 @@ pub(super) async fn run(session: &Session<'_>) -> Result<Ended, Failure> {
     let writer = Writer::new(connection.clone(), Discovery::new(connection));
     // What is wrong with the description is said before anything is made in the cluster.
     let endpoint = endpoint(flags, &context, &writer).await?;
-    let work = Work::begin(session).await?;
+    let core = session.connect().await?;
+    let direct = if core.server().is_some() { None } else { Some(Direct::begin(&core).await?) };
     let token = if described.needs_account() { Some(token(flags, &writer).await?) } else { None };
     let cluster = described.cluster(flags, &context, endpoint, token);
     let server = cluster.server.clone();
-    let Work { core, store, world, mut secrets } = work;
     let create = Create { cluster, upsert: flags.is_on("upsert") };
-    calls(&store, &world).create(&mut secrets, &create, &core.plugin_policy(&world)).await?;
+    match direct {
+        Some(Direct { store, world, mut secrets }) => {
+            calls(&store, &world).create(&mut secrets, &create, &core.plugin_policy(&world)).await?;
+        }
+        None => remote::create(core.by_server()?, &create).await?,
+    }
     session.terminal.line(&format!("Cluster '{server}' added"));
     Ok(OK)
 }

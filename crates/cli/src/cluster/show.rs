@@ -2,17 +2,17 @@
 
 use std::fmt::Write as _;
 
-use tiphys_api::cluster::Cluster;
 use tiphys_api::printable::line;
-use tiphys_service::cluster::State;
+use tiphys_object::access::{text, text_at};
 
+use super::Found;
 use crate::failure::Failure;
 use crate::table::Table;
 
 /// The table of `cluster list`.
-pub(super) fn table(found: &[(Cluster, State)]) -> String {
+pub(super) fn table(found: &[Found]) -> String {
     let mut table = Table::new(&["SERVER", "NAME", "VERSION", "STATUS", "MESSAGE", "PROJECT"]);
-    for (cluster, state) in found {
+    for Found { cluster, value } in found {
         let server = match cluster.namespaces.len() {
             0 => cluster.server.clone(),
             several => format!("{} ({several} namespaces)", cluster.server),
@@ -20,9 +20,9 @@ pub(super) fn table(found: &[(Cluster, State)]) -> String {
         table.row(vec![
             server,
             cluster.name.clone(),
-            state.version().to_owned(),
-            state.status().as_str().to_owned(),
-            state.message().to_owned(),
+            text(value, "serverVersion").to_owned(),
+            text_at(value, &["connectionState", "status"]).to_owned(),
+            text_at(value, &["connectionState", "message"]).to_owned(),
             cluster.project.clone(),
         ]);
     }
@@ -30,7 +30,7 @@ pub(super) fn table(found: &[(Cluster, State)]) -> String {
 }
 
 /// The layout of `cluster get -o wide`.
-pub(super) fn details(cluster: &Cluster, state: &State) -> Result<String, Failure> {
+pub(super) fn details(Found { cluster, value }: &Found) -> Result<String, Failure> {
     let config = cluster.parse_config().map_err(|error| Failure::status("FailedPrecondition", error))?;
     let or_hyphen = |text: &str| if text.is_empty() { "-".to_owned() } else { line(text).into_owned() };
     let namespaces =
@@ -41,7 +41,7 @@ pub(super) fn details(cluster: &Cluster, state: &State) -> Result<String, Failur
             vec![
                 ("Server URL:", line(&cluster.server).into_owned()),
                 ("Server Name:", or_hyphen(&cluster.name)),
-                ("Server Version:", state.version().to_owned()),
+                ("Server Version:", line(text(value, "serverVersion")).into_owned()),
                 ("Namespaces:", line(&namespaces).into_owned()),
             ],
         ),
@@ -77,7 +77,8 @@ pub(super) fn details(cluster: &Cluster, state: &State) -> Result<String, Failur
 
 #[cfg(test)]
 mod tests {
-    use tiphys_service::cluster::Answer;
+    use tiphys_api::cluster::Cluster;
+    use tiphys_service::cluster::{Answer, State, shown};
 
     use super::*;
 
@@ -91,7 +92,8 @@ mod tests {
             ..Cluster::default()
         };
         let state = State { answer: Answer::Version("v1.36.1".into()), ..State::not_asked(1) };
-        let text = details(&cluster, &state).unwrap();
+        let found = Found { value: shown(&cluster, &state), cluster };
+        let text = details(&found).unwrap();
         assert!(
             text.starts_with(
                 "Cluster information\n\n  Server URL:            https://eu\n  Server Name:           -\n"
@@ -101,7 +103,7 @@ mod tests {
         assert!(text.contains("  Client cert:           true\n  Cert validation:       false\n"), "{text}");
         assert!(text.contains("  oAuth authentication:  true\n") && !text.contains("t0ken"), "{text}");
         assert!(text.contains("  Server Version:        v1.36.1\n"), "{text}");
-        let text = table(&[(cluster, state)]);
+        let text = table(&[found]);
         assert!(text.contains("https://eu (2 namespaces)") && text.contains("v1.36.1"), "{text}");
     }
 }

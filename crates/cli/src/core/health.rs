@@ -10,7 +10,7 @@ use tiphys_engine::health::{HealthOverrides, assess};
 use tiphys_engine::seen::Seen;
 use tiphys_object::{Object, ResourceKey};
 
-use crate::core::{AppName, Core, Destination, World};
+use crate::core::{Core, Destination, World};
 
 /// Objects read at a time.
 const READS_MAX: usize = 16;
@@ -31,12 +31,9 @@ impl Core {
     /// Fills in the health of resources that the status leaves to the resource tree, from the live objects.
     /// Health that cannot be found out stays blank.
     pub(crate) async fn fill_health(&self, app: &mut Application, world: &World) {
-        if app.status.resource_health_source.is_empty() {
+        // A server fills it in itself (API-118).
+        if app.status.resource_health_source.is_empty() || self.server().is_some() {
             return;
-        }
-        if let Some(server) = self.server() {
-            let name = AppName { namespace: app.metadata.namespace.clone(), name: app.metadata.name.clone() };
-            return server.fill_health(app, &name).await;
         }
         let Ok(destination) = Destination::of(app, self, world).await else { return };
         let overrides = HealthOverrides::from_settings(world.settings.cm()).unwrap_or_default();

@@ -2,37 +2,33 @@
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
-use std::time::Duration;
 
 use smol_str::SmolStr;
 use tiphys_api::Application;
-use tiphys_cluster::{Claims, ClusterIndex, Derived, IndexOptions, OrphanQuery, ResourceFilter, TreeNode};
+use tiphys_cluster::{Claims, Derived, OrphanQuery};
 use tiphys_engine::tracking::{Ownership, Reading, Readings};
 use tiphys_object::{Metadata, ResourceKey};
 use tiphys_policy::project::{Target, live_permitted, monitors_orphans};
-use tokio::sync::mpsc;
-use tokio_util::sync::CancellationToken;
-use tokio_util::task::TaskTracker;
 
-use crate::core::{Core, Destination, World};
+use crate::core::look::Look;
+use crate::core::{AppName, Core, Destination, Node, World};
 use crate::failure::Failure;
-
-/// Time for the lists of all kinds of one namespace.
-const LIST_TIMEOUT: Duration = Duration::from_mins(1);
-/// Events of the index that may wait; nobody reads them.
-const EVENTS_MAX: usize = 64;
 
 /// Orphans, and kinds of which nobody could see whether there are some.
 #[derive(Debug, Default)]
 pub(crate) struct Orphans {
     /// With all that is below them, parents first.
-    pub(crate) nodes: Vec<TreeNode>,
+    pub(crate) nodes: Vec<Node>,
     pub(crate) unknown: Vec<String>,
 }
 
 impl Core {
     /// The orphans beside an application; none where its project does not look for them.
     pub(crate) async fn orphans(&self, app: &Application, world: &World) -> Result<Orphans, Failure> {
+        if let Some(server) = self.server() {
+            let tree = server.tree(&AppName::of(app)).await?;
+            return Ok(Orphans { nodes: tree.orphans, unknown: Vec::new() });
+        }
         let project = world.project(app)?;
         let namespace = app.spec.destination.namespace.as_str();
         if !monitors_orphans(project) || namespace.is_empty() {
@@ -40,15 +36,10 @@ impl Core {
         }
         let destination = Destination::of(app, self, world).await?;
         let marks = self.marks(world).await?;
-        let looked = Look::start(&destination, world, &marks, namespace)?;
-        match tokio::time::timeout(LIST_TIMEOUT, looked.index.ready()).await {
-            Ok(Ok(())) => {}
-            Ok(Err(why)) => return Err(Failure::status("Unavailable", why)),
-            Err(_) => {
-                let text = format!("the objects of namespace {namespace} were not listed in time");
-                return Err(Failure::status("DeadlineExceeded", text));
-            }
-        }
+        let derive = Arc::new(|_: &serde_json::Value| Derived::default());
+        let place = (vec![namespace.into()], false);
+        let looked = Look::start(&destination, world, marks.claims(), derive, place)?;
+        looked.ready().await?;
         let known = looked.index.managed(&[] as &[&str], &[]);
         let is_namespaced = |kind| {
             destination.kinds.scope(kind).is_none_or(|scope| scope == tiphys_cluster::Scope::Namespaced)
@@ -72,7 +63,7 @@ impl Core {
             },
             is_named: &|mark| marks.all.contains(mark),
         });
-        Ok(Orphans { nodes: found, unknown })
+        Ok(Orphans { nodes: found.into_iter().map(Node::from).collect(), unknown })
     }
 
     /// By which marks objects name the applications that exist, and how they are read.
@@ -102,49 +93,11 @@ struct Marks {
     readings: Readings,
 }
 
-/// An index of one namespace that ends with the command.
-struct Look {
-    index: ClusterIndex,
-    cancel: CancellationToken,
-}
-
-impl Look {
-    fn start(
-        destination: &Destination,
-        world: &World,
-        marks: &Marks,
-        namespace: &str,
-    ) -> Result<Self, Failure> {
-        let settings = &world.settings;
-        let readings = Arc::new(marks.readings.clone());
+impl Marks {
+    /// How an index recognises what is somebody's.
+    fn claims(&self) -> Claims {
+        let readings = Arc::new(self.readings.clone());
         let (keys, ways) = (readings.keys(), readings.ids());
-        let claims =
-            Claims { keys, claim: Arc::new(move |metadata: &Metadata| readings.marks(metadata)), ways };
-        let derive = Arc::new(|_: &serde_json::Value| Derived::default());
-        let mut options = IndexOptions::new(&destination.cluster.server, claims, derive, Arc::new(|| 0.5));
-        options.filter =
-            ResourceFilter::parse(settings.resource_exclusions(), settings.resource_inclusions())
-                .map_err(|error| Failure::status("FailedPrecondition", error))?;
-        options.namespaces = vec![namespace.into()];
-        options.cluster_resources = false;
-        let (sender, mut events) = mpsc::channel(EVENTS_MAX);
-        let cancel = CancellationToken::new();
-        let index = ClusterIndex::start(
-            destination.connection.clone(),
-            destination.discovery.clone(),
-            options,
-            sender,
-            &TaskTracker::new(),
-            cancel.clone(),
-        );
-        // A full channel would stall the lists.
-        drop(tokio::spawn(async move { while events.recv().await.is_some() {} }));
-        Ok(Self { index, cancel })
-    }
-}
-
-impl Drop for Look {
-    fn drop(&mut self) {
-        self.cancel.cancel();
+        Claims { keys, claim: Arc::new(move |metadata: &Metadata| readings.marks(metadata)), ways }
     }
 }

@@ -1,24 +1,23 @@
 //! Applications by way of an API server: it checks and decides, and its refusals are shown as they are (CLI-9).
 
-use std::collections::{BTreeMap, HashMap};
+mod logs;
+mod manifests;
+
+use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
-use std::time::Duration;
 
 use reqwest::Method;
 use serde_json::{Map, Value, json};
-use tiphys_api::Application;
-use tiphys_api::application::HealthStatus;
 use tiphys_api::names::{GROUP, SETTINGS_CONFIG_MAP, VERSION};
 use tiphys_object::{Object, access};
 
-use super::{AppName, Change, Core, Follow, Stored, Way};
+use super::stream::{Kind, Stream};
+use super::{AppName, Core, Follow, Stored, Tree, Way};
 use crate::failure::Failure;
-use crate::server::{Api, Ask, Events, is_not_found};
+use crate::server::{Api, Ask, is_not_found};
 
-/// Time until a stream that ended is begun again.
-const STREAM_AGAIN: Duration = Duration::from_secs(1);
-/// Streams that may end in a row without a word.
-const SILENT_STREAMS_MAX: u32 = 10;
+pub(crate) use logs::LogQuery;
+pub(crate) use manifests::{Revisions, object};
 
 /// An API server, and what it says of itself.
 pub(crate) struct Remote {
@@ -35,14 +34,6 @@ pub(crate) struct Live {
     pub(crate) namespace: String,
     pub(crate) name: String,
     pub(crate) version: String,
-}
-
-/// A stream of the changes of one application.
-pub(crate) struct Stream {
-    api: Arc<Api>,
-    name: AppName,
-    events: Option<Events>,
-    silent: u32,
 }
 
 impl Core {
@@ -77,13 +68,24 @@ impl Core {
 }
 
 /// The application of an answer, as it stands in Kubernetes.
-fn stored(mut value: Value) -> Result<Stored, Failure> {
+pub(super) fn stored(value: Value) -> Result<Stored, Failure> {
+    Stored::new(object_of(value, "Application")?)
+}
+
+/// An object of an answer, as it stands in Kubernetes.
+pub(super) fn object_of(mut value: Value, kind: &str) -> Result<Arc<Object>, Failure> {
     let members = access::ensure_object(&mut value);
     members.insert("apiVersion".to_owned(), format!("{GROUP}/{VERSION}").into());
-    members.insert("kind".to_owned(), "Application".into());
-    let object = Object::from_value(&value)
-        .map_err(|error| Failure::status("Internal", format!("the server sent no application: {error}")))?;
-    Stored::new(Arc::new(object))
+    members.insert("kind".to_owned(), kind.into());
+    let object = Object::from_value(&value);
+    object.map(Arc::new).map_err(|error| {
+        Failure::status("Internal", format!("the server sent something that is no {kind}: {error}"))
+    })
+}
+
+/// The project of an answer.
+pub(crate) fn project_object(value: Value) -> Result<Arc<Object>, Failure> {
+    object_of(value, "AppProject")
 }
 
 /// The applications that a query finds, of those that may be seen.
@@ -93,7 +95,7 @@ async fn listed(api: &Api, query: &[(&str, &str)]) -> Result<Vec<Stored>, Failur
 }
 
 /// A list of an answer; messages leave empty ones out.
-fn items(answer: &mut Value, name: &str) -> Vec<Value> {
+pub(crate) fn items(answer: &mut Value, name: &str) -> Vec<Value> {
     match answer.get_mut(name).map(Value::take) {
         Some(Value::Array(items)) => items,
         _ => Vec::new(),
@@ -160,29 +162,26 @@ impl Remote {
                 settings.insert(ours.to_owned(), text.clone());
             }
         }
+        let options = self.settings.pointer("/kustomizeOptions/BuildOptions").filter(|text| text.is_string());
+        settings.extend(options.map(|options| ("kustomize.buildOptions".to_owned(), options.clone())));
+        settings.extend(customizations(&self.settings));
         let settings = json!({"apiVersion": "v1", "kind": "ConfigMap", "data": settings,
             "metadata": {"name": SETTINGS_CONFIG_MAP, "namespace": namespace}});
-        let mut objects = vec![settings];
+        let settings = Object::from_value(&settings).map_err(|error| Failure::generic(error.to_string()))?;
+        let mut objects = vec![Arc::new(settings)];
+        objects.extend(self.projects().await?);
+        Ok(objects)
+    }
+
+    /// Reads the projects that may be seen.
+    pub(super) async fn projects(&self) -> Result<Vec<Arc<Object>>, Failure> {
         let mut answer = self.api.get(&["api", "v1", "projects"], &[]).await?;
-        if let Some(Value::Array(projects)) = answer.get_mut("items").map(Value::take) {
-            for mut project in projects {
-                let members = access::ensure_object(&mut project);
-                members.insert("apiVersion".to_owned(), format!("{GROUP}/{VERSION}").into());
-                members.insert("kind".to_owned(), "AppProject".into());
-                objects.push(project);
-            }
-        }
-        let read = |value: &Value| {
-            let read = Object::from_value(value).map(Arc::new);
-            read.map_err(|error| Failure::status("Internal", format!("the server sent no project: {error}")))
-        };
-        objects.iter().map(read).collect()
+        items(&mut answer, "items").into_iter().map(project_object).collect()
     }
 
     /// Follows an application.
     pub(super) fn follow(&self, name: &AppName) -> Follow {
-        let (api, name) = (Arc::clone(&self.api), name.clone());
-        Follow::Stream(Box::new(Stream { api, name, events: None, silent: 0 }))
+        Follow::Stream(Box::new(Stream::new(&self.api, Kind::Application, name)))
     }
 
     /// Stores a new application, or changes the one of its name (API-125).
@@ -272,17 +271,6 @@ impl Remote {
         Ok(items(&mut answer, "items"))
     }
 
-    /// The manifests of an application, as texts of JSON (API-138).
-    pub(crate) async fn manifests(&self, name: &AppName, revision: &str) -> Result<Vec<Value>, Failure> {
-        let answer = self.call(Method::GET, name, &["manifests"], (&[("revision", revision)], None)).await?;
-        let texts = answer.get("manifests").and_then(Value::as_array).map_or(&[][..], Vec::as_slice);
-        let read = |text: &Value| {
-            serde_json::from_str(text.as_str().unwrap_or_default())
-                .map_err(|_invalid| Failure::status("Internal", "the server sent a manifest that is no JSON"))
-        };
-        texts.iter().map(read).collect()
-    }
-
     /// The live resources of an application.
     pub(crate) async fn live(&self, name: &AppName) -> Result<Vec<Live>, Failure> {
         let all = self.managed_resources(name).await?;
@@ -357,64 +345,31 @@ impl Remote {
         self.call(Method::POST, name, &more, (&[], Some(&body))).await.map(drop)
     }
 
-    /// Fills in the health of resources that the status leaves to the resource tree; what is not known stays blank.
-    pub(super) async fn fill_health(&self, app: &mut Application, name: &AppName) {
-        let Ok(tree) = self.call(Method::GET, name, &["resource-tree"], (&[], None)).await else { return };
-        let nodes = tree.get("nodes").and_then(Value::as_array).map_or(&[][..], Vec::as_slice);
-        let mut known: HashMap<[&str; 4], HealthStatus> = HashMap::new();
-        for node in nodes {
-            let health = node.get("health").and_then(|health| serde_json::from_value(health.clone()).ok());
-            let key = ["group", "kind", "namespace", "name"].map(|part| access::text(node, part));
-            known.extend(health.map(|health| (key, health)));
-        }
-        for resource in &mut app.status.resources {
-            let key = [&*resource.group, &*resource.kind, &*resource.namespace, &*resource.name];
-            resource.health = known.get(&key).cloned();
-        }
+    /// What an application has, each object below its owner, and what lies beside it (API-137).
+    pub(super) async fn tree(&self, name: &AppName) -> Result<Tree, Failure> {
+        let tree = self.call(Method::GET, name, &["resource-tree"], (&[], None)).await?;
+        Ok(Tree::told(&tree))
     }
 }
 
-impl Stream {
-    /// Opens the stream, and tells what is there then: a change before that is no event of it.
-    async fn begin(&mut self) -> Result<Change, Failure> {
-        let query = [("name", &*self.name.name), ("appNamespace", &*self.name.namespace)];
-        self.events = Some(self.api.events(&["api", "v1", "stream", "applications"], &query).await?);
-        // A list, as one that is gone and one that may not be seen have the same refusal.
-        let mut found = listed(&self.api, &query).await?;
-        Ok(found.pop().map_or(Change::Gone, |stored| Change::Now(Box::new(stored))))
-    }
-
-    /// The next change; a stream that ended is begun again.
-    pub(super) async fn next(&mut self) -> Result<Change, Failure> {
-        loop {
-            let Some(events) = &mut self.events else {
-                return self.begin().await;
-            };
-            let event = match events.next().await {
-                Ok(Some(event)) => event,
-                Ok(None) | Err(_) if self.silent < SILENT_STREAMS_MAX => {
-                    self.events = None;
-                    self.silent = self.silent.saturating_add(1);
-                    tokio::time::sleep(STREAM_AGAIN).await;
-                    continue;
-                }
-                Ok(None) => {
-                    return Err(Failure::status("Unavailable", "the server ends every stream at once"));
-                }
-                Err(failure) => return Err(failure),
-            };
-            self.silent = 0;
-            let Some(application) = event.get("application") else { continue };
-            if access::text(&event, "type") == "DELETED" {
-                return Ok(Change::Gone);
-            }
-            return Ok(Change::Now(Box::new(stored(application.clone())?)));
-        }
-    }
-}
-
-fn word(flag: bool) -> &'static str {
+/// A flag of a query.
+pub(crate) fn word(flag: bool) -> &'static str {
     if flag { "true" } else { "false" }
+}
+
+/// What a server tells of kinds whose differences are ignored, as settings say it.
+fn customizations(settings: &Value) -> Map<String, Value> {
+    let kinds = settings.get("resourceOverrides").and_then(Value::as_object);
+    let told = kinds.into_iter().flatten().flat_map(|(kind, members)| {
+        let kind = if kind == "*/*" { "all".to_owned() } else { kind.replace('/', "_") };
+        let member = move |name: &str| {
+            let text = members.get(name).and_then(Value::as_str).filter(|text| !text.is_empty())?;
+            Some((format!("resource.customizations.{name}.{kind}"), Value::from(text)))
+        };
+        // What else there is nobody here compares with.
+        ["ignoreDifferences", "knownTypeFields"].map(member)
+    });
+    told.flatten().collect()
 }
 
 /// An application as it is sent: without what only controllers write.
@@ -440,7 +395,6 @@ fn sync_request(name: &AppName, operation: &Value) -> Value {
     let sync = operation.get("sync").unwrap_or(&Value::Null);
     for (theirs, ours) in [
         ("revision", "revision"),
-        ("revisions", "revisions"),
         ("prune", "prune"),
         ("dryRun", "dryRun"),
         ("strategy", "syncStrategy"),
@@ -448,6 +402,15 @@ fn sync_request(name: &AppName, operation: &Value) -> Value {
         ("manifests", "manifests"),
     ] {
         put(theirs, sync.get(ours));
+    }
+    // An operation has one revision for each source; the call has those that differ, with their positions.
+    let revisions = sync.get("revisions").and_then(Value::as_array).map_or(&[][..], Vec::as_slice);
+    let given: Vec<(usize, &Value)> =
+        revisions.iter().enumerate().filter(|(_, revision)| revision.as_str() != Some("")).collect();
+    if !given.is_empty() {
+        let positions = given.iter().map(|(at, _)| Value::from(at.saturating_add(1)));
+        put("sourcePositions", Some(&positions.collect()));
+        put("revisions", Some(&given.iter().map(|(_, revision)| (*revision).clone()).collect()));
     }
     put("infos", operation.get("info"));
     put("retryStrategy", operation.get("retry"));
@@ -461,6 +424,18 @@ mod tests {
     use super::*;
 
     #[test]
+    fn cli_502_what_the_installation_ignores_a_server_tells() {
+        let told = json!({"resourceOverrides": {"apps/Deployment": {"ignoreDifferences": "jsonPointers: [/spec/replicas]"},
+            "*/*": {"ignoreDifferences": "managedFieldsManagers: [x]"}, "Service": {"health.lua": "return {}"}}});
+        let customizations = Value::Object(customizations(&told));
+        assert_eq!(
+            customizations,
+            json!({"resource.customizations.ignoreDifferences.apps_Deployment": "jsonPointers: [/spec/replicas]",
+                "resource.customizations.ignoreDifferences.all": "managedFieldsManagers: [x]"})
+        );
+    }
+
+    #[test]
     fn api_130_an_operation_is_asked_for_in_the_words_of_the_call() {
         let name = AppName { namespace: "team".into(), name: "web".into() };
         let operation = json!({"sync": {"prune": true, "syncStrategy": {"hook": {}}, "syncOptions": ["Replace=true"],
@@ -471,5 +446,7 @@ mod tests {
                 "syncOptions": {"items": ["Replace=true"]}, "resources": [{"kind": "Service", "name": "a"}],
                 "infos": [{"name": "a", "value": "b"}], "retryStrategy": {"limit": 2}})
         );
+        let several = sync_request(&name, &json!({"sync": {"revisions": ["", "x"]}}));
+        assert_eq!((&several["revisions"], &several["sourcePositions"]), (&json!(["x"]), &json!([2])));
     }
 }

@@ -1,4 +1,4 @@
-//! `ApplicationSet`s in core mode: read, written and followed directly.
+//! `ApplicationSet`s, read, written and followed: straight in Kubernetes, or by way of a server.
 
 use std::sync::Arc;
 
@@ -20,7 +20,7 @@ pub(crate) struct StoredSet {
 }
 
 impl StoredSet {
-    fn new(object: Arc<Object>) -> Result<Self, Failure> {
+    pub(super) fn new(object: Arc<Object>) -> Result<Self, Failure> {
         let set = serde_json::from_slice(&object.raw()).map_err(|error| {
             Failure::generic(format!("ApplicationSet {} cannot be read: {error}", object.name()))
         })?;
@@ -47,6 +47,9 @@ impl StoredSet {
 impl Core {
     /// Reads a set that may not exist.
     pub(crate) async fn find_set(&self, name: &AppName) -> Result<Option<StoredSet>, Failure> {
+        if let Some(server) = self.server() {
+            return server.find_set(name).await;
+        }
         self.kubernetes()?.writer.get(&target(name)).await?.map(StoredSet::new).transpose()
     }
 
@@ -61,8 +64,12 @@ impl Core {
         namespace: &str,
         selector: &str,
     ) -> Result<Vec<StoredSet>, Failure> {
-        let objects = self.list(&gvk(), namespace, selector).await?;
-        let mut sets = objects.into_iter().map(StoredSet::new).collect::<Result<Vec<_>, _>>()?;
+        let mut sets = if let Some(server) = self.server() {
+            server.application_sets(namespace, selector).await?
+        } else {
+            let objects = self.list(&gvk(), namespace, selector).await?;
+            objects.into_iter().map(StoredSet::new).collect::<Result<Vec<_>, _>>()?
+        };
         sets.sort_by_key(StoredSet::name);
         Ok(sets)
     }
@@ -91,17 +98,21 @@ impl Core {
         }
     }
 
-    /// Deletes a set; its finalizers and the garbage collector decide about its Applications (ASET-240).
-    pub(crate) async fn delete_set(&self, stored: &StoredSet) -> Result<(), Failure> {
-        let name = stored.name();
+    /// Deletes a set; its finalizers and the garbage collector decide about its Applications (ASET-240). Answers with
+    /// the uid that it had.
+    pub(crate) async fn delete_set(&self, name: &AppName) -> Result<String, Failure> {
+        if let Some(server) = self.server() {
+            return server.delete_set(name).await;
+        }
+        let uid = self.application_set(name).await?.set.metadata.uid;
         let options = DeleteOptions {
             propagation: Propagation::Background,
-            uid: Some(stored.set.metadata.uid.as_str().into()),
+            uid: Some(uid.as_str().into()),
             ..DeleteOptions::default()
         };
-        match self.kubernetes()?.writer.delete(&permit(&name), &target(&name), &options).await? {
-            Deleted::Accepted => Ok(()),
-            Deleted::Absent => Err(not_found(&name)),
+        match self.kubernetes()?.writer.delete(&permit(name), &target(name), &options).await? {
+            Deleted::Accepted => Ok(uid),
+            Deleted::Absent => Err(not_found(name)),
         }
     }
 
@@ -111,6 +122,15 @@ impl Core {
         name: &AppName,
         mut look: impl AsyncFnMut(Option<&StoredSet>) -> Result<Option<T>, Failure>,
     ) -> Result<T, Failure> {
+        if let Some(server) = self.server() {
+            let mut stream = server.follow_set(name);
+            loop {
+                let now = stream.next().await?.map(super::remote_sets::stored).transpose()?;
+                if let Some(done) = look(now.as_ref()).await? {
+                    return Ok(done);
+                }
+            }
+        }
         let selector = format!("metadata.name={}", name.name);
         let (mut events, _guard) = self.watch(&gvk(), &name.namespace, "", &selector).await?;
         let mut was_there = false;

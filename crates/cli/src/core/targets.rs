@@ -1,25 +1,15 @@
-//! From sources to desired objects and their comparison, inside this process (CLI-141, CLI-500).
+//! From sources to desired objects, inside this process (CLI-141).
 
-use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use futures::StreamExt as _;
 use serde_json::Value;
 use tiphys_api::Application;
 use tiphys_api::application::ApplicationSource;
-use tiphys_api::names::LAST_APPLIED;
-use tiphys_cluster::{Scope as ClusterScope, error_chain};
-use tiphys_engine::compare::{
-    CompareInput, ComparedResource, DiffMemo, Scope, compare, managed_namespace_changed,
-};
-use tiphys_engine::diff::{DiffOptions, DiffSettings, diff};
-use tiphys_engine::mask::SecretMask;
-use tiphys_engine::normalize::IgnoreRules;
-use tiphys_engine::seen::Seen;
-use tiphys_engine::tracking::{Ownership, TrackingMethod};
-use tiphys_object::{GroupKind, Object, ResourceKey, access};
+use tiphys_cluster::error_chain;
+use tiphys_engine::tracking::TrackingMethod;
+use tiphys_object::Object;
 use tiphys_plugin::PluginOptions;
 use tiphys_policy::signature::Verdict;
 use tiphys_render::needs::{Conversation, Need, Outcome, Supply};
@@ -36,8 +26,6 @@ use crate::core::{Core, Destination, World};
 use crate::failure::Failure;
 use crate::terminal::Terminal;
 
-/// Objects read at a time.
-const READS_MAX: usize = 16;
 /// Time to clone and fetch a repository for a terminal.
 const FETCH_TIMEOUT: Duration = Duration::from_mins(10);
 /// Variables that git inherits where a repository names no proxy.
@@ -94,14 +82,6 @@ impl Instead<'_> {
 #[derive(Debug)]
 pub(crate) struct Rendered {
     pub(crate) objects: Vec<Arc<Object>>,
-}
-
-/// One object that differs: both sides as they are shown; null where there is none.
-#[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Difference {
-    pub(crate) key: ResourceKey,
-    pub(crate) live: Value,
-    pub(crate) target: Value,
 }
 
 /// A cache directory of this process: the shared one when nobody else uses it, else one that goes with us.
@@ -167,7 +147,7 @@ impl Core {
         (wanted, instead): (&RenderPlan, &Instead<'_>),
         terminal: &Terminal,
     ) -> Result<Rendered, Failure> {
-        let destination = Destination::of(app, self, world).await?;
+        let facts = self.facts(app, world, (instead, terminal)).await?;
         let namespace =
             if app.metadata.namespace.is_empty() { &self.namespace } else { &app.metadata.namespace };
         let tracking = match instead.marks {
@@ -175,20 +155,11 @@ impl Core {
             Marks::Own | Marks::Nothing => world.tracking_of(app),
         };
         let instance = tracking.instance_name(namespace, &app.metadata.name);
-        let kinds = &destination.kinds;
-        let kube_version = match instead.kube_version {
-            "" => kinds.server_version(),
-            given => given,
-        };
-        let api_versions = match instead.api_versions {
-            [] => kinds.api_versions(),
-            given => given.to_vec(),
-        };
         let context = RenderContext {
             instance_name: instance.to_string(),
             destination_namespace: app.spec.destination.namespace.clone(),
             project: app.project().to_owned(),
-            cluster: ClusterFacts::new(kube_version, api_versions),
+            cluster: facts,
             ..RenderContext::default()
         };
         let sources = app.sources().to_vec();
@@ -248,86 +219,31 @@ impl Core {
         }
         Ok(Rendered { objects })
     }
+}
 
-    /// Compares rendered objects with what lives, and gives the pairs that differ, ordered by key (CLI-501,
-    /// CLI-502).
-    pub(crate) async fn differences(
+impl Core {
+    /// What templates are told of the destination.
+    async fn facts(
         &self,
         app: &Application,
         world: &World,
-        rendered: &Rendered,
-    ) -> Result<Vec<Difference>, Failure> {
-        let destination = Destination::of(app, self, world).await?;
-        let tracking = world.tracking_of(app);
-        let namespace =
-            if app.metadata.namespace.is_empty() { &self.namespace } else { &app.metadata.namespace };
-        let instance = tracking.instance_name(namespace, &app.metadata.name);
-        let previous = world.previous_tracking_of(app, &tracking);
-        let cm = world.settings.cm();
-        let ignore = IgnoreRules::compile(&app.spec.ignore_differences, cm)
-            .map_err(|error| Failure::generic(error.to_string()))?;
-        let managed = self.managed(app, &destination, &ignore).await?;
-        let by_key = look_up(app, &destination, rendered, &ignore).await;
-        let settings =
-            DiffSettings::from_settings(cm).map_err(|error| Failure::generic(error.to_string()))?;
-        let policy = app.spec.sync_policy.as_ref();
-        let input = CompareInput {
-            application_namespace: namespace,
-            application_name: &app.metadata.name,
-            destination_namespace: &app.spec.destination.namespace,
-            targets: &rendered.objects,
-            managed: &managed,
-            by_key: &|key| by_key.get(key).cloned().unwrap_or(Seen::Absent),
-            scope: &|kind| scope(&destination, kind),
-            excluded: &|_| false,
-            permitted_live: &|_| true,
-            permitted_kind: &|_| true,
-            // The command line shows no warnings about shared objects.
-            ownership: Ownership {
-                current: &tracking,
-                previous: &previous,
-                instance: &instance,
-                others: &(),
-            },
-            ignore: &ignore,
-            diff: &settings,
-            sync_options: app.sync_options(),
-            managed_namespace: policy.and_then(|policy| policy.managed_namespace_metadata.as_ref()),
-            managed_namespace_changed: managed_namespace_changed(app),
+        (instead, terminal): (&Instead<'_>, &Terminal),
+    ) -> Result<ClusterFacts, Failure> {
+        let (version, served) = if let Some(server) = self.server() {
+            let (version, served) = server.served(app).await?;
+            if served.is_empty() && instead.api_versions.is_empty() {
+                terminal.warn(
+                    "Warning: the server does not say what the cluster serves; templates that ask see nothing\n",
+                );
+            }
+            (version, served)
+        } else {
+            let kinds = Destination::of(app, self, world).await?.kinds;
+            (kinds.server_version().to_owned(), kinds.api_versions())
         };
-        let comparison = compare(&input, &mut DiffMemo::default());
-        if let Some(why) = comparison.failed {
-            return Err(Failure::generic(why));
-        }
-        let options = DiffOptions { ignore: &ignore, settings: settings.for_application(app.sync_options()) };
-        let mask = SecretMask::from_settings(cm);
-        let mut differences = Vec::new();
-        for resource in comparison.resources.iter().filter(|resource| !resource.hook) {
-            differences.extend(difference(resource, &options, &mask, &tracking.annotation_key)?);
-        }
-        Ok(differences)
-    }
-
-    /// The live objects that the status names, as far as they exist, with what the field managers own that the
-    /// rules name.
-    pub(crate) async fn managed(
-        &self,
-        app: &Application,
-        destination: &Destination,
-        ignore: &IgnoreRules,
-    ) -> Result<Vec<Arc<Object>>, Failure> {
-        let reads = app.status.resources.iter().filter(|resource| !resource.hook).map(|resource| {
-            let key = ResourceKey::new(&resource.group, &resource.kind, &resource.namespace, &resource.name);
-            let target = Self::target_of(&key, &resource.version);
-            let managers = ignore.managers_of(&target.gvk, &key.namespace, &key.name);
-            async move { destination.read(&target, &managers).await }
-        });
-        let read: Vec<_> = futures::stream::iter(reads).buffered(READS_MAX).collect().await;
-        let mut objects = Vec::with_capacity(read.len());
-        for result in read {
-            objects.extend(result?);
-        }
-        Ok(objects)
+        let version = if instead.kube_version.is_empty() { &version } else { instead.kube_version };
+        let served = if instead.api_versions.is_empty() { served } else { instead.api_versions.to_vec() };
+        Ok(ClusterFacts::new(version, served))
     }
 }
 
@@ -539,61 +455,4 @@ fn chance(bytes: &mut [u8]) {
     if aws_lc_rs::rand::fill(bytes).is_err() {
         bytes.fill(0);
     }
-}
-
-fn scope(destination: &Destination, kind: &GroupKind) -> Option<Scope> {
-    destination.kinds.scope(kind).map(|scope| match scope {
-        ClusterScope::Namespaced => Scope::Namespaced,
-        ClusterScope::Cluster => Scope::Cluster,
-    })
-}
-
-/// Reads the live object of each desired one.
-async fn look_up(
-    app: &Application,
-    destination: &Destination,
-    rendered: &Rendered,
-    ignore: &IgnoreRules,
-) -> HashMap<ResourceKey, Seen<Arc<Object>>> {
-    let looks = rendered.objects.iter().map(|object| {
-        let key = match scope(destination, &object.gvk().group_kind()) {
-            Some(Scope::Cluster) => object.key().in_namespace(""),
-            _ if object.namespace().is_empty() => object.key().in_namespace(&app.spec.destination.namespace),
-            _ => object.key(),
-        };
-        let version = object.gvk().version.clone();
-        let managers = ignore.managers_of(object.gvk(), &key.namespace, &key.name);
-        async move { (key.clone(), destination.look(&key, &version, &managers).await) }
-    });
-    futures::stream::iter(looks).buffered(READS_MAX).collect().await
-}
-
-fn difference(
-    resource: &ComparedResource,
-    options: &DiffOptions<'_>,
-    mask: &SecretMask,
-    mark: &str,
-) -> Result<Option<Difference>, Failure> {
-    let is_pair = resource.target.is_some() && resource.live.is_some();
-    if is_pair && !resource.modified || resource.status.is_none() && !is_pair {
-        return Ok(None);
-    }
-    let target = resource.target.as_deref().map(super::value_of).transpose()?;
-    let live = resource.live.as_deref().map(super::value_of).transpose()?;
-    let result = diff(target.as_ref(), live.as_ref(), options)
-        .map_err(|error| Failure::generic(format!("{}: {error}", resource.key)))?;
-    let (mut live, mut target) = (result.normalized_live, result.predicted_live);
-    mask.hide(&mut [&mut target, &mut live])
-        .map_err(|error| Failure::generic(format!("{}: {error}", resource.key)))?;
-    // Beside the objects themselves these tell nothing. A pair that differs in its mark alone keeps it.
-    let mut bare = (live.clone(), target.clone());
-    for side in [&mut bare.0, &mut bare.1] {
-        access::remove_annotation(side, LAST_APPLIED);
-        access::remove_annotation(side, mark);
-        access::metadata_mut(side).remove("managedFields");
-    }
-    if bare.0 != bare.1 {
-        (live, target) = bare;
-    }
-    Ok(Some(Difference { key: resource.key.clone(), live, target }))
 }

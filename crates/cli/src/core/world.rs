@@ -169,12 +169,15 @@ impl World {
         tiphys_source::Trust { tls: Arc::clone(&self.installation.tls_certificates), known_hosts }
     }
 
-    /// Where an application is shown (CLI-442); empty when no address is configured.
-    pub(crate) fn url(&self, app: &Application) -> String {
-        match self.settings.cm().get("url").map(|url| url.trim_end_matches('/')) {
-            Some(url) if !url.is_empty() => format!("{url}/applications/{}", app.metadata.name),
-            _ => String::new(),
-        }
+    /// Where an application is shown (CLI-442): at the configured address, or at that of the server that is asked; empty
+    /// where neither is known.
+    pub(crate) fn url(&self, app: &Application, core: &Core) -> String {
+        let configured = self.settings.cm().get("url").map(|url| url.trim_end_matches('/'));
+        let base = match configured.filter(|url| !url.is_empty()) {
+            Some(url) => Some(url.to_owned()),
+            None => core.server().map(|server| server.api.shown_address()),
+        };
+        base.map_or_else(String::new, |base| format!("{base}/applications/{}", app.metadata.name))
     }
 }
 

@@ -8,8 +8,8 @@ use tiphys_api::project::{
 };
 use tiphys_api::repo_url;
 
-use super::Work;
 use super::options::signature_key;
+use super::work::Work;
 use crate::failure::Failure;
 use crate::flags::{Flag, Kind, Parsed, flag};
 use crate::session::{Ended, OK, Session};

@@ -6,8 +6,8 @@ use tiphys_api::project::{
     AppProjectSpec, GitIntegrity, GitIntegrityPolicy, GpgPolicy, IntegrityRepo, SourceIntegrity,
 };
 
-use super::Work;
-use crate::command::{Command, group_help};
+use super::work::Work;
+use crate::command::Command;
 use crate::failure::Failure;
 use crate::flags::{self, Flag, Kind, Parsed, flag};
 use crate::global;
@@ -87,7 +87,7 @@ pub(super) fn run(terminal: &Terminal, mut args: Vec<String>) -> u8 {
     for (group, word) in [(&OUTER, "git"), (&MIDDLE, "policies")] {
         let taken = flags::take_word(&mut args, global::WORD_TABLES);
         if taken.as_deref() != Some(word) {
-            terminal.print(&group_help(&terminal.program, group));
+            session::show_group(terminal, group, taken.as_deref());
             return u8::from(!args.iter().any(|arg| arg == "--help" || arg == "-h") || taken.is_some());
         }
     }

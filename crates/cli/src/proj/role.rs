@@ -6,14 +6,11 @@ use std::fmt::Write as _;
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
 use serde_json::json;
-use tiphys_api::project::{JwtToken, ProjectRole};
-use tiphys_api::secret::Secret;
-use tiphys_api::{AppProject, names};
-use tiphys_cluster::Target;
-use tiphys_object::Gvk;
-use tiphys_service::project::token;
+use tiphys_api::AppProject;
+use tiphys_api::project::ProjectRole;
 
-use super::Work;
+use super::token;
+use super::work::Work;
 use crate::command::Command;
 use crate::failure::Failure;
 use crate::flags::{Flag, Kind, flag};
@@ -143,23 +140,23 @@ async fn perform(session: &Session<'_>, verb: Verb) -> Result<Ended, Failure> {
         Verb::AddGroup => Box::pin(edit_group(session, true)).await,
         Verb::AddPolicy => Box::pin(edit_policy(session, true)).await,
         Verb::Create => Box::pin(create(session)).await,
-        Verb::CreateToken => Box::pin(create_token(session)).await,
+        Verb::CreateToken => Box::pin(token::create(session)).await,
         Verb::Delete => Box::pin(delete(session)).await,
-        Verb::DeleteToken => Box::pin(delete_token(session)).await,
+        Verb::DeleteToken => Box::pin(token::delete(session)).await,
         Verb::Get => Box::pin(get(session)).await,
         Verb::List => Box::pin(list(session)).await,
-        Verb::ListTokens => Box::pin(list_tokens(session)).await,
+        Verb::ListTokens => Box::pin(token::list(session)).await,
         Verb::RemoveGroup => Box::pin(edit_group(session, false)).await,
         Verb::RemovePolicy => Box::pin(edit_policy(session, false)).await,
     }
 }
 
-fn role_mut<'a>(project: &'a mut AppProject, name: &str) -> Result<&'a mut ProjectRole, Failure> {
+pub(super) fn role_mut<'a>(project: &'a mut AppProject, name: &str) -> Result<&'a mut ProjectRole, Failure> {
     let missing = missing(project, name);
     project.spec.roles.iter_mut().find(|role| role.name == name).ok_or(missing)
 }
 
-fn role_of<'a>(project: &'a AppProject, name: &str) -> Result<&'a ProjectRole, Failure> {
+pub(super) fn role_of<'a>(project: &'a AppProject, name: &str) -> Result<&'a ProjectRole, Failure> {
     project.spec.roles.iter().find(|role| role.name == name).ok_or_else(|| missing(project, name))
 }
 
@@ -271,96 +268,6 @@ async fn edit_group(session: &Session<'_>, adds: bool) -> Result<Ended, Failure>
     .await
 }
 
-/// Issues a token with the key of the server, as the server would (CLI-712, CLI-140).
-async fn create_token(session: &Session<'_>) -> Result<Ended, Failure> {
-    let flags = session.flags;
-    let expires_in = seconds(flags.text("expires-in"))?;
-    let random = match flags.text("id") {
-        "" => {
-            token::random_id().ok_or_else(|| Failure::generic("the system gives no randomness for an id"))?
-        }
-        id => id.to_owned(),
-    };
-    let (project, role) = (session.operand(0), session.operand(1));
-    let issue = token::Issue { role, id: &random, expires_in, now: session.terminal.now() };
-    let work = Work::begin(session).await?;
-    let key = signing_key(&work).await?;
-    work.edit_project(project, |stored| {
-        *stored = token::plan_token(stored, &issue).map_err(tiphys_service::Error::from)?;
-        Ok(true)
-    })
-    .await?;
-    let made = token::signed(project, &issue, &key);
-    if flags.is_on("token-only") {
-        session.terminal.line(made.expose());
-        return Ok(OK);
-    }
-    let zone = &session.terminal.zone;
-    let noted = token::entry(&issue);
-    let expires = if noted.exp > 0 { rfc_3339(noted.exp, zone) } else { "Never".to_owned() };
-    session.terminal.print(&format!(
-        "Create token succeeded for proj:{project}:{role}.\n  ID: {}\n  Issued At: {}\n  Expires At: {expires}\n  \
-         Token: {}\n",
-        noted.id,
-        rfc_3339(noted.iat, zone),
-        made.expose()
-    ));
-    Ok(OK)
-}
-
-/// What the server signs its tokens with.
-async fn signing_key(work: &Work) -> Result<Secret<String>, Failure> {
-    let target = Target::new(Gvk::new("", "v1", "Secret"), &work.core.namespace, names::SECRET);
-    let stored = work.core.get(&target).await?;
-    let key =
-        stored.and_then(|object| tiphys_installation::objects::decoded(&object).remove("server.secretkey"));
-    match key {
-        Some(key) if !key.is_empty() => Ok(Secret::new(key)),
-        _ => Err(Failure::status("FailedPrecondition", "server.secretkey is missing").hint(format!(
-            "tokens are signed with this key of the Secret {}; the API server makes it at its first start",
-            names::SECRET
-        ))),
-    }
-}
-
-/// A number and a unit: seconds, minutes, hours, days or weeks (CLI-712).
-pub(crate) fn seconds(text: &str) -> Result<i64, Failure> {
-    let units = [('s', 1), ('m', 60), ('h', 3600), ('d', 86_400), ('w', 604_800)];
-    let read = units.iter().find_map(|(unit, size)| {
-        let number: i64 = text.strip_suffix(*unit)?.parse().ok()?;
-        number.checked_mul(*size).filter(|seconds| *seconds >= 0)
-    });
-    read.ok_or_else(|| {
-        Failure::generic(format!("cannot parse {text:?} as a duration: use 30s, 5m, 2h, 7d or 1w"))
-    })
-}
-
-/// Removing an unknown token succeeds (REP-165).
-async fn delete_token(session: &Session<'_>) -> Result<Ended, Failure> {
-    let (name, text) = (session.operand(1), session.operand(2));
-    let issued_at: i64 = text.parse().map_err(|_not_a_number| {
-        Failure::generic(format!("strconv.ParseInt: parsing \"{text}\": invalid syntax"))
-    })?;
-    let question = format!("Are you sure you want to delete '{}' project token? [y/n] ", session.operand(0));
-    if !session.confirms(&question).await {
-        return Ok(OK);
-    }
-    edited(session, ("", ""), |project| {
-        let stays = |token: &JwtToken| token.iat != issued_at;
-        let role = role_mut(project, name)?;
-        let before = role.jwt_tokens.len();
-        role.jwt_tokens.retain(stays);
-        let mut is_changed = role.jwt_tokens.len() != before;
-        if let Some(tokens) = project.status.jwt_tokens_by_role.get_mut(name) {
-            let before = tokens.items.len();
-            tokens.items.retain(stays);
-            is_changed |= tokens.items.len() != before;
-        }
-        Ok(is_changed)
-    })
-    .await
-}
-
 async fn get(session: &Session<'_>) -> Result<Ended, Failure> {
     let work = Work::begin(session).await?;
     let project = work.project(session.operand(0)).await?;
@@ -421,27 +328,6 @@ async fn list(session: &Session<'_>) -> Result<Ended, Failure> {
     Ok(OK)
 }
 
-async fn list_tokens(session: &Session<'_>) -> Result<Ended, Failure> {
-    let work = Work::begin(session).await?;
-    let project = work.project(session.operand(0)).await?;
-    let role = role_of(&project, session.operand(1))?;
-    if role.jwt_tokens.is_empty() {
-        session.terminal.line(&format!("No tokens for {}.{}", project.name(), role.name));
-        return Ok(OK);
-    }
-    let time = |seconds: i64| match seconds {
-        _ if session.flags.is_on("unixtime") => seconds.to_string(),
-        0 => "Never".to_owned(),
-        _ => rfc_3339(seconds, &session.terminal.zone),
-    };
-    let mut table = Table::new(&["ID", "ISSUED AT", "EXPIRES AT"]);
-    for token in &role.jwt_tokens {
-        table.row(vec![token.id.clone(), time(token.iat), time(token.exp)]);
-    }
-    session.terminal.print(&table.print());
-    Ok(OK)
-}
-
 /// A time with its distance from now, in words (CLI-711).
 fn ago(seconds: i64, now: Timestamp, zone: &TimeZone) -> String {
     format!("{} ({})", rfc_3339(seconds, zone), distance(seconds.saturating_sub(now.as_second())))
@@ -487,16 +373,6 @@ mod tests {
              JWT Tokens:\nID          ISSUED-AT                          EXPIRES-AT\n\
              1785319200  2026-07-29T10:00:00Z (3 days ago)  2026-07-30T10:00:00Z (2 days ago)\n"
         );
-    }
-
-    #[test]
-    fn cli_712_durations_have_one_unit() {
-        for (text, expected) in [("0s", 0), ("5m", 300), ("2h", 7200), ("7d", 604_800), ("1w", 604_800)] {
-            assert_eq!(seconds(text).unwrap(), expected, "{text}");
-        }
-        for text in ["", "5", "-1s", "1h30m", "s", "9223372036854775807w"] {
-            assert_eq!(seconds(text).unwrap_err().code, 20, "{text}");
-        }
     }
 
     #[test]

@@ -64,23 +64,34 @@ fn orphans(project: &AppProject) -> String {
     }
 }
 
-/// The summary of `proj get`, with what Secrets add to the project.
-pub(super) fn summary(project: &AppProject, world: &tiphys_installation::Installation) -> String {
+/// What belongs to a project and stands elsewhere: URLs of repositories and servers of clusters.
+pub(super) struct Scoped {
+    pub(super) repositories: Vec<String>,
+    pub(super) clusters: Vec<String>,
+}
+
+impl Scoped {
+    /// What Secrets say.
+    pub(super) fn of(name: &str, world: &tiphys_installation::Installation) -> Self {
+        let repositories = world.repositories.iter().filter(|found| found.project == name);
+        let clusters = world.clusters.all().iter().filter(|found| found.project == name);
+        Self {
+            repositories: repositories.map(|found| mask_password(&found.url)).collect(),
+            clusters: clusters.map(|found| found.server.clone()).collect(),
+        }
+    }
+}
+
+/// The summary of `proj get`, with what stands elsewhere (CLI-702).
+pub(super) fn summary(project: &AppProject, scoped: Scoped) -> String {
     let spec = &project.spec;
-    let name = project.name();
-    let mut repositories: Vec<String> = world
-        .repositories
-        .iter()
-        .filter(|found| found.project == name)
-        .map(|found| mask_password(&found.url))
-        .collect();
+    let Scoped { mut repositories, clusters } = scoped;
     repositories.sort();
-    let clusters = world.clusters.all().iter().filter(|found| found.project == name);
     let kinds = |group: &str, kind: &str| format!("{group}/{kind}");
     let keys: Vec<String> = spec.signature_keys.iter().map(|key| key.key_id.clone()).collect();
     let keys = if keys.is_empty() { vec![] } else { vec![keys.join(", ")] };
     let rows: [(&str, Vec<String>); 11] = [
-        ("Name:", vec![name.to_owned()]),
+        ("Name:", vec![project.name().to_owned()]),
         ("Description:", vec![spec.description.clone()]),
         (
             "Destinations:",
@@ -93,7 +104,7 @@ pub(super) fn summary(project: &AppProject, world: &tiphys_installation::Install
             "Allowed Cluster Resources:",
             spec.cluster_resource_whitelist.iter().map(|it| kinds(&it.group, &it.kind)).collect(),
         ),
-        ("Scoped Clusters:", clusters.map(|found| found.server.clone()).collect()),
+        ("Scoped Clusters:", clusters),
         (
             "Denied Namespaced Resources:",
             spec.namespace_resource_blacklist.iter().map(|it| kinds(&it.group, &it.kind)).collect(),

@@ -3,7 +3,7 @@
 use serde_json::json;
 use tiphys_api::project::{AppProjectSpec, SyncWindow};
 
-use super::Work;
+use super::work::Work;
 use crate::command::Command;
 use crate::failure::Failure;
 use crate::flags::{Flag, Kind, Parsed, flag};

@@ -5,6 +5,7 @@ use std::time::Duration;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use reqwest::{Certificate, Identity, Url};
+use tiphys_api::names::COMPATIBLE_VERSION;
 use tiphys_api::secret::Secret;
 
 use crate::config_file::{Found, ServerEntry};
@@ -122,7 +123,8 @@ impl Access {
             .connect_timeout(connect_timeout)
             // Whoever redirects a request would get the token.
             .redirect(reqwest::redirect::Policy::none())
-            .user_agent(concat!("argocd-client/", env!("CARGO_PKG_VERSION")));
+            // Servers turn away clients that are too old, by the version that the answers are those of (API-24).
+            .user_agent(format!("argocd-client/{}", COMPATIBLE_VERSION.trim_start_matches('v')));
         let entry = &self.entry;
         if entry.insecure {
             client = client.tls_danger_accept_invalid_certs(true);

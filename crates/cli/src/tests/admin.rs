@@ -153,7 +153,8 @@ fn cli_911_empty_policies_and_operands_are_fatal() {
 fn cli_3_admin_groups_print_their_help() {
     for (args, code, has) in [
         (&["admin"][..], 0, "settings Check settings"),
-        (&["admin", "settings"], 0, "rbac     Check who may do what"),
+        (&["admin", "settings"], 0, "rbac               Check who may do what"),
+        (&["admin", "settings", "resource-overrides"], 0, "list-actions            List its actions"),
         (&["admin", "settings", "rbac"], 0, "validate"),
         (&["admin", "settings", "--help"], 0, "rbac"),
         (&["admin", "nonsense"], 1, "settings"),
@@ -244,4 +245,58 @@ fn cli_912_what_is_not_there_is_refused() {
     assert!(code == 2 && written.stderr.contains("there is no Secret argocd-secret"), "{written:?}");
     let (written, code) = validate("data: {a: 1}\n", "", &[]);
     assert!(code == 20 && written.stderr.contains("data.a of the ConfigMap is no text"), "{written:?}");
+}
+
+/// Runs `admin settings resource-overrides` on an object.
+fn overrides(settings: &str, object: &str, args: &[&str]) -> (Written, u8) {
+    let folder = tempfile::tempdir().unwrap();
+    let file = |name: &str, text: &str| {
+        let path = folder.path().join(name);
+        std::fs::write(&path, text).unwrap();
+        path.to_str().unwrap().to_owned()
+    };
+    let (settings, object) = (file("cm.yaml", settings), file("object.yaml", object));
+    let mut all = vec!["admin", "settings", "resource-overrides"];
+    all.extend(args.iter().map(|arg| if *arg == "FILE" { &object } else { *arg }));
+    all.extend(["--argocd-cm-path", &settings]);
+    let path = std::env::var_os("PATH").unwrap().into_string().unwrap();
+    execute("argocd", &[("PATH", &path), ("KUBECTL_EXTERNAL_DIFF", "diff -u0")], &all)
+}
+
+#[test]
+fn cli_913_what_customisations_make_of_an_object() {
+    let map = "kind: ConfigMap\nmetadata: {name: argocd-cm}\ndata:\n  \
+               resource.customizations.health.acme.test_Thing: 'return {status = \"Healthy\", message = obj.spec.word}'\n  \
+               resource.customizations.ignoreDifferences.acme.test_Thing: 'jsonPointers: [/spec/word]'\n  \
+               resource.customizations.ignoreResourceUpdates.acme.test_Thing: 'jsonPointers: [/spec/beat]'\n";
+    let thing = "apiVersion: acme.test/v1\nkind: Thing\nmetadata: {name: t}\nspec: {word: hello, beat: 1}\n";
+    let said = |object: &str, args: &[&str]| {
+        let (written, code) = overrides(map, object, args);
+        assert_eq!((code, written.stderr.as_str()), (0, ""), "{args:?}: {written:?}");
+        written.stdout
+    };
+    assert_eq!(said(thing, &["health", "FILE"]), "STATUS: Healthy\nMESSAGE: hello\n");
+    let pod = "apiVersion: v1\nkind: Pod\nmetadata: {name: p}\n";
+    assert_eq!(said(pod, &["health", "FILE"]), "Health script is not configured for '/Pod'\n");
+    let ignored = said(thing, &["ignore-differences", "FILE"]);
+    assert!(ignored.contains("-  word: hello\n") && !ignored.contains("-  beat"), "{ignored}");
+    let ignored = said(thing, &["ignore-resource-updates", "FILE"]);
+    assert!(ignored.contains("-  beat: 1\n"), "{ignored}");
+    let none = said(pod, &["ignore-differences", "FILE"]);
+    assert!(none.starts_with("No fields are ignored by ignoreDifferences settings: \n"), "{none}");
+
+    let deployment = "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: d, namespace: n}\nspec: {replicas: 1, template: {}}\n";
+    for list in ["list-actions", "action"] {
+        let actions = said(deployment, &[list, "FILE"]);
+        assert!(actions.starts_with("NAME ") && actions.contains("\nrestart  false\n"), "{actions}");
+    }
+    let scaled = said(deployment, &["run-action", "FILE", "scale", "--param", "replicas=3"]);
+    assert!(scaled.contains("-  replicas: 1\n+  replicas: 3\n"), "{scaled}");
+    let job = "apiVersion: batch/v1\nkind: CronJob\nmetadata: {name: c, namespace: n, uid: u}\nspec: {jobTemplate: {spec: {template: {}}}}\n";
+    let made = said(job, &["run-action", "FILE", "create-job"]);
+    assert!(made.starts_with("Following resource was created:\n") && made.contains("kind: Job\n"), "{made}");
+    let (written, code) = overrides(map, deployment, &["run-action", "FILE", "fly"]);
+    assert!(code == 20 && written.stderr.contains("fly"), "{written:?}");
+    let (written, code) = overrides(map, "a: b\n---\nc: d\n", &["health", "FILE"]);
+    assert!(code == 2 && written.stderr.contains("2 objects, where one is expected"), "{written:?}");
 }

@@ -26,8 +26,8 @@ fn cli_835_keys_from_creation_to_removal() {
     assert_eq!(
         bed.succeeds(&["gpg", "list"]),
         format!(
-            "KEYID             TYPE     IDENTITY\n{rsa}  rsa2048  Rita <rita@acme.test>\n\
-             {edda}  ed25519  Edda <edda@acme.test>\n"
+            "KEYID             TYPE     IDENTITY\n{rsa}  RSA2048  Rita <rita@acme.test>\n\
+             {edda}  ED25519  Edda <edda@acme.test>\n"
         )
     );
     let shown: Value = serde_json::from_str(&bed.succeeds(&["gpg", "list", "-o", "json"])).unwrap();

@@ -140,6 +140,32 @@ fn cli_205_a_browser_of_another_login_is_refused() {
 }
 
 #[test]
+fn cli_207_a_code_signs_a_person_in_who_has_a_browser_elsewhere() {
+    let place = Place::new();
+    let login = [&place.login()[..], &["--device"]].concat();
+    let (written, code) = place.run(&login);
+    assert_eq!(code, 20);
+    assert!(written.stderr.contains("the provider offers no logins by a code"), "{written:?}");
+    let issuer = &place.double.issuer;
+    place.double.state.lock().metadata = json!({"device_authorization_endpoint": format!("{issuer}/device")});
+    // The first provider is remembered by nobody: each login asks anew.
+    let (written, code) = place.run(&login);
+    assert_eq!((code, written.stderr.as_str()), (0, ""), "{written:?}");
+    assert_eq!(
+        written.stdout,
+        format!(
+            "To authenticate, open {issuer}/enter in a browser and enter the code AB-CD\nAuthentication successful\n\
+             'kim@acme.test' logged in successfully\nContext 'cd' updated\n"
+        )
+    );
+    place.double.state.lock().undecided = vec!["access_denied"];
+    let (written, code) = place.run(&["relogin", "--device"]);
+    assert!(code == 20 && written.stderr.contains("access_denied"), "{written:?}");
+    let (written, code) = place.run(&["login", &place.server, "--plaintext", "--device"]);
+    assert!(code == 1 && written.stderr.contains("--device is a way of --sso"), "{written:?}");
+}
+
+#[test]
 fn cli_206_a_server_without_single_sign_on() {
     let place = Place::new();
     let server = serve(|_| (200, "", "{}".to_owned()));

@@ -13,10 +13,14 @@ pub(super) fn serve(answer: impl Fn(&str) -> Reply + Send + 'static) -> String {
     std::thread::spawn(move || {
         for stream in listener.incoming() {
             let mut stream = stream.unwrap();
-            let mut request = [0; 4096];
-            let length = stream.read(&mut request).unwrap();
-            assert!(length > 0);
-            let (status, headers, body) = answer(&String::from_utf8_lossy(&request[..length]));
+            let mut request = Vec::new();
+            while !is_whole(&request) {
+                let mut piece = [0; 4096];
+                let length = stream.read(&mut piece).unwrap();
+                assert!(length > 0);
+                request.extend_from_slice(&piece[..length]);
+            }
+            let (status, headers, body) = answer(&String::from_utf8_lossy(&request));
             let length = body.len();
             let head =
                 format!("HTTP/1.1 {status} X\r\ncontent-length: {length}\r\nconnection: close\r\n{headers}");
@@ -25,6 +29,14 @@ pub(super) fn serve(answer: impl Fn(&str) -> Reply + Send + 'static) -> String {
         }
     });
     address
+}
+
+/// Whether a request has come with the body that it announces.
+fn is_whole(request: &[u8]) -> bool {
+    let Some(end) = request.windows(4).position(|bytes| bytes == b"\r\n\r\n") else { return false };
+    let head = String::from_utf8_lossy(&request[..end]).to_ascii_lowercase();
+    let announced = head.lines().find_map(|line| line.strip_prefix("content-length: "));
+    request.len() >= end + 4 + announced.map_or(0, |length| length.parse().unwrap())
 }
 
 /// Answers every request with one status and body, and says where.

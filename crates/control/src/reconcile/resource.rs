@@ -269,9 +269,7 @@ pub(crate) async fn health(controller: &Context, key: &AppKey) -> Vec<(ResourceK
             let status = HealthCode::Missing.into();
             return (!is_hook).then(|| HealthStatus { status, message, ..HealthStatus::default() });
         }
-        let health = memory.verdicts.get(key)?.health.as_ref().ok()?.as_ref()?;
-        let (status, message) = (health.status.into(), health.message.clone());
-        Some(HealthStatus { status, message, ..HealthStatus::default() })
+        memory.verdicts.get(key)?.shown_health()
     };
     let keys = cx.app.status.resources.iter().map(|resource| (key_of(resource), resource.hook));
     keys.filter_map(|(key, is_hook)| of(&key, is_hook).map(|health| (key, health))).collect()

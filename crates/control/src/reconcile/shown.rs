@@ -28,7 +28,7 @@ use super::load::{self, AppContext, Others};
 use super::resolve::{self, Resolved, Unresolved};
 use crate::app_key::AppKey;
 use crate::context::Context;
-use crate::memory::{AppMemory, Targets};
+use crate::memory::{AppMemory, Targets, Verdict};
 use crate::queue::Priority;
 use crate::scripts::Programs;
 
@@ -288,8 +288,7 @@ pub(crate) async fn resource_tree(controller: &Context, key: &AppKey) -> Result<
     let cx = begin(controller, key)?;
     let resolved = resolved(&cx).await?;
     let compared = compared(&cx, &resolved).await?;
-    let statuses: HashMap<ResourceKey, &ResourceStatus> =
-        compared.resources.iter().map(|status| (key_of(status), status)).collect();
+    let statuses = with_health(&cx, &compared);
     let pairs = &compared.comparison.resources;
     let roots: Vec<ResourceKey> =
         pairs.iter().filter_map(|pair| pair.live.as_ref()).map(|live| live.key()).collect();
@@ -300,13 +299,13 @@ pub(crate) async fn resource_tree(controller: &Context, key: &AppKey) -> Result<
     let mut nodes: Vec<Value> = Vec::with_capacity(found.len());
     for node in &found {
         let text = node.object.as_deref().map(value_of).transpose()?;
-        nodes.push(shown_node(node, text.as_ref(), statuses.get(&node.key).copied(), &labels));
+        nodes.push(shown_node(node, text.as_ref(), statuses.get(&node.key), &labels));
     }
     // What the index does not watch was read by the comparison, and what is missing is a node, too.
     for pair in pairs.iter().filter(|pair| !known.contains(&pair.key)) {
         nodes.push(match &pair.live {
             Some(live) => {
-                let status = statuses.get(&pair.key).copied();
+                let status = statuses.get(&pair.key);
                 shown_object(live, &value_of(live)?, status, &labels)
             }
             None => missing_node(&pair.key, &pair.gvk),
@@ -320,6 +319,18 @@ pub(crate) async fn resource_tree(controller: &Context, key: &AppKey) -> Result<
         shown.insert("orphanedNodes".to_owned(), orphaned.into());
     }
     Ok(Value::Object(shown))
+}
+
+/// The states of the roots with the health that this comparison found: a status that is stored may leave it out.
+fn with_health(cx: &AppContext<'_>, compared: &Compared) -> HashMap<ResourceKey, ResourceStatus> {
+    let memory = cx.memory.lock();
+    let with = |status: &ResourceStatus| {
+        let (key, mut status) = (key_of(status), status.clone());
+        let judged = || memory.verdicts.get(&key).and_then(Verdict::shown_health);
+        status.health = status.health.take().or_else(judged);
+        (key, status)
+    };
+    compared.resources.iter().map(with).collect()
 }
 
 pub(super) fn key_of(status: &ResourceStatus) -> ResourceKey {

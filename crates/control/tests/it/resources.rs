@@ -247,6 +247,9 @@ async fn api_118_health_of_resources_is_that_of_the_last_comparison() {
     };
     assert_eq!(health("worker").await.as_deref(), Some("Healthy"), "{}", world.app());
     assert_eq!(health("shop").await, None, "a ConfigMap has none");
+    let tree = world.controller().resource_tree("argocd", "shop").await.unwrap();
+    let root = tree["nodes"].as_array().unwrap().iter().find(|node| node["name"] == "worker").unwrap();
+    assert_eq!(root["health"]["status"], "Healthy", "API-137: also where the status leaves it out: {tree}");
     world.ask(Method::DELETE, "/apis/batch/v1/namespaces/default/jobs/worker", &Value::Null);
     world.pass(Duration::from_secs(5)).await;
     assert_eq!(health("worker").await.as_deref(), Some("Missing"));

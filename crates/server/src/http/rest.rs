@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
+use futures::StreamExt as _;
 use futures::stream::BoxStream;
 use http::{HeaderMap, HeaderValue, Request, Response, StatusCode, header};
 use hyper::body::{Frame, Incoming};
@@ -127,16 +128,23 @@ impl Rest {
         (route, query, mut body): (&rest::Route<'_>, &str, Incoming),
         ending: &mut Ending,
     ) -> Result<(Value, Reply, Option<tiphys_api::secret::Secret<String>>), Status> {
-        if head.description().client_streams {
-            return Err(Status::new(Code::Unimplemented, "streams of requests need gRPC over HTTP/2"));
-        }
+        let is_stream = head.description().client_streams;
         let admitted: Admitted = invoke::admit(api, head).await?;
         ending.known(&admitted);
         let has_body = route.binding.body != schema::Body::None;
         let bytes = if has_body { self.body(&admitted, &mut body).await? } else { Bytes::new() };
-        let message = route.bind(query, &bytes).map_err(|error| Status::invalid(error.to_string()))?;
-        drop(bytes);
         let renewed = admitted.renewed_token.clone();
+        let bind =
+            |bytes: &[u8]| route.bind(query, bytes).map_err(|error| Status::invalid(error.to_string()));
+        if is_stream {
+            let messages = messages(&bytes).map(|bytes| bind(bytes?)).collect::<Result<Vec<_>, _>>()?;
+            drop(bytes);
+            let stream = futures::stream::iter(messages.into_iter().map(Ok)).boxed();
+            let reply = invoke::call(api, admitted, Requests::Stream(stream)).await?;
+            return Ok((Value::Null, reply, renewed));
+        }
+        let message = bind(&bytes)?;
+        drop(bytes);
         let reply = invoke::call(api, admitted, Requests::One(message.clone())).await?;
         Ok((message, reply, renewed))
     }
@@ -187,6 +195,17 @@ impl Rest {
             }
         }
     }
+}
+
+/// The messages of a body that holds several JSON values one after another, each as it stands.
+fn messages(body: &[u8]) -> impl Iterator<Item = Result<&[u8], Status>> {
+    let mut values = serde_json::Deserializer::from_slice(body).into_iter::<serde::de::IgnoredAny>();
+    std::iter::from_fn(move || {
+        let begins = values.byte_offset();
+        let value = values.next()?;
+        let found = value.map(|_skipped| body.get(begins..values.byte_offset()).unwrap_or_default());
+        Some(found.map_err(|error| Status::invalid(format!("request cannot be read: {error}"))))
+    })
 }
 
 /// A stream that failed before its first message (API-P28).

@@ -1,16 +1,13 @@
 //! Clusters (API-166..169).
 
-use std::collections::BTreeMap;
-
 use futures::StreamExt as _;
 use jiff::tz::TimeZone;
 use serde::Deserialize;
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 use tiphys_api::cluster::Cluster;
-use tiphys_api::secret::Secret;
 use tiphys_cluster::PluginPolicy;
 use tiphys_go::time;
-use tiphys_service::cluster::{self, Clusters, Create, Selector, State, Update, ask};
+use tiphys_service::cluster::{self, Clusters, Create, Selector, State, ask};
 use tiphys_service::{Action, Caller};
 
 use super::context::{Context, hidden};
@@ -38,68 +35,16 @@ struct Query {
 #[derive(Default, Deserialize)]
 #[serde(default)]
 struct CreateCall {
-    cluster: Option<Wire>,
+    cluster: Option<cluster::Message>,
     upsert: bool,
 }
 
 #[derive(Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 struct UpdateCall {
-    cluster: Option<Wire>,
+    cluster: Option<cluster::Message>,
     updated_fields: Vec<String>,
     id: Option<Id>,
-}
-
-/// A cluster of a request; what only answers have is not looked at.
-#[derive(Clone, Default, Deserialize)]
-#[serde(default, rename_all = "camelCase")]
-struct Wire {
-    server: String,
-    name: String,
-    config: Map<String, Value>,
-    namespaces: Vec<String>,
-    shard: Option<i64>,
-    cluster_resources: bool,
-    project: String,
-    labels: BTreeMap<String, String>,
-    annotations: BTreeMap<String, String>,
-}
-
-impl Wire {
-    fn config(&self) -> Secret<String> {
-        Secret::new(Value::Object(self.config.clone()).to_string())
-    }
-
-    fn cluster(&self) -> Cluster {
-        let name = if self.name.is_empty() { &self.server } else { &self.name };
-        Cluster {
-            name: name.clone(),
-            server: self.server.trim_end_matches('/').to_owned(),
-            namespaces: self.namespaces.clone(),
-            cluster_resources: self.cluster_resources,
-            project: self.project.clone(),
-            shard: self.shard,
-            labels: self.labels.clone(),
-            annotations: self.annotations.clone(),
-            config: self.config(),
-            ..Cluster::default()
-        }
-    }
-
-    /// The change of the fields that are named; of all where none is (API-167).
-    fn update(&self, fields: &[String]) -> Update {
-        let has = |field: &str| fields.is_empty() || fields.iter().any(|named| named == field);
-        Update {
-            name: has("name").then(|| self.name.clone()),
-            namespaces: has("namespaces").then(|| self.namespaces.clone()),
-            cluster_resources: has("clusterResources").then_some(self.cluster_resources),
-            shard: has("shard").then_some(self.shard),
-            project: has("project").then(|| self.project.clone()),
-            labels: has("labels").then(|| self.labels.clone()),
-            annotations: has("annotations").then(|| self.annotations.clone()),
-            config: has("config").then(|| self.config()),
-        }
-    }
 }
 
 /// Which cluster a call means (API-166).

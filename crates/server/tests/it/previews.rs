@@ -122,6 +122,25 @@ async fn api_147_files_are_what_their_checksum_says_or_nothing_is_rendered() {
         let made = grpc(&home, client, FILES, &whole).await;
         assert_eq!(made.messages, [json!({"manifests": ["{\"bytes\":3,\"kind\":\"Pod\"}"]})], "{made:?}");
     }
+    // Over REST the messages stand one after another.
+    let rest = async |body: String| {
+        let request = http::Request::builder().method("POST").uri(format!("{APPS}/manifestsWithFiles"));
+        let request =
+            request.header("content-type", "application/json").header("authorization", kim.bearer());
+        let (status, _, text) =
+            crate::support::read(home.server.http1(request.body(body.into()).unwrap()).await).await;
+        (status, text)
+    };
+    let lines = |messages: &[Value]| {
+        messages.iter().flat_map(|one| [one.to_string(), "\n".to_owned()]).collect::<String>()
+    };
+    let made = rest(lines(&whole)).await;
+    assert_eq!(made, (200, r#"{"manifests":["{\"bytes\":3,\"kind\":\"Pod\"}"]}"#.to_owned()));
+    assert_eq!(rest(lines(&whole[..2]).replace('\n', "")).await.0, 400, "a chunk is missing");
+    for (body, text) in [("{", "request cannot be read"), ("", "first message"), ("1", "read")] {
+        let (status, said) = rest(body.to_owned()).await;
+        assert!(status == 400 && said.contains(text), "{body}: {said}");
+    }
     for (messages, text) in [
         (vec![], "the first message has to be a query"),
         (vec![chunk("YWI=")], "the first message has to be a query"),

@@ -127,3 +127,12 @@ fn rep_83_lists_show_subjects_and_fingerprints() {
     let (change, removed) = plan_delete_tls(("argocd", Some(&tls)), &filter("a.test", "tls", ""));
     assert_eq!((written(&change), removed.len()), (json!({"a.test": null}), 2));
 }
+
+#[test]
+fn rep_83_an_answer_is_read_as_it_was_written() {
+    for kind in [CertificateType::Ssh, CertificateType::Https] {
+        let item = Item { host: "h".into(), kind, sub_type: "rsa".into(), info: "CN=h".into() };
+        assert_eq!(Item::read(&item.to_value()).unwrap(), item);
+    }
+    assert!(Item::read(&json!({"certType": "x"})).is_err());
+}

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde_json::{Map, Value, json};
 use tiphys_api::application::Metadata;
 use tiphys_api::repo_url::mask_password;
-use tiphys_api::repository::Repository;
+use tiphys_api::repository::{Field, Repository};
 
 use crate::connection::State;
 
@@ -17,6 +17,26 @@ pub fn read(members: &Map<String, Value>) -> Repository {
         data.insert("url".to_owned(), url);
     }
     Repository::from_secret(&Metadata::default(), &data)
+}
+
+/// The members of a request about a repository: the counterpart of [`read`], with everything that opens a door.
+pub fn sent(repository: &Repository) -> Value {
+    let mut members = set_members(&repository.fields());
+    if let Some(url) = members.remove("url") {
+        members.insert("repo".to_owned(), url);
+    }
+    Value::Object(members)
+}
+
+/// Fields that are not zero, as messages spell them (API-P7).
+pub(crate) fn set_members(fields: &[Field]) -> Map<String, Value> {
+    let set = fields.iter().filter(|field| !field.is_zero);
+    set.map(|field| (spelled(field).to_owned(), field.exposed())).collect()
+}
+
+/// Secrets have two spellings of some keys, messages one.
+fn spelled(field: &Field) -> &'static str {
+    field.alias.filter(|alias| alias.ends_with("Id")).unwrap_or(field.key)
 }
 
 /// The members of a request that are set, as a Secret has them.
@@ -78,5 +98,33 @@ fn masked_proxy(proxy: &str) -> String {
     match proxy.split_once("://").and_then(|(scheme, rest)| Some((scheme, rest.rsplit_once('@')?.1))) {
         Some((scheme, host)) => format!("{scheme}://***@{host}"),
         None => proxy.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tiphys_api::repository::Credentials;
+
+    use super::*;
+
+    #[test]
+    fn api_p7_what_is_sent_is_read_as_it_was() {
+        let credentials = Credentials {
+            username: "u".to_owned(),
+            password: "p".into(),
+            github_app_id: 7,
+            azure_client_id: "c".to_owned(),
+            enable_oci: true,
+            ..Credentials::default()
+        };
+        let repository =
+            Repository { depth: 3, enable_lfs: true, credentials, ..Repository::bare("https://h/r") };
+        let value = sent(&repository);
+        assert_eq!(
+            value,
+            json!({"repo": "https://h/r", "depth": 3, "enableLfs": true, "username": "u", "password": "p",
+                "githubAppID": 7, "azureServicePrincipalClientId": "c", "enableOCI": true})
+        );
+        assert_eq!(read(value.as_object().unwrap()), repository);
     }
 }

@@ -18,7 +18,8 @@ use crate::api::{APPS, Api};
 static ROOM: Semaphore = Semaphore::const_new(2);
 /// Longest time anything may take on a busy machine.
 pub(crate) const PATIENCE: Duration = Duration::from_mins(5);
-const POLL: Duration = Duration::from_millis(30);
+/// Time between two looks.
+pub(crate) const POLL: Duration = Duration::from_millis(30);
 /// Lines of the text that says that a demo is ready.
 const READY_LINES: usize = 6;
 

@@ -1,56 +1,10 @@
 //! The command line by way of the API server: log in, work, log out (CLI-103..124, CLI-200..215).
 
-use std::process::Stdio;
-
 use rustix::process::Signal;
 use serde_json::Value;
-use tokio::process::Command;
-use tokio::time::timeout;
 
-use crate::process::{Demo, PATIENCE, Place};
-
-/// A person with a configuration file of their own.
-struct Person<'a> {
-    place: &'a Place,
-}
-
-/// What a command said.
-#[derive(Debug)]
-struct Said {
-    code: Option<i32>,
-    stdout: String,
-    stderr: String,
-}
-
-impl Person<'_> {
-    async fn says(&self, arguments: &[&str]) -> Said {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_tiphys"));
-        command.args(arguments).env("ARGOCD_BINARY_NAME", "argocd").env("HOME", "/nonexistent");
-        command.env("ARGOCD_CONFIG_DIR", self.place.path().join("person")).env_remove("KUBECONFIG");
-        let output = command.stdin(Stdio::null()).kill_on_drop(true).output();
-        let output = timeout(PATIENCE, output).await.expect("it ends").unwrap();
-        Said {
-            code: output.status.code(),
-            stdout: String::from_utf8(output.stdout).unwrap(),
-            stderr: String::from_utf8(output.stderr).unwrap(),
-        }
-    }
-
-    /// Does something that succeeds; what it printed.
-    async fn does(&self, arguments: &[&str]) -> String {
-        let said = self.says(arguments).await;
-        assert_eq!(said.code, Some(0), "{arguments:?}: {said:?}");
-        said.stdout
-    }
-
-    /// Does something that is refused; the text of the record.
-    async fn refused(&self, code: i32, arguments: &[&str]) -> String {
-        let said = self.says(arguments).await;
-        assert_eq!(said.code, Some(code), "{arguments:?}: {said:?}");
-        let record: Value = serde_json::from_str(&said.stderr).unwrap();
-        record["msg"].as_str().unwrap().to_owned()
-    }
-}
+use crate::person::Person;
+use crate::process::{Demo, Place};
 
 #[tokio::test]
 async fn cli_200_a_person_logs_in_and_works_by_way_of_the_server() {
@@ -59,7 +13,7 @@ async fn cli_200_a_person_logs_in_and_works_by_way_of_the_server() {
     demo.until_app("guestbook", "Synced", "Healthy").await;
     let server = format!("127.0.0.1:{}", demo.port());
     let password = demo.ready[4].rsplit(' ').next().unwrap().to_owned();
-    let person = Person { place: &place };
+    let person = Person::new(&place, "person");
     let git = demo.git();
 
     assert_eq!(person.refused(1, &["app", "list"]).await, "Argo CD server address unspecified");
