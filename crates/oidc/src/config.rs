@@ -186,7 +186,7 @@ impl OidcConfig {
         let refresh_threshold = threshold(&given.refresh_token_threshold, &mut found);
         let (user_info, overage) = (given.user_info(&mut found), given.overage(&mut found));
         warnings.extend(found.into_iter().map(|text| format!("oidc.config: {text}")));
-        Ok(OidcConfig { user_info, overage, ..given.into_config(refresh_threshold) })
+        Ok(Self { user_info, overage, ..given.into_config(refresh_threshold) })
     }
 
     /// Who the command line is to the provider (API-71).

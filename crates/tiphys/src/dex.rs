@@ -23,7 +23,7 @@ use tokio::signal::unix::{SignalKind, signal};
 
 /// The name.
 pub(crate) const NAME: &str = "argocd-dex";
-/// The ConfigMap with `dex.config`.
+/// The `ConfigMap` with `dex.config`.
 const MAP: &str = "argocd-cm";
 /// Where the certificate and key of Dex are in a pod.
 const TLS: (&str, &str) = ("/tls/tls.crt", "/tls/tls.key");
@@ -232,7 +232,7 @@ async fn keep_running(common: &Common, program: &Path) -> anyhow::Result<String>
         loop {
             let Some(text) = made.clone() else {
                 tracing::info!("dex is not configured");
-                made = changed(&source, &made).await;
+                made = changed(&source, made.as_deref()).await;
                 continue;
             };
             write(&path, &text)?;
@@ -246,7 +246,7 @@ async fn keep_running(common: &Common, program: &Path) -> anyhow::Result<String>
                     Err(error) => anyhow::bail!("{} cannot be run: {error}", program.display()),
                 },
                 // Dropping the run ends it.
-                next = changed(&source, &made) => {
+                next = changed(&source, made.as_deref()) => {
                     tracing::info!("dex is started again, as its configuration changed");
                     made = next;
                 }
@@ -275,11 +275,11 @@ fn invocation(program: &Path, configuration: &Path) -> Invocation {
 }
 
 /// The next configuration that is another one.
-async fn changed(source: &Source, than: &Option<String>) -> Option<String> {
+async fn changed(source: &Source, than: Option<&str>) -> Option<String> {
     loop {
         tokio::time::sleep(INTERVAL).await;
-        let found = look(source, than.clone()).await;
-        if found != *than {
+        let found = look(source, than.map(str::to_owned)).await;
+        if found.as_deref() != than {
             return found;
         }
     }

@@ -139,7 +139,7 @@ mod tests {
     #[tokio::test]
     async fn api_68_what_was_told_counts_for_a_while_and_never_longer_than_the_token_or_the_login() {
         let people = People::default();
-        let source = GroupsSource { url: String::new(), kept: std::time::Duration::from_secs(300) };
+        let source = GroupsSource { url: String::new(), kept: std::time::Duration::from_mins(5) };
         let kim = claims(&json!({}));
         let ask = async |second: i64, claims: &Map<String, Value>| {
             let told =

@@ -1,4 +1,4 @@
-//! Terminals in a browser, over real WebSockets (API-190..194).
+//! Terminals in a browser, over real `WebSockets` (API-190..194).
 
 use std::sync::Arc;
 
@@ -78,12 +78,11 @@ async fn shown(socket: &mut Socket, until: &str) -> String {
         match socket.next().await {
             Some(Ok(Message::Text(text))) => {
                 let frame: Value = serde_json::from_str(&text).unwrap();
-                match frame.get("Code") {
-                    Some(code) => all.push_str(&format!("<{code}>")),
-                    None => {
-                        assert_eq!(frame["operation"], "stdout");
-                        all.push_str(frame["data"].as_str().unwrap());
-                    }
+                if let Some(code) = frame.get("Code") {
+                    all.extend(["<", &code.to_string(), ">"]);
+                } else {
+                    assert_eq!(frame["operation"], "stdout");
+                    all.push_str(frame["data"].as_str().unwrap());
                 }
             }
             Some(Ok(Message::Close(_)) | Err(_)) | None => break,
