@@ -200,6 +200,19 @@ struct Kubernetes {
     writer: Writer,
 }
 
+impl Place<'_> {
+    /// The way to the cluster.
+    pub(crate) async fn connection(&self) -> Result<Connection, Failure> {
+        let context = (!self.context.is_empty()).then_some(self.context);
+        let path = (!self.kubeconfig.is_empty()).then(|| Path::new(self.kubeconfig));
+        let limits = ClientLimits::of(self.environment);
+        Connection::from_kubeconfig(path, context, limits).await.map_err(|error| {
+            Failure::fatal(tiphys_cluster::error_chain(&error))
+                .hint("set KUBECONFIG, or name a context with `--kube-context`")
+        })
+    }
+}
+
 /// What requests go to.
 enum Way {
     Kubernetes(Box<Kubernetes>),
@@ -225,13 +238,7 @@ impl Core {
 
     /// Connects with the kubeconfig.
     pub(crate) async fn connect(place: &Place<'_>) -> Result<Self, Failure> {
-        let context = (!place.context.is_empty()).then_some(place.context);
-        let path = (!place.kubeconfig.is_empty()).then(|| Path::new(place.kubeconfig));
-        let limits = ClientLimits::of(place.environment);
-        let connection = Connection::from_kubeconfig(path, context, limits).await.map_err(|error| {
-            Failure::fatal(tiphys_cluster::error_chain(&error))
-                .hint("set KUBECONFIG, or name a context with `--kube-context`")
-        })?;
+        let connection = place.connection().await?;
         let connection = match ClientRate::of(place.environment) {
             Some(rate) => connection.paced(rate),
             None => connection,

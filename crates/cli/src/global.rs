@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use crate::config_file::{self, Found};
 use crate::failure::{Failure, Style};
 use crate::flags::{Flag, Kind, Parsed, flag, split_csv};
+use crate::forward;
 use crate::server::Access;
 use crate::terminal::Terminal;
 
@@ -168,18 +169,13 @@ pub(crate) fn route(parsed: &Parsed, terminal: &Terminal) -> Result<Route, Failu
         .map(|config| config.find(parsed.text("argocd-context")))
         .transpose()?
         .flatten();
-    let server = parsed.text("server");
+    // What is reached so has a name, and no address.
+    let server = if forward::is_wanted(parsed) { forward::SERVER } else { parsed.text("server") };
     match &configured {
         Some(found) if server.is_empty() && found.server.core => return Ok(Route::Core),
         Some(found) if !server.is_empty() || !found.server.server.is_empty() => {}
         None if !server.is_empty() => {}
         _ => return Ok(Route::Unspecified),
-    }
-    // Nobody is asked through a way that somebody else was meant to be asked through.
-    if parsed.is_on("port-forward") || !parsed.text("port-forward-namespace").is_empty() {
-        return Err(Failure::fatal("--port-forward is not supported yet").hint(
-            "`kubectl port-forward -n argocd svc/argocd-server 8080:443`, then `--server localhost:8080 --insecure`",
-        ));
     }
     let access = Access::of(parsed, server, configured.as_ref())?;
     Ok(Route::Server(Box::new(access), configured.map(Box::new)))

@@ -24,6 +24,7 @@ mod described;
 mod editor;
 mod failure;
 mod flags;
+mod forward;
 mod global;
 mod gpg;
 pub mod live;

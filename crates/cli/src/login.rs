@@ -9,6 +9,7 @@ use crate::command::Command;
 use crate::config_file::{Editor, Found, ServerEntry};
 use crate::failure::Failure;
 use crate::flags::{Flag, Kind, flag};
+use crate::forward;
 use crate::server::{Access, Api, Ask, Trouble, trouble};
 use crate::session::{self, Ended, OK, Session};
 use crate::sso;
@@ -90,11 +91,20 @@ async fn log_in(session: &Session<'_>) -> Result<Ended, Failure> {
         session.terminal.line(&format!("Context '{name}' updated"));
         return Ok(OK);
     }
-    let [server] = flags.operands.as_slice() else { return Ok(Ended::Help) };
+    let server = match flags.operands.as_slice() {
+        // What is reached by way of Kubernetes has a name, and no address (CLI-200).
+        [] if forward::is_wanted(flags) => forward::SERVER,
+        [_] if forward::is_wanted(flags) => {
+            return Err(Failure::fatal("--port-forward finds the server itself: name none"));
+        }
+        [server] => server,
+        _ => return Ok(Ended::Help),
+    };
     if flags.is_on("device") && !flags.is_on("sso") {
         return Err(Failure::fatal("--device is a way of --sso: give both"));
     }
     let mut access = Access::of(flags, server, None)?;
+    session.forward(&mut access).await?;
     if !try_tls(session, &mut access).await? {
         return Ok(Ended::Code(1));
     }
@@ -109,7 +119,7 @@ async fn log_in(session: &Session<'_>) -> Result<Ended, Failure> {
     };
     let root = &access.entry.grpc_web_root_path;
     let name = match (flags.text("name"), root.as_str()) {
-        ("", "") => server.clone(),
+        ("", "") => server.to_owned(),
         ("", root) => format!("{server}/{root}"),
         (given, _) => given.to_owned(),
     };
@@ -149,7 +159,8 @@ pub(crate) async fn renew(
         return Ok(());
     }
     let Some(found) = context(session, flags.text("argocd-context"))? else { return Ok(()) };
-    let access = Access::of(flags, flags.text("server"), Some(&found))?;
+    let mut access = Access::of(flags, flags.text("server"), Some(&found))?;
+    session.forward(&mut access).await?;
     let token = token(&access, username, password).await?;
     let mut editor = Editor::open(flags.text("config"), session.terminal)?;
     editor.set_tokens(&found.user, (token.expose(), ""));
@@ -176,7 +187,7 @@ async fn token(
 
 /// Whether the server may be spoken to as it is; what the person allows is noted (CLI-201).
 async fn try_tls(session: &Session<'_>, access: &mut Access) -> Result<bool, Failure> {
-    if session.flags.is_on("skip-test-tls") || access.entry.plain_text {
+    if session.flags.is_on("skip-test-tls") || access.entry.plain_text || access.forwarded.is_some() {
         return Ok(true);
     }
     let failure = match Api::new(access)?.get(&["api", "version"], &[]).await {
@@ -271,6 +282,7 @@ async fn log_out(session: &Session<'_>) -> Result<Ended, Failure> {
 
 async fn revoke(session: &Session<'_>, found: &Found) -> Result<(), Failure> {
     let mut access = Access::of(session.flags, &found.server.server, Some(found))?;
+    session.forward(&mut access).await?;
     if !try_tls(session, &mut access).await? {
         return Err(Failure::generic("it was not asked"));
     }
@@ -286,7 +298,8 @@ async fn log_in_again(session: &Session<'_>) -> Result<Ended, Failure> {
             found.name
         )));
     }
-    let access = Access::of(session.flags, &found.server.server, Some(&found))?;
+    let mut access = Access::of(session.flags, &found.server.server, Some(&found))?;
+    session.forward(&mut access).await?;
     let claims = claims(found.token.expose()).unwrap_or_default();
     // Without a token nobody knows who it was.
     let is_local = claims.get("iss").is_none_or(|issuer| issuer == "argocd");

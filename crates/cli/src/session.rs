@@ -5,8 +5,9 @@ use crate::completion::Listing;
 use crate::core::{Core, Place};
 use crate::failure::{Failure, Style};
 use crate::flags::{self, Flag, FlagError, Parsed};
+use crate::forward;
 use crate::global::{self, Route};
-use crate::server::Api;
+use crate::server::{Access, Api};
 use crate::sso;
 use crate::terminal::{Answer, Terminal};
 
@@ -57,6 +58,7 @@ impl Session<'_> {
                 "`login SERVER`, or add `--core` to talk to Kubernetes with your kubeconfig (also as ARGOCD_OPTS='--core')",
             )),
             Route::Server(mut access, context) => {
+                self.forward(&mut access).await?;
                 if let Some(found) = &context {
                     sso::renew(self, &mut access, found).await;
                 }
@@ -68,6 +70,14 @@ impl Session<'_> {
     /// Connects to Kubernetes, whatever server is set: what `admin` commands do.
     pub(crate) async fn connect_to_cluster(&self) -> Result<Core, Failure> {
         Core::connect(&self.place()).await
+    }
+
+    /// Reaches a server by way of Kubernetes where that is wanted (CLI-123).
+    pub(crate) async fn forward(&self, access: &mut Access) -> Result<(), Failure> {
+        if forward::is_wanted(self.flags) {
+            access.forward(forward::open(self.flags, &self.place()).await?);
+        }
+        Ok(())
     }
 
     /// Which cluster, and where in it.

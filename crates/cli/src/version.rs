@@ -83,7 +83,8 @@ async fn show(session: &Session<'_>) -> Result<Ended, Failure> {
 /// The server's answer; `None` where there is none and nobody expects one.
 async fn ask(session: &Session<'_>) -> Result<Option<Value>, Failure> {
     match global::route(session.flags, session.terminal)? {
-        Route::Server(access, _) => {
+        Route::Server(mut access, _) => {
+            session.forward(&mut access).await?;
             let answer = Api::new(&access)?.get(&["api", "version"], &[]).await;
             answer.map(Some).map_err(|failure| Failure { code: 20, ..failure })
         }

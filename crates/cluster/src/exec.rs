@@ -160,7 +160,7 @@ impl Connection {
     }
 }
 
-fn failed(error: kube::Error) -> ApiError {
+pub(crate) fn failed(error: kube::Error) -> ApiError {
     match error {
         kube::Error::Api(status) => ApiError::Refused(Box::new(Refusal {
             code: status.code,

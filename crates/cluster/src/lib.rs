@@ -13,6 +13,7 @@ mod error;
 mod exec;
 #[cfg(test)]
 mod fake;
+mod forward;
 mod index;
 mod kinds;
 mod logs;

@@ -24,6 +24,8 @@ pub(crate) struct Access {
     pub(crate) token: Secret<String>,
     /// `name:value`, as they were given.
     pub(crate) headers: Vec<Secret<String>>,
+    /// The port of this machine that leads to the server (CLI-123).
+    pub(crate) forwarded: Option<u16>,
 }
 
 impl Access {
@@ -61,7 +63,14 @@ impl Access {
             None => Secret::default(),
         };
         let headers = flags.texts("header").iter().map(|header| Secret::from(header.as_str())).collect();
-        Ok(Self { entry, token, headers })
+        Ok(Self { entry, token, headers, forwarded: None })
+    }
+
+    /// The same by way of a port of this machine. Its name is not that of the server's certificate, so nobody vouches for
+    /// it: whoever can forward the port is trusted.
+    pub(crate) fn forward(&mut self, port: u16) {
+        self.forwarded = Some(port);
+        self.entry.insecure = true;
     }
 
     /// The address with its port.
@@ -80,7 +89,10 @@ impl Access {
             "" => String::new(),
             path => format!("{path}/"),
         };
-        let address = self.address();
+        let address = match self.forwarded {
+            Some(port) => format!("127.0.0.1:{port}"),
+            None => self.address(),
+        };
         let url = Url::parse(&format!("{scheme}://{address}/{path}"));
         let is_host = !self.entry.server.contains('/');
         let url = url.ok().filter(|url| is_host && url.host().is_some() && url.username().is_empty());

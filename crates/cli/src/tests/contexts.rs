@@ -174,9 +174,21 @@ fn cli_124_nobody_answers() {
         let (written, code) = execute("argocd", &[], &["app", "list", "--server", server]);
         assert!(code == 1 && written.stderr.contains(text), "{written:?}");
     }
-    let both = ["app", "list", "--server", "a.example", "--port-forward"];
-    let (written, code) = execute("argocd", &[], &both);
-    assert!(code == 1 && written.stderr.contains("--port-forward is not supported yet"), "{written:?}");
+}
+
+/// CLI-123: the pod is found by its label; that a port of one is reached is shown in `cluster/src/forward.rs`.
+#[test]
+fn cli_123_a_server_is_reached_by_way_of_kubernetes_where_one_of_its_pods_is_ready() {
+    let embedded = super::embedded::Embedded::start();
+    let kubeconfig = embedded.directory.path().join("kubeconfig");
+    let way = ["--port-forward-namespace", "argocd", "--kubeconfig", kubeconfig.to_str().unwrap()];
+    let none = "cannot find ready pod with selector: [app.kubernetes.io/name=argocd-server]";
+    for args in [&["version"][..], &["app", "list"], &["login", "--username", "a", "--password", "b"]] {
+        let (written, code) = execute("argocd", &[], &[args, &way[..]].concat());
+        assert!(code == 20 && written.stderr.contains(none), "{args:?}: {written:?}");
+    }
+    let (written, code) = execute("argocd", &[], &[&["login", "a.example"], &way[..]].concat());
+    assert!(code == 1 && written.stderr.contains("name none"), "{written:?}");
 }
 
 #[test]
