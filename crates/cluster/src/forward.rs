@@ -124,7 +124,8 @@ mod tests {
     async fn cli_123_what_goes_in_comes_out_at_the_port() {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = format!("http://{}", listener.local_addr().unwrap());
-        let serving = tokio::spawn(async move {
+        let (asking, asked) = tokio::sync::oneshot::channel();
+        tokio::spawn(async move {
             let (stream, _) = listener.accept().await.unwrap();
             let mut target = String::new();
             #[expect(clippy::result_large_err, reason = "the type is that of the library")]
@@ -141,13 +142,12 @@ mod tests {
                 begin.extend(8080_u16.to_le_bytes());
                 socket.send(Message::Binary(begin.into())).await.unwrap();
             }
+            asking.send(target).unwrap();
             while let Some(Ok(message)) = socket.next().await {
                 if let Message::Binary(bytes) = message {
                     socket.send(Message::Binary(bytes)).await.unwrap();
-                    break;
                 }
             }
-            target
         });
         let connection =
             Connection::from_cluster_secret(&address, "{}", &PluginPolicy::default()).await.unwrap();
@@ -156,7 +156,7 @@ mod tests {
         let mut echoed = [0; 5];
         stream.read_exact(&mut echoed).await.unwrap();
         assert_eq!(&echoed, b"hello");
-        let target = serving.await.unwrap();
+        let target = asked.await.unwrap();
         assert!(target.starts_with("/api/v1/namespaces/argocd/pods/server-0/portforward?"), "{target}");
         assert!(target.contains("ports=8080"), "{target}");
     }
