@@ -3,11 +3,11 @@
 use std::collections::BTreeSet;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 
-use tiphys_source::exec::{self, Invocation};
+use tiphys_source::exec;
 
 use crate::core::nearest;
+use crate::editor::invocation;
 use crate::failure::{Failure, Style};
 use crate::session;
 use crate::terminal::Terminal;
@@ -42,19 +42,9 @@ pub(crate) fn run(terminal: &Terminal, word: &str, args: Vec<String>) -> u8 {
             return failure.code;
         }
     };
-    let invocation = Invocation {
-        program: program.clone(),
-        arguments: args.into_iter().map(Into::into).collect(),
-        environment: terminal.env.iter().map(|(key, value)| (key.into(), value.into())).collect(),
-        directory: std::env::current_dir().unwrap_or_else(|_gone| Path::new("/").to_owned()),
-        // It is a command like ours: whoever runs it decides how long it takes.
-        deadline: Duration::ZERO,
-        grace: Duration::ZERO,
-        stdout_bytes_max: 0,
-        limits: exec::Limits::default(),
-    };
+    let invocation = invocation(terminal, program.clone(), args.into_iter().map(Into::into).collect());
     let ended = session::execute(async {
-        exec::with_terminal(&invocation.at_terminal()).await.map_err(|error| {
+        exec::with_terminal(&invocation).await.map_err(|error| {
             Failure::fatal(format!("{}: {}", program.display(), tiphys_cluster::error_chain(&error)))
         })
     });

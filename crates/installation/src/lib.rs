@@ -21,10 +21,11 @@ use tiphys_api::trust::{Keyring, TlsCertificates};
 use tiphys_api::{AppProject, names, support};
 use tiphys_engine::tracking::{self, Previous, TrackingSettings};
 use tiphys_object::Object;
+use tiphys_policy::Decision;
 use tiphys_policy::permit::Governed;
 use tiphys_policy::project::{
-    Account, EffectiveInputs, ServiceAccountError, SignaturePolicyError, Target, effective,
-    impersonated_user, source_permitted,
+    Account, EffectiveInputs, ServiceAccountError, SignaturePolicyError, Target, destination_permitted,
+    effective, impersonated_user, source_permitted,
 };
 use tiphys_policy::signature::SignatureRule;
 use tiphys_policy::spec_check::{self, Checked, Facts, Finding, ProjectLookup};
@@ -295,6 +296,12 @@ impl Installation {
         }
         found.project = self.settings.checkout_isolation().scope(project.name(), &found.project).to_owned();
         Ok(found)
+    }
+
+    /// Whether a project permits a namespace of a cluster as a destination (REP-140..146).
+    pub fn permits(&self, project: &AppProject, cluster: &Cluster, namespace: &str) -> Decision {
+        let (target, clusters) = (Target::new(cluster, namespace), Ok(self.clusters.all()));
+        destination_permitted(project, target, clusters, self.settings.project_matching())
     }
 
     /// Names and URLs of the chart repositories that dependencies of a project's charts may be written with.

@@ -14,8 +14,8 @@ use crate::http::Transport;
 /// Scopes that are asked for where nothing is set.
 const SCOPES: [&str; 4] = ["openid", "profile", "email", "groups"];
 
-/// How long groups count that were asked for, where nothing is set.
-const KEPT: Duration = Duration::from_mins(5);
+/// How long groups count that were asked for, where nothing is set, and what is told of a time that is none.
+const KEPT: (Duration, &str) = (Duration::from_mins(5), "groups are asked for again after 5m");
 /// Where Azure tells groups where nothing is set.
 const GRAPH: &str = "https://graph.microsoft.com/v1.0";
 /// The hosts where it does.
@@ -183,7 +183,11 @@ impl OidcConfig {
                 return Err(ConfigError::Missing(member));
             }
         }
-        let refresh_threshold = threshold(&given.refresh_token_threshold, &mut found);
+        let refresh_threshold = time(
+            ("refreshTokenThreshold", &given.refresh_token_threshold),
+            (Duration::ZERO, "tokens are not refreshed early"),
+            &mut found,
+        );
         let (user_info, overage) = (given.user_info(&mut found), given.overage(&mut found));
         warnings.extend(found.into_iter().map(|text| format!("oidc.config: {text}")));
         Ok(Self { user_info, overage, ..given.into_config(refresh_threshold) })
@@ -210,27 +214,19 @@ pub fn default_scopes() -> Vec<String> {
     SCOPES.map(str::to_owned).to_vec()
 }
 
-fn threshold(text: &str, warnings: &mut Vec<String>) -> Duration {
+/// A time, or `default` where none is set; of one that is none `otherwise` is told.
+fn time(
+    (member, text): (&str, &str),
+    (default, otherwise): (Duration, &str),
+    warnings: &mut Vec<String>,
+) -> Duration {
     if text.is_empty() {
-        return Duration::ZERO;
+        return default;
     }
     let read = tiphys_go::duration::parse(text).ok().and_then(|found| Duration::try_from(found).ok());
     read.unwrap_or_else(|| {
-        warnings
-            .push("refreshTokenThreshold is no duration like 5m; tokens are not refreshed early".to_owned());
-        Duration::ZERO
-    })
-}
-
-/// How long groups count that were asked for; without an own time, or with one that is none, some minutes.
-fn kept(member: &str, text: &str, warnings: &mut Vec<String>) -> Duration {
-    if text.is_empty() {
-        return KEPT;
-    }
-    let read = tiphys_go::duration::parse(text).ok().and_then(|found| Duration::try_from(found).ok());
-    read.unwrap_or_else(|| {
-        warnings.push(format!("{member} is no duration like 5m; groups are asked for again after 5m"));
-        KEPT
+        warnings.push(format!("{member} is no duration like 5m; {otherwise}"));
+        default
     })
 }
 
@@ -251,7 +247,8 @@ impl Given {
             return None;
         };
         let url = format!("{}/{}", base.trim_end_matches('/'), self.user_info_path.trim_start_matches('/'));
-        let kept = kept("userInfoCacheExpiration", &self.user_info_cache_expiration, warnings);
+        let kept = ("userInfoCacheExpiration", self.user_info_cache_expiration.as_str());
+        let kept = time(kept, KEPT, warnings);
         Some(GroupsSource { url, kept })
     }
 
@@ -270,8 +267,8 @@ impl Given {
             warnings.push(text);
         }
         let url = format!("{}/me/getMemberGroups", if is_known { set } else { GRAPH });
-        let text = &self.azure.user_group_overage_claim_cache_expiration;
-        let kept = kept("azure.userGroupOverageClaimCacheExpiration", text, warnings);
+        let kept = &self.azure.user_group_overage_claim_cache_expiration;
+        let kept = time(("azure.userGroupOverageClaimCacheExpiration", kept.as_str()), KEPT, warnings);
         Some(GroupsSource { url, kept })
     }
 

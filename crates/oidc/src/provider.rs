@@ -230,7 +230,8 @@ impl Provider {
         if subject.is_empty() || told.get("sub").and_then(Value::as_str) != Some(subject) {
             return Err(ProviderError::Subject);
         }
-        Ok(texts(told.get("groups")))
+        // Whoever has none may be told without the member.
+        told.get("groups").map_or(Some(Vec::new()), groups).ok_or(ProviderError::Told)
     }
 
     /// The groups that Microsoft tells of the bearer of an access token (API-69).
@@ -244,10 +245,7 @@ impl Provider {
     ) -> Result<Vec<String>, ProviderError> {
         let answer = self.0.http.post_as(url, access, &json!({"securityEnabledOnly": true})).await?;
         let told: Value = serde_json::from_slice(&answer).map_err(|_secret| ProviderError::Told)?;
-        match told.get("value") {
-            Some(groups @ Value::Array(_)) => Ok(texts(Some(groups))),
-            _ => Err(ProviderError::Told),
-        }
+        told.get("value").filter(|value| value.is_array()).and_then(groups).ok_or(ProviderError::Told)
     }
 
     /// Exchanges a code for tokens.
@@ -350,12 +348,12 @@ impl Provider {
     }
 }
 
-/// The texts of a list, or one text.
-fn texts(value: Option<&Value>) -> Vec<String> {
+/// The groups that a list names, or one text; `None` where it is something else: what cannot be read is not nothing.
+fn groups(value: &Value) -> Option<Vec<String>> {
     match value {
-        Some(Value::Array(items)) => items.iter().filter_map(Value::as_str).map(str::to_owned).collect(),
-        Some(Value::String(text)) => vec![text.clone()],
-        _ => Vec::new(),
+        Value::Array(items) => items.iter().map(|item| item.as_str().map(str::to_owned)).collect(),
+        Value::String(text) => Some(vec![text.clone()]),
+        _ => None,
     }
 }
 

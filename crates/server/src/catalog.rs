@@ -122,6 +122,11 @@ pub(crate) fn application() -> schema::MessageId {
     schema().find("v1.Application").unwrap_or_else(schema::MessageId::first)
 }
 
+/// Nobody knows the applications before a first list of them was complete.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("applications are not known yet")]
+pub struct NotYet;
+
 /// What happened to an application.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ChangeKind {
@@ -245,6 +250,15 @@ impl Catalog {
         self.state.read().is_complete
     }
 
+    /// One application; `None` when there is none.
+    ///
+    /// # Errors
+    /// Before a first list was complete, when nobody knows.
+    pub fn look_up(&self, key: &AppKey) -> Result<Option<Arc<Entry>>, NotYet> {
+        let state = self.state.read();
+        if state.is_complete { Ok(state.entries.get(key).map(Arc::clone)) } else { Err(NotYet) }
+    }
+
     /// One application.
     pub fn get(&self, key: &AppKey) -> Option<Arc<Entry>> {
         self.state.read().entries.get(key).map(Arc::clone)
@@ -318,7 +332,14 @@ mod tests {
             catalog.take(&app(name, "5", &spec()));
         }
         assert!(!catalog.is_complete());
+        let none = AppKey::new("argocd", "none");
+        assert_eq!(
+            catalog.look_up(&none).map(|found| found.is_some()),
+            Err(NotYet),
+            "not known is not absent"
+        );
         catalog.listed();
+        assert_eq!(catalog.look_up(&none).map(|found| found.is_some()), Ok(false));
         let all = catalog.snapshot();
         let names: Vec<&str> = all.entries.iter().map(|entry| entry.key.name.as_str()).collect();
         assert_eq!((names.as_slice(), all.version), (&["a", "b"][..], 5));

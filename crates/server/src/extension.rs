@@ -16,7 +16,7 @@ use tiphys_api::cluster::Cluster;
 use tokio::sync::Semaphore;
 
 use crate::http::pass::{OF_CONNECTION, handed_back};
-use crate::http::{Body, Front, Request, body, plain};
+use crate::http::{Body, Front, Refused, Request, body};
 use crate::services::Services;
 use crate::world::World;
 use config::{Backend, Extension};
@@ -60,25 +60,9 @@ pub(crate) struct Visit {
     pub(crate) groups: Vec<String>,
 }
 
-/// Why a request is not handed on.
-#[derive(Debug, PartialEq, Eq)]
-pub(crate) struct Refused {
-    /// The status.
-    pub(crate) status: StatusCode,
-    /// The text.
-    pub(crate) text: String,
-}
-
-impl Refused {
-    /// A refusal with its text.
-    pub(crate) fn new(status: StatusCode, text: impl Into<String>) -> Self {
-        Self { status, text: text.into() }
-    }
-
-    /// Whoever may not learns nothing about why (API-222).
-    pub(crate) fn unauthorized() -> Self {
-        Self::new(StatusCode::UNAUTHORIZED, "Unauthorized extension request")
-    }
+/// Whoever may not learns nothing about why (API-222).
+pub(crate) fn unauthorized() -> Refused {
+    Refused::new(StatusCode::UNAUTHORIZED, "Unauthorized extension request")
 }
 
 /// What hands requests on.
@@ -114,7 +98,7 @@ impl Proxy {
     async fn serve(self, request: Request) -> Response<Body> {
         match self.pass(request).await {
             Ok(response) => response,
-            Err(Refused { status, text }) => plain(status, text + "\n"),
+            Err(refused) => refused.response(),
         }
     }
 
@@ -133,7 +117,7 @@ impl Proxy {
         let bytes = read.map_err(|status| Refused::new(StatusCode::PAYLOAD_TOO_LARGE, status.message))?;
         let query = head.uri.query().map(|query| format!("?{query}")).unwrap_or_default();
         let url = format!("{}{rest}{query}", backend.url);
-        let client = self.client(extension).ok_or_else(invalid)?;
+        let client = self.client(extension, world.extensions()).ok_or_else(invalid)?;
         let headers = self.headers(&head, request.peer, &visit, world.namespace(), backend);
         let sending = client.request(head.method.clone(), url).headers(headers).body(bytes);
         match sending.send().await {
@@ -146,7 +130,7 @@ impl Proxy {
     }
 
     /// A client with the times of an extension; one that is configured otherwise now gets another.
-    fn client(&self, extension: &Extension) -> Option<Client> {
+    fn client(&self, extension: &Extension, all: &Extensions) -> Option<Client> {
         let mut clients = self.clients.lock();
         if let Some((_, client)) = clients.iter().find(|(known, _)| known == extension) {
             return Some(client.clone());
@@ -161,7 +145,7 @@ impl Proxy {
             .pool_max_idle_per_host(extension.idle_max)
             .build();
         let client = made.inspect_err(|error| tracing::error!(%error, "an extension has no client")).ok()?;
-        clients.retain(|(known, _)| known.name != extension.name);
+        clients.retain(|(known, _)| all.get(&known.name) == Some(known));
         clients.push((extension.clone(), client.clone()));
         Some(client)
     }

@@ -27,6 +27,27 @@ pub fn plain(status: StatusCode, text: impl Into<Bytes>) -> Response<Body> {
     response
 }
 
+/// Why a page that is no call is not shown.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Refused {
+    /// The status.
+    pub(crate) status: StatusCode,
+    /// The text for people.
+    pub(crate) text: String,
+}
+
+impl Refused {
+    /// A refusal with its text.
+    pub(crate) fn new(status: StatusCode, text: impl Into<String>) -> Self {
+        Self { status, text: text.into() }
+    }
+
+    /// The answer.
+    pub(crate) fn response(self) -> Response<Body> {
+        plain(self.status, self.text + "\n")
+    }
+}
+
 /// A DNS subdomain, as most objects of Kubernetes are named.
 pub(crate) fn is_resource_name(text: &str) -> bool {
     let is_inner = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit();

@@ -13,6 +13,7 @@ mod refresh;
 mod settings;
 mod state;
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use jiff::Timestamp;
@@ -160,6 +161,20 @@ impl Providers {
                 None
             }
         }
+    }
+}
+
+/// Keeps something until it ends; of more than `max` the one that ends first makes room.
+fn keep<K: Ord + Clone, V>(
+    all: &mut BTreeMap<K, (Timestamp, V)>,
+    (key, value): (K, V),
+    ends: Timestamp,
+    max: usize,
+) {
+    all.insert(key, (ends, value));
+    if all.len() > max {
+        let first = all.iter().min_by_key(|(_, (ends, _))| *ends).map(|(key, _)| key.clone());
+        first.and_then(|key| all.remove(&key));
     }
 }
 

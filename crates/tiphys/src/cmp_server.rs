@@ -54,9 +54,7 @@ pub(crate) fn run(arguments: &[OsString]) -> ExitCode {
     if let Err(text) = log_to_stderr(&level, &format) {
         return crate::fail(&text, 1);
     }
-    let utf8 =
-        |(name, value): (OsString, OsString)| Some((name.into_string().ok()?, value.into_string().ok()?));
-    let options = ServerOptions::read(Path::new(&directory), std::env::vars_os().filter_map(utf8));
+    let options = ServerOptions::read(Path::new(&directory), crate::environment());
     let options = match options {
         Ok(options) => options,
         Err(error) => return crate::fail(&error.to_string(), 20),

@@ -12,8 +12,8 @@ use clap::{Args, Parser, Subcommand};
 use tiphys_api::Settings;
 use tiphys_api::names::{PART_OF, PART_OF_LABEL, SECRET};
 use tiphys_api::secret::Secret;
-use tiphys_api::settings::{ClientLimits, SettingsData};
-use tiphys_cluster::{Connection, Discovery, Writer};
+use tiphys_api::settings::SettingsData;
+use tiphys_cluster::{Discovery, Writer};
 use tiphys_exec::{Invocation, Limits};
 use tiphys_installation::objects;
 use tiphys_policy::permit::Own;
@@ -116,17 +116,8 @@ struct Source {
 
 impl Source {
     async fn open(common: &Common, tls: Option<(String, String)>) -> anyhow::Result<Self> {
-        let environment: BTreeMap<String, String> = environment().collect();
-        let limits = ClientLimits::of(&environment);
-        let named =
-            common.kubeconfig.is_some() || common.context.is_some() || environment.contains_key("KUBECONFIG");
-        let connection = if environment.contains_key("KUBERNETES_SERVICE_HOST") && !named {
-            Connection::in_cluster(limits).await.context("cannot use the pod's service account")?
-        } else {
-            Connection::from_kubeconfig(common.kubeconfig.as_deref(), common.context.as_deref(), limits)
-                .await
-                .context("cannot use the kubeconfig; name one with --kubeconfig or KUBECONFIG")?
-        };
+        let flags = (common.kubeconfig.as_deref(), common.context.as_deref());
+        let connection = crate::run::connect(flags, &crate::environment()).await?;
         let namespace = common.namespace.clone().unwrap_or_else(|| connection.default_namespace().to_owned());
         let writer = Writer::new(connection.clone(), Discovery::new(connection));
         let options = DexOptions { tls, level: common.loglevel.clone(), format: common.logformat.clone() };
@@ -137,8 +128,9 @@ impl Source {
     async fn configuration(&self) -> anyhow::Result<Option<String>> {
         let map = self.store.get(Own::Settings, MAP).await.context("cannot read argocd-cm")?;
         let secret = self.store.get(Own::Secret, SECRET).await.context("cannot read argocd-secret")?;
-        let cm = map.map(|object| objects::texts(&object)).unwrap_or_default();
-        let own = secret.map(|object| objects::decoded(&object)).unwrap_or_default();
+        // Those that are not there are no reason to stop a Dex that runs.
+        let cm = objects::texts(&*map.context("there is no ConfigMap argocd-cm")?);
+        let own = objects::decoded(&*secret.context("there is no Secret argocd-secret")?);
         let settings = Settings::new(SettingsData { cm, secret: own, ..SettingsData::default() });
         let others = self.others(referred_secrets(&settings)).await?;
         let look_up = |secret: Option<&str>, key: &str| match secret {
@@ -168,11 +160,6 @@ impl Source {
         }
         Ok(found)
     }
-}
-
-fn environment() -> impl Iterator<Item = (String, String)> {
-    std::env::vars_os()
-        .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)))
 }
 
 fn is_plain(common: &Common) -> bool {
@@ -228,7 +215,7 @@ async fn keep_running(common: &Common, program: &Path) -> anyhow::Result<String>
     let mut interrupt = signal(SignalKind::interrupt()).context("signals cannot be awaited")?;
     let path = folder.path().join("dex.yaml");
     let work = async {
-        let mut made = look(&source, None).await;
+        let mut made = known(&source).await;
         loop {
             let Some(text) = made.clone() else {
                 tracing::info!("dex is not configured");
@@ -264,7 +251,10 @@ fn invocation(program: &Path, configuration: &Path) -> Invocation {
     Invocation {
         program: program.to_owned(),
         arguments: vec!["serve".into(), configuration.into()],
-        environment: environment().map(|(name, value)| (name.into(), value.into())).collect(),
+        environment: crate::environment()
+            .into_iter()
+            .map(|(name, value)| (name.into(), value.into()))
+            .collect(),
         directory: "/".into(),
         deadline: Duration::ZERO,
         grace: Duration::ZERO,
@@ -278,20 +268,20 @@ fn invocation(program: &Path, configuration: &Path) -> Invocation {
 async fn changed(source: &Source, than: Option<&str>) -> Option<String> {
     loop {
         tokio::time::sleep(INTERVAL).await;
-        let found = look(source, than.map(str::to_owned)).await;
+        let found = known(source).await;
         if found.as_deref() != than {
             return found;
         }
     }
 }
 
-/// The configuration now; what cannot be read or used leaves the last one.
-async fn look(source: &Source, last: Option<String>) -> Option<String> {
-    match source.configuration().await {
-        Ok(found) => found,
-        Err(error) => {
-            tracing::error!("the configuration of dex stays as it is: {error:#}");
-            last
+/// The configuration as it is now, or as soon as it can be read and used; until then everything stays as it is.
+async fn known(source: &Source) -> Option<String> {
+    loop {
+        match source.configuration().await {
+            Ok(found) => return found,
+            Err(error) => tracing::error!("dex stays as it is: {error:#}"),
         }
+        tokio::time::sleep(INTERVAL).await;
     }
 }

@@ -12,9 +12,7 @@ pub(crate) const NAME: &str = "argocd-k8s-auth";
 /// Prints an `ExecCredential` for the arguments.
 pub(crate) fn run(arguments: &[OsString]) -> ExitCode {
     let arguments: Vec<String> = arguments.iter().map(|it| it.to_string_lossy().into_owned()).collect();
-    let utf8 =
-        |(name, value): (OsString, OsString)| Some((name.into_string().ok()?, value.into_string().ok()?));
-    let environment = Environment::of_process(std::env::vars_os().filter_map(utf8));
+    let environment = Environment::of_process(crate::environment());
     let runtime = match tokio::runtime::Builder::new_current_thread().enable_all().build() {
         Ok(runtime) => runtime,
         Err(error) => return crate::fail(&format!("the runtime does not start: {error}"), 20),

@@ -1,5 +1,6 @@
 //! `tiphys`: one binary for everything. Here are only the start of the process and the choice of the verb.
 
+use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::process::ExitCode;
 
@@ -96,6 +97,13 @@ fn called_as() -> OsString {
         std::path::Path::new(&path).file_name().map(std::ffi::OsStr::to_os_string)
     };
     std::env::var_os("ARGOCD_BINARY_NAME").or_else(own).unwrap_or_default()
+}
+
+/// The environment of this process; what is no text is left out.
+fn environment() -> BTreeMap<String, String> {
+    let text =
+        |(name, value): (OsString, OsString)| Some((name.into_string().ok()?, value.into_string().ok()?));
+    std::env::vars_os().filter_map(text).collect()
 }
 
 fn print(text: &str) -> ExitCode {

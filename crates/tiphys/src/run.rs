@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::net::{IpAddr, SocketAddr};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use anyhow::{Context as _, anyhow, bail};
@@ -194,7 +194,7 @@ async fn main(run: Run, (metrics_port, with_api): (Option<u16>, bool)) -> anyhow
             TcpListener::bind(address).await.with_context(|| format!("cannot listen on {address}"))?;
         servers.push(serve_http(listener, &endpoints));
     }
-    let connection = connect(&run).await?;
+    let connection = connect((run.kubeconfig.as_deref(), run.context.as_deref()), &environment(&run)).await?;
     let discovery = Discovery::new(connection.clone());
     let application_sets = prepare(&run, &connection, &discovery).await?;
     let options = ControllerOptions {
@@ -270,9 +270,7 @@ fn identity() -> String {
 
 /// The environment, with the settings that the command line overrides.
 fn environment(run: &Run) -> BTreeMap<String, String> {
-    let mut environment: BTreeMap<_, _> = std::env::vars_os()
-        .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)))
-        .collect();
+    let mut environment = crate::environment();
     if !run.local_repositories.is_empty() {
         let variable = tiphys_api::settings::LOCAL_REPOSITORIES_VARIABLE.to_owned();
         environment.insert(variable, run.local_repositories.join(","));
@@ -298,14 +296,18 @@ async fn is_running(writer: &Writer, kind: &str, namespace: &str, name: &str) ->
     }))
 }
 
-async fn connect(run: &Run) -> anyhow::Result<Connection> {
-    let limits = ClientLimits::of(&environment(run));
-    let in_pod = std::env::var_os("KUBERNETES_SERVICE_HOST").is_some();
-    let named = run.kubeconfig.is_some() || run.context.is_some() || std::env::var_os("KUBECONFIG").is_some();
+/// The way to the cluster: as the flags say, else as `KUBECONFIG` does, else that of the pod.
+pub(crate) async fn connect(
+    (kubeconfig, context): (Option<&Path>, Option<&str>),
+    environment: &BTreeMap<String, String>,
+) -> anyhow::Result<Connection> {
+    let limits = ClientLimits::of(environment);
+    let in_pod = environment.contains_key("KUBERNETES_SERVICE_HOST");
+    let named = kubeconfig.is_some() || context.is_some() || environment.contains_key("KUBECONFIG");
     if in_pod && !named {
         return Connection::in_cluster(limits).await.context("cannot use the pod's service account");
     }
-    Connection::from_kubeconfig(run.kubeconfig.as_deref(), run.context.as_deref(), limits)
+    Connection::from_kubeconfig(kubeconfig, context, limits)
         .await
         .context("cannot use the kubeconfig; name one with --kubeconfig or KUBECONFIG")
 }

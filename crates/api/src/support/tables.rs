@@ -687,7 +687,7 @@ pub(super) const PARAMS: &[Entry] = &[
         "the ApplicationSet controller is a part of this process",
     ),
     entry("notificationscontroller.", Reported, "", "this version has no such component"),
-    entry("dexserver.", Reported, "", "this version has no such component"),
+    entry("dexserver.", Reported, "", "set the flags of `tiphys dex`, or `ARGOCD_DEX_SERVER_DISABLE_TLS`"),
     entry("controller.profile.", Reported, "", "this version has no such component"),
     entry("controller.", Reported, "", "this version has no such component"),
     entry("configManagementPlugin", Reported, "", "this version has no such component"),

@@ -50,16 +50,7 @@ pub(crate) fn read(flags: &Parsed) -> Result<SyncRequest, Failure> {
             )));
         }
     }
-    if !positions.is_empty() && !names.is_empty() {
-        return Err(Failure::fatal("Only one of source-positions and source-names can be specified."));
-    }
-    for (given, what) in [(positions.len(), "source-positions"), (names.len(), "source-names")] {
-        if given > 0 && given != revisions.len() {
-            return Err(Failure::fatal(format!(
-                "While using --revisions and --{what}, length of values for both flags should be same."
-            )));
-        }
-    }
+    selection::check_pairs((&positions, &names), &revisions).map_err(Failure::fatal)?;
     if positions.iter().any(|position| *position <= 0) {
         return Err(Failure::fatal(
             "source-position cannot be less than or equal to 0, Counting starts at 1",

@@ -34,16 +34,7 @@ pub(super) fn chosen(app: &Application, flags: &Parsed) -> Result<Chosen, Failur
     let revisions = flags.texts("revisions");
     let positions = flags.ints("source-positions");
     let names = flags.texts("source-names");
-    if !positions.is_empty() && !names.is_empty() {
-        return Err(Failure::generic("Only one of source-positions and source-names can be specified."));
-    }
-    for (given, what) in [(positions.len(), "source-positions"), (names.len(), "source-names")] {
-        if given > 0 && given != revisions.len() {
-            return Err(Failure::generic(format!(
-                "While using --revisions and --{what}, length of values for both flags should be same."
-            )));
-        }
-    }
+    check_pairs((&positions, names), revisions).map_err(Failure::generic)?;
     if !revisions.is_empty() && app.is_multi_source() {
         let indexes = if names.is_empty() { by_position(&positions, count)? } else { by_name(app, names)? };
         return Ok(Chosen::Indexed(indexes.into_iter().zip(revisions.iter().cloned()).collect()));
@@ -52,6 +43,24 @@ pub(super) fn chosen(app: &Application, flags: &Parsed) -> Result<Chosen, Failur
         return Ok(Chosen::Revision(flags.text("revision").to_owned()));
     }
     if flags.is_set("local") { local(flags).map(Chosen::Local) } else { Ok(Chosen::Compared) }
+}
+
+/// Whether each revision has the source that it is for, named in one way.
+pub(super) fn check_pairs(
+    (positions, names): (&[i64], &[String]),
+    revisions: &[String],
+) -> Result<(), String> {
+    if !positions.is_empty() && !names.is_empty() {
+        return Err("Only one of source-positions and source-names can be specified.".to_owned());
+    }
+    for (given, what) in [(positions.len(), "source-positions"), (names.len(), "source-names")] {
+        if given > 0 && given != revisions.len() {
+            return Err(format!(
+                "While using --revisions and --{what}, length of values for both flags should be same."
+            ));
+        }
+    }
+    Ok(())
 }
 
 impl Chosen {

@@ -36,7 +36,7 @@ impl Core {
             return;
         }
         let Ok(destination) = Destination::of(app, self, world).await else { return };
-        let overrides = HealthOverrides::from_settings(world.settings.cm()).unwrap_or_default();
+        let Ok(overrides) = HealthOverrides::from_settings(world.settings.cm()) else { return };
         let resources = app.status.resources.iter().map(|resource| {
             let key = ResourceKey::new(&resource.group, &resource.kind, &resource.namespace, &resource.name);
             (key, resource.version.clone())

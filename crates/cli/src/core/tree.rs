@@ -106,11 +106,14 @@ impl Core {
         let roots: Vec<(ResourceKey, &str)> = resources
             .map(|r| (ResourceKey::new(&r.group, &r.kind, &r.namespace, &r.name), r.version.as_str()))
             .collect();
-        let overrides = HealthOverrides::from_settings(world.settings.cm()).unwrap_or_default();
+        // By rules that cannot be read nothing is healthy or ill: it stays blank.
+        let overrides = HealthOverrides::from_settings(world.settings.cm()).ok();
         let derive = Arc::new(move |value: &Value| {
             let reason = node_info(value, &[]).info.into_iter().find(|item| item.name == REASON);
             Derived {
-                health: assess(value, &overrides)
+                health: overrides
+                    .as_ref()
+                    .and_then(|overrides| assess(value, overrides))
                     .map(|health| (health.status.as_str().into(), health.message)),
                 node: reason.map(|item| item.value.into()),
             }

@@ -73,6 +73,32 @@ fn rep_195_without_a_project_that_looks_for_them_there_are_no_orphans() {
     );
 }
 
+/// CLI-447: by health rules that cannot be read nothing is healthy or ill, neither in a tree nor in a list.
+#[test]
+fn cli_447_by_rules_that_cannot_be_read_no_health_is_known() {
+    let bed = Embedded::start();
+    bed.put(&json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "shop"}}));
+    bed.put(&project(&Value::Null));
+    let mut app = application(
+        "ui",
+        &json!([{"version": "v1", "kind": "Service", "namespace": "shop", "name": "web", "status": "Synced"}]),
+    );
+    app["status"]["resourceHealthSource"] = "appTree".into();
+    bed.put(&app);
+    bed.put(&json!({"apiVersion": "v1", "kind": "Service", "metadata": {"name": "web", "namespace": "shop"},
+        "spec": {"type": "LoadBalancer", "ports": [{"port": 80}]}}));
+    let told = |format: &[&str]| {
+        let shown = bed.succeeds(&[&["app", "get", "ui"], format].concat());
+        let line = shown.lines().find(|line| line.contains("web")).unwrap_or_else(|| panic!("{shown}"));
+        line.contains("Progressing")
+    };
+    assert!(told(&["-o", "tree=detailed"]) && told(&[]));
+    bed.put(&json!({"apiVersion": "v1", "kind": "ConfigMap", "data": {"resource.customizations": "["},
+        "metadata": {"name": "argocd-cm", "namespace": NAMESPACE,
+            "labels": {"app.kubernetes.io/part-of": "argocd"}}}));
+    assert!(!told(&["-o", "tree=detailed"]) && !told(&[]));
+}
+
 /// CLI-540, CLI-447: trees are sorted, each orphan after its owner; with details each line says age, health and reason of
 /// the live object. Another project is none of the caller's business.
 #[test]

@@ -137,7 +137,9 @@ impl Rest {
         let bind =
             |bytes: &[u8]| route.bind(query, bytes).map_err(|error| Status::invalid(error.to_string()));
         if is_stream {
-            let messages = messages(&bytes).map(|bytes| bind(bytes?)).collect::<Result<Vec<_>, _>>()?;
+            let read =
+                |bytes: Result<&[u8], Status>| bind(bytes?).map_err(|status| unreadable(&status.message));
+            let messages = messages(&bytes).map(read).collect::<Result<Vec<_>, _>>()?;
             drop(bytes);
             let stream = futures::stream::iter(messages.into_iter().map(Ok)).boxed();
             let reply = invoke::call(api, admitted, Requests::Stream(stream)).await?;
@@ -204,8 +206,13 @@ fn messages(body: &[u8]) -> impl Iterator<Item = Result<&[u8], Status>> {
         let begins = values.byte_offset();
         let value = values.next()?;
         let found = value.map(|_skipped| body.get(begins..values.byte_offset()).unwrap_or_default());
-        Some(found.map_err(|error| Status::invalid(format!("request cannot be read: {error}"))))
+        Some(found.map_err(|error| unreadable(&error)))
     })
+}
+
+/// One of several messages of a body is none.
+fn unreadable(why: &dyn std::fmt::Display) -> Status {
+    Status::invalid(format!("request cannot be read: {why}"))
 }
 
 /// A stream that failed before its first message (API-P28).

@@ -2,7 +2,7 @@
 
 use std::net::SocketAddr;
 
-use http::HeaderMap;
+use http::{HeaderMap, StatusCode};
 use tiphys_api::secret::Secret;
 use tiphys_go::semver::Version;
 use tiphys_wire::schema;
@@ -10,7 +10,7 @@ use tiphys_wire::status::Code;
 
 use super::Parts;
 use crate::call::{Admitted, Head, Status, Via};
-use crate::http::cookie;
+use crate::http::{Refused as PageRefused, cookie};
 use crate::identity::{Claims, Identity};
 use crate::session::{Refused, Session};
 
@@ -47,12 +47,24 @@ pub(super) async fn admit(parts: &Parts, head: Head) -> Result<Admitted, Status>
 }
 
 /// Why somebody who comes with a cookie alone is not known (API-33).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum NoCookie {
     /// They have none that can be read.
     Missing,
     /// It does not count.
     Invalid,
+    /// Nobody can tell now, and why.
+    Unknown(String),
+}
+
+impl From<NoCookie> for PageRefused {
+    fn from(why: NoCookie) -> Self {
+        match why {
+            NoCookie::Missing => Self::new(StatusCode::BAD_REQUEST, "Auth cookie not found"),
+            NoCookie::Invalid => Self::new(StatusCode::UNAUTHORIZED, "Invalid token"),
+            NoCookie::Unknown(text) => Self::new(StatusCode::SERVICE_UNAVAILABLE, text),
+        }
+    }
 }
 
 /// Who somebody is that comes with a cookie and nothing else (API-33): a page that is no call.
@@ -60,7 +72,10 @@ pub(super) async fn by_cookie(parts: &Parts, token: &str) -> Result<Session, NoC
     if token.is_empty() {
         return Err(NoCookie::Missing);
     }
-    parts.sessions.identify(token).await.map_err(|_refused| NoCookie::Invalid)
+    parts.sessions.identify(token).await.map_err(|refused| match refused.status.code {
+        Code::Unavailable => NoCookie::Unknown(refused.status.message),
+        _ => NoCookie::Invalid,
+    })
 }
 
 /// Somebody who comes with a cookie.

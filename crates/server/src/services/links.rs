@@ -4,7 +4,6 @@ use serde_json::{Map, Value, json};
 use tiphys_api::Application;
 use tiphys_api::cluster::Cluster;
 use tiphys_object::access;
-use tiphys_policy::project::{Target, destination_permitted};
 use tiphys_service::links;
 
 use super::context::Context;
@@ -74,9 +73,7 @@ fn destination(context: &Context<'_>, app: &Application) -> Result<Option<Value>
     let installation = &context.world.installation;
     let Ok(cluster) = installation.clusters.resolve(&app.spec.destination) else { return Ok(None) };
     let Ok(project) = installation.project(app.project()) else { return Ok(None) };
-    let target = Target::new(cluster, &app.spec.destination.namespace);
-    let matching = installation.settings.project_matching();
-    let decision = destination_permitted(project, target, Ok(installation.clusters.all()), matching);
+    let decision = installation.permits(project, cluster, &app.spec.destination.namespace);
     if !decision.permitted {
         return Err(Status::invalid(decision.message.unwrap_or_default()));
     }

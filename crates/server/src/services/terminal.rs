@@ -19,14 +19,14 @@ use tokio_tungstenite::tungstenite::protocol::{Role, WebSocketConfig};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-use super::admit::{Known, NoCookie, as_call, by_cookie, identify};
+use super::admit::{Known, as_call, by_cookie, identify};
 use super::audit::{self, Action};
 use super::context::Context;
 use super::{Parts, Services};
 use crate::call::Admitted;
 use crate::catalog::AppKey;
 use crate::http::cookie::Cookies;
-use crate::http::{Body, Front, Request, body, is_resource_name, plain};
+use crate::http::{Body, Front, Refused, Request, body, is_resource_name};
 use crate::identity::Identity;
 use crate::live::Live;
 use crate::world::World;
@@ -82,17 +82,6 @@ impl Services {
     }
 }
 
-/// Why there is no terminal.
-#[derive(Debug, PartialEq, Eq)]
-struct Refused {
-    status: StatusCode,
-    text: String,
-}
-
-fn refused(status: StatusCode, text: impl Into<String>) -> Refused {
-    Refused { status, text: text.into() }
-}
-
 /// Which container of which application.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 struct Wanted {
@@ -124,7 +113,7 @@ impl Wanted {
         }
         let needed = [&wanted.pod, &wanted.container, &wanted.app, &wanted.project, &wanted.namespace];
         if needed.iter().any(|value| value.is_empty()) {
-            return Err(refused(StatusCode::BAD_REQUEST, "Missing required parameters"));
+            return Err(Refused::new(StatusCode::BAD_REQUEST, "Missing required parameters"));
         }
         if wanted.app_namespace.is_empty() {
             own_namespace.clone_into(&mut wanted.app_namespace);
@@ -138,7 +127,9 @@ impl Wanted {
             ("namespace", &wanted.namespace),
         ];
         match named.iter().find(|(_, value)| !is_resource_name(value)) {
-            Some((name, _)) => Err(refused(StatusCode::BAD_REQUEST, format!("{name} is not a valid name"))),
+            Some((name, _)) => {
+                Err(Refused::new(StatusCode::BAD_REQUEST, format!("{name} is not a valid name")))
+            }
             None => Ok(wanted),
         }
     }
@@ -233,7 +224,7 @@ impl Holder {
 fn may(context: &Context<'_>, object: &str) -> Result<(), Refused> {
     for (resource, action) in [(Resource::Applications, "get"), (Resource::Exec, "create")] {
         let checked = context.check(resource, action, object);
-        checked.map_err(|status| refused(StatusCode::UNAUTHORIZED, status.message))?;
+        checked.map_err(|status| Refused::new(StatusCode::UNAUTHORIZED, status.message))?;
     }
     Ok(())
 }
@@ -262,7 +253,7 @@ impl Terminals {
         let (head, _unread) = request.http.into_parts();
         let ready = match self.prepare(&head, request.peer).await {
             Ok(ready) => ready,
-            Err(Refused { status, text }) => return plain(status, text + "\n"),
+            Err(refused) => return refused.response(),
         };
         let mut response = Response::new(body::empty());
         *response.status_mut() = StatusCode::SWITCHING_PROTOCOLS;
@@ -301,44 +292,41 @@ impl Terminals {
     async fn prepare(&self, head: &Head, peer: std::net::SocketAddr) -> Result<Ready, Refused> {
         let world = self.parts.world.load_full();
         if !is_enabled(&world) {
-            return Err(refused(StatusCode::NOT_FOUND, "Not Found"));
+            return Err(Refused::new(StatusCode::NOT_FOUND, "Not Found"));
         }
         if !is_own_page(&head.headers) {
-            return Err(refused(StatusCode::FORBIDDEN, "the page belongs to another site"));
+            return Err(Refused::new(StatusCode::FORBIDDEN, "the page belongs to another site"));
         }
-        let known = identify(&self.parts, &head.headers).await;
-        let Known { identity, token, renewed } = known.map_err(|why| match why {
-            NoCookie::Missing => refused(StatusCode::BAD_REQUEST, "Auth cookie not found"),
-            NoCookie::Invalid => refused(StatusCode::UNAUTHORIZED, "Invalid token"),
-        })?;
+        let Known { identity, token, renewed } = identify(&self.parts, &head.headers).await?;
         let wanted = Wanted::read(head.uri.query().unwrap_or_default(), world.namespace())?;
         let call = as_call(head, peer, LIKE, identity);
         let call =
-            call.ok_or_else(|| refused(StatusCode::INTERNAL_SERVER_ERROR, "there are no terminals"))?;
+            call.ok_or_else(|| Refused::new(StatusCode::INTERNAL_SERVER_ERROR, "there are no terminals"))?;
         let context = Context::new(&self.parts, call.clone());
         if !context.is_enabled(&wanted.app_namespace) {
             let text = format!("namespace '{}' is not permitted", wanted.app_namespace);
-            return Err(refused(StatusCode::FORBIDDEN, text));
+            return Err(Refused::new(StatusCode::FORBIDDEN, text));
         }
         let object =
             application_object(&wanted.project, &wanted.app_namespace, &wanted.app, context.namespace());
         may(&context, &object)?;
-        let entry = self.parts.catalog.get(&wanted.key());
-        let entry = entry.ok_or_else(|| refused(StatusCode::NOT_FOUND, "App not found"))?;
+        let unavailable = |text: &str| Refused::new(StatusCode::SERVICE_UNAVAILABLE, text);
+        let entry = self.parts.catalog.look_up(&wanted.key());
+        let entry = entry.map_err(|error| unavailable(&error.to_string()))?;
+        let entry = entry.ok_or_else(|| Refused::new(StatusCode::NOT_FOUND, "App not found"))?;
         if entry.project != wanted.project.as_str() {
             let text = format!("Project {} is not that of the app", wanted.project);
-            return Err(refused(StatusCode::BAD_REQUEST, text));
+            return Err(Refused::new(StatusCode::BAD_REQUEST, text));
         }
-        let no_socket = || refused(StatusCode::BAD_REQUEST, "a WebSocket is needed for a terminal");
+        let no_socket = || Refused::new(StatusCode::BAD_REQUEST, "a WebSocket is needed for a terminal");
         let accept = derive_accept_key(socket_key(head).ok_or_else(no_socket)?);
-        let unavailable = |text: &str| refused(StatusCode::SERVICE_UNAVAILABLE, text);
         let place = Arc::clone(&self.places).try_acquire_owned();
         let place = place.map_err(|_none| unavailable("there are too many terminals, try again later"))?;
         let live = self.parts.live.clone();
         let live = live.ok_or_else(|| unavailable("this process has no controller, which knows clusters"))?;
         let shells = shells(world.setting("exec.shells"), &wanted.shell);
         let shell = Shell::first(&*live, &wanted, shells).await;
-        let shell = shell.map_err(|status| refused(StatusCode::BAD_REQUEST, status.message))?;
+        let shell = shell.map_err(|status| Refused::new(StatusCode::BAD_REQUEST, status.message))?;
         let holder = Holder { parts: Arc::clone(&self.parts), call, token, object };
         Ok(Ready { holder, wanted, live, shell, accept, renewed, place })
     }

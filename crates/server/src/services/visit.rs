@@ -4,15 +4,14 @@ use std::net::SocketAddr;
 
 use http::StatusCode;
 use http::request::Parts as Head;
-use tiphys_policy::project::{Target, destination_permitted};
 use tiphys_policy::rbac::{Resource, application_object};
 
 use super::Services;
-use super::admit::{NoCookie, as_call, identify};
+use super::admit::{as_call, identify};
 use super::context::Context;
 use crate::catalog::AppKey;
-use crate::extension::{APPLICATION, PROJECT, Refused, Visit};
-use crate::http::is_resource_name;
+use crate::extension::{APPLICATION, PROJECT, Visit, unauthorized};
+use crate::http::{Refused, is_resource_name};
 
 /// The call that a visit is closest to: records name the method of whoever did something.
 const LIKE: &str = "/application.ApplicationService/Get";
@@ -58,12 +57,9 @@ impl Services {
         extension: &str,
     ) -> Result<Visit, Refused> {
         let parts = &self.parts;
-        let known = identify(parts, &head.headers).await.map_err(|why| match why {
-            NoCookie::Missing => Refused::new(StatusCode::BAD_REQUEST, "Auth cookie not found"),
-            NoCookie::Invalid => Refused::new(StatusCode::UNAUTHORIZED, "Invalid token"),
-        })?;
+        let known = identify(parts, &head.headers).await?;
         let Place { namespace, app, project } = Place::read(head)?;
-        let call = as_call(head, peer, LIKE, known.identity).ok_or_else(Refused::unauthorized)?;
+        let call = as_call(head, peer, LIKE, known.identity).ok_or_else(unauthorized)?;
         let context = Context::new(parts, call);
         if !context.is_enabled(namespace) {
             let text = format!("Invalid headers: namespace {namespace:?} is not permitted");
@@ -74,20 +70,21 @@ impl Services {
         let objects = [application_object(project, namespace, app, own), format!("{project}/{app}")];
         let may_see = objects.iter().any(|object| context.may(Resource::Applications, "get", object));
         if !may_see || !context.may(Resource::Extensions, "invoke", extension) {
-            return Err(Refused::unauthorized());
+            return Err(unauthorized());
         }
-        let entry = parts.catalog.get(&AppKey::new(namespace, app)).ok_or_else(Refused::unauthorized)?;
+        let entry = parts.catalog.look_up(&AppKey::new(namespace, app));
+        let entry =
+            entry.map_err(|error| Refused::new(StatusCode::SERVICE_UNAVAILABLE, error.to_string()))?;
+        let entry = entry.ok_or_else(unauthorized)?;
         let installation = &context.world.installation;
-        let found = installation.project(project).map_err(|_none| Refused::unauthorized())?;
+        let found = installation.project(project).map_err(|_none| unauthorized())?;
         if entry.project != project {
-            return Err(Refused::unauthorized());
+            return Err(unauthorized());
         }
         let cluster = installation.clusters.resolve(&entry.destination);
-        let cluster = cluster.map_err(|_unknown| Refused::unauthorized())?;
-        let target = Target::new(cluster, &entry.destination.namespace);
-        let matching = installation.settings.project_matching();
-        if !destination_permitted(found, target, Ok(installation.clusters.all()), matching).permitted {
-            return Err(Refused::unauthorized());
+        let cluster = cluster.map_err(|_unknown| unauthorized())?;
+        if !installation.permits(found, cluster, &entry.destination.namespace).permitted {
+            return Err(unauthorized());
         }
         let claims = context.claims();
         Ok(Visit {

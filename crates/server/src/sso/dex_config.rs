@@ -51,6 +51,9 @@ pub enum DexConfigError {
     /// Nobody knows where we are.
     #[error("url of argocd-cm is not set; Dex needs it to send people back")]
     NoUrl,
+    /// Our secret at Dex is made of a key that is not there; one of nothing would be known to everybody.
+    #[error("argocd-secret has no server.secretkey; the API server makes it at its first start")]
+    NoKey,
     /// It cannot be written.
     #[error("the configuration of Dex cannot be written: {0}")]
     Unwritable(String),
@@ -101,6 +104,9 @@ pub fn dex_config(
     let url = settings.cm().get("url").map_or("", String::as_str).trim_end_matches('/');
     if url.is_empty() {
         return Err(DexConfigError::NoUrl);
+    }
+    if settings.secret("server.secretkey").is_none_or(|key| key.expose().is_empty()) {
+        return Err(DexConfigError::NoKey);
     }
     config.insert("issuer".to_owned(), format!("{url}/api/dex").into());
     config.insert("storage".to_owned(), json!({"type": "memory"}));
@@ -251,6 +257,11 @@ mod tests {
         };
         assert_eq!(make("", "https://a"), Ok(None));
         assert_eq!(make("connectors: []", ""), Err(DexConfigError::NoUrl));
+        let cm = [("dex.config", "connectors: []"), ("url", "https://a")];
+        let cm = cm.map(|(key, text)| (key.to_owned(), text.to_owned())).into();
+        let no_key = Settings::new(SettingsData { cm, ..SettingsData::default() });
+        let made = dex_config(&no_key, &|_, _| None, &DexOptions::default(), &mut Vec::new());
+        assert_eq!(made, Err(DexConfigError::NoKey), "everybody would know the secret");
         assert_eq!(make("- a", "https://a"), Err(DexConfigError::Shape));
         assert!(matches!(make("a: [", "https://a"), Err(DexConfigError::Yaml(_))));
     }

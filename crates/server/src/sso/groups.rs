@@ -53,12 +53,8 @@ impl People {
             return;
         }
         let person = Person { access: access.clone(), ends, told: None };
-        let mut people = self.0.lock();
-        people.insert(subject.to_owned(), (ends, Arc::new(tokio::sync::Mutex::new(person))));
-        if people.len() > PEOPLE_MAX {
-            let first = people.iter().min_by_key(|(_, (ends, _))| *ends).map(|(key, _)| key.clone());
-            first.and_then(|key| people.remove(&key));
-        }
+        let person = Arc::new(tokio::sync::Mutex::new(person));
+        super::keep(&mut self.0.lock(), (subject.to_owned(), person), ends, PEOPLE_MAX);
     }
 
     /// Takes a newer access token of the same login.

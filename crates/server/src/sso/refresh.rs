@@ -38,12 +38,8 @@ impl Refreshes {
             return;
         }
         let kept = Kept { refresh_token: granted.refresh_token.clone(), id_token: granted.id_token.clone() };
-        let mut sessions = self.0.lock();
-        sessions.insert(key(claims), (ends, Arc::new(tokio::sync::Mutex::new(kept))));
-        if sessions.len() > SESSIONS_MAX {
-            let first = sessions.iter().min_by_key(|(_, (ends, _))| *ends).map(|(key, _)| key.clone());
-            first.and_then(|key| sessions.remove(&key));
-        }
+        let kept = Arc::new(tokio::sync::Mutex::new(kept));
+        super::keep(&mut self.0.lock(), (key(claims), kept), ends, SESSIONS_MAX);
     }
 
     pub(super) fn of(&self, claims: &Map<String, Value>, now: Timestamp) -> Option<Shared> {

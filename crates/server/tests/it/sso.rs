@@ -275,6 +275,12 @@ async fn api_68_groups_are_asked_for_with_the_access_token_of_the_login() {
     assert_eq!(browser.get("/api/v1/account/admin").await.0, 200);
     double.state.lock().told = Signer::p256("k1").sign(&json!({"sub": "u1", "groups": ["devs"]})).into();
     assert_eq!(browser.get("/api/v1/account/admin").await.0, 503, "signed by somebody else");
+    for unreadable in [json!({"devs": true}), json!([{"name": "devs"}]), json!(["devs", 5])] {
+        double.state.lock().told = json!({"sub": "u1", "groups": unreadable});
+        assert_eq!(browser.get("/api/v1/account/admin").await.0, 503, "{unreadable} is not nobody");
+    }
+    double.state.lock().told = json!({"sub": "u1"});
+    assert_eq!(browser.get("/api/v1/account/admin").await.0, 403, "no groups");
     double.state.lock().told = json!({"sub": "u2", "groups": ["devs"]});
     assert_eq!(browser.get("/api/v1/account/admin").await.0, 503, "of somebody else");
     double.state.lock().told = Value::Null;

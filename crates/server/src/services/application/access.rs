@@ -101,12 +101,13 @@ pub(super) fn cached(context: &Context<'_>, action: &str, named: &Named) -> Resu
     let key = AppKey::new(namespace, &named.name);
     let read = if !is_enabled(context, namespace) {
         Ok(None)
-    } else if !context.parts.catalog.is_complete() {
-        Err("applications are not known yet".to_owned())
     } else {
-        match context.parts.catalog.get(&key) {
-            None => Ok(None),
-            Some(entry) => entry.application().map(|app| Some((app, entry))).map_err(|status| status.message),
+        match context.parts.catalog.look_up(&key) {
+            Err(error) => Err(error.to_string()),
+            Ok(None) => Ok(None),
+            Ok(Some(entry)) => {
+                entry.application().map(|app| Some((app, entry))).map_err(|status| status.message)
+            }
         }
     };
     let (proof, from) = decide(context, &Right::Action(action), named, &key, read)?;
