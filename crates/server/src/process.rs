@@ -249,7 +249,8 @@ impl Server {
         let has_extensions =
             is_on(&settings, "server.enable.proxy.extension", "ARGOCD_SERVER_ENABLE_PROXY_EXTENSION");
         let services = Arc::new(services);
-        let proxy = has_extensions.then(|| Proxy::new(Arc::clone(&services), proxied, is_secure));
+        let running = (&self.tracker, &self.stopping);
+        let proxy = has_extensions.then(|| Proxy::new(Arc::clone(&services), proxied, is_secure, running));
         let front = front(services, options, &self.others, &self.stopping);
         let front = pages.on(door.on(terminals.on(front)));
         self.front.store(Arc::new(match proxy {

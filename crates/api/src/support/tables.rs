@@ -254,12 +254,7 @@ pub(super) const CM: &[Entry] = &[
     entry("exec.enabled", Honoured, "", "`true` alone switches terminals on"),
     entry("exec.shells", Honoured, "", "sixteen at most"),
     entry("exec.", Reported, "", "no such key is read"),
-    entry(
-        "extension.",
-        Honoured,
-        "",
-        "`extension.config` and `extension.config.NAME`; WebSockets are not handed on",
-    ),
+    entry("extension.", Honoured, "", "`extension.config` and `extension.config.NAME`"),
     entry("resource.links", Honoured, "", ""),
     entry("application.links", Honoured, "", ""),
     entry("project.links", Honoured, "", ""),

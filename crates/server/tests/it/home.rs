@@ -222,7 +222,7 @@ impl Setup {
         });
         let terminals = services.terminals(options().cookies, &tracker, &cancel);
         let services = Arc::new(services);
-        let proxy = Proxy::new(Arc::clone(&services), Arc::clone(&world), false);
+        let proxy = Proxy::new(Arc::clone(&services), Arc::clone(&world), false, (&tracker, &cancel));
         let api: Arc<dyn Api> = services;
         let bounds = Bounds { unknown_bytes_max: 1 << 20, ..Bounds::default() };
         let options = FrontOptions { bounds, ..options() };
