@@ -11,15 +11,17 @@ use arc_swap::ArcSwap;
 use futures::FutureExt as _;
 use http::request::Parts as Head;
 use http::{HeaderMap, HeaderName, HeaderValue, Response, StatusCode, header};
+use hyper::body::Incoming;
 use hyper::upgrade::OnUpgrade;
 use hyper_util::rt::TokioIo;
 use parking_lot::Mutex;
 use reqwest::{Client, redirect};
 use tiphys_api::cluster::Cluster;
-use tokio::sync::Semaphore;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
+use crate::counts::Visiting;
 use crate::http::pass::{OF_CONNECTION, handed_back, head_of};
 use crate::http::{Body, Front, Refused, Request, body, socket as handshake};
 use crate::services::Services;
@@ -81,6 +83,19 @@ fn busy() -> Refused {
 fn unreachable(extension: &str, error: &dyn std::fmt::Display) -> Refused {
     tracing::warn!(extension, %error, "an extension cannot be reached");
     Refused::new(StatusCode::BAD_GATEWAY, "the extension cannot be reached")
+}
+
+/// An answer as it comes; what is measured of it ends with it.
+fn counted(
+    answer: reqwest::Response,
+    place: OwnedSemaphorePermit,
+    visiting: &mut Option<Visiting>,
+) -> Response<Body> {
+    let mut visiting = visiting.take();
+    if let Some(visiting) = &mut visiting {
+        visiting.answered(answer.status());
+    }
+    handed_back(answer, (place, visiting))
 }
 
 /// What hands requests on.
@@ -147,24 +162,42 @@ impl Proxy {
 
     async fn pass(&self, mut request: Request) -> Result<Response<Body>, Refused> {
         let upgrade = hyper::upgrade::on(&mut request.http);
-        let (head, mut incoming) = request.http.into_parts();
+        let (head, incoming) = request.http.into_parts();
         let (name, rest) = named(head.uri.path())?;
         let visit = self.services.visit(&head, request.peer, name).await?;
         let errand = self.errand(&head, request.peer, (name, rest), &visit)?;
-        if handshake::is_named(&head) {
-            return self.open(errand, head, request.peer, upgrade).await;
+        let mut visiting = Some(self.services.counts().visit(name));
+        let answered = if handshake::is_named(&head) {
+            self.open(errand, head, request.peer, upgrade, &mut visiting).await
+        } else {
+            self.send(errand, &head, incoming, &mut visiting).await
+        };
+        if let (Err(refused), Some(visiting)) = (&answered, &mut visiting) {
+            visiting.answered(refused.status);
         }
+        answered
+    }
+
+    /// Hands a request on, and its answer back.
+    async fn send(
+        &self,
+        errand: Errand,
+        head: &Head,
+        mut incoming: Incoming,
+        visiting: &mut Option<Visiting>,
+    ) -> Result<Response<Body>, Refused> {
+        let Errand { extension, client, url, headers } = errand;
+        let name = &extension.name;
         let place = Arc::clone(&self.places).try_acquire_owned().map_err(|_none| busy())?;
         let read = body::read(&mut incoming, REQUEST_BYTES_MAX).await;
         let bytes = read.map_err(|status| Refused::new(StatusCode::PAYLOAD_TOO_LARGE, status.message))?;
-        let Errand { client, url, headers, .. } = errand;
         let sending = client.request(head.method.clone(), url).headers(headers).body(bytes);
         match sending.send().await {
             // Nobody asked for that.
             Ok(answer) if answer.status() == StatusCode::SWITCHING_PROTOCOLS => {
                 Err(unreachable(name, &"101"))
             }
-            Ok(answer) => Ok(handed_back(answer, place)),
+            Ok(answer) => Ok(counted(answer, place, visiting)),
             Err(error) => Err(unreachable(name, &error.without_url())),
         }
     }
@@ -198,6 +231,7 @@ impl Proxy {
         head: Head,
         peer: SocketAddr,
         upgrade: OnUpgrade,
+        visiting: &mut Option<Visiting>,
     ) -> Result<Response<Body>, Refused> {
         if !handshake::is_own_page(&head.headers) {
             return Err(Refused::new(StatusCode::FORBIDDEN, "the page belongs to another site"));
@@ -216,11 +250,15 @@ impl Proxy {
             Err(elapsed) => return Err(unreachable(&name, &elapsed)),
         };
         if answer.status() != StatusCode::SWITCHING_PROTOCOLS {
-            return Ok(handed_back(answer, place));
+            return Ok(counted(answer, place, visiting));
         }
         let mut response = head_of(&answer);
         handshake::switch(response.headers_mut());
         let service = answer.upgrade().await.map_err(|error| unreachable(&name, &error.without_url()))?;
+        // A socket that is open has been answered, however long it lasts.
+        if let Some(mut visiting) = visiting.take() {
+            visiting.answered(StatusCode::SWITCHING_PROTOCOLS);
+        }
         let (proxy, stopping) = (self.clone(), self.stopping.clone());
         self.tracker.spawn(async move {
             let _place = place;

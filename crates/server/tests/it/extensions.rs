@@ -128,6 +128,11 @@ async fn api_223_a_request_reaches_its_service_without_the_session_and_with_what
         ("kim".into(), "kim".to_owned())
     );
     assert_eq!(text("argocd-user-groups"), None, "nobody makes groups up");
+    // API-12: counted, and measured.
+    let line = "argocd_proxy_extension_request_total{extension=\"echo\",status=\"201\"} 1\n";
+    until(|| home.counts.text().contains(line)).await;
+    let took = "argocd_proxy_extension_request_duration_seconds_count{extension=\"echo\"} 1\n";
+    assert!(home.counts.text().contains(took));
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -161,6 +166,7 @@ async fn api_222_who_may_not_learns_nothing_and_only_they_who_may_learn_what_the
     assert_eq!(refusal(&kim, "/extensions/echo/x", &elsewhere).await.0, 400);
     assert_eq!(refusal(&kim, "/extensions/echo/../x", &WEB).await.0, 400);
     assert!(seen.lock().is_empty());
+    assert!(!home.counts.text().contains("extension=\""), "API-12: nobody makes up what is counted");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -195,6 +201,7 @@ async fn api_223_a_service_that_is_not_there_is_a_bad_gateway() {
     kim.ok("POST", APPS, &app("web", "shop")).await;
     let (status, _, text) = get(&home, &kim, "/extensions/echo/1", &WEB).await;
     assert_eq!((status, text.as_str()), (502, "the extension cannot be reached\n"));
+    assert!(home.counts.text().contains("_request_total{extension=\"echo\",status=\"502\"} 1\n"));
 }
 
 type Socket = WebSocketStream<TcpStream>;
@@ -278,6 +285,7 @@ async fn api_223_a_websocket_reaches_its_service_without_the_session_and_goes_bo
     let headers = [&WEB[..], &[("authorization", "Bearer mine"), ("argocd-username", "admin")]].concat();
     let (mut socket, answered) = open(&home, &kim, "/extensions/echo/live?d=e", &headers).await.unwrap();
     assert_eq!(answered["sec-websocket-protocol"], "two");
+    assert!(home.counts.text().contains("_request_total{extension=\"echo\",status=\"101\"} 1\n"));
     let (line, got, _) = seen.lock().remove(0);
     assert_eq!(line, "/base/live?d=e");
     let text = |name: &str| got.get(name).map(|value| value.to_str().unwrap().to_owned());

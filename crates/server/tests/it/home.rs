@@ -62,6 +62,7 @@ pub(crate) struct Home {
     pub(crate) sim: Sim,
     pub(crate) server: Server,
     pub(crate) world: Arc<ArcSwap<World>>,
+    pub(crate) counts: Counts,
 }
 
 fn pages() -> PagesOptions {
@@ -166,6 +167,7 @@ impl Setup {
 
     pub(crate) async fn start(self) -> Home {
         let (tracker, cancel) = (TaskTracker::new(), CancellationToken::new());
+        let counts = Counts::default();
         let sim = self.sim.clone();
         let connection =
             Connection::over("https://kubernetes.default.svc", move |request: Request<Bytes>| {
@@ -212,7 +214,7 @@ impl Setup {
             sessions,
             store,
             clock,
-            counts: Counts::default(),
+            counts: counts.clone(),
             build: Build {
                 version: "0.1.0".to_owned(),
                 commit: "0123456789abcdef".to_owned(),
@@ -236,7 +238,7 @@ impl Setup {
         let running = tokio::spawn(listener.run(stopping.clone()));
         until(|| catalog.is_complete() && sets_known.all().is_some()).await;
         let server = Server { api: Arc::new(Scripted::default()), address, stopping, running };
-        Home { sim: self.sim, server, world }
+        Home { sim: self.sim, server, world, counts }
     }
 }
 

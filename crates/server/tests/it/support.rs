@@ -16,6 +16,7 @@ use parking_lot::Mutex;
 use serde_json::{Value, json};
 use tiphys_api::secret::Secret;
 use tiphys_server::call::{Admitted, Api, Head, Message, Pieces, Reply, Requests, Status};
+use tiphys_server::counts::Step;
 use tiphys_server::http::cookie::Cookies;
 use tiphys_server::http::{Bounds, Front, FrontOptions};
 use tiphys_server::identity::{Claims, Identity};
@@ -33,6 +34,7 @@ pub(crate) const TOKEN: &str = "a.b.c";
 #[derive(Default)]
 pub(crate) struct Scripted {
     pub(crate) ended: Mutex<Vec<(String, Code)>>,
+    pub(crate) steps: Mutex<Vec<Step>>,
 }
 
 impl Api for Scripted {
@@ -98,6 +100,10 @@ impl Api for Scripted {
             }
         }
         .boxed()
+    }
+
+    fn step(&self, _: &Head, step: Step) {
+        self.steps.lock().push(step);
     }
 
     fn ended(&self, head: &Head, _: Option<&Identity>, code: Code, _: Duration) {
