@@ -237,7 +237,6 @@ impl Server {
         let pages = pages.map_err(|error| ServerError::Setting(error.to_string()))?;
         let pages = PagesOptions { gzip: options.gzip, version, extensions, ..pages };
         let proxied = Arc::clone(&world);
-        let pages = Pages { options: pages, world, catalog: shown };
         let door = Door {
             world: doors,
             sessions: in_and_out,
@@ -249,6 +248,7 @@ impl Server {
         let has_extensions =
             is_on(&settings, "server.enable.proxy.extension", "ARGOCD_SERVER_ENABLE_PROXY_EXTENSION");
         let services = Arc::new(services);
+        let pages = Pages { options: pages, world, catalog: shown, services: Arc::clone(&services) };
         let running = (&self.tracker, &self.stopping);
         let proxy = has_extensions.then(|| Proxy::new(Arc::clone(&services), proxied, is_secure, running));
         let front = front(services, options, &self.others, &self.stopping);

@@ -24,6 +24,7 @@ mod session;
 mod settings;
 mod terminal;
 mod version;
+mod viewer;
 mod visit;
 mod watching;
 

@@ -249,6 +249,12 @@ pub(super) const CM: &[Entry] = &[
     entry("dex.auth.connectorId", Honoured, "", ""),
     entry("dex.", Reported, "", "no such key is read"),
     entry("statusbadge.enabled", Honoured, "", "badges tell everybody which applications there are"),
+    entry(
+        "statusbadge.requireToken",
+        Honoured,
+        "",
+        "badges are for those alone who may see what they say; Argo CD has no such key",
+    ),
     entry("statusbadge.url", Honoured, "", "told to clients of the API"),
     entry("statusbadge.", Reported, "", "no such key is read"),
     entry("exec.enabled", Honoured, "", "`true` alone switches terminals on"),

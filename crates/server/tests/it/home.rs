@@ -201,7 +201,6 @@ impl Setup {
             root_path: String::new(),
             clock: clock.clone(),
         };
-        let pages = Pages { options: self.pages, world: Arc::clone(&world), catalog: Arc::clone(&catalog) };
         let services = Services::new(Parts {
             catalog: Arc::clone(&catalog),
             sets,
@@ -224,6 +223,12 @@ impl Setup {
         });
         let terminals = services.terminals(options().cookies, &tracker, &cancel);
         let services = Arc::new(services);
+        let pages = Pages {
+            options: self.pages,
+            world: Arc::clone(&world),
+            catalog: Arc::clone(&catalog),
+            services: Arc::clone(&services),
+        };
         let proxy = Proxy::new(Arc::clone(&services), Arc::clone(&world), false, (&tracker, &cancel));
         let api: Arc<dyn Api> = services;
         let bounds = Bounds { unknown_bytes_max: 1 << 20, ..Bounds::default() };

@@ -142,6 +142,50 @@ async fn api_213_badges_tell_nothing_unless_they_are_on() {
     assert!(settings.get("statusBadgeEnabled").is_none(), "{settings}");
 }
 
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn api_219_badges_may_be_for_those_alone_who_may_see_what_they_say() {
+    let policy = "p, role:shop, applications, get, shop/*, allow\ng, kim, role:shop\n";
+    for setting in ["true", "yes"] {
+        let settings = [
+            ("statusbadge.enabled", "true"),
+            ("statusbadge.requireToken", setting),
+            ("accounts.kim", "login, apiKey"),
+        ];
+        let setup = Setup::new()
+            .config_map("argocd-cm", &settings)
+            .config_map("argocd-rbac-cm", &[("policy.csv", policy)]);
+        app(&setup, "web", "shop", &status("Healthy", "Synced"));
+        app(&setup, "other", "default", &status("Degraded", "OutOfSync"));
+        let home = setup.start().await;
+        let kim = home.account("kim");
+        let says = async |query: &str, headers: &[(&str, &str)]| {
+            let (status, _, svg) = asked(&home, "GET", &format!("/api/badge{query}"), headers).await;
+            assert_eq!(status, 200, "{query}");
+            texts(&svg).join("|")
+        };
+        let (cookie, bearer) = (format!("argocd.token={}", kim.token()), kim.bearer());
+        for headers in [[("cookie", cookie.as_str())], [("authorization", bearer.as_str())]] {
+            for (query, expected) in [
+                ("?name=web&showAppName=true", "Healthy|Synced||web"),
+                ("?name=other&showAppName=true", "Not Found|||"),
+                ("?name=none&showAppName=true", "Not Found|||"),
+                ("?project=shop", "Healthy|Synced||"),
+                ("?project=default", "Unknown|Unknown||"),
+                ("?project=default&project=shop", "Healthy|Synced||"),
+            ] {
+                assert_eq!(says(query, &headers).await, expected, "{query}");
+            }
+        }
+        let forged = [("cookie", "argocd.token=a.b.c")];
+        for headers in [&[][..], &forged] {
+            for query in ["?name=web", "?name=other", "?name=none"] {
+                assert_eq!(says(query, headers).await, "Not Found|||", "{query}");
+            }
+            assert_eq!(says("?project=shop", headers).await, "Unknown|Unknown||");
+        }
+    }
+}
+
 /// Files as a web interface has them, beside a secret.
 fn interface() -> tempfile::TempDir {
     let place = tempfile::tempdir().unwrap();
