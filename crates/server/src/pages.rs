@@ -1,4 +1,5 @@
-//! What browsers are shown beside the calls of the API: its description, badges, and the files of a web interface.
+//! What browsers are shown beside the calls of the API: its description, badges, the program, and the files of a web
+//! interface.
 //!
 //! Nothing here asks who is there, but for badges where that is wanted, and nothing changes anything: requests are GET or
 //! HEAD, their bodies are not looked at, and what an answer is follows from the snapshot of the installation, the catalog
@@ -8,6 +9,7 @@ mod assets;
 mod badge;
 mod extensions;
 mod html;
+mod program;
 mod swagger;
 
 use std::net::SocketAddr;
@@ -29,6 +31,7 @@ use crate::world::World;
 
 pub use assets::AssetOptions;
 pub(crate) use badge::is_enabled as has_badges;
+pub use program::Program;
 
 /// Where files of a web interface are unless it is set.
 const ASSETS: &str = "/shared/app";
@@ -46,6 +49,8 @@ pub struct PagesOptions {
     pub assets: AssetOptions,
     /// Where scripts are that extend it (API-17); none where others could put some there.
     pub extensions: Option<PathBuf>,
+    /// The program that is handed out (API-10).
+    pub program: Option<Program>,
 }
 
 /// A setting that is no value of a header.
@@ -89,6 +94,7 @@ impl PagesOptions {
                 )?,
             },
             extensions: None,
+            program: None,
         })
     }
 }
@@ -120,6 +126,7 @@ impl Pages {
         let page = Arc::clone(&swagger);
         let assets = Arc::new(assets::Assets::new(options.assets));
         let extensions = Arc::new(extensions::Extensions::new(options.extensions));
+        let downloads = Arc::new(program::Downloads::new(options.program));
         let badge = move |parts: Parts, peer| {
             let (world, catalog, services) = (world.load_full(), Arc::clone(&catalog), Arc::clone(&services));
             async move { badge::serve(&world, &catalog, (&parts, peer), &services).await }.boxed()
@@ -128,6 +135,7 @@ impl Pages {
             .at("/api/badge", handler(badge))
             .at("/swagger.json", handler(move |parts, _| Arc::clone(&swagger).document(parts).boxed()))
             .at("/swagger-ui", handler(move |parts, _| Arc::clone(&page).page(parts).boxed()))
+            .below("/download/", handler(move |parts, _| Arc::clone(&downloads).serve(parts).boxed()))
             .at("/extensions.js", handler(move |_, _| Arc::clone(&extensions).serve().boxed()))
             .otherwise(handler(move |parts, _| Arc::clone(&assets).serve(parts).boxed()))
     }

@@ -36,7 +36,7 @@ use crate::identity::Identity;
 use crate::listen::Listener;
 use crate::listen::tls::{TlsOptions, TlsVersion};
 use crate::live::Live;
-use crate::pages::{Pages, PagesOptions};
+use crate::pages::{Pages, PagesOptions, Program};
 use crate::services::audit::{Recorder, write};
 use crate::services::{Build, Parts, Services};
 use crate::session::Sessions;
@@ -48,8 +48,10 @@ use crate::world::World;
 const TLS_INTERVAL: Duration = Duration::from_secs(5);
 /// How long what is known of a connection counts, unless it is set.
 const CONNECTION_LIFETIME: SignedDuration = SignedDuration::from_hours(1);
-/// Time that tasks get to end.
-const STOP_TIMEOUT: Duration = Duration::from_secs(8);
+/// Time that requests get to end (API-11); the port ends them a little earlier.
+const REQUESTS_TIMEOUT: Duration = Duration::from_secs(22);
+/// Time that everything else gets after them.
+const STOP_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// How an API server is started.
 pub struct ServerOptions {
@@ -75,6 +77,8 @@ pub struct ServerOptions {
     pub insecure: bool,
     /// Where scripts are that extend the web interface (API-17).
     pub extensions: Option<PathBuf>,
+    /// The file of the program itself, which is handed out (API-10).
+    pub program: Option<PathBuf>,
 }
 
 /// Why a server cannot be started.
@@ -98,6 +102,9 @@ pub struct Server {
     tls: Arc<ArcSwapOption<ServerConfig>>,
     others: Others,
     counts: Counts,
+    /// The port, and what goes on after a request.
+    serving: TaskTracker,
+    /// What follows and writes.
     tracker: TaskTracker,
     /// Ends what follows and writes.
     cancel: CancellationToken,
@@ -156,6 +163,7 @@ impl Server {
             tls: Arc::new(ArcSwapOption::empty()),
             others,
             counts: Counts::default(),
+            serving: TaskTracker::new(),
             tracker: TaskTracker::new(),
             cancel: CancellationToken::new(),
             stopping,
@@ -170,7 +178,7 @@ impl Server {
     /// Serves a port from now on.
     pub fn listen(&self, socket: TcpListener) {
         let (front, tls) = (Arc::clone(&self.front), Arc::clone(&self.tls));
-        self.tracker.spawn(Listener::new(socket, front, tls, "").run(self.stopping.clone()));
+        self.serving.spawn(Listener::new(socket, front, tls, "").run(self.stopping.clone()));
     }
 
     /// Gets to know the installation, makes what a first start needs, and answers calls from then on.
@@ -207,6 +215,8 @@ impl Server {
         let is_insecure = options.insecure || is_on(&settings, "server.insecure", "ARGOCD_SERVER_INSECURE");
         let (in_and_out, doors, clock) = (Arc::clone(&sessions), Arc::clone(&world), options.clock.clone());
         let (version, extensions) = (options.build.version.clone(), options.extensions);
+        let machine = options.build.platform.strip_prefix("linux/").map(str::to_owned);
+        let program = options.program.zip(machine).map(|(path, machine)| Program { path, machine });
         let shown = Arc::clone(&catalog);
         let services = Services::new(Parts {
             world: Arc::clone(&world),
@@ -235,7 +245,7 @@ impl Server {
         let base = options.cookies.base().to_owned();
         let pages = PagesOptions::read(&settings, &base);
         let pages = pages.map_err(|error| ServerError::Setting(error.to_string()))?;
-        let pages = PagesOptions { gzip: options.gzip, version, extensions, ..pages };
+        let pages = PagesOptions { gzip: options.gzip, version, extensions, program, ..pages };
         let proxied = Arc::clone(&world);
         let door = Door {
             world: doors,
@@ -244,12 +254,12 @@ impl Server {
             root_path: options.root_path.trim_matches('/').to_owned(),
             clock,
         };
-        let terminals = services.terminals(options.cookies.clone(), &self.tracker, &self.stopping);
+        let terminals = services.terminals(options.cookies.clone(), &self.serving, &self.stopping);
         let has_extensions =
             is_on(&settings, "server.enable.proxy.extension", "ARGOCD_SERVER_ENABLE_PROXY_EXTENSION");
         let services = Arc::new(services);
         let pages = Pages { options: pages, world, catalog: shown, services: Arc::clone(&services) };
-        let running = (&self.tracker, &self.stopping);
+        let running = (&self.serving, &self.stopping);
         let proxy = has_extensions.then(|| Proxy::new(Arc::clone(&services), proxied, is_secure, running));
         let front = front(services, options, &self.others, &self.stopping);
         let front = pages.on(door.on(terminals.on(front)));
@@ -263,10 +273,15 @@ impl Server {
     /// Takes no connection any more, lets requests end, and then ends everything else (API-11).
     pub async fn stop(self) {
         self.stopping.cancel();
+        self.serving.close();
+        if tokio::time::timeout(REQUESTS_TIMEOUT, self.serving.wait()).await.is_err() {
+            tracing::warn!("some requests to the API server are cut off");
+        }
+        // Until here requests wait for what they wrote, and records of them are written.
         self.cancel.cancel();
         self.tracker.close();
         if tokio::time::timeout(STOP_TIMEOUT, self.tracker.wait()).await.is_err() {
-            tracing::warn!("some requests to the API server are cut off");
+            tracing::warn!("the API server did not end in time");
         }
     }
 }

@@ -281,6 +281,8 @@ pub(crate) async fn start(server: &Server, controller: &Controller, place: Place
         may_write: !place.read_only,
         insecure: place.insecure,
         extensions: place.extensions,
+        // This process, even when its file was replaced since.
+        program: Some("/proc/self/exe".into()),
     };
     Ok(server.start(options).await?)
 }

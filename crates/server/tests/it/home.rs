@@ -77,6 +77,7 @@ fn pages() -> PagesOptions {
             content_policy: Some(HeaderValue::from_static("frame-ancestors 'self';")),
         },
         extensions: None,
+        program: None,
     }
 }
 

@@ -7,6 +7,8 @@ use http::{HeaderMap, Method, Request};
 use http_body_util::BodyExt as _;
 use serde_json::{Value, json};
 
+use tiphys_server::pages::Program;
+
 use crate::home::{Home, Setup};
 
 /// A request with headers, and its answer with the bytes of its body.
@@ -291,6 +293,29 @@ async fn api_13_without_a_web_interface_a_page_says_so() {
     assert_eq!(asked(&home, "GET", "/applications", &[HTML]).await.0, 404);
     assert_eq!(asked(&home, "GET", "/main.js", &[]).await.2, "Not Found\n");
     assert_eq!(asked(&home, "GET", "/extensions.js", &[]).await.2, "");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn api_10_the_program_of_this_machine_is_handed_out_to_everybody() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("tiphys");
+    let bytes: Vec<u8> = (0..300_000_u32).map(|nth| u8::try_from(nth % 251).unwrap()).collect();
+    std::fs::write(&path, &bytes).unwrap();
+    let program = Program { path, machine: "amd64".to_owned() };
+    let home = Setup::new().pages(|pages| pages.program = Some(program)).start().await;
+    for target in ["/download/argocd-linux", "/download/argocd-linux-amd64"] {
+        let (status, headers, body) = asked(&home, "GET", target, &[]).await;
+        assert_eq!((status, &headers["content-type"]), (200, &"application/octet-stream".parse().unwrap()));
+        assert_eq!(headers["content-disposition"], "attachment; filename=\"argocd-linux-amd64\"");
+        assert!(body == bytes && headers["content-length"] == "300000", "{target}");
+        let (status, headers, body) = asked(&home, "HEAD", target, &[]).await;
+        assert_eq!((status, &headers["content-length"], body.len()), (200, &"300000".parse().unwrap(), 0));
+    }
+    for target in ["/download/argocd-linux-arm64", "/download/argocd-darwin-amd64", "/download/"] {
+        assert_eq!(asked(&home, "GET", target, &[("accept", "text/html")]).await.0, 404, "{target}");
+    }
+    let none = Setup::new().start().await;
+    assert_eq!(asked(&none, "GET", "/download/argocd-linux", &[]).await.0, 404);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
