@@ -22,6 +22,7 @@ use tiphys_server::http::Handler;
 use tiphys_server::live::{Lines, Live, Pair};
 use tiphys_server::process::{Others, Server, ServerOptions};
 use tiphys_server::services::Build;
+use tiphys_service::cluster::Watched;
 use tiphys_wire::status::Code;
 use tower::ServiceExt as _;
 
@@ -207,6 +208,10 @@ impl Live for Shows {
 
     fn health<'a>(&'a self, key: &'a AppKey) -> BoxFuture<'a, Vec<(ResourceKey, HealthStatus)>> {
         self.0.resource_health(&key.namespace, &key.name).boxed()
+    }
+
+    fn cluster(&self, server: &str) -> Option<Watched> {
+        self.0.watched(server)
     }
 
     fn generate<'a>(&'a self, set: &'a ApplicationSet) -> BoxFuture<'a, Result<Vec<Value>, Status>> {

@@ -20,6 +20,7 @@ use tiphys_object::{Object, ResourceKey};
 use tiphys_server::call::Status;
 use tiphys_server::catalog::AppKey;
 use tiphys_server::live::{Lines, Live, Pair};
+use tiphys_service::cluster::Watched;
 use tiphys_wire::status::Code;
 use tokio::sync::watch;
 
@@ -224,6 +225,10 @@ impl Live for Known {
     fn health<'a>(&'a self, _key: &'a AppKey) -> BoxFuture<'a, Vec<(ResourceKey, HealthStatus)>> {
         let health = HealthStatus { status: "Degraded".into(), ..HealthStatus::default() };
         async move { vec![(ResourceKey::new("apps", "Deployment", "web", "a"), health)] }.boxed()
+    }
+
+    fn cluster(&self, _server: &str) -> Option<Watched> {
+        Some(Watched { api_versions: vec!["apps/v1".to_owned()], kinds: 2, objects: 3 })
     }
 
     fn generate<'a>(&'a self, _set: &'a ApplicationSet) -> BoxFuture<'a, Result<Vec<Value>, Status>> {
