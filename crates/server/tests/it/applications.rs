@@ -563,6 +563,28 @@ async fn api_118_health_that_the_status_does_not_hold_is_filled_in() {
     assert!(shown["status"]["resources"][0].get("health").is_none(), "the status itself holds it");
 }
 
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn api_122_a_refresh_waits_for_its_answer_as_long_as_its_caller_does() {
+    let home = setup().start().await;
+    let kim = home.account("kim");
+    kim.ok("POST", APPS, &app("web", "shop")).await;
+    let target = format!("{APPS}/web?refresh=hard");
+    let annotation = || stored(&home, "web")["metadata"]["annotations"]["argocd.argoproj.io/refresh"].clone();
+    let answering = async {
+        while annotation() != "hard" {
+            tokio::task::yield_now().await;
+        }
+        let done = json!({"metadata": {"annotations": {"argocd.argoproj.io/refresh": null, "seen": "yes"}}});
+        ask(&home.sim, Method::PATCH, &format!("{STORED}/web"), &done);
+    };
+    let (answer, ()) = tokio::join!(kim.ok("GET", &target, &Value::Null), answering);
+    assert_eq!(answer["metadata"]["annotations"]["seen"], "yes");
+    let request = http::Request::get(&target).header("authorization", kim.bearer());
+    let request = request.header("grpc-timeout", "50m").body(Bytes::new()).unwrap();
+    let (status, _, text) = crate::support::read(home.server.http1(request).await).await;
+    assert!(status == 504 && text.contains("application refresh deadline exceeded"), "{status} {text}");
+}
+
 /// API-118: a watch of one application, a sync and a rollback tell it as well.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn api_118_watches_of_one_and_syncs_tell_the_health_that_the_status_does_not_hold() {

@@ -239,7 +239,7 @@ impl Setup {
         let front = if self.has_extensions { proxy.on(front) } else { front };
         let front = Arc::new(ArcSwap::from_pointee(pages.on(front)));
         let socket = TcpListener::bind("127.0.0.1:0").await.unwrap();
-        let listener = Listener::new(socket, front, Arc::new(ArcSwapOption::empty()), "");
+        let listener = Listener::new(socket, front, Arc::new(ArcSwapOption::empty()));
         let address = listener.address().unwrap();
         let running = tokio::spawn(listener.run(stopping.clone()));
         until(|| catalog.is_complete() && sets_known.all().is_some()).await;

@@ -183,12 +183,11 @@ impl Server {
     ) -> Self {
         let api = Arc::new(Scripted::default());
         let stopping = CancellationToken::new();
-        let root_path = options.root_path.clone();
         let as_api: Arc<dyn Api> = Arc::<Scripted>::clone(&api);
         let front = extend(Front::new(as_api, options, stopping.clone()));
         let socket = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let front = Arc::new(ArcSwap::from_pointee(front));
-        let listener = Listener::new(socket, front, Arc::new(ArcSwapOption::new(tls)), &root_path);
+        let listener = Listener::new(socket, front, Arc::new(ArcSwapOption::new(tls)));
         let address = listener.address().unwrap();
         let running = tokio::spawn(listener.run(stopping.clone()));
         Self { api, address, stopping, running }
