@@ -217,6 +217,7 @@ async fn echo() -> (String, Seen, Arc<Mutex<usize>>) {
             let (stream, _) = listener.accept().await.unwrap();
             let (kept, count) = (Arc::clone(&kept), Arc::clone(&count));
             tokio::spawn(async move {
+                #[expect(clippy::result_large_err, reason = "the callback of the library is of this type")]
                 let accept = |asked: &Asked, mut accepted: Accepted| {
                     kept.lock().push((asked.uri().to_string(), asked.headers().clone(), Bytes::new()));
                     accepted.headers_mut().insert("sec-websocket-protocol", "two".parse().unwrap());
