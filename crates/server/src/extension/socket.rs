@@ -127,8 +127,8 @@ mod tests {
     async fn api_223_bytes_go_both_ways_until_one_end_goes() {
         for is_client in [true, false] {
             let Joined { mut client, mut service, end, .. } = joined();
-            send(&mut client, &mut service, &[7; 100_000]).await;
-            send(&mut service, &mut client, &[8; 100_000]).await;
+            send(&mut client, &mut service, &vec![7; 100_000]).await;
+            send(&mut service, &mut client, &vec![8; 100_000]).await;
             let (gone, mut other) = if is_client { (client, service) } else { (service, client) };
             drop(gone);
             assert!(is_over(&mut other).await);
