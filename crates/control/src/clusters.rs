@@ -16,6 +16,7 @@ use tiphys_cluster::{
 };
 use tiphys_engine::health::{self, HealthOverrides};
 use tiphys_engine::tracking::Readings;
+use tiphys_engine::tree::node_info;
 use tiphys_object::{GroupKind, Metadata};
 use tiphys_render::plan::ClusterFacts;
 use tokio::sync::{OnceCell, mpsc};
@@ -137,6 +138,8 @@ struct Rules {
     /// Why nobody knows the filter; then nothing is started.
     unfiltered: Option<String>,
     health: Arc<HealthOverrides>,
+    /// Labels that nodes show.
+    labels: Arc<[String]>,
     plugins: PluginPolicy,
     /// How fast each cluster is asked (REP-108).
     rate: Option<ClientRate>,
@@ -149,16 +152,17 @@ impl Rules {
             filter: world.filter.clone(),
             unfiltered: world.unfiltered.clone(),
             health: Arc::clone(&world.health),
+            labels: custom_labels(world).into(),
             plugins: world.plugins.clone(),
             rate: world.settings.controller().client_rate,
         }
     }
 
     fn derive(&self) -> Derive {
-        let overrides = Arc::clone(&self.health);
+        let (overrides, labels) = (Arc::clone(&self.health), Arc::clone(&self.labels));
         Arc::new(move |value: &serde_json::Value| Derived {
             health: health_of_descendant(value, &overrides),
-            ..Derived::default()
+            node: node_info(value, &labels).packed(),
         })
     }
 
@@ -236,12 +240,13 @@ impl Pool {
         let readings = store.readings();
         let changed = |key: &str| world.settings.cm().get(key) != old.settings.cm().get(key);
         let is_filter_new = changed("resource.exclusions") || changed("resource.inclusions");
-        let is_health_new = health_settings(world) != health_settings(old);
+        let is_derived_anew =
+            health_settings(world) != health_settings(old) || changed("resource.customLabels");
         let is_tracking_new = rules.readings != readings;
         let are_plugins_new = world.plugins != old.plugins;
         let is_rate_new = rules.rate != world.settings.controller().client_rate;
         let is_new = is_filter_new
-            || is_health_new
+            || is_derived_anew
             || is_tracking_new
             || are_plugins_new
             || is_rate_new
@@ -253,7 +258,7 @@ impl Pool {
         for slot in used.values() {
             let Some(destination) = slot.cell.get() else { continue };
             destination.read_by(rules);
-            if is_health_new {
+            if is_derived_anew {
                 destination.index.set_derive(rules.derive());
             }
             if is_filter_new {
@@ -382,6 +387,12 @@ fn health_of_descendant(value: &serde_json::Value, overrides: &HealthOverrides) 
         return Some((SmolStr::new_static("Unknown"), version.unwrap_or_default().to_owned()));
     }
     health::assess(value, overrides).map(|found| (SmolStr::new(found.status.as_str()), found.message))
+}
+
+/// Labels that nodes show (`resource.customLabels`, ENG-199).
+pub(crate) fn custom_labels(world: &World) -> Vec<String> {
+    let text = world.settings.cm().get("resource.customLabels").map_or("", String::as_str);
+    text.split(',').map(str::trim).filter(|label| !label.is_empty()).map(str::to_owned).collect()
 }
 
 /// Which settings changed.

@@ -1,21 +1,22 @@
 //! Records of the resource tree: what one object says about itself (ENG section 10).
 //!
 //! [`node_info`] derives everything a node shows that is not its identity or health; it is computed when an
-//! object is seen and kept instead of the object. [`summary`] puts the nodes of an application together.
+//! object is seen and kept, packed, instead of the object. [`summary`] puts the nodes of an application together.
 
 mod network;
 mod pod;
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use tiphys_api::application::Summary;
 use tiphys_object::{Gvk, access};
 
-pub use network::{NetworkingInfo, TargetRef};
+pub use network::{Balancer, NetworkingInfo, TargetRef};
 
 /// A name and a value for display.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct InfoItem {
     /// Name, for example `Containers`.
     pub name: String,
@@ -23,15 +24,39 @@ pub struct InfoItem {
     pub value: String,
 }
 
-/// What one object says about itself (ENG-199, ENG-200).
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+/// What one object says about itself (ENG-199, ENG-200). As JSON these are members of its node.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct NodeInfo {
     /// Names and values for display.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub info: Vec<InfoItem>,
     /// Images, distinct, in order of appearance.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub images: Vec<String>,
     /// How the object takes part in networking.
+    #[serde(default, rename = "networkingInfo", skip_serializing_if = "Option::is_none")]
     pub networking: Option<NetworkingInfo>,
+}
+
+/// Bytes that are kept of what one descendant says about itself; whoever may make objects decides how long it is.
+const PACKED_BYTES_MAX: usize = 8 << 10;
+
+impl NodeInfo {
+    /// The members of a node as one text, `None` of an object that says nothing. Of one that says too much its part in
+    /// networking is left out, then its images, then everything.
+    pub fn packed(&self) -> Option<Box<str>> {
+        let plain = Self { networking: None, ..self.clone() };
+        let bare = Self { images: Vec::new(), ..plain.clone() };
+        let kept = [self, &plain, &bare].into_iter().filter(|kept| **kept != Self::default());
+        // Texts can always be written.
+        let mut texts = kept.filter_map(|kept| serde_json::to_string(kept).ok());
+        texts.find(|text| text.len() <= PACKED_BYTES_MAX).map(Into::into)
+    }
+
+    /// What was packed.
+    pub fn unpacked(text: &str) -> Self {
+        serde_json::from_str(text).unwrap_or_default()
+    }
 }
 
 /// Derives the record of one object. `custom_labels` are the keys of `resource.customLabels`.
@@ -99,8 +124,10 @@ pub fn images(object: &Value) -> Vec<String> {
 /// One node as the summary looks at it.
 #[derive(Clone, Copy, Debug)]
 pub struct SummaryNode<'a> {
-    /// Group, version and kind.
-    pub gvk: &'a Gvk,
+    /// API group of its kind.
+    pub group: &'a str,
+    /// Its kind.
+    pub kind: &'a str,
     /// What the object says about itself.
     pub info: &'a NodeInfo,
 }
@@ -123,7 +150,7 @@ pub fn summary<'a>(
         urls.extend(
             node.info.networking.iter().flat_map(|networking| networking.external_urls.iter().cloned()),
         );
-        is_app_of_apps |= node.gvk.group == "argoproj.io" && node.gvk.kind == "Application";
+        is_app_of_apps |= node.group == "argoproj.io" && node.kind == "Application";
     }
     Summary {
         external_urls: urls.into_iter().collect(),

@@ -10,7 +10,7 @@ use tiphys_api::Application;
 use tiphys_api::codes::HealthCode;
 use tiphys_cluster::{Claims, Derived, TreeNode};
 use tiphys_engine::health::{HealthOverrides, assess};
-use tiphys_engine::tree::node_info;
+use tiphys_engine::tree::{NodeInfo, node_info};
 use tiphys_object::{ResourceKey, access};
 
 use super::look::Look;
@@ -82,14 +82,15 @@ impl From<TreeNode> for Node {
     fn from(node: TreeNode) -> Self {
         let derived = node.derived.as_deref();
         let health = derived.and_then(|derived| derived.health.as_ref());
-        let reason = derived.and_then(|derived| derived.node.as_ref()).and_then(Value::as_str);
+        let told = derived.and_then(|derived| derived.node.as_deref()).map(NodeInfo::unpacked);
+        let reason = told.and_then(|told| told.info.into_iter().find(|item| item.name == REASON));
         Self {
             version: node.version.to_string(),
             uid: node.uid.to_string(),
             parents: node.parents.iter().map(|parent| (parent.key.clone(), parent.uid.to_string())).collect(),
             health: health.map_or_else(String::new, |(status, _)| status.to_string()),
             created: Timestamp::from_second(node.created_seconds).ok().filter(|_| node.created_seconds != 0),
-            reason: reason.unwrap_or_default().to_owned(),
+            reason: reason.map_or_else(String::new, |item| item.value),
             key: node.key,
         }
     }
@@ -108,15 +109,12 @@ impl Core {
             .collect();
         // By rules that cannot be read nothing is healthy or ill: it stays blank.
         let overrides = HealthOverrides::from_settings(world.settings.cm()).ok();
-        let derive = Arc::new(move |value: &Value| {
-            let reason = node_info(value, &[]).info.into_iter().find(|item| item.name == REASON);
-            Derived {
-                health: overrides
-                    .as_ref()
-                    .and_then(|overrides| assess(value, overrides))
-                    .map(|health| (health.status.as_str().into(), health.message)),
-                node: reason.map(|item| item.value.into()),
-            }
+        let derive = Arc::new(move |value: &Value| Derived {
+            health: overrides
+                .as_ref()
+                .and_then(|overrides| assess(value, overrides))
+                .map(|health| (health.status.as_str().into(), health.message)),
+            node: node_info(value, &[]).packed(),
         });
         // Nobody's marks are asked for: owners alone make the tree.
         let claims = Claims { keys: Vec::new(), claim: Arc::new(|_| BTreeSet::default()), ways: Vec::new() };

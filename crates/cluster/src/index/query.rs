@@ -173,25 +173,19 @@ impl ClusterIndex {
     /// (ENG-29, ENG-196).
     pub fn tree(&self, roots: &[ResourceKey]) -> Vec<TreeNode> {
         let state = self.shared.state.lock();
-        let mut seen: HashSet<Slot> = HashSet::new();
         let mut nodes = Vec::new();
-        let mut level: Vec<Slot> = roots.iter().filter_map(|key| state.slot(key)).collect();
-        let roots: BTreeSet<Slot> = level.iter().cloned().collect();
-        while !level.is_empty() && nodes.len() < TREE_NODES_MAX {
-            let mut below = BTreeMap::new();
-            for slot in level {
-                if !seen.insert(slot.clone()) {
-                    continue;
-                }
-                let Some(record) = state.record(&slot) else { continue };
-                nodes.push(state.node(&slot, record, roots.contains(&slot)));
-                for child in state.children_of(&slot, record) {
-                    below.insert(state.key(&child), child);
-                }
-            }
-            level = below.into_values().collect();
-        }
+        state.walk(roots, |slot, record, is_root| nodes.push(state.node(slot, record, is_root)));
         nodes
+    }
+
+    /// What was derived of everything below the given objects (ENG-202).
+    pub fn derived_below(&self, roots: &[ResourceKey]) -> Vec<(ResourceKey, Arc<Derived>)> {
+        let state = self.shared.state.lock();
+        let mut found = Vec::new();
+        state.walk(roots, |slot, record, is_root| {
+            found.extend(record.derived().filter(|_| !is_root).map(|it| (state.key(slot), Arc::clone(it))));
+        });
+        found
     }
 
     /// Objects of a namespace that have no owner, by key (ENG-198). Cluster-scoped ones with an empty name.
@@ -256,6 +250,29 @@ fn in_namespace(
 impl State {
     pub(super) fn record_mut(&mut self, slot: &Slot) -> Option<&mut Record> {
         self.store_mut(slot.kind)?.objects.get_mut(&(slot.namespace, slot.name.clone()))
+    }
+
+    /// Shows the given objects and what is below them, each once, parents first.
+    fn walk(&self, roots: &[ResourceKey], mut show: impl FnMut(&Slot, &Record, bool)) {
+        let mut seen: HashSet<Slot> = HashSet::new();
+        let mut shown = 0;
+        let mut level: Vec<Slot> = roots.iter().filter_map(|key| self.slot(key)).collect();
+        let roots: BTreeSet<Slot> = level.iter().cloned().collect();
+        while !level.is_empty() && shown < TREE_NODES_MAX {
+            let mut below = BTreeMap::new();
+            for slot in level {
+                if !seen.insert(slot.clone()) {
+                    continue;
+                }
+                let Some(record) = self.record(&slot) else { continue };
+                show(&slot, record, roots.contains(&slot));
+                shown += 1;
+                for child in self.children_of(&slot, record) {
+                    below.insert(self.key(&child), child);
+                }
+            }
+            level = below.into_values().collect();
+        }
     }
 
     fn node(&self, slot: &Slot, record: &Record, is_root: bool) -> TreeNode {

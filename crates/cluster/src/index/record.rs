@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 
-use serde_json::Value;
 use smol_str::SmolStr;
 use tiphys_object::Object;
 
@@ -162,8 +161,8 @@ impl Record {
 pub struct Derived {
     /// Status and message of its health; `None` when its kind has none.
     pub health: Option<(SmolStr, String)>,
-    /// Further members of its node in the resource tree, as the deriving function chose them.
-    pub node: Option<Value>,
+    /// What else its node in the resource tree shows, as the deriving function writes it.
+    pub node: Option<Box<str>>,
 }
 
 #[cfg(test)]

@@ -3,7 +3,7 @@
 //!
 //! These are questions beside the rounds. They ask what a round asks, with a memory of their own, and write nothing.
 
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -17,7 +17,7 @@ use tiphys_cluster::{OrphanQuery, ParentRef, TreeNode};
 use tiphys_engine::diff::{DiffOptions, diff};
 use tiphys_engine::mask::SecretMask;
 use tiphys_engine::tracking::Neighbours as _;
-use tiphys_engine::tree::{self, InfoItem, NetworkingInfo, NodeInfo};
+use tiphys_engine::tree::{self, NodeInfo};
 use tiphys_lifecycle::refresh::{Level, Reason, Refresh, RefreshKind};
 use tiphys_object::{Gvk, Object, ResourceKey};
 use tiphys_policy::project::monitors_orphans;
@@ -27,6 +27,7 @@ use super::desired::{self, Unavailable, Wanted};
 use super::load::{self, AppContext, Others};
 use super::resolve::{self, Resolved, Unresolved};
 use crate::app_key::AppKey;
+use crate::clusters::custom_labels;
 use crate::context::Context;
 use crate::memory::{AppMemory, Targets, Verdict};
 use crate::queue::Priority;
@@ -293,7 +294,7 @@ pub(crate) async fn resource_tree(controller: &Context, key: &AppKey) -> Result<
     let roots: Vec<ResourceKey> =
         pairs.iter().filter_map(|pair| pair.live.as_ref()).map(|live| live.key()).collect();
     let index = &resolved.destination.index;
-    let labels = custom_labels(&cx);
+    let labels = custom_labels(&cx.world);
     let found = index.tree(&roots);
     let known: HashSet<&ResourceKey> = found.iter().map(|node| &node.key).collect();
     let mut nodes: Vec<Value> = Vec::with_capacity(found.len());
@@ -337,12 +338,6 @@ pub(super) fn key_of(status: &ResourceStatus) -> ResourceKey {
     ResourceKey::new(&status.group, &status.kind, &status.namespace, &status.name)
 }
 
-/// Labels that nodes show (`resource.customLabels`).
-fn custom_labels(cx: &AppContext<'_>) -> Vec<String> {
-    let text = cx.world.settings.cm().get("resource.customLabels").map_or("", String::as_str);
-    text.split(',').map(str::trim).filter(|label| !label.is_empty()).map(str::to_owned).collect()
-}
-
 fn identity(key: &ResourceKey, version: &str) -> Map<String, Value> {
     let mut members = Map::new();
     for (name, text) in [
@@ -382,8 +377,12 @@ fn shown_node(
     {
         members.insert("createdAt".to_owned(), created.to_string().into());
     }
+    // The manifests of descendants are not kept, but what they say about themselves.
+    let packed = node.derived.as_ref().and_then(|derived| derived.node.as_deref());
     if let Some(text) = text {
         put_info(&mut members, &tree::node_info(text, labels));
+    } else if let Some(packed) = packed {
+        put_info(&mut members, &NodeInfo::unpacked(packed));
     }
     let derived = node.derived.as_ref().and_then(|derived| derived.health.as_ref());
     if let Some(health) = status.and_then(|status| status.health.as_ref()) {
@@ -421,40 +420,9 @@ fn missing_node(key: &ResourceKey, gvk: &Gvk) -> Value {
     Value::Object(members)
 }
 
+/// What an object says about itself becomes members of its node.
 fn put_info(members: &mut Map<String, Value>, info: &NodeInfo) {
-    if !info.info.is_empty() {
-        let item = |item: &InfoItem| json!({"name": item.name, "value": item.value});
-        members.insert("info".to_owned(), info.info.iter().map(item).collect());
+    if let Value::Object(more) = json!(info) {
+        members.extend(more);
     }
-    if !info.images.is_empty() {
-        members.insert("images".to_owned(), json!(info.images));
-    }
-    if let Some(networking) = &info.networking {
-        members.insert("networkingInfo".to_owned(), shown_networking(networking));
-    }
-}
-
-fn shown_networking(info: &NetworkingInfo) -> Value {
-    let mut members = Map::new();
-    let mut put = |name: &str, map: &BTreeMap<String, String>| {
-        if !map.is_empty() {
-            members.insert(name.to_owned(), json!(map));
-        }
-    };
-    put("targetLabels", &info.target_labels);
-    put("labels", &info.labels);
-    if !info.target_refs.is_empty() {
-        let refs = info.target_refs.iter().map(|target| {
-            json!({"group": target.group, "kind": target.kind, "namespace": target.namespace, "name": target.name})
-        });
-        members.insert("targetRefs".to_owned(), refs.collect());
-    }
-    if !info.ingress.is_empty() {
-        let ingress = info.ingress.iter().map(|(hostname, ip)| json!({"hostname": hostname, "ip": ip}));
-        members.insert("ingress".to_owned(), ingress.collect());
-    }
-    if !info.external_urls.is_empty() {
-        members.insert("externalURLs".to_owned(), json!(info.external_urls));
-    }
-    Value::Object(members)
 }

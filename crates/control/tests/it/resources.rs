@@ -255,6 +255,36 @@ async fn api_118_health_of_resources_is_that_of_the_last_comparison() {
     assert_eq!(health("worker").await.as_deref(), Some("Missing"));
 }
 
+/// ENG-197, ENG-199, ENG-200, ENG-202: the manifest of a Pod is not kept, but what it says about itself, with labels that
+/// the settings want to see.
+#[tokio::test(start_paused = true)]
+async fn eng_199_descendants_say_what_they_are_and_which_images_they_run() {
+    let world = with_job().await;
+    let pod = async || {
+        let tree = world.controller().resource_tree("argocd", "shop").await.unwrap();
+        tree["nodes"].as_array().unwrap().iter().find(|node| node["kind"] == "Pod").unwrap().clone()
+    };
+    let shown = pod().await;
+    let names: Vec<&str> =
+        shown["info"].as_array().unwrap().iter().map(|item| item["name"].as_str().unwrap()).collect();
+    assert_eq!(names, ["Status Reason", "Node", "Containers"], "{shown}");
+    assert_eq!(shown["networkingInfo"]["labels"]["job-name"], "worker", "{shown}");
+    assert_eq!(shown["images"], json!(["c:1"]), "{shown}");
+    // Another image than that of the template, as webhooks add containers.
+    let at = format!("/api/v1/namespaces/default/pods/{}", shown["name"].as_str().unwrap());
+    let mut object = world.get(&at);
+    object["spec"]["containers"][0]["image"] = "mesh:2".into();
+    world.ask(Method::PUT, &at, &object);
+    world.pass(MOMENT).await;
+    world.change(&json!({"metadata": {"annotations": {"argocd.argoproj.io/refresh": "normal"}}}));
+    world.pass(MOMENT).await;
+    assert_eq!(world.app()["status"]["summary"]["images"], json!(["c:1", "mesh:2"]), "{}", world.app());
+    world.settings(&json!({"resource.customLabels": "job-name"}));
+    world.pass(Duration::from_secs(30)).await;
+    let items = pod().await["info"].clone();
+    assert!(items.as_array().unwrap().contains(&json!({"name": "job-name", "value": "worker"})), "{items}");
+}
+
 fn pair(named: &ResourceKey, live: &Value, target: &Value) -> AskedPair {
     let given = |value: &Value| Some(value.clone()).filter(|value| !value.is_null());
     AskedPair { key: named.clone(), live: given(live), target: given(target) }

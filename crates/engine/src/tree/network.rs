@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use tiphys_object::Gvk;
 use tiphys_object::access::{self, at, text, text_at};
@@ -14,7 +15,7 @@ const URLS_MAX: usize = 1_000;
 const URL_BYTES_MAX: usize = 64 << 10;
 
 /// An object that another one sends traffic to.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct TargetRef {
     /// API group.
     pub group: String,
@@ -27,18 +28,33 @@ pub struct TargetRef {
 }
 
 /// How an object takes part in networking.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
 pub struct NetworkingInfo {
     /// Labels of the Pods that a Service sends to.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub target_labels: BTreeMap<String, String>,
     /// Objects that traffic is sent to, sorted.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
     pub target_refs: Vec<TargetRef>,
     /// Labels of a Pod.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub labels: BTreeMap<String, String>,
-    /// Addresses of load balancers, as `(hostname, ip)`.
-    pub ingress: Vec<(String, String)>,
+    /// Addresses of load balancers.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub ingress: Vec<Balancer>,
     /// URLs, sorted.
+    #[serde(rename = "externalURLs", skip_serializing_if = "Vec::is_empty")]
     pub external_urls: Vec<String>,
+}
+
+/// An address of a load balancer.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Balancer {
+    /// Its name, where it has one.
+    pub hostname: String,
+    /// Its IP address, where it has one.
+    pub ip: String,
 }
 
 /// The networking record of one object, `None` when it has no part in it.
@@ -104,9 +120,10 @@ fn list<'a>(value: &'a Value, path: &[&str]) -> &'a [Value] {
     at(value, path).and_then(Value::as_array).map_or(&[], Vec::as_slice)
 }
 
-fn balancer(object: &Value) -> Vec<(String, String)> {
-    let entries = list(object, &["status", "loadBalancer", "ingress"]);
-    entries.iter().map(|entry| (text(entry, "hostname").to_owned(), text(entry, "ip").to_owned())).collect()
+fn balancer(object: &Value) -> Vec<Balancer> {
+    let text = |entry, member| text(entry, member).to_owned();
+    let entries = list(object, &["status", "loadBalancer", "ingress"]).iter();
+    entries.map(|entry| Balancer { hostname: text(entry, "hostname"), ip: text(entry, "ip") }).collect()
 }
 
 fn service(object: &Value, name: &str) -> TargetRef {
@@ -177,7 +194,7 @@ fn host_urls(object: &Value, member: &str) -> BTreeSet<String> {
 }
 
 /// URLs of an Ingress: one per rule and path (ENG-201).
-fn ingress_urls(object: &Value, balancer: &[(String, String)]) -> BTreeSet<String> {
+fn ingress_urls(object: &Value, balancer: &[Balancer]) -> BTreeSet<String> {
     let tls = list(object, &["spec", "tls"]);
     let tls_hosts: BTreeSet<&str> =
         tls.iter().flat_map(|entry| list(entry, &["hosts"])).filter_map(Value::as_str).collect();
@@ -185,7 +202,7 @@ fn ingress_urls(object: &Value, balancer: &[(String, String)]) -> BTreeSet<Strin
     let scheme = |host: &str| if tls_for_all || tls_hosts.contains(host) { "https" } else { "http" };
     let addresses: Vec<&str> = balancer
         .iter()
-        .map(|(hostname, ip)| if hostname.is_empty() { ip.as_str() } else { hostname.as_str() })
+        .map(|at| if at.hostname.is_empty() { at.ip.as_str() } else { at.hostname.as_str() })
         .filter(|address| !address.is_empty())
         .collect();
     let mut urls = Urls::default();

@@ -94,14 +94,39 @@ fn eng_201_ingress_urls() {
 #[test]
 fn eng_202_the_summary_is_sorted_and_distinct() {
     let first = node_info(&pod(&json!({})), &[]);
-    let gvk = Gvk::new("", "v1", "Pod");
-    let application = Gvk::new("argoproj.io", "v1alpha1", "Application");
-    let nodes = [SummaryNode { gvk: &gvk, info: &first }, SummaryNode { gvk: &application, info: &first }];
+    let node = |group, kind| SummaryNode { group, kind, info: &first };
+    let nodes = [node("", "Pod"), node("argoproj.io", "Application")];
     let annotations = [("link.argocd.argoproj.io/x".to_owned(), "title|https://x".to_owned())].into();
     let summary = summary(nodes, &annotations);
     assert_eq!(summary.images, ["x", "y"]);
     assert_eq!(summary.external_urls, ["title|https://x"]);
     assert!(summary.is_app_of_apps);
+}
+
+/// ENG-197: what is kept of an object instead of its manifest says the same, as members of a node.
+#[test]
+fn eng_197_what_is_packed_is_what_a_node_shows() {
+    let status = json!({"phase": "Running"});
+    let info = node_info(&pod(&status), &["team".to_owned()]);
+    let packed = info.packed().unwrap();
+    assert_eq!(NodeInfo::unpacked(&packed), info);
+    let value: Value = serde_json::from_str(&packed).unwrap();
+    assert_eq!(value["images"], json!(["x", "y"]));
+    assert_eq!(value["networkingInfo"], json!({"labels": {"team": "red"}}));
+    assert!(value["info"].as_array().unwrap().contains(&json!({"name": "Node", "value": "n1"})));
+    assert_eq!(node_info(&json!({"kind": "ConfigMap"}), &[]).packed(), None);
+}
+
+/// SEC-07: an object that says much about itself is no reason to keep much.
+#[test]
+fn sec_07_of_an_object_that_says_too_much_less_is_kept() {
+    let containers: Vec<Value> = (0..2_000).map(|number| json!({"image": format!("i{number}")})).collect();
+    let mut pod = pod(&json!({"phase": "Running"}));
+    pod["spec"]["containers"] = containers.into();
+    let kept = NodeInfo::unpacked(&node_info(&pod, &[]).packed().unwrap());
+    assert!(kept.images.is_empty() && kept.networking.is_none() && !kept.info.is_empty());
+    pod["metadata"]["labels"]["team"] = "r".repeat(10_000).into();
+    assert_eq!(node_info(&pod, &["team".to_owned()]).packed(), None);
 }
 
 /// SEC-07: what anybody may write into an object is looked through once, on the way of all events.

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use tiphys_api::application::{ApplicationStatus, Condition, HealthStatus, ResourceStatus};
 use tiphys_api::codes::ConditionType;
+use tiphys_cluster::Derived;
 use tiphys_engine::app_health::{AppIdentity, AppResource, app_health};
 use tiphys_engine::compare::Comparison;
 use tiphys_engine::health::{self, Health, HealthError};
@@ -103,10 +104,14 @@ pub(super) fn shape(subject: Subject<'_>, targets: &Targets, comparison: Compari
         .map(|r| AppResource { target: r.target.as_deref(), live: r.live.as_deref() })
         .collect();
     let judged = app_health(&resources, identity(subject), |live| known_health(&verdicts, live));
-    let nodes = comparison.resources.iter().filter_map(|resource| {
+    let below = descendants(subject, &comparison);
+    let descendants =
+        below.iter().map(|(key, info)| SummaryNode { group: &key.group, kind: &key.kind, info });
+    let roots = comparison.resources.iter().filter_map(|resource| {
         let info = verdicts.get(&resource.live.as_ref()?.key())?.info.as_deref()?;
-        Some(SummaryNode { gvk: &resource.gvk, info })
+        Some(SummaryNode { group: &resource.gvk.group, kind: &resource.gvk.kind, info })
     });
+    let nodes = roots.chain(descendants);
     let summary = tree::summary(nodes, &subject.cx.app.metadata.annotations);
     subject.cx.memory.lock().verdicts = verdicts;
     conditions.extend(judged.error.map(|text| Condition::new(ConditionType::ComparisonError, text)));
@@ -135,6 +140,15 @@ pub(super) fn shape(subject: Subject<'_>, targets: &Targets, comparison: Compari
     }
     let health = inline_health(&judged.health);
     Compared { comparison, targets: targets.clone(), resources, health, summary, conditions, unlisted: None }
+}
+
+/// What the objects below those of an application say about themselves (ENG-202).
+fn descendants(subject: Subject<'_>, comparison: &Comparison) -> Vec<(ResourceKey, NodeInfo)> {
+    let live = comparison.resources.iter().filter_map(|resource| resource.live.as_ref());
+    let roots: Vec<ResourceKey> = live.map(|live| live.key()).collect();
+    let below = subject.resolved.destination.index.derived_below(&roots);
+    let told = |(key, derived): (_, Arc<Derived>)| Some((key, NodeInfo::unpacked(derived.node.as_deref()?)));
+    below.into_iter().filter_map(told).collect()
 }
 
 fn inline_health(health: &Health) -> HealthStatus {
