@@ -151,7 +151,7 @@ impl Direct {
                     State::not_asked(applications)
                 } else {
                     let answer = ask(&cluster, home, policy).await;
-                    State { applications, answer, asked_at: Some(now) }
+                    State { answer, asked_at: Some(now), ..State::not_asked(applications) }
                 };
                 (cluster, state)
             }

@@ -81,7 +81,7 @@ fn integrity(world: &World, project: &str, url: &str) -> Option<Vec<u8>> {
 }
 
 /// Beginnings of keys that have an effect, but on no comparison: on webhooks and on the API server.
-const OF_OTHERS: [&str; 15] = [
+const OF_OTHERS: [&str; 21] = [
     "webhook.",
     "additionalUrls",
     "accounts.",
@@ -94,6 +94,12 @@ const OF_OTHERS: [&str; 15] = [
     "help.",
     "ga.",
     "server.",
+    "statusbadge.",
+    "exec.",
+    "extension.",
+    "application.links",
+    "project.links",
+    "resource.links",
     "rbac.",
     "application.sync.requireOverridePrivilegeForRevisionSync",
     "applicationset.unscoped.policy",
@@ -121,7 +127,16 @@ mod tests {
     #[test]
     fn only_settings_with_an_effect_on_comparisons_count() {
         let none = map(&[]);
-        for key in ["ui.bannercontent", "accounts.alice", "dex.config", "webhook.maxPayloadSizeMB"] {
+        for key in [
+            "ui.bannercontent",
+            "accounts.alice",
+            "dex.config",
+            "webhook.maxPayloadSizeMB",
+            "statusbadge.enabled",
+            "extension.config",
+            "exec.enabled",
+            "resource.links",
+        ] {
             assert!(!settings_differ(&none, &map(&[(key, "1")])), "{key}");
             assert!(!settings_differ(&map(&[(key, "1")]), &none), "{key}");
         }

@@ -14,6 +14,7 @@ use tiphys_engine::actions::Action;
 use tiphys_lifecycle::refresh::Level;
 use tiphys_lifecycle::webhook::{Push, SetEvent};
 use tiphys_object::{Gvk, Object, ResourceKey};
+use tiphys_service::cluster::Watched;
 use tiphys_source::Sources;
 use tokio::sync::broadcast::Receiver;
 use tokio::sync::broadcast::error::RecvError;
@@ -325,6 +326,19 @@ impl Controller {
     /// left out.
     pub async fn resource_health(&self, namespace: &str, name: &str) -> Vec<(ResourceKey, HealthStatus)> {
         Box::pin(resource::health(&self.context, &AppKey::new(namespace, name))).await
+    }
+
+    /// What is known of a cluster that is watched (API-168); nothing while it was not discovered.
+    pub fn watched(&self, server: &str) -> Option<Watched> {
+        let in_use = self.context.clusters.in_use();
+        let destination = in_use.iter().find(|destination| destination.cluster.server == server)?;
+        let facts = destination.facts();
+        let counts = destination.index.counts();
+        (!facts.api_versions().is_empty()).then(|| Watched {
+            api_versions: facts.api_versions().to_vec(),
+            kinds: counts.len(),
+            objects: counts.values().sum(),
+        })
     }
 
     /// The Applications that a set would make (API-157).

@@ -1,8 +1,10 @@
 //! Push webhooks: what was pushed, and which applications it concerns (API section 7).
 //!
-//! GitHub-shaped payloads (GitHub, Gitea, Gogs and everything that imitates them) and GitLab pushes are read.
+//! GitHub-shaped payloads (GitHub, Gitea, Gogs and everything that imitates them), GitLab, Bitbucket and Azure DevOps
+//! pushes are read; those of registries are not.
 //! Everything here is pure: the shell passes headers and bytes and gets a push or an answer.
 
+mod others;
 mod payload;
 mod sets;
 
@@ -12,6 +14,7 @@ use tiphys_api::names::annotation;
 use tiphys_go::steps::{Steps, TooManySteps};
 use tiphys_render::refresh::{ChangedFiles, RefreshPaths};
 
+use others::Read;
 use payload::Payload;
 pub use sets::{PullRequestEvent, SetDelivery, SetEvent, host_of, receive_for_sets, set_body_bytes_max};
 
@@ -57,6 +60,12 @@ pub enum Provider {
     Gogs,
     /// GitLab.
     GitLab,
+    /// Azure DevOps.
+    AzureDevOps,
+    /// Bitbucket Cloud.
+    BitbucketCloud,
+    /// Bitbucket Server, and Data Center.
+    BitbucketServer,
 }
 
 impl Provider {
@@ -66,6 +75,17 @@ impl Provider {
             Self::GitHub => "webhook.github.secret",
             Self::Gogs => "webhook.gogs.secret",
             Self::GitLab => "webhook.gitlab.secret",
+            Self::AzureDevOps => sets::AZURE_USER,
+            Self::BitbucketCloud => "webhook.bitbucket.uuid",
+            Self::BitbucketServer => "webhook.bitbucketserver.secret",
+        }
+    }
+
+    /// What its deliveries are checked with; empty where nothing is set.
+    fn own_secret(self, secret: impl Fn(&str) -> String) -> String {
+        match self {
+            Self::AzureDevOps => [sets::AZURE_USER, sets::AZURE_PASSWORD].map(secret).concat(),
+            _ => secret(self.secret_key()),
         }
     }
 
@@ -75,17 +95,26 @@ impl Provider {
             Self::GitHub => "github",
             Self::Gogs => "gogs",
             Self::GitLab => "gitlab",
+            Self::AzureDevOps => "azuredevops",
+            Self::BitbucketCloud => "bitbucket",
+            Self::BitbucketServer => "bitbucketserver",
         }
     }
 
     /// Picks the provider by its header (API-195).
     fn detect<'a>(header: impl Fn(&str) -> Option<&'a str>) -> Option<Self> {
-        if header("x-gogs-event").is_some() {
+        if header(sets::AZURE_HEADER).is_some() {
+            Some(Self::AzureDevOps)
+        } else if header("x-gogs-event").is_some() {
             Some(Self::Gogs)
         } else if header("x-github-event").is_some_and(|event| event != "package") {
             Some(Self::GitHub)
         } else if header("x-gitlab-event").is_some() {
             Some(Self::GitLab)
+        } else if header("x-hook-uuid").is_some() {
+            Some(Self::BitbucketCloud)
+        } else if header("x-event-key").is_some() {
+            Some(Self::BitbucketServer)
         } else {
             None
         }
@@ -106,6 +135,8 @@ const SECRET_KEYS: [&str; 8] = [
 ];
 /// Key of `argocd-cm` that accepts senders without a secret beside others that have one.
 pub const ALLOW_WITHOUT_SECRET: &str = "webhook.allowProvidersWithoutSecret";
+/// What a Bitbucket Server asks when somebody tries a webhook out.
+const BITBUCKET_PING: &str = "diagnostics:ping";
 const FAILED: &str = "Webhook processing failed";
 const MEGABYTE: usize = 1024 * 1024;
 /// Bytes of a body that are read before anything speaks for its sender (SEC-48).
@@ -141,11 +172,13 @@ pub fn body_bytes_max<'a>(
     let all = megabytes(megabytes_max).saturating_mul(MEGABYTE);
     let few = all.min(UNVERIFIED_BYTES_MAX);
     let Some(provider) = Provider::detect(&header) else { return few };
-    let secret = secret(provider.secret_key());
-    let may_be_proven = !secret.is_empty()
+    let own = provider.own_secret(&secret);
+    let may_be_proven = !own.is_empty()
         && match provider {
-            Provider::GitLab => same_secret(header("x-gitlab-token").unwrap_or(""), &secret),
-            Provider::GitHub | Provider::Gogs => signature(provider, &header)
+            Provider::GitLab => same_secret(header("x-gitlab-token").unwrap_or(""), &own),
+            Provider::AzureDevOps => sets::is_azure_user(&header, &secret),
+            Provider::BitbucketCloud => same_secret(header("x-hook-uuid").unwrap_or(""), &own),
+            Provider::GitHub | Provider::Gogs | Provider::BitbucketServer => signature(provider, &header)
                 .is_some_and(|text| text.len() == 64 && text.bytes().all(|byte| byte.is_ascii_hexdigit())),
         };
     if may_be_proven { all } else { few }
@@ -163,16 +196,33 @@ where
         return (provider, refuse(405, FAILED.to_owned()));
     }
     let Some(sender) = provider else { return (None, refuse(400, "Unknown webhook event".to_owned())) };
-    let bytes_max = body_bytes_max(&request.header, &request.secret, request.megabytes_max);
-    if request.body.is_empty() || request.body.len() > bytes_max {
-        let megabytes = bytes_max / MEGABYTE;
-        let body = format!("{FAILED}: payload must be valid JSON under {megabytes} MB");
-        return (provider, refuse(400, body));
+    let is_ping =
+        sender == Provider::BitbucketServer && (request.header)("x-event-key") == Some(BITBUCKET_PING);
+    if is_ping {
+        return (provider, Delivery::Ignored);
     }
-    let secret = (request.secret)(sender.secret_key());
+    let secret = sender.own_secret(&request.secret);
+    let is_azure = sender == Provider::AzureDevOps;
+    if is_azure && !secret.is_empty() && !sets::is_azure_user(&request.header, &request.secret) {
+        return (provider, refuse(400, FAILED.to_owned()));
+    }
+    let bytes_max = body_bytes_max(&request.header, &request.secret, request.megabytes_max);
+    let no_payload =
+        || refuse(400, format!("{FAILED}: payload must be valid JSON under {} MB", bytes_max / MEGABYTE));
+    if request.body.is_empty() || request.body.len() > bytes_max {
+        return (provider, no_payload());
+    }
     let is_unproven = secret.is_empty() && !request.allow_without_secret;
     if is_unproven && SECRET_KEYS.iter().any(|key| !(request.secret)(key).is_empty()) {
         return (provider, refuse(400, FAILED.to_owned()));
+    }
+    if is_azure {
+        let delivery = match others::azure(request.body) {
+            Read::Delivery(delivery) => delivery,
+            Read::Unsupported => refuse(400, FAILED.to_owned()),
+            Read::Unreadable => no_payload(),
+        };
+        return (provider, delivery);
     }
     let verify = |signature: &str| verify(secret.as_bytes(), request.body, signature);
     (provider, read(sender, &request.header, request.body, &secret, verify))
@@ -183,7 +233,8 @@ fn signature<'a>(provider: Provider, header: impl Fn(&str) -> Option<&'a str>) -
     match provider {
         Provider::GitHub => header("x-hub-signature-256").and_then(|text| text.strip_prefix("sha256=")),
         Provider::Gogs => header("x-gogs-signature"),
-        Provider::GitLab => None,
+        Provider::BitbucketServer => header("x-hub-signature").and_then(|text| text.strip_prefix("sha256=")),
+        Provider::GitLab | Provider::AzureDevOps | Provider::BitbucketCloud => None,
     }
 }
 
@@ -203,6 +254,9 @@ fn read<'a>(
         Provider::GitHub => header("x-github-event"),
         Provider::Gogs => header("x-gogs-event"),
         Provider::GitLab => header("x-gitlab-event"),
+        Provider::BitbucketCloud | Provider::BitbucketServer => header("x-event-key"),
+        // Its event stands in its body.
+        Provider::AzureDevOps => None,
     }
     .unwrap_or("");
     if provider == Provider::GitLab && !same_secret(header("x-gitlab-token").unwrap_or(""), secret) {
@@ -219,14 +273,32 @@ fn read<'a>(
             _ => return refuse(),
         },
         Provider::GitLab => matches!(event, "Push Hook" | "Tag Push Hook" | "System Hook"),
+        Provider::BitbucketCloud if event == "repo:push" => true,
+        Provider::BitbucketServer if event == "repo:refs_changed" => true,
+        Provider::BitbucketCloud | Provider::BitbucketServer | Provider::AzureDevOps => return refuse(),
     };
-    let is_signed = provider != Provider::GitLab && !secret.is_empty();
+    if provider == Provider::BitbucketCloud
+        && !secret.is_empty()
+        && !same_secret(header("x-hook-uuid").unwrap_or(""), secret)
+    {
+        return refuse();
+    }
+    let is_signed = matches!(provider, Provider::GitHub | Provider::Gogs | Provider::BitbucketServer);
+    let is_signed = is_signed && !secret.is_empty();
     if is_signed && !signature(provider, &header).is_some_and(verify) {
         return refuse();
     }
-    // A list would be read as a struct too.
-    if body.iter().find(|byte| !byte.is_ascii_whitespace()) != Some(&b'{') {
+    if !is_object(body) {
         return refuse();
+    }
+    let of_bitbucket = match provider {
+        Provider::BitbucketCloud => Some(others::cloud(body)),
+        Provider::BitbucketServer => Some(others::server(body)),
+        _ => None,
+    };
+    if let Some(found) = of_bitbucket {
+        let Read::Delivery(delivery) = found else { return refuse() };
+        return delivery;
     }
     let Ok(payload) = serde_json::from_slice::<Payload>(body) else { return refuse() };
     if provider == Provider::GitLab {
@@ -242,13 +314,23 @@ fn read<'a>(
     if acted_on { Delivery::Push(push(provider, payload)) } else { Delivery::Ignored }
 }
 
+/// Whether a text may be an object; a list would be read as a struct too.
+fn is_object(body: &[u8]) -> bool {
+    body.iter().find(|byte| !byte.is_ascii_whitespace()) == Some(&b'{')
+}
+
 /// Equality of two secrets whose time does not depend on where they differ.
 fn same_secret(a: &str, b: &str) -> bool {
     a.len() == b.len() && a.bytes().zip(b.bytes()).fold(0, |seen, (x, y)| seen | (x ^ y)) == 0
 }
 
-/// Whether a hexadecimal text is the HMAC-SHA256 of the body under the key, in constant time (RFC 2104).
+/// Whether a hexadecimal text is the HMAC-SHA256 of the body under the key, in constant time.
 fn verify(key: &[u8], body: &[u8], signature: &str) -> bool {
+    same_secret(&hmac_sha256(key, body), &signature.to_ascii_lowercase())
+}
+
+/// The HMAC-SHA256 of the body under the key, in hexadecimal digits (RFC 2104).
+fn hmac_sha256(key: &[u8], body: &[u8]) -> String {
     use std::fmt::Write;
 
     use sha2::{Digest, Sha256};
@@ -269,15 +351,12 @@ fn verify(key: &[u8], body: &[u8], signature: &str) -> bool {
     for byte in outer {
         let _ = write!(expected, "{byte:02x}");
     }
-    same_secret(&expected, &signature.to_ascii_lowercase())
+    expected
 }
 
 fn push(provider: Provider, payload: Payload) -> Push {
-    let home = match provider {
-        Provider::GitLab => payload.project,
-        Provider::GitHub | Provider::Gogs => payload.repository,
-    }
-    .unwrap_or_default();
+    let home = if provider == Provider::GitLab { payload.project } else { payload.repository };
+    let home = home.unwrap_or_default();
     let web_url = if provider == Provider::GitLab { home.web_url } else { home.html_url };
     let revision = short_revision(&payload.r#ref).to_owned();
     Push {

@@ -20,6 +20,7 @@ use tiphys_wire::status::Code;
 use tiphys_wire::{Method, MethodId, schema};
 use tokio::time::Instant;
 
+use crate::counts::Step;
 use crate::identity::Identity;
 
 /// The way a call came.
@@ -301,6 +302,9 @@ pub trait Api: Send + Sync + 'static {
     /// Answers.
     fn call(self: Arc<Self>, call: Admitted, requests: Requests)
     -> BoxFuture<'static, Result<Reply, Status>>;
+
+    /// Told of every call that begins, and of each message of it (API-12).
+    fn step(&self, _head: &Head, _step: Step) {}
 
     /// Told of every call that ended, with the time it took.
     fn ended(&self, head: &Head, identity: Option<&Identity>, code: Code, took: std::time::Duration);

@@ -21,8 +21,8 @@ use tokio::sync::{broadcast, watch};
 
 use crate::call::Status;
 
-/// Changes that a watcher may be behind; one that is further behind has to begin anew (API-123).
-const CHANGES_MAX: usize = 1_000;
+/// Changes that a watcher may be behind unless it is set; one that is further behind has to begin anew (API-123).
+pub(crate) const CHANGES_MAX: usize = 1_000;
 /// Time that a call gives the catalog to see what it wrote (API-117).
 const CATCH_UP: Duration = Duration::from_secs(2);
 
@@ -193,7 +193,12 @@ pub struct Snapshot {
 impl Catalog {
     /// An empty catalog of an installation.
     pub fn new(namespace: &str) -> Self {
-        let (changes, _) = broadcast::channel(CHANGES_MAX);
+        Self::holding(namespace, CHANGES_MAX)
+    }
+
+    /// The same where a watcher may be that many changes behind.
+    pub(crate) fn holding(namespace: &str, changes_max: usize) -> Self {
+        let (changes, _) = broadcast::channel(changes_max);
         let (seen, _) = watch::channel(0);
         Self { namespace: namespace.to_owned(), state: RwLock::default(), changes, seen }
     }

@@ -1,6 +1,7 @@
 //! Proxy extensions: requests of the web interface that are handed on to services of the operator (API-220..223).
 
 mod config;
+mod socket;
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -10,13 +11,19 @@ use arc_swap::ArcSwap;
 use futures::FutureExt as _;
 use http::request::Parts as Head;
 use http::{HeaderMap, HeaderName, HeaderValue, Response, StatusCode, header};
+use hyper::body::Incoming;
+use hyper::upgrade::OnUpgrade;
+use hyper_util::rt::TokioIo;
 use parking_lot::Mutex;
 use reqwest::{Client, redirect};
 use tiphys_api::cluster::Cluster;
-use tokio::sync::Semaphore;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
 
-use crate::http::pass::{OF_CONNECTION, handed_back};
-use crate::http::{Body, Front, Refused, Request, body};
+use crate::counts::Visiting;
+use crate::http::pass::{OF_CONNECTION, handed_back, head_of};
+use crate::http::{Body, Front, Refused, Request, body, socket as handshake};
 use crate::services::Services;
 use crate::world::World;
 use config::{Backend, Extension};
@@ -27,6 +34,10 @@ pub(crate) use config::{Extensions, read};
 const PREFIX: &str = "/extensions/";
 /// Requests that are on their way to services at a time.
 const REQUESTS_MAX: usize = 256;
+/// `WebSockets` at a time, which last longer.
+const SOCKETS_MAX: usize = 200;
+/// Time for a service to answer a handshake.
+const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(30);
 /// Bytes of a request.
 const REQUEST_BYTES_MAX: usize = 10 << 20;
 /// Silence of a service in the middle of an answer.
@@ -65,6 +76,28 @@ pub(crate) fn unauthorized() -> Refused {
     Refused::new(StatusCode::UNAUTHORIZED, "Unauthorized extension request")
 }
 
+fn busy() -> Refused {
+    Refused::new(StatusCode::SERVICE_UNAVAILABLE, "too many requests to extensions")
+}
+
+fn unreachable(extension: &str, error: &dyn std::fmt::Display) -> Refused {
+    tracing::warn!(extension, %error, "an extension cannot be reached");
+    Refused::new(StatusCode::BAD_GATEWAY, "the extension cannot be reached")
+}
+
+/// An answer as it comes; what is measured of it ends with it.
+fn counted(
+    answer: reqwest::Response,
+    place: OwnedSemaphorePermit,
+    visiting: &mut Option<Visiting>,
+) -> Response<Body> {
+    let mut visiting = visiting.take();
+    if let Some(visiting) = &mut visiting {
+        visiting.answered(answer.status());
+    }
+    handed_back(answer, (place, visiting))
+}
+
 /// What hands requests on.
 #[derive(Clone)]
 pub struct Proxy {
@@ -74,6 +107,17 @@ pub struct Proxy {
     /// The clients of the extensions as they were read last.
     clients: Arc<Mutex<Vec<(Extension, Client)>>>,
     places: Arc<Semaphore>,
+    sockets: Arc<Semaphore>,
+    tracker: TaskTracker,
+    stopping: CancellationToken,
+}
+
+/// What is handed on: everything was asked, and all of it is known.
+struct Errand {
+    extension: Extension,
+    client: Client,
+    url: String,
+    headers: HeaderMap,
 }
 
 impl std::fmt::Debug for Proxy {
@@ -83,10 +127,24 @@ impl std::fmt::Debug for Proxy {
 }
 
 impl Proxy {
-    /// A proxy for those whom the services know; `is_secure` says whether browsers come over TLS.
-    pub fn new(services: Arc<Services>, world: Arc<ArcSwap<World>>, is_secure: bool) -> Self {
-        let places = Arc::new(Semaphore::new(REQUESTS_MAX));
-        Self { services, world, is_secure, clients: Arc::default(), places }
+    /// A proxy for those whom the services know; `is_secure` says whether browsers come over TLS. Its sockets end with
+    /// `stopping`.
+    pub fn new(
+        services: Arc<Services>,
+        world: Arc<ArcSwap<World>>,
+        is_secure: bool,
+        (tracker, stopping): (&TaskTracker, &CancellationToken),
+    ) -> Self {
+        Self {
+            services,
+            world,
+            is_secure,
+            clients: Arc::default(),
+            places: Arc::new(Semaphore::new(REQUESTS_MAX)),
+            sockets: Arc::new(Semaphore::new(SOCKETS_MAX)),
+            tracker: tracker.clone(),
+            stopping: stopping.clone(),
+        }
     }
 
     /// Adds the paths to a front door.
@@ -102,31 +160,126 @@ impl Proxy {
         }
     }
 
-    async fn pass(&self, request: Request) -> Result<Response<Body>, Refused> {
-        let (head, mut incoming) = request.http.into_parts();
+    async fn pass(&self, mut request: Request) -> Result<Response<Body>, Refused> {
+        let upgrade = hyper::upgrade::on(&mut request.http);
+        let (head, incoming) = request.http.into_parts();
         let (name, rest) = named(head.uri.path())?;
         let visit = self.services.visit(&head, request.peer, name).await?;
+        let errand = self.errand(&head, request.peer, (name, rest), &visit)?;
+        let mut visiting = Some(self.services.counts().visit(name));
+        let answered = if handshake::is_named(&head) {
+            self.open(errand, head, request.peer, upgrade, &mut visiting).await
+        } else {
+            self.send(errand, &head, incoming, &mut visiting).await
+        };
+        if let (Err(refused), Some(visiting)) = (&answered, &mut visiting) {
+            visiting.answered(refused.status);
+        }
+        answered
+    }
+
+    /// Hands a request on, and its answer back.
+    async fn send(
+        &self,
+        errand: Errand,
+        head: &Head,
+        mut incoming: Incoming,
+        visiting: &mut Option<Visiting>,
+    ) -> Result<Response<Body>, Refused> {
+        let Errand { extension, client, url, headers } = errand;
+        let name = &extension.name;
+        let place = Arc::clone(&self.places).try_acquire_owned().map_err(|_none| busy())?;
+        let read = body::read(&mut incoming, REQUEST_BYTES_MAX).await;
+        let bytes = read.map_err(|status| Refused::new(StatusCode::PAYLOAD_TOO_LARGE, status.message))?;
+        let sending = client.request(head.method.clone(), url).headers(headers).body(bytes);
+        match sending.send().await {
+            // Nobody asked for that.
+            Ok(answer) if answer.status() == StatusCode::SWITCHING_PROTOCOLS => {
+                Err(unreachable(name, &"101"))
+            }
+            Ok(answer) => Ok(counted(answer, place, visiting)),
+            Err(error) => Err(unreachable(name, &error.without_url())),
+        }
+    }
+
+    /// Where a request goes, and with what.
+    fn errand(
+        &self,
+        head: &Head,
+        peer: SocketAddr,
+        (name, rest): (&str, &str),
+        visit: &Visit,
+    ) -> Result<Errand, Refused> {
         let world = self.world.load_full();
         let missing = || Refused::new(StatusCode::NOT_FOUND, "Extension not found");
         let extension = world.extensions().get(name).ok_or_else(missing)?;
         let invalid = || Refused::new(StatusCode::BAD_REQUEST, "invalid extension");
         let backend = extension.backend(visit.cluster.as_ref()).ok_or_else(invalid)?;
-        let busy = |_none| Refused::new(StatusCode::SERVICE_UNAVAILABLE, "too many requests to extensions");
-        let place = Arc::clone(&self.places).try_acquire_owned().map_err(busy)?;
-        let read = body::read(&mut incoming, REQUEST_BYTES_MAX).await;
-        let bytes = read.map_err(|status| Refused::new(StatusCode::PAYLOAD_TOO_LARGE, status.message))?;
         let query = head.uri.query().map(|query| format!("?{query}")).unwrap_or_default();
-        let url = format!("{}{rest}{query}", backend.url);
-        let client = self.client(extension, world.extensions()).ok_or_else(invalid)?;
-        let headers = self.headers(&head, request.peer, &visit, world.namespace(), backend);
-        let sending = client.request(head.method.clone(), url).headers(headers).body(bytes);
-        match sending.send().await {
-            Ok(answer) => Ok(handed_back(answer, place)),
-            Err(error) => {
-                tracing::warn!(extension = name, error = %error.without_url(), "an extension cannot be reached");
-                Err(Refused::new(StatusCode::BAD_GATEWAY, "the extension cannot be reached"))
-            }
+        Ok(Errand {
+            client: self.client(extension, world.extensions()).ok_or_else(invalid)?,
+            url: format!("{}{rest}{query}", backend.url),
+            headers: self.headers(head, peer, visit, world.namespace(), backend),
+            extension: extension.clone(),
+        })
+    }
+
+    /// Hands a handshake on, and joins both ends when the service agrees (API-223).
+    async fn open(
+        &self,
+        errand: Errand,
+        head: Head,
+        peer: SocketAddr,
+        upgrade: OnUpgrade,
+        visiting: &mut Option<Visiting>,
+    ) -> Result<Response<Body>, Refused> {
+        if !handshake::is_own_page(&head.headers) {
+            return Err(Refused::new(StatusCode::FORBIDDEN, "the page belongs to another site"));
         }
+        if handshake::key(&head).is_none() {
+            return Err(Refused::new(StatusCode::BAD_REQUEST, "this is no handshake of a WebSocket"));
+        }
+        let place = Arc::clone(&self.sockets).try_acquire_owned().map_err(|_none| busy())?;
+        let Errand { extension, client, url, mut headers } = errand;
+        let name = extension.name.clone();
+        handshake::switch(&mut headers);
+        let sending = tokio::time::timeout(HANDSHAKE_TIMEOUT, client.get(url).headers(headers).send());
+        let answer = match sending.await {
+            Ok(Ok(answer)) => answer,
+            Ok(Err(error)) => return Err(unreachable(&name, &error.without_url())),
+            Err(elapsed) => return Err(unreachable(&name, &elapsed)),
+        };
+        if answer.status() != StatusCode::SWITCHING_PROTOCOLS {
+            return Ok(counted(answer, place, visiting));
+        }
+        let mut response = head_of(&answer);
+        handshake::switch(response.headers_mut());
+        let service = answer.upgrade().await.map_err(|error| unreachable(&name, &error.without_url()))?;
+        // A socket that is open has been answered, however long it lasts.
+        if let Some(mut visiting) = visiting.take() {
+            visiting.answered(StatusCode::SWITCHING_PROTOCOLS);
+        }
+        let (proxy, stopping) = (self.clone(), self.stopping.clone());
+        self.tracker.spawn(async move {
+            let _place = place;
+            let client = match upgrade.await {
+                Ok(client) => TokioIo::new(client),
+                Err(error) => {
+                    tracing::debug!(extension = name, %error, "a socket of an extension did not begin");
+                    return;
+                }
+            };
+            let is_allowed = || proxy.is_allowed(&extension, &head, peer);
+            let end = socket::join(client, service, is_allowed, &stopping).await;
+            tracing::debug!(extension = name, ?end, "a socket of an extension ended");
+        });
+        Ok(response)
+    }
+
+    /// Whether a socket that began may go on: the same questions as at its beginning, of the extension as it was.
+    async fn is_allowed(&self, extension: &Extension, head: &Head, peer: SocketAddr) -> bool {
+        let is_same = self.world.load().extensions().get(&extension.name) == Some(extension);
+        is_same && self.services.visit(head, peer, &extension.name).await.is_ok()
     }
 
     /// A client with the times of an extension; one that is configured otherwise now gets another.
@@ -136,7 +289,9 @@ impl Proxy {
             return Some(client.clone());
         }
         tiphys_cloud::provide_crypto();
+        // WebSockets need HTTP/1.1.
         let made = Client::builder()
+            .http1_only()
             .redirect(redirect::Policy::none())
             .connect_timeout(extension.connection_timeout)
             .read_timeout(READ_TIMEOUT)

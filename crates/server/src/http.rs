@@ -9,6 +9,7 @@ mod grpc;
 mod invoke;
 pub(crate) mod pass;
 mod rest;
+pub(crate) mod socket;
 
 use bytes::Bytes;
 use http::{HeaderValue, Response, StatusCode, header};

@@ -62,9 +62,8 @@ impl Listener {
         socket: TcpListener,
         front: Arc<ArcSwap<Front>>,
         tls: Arc<ArcSwapOption<rustls::ServerConfig>>,
-        root_path: &str,
     ) -> Self {
-        let doors = Arc::new(Doors { front, tls, root_path: root_path.trim_matches('/').to_owned() });
+        let doors = Arc::new(Doors { front, tls });
         let connections = Arc::new(Semaphore::new(CONNECTIONS_MAX));
         Self { socket, doors, connections, peers: Arc::default() }
     }

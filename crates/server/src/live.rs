@@ -14,6 +14,7 @@ use tiphys_api::application::HealthStatus;
 use tiphys_api::{Application, ApplicationSet};
 use tiphys_cluster::{ExecQuery, ExecSink, ExecStream, LogQuery, PatchKind, Removal};
 use tiphys_object::{Object, ResourceKey};
+use tiphys_service::cluster::Watched;
 
 use crate::call::Status;
 use crate::catalog::AppKey;
@@ -141,6 +142,9 @@ pub trait Live: Send + Sync {
 
     /// Health of the resources that the status of an application lists, as far as it is known (API-118).
     fn health<'a>(&'a self, key: &'a AppKey) -> BoxFuture<'a, Vec<(ResourceKey, HealthStatus)>>;
+
+    /// What is known of a cluster that is watched, by its server (API-168).
+    fn cluster(&self, server: &str) -> Option<Watched>;
 
     /// The Applications that a set would make.
     fn generate<'a>(&'a self, set: &'a ApplicationSet) -> BoxFuture<'a, Result<Vec<Value>, Status>>;

@@ -1,14 +1,18 @@
-//! What browsers are shown beside the calls of the API: its description, badges, and the files of a web interface.
+//! What browsers are shown beside the calls of the API: its description, badges, the program, and the files of a web
+//! interface.
 //!
-//! Nothing here asks who is there, and nothing changes anything: requests are GET or HEAD, their bodies are not looked
-//! at, and what an answer is follows from the snapshot of the installation, the catalog and the files of the server.
+//! Nothing here asks who is there, but for badges where that is wanted, and nothing changes anything: requests are GET or
+//! HEAD, their bodies are not looked at, and what an answer is follows from the snapshot of the installation, the catalog
+//! and the files of the server.
 
 mod assets;
 mod badge;
 mod extensions;
 mod html;
+mod program;
 mod swagger;
 
+use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -22,10 +26,12 @@ use tiphys_api::Settings;
 
 use crate::catalog::Catalog;
 use crate::http::{Body, Front, Handler, body, plain};
+use crate::services::Services;
 use crate::world::World;
 
 pub use assets::AssetOptions;
 pub(crate) use badge::is_enabled as has_badges;
+pub use program::Program;
 
 /// Where files of a web interface are unless it is set.
 const ASSETS: &str = "/shared/app";
@@ -43,6 +49,8 @@ pub struct PagesOptions {
     pub assets: AssetOptions,
     /// Where scripts are that extend it (API-17); none where others could put some there.
     pub extensions: Option<PathBuf>,
+    /// The program that is handed out (API-10).
+    pub program: Option<Program>,
 }
 
 /// A setting that is no value of a header.
@@ -86,6 +94,7 @@ impl PagesOptions {
                 )?,
             },
             extensions: None,
+            program: None,
         })
     }
 }
@@ -98,6 +107,8 @@ pub struct Pages {
     pub world: Arc<ArcSwap<World>>,
     /// The applications.
     pub catalog: Arc<Catalog>,
+    /// What knows who looks.
+    pub services: Arc<Services>,
 }
 
 impl std::fmt::Debug for Pages {
@@ -109,30 +120,34 @@ impl std::fmt::Debug for Pages {
 impl Pages {
     /// Adds the paths to a front door, and answers everything that nobody else does (API-7).
     pub fn on(self, front: Front) -> Front {
-        let Self { options, world, catalog } = self;
+        let Self { options, world, catalog, services } = self;
         let swagger = swagger::Swagger::new(options.describes_api, options.gzip, &options.version);
         let swagger = Arc::new(swagger);
         let page = Arc::clone(&swagger);
         let assets = Arc::new(assets::Assets::new(options.assets));
         let extensions = Arc::new(extensions::Extensions::new(options.extensions));
-        let badge = move |parts: Parts| {
-            let (world, catalog) = (world.load_full(), Arc::clone(&catalog));
-            async move { badge::serve(&world, &catalog, &parts) }.boxed()
+        let downloads = Arc::new(program::Downloads::new(options.program));
+        let badge = move |parts: Parts, peer| {
+            let (world, catalog, services) = (world.load_full(), Arc::clone(&catalog), Arc::clone(&services));
+            async move { badge::serve(&world, &catalog, (&parts, peer), &services).await }.boxed()
         };
         front
             .at("/api/badge", handler(badge))
-            .at("/swagger.json", handler(move |parts| Arc::clone(&swagger).document(parts).boxed()))
-            .at("/swagger-ui", handler(move |parts| Arc::clone(&page).page(parts).boxed()))
-            .at("/extensions.js", handler(move |_| Arc::clone(&extensions).serve().boxed()))
-            .otherwise(handler(move |parts| Arc::clone(&assets).serve(parts).boxed()))
+            .at("/swagger.json", handler(move |parts, _| Arc::clone(&swagger).document(parts).boxed()))
+            .at("/swagger-ui", handler(move |parts, _| Arc::clone(&page).page(parts).boxed()))
+            .below("/download/", handler(move |parts, _| Arc::clone(&downloads).serve(parts).boxed()))
+            .at("/extensions.js", handler(move |_, _| Arc::clone(&extensions).serve().boxed()))
+            .otherwise(handler(move |parts, _| Arc::clone(&assets).serve(parts).boxed()))
     }
 }
 
 /// Something that answers those who only look.
-fn handler(answer: impl Fn(Parts) -> BoxFuture<'static, Response<Body>> + Send + Sync + 'static) -> Handler {
+fn handler(
+    answer: impl Fn(Parts, SocketAddr) -> BoxFuture<'static, Response<Body>> + Send + Sync + 'static,
+) -> Handler {
     let answer = Arc::new(answer);
     Arc::new(move |request| {
-        let (parts, _unread) = request.http.into_parts();
+        let ((parts, _unread), peer) = (request.http.into_parts(), request.peer);
         let answer = Arc::clone(&answer);
         async move {
             let is_head = parts.method == Method::HEAD;
@@ -141,7 +156,7 @@ fn handler(answer: impl Fn(Parts) -> BoxFuture<'static, Response<Body>> + Send +
                 response.headers_mut().insert(header::ALLOW, HeaderValue::from_static("GET, HEAD"));
                 return response;
             }
-            let response = answer(parts).await;
+            let response = answer(parts, peer).await;
             if is_head { without_body(response) } else { response }
         }
         .boxed()

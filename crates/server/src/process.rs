@@ -26,7 +26,7 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use crate::call::{Admitted, Api, Head, Reply, Requests, Status};
-use crate::catalog::Catalog;
+use crate::catalog::{CHANGES_MAX, Catalog};
 use crate::counts::Counts;
 use crate::extension::Proxy;
 use crate::follow::{FollowError, Following, Home};
@@ -36,7 +36,7 @@ use crate::identity::Identity;
 use crate::listen::Listener;
 use crate::listen::tls::{TlsOptions, TlsVersion};
 use crate::live::Live;
-use crate::pages::{Pages, PagesOptions};
+use crate::pages::{Pages, PagesOptions, Program};
 use crate::services::audit::{Recorder, write};
 use crate::services::{Build, Parts, Services};
 use crate::session::Sessions;
@@ -48,8 +48,14 @@ use crate::world::World;
 const TLS_INTERVAL: Duration = Duration::from_secs(5);
 /// How long what is known of a connection counts, unless it is set.
 const CONNECTION_LIFETIME: SignedDuration = SignedDuration::from_hours(1);
-/// Time that tasks get to end.
-const STOP_TIMEOUT: Duration = Duration::from_secs(8);
+/// Megabytes of a message that can be set.
+const MESSAGE_MEGABYTES_MAX: usize = 2_047;
+/// Changes that a watch may be behind, as far as it can be set: room for all is taken at once.
+const WATCH_CHANGES_MAX: usize = 100_000;
+/// Time that requests get to end (API-11); the port ends them a little earlier.
+const REQUESTS_TIMEOUT: Duration = Duration::from_secs(22);
+/// Time that everything else gets after them.
+const STOP_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// How an API server is started.
 pub struct ServerOptions {
@@ -75,6 +81,8 @@ pub struct ServerOptions {
     pub insecure: bool,
     /// Where scripts are that extend the web interface (API-17).
     pub extensions: Option<PathBuf>,
+    /// The file of the program itself, which is handed out (API-10).
+    pub program: Option<PathBuf>,
 }
 
 /// Why a server cannot be started.
@@ -98,6 +106,9 @@ pub struct Server {
     tls: Arc<ArcSwapOption<ServerConfig>>,
     others: Others,
     counts: Counts,
+    /// The port, and what goes on after a request.
+    serving: TaskTracker,
+    /// What follows and writes.
     tracker: TaskTracker,
     /// Ends what follows and writes.
     cancel: CancellationToken,
@@ -156,6 +167,7 @@ impl Server {
             tls: Arc::new(ArcSwapOption::empty()),
             others,
             counts: Counts::default(),
+            serving: TaskTracker::new(),
             tracker: TaskTracker::new(),
             cancel: CancellationToken::new(),
             stopping,
@@ -170,7 +182,7 @@ impl Server {
     /// Serves a port from now on.
     pub fn listen(&self, socket: TcpListener) {
         let (front, tls) = (Arc::clone(&self.front), Arc::clone(&self.tls));
-        self.tracker.spawn(Listener::new(socket, front, tls, "").run(self.stopping.clone()));
+        self.serving.spawn(Listener::new(socket, front, tls).run(self.stopping.clone()));
     }
 
     /// Gets to know the installation, makes what a first start needs, and answers calls from then on.
@@ -194,7 +206,7 @@ impl Server {
             let is_admin_enabled = settings.cm().get("admin.enabled").map(String::as_str) != Some("false");
             account::first_start(&store, is_admin_enabled, options.clock.now()).await?;
         }
-        let catalog = Arc::new(Catalog::new(&options.namespace));
+        let catalog = Arc::new(Catalog::holding(&options.namespace, watch_changes_max(&settings)));
         following.applications(&home, Arc::clone(&catalog), &world.load(), (tracker, cancel))?;
         let sets = Arc::new(SetCatalog::default());
         following.application_sets(&home, Arc::clone(&sets), &world.load(), (tracker, cancel));
@@ -207,6 +219,8 @@ impl Server {
         let is_insecure = options.insecure || is_on(&settings, "server.insecure", "ARGOCD_SERVER_INSECURE");
         let (in_and_out, doors, clock) = (Arc::clone(&sessions), Arc::clone(&world), options.clock.clone());
         let (version, extensions) = (options.build.version.clone(), options.extensions);
+        let machine = options.build.platform.strip_prefix("linux/").map(str::to_owned);
+        let program = options.program.zip(machine).map(|(path, machine)| Program { path, machine });
         let shown = Arc::clone(&catalog);
         let services = Services::new(Parts {
             world: Arc::clone(&world),
@@ -235,9 +249,8 @@ impl Server {
         let base = options.cookies.base().to_owned();
         let pages = PagesOptions::read(&settings, &base);
         let pages = pages.map_err(|error| ServerError::Setting(error.to_string()))?;
-        let pages = PagesOptions { gzip: options.gzip, version, extensions, ..pages };
+        let pages = PagesOptions { gzip: options.gzip, version, extensions, program, ..pages };
         let proxied = Arc::clone(&world);
-        let pages = Pages { options: pages, world, catalog: shown };
         let door = Door {
             world: doors,
             sessions: in_and_out,
@@ -245,11 +258,13 @@ impl Server {
             root_path: options.root_path.trim_matches('/').to_owned(),
             clock,
         };
-        let terminals = services.terminals(options.cookies.clone(), &self.tracker, &self.stopping);
+        let terminals = services.terminals(options.cookies.clone(), &self.serving, &self.stopping);
         let has_extensions =
             is_on(&settings, "server.enable.proxy.extension", "ARGOCD_SERVER_ENABLE_PROXY_EXTENSION");
         let services = Arc::new(services);
-        let proxy = has_extensions.then(|| Proxy::new(Arc::clone(&services), proxied, is_secure));
+        let pages = Pages { options: pages, world, catalog: shown, services: Arc::clone(&services) };
+        let running = (&self.serving, &self.stopping);
+        let proxy = has_extensions.then(|| Proxy::new(Arc::clone(&services), proxied, is_secure, running));
         let front = front(services, options, &self.others, &self.stopping);
         let front = pages.on(door.on(terminals.on(front)));
         self.front.store(Arc::new(match proxy {
@@ -262,10 +277,15 @@ impl Server {
     /// Takes no connection any more, lets requests end, and then ends everything else (API-11).
     pub async fn stop(self) {
         self.stopping.cancel();
+        self.serving.close();
+        if tokio::time::timeout(REQUESTS_TIMEOUT, self.serving.wait()).await.is_err() {
+            tracing::warn!("some requests to the API server are cut off");
+        }
+        // Until here requests wait for what they wrote, and records of them are written.
         self.cancel.cancel();
         self.tracker.close();
         if tokio::time::timeout(STOP_TIMEOUT, self.tracker.wait()).await.is_err() {
-            tracing::warn!("some requests to the API server are cut off");
+            tracing::warn!("the API server did not end in time");
         }
     }
 }
@@ -286,9 +306,13 @@ pub(crate) fn is_on(settings: &Settings, key: &str, variable: &str) -> bool {
 fn front_options(settings: &Settings, is_secure: bool) -> FrontOptions {
     let param = |key: &str, variable: &str| settings.param(key, variable).unwrap_or_default().to_owned();
     let root_path = param("server.rootpath", "ARGOCD_SERVER_ROOTPATH");
+    let base = param("server.basehref", "ARGOCD_SERVER_BASEHREF");
     let base = if root_path.is_empty() {
-        param("server.basehref", "ARGOCD_SERVER_BASEHREF")
+        base
     } else {
+        if !["", root_path.trim_matches('/')].contains(&base.trim_matches('/')) {
+            tracing::warn!(root_path, base, "server.basehref is not that of server.rootpath, which counts");
+        }
         root_path.clone()
     };
     let types =
@@ -303,8 +327,22 @@ fn front_options(settings: &Settings, is_secure: bool) -> FrontOptions {
             .collect(),
         gzip: !matches!(settings.param("server.enable.gzip", "ARGOCD_SERVER_ENABLE_GZIP"), Some("false")),
         cookies: Cookies::new(&base, is_secure, pieces.and_then(|text| text.parse().ok()).unwrap_or(20)),
-        bounds: Bounds::default(),
+        bounds: bounds(settings),
     }
+}
+
+/// How much the port takes (API-23); what is out of range has its default.
+fn bounds(settings: &Settings) -> Bounds {
+    let megabytes = settings.env().get("ARGOCD_GRPC_MAX_SIZE_MB").and_then(|text| text.trim().parse().ok());
+    let bytes = megabytes.filter(|megabytes: &usize| (1..=MESSAGE_MEGABYTES_MAX).contains(megabytes));
+    let default = Bounds::default();
+    Bounds { message_bytes_max: bytes.map_or(default.message_bytes_max, |bytes| bytes << 20), ..default }
+}
+
+/// How far a watch of applications may be behind (API-123).
+fn watch_changes_max(settings: &Settings) -> usize {
+    let set = settings.env().get("ARGOCD_WATCH_API_BUFFER_SIZE").and_then(|text| text.trim().parse().ok());
+    set.filter(|count| (1..=WATCH_CHANGES_MAX).contains(count)).unwrap_or(CHANGES_MAX)
 }
 
 /// How long what is known of a connection counts (REP-79).
@@ -390,6 +428,8 @@ async fn follow_certificate(
 
 #[cfg(test)]
 mod tests {
+    use tiphys_api::settings::SettingsData;
+
     use super::*;
     use crate::fixtures::Data;
     use crate::world::{Seen, TLS_SECRET};
@@ -400,6 +440,21 @@ mod tests {
             seen.secrets = own.installation().secrets.clone();
         }
         World::build(&seen, None)
+    }
+
+    #[test]
+    fn api_23_what_the_port_takes_can_be_set_within_bounds() {
+        let read = |size: &str, buffer: &str| {
+            let env = [("ARGOCD_GRPC_MAX_SIZE_MB", size), ("ARGOCD_WATCH_API_BUFFER_SIZE", buffer)];
+            let env = env.into_iter().map(|(key, text)| (key.to_owned(), text.to_owned())).collect();
+            let data = SettingsData { env, ..SettingsData::default() };
+            let settings = Settings::new(data);
+            (bounds(&settings).message_bytes_max, watch_changes_max(&settings))
+        };
+        assert_eq!(read("300", "5000"), (300 << 20, 5_000));
+        for (size, buffer) in [("", ""), ("0", "0"), ("-1", "x"), ("99999", "100001")] {
+            assert_eq!(read(size, buffer), (200 << 20, 1_000), "{size} {buffer}");
+        }
     }
 
     fn text(pair: Option<Pair>) -> Option<String> {

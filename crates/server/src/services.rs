@@ -24,6 +24,7 @@ mod session;
 mod settings;
 mod terminal;
 mod version;
+mod viewer;
 mod visit;
 mod watching;
 
@@ -41,7 +42,7 @@ use tiphys_wire::status::Code;
 
 use crate::call::{Admitted, Api, Head, Reply, Requests, Status};
 use crate::catalog::Catalog;
-use crate::counts::Counts;
+use crate::counts::{Counts, Step};
 use crate::identity::Identity;
 use crate::live::Live;
 use crate::session::Sessions;
@@ -98,6 +99,11 @@ impl Services {
     /// Services of an installation.
     pub fn new(parts: Parts) -> Self {
         Self { parts: Arc::new(parts) }
+    }
+
+    /// What is counted.
+    pub(crate) fn counts(&self) -> &Counts {
+        &self.parts.counts
     }
 
     async fn dispatch(self: Arc<Self>, call: Admitted, requests: Requests) -> Result<Reply, Status> {
@@ -168,6 +174,10 @@ impl Api for Services {
         requests: Requests,
     ) -> BoxFuture<'static, Result<Reply, Status>> {
         self.dispatch(call, requests).boxed()
+    }
+
+    fn step(&self, head: &Head, step: Step) {
+        self.parts.counts.step(head.description(), step);
     }
 
     fn ended(&self, head: &Head, identity: Option<&Identity>, code: Code, took: Duration) {

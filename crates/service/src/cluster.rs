@@ -28,7 +28,7 @@ use crate::secrets::{CLUSTER, Secrets};
 
 pub use message::Message;
 pub use shell::{Clusters, Create, ask};
-pub use view::{Answer, State, shown};
+pub use view::{Answer, State, Watched, shown};
 
 /// Bytes of the `config` of a cluster.
 const CONFIG_BYTES_MAX: usize = 256 << 10;

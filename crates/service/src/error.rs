@@ -40,6 +40,8 @@ pub enum Code {
     DeadlineExceeded,
     /// Too much was asked for.
     ResourceExhausted,
+    /// Something is wrong with whoever was asked.
+    Internal,
     /// Everything else.
     Unknown,
 }
@@ -60,23 +62,28 @@ impl Code {
             Self::Unavailable => "Unavailable",
             Self::DeadlineExceeded => "DeadlineExceeded",
             Self::ResourceExhausted => "ResourceExhausted",
+            Self::Internal => "Internal",
             Self::Unknown => "Unknown",
         }
     }
 
-    /// The class of what a Kubernetes API server answered (CLI-9).
+    /// The class of what a Kubernetes API server answered (API-26, CLI-9).
     pub fn of(error: &ApiError) -> Self {
         match error {
             ApiError::Refused(refusal) => match refusal.code {
-                400 | 422 => Self::InvalidArgument,
+                400 => Self::FailedPrecondition,
+                422 => Self::InvalidArgument,
                 401 => Self::Unauthenticated,
                 403 => Self::PermissionDenied,
                 404 => Self::NotFound,
                 409 if error.is_already_exists() => Self::AlreadyExists,
+                405 => Self::Unimplemented,
                 409 => Self::Aborted,
                 429 => Self::ResourceExhausted,
                 503 => Self::Unavailable,
                 504 => Self::DeadlineExceeded,
+                500 if refusal.reason == "ServerTimeout" => Self::Unavailable,
+                500 => Self::Internal,
                 _ => Self::Unknown,
             },
             ApiError::Timeout { .. } => Self::DeadlineExceeded,
@@ -157,6 +164,40 @@ impl Error {
             Self::Denied(_) => Code::PermissionDenied,
             Self::Api(error) => Code::of(error),
             Self::Busy { .. } => Code::Aborted,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tiphys_cluster::Refusal;
+
+    use super::*;
+
+    #[test]
+    fn api_26_what_kubernetes_refuses_has_a_class() {
+        let of = |code, reason: &str| {
+            let refusal =
+                Refusal { code, reason: reason.to_owned(), message: String::new(), retry_after: None };
+            Code::of(&ApiError::Refused(Box::new(refusal)))
+        };
+        for (code, reason, class) in [
+            (404, "NotFound", Code::NotFound),
+            (409, "AlreadyExists", Code::AlreadyExists),
+            (409, "Conflict", Code::Aborted),
+            (422, "Invalid", Code::InvalidArgument),
+            (405, "MethodNotAllowed", Code::Unimplemented),
+            (503, "ServiceUnavailable", Code::Unavailable),
+            (400, "BadRequest", Code::FailedPrecondition),
+            (401, "Unauthorized", Code::Unauthenticated),
+            (403, "Forbidden", Code::PermissionDenied),
+            (504, "Timeout", Code::DeadlineExceeded),
+            (500, "ServerTimeout", Code::Unavailable),
+            (500, "InternalError", Code::Internal),
+            (429, "TooManyRequests", Code::ResourceExhausted),
+            (418, "", Code::Unknown),
+        ] {
+            assert_eq!(of(code, reason), class, "{code} {reason}");
         }
     }
 }

@@ -22,6 +22,7 @@ use tiphys_server::http::Handler;
 use tiphys_server::live::{Lines, Live, Pair};
 use tiphys_server::process::{Others, Server, ServerOptions};
 use tiphys_server::services::Build;
+use tiphys_service::cluster::Watched;
 use tiphys_wire::status::Code;
 use tower::ServiceExt as _;
 
@@ -209,6 +210,10 @@ impl Live for Shows {
         self.0.resource_health(&key.namespace, &key.name).boxed()
     }
 
+    fn cluster(&self, server: &str) -> Option<Watched> {
+        self.0.watched(server)
+    }
+
     fn generate<'a>(&'a self, set: &'a ApplicationSet) -> BoxFuture<'a, Result<Vec<Value>, Status>> {
         async move {
             let made = self.0.generated(set.clone()).await.map_err(|error| status(&error))?;
@@ -281,6 +286,8 @@ pub(crate) async fn start(server: &Server, controller: &Controller, place: Place
         may_write: !place.read_only,
         insecure: place.insecure,
         extensions: place.extensions,
+        // This process, even when its file was replaced since.
+        program: Some("/proc/self/exe".into()),
     };
     Ok(server.start(options).await?)
 }

@@ -244,10 +244,13 @@ async fn main(run: Run, (metrics_port, with_api): (Option<u16>, bool)) -> anyhow
         () = controller.lost() => true,
     };
     tracing::info!("stopping");
-    controller.stop().await;
-    if let Some(api) = api {
-        api.stop().await;
-    }
+    let stop_api = async {
+        if let Some(api) = api {
+            api.stop().await;
+        }
+    };
+    // No request is taken any more while the rounds end.
+    tokio::join!(stop_api, controller.stop());
     for server in servers {
         server.abort();
     }

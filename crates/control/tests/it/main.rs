@@ -14,6 +14,7 @@ mod fleet;
 mod foreign;
 mod frozen;
 mod generated;
+mod health;
 mod hydrated;
 mod ignored;
 mod impersonation;

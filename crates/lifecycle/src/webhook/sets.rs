@@ -6,8 +6,8 @@ use serde::{Deserialize, Deserializer};
 
 use super::payload::{Payload, text};
 use super::{
-    MEGABYTE, Provider, Push, Request, SECRET_KEYS, UNVERIFIED_BYTES_MAX, body_bytes_max, megabytes, push,
-    same_secret, short_revision, signature, verify,
+    MEGABYTE, Provider, Push, Request, SECRET_KEYS, UNVERIFIED_BYTES_MAX, body_bytes_max, is_object,
+    megabytes, push, same_secret, short_revision, signature, verify,
 };
 
 const FAILED: &str = "Webhook processing failed";
@@ -15,9 +15,9 @@ const FAILED: &str = "Webhook processing failed";
 const GITHUB_ACTIONS: [&str; 6] = ["opened", "closed", "synchronize", "labeled", "reopened", "unlabeled"];
 /// What happens to merge requests of GitLab and matters (ASET-186).
 const GITLAB_ACTIONS: [&str; 5] = ["open", "close", "reopen", "update", "merge"];
-const AZURE_HEADER: &str = "x-vss-activityid";
-const AZURE_USER: &str = "webhook.azuredevops.username";
-const AZURE_PASSWORD: &str = "webhook.azuredevops.password";
+pub(super) const AZURE_HEADER: &str = "x-vss-activityid";
+pub(super) const AZURE_USER: &str = "webhook.azuredevops.username";
+pub(super) const AZURE_PASSWORD: &str = "webhook.azuredevops.password";
 
 /// What a delivery tells a set.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -140,8 +140,7 @@ where
     if is_unproven && SECRET_KEYS.iter().any(|key| !(request.secret)(key).is_empty()) {
         return failed("the sender has no secret of its own");
     }
-    // A list would be read as a struct too.
-    if request.body.iter().find(|byte| !byte.is_ascii_whitespace()) != Some(&b'{') {
+    if !is_object(request.body) {
         return failed("error parsing payload");
     }
     match sender {
@@ -170,7 +169,10 @@ where
 }
 
 /// Whether the request has the configured user and password.
-fn is_azure_user<'a>(header: impl Fn(&str) -> Option<&'a str>, secret: impl Fn(&str) -> String) -> bool {
+pub(super) fn is_azure_user<'a>(
+    header: impl Fn(&str) -> Option<&'a str>,
+    secret: impl Fn(&str) -> String,
+) -> bool {
     use base64::Engine as _;
     let given = header("authorization").and_then(|text| text.strip_prefix("Basic ")).unwrap_or("");
     let decoded = base64::engine::general_purpose::STANDARD.decode(given.trim()).unwrap_or_default();
@@ -226,21 +228,13 @@ fn gitlab(event: &str, body: &[u8]) -> SetDelivery {
 
 fn azure(body: &[u8]) -> SetDelivery {
     let Ok(payload) = serde_json::from_slice::<Azure>(body) else { return failed("error parsing payload") };
-    let repository = payload.resource.repository;
     match payload.event_type.as_str() {
-        "git.push" => {
-            let updates = payload.resource.ref_updates;
-            let Some(update) = updates.into_iter().next() else { return SetDelivery::Ignored };
-            SetDelivery::Event(SetEvent::Push(Push {
-                web_urls: vec![repository.remote_url],
-                touched_head: update.name == repository.default_branch,
-                revision: short_revision(&update.name).to_owned(),
-                before: update.old_object_id,
-                after: update.new_object_id,
-                ..Push::default()
-            }))
-        }
+        "git.push" => match azure_push(payload.resource) {
+            Some(push) => SetDelivery::Event(SetEvent::Push(push)),
+            None => SetDelivery::Ignored,
+        },
         "git.pullrequest.created" | "git.pullrequest.updated" | "git.pullrequest.merged" => {
+            let repository = payload.resource.repository;
             SetDelivery::Event(SetEvent::PullRequest(PullRequestEvent::AzureDevOps {
                 project: repository.project.name,
                 repository: repository.name,
@@ -248,6 +242,32 @@ fn azure(body: &[u8]) -> SetDelivery {
         }
         _ => failed("unknown event type"),
     }
+}
+
+/// The first reference that moved.
+fn azure_push(resource: AzureResource) -> Option<Push> {
+    let repository = resource.repository;
+    let update = resource.ref_updates.into_iter().next()?;
+    Some(Push {
+        web_urls: vec![repository.remote_url],
+        touched_head: update.name == repository.default_branch,
+        revision: short_revision(&update.name).to_owned(),
+        before: update.old_object_id,
+        after: update.new_object_id,
+        ..Push::default()
+    })
+}
+
+/// A delivery of Azure DevOps as Applications look at it.
+pub(super) struct AzureDelivery {
+    pub(super) event: String,
+    pub(super) push: Option<Push>,
+}
+
+/// Reads one; `None` when it is none.
+pub(super) fn read_azure(body: &[u8]) -> Option<AzureDelivery> {
+    let payload = serde_json::from_slice::<Azure>(body).ok().filter(|_| is_object(body))?;
+    Some(AzureDelivery { event: payload.event_type, push: azure_push(payload.resource) })
 }
 
 fn pushed(provider: Provider, body: &[u8]) -> SetDelivery {
@@ -269,7 +289,9 @@ pub fn host_of(url: &str) -> &str {
 }
 
 /// Null is nothing (SEC-49).
-fn or_nothing<'de, D: Deserializer<'de>, T: Default + Deserialize<'de>>(d: D) -> Result<T, D::Error> {
+pub(super) fn or_nothing<'de, D: Deserializer<'de>, T: Default + Deserialize<'de>>(
+    d: D,
+) -> Result<T, D::Error> {
     Ok(Option::deserialize(d)?.unwrap_or_default())
 }
 

@@ -39,6 +39,7 @@ pub(super) fn response(
                 None
             }
             Ok((content, false)) => {
+                ending.sent();
                 Some((Frame::data(Bytes::from(content + "\n")), Some((stream, stopping, ending))))
             }
             Err(status) => {

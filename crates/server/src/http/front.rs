@@ -77,6 +77,11 @@ impl Front {
         }
     }
 
+    /// The path below which everything is; no slashes around it.
+    pub(crate) fn root_path(&self) -> &str {
+        &self.root_path
+    }
+
     /// The same with an answer for one path.
     #[must_use]
     pub fn at(mut self, path: &'static str, handler: Handler) -> Self {

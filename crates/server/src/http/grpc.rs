@@ -124,6 +124,7 @@ async fn exchange(
     };
     let renewed = admitted.renewed_token.as_ref();
     let renewed = renewed.and_then(|token| HeaderValue::from_str(token.expose()).ok());
+    let requests = ending.received(requests);
     Ok((invoke::call(api, admitted, requests).await?, renewed))
 }
 
@@ -147,6 +148,7 @@ impl Answer {
                 failed(self.dialect, &status)
             }
             Ok(pieces) => {
+                self.ending.sent();
                 self.ending.with(Code::Ok);
                 let end = trailers(self.dialect, None);
                 let frames = pieces.into_iter().map(Frame::data).chain([end]);
@@ -175,6 +177,7 @@ impl Answer {
                         None => (None, None),
                     };
                 if let Some(pieces) = pieces {
+                    answer.ending.sent();
                     let frames: Vec<_> = pieces.into_iter().map(Frame::data).collect();
                     return Some((frames, Some((answer, messages))));
                 }

@@ -15,6 +15,7 @@ use tokio::time::Instant;
 
 use super::body;
 use crate::call::{Admitted, Api, Head, Reply, Requests, Status};
+use crate::counts::Step;
 
 /// How much the front door takes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -50,7 +51,32 @@ pub(crate) struct Ending {
 impl Ending {
     /// A call that begins.
     pub(crate) fn new(api: &Arc<dyn Api>, head: &Head) -> Self {
+        api.step(head, Step::Started);
         Self { api: Arc::clone(api), head: head.clone(), identity: None, began: Instant::now(), code: None }
+    }
+
+    /// The same messages, each counted when it is looked at.
+    pub(crate) fn received(&self, requests: Requests) -> Requests {
+        match requests {
+            Requests::One(message) => {
+                self.api.step(&self.head, Step::Received);
+                Requests::One(message)
+            }
+            Requests::Stream(stream) => {
+                let (api, head) = (Arc::clone(&self.api), self.head.clone());
+                let counted = stream.inspect(move |message| {
+                    if message.is_ok() {
+                        api.step(&head, Step::Received);
+                    }
+                });
+                Requests::Stream(counted.boxed())
+            }
+        }
+    }
+
+    /// A message of the answer goes out.
+    pub(crate) fn sent(&self) {
+        self.api.step(&self.head, Step::Sent);
     }
 
     /// Who calls.

@@ -142,12 +142,14 @@ impl Rest {
             let messages = messages(&bytes).map(read).collect::<Result<Vec<_>, _>>()?;
             drop(bytes);
             let stream = futures::stream::iter(messages.into_iter().map(Ok)).boxed();
-            let reply = invoke::call(api, admitted, Requests::Stream(stream)).await?;
+            let requests = ending.received(Requests::Stream(stream));
+            let reply = invoke::call(api, admitted, requests).await?;
             return Ok((Value::Null, reply, renewed));
         }
         let message = bind(&bytes)?;
         drop(bytes);
-        let reply = invoke::call(api, admitted, Requests::One(message.clone())).await?;
+        let requests = ending.received(Requests::One(message.clone()));
+        let reply = invoke::call(api, admitted, requests).await?;
         Ok((message, reply, renewed))
     }
 
@@ -179,6 +181,7 @@ impl Rest {
                 };
                 match packing.await {
                     Ok(packed) => {
+                        ending.sent();
                         ending.with(Code::Ok);
                         json_response(packed)
                     }
@@ -358,7 +361,10 @@ impl Sending {
                 return None;
             };
             match item.and_then(|message| self.text(&message)) {
-                Ok(Some(text)) => return Some((text, false)),
+                Ok(Some(text)) => {
+                    self.ending.sent();
+                    return Some((text, false));
+                }
                 Ok(None) => {}
                 Err(status) => {
                     self.ending.with(status.code);

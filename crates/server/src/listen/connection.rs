@@ -41,7 +41,6 @@ const TLS_RECORD: u8 = 0x16;
 pub struct Doors {
     pub(super) front: Arc<ArcSwap<Front>>,
     pub(super) tls: Arc<ArcSwapOption<rustls::ServerConfig>>,
-    pub(super) root_path: String,
 }
 
 impl Doors {
@@ -108,7 +107,7 @@ impl Doors {
     /// Sends those who speak plain text to the same place over TLS (API-3).
     async fn redirects(&self, stream: TcpStream, peer: SocketAddr, stopping: CancellationToken) {
         let service = service_fn(move |request: Request<Incoming>| {
-            let response = redirect(&request, &self.root_path);
+            let response = redirect(&request, self.front.load().root_path());
             async move { Ok::<_, Infallible>(response) }
         });
         let builder = builder();
@@ -212,7 +211,7 @@ mod tests {
         };
         let front = Front::new(Arc::new(Nothing), options, CancellationToken::new());
         let front = Arc::new(ArcSwap::from_pointee(front));
-        let doors = Doors { front, tls: Arc::default(), root_path: String::new() };
+        let doors = Doors { front, tls: Arc::default() };
         let (client, server) = tokio::io::duplex(1 << 16);
         let peer = SocketAddr::from(([127, 0, 0, 1], 1));
         let task = async move { doors.requests(server, peer, CancellationToken::new()).await };

@@ -66,7 +66,7 @@ pub enum TlsError {
     #[error("the minimum TLS version is above the maximum")]
     Order,
     /// No such cipher.
-    #[error("TLS cipher {0:?} is not supported; `list` shows those that are")]
+    #[error("TLS cipher {0:?} is not supported; these are: {names}", names = cipher_names().collect::<Vec<_>>().join(", "))]
     Cipher(String),
     /// No certificate.
     #[error("the certificate cannot be read")]

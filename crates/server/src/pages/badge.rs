@@ -1,9 +1,11 @@
 //! Badges that say how an application, or all of some projects, are doing (API-212..219).
 //!
-//! [`decide`] finds out what a badge says, from the catalog; `svg` draws it. Whoever asks is not known: where badges are
-//! on, they tell everybody which applications there are.
+//! [`decide`] finds out what a badge says, from the catalog; `svg` draws it. Where badges are on, they tell everybody which
+//! applications there are, unless `statusbadge.requireToken` keeps them for those who may see them (API-219).
 
 mod svg;
+
+use std::net::SocketAddr;
 
 use http::request::Parts;
 use http::{HeaderValue, Response, StatusCode, header};
@@ -11,6 +13,7 @@ use tiphys_policy::project::namespace_enabled;
 
 use crate::catalog::{AppKey, Catalog, Entry};
 use crate::http::{Body, body, is_resource_name};
+use crate::services::Services;
 use crate::world::World;
 use svg::{Badge, Colour};
 
@@ -30,12 +33,28 @@ pub(crate) fn is_enabled(world: &World) -> bool {
     world.is_set("statusbadge.enabled")
 }
 
+/// Whether badges are for those alone who may see what they say (API-219). Deviation (API-231): a word that is neither yes
+/// nor no keeps them closed.
+fn needs_token(world: &World) -> bool {
+    !matches!(world.setting("statusbadge.requireToken"), "" | "0" | "f" | "F" | "FALSE" | "false" | "False")
+}
+
 /// Answers with a badge.
-pub(super) fn serve(world: &World, catalog: &Catalog, parts: &Parts) -> Response<Body> {
-    let decided = if is_enabled(world) {
-        Asked::read(parts.uri.query().unwrap_or_default()).map(|asked| decide(world, catalog, &asked))
-    } else {
-        Ok(Badge::unknown())
+pub(super) async fn serve(
+    world: &World,
+    catalog: &Catalog,
+    (parts, peer): (&Parts, SocketAddr),
+    services: &Services,
+) -> Response<Body> {
+    let asked = is_enabled(world).then(|| Asked::read(parts.uri.query().unwrap_or_default()));
+    let decided = match asked {
+        None => Ok(Badge::unknown()),
+        Some(Err(malformed)) => Err(malformed),
+        Some(Ok(asked)) if needs_token(world) => {
+            let viewer = services.viewer(parts, peer).await;
+            Ok(viewer.asking(|sees| decide(world, catalog, &asked, &Audience::Of(sees))))
+        }
+        Some(Ok(asked)) => Ok(decide(world, catalog, &asked, &Audience::Everybody)),
     };
     let mut response = Response::new(body::empty());
     match decided {
@@ -110,8 +129,30 @@ fn is_namespace(text: &str) -> bool {
     text.len() <= 63 && !text.contains('.') && is_resource_name(text)
 }
 
+/// Who a badge is for.
+enum Audience<'s> {
+    /// Whoever asks.
+    Everybody,
+    /// Somebody, with the question whether they may see an application. What they may not see does not exist for them.
+    Of(&'s dyn Fn(&Entry) -> bool),
+}
+
+impl Audience<'_> {
+    fn sees(&self, entry: &Entry) -> bool {
+        match self {
+            Self::Everybody => true,
+            Self::Of(sees) => sees(entry),
+        }
+    }
+
+    /// Whether they may be told that there is an application that cannot be read, of which nobody knows the project.
+    fn is_everybody(&self) -> bool {
+        matches!(self, Self::Everybody)
+    }
+}
+
 /// What a badge says (API-213..215).
-fn decide(world: &World, catalog: &Catalog, asked: &Asked) -> Badge {
+fn decide(world: &World, catalog: &Catalog, asked: &Asked, audience: &Audience<'_>) -> Badge {
     let mut badge = Badge { width: asked.width, ..Badge::unknown() };
     let namespace = asked.namespace.as_deref().unwrap_or_else(|| world.namespace());
     if !namespace_enabled(&world.installation.settings, namespace, world.namespace()) {
@@ -122,13 +163,15 @@ fn decide(world: &World, catalog: &Catalog, asked: &Asked) -> Badge {
     let is_known = catalog.is_complete();
     if let Some(name) = &asked.name {
         let key = AppKey::new(namespace, name);
-        match catalog.get(&key) {
+        match catalog.get(&key).filter(|entry| audience.sees(entry)) {
             Some(entry) => {
                 badge.say(or_unknown(&entry.health), or_unknown(&entry.sync));
                 badge.title = asked.shows_name.then(|| name.clone());
                 badge.revision = asked.shows_revision.then(|| revision(&entry, asked)).flatten();
             }
-            None if is_known && !catalog.is_unreadable(&key) => badge.not_found(),
+            None if is_known && !(audience.is_everybody() && catalog.is_unreadable(&key)) => {
+                badge.not_found();
+            }
             None => {}
         }
     }
@@ -138,6 +181,7 @@ fn decide(world: &World, catalog: &Catalog, asked: &Asked) -> Badge {
             .iter()
             .filter(|entry| entry.key.namespace == namespace)
             .filter(|entry| asked.projects.iter().any(|project| entry.project == *project))
+            .filter(|entry| audience.sees(entry))
             .peekable();
         if concerned.peek().is_some() {
             let (mut is_healthy, mut is_synced) = (true, true);

@@ -167,3 +167,56 @@ fn unsatisfied(agent: &str) -> Status {
         format!("unsatisfied client version constraint: {agent}; clients have to be 1.4.0 or newer"),
     )
 }
+
+#[cfg(test)]
+mod tests {
+    use http::HeaderValue;
+
+    use super::*;
+
+    fn head(via: Via, headers: &[(&'static str, &'static str)]) -> Head {
+        let method = schema().method_at("/application.ApplicationService/Get").unwrap();
+        let headers = headers
+            .iter()
+            .map(|(name, value)| (http::HeaderName::from_static(name), HeaderValue::from_static(value)));
+        let peer = SocketAddr::from(([127, 0, 0, 1], 1));
+        Head { method, via, headers: headers.collect(), peer, deadline: None, fields: None }
+    }
+
+    #[test]
+    fn api_24_clients_that_are_too_old_are_refused() {
+        let code = |via, agent| check_client(&head(via, &[("user-agent", agent)])).map_err(|it| it.code);
+        for fine in [
+            "argocd-client/v3.1.8 grpc-go/1.70.0",
+            "argocd-client/1.4.0",
+            "argocd-client/1.4.0-rc1",
+            "grpc-go/1.15.0 and more",
+            "curl/8",
+        ] {
+            assert_eq!(code(Via::Grpc, fine), Ok(()), "{fine}");
+        }
+        for old in ["argocd-client/v1.3.9 grpc-go/1.15.0", "grpc-go/1.15.0", "grpc-go/1.10.0"] {
+            assert_eq!(code(Via::GrpcWeb, old), Err(Code::FailedPrecondition), "{old}");
+            assert_eq!(code(Via::Rest, old), Ok(()), "{old}");
+        }
+        assert_eq!(code(Via::Grpc, "argocd-client/new"), Err(Code::InvalidArgument));
+    }
+
+    #[test]
+    fn api_28_the_first_place_with_a_token_counts() {
+        let all = [
+            ("token", "meta"),
+            ("grpc-metadata-token", "of-rest"),
+            ("authorization", "Bearer a.b.c"),
+            ("cookie", "argocd.token=cookie"),
+        ];
+        let found = |via, headers: &[_]| token(&head(via, headers)).unwrap();
+        assert_eq!(found(Via::Grpc, &all), "meta");
+        assert_eq!(found(Via::Rest, &all), "of-rest");
+        assert_eq!(found(Via::Rest, &all[2..]), "a.b.c");
+        assert_eq!(found(Via::Rest, &all[3..]), "cookie", "API-21");
+        assert_eq!(found(Via::Grpc, &all[3..]), "", "a page of somebody else sends cookies, too");
+        assert_eq!(found(Via::Rest, &[("authorization", "Bearer ab"), all[3]]), "cookie");
+        assert_eq!(found(Via::Rest, &[("authorization", "Basic a.b.c")]), "");
+    }
+}

@@ -291,3 +291,25 @@ fn event(
         "lastTimestamp": stamp,
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use tiphys_api::settings::SettingsData;
+
+    use super::*;
+
+    #[test]
+    fn api_226_the_reasons_of_events_can_be_chosen() {
+        let is_written = |set: Option<&str>, reason| {
+            let env = set.map(|text| ("ARGOCD_ENABLE_K8S_EVENT".to_owned(), text.to_owned()));
+            let data = SettingsData { env: env.into_iter().collect(), ..SettingsData::default() };
+            is_written(&Settings::new(data), reason)
+        };
+        for all in [None, Some("all"), Some("")] {
+            assert!(is_written(all, "ResourceCreated"), "{all:?}");
+        }
+        assert!(!is_written(Some("none"), "ResourceCreated"));
+        let some = Some("ResourceDeleted, OperationStarted");
+        assert!(is_written(some, "OperationStarted") && !is_written(some, "ResourceCreated"));
+    }
+}

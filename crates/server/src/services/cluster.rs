@@ -188,6 +188,7 @@ async fn shown(context: &Context<'_>, cluster: Cluster, plugins: &PluginPolicy) 
         .iter()
         .filter(|entry| clusters.resolve(&entry.destination).is_ok_and(|found| is_here(&found.server)));
     let applications = there.count();
-    let state = State { applications, answer, asked_at: Some(context.parts.clock.now()) };
+    let watched = context.parts.live.as_ref().and_then(|live| live.cluster(&cluster.server));
+    let state = State { applications, answer, asked_at: Some(context.parts.clock.now()), watched };
     cluster::shown(&cluster, &state)
 }

@@ -217,6 +217,7 @@ impl From<tiphys_service::Error> for Status {
             tiphys_service::Code::Unavailable => Code::Unavailable,
             tiphys_service::Code::DeadlineExceeded => Code::DeadlineExceeded,
             tiphys_service::Code::ResourceExhausted => Code::ResourceExhausted,
+            tiphys_service::Code::Internal => Code::Internal,
             tiphys_service::Code::Unknown => Code::Unknown,
         };
         Self::new(code, error.to_string())

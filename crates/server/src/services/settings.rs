@@ -32,7 +32,7 @@ fn plugins(context: &Context<'_>) -> Result<Value, Status> {
     Ok(json!({"plugins": names}))
 }
 
-/// What there is. The terminal is not offered, whatever is configured: nobody answers it.
+/// What there is, as far as the caller may know it (API-181).
 fn get(context: &Context<'_>) -> Map<String, Value> {
     let world = &context.world;
     let settings = &world.installation.settings;

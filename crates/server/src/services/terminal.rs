@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use futures::FutureExt as _;
 use http::request::Parts as Head;
-use http::{HeaderMap, HeaderValue, Method, Response, StatusCode, Version, header};
+use http::{HeaderValue, Response, StatusCode, header};
 use hyper_util::rt::TokioIo;
 use tiphys_api::secret::Secret;
 use tiphys_cluster::ExecQuery;
@@ -26,7 +26,7 @@ use super::{Parts, Services};
 use crate::call::Admitted;
 use crate::catalog::AppKey;
 use crate::http::cookie::Cookies;
-use crate::http::{Body, Front, Refused, Request, body, is_resource_name};
+use crate::http::{Body, Front, Refused, Request, is_resource_name, socket};
 use crate::identity::Identity;
 use crate::live::Live;
 use crate::world::World;
@@ -159,32 +159,6 @@ fn shells(setting: &str, asked: &str) -> Vec<String> {
     }
 }
 
-/// A browser that sends a page of somebody else says whose it is.
-fn is_own_page(headers: &HeaderMap) -> bool {
-    let text = |name| headers.get(name).map(HeaderValue::to_str);
-    match (text(header::ORIGIN), text(header::HOST)) {
-        (None, _) => true,
-        (Some(Ok(origin)), Some(Ok(host))) => {
-            origin.split_once("://").is_some_and(|(_, origin)| origin.eq_ignore_ascii_case(host))
-        }
-        _ => false,
-    }
-}
-
-/// The key of a client that asks for a WebSocket; `None` when it does not.
-fn socket_key(head: &Head) -> Option<&[u8]> {
-    let has = |name: header::HeaderName, word: &str| {
-        let values = head.headers.get_all(name).iter().filter_map(|value| value.to_str().ok());
-        values.flat_map(|value| value.split(',')).any(|one| one.trim().eq_ignore_ascii_case(word))
-    };
-    let is_asked = head.version == Version::HTTP_11
-        && head.method == Method::GET
-        && has(header::CONNECTION, "upgrade")
-        && has(header::UPGRADE, "websocket")
-        && has(header::SEC_WEBSOCKET_VERSION, "13");
-    head.headers.get(header::SEC_WEBSOCKET_KEY).filter(|_| is_asked).map(HeaderValue::as_bytes)
-}
-
 /// Whether somebody may still type.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Standing {
@@ -255,11 +229,8 @@ impl Terminals {
             Ok(ready) => ready,
             Err(refused) => return refused.response(),
         };
-        let mut response = Response::new(body::empty());
-        *response.status_mut() = StatusCode::SWITCHING_PROTOCOLS;
+        let mut response = socket::switching();
         let headers = response.headers_mut();
-        headers.insert(header::CONNECTION, HeaderValue::from_static("Upgrade"));
-        headers.insert(header::UPGRADE, HeaderValue::from_static("websocket"));
         if let Ok(accept) = HeaderValue::from_str(&ready.accept) {
             headers.insert(header::SEC_WEBSOCKET_ACCEPT, accept);
         }
@@ -294,7 +265,7 @@ impl Terminals {
         if !is_enabled(&world) {
             return Err(Refused::new(StatusCode::NOT_FOUND, "Not Found"));
         }
-        if !is_own_page(&head.headers) {
+        if !socket::is_own_page(&head.headers) {
             return Err(Refused::new(StatusCode::FORBIDDEN, "the page belongs to another site"));
         }
         let Known { identity, token, renewed } = identify(&self.parts, &head.headers).await?;
@@ -319,7 +290,7 @@ impl Terminals {
             return Err(Refused::new(StatusCode::BAD_REQUEST, text));
         }
         let no_socket = || Refused::new(StatusCode::BAD_REQUEST, "a WebSocket is needed for a terminal");
-        let accept = derive_accept_key(socket_key(head).ok_or_else(no_socket)?);
+        let accept = derive_accept_key(socket::key(head).ok_or_else(no_socket)?.as_bytes());
         let place = Arc::clone(&self.places).try_acquire_owned();
         let place = place.map_err(|_none| unavailable("there are too many terminals, try again later"))?;
         let live = self.parts.live.clone();
@@ -389,26 +360,5 @@ mod tests {
         assert_eq!(shells(" fish, ,zsh", "bash"), ["fish", "zsh"]);
         assert_eq!(shells("", "rm -rf /").len(), 4);
         assert_eq!(shells(&"a,".repeat(1_000), "").len(), SHELLS_MAX);
-    }
-
-    #[test]
-    fn api_190_pages_of_others_get_no_terminal() {
-        let headers = |origin: Option<&str>| {
-            let mut headers = HeaderMap::new();
-            headers.insert(header::HOST, HeaderValue::from_static("cd.example.com:8443"));
-            if let Some(origin) = origin {
-                headers.insert(header::ORIGIN, HeaderValue::from_str(origin).unwrap());
-            }
-            headers
-        };
-        for (origin, is_own) in [
-            (None, true),
-            (Some("https://cd.example.com:8443"), true),
-            (Some("https://cd.example.com"), false),
-            (Some("https://evil.example"), false),
-            (Some("null"), false),
-        ] {
-            assert_eq!(is_own_page(&headers(origin)), is_own, "{origin:?}");
-        }
     }
 }

@@ -20,6 +20,7 @@ use tiphys_object::{Object, ResourceKey};
 use tiphys_server::call::Status;
 use tiphys_server::catalog::AppKey;
 use tiphys_server::live::{Lines, Live, Pair};
+use tiphys_service::cluster::Watched;
 use tiphys_wire::status::Code;
 use tokio::sync::watch;
 
@@ -224,6 +225,10 @@ impl Live for Known {
     fn health<'a>(&'a self, _key: &'a AppKey) -> BoxFuture<'a, Vec<(ResourceKey, HealthStatus)>> {
         let health = HealthStatus { status: "Degraded".into(), ..HealthStatus::default() };
         async move { vec![(ResourceKey::new("apps", "Deployment", "web", "a"), health)] }.boxed()
+    }
+
+    fn cluster(&self, _server: &str) -> Option<Watched> {
+        Some(Watched { api_versions: vec!["apps/v1".to_owned()], kinds: 2, objects: 3 })
     }
 
     fn generate<'a>(&'a self, _set: &'a ApplicationSet) -> BoxFuture<'a, Result<Vec<Value>, Status>> {
@@ -556,6 +561,61 @@ async fn api_118_health_that_the_status_does_not_hold_is_filled_in() {
     ask(&home.sim, Method::PATCH, &format!("{STORED}/web"), &status);
     let shown = kim.ok("GET", &format!("{APPS}/web"), &Value::Null).await;
     assert!(shown["status"]["resources"][0].get("health").is_none(), "the status itself holds it");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn api_122_a_refresh_waits_for_its_answer_as_long_as_its_caller_does() {
+    let home = setup().start().await;
+    let kim = home.account("kim");
+    kim.ok("POST", APPS, &app("web", "shop")).await;
+    let target = format!("{APPS}/web?refresh=hard");
+    let annotation = || stored(&home, "web")["metadata"]["annotations"]["argocd.argoproj.io/refresh"].clone();
+    let answering = async {
+        while annotation() != "hard" {
+            tokio::task::yield_now().await;
+        }
+        let done = json!({"metadata": {"annotations": {"argocd.argoproj.io/refresh": null, "seen": "yes"}}});
+        ask(&home.sim, Method::PATCH, &format!("{STORED}/web"), &done);
+    };
+    let (answer, ()) = tokio::join!(kim.ok("GET", &target, &Value::Null), answering);
+    assert_eq!(answer["metadata"]["annotations"]["seen"], "yes");
+    let request = http::Request::get(&target).header("authorization", kim.bearer());
+    let request = request.header("grpc-timeout", "50m").body(Bytes::new()).unwrap();
+    let (status, _, text) = crate::support::read(home.server.http1(request).await).await;
+    assert!(status == 504 && text.contains("application refresh deadline exceeded"), "{status} {text}");
+}
+
+/// API-118: a watch of one application, a sync and a rollback tell it as well.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn api_118_watches_of_one_and_syncs_tell_the_health_that_the_status_does_not_hold() {
+    let home = setup().start().await;
+    let kim = home.account("kim");
+    kim.ok("POST", APPS, &app("web", "shop")).await;
+    let resource = json!({"group": "apps", "kind": "Deployment", "namespace": "web", "name": "a"});
+    let source = json!({"repoURL": "https://git/r", "path": "p", "targetRevision": "main"});
+    let history =
+        json!([{"id": 3, "revision": "main", "source": source, "deployedAt": "2026-01-01T00:00:00Z"}]);
+    let status =
+        json!({"status": {"resourceHealthSource": "appTree", "resources": [resource], "history": history}});
+    ask(&home.sim, Method::PATCH, &format!("{STORED}/web"), &status);
+    let told = |answer: &Value| answer["status"]["resources"][0]["health"]["status"].clone();
+    let first = async |query: &str| -> Value {
+        let request = http::Request::get(format!("/api/v1/stream/applications?{query}"));
+        let request = request.header("authorization", kim.bearer()).body(Bytes::new()).unwrap();
+        let mut body = home.server.http1(request).await.into_body();
+        let frame = http_body_util::BodyExt::frame(&mut body).await.unwrap().unwrap();
+        let event: Value = serde_json::from_slice(frame.data_ref().unwrap()).unwrap();
+        event["result"]["application"].clone()
+    };
+    assert_eq!(told(&first("name=web").await), "Degraded");
+    assert_eq!(told(&first("projects=shop").await), Value::Null, "many leave it to the status");
+    let rolled = kim.ok("POST", &format!("{APPS}/web/rollback"), &json!({"name": "web", "id": 3})).await;
+    assert_eq!(told(&rolled), "Degraded");
+    ask(&home.sim, Method::PATCH, &format!("{STORED}/web"), &json!({"operation": null}));
+    let sync = json!({"name": "web", "revision": "main"});
+    assert_eq!(told(&kim.ok("POST", &format!("{APPS}/web/sync"), &sync).await), "Degraded");
+    let list = kim.ok("GET", APPS, &Value::Null).await;
+    assert_eq!(told(&list["items"][0]), Value::Null, "lists do not");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
+use futures::{SinkExt as _, StreamExt as _};
 use http::{Request, Response};
 use http_body_util::{BodyExt as _, Full};
 use hyper::body::Incoming;
@@ -11,10 +12,14 @@ use hyper_util::rt::{TokioExecutor, TokioIo};
 use hyper_util::server::conn::auto::Builder;
 use parking_lot::Mutex;
 use serde_json::{Value, json};
-use tokio::net::TcpListener;
+use tokio::net::{TcpListener, TcpStream};
+use tokio_tungstenite::tungstenite::handshake::client::generate_key;
+use tokio_tungstenite::tungstenite::handshake::server::{Request as Asked, Response as Accepted};
+use tokio_tungstenite::tungstenite::{Error, Message};
+use tokio_tungstenite::{WebSocketStream, accept_hdr_async, client_async};
 
 use crate::applications::{APPS, app};
-use crate::home::{Client, Home, Setup, ask};
+use crate::home::{Client, Home, Setup, ask, until};
 
 const POLICY: &str = "p, role:shop, applications, *, shop/*, allow\np, role:shop, extensions, invoke, echo, allow\n\
                       p, role:all, applications, *, */*, allow\np, role:all, extensions, invoke, *, allow\n\
@@ -123,6 +128,11 @@ async fn api_223_a_request_reaches_its_service_without_the_session_and_with_what
         ("kim".into(), "kim".to_owned())
     );
     assert_eq!(text("argocd-user-groups"), None, "nobody makes groups up");
+    // API-12: counted, and measured.
+    let line = "argocd_proxy_extension_request_total{extension=\"echo\",status=\"201\"} 1\n";
+    until(|| home.counts.text().contains(line)).await;
+    let took = "argocd_proxy_extension_request_duration_seconds_count{extension=\"echo\"} 1\n";
+    assert!(home.counts.text().contains(took));
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -156,6 +166,7 @@ async fn api_222_who_may_not_learns_nothing_and_only_they_who_may_learn_what_the
     assert_eq!(refusal(&kim, "/extensions/echo/x", &elsewhere).await.0, 400);
     assert_eq!(refusal(&kim, "/extensions/echo/../x", &WEB).await.0, 400);
     assert!(seen.lock().is_empty());
+    assert!(!home.counts.text().contains("extension=\""), "API-12: nobody makes up what is counted");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -190,4 +201,146 @@ async fn api_223_a_service_that_is_not_there_is_a_bad_gateway() {
     kim.ok("POST", APPS, &app("web", "shop")).await;
     let (status, _, text) = get(&home, &kim, "/extensions/echo/1", &WEB).await;
     assert_eq!((status, text.as_str()), (502, "the extension cannot be reached\n"));
+    assert!(home.counts.text().contains("_request_total{extension=\"echo\",status=\"502\"} 1\n"));
+}
+
+type Socket = WebSocketStream<TcpStream>;
+
+/// A service that takes `WebSockets` and says everything again; what it was asked with, and how many are open.
+async fn echo() -> (String, Seen, Arc<Mutex<usize>>) {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = format!("http://{}", listener.local_addr().unwrap());
+    let (seen, open) = (Seen::default(), Arc::new(Mutex::new(0)));
+    let (kept, count) = (Arc::clone(&seen), Arc::clone(&open));
+    tokio::spawn(async move {
+        loop {
+            let (stream, _) = listener.accept().await.unwrap();
+            let (kept, count) = (Arc::clone(&kept), Arc::clone(&count));
+            tokio::spawn(async move {
+                #[expect(clippy::result_large_err, reason = "the callback of the library is of this type")]
+                let accept = |asked: &Asked, mut accepted: Accepted| {
+                    kept.lock().push((asked.uri().to_string(), asked.headers().clone(), Bytes::new()));
+                    accepted.headers_mut().insert("sec-websocket-protocol", "two".parse().unwrap());
+                    Ok(accepted)
+                };
+                let mut socket = accept_hdr_async(stream, accept).await.unwrap();
+                *count.lock() += 1;
+                while let Some(Ok(message)) = socket.next().await {
+                    if !message.is_close() && socket.send(message).await.is_err() {
+                        break;
+                    }
+                }
+                *count.lock() -= 1;
+            });
+        }
+    });
+    (address, seen, open)
+}
+
+/// Asks for a `WebSocket`; the answer is one, with the headers, or a status with its text.
+async fn open(
+    home: &Home,
+    client: &Client<'_>,
+    target: &str,
+    headers: &[(&str, &str)],
+) -> Result<(Socket, http::HeaderMap), (u16, String)> {
+    let mut request = Request::builder()
+        .uri(format!("ws://localhost{target}"))
+        .header("host", "localhost")
+        .header("connection", "Upgrade")
+        .header("upgrade", "websocket")
+        .header("sec-websocket-version", "13")
+        .header("sec-websocket-protocol", "one, two")
+        .header("sec-websocket-key", generate_key())
+        .header("cookie", format!("argocd.token={}; other=1", client.token()));
+    for (name, value) in headers {
+        request = request.header(*name, *value);
+    }
+    let stream = TcpStream::connect(home.server.address).await.unwrap();
+    match client_async(request.body(()).unwrap(), stream).await {
+        Ok((socket, response)) => Ok((socket, response.headers().clone())),
+        Err(Error::Http(response)) => {
+            let body = response.body().clone().unwrap_or_default();
+            Err((response.status().as_u16(), String::from_utf8(body).unwrap().trim_end().to_owned()))
+        }
+        Err(error) => panic!("{error}"),
+    }
+}
+
+/// What comes until a text does, or the socket ends.
+async fn said(socket: &mut Socket) -> Option<String> {
+    while let Some(Ok(message)) = socket.next().await {
+        if let Message::Text(text) = message {
+            return Some(text.to_string());
+        }
+    }
+    None
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn api_223_a_websocket_reaches_its_service_without_the_session_and_goes_both_ways() {
+    let (address, seen, is_open) = echo().await;
+    let home = home(&config(&address)).await;
+    let (kim, bo) = (home.account("kim"), home.account("bo"));
+    kim.ok("POST", APPS, &app("web", "shop")).await;
+    let headers = [&WEB[..], &[("authorization", "Bearer mine"), ("argocd-username", "admin")]].concat();
+    let (mut socket, answered) = open(&home, &kim, "/extensions/echo/live?d=e", &headers).await.unwrap();
+    assert_eq!(answered["sec-websocket-protocol"], "two");
+    assert!(home.counts.text().contains("_request_total{extension=\"echo\",status=\"101\"} 1\n"));
+    let (line, got, _) = seen.lock().remove(0);
+    assert_eq!(line, "/base/live?d=e");
+    let text = |name: &str| got.get(name).map(|value| value.to_str().unwrap().to_owned());
+    assert_eq!((text("authorization").unwrap(), text("cookie")), ("of-the-service".to_owned(), None));
+    assert_eq!(
+        (text("argocd-username").unwrap(), text("x-forwarded-host").unwrap()),
+        ("kim".into(), "localhost".to_owned())
+    );
+    let long = "ä".repeat(200_000);
+    for text in ["hello", &long] {
+        socket.send(Message::text(text)).await.unwrap();
+        assert_eq!(said(&mut socket).await.unwrap(), text);
+    }
+    until(|| *is_open.lock() == 1).await;
+    drop(socket);
+    until(|| *is_open.lock() == 0).await;
+    let refused = async |client: &Client<'_>, headers: &[(&str, &str)]| {
+        open(&home, client, "/extensions/echo/live", headers).await.err().unwrap()
+    };
+    assert_eq!(refused(&bo, &WEB).await, (401, "Unauthorized extension request".to_owned()));
+    assert_eq!(refused(&kim, &[]).await.0, 400);
+    let evil = [&WEB[..], &[("origin", "https://evil.example")]].concat();
+    assert_eq!(refused(&kim, &evil).await.0, 403);
+    let half = [&WEB[..], &[("upgrade", "websocket")]].concat();
+    assert_eq!(get(&home, &kim, "/extensions/echo/live", &half).await.0, 400, "no handshake");
+    assert!(seen.lock().is_empty());
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn api_223_a_service_may_refuse_a_websocket() {
+    let (address, _) = service().await;
+    let home = home(&config(&address)).await;
+    let kim = home.account("kim");
+    kim.ok("POST", APPS, &app("web", "shop")).await;
+    assert_eq!(open(&home, &kim, "/extensions/echo/live", &WEB).await.err().unwrap().0, 201);
+}
+
+/// The rights are asked for again every second, and the server waits for nobody when it stops.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn api_223_a_websocket_ends_with_the_rights_to_it_and_with_the_server() {
+    let (address, _, is_open) = echo().await;
+    let home = home(&config(&address)).await;
+    let (kim, ann) = (home.account("kim"), home.account("ann"));
+    kim.ok("POST", APPS, &app("web", "shop")).await;
+    let (mut of_kim, _) = open(&home, &kim, "/extensions/echo/live", &WEB).await.unwrap();
+    let (mut of_ann, _) = open(&home, &ann, "/extensions/echo/live", &WEB).await.unwrap();
+    let policy = POLICY.replace("p, role:shop, extensions, invoke, echo, allow\n", "");
+    let may_not = json!({"data": {"policy.csv": policy}});
+    ask(&home.sim, http::Method::PATCH, "/api/v1/namespaces/argocd/configmaps/argocd-rbac-cm", &may_not);
+    assert_eq!(said(&mut of_kim).await, None);
+    until(|| *is_open.lock() == 1).await;
+    of_ann.send(Message::text("still")).await.unwrap();
+    assert_eq!(said(&mut of_ann).await.unwrap(), "still");
+    home.server.stopping.cancel();
+    assert_eq!(said(&mut of_ann).await, None);
+    until(|| *is_open.lock() == 0).await;
 }

@@ -171,3 +171,25 @@ async fn api_2_grpc_over_http_1_is_none() {
     let (status, _, _) = read(server.http1(call(GET, "application/grpc", &[json!({})])).await).await;
     assert_eq!(status, 404);
 }
+
+#[tokio::test]
+async fn api_12_calls_and_their_messages_are_counted_whichever_way_they_come() {
+    use tiphys_server::counts::Step::{Received, Sent, Started};
+    let server = Server::start().await;
+    let steps = || std::mem::take(&mut *server.api.steps.lock());
+    grpc(&server, GET, json!({"name": "web"})).await;
+    assert_eq!(steps(), [Started, Received, Sent]);
+    grpc(&server, LOGS, json!({"name": "web"})).await;
+    assert_eq!(steps(), [Started, Received, Sent, Sent, Sent]);
+    grpc(&server, GET, json!({"name": "denied"})).await;
+    assert_eq!(steps(), [Started, Received]);
+    let parts = [json!({"query": {"name": "web"}}), json!({"chunk": {"chunk": "YQ=="}})];
+    answered(FILES, server.http2(call(FILES, "application/grpc", &parts)).await).await;
+    assert_eq!(steps(), [Started, Received, Received, Sent]);
+    server.get("/api/v1/applications/web").await;
+    assert_eq!(steps(), [Started, Received, Sent]);
+    server.get("/api/v1/applications/web/logs").await;
+    assert_eq!(steps(), [Started, Received, Sent, Sent, Sent]);
+    server.get("/api/v1/nothing").await;
+    assert_eq!(steps(), []);
+}

@@ -62,6 +62,7 @@ pub(crate) struct Home {
     pub(crate) sim: Sim,
     pub(crate) server: Server,
     pub(crate) world: Arc<ArcSwap<World>>,
+    pub(crate) counts: Counts,
 }
 
 fn pages() -> PagesOptions {
@@ -76,6 +77,7 @@ fn pages() -> PagesOptions {
             content_policy: Some(HeaderValue::from_static("frame-ancestors 'self';")),
         },
         extensions: None,
+        program: None,
     }
 }
 
@@ -166,6 +168,7 @@ impl Setup {
 
     pub(crate) async fn start(self) -> Home {
         let (tracker, cancel) = (TaskTracker::new(), CancellationToken::new());
+        let counts = Counts::default();
         let sim = self.sim.clone();
         let connection =
             Connection::over("https://kubernetes.default.svc", move |request: Request<Bytes>| {
@@ -199,7 +202,6 @@ impl Setup {
             root_path: String::new(),
             clock: clock.clone(),
         };
-        let pages = Pages { options: self.pages, world: Arc::clone(&world), catalog: Arc::clone(&catalog) };
         let services = Services::new(Parts {
             catalog: Arc::clone(&catalog),
             sets,
@@ -212,7 +214,7 @@ impl Setup {
             sessions,
             store,
             clock,
-            counts: Counts::default(),
+            counts: counts.clone(),
             build: Build {
                 version: "0.1.0".to_owned(),
                 commit: "0123456789abcdef".to_owned(),
@@ -222,7 +224,13 @@ impl Setup {
         });
         let terminals = services.terminals(options().cookies, &tracker, &cancel);
         let services = Arc::new(services);
-        let proxy = Proxy::new(Arc::clone(&services), Arc::clone(&world), false);
+        let pages = Pages {
+            options: self.pages,
+            world: Arc::clone(&world),
+            catalog: Arc::clone(&catalog),
+            services: Arc::clone(&services),
+        };
+        let proxy = Proxy::new(Arc::clone(&services), Arc::clone(&world), false, (&tracker, &cancel));
         let api: Arc<dyn Api> = services;
         let bounds = Bounds { unknown_bytes_max: 1 << 20, ..Bounds::default() };
         let options = FrontOptions { bounds, ..options() };
@@ -231,12 +239,12 @@ impl Setup {
         let front = if self.has_extensions { proxy.on(front) } else { front };
         let front = Arc::new(ArcSwap::from_pointee(pages.on(front)));
         let socket = TcpListener::bind("127.0.0.1:0").await.unwrap();
-        let listener = Listener::new(socket, front, Arc::new(ArcSwapOption::empty()), "");
+        let listener = Listener::new(socket, front, Arc::new(ArcSwapOption::empty()));
         let address = listener.address().unwrap();
         let running = tokio::spawn(listener.run(stopping.clone()));
         until(|| catalog.is_complete() && sets_known.all().is_some()).await;
         let server = Server { api: Arc::new(Scripted::default()), address, stopping, running };
-        Home { sim: self.sim, server, world }
+        Home { sim: self.sim, server, world, counts }
     }
 }
 

@@ -8,6 +8,7 @@ use hyper_util::rt::{TokioExecutor, TokioIo};
 use rustls::pki_types::ServerName;
 use serde_json::json;
 use tiphys_api::secret::Secret;
+use tiphys_server::http::FrontOptions;
 use tiphys_server::listen::tls::{TlsError, TlsOptions, TlsVersion};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
@@ -66,7 +67,13 @@ async fn api_3_tls_and_plain_text_share_a_port() {
     parts.uri = format!("https://localhost{path}").parse().unwrap();
     let response = sender.send_request(Request::from_parts(parts, Full::new(body))).await.unwrap();
     assert_eq!(answered(path, response).await.messages, [json!({"metadata": {"name": "web"}})]);
-    // Plain text is sent to TLS.
+    // Plain text is sent to TLS, below the path that everything is below.
+    let (pem, key, _) = certificate();
+    let tls = TlsOptions::default().server(&pem, &key).unwrap();
+    let below = FrontOptions { root_path: "argo".to_owned(), ..options() };
+    let other = Server::with(below, |front| front, Some(tls)).await;
+    let response = other.http1(Request::get("/a?b=c").body(Bytes::new()).unwrap()).await;
+    assert_eq!(response.headers()["location"], "https://localhost/argo/a?b=c");
     let request = Request::get("/a?b=c").body(Bytes::new()).unwrap();
     let response = server.http1(request).await;
     assert_eq!(response.status(), 307);
@@ -100,6 +107,8 @@ fn api_5_versions_and_ciphers_are_checked() {
     );
     assert!(matches!(options(v13, v12, "").check(), Err(TlsError::Order)));
     assert!(matches!(options(v12, v13, "TLS_RSA_WITH_RC4_128_SHA").check(), Err(TlsError::Cipher(_))));
+    let list = options(v12, v13, "list").check().unwrap_err().to_string();
+    assert!(list.contains("TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256, TLS_ECDHE_ECDSA_"), "{list}");
     assert!(options(v13, v13, "nonsense").check().is_ok(), "ignored where it means nothing");
     assert!(options(v13, v13, "").server(&pem, &key).is_ok());
     for text in ["1.0", "1.1", "", "TLS1.2"] {

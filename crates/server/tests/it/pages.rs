@@ -7,6 +7,8 @@ use http::{HeaderMap, Method, Request};
 use http_body_util::BodyExt as _;
 use serde_json::{Value, json};
 
+use tiphys_server::pages::Program;
+
 use crate::home::{Home, Setup};
 
 /// A request with headers, and its answer with the bytes of its body.
@@ -142,6 +144,50 @@ async fn api_213_badges_tell_nothing_unless_they_are_on() {
     assert!(settings.get("statusBadgeEnabled").is_none(), "{settings}");
 }
 
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn api_219_badges_may_be_for_those_alone_who_may_see_what_they_say() {
+    let policy = "p, role:shop, applications, get, shop/*, allow\ng, kim, role:shop\n";
+    for setting in ["true", "yes"] {
+        let settings = [
+            ("statusbadge.enabled", "true"),
+            ("statusbadge.requireToken", setting),
+            ("accounts.kim", "login, apiKey"),
+        ];
+        let setup = Setup::new()
+            .config_map("argocd-cm", &settings)
+            .config_map("argocd-rbac-cm", &[("policy.csv", policy)]);
+        app(&setup, "web", "shop", &status("Healthy", "Synced"));
+        app(&setup, "other", "default", &status("Degraded", "OutOfSync"));
+        let home = setup.start().await;
+        let kim = home.account("kim");
+        let says = async |query: &str, headers: &[(&str, &str)]| {
+            let (status, _, svg) = asked(&home, "GET", &format!("/api/badge{query}"), headers).await;
+            assert_eq!(status, 200, "{query}");
+            texts(&svg).join("|")
+        };
+        let (cookie, bearer) = (format!("argocd.token={}", kim.token()), kim.bearer());
+        for headers in [[("cookie", cookie.as_str())], [("authorization", bearer.as_str())]] {
+            for (query, expected) in [
+                ("?name=web&showAppName=true", "Healthy|Synced||web"),
+                ("?name=other&showAppName=true", "Not Found|||"),
+                ("?name=none&showAppName=true", "Not Found|||"),
+                ("?project=shop", "Healthy|Synced||"),
+                ("?project=default", "Unknown|Unknown||"),
+                ("?project=default&project=shop", "Healthy|Synced||"),
+            ] {
+                assert_eq!(says(query, &headers).await, expected, "{query}");
+            }
+        }
+        let forged = [("cookie", "argocd.token=a.b.c")];
+        for headers in [&[][..], &forged] {
+            for query in ["?name=web", "?name=other", "?name=none"] {
+                assert_eq!(says(query, headers).await, "Not Found|||", "{query}");
+            }
+            assert_eq!(says("?project=shop", headers).await, "Unknown|Unknown||");
+        }
+    }
+}
+
 /// Files as a web interface has them, beside a secret.
 fn interface() -> tempfile::TempDir {
     let place = tempfile::tempdir().unwrap();
@@ -247,6 +293,29 @@ async fn api_13_without_a_web_interface_a_page_says_so() {
     assert_eq!(asked(&home, "GET", "/applications", &[HTML]).await.0, 404);
     assert_eq!(asked(&home, "GET", "/main.js", &[]).await.2, "Not Found\n");
     assert_eq!(asked(&home, "GET", "/extensions.js", &[]).await.2, "");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn api_10_the_program_of_this_machine_is_handed_out_to_everybody() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("tiphys");
+    let bytes: Vec<u8> = (0..300_000_u32).map(|nth| u8::try_from(nth % 251).unwrap()).collect();
+    std::fs::write(&path, &bytes).unwrap();
+    let program = Program { path, machine: "amd64".to_owned() };
+    let home = Setup::new().pages(|pages| pages.program = Some(program)).start().await;
+    for target in ["/download/argocd-linux", "/download/argocd-linux-amd64"] {
+        let (status, headers, body) = asked(&home, "GET", target, &[]).await;
+        assert_eq!((status, &headers["content-type"]), (200, &"application/octet-stream".parse().unwrap()));
+        assert_eq!(headers["content-disposition"], "attachment; filename=\"argocd-linux-amd64\"");
+        assert!(body == bytes && headers["content-length"] == "300000", "{target}");
+        let (status, headers, body) = asked(&home, "HEAD", target, &[]).await;
+        assert_eq!((status, &headers["content-length"], body.len()), (200, &"300000".parse().unwrap(), 0));
+    }
+    for target in ["/download/argocd-linux-arm64", "/download/argocd-darwin-amd64", "/download/"] {
+        assert_eq!(asked(&home, "GET", target, &[("accept", "text/html")]).await.0, 404, "{target}");
+    }
+    let none = Setup::new().start().await;
+    assert_eq!(asked(&none, "GET", "/download/argocd-linux", &[]).await.0, 404);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -248,6 +248,31 @@ async fn streams_end_when_the_server_stops() {
     server.running.await.unwrap();
 }
 
+#[tokio::test]
+async fn api_11_a_request_ends_and_none_begins_when_the_server_stops() {
+    use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+    let server = Server::start().await;
+    let mut begun = tokio::net::TcpStream::connect(server.address).await.unwrap();
+    let body = r#"{"username": "kim", "password": "x"}"#;
+    let head = format!(
+        "POST /api/v1/session HTTP/1.1\r\nHost: a\r\nContent-Type: application/json\r\n\
+         Expect: 100-continue\r\nContent-Length: {}\r\n\r\n",
+        body.len()
+    );
+    begun.write_all(head.as_bytes()).await.unwrap();
+    // The server says so when it reads the body: the request is under way.
+    let mut told = [0; 25];
+    begun.read_exact(&mut told).await.unwrap();
+    assert_eq!(&told, b"HTTP/1.1 100 Continue\r\n\r\n");
+    server.stopping.cancel();
+    while tokio::net::TcpStream::connect(server.address).await.is_ok() {}
+    begun.write_all(body.as_bytes()).await.unwrap();
+    let mut answer = String::new();
+    begun.read_to_string(&mut answer).await.unwrap();
+    assert!(answer.starts_with("HTTP/1.1 200 OK\r\n") && answer.contains("kim"), "{answer}");
+    server.running.await.unwrap();
+}
+
 fn page(text: &'static str) -> Handler {
     Arc::new(move |request| {
         let path = request.http.uri().path().to_owned();

@@ -1,5 +1,7 @@
 //! Projects, repositories, clusters, sets, certificates and keys over REST (API section 5).
 
+use std::sync::Arc;
+
 use http::Method;
 use http_body_util::BodyExt as _;
 use serde_json::{Value, json};
@@ -163,7 +165,7 @@ async fn api_166_api_168_clusters_are_seen_by_those_who_may_without_what_opens_t
         "stringData": {"name": "far", "server": "https://127.0.0.1:9", "project": "shop",
             "config": r#"{"bearerToken":"hunter2","tlsClientConfig":{"insecure":true}}"#}});
     setup.ask(Method::POST, "/api/v1/namespaces/argocd/secrets", &secret);
-    let home = setup.start().await;
+    let home = setup.live(Arc::<crate::applications::Known>::default()).start().await;
     let (admin, kim) = (home.account("admin"), home.account("kim"));
     let all = admin.ok("GET", "/api/v1/clusters", &Value::Null).await;
     assert_eq!(all["items"].as_array().unwrap().len(), 2);
@@ -175,6 +177,8 @@ async fn api_166_api_168_clusters_are_seen_by_those_who_may_without_what_opens_t
         (&far["connectionState"]["status"], &far["config"]["tlsClientConfig"]["insecure"]),
         (&json!("Failed"), &json!(true))
     );
+    assert_eq!(far["info"]["apiVersions"], json!(["apps/v1"]));
+    assert_eq!(far["info"]["cacheInfo"], json!({"resourcesCount": 3, "apisCount": 2}));
     for name in ["in-cluster", "nothing"] {
         let answer = kim.refused("GET", &format!("/api/v1/clusters/{name}?id.type=name"), &Value::Null).await;
         assert_eq!(answer, (403, "permission denied".to_owned()));

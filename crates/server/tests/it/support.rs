@@ -16,6 +16,7 @@ use parking_lot::Mutex;
 use serde_json::{Value, json};
 use tiphys_api::secret::Secret;
 use tiphys_server::call::{Admitted, Api, Head, Message, Pieces, Reply, Requests, Status};
+use tiphys_server::counts::Step;
 use tiphys_server::http::cookie::Cookies;
 use tiphys_server::http::{Bounds, Front, FrontOptions};
 use tiphys_server::identity::{Claims, Identity};
@@ -33,6 +34,7 @@ pub(crate) const TOKEN: &str = "a.b.c";
 #[derive(Default)]
 pub(crate) struct Scripted {
     pub(crate) ended: Mutex<Vec<(String, Code)>>,
+    pub(crate) steps: Mutex<Vec<Step>>,
 }
 
 impl Api for Scripted {
@@ -98,6 +100,10 @@ impl Api for Scripted {
             }
         }
         .boxed()
+    }
+
+    fn step(&self, _: &Head, step: Step) {
+        self.steps.lock().push(step);
     }
 
     fn ended(&self, head: &Head, _: Option<&Identity>, code: Code, _: Duration) {
@@ -177,12 +183,11 @@ impl Server {
     ) -> Self {
         let api = Arc::new(Scripted::default());
         let stopping = CancellationToken::new();
-        let root_path = options.root_path.clone();
         let as_api: Arc<dyn Api> = Arc::<Scripted>::clone(&api);
         let front = extend(Front::new(as_api, options, stopping.clone()));
         let socket = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let front = Arc::new(ArcSwap::from_pointee(front));
-        let listener = Listener::new(socket, front, Arc::new(ArcSwapOption::new(tls)), &root_path);
+        let listener = Listener::new(socket, front, Arc::new(ArcSwapOption::new(tls)));
         let address = listener.address().unwrap();
         let running = tokio::spawn(listener.run(stopping.clone()));
         Self { api, address, stopping, running }

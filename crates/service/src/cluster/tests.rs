@@ -168,6 +168,21 @@ fn rep_115_answers_have_no_credentials() {
 }
 
 #[test]
+fn api_168_what_a_controller_knows_of_a_cluster_is_told_within_bounds() {
+    let cluster = wanted(EU);
+    let info = |watched| shown(&cluster, &State { watched, ..State::not_asked(1) })["info"].clone();
+    let unknown = info(None);
+    assert_eq!((unknown.get("apiVersions"), &unknown["cacheInfo"]), (None, &json!({})));
+    let api_versions = vec!["apps/v1".to_owned(), "apps/v1/Deployment".to_owned()];
+    let known = info(Some(Watched { api_versions, kinds: 70, objects: 900 }));
+    assert_eq!(known["apiVersions"], json!(["apps/v1", "apps/v1/Deployment"]));
+    assert_eq!(known["cacheInfo"], json!({"resourcesCount": 900, "apisCount": 70}));
+    let many = (0..20_000).map(|nth| format!("v{nth}")).collect();
+    let many = info(Some(Watched { api_versions: many, ..Watched::default() }));
+    assert_eq!(many["apiVersions"].as_array().unwrap().len(), 10_000);
+}
+
+#[test]
 fn cli_812_rights_are_for_the_cluster_or_for_namespaces() {
     let kinds = |namespaces: &[String]| -> Vec<String> {
         let made = access::manifests("kube-system", namespaces);

@@ -19,6 +19,20 @@ pub enum Answer {
     Failed(String),
 }
 
+/// API versions that an answer names: a cluster with very many kinds must not make every list as large.
+const API_VERSIONS_MAX: usize = 10_000;
+
+/// What a controller that watches a cluster knows of it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Watched {
+    /// `group/version` and `group/version/Kind` of all that it serves, sorted.
+    pub api_versions: Vec<String>,
+    /// Kinds that are watched.
+    pub kinds: usize,
+    /// Objects that are known.
+    pub objects: usize,
+}
+
 /// What is known of the connection to a cluster (REP-116).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct State {
@@ -28,12 +42,14 @@ pub struct State {
     pub answer: Answer,
     /// When it was asked.
     pub asked_at: Option<Timestamp>,
+    /// What a controller knows; nothing where none watches it.
+    pub watched: Option<Watched>,
 }
 
 impl State {
     /// Of a cluster that nobody asked.
     pub fn not_asked(applications: usize) -> Self {
-        Self { applications, answer: Answer::NotAsked, asked_at: None }
+        Self { applications, answer: Answer::NotAsked, asked_at: None, watched: None }
     }
 
     /// The word of the wire.
@@ -77,11 +93,7 @@ pub fn shown(cluster: &Cluster, state: &State) -> Value {
     members.insert("name".to_owned(), cluster.name.as_str().into());
     members.insert("config".to_owned(), shown_config(cluster));
     members.insert("connectionState".to_owned(), state.to_value());
-    members.insert(
-        "info".to_owned(),
-        json!({"connectionState": state.to_value(), "cacheInfo": {}, "applicationsCount": state.applications,
-            "serverVersion": state.version()}),
-    );
+    members.insert("info".to_owned(), info(state));
     members.insert("serverVersion".to_owned(), state.version().into());
     if !cluster.namespaces.is_empty() {
         members.insert("namespaces".to_owned(), json!(cluster.namespaces));
@@ -101,6 +113,21 @@ pub fn shown(cluster: &Cluster, state: &State) -> Value {
         }
     }
     Value::Object(members)
+}
+
+fn info(state: &State) -> Value {
+    let (mut cache, mut versions) = (json!({}), Value::Null);
+    if let Some(watched) = &state.watched {
+        cache = json!({"resourcesCount": watched.objects, "apisCount": watched.kinds});
+        let named = watched.api_versions.iter().take(API_VERSIONS_MAX);
+        versions = named.map(String::as_str).collect();
+    }
+    let mut info = json!({"connectionState": state.to_value(), "cacheInfo": cache,
+        "applicationsCount": state.applications, "serverVersion": state.version()});
+    if let (Some(members), false) = (info.as_object_mut(), versions.is_null()) {
+        members.insert("apiVersions".to_owned(), versions);
+    }
+    info
 }
 
 fn shown_config(cluster: &Cluster) -> Value {

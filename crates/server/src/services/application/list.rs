@@ -195,7 +195,10 @@ pub(super) async fn get(context: &Context<'_>, query: Query) -> Result<Reply, St
     if query.refresh.is_empty() {
         return reply_in_full(context, &found.key, &found.from).await;
     }
-    refresh(context, &found.key, query.refresh == "hard").await
+    let refreshed = refresh(context, &found.key, query.refresh == "hard");
+    let Some(deadline) = context.call().head.deadline else { return refreshed.await };
+    let late = || Status::new(Code::DeadlineExceeded, "application refresh deadline exceeded");
+    tokio::time::timeout_at(deadline, refreshed).await.map_err(|_elapsed| late())?
 }
 
 /// Asks for a comparison and waits for it; who calls says how long.
