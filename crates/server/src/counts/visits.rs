@@ -15,8 +15,8 @@ const NAMES_MAX: usize = 200;
 const OTHERS: &str = "(others)";
 /// The status of a request whose sender left before it was answered.
 const UNANSWERED: &str = "none";
-/// Where seconds are divided.
-const BOUNDS: [f64; 9] = [0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0];
+/// Where seconds are divided (CTL-122).
+const BOUNDS: [f64; 7] = [0.1, 0.25, 0.5, 1.0, 2.0, 5.0, 10.0];
 
 /// Requests to extensions. Cloning is cheap, and counts the same.
 #[derive(Clone, Debug, Default)]
@@ -141,10 +141,9 @@ mod tests {
             format!("{family}_total{{extension=\"metrics\",status=\"502\"}} 1"),
             format!("{family}_total{{extension=\"metrics\",status=\"other\"}} 1"),
             format!("{family}_total{{extension=\"metrics\",status=\"none\"}} 1"),
-            format!("{family}_duration_seconds_bucket{{extension=\"metrics\",le=\"0.05\"}} 1"),
             format!("{family}_duration_seconds_bucket{{extension=\"metrics\",le=\"0.1\"}} 2"),
             format!("{family}_duration_seconds_bucket{{extension=\"metrics\",le=\"1.0\"}} 2"),
-            format!("{family}_duration_seconds_bucket{{extension=\"metrics\",le=\"30.0\"}} 3"),
+            format!("{family}_duration_seconds_bucket{{extension=\"metrics\",le=\"10.0\"}} 3"),
             format!("{family}_duration_seconds_bucket{{extension=\"metrics\",le=\"+Inf\"}} 4"),
             format!("{family}_duration_seconds_sum{{extension=\"metrics\"}} 62.1"),
             format!("{family}_duration_seconds_count{{extension=\"metrics\"}} 4"),
