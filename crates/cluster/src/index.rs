@@ -333,6 +333,15 @@ impl ClusterIndex {
         watched.map(|store| (store.group_kind.clone(), store.objects.len())).collect()
     }
 
+    /// Age of the oldest list of a watched kind, since which its watch tells of every change (CTL-120); `None` before the
+    /// first list.
+    pub fn age(&self) -> Option<Duration> {
+        let state = self.shared.state.lock();
+        let listed =
+            state.kinds.iter().flat_map(|kind| kind.watches.values().filter_map(|watch| watch.listed));
+        listed.min().map(|oldest| oldest.elapsed())
+    }
+
     /// Changes how objects are recognised as ours and lists everything again; until a kind is listed it
     /// answers by the old rule, and [`Self::ready`] waits.
     pub fn set_claims(&self, claims: Claims) {

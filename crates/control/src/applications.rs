@@ -191,6 +191,7 @@ async fn follow_applications(context: Arc<Context>, mut events: mpsc::Receiver<O
                 context.scheduler.forget(&key);
                 context.monitors.set(&key, None);
                 context.hydrations.forget(&key);
+                context.metrics.applications.gone(&key);
                 projects::release(&context).await;
             }
             ObjectEvent::Synced => {

@@ -5,8 +5,9 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use serde_json::Value;
+use smol_str::SmolStr;
 use tiphys_api::application::HealthStatus;
-use tiphys_api::{Application, ApplicationSet, repo_url};
+use tiphys_api::{Application, ApplicationSet, repo_url, settings};
 use tiphys_cluster::{
     ApiError, Connection, ExecQuery, ExecSink, ExecStream, LogLines, LogQuery, PatchKind, Removal, Target,
 };
@@ -414,15 +415,20 @@ impl Controller {
 
     /// The same, with families of others of the process.
     pub(crate) fn metrics_beside(&self, others: &str) -> String {
+        let context = &self.context;
+        let world = context.world.load();
+        let settings = world.settings.controller();
         let apps: Vec<AppInfo> =
-            self.context.store.entries().iter().map(|(key, entry)| app_info(key, entry)).collect();
-        let world = self.context.world.load();
-        let wanted = &world.settings.controller().metrics_cluster_labels;
+            context.store.entries().iter().map(|(key, entry)| app_info(key, entry, settings)).collect();
+        let wanted = &settings.metrics_cluster_labels;
         let clusters: Vec<ClusterInfo> =
             self.context.clusters.in_use().iter().map(|d| cluster_info(d, wanted)).collect();
         let sets = self.sets.as_ref().map(|sets| sets.infos()).unwrap_or_default();
-        self.context.metrics.scrape(&Found {
+        let after = settings.metrics_cache_expiration;
+        context.metrics.renew(after, context.clock.elapsed(), |key| context.store.knows(key));
+        context.metrics.scrape(&Found {
             apps: &apps,
+            shows_conditions: !settings.metrics_application_conditions.is_empty(),
             sets: &sets,
             set_queue_depth: self.sets.as_ref().map_or(0, |sets| sets.depth()),
             clusters: &clusters,
@@ -466,8 +472,14 @@ impl Controller {
 }
 
 /// From what the store knows: parsing ten thousand objects for every scrape would hold everything else up.
-fn app_info(key: &AppKey, entry: &AppEntry) -> AppInfo {
+fn app_info(key: &AppKey, entry: &AppEntry, settings: &settings::Controller) -> AppInfo {
     let app = &entry.declared;
+    let label = |name: &String| {
+        let value = entry.object.metadata().labels.get(name);
+        (name.clone(), value.cloned().unwrap_or_default())
+    };
+    let wanted = &settings.metrics_application_conditions;
+    let is_wanted = |(condition, _): &&(SmolStr, usize)| wanted.iter().any(|wanted| wanted == condition);
     let (orphans, marked) = {
         let memory = entry.memory.lock();
         (memory.orphans, memory.marked.clone())
@@ -488,6 +500,8 @@ fn app_info(key: &AppKey, entry: &AppEntry) -> AppInfo {
         health_status: entry.health_status.to_string(),
         orphans,
         marked,
+        labels: settings.metrics_application_labels.iter().map(label).collect(),
+        conditions: entry.conditions.iter().filter(is_wanted).cloned().collect(),
         operation: if app.is_deleting {
             "delete"
         } else if app.has_operation {
@@ -507,6 +521,7 @@ fn cluster_info(destination: &crate::clusters::Destination, wanted: &[String]) -
         version: version.unwrap_or_default(),
         kinds: counts.len(),
         objects: counts.values().sum(),
+        age: destination.index.age(),
         unreadable: destination.index.unreadable().len(),
         connected: destination.index.error().is_none(),
         labels: wanted

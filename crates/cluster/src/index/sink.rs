@@ -2,6 +2,7 @@
 
 use smol_str::SmolStr;
 use tiphys_object::{GroupKind, Gvk, ResourceKey};
+use tokio::time::Instant;
 use tracing::{debug, warn};
 
 use super::record::KindId;
@@ -139,6 +140,12 @@ impl Sink for IndexSink {
             let mut state = self.index.shared.state.lock();
             let before = state.store(self.kind).and_then(super::state::KindStore::state);
             let (verdict, changes) = state.end(self.kind, &self.scope, resource_version, witness);
+            if verdict != Verdict::Doubted
+                && let Some(watch) =
+                    state.store_mut(self.kind).and_then(|kind| kind.watches.get_mut(&self.scope))
+            {
+                watch.listed = Some(Instant::now());
+            }
             (verdict, changes, before, state.store(self.kind).and_then(super::state::KindStore::state))
         };
         if verdict == Verdict::Doubted {
