@@ -23,7 +23,7 @@ use crate::app_key::AppKey;
 use crate::applications;
 use crate::context::Context;
 use crate::control_plane::{Access, ControlPlane, StartError};
-use crate::metrics::{AppInfo, ClusterInfo, Found, InFlight};
+use crate::metrics::{AppInfo, ClusterInfo, Found, InFlight, QueueInfo};
 use crate::queue::Priority;
 use crate::reconcile::predicted::{self, AskedPair};
 use crate::reconcile::resource;
@@ -424,16 +424,23 @@ impl Controller {
         let clusters: Vec<ClusterInfo> =
             self.context.clusters.in_use().iter().map(|d| cluster_info(d, wanted)).collect();
         let sets = self.sets.as_ref().map(|sets| sets.infos()).unwrap_or_default();
+        let (checks, groups) = context.hydrations.measures();
+        let of_sets = self.sets.as_ref().map(|sets| sets.measures()).unwrap_or_default();
+        let queues = [
+            ("application", "app_reconciliation_queue", context.scheduler.measures()),
+            ("application", "app_hydration_queue", checks),
+            ("application", "manifest_hydration_queue", groups),
+            ("applicationset", "applicationset", of_sets),
+        ];
+        let queues = queues.map(|(controller, name, measures)| QueueInfo { controller, name, measures });
         let after = settings.metrics_cache_expiration;
         context.metrics.renew(after, context.clock.elapsed(), |key| context.store.knows(key));
         context.metrics.scrape(&Found {
             apps: &apps,
             shows_conditions: !settings.metrics_application_conditions.is_empty(),
             sets: &sets,
-            set_queue_depth: self.sets.as_ref().map_or(0, |sets| sets.depth()),
             clusters: &clusters,
-            queue_depth: self.context.scheduler.depth(),
-            hydration_depths: self.context.hydrations.depths(),
+            queues: &queues,
             duplicate_credentials: world.duplicates.len(),
             others,
         })

@@ -24,6 +24,7 @@ use prometheus_client::registry::Registry;
 use crate::app_key::{AppKey, SetKey};
 pub(crate) use applications::{AppCounters, CountedApp};
 use body::Body;
+pub(crate) use found::QueueInfo;
 pub use found::{AppInfo, ClusterInfo, Found, SetInfo};
 pub(crate) use github::GithubMetrics;
 
@@ -235,6 +236,42 @@ impl Metrics {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::queue::{Priority, Queue};
+
+    #[test]
+    fn ctl_120_queues_are_measured_under_the_names_of_client_go() {
+        let queue = Queue::new();
+        queue.add("web", Priority::Urgent);
+        let measures = queue.measures();
+        let sets = QueueInfo { controller: "applicationset", name: "applicationset", measures };
+        let found = Found {
+            apps: &[],
+            shows_conditions: false,
+            sets: &[],
+            clusters: &[],
+            queues: &[sets],
+            duplicate_credentials: 0,
+            others: "",
+        };
+        let body = Metrics::new().scrape(&found);
+        let labels = "controller=\"applicationset\",name=\"applicationset\"";
+        for line in [
+            format!("workqueue_depth{{{labels}}} 1"),
+            format!("workqueue_adds_total{{{labels}}} 1"),
+            format!("workqueue_retries_total{{{labels}}} 0"),
+            format!("workqueue_unfinished_work_seconds{{{labels}}} 0.0"),
+            format!("workqueue_longest_running_processor_seconds{{{labels}}} 0.0"),
+            format!("workqueue_queue_duration_seconds_bucket{{{labels},le=\"1e-8\"}} 0"),
+            format!("workqueue_queue_duration_seconds_bucket{{{labels},le=\"+Inf\"}} 0"),
+            format!("workqueue_work_duration_seconds_bucket{{{labels},le=\"10.0\"}} 0"),
+            format!("workqueue_work_duration_seconds_sum{{{labels}}} 0.0"),
+            format!("workqueue_work_duration_seconds_count{{{labels}}} 0"),
+            "# TYPE workqueue_adds counter".to_owned(),
+        ] {
+            assert!(body.contains(&format!("\n{line}\n")), "{line}: {body}");
+        }
+        assert!(!body.contains("argocd_app_condition"), "only where the settings want them: {body}");
+    }
 
     #[test]
     fn ctl_120_names_and_labels_are_those_of_the_contract() {
@@ -261,14 +298,18 @@ mod tests {
             labels: vec![("team".to_owned(), "a".to_owned())],
             ..SetInfo::default()
         };
+        let queue = Queue::new();
+        queue.add("web", Priority::Urgent);
         let found = Found {
             apps: &[app],
             shows_conditions: true,
             sets: &[set],
-            set_queue_depth: 4,
             clusters: &[cluster],
-            queue_depth: 3,
-            hydration_depths: (1, 2),
+            queues: &[QueueInfo {
+                controller: "application",
+                name: "app_reconciliation_queue",
+                measures: queue.measures(),
+            }],
             duplicate_credentials: 2,
             others: "# TYPE other gauge\nother 1\n",
         };

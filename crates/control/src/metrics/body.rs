@@ -2,6 +2,8 @@
 
 use std::fmt::{Display, Write as _};
 
+use crate::histogram::Histogram;
+
 /// A text that grows family by family.
 pub(super) struct Body(String);
 
@@ -39,6 +41,20 @@ impl Body {
         }
         // Writing to a String cannot fail.
         let _ended = writeln!(self.0, " {value}");
+    }
+
+    /// Writes the samples of a histogram.
+    pub(super) fn histogram(&mut self, name: &str, labels: &[(&str, &str)], histogram: &Histogram) {
+        let ((bounds, counts), sum) = (histogram.buckets(), histogram.sum());
+        let mut below = 0;
+        let (bucket, infinite) = (format!("{name}_bucket"), ["+Inf".to_owned()]);
+        let bounds = bounds.iter().map(|bound| format!("{bound:?}")).chain(infinite);
+        for (bound, count) in bounds.zip(counts) {
+            below += count;
+            self.sample(&bucket, labels.iter().copied().chain([("le", bound.as_str())]), below);
+        }
+        self.sample(&format!("{name}_sum"), labels.iter().copied(), format_args!("{sum:?}"));
+        self.sample(&format!("{name}_count"), labels.iter().copied(), below);
     }
 
     fn escaped(&mut self, text: &str) {

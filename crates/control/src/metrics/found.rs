@@ -5,6 +5,7 @@ use std::time::Duration;
 use smol_str::SmolStr;
 
 use crate::memory::MarkedObjects;
+use crate::queue::Measures;
 
 /// What is shown of a set (ASET-311, ASET-312).
 #[derive(Clone, Debug, Default)]
@@ -79,6 +80,17 @@ pub struct ClusterInfo {
     pub labels: Vec<(String, String)>,
 }
 
+/// A queue, with the labels that it has always had.
+#[derive(Clone, Debug)]
+pub(crate) struct QueueInfo {
+    /// What its keys are.
+    pub(crate) controller: &'static str,
+    /// Its name.
+    pub(crate) name: &'static str,
+    /// How it does.
+    pub(crate) measures: Measures,
+}
+
 /// What is, at the time of a scrape.
 #[derive(Clone, Copy, Debug)]
 pub struct Found<'a> {
@@ -88,14 +100,10 @@ pub struct Found<'a> {
     pub shows_conditions: bool,
     /// The sets that are worked on.
     pub sets: &'a [SetInfo],
-    /// Sets that wait for a worker.
-    pub set_queue_depth: usize,
     /// The clusters in use.
     pub clusters: &'a [ClusterInfo],
-    /// Applications that wait for a worker.
-    pub queue_depth: usize,
-    /// Applications that wait for a look at what to hydrate, and groups that wait for a run (CTL-22).
-    pub hydration_depths: (usize, usize),
+    /// The queues.
+    pub(crate) queues: &'a [QueueInfo],
     /// Repositories and templates that several Secrets declare (REP-21).
     pub duplicate_credentials: usize,
     /// Families of others of the process, as text.

@@ -3,7 +3,8 @@
 use std::collections::BTreeMap;
 
 use super::body::{Body, label_name};
-use super::found::{AppInfo, ClusterInfo, Found, SetInfo};
+use super::found::{AppInfo, ClusterInfo, Found, QueueInfo, SetInfo};
+use crate::histogram::Histogram;
 
 /// All families that nobody counts.
 pub(super) fn write(body: &mut Body, found: &Found<'_>) {
@@ -18,7 +19,7 @@ pub(super) fn write(body: &mut Body, found: &Found<'_>) {
     let name = "tiphys_repository_duplicate_credentials";
     body.family(name, "gauge", "Number of repositories and templates that several Secrets declare");
     body.sample(name, [], found.duplicate_credentials);
-    queues(body, found);
+    queues(body, found.queues);
     body.family("argocd_info", "gauge", "Information about the process");
     body.sample("argocd_info", [("version", env!("CARGO_PKG_VERSION"))], 1);
 }
@@ -183,16 +184,44 @@ fn normalised<V: AsRef<str>>(labels: &[(String, V)]) -> BTreeMap<String, &str> {
     labels.iter().map(|(key, value)| (label_name(key), value.as_ref())).collect()
 }
 
-/// Keys that wait for a worker.
-fn queues(body: &mut Body, found: &Found<'_>) {
-    let (checks, groups) = found.hydration_depths;
-    body.family("workqueue_depth", "gauge", "Number of keys that wait");
-    for (controller, name, depth) in [
-        ("application", "app_reconciliation_queue", found.queue_depth),
-        ("application", "app_hydration_queue", checks),
-        ("application", "manifest_hydration_queue", groups),
-        ("applicationset", "applicationset", found.set_queue_depth),
-    ] {
-        body.sample("workqueue_depth", [("controller", controller), ("name", name)], depth);
+/// The queues, under the names of client-go (CTL-120).
+fn queues(body: &mut Body, queues: &[QueueInfo]) {
+    fn named(queue: &QueueInfo) -> [(&str, &str); 2] {
+        [("controller", queue.controller), ("name", queue.name)]
     }
+    body.family("workqueue_depth", "gauge", "Number of keys that wait");
+    for queue in queues {
+        body.sample("workqueue_depth", named(queue), queue.measures.depth);
+    }
+    body.family("workqueue_adds", "counter", "Number of keys that began to wait");
+    for queue in queues {
+        body.sample("workqueue_adds_total", named(queue), queue.measures.counted.adds);
+    }
+    body.family("workqueue_retries", "counter", "Number of keys that were asked for at a later time");
+    for queue in queues {
+        body.sample("workqueue_retries_total", named(queue), queue.measures.counted.retries);
+    }
+    let name = "workqueue_unfinished_work_seconds";
+    body.family(name, "gauge", "Seconds that keys have been worked on, of those that are worked on");
+    for queue in queues {
+        let seconds = queue.measures.unfinished.as_secs_f64();
+        body.sample(name, named(queue), format_args!("{seconds:?}"));
+    }
+    let name = "workqueue_longest_running_processor_seconds";
+    body.family(name, "gauge", "Seconds that the key has been worked on for which it is the longest");
+    for queue in queues {
+        let seconds = queue.measures.longest.as_secs_f64();
+        body.sample(name, named(queue), format_args!("{seconds:?}"));
+    }
+    let mut histogram = |name: &str, help: &str, of: fn(&QueueInfo) -> &Histogram| {
+        body.family(name, "histogram", help);
+        for queue in queues {
+            let seconds = of(queue);
+            body.histogram(name, &named(queue), seconds);
+        }
+    };
+    let help = "Seconds that keys waited";
+    histogram("workqueue_queue_duration_seconds", help, |queue| &queue.measures.counted.waits);
+    let help = "Seconds that keys were worked on";
+    histogram("workqueue_work_duration_seconds", help, |queue| &queue.measures.counted.work);
 }
