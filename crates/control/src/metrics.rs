@@ -9,6 +9,7 @@ mod body;
 mod found;
 mod github;
 mod scrape;
+mod sources;
 
 use std::time::Duration;
 
@@ -27,6 +28,7 @@ use body::Body;
 pub(crate) use found::QueueInfo;
 pub use found::{AppInfo, ClusterInfo, Found, SetInfo};
 pub(crate) use github::GithubMetrics;
+pub(crate) use sources::{Lookup, RenderMetrics, SourceMetrics};
 
 /// Labels of `argocd_app_reconcile`.
 #[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
@@ -110,8 +112,10 @@ pub struct Metrics {
     pub(crate) deliveries_in_flight: Gauge,
     commits: Family<CommitLabels, Counter>,
     commit_seconds: Family<CommitLabels, Histogram>,
-    /// Sources that a program renders otherwise than this process.
-    pub(crate) mismatches: Family<MismatchLabels, Counter>,
+    /// Questions to servers of sources.
+    pub(crate) sources: SourceMetrics,
+    /// Renderings.
+    pub(crate) renders: RenderMetrics,
     /// Questions to GitHub.
     pub(crate) github: GithubMetrics,
 }
@@ -154,9 +158,9 @@ impl Metrics {
             help,
             commit_seconds.clone(),
         );
-        let mismatches = Family::default();
+        let renders = RenderMetrics::default();
         let help = "Sources that a program renders otherwise than the built-in renderer";
-        registry.register("tiphys_render_mismatch", help, mismatches.clone());
+        registry.register("tiphys_render_mismatch", help, renders.mismatches.clone());
         let github = GithubMetrics::register(&mut registry);
         let registry = Mutex::new(registry);
         Self {
@@ -169,7 +173,8 @@ impl Metrics {
             deliveries_in_flight,
             commits,
             commit_seconds,
-            mismatches,
+            sources: SourceMetrics::default(),
+            renders,
             github,
         }
     }
@@ -227,6 +232,8 @@ impl Metrics {
         text.truncate(counted);
         let mut body = Body::after(text);
         self.applications.write(&mut body);
+        self.sources.write(&mut body);
+        self.renders.write(&mut body);
         scrape::write(&mut body, found);
         body.families(found.others);
         body.end()
