@@ -333,6 +333,13 @@ impl ClusterIndex {
         watched.map(|store| (store.group_kind.clone(), store.objects.len())).collect()
     }
 
+    /// Events of the watches of each kind so far, of those that had any (CTL-120).
+    pub fn events(&self) -> Vec<(GroupKind, u64)> {
+        let state = self.shared.state.lock();
+        let stores = state.kinds.iter().filter(|store| store.events > 0);
+        stores.map(|store| (store.group_kind.clone(), store.events)).collect()
+    }
+
     /// Age of the oldest list of a watched kind, since which its watch tells of every change (CTL-120); `None` before the
     /// first list.
     pub fn age(&self) -> Option<Duration> {

@@ -73,7 +73,7 @@ pub(crate) fn prepare(
 ) -> Result<Prepared, StartError> {
     let surroundings = &plane.surroundings;
     let world = settings.world();
-    let metrics = Metrics::new();
+    let metrics = Metrics::new(plane.kubernetes.clone());
     let observer = Arc::new(metrics.sources.clone());
     let directories = (options.cache_dir.as_path(), options.own_dirs);
     let sources = settings.sources(&world, surroundings, directories, observer)?;
@@ -91,6 +91,7 @@ pub(crate) fn prepare(
         home: plane.connection.clone(),
         given: surroundings.clusters.clone(),
         fence: plane.fence.clone(),
+        observer: Arc::new(plane.kubernetes.clone()),
     };
     let (tracker, cancel) = (plane.tracker.clone(), plane.cancel.clone());
     let jitter = surroundings.random.jitter();

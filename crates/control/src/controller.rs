@@ -528,6 +528,7 @@ fn cluster_info(destination: &crate::clusters::Destination, wanted: &[String]) -
         version: version.unwrap_or_default(),
         kinds: counts.len(),
         objects: counts.values().sum(),
+        events: destination.index.events(),
         age: destination.index.age(),
         unreadable: destination.index.unreadable().len(),
         connected: destination.index.error().is_none(),

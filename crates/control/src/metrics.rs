@@ -8,6 +8,7 @@ mod applications;
 mod body;
 mod found;
 mod github;
+mod kubernetes;
 mod scrape;
 mod sources;
 
@@ -28,6 +29,7 @@ use body::Body;
 pub(crate) use found::QueueInfo;
 pub use found::{AppInfo, ClusterInfo, Found, SetInfo};
 pub(crate) use github::GithubMetrics;
+pub(crate) use kubernetes::KubernetesMetrics;
 pub(crate) use sources::{Lookup, RenderMetrics, SourceMetrics};
 
 /// Labels of `argocd_app_reconcile`.
@@ -114,6 +116,8 @@ pub struct Metrics {
     commit_seconds: Family<CommitLabels, Histogram>,
     /// Questions to servers of sources.
     pub(crate) sources: SourceMetrics,
+    /// Requests to API servers, and events of their watches.
+    kubernetes: KubernetesMetrics,
     /// Renderings.
     pub(crate) renders: RenderMetrics,
     /// Questions to GitHub.
@@ -122,13 +126,13 @@ pub struct Metrics {
 
 impl Default for Metrics {
     fn default() -> Self {
-        Self::new()
+        Self::new(KubernetesMetrics::default())
     }
 }
 
 impl Metrics {
-    /// Registers everything.
-    pub fn new() -> Self {
+    /// Registers everything; requests are counted since the process began.
+    pub(crate) fn new(kubernetes: KubernetesMetrics) -> Self {
         let mut registry = Registry::default();
         // The encoder appends `_total` to counters (DEP-66).
         let reconciles = Family::<ReconcileLabels, Histogram>::new_with_constructor(|| {
@@ -174,6 +178,7 @@ impl Metrics {
             commits,
             commit_seconds,
             sources: SourceMetrics::default(),
+            kubernetes,
             renders,
             github,
         }
@@ -233,6 +238,7 @@ impl Metrics {
         let mut body = Body::after(text);
         self.applications.write(&mut body);
         self.sources.write(&mut body);
+        self.kubernetes.write(&mut body);
         self.renders.write(&mut body);
         scrape::write(&mut body, found);
         body.families(found.others);
@@ -260,7 +266,7 @@ mod tests {
             duplicate_credentials: 0,
             others: "",
         };
-        let body = Metrics::new().scrape(&found);
+        let body = Metrics::default().scrape(&found);
         let labels = "controller=\"applicationset\",name=\"applicationset\"";
         for line in [
             format!("workqueue_depth{{{labels}}} 1"),
@@ -282,7 +288,7 @@ mod tests {
 
     #[test]
     fn ctl_120_names_and_labels_are_those_of_the_contract() {
-        let metrics = Metrics::new();
+        let metrics = Metrics::default();
         let text = |s: &str| s.to_owned();
         let key = AppKey::new("argocd", "web");
         let counted = CountedApp { key: &key, project: "default", server: "s" };

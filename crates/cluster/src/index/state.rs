@@ -31,6 +31,8 @@ pub(super) struct KindStore {
     pub(super) group_kind: GroupKind,
     /// Version that is watched; empty while the kind is only known from references.
     pub(super) version: SmolStr,
+    /// Events of its watches.
+    pub(super) events: u64,
     /// One watch per namespace, or one with an empty name for all.
     pub(super) watches: BTreeMap<SmolStr, WatchRecord>,
     pub(super) objects: BTreeMap<(NamespaceId, SmolStr), Record>,
@@ -187,6 +189,7 @@ impl State {
         self.kinds.push(KindStore {
             group_kind: group_kind.clone(),
             version: SmolStr::default(),
+            events: 0,
             watches: BTreeMap::new(),
             objects: BTreeMap::new(),
         });

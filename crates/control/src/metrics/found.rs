@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use smol_str::SmolStr;
+use tiphys_object::GroupKind;
 
 use crate::memory::MarkedObjects;
 use crate::queue::Measures;
@@ -70,6 +71,8 @@ pub struct ClusterInfo {
     pub kinds: usize,
     /// Known objects.
     pub objects: usize,
+    /// Events of the watches of each kind, of those that had any.
+    pub events: Vec<(GroupKind, u64)>,
     /// Age of the oldest list of a watched kind; `None` before the first.
     pub age: Option<Duration>,
     /// Objects that exist and cannot be read.

@@ -20,8 +20,37 @@ pub(super) fn write(body: &mut Body, found: &Found<'_>) {
     body.family(name, "gauge", "Number of repositories and templates that several Secrets declare");
     body.sample(name, [], found.duplicate_credentials);
     queues(body, found.queues);
+    absent(body);
     body.family("argocd_info", "gauge", "Information about the process");
     body.sample("argocd_info", [("version", env!("CARGO_PKG_VERSION"))], 1);
+}
+
+/// Families of what there is not: no `kubectl`, no Redis, no client-go (CTL-121, CTL-127). Whoever asks for them finds that
+/// nothing was counted.
+const ABSENT: [(&str, &str, &str); 9] = [
+    ("argocd_kubectl_exec", "counter", "Number of runs of kubectl"),
+    ("argocd_kubectl_exec_pending", "gauge", "Number of runs of kubectl that are under way"),
+    ("argocd_kubectl_exec_plugin_call", "counter", "Number of calls of credential plugins by client-go"),
+    (
+        "argocd_kubectl_dns_resolution_duration_seconds",
+        "histogram",
+        "Seconds of resolving a name by client-go",
+    ),
+    (
+        "argocd_kubectl_client_cert_rotation_age_seconds",
+        "histogram",
+        "Age of certificates rotated by client-go",
+    ),
+    ("argocd_kubectl_transport_cache_entries", "gauge", "Number of transports kept by client-go"),
+    ("argocd_kubectl_transport_create_calls", "counter", "Number of transports made by client-go"),
+    ("argocd_redis_request", "counter", "Number of requests to Redis"),
+    ("argocd_redis_request_duration", "histogram", "Seconds of a request to Redis"),
+];
+
+fn absent(body: &mut Body) {
+    for (name, kind, help) in ABSENT {
+        body.family(name, kind, help);
+    }
 }
 
 /// What is shown of a status that nobody has found out yet.
@@ -157,6 +186,18 @@ fn clusters(body: &mut Body, clusters: &[ClusterInfo]) {
     gauge("argocd_cluster_cache_age_seconds", help, &|c| usize::try_from(c.age?.as_secs()).ok());
     let help = "Number of objects that exist and cannot be read";
     gauge("tiphys_cluster_unreadable_objects", help, &|c| Some(c.unreadable));
+    let name = "argocd_cluster_events";
+    body.family(name, "counter", "Number of events of watches");
+    for cluster in clusters {
+        for (kind, count) in &cluster.events {
+            let labels = [
+                ("server", cluster.server.as_str()),
+                ("group", kind.group.as_str()),
+                ("kind", kind.kind.as_str()),
+            ];
+            body.sample("argocd_cluster_events_total", labels, count);
+        }
+    }
     let name = "argocd_cluster_connection_status";
     body.family(name, "gauge", "Whether the cluster answers");
     for cluster in clusters {

@@ -230,8 +230,9 @@ impl RenderMetrics {
 mod tests {
     use super::*;
 
-    fn ended(revision: &str, has_failed: bool) -> Option<Ended<'_>> {
-        Some(Ended { took: Duration::from_millis(300), has_failed, revision })
+    fn end(metrics: &SourceMetrics, request: Request, revision: &str, has_failed: bool) {
+        let ended = Ended { took: Duration::from_millis(300), has_failed, revision };
+        metrics.ended("https://h/r", request, Some(ended));
     }
 
     fn text(write: impl FnOnce(&mut Body)) -> String {
@@ -246,9 +247,9 @@ mod tests {
         for request in [Request::LsRemote, Request::Fetch, Request::Fetch, Request::OciTags] {
             metrics.begins("https://h/r", request);
         }
-        metrics.ended("https://h/r", Request::LsRemote, ended("main", true));
-        metrics.ended("https://h/r", Request::Fetch, ended("abc", false));
-        metrics.ended("https://h/r", Request::OciTags, ended("", true));
+        end(&metrics, Request::LsRemote, "main", true);
+        end(&metrics, Request::Fetch, "abc", false);
+        end(&metrics, Request::OciTags, "", true);
         let body = text(|body| metrics.write(body));
         for line in [
             "argocd_repo_pending_request_total{repo=\"https://h/r\"} 1",
@@ -271,7 +272,7 @@ mod tests {
         let metrics = SourceMetrics::default();
         for number in 0..REVISIONS_MAX + 5 {
             metrics.begins("https://h/r", Request::Fetch);
-            metrics.ended("https://h/r", Request::Fetch, ended(&format!("r{number}"), true));
+            end(&metrics, Request::Fetch, &format!("r{number}"), true);
         }
         for number in 0..REPOSITORIES_MAX + 5 {
             metrics.begins(&format!("https://h/{number}"), Request::Fetch);
