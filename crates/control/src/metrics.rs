@@ -24,7 +24,7 @@ use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::registry::Registry;
 
 use crate::app_key::{AppKey, SetKey};
-pub(crate) use applications::{AppCounters, CountedApp};
+pub(crate) use applications::{ActionTally, AppCounters, CountedApp};
 use body::Body;
 pub(crate) use found::QueueInfo;
 pub use found::{AppInfo, ClusterInfo, Found, SetInfo};

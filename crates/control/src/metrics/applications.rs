@@ -5,10 +5,12 @@
 //! that `controller.metrics.cache.expiration` says: so there is never more than of the applications that exist.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::time::Duration;
 
 use parking_lot::Mutex;
 use smol_str::SmolStr;
+use tiphys_cluster::{Asked, Observer};
 
 use super::body::Body;
 use crate::app_key::AppKey;
@@ -24,13 +26,69 @@ pub(crate) struct CountedApp<'a> {
     pub(crate) server: &'a str,
 }
 
-/// The counters of all applications.
-#[derive(Default)]
+/// Requests of one application that are counted under their own labels; the others are counted as [`OTHER`].
+const REQUESTS_MAX: usize = 500;
+/// The kind of all other requests.
+const OTHER: &str = "other";
+
+/// The counters of all applications. Clones share them.
+#[derive(Clone, Debug, Default)]
 pub(crate) struct AppCounters {
-    state: Mutex<State>,
+    state: Arc<Mutex<State>>,
 }
 
-#[derive(Default)]
+/// What requests of an application are counted by.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct RequestKey {
+    /// The server of the cluster.
+    server: SmolStr,
+    kind: SmolStr,
+    namespace: SmolStr,
+    verb: &'static str,
+    /// 0 where there was no answer.
+    code: u16,
+    is_dry_run: bool,
+}
+
+/// Counts the requests that an action of a sync makes.
+#[derive(Clone, Debug)]
+pub(crate) struct ActionTally {
+    pub(crate) counters: AppCounters,
+    pub(crate) key: AppKey,
+    pub(crate) project: SmolStr,
+    /// Destination server, as declared …
+    pub(crate) destination: SmolStr,
+    /// … and as found.
+    pub(crate) server: SmolStr,
+    /// Of the object.
+    pub(crate) kind: SmolStr,
+    pub(crate) namespace: SmolStr,
+    pub(crate) is_dry_run: bool,
+}
+
+impl Observer for ActionTally {
+    fn asked(&self, asked: &Asked<'_>) {
+        let app = CountedApp { key: &self.key, project: &self.project, server: &self.destination };
+        let request = RequestKey {
+            server: self.server.clone(),
+            kind: self.kind.clone(),
+            namespace: self.namespace.clone(),
+            verb: match asked.method {
+                "GET" => "Get",
+                "POST" => "Create",
+                "PUT" => "Update",
+                "PATCH" => "Patch",
+                "DELETE" => "Delete",
+                _ => "Unknown",
+            },
+            code: asked.code.unwrap_or(0),
+            is_dry_run: self.is_dry_run,
+        };
+        self.counters.asked(app, request);
+    }
+}
+
+#[derive(Debug, Default)]
 struct State {
     apps: BTreeMap<AppKey, Counted>,
     /// When they began, on the clock's time since its start.
@@ -38,7 +96,7 @@ struct State {
 }
 
 /// The counters of one application.
-#[derive(Default)]
+#[derive(Debug, Default)]
 struct Counted {
     project: SmolStr,
     server: SmolStr,
@@ -46,6 +104,8 @@ struct Counted {
     syncs: Vec<(SmolStr, bool, u64)>,
     /// Seconds of ended operations.
     seconds: f64,
+    /// Requests of syncs.
+    requests: BTreeMap<RequestKey, u64>,
 }
 
 impl State {
@@ -70,6 +130,19 @@ impl AppCounters {
             Some((_, _, count)) => *count += 1,
             None => counted.syncs.push((SmolStr::new(phase), is_dry_run, 1)),
         }
+    }
+
+    /// Counts a request.
+    fn asked(&self, app: CountedApp<'_>, request: RequestKey) {
+        let mut state = self.state.lock();
+        let requests = &mut state.of(app).requests;
+        let is_known = requests.len() < REQUESTS_MAX || requests.contains_key(&request);
+        let request = if is_known {
+            request
+        } else {
+            RequestKey { kind: SmolStr::new_static(OTHER), namespace: SmolStr::default(), ..request }
+        };
+        *requests.entry(request).or_default() += 1;
     }
 
     /// An application is gone, and so is what was counted of it.
@@ -108,6 +181,22 @@ impl AppCounters {
         for (key, counted) in state.apps.iter().filter(|(_, counted)| !counted.syncs.is_empty()) {
             let seconds = format_args!("{:?}", counted.seconds);
             body.sample("argocd_app_sync_duration_seconds_total", counted.labels(key), seconds);
+        }
+        body.family("argocd_app_k8s_request", "counter", "Number of requests to Kubernetes by syncs");
+        for (key, counted) in &state.apps {
+            for (request, count) in &counted.requests {
+                let code = request.code.to_string();
+                let own = [
+                    ("server", request.server.as_str()),
+                    ("response_code", code.as_str()),
+                    ("verb", request.verb),
+                    ("resource_kind", request.kind.as_str()),
+                    ("resource_namespace", request.namespace.as_str()),
+                    ("dry_run", flag(request.is_dry_run)),
+                ];
+                let labels = counted.labels(key).filter(|(label, _)| *label != "dest_server");
+                body.sample("argocd_app_k8s_request_total", labels.chain(own), count);
+            }
         }
     }
 }
@@ -158,6 +247,40 @@ mod tests {
         counters.synced(moved, ("Succeeded", false), Duration::ZERO);
         assert!(!text(&counters).contains("dest_server=\"s\""), "an application that moved begins anew");
         assert!(text(&counters).contains("dest_server=\"t\""));
+    }
+
+    #[test]
+    fn ctl_120_requests_of_syncs_are_counted_by_application_and_bounded() {
+        let counters = AppCounters::default();
+        let tally = |kind: &str| ActionTally {
+            counters: counters.clone(),
+            key: AppKey::new("argocd", "web"),
+            project: "default".into(),
+            destination: "".into(),
+            server: "https://h".into(),
+            kind: kind.into(),
+            namespace: "n".into(),
+            is_dry_run: false,
+        };
+        let took = Duration::ZERO;
+        let patch = Asked { host: "h", method: "PATCH", code: Some(200), took, sent: 0, received: None };
+        tally("ConfigMap").asked(&patch);
+        tally("ConfigMap").asked(&patch);
+        for number in 0..REQUESTS_MAX + 2 {
+            tally(&format!("Kind{number}")).asked(&patch);
+        }
+        let found = text(&counters);
+        let line = |kind: &str, namespace: &str, count: u64| {
+            format!(
+                "\nargocd_app_k8s_request_total{{namespace=\"argocd\",name=\"web\",project=\"default\",\
+                 server=\"https://h\",response_code=\"200\",verb=\"Patch\",resource_kind=\"{kind}\",\
+                 resource_namespace=\"{namespace}\",dry_run=\"false\"}} {count}\n"
+            )
+        };
+        for line in [line("ConfigMap", "n", 2), line("Kind0", "n", 1), line(OTHER, "", 3)] {
+            assert!(found.contains(&line), "{line}: {found}");
+        }
+        assert_eq!(found.matches("\nargocd_app_k8s_request_total{").count(), REQUESTS_MAX + 1);
     }
 
     #[test]
