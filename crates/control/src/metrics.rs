@@ -72,7 +72,7 @@ pub struct CommitLabels {
     pub response_type: &'static str,
 }
 
-/// Labels of `argocd_webhook_requests_total` (API-12).
+/// Labels of `argocd_webhook_requests_total` (API-12) and of `argocd_commitserver_commit_pending_request_total` (CTL-124).
 #[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
 pub struct DeliveryLabels {
     /// A repository of an application, normalised: never what a delivery says.
@@ -112,6 +112,7 @@ pub struct Metrics {
     work: Family<WorkLabels, Counter>,
     deliveries: Family<DeliveryLabels, Counter>,
     pub(crate) deliveries_in_flight: Gauge,
+    hydrating: Family<DeliveryLabels, Gauge>,
     commits: Family<CommitLabels, Counter>,
     commit_seconds: Family<CommitLabels, Histogram>,
     /// Questions to servers of sources.
@@ -151,6 +152,9 @@ impl Metrics {
         let deliveries_in_flight = Gauge::default();
         let help = "Number of deliveries that are read";
         registry.register("argocd_webhook_handlers_in_flight", help, deliveries_in_flight.clone());
+        let hydrating = Family::default();
+        let help = "Number of hydrations that are under way";
+        registry.register("argocd_commitserver_commit_pending_request_total", help, hydrating.clone());
         let commits = Family::default();
         registry.register("argocd_commitserver_commit_request", "Number of hydrations", commits.clone());
         let commit_seconds = Family::<CommitLabels, Histogram>::new_with_constructor(|| {
@@ -175,6 +179,7 @@ impl Metrics {
             work,
             deliveries,
             deliveries_in_flight,
+            hydrating,
             commits,
             commit_seconds,
             sources: SourceMetrics::default(),
@@ -198,6 +203,12 @@ impl Metrics {
     pub(crate) fn set_gone(&self, labels: &SetLabels) {
         self.set_reconciles.remove(labels);
         self.github.set_gone(labels);
+    }
+
+    /// A hydration is under way until what this returns is dropped.
+    pub(crate) fn hydrating(&self, repository: &str) -> InFlight {
+        let labels = DeliveryLabels { repo: tiphys_api::repo_url::redact(repository) };
+        InFlight::begin(&self.hydrating.get_or_create(&labels))
     }
 
     /// Records an ended hydration.
@@ -327,6 +338,7 @@ mod tests {
             others: "# TYPE other gauge\nother 1\n",
         };
         metrics.delivered("https://u:p@h/r");
+        drop(metrics.hydrating("https://u:p@h/r"));
         let in_flight = InFlight::begin(&metrics.deliveries_in_flight);
         let body = metrics.scrape(&found);
         drop(in_flight);
@@ -338,6 +350,7 @@ mod tests {
             ),
             "argocd_webhook_requests_total{repo=\"https://h/r\"} 1\n",
             "argocd_webhook_handlers_in_flight 1\n",
+            "argocd_commitserver_commit_pending_request_total{repo=\"https://h/r\"} 0\n",
         ] {
             assert!(body.contains(part), "API-12: {part}: {body}");
         }

@@ -17,6 +17,12 @@ pub enum Request {
     LsRemote,
     /// Content of a Git repository.
     Fetch,
+    /// The references of a repository that is committed to (CTL-124).
+    CommitLsRemote,
+    /// Content of a repository that is committed to.
+    CommitFetch,
+    /// To take commits in.
+    Push,
     /// The tags of a repository of a registry.
     OciTags,
     /// The digest of a tag.

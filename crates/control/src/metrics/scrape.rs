@@ -27,7 +27,7 @@ pub(super) fn write(body: &mut Body, found: &Found<'_>) {
 
 /// Families of what there is not: no `kubectl`, no Redis, no client-go (CTL-121, CTL-127). Whoever asks for them finds that
 /// nothing was counted.
-const ABSENT: [(&str, &str, &str); 9] = [
+const ABSENT: [(&str, &str, &str); 11] = [
     ("argocd_kubectl_exec", "counter", "Number of runs of kubectl"),
     ("argocd_kubectl_exec_pending", "gauge", "Number of runs of kubectl that are under way"),
     ("argocd_kubectl_exec_plugin_call", "counter", "Number of calls of credential plugins by client-go"),
@@ -43,8 +43,14 @@ const ABSENT: [(&str, &str, &str); 9] = [
     ),
     ("argocd_kubectl_transport_cache_entries", "gauge", "Number of transports kept by client-go"),
     ("argocd_kubectl_transport_create_calls", "counter", "Number of transports made by client-go"),
+    (
+        "argocd_commitserver_userinfo_request_duration_seconds",
+        "histogram",
+        "Seconds of asking who a credential belongs to",
+    ),
     ("argocd_redis_request", "counter", "Number of requests to Redis"),
     ("argocd_redis_request_duration", "histogram", "Seconds of a request to Redis"),
+    ("argocd_redis_request_duration_seconds", "histogram", "Seconds of a request to Redis"),
 ];
 
 fn absent(body: &mut Body) {

@@ -65,7 +65,8 @@ impl Observer for SourceMetrics {
         let Some(ended) = ended else { return };
         let seconds = asked.seconds.entry(request).or_insert_with(|| Histogram::new(&QUESTION));
         seconds.observe(ended.took.as_secs_f64());
-        if ended.has_failed {
+        // Of commits nobody counts what failed; it is told with the hydration.
+        if ended.has_failed && FAILURES.iter().any(|(_, of, _)| *of == request) {
             let key = (request, SmolStr::new(ended.revision));
             let is_known = asked.failures.len() < REVISIONS_MAX || asked.failures.contains_key(&key);
             let key = if is_known { key } else { (request, SmolStr::new_static(OTHER)) };
@@ -74,9 +75,13 @@ impl Observer for SourceMetrics {
     }
 }
 
-/// The two protocols that questions are counted by.
-const PROTOCOLS: [(&str, &[(Request, &str)]); 2] = [
+/// What questions are counted by.
+const PROTOCOLS: [(&str, &[(Request, &str)]); 3] = [
     ("git", &[(Request::LsRemote, "ls-remote"), (Request::Fetch, "fetch")]),
+    (
+        "commitserver_git",
+        &[(Request::CommitLsRemote, "ls-remote"), (Request::CommitFetch, "fetch"), (Request::Push, "push")],
+    ),
     (
         "oci",
         &[
@@ -244,12 +249,13 @@ mod tests {
     #[test]
     fn ctl_123_questions_are_counted_by_repository() {
         let metrics = SourceMetrics::default();
-        for request in [Request::LsRemote, Request::Fetch, Request::Fetch, Request::OciTags] {
+        for request in [Request::LsRemote, Request::Fetch, Request::Fetch, Request::OciTags, Request::Push] {
             metrics.begins("https://h/r", request);
         }
         end(&metrics, Request::LsRemote, "main", true);
         end(&metrics, Request::Fetch, "abc", false);
         end(&metrics, Request::OciTags, "", true);
+        end(&metrics, Request::Push, "abc", true);
         let body = text(|body| metrics.write(body));
         for line in [
             "argocd_repo_pending_request_total{repo=\"https://h/r\"} 1",
@@ -260,6 +266,7 @@ mod tests {
             "argocd_git_request_duration_seconds_count{repo=\"https://h/r\",request_type=\"fetch\"} 1",
             "argocd_git_lsremote_fail_total{repo=\"https://h/r\",revision=\"main\"} 1",
             "argocd_oci_request_total{repo=\"https://h/r\",request_type=\"get-tags\"} 1",
+            "argocd_commitserver_git_request_total{repo=\"https://h/r\",request_type=\"push\"} 1",
             "argocd_oci_get_tags_fail_total{repo=\"https://h/r\"} 1",
         ] {
             assert!(body.contains(&format!("\n{line}\n")), "{line}: {body}");
