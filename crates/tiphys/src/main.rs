@@ -13,6 +13,7 @@ mod demo;
 mod dex;
 mod install;
 mod k8s_auth;
+mod program_pages;
 mod run;
 mod worker;
 

@@ -16,7 +16,7 @@ use tiphys_object::{Gvk, ResourceKey};
 use tiphys_policy::permit::Permit;
 use tokio::net::TcpListener;
 
-use crate::api_server;
+use crate::{api_server, program_pages};
 
 /// What a process can be.
 const ROLES: [&str; 3] = ["controller", "repo", "server"];
@@ -137,6 +137,7 @@ pub(crate) fn block_on(work: impl Future<Output = anyhow::Result<()>>) -> ExitCo
         Ok(runtime) => runtime,
         Err(error) => return crate::fail(&format!("cannot start: {error}"), 20),
     };
+    drop(runtime.spawn(program_pages::give_back()));
     match runtime.block_on(work) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => crate::fail(&format!("{error:#}"), 20),

@@ -29,6 +29,27 @@ async fn rnd_129_files_arrive_in_pieces_with_a_digest_that_holds() {
     }
 }
 
+/// RND-128: an answer may be as long as messages may be.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn rnd_128_an_answer_of_30_megabytes_arrives_whole() {
+    let bench = Bench::new();
+    listen(&bench.sockets().join("p.sock"), Flags::default(), Way::Amply);
+    let answer = text(bench.answer(&named("p")).await);
+    assert_eq!(answer.matches('x').count(), 30 << 20, "{}", &answer[..answer.len().min(200)]);
+}
+
+/// RND-128: a server that bounds the age of connections ends the call that is under way, and the next one has a connection
+/// of its own.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn rnd_128_connections_may_end_with_a_call() {
+    let bench = Bench::new();
+    let seen = listen(&bench.sockets().join("p.sock"), Flags::default(), Way::Aged);
+    for _ in 0..3 {
+        assert!(text(bench.answer_about(&tree(), &named("p"), true).await).contains("kind: A"));
+    }
+    assert_eq!(seen.generated.load(Ordering::SeqCst), 3);
+}
+
 /// RND-141, RND-144: the same question is asked once, unless somebody wants it anew, or the plugin was started anew.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn rnd_141_a_question_is_asked_once() {

@@ -1,10 +1,12 @@
 //! A server of gRPC that behaves as a test wants.
 
 use std::path::Path;
+use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use bytes::Bytes;
+use futures::StreamExt as _;
 use http::{HeaderMap, HeaderValue, Request, Response};
 use http_body_util::combinators::UnsyncBoxBody;
 use http_body_util::{BodyExt as _, Full, StreamBody};
@@ -15,6 +17,7 @@ use sha2::{Digest as _, Sha256};
 use tiphys_plugin::message::{self, Flags, Manifests, Metadata, StreamRequest, stream_request};
 use tiphys_wire::frame::Messages;
 use tokio::net::UnixListener;
+use tokio::sync::Notify;
 
 pub(crate) type Body = UnsyncBoxBody<Bytes, std::convert::Infallible>;
 
@@ -37,6 +40,12 @@ pub(crate) enum Way {
     Twice,
     /// With a failure that says as much as a command may have printed.
     Wordy,
+    /// With 30 MB.
+    Amply,
+    /// With one, after it said that this connection takes no more calls, as servers do that bound its age.
+    Aged,
+    /// With a part of one, before its process ends.
+    Dies,
 }
 
 /// What a double saw.
@@ -63,13 +72,29 @@ pub(crate) fn listen(socket: &Path, setup: Flags, way: Way) -> Arc<Seen> {
         while let Ok((stream, _)) = listener.accept().await {
             let seen = Arc::clone(&known);
             tokio::spawn(async move {
-                let calls = Arc::clone(&seen);
-                let service = service_fn(move |request| {
-                    let seen = Arc::clone(&calls);
-                    async move { Ok::<_, std::convert::Infallible>(answer(&seen, setup, way, request).await) }
+                let (calls, asked) = (Arc::clone(&seen), Arc::new(Notify::new()));
+                let manifests = Arc::clone(&asked);
+                let service = service_fn(move |request: Request<Incoming>| {
+                    let (seen, asked) = (Arc::clone(&calls), Arc::clone(&manifests));
+                    async move {
+                        let is_first = request.uri().path().ends_with(message::CHECK);
+                        let response = answer(&seen, setup, way, request).await;
+                        if !is_first {
+                            asked.notify_one();
+                        }
+                        Ok::<_, std::convert::Infallible>(response)
+                    }
                 });
                 let builder = hyper::server::conn::http2::Builder::new(TokioExecutor::new());
-                let _ended = builder.serve_connection(TokioIo::new(stream), service).await;
+                let mut served = pin!(builder.serve_connection(TokioIo::new(stream), service));
+                let is_over = tokio::select! {
+                    _ended = &mut served => true,
+                    () = asked.notified(), if matches!(way, Way::Aged | Way::Dies) => way == Way::Dies,
+                };
+                if !is_over {
+                    served.as_mut().graceful_shutdown();
+                    let _ended = served.await;
+                }
                 seen.ended.fetch_add(1, Ordering::SeqCst);
             });
         }
@@ -93,7 +118,7 @@ async fn answer(seen: &Seen, setup: Flags, way: Way, request: Request<Incoming>)
     seen.generated.fetch_add(1, Ordering::SeqCst);
     let one = Manifests { manifests: vec!["kind: A\napiVersion: v1\n".into()], source_type: String::new() };
     match way {
-        Way::Well => framed(&one.encode(), 0),
+        Way::Well | Way::Aged => framed(&one.encode(), 0),
         Way::Hangs => std::future::pending().await,
         Way::Gigabyte => {
             let mut bytes = vec![0];
@@ -117,6 +142,18 @@ async fn answer(seen: &Seen, setup: Flags, way: Way, request: Request<Incoming>)
             response
         }
         Way::Breaks => raw(Vec::new(), None),
+        Way::Amply => {
+            let long = format!("apiVersion: v1\nkind: A\nlong: {}\n", "x".repeat(30 << 20));
+            framed(&Manifests { manifests: vec![long.into()], source_type: String::new() }.encode(), 0)
+        }
+        Way::Dies => {
+            let beginning = vec![0, 0, 0, 1, 0, b'x'];
+            let frames = futures::stream::iter([Ok(Frame::data(Bytes::from(beginning)))]);
+            let mut response =
+                Response::new(StreamBody::new(frames.chain(futures::stream::pending())).boxed_unsync());
+            response.headers_mut().insert("content-type", HeaderValue::from_static("application/grpc"));
+            response
+        }
         Way::Wordy => {
             let mut response = raw(Vec::new(), None);
             let text = HeaderValue::from_str(&"word%0A".repeat(50_000)).unwrap();

@@ -48,6 +48,19 @@ async fn inv_1_a_plugin_that_says_nothing_is_no_plugin_that_refuses() {
     }
 }
 
+/// RND-146: a plugin that ends in the middle of an answer has answered nothing, and another try may help.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn rnd_146_a_plugin_that_dies_while_it_answers_is_tried_again_later() {
+    let bench = Bench::new();
+    let socket = bench.sockets().join("p.sock");
+    listen(&socket, PLAIN, Way::Dies);
+    let error = bench.answer(&named("p")).await.unwrap_err();
+    assert!(matches!(error, PluginError::Broken { .. }) && error.is_transient(), "{error}");
+    std::fs::remove_file(&socket).unwrap();
+    listen(&socket, PLAIN, Way::Well);
+    assert!(text(bench.answer(&named("p")).await).contains("kind: A"));
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn sec_07_answers_that_are_no_answers_are_errors() {
     for (way, expected) in [
