@@ -175,12 +175,11 @@ impl<K: Clone + Eq + Hash> Queue<K> {
     pub(crate) fn measures(&self) -> Measures {
         let now = Instant::now();
         let state = self.shared.state.lock();
-        let mut measures = Measures {
-            depth: state.urgent.len() + state.routine.len(),
-            counted: state.counted.clone(),
-            ..Measures::default()
-        };
-        for began in state.keys.values().filter_map(|key| key.held) {
+        let mut measures = Measures { counted: state.counted.clone(), ..Measures::default() };
+        for key in state.keys.values() {
+            // The lists have entries that mean nothing any more, and not those that wait for their release.
+            measures.depth += usize::from(key.waiting.is_some());
+            let Some(began) = key.held else { continue };
             let held = now.saturating_duration_since(began);
             measures.unfinished += held;
             measures.longest = measures.longest.max(held);
@@ -400,6 +399,7 @@ mod tests {
         queue.add("a", Priority::Routine);
         let found = queue.measures();
         assert_eq!((found.counted.adds, found.unfinished, found.longest), (2, seconds(2), seconds(2)));
+        assert_eq!(found.depth, 1, "it waits for its release");
         assert!((found.counted.waits.sum() - 3.0).abs() < 1e-9, "since it was asked for first");
         assert_eq!(found.counted.waits.buckets().1, [0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 0]);
         tokio::time::advance(seconds(18)).await;
