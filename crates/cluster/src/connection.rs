@@ -34,6 +34,8 @@ use tiphys_api::settings::ClientLimits;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tower::{BoxError, ServiceBuilder, ServiceExt as _};
 
+use crate::observer::Observers;
+
 use calm::Calm;
 use handshake::{Handshake, announce};
 use pace::Pace;
@@ -108,6 +110,8 @@ pub struct Connection {
     fence: Option<Fence>,
     /// How fast the server is asked, where that is bounded.
     pace: Option<Pace>,
+    /// Who is told of requests.
+    pub(crate) observers: Observers,
 }
 
 struct Shared {
@@ -215,6 +219,7 @@ impl Connection {
             impersonation: None,
             fence: None,
             pace: None,
+            observers: Observers::default(),
         })
     }
 
@@ -243,7 +248,13 @@ impl Connection {
             reach: Reach::default(),
             patience: None,
         };
-        Self { shared: Arc::new(shared), impersonation: None, fence: None, pace: None }
+        Self {
+            shared: Arc::new(shared),
+            impersonation: None,
+            fence: None,
+            pace: None,
+            observers: Observers::default(),
+        }
     }
 
     /// URL of the API server, without a trailing slash.

@@ -333,6 +333,22 @@ impl ClusterIndex {
         watched.map(|store| (store.group_kind.clone(), store.objects.len())).collect()
     }
 
+    /// Events of the watches of each kind so far, of those that had any (CTL-120).
+    pub fn events(&self) -> Vec<(GroupKind, u64)> {
+        let state = self.shared.state.lock();
+        let stores = state.kinds.iter().filter(|store| store.events > 0);
+        stores.map(|store| (store.group_kind.clone(), store.events)).collect()
+    }
+
+    /// Age of the oldest list of a watched kind, since which its watch tells of every change (CTL-120); `None` before the
+    /// first list.
+    pub fn age(&self) -> Option<Duration> {
+        let state = self.shared.state.lock();
+        let listed =
+            state.kinds.iter().flat_map(|kind| kind.watches.values().filter_map(|watch| watch.listed));
+        listed.min().map(|oldest| oldest.elapsed())
+    }
+
     /// Changes how objects are recognised as ours and lists everything again; until a kind is listed it
     /// answers by the old rule, and [`Self::ready`] waits.
     pub fn set_claims(&self, claims: Claims) {

@@ -18,6 +18,7 @@ mod index;
 mod kinds;
 mod logs;
 mod objects;
+mod observer;
 mod watch;
 mod write;
 
@@ -34,6 +35,7 @@ pub use kinds::{
 };
 pub use logs::{LogLines, LogQuery};
 pub use objects::{ObjectEvent, ObjectQuery, Received, Unreadable, next_of_first_list, watch_objects};
+pub use observer::{Asked, Observer};
 pub use watch::Jitter;
 pub use write::{
     Applied, ApplyMethod, ApplyOptions, DeleteOptions, Deleted, Known, Outcome, PatchKind, Propagation,

@@ -26,6 +26,7 @@ pub use message::{Outcome, hinted, without_values};
 use crate::connection::{Answer, Call, Connection, Impersonation, encode};
 use crate::error::ApiError;
 use crate::kinds::{ApiResource, Discovery, Served};
+use crate::observer::Observer;
 use crate::watch::parse::Head;
 
 /// Time for a read.
@@ -209,6 +210,12 @@ impl Writer {
     pub fn within(self, namespaces: &[SmolStr], cluster_resources: bool) -> Self {
         let limits = Limits { namespaces: namespaces.to_vec(), cluster_resources };
         Self { limits: (!namespaces.is_empty()).then(|| Arc::new(limits)), ..self }
+    }
+
+    /// The same writer, of whose requests one more is told (CTL-120).
+    #[must_use]
+    pub fn observed(&self, observer: Arc<dyn Observer>) -> Self {
+        Self { connection: self.connection.observed(observer), ..self.clone() }
     }
 
     /// Reads one object; `None` when it does not exist.

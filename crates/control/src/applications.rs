@@ -73,7 +73,10 @@ pub(crate) fn prepare(
 ) -> Result<Prepared, StartError> {
     let surroundings = &plane.surroundings;
     let world = settings.world();
-    let sources = settings.sources(&world, surroundings, &options.cache_dir, options.own_dirs)?;
+    let metrics = Metrics::new(plane.kubernetes.clone());
+    let observer = Arc::new(metrics.sources.clone());
+    let directories = (options.cache_dir.as_path(), options.own_dirs);
+    let sources = settings.sources(&world, surroundings, directories, observer)?;
     let workers = match options.workers {
         // So many may be busy with one cluster, and as many are there for all others (CTL-141).
         0 => world.settings.controller().status_processors.max(1).saturating_mul(2),
@@ -88,10 +91,10 @@ pub(crate) fn prepare(
         home: plane.connection.clone(),
         given: surroundings.clusters.clone(),
         fence: plane.fence.clone(),
+        observer: Arc::new(plane.kubernetes.clone()),
     };
     let (tracker, cancel) = (plane.tracker.clone(), plane.cancel.clone());
     let jitter = surroundings.random.jitter();
-    let metrics = Metrics::new();
     let context = Arc::new(Context {
         namespace: plane.namespace.to_string(),
         store: AppStore::new(&world.tracking),
@@ -104,7 +107,7 @@ pub(crate) fn prepare(
             surroundings.compute,
             clock.clone(),
             surroundings.interpreters.evaluator(crate::scripts::JSONNET_DEADLINE),
-            metrics.mismatches.clone(),
+            metrics.renders.clone(),
         ),
         gates,
         home: plane.home.clone(),
@@ -191,6 +194,7 @@ async fn follow_applications(context: Arc<Context>, mut events: mpsc::Receiver<O
                 context.scheduler.forget(&key);
                 context.monitors.set(&key, None);
                 context.hydrations.forget(&key);
+                context.metrics.applications.gone(&key);
                 projects::release(&context).await;
             }
             ObjectEvent::Synced => {

@@ -12,7 +12,7 @@ use tiphys_api::names::IN_CLUSTER_SERVER;
 use tiphys_api::settings::ClientRate;
 use tiphys_cluster::{
     Claims, ClusterIndex, Connection, Derive, Derived, Discovery, Fence, IndexEvent, IndexOptions, Jitter,
-    Kinds, PluginPolicy, ResourceFilter, Writer, error_chain,
+    Kinds, Observer, PluginPolicy, ResourceFilter, Writer, error_chain,
 };
 use tiphys_engine::health::{self, HealthOverrides};
 use tiphys_engine::tracking::Readings;
@@ -181,6 +181,8 @@ pub(crate) struct Ways {
     pub(crate) given: BTreeMap<String, Connection>,
     /// Who may write.
     pub(crate) fence: Option<Fence>,
+    /// Who is told of requests to other clusters; of those to the local one somebody is told already.
+    pub(crate) observer: Arc<dyn Observer>,
 }
 
 /// All destination clusters. Cheap to share behind `Arc`.
@@ -314,11 +316,12 @@ impl Pool {
         let connection = if cluster.server == IN_CLUSTER_SERVER && config.trim().is_empty() {
             self.ways.home.clone()
         } else if let Some(given) = self.ways.given.get(&cluster.server) {
-            given.clone()
+            given.observed(Arc::clone(&self.ways.observer))
         } else {
             Connection::from_cluster_secret(&cluster.server, config, &rules.plugins)
                 .await
                 .map_err(|error| error_chain(&error))?
+                .observed(Arc::clone(&self.ways.observer))
         };
         let connection = match &self.ways.fence {
             Some(fence) => connection.fenced(fence),

@@ -20,6 +20,7 @@ use tokio_util::task::TaskTracker;
 
 use crate::context::Context;
 use crate::lease::Lease;
+use crate::metrics::KubernetesMetrics;
 use crate::surroundings::Surroundings;
 
 /// Objects of a watch that may wait; when full, the watch stalls, which is the backpressure we want.
@@ -88,6 +89,8 @@ pub(crate) struct ControlPlane {
     pub(crate) home: Writer,
     pub(crate) discovery: Discovery,
     pub(crate) read_only: bool,
+    /// Requests that were made, those before anything else is counted included.
+    pub(crate) kubernetes: KubernetesMetrics,
     pub(crate) surroundings: Surroundings,
     pub(crate) tracker: TaskTracker,
     /// Ends every task that may be left at any time.
@@ -109,7 +112,8 @@ impl ControlPlane {
         } else {
             access.identity.is_some().then(Fence::new)
         };
-        let plain = access.connection;
+        let kubernetes = KubernetesMetrics::default();
+        let plain = access.connection.observed(Arc::new(kubernetes.clone()));
         let connection = fence.as_ref().map_or_else(|| plain.clone(), |fence| plain.fenced(fence));
         let discovery = Discovery::new(connection.clone());
         let kinds = definitions(&discovery).await?;
@@ -119,6 +123,7 @@ impl ControlPlane {
             discovery: discovery.clone(),
             connection,
             read_only: access.read_only,
+            kubernetes,
             tracker: TaskTracker::new(),
             cancel: CancellationToken::new(),
             kinds,

@@ -5,8 +5,9 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use serde_json::Value;
+use smol_str::SmolStr;
 use tiphys_api::application::HealthStatus;
-use tiphys_api::{Application, ApplicationSet, repo_url};
+use tiphys_api::{Application, ApplicationSet, repo_url, settings};
 use tiphys_cluster::{
     ApiError, Connection, ExecQuery, ExecSink, ExecStream, LogLines, LogQuery, PatchKind, Removal, Target,
 };
@@ -23,7 +24,7 @@ use crate::app_key::AppKey;
 use crate::applications;
 use crate::context::Context;
 use crate::control_plane::{Access, ControlPlane, StartError};
-use crate::metrics::{AppInfo, ClusterInfo, Found, InFlight};
+use crate::metrics::{AppInfo, ClusterInfo, Found, InFlight, QueueInfo};
 use crate::queue::Priority;
 use crate::reconcile::predicted::{self, AskedPair};
 use crate::reconcile::resource;
@@ -428,20 +429,32 @@ impl Controller {
 
     /// The same, with families of others of the process.
     pub(crate) fn metrics_beside(&self, others: &str) -> String {
+        let context = &self.context;
+        let world = context.world.load();
+        let settings = world.settings.controller();
         let apps: Vec<AppInfo> =
-            self.context.store.entries().iter().map(|(key, entry)| app_info(key, entry)).collect();
-        let world = self.context.world.load();
-        let wanted = &world.settings.controller().metrics_cluster_labels;
+            context.store.entries().iter().map(|(key, entry)| app_info(key, entry, settings)).collect();
+        let wanted = &settings.metrics_cluster_labels;
         let clusters: Vec<ClusterInfo> =
             self.context.clusters.in_use().iter().map(|d| cluster_info(d, wanted)).collect();
         let sets = self.sets.as_ref().map(|sets| sets.infos()).unwrap_or_default();
-        self.context.metrics.scrape(&Found {
+        let (checks, groups) = context.hydrations.measures();
+        let of_sets = self.sets.as_ref().map(|sets| sets.measures()).unwrap_or_default();
+        let queues = [
+            ("application", "app_reconciliation_queue", context.scheduler.measures()),
+            ("application", "app_hydration_queue", checks),
+            ("application", "manifest_hydration_queue", groups),
+            ("applicationset", "applicationset", of_sets),
+        ];
+        let queues = queues.map(|(controller, name, measures)| QueueInfo { controller, name, measures });
+        let after = settings.metrics_cache_expiration;
+        context.metrics.renew(after, context.clock.elapsed(), |key| context.store.knows(key));
+        context.metrics.scrape(&Found {
             apps: &apps,
+            shows_conditions: !settings.metrics_application_conditions.is_empty(),
             sets: &sets,
-            set_queue_depth: self.sets.as_ref().map_or(0, |sets| sets.depth()),
             clusters: &clusters,
-            queue_depth: self.context.scheduler.depth(),
-            hydration_depths: self.context.hydrations.depths(),
+            queues: &queues,
             duplicate_credentials: world.duplicates.len(),
             others,
         })
@@ -480,8 +493,14 @@ impl Controller {
 }
 
 /// From what the store knows: parsing ten thousand objects for every scrape would hold everything else up.
-fn app_info(key: &AppKey, entry: &AppEntry) -> AppInfo {
+fn app_info(key: &AppKey, entry: &AppEntry, settings: &settings::Controller) -> AppInfo {
     let app = &entry.declared;
+    let label = |name: &String| {
+        let value = entry.object.metadata().labels.get(name);
+        (name.clone(), value.cloned().unwrap_or_default())
+    };
+    let wanted = &settings.metrics_application_conditions;
+    let is_wanted = |(condition, _): &&(SmolStr, usize)| wanted.iter().any(|wanted| wanted == condition);
     let (orphans, marked) = {
         let memory = entry.memory.lock();
         (memory.orphans, memory.marked.clone())
@@ -502,6 +521,8 @@ fn app_info(key: &AppKey, entry: &AppEntry) -> AppInfo {
         health_status: entry.health_status.to_string(),
         orphans,
         marked,
+        labels: settings.metrics_application_labels.iter().map(label).collect(),
+        conditions: entry.conditions.iter().filter(is_wanted).cloned().collect(),
         operation: if app.is_deleting {
             "delete"
         } else if app.has_operation {
@@ -521,6 +542,8 @@ fn cluster_info(destination: &crate::clusters::Destination, wanted: &[String]) -
         version: version.unwrap_or_default(),
         kinds: counts.len(),
         objects: counts.values().sum(),
+        events: destination.index.events(),
+        age: destination.index.age(),
         unreadable: destination.index.unreadable().len(),
         connected: destination.index.error().is_none(),
         labels: wanted

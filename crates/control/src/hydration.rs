@@ -23,7 +23,7 @@ use tokio_util::sync::CancellationToken;
 use crate::app_key::AppKey;
 use crate::context::Context;
 use crate::control_plane::ControlPlane;
-use crate::queue::{Priority, Queue};
+use crate::queue::{Measures, Priority, Queue};
 
 /// Time until a group whose run ended unexpectedly gets another one.
 const PANIC_AGAIN: Duration = Duration::from_secs(30);
@@ -63,9 +63,9 @@ impl Hydrations {
         self.groups.close();
     }
 
-    /// Applications that wait for a check, and groups that wait for a run.
-    pub(crate) fn depths(&self) -> (usize, usize) {
-        (self.checks.depth(), self.groups.depth())
+    /// How the queues of checks and of runs do.
+    pub(crate) fn measures(&self) -> (Measures, Measures) {
+        (self.checks.measures(), self.groups.measures())
     }
 
     fn is_running(&self, group: &GroupKey) -> bool {

@@ -16,6 +16,7 @@ mod controller;
 mod event_writer;
 mod events;
 mod gate;
+mod histogram;
 pub mod http;
 mod hydration;
 mod installation_id;

@@ -4,6 +4,8 @@
 //! added twice is handled once. Urgent keys go before routine ones. The bound is the number of keys, which is
 //! the number of applications.
 
+mod measures;
+
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap, VecDeque};
 use std::hash::Hash;
@@ -12,6 +14,9 @@ use std::sync::Arc;
 use parking_lot::Mutex;
 use tokio::sync::Notify;
 use tokio::time::Instant;
+
+use measures::Counted;
+pub(crate) use measures::Measures;
 
 /// Timers in the heap, per key, before outdated ones are thrown out.
 const TIMERS_PER_KEY_MAX: usize = 8;
@@ -27,10 +32,10 @@ pub enum Priority {
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct KeyState {
-    /// Waiting in a list, and in which.
-    waiting: Option<Priority>,
-    /// Held by a worker.
-    held: bool,
+    /// Waiting in a list, in which, and since when.
+    waiting: Option<(Priority, Instant)>,
+    /// Held by a worker since then.
+    held: Option<Instant>,
     /// The time of the only valid timer of this key.
     timer: Option<Instant>,
 }
@@ -43,6 +48,8 @@ struct State<K> {
     /// Whether somebody waits for the next timer. One does: if all who are idle did, each timer would wake them all.
     is_timed: bool,
     closed: bool,
+    /// Under the lock that everybody takes anyway.
+    counted: Counted,
 }
 
 struct Timer<K> {
@@ -102,6 +109,7 @@ impl<K: Clone + Eq + Hash> Queue<K> {
             timers: BinaryHeap::new(),
             is_timed: false,
             closed: false,
+            counted: Counted::default(),
         };
         let (changed, earlier) = (Notify::new(), Notify::new());
         Self { shared: Arc::new(Shared { state: Mutex::new(state), changed, earlier }) }
@@ -109,13 +117,15 @@ impl<K: Clone + Eq + Hash> Queue<K> {
 
     /// Makes a key ready now.
     pub fn add(&self, key: K, priority: Priority) {
-        self.shared.state.lock().add(key, priority);
+        let now = Instant::now();
+        self.shared.state.lock().add(key, priority, now);
         self.shared.changed.notify_one();
     }
 
     /// Makes a key ready at a time, or earlier when something else asks for it. An earlier timer stays.
     pub fn add_at(&self, key: K, at: Instant) {
         let mut state = self.shared.state.lock();
+        state.counted.retries += 1;
         let entry = state.keys.entry(key.clone()).or_default();
         if entry.timer.is_some_and(|timer| timer <= at) {
             return;
@@ -143,7 +153,7 @@ impl<K: Clone + Eq + Hash> Queue<K> {
         let mut state = self.shared.state.lock();
         if let Some(entry) = state.keys.get_mut(key) {
             entry.timer = None;
-            if entry.waiting.is_none() && !entry.held {
+            if entry.waiting.is_none() && entry.held.is_none() {
                 state.keys.remove(key);
             }
         }
@@ -161,6 +171,22 @@ impl<K: Clone + Eq + Hash> Queue<K> {
         state.urgent.len() + state.routine.len()
     }
 
+    /// How the queue does (CTL-120).
+    pub(crate) fn measures(&self) -> Measures {
+        let now = Instant::now();
+        let state = self.shared.state.lock();
+        let mut measures = Measures { counted: state.counted.clone(), ..Measures::default() };
+        for key in state.keys.values() {
+            // The lists have entries that mean nothing any more, and not those that wait for their release.
+            measures.depth += usize::from(key.waiting.is_some());
+            let Some(began) = key.held else { continue };
+            let held = now.saturating_duration_since(began);
+            measures.unfinished += held;
+            measures.longest = measures.longest.max(held);
+        }
+        measures
+    }
+
     /// Number of keys, timers and list entries, outdated ones included.
     pub fn size(&self) -> usize {
         let state = self.shared.state.lock();
@@ -176,8 +202,9 @@ impl<K: Clone + Eq + Hash> Queue<K> {
                 if state.closed {
                     return None;
                 }
-                state.fire_timers(Instant::now());
-                if let Some((key, priority)) = state.pop() {
+                let now = Instant::now();
+                state.fire_timers(now);
+                if let Some((key, priority)) = state.pop(now) {
                     let is_more = !(state.urgent.is_empty() && state.routine.is_empty());
                     if is_more || state.is_untimed() {
                         self.shared.changed.notify_one();
@@ -237,16 +264,20 @@ impl<K: Clone + Eq + Hash> State<K> {
         !self.is_timed && !self.timers.is_empty()
     }
 
-    fn add(&mut self, key: K, priority: Priority) {
+    fn add(&mut self, key: K, priority: Priority, now: Instant) {
         let entry = self.keys.entry(key.clone()).or_default();
-        let raised = entry.waiting.is_none_or(|waiting| waiting < priority);
-        if !raised {
-            return;
-        }
-        entry.waiting = Some(priority);
+        let since = match entry.waiting {
+            Some((waiting, _)) if waiting >= priority => return,
+            Some((_, since)) => since,
+            None => {
+                self.counted.adds += 1;
+                now
+            }
+        };
+        entry.waiting = Some((priority, since));
         // A held key waits in no list; releasing it puts it into one. A raised key leaves a stale entry in the
         // routine list, which `pop` skips.
-        if !entry.held {
+        if entry.held.is_none() {
             self.list(priority).push_back(key);
         }
     }
@@ -265,18 +296,22 @@ impl<K: Clone + Eq + Hash> State<K> {
             let Some(entry) = self.keys.get_mut(&timer.key) else { continue };
             if entry.timer == Some(timer.at) {
                 entry.timer = None;
-                self.add(timer.key, Priority::Routine);
+                self.add(timer.key, Priority::Routine, now);
             }
         }
     }
 
-    fn pop(&mut self) -> Option<(K, Priority)> {
+    fn pop(&mut self, now: Instant) -> Option<(K, Priority)> {
         for priority in [Priority::Urgent, Priority::Routine] {
             while let Some(key) = self.list(priority).pop_front() {
                 let Some(entry) = self.keys.get_mut(&key) else { continue };
-                if entry.waiting == Some(priority) && !entry.held {
+                if let Some((waiting, since)) = entry.waiting
+                    && waiting == priority
+                    && entry.held.is_none()
+                {
                     entry.waiting = None;
-                    entry.held = true;
+                    entry.held = Some(now);
+                    self.counted.waits.observe(now.saturating_duration_since(since).as_secs_f64());
                     return Some((key, priority));
                 }
             }
@@ -285,11 +320,13 @@ impl<K: Clone + Eq + Hash> State<K> {
     }
 
     /// Lets a key go; says whether it waits again.
-    fn release(&mut self, key: &K) -> bool {
+    fn release(&mut self, key: &K, now: Instant) -> bool {
         let Some(entry) = self.keys.get_mut(key) else { return false };
-        entry.held = false;
+        if let Some(began) = entry.held.take() {
+            self.counted.work.observe(now.saturating_duration_since(began).as_secs_f64());
+        }
         match entry.waiting {
-            Some(priority) => {
+            Some((priority, _)) => {
                 self.list(priority).push_back(key.clone());
                 return true;
             }
@@ -323,7 +360,8 @@ impl<K: Clone + Eq + Hash> Lease<K> {
 
 impl<K: Clone + Eq + Hash> Drop for Lease<K> {
     fn drop(&mut self) {
-        let waits_again = self.queue.shared.state.lock().release(&self.key);
+        let now = Instant::now();
+        let waits_again = self.queue.shared.state.lock().release(&self.key, now);
         if waits_again {
             self.queue.shared.changed.notify_one();
         }
@@ -347,6 +385,36 @@ mod tests {
         drop(lease);
         assert_eq!(*queue.next().await.unwrap().key(), "a");
         assert_eq!(queue.depth(), 0);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn ctl_120_a_queue_measures_what_waits_and_what_is_held() {
+        let seconds = Duration::from_secs;
+        let queue = Queue::new();
+        queue.add("a", Priority::Routine);
+        tokio::time::advance(seconds(3)).await;
+        queue.add("a", Priority::Urgent);
+        let lease = queue.next().await.unwrap();
+        tokio::time::advance(seconds(2)).await;
+        queue.add("a", Priority::Routine);
+        let found = queue.measures();
+        assert_eq!((found.counted.adds, found.unfinished, found.longest), (2, seconds(2), seconds(2)));
+        assert_eq!(found.depth, 1, "it waits for its release");
+        assert!((found.counted.waits.sum() - 3.0).abs() < 1e-9, "since it was asked for first");
+        assert_eq!(found.counted.waits.buckets().1, [0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 0]);
+        tokio::time::advance(seconds(18)).await;
+        drop(lease);
+        assert_eq!(queue.measures().depth, 1);
+        drop(queue.next().await);
+        let found = queue.measures();
+        assert_eq!((found.depth, found.unfinished, found.longest), (0, Duration::ZERO, Duration::ZERO));
+        assert!((found.counted.work.sum() - 20.0).abs() < 1e-9);
+        assert!((found.counted.waits.sum() - 21.0).abs() < 1e-9, "also while it was held");
+        assert_eq!(found.counted.work.buckets().1, [1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1]);
+        queue.add_at("b", Instant::now() + seconds(9));
+        assert_eq!((queue.measures().counted.retries, queue.measures().counted.adds), (1, 2));
+        drop(queue.next().await);
+        assert_eq!(queue.measures().counted.adds, 3);
     }
 
     #[tokio::test(start_paused = true)]

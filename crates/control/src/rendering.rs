@@ -14,8 +14,6 @@ use std::time::Duration;
 use bytes::Bytes;
 use moka::sync::Cache;
 use parking_lot::Mutex;
-use prometheus_client::metrics::counter::Counter;
-use prometheus_client::metrics::family::Family;
 use sha2::{Digest, Sha256};
 use tiphys_cluster::{Kinds, Scope};
 use tiphys_engine::tracking::TrackingSettings;
@@ -34,7 +32,7 @@ use tokio::sync::Semaphore;
 
 use crate::app_key::AppKey;
 use crate::gate::{Gates, Shared};
-use crate::metrics::MismatchLabels;
+use crate::metrics::{Lookup, MismatchLabels, RenderMetrics};
 use crate::queue::Priority;
 use crate::surroundings::Compute;
 
@@ -125,7 +123,7 @@ pub(crate) struct Renders {
     compute: Compute,
     clock: Clock,
     jsonnet: Arc<dyn Evaluator>,
-    mismatches: Family<MismatchLabels, Counter>,
+    metrics: RenderMetrics,
 }
 
 impl Renders {
@@ -135,9 +133,9 @@ impl Renders {
         compute: Compute,
         clock: Clock,
         jsonnet: Arc<dyn Evaluator>,
-        mismatches: Family<MismatchLabels, Counter>,
+        metrics: RenderMetrics,
     ) -> Self {
-        Self { mismatches, ..Self::keeping(RELEASED_BYTES_MAX, gates, compute, clock, jsonnet) }
+        Self { metrics, ..Self::keeping(RELEASED_BYTES_MAX, gates, compute, clock, jsonnet) }
     }
 
     /// The same, with the bytes that are kept although nobody holds them.
@@ -159,7 +157,7 @@ impl Renders {
             looks: Arc::new(Semaphore::new(compute.parallelism().max(1))),
             compute,
             clock,
-            mismatches: Family::default(),
+            metrics: RenderMetrics::default(),
         }
     }
 
@@ -169,7 +167,7 @@ impl Renders {
             Comparison::Equal => {}
             Comparison::Differs(_) => {
                 let tool = compared.tool.as_str();
-                self.mismatches.get_or_create(&MismatchLabels { tool }).inc();
+                self.metrics.mismatches.get_or_create(&MismatchLabels { tool }).inc();
                 tracing::warn!(app = %key, "{compared}");
             }
             Comparison::Unknown(_) => tracing::warn!(app = %key, "{compared}"),
@@ -208,12 +206,15 @@ impl Renders {
         }
         if !task.hard {
             if let Some(hit) = keys.all(&task).find_map(|key| self.done.get(&key)) {
+                self.metrics.looked_up(Lookup::Hit);
                 return Ok(Outcome::Done((hit, false)));
             }
             if let Some(failure) = self.failure(&wide).filter(|failure| failure.attempts >= ATTEMPTS_MAX) {
+                self.metrics.looked_up(Lookup::ErrorCached);
                 return Err(RenderFailure::Text(format!("{CACHED}{}", failure.text)));
             }
         }
+        self.metrics.looked_up(Lookup::Miss);
         let outcome = self.run((tree, supplies), task, keys).await?;
         Ok(match outcome {
             Outcome::Done(rendered) => Outcome::Done((rendered, true)),
@@ -312,7 +313,7 @@ impl Renders {
         let task = Arc::new(task);
         let work = self.work(tree, supplies, &task, render_stamped);
         match self.in_turn(&task.key, task.priority, &task.budget, work).await {
-            Ok(Outcome::Needs(needs)) => {
+            Ok((Outcome::Needs(needs), _)) => {
                 // What programs are asked holds whole files; what plugins are asked names the revision, which the key does
                 // not.
                 if !needs.iter().any(|need| matches!(need, Need::Tool(_) | Need::Plugin(_))) {
@@ -320,7 +321,9 @@ impl Renders {
                 }
                 Ok(Outcome::Needs(needs))
             }
-            Ok(Outcome::Done(Stamped { objects, source_type, is_pinned, reach, compared })) => {
+            Ok((Outcome::Done(Stamped { objects, source_type, is_pinned, reach, compared }), took)) => {
+                let renderer = task.request.context.tools.renderer_of(source_type);
+                self.metrics.rendered(tool_of(source_type), renderer, took);
                 if let Some(compared) = compared {
                     self.compared(&task.key, &compared);
                 }
@@ -368,7 +371,7 @@ impl Renders {
     ) -> Result<Vec<Arc<Object>>, RenderFailure> {
         let given = Arc::new((manifests, stamp));
         let work = move |budget: &Budget| local_stamped(&given.0, &given.1, budget);
-        Ok(self.in_turn(key, priority, &Budget::default(), work).await?)
+        Ok(self.in_turn(key, priority, &Budget::default(), work).await?.0)
     }
 
     /// The manifests of a source as one file, without the marks of the task's settings (CTL-110, TRK-81); or what it
@@ -384,7 +387,7 @@ impl Renders {
     ) -> Result<Outcome<String>, RenderFailure> {
         let task = Arc::new(task);
         let work = self.work(tree, supplies, &task, render_manifests);
-        Ok(self.in_turn(&task.key, task.priority, &task.budget, work).await?)
+        Ok(self.in_turn(&task.key, task.priority, &task.budget, work).await?.0)
     }
 
     /// The work of rendering a task with all its inputs.
@@ -409,7 +412,7 @@ impl Renders {
         }
     }
 
-    /// Works as on a small source, and as on a large one if that does not do. Few workers wait for the turn of large
+    /// Works as on a small source, and as on a large one if that does not do; says how long the attempt took that counts. Few workers wait for the turn of large
     /// ones; an application that comes on top of them is called later.
     async fn in_turn<T: Send + 'static>(
         &self,
@@ -417,7 +420,7 @@ impl Renders {
         priority: Priority,
         budget: &Budget,
         work: impl Fn(&Budget) -> Result<T, Failed> + Clone + Send + 'static,
-    ) -> Result<T, Failed> {
+    ) -> Result<(T, Duration), Failed> {
         match self.attempt(Size::Small, budget, work.clone()).await {
             Err(Failed { why: Why::NeedsMore, .. }) => {
                 let place = self.gates.enter(key, priority, [Shared::LargeRendering]);
@@ -436,15 +439,20 @@ impl Renders {
         size: Size,
         budget: &Budget,
         work: impl FnOnce(&Budget) -> Result<T, Failed> + Send + 'static,
-    ) -> Result<T, Failed> {
+    ) -> Result<(T, Duration), Failed> {
+        let asked = self.clock.elapsed();
         let turn = self.turns.take(size).await;
+        self.metrics.waited(self.clock.elapsed().saturating_sub(asked));
         let Some(turn) = turn else { return Err(Failed::new(Why::Transient, SHUTTING_DOWN)) };
         let cancelled = Arc::new(AtomicBool::new(false));
         let mut budget = size.within(budget);
         budget.cancelled = Some(Arc::clone(&cancelled));
+        let clock = self.clock.clone();
         let job = self.compute.run(move || {
             let _turn = turn;
-            work(&budget)
+            let began = clock.elapsed();
+            let done = work(&budget)?;
+            Ok((done, clock.elapsed().saturating_sub(began)))
         });
         match tokio::time::timeout(RENDER_TIMEOUT, job).await {
             Err(_) => {
@@ -456,6 +464,16 @@ impl Renders {
             }
             Ok(Ok(outcome)) => outcome,
         }
+    }
+}
+
+/// What metrics name the tool of a source.
+fn tool_of(source_type: SourceType) -> &'static str {
+    match source_type {
+        SourceType::Helm => "helm",
+        SourceType::Kustomize => "kustomize",
+        SourceType::Directory => "directory",
+        SourceType::Plugin => "plugin",
     }
 }
 

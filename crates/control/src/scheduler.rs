@@ -10,7 +10,7 @@ use tiphys_source::Clock;
 use tokio::time::Instant;
 
 use crate::app_key::AppKey;
-use crate::queue::{Lease, Priority, Queue};
+use crate::queue::{Lease, Measures, Priority, Queue};
 
 /// What reconciling an application wants next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -92,6 +92,11 @@ impl Scheduler {
     /// Applications that wait.
     pub(crate) fn depth(&self) -> usize {
         self.queue.depth()
+    }
+
+    /// How the queue does.
+    pub(crate) fn measures(&self) -> Measures {
+        self.queue.measures()
     }
 
     /// Keys and timers, outdated ones included.

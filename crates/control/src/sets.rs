@@ -48,7 +48,7 @@ use crate::context::Context;
 use crate::control_plane::{ControlPlane, StartError, set_gvk};
 use crate::events::Event;
 use crate::metrics::{SetInfo, SetLabels};
-use crate::queue::{Priority, Queue};
+use crate::queue::{Measures, Priority, Queue};
 use crate::store::SetNews;
 use crate::surroundings::Random;
 use crate::world::World;
@@ -160,6 +160,11 @@ impl Sets {
     /// Sets that wait.
     pub(crate) fn depth(&self) -> usize {
         self.queue.depth()
+    }
+
+    /// How the queue does.
+    pub(crate) fn measures(&self) -> Measures {
+        self.queue.measures()
     }
 
     /// Sets known, and keys and timers of the queue.

@@ -12,7 +12,7 @@ use tiphys_api::names;
 use tiphys_installation::{DataKind, InstallationData};
 use tiphys_plugin::PluginOptions;
 use tiphys_service::installation_watch::{InstallationWatch, Next, SNAPSHOT_DELAY, take};
-use tiphys_source::{AzureIdentity, SourceOptions, Sources, TokenUse};
+use tiphys_source::{AzureIdentity, Observer, SourceOptions, Sources, TokenUse};
 use tokio::time::Instant;
 
 use crate::context::Context;
@@ -95,8 +95,8 @@ impl SettingsWatch {
         &self,
         world: &World,
         surroundings: &Surroundings,
-        cache_dir: &Path,
-        own_dirs: Vec<PathBuf>,
+        (cache_dir, own_dirs): (&Path, Vec<PathBuf>),
+        observer: Arc<dyn Observer>,
     ) -> Result<Sources, StartError> {
         let options = SourceOptions {
             // Who is trusted is read from the installation; a directory counts where somebody names one.
@@ -108,6 +108,7 @@ impl SettingsWatch {
             own_dirs,
             token_use: TokenUse::of(|name| self.data.env.get(name)),
             azure_identity: AzureIdentity::of(|name| self.data.env.get(name)),
+            observer: Some(observer),
             clock: surroundings.clock.clone(),
             ..SourceOptions::new(cache_dir)
         };

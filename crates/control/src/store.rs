@@ -44,6 +44,8 @@ pub(crate) struct AppEntry {
     pub(crate) sync_status: SmolStr,
     /// Health as last seen.
     pub(crate) health_status: SmolStr,
+    /// How often it has each type of condition.
+    pub(crate) conditions: Box<[(SmolStr, usize)]>,
     /// Name on its resources (TRK-1).
     pub(crate) instance: SmolStr,
     /// What names it on live objects, under the settings in force and those it was synced under (TRK-91).
@@ -239,8 +241,19 @@ impl AppStore {
         let method = sides.current.method;
         let set = set_of(&object).map(|set| (set, Seen::of(app)));
         self.tell_sets(&key, set.as_ref(), &mut state);
-        let entry =
-            AppEntry { object, declared, sync_status, health_status, instance, marks, method, set, memory };
+        let conditions = declared::conditions(app);
+        let entry = AppEntry {
+            object,
+            declared,
+            sync_status,
+            health_status,
+            conditions,
+            instance,
+            marks,
+            method,
+            set,
+            memory,
+        };
         state.apps.insert(key.clone(), entry);
         if !is_marked_alike {
             state.mark(&key, app.project(), &sides);
@@ -339,6 +352,11 @@ impl AppStore {
     /// One application.
     pub(crate) fn get(&self, key: &AppKey) -> Option<AppEntry> {
         self.state.read().apps.get(key).cloned()
+    }
+
+    /// Whether there is an application, as far as is known.
+    pub(crate) fn knows(&self, key: &AppKey) -> bool {
+        self.state.read().apps.contains_key(key)
     }
 
     /// The application that a mark names: by its instance name, or by a digest of that.

@@ -15,7 +15,7 @@ use tiphys_api::settings::Settings;
 use tiphys_helm::UserValues;
 
 use crate::needs::{Need, Outcome, Supplies};
-use crate::request::Budget;
+use crate::request::{Budget, SourceType};
 use crate::{Reason, RenderError, TreePath, manifests};
 
 /// A program that renders.
@@ -100,6 +100,22 @@ impl ToolSettings {
             }
         }
         self
+    }
+
+    /// Who renders sources of a type, in a word that does not come from users (RND-249).
+    pub fn renderer_of(&self, source_type: SourceType) -> &'static str {
+        let renderer = match source_type {
+            SourceType::Helm => &self.helm,
+            SourceType::Kustomize => &self.kustomize,
+            SourceType::Directory => &Renderer::Native,
+            SourceType::Plugin => return "plugin",
+        };
+        match renderer {
+            Renderer::Native => "native",
+            Renderer::Exec => "exec",
+            Renderer::Compare => "compare",
+            Renderer::Unknown(_) => "unknown",
+        }
     }
 
     /// Who renders charts.

@@ -21,7 +21,7 @@ use crate::http::{Direct, Http, HttpError, Increment};
 use crate::repository::Transport;
 use crate::sources::SourceOptions;
 use crate::tokens::Tokens;
-use crate::{Repository, SourceError, Trust};
+use crate::{Observer, Repository, SourceError, Trust};
 use credentials::Access;
 use tiphys_exec::{ExecError, Invocation, Limits};
 
@@ -86,6 +86,11 @@ impl Git {
     /// The client for questions that no program is needed for.
     pub(crate) fn http(&self) -> &Http {
         &self.http
+    }
+
+    /// Who is told of questions.
+    pub(crate) fn observer(&self) -> Option<&Arc<dyn Observer>> {
+        self.options.observer.as_ref()
     }
 
     /// Time of the clock.

@@ -24,6 +24,7 @@ mod local;
 mod memo;
 mod memory;
 mod modules;
+mod observer;
 mod pack;
 mod packed;
 mod refs;
@@ -45,6 +46,7 @@ pub use directory::{pack_directory, read_directory};
 pub use error::SourceError;
 pub use hydrate::{Directory as HydratedDirectory, Hydrated, Hydration, IsStale, Pushed};
 pub use memory::{MemoryRepositories, Trouble};
+pub use observer::{Ended, Observer, Request};
 pub use refs::{RefList, Resolution};
 pub use repository::{Repository, Tls};
 pub use sources::{

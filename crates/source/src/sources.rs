@@ -30,6 +30,7 @@ use crate::lfs::Pointers;
 use crate::local;
 use crate::memo::Memo;
 use crate::memory::{Fetched, MemoryRepositories};
+use crate::observer::{Request, observed};
 use crate::packed::PackedFiles;
 use crate::refs::{check_revision, is_commit_sha};
 use crate::registry::Registry;
@@ -222,7 +223,7 @@ impl Sources {
         if is_commit_sha(revision) {
             return Ok(Resolved { commit: revision.to_owned(), warning: None });
         }
-        let list = self.refs(repository, freshness).await?;
+        let list = self.refs_for(repository, revision, freshness).await?;
         match list.resolve(revision, tag_prefix) {
             Resolution::Commit { commit, warning } => Ok(Resolved { commit, warning }),
             Resolution::Abbreviated => {
@@ -277,6 +278,15 @@ impl Sources {
         Ok(Cow::Borrowed(repository))
     }
 
+    /// Asks a registry, and tells who wants to know (CTL-123).
+    async fn asked<T>(
+        &self,
+        asked: (&Repository, Request, &str),
+        asking: impl Future<Output = Result<T, SourceError>>,
+    ) -> Result<T, SourceError> {
+        observed(self.0.options.observer.as_ref(), asked, asking).await
+    }
+
     /// Uses listings of references so long from now on (RND-36, CTL-133).
     pub fn set_revision_ttl(&self, ttl: Duration) {
         *self.0.revision_ttl.lock() = ttl;
@@ -294,6 +304,16 @@ impl Sources {
 
     /// The same for a repository that was admitted.
     async fn refs(&self, repository: &Repository, freshness: Freshness) -> Result<Arc<RefList>, SourceError> {
+        self.refs_for(repository, "", freshness).await
+    }
+
+    /// The same for whoever looks for one revision.
+    async fn refs_for(
+        &self,
+        repository: &Repository,
+        revision: &str,
+        freshness: Freshness,
+    ) -> Result<Arc<RefList>, SourceError> {
         let options = &self.0.options;
         let arrived = options.clock.elapsed();
         let ttl = *self.0.revision_ttl.lock();
@@ -332,7 +352,7 @@ impl Sources {
         let began = options.clock.elapsed();
         let epoch = listing.state.lock().epoch;
         self.0.listings_made.fetch_add(1, Ordering::Relaxed);
-        let result = self.ask(repository).await.map(Arc::new);
+        let result = self.ask(repository, revision).await.map(Arc::new);
         let mut state = listing.state.lock();
         match &result {
             Ok(list) => {
@@ -349,10 +369,11 @@ impl Sources {
         result
     }
 
-    async fn ask(&self, repository: &Repository) -> Result<RefList, SourceError> {
+    async fn ask(&self, repository: &Repository, revision: &str) -> Result<RefList, SourceError> {
         match &self.0.backend {
             Backend::Git { git, .. } => {
-                let text = git.list(repository).await?;
+                let asked = (repository, Request::LsRemote, revision);
+                let text = observed(git.observer(), asked, git.list(repository)).await?;
                 blocking(move || RefList::parse(&text)).await
             }
             Backend::Memory(fetched) => {

@@ -21,6 +21,7 @@ use gix::ObjectId;
 use parking_lot::Mutex;
 
 use crate::git::{Cause, Failed, Git};
+use crate::observer::{Request, observed};
 use crate::refs::RefList;
 use crate::tree::Objects;
 use crate::work::{blocking, interruptible, long};
@@ -367,7 +368,8 @@ impl Store {
         };
         let refspecs = ["+refs/heads/*:refs/heads/*".to_owned(), "+refs/tags/*:refs/tags/*".to_owned()];
         let sweep = Sweep::of(&generation.directory);
-        if let Err(error) = git.fetch(repository, &generation.directory, 0, &refspecs).await {
+        let fetching = git.fetch(repository, &generation.directory, 0, &refspecs);
+        if let Err(error) = observed(git.observer(), (repository, Request::Fetch, ""), fetching).await {
             sweep.now().await;
             return Err(error.into());
         }
@@ -387,7 +389,8 @@ async fn fetch_one(
     commit: &str,
 ) -> Result<(), Failed> {
     let sweep = Sweep::of(&generation.directory);
-    let result = fetch_into(git, repository, generation, commit).await;
+    let fetching = fetch_into(git, repository, generation, commit);
+    let result = observed(git.observer(), (repository, Request::Fetch, commit), fetching).await;
     match &result {
         Ok(()) => sweep.disarm(),
         Err(_failed) => sweep.now().await,

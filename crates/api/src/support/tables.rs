@@ -411,15 +411,15 @@ pub(super) const PARAMS: &[Entry] = &[
     ),
     entry(
         "controller.metrics.application.labels",
-        Reported,
+        Honoured,
         "ARGOCD_APPLICATION_CONTROLLER_METRICS_APPLICATION_LABELS",
-        "metrics carry no labels of applications yet",
+        "read at each scrape; metric `argocd_app_labels`",
     ),
     entry(
         "controller.metrics.application.conditions",
-        Reported,
+        Honoured,
         "ARGOCD_APPLICATION_CONTROLLER_METRICS_APPLICATION_CONDITIONS",
-        "conditions make no metrics yet",
+        "read at each scrape; metric `argocd_app_condition`",
     ),
     entry(
         "controller.metrics.cluster.labels",
@@ -429,9 +429,9 @@ pub(super) const PARAMS: &[Entry] = &[
     ),
     entry(
         "controller.metrics.cache.expiration",
-        Reported,
+        Honoured,
         "ARGOCD_APPLICATION_CONTROLLER_METRICS_CACHE_EXPIRATION",
-        "metrics are not reset",
+        "counters of applications begin anew at the first scrape after it",
     ),
     entry(
         "controller.cluster.cache.batch.events.processing",

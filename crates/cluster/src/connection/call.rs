@@ -8,9 +8,11 @@ use http::{HeaderMap, Method, Request, Response, StatusCode};
 use http_body_util::BodyExt;
 use kube::client::Body;
 use serde::Deserialize;
+use tokio::time::Instant;
 
 use super::{Connection, StreamSlot};
 use crate::error::{ApiError, Refusal};
+use crate::observer::Telling;
 
 /// Bytes of one answer that is read as a whole.
 const ANSWER_BYTES_MAX: usize = 64 << 20;
@@ -85,7 +87,7 @@ impl Connection {
     pub(crate) async fn call(&self, call: &Call) -> Result<Answer, ApiError> {
         let mut attempt = 1;
         loop {
-            self.turn().await;
+            self.turn(call).await;
             // Boxed: every caller's future would hold it several times over.
             let limit = self.patience().map_or(call.timeout, |patience| patience.min(call.timeout));
             let once = Box::pin(async {
@@ -103,24 +105,33 @@ impl Connection {
                 return result;
             }
             let wait = refusal.retry_after.unwrap_or(RETRY_AFTER_DEFAULT).min(RETRY_AFTER_MAX);
+            for observer in self.observers.each() {
+                observer.repeated(self.host(), call.method.as_str(), refusal.code);
+            }
             tokio::time::sleep(wait).await;
             attempt += 1;
         }
     }
 
     /// Waits until the server may be asked; the time does not count as one that it takes to answer.
-    async fn turn(&self) {
-        if let Some(pace) = &self.pace {
-            pace.turn().await;
+    async fn turn(&self, call: &Call) {
+        let Some(pace) = &self.pace else { return };
+        let asked = Instant::now();
+        pace.turn().await;
+        for observer in self.observers.each() {
+            observer.paced(self.host(), call.method.as_str(), asked.elapsed());
         }
     }
 
     /// Makes a request once.
     pub(super) async fn attempt(&self, call: &Call) -> Result<Answer, ApiError> {
         let request = call.request(self.impersonation(), self.patience())?;
+        let mut telling = Telling::begin(self, call);
         let response = send(self.call_client(), request).await?;
         let (parts, body) = response.into_parts();
+        telling.code = Some(parts.status.as_u16());
         let bytes = read_all(body, ANSWER_BYTES_MAX).await?;
+        telling.received = Some(bytes.len());
         if !parts.status.is_success() {
             return Err(refusal(parts.status, &parts.headers, &bytes));
         }
@@ -129,9 +140,12 @@ impl Connection {
 
     /// Starts a streamed answer; the timeout covers the time to its head only.
     pub(crate) async fn open_stream(&self, slot: &StreamSlot, call: &Call) -> Result<Body, ApiError> {
-        self.turn().await;
+        self.turn(call).await;
         let start = async {
-            let response = send(&slot.client, call.request(self.impersonation(), None)?).await?;
+            let request = call.request(self.impersonation(), None)?;
+            let mut telling = Telling::begin(self, call);
+            let response = send(&slot.client, request).await?;
+            telling.code = Some(response.status().as_u16());
             if response.status().is_success() {
                 return Ok(response.into_body());
             }

@@ -2,6 +2,7 @@
 
 use smol_str::SmolStr;
 use tiphys_object::{GroupKind, Gvk, ResourceKey};
+use tokio::time::Instant;
 use tracing::{debug, warn};
 
 use super::record::KindId;
@@ -21,11 +22,13 @@ pub(super) struct IndexSink {
     /// Whether the kind came when others were watched already: then nobody waits for its first list.
     is_late: bool,
     pending: Vec<IndexEvent>,
+    /// Events since the last flush, and when the first of them came.
+    batch: Option<(Instant, usize)>,
 }
 
 impl IndexSink {
     pub(super) fn new(index: ClusterIndex, kind: KindId, gvk: Gvk, scope: SmolStr, is_late: bool) -> Self {
-        Self { index, kind, gvk, scope, is_late, pending: Vec::new() }
+        Self { index, kind, gvk, scope, is_late, pending: Vec::new(), batch: None }
     }
 
     fn set_state(&mut self, new: KindState) {
@@ -51,6 +54,12 @@ impl IndexSink {
         }
         self.index.note_change();
         self.pending.push(IndexEvent::KindChanged { group_kind: self.gvk.group_kind(), state: after });
+    }
+
+    /// An event of the watch came.
+    fn note_event(&mut self) {
+        let (_, events) = self.batch.get_or_insert_with(|| (Instant::now(), 0));
+        *events += 1;
     }
 
     fn push(&mut self, change: Change) {
@@ -93,6 +102,9 @@ impl Sink for IndexSink {
     fn upsert<'a>(&mut self, head: &Head<'a>, raw: &'a [u8], form: Form, listed: bool) {
         let (change, is_first, is_news) = {
             let mut state = self.index.shared.state.lock();
+            if !listed && let Some(store) = state.store_mut(self.kind) {
+                store.events += 1;
+            }
             let before = state.unreadable.len();
             let change = state.upsert(self.kind, &self.scope, head, raw, form);
             let is_first =
@@ -107,6 +119,7 @@ impl Sink for IndexSink {
             );
         }
         if !listed {
+            self.note_event();
             self.hint_discovery();
         }
         // Whoever waits for the first lists looks at everything when they are complete. A kind that comes later is
@@ -117,8 +130,12 @@ impl Sink for IndexSink {
     }
 
     fn delete(&mut self, head: &Head<'_>, _raw: &[u8]) {
+        self.note_event();
         let change = {
             let mut state = self.index.shared.state.lock();
+            if let Some(store) = state.store_mut(self.kind) {
+                store.events += 1;
+            }
             let key = ResourceKey {
                 group: self.gvk.group.clone(),
                 kind: self.gvk.kind.clone(),
@@ -139,6 +156,12 @@ impl Sink for IndexSink {
             let mut state = self.index.shared.state.lock();
             let before = state.store(self.kind).and_then(super::state::KindStore::state);
             let (verdict, changes) = state.end(self.kind, &self.scope, resource_version, witness);
+            if verdict != Verdict::Doubted
+                && let Some(watch) =
+                    state.store_mut(self.kind).and_then(|kind| kind.watches.get_mut(&self.scope))
+            {
+                watch.listed = Some(Instant::now());
+            }
             (verdict, changes, before, state.store(self.kind).and_then(super::state::KindStore::state))
         };
         if verdict == Verdict::Doubted {
@@ -174,6 +197,11 @@ impl Sink for IndexSink {
             if self.index.shared.events.send(event).await.is_err() {
                 break;
             }
+        }
+        let Some((began, events)) = self.batch.take() else { return };
+        let shared = &self.index.shared;
+        for observer in shared.connection.observers.each() {
+            observer.batch(&shared.options.server, events, began.elapsed());
         }
     }
 }

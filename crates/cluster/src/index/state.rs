@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use smol_str::SmolStr;
 use tiphys_object::{GroupKind, Gvk, Metadata, Object, ResourceKey, TextMap};
+use tokio::time::Instant;
 
 use super::record::{Derived, Extra, KindId, NamespaceId, Owner, Record, Slot, Uid};
 use super::{Claims, Derive, KindState};
@@ -30,6 +31,8 @@ pub(super) struct KindStore {
     pub(super) group_kind: GroupKind,
     /// Version that is watched; empty while the kind is only known from references.
     pub(super) version: SmolStr,
+    /// Events of its watches.
+    pub(super) events: u64,
     /// One watch per namespace, or one with an empty name for all.
     pub(super) watches: BTreeMap<SmolStr, WatchRecord>,
     pub(super) objects: BTreeMap<(NamespaceId, SmolStr), Record>,
@@ -39,6 +42,8 @@ pub(super) struct KindStore {
 pub(super) struct WatchRecord {
     pub(super) state: KindState,
     pub(super) round: u32,
+    /// When the last list that was believed ended.
+    pub(super) listed: Option<Instant>,
     /// Number of the claims by which the round that goes on reads objects …
     pub(super) begun: u16,
     /// … and the last round that ended did.
@@ -48,7 +53,7 @@ pub(super) struct WatchRecord {
 impl WatchRecord {
     /// A watch that has seen nothing yet.
     pub(super) fn new() -> Self {
-        Self { state: KindState::Pending, round: 0, begun: 0, claims: 0 }
+        Self { state: KindState::Pending, round: 0, listed: None, begun: 0, claims: 0 }
     }
 }
 
@@ -184,6 +189,7 @@ impl State {
         self.kinds.push(KindStore {
             group_kind: group_kind.clone(),
             version: SmolStr::default(),
+            events: 0,
             watches: BTreeMap::new(),
             objects: BTreeMap::new(),
         });

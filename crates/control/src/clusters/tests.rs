@@ -44,7 +44,12 @@ async fn pool(world: &World) -> Pool {
     let home =
         Connection::from_cluster_secret("https://127.0.0.1:9", "", &PluginPolicy::default()).await.unwrap();
     let (tracker, cancel) = (TaskTracker::new(), CancellationToken::new());
-    let ways = Ways { home, given: BTreeMap::new(), fence: None };
+    let ways = Ways {
+        home,
+        given: BTreeMap::new(),
+        fence: None,
+        observer: Arc::new(crate::metrics::KubernetesMetrics::default()),
+    };
     let pool = Pool::new(ways, sender, tracker, cancel, world, Arc::new(|| 0.5));
     start(&pool, SERVER).await;
     pool

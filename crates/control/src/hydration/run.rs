@@ -52,6 +52,7 @@ pub(super) async fn run(context: &Context, group: &GroupKey) {
     if !world.settings.controller().hydrator_enabled {
         return;
     }
+    let _pending = context.metrics.hydrating(&group.repository);
     let began = context.clock.elapsed();
     let subjects = subjects(context, &world, group);
     if subjects.is_empty() {

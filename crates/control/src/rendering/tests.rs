@@ -94,7 +94,7 @@ async fn rnd_159_a_source_that_both_render_is_the_program_s_and_a_difference_is_
         let object = held.objects[0].to_value().unwrap();
         assert_eq!(object["data"]["text"], printed);
         let helm = MismatchLabels { tool: "helm" };
-        assert_eq!(renders.mismatches.get_or_create(&helm).get(), counted, "{printed}");
+        assert_eq!(renders.metrics.mismatches.get_or_create(&helm).get(), counted, "{printed}");
     }
 }
 

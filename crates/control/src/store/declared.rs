@@ -51,6 +51,18 @@ impl Declared {
     }
 }
 
+/// How often an application has each type of condition: what metrics tell of its status.
+pub(super) fn conditions(app: &Application) -> Box<[(SmolStr, usize)]> {
+    let mut counts: Vec<(SmolStr, usize)> = Vec::new();
+    for condition in &app.status.conditions {
+        match counts.iter_mut().find(|(known, _)| *known == condition.r#type) {
+            Some((_, count)) => *count += 1,
+            None => counts.push((SmolStr::new(&condition.r#type), 1)),
+        }
+    }
+    counts.into_boxed_slice()
+}
+
 fn digest(app: &Application) -> [u8; 32] {
     let metadata = &app.metadata;
     // The controller's own notes are nobody's declaration.

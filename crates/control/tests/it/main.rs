@@ -30,6 +30,7 @@ mod renderings;
 mod resources;
 mod revisions;
 mod rights;
+mod scrapes;
 mod sets;
 mod settings;
 mod signatures;

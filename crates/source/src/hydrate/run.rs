@@ -9,6 +9,7 @@ use tempfile::TempDir;
 use super::objects::Scratch;
 use super::{Hydrated, Hydration, NOTES, Pushed, check_branch, plan};
 use crate::git::{Cause, Failed, Git};
+use crate::observer::{Request, observed};
 use crate::refs::RefList;
 use crate::repository::Transport;
 use crate::work::long;
@@ -58,7 +59,9 @@ async fn once(
 ) -> Result<Hydrated, Failed> {
     let scratch = scratch(directory).await?;
     git.init(scratch.path()).await?;
-    let list = RefList::parse(&git.list(repository).await?)?;
+    let listing = git.list(repository);
+    let listing = observed(git.observer(), (repository, Request::CommitLsRemote, ""), listing).await?;
+    let list = RefList::parse(&listing)?;
     let head = |branch: &str| list.commit(&format!("refs/heads/{branch}"));
     let (sync, target) = (head(&wanted.sync_branch), head(&wanted.target_branch));
     let notes = list.commit(NOTES);
@@ -73,13 +76,15 @@ async fn once(
         specs.push(format!("+{NOTES}:{NOTES}"));
     }
     if !specs.is_empty() {
-        git.fetch(repository, scratch.path(), 1, &specs).await?;
+        let fetching = git.fetch(repository, scratch.path(), 1, &specs);
+        observed(git.observer(), (repository, Request::CommitFetch, ""), fetching).await?;
     }
     let found = Found { sync, target, notes };
     let (place, wanted_now) = (scratch.path().to_owned(), wanted.clone());
     let made = long(move || make(&place, &found, &wanted_now, now)).await?;
     if !made.pushes.is_empty() {
-        git.push(repository, scratch.path(), &made.pushes).await?;
+        let pushing = git.push(repository, scratch.path(), &made.pushes);
+        observed(git.observer(), (repository, Request::Push, &made.commit), pushing).await?;
     }
     if made.has_note {
         return Ok(Hydrated { commit: made.commit, pushed: made.pushed });
@@ -87,12 +92,15 @@ async fn once(
     // Another run may have added one to another commit.
     for attempt in 1.. {
         git.add_note(scratch.path(), NOTES, &made.commit, &wanted.note, &wanted.author).await?;
-        let pushed = git.push(repository, scratch.path(), &[format!("{NOTES}:{NOTES}")]).await;
+        let specs = [format!("{NOTES}:{NOTES}")];
+        let pushing = git.push(repository, scratch.path(), &specs);
+        let pushed = observed(git.observer(), (repository, Request::Push, NOTES), pushing).await;
         match pushed {
             Err(Failed { cause: Cause::Conflict, .. }) if attempt < NOTE_ATTEMPTS_MAX => {
                 tokio::time::sleep(AGAIN * attempt).await;
                 let specs = [format!("+{NOTES}:{NOTES}")];
-                git.fetch(repository, scratch.path(), 1, &specs).await?;
+                let fetching = git.fetch(repository, scratch.path(), 1, &specs);
+                observed(git.observer(), (repository, Request::CommitFetch, ""), fetching).await?;
             }
             Err(failed) => return Err(failed),
             Ok(()) => break,

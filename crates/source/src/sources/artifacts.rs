@@ -8,6 +8,7 @@ use tiphys_render::version::resolve_version;
 use super::charts::{access_key_of, file_key, invalid};
 use super::{Freshness, Sources};
 use crate::archive::Packing;
+use crate::observer::Request;
 use crate::registry::manifest::Manifest;
 use crate::registry::reference::{Reference, is_tag, sha256_of};
 use crate::{Repository, SourceError};
@@ -58,7 +59,8 @@ impl Sources {
         let ttl = *self.0.revision_ttl.lock();
         let trust = &trust;
         let ask = |_old: Option<Arc<Vec<String>>>| async move {
-            self.0.registry.tags((repository, trust), reference).await.map(Arc::new)
+            let asking = self.0.registry.tags((repository, trust), reference);
+            self.asked((repository, Request::OciTags, ""), asking).await.map(Arc::new)
         };
         let weigh = |tags: &Vec<String>| tags.iter().map(|tag| tag.len() + 32).sum::<usize>() + 100;
         self.0.tags.get(&key, (&self.0.options.clock, ttl, freshness), weigh, ask).await
@@ -118,7 +120,8 @@ impl Sources {
         let ttl = *self.0.revision_ttl.lock();
         let trust = &trust;
         let ask = |_old: Option<Arc<String>>| async move {
-            let (_, digest) = self.0.registry.manifest((repository, trust), reference, tag).await?;
+            let asking = self.0.registry.manifest((repository, trust), reference, tag);
+            let (_, digest) = self.asked((repository, Request::OciResolve, tag), asking).await?;
             Ok(Arc::new(digest))
         };
         let found = self.0.digests.get(&key, (&self.0.options.clock, ttl, freshness), |_| 200, ask).await?;
@@ -163,7 +166,8 @@ impl Sources {
             }
         }
         let place = self.0.packed.place().await?;
-        let found = self.0.registry.blob(caller, &reference, (&layer.digest, limit), &place).await?;
+        let asking = self.0.registry.blob(caller, &reference, (&layer.digest, limit), &place);
+        let found = self.asked((repository, Request::OciExtract, digest), asking).await?;
         let file = self.0.packed.keep(&key, place, found).await?;
         self.0.packed.tree(&file, packing, limits).await
     }
@@ -198,7 +202,8 @@ impl Sources {
         digest: &str,
     ) -> Result<ArtifactMetadata, SourceError> {
         let reference = reference_of(repository)?;
-        let manifest = self.artifact_manifest(repository, &reference, digest).await?;
+        let asking = self.artifact_manifest(repository, &reference, digest);
+        let manifest = self.asked((repository, Request::OciMetadata, digest), asking).await?;
         let text = |name: &str| {
             let name = format!("org.opencontainers.image.{name}");
             let found = manifest.annotations.iter().find(|(known, _)| *known == name);

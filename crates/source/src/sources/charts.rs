@@ -14,6 +14,7 @@ use tiphys_render::{Tree, TreePath};
 use super::{Freshness, Sources};
 use crate::archive::Packing;
 use crate::charts::ChartIndex;
+use crate::observer::Request;
 use crate::packed::PackedFile;
 use crate::registry::reference::Reference;
 use crate::repository::hex;
@@ -311,7 +312,8 @@ impl Sources {
         let layer = manifest.chart().map_err(|text| SourceError::Malformed { text })?;
         let place = self.0.packed.place().await?;
         let limit = self.0.options.archive_bytes_max;
-        let digest = self.0.registry.blob(caller, reference, (&layer.digest, limit), &place).await?;
+        let asking = self.0.registry.blob(caller, reference, (&layer.digest, limit), &place);
+        let digest = self.asked((repository, Request::OciExtract, &tag), asking).await?;
         self.0.packed.keep(&key, place, digest).await
     }
 

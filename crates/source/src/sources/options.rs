@@ -1,12 +1,13 @@
 //! What an installation sets about its repositories, once at the start.
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
 
 use tiphys_object::quantity::Quantity;
 use tiphys_plugin::PluginOptions;
 
-use crate::{AzureIdentity, Clock};
+use crate::{AzureIdentity, Clock, Observer};
 
 /// How often and how slowly failed git commands are tried again (RND-28).
 #[derive(Clone, Debug)]
@@ -92,6 +93,8 @@ pub struct SourceOptions {
     pub docker_config: Option<PathBuf>,
     /// Config management plugins (RND-127).
     pub plugins: PluginOptions,
+    /// Is told what servers are asked (CTL-123).
+    pub observer: Option<Arc<dyn Observer>>,
     /// Tells the time.
     pub clock: Clock,
 }
@@ -222,6 +225,7 @@ impl SourceOptions {
             archives_bytes_max: 4 * 1024 * 1024 * 1024,
             docker_config: None,
             plugins: PluginOptions::default(),
+            observer: None,
             clock: Clock::real(),
         }
     }

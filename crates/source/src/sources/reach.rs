@@ -3,6 +3,7 @@
 use super::artifacts::reference_of;
 use super::charts::invalid;
 use super::{Freshness, Sources};
+use crate::observer::Request;
 use crate::registry::reference::Reference;
 use crate::{Repository, SourceError};
 
@@ -33,7 +34,8 @@ impl Sources {
         let registry =
             Reference::registry(repository.url.expose()).map_err(|why| invalid(repository, why))?;
         let trust = self.0.trust.lock().clone();
-        self.0.registry.knock((repository, &trust), &registry).await
+        let asking = self.0.registry.knock((repository, &trust), &registry);
+        self.asked((repository, Request::OciTest, ""), asking).await
     }
 
     /// Lists the tags of a repository of artifacts. Where it is no repository but the beginning of several, or listing

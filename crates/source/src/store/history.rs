@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use super::{Generation, Store, parse_commit};
 use crate::git::Git;
+use crate::observer::{Request, observed};
 use crate::refs::RefList;
 use crate::store::sweep::Sweep;
 use crate::work::blocking;
@@ -31,7 +32,8 @@ impl Store {
         if !has_tag(&generation).await? {
             let sweep = Sweep::of(&generation.directory);
             let refspecs = [format!("+{tag}:refs/tiphys-tags/{tag}")];
-            if let Err(error) = git.fetch(repository, &generation.directory, 1, &refspecs).await {
+            let fetching = git.fetch(repository, &generation.directory, 1, &refspecs);
+            if let Err(error) = observed(git.observer(), (repository, Request::Fetch, tag), fetching).await {
                 sweep.now().await;
                 return Err(error.into());
             }

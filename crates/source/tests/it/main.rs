@@ -28,6 +28,7 @@ mod signer;
 mod ssh;
 mod ssh_server;
 mod tokens;
+mod told;
 mod trust;
 mod web_server;
 mod world;

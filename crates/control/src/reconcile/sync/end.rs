@@ -16,7 +16,7 @@ use tiphys_object::ResourceKey;
 use super::state::{LOOK_AGAIN, Next, keep_ledger, save};
 use crate::events::Note;
 use crate::memory::SourcesId;
-use crate::metrics::SyncLabels;
+use crate::metrics::CountedApp;
 use crate::queue::Priority;
 use crate::reconcile::compare::{self, Compared, Subject};
 use crate::reconcile::load::AppContext;
@@ -223,12 +223,11 @@ fn announce(cx: &AppContext<'_>, state: &OperationState, is_dry_run: bool) {
         Note::warning("OperationCompleted", format!("{what}{to} failed: {}", state.message))
     };
     cx.note(&note);
-    cx.controller.metrics.synced(&SyncLabels {
-        namespace: cx.key.namespace.to_string(),
-        name: cx.key.name.to_string(),
-        project: cx.app.project().to_owned(),
-        dest_server: cx.app.spec.destination.server.clone(),
-        phase: state.phase.clone(),
-        dry_run: is_dry_run.to_string(),
-    });
+    let counted =
+        CountedApp { key: &cx.key, project: cx.app.project(), server: &cx.app.spec.destination.server };
+    let now = cx.controller.clock.now();
+    let started = state.started_at.parse().unwrap_or(now);
+    // A clock that was set back makes no time.
+    let took = now.duration_since(started).max(SignedDuration::ZERO).unsigned_abs();
+    cx.controller.metrics.applications.synced(counted, (&state.phase, is_dry_run), took);
 }

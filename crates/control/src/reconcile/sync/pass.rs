@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use futures::StreamExt;
 use jiff::Timestamp;
+use smol_str::SmolStr;
 use tiphys_api::application::{OperationState, SyncOperation, SyncResult};
 use tiphys_api::names::annotation;
 use tiphys_engine::health::{self, Health, HealthError};
@@ -14,6 +15,7 @@ use tiphys_engine::tracking::Ownership;
 use tiphys_object::{Gvk, Object};
 
 use super::state::{Next, save_results};
+use crate::metrics::ActionTally;
 use crate::reconcile::actions::{self, Wrote};
 use crate::reconcile::compare::Compared;
 use crate::reconcile::load::{AppContext, Others};
@@ -151,6 +153,16 @@ pub(super) async fn drive(
     let ownership =
         Ownership { current: &tracking, previous: &previous, instance: &instance, others: &others };
     let objects = facts.resources.len();
+    let tally = ActionTally {
+        counters: cx.controller.metrics.applications.clone(),
+        key: cx.key.clone(),
+        project: cx.app.project().into(),
+        destination: SmolStr::new(&cx.app.spec.destination.server),
+        server: SmolStr::new(&resolved.destination.cluster.server),
+        kind: SmolStr::default(),
+        namespace: SmolStr::default(),
+        is_dry_run: false,
+    };
     let mut pass = programs.compute(objects, || Pass::start(facts, cluster)).await;
     let mut written = WrittenObjects::new();
     let mut outcomes = Vec::new();
@@ -162,9 +174,15 @@ pub(super) async fn drive(
                 if actions.iter().any(|action| action.op == sync::Op::Delete) {
                     save_results(cx, pass.results()).await?;
                 }
-                let (world, ownership) = (world.as_ref(), &ownership);
+                let (world, ownership, tally) = (world.as_ref(), &ownership, &tally);
                 let run = |action: sync::Action| async move {
-                    let done = actions::run(writer, resolved, world, ownership, &action).await;
+                    let writer = writer.observed(Arc::new(ActionTally {
+                        kind: action.gvk.kind.clone(),
+                        namespace: action.key.namespace.clone(),
+                        is_dry_run: action.op == sync::Op::DryRun,
+                        ..tally.clone()
+                    }));
+                    let done = actions::run(&writer, resolved, world, ownership, &action).await;
                     (action.key, done)
                 };
                 let results: Vec<_> =
