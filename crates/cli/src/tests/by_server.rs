@@ -284,6 +284,43 @@ fn cli_606_a_server_says_what_a_set_would_change() {
     assert_eq!(parameters, "{\"n\":1}\n{\"n\":2}\n");
 }
 
+/// TRK-120..122, CLI-546: settings that an Argo CD does not know are told by a Tiphys.
+#[test]
+fn trk_120_how_objects_are_marked_a_server_tells() {
+    let marks = json!({"argocd.argoproj.io/tracking-id": "other:/ConfigMap:n/c"});
+    let app = |name: &str| {
+        json!({"metadata": {"name": name, "namespace": "argocd"}, "spec": {"project": "p",
+            "destination": {"server": "https://h", "namespace": "n"}}, "status": {}})
+    };
+    let server = Server::told(
+        json!({"controllerNamespace": "argocd", "trackingMethod": "label", "appLabelKey": "mine/app",
+            "trackingSettings": {"application.resourceTrackingMethod": "annotation+label",
+                "application.instanceLabelKey": "mine/app"}}),
+        move |line, _| match line {
+            "GET /api/v1/projects" => ok(json!({"items": []})),
+            "GET /api/v1/applications/web?appNamespace=argocd" => ok(app("web")),
+            "GET /api/v1/applications/web/managed-resources?appNamespace=argocd" => {
+                let live = json!({"apiVersion": "v1", "kind": "ConfigMap",
+                    "metadata": {"name": "c", "namespace": "n", "annotations": marks}});
+                ok(
+                    json!({"items": [{"kind": "ConfigMap", "namespace": "n", "name": "c", "liveState": live.to_string()},
+                    {"kind": "ConfigMap", "namespace": "n", "name": "missing", "liveState": "null"}]}),
+                )
+            }
+            "GET /api/v1/applications" => ok(json!({"items": [app("web")]})),
+            other => (404, "", json!({"code": 5, "message": other}).to_string()),
+        },
+    );
+    assert_eq!(server.says(&["app", "selector", "web"]), "mine/app=web\n");
+    assert_eq!(
+        server.says(&["app", "tracking", "web"]),
+        "GROUP  KIND       NAMESPACE  NAME  METHOD            RECORDED              EXPECTED            CONFLICT\n\
+         \x20      ConfigMap  n          c     annotation+label  other:/ConfigMap:n/c  web:/ConfigMap:n/c  application argocd/other\n"
+    );
+    let text = server.refuses(20, &["app", "migrate-tracking", "web"]);
+    assert!(text.contains("1 of 1 applications keep their marks: argocd/web"), "{text}");
+}
+
 #[test]
 fn cli_9_refusals_are_shown_as_they_are() {
     let server =
