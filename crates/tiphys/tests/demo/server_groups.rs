@@ -151,6 +151,12 @@ async fn cli_700_what_belongs_to_a_project_goes_by_way_of_the_server() {
     assert_eq!(dev.does(&["cluster", "list", "-o", "server"]).await, "");
     let text = dev.refused(20, &["cluster", "get", "in-cluster"]).await;
     assert_eq!(text, "rpc error: code = PermissionDenied desc = permission denied");
+    let kubeconfig = demo.directory().join("kubeconfig").to_str().unwrap().to_owned();
+    let add = ["cluster", "add", "tiphys", "--kubeconfig", &kubeconfig, "--name", "again"];
+    let text = dev.refused(20, &add).await;
+    assert!(text.contains("PermissionDenied desc = permission denied: clusters, create, http"), "{text}");
+    let account = demo.api.get("v1/serviceaccounts", "kube-system", "argocd-manager").await;
+    assert!(account.is_none(), "CLI-812: nothing is made before the server was asked");
     let hosts = place.path().join("hosts");
     let key = "AAAAC3NzaC1lZDI1NTE5AAAAIOMqqnkVzrm0SdG6UOoqKLsabgH5C9okWi0dh2l9GKJl";
     std::fs::write(&hosts, format!("ssh.example ssh-ed25519 {key}\n")).unwrap();
