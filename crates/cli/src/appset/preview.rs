@@ -222,7 +222,7 @@ impl Changes {
             hidden: Vec::new(),
             removed: Vec::new(),
             refused: Vec::new(),
-            unchanged: access::text(preview, "unchanged").parse().unwrap_or_default(),
+            unchanged: count(preview.get("unchanged")),
         };
         let read = |text: &str| {
             serde_json::from_str::<Value>(text).map_err(|error| {
@@ -283,6 +283,12 @@ impl Changes {
         );
         out + &counts
     }
+}
+
+/// A number of an answer; large ones may be text in JSON.
+fn count(value: Option<&Value>) -> usize {
+    let number = value.and_then(|value| value.as_u64().or_else(|| value.as_str()?.parse().ok()));
+    number.and_then(|number| usize::try_from(number).ok()).unwrap_or_default()
 }
 
 /// What becomes of an Application.

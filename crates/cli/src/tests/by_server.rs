@@ -250,10 +250,10 @@ fn cli_606_a_server_says_what_a_set_would_change() {
         let unchanged = if sent["preview"] == "given" {
             let given: Value = serde_json::from_str(sent["existing"][0].as_str().unwrap()).unwrap();
             assert_eq!(given["metadata"]["ownerReferences"][0]["name"], "s");
-            "1"
+            json!(1)
         } else {
             assert_eq!(sent["preview"], "stored");
-            "5"
+            json!("5")
         };
         let state = |replicas: u8| json!({"metadata": {"uid": "u"}, "spec": {"n": replicas}}).to_string();
         let changes = json!([{"name": "new", "action": "add"}, {"name": "gone", "action": "remove"},

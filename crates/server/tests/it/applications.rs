@@ -738,7 +738,7 @@ async fn cli_606_a_set_is_held_against_what_exists() {
     let told: Vec<_> = changes.iter().map(|one| (one["name"].as_str(), one["action"].as_str())).collect();
     let expected = [("made", "add"), ("old", "change"), ("hidden", "change"), ("other", "refuse")];
     assert_eq!(told, expected.map(|(name, action)| (Some(name), Some(action))));
-    assert_eq!(stored["preview"]["unchanged"], "7");
+    assert_eq!(stored["preview"]["unchanged"], 7);
     let target: Value = serde_json::from_str(changes[1]["target"].as_str().unwrap()).unwrap();
     assert_eq!(target["spec"]["project"], made["metadata"]["uid"], "a stored set keeps its identity");
     assert_eq!(changes[2]["message"], "permission denied: applications, get, default/hidden, sub: kim");
@@ -746,7 +746,7 @@ async fn cli_606_a_set_is_held_against_what_exists() {
 
     let existing = [json!({"metadata": {"name": "old"}, "spec": {"destination": {}}}).to_string()];
     let given = kim.ok("POST", GENERATE, &asked(json!({"preview": "given", "existing": existing}))).await;
-    assert_eq!(given["preview"]["unchanged"], "1", "what belongs to nobody is the set's");
+    assert_eq!(given["preview"]["unchanged"], 1, "what belongs to nobody is the set's");
     assert_eq!(kim.refused("POST", GENERATE, &asked(json!({"preview": "x"}))).await.0, 400);
     for more in [json!({"outputParameters": true}), json!({"preview": "stored"})] {
         assert_eq!(bo.refused("POST", GENERATE, &asked(more)).await.0, 403);

@@ -170,8 +170,7 @@ fn shown(
     all.extend(
         (changes.refused.iter()).map(|(name, why)| json!({"name": name, "action": "refuse", "message": why})),
     );
-    // Numbers of 64 bits are text in JSON.
-    Ok(json!({"changes": all, "unchanged": changes.unchanged.to_string(),
+    Ok(json!({"changes": all, "unchanged": changes.unchanged,
         "problem": changes.problem.as_deref().unwrap_or_default()}))
 }
 
