@@ -708,7 +708,14 @@ async fn cli_606_a_set_is_held_against_what_exists() {
     const GENERATE: &str = "/api/v1/applicationsets/generate";
     let policy = "p, role:shop, applications, *, shop/*, allow\np, role:shop, applicationsets, *, shop/*, allow\n\
                   g, kim, role:shop\n";
-    let home = setup().config_map("argocd-rbac-cm", &[("policy.csv", policy)]).start().await;
+    let destinations = json!([{"server": "https://kubernetes.default.svc", "namespace": "*"}]);
+    let home = Setup::new()
+        .config_map("argocd-cm", &[("accounts.kim", "login"), ("accounts.bo", "login")])
+        .config_map("argocd-rbac-cm", &[("policy.csv", policy)])
+        .project("shop", &json!({"sourceRepos": ["https://git/*"], "destinations": destinations}))
+        .live(Arc::<Known>::default())
+        .start()
+        .await;
     let (admin, kim, bo) = (home.account("admin"), home.account("kim"), home.account("bo"));
     let set = json!({"metadata": {"name": "all"}, "spec": {"generators": [{"list": {"elements": []}}],
         "template": {"metadata": {"name": "{{name}}"}, "spec": {"project": "shop",
