@@ -317,8 +317,9 @@ fn trk_120_how_objects_are_marked_a_server_tells() {
         "GROUP  KIND       NAMESPACE  NAME  METHOD            RECORDED              EXPECTED            CONFLICT\n\
          \x20      ConfigMap  n          c     annotation+label  other:/ConfigMap:n/c  web:/ConfigMap:n/c  application argocd/other\n"
     );
-    let text = server.refuses(20, &["app", "migrate-tracking", "web"]);
-    assert!(text.contains("1 of 1 applications keep their marks: argocd/web"), "{text}");
+    let (written, code) = server.run(&["app", "migrate-tracking", "web"]);
+    assert_eq!(code, 20);
+    assert!(written.stderr.contains("1 of 1 applications keep their marks: argocd/web"), "{written:?}");
 }
 
 #[test]
